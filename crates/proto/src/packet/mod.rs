@@ -1,0 +1,51 @@
+//! Packets on the wire: one typed packet per datagram, behind a checksum.
+//!
+//! [`Packet`] is implemented by everything that crosses the wire; [`read`] and [`write()`] put the frame
+//! of STANDARD §3 round it. What the packets of the article carry is in [`article`] (slices and acks)
+//! and [`fragment`] (pieces of a packet above the MTU).
+
+pub mod article;
+pub mod fragment;
+mod frame;
+
+pub use frame::{END_OF_PACKET, MAX_PACKET_BYTES, ProtocolId, checksum, read, write};
+
+use crate::DropReason;
+use crate::bits::Stream;
+
+/// Something that fills one datagram, described once for writing, reading and measuring.
+///
+/// # Implementing
+///
+/// `serialize` starts with the packet's type ([`packet_type`]) and ends with its last field; frame,
+/// end-of-packet check and the test for trailing bytes are put round it by [`read`] and [`write()`].
+/// With a reader the fields of `self` are ignored: [`BLANK`](Self::BLANK) is what it starts from.
+pub trait Packet<'a>: Sized {
+    /// Any legal packet, for a reader to start from.
+    const BLANK: Self;
+
+    /// Whether the end-of-packet check follows. Fragments, whose data fills the packet, have none.
+    const HAS_END_CHECK: bool = true;
+
+    /// Writes, reads or measures the packet, and returns it.
+    ///
+    /// # Errors
+    /// A reader says why the bytes are not such a packet.
+    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, DropReason>;
+}
+
+/// The packet type: an integer in `[0, types - 1]`, as wide as that range needs (STANDARD §3.3).
+///
+/// # Errors
+/// [`DropReason::BadType`] for a number that fits the width but names no type.
+pub fn packet_type<'a, S: Stream<'a>>(
+    stream: &mut S,
+    kind: i32,
+    types: i32,
+) -> Result<i32, DropReason> {
+    use crate::bits::Error::OutOfRange;
+    stream.int(kind, 0, types - 1).map_err(|error| match error {
+        OutOfRange => DropReason::BadType,
+        other => other.into(),
+    })
+}
