@@ -16,7 +16,7 @@ macro_rules! drop_reasons {
         }
 
         impl DropReason {
-            /// Every reason, in the order in which a receiver meets them.
+            /// Every reason: those of the frame first, then those of its fields, then those of the machine.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// The name in logs, JSON and the golden vectors.

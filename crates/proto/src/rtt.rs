@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 /// A smoothed round-trip time: each sample moves it a tenth of the way (*Reliability, Ordering and
-/// Congestion Avoidance over UDP*, "Measuring Round-Trip Time"). The first sample is taken whole: from a
+/// Congestion Avoidance over UDP*). The first sample is taken whole: from a
 /// start at zero the estimate would be too short for the first dozen packets, the ones that matter most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttEstimator {

@@ -1,6 +1,6 @@
 //! A ring of entries keyed by sequence: the newest `N` numbers, found in one step.
 //!
-//! From *Packet Fragmentation and Reassembly*, "Data Structure on Receiver Side". The invariant: every
+//! From *Packet Fragmentation and Reassembly*, "Receiving Packet Fragments". The invariant: every
 //! stored entry lies in the window of the `N` numbers up to the newest one inserted.
 
 use alloc::boxed::Box;

@@ -3,8 +3,8 @@
 //! A packet's `serialize` is written once against [`Stream`]. Every primitive takes the value to write
 //! and returns the value that now holds: a [`Writer`] gives back what it was given, a [`Reader`] ignores
 //! that and gives back what the wire says, a [`Measure`] only counts. The two directions cannot drift
-//! apart, because there is one description of the format (*Sending Large Blocks of Data*, "Packet
-//! Structure", calls it unified serialization).
+//! apart, because there is one description of the format: the unified serialization of the articles
+//! (*Sending Large Blocks of Data*, "Packet Structure"; docs/decisions/0002).
 //!
 //! The format is STANDARD §2. The invariant of this module: a reader never looks past its slice and
 //! never panics, whatever the bytes.

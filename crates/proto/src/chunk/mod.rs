@@ -7,7 +7,7 @@
 //!
 //! The chain that must never break: every slice of the chunk in progress, of a finished chunk that waits
 //! unread, and of the chunk just before, sets the receiver's ack flag. Wherever it breaks, a sender
-//! hangs; `tests/hangs.rs` has the story of each way that happened.
+//! hangs; `tests/machine/hangs.rs` has the story of each way that happened.
 
 mod assembly;
 mod layout;

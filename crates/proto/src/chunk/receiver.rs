@@ -24,7 +24,7 @@ pub struct ReceiverConfig {
     /// "receive queue of length 1". While that many wait, slices of the next chunk are refused.
     pub max_unread: usize,
     /// A chunk is dropped half-way after this long without a new slice; `None` keeps it for ever.
-    /// Default 10 s. Must be longer than the sender's `give_up_after`: see there.
+    /// Default 10 s, below the sender's `give_up_after`: see there.
     pub abandon_after: Option<Duration>,
     /// The number of the first chunk; the sender must use the same. Default 0.
     pub first_chunk_id: ChunkId,
@@ -108,7 +108,8 @@ pub struct Receiver {
     previous_ack_due: bool,
     /// The ack due for the chunk before is the one that completes it: it does not wait for its turn.
     completing: bool,
-    last_ack: Option<Instant>,
+    /// When the last ack went out, and for which chunk.
+    last_ack: Option<(Instant, ChunkId)>,
     /// The newest event. One is enough: between two lies [`ReceiverConfig::abandon_after`], and a queue
     /// that nobody reads would grow at the peer's will.
     event: Option<ReceiverEvent>,
@@ -166,7 +167,13 @@ impl Receiver {
     /// The chunk that an ack is due for, if one is. It may have to wait for its turn.
     #[must_use]
     pub const fn ack_due(&self) -> Option<ChunkId> {
-        if self.completing || (self.previous_ack_due && !self.ack_due) {
+        // When both are due they take turns, so that neither can starve the other.
+        let last = match self.last_ack {
+            Some((_, chunk_id)) => chunk_id.get(),
+            None => self.chunk_id.get(),
+        };
+        let previous_is_next = !self.ack_due || last == self.chunk_id.get();
+        if self.completing || (self.previous_ack_due && previous_is_next) {
             Some(self.chunk_id.previous())
         } else if self.ack_due {
             Some(self.chunk_id)
@@ -259,7 +266,7 @@ impl Receiver {
             self.completing = false;
             SliceSet::full(self.previous?)
         };
-        self.last_ack = Some(now);
+        self.last_ack = Some((now, chunk_id));
         self.stats.acks_sent += 1;
         Some(Ack { chunk_id, received })
     }
@@ -352,7 +359,7 @@ impl Receiver {
 
     /// When the ack that is due may go: at once if it completes a chunk, else when the last is old enough.
     fn ack_at(&self) -> Option<Instant> {
-        if self.completing { None } else { Some(self.last_ack? + self.config.ack_interval) }
+        if self.completing { None } else { Some(self.last_ack?.0 + self.config.ack_interval) }
     }
 
     fn abandon_at(&self) -> Option<Instant> {

@@ -49,9 +49,10 @@ pub struct SenderConfig {
     ///
     /// [`ReceiverConfig`]: super::ReceiverConfig
     pub peer_ack_interval: Duration,
-    /// A chunk fails after this long without a newly acked slice; `None` waits for ever. Default 8 s,
-    /// below the 10 s after which a receiver drops half a chunk: were it the other way round, a sender
-    /// could go on with flags that the receiver has forgotten.
+    /// A chunk fails after this long without a newly acked slice; `None` waits for ever. Default 15 s,
+    /// above the 10 s after which a receiver drops half a chunk, so that a receiver that was misled by a
+    /// forged slice comes free before its sender gives up. A receiver that reads later than this after
+    /// the chunk before fails the next one.
     pub give_up_after: Option<Duration>,
     /// Bytes on the wire beside a slice's data: default 41, that is the article packet's header and
     /// check (13) and UDP over IPv4 (28; 48 for IPv6).
@@ -70,7 +71,7 @@ impl Default for SenderConfig {
             burst_wait: Duration::from_millis(100),
             resend_delay: ResendDelay::Rtt,
             peer_ack_interval: Duration::from_millis(50),
-            give_up_after: Some(Duration::from_secs(8)),
+            give_up_after: Some(Duration::from_secs(15)),
             overhead_bytes: SLICE_HEADER_BYTES + 28,
             max_queued: 16,
             first_chunk_id: ChunkId::new(0),
@@ -366,6 +367,10 @@ impl Sender {
 
     /// Starts over with chunk `first_chunk_id`; the receiver must be reset to the same. Every chunk not
     /// yet acked whole fails with [`SendFailure::Reset`].
+    ///
+    /// Packets of the old run may still be under way, and an old ack for a new chunk of the same number
+    /// and count would be believed. Take a number far from the last one, or better, change the protocol
+    /// id on both ends.
     pub fn reset(&mut self, first_chunk_id: ChunkId) {
         if let Some(sending) = self.current.take() {
             self.push_failed(sending.handle, SendFailure::Reset);
@@ -404,7 +409,7 @@ impl Sender {
             self.rtt.on_sample(sample);
         }
         if sending.acked().is_full() {
-            self.finish(now);
+            self.finish(now, ack.received.is_full());
         }
         Ok(())
     }
@@ -522,7 +527,7 @@ impl Sender {
         wait.saturating_add(wait / 4)
     }
 
-    /// What an idle budget may gather: "one RTT's worth, at least one slice" (wire-notes, section 6).
+    /// What an idle budget may gather: one RTT's worth, at least one slice (docs/decisions/0007).
     fn idle_cap(&self) -> u64 {
         let rtt = self.rtt.smoothed_rtt().unwrap_or(INITIAL_RESEND_DELAY);
         self.budget.bytes_in(rtt).max(self.full_slice_cost())
@@ -541,9 +546,13 @@ impl Sender {
         Some(self.current.as_ref()?.last_progress + self.config.give_up_after?)
     }
 
-    /// The chunk in flight is acked whole.
-    fn finish(&mut self, now: Instant) {
-        if self.current.as_ref().is_some_and(|sending| sending.peer_forgot) {
+    /// Every slice of the chunk in flight was acked at some time.
+    ///
+    /// What an honest receiver has of a chunk only grows, so the ack that brings the last missing slice
+    /// names all of them. If it does not, the receiver dropped the chunk in between and began again: each
+    /// slice was there once, the chunk is not.
+    fn finish(&mut self, now: Instant, peer_has_all: bool) {
+        if !peer_has_all {
             return self.fail(SendFailure::PeerForgot);
         }
         let Some(sending) = self.current.take() else { return };

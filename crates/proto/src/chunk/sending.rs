@@ -32,8 +32,6 @@ pub(super) struct Sending {
     pub(super) started: Instant,
     /// When a slice was last acked for the first time, or the chunk was started.
     pub(super) last_progress: Instant,
-    /// An ack contradicted an earlier one: see [`on_ack`](Self::on_ack).
-    pub(super) peer_forgot: bool,
 }
 
 /// What an ack brought.
@@ -57,7 +55,6 @@ impl Sending {
             records: vec![SliceRecord::default(); count.get()].into(),
             started: now,
             last_progress: now,
-            peer_forgot: false,
         })
     }
 
@@ -123,7 +120,7 @@ impl Sending {
 
     /// Stores that the slice is sent now, and moves the cursor behind it. Returns whether it is a
     /// resend. (The original never stored the time and moved its cursor by one whatever it sent:
-    /// wire-notes 2.1, points 1 and 3.)
+    /// docs/decisions/0007.)
     pub(super) fn on_sent(&mut self, now: Instant, index: SliceIndex) -> bool {
         let record = &mut self.records[index.get()];
         let is_resend = record.last_sent.is_some();
@@ -136,12 +133,7 @@ impl Sending {
     ///
     /// Flags only go from unacked to acked. A flag for a slice that was never sent is not believed: no
     /// receiver can have it, and a believed one would never be sent.
-    ///
-    /// What an honest receiver has only grows, so of two of its acks one contains the other. If an ack
-    /// brings a slice that is new here and lacks one that is acked, the receiver has dropped the chunk
-    /// since and started again: the chunk can still be acked slice by slice, but it is not *there*.
     pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack) -> AckNews {
-        let lacks_acked = !self.acked.is_subset_of(&ack.received);
         let mut news = AckNews::default();
         let mut newest = None;
         for index in ack.received.iter() {
@@ -157,7 +149,6 @@ impl Sending {
         }
         if news.newly_acked > 0 {
             self.last_progress = now;
-            self.peer_forgot |= lacks_acked;
         }
         news.rtt_sample = newest.map(|sent| now.since(sent));
         news

@@ -77,12 +77,6 @@ impl SliceSet {
         self.count.indices().filter(|&index| self.contains(index))
     }
 
-    /// Whether every slice of this set is in `other`.
-    #[must_use]
-    pub fn is_subset_of(&self, other: &Self) -> bool {
-        self.words.iter().zip(&other.words).all(|(mine, theirs)| mine & !theirs == 0)
-    }
-
     /// The flags as words of up to 32 bits, each with its width: as they lie in an ack packet.
     pub(crate) fn words(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.words.iter().zip(widths(self.count)).map(|(&word, width)| (word, width))
@@ -125,8 +119,6 @@ mod tests {
         assert!(set.insert(count.index(39).unwrap()));
         assert!(!set.insert(count.index(39).unwrap()));
         assert_eq!((set.len(), set.is_full()), (1, false));
-        assert!(set.is_subset_of(&SliceSet::full(count)));
-        assert!(!SliceSet::full(count).is_subset_of(&set));
     }
 
     #[test]

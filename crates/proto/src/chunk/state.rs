@@ -51,7 +51,8 @@ impl SenderState {
             (Self::Idle, N::StartWithBudget) => Self::Budgeted,
             (Self::Burst, N::BurstSent) => Self::Hold,
             (Self::Hold, N::HoldOver) => Self::Budgeted,
-            (Self::Burst | Self::Hold | Self::Budgeted, N::AllAcked) => Self::Idle,
+            // Not from a burst: its last slice is unsent, and flags of unsent slices are not believed.
+            (Self::Hold | Self::Budgeted, N::AllAcked) => Self::Idle,
             (Self::Burst | Self::Hold | Self::Budgeted, N::Failed) => Self::Stopped,
             (_, N::Reset) => Self::Idle,
             _ => return None,

@@ -2,7 +2,7 @@
 //!
 //! * `vectors`: the golden bytes and scripts in `/vectors`, one module a file;
 //! * `hangs`: the ways in which a chunk transfer hung or lied, each with its story;
-//! * `sender`, `receiver`: behaviour that the articles and wire notes ask for, point by point;
+//! * `sender`, `receiver`: behaviour that the articles and STANDARD §7 ask for, point by point;
 //! * `properties`: random operations against a trivial model, and bytes at every parser;
 //! * `states`: the state tables, printed and compared with `docs/STATES.md`.
 //!

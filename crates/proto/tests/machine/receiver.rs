@@ -16,7 +16,7 @@ fn no_slice_no_ack() {
     let chunk = data(0, 3_000);
     receiver.handle_slice(ms(0), &slice(0, 0, &chunk)).unwrap();
     assert_eq!(receiver.poll_ack(ms(0)).unwrap().received.len(), 1);
-    // Wire notes 2.2.5: the original sent 858 acks in 100 s of silence.
+    // The 2016 original sent 858 acks in 100 s of silence.
     for millis in 1..9_000 {
         assert_eq!(receiver.poll_ack(ms(millis)), None);
     }
@@ -58,9 +58,10 @@ fn the_completing_ack_goes_at_once_and_once() {
     assert!(receiver.poll_ack(ms(51)).is_some());
 }
 
-/// A late slice of the chunk before must not take the turn of the chunk in progress.
+/// When an ack is due for the chunk in progress and for the one before it, they take turns: neither late
+/// slices of the old chunk nor a steady stream of new ones can keep the other sender waiting for good.
 #[test]
-fn the_chunk_in_progress_is_acked_before_the_one_before_it() {
+fn the_chunk_in_progress_and_the_one_before_take_turns() {
     let mut receiver = receiver();
     let (old, new) = (data(0, 10), data(1, 5_000));
     receiver.handle_slice(ms(0), &slice(0, 0, &old)).unwrap();
@@ -71,6 +72,51 @@ fn the_chunk_in_progress_is_acked_before_the_one_before_it() {
     assert_eq!(receiver.poll_ack(ms(50)).unwrap().chunk_id, ChunkId::new(1));
     assert_eq!(receiver.poll_ack(ms(100)).unwrap().chunk_id, ChunkId::new(0), "then its turn");
     assert_eq!(receiver.poll_ack(ms(150)), None);
+
+    for turn in 0..10 {
+        let now = ms(200 + turn * 50);
+        let _ = receiver.handle_slice(now, &slice(1, 0, &new));
+        let _ = receiver.handle_slice(now, &slice(0, 0, &old));
+        let chunk_id = receiver.poll_ack(now).unwrap().chunk_id;
+        assert_eq!(u64::from(chunk_id.get()), 1 - turn % 2, "turn {turn}");
+    }
+}
+
+/// STANDARD §4.2: every ack says the whole state, so that a lost one costs nothing.
+#[test]
+fn an_ack_carries_everything_received_so_far() {
+    let mut receiver = receiver();
+    let chunk = data(0, 5_000);
+    for (turn, index) in [3, 0, 4].into_iter().enumerate() {
+        let now = ms(turn as u64 * 50);
+        receiver.handle_slice(now, &slice(0, index, &chunk)).unwrap();
+        let ack = receiver.poll_ack(now).unwrap();
+        assert_eq!(ack.received.len(), turn + 1);
+        assert!(ack.received.contains(slice(0, index, &chunk).index()));
+    }
+}
+
+#[test]
+fn a_slice_with_another_count_is_no_reason_to_ack() {
+    let mut receiver = receiver();
+    let (chunk, other) = (data(0, 5_000), data(0, 3_000));
+    receiver.handle_slice(ms(0), &slice(0, 0, &chunk)).unwrap();
+    assert!(receiver.poll_ack(ms(0)).is_some());
+    assert_eq!(
+        receiver.handle_slice(ms(60), &slice(0, 0, &other)),
+        Err(DropReason::NumSlicesMismatch)
+    );
+    assert_eq!(receiver.poll_ack(ms(120)), None);
+}
+
+#[test]
+fn of_two_copies_that_differ_the_first_wins() {
+    let mut receiver = receiver();
+    let (chunk, forged) = (data(0, 2_000), data(9, 2_000));
+    receiver.handle_slice(ms(0), &slice(0, 1, &chunk)).unwrap();
+    assert_eq!(receiver.handle_slice(ms(0), &slice(0, 1, &forged)), Err(DropReason::Duplicate));
+    receiver.handle_slice(ms(0), &slice(0, 0, &chunk)).unwrap();
+    assert_eq!(receiver.pop().unwrap(), chunk);
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn budgeted(rate_bps: u64) -> Sender {
     Sender::new(SenderConfig { rate_bps, burst: false, ..SenderConfig::default() })
 }
 
-/// Wire notes 2.1.2: time 0 meant "never sent", so nothing went out in the first 100 ms.
+/// In the 2016 original time 0 meant "never sent", so nothing went out in the first 100 ms.
 #[test]
 fn the_first_slice_goes_out_at_time_zero() {
     let mut sender = eager_sender();
@@ -24,7 +24,7 @@ fn the_first_slice_goes_out_at_time_zero() {
     assert_eq!(poll_all(&mut sender, Instant::ZERO), [0]);
 }
 
-/// Wire notes 2.1.1: the time of sending was never stored, and a slice went out on every tick.
+/// In the 2016 original the time of sending was never stored, and a slice went out on every tick.
 #[test]
 fn an_unacked_slice_is_not_sent_again_before_the_resend_delay() {
     let mut sender = eager_sender();
@@ -68,7 +68,7 @@ fn a_round_trip_is_never_measured_on_a_slice_sent_twice() {
     assert_eq!(sender.rtt().smoothed_rtt(), None);
 }
 
-/// Wire notes 2.1.3: the cursor moved by one per tick whatever was sent, so that after a long acked run
+/// In the 2016 original the cursor moved by one per tick whatever was sent, so that after a long acked run
 /// the first unacked slice went out again and again.
 #[test]
 fn the_cursor_goes_on_after_the_slice_sent() {

@@ -64,3 +64,15 @@ fn the_original_encoding_cannot_say_256() {
     let minus1 = write(FragmentPacket(fragment));
     assert_eq!(packet::read(PROTOCOL, &minus1), Ok(FragmentPacket(fragment)));
 }
+
+/// STANDARD §5.1: type 0 is the fragment; the other three are the application's and never reassembled.
+#[test]
+fn another_packet_type_is_no_fragment() {
+    let data = [1; 100];
+    let mut bytes = write(FragmentPacket(Fragment::new(Sequence::new(9), 0, 1, &data).unwrap()));
+    bytes[6] |= 1; // the type's low bit, behind crc and sequence
+    let crc = packet::checksum(PROTOCOL, &bytes[4..]);
+    bytes[..4].copy_from_slice(&crc.to_le_bytes());
+    let read = packet::read::<FragmentPacket<'_>>(PROTOCOL, &bytes);
+    assert_eq!(read, Err(DropReason::BadType));
+}

@@ -1,0 +1,266 @@
+//! One direction of a link: queue, serializer, faults, delay. Itself a machine without a clock, so that
+//! the same code serves virtual time here and real datagrams in the program's demo.
+//!
+//! A packet crosses these stages in order:
+//!
+//! 1. **queue**: droptail, counted in bytes with the packet on the serializer included;
+//! 2. **serializer**: one packet after the other at the link's rate, IP and UDP headers counted;
+//! 3. **loss**: a lost packet has used the link, as on a real one; so has one in a cut-out;
+//! 4. **delay**: the propagation delay, and jitter that keeps the order or does not;
+//! 5. **damage**: flipped bits, a cut tail; and a copy that arrives after the original, never before.
+//!
+//! The invariant, checked by [`Link::check_conservation`]: what went in is what came out, was dropped for
+//! a named reason, or is under way.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
+use std::time::Duration;
+
+use haulier_proto::Instant;
+
+use crate::loss::LossProcess;
+use crate::{Loss, Probability, Rng};
+
+/// What a link does to packets. The default is a perfect link: no limit, no delay, no fault.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkConfig {
+    /// Bits per second at IP level; `None` is without limit.
+    pub rate_bps: Option<u64>,
+    /// Bytes that fit the queue, the packet being sent included; `None` is without limit.
+    pub queue_bytes: Option<u64>,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// Extra delay, drawn uniformly from zero up to this.
+    pub jitter: Duration,
+    /// Whether jitter may make packets overtake each other.
+    pub reorder: bool,
+    /// How packets are lost.
+    pub loss: Loss,
+    /// How often a delivered packet comes twice.
+    pub duplicate: Probability,
+    /// How much later than the original the copy may come, at most.
+    pub duplicate_delay: Duration,
+    /// How often a packet has one to three bits flipped.
+    pub corrupt: Probability,
+    /// How often a packet loses its tail.
+    pub truncate: Probability,
+    /// Times during which everything that leaves the serializer is lost.
+    pub cut_outs: Vec<Range<Instant>>,
+}
+
+/// Bytes that UDP and IPv4 put round every datagram.
+pub const UDP_IP_OVERHEAD: u64 = 28;
+
+/// What became of a packet at the near end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// It will arrive.
+    Carried,
+    /// The queue was full.
+    QueueFull,
+    /// Lost on the way.
+    Lost,
+    /// Lost in a cut-out.
+    CutOut,
+}
+
+/// Counters of one link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets offered.
+    pub offered: u64,
+    /// Bytes offered, headers counted.
+    pub offered_bytes: u64,
+    /// Packets dropped at the full queue.
+    pub queue_full: u64,
+    /// Packets lost on the way.
+    pub lost: u64,
+    /// Packets lost in cut-outs.
+    pub cut_out: u64,
+    /// Copies made.
+    pub duplicated: u64,
+    /// Packets with flipped bits.
+    pub corrupted: u64,
+    /// Packets that lost their tail.
+    pub truncated: u64,
+    /// Packets delivered, copies counted.
+    pub delivered: u64,
+    /// The most bytes the queue held.
+    pub queue_bytes_max: u64,
+}
+
+/// A packet under way, ordered by arrival and then by the order in which they were sent.
+type UnderWay = Reverse<(Instant, u64, Vec<u8>)>;
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub struct Link {
+    config: LinkConfig,
+    loss: LossProcess,
+    jitter: Rng,
+    damage: Rng,
+    /// When each packet in the queue will have left the serializer, and its bytes.
+    queue: VecDeque<(Instant, u64)>,
+    queued_bytes: u64,
+    /// When the last packet before any copy arrives: the order that jitter may have to keep.
+    last_arrival: Instant,
+    under_way: BinaryHeap<UnderWay>,
+    sent: u64,
+    spare: Vec<Vec<u8>>,
+    stats: LinkStats,
+}
+
+impl Link {
+    /// A link whose every choice comes from `seed`. The same seed loses the same packets, in the order
+    /// of their coming, whatever else is switched on.
+    #[must_use]
+    pub fn new(config: LinkConfig, seed: u64) -> Self {
+        Self {
+            config,
+            loss: LossProcess::new(Rng::stream(seed, 1)),
+            jitter: Rng::stream(seed, 2),
+            damage: Rng::stream(seed, 3),
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            last_arrival: Instant::ZERO,
+            under_way: BinaryHeap::new(),
+            sent: 0,
+            spare: Vec::new(),
+            stats: LinkStats::default(),
+        }
+    }
+
+    /// What the link does from now on. Packets under way are not touched.
+    pub fn set_config(&mut self, config: LinkConfig) {
+        self.config = config;
+    }
+
+    /// What the link does.
+    #[must_use]
+    pub const fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// Counters.
+    #[must_use]
+    pub const fn stats(&self) -> &LinkStats {
+        &self.stats
+    }
+
+    /// Packets under way.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// A packet arrives at the near end.
+    pub fn offer(&mut self, now: Instant, datagram: &[u8]) -> Fate {
+        let bytes = datagram.len() as u64 + UDP_IP_OVERHEAD;
+        self.stats.offered += 1;
+        self.stats.offered_bytes += bytes;
+        while self.queue.front().is_some_and(|&(left, _)| left <= now) {
+            self.queued_bytes -= self.queue.pop_front().map_or(0, |(_, bytes)| bytes);
+        }
+        if self.config.queue_bytes.is_some_and(|room| self.queued_bytes + bytes > room) {
+            self.stats.queue_full += 1;
+            return Fate::QueueFull;
+        }
+        let left = self.serialize(now, bytes);
+        // Drawn for every packet that comes this far, so that cut-outs do not move later losses.
+        let lost = self.loss.is_lost(self.config.loss);
+        if self.config.cut_outs.iter().any(|cut_out| cut_out.contains(&left)) {
+            self.stats.cut_out += 1;
+            return Fate::CutOut;
+        }
+        if lost {
+            self.stats.lost += 1;
+            return Fate::Lost;
+        }
+        self.carry(left, datagram);
+        Fate::Carried
+    }
+
+    /// When the next packet arrives at the far end.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.under_way.peek().map(|Reverse((arrival, _, _))| *arrival)
+    }
+
+    /// Fills `datagram` with the next packet that has arrived by `now` and returns `true`; `false` when
+    /// there is none.
+    pub fn poll_delivery(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+        if self.poll_timeout().is_none_or(|arrival| arrival > now) {
+            return false;
+        }
+        let Some(Reverse((_, _, mut bytes))) = self.under_way.pop() else { return false };
+        std::mem::swap(datagram, &mut bytes);
+        self.spare.push(bytes);
+        self.stats.delivered += 1;
+        true
+    }
+
+    /// Panics unless everything that went in is accounted for.
+    pub fn check_conservation(&self) {
+        let LinkStats { offered, duplicated, delivered, queue_full, lost, cut_out, .. } = self.stats;
+        let out = delivered + queue_full + lost + cut_out + self.under_way.len() as u64;
+        assert_eq!(offered + duplicated, out, "packets appeared or vanished: {:?}", self.stats);
+    }
+
+    /// Puts a packet behind those in the queue; returns when its last bit has left.
+    fn serialize(&mut self, now: Instant, bytes: u64) -> Instant {
+        let Some(rate) = self.config.rate_bps else { return now };
+        let starts = self.queue.back().map_or(now, |&(left, _)| left.max(now));
+        let nanos = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(rate.max(1));
+        let left = starts + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        self.queue.push_back((left, bytes));
+        self.queued_bytes += bytes;
+        self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(self.queued_bytes);
+        left
+    }
+
+    /// Sends a packet, and now and then a copy, on their way to the far end.
+    fn carry(&mut self, left: Instant, datagram: &[u8]) {
+        let mut arrival = left + self.config.delay + draw(&mut self.jitter, self.config.jitter);
+        if !self.config.reorder {
+            arrival = arrival.max(self.last_arrival);
+        }
+        self.last_arrival = self.last_arrival.max(arrival);
+        self.schedule(arrival, datagram);
+        if self.damage.chance(self.config.duplicate) {
+            // Never before the original: the 2016 simulator's copies were faster than light half of the
+            // time, which flattered every number taken with duplicates on.
+            let later = draw(&mut self.damage, self.config.duplicate_delay);
+            self.stats.duplicated += 1;
+            self.schedule(arrival + later, datagram);
+        }
+    }
+
+    fn schedule(&mut self, arrival: Instant, datagram: &[u8]) {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(datagram);
+        if !bytes.is_empty() && self.damage.chance(self.config.corrupt) {
+            for _ in 0..self.damage.between(1, 3) {
+                let bit = self.damage.below(bytes.len() as u64 * 8) as usize;
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+            self.stats.corrupted += 1;
+        }
+        if self.damage.chance(self.config.truncate) {
+            let length = self.damage.below(bytes.len() as u64) as usize;
+            bytes.truncate(length);
+            self.stats.truncated += 1;
+        }
+        self.sent += 1;
+        self.under_way.push(Reverse((arrival, self.sent, bytes)));
+    }
+}
+
+/// A duration from zero up to `most`, not included.
+fn draw(rng: &mut Rng, most: Duration) -> Duration {
+    if most.is_zero() {
+        return Duration::ZERO;
+    }
+    Duration::from_nanos(rng.below(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX)))
+}

@@ -1,0 +1,141 @@
+//! Randomness from a seed, in integers, so that every machine draws the same.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
+
+/// A seeded generator. Its numbers are part of what a seed means: a change of the algorithm would make
+/// every recorded seed replay something else.
+#[derive(Clone, Debug)]
+pub struct Rng(Xoshiro256PlusPlus);
+
+impl Rng {
+    /// The generator of this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// A generator of its own for one purpose, so that drawing more for one thing (loss, say) does not
+    /// move the draws of another (jitter).
+    #[must_use]
+    pub fn stream(seed: u64, purpose: u64) -> Self {
+        Self::new(seed ^ purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// 64 random bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A number below `bound`; 0 if the bound is 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        // The high half of a product: off from uniform by at most bound / 2^64.
+        let product = u128::from(self.next_u64()) * u128::from(bound);
+        (product >> 64) as u64
+    }
+
+    /// A number from `min` to `max`, both included.
+    pub fn between(&mut self, min: u64, max: u64) -> u64 {
+        min + self.below((max - min).saturating_add(1))
+    }
+
+    /// Whether something with this probability happens. Draws nothing when it cannot.
+    pub fn chance(&mut self, probability: Probability) -> bool {
+        probability.0 > 0 && self.next_u64() >> 32 < probability.0
+    }
+
+    /// One of the choices.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len() as u64) as usize]
+    }
+
+    /// Random bytes.
+    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.0.fill_bytes(&mut bytes);
+        bytes
+    }
+}
+
+/// A probability, as a part of 2^32: an integer, so that no two machines round it differently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Probability(u64);
+
+impl Probability {
+    /// Never.
+    pub const NEVER: Self = Self(0);
+
+    /// `part` of `whole`, at most 1.
+    ///
+    /// # Panics
+    /// If `whole` is 0.
+    #[must_use]
+    pub const fn ratio(part: u64, whole: u64) -> Self {
+        let scaled = ((part as u128) << 32) / whole as u128;
+        Self(if scaled > 1 << 32 { 1 << 32 } else { scaled as u64 })
+    }
+
+    /// So many percent.
+    #[must_use]
+    pub const fn percent(percent: u64) -> Self {
+        Self::ratio(percent, 100)
+    }
+
+    /// So many parts of a million.
+    #[must_use]
+    pub const fn ppm(ppm: u64) -> Self {
+        Self::ratio(ppm, 1_000_000)
+    }
+
+    /// As a fraction, for people and for limits.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / (1u64 << 32) as f64
+    }
+
+    /// The product with a ratio, as for the odds of a two-state loss model.
+    #[must_use]
+    pub(crate) const fn times(self, part: u64, whole: u64) -> Self {
+        Self::ratio((self.0 as u128 * part as u128 / whole as u128) as u64, 1 << 32)
+    }
+
+    /// This probability against its complement: `p / (1 - p)`, at most 1.
+    #[must_use]
+    pub(crate) const fn odds(self) -> Self {
+        let rest = (1u64 << 32).saturating_sub(self.0);
+        if rest == 0 { Self(1 << 32) } else { Self::ratio(self.0, rest) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_always_means_the_same_numbers() {
+        // If this fails, every recorded seed has lost its meaning.
+        let mut rng = Rng::new(1);
+        assert_eq!([rng.next_u64(), rng.next_u64()], [0xcfc5_d07f_6f03_c29b, 0xbf42_4132_963f_e08d]);
+    }
+
+    #[test]
+    fn chances_come_out() {
+        let mut rng = Rng::new(7);
+        let mut hits = |p| (0..100_000).filter(|_| rng.chance(p)).count();
+        assert_eq!(hits(Probability::NEVER), 0);
+        assert_eq!(hits(Probability::percent(100)), 100_000);
+        assert!(hits(Probability::percent(20)).abs_diff(20_000) < 600);
+    }
+
+    #[test]
+    fn numbers_stay_in_their_range() {
+        let mut rng = Rng::new(9);
+        let drawn: Vec<u64> = (0..1_000).map(|_| rng.between(3, 7)).collect();
+        assert!((3..=7).all(|n| drawn.contains(&n)) && drawn.iter().all(|n| (3..=7).contains(n)));
+        assert_eq!(rng.below(0), 0);
+        let _ = rng.between(0, u64::MAX);
+    }
+}

@@ -1,0 +1,113 @@
+//! The soak test: "setup a test harness that randomly sends chunks across of random sizes under large
+//! amounts of packet loss, out of order packets and duplicates" (*Sending Large Blocks of Data*, "The
+//! Importance of Soak Testing").
+//!
+//! A *scenario* is drawn from one seed: links, faults, sizes, readers. It runs in two phases. While the
+//! faults last, only safety is asked for: what is delivered is right, in order, once, and a chunk said to
+//! be sent is there. Then the faults stop, and liveness is asked for: everything must finish. A scenario
+//! that fails names its seed, and `haulier soak --scenario SEED` runs exactly that one again.
+
+mod node;
+mod scenario;
+
+use std::time::{Duration, Instant as WallClock};
+
+pub use scenario::{Outcome, Scenario, Verdict};
+
+use crate::Rng;
+
+/// When to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// After this many transfers, or a few more: scenarios are not cut short.
+    Transfers(u64),
+    /// After this much real time.
+    Time(Duration),
+}
+
+/// What a soak found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Scenarios run.
+    pub scenarios: u64,
+    /// Chunks that were sent and came out right at the other end.
+    pub transfers: u64,
+    /// Runs that were broken off by a time-out of one end and begun again, as both ends must agree to.
+    pub restarts: u64,
+    /// Scenarios in which something never finished.
+    pub hangs: u64,
+    /// Scenarios in which something came out wrong, or was said to be there and was not.
+    pub mismatches: u64,
+    /// Virtual time, all scenarios together.
+    pub virtual_time: Duration,
+    /// A hash over the traces of all scenarios.
+    pub trace_hash: u64,
+    /// What went wrong, each with the seed that replays it.
+    pub failures: Vec<Failure>,
+}
+
+/// A scenario that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The seed of the scenario.
+    pub scenario: u64,
+    /// What went wrong.
+    pub what: String,
+}
+
+impl Report {
+    /// Whether nothing went wrong.
+    #[must_use]
+    pub const fn is_ok(&self) -> bool {
+        self.hangs == 0 && self.mismatches == 0
+    }
+
+    fn add(&mut self, seed: u64, outcome: &Outcome) {
+        self.scenarios += 1;
+        self.transfers += outcome.transfers;
+        self.restarts += outcome.restarts;
+        self.virtual_time += outcome.virtual_time;
+        self.trace_hash = self.trace_hash.rotate_left(1) ^ outcome.trace_hash;
+        let what = match &outcome.verdict {
+            Verdict::Finished => return,
+            Verdict::Hang(what) => {
+                self.hangs += 1;
+                what
+            }
+            Verdict::Mismatch(what) => {
+                self.mismatches += 1;
+                what
+            }
+        };
+        self.failures.push(Failure { scenario: seed, what: what.clone() });
+    }
+}
+
+/// The seed of the `index`th scenario of a soak with this seed.
+#[must_use]
+pub fn scenario_seed(seed: u64, index: u64) -> u64 {
+    Rng::stream(seed, index).next_u64()
+}
+
+/// Runs scenarios until the budget is spent or `on_progress` returns `false`. It is called after each.
+pub fn run(seed: u64, budget: Budget, mut on_progress: impl FnMut(&Report) -> bool) -> Report {
+    #[expect(clippy::disallowed_methods, reason = "the budget alone is in real time; no run sees it")]
+    let started = WallClock::now();
+    let mut report = Report::default();
+    for index in 0.. {
+        let spent = match budget {
+            Budget::Transfers(transfers) => report.transfers >= transfers,
+            Budget::Time(time) => started.elapsed() >= time,
+        };
+        if spent {
+            break;
+        }
+        let scenario = scenario_seed(seed, index);
+        report.add(scenario, &Scenario::draw(scenario).run());
+        // A sender that never finishes anything would never reach its number of transfers.
+        if !on_progress(&report) || report.failures.len() >= 10 {
+            break;
+        }
+    }
+    report
+}

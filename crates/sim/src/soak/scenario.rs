@@ -1,0 +1,308 @@
+//! One scenario: everything about it is drawn from its seed, then it is run to its end.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use haulier_proto::chunk::{ChunkId, MAX_CHUNK_BYTES, ResendDelay, SLICE_BYTES};
+use haulier_proto::{ArticleConfig, Instant, ProtocolId};
+
+use super::node::{Reader, SoakNode};
+use crate::{LinkConfig, Loss, NodeId, Probability, Rng, World};
+
+/// Virtual time in which no chunk finishes, after the faults have stopped, that counts as a hang. The
+/// slowest honest chunk is 256 KiB at 256 kbit/s, resent here and there: some 10 s. Slices that still move
+/// are no excuse: ends that start over again and again hang as well, and look busy.
+const HANG: Duration = Duration::from_secs(120);
+
+/// What a scenario is made of.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    seed: u64,
+    /// One link for each direction.
+    links: [LinkConfig; 2],
+    /// Until when the links have their faults.
+    faults_until: Instant,
+    config: ArticleConfig,
+    /// Sizes of the chunks that each end sends.
+    sizes: [Vec<usize>; 2],
+    readers: [Reader; 2],
+}
+
+/// How a scenario ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every chunk arrived, right and in order, and both ends know.
+    Finished,
+    /// Something never finished.
+    Hang(String),
+    /// Something came out wrong.
+    Mismatch(String),
+}
+
+/// What a scenario came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// How it ended.
+    pub verdict: Verdict,
+    /// Chunks that arrived right.
+    pub transfers: u64,
+    /// Sessions begun again.
+    pub restarts: u64,
+    /// Virtual time.
+    pub virtual_time: Duration,
+    /// Hash of the trace.
+    pub trace_hash: u64,
+}
+
+impl Scenario {
+    /// Draws a scenario.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let faults = Duration::from_millis(rng.between(500, 20_000));
+        let protocol_id = ProtocolId(rng.next_u64() as u32);
+        let mut config = ArticleConfig { protocol_id, ..ArticleConfig::default() };
+        config.sender.rate_bps = *rng.pick(&[256_000, 1_000_000, 8_000_000, 50_000_000]);
+        config.sender.burst = rng.chance(Probability::percent(50));
+        if rng.chance(Probability::percent(30)) {
+            config.sender.resend_delay = ResendDelay::Fixed(Duration::from_millis(100));
+        }
+        config.receiver.ack_interval = Duration::from_millis(rng.between(50, 100));
+        config.sender.peer_ack_interval = config.receiver.ack_interval;
+        config.receiver.max_unread = *rng.pick(&[1, 1, 2, 4]);
+        // A third of the scenarios start close enough to the wrap to cross it.
+        let first_id = if rng.chance(Probability::percent(33)) { 65_533 } else { rng.below(65_536) };
+        config.sender.first_chunk_id = ChunkId::new(first_id as u16);
+        config.receiver.first_chunk_id = config.sender.first_chunk_id;
+        // A quarter of the scenarios give up and abandon, in whichever order, and start over then.
+        let impatient = rng.chance(Probability::percent(25));
+        let times = [rng.between(4_000, 12_000), rng.between(4_000, 12_000)];
+        let [give_up, abandon] = times.map(|ms| impatient.then(|| Duration::from_millis(ms)));
+        config.sender.give_up_after = give_up;
+        config.receiver.abandon_after = abandon;
+        let links = [draw_link(&mut rng, faults), draw_link(&mut rng, faults)];
+        let faults_until = Instant::ZERO + faults;
+        let there = draw_sizes(&mut rng, 1);
+        let back = if rng.chance(Probability::percent(50)) { draw_sizes(&mut rng, 1) } else { vec![] };
+        let readers = [draw_reader(&mut rng, faults), draw_reader(&mut rng, faults)];
+        Self { seed, links, faults_until, config, sizes: [there, back], readers }
+    }
+
+    /// Runs it.
+    #[must_use]
+    pub fn run(&self) -> Outcome {
+        let mut run = Run::new(self);
+        let verdict = run.until_the_end();
+        let received = |id| run.world.node(id).received;
+        Outcome {
+            verdict,
+            transfers: received(run.a) + received(run.b),
+            restarts: run.restarts.into(),
+            virtual_time: run.world.now().since(Instant::ZERO),
+            trace_hash: run.world.trace().hash(),
+        }
+    }
+}
+
+struct Run<'s> {
+    scenario: &'s Scenario,
+    world: World<SoakNode>,
+    a: NodeId,
+    b: NodeId,
+    healed: bool,
+    restarts: u32,
+}
+
+impl<'s> Run<'s> {
+    fn new(scenario: &'s Scenario) -> Self {
+        let mut data = Rng::stream(scenario.seed, 77);
+        let mut chunks = |sizes: &[usize]| -> Vec<Bytes> {
+            sizes.iter().map(|&size| Bytes::from(data.bytes(size))).collect()
+        };
+        let (there, back) = (chunks(&scenario.sizes[0]), chunks(&scenario.sizes[1]));
+        let [reader_a, reader_b] = scenario.readers;
+        let config = &scenario.config;
+        let mut world = World::new(scenario.seed);
+        let a = world.add(SoakNode::new(config.clone(), reader_a, there.clone(), back.clone()));
+        let b = world.add(SoakNode::new(config.clone(), reader_b, back, there));
+        world.connect_one_way(a, b, scenario.links[0].clone());
+        world.connect_one_way(b, a, scenario.links[1].clone());
+        Self { scenario, world, a, b, healed: false, restarts: 0 }
+    }
+
+    fn until_the_end(&mut self) -> Verdict {
+        let mut unfinished = self.unfinished();
+        let mut last_progress = self.world.now();
+        loop {
+            if let Some(what) = self.wrong() {
+                return Verdict::Mismatch(what);
+            }
+            if self.is_done() {
+                return Verdict::Finished;
+            }
+            if self.restart_if_broken() {
+                continue;
+            }
+            let stepped = self.world.step();
+            if !self.healed && (self.world.now() >= self.scenario.faults_until || !stepped) {
+                self.heal();
+                last_progress = self.world.now();
+                continue;
+            }
+            if self.unfinished() != unfinished {
+                unfinished = self.unfinished();
+                last_progress = self.world.now();
+            }
+            if self.healed && (!stepped || self.world.now() - last_progress > HANG) {
+                return Verdict::Hang(self.describe());
+            }
+        }
+    }
+
+    /// The faults stop: what is left is a slow link that keeps its promises.
+    fn heal(&mut self) {
+        self.healed = true;
+        let now = self.scenario.faults_until.max(self.world.now());
+        self.world.run_to(now);
+        for (from, to) in [(self.a, self.b), (self.b, self.a)] {
+            if let Some(link) = self.world.link_mut(from, to) {
+                let sick = link.config();
+                let healthy = LinkConfig {
+                    rate_bps: sick.rate_bps,
+                    queue_bytes: sick.queue_bytes,
+                    delay: sick.delay,
+                    ..LinkConfig::default()
+                };
+                link.set_config(healthy);
+            }
+        }
+    }
+
+    /// After a time-out neither end knows which chunk the other is at; both begin a new session, told
+    /// over some other way (in a game, the connection) what has arrived.
+    fn restart_if_broken(&mut self) -> bool {
+        let (a, b) = (self.world.node(self.a), self.world.node(self.b));
+        if a.broken.is_none() && b.broken.is_none() {
+            return false;
+        }
+        self.world.node_mut(self.a).read_rest();
+        self.world.node_mut(self.b).read_rest();
+        let (a, b) = (self.world.node(self.a), self.world.node(self.b));
+        let a_arrived = a.unsent().saturating_sub(b.unreceived());
+        let b_arrived = b.unsent().saturating_sub(a.unreceived());
+        self.restarts += 1;
+        let id = ProtocolId(self.scenario.config.protocol_id.0.wrapping_add(self.restarts));
+        self.world.node_mut(self.a).restart(id, a_arrived);
+        self.world.node_mut(self.b).restart(id, b_arrived);
+        true
+    }
+
+    fn wrong(&self) -> Option<String> {
+        let (a, b) = (self.world.node(self.a), self.world.node(self.b));
+        for (from, to) in [(a, b), (b, a)] {
+            if from.sent_in_session > to.completed_in_session() {
+                return Some("a chunk was reported as sent that is not there".into());
+            }
+        }
+        a.wrong.clone().or_else(|| b.wrong.clone())
+    }
+
+    fn is_done(&self) -> bool {
+        self.world.node(self.a).is_done() && self.world.node(self.b).is_done()
+    }
+
+    /// Chunks that are not received, and not known to be sent.
+    fn unfinished(&self) -> usize {
+        let (a, b) = (self.world.node(self.a), self.world.node(self.b));
+        a.unsent() + a.unreceived() + b.unsent() + b.unreceived()
+    }
+
+    fn describe(&self) -> String {
+        let config = &self.scenario.config;
+        let end = |id| {
+            let node = self.world.node(id);
+            format!(
+                "sender {:?} {:?}, receiver {:?} unread {}",
+                node.peer.sender().state(),
+                node.peer.sender().progress(),
+                node.peer.receiver().state(),
+                node.peer.receiver().unread(),
+            )
+        };
+        let times = (config.sender.give_up_after, config.receiver.abandon_after);
+        let at = self.world.now().since(Instant::ZERO);
+        format!("after {at:?}, time-outs {times:?}: {}; {}", end(self.a), end(self.b))
+    }
+}
+
+/// A link with a mixture of faults. Each is often off, so that many scenarios have just one or two.
+fn draw_link(rng: &mut Rng, faults: Duration) -> LinkConfig {
+    let often = Probability::percent(50);
+    let seldom = Probability::percent(25);
+    let rate_bps = *rng.pick(&[500_000, 2_000_000, 20_000_000, 1_000_000_000]);
+    let mut link = LinkConfig {
+        rate_bps: Some(rate_bps),
+        // At most a second's worth: budgets far above the rate keep it full of duplicates, and time-outs
+        // of seconds cannot hold behind a queue of minutes.
+        queue_bytes: Some(rng.between(4 * 1024, (512 * 1024).min(rate_bps / 8))),
+        delay: Duration::from_micros(rng.between(100, 300_000)),
+        ..LinkConfig::default()
+    };
+    if rng.chance(often) {
+        let mean = Probability::percent(*rng.pick(&[1, 5, 20, 50, 70, 90]));
+        link.loss = Loss::Independent(mean);
+        if rng.chance(seldom) {
+            link.loss = Loss::Bursts { mean, length: rng.between(2, 40) as u32 };
+        }
+    }
+    if rng.chance(often) {
+        link.jitter = Duration::from_millis(rng.between(1, 250));
+        link.reorder = rng.chance(often);
+    }
+    if rng.chance(seldom) {
+        link.duplicate = Probability::percent(rng.between(1, 50));
+        link.duplicate_delay = Duration::from_millis(rng.between(0, 1_000));
+    }
+    if rng.chance(seldom) {
+        link.corrupt = Probability::percent(rng.between(1, 20));
+    }
+    if rng.chance(seldom) {
+        link.truncate = Probability::percent(rng.between(1, 20));
+    }
+    if rng.chance(seldom) {
+        for _ in 0..rng.between(1, 3) {
+            let start = Duration::from_nanos(rng.below(faults.as_nanos() as u64));
+            let length = Duration::from_millis(rng.between(50, 12_000));
+            link.cut_outs.push(Instant::ZERO + start..Instant::ZERO + start + length);
+        }
+    }
+    link
+}
+
+/// One to eight chunks, small ones and edges more often than chance would have it.
+fn draw_sizes(rng: &mut Rng, at_least: u64) -> Vec<usize> {
+    (0..rng.between(at_least, 8)).map(|_| draw_size(rng)).collect()
+}
+
+fn draw_size(rng: &mut Rng) -> usize {
+    let slices = rng.between(1, 256) as usize * SLICE_BYTES;
+    match rng.below(10) {
+        0..=3 => rng.between(1, 4_096) as usize,
+        4 => slices,
+        5 => slices - 1,
+        6 => (slices + 1).min(MAX_CHUNK_BYTES),
+        7 => *rng.pick(&[1, MAX_CHUNK_BYTES]),
+        _ => rng.between(1, MAX_CHUNK_BYTES as u64) as usize,
+    }
+}
+
+fn draw_reader(rng: &mut Rng, faults: Duration) -> Reader {
+    match rng.below(4) {
+        0 => Reader::Slow(Duration::from_millis(rng.between(1, 5_000))),
+        1 => {
+            let until = Duration::from_nanos(rng.below(faults.as_nanos() as u64));
+            Reader::StoppedUntil(Instant::ZERO + until)
+        }
+        _ => Reader::Prompt,
+    }
+}

@@ -1,0 +1,59 @@
+//! A short soak, the seeds that once failed, and the wrap of the chunk id.
+
+#![allow(clippy::unwrap_used, reason = "a test program")]
+
+use haulier_proto::chunk::ChunkId;
+use haulier_proto::{ArticleConfig, ArticlePeer, Instant};
+use haulier_sim::soak::{self, Budget, Scenario, Verdict};
+
+#[test]
+fn a_short_soak_finds_nothing() {
+    let report = soak::run(2, Budget::Transfers(400), |_| true);
+    for failure in &report.failures {
+        println!("replay: haulier soak --scenario {:#018x}   ({})", failure.scenario, failure.what);
+    }
+    assert!(report.is_ok(), "{} hangs, {} mismatches", report.hangs, report.mismatches);
+    assert!(report.transfers >= 400);
+    assert!(report.restarts > 0, "some scenarios should have had to start over");
+}
+
+#[test]
+fn the_same_seed_is_the_same_soak() {
+    let run = |seed| soak::run(seed, Budget::Transfers(40), |_| true);
+    assert_eq!(run(5), run(5));
+    assert_ne!(run(5).trace_hash, run(6).trace_hash);
+}
+
+/// Scenarios that failed once. They stay.
+#[test]
+fn seeds_that_once_failed() {
+    for line in include_str!("seeds.txt").lines().filter(|line| !line.starts_with('#')) {
+        let Some((seed, story)) = line.split_once(' ') else { continue };
+        let seed = u64::from_str_radix(seed.trim_start_matches("0x"), 16).unwrap();
+        let outcome = Scenario::draw(seed).run();
+        assert_eq!(outcome.verdict, Verdict::Finished, "{line}\n{story}");
+    }
+}
+
+/// More chunks in a row than there are chunk ids.
+#[test]
+fn chunk_ids_wrap_in_one_run() {
+    let mut config = ArticleConfig::default();
+    config.sender.first_chunk_id = ChunkId::new(9);
+    config.receiver.first_chunk_id = ChunkId::new(9);
+    let (mut a, mut b) = (ArticlePeer::new(config.clone()), ArticlePeer::new(config));
+    let mut datagram = Vec::new();
+    for i in 0..70_000u64 {
+        let now = Instant::from_millis(i);
+        a.send_chunk(i.to_le_bytes().to_vec()).unwrap();
+        while a.poll_transmit(now, &mut datagram) {
+            b.handle_datagram(now, &datagram).unwrap();
+        }
+        assert_eq!(b.pop_chunk().unwrap()[..], i.to_le_bytes());
+        while b.poll_transmit(now, &mut datagram) {
+            a.handle_datagram(now, &datagram).unwrap();
+        }
+    }
+    assert_eq!(a.sender().stats().chunks_sent, 70_000);
+    assert_eq!(a.sender().next_chunk_id(), ChunkId::new((9 + 70_000u32) as u16));
+}
