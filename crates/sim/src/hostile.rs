@@ -34,7 +34,8 @@ fn parse_one<'a, P: Packet<'a>>(datagram: &'a [u8]) {
     match packet::read::<P>(PROTOCOL, datagram) {
         Ok(packet) => {
             let mut out = [0; MAX_PACKET_BYTES];
-            let length = packet::write(packet, PROTOCOL, &mut out).expect("what was read is written");
+            let length =
+                packet::write(packet, PROTOCOL, &mut out).expect("what was read is written");
             assert_eq!(&out[..length], datagram, "an accepted datagram is not canonical");
         }
         Err(reason) => assert!(reason.is_hostile(), "{reason} from a parser"),
@@ -89,7 +90,8 @@ impl Run {
             }
             3 => self.now = self.now + Duration::from_millis(next() as u64 * 4),
             4 => {
-                let _full = self.peer.send_chunk(vec![7; (next() * 1100).clamp(1, MAX_CHUNK_BYTES)]);
+                let _full =
+                    self.peer.send_chunk(vec![7; (next() * 1100).clamp(1, MAX_CHUNK_BYTES)]);
             }
             5 => {
                 let _chunk = self.peer.pop_chunk();

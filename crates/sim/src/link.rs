@@ -202,7 +202,8 @@ impl Link {
 
     /// Panics unless everything that went in is accounted for.
     pub fn check_conservation(&self) {
-        let LinkStats { offered, duplicated, delivered, queue_full, lost, cut_out, .. } = self.stats;
+        let LinkStats { offered, duplicated, delivered, queue_full, lost, cut_out, .. } =
+            self.stats;
         let out = delivered + queue_full + lost + cut_out + self.under_way.len() as u64;
         assert_eq!(offered + duplicated, out, "packets appeared or vanished: {:?}", self.stats);
     }

@@ -128,8 +128,7 @@ mod tests {
     /// The L row of the baseline table that peers were measured against, in ms.
     #[test]
     fn the_limit_is_the_one_that_peers_are_measured_against() {
-        let expected =
-            [41, 83, 159, 326, 243, 627, 1591, 1123, 295, 193];
+        let expected = [41, 83, 159, 326, 243, 627, 1591, 1123, 295, 193];
         for (profile, expected) in Profile::ALL.iter().zip(expected) {
             let limit = physical_limit(&profile.link(), 256 * 1024).as_secs_f64() * 1e3;
             assert!((limit - f64::from(expected)).abs() <= 1.0, "{}: {limit}", profile.name);

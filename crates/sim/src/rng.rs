@@ -118,7 +118,10 @@ mod tests {
     fn a_seed_always_means_the_same_numbers() {
         // If this fails, every recorded seed has lost its meaning.
         let mut rng = Rng::new(1);
-        assert_eq!([rng.next_u64(), rng.next_u64()], [0xcfc5_d07f_6f03_c29b, 0xbf42_4132_963f_e08d]);
+        assert_eq!(
+            [rng.next_u64(), rng.next_u64()],
+            [0xcfc5_d07f_6f03_c29b, 0xbf42_4132_963f_e08d]
+        );
     }
 
     #[test]

@@ -42,11 +42,8 @@ fn a_packet_takes_its_time_on_the_serializer_and_on_the_way() {
 
 #[test]
 fn a_full_queue_drops_the_tail() {
-    let config = LinkConfig {
-        rate_bps: Some(8_000_000),
-        queue_bytes: Some(3_000),
-        ..LinkConfig::default()
-    };
+    let config =
+        LinkConfig { rate_bps: Some(8_000_000), queue_bytes: Some(3_000), ..LinkConfig::default() };
     let mut link = Link::new(config, 1);
     let packet = vec![0; 1_000 - UDP_IP_OVERHEAD as usize];
     let fates: Vec<Fate> = (0..5).map(|_| link.offer(ms(0), &packet)).collect();
@@ -119,22 +116,24 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
         (millis(200), any::<bool>(), loss, percent(), millis(500)),
         (percent(), percent(), prop::collection::vec((0u64..2_000, 0u64..500), 0..3)),
     )
-        .prop_map(|((rate_bps, queue_bytes, delay), (jitter, reorder, loss, duplicate, later), rest)| {
-            let (corrupt, truncate, cuts) = rest;
-            LinkConfig {
-                rate_bps,
-                queue_bytes,
-                delay,
-                jitter,
-                reorder,
-                loss,
-                duplicate,
-                duplicate_delay: later,
-                corrupt,
-                truncate,
-                cut_outs: cuts.into_iter().map(|(at, for_)| ms(at)..ms(at + for_)).collect(),
-            }
-        })
+        .prop_map(
+            |((rate_bps, queue_bytes, delay), (jitter, reorder, loss, duplicate, later), rest)| {
+                let (corrupt, truncate, cuts) = rest;
+                LinkConfig {
+                    rate_bps,
+                    queue_bytes,
+                    delay,
+                    jitter,
+                    reorder,
+                    loss,
+                    duplicate,
+                    duplicate_delay: later,
+                    corrupt,
+                    truncate,
+                    cut_outs: cuts.into_iter().map(|(at, for_)| ms(at)..ms(at + for_)).collect(),
+                }
+            },
+        )
 }
 
 proptest! {

@@ -1,1 +1,39 @@
-//! tmp
+//! Drives haulier over real UDP sockets.
+//!
+//! [`Socket`] is a non-blocking socket with the buffers that a burst needs and with errors sorted into
+//! those that end things and those that do not. [`Driver`] runs one [`ArticlePeer`] on it, in the
+//! caller's thread: each [`turn`](Driver::turn) receives, acts, sends, and then waits for the next
+//! datagram or deadline. [`Clock`] maps the real clock to the machine's time; it is the only place that
+//! reads one.
+//!
+//! [`ArticlePeer`]: haulier_proto::ArticlePeer
+//!
+//! ```
+//! use haulier_proto::{ArticleConfig, ArticlePeer};
+//! use haulier_udp::{Driver, Socket};
+//! use std::time::Duration;
+//!
+//! let server = ArticlePeer::new(ArticleConfig::default());
+//! let client = ArticlePeer::new(ArticleConfig::default());
+//! let mut client = Driver::new(Socket::bind("127.0.0.1:0".parse()?)?, client)?;
+//! let mut server = Driver::new(Socket::connect(client.local_addr()?)?, server)?;
+//! server.peer.send_chunk(vec![42; 200_000])?;
+//!
+//! let world = loop {
+//!     server.turn(Duration::from_millis(1))?;
+//!     client.turn(Duration::from_millis(1))?;
+//!     if let Some(world) = client.peer.pop_chunk() {
+//!         break world;
+//!     }
+//! };
+//! assert_eq!(world.len(), 200_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod clock;
+mod driver;
+mod socket;
+
+pub use clock::Clock;
+pub use driver::Driver;
+pub use socket::{BufferSizes, Received, Sent, Socket, SocketStats, WANTED_BUFFER_BYTES};

@@ -91,7 +91,10 @@ pub fn scenario_seed(seed: u64, index: u64) -> u64 {
 
 /// Runs scenarios until the budget is spent or `on_progress` returns `false`. It is called after each.
 pub fn run(seed: u64, budget: Budget, mut on_progress: impl FnMut(&Report) -> bool) -> Report {
-    #[expect(clippy::disallowed_methods, reason = "the budget alone is in real time; no run sees it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the budget alone is in real time; no run sees it"
+    )]
     let started = WallClock::now();
     let mut report = Report::default();
     for index in 0.. {

@@ -118,7 +118,9 @@ impl SoakNode {
     }
 
     fn read_one(&mut self) {
-        let (Some(chunk), expected) = (self.peer.pop_chunk(), self.expected.pop_front()) else { return };
+        let (Some(chunk), expected) = (self.peer.pop_chunk(), self.expected.pop_front()) else {
+            return;
+        };
         if Some(&chunk) != expected.as_ref() {
             let sizes = (chunk.len(), expected.map(|chunk| chunk.len()));
             self.wrong = Some(format!("chunk {} is wrong: {sizes:?} bytes", self.received));

@@ -71,7 +71,8 @@ impl Scenario {
         config.sender.peer_ack_interval = config.receiver.ack_interval;
         config.receiver.max_unread = *rng.pick(&[1, 1, 2, 4]);
         // A third of the scenarios start close enough to the wrap to cross it.
-        let first_id = if rng.chance(Probability::percent(33)) { 65_533 } else { rng.below(65_536) };
+        let first_id =
+            if rng.chance(Probability::percent(33)) { 65_533 } else { rng.below(65_536) };
         config.sender.first_chunk_id = ChunkId::new(first_id as u16);
         config.receiver.first_chunk_id = config.sender.first_chunk_id;
         // A quarter of the scenarios give up and abandon, in whichever order, and start over then.
@@ -83,7 +84,8 @@ impl Scenario {
         let links = [draw_link(&mut rng, faults), draw_link(&mut rng, faults)];
         let faults_until = Instant::ZERO + faults;
         let there = draw_sizes(&mut rng, 1);
-        let back = if rng.chance(Probability::percent(50)) { draw_sizes(&mut rng, 1) } else { vec![] };
+        let back =
+            if rng.chance(Probability::percent(50)) { draw_sizes(&mut rng, 1) } else { vec![] };
         let readers = [draw_reader(&mut rng, faults), draw_reader(&mut rng, faults)];
         Self { seed, links, faults_until, config, sizes: [there, back], readers }
     }

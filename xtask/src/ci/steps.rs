@@ -1,0 +1,225 @@
+//! The table of steps. Cheap ones first, so that a slip is told within seconds.
+
+use std::time::Duration;
+
+use super::Stop;
+use super::shell::{Shell, Tool, failed};
+use crate::{corpus, tidy};
+
+/// One check.
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    /// What is known once it has passed.
+    pub(super) proves: &'static str,
+    pub(super) run: fn(&Shell<'_>) -> Result<(), Stop>,
+}
+
+/// Every check, in order.
+pub(super) const STEPS: &[Step] = &[
+    Step { name: "tools", proves: "what the steps need is here, or installed now", run: tools },
+    Step {
+        name: "tidy",
+        proves: "texts are clean, links resolve, every requirement names its test",
+        run: |shell| tidy::run(shell.workspace).map_err(|what| failed(what, "cargo xtask tidy")),
+    },
+    Step {
+        name: "corpus",
+        proves: "the fuzz seeds are those the golden vectors make",
+        run: |shell| {
+            corpus::check(shell.workspace)
+                .map_err(|what| failed(what, "cargo xtask corpus --check"))
+        },
+    },
+    Step {
+        name: "fmt",
+        proves: "the code looks as rustfmt.toml says",
+        run: |shell| {
+            shell.need(Tool::Rustfmt)?;
+            shell.cargo("fmt --all --check")?;
+            shell.cargo("fmt --check --manifest-path fuzz/Cargo.toml")
+        },
+    },
+    Step {
+        name: "clippy",
+        proves: "no warning anywhere, tests and benches included",
+        run: |shell| {
+            shell.need(Tool::Clippy)?;
+            shell.cargo("clippy --workspace --all-targets -- -D warnings")?;
+            shell.cargo("clippy -p haulier-proto --no-default-features -- -D warnings")
+        },
+    },
+    Step {
+        name: "test",
+        proves: "all tests pass, with every debug assertion armed",
+        run: |shell| shell.cargo("test --workspace"),
+    },
+    Step {
+        name: "test-release",
+        proves: "the machine's tests pass optimised, walking every pair of sequences",
+        run: |shell| shell.cargo("test --release -p haulier-proto --test machine"),
+    },
+    Step {
+        name: "wasm",
+        proves: "the machine builds where there is no operating system",
+        run: |shell| {
+            shell.need(Tool::Wasm)?;
+            let target = "--target wasm32-unknown-unknown";
+            shell.cargo(&format!("build -p haulier-proto --no-default-features {target}"))
+        },
+    },
+    Step { name: "dependencies", proves: "no runtime, no socket under the machine", run: under },
+    Step {
+        name: "no-udp",
+        proves: "the library builds without its sockets",
+        run: |shell| shell.cargo("check -p haulier --no-default-features"),
+    },
+    Step {
+        name: "benches",
+        proves: "the benches compile",
+        run: |shell| shell.cargo("check --workspace --benches"),
+    },
+    Step {
+        name: "fuzz",
+        proves: "the fuzz targets compile, on stable and without libFuzzer",
+        run: fuzz,
+    },
+    Step {
+        name: "doc",
+        proves: "the documentation builds, and its links lead somewhere",
+        run: doc,
+    },
+    Step { name: "msrv", proves: "the oldest Rust we promise compiles everything", run: msrv },
+    Step {
+        name: "build",
+        proves: "the program builds as people get it",
+        run: |shell| shell.cargo(BUILD),
+    },
+    Step {
+        name: "demo",
+        proves: "the program carries a world over real sockets",
+        run: |shell| program(shell, "demo --json"),
+    },
+    Step {
+        name: "soak",
+        proves: "300 simulated transfers over bad links all complete",
+        run: |shell| program(shell, "soak --transfers 300 --seed 1 --json"),
+    },
+];
+
+/// Never fails: a step that still lacks its tool says so itself, and is counted as not run.
+fn tools(shell: &Shell<'_>) -> Result<(), Stop> {
+    println!("{}", shell.cargo_output("--version")?.trim());
+    for tool in Tool::ALL {
+        match shell.need(tool) {
+            Ok(()) => println!("{tool:?}: here"),
+            Err(Stop::Skipped(why) | Stop::Failed { what: why, .. }) => {
+                println!("{tool:?}: MISSING, steps that need it will be skipped: {why}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The crates that may stand under the machine, itself included. One more is a decision: who adds it
+/// here has looked at what it drags in.
+const UNDER_PROTO: &[&str] = &["bytes", "cfg-if", "crc32fast", "haulier-proto"];
+
+fn under(shell: &Shell<'_>) -> Result<(), Stop> {
+    for features in ["", " --no-default-features"] {
+        // Every target: a crate that only Windows gets is a dependency all the same.
+        let arguments =
+            format!("tree -p haulier-proto -e normal,build --target all --prefix none{features}");
+        let tree = shell.cargo_output(&arguments)?;
+        let crates =
+            judge_tree(&tree).map_err(|what| failed(what, &format!("cargo {arguments}")))?;
+        println!("under haulier-proto: {}", crates.join(", "));
+    }
+    Ok(())
+}
+
+fn judge_tree(tree: &str) -> Result<Vec<&str>, String> {
+    let lines = tree.lines().filter(|line| !line.trim().is_empty());
+    let mut crates: Vec<&str> = lines.filter_map(|line| line.split(' ').next()).collect();
+    crates.sort_unstable();
+    crates.dedup();
+    if let Some(foreign) = crates.iter().find(|name| !UNDER_PROTO.contains(name)) {
+        return Err(format!(
+            "`{foreign}` is under haulier-proto, and UNDER_PROTO does not allow it"
+        ));
+    }
+    // An empty tree would pass the search above.
+    if !crates.contains(&"haulier-proto") {
+        return Err("haulier-proto is not in its own tree".to_owned());
+    }
+    Ok(crates)
+}
+
+fn fuzz(shell: &Shell<'_>) -> Result<(), Stop> {
+    // The build script of libfuzzer-sys compiles libFuzzer, a minute of C++, unless it is told where one
+    // is. A check links nothing, so the file need not be one.
+    let pretended = [("CUSTOM_LIBFUZZER_PATH", "fuzz/Cargo.toml")];
+    shell.cargo_with(&pretended, "check --manifest-path fuzz/Cargo.toml")
+}
+
+fn doc(shell: &Shell<'_>) -> Result<(), Stop> {
+    // The program and the library are both named `haulier` and their pages would overwrite each other.
+    let arguments = "doc --workspace --no-deps --exclude haulier-cli";
+    shell.cargo_with(&[("RUSTDOCFLAGS", "-D warnings")], arguments)
+}
+
+fn msrv(shell: &Shell<'_>) -> Result<(), Stop> {
+    let manifest = std::fs::read_to_string(shell.workspace.root.join("Cargo.toml"));
+    let version = manifest.ok().and_then(|text| tidy::rust_version(&text).map(str::to_owned));
+    let version =
+        version.ok_or_else(|| failed("Cargo.toml has no rust-version", "cargo xtask tidy"))?;
+    // A directory of its own: two toolchains in one would rebuild each other's work.
+    let target = shell.workspace.target.join("msrv");
+    shell.cargo_of(&version, &target, "check --workspace --all-targets")
+}
+
+const BUILD: &str = "build --release -p haulier-cli";
+
+/// Generous: both take seconds, and a slow machine is no failure. A hang is.
+const PROGRAM_LIMIT: Duration = Duration::from_secs(300);
+
+fn program(shell: &Shell<'_>, arguments: &str) -> Result<(), Stop> {
+    // Nothing to do after the step `build`; with --only, an old program would prove nothing.
+    shell.cargo(BUILD)?;
+    let lines = shell.program_lines("haulier", arguments, PROGRAM_LIMIT)?;
+    let last = lines.last().map_or("", String::as_str);
+    println!("{last}");
+    if says_done(last) {
+        return Ok(());
+    }
+    let what = format!("it exited with success, but its last line is not a good end: {last}");
+    Err(failed(what, &format!("cargo run --release -p haulier-cli -- {arguments}")))
+}
+
+fn says_done(line: &str) -> bool {
+    let line: String = line.split_whitespace().collect();
+    line.contains(r#""event":"done""#) && line.contains(r#""ok":true"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_crate_under_the_machine_is_found() {
+        let tree = "haulier-proto v0.1.0 (/x/crates/proto)\nbytes v1.12.0\ncrc32fast v1.5.0\n\
+                    cfg-if v1.0.4\nbytes v1.12.0 (*)\n";
+        assert_eq!(judge_tree(tree).unwrap(), UNDER_PROTO);
+        let error = judge_tree(&format!("{tree}mio v1.2.0\n")).unwrap_err();
+        assert!(error.contains("`mio`"), "{error}");
+        assert!(judge_tree("").is_err());
+    }
+
+    #[test]
+    fn only_a_good_end_is_one() {
+        assert!(says_done(r#"{"event": "done", "ok": true}"#));
+        assert!(says_done(r#"{"event":"done","ok":true,"seconds":1.5}"#));
+        assert!(!says_done(r#"{"event":"done","ok":false}"#));
+        assert!(!says_done(r#"{"event":"progress","ok":true}"#));
+        assert!(!says_done(""));
+    }
+}

@@ -1,0 +1,180 @@
+//! `cargo xtask tidy`: what no compiler looks at.
+//!
+//! Texts drift: a link outlives its page, a number is stated twice and changed once, a requirement loses
+//! its test. Each check reads the whole [`Tree`] and answers with findings of one form,
+//! `path:line: what, and what to do`. All of them are run, and all findings shown, before it fails.
+//!
+//! * [`lines`]: one file at a time: lengths, spaces, words that must not stay, size.
+//! * [`links`]: what Markdown points at; decisions that their index forgot.
+//! * [`requirements`]: the tags of `docs/STANDARD.md`, each with the test that holds it.
+//! * [`msrv`]: the oldest supported Rust, stated once.
+
+mod lines;
+mod links;
+mod msrv;
+mod requirements;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+use crate::Workspace;
+pub(crate) use msrv::rust_version;
+
+/// Something to mend.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    path: String,
+    line: usize,
+    what: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, what: what.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.what)
+    }
+}
+
+/// One file of the tree.
+struct File {
+    /// From the root, with `/` on every system.
+    path: String,
+    size_bytes: usize,
+    /// `None`: not UTF-8, so nothing for people to read.
+    text: Option<String>,
+}
+
+impl File {
+    fn is_kind(&self, extensions: &[&str]) -> bool {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        name.rsplit_once('.').is_some_and(|(_, extension)| extensions.contains(&extension))
+    }
+
+    /// The lines with their numbers, from 1; none of a file that is no text.
+    fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text.iter().flat_map(|text| (1..).zip(text.split('\n')))
+    }
+}
+
+/// Every file that is committed or would be.
+struct Tree {
+    files: Vec<File>,
+}
+
+impl Tree {
+    fn read(root: &Path) -> Result<Self, String> {
+        let paths = if root.join(".git").exists() { listed_by_git(root)? } else { found_in(root)? };
+        let mut files = Vec::new();
+        for path in paths {
+            match std::fs::read(root.join(&path)) {
+                Ok(bytes) => files.push(File {
+                    path,
+                    size_bytes: bytes.len(),
+                    text: String::from_utf8(bytes).ok(),
+                }),
+                // Deleted, and git has not been told yet.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(format!("{path}: {error}")),
+            }
+        }
+        Ok(Self { files })
+    }
+
+    fn file(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    fn of_kind<'a>(&'a self, extensions: &'a [&str]) -> impl Iterator<Item = &'a File> {
+        self.files.iter().filter(|file| file.is_kind(extensions))
+    }
+}
+
+fn listed_by_git(root: &Path) -> Result<BTreeSet<String>, String> {
+    // In a container the checkout often belongs to another user, and git refuses to read it.
+    let safe = format!("safe.directory={}", root.display());
+    let output = std::process::Command::new("git")
+        .args(["-c", &safe, "ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("git ls-files: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let listed = String::from_utf8_lossy(&output.stdout);
+    Ok(listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
+}
+
+/// Without git, as in an unpacked archive: everything but build output.
+fn found_in(root: &Path) -> Result<BTreeSet<String>, String> {
+    let mut paths = BTreeSet::new();
+    let mut directories = vec![String::new()];
+    while let Some(directory) = directories.pop() {
+        let entries = std::fs::read_dir(root.join(&directory));
+        for entry in entries.map_err(|error| format!("{directory}: {error}"))? {
+            let entry = entry.map_err(|error| format!("{directory}: {error}"))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path =
+                if directory.is_empty() { name.clone() } else { format!("{directory}/{name}") };
+            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                true if name == "target" => {}
+                true => directories.push(path),
+                false => drop(paths.insert(path)),
+            }
+        }
+    }
+    Ok(paths)
+}
+
+/// Runs every check.
+pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
+    let tree = Tree::read(&workspace.root)?;
+    let mut findings: Vec<Finding> = tree.files.iter().flat_map(lines::check).collect();
+    findings.extend(links::check(&tree));
+    findings.extend(requirements::check(&tree));
+    findings.extend(msrv::check(&tree));
+    findings.sort();
+    findings.iter().for_each(|finding| println!("{finding}"));
+    match findings.len() {
+        0 => println!("tidy: {} files, nothing to mend", tree.files.len()),
+        count => return Err(format!("{count} findings in {} files", tree.files.len())),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+impl Tree {
+    /// A tree of these paths and texts.
+    fn of(files: &[(&str, &str)]) -> Self {
+        let file = |&(path, text): &(&str, &str)| File {
+            path: path.to_owned(),
+            size_bytes: text.len(),
+            text: Some(text.to_owned()),
+        };
+        Self { files: files.iter().map(file).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_is_a_place_to_click_on() {
+        assert_eq!(Finding::new("docs/A.md", 3, "a tab").to_string(), "docs/A.md:3: a tab");
+    }
+
+    #[test]
+    fn both_ways_to_list_the_tree_find_this_file() {
+        let root = Workspace::here().root;
+        assert!(found_in(&root).unwrap().contains("xtask/src/tidy.rs"));
+        if root.join(".git").exists() {
+            assert!(listed_by_git(&root).unwrap().contains("xtask/src/tidy.rs"));
+        }
+    }
+}
