@@ -1,0 +1,239 @@
+//! The command line: what there is to ask for, and the help that teaches it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Parser, Subcommand};
+use haulier::ProtocolId;
+
+use crate::units;
+
+/// Large blocks over UDP, quickly and reliably.
+#[derive(Debug, Parser)]
+#[command(name = "haulier", version, after_help = HELP)]
+pub(crate) struct Args {
+    /// Print one JSON object a line; the last has "event":"done" or "event":"error".
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const HELP: &str = "\
+Start here:
+  haulier demo                                    one command, no set-up: watch a world cross a bad link
+  haulier recv --bind 0.0.0.0:4016 -o world.bin   on one machine
+  haulier send world.bin 192.0.2.7:4016           on the other
+  tar c maps | haulier send - 192.0.2.7:4016 --name maps.tar
+  haulier soak --seconds 60                       look for hangs under every fault there is
+
+Exit codes:
+  0    done
+  1    a soak or a bench found something wrong
+  2    usage: the arguments make no sense
+  3    no peer, or a time-out
+  4    verification failed: what arrived is not what was sent
+  5    I/O: a file, a disk, a socket
+  130  interrupted
+
+The article wire has no encryption and no authentication: use it on networks you trust.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Send a file to a waiting `haulier recv`.
+    Send(SendArgs),
+    /// Wait for a file, verify it, store it.
+    Recv(RecvArgs),
+    /// Send a world over real sockets through an emulated bad link, and watch.
+    Demo(DemoArgs),
+    /// Run random transfers under random faults in virtual time; all must finish.
+    Soak(SoakArgs),
+    /// Measure.
+    Bench(BenchArgs),
+    /// Say what a datagram is, field by field, or why it is dropped.
+    Inspect(InspectArgs),
+}
+
+impl Command {
+    /// Whether standard output carries the file itself, so that nothing else may go there.
+    pub(crate) fn prints_data(&self) -> bool {
+        matches!(self, Self::Recv(args) if args.output.as_os_str() == "-")
+    }
+}
+
+/// What both ends must agree on.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WireArgs {
+    /// The number that both ends must know; datagrams of another one are dropped.
+    #[arg(long, value_name = "ID", default_value = "0x11223344", value_parser = units::protocol_id)]
+    pub(crate) protocol_id: ProtocolId,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SendArgs {
+    /// The file to send; `-` is standard input.
+    pub(crate) file: PathBuf,
+
+    /// Where `haulier recv` waits, as HOST:PORT.
+    #[arg(value_parser = units::address)]
+    pub(crate) addr: SocketAddr,
+
+    /// The budget in bits per second, headers included. Choose somewhat less than the link has.
+    #[arg(long, value_name = "RATE", default_value = "1M", value_parser = units::rate)]
+    pub(crate) rate: u64,
+
+    /// Start each chunk with all its slices back to back. On by default for up to 256 KiB; leave it
+    /// off for more, while a game is played over the link, and where queues are short.
+    #[arg(long, overrides_with = "no_burst")]
+    pub(crate) burst: bool,
+
+    /// Obey the budget from the first slice on.
+    #[arg(long)]
+    pub(crate) no_burst: bool,
+
+    /// Give up after this many seconds without progress.
+    #[arg(long, value_name = "S", default_value = "10", value_parser = units::seconds)]
+    pub(crate) timeout: Duration,
+
+    /// The name to tell the receiver, instead of the file's own.
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) wire: WireArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RecvArgs {
+    /// The address to wait at; 0.0.0.0:PORT hears the whole network.
+    #[arg(long, value_name = "ADDR", value_parser = units::address)]
+    pub(crate) bind: SocketAddr,
+
+    /// Where to store the file; a directory keeps the sender's name, `-` is standard output. The file
+    /// appears under its name only when it is verified.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+
+    /// Overwrite an existing file.
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Go on after the first file, until interrupted.
+    #[arg(long)]
+    pub(crate) stay: bool,
+
+    /// Give up after this many seconds without progress, or without a sender. By default 10, and a
+    /// sender is waited for without end.
+    #[arg(long, value_name = "S", value_parser = units::seconds)]
+    pub(crate) timeout: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) wire: WireArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// The file to send; by default a made-up world of 256 KiB.
+    pub(crate) file: Option<PathBuf>,
+
+    /// The link: fiber, cable, wifi, mobile, ocean, bad, awful, bloat, shallow or burst.
+    #[arg(long, value_name = "PROFILE", default_value = "mobile", value_parser = profile)]
+    pub(crate) link: &'static haulier_sim::Profile,
+
+    /// The link's rate in bits per second, instead of the profile's.
+    #[arg(long, value_parser = units::rate)]
+    pub(crate) rate: Option<u64>,
+
+    /// The link's round trip in milliseconds, instead of the profile's.
+    #[arg(long, value_name = "MS", value_parser = units::millis)]
+    pub(crate) rtt: Option<Duration>,
+
+    /// The link's loss each way, as 0.05 or 5%, instead of the profile's.
+    #[arg(long, value_parser = units::loss)]
+    pub(crate) loss: Option<u64>,
+
+    /// The link's queue in bytes (k, M), instead of the profile's.
+    #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
+    pub(crate) queue: Option<u64>,
+
+    /// The sender's budget in bits per second; by default the article's 1M after a burst, and without
+    /// one nine tenths of the link's rate.
+    #[arg(long, value_name = "RATE", value_parser = units::rate)]
+    pub(crate) budget: Option<u64>,
+
+    /// Burst also when the file is larger than a chunk.
+    #[arg(long, overrides_with = "no_burst")]
+    pub(crate) burst: bool,
+
+    /// Obey the budget from the first slice on.
+    #[arg(long)]
+    pub(crate) no_burst: bool,
+
+    /// The seed of the link's faults and of the made-up world.
+    #[arg(long, default_value = "1", value_parser = units::seed)]
+    pub(crate) seed: u64,
+
+    /// Give up after this many seconds without progress.
+    #[arg(long, value_name = "S", default_value = "15", value_parser = units::seconds)]
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(group(ArgGroup::new("budget").args(["transfers", "seconds", "scenario"])))]
+pub(crate) struct SoakArgs {
+    /// Stop after this many transfers (by default 1000).
+    #[arg(long, value_name = "N")]
+    pub(crate) transfers: Option<u64>,
+
+    /// Stop after this many seconds.
+    #[arg(long, value_name = "S", value_parser = units::seconds)]
+    pub(crate) seconds: Option<Duration>,
+
+    /// The seed that everything is drawn from.
+    #[arg(long, default_value = "1", value_parser = units::seed)]
+    pub(crate) seed: u64,
+
+    /// Run just this scenario: the line that a failure prints.
+    #[arg(long, value_name = "SEED", value_parser = units::seed)]
+    pub(crate) scenario: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub(crate) bench: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// The article's strategy in virtual time, on the links it was measured on before.
+    Article {
+        /// Runs that each median is taken over.
+        #[arg(long, default_value_t = haulier_sim::article_bench::SEEDS)]
+        seeds: u64,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct InspectArgs {
+    /// Datagrams as hex digits; an empty one ("") is a datagram of 0 bytes.
+    #[arg(required = true, value_name = "HEX")]
+    pub(crate) datagrams: Vec<String>,
+
+    /// The wire they were sent on.
+    #[arg(long, default_value = "article", value_parser = ["article"])]
+    pub(crate) wire: String,
+
+    /// The protocol id they were sent with.
+    #[arg(long, value_name = "ID", default_value = "0x11223344", value_parser = units::protocol_id)]
+    pub(crate) protocol_id: ProtocolId,
+}
+
+fn profile(name: &str) -> Result<&'static haulier_sim::Profile, String> {
+    haulier_sim::Profile::named(name).ok_or_else(|| {
+        let names = haulier_sim::Profile::ALL.map(|profile| profile.name).join(", ");
+        format!("there is no link called {name}: there are {names}")
+    })
+}

@@ -1,0 +1,46 @@
+//! The map of slices: a character for each, so that one sees the burst, the holes and their repair.
+
+use haulier::chunk::{Sender, SliceState};
+
+/// Slices in a row: 256 make a block of four.
+const ROW: usize = 64;
+
+/// The chunk in flight as rows of characters, under a line that says which it is.
+pub(super) fn draw(sender: &Sender, sent: usize, chunks: usize) -> String {
+    let mut map =
+        format!("chunk {} of {chunks}   █ acked  ▒ sent  ▓ sent again  · waiting\n", sent + 1);
+    let states: Vec<SliceState> = sender.slice_states().collect();
+    for row in states.chunks(ROW) {
+        map.extend(row.iter().map(|&state| symbol(state)));
+        map.push('\n');
+    }
+    map.pop();
+    map
+}
+
+const fn symbol(state: SliceState) -> char {
+    match state {
+        SliceState::Unsent => '·',
+        SliceState::InFlight { sends: 1 } => '▒',
+        SliceState::InFlight { .. } => '▓',
+        SliceState::Acked => '█',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haulier::Instant;
+    use haulier::chunk::SenderConfig;
+
+    #[test]
+    fn a_burst_fills_the_map() {
+        let mut sender = Sender::new(SenderConfig::default());
+        sender.send_chunk(vec![0; 100 * 1024]).unwrap();
+        while sender.poll_slice(Instant::ZERO).is_some() {}
+        let map = draw(&sender, 0, 1);
+        let rows: Vec<&str> = map.lines().collect();
+        assert_eq!(rows[1], "▒".repeat(64));
+        assert_eq!(rows[2], "▒".repeat(36));
+    }
+}

@@ -1,0 +1,80 @@
+//! How a command fails: a sentence for a person and a code for a script.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Why a command did not do what it was asked for. Its text is one sentence that says what to do where
+/// anything can be done.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It ran, and the answer is no: a soak that found something, a bench off its reference.
+    Negative(String),
+    /// The arguments make no sense.
+    Usage(String),
+    /// Nobody answered, or not in time.
+    TimeOut(String),
+    /// What arrived is not what was sent.
+    Verification(String),
+    /// A file, a disk or a socket.
+    Io(String),
+    /// Ctrl-C.
+    Interrupted,
+}
+
+impl Failure {
+    pub(crate) const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Negative(_) => 1,
+            Self::Usage(_) => 2,
+            Self::TimeOut(_) => 3,
+            Self::Verification(_) => 4,
+            Self::Io(_) => 5,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// The word for it in JSON.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Negative(_) => "negative",
+            Self::Usage(_) => "usage",
+            Self::TimeOut(_) => "timeout",
+            Self::Verification(_) => "verification",
+            Self::Io(_) => "io",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// An error with a file.
+    pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
+        Self::Io(format!("{}: {}", path.display(), plain(error)))
+    }
+
+    /// An error with a socket.
+    pub(crate) fn socket(what: &str, error: &io::Error) -> Self {
+        Self::Io(format!("{what}: {}", plain(error)))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Negative(text)
+            | Self::Usage(text)
+            | Self::TimeOut(text)
+            | Self::Verification(text)
+            | Self::Io(text) => f.write_str(text),
+            Self::Interrupted => f.write_str("interrupted; nothing half-written was left behind"),
+        }
+    }
+}
+
+/// An I/O error in words, without the system's number.
+pub(crate) fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_lowercase(),
+        None => text,
+    }
+}

@@ -1,0 +1,141 @@
+//! Where a received file goes: under a temporary name until it is verified, then in one step under its
+//! own. Whatever goes wrong before, nothing is left behind.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use haulier::file::{Header, Sink, is_plain_name};
+use tempfile::NamedTempFile;
+
+/// A file being received. Dropping it before [`commit`](Self::commit) removes what was written.
+#[derive(Debug)]
+pub(crate) struct Output {
+    target: PathBuf,
+    force: bool,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+enum Open {
+    /// Beside the place where it will be, so that the last step is a rename.
+    Beside(NamedTempFile, PathBuf),
+    /// For a pipe or a device: held back until it is verified, then copied.
+    Spool(File),
+}
+
+impl Output {
+    /// An output to `target`: a file, a directory, or `-`.
+    ///
+    /// # Errors
+    /// If it is already clear that nothing could be stored there.
+    pub(crate) fn new(target: &Path, force: bool) -> io::Result<Self> {
+        let output = Self { target: target.to_owned(), force, open: None };
+        if !output.is_stream() && !target.is_dir() {
+            output.check_free(target)?;
+            if !parent(target).is_dir() {
+                let text = format!("there is no directory {}", parent(target).display());
+                return Err(io::Error::new(ErrorKind::NotFound, text));
+            }
+        }
+        Ok(output)
+    }
+
+    /// The place where the file is, or will be.
+    pub(crate) fn path(&self) -> &Path {
+        match &self.open {
+            Some(Open::Beside(_, path)) => path,
+            _ => &self.target,
+        }
+    }
+
+    /// The file is what was sent: gives it its name.
+    pub(crate) fn commit(&mut self) -> io::Result<()> {
+        match self.open.take() {
+            Some(Open::Beside(file, path)) => {
+                // Before the name: a name on a full or broken disk would promise what is not there.
+                file.as_file().sync_all()?;
+                let named =
+                    if self.force { file.persist(&path) } else { file.persist_noclobber(&path) };
+                self.target = path;
+                named.map(|_| ()).map_err(|error| error.error)
+            }
+            Some(Open::Spool(mut file)) => {
+                file.rewind()?;
+                if self.target.as_os_str() == "-" {
+                    let mut stdout = io::stdout().lock();
+                    io::copy(&mut file, &mut stdout)?;
+                    stdout.flush()
+                } else {
+                    let mut device = File::options().write(true).open(&self.target)?;
+                    io::copy(&mut file, &mut device).map(|_| ())
+                }
+            }
+            None => Err(io::Error::other("nothing was received")),
+        }
+    }
+
+    /// Whether the target is a stream: standard output, a pipe or a device.
+    fn is_stream(&self) -> bool {
+        self.target.as_os_str() == "-"
+            || fs::metadata(&self.target).is_ok_and(|about| !about.is_file() && !about.is_dir())
+    }
+
+    fn check_free(&self, path: &Path) -> io::Result<()> {
+        if self.force || fs::symlink_metadata(path).is_err() {
+            return Ok(());
+        }
+        let text = format!("{} exists; use --force to overwrite it", path.display());
+        Err(io::Error::new(ErrorKind::AlreadyExists, text))
+    }
+
+    /// The path for a file with this header.
+    fn place(&self, header: &Header) -> io::Result<PathBuf> {
+        if !self.target.is_dir() {
+            return Ok(self.target.clone());
+        }
+        if !is_plain_name(&header.name) {
+            let text =
+                format!("the sender's name {:?} is no plain file name; use -o FILE", header.name);
+            return Err(io::Error::new(ErrorKind::InvalidInput, text));
+        }
+        Ok(self.target.join(&header.name))
+    }
+}
+
+impl Sink for Output {
+    fn begin(&mut self, header: &Header) -> io::Result<()> {
+        if self.is_stream() {
+            self.open = Some(Open::Spool(tempfile::tempfile()?));
+            return Ok(());
+        }
+        let path = self.place(header)?;
+        self.check_free(&path)?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".haulier-").suffix(".part");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            // As for any new file: everybody may read it, less what the umask says.
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        let file = builder.tempfile_in(parent(&path))?;
+        self.open = Some(Open::Beside(file, path));
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.open {
+            Some(Open::Beside(file, _)) => file.write_all(bytes),
+            Some(Open::Spool(file)) => file.write_all(bytes),
+            None => Err(io::Error::other("bytes before the header")),
+        }
+    }
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

@@ -1,0 +1,171 @@
+//! What a command says: text for people, JSON lines for machines, a progress bar on a terminal.
+//!
+//! Text and JSON go to standard output, or to standard error when the file itself goes to standard
+//! output. Warnings and errors always go to standard error as text; in JSON they are lines like all
+//! others, and the last line has `"event":"done"` or `"event":"error"`.
+
+use std::cell::{Cell, RefCell};
+use std::io::{IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::units::show_bytes;
+
+/// How often progress is told without a terminal, as text and as JSON.
+const LINE_INTERVAL: Duration = Duration::from_secs(2);
+const JSON_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Prints what a command has to say.
+#[derive(Debug)]
+pub(crate) struct Report {
+    json: bool,
+    /// Standard output is taken by data.
+    to_stderr: bool,
+    bar: RefCell<Option<ProgressBar>>,
+    last_progress: Cell<Option<Instant>>,
+}
+
+impl Report {
+    pub(crate) fn new(json: bool, to_stderr: bool) -> Self {
+        Self { json, to_stderr, bar: RefCell::new(None), last_progress: Cell::new(None) }
+    }
+
+    /// Whether the lines are JSON.
+    pub(crate) const fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// An event: one line, as `text` or as `fields` with `"event": name` in front.
+    pub(crate) fn event(&self, name: &str, fields: Value, text: &str) {
+        if self.json {
+            let mut line = json!({ "event": name });
+            if let (Value::Object(line), Value::Object(fields)) = (&mut line, fields) {
+                line.extend(fields);
+            }
+            self.print(&line.to_string());
+        } else if !text.is_empty() {
+            self.print(text);
+        }
+    }
+
+    /// A line as it is: for output that is neither event nor sentence.
+    pub(crate) fn print(&self, line: &str) {
+        let print = || {
+            // A reader that went away (`| head`) is no reason to stop a transfer.
+            let _gone = if self.to_stderr {
+                writeln!(std::io::stderr(), "{line}")
+            } else {
+                writeln!(std::io::stdout(), "{line}")
+            };
+        };
+        match &*self.bar.borrow() {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
+    /// Something the user should know that does not stop anything.
+    pub(crate) fn warning(&self, text: &str) {
+        if self.json {
+            self.event("warning", json!({ "message": text }), "");
+        } else {
+            let warn = || eprintln!("warning: {text}");
+            match &*self.bar.borrow() {
+                Some(bar) => bar.suspend(warn),
+                None => warn(),
+            }
+        }
+    }
+
+    /// The end: the last line.
+    pub(crate) fn done(&self, fields: Value, text: &str) {
+        self.finish_bar();
+        self.event("done", fields, text);
+    }
+
+    /// The end that was not wanted.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        self.finish_bar();
+        if self.json {
+            let code = failure.exit_code();
+            let fields = json!({
+                "ok": false, "kind": failure.kind(), "exit_code": code, "message": failure.to_string(),
+            });
+            self.event("error", fields, "");
+        } else {
+            eprintln!("haulier: {failure}");
+        }
+    }
+
+    /// How many bytes are through. `detail` goes over the bar on a terminal.
+    pub(crate) fn progress(&self, done: u64, total: Option<u64>, detail: impl Fn() -> String) {
+        let template = match total {
+            Some(_) => "{msg}{wide_bar} {bytes} of {total_bytes}  {bytes_per_sec}  {elapsed}",
+            None => "{msg}{spinner} {bytes}  {bytes_per_sec}  {elapsed}",
+        };
+        self.step("bytes", done, total, template, show_bytes, detail);
+    }
+
+    /// How many of something countable are done.
+    pub(crate) fn count(&self, done: u64, total: Option<u64>, what: &str) {
+        let template = match total {
+            Some(_) => format!("{{wide_bar}} {{pos}} of {{len}} {what}  {{elapsed}}"),
+            None => format!("{{spinner}} {{pos}} {what}  {{elapsed}}"),
+        };
+        let show = |n| format!("{n} {what}");
+        self.step(what, done, total, &template, show, String::new);
+    }
+
+    fn step(
+        &self,
+        unit: &str,
+        done: u64,
+        total: Option<u64>,
+        template: &str,
+        show: impl Fn(u64) -> String,
+        detail: impl Fn() -> String,
+    ) {
+        if !self.json && std::io::stderr().is_terminal() {
+            return self.draw(done, total, template, &detail());
+        }
+        let interval = if self.json { JSON_INTERVAL } else { LINE_INTERVAL };
+        if self.last_progress.get().is_some_and(|last| last.elapsed() < interval) {
+            return;
+        }
+        self.last_progress.set(Some(Instant::now()));
+        let text = match total {
+            Some(total) if total > 0 => {
+                format!("{} of {} ({} %)", show(done), show(total), done * 100 / total)
+            }
+            _ => show(done),
+        };
+        self.event("progress", json!({ unit: done, "total": total }), &text);
+    }
+
+    fn draw(&self, done: u64, total: Option<u64>, template: &str, detail: &str) {
+        let mut bar = self.bar.borrow_mut();
+        let bar = bar.get_or_insert_with(|| {
+            let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(20));
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            bar
+        });
+        bar.set_position(done);
+        if detail.is_empty() {
+            return;
+        }
+        bar.set_message(format!("{detail}\n"));
+    }
+
+    /// Takes the bar off the screen.
+    pub(crate) fn finish_bar(&self) {
+        if let Some(bar) = self.bar.borrow_mut().take() {
+            bar.finish_and_clear();
+        }
+        self.last_progress.set(None);
+    }
+}

@@ -1,0 +1,144 @@
+//! Numbers as people write them, and back.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::time::Duration;
+
+use haulier::ProtocolId;
+
+/// Bits per second: `80M`, `1.5G`, `256k`, `9600`.
+pub(crate) fn rate(text: &str) -> Result<u64, String> {
+    let error = || format!("{text} is no rate: write bits per second, such as 256k, 80M or 1.5G");
+    let (number, unit) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1e3),
+        Some((at, 'm' | 'M')) => (&text[..at], 1e6),
+        Some((at, 'g' | 'G')) => (&text[..at], 1e9),
+        _ => (text, 1.0),
+    };
+    let rate = number.parse::<f64>().map_err(|_| error())? * unit;
+    if !(1_000.0..=1e12).contains(&rate) {
+        return Err(format!("{text} is out of range: a rate is from 1k to 1000G"));
+    }
+    Ok(rate as u64)
+}
+
+/// Seconds: `10`, `0.5`.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.trim_end_matches('s').parse::<f64>().ok();
+    match seconds {
+        Some(seconds) if (0.05..=86_400.0).contains(&seconds) => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
+        _ => Err(format!("{text} is no time: write seconds from 0.05 to 86400, such as 10 or 0.5")),
+    }
+}
+
+/// Milliseconds: `100`, `100ms`.
+pub(crate) fn millis(text: &str) -> Result<Duration, String> {
+    let millis = text.trim_end_matches("ms").parse::<f64>().ok();
+    match millis {
+        Some(millis) if (0.0..=60_000.0).contains(&millis) => {
+            Ok(Duration::from_secs_f64(millis / 1e3))
+        }
+        _ => Err(format!("{text} is no time: write milliseconds from 0 to 60000, such as 100")),
+    }
+}
+
+/// A probability in parts of a million: `5%`, `0.05`.
+pub(crate) fn loss(text: &str) -> Result<u64, String> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse::<f64>(),
+    };
+    match share {
+        Ok(share) if (0.0..=0.99).contains(&share) => Ok((share * 1e6).round() as u64),
+        _ => Err(format!("{text} is no loss: write a share from 0 to 0.99, such as 0.05 or 5%")),
+    }
+}
+
+/// Bytes: `64k` (KiB), `1M` (MiB), `1000`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1024),
+        Some((at, 'm' | 'M')) => (&text[..at], 1024 * 1024),
+        _ => (text, 1),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    match bytes {
+        Some(bytes) if (1_200..=1 << 40).contains(&bytes) => Ok(bytes),
+        _ => Err(format!("{text} is no queue: write bytes from 1200 on, such as 64k or 1M")),
+    }
+}
+
+/// A protocol id: `0x11223344` or decimal.
+pub(crate) fn protocol_id(text: &str) -> Result<ProtocolId, String> {
+    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => u32::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    parsed
+        .map(ProtocolId)
+        .map_err(|_| format!("{text} is no protocol id: write 32 bits, such as 0x11223344"))
+}
+
+/// A seed: decimal or `0x` and hex digits.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("{text} is no seed: write a number, such as 1 or 0x2a"))
+}
+
+/// An address with a port: `127.0.0.1:4016`, `[::1]:4016`, `localhost:4016`.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let error =
+        |why: &str| format!("{text} is no address ({why}): write HOST:PORT, 127.0.0.1:4016");
+    let mut found = text.to_socket_addrs().map_err(|cause| error(&cause.to_string()))?;
+    found.next().ok_or_else(|| error("no such host"))
+}
+
+/// A size for a person.
+pub(crate) fn show_bytes(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} bytes"),
+        1_024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1_024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+/// A duration in milliseconds, rounded to a tenth, for JSON.
+pub(crate) fn in_millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e4).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates() {
+        assert_eq!(rate("80M"), Ok(80_000_000));
+        assert_eq!(rate("1.5G"), Ok(1_500_000_000));
+        assert_eq!(rate("256k"), Ok(256_000));
+        assert_eq!(rate("9600"), Ok(9_600));
+        for bad in ["", "M", "fast", "-1M", "0", "1", "NaN", "inf", "80MB", "9999999G"] {
+            assert!(rate(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shares_times_sizes_and_ids() {
+        assert_eq!((loss("5%"), loss("0.05")), (Ok(50_000), Ok(50_000)));
+        assert!(loss("1").is_err() && loss("-1%").is_err() && loss("NaN").is_err());
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert!(seconds("0").is_err() && seconds("-3").is_err());
+        assert_eq!(millis("100ms"), Ok(Duration::from_millis(100)));
+        assert_eq!(bytes("64k"), Ok(65_536));
+        assert!(bytes("10").is_err() && bytes("99999999999999M").is_err());
+        assert_eq!(protocol_id("0x11223344"), Ok(ProtocolId::ARTICLE));
+        assert_eq!(protocol_id("287454020"), Ok(ProtocolId::ARTICLE));
+        assert!(protocol_id("0x112233445").is_err());
+        assert_eq!(seed("0xff"), Ok(255));
+        assert!(address("nonsense").is_err() && address("127.0.0.1").is_err());
+    }
+}
