@@ -433,6 +433,8 @@ impl Sender {
         self.stats.wire_bytes += cost(&self.config, sending, index);
         if self.state == SenderState::Burst && index.is_last() {
             self.hold_until = now + self.config.burst_wait;
+            // The burst was on credit of its own. What gathers from here on is for the resends.
+            self.budget.empty(now);
             self.on(SenderNews::BurstSent);
         }
         self.current.as_ref()?.slice(index)
@@ -490,7 +492,6 @@ impl Sender {
             return self.current.as_ref()?.next_unsent();
         }
         if self.state == SenderState::Hold && now >= self.hold_until {
-            self.budget.empty(self.hold_until);
             self.on(SenderNews::HoldOver);
         }
         if self.state != SenderState::Budgeted {
