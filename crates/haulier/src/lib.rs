@@ -1,13 +1,13 @@
 //! Large blocks over UDP, quickly and reliably: a world for every player who joins.
 //!
 //! This is the crate to add. It gathers the machine (`haulier-proto`), the driver over real sockets
-//! (`haulier-udp`, feature `udp`, on by default) and [`file`], which carries files of any size as a run
+//! (`haulier-udp`, feature `udp`, on by default) and [`mod@file`], which carries files of any size as a run
 //! of chunks.
 //!
 //! | you have | you use |
 //! |---|---|
 //! | nothing yet | [`udp::Driver`] round an [`ArticlePeer`]: one object, one call a frame |
-//! | a transport of your own | [`ArticlePeer`]: datagrams in and out, no socket; `examples/own_transport.rs` |
+//! | a transport of your own | [`ArticlePeer`]: datagrams in and out; `examples/own_transport.rs` |
 //! | packets of your own | [`chunk::Sender`] and [`chunk::Receiver`]: slices and acks as plain values |
 //!
 //! ```

@@ -3,7 +3,7 @@
 //!
 //! Both ends act on 60 Hz frames, packets are lost both ways, the resend delay is the article's fixed
 //! 100 ms and so is the ack interval. The time is that until the receiver has the chunk, median over
-//! seeds. [`REFERENCE`] has the medians of an earlier, separately written simulation of the same
+//! seeds. `REFERENCE` has the medians of an earlier, separately written simulation of the same
 //! (`docs/PERFORMANCE.md` shows both).
 
 use std::time::Duration;

@@ -7,8 +7,8 @@ const ROW: usize = 64;
 
 /// The chunk in flight as rows of characters, under a line that says which it is.
 pub(super) fn draw(sender: &Sender, sent: usize, chunks: usize) -> String {
-    let mut map =
-        format!("chunk {} of {chunks}   █ acked  ▒ sent  ▓ sent again  · waiting\n", sent + 1);
+    let at = (sent + 1).min(chunks);
+    let mut map = format!("chunk {at} of {chunks}   █ acked  ▒ sent  ▓ sent again  · waiting\n");
     let states: Vec<SliceState> = sender.slice_states().collect();
     for row in states.chunks(ROW) {
         map.extend(row.iter().map(|&state| symbol(state)));

@@ -12,8 +12,8 @@ use haulier_proto::{ArticleConfig, ArticlePeer, DropReason, Instant};
 
 use crate::support::{NONE, ack, data, eager_sender, ms, poll_all, receiver, slice};
 
-/// **Hang 1** ("The first hang I usually encounter" of the article's soak section): "oh, this slice has already been
-/// received? discard the slice packet" - and forgetting the ack. The first ack for a slice is lost; the
+/// **Hang 1** ("The first hang I usually encounter", in the article's section on soak tests): "oh, this
+/// slice has already been received? discard the slice packet" - and forgetting the ack. The first ack for a slice is lost; the
 /// sender sends the slice again; the receiver has it and says nothing. The sender repeats that slice for
 /// as long as the chunk lasts.
 #[test]
@@ -97,7 +97,8 @@ fn hang_3_the_chunk_before_is_acked_again_after_it_was_read() {
     assert!(finish(&mut sender, &mut receiver, lost).is_some(), "the sender hangs");
 }
 
-/// **The wrong slice count** (the 2016 original, found by running it): the first slice decides how many slices the chunk has.
+/// **The wrong slice count** (the 2016 original, found by running it): the first slice decides how many
+/// slices the chunk has.
 /// One forged or stale slice with another count, and every honest slice was ignored for ever. The crc
 /// is no authentication. Now the half chunk is dropped after a time without a new slice, and the honest
 /// sender, which never got an ack, still sends.
@@ -147,7 +148,8 @@ fn a_reset_frees_a_receiver_from_a_forged_slice_count() {
     assert_eq!(receiver.handle_slice(ms(2), &slice(0, 0, &honest)), Ok(Arrival::Completed));
 }
 
-/// **The hole in a chunk** (the 2016 original, found by running it): the parser let slice 2 "of 2" through as a full slice and
+/// **The hole in a chunk** (the 2016 original, found by running it): the parser let slice 2 "of 2" through
+/// as a full slice and
 /// the receiver counted it, so a chunk of two slices was complete with slice 0 missing. Here the index
 /// does not survive parsing: there is no type that could hold it.
 #[test]
