@@ -15,6 +15,7 @@ mod recv;
 mod report;
 mod send;
 mod soak;
+mod source;
 mod units;
 
 use std::process::ExitCode;
@@ -22,10 +23,14 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::args::{Args, Command};
+use crate::failure::Failure;
 use crate::report::Report;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return not_understood(&error),
+    };
     let report = Report::new(args.json, args.command.prints_data());
     interrupt::watch();
     let outcome = match &args.command {
@@ -43,4 +48,18 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Arguments that make no sense, or a request for help. Who asked for JSON gets the error as JSON.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || !std::env::args_os().any(|arg| arg == "--json") {
+        // Nothing can be done about a terminal that is gone.
+        let _gone = error.print();
+        return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+    }
+    let text = error.to_string();
+    let sentence = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let failure = Failure::Usage(sentence.into());
+    Report::new(true, false).failure(&failure);
+    ExitCode::from(failure.exit_code())
 }

@@ -26,19 +26,23 @@ enum Open {
 
 impl Output {
     /// An output to `target`: a file, a directory, or `-`.
-    ///
-    /// # Errors
-    /// If it is already clear that nothing could be stored there.
-    pub(crate) fn new(target: &Path, force: bool) -> io::Result<Self> {
-        let output = Self { target: target.to_owned(), force, open: None };
-        if !output.is_stream() && !target.is_dir() {
-            output.check_free(target)?;
-            if !parent(target).is_dir() {
-                let text = format!("there is no directory {}", parent(target).display());
-                return Err(io::Error::new(ErrorKind::NotFound, text));
-            }
+    pub(crate) fn new(target: &Path, force: bool) -> Self {
+        Self { target: target.to_owned(), force, open: None }
+    }
+
+    /// Looks whether a file could be stored there, before anybody sends one.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        if self.is_stream() || self.target.is_dir() {
+            return Ok(());
         }
-        Ok(output)
+        self.check_free(&self.target)?;
+        let is_folder = self.target.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let folder = if is_folder { &self.target } else { parent(&self.target) };
+        if folder.is_dir() {
+            return Ok(());
+        }
+        let text = format!("there is no directory {}", folder.display());
+        Err(io::Error::new(ErrorKind::NotFound, text))
     }
 
     /// The place where the file is, or will be.

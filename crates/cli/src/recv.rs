@@ -1,5 +1,6 @@
 //! `haulier recv`: waits for a file, verifies it, stores it, and tells the sender.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use haulier::chunk::SLICE_BYTES;
@@ -32,7 +33,7 @@ const LINGER: Duration = Duration::from_millis(300);
 pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
     let stored = |error: std::io::Error| Failure::Io(plain(&error));
     // What cannot be stored is told before anything is waited for.
-    Output::new(&args.output, args.force).map_err(stored)?;
+    Output::new(&args.output, args.force).check().map_err(stored)?;
     let socket = Socket::bind(args.bind)
         .map_err(|error| Failure::socket(&format!("cannot wait at {}", args.bind), &error))?;
     if let Some(warning) = socket.buffers().warning() {
@@ -100,16 +101,15 @@ impl From<Failure> for Stopped {
 impl Wait<'_> {
     /// Receives one file to the end, good or bad.
     fn one_file(&mut self) -> Result<(), Failure> {
-        let mut output = Output::new(&self.args.output, self.args.force)
-            .map_err(|error| Failure::Io(plain(&error)))?;
+        let mut output = Output::new(&self.args.output, self.args.force);
         let received = self.receive(&mut output);
         let elapsed = received.as_ref().map_or(Duration::ZERO, |(_, elapsed)| *elapsed);
         let (receipt, outcome) = match received {
             Ok((finished, _)) => match output.commit() {
                 Ok(()) => (receipt(Status::Stored, finished.digest, ""), Ok(finished)),
-                Err(error) => self.not_stored(FileError::Io(error)),
+                Err(error) => not_stored(FileError::Io(error), output.path()),
             },
-            Err(Stopped::File(error)) => self.not_stored(error),
+            Err(Stopped::File(error)) => not_stored(error, output.path()),
             Err(Stopped::Failure(failure)) => {
                 (receipt(Status::Interrupted, zero(), &failure.to_string()), Err(failure))
             }
@@ -211,24 +211,6 @@ impl Wait<'_> {
         }
     }
 
-    fn not_stored(&self, error: FileError) -> (Receipt, Result<Finished, Failure>) {
-        match error {
-            FileError::Io(error) => {
-                let text = plain(&error);
-                let path = show_path(&self.args.output);
-                let what = if text.contains(&path) { text } else { format!("{path}: {text}") };
-                (receipt(Status::IoError, zero(), &what), Err(Failure::Io(what)))
-            }
-            other => {
-                let what = other.to_string();
-                (
-                    receipt(Status::VerificationFailed, zero(), &what),
-                    Err(Failure::Verification(what)),
-                )
-            }
-        }
-    }
-
     /// Tells the sender what became of its file, and stays a little to ack its last slices.
     fn tell(&mut self, receipt: &Receipt) {
         if self.driver.peer.send_chunk(receipt.to_bytes()).is_err() {
@@ -249,6 +231,21 @@ impl Wait<'_> {
                 heard = self.driver.socket().stats().received;
                 quiet_since = Instant::now();
             }
+        }
+    }
+}
+
+/// What is told, there and here, of a file that does not stand.
+fn not_stored(error: FileError, path: &Path) -> (Receipt, Result<Finished, Failure>) {
+    match error {
+        FileError::Io(error) => {
+            let (text, path) = (plain(&error), show_path(path));
+            let what = if text.contains(&path) { text } else { format!("{path}: {text}") };
+            (receipt(Status::IoError, zero(), &what), Err(Failure::Io(what)))
+        }
+        other => {
+            let what = other.to_string();
+            (receipt(Status::VerificationFailed, zero(), &what), Err(Failure::Verification(what)))
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use haulier::chunk::{MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure, SenderEvent};
-use haulier::file::{Header, Outgoing, Receipt, Status};
+use haulier::file::{Header, Receipt, Status};
 use haulier::udp::{Driver, Socket};
 use haulier::{ArticleConfig, ArticlePeer, Event};
 use serde_json::json;
@@ -18,6 +18,7 @@ use crate::args::SendArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::report::Report;
+use crate::source::Source;
 use crate::units::{in_millis, show_bytes};
 
 /// How long one turn of the loop may sleep: the pace at which Ctrl-C and the progress bar are looked at.
@@ -27,8 +28,8 @@ const TURN: Duration = Duration::from_millis(20);
 /// on it: its file is stored.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// Chunks read ahead of the one in flight.
-const READ_AHEAD: usize = 2;
+/// Chunks in the queue behind the one in flight.
+const QUEUED: usize = 2;
 
 pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     let (header, reader) = open(args)?;
@@ -46,15 +47,14 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     let driver = Driver::new(socket, ArticlePeer::new(config))
         .map_err(|error| Failure::socket("socket", &error))?;
     let start = json!({ "to": args.addr.to_string(), "name": header.name, "bytes": header.size });
-    let text = format!("sending {} to {}", header.name, args.addr);
+    let text = format!("sending {} to {}{}", header.name, args.addr, patience(args, header.size));
     report.event("sending", start, &text);
     let mut transfer = Transfer {
         driver,
         size: header.size,
-        outgoing: Outgoing::new(&header, reader),
+        source: Source::start(&header, reader),
         in_flight: Vec::new(),
         acked_bytes: 0,
-        all_read: false,
         all_sent_at: None,
         args,
     };
@@ -63,16 +63,31 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     transfer.conclude(&receipt, started.elapsed(), report)
 }
 
+/// What the budget means for a file that will take a while.
+fn patience(args: &SendArgs, size: Option<u64>) -> String {
+    let seconds = size.unwrap_or(0) * 8 / args.rate.max(1);
+    if seconds < 5 {
+        return String::new();
+    }
+    let mbit = args.rate as f64 / 1e6;
+    format!(": {seconds} s at least with a budget of {mbit} Mbit/s (--rate)")
+}
+
 /// The file's header, and its bytes.
-fn open(args: &SendArgs) -> Result<(Header, Box<dyn Read>), Failure> {
+fn open(args: &SendArgs) -> Result<(Header, Box<dyn Read + Send>), Failure> {
     let from_pipe = args.file.as_os_str() == "-";
     let own_name = || {
         let name = if from_pipe { Some("stdin".as_ref()) } else { args.file.file_name() };
         name.map(|name: &std::ffi::OsStr| name.to_string_lossy().into_owned())
     };
-    let Some(name) = args.name.clone().or_else(own_name).filter(|name| !name.is_empty()) else {
+    let Some(name) = args.name.clone().or_else(own_name) else {
         return Err(Failure::Usage(format!("{} is not a file", args.file.display())));
     };
+    if name.is_empty() {
+        return Err(Failure::Usage(
+            "--name is empty: a file needs a name of 1 to 255 bytes".into(),
+        ));
+    }
     if from_pipe {
         return Ok((Header { name, size: None }, Box::new(io::stdin())));
     }
@@ -91,11 +106,10 @@ fn open(args: &SendArgs) -> Result<(Header, Box<dyn Read>), Failure> {
 struct Transfer<'a> {
     driver: Driver,
     size: Option<u64>,
-    outgoing: Outgoing<Box<dyn Read>>,
+    source: Source,
     /// Sizes of the chunks that the peer has taken and not finished, oldest first.
     in_flight: Vec<usize>,
     acked_bytes: u64,
-    all_read: bool,
     all_sent_at: Option<Instant>,
     args: &'a SendArgs,
 }
@@ -119,13 +133,10 @@ impl Transfer<'_> {
 
     /// Keeps the send queue filled.
     fn feed(&mut self) -> Result<(), Failure> {
-        while !self.all_read && self.driver.peer.sender().queued() < READ_AHEAD {
-            let chunk = self.outgoing.next_chunk();
+        while self.driver.peer.sender().queued() < QUEUED {
+            let chunk = self.source.next();
             let chunk = chunk.map_err(|error| Failure::file(&self.args.file, &error))?;
-            let Some(chunk) = chunk else {
-                self.all_read = true;
-                break;
-            };
+            let Some(chunk) = chunk else { break };
             self.in_flight.push(chunk.len());
             if self.driver.peer.send_chunk(chunk).is_err() {
                 // The run has failed; its event says why.
@@ -144,9 +155,6 @@ impl Transfer<'_> {
             match event {
                 Event::Sender(SenderEvent::Sent { .. }) => {
                     self.acked_bytes += self.in_flight.remove(0) as u64;
-                    if self.all_read && self.in_flight.is_empty() {
-                        self.all_sent_at = Some(Instant::now());
-                    }
                 }
                 Event::Sender(SenderEvent::Failed { reason, .. }) => {
                     return Err(self.gave_up(reason));
@@ -178,7 +186,10 @@ impl Transfer<'_> {
     }
 
     /// Everything is acked, but does the file stand?
-    fn check_receipt_in_time(&self) -> Result<(), Failure> {
+    fn check_receipt_in_time(&mut self) -> Result<(), Failure> {
+        if self.source.has_ended() && self.in_flight.is_empty() {
+            self.all_sent_at.get_or_insert_with(Instant::now);
+        }
         match self.all_sent_at {
             Some(at) if at.elapsed() > self.args.timeout => Err(Failure::TimeOut(format!(
                 "{} has the whole file but did not say within {} s that it is stored",
@@ -194,7 +205,7 @@ impl Transfer<'_> {
         let slices =
             current.map_or(0, |progress| (progress.acked * SLICE_BYTES).min(progress.bytes));
         // Header and trailer are no bytes of the file.
-        (self.acked_bytes + slices as u64).min(self.outgoing.bytes())
+        (self.acked_bytes + slices as u64).min(self.source.bytes())
     }
 
     fn conclude(
@@ -215,11 +226,11 @@ impl Transfer<'_> {
                 return Err(Failure::TimeOut("the receiver was interrupted".into()));
             }
         }
-        if self.outgoing.digest() != Some(receipt.digest) {
+        if self.source.digest() != Some(receipt.digest) {
             let what = "the receiver stored something else: its BLAKE3 is not that of the file";
             return Err(Failure::Verification(what.into()));
         }
-        let bytes = self.outgoing.bytes();
+        let bytes = self.source.bytes();
         let stats = self.driver.peer.sender().stats();
         let fields = json!({
             "ok": true,

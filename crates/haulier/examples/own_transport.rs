@@ -12,7 +12,7 @@ struct LossyQueue(VecDeque<Vec<u8>>, u32);
 impl LossyQueue {
     fn send(&mut self, packet: &[u8]) {
         self.1 += 1;
-        if self.1 % 5 != 0 {
+        if !self.1.is_multiple_of(5) {
             self.0.push_back(packet.to_vec());
         }
     }

@@ -58,6 +58,10 @@ fn data(args: &DemoArgs) -> Result<Bytes, Failure> {
     let Some(path) = &args.file else {
         return Ok(Rng::new(args.seed).bytes(MAX_CHUNK_BYTES).into());
     };
+    if path.is_dir() {
+        let what = "is a directory: the demo sends one file";
+        return Err(Failure::Usage(format!("{} {what}", path.display())));
+    }
     let data = fs::read(path).map_err(|error| Failure::file(path, &error))?;
     if data.is_empty() {
         return Err(Failure::Usage(format!(

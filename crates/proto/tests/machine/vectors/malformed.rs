@@ -102,7 +102,7 @@ fn run_receiver_script(script: &Value) {
         let due = receiver.ack_due();
         match key.as_str() {
             "received" => {
-                assert_eq!(progress.map_or(0, |p| p.received.len()), size(expected), "{name}")
+                assert_eq!(progress.map_or(0, |p| p.received.len()), size(expected), "{name}");
             }
             "of" => assert_eq!(progress.unwrap().received.count().get(), size(expected), "{name}"),
             "ready" => assert_eq!(receiver.unread() > 0, expected == true, "{name}"),

@@ -1,0 +1,142 @@
+//! `demo`: a world crosses an emulated link, and the numbers that come out fit together.
+
+use serde_json::Value;
+
+use crate::support::{Dir, Finished, blake3_hex, data, haulier};
+
+fn number(event: &Value, key: &str) -> f64 {
+    event[key].as_f64().unwrap_or_else(|| panic!("no number {key} in {event}"))
+}
+
+/// The last line, once its numbers fit together.
+fn check(run: &Finished, bytes: usize) -> Value {
+    let done = run.done();
+    let keys = [
+        "acks_sent",
+        "blake3",
+        "bytes",
+        "event",
+        "limit_ms",
+        "lost",
+        "ok",
+        "queue_full",
+        "ratio",
+        "slices_resent",
+        "slices_sent",
+        "total_ms",
+        "wire_bytes",
+    ];
+    assert!(done.as_object().unwrap().keys().eq(keys), "{done}");
+    assert_eq!(number(&done, "bytes"), bytes as f64);
+    // Each slice once, and some again.
+    let full = bytes / 262_144 * 256;
+    let slices = full + (bytes % 262_144).div_ceil(1024);
+    assert_eq!(number(&done, "slices_sent") - number(&done, "slices_resent"), slices as f64);
+    assert!(number(&done, "acks_sent") >= 1.0, "{done}");
+    // Every slice has a header, and headers of UDP and IP.
+    let overhead = 41.0 * number(&done, "slices_sent");
+    assert!(number(&done, "wire_bytes") >= bytes as f64 + overhead, "{done}");
+    let ratio = number(&done, "total_ms") / number(&done, "limit_ms");
+    assert!((number(&done, "ratio") - ratio).abs() <= 0.01 * ratio, "{done}");
+    done
+}
+
+#[test]
+fn a_made_up_world_crosses_the_mobile_link() {
+    let run = haulier(&["demo", "--json"]);
+    let done = check(&run, 262_144);
+    let start = &run.events()[0];
+    assert_eq!((&start["event"], &start["profile"]), (&"start".into(), &"mobile".into()));
+    assert_eq!(number(start, "rate_mbit"), 10.0);
+    assert_eq!(number(start, "rtt_ms"), 100.0);
+    assert_eq!(number(start, "loss"), 0.05);
+    assert_eq!((number(start, "queue_kib"), number(start, "seed")), (256.0, 1.0));
+    assert_eq!((start["burst"].as_bool(), number(start, "budget_mbit")), (Some(true), 1.0));
+    assert!(number(&done, "lost") > 0.0, "{done}");
+    // 50 ms, and 256 KiB in full packets at 9.5 Mbit/s.
+    assert!((number(&done, "limit_ms") - 275.9).abs() < 0.2, "{done}");
+}
+
+#[test]
+fn the_seed_makes_the_world() {
+    let digest = |seed| {
+        let run = haulier(&["demo", "--json", "--link", "fiber", "--seed", seed]);
+        check(&run, 262_144)["blake3"].clone()
+    };
+    assert_eq!(digest("7"), digest("0x7"));
+    assert_ne!(digest("7"), digest("8"));
+}
+
+/// More than a chunk, on a link without loss: nothing beats the physical limit.
+#[test]
+fn a_file_crosses_the_fiber_link() {
+    let dir = Dir::new();
+    let content = data(600_000);
+    let run = haulier(&["demo", &dir.file("in", &content), "--link", "fiber", "--json"]);
+    let done = check(&run, content.len());
+    assert_eq!(done["blake3"], blake3_hex(&content));
+    assert!(number(&done, "ratio") >= 1.0, "{done}");
+    assert_eq!(number(&done, "lost"), 0.0);
+    let start = &run.events()[0];
+    // No burst for more than a chunk; nine tenths of the link instead.
+    assert_eq!((start["burst"].as_bool(), number(start, "budget_mbit")), (Some(false), 90.0));
+}
+
+#[test]
+fn one_byte_is_enough() {
+    let dir = Dir::new();
+    check(&haulier(&["demo", "--json", "--link", "fiber", &dir.file("in", b"x")]), 1);
+}
+
+#[test]
+fn the_link_can_be_changed() {
+    let options = ["--rate", "50M", "--rtt", "10", "--loss", "0", "--queue", "1M"];
+    let run = haulier(&[&["demo", "--json", "--link", "awful"], &options[..]].concat());
+    let done = check(&run, 262_144);
+    let start = &run.events()[0];
+    assert_eq!((number(start, "rate_mbit"), number(start, "rtt_ms")), (50.0, 10.0));
+    assert_eq!((number(start, "loss"), number(start, "queue_kib")), (0.0, 1024.0));
+    assert_eq!((number(&done, "lost"), number(&done, "queue_full")), (0.0, 0.0));
+    // 5 ms, and 256 KiB in full packets at 50 Mbit/s.
+    assert!((number(&done, "limit_ms") - 47.9).abs() < 0.2, "{done}");
+}
+
+#[test]
+fn a_short_queue_overflows_and_loss_loses() {
+    let options = ["--rate", "20M", "--rtt", "20", "--loss", "30%", "--queue", "16k"];
+    let options = [&options[..], &["--budget", "10M", "--burst"]].concat();
+    let run = haulier(&[&["demo", "--json"], &options[..]].concat());
+    let done = check(&run, 262_144);
+    assert!(number(&done, "lost") > 0.0 && number(&done, "queue_full") > 0.0, "{done}");
+    assert!(number(&done, "slices_resent") > 0.0, "{done}");
+    assert_eq!(number(&run.events()[0], "budget_mbit"), 10.0);
+}
+
+#[test]
+fn as_text_it_compares_with_the_physical_limit() {
+    let run = haulier(&["demo", "--link", "cable", "--no-burst", "--budget", "40M"]);
+    assert_eq!(run.code, Some(0), "{}", run.what);
+    let words = [
+        "256.0 KiB over a link of 50 Mbit/s, 40 ms round trip, 0.1 % loss (cable, seed 1)",
+        "delivered and verified in ",
+        "the physical limit of this link is 63 ms",
+        " slices were sent, ",
+        " crossed the link",
+        "blake3 ",
+    ];
+    assert!(words.iter().all(|words| run.text().contains(words)), "{}", run.what);
+}
+
+#[test]
+fn an_empty_file_has_nothing_to_show() {
+    let dir = Dir::new();
+    let message = haulier(&["demo", "--json", &dir.file("in", b"")]).error(2);
+    assert!(message.contains("in is empty: there is nothing to show"), "{message}");
+}
+
+#[test]
+fn a_link_that_is_too_bad_ends_with_a_sentence() {
+    let message = haulier(&["demo", "--json", "--loss", "0.99", "--timeout", "0.5"]).error(3);
+    assert!(message.contains("nothing got through for 0.5 s"), "{message}");
+    assert!(message.contains("--timeout"), "{message}");
+}

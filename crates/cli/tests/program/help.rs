@@ -1,0 +1,74 @@
+//! `--help` and `--version`: what a person reads first says what there is.
+
+use crate::support::haulier;
+
+/// Runs it and looks for words, wherever the lines are broken.
+fn assert_says(args: &[&str], words: &[&str]) {
+    let run = haulier(args);
+    assert_eq!(run.code, Some(0), "{}", run.what);
+    assert!(run.stderr.is_empty(), "{}", run.what);
+    let text = run.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in {}", run.what);
+    }
+}
+
+#[test]
+fn the_program() {
+    let commands = ["send", "recv", "demo", "soak", "bench", "inspect"];
+    assert_says(&["--help"], &commands);
+    let first_steps = ["haulier demo", "haulier recv --bind", "haulier send - ", "--json"];
+    assert_says(&["--help"], &first_steps);
+    let codes = ["0 done", "1 a soak or a bench", "2 usage", "3 no peer", "4 verification failed"];
+    assert_says(&["--help"], &codes);
+    assert_says(&["--help"], &["5 I/O", "130 interrupted", "no encryption and no authentication"]);
+    assert_says(&["help"], &commands);
+    assert_says(&["-h"], &commands);
+}
+
+#[test]
+fn the_version() {
+    let run = haulier(&["--version"]);
+    assert_eq!(run.text(), format!("haulier {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(run.code, Some(0));
+}
+
+#[test]
+fn send() {
+    let words = ["<FILE>", "<ADDR>", "standard input", "HOST:PORT", "bits per second"];
+    assert_says(&["send", "--help"], &words);
+    let options = ["--rate", "[default: 1M]", "--burst", "--no-burst", "256 KiB", "--timeout"];
+    assert_says(&["send", "--help"], &options);
+    assert_says(&["send", "--help"], &["--name", "--protocol-id", "0x11223344", "--json"]);
+}
+
+#[test]
+fn recv() {
+    let words = ["--bind", "--output", "standard output", "a directory keeps the sender's name"];
+    assert_says(&["recv", "--help"], &words);
+    let options = ["--force", "Overwrite", "--stay", "--timeout", "--protocol-id", "only when"];
+    assert_says(&["recv", "--help"], &options);
+}
+
+#[test]
+fn demo() {
+    let profiles = haulier_sim::Profile::ALL.map(|profile| profile.name);
+    assert_says(&["demo", "--help"], &profiles);
+    let options = ["--link", "[default: mobile]", "--rate", "--rtt", "--loss", "--queue"];
+    assert_says(&["demo", "--help"], &options);
+    assert_says(&["demo", "--help"], &["--budget", "--seed", "--timeout", "256 KiB", "--no-burst"]);
+}
+
+#[test]
+fn soak_and_bench() {
+    let options = ["--transfers", "--seconds", "--seed", "--scenario", "by default 1000"];
+    assert_says(&["soak", "--help"], &options);
+    assert_says(&["bench", "--help"], &["article"]);
+    assert_says(&["bench", "article", "--help"], &["--seeds", "[default: 200]", "median"]);
+}
+
+#[test]
+fn inspect() {
+    let words = ["<HEX>", "hex digits", "--wire", "article", "--protocol-id", "0 bytes"];
+    assert_says(&["inspect", "--help"], &words);
+}

@@ -1,0 +1,111 @@
+//! `--json`: what scripts may build on. Every line is an object with an "event", and the last is "done"
+//! or "error". The keys are those below; new ones may come, so a script must not mind them.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::support::{Dir, Finished, Pair, blake3_hex, data, haulier};
+
+fn assert_has(event: &Value, keys: &[&str]) {
+    let here: BTreeSet<&str> = event.as_object().unwrap().keys().map(String::as_str).collect();
+    let missing: Vec<_> = keys.iter().filter(|key| !here.contains(**key)).collect();
+    assert!(missing.is_empty(), "no {missing:?} in {event}");
+}
+
+/// The names of all events, each line being one.
+fn names(run: &Finished) -> Vec<String> {
+    let name = |event: &Value| event["event"].as_str().expect("a line without event").to_owned();
+    run.events().iter().map(name).collect()
+}
+
+#[test]
+fn a_transfer_from_the_first_line_to_the_last() {
+    let dir = Dir::new();
+    let (file, out) = (dir.file("world.bin", &data(600_000)), dir.path("out"));
+    let (recv, send) = Pair::start(&["-o", &out], &file, &["--rate", "8M"]).finish();
+
+    assert_eq!(names(&recv)[0], "listening");
+    assert_eq!(names(&send)[0], "sending");
+    for run in [&recv, &send] {
+        let names = names(run);
+        let last = names.len() - 1;
+        let middle = names[1..last].iter();
+        assert!(middle.clone().all(|name| name == "progress" || name == "warning"), "{names:?}");
+        assert!(middle.clone().any(|name| name == "progress"), "{names:?}");
+        assert_eq!(names[last], "done");
+        let events = run.events();
+        let progress = events.iter().filter(|event| event["event"] == "progress");
+        let done: Vec<u64> = progress
+            .map(|event| {
+                assert_eq!(event["total"], 600_000, "{event}");
+                event["bytes"].as_u64().unwrap()
+            })
+            .collect();
+        assert!(done.is_sorted() && done.iter().all(|&bytes| bytes <= 600_000), "{done:?}");
+        assert!(run.stderr.is_empty(), "{}", run.what);
+    }
+
+    let sending = &send.events()[0];
+    assert_has(sending, &["to"]);
+    assert_eq!((&sending["name"], &sending["bytes"]), (&json!("world.bin"), &json!(600_000)));
+
+    let digest = blake3_hex(&data(600_000));
+    let (recv, send) = (recv.done(), send.done());
+    assert_has(&recv, &["ok", "file", "name", "bytes", "blake3", "total_ms"]);
+    assert_eq!((&recv["file"], &recv["name"]), (&json!(out), &json!("world.bin")));
+    assert_eq!((&recv["bytes"], &recv["blake3"]), (&json!(600_000), &json!(digest)));
+    let keys = ["ok", "bytes", "blake3", "total_ms", "slices_sent", "slices_resent", "wire_bytes"];
+    assert_has(&send, &keys);
+    assert_eq!(send["blake3"], json!(digest));
+    // The run is the file with a little round it: 587 slices, each sent at least once.
+    let count = |key: &str| send[key].as_u64().unwrap();
+    assert!(count("slices_sent") - count("slices_resent") == 587, "{send}");
+    assert!(send["total_ms"].as_f64() > Some(0.0) && recv["total_ms"].as_f64() > Some(0.0));
+}
+
+/// The switch is global: it may stand before the command.
+#[test]
+fn the_switch_may_stand_anywhere() {
+    let dir = Dir::new();
+    let missing = dir.path("missing");
+    haulier(&["--json", "send", &missing, "127.0.0.1:9"]).error(5);
+    haulier(&["send", "--json", &missing, "127.0.0.1:9"]).error(5);
+    haulier(&["send", &missing, "127.0.0.1:9", "--json"]).error(5);
+}
+
+#[test]
+fn every_line_of_the_other_commands_is_an_event() {
+    let runs = [
+        haulier(&["demo", "--json", "--link", "fiber"]),
+        haulier(&["soak", "--json", "--transfers", "20"]),
+        haulier(&["soak", "--json", "--scenario", "9"]),
+        haulier(&["bench", "article", "--json", "--seeds", "1"]),
+    ];
+    for run in runs {
+        run.done();
+        assert!(names(&run).len() >= 2, "{}", run.what);
+        assert!(run.stderr.is_empty(), "{}", run.what);
+    }
+}
+
+/// A script that got an option wrong reads the answer where it reads all answers.
+#[test]
+fn wrong_arguments_are_an_event_too() {
+    let wrong: [&[&str]; 4] = [
+        &["--json", "send", "x", "127.0.0.1:9", "--rate", "fast"],
+        &["send", "x", "127.0.0.1:9", "--rate", "fast", "--json"],
+        &["demo", "--json", "--link", "perfect"],
+        &["recv", "--json", "-o", "x"],
+    ];
+    for args in wrong {
+        haulier(args).error(2);
+    }
+}
+
+/// Without the switch nothing looks like JSON.
+#[test]
+fn without_the_switch_there_is_none() {
+    let run = haulier(&["soak", "--transfers", "20"]);
+    assert!(!run.text().contains('{'), "{}", run.what);
+}

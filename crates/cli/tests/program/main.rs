@@ -1,0 +1,42 @@
+//! The map of the program's tests. They run the built `haulier` as a user would and look at what a user
+//! sees: exit code, output, files. Parts of it are tested beside their code, the library in its crates.
+//!
+//! * `transfer`: files of all sizes between `send` and `recv`, by every way in and out;
+//! * `stay`: `recv --stay`, one file after the other;
+//! * `failures`: what cannot be done is refused, with the right code and a sentence that helps;
+//! * `names`: a sender's file name never leaves the directory;
+//! * `signals`: Ctrl-C and sudden death, in the middle of everything;
+//! * `disk`: full disks;
+//! * `verification`: peers that lie, played by `fake`;
+//! * `demo`, `soak_bench`, `inspect`: the commands of these names;
+//! * `help`, `json`: what people read and what scripts read, for all commands.
+//!
+//! `support` runs the programs and kills them when a test ends early; `pipe` reads what they say. No test knows a port or waits for
+//! the clock: a program says where it listens, and one that hangs is killed after a minute.
+
+#![allow(
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test program: nothing uses it, and a panic is how it reports"
+)]
+
+mod demo;
+#[cfg(target_os = "linux")]
+mod disk;
+mod failures;
+mod fake;
+mod help;
+mod inspect;
+mod json;
+mod names;
+mod pipe;
+#[cfg(unix)]
+mod signals;
+mod soak_bench;
+#[cfg(unix)]
+mod stay;
+mod support;
+mod transfer;
+mod verification;

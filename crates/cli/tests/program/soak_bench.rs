@@ -1,0 +1,144 @@
+//! `soak` and `bench article`: virtual time, so that the same seed gives the same answer to the bit.
+
+use serde_json::Value;
+
+use crate::support::haulier;
+
+fn soak(options: &[&str]) -> Value {
+    haulier(&[&["soak", "--json"], options].concat()).done()
+}
+
+fn keys(event: &Value) -> Vec<&str> {
+    event.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn a_soak_finds_nothing_and_says_what_it_did() {
+    let done = soak(&["--transfers", "60", "--seed", "3"]);
+    let expected = [
+        "event",
+        "hangs",
+        "mismatches",
+        "ok",
+        "restarts",
+        "scenarios",
+        "seed",
+        "trace",
+        "transfers",
+        "virtual_seconds",
+    ];
+    assert_eq!(keys(&done), expected);
+    // Scenarios are not cut short, so there may be a few more.
+    assert!(done["transfers"].as_u64() >= Some(60), "{done}");
+    assert_eq!((done["hangs"].as_u64(), done["mismatches"].as_u64()), (Some(0), Some(0)));
+    assert_eq!(done["seed"], 3);
+    assert!(done["virtual_seconds"].as_f64() > Some(1.0), "{done}");
+}
+
+#[test]
+fn a_seed_is_a_soak() {
+    let run = |seed| soak(&["--transfers", "30", "--seed", seed]);
+    let three = run("3");
+    assert_eq!(three, run("3"));
+    assert_eq!(three, run("0x3"));
+    assert_ne!(three["trace"], run("4")["trace"]);
+}
+
+#[test]
+fn a_soak_can_be_measured_in_seconds() {
+    let done = soak(&["--seconds", "0.2"]);
+    assert!(done["scenarios"].as_u64() >= Some(1), "{done}");
+}
+
+#[test]
+fn a_scenario_runs_alone() {
+    let seed = haulier_sim::soak::scenario_seed(3, 0);
+    let run = |seed: &str| haulier(&["soak", "--json", "--scenario", seed]);
+    let first = run(&format!("{seed:#018x}"));
+    assert_eq!(first.events()[0], serde_json::json!({ "event": "scenario", "seed": seed }));
+    let done = first.done();
+    let expected = [
+        "event",
+        "hangs",
+        "mismatches",
+        "ok",
+        "restarts",
+        "seed",
+        "trace",
+        "transfers",
+        "virtual_seconds",
+    ];
+    assert_eq!(keys(&done), expected);
+    assert_eq!((&done["seed"], done["hangs"].as_u64()), (&seed.into(), Some(0)));
+    // The same again, and the same as the first of the soak that it is from.
+    assert_eq!(run(&seed.to_string()).done(), done);
+    let soak = soak(&["--transfers", "1", "--seed", "3"]);
+    assert_eq!((&soak["trace"], &soak["transfers"]), (&done["trace"], &done["transfers"]));
+}
+
+#[test]
+fn as_text_a_soak_says_the_seed_and_a_scenario_what_it_is() {
+    let run = haulier(&["soak", "--transfers", "20", "--seed", "5"]);
+    assert_eq!(run.code, Some(0), "{}", run.what);
+    for words in [" s of virtual time (seed 5): 0 hangs, 0 mismatches", " transfers in "] {
+        assert!(run.text().contains(words), "{words}: {}", run.what);
+    }
+    let run = haulier(&["soak", "--scenario", "5"]);
+    assert_eq!(run.code, Some(0), "{}", run.what);
+    for words in ["Scenario", "finished: ", " transfers"] {
+        assert!(run.text().contains(words), "{words}: {}", run.what);
+    }
+}
+
+#[test]
+fn the_article_bench_has_120_rows() {
+    let run = haulier(&["bench", "article", "--seeds", "1", "--json"]);
+    let done = run.done();
+    assert_eq!((done["rows"].as_u64(), done["seeds"].as_u64()), (Some(120), Some(1)));
+    let events = run.events();
+    let rows: Vec<&Value> = events.iter().filter(|event| event["event"] == "row").collect();
+    assert_eq!(rows.len(), 120);
+    let expected = [
+        "budget_kbit",
+        "burst",
+        "event",
+        "loss",
+        "median_s",
+        "queue_kib",
+        "rate_mbit",
+        "reference_s",
+        "rtt_ms",
+    ];
+    for (row, (link, reference)) in rows.iter().zip(haulier_sim::article_bench::rows()) {
+        assert_eq!(keys(row), expected);
+        assert_eq!(row["rate_mbit"], link.rate_mbit);
+        assert_eq!(row["budget_kbit"], link.budget_kbit);
+        assert_eq!(row["rtt_ms"], link.rtt_ms);
+        assert_eq!(row["loss"], link.loss_percent as f64 / 100.0);
+        assert_eq!(row["queue_kib"], link.queue_kib.map_or(Value::Null, Value::from));
+        assert_eq!(row["burst"], link.burst);
+        assert_eq!(row["reference_s"], reference);
+        // Half the round trip, and 256 KiB at the rate of the link: nothing is faster.
+        let limit = link.rtt_ms as f64 / 2e3 + 262_144.0 * 8.0 / (link.rate_mbit as f64 * 1e6);
+        assert!(row["median_s"].as_f64() > Some(limit), "{row}");
+    }
+}
+
+#[test]
+fn a_bench_is_the_same_every_time() {
+    let rows = || {
+        let events = haulier(&["bench", "article", "--seeds", "2", "--json"]).events();
+        events.into_iter().filter(|event| event["event"] == "row").collect::<Vec<_>>()
+    };
+    assert_eq!(rows(), rows());
+}
+
+#[test]
+fn as_text_the_bench_is_a_table() {
+    let run = haulier(&["bench", "article", "--seeds", "1"]);
+    assert_eq!(run.code, Some(0), "{}", run.what);
+    let lines: Vec<&str> =
+        run.text().lines().skip_while(|line| !line.starts_with("link Mbit/s")).collect();
+    assert_eq!(lines.len(), 122, "{}", run.what);
+    assert!(lines[121].starts_with("120 rows, medians of 1 runs: "), "{}", lines[121]);
+}
