@@ -13,9 +13,9 @@ use haulier_proto::{ArticleConfig, ArticlePeer, DropReason, Instant};
 use crate::support::{NONE, ack, data, eager_sender, ms, poll_all, receiver, slice};
 
 /// **Hang 1** ("The first hang I usually encounter", in the article's section on soak tests): "oh, this
-/// slice has already been received? discard the slice packet" - and forgetting the ack. The first ack for a slice is lost; the
-/// sender sends the slice again; the receiver has it and says nothing. The sender repeats that slice for
-/// as long as the chunk lasts.
+/// slice has already been received? discard the slice packet" - and forgetting the ack. The first ack for a
+/// slice is lost; the sender sends the slice again; the receiver has it and says nothing. The sender
+/// repeats that slice for as long as the chunk lasts.
 #[test]
 fn hang_1_a_duplicate_slice_is_acked_again() {
     let (mut sender, mut receiver) = (eager_sender(), receiver());
