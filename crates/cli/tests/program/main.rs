@@ -11,8 +11,9 @@
 //! * `demo`, `soak_bench`, `inspect`: the commands of these names;
 //! * `help`, `json`: what people read and what scripts read, for all commands.
 //!
-//! `support` runs the programs and kills them when a test ends early; `pipe` reads what they
-//! say. No test knows a port or waits for the clock: a program says where it listens, and one that hangs is killed after a minute.
+//! `support` runs the programs and kills them when a test ends early; `pipe` reads what they say. No
+//! test knows a port or waits for the clock: a program says where it listens, and one that hangs is
+//! killed after a minute.
 
 #![allow(
     unreachable_pub,
