@@ -21,6 +21,10 @@ use crate::{DropReason, Instant, RttEstimator, SendBudget};
 /// last 100ms" (*Sending Large Blocks of Data*, "Sender Implementation").
 pub const INITIAL_RESEND_DELAY: Duration = Duration::from_millis(100);
 
+/// No resend delay is shorter, whatever is configured or measured: with none at all a sender whose budget
+/// allows it would send the same slice for ever at one moment. A millisecond is what drivers can tell apart.
+const MIN_RESEND_DELAY: Duration = Duration::from_millis(1);
+
 /// Elapsed time that a busy sender may catch up on in one go, when its application polls rarely. A game
 /// at 10 frames a second still gets its whole rate; a game that froze for a minute does not send a
 /// minute's worth at once.
@@ -85,7 +89,7 @@ pub enum ResendDelay {
     /// 1.25 x the smoothed RTT, but at least 1.25 x the peer's ack interval; [`INITIAL_RESEND_DELAY`]
     /// before the first sample.
     Rtt,
-    /// Always this.
+    /// Always this, but at least a millisecond.
     Fixed(Duration),
 }
 
@@ -430,7 +434,8 @@ impl Sender {
         let is_resend = sending.on_sent(now, index);
         self.stats.slices_sent += 1;
         self.stats.slices_resent += u64::from(is_resend);
-        self.stats.wire_bytes += cost(&self.config, sending, index);
+        let cost = cost(&self.config, sending, index);
+        self.stats.wire_bytes = self.stats.wire_bytes.saturating_add(cost);
         if self.state == SenderState::Burst && index.is_last() {
             self.hold_until = now + self.config.burst_wait;
             // The burst was on credit of its own. What gathers from here on is for the resends.
@@ -519,13 +524,13 @@ impl Sender {
 
     fn resend_delay(&self) -> Duration {
         let rtt = match self.config.resend_delay {
-            ResendDelay::Fixed(delay) => return delay,
+            ResendDelay::Fixed(delay) => return delay.max(MIN_RESEND_DELAY),
             ResendDelay::Rtt => self.rtt.smoothed_rtt(),
         };
         let Some(rtt) = rtt else { return INITIAL_RESEND_DELAY };
         // 1.25 x, as "RTT * 1.25" in the article, in integers.
         let wait = rtt.max(self.config.peer_ack_interval);
-        wait.saturating_add(wait / 4)
+        wait.saturating_add(wait / 4).max(MIN_RESEND_DELAY)
     }
 
     /// What an idle budget may gather: one RTT's worth, at least one slice (docs/decisions/0007).
@@ -540,7 +545,7 @@ impl Sender {
     }
 
     const fn full_slice_cost(&self) -> u64 {
-        (SLICE_BYTES + self.config.overhead_bytes) as u64
+        SLICE_BYTES.saturating_add(self.config.overhead_bytes) as u64
     }
 
     fn give_up_at(&self) -> Option<Instant> {
@@ -593,5 +598,5 @@ impl Sender {
 
 /// Bytes that a slice costs on the wire.
 fn cost(config: &SenderConfig, sending: &Sending, index: SliceIndex) -> u64 {
-    (sending.slice_bytes(index) + config.overhead_bytes) as u64
+    sending.slice_bytes(index).saturating_add(config.overhead_bytes) as u64
 }

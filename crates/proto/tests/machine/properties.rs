@@ -1,16 +1,19 @@
 //! Properties: random operations against a trivial model, and arbitrary bytes at every parser.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use haulier_proto::bits::{Reader, Stream};
 use haulier_proto::chunk::{
-    Ack, ChunkId, MAX_CHUNK_BYTES, Receiver, ReceiverConfig, Sender, SenderConfig, Slice,
-    SliceCount, SliceSet,
+    Ack, ChunkId, MAX_CHUNK_BYTES, Receiver, ReceiverConfig, ResendDelay, Sender, SenderConfig,
+    Slice, SliceCount, SliceSet,
 };
 use haulier_proto::packet::article::ArticlePacket;
 use haulier_proto::packet::fragment::{FragmentPacket, RawFragmentPacket};
 use haulier_proto::packet::{self, Packet, ProtocolId};
-use haulier_proto::{ArticleConfig, ArticlePeer, MAX_PACKET_BYTES, Sequence, SequenceBuffer};
+use haulier_proto::{
+    ArticleConfig, ArticlePeer, Instant, MAX_PACKET_BYTES, Sequence, SequenceBuffer,
+};
 use proptest::prelude::*;
 
 use crate::support::{data, ms};
@@ -230,5 +233,66 @@ proptest! {
         }
         prop_assert_eq!(sender.stats().chunks_sent, 1);
         prop_assert_eq!(receiver.pop().unwrap(), chunk);
+    }
+}
+
+/// Configurations at the ends of their ranges, and clocks at the ends of theirs: slow or useless they may
+/// be, but they neither panic nor ask to be woken for ever at one moment.
+#[test]
+fn odd_configurations_and_clocks_are_harmless() {
+    let durations = [Duration::ZERO, Duration::from_nanos(1), Duration::MAX];
+    let mut tried = 0;
+    for rate_bps in [0, 1, 1_000_000, u64::MAX] {
+        for duration in durations {
+            for (count, bytes) in [(0, 0), (1, 41), (usize::MAX, usize::MAX / 2)] {
+                for origin in [0, u64::MAX - 5_000_000_000] {
+                    let mut config = ArticleConfig::default();
+                    config.sender.rate_bps = rate_bps;
+                    config.sender.burst = tried % 2 == 0;
+                    config.sender.burst_wait = duration;
+                    config.sender.resend_delay = if tried % 3 == 0 {
+                        ResendDelay::Fixed(duration)
+                    } else {
+                        ResendDelay::Rtt
+                    };
+                    config.sender.peer_ack_interval = duration;
+                    config.sender.give_up_after = Some(duration);
+                    config.sender.overhead_bytes = bytes;
+                    config.sender.max_queued = count;
+                    config.receiver.ack_interval = duration;
+                    config.receiver.max_unread = count;
+                    config.receiver.abandon_after = Some(duration);
+                    run_oddly(config, origin);
+                    tried += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(tried, 72);
+}
+
+fn run_oddly(config: ArticleConfig, origin: u64) {
+    let mut a = ArticlePeer::new(config.clone());
+    let mut b = ArticlePeer::new(config.clone());
+    let _full = a.send_chunk(vec![1; 5_000]);
+    let _full = b.send_chunk(vec![2; 1]);
+    let mut datagram = Vec::new();
+    for step in 0..40u64 {
+        // A second on, half a second back, to the very end of the clock.
+        let nanos = origin.saturating_add(step * 500_000_000 * (1 + step % 2));
+        let now = Instant::from_nanos(nanos);
+        for turn in 0..2 {
+            let (from, to) = if turn == 0 { (&mut a, &mut b) } else { (&mut b, &mut a) };
+            from.handle_timeout(now);
+            let mut sent = 0;
+            while sent < 1_000 && from.poll_transmit(now, &mut datagram) {
+                sent += 1;
+                let _refused = to.handle_datagram(now, &datagram);
+            }
+            assert!(sent <= 600, "{sent} packets at one moment with {config:?}");
+            let _ = (from.poll_timeout(), to.pop_chunk());
+            from.check_invariants();
+            to.check_invariants();
+        }
     }
 }
