@@ -13,6 +13,7 @@ mod assembly;
 mod layout;
 mod receiver;
 mod sender;
+mod sender_config;
 mod sending;
 mod slice_set;
 mod state;
@@ -24,8 +25,9 @@ pub use receiver::{
     Arrival, ReceiveProgress, Receiver, ReceiverConfig, ReceiverEvent, ReceiverStats,
 };
 pub use sender::{
-    Cancelled, ChunkHandle, INITIAL_RESEND_DELAY, ResendDelay, SendChunkError, SendFailure,
-    SendProgress, Sender, SenderConfig, SenderEvent, SenderStats, SliceState,
+    Cancelled, ChunkHandle, SendChunkError, SendFailure, SendProgress, Sender, SenderEvent,
+    SenderStats, SliceState,
 };
+pub use sender_config::{INITIAL_RESEND_DELAY, ResendDelay, SenderConfig};
 pub use slice_set::SliceSet;
 pub use state::{ReceiverNews, ReceiverState, SenderNews, SenderState};
