@@ -20,6 +20,9 @@ pub(super) enum Reader {
     Slow(Duration),
     /// Not at all until then.
     StoppedUntil(Instant),
+    /// Each chunk only when its sender knows that it is there. It is what finds a receiver that does not
+    /// ack while a finished chunk waits: any other reader reads at last, and that heals it.
+    WhenTold,
 }
 
 #[derive(Clone, Debug)]
@@ -37,6 +40,9 @@ pub(super) struct SoakNode {
     expected: VecDeque<Bytes>,
     /// Chunks that the peer of this session reported as sent.
     pub(super) sent_in_session: u64,
+    /// Chunks that the other end knows to be sent: what [`Reader::WhenTold`] may read.
+    pub(super) told: u64,
+    read_in_session: u64,
     pub(super) received: u64,
     pub(super) wrong: Option<String>,
     /// The run ended early; both ends must be given a new session.
@@ -60,6 +66,8 @@ impl SoakNode {
             offered: 0,
             expected: expected.into(),
             sent_in_session: 0,
+            told: 0,
+            read_in_session: 0,
             received: 0,
             wrong: None,
             broken: None,
@@ -88,6 +96,8 @@ impl SoakNode {
         self.to_send.drain(..received_by_other.min(self.to_send.len()));
         self.offered = 0;
         self.sent_in_session = 0;
+        self.told = 0;
+        self.read_in_session = 0;
         self.broken = None;
         self.offer();
     }
@@ -126,6 +136,7 @@ impl SoakNode {
             self.wrong = Some(format!("chunk {} is wrong: {sizes:?} bytes", self.received));
         }
         self.received += 1;
+        self.read_in_session += 1;
     }
 
     /// When the reader looks next, if something is there.
@@ -137,6 +148,8 @@ impl SoakNode {
             Reader::Prompt => Instant::ZERO,
             Reader::Slow(every) => self.last_read.map_or(Instant::ZERO, |last| last + every),
             Reader::StoppedUntil(at) => at,
+            Reader::WhenTold if self.told > self.read_in_session => Instant::ZERO,
+            Reader::WhenTold => return None,
         })
     }
 

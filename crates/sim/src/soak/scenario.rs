@@ -145,6 +145,7 @@ impl<'s> Run<'s> {
             if self.restart_if_broken() {
                 continue;
             }
+            self.tell();
             let stepped = self.world.step();
             if !self.healed && (self.world.now() >= self.scenario.faults_until || !stepped) {
                 self.heal();
@@ -155,10 +156,21 @@ impl<'s> Run<'s> {
                 unfinished = self.unfinished();
                 last_progress = self.world.now();
             }
-            if self.healed && (!stepped || self.world.now() - last_progress > HANG) {
+            if self.healed
+                && !self.is_done()
+                && (!stepped || self.world.now() - last_progress > HANG)
+            {
                 return Verdict::Hang(self.describe());
             }
         }
+    }
+
+    /// Lets each end know, past the link, how many of its chunks to come the other knows to be sent.
+    fn tell(&mut self) {
+        let sent = |id| self.world.node(id).sent_in_session;
+        let (by_a, by_b) = (sent(self.a), sent(self.b));
+        self.world.node_mut(self.a).told = by_b;
+        self.world.node_mut(self.b).told = by_a;
     }
 
     /// The faults stop: what is left is a slow link that keeps its promises.
@@ -299,12 +311,13 @@ fn draw_size(rng: &mut Rng) -> usize {
 }
 
 fn draw_reader(rng: &mut Rng, faults: Duration) -> Reader {
-    match rng.below(4) {
+    match rng.below(5) {
         0 => Reader::Slow(Duration::from_millis(rng.between(1, 5_000))),
         1 => {
             let until = Duration::from_nanos(rng.below(faults.as_nanos() as u64));
             Reader::StoppedUntil(Instant::ZERO + until)
         }
+        2 => Reader::WhenTold,
         _ => Reader::Prompt,
     }
 }
