@@ -13,7 +13,8 @@ use crate::units;
 #[derive(Debug, Parser)]
 #[command(name = "haulier", version, after_help = HELP)]
 pub(crate) struct Args {
-    /// Print one JSON object a line; the last has "event":"done" or "event":"error".
+    /// Print one JSON object a line; the last has "event":"done" or "event":"error". (`inspect` prints
+    /// one object a datagram and nothing else.)
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
@@ -50,7 +51,7 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Run random transfers under random faults in virtual time; all must finish.
     Soak(SoakArgs),
-    /// Measure.
+    /// Measure, in virtual time: the article's strategy beside its reference.
     Bench(BenchArgs),
     /// Say what a datagram is, field by field, or why it is dropped.
     Inspect(InspectArgs),
@@ -183,8 +184,8 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("budget").args(["transfers", "seconds", "scenario"])))]
 pub(crate) struct SoakArgs {
-    /// Stop after this many transfers (by default 1000).
-    #[arg(long, value_name = "N")]
+    /// Stop after this many transfers (by default 1000), or a few more: no scenario is cut short.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) transfers: Option<u64>,
 
     /// Stop after this many seconds.
@@ -210,8 +211,13 @@ pub(crate) struct BenchArgs {
 pub(crate) enum Bench {
     /// The article's strategy in virtual time, on the links it was measured on before.
     Article {
-        /// Runs that each median is taken over.
-        #[arg(long, default_value_t = haulier_sim::article_bench::SEEDS)]
+        /// Runs that each median is taken over. With fewer than the default the medians scatter, and a
+        /// row that is off its reference is no failure.
+        #[arg(
+            long,
+            default_value_t = haulier_sim::article_bench::SEEDS,
+            value_parser = clap::value_parser!(u64).range(1..)
+        )]
         seeds: u64,
     },
 }

@@ -113,8 +113,9 @@ fn preview(data: &[u8]) -> String {
 }
 
 fn unhex(hex: &str) -> Result<Vec<u8>, String> {
-    let digits: Vec<char> = hex.chars().filter(|c| !c.is_whitespace() && *c != ':').collect();
-    let error = || format!("{hex:?} is no datagram: write an even number of hex digits");
+    let digits = hex.strip_prefix("0x").unwrap_or(hex);
+    let digits: Vec<char> = digits.chars().filter(|c| !c.is_whitespace() && *c != ':').collect();
+    let error = || format!("{hex:?} is no datagram: write hex digits, two for each byte");
     if !digits.len().is_multiple_of(2) {
         return Err(error());
     }

@@ -58,8 +58,9 @@ fn not_understood(error: &clap::Error) -> ExitCode {
         return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
     }
     let text = error.to_string();
-    let sentence = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let failure = Failure::Usage(sentence.into());
+    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let sentence = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    let failure = Failure::Usage(sentence.trim_start_matches("error: ").into());
     Report::new(true, false).failure(&failure);
     ExitCode::from(failure.exit_code())
 }

@@ -100,6 +100,7 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
 /// A size for a person.
 pub(crate) fn show_bytes(bytes: u64) -> String {
     match bytes {
+        1 => "1 byte".into(),
         0..1_024 => format!("{bytes} bytes"),
         1_024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1_024.0),
         _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),

@@ -7,9 +7,11 @@
 //!
 //! A file of 1 byte to 256 KiB. Options behind these: `--protocol-id ID` (default 0x11223344, the
 //! original's), `--rate BITS` per second (default 1000000), `--no-burst`, `--chunk-id N` (default 0).
+//! A sender gives up after 15 s without progress; a receiver waits without end and overwrites FILE.
 
 use std::error::Error;
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use haulier::chunk::{ChunkId, SenderEvent};
@@ -23,7 +25,17 @@ const USAGE: &str = "usage: article_peer send|recv ADDR FILE [--protocol-id ID] 
 /// hears another would hang (the third hang of the article).
 const LINGER: Duration = Duration::from_secs(1);
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("article_peer: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [mode, addr, file, options @ ..] = &args[..] else { return Err(USAGE.into()) };
     let addr: SocketAddr = addr.parse().map_err(|_| format!("{addr} is no address\n{USAGE}"))?;
@@ -68,7 +80,8 @@ fn receive(mut driver: Driver, file: &str) -> Result<(), Box<dyn Error>> {
         }
     };
     std::fs::write(file, &chunk).map_err(|error| format!("{file}: {error}"))?;
-    println!("received {} bytes from {:?}", chunk.len(), driver.remote());
+    let from = driver.remote().map_or(String::new(), |remote| format!(" from {remote}"));
+    println!("received {} bytes{from}", chunk.len());
     let mut quiet_since = Instant::now();
     let mut heard = driver.socket().stats().received;
     while quiet_since.elapsed() < LINGER {
