@@ -13,6 +13,11 @@ pub const INITIAL_RESEND_DELAY: Duration = Duration::from_millis(100);
 /// allows it would send the same slice for ever at one moment. A millisecond is what drivers can tell apart.
 const MIN_RESEND_DELAY: Duration = Duration::from_millis(1);
 
+/// No measured resend delay is longer: 1.25 x the largest RTT that the articles expect, one second. One ack
+/// that was held up by an outage of seconds is a sample like any other, and without this bound it would
+/// keep a sender silent for as long again.
+const MAX_RESEND_DELAY: Duration = Duration::from_millis(1_250);
+
 /// How the sender behaves. The default is the article's sender, a megabit per second with the burst.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
@@ -69,8 +74,8 @@ impl Default for SenderConfig {
 /// How long after it was sent an unacked slice is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResendDelay {
-    /// 1.25 x the smoothed RTT, but at least 1.25 x the peer's ack interval; [`INITIAL_RESEND_DELAY`]
-    /// before the first sample.
+    /// 1.25 x the smoothed RTT, but at least 1.25 x the peer's ack interval and at most 1.25 s;
+    /// [`INITIAL_RESEND_DELAY`] before the first sample.
     Rtt,
     /// Always this, but at least a millisecond.
     Fixed(Duration),
@@ -86,6 +91,6 @@ impl SenderConfig {
         let Some(rtt) = rtt else { return INITIAL_RESEND_DELAY };
         // 1.25 x, as "RTT * 1.25" in the article, in integers.
         let wait = rtt.max(self.peer_ack_interval);
-        wait.saturating_add(wait / 4).max(MIN_RESEND_DELAY)
+        wait.saturating_add(wait / 4).clamp(MIN_RESEND_DELAY, MAX_RESEND_DELAY)
     }
 }

@@ -58,6 +58,19 @@ fn the_resend_delay_respects_the_peers_ack_interval() {
     assert_eq!(poll_all(&mut sender, ms(63)), [1]);
 }
 
+/// An ack that an outage held up for 7 s must not keep the sender silent for 9.
+#[test]
+fn one_late_ack_does_not_silence_the_sender() {
+    let mut sender = eager_sender();
+    sender.send_chunk(data(0, 2 * 1024)).unwrap();
+    assert_eq!(poll_all(&mut sender, ms(0)), [0, 1]);
+    sender.handle_ack(ms(7_000), &ack(0, 2, [0])).unwrap();
+    assert_eq!(sender.rtt().smoothed_rtt(), Some(Duration::from_secs(7)));
+    assert_eq!(poll_all(&mut sender, ms(7_000)), [1]);
+    assert_eq!(poll_all(&mut sender, ms(8_249)), NONE);
+    assert_eq!(poll_all(&mut sender, ms(8_250)), [1]);
+}
+
 #[test]
 fn a_round_trip_is_never_measured_on_a_slice_sent_twice() {
     let mut sender = eager_sender();
