@@ -112,12 +112,25 @@ impl Driver {
     /// Those of the socket that will not pass. Never for one packet, full buffers, or an ICMP error.
     pub fn turn(&mut self, most: Duration) -> io::Result<()> {
         self.receive()?;
-        self.peer.handle_timeout(self.clock.now());
+        self.act();
         self.transmit()?;
         self.wait(most)?;
         self.receive()?;
-        self.peer.handle_timeout(self.clock.now());
+        self.act();
         self.transmit()
+    }
+
+    /// Acts on passed deadlines. A remote whose half chunk is abandoned, and that never brought a whole
+    /// one, was a stranger or is gone: let the next one speak. Otherwise one forged slice would lock the
+    /// honest sender out for good.
+    fn act(&mut self) {
+        let abandoned = self.peer.receiver().stats().chunks_abandoned;
+        self.peer.handle_timeout(self.clock.now());
+        let stats = self.peer.receiver().stats();
+        if stats.chunks_abandoned > abandoned && stats.chunks_received == 0 {
+            self.remote = self.socket.remote();
+            self.pending = false;
+        }
     }
 
     fn receive(&mut self) -> io::Result<()> {

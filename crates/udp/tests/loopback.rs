@@ -83,6 +83,30 @@ fn the_first_to_speak_the_protocol_is_the_remote_and_strangers_are_not_heard() {
     assert_eq!(client.peer.drops().total(true), dropped, "not even looked at");
 }
 
+/// One slice of a chunk that never comes must not keep everybody else out for good.
+#[test]
+fn a_stranger_whose_chunk_never_comes_is_let_go() {
+    let mut config = ArticleConfig::default();
+    config.receiver.abandon_after = Some(Duration::from_millis(200));
+    let mut client = Driver::new(Socket::bind(loopback()).unwrap(), peer(&config)).unwrap();
+    let to = client.local_addr().unwrap();
+    let mut stranger = peer(&config);
+    stranger.send_chunk(vec![9; 100_000]).unwrap();
+    let mut slice = Vec::new();
+    assert!(stranger.poll_transmit(haulier_proto::Instant::ZERO, &mut slice));
+    UdpSocket::bind(loopback()).unwrap().send_to(&slice, to).unwrap();
+    while client.remote().is_none() {
+        client.turn(TURN).unwrap();
+    }
+    let mut server = Driver::new(Socket::connect(to).unwrap(), peer(&config)).unwrap();
+    server.peer.send_chunk(vec![1; 10_000]).unwrap();
+    while client.peer.receiver().unread() == 0 {
+        server.turn(TURN).unwrap();
+        client.turn(TURN).unwrap();
+    }
+    assert_eq!(client.peer.pop_chunk().unwrap(), vec![1; 10_000]);
+}
+
 /// Nobody listens: the system answers every packet with an ICMP error, which a connected socket reports
 /// on its next call. The transfer ends by its own time-out, with its own error.
 #[test]
