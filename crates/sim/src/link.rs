@@ -112,8 +112,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link whose every choice comes from `seed`. The same seed loses the same packets, in the order
-    /// of their coming, whatever else is switched on.
+    /// A link whose every choice comes from `seed`. The same seed loses the same of the packets that
+    /// pass the queue, in the order of their coming, whatever jitter or damage is switched on.
     #[must_use]
     pub fn new(config: LinkConfig, seed: u64) -> Self {
         Self {

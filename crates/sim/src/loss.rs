@@ -14,7 +14,8 @@ pub enum Loss {
     Bursts {
         /// The share of packets lost in the long run.
         mean: Probability,
-        /// The mean length of a run of lost packets, at least 1.
+        /// The mean length of a run of lost packets, at least 1. One packet in between is the least, so
+        /// a mean of p needs a length of at least p / (1 - p).
         length: u32,
     },
 }
@@ -54,7 +55,7 @@ impl LossProcess {
                 let change = if self.in_burst {
                     Probability::ratio(length - 1, length)
                 } else {
-                    mean.odds().times(1, length)
+                    mean.odds_over(length)
                 };
                 self.in_burst = self.rng.chance(change);
                 self.in_burst
@@ -86,6 +87,16 @@ mod tests {
         assert!(total.abs_diff(10_000) < 1_000, "{total} lost");
         let length = total as f64 / runs as f64;
         assert!((7.0..9.0).contains(&length), "runs of {length}");
+    }
+
+    /// Above a half as well: the odds of 70 % are more than one to one.
+    #[test]
+    fn heavy_bursts_have_their_mean() {
+        for (percent, length) in [(50, 8), (70, 8), (90, 20)] {
+            let mean = Probability::percent(percent);
+            let total = lost(Loss::Bursts { mean, length }).iter().filter(|l| **l).count() as u64;
+            assert!(total.abs_diff(2_000 * percent) < 4_000, "{percent} %: {total} of 200,000");
+        }
     }
 
     #[test]

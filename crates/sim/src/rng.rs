@@ -96,17 +96,13 @@ impl Probability {
         self.0 as f64 / (1u64 << 32) as f64
     }
 
-    /// The product with a ratio, as for the odds of a two-state loss model.
+    /// This probability against its complement, over `parts`: `p / (1 - p) / parts`, at most 1. Divided in
+    /// one go: the odds alone may be over 1, and cut to 1 they would draw every burst loss above a half
+    /// as a half.
     #[must_use]
-    pub(crate) const fn times(self, part: u64, whole: u64) -> Self {
-        Self::ratio((self.0 as u128 * part as u128 / whole as u128) as u64, 1 << 32)
-    }
-
-    /// This probability against its complement: `p / (1 - p)`, at most 1.
-    #[must_use]
-    pub(crate) const fn odds(self) -> Self {
+    pub(crate) const fn odds_over(self, parts: u64) -> Self {
         let rest = (1u64 << 32).saturating_sub(self.0);
-        if rest == 0 { Self(1 << 32) } else { Self::ratio(self.0, rest) }
+        if rest == 0 { Self(1 << 32) } else { Self::ratio(self.0, rest * parts) }
     }
 }
 

@@ -43,7 +43,7 @@ pub struct SenderConfig {
     pub peer_ack_interval: Duration,
     /// A chunk fails after this long without a newly acked slice; `None` waits for ever. Default 15 s,
     /// above the 10 s after which a receiver drops half a chunk, so that a receiver that was misled by a
-    /// forged slice comes free before its sender gives up. A receiver that reads later than this after
+    /// single forged slice comes free before its sender gives up. A receiver that reads later than this after
     /// the chunk before fails the next one.
     pub give_up_after: Option<Duration>,
     /// Bytes on the wire beside a slice's data: default 41, that is the article packet's header and
