@@ -69,10 +69,21 @@ drop_reasons! {
     FragmentIdOutOfRange = "fragment_id_out_of_range", Hostile;
     /// A fragment shorter than 1024 bytes that is not the last of its packet.
     MiddleFragmentNotFull = "middle_fragment_not_full", Hostile;
+    /// A fragment that gives its packet another fragment count than the packet's first one did.
+    CountChanged = "count_changed", Hostile;
+    /// A fragment of a packet of more fragments than this end takes.
+    PacketTooBig = "packet_too_big", Hostile;
+    /// A packet put together from fragments whose sequence is not that of its fragments.
+    SequenceMismatch = "sequence_mismatch", Hostile;
+    /// A packet or fragment older than the window of the newest 256. Reordering by so much would do it
+    /// too, but a replay does it every time.
+    TooOld = "too_old", Hostile;
+    /// A fragment of a packet that had to make room for newer ones, or took too long.
+    Evicted = "evicted", Honest;
     /// A slice or an ack whose slice count is not that of the chunk. No honest sender causes it, but a
     /// restarted one does, so it is no proof of an attack.
     NumSlicesMismatch = "num_slices_mismatch", Honest;
-    /// A slice that is here already. It still asks for an ack.
+    /// A packet, fragment or slice that is here already. A slice still asks for an ack.
     Duplicate = "duplicate", Honest;
     /// A slice of a chunk ahead of the one expected.
     FutureChunk = "future_chunk", Honest;

@@ -66,7 +66,11 @@ extern crate alloc;
 
 mod peer;
 
+pub mod ack;
 pub mod chunk;
+pub mod congestion;
+pub mod endpoint;
+pub mod fragment;
 pub mod packet;
 
 mod pacer;
@@ -83,7 +87,7 @@ pub use drop_reason::{DropCounts, DropReason};
 pub use pacer::SendBudget;
 pub use packet::{MAX_PACKET_BYTES, ProtocolId};
 pub use peer::{ArticleConfig, ArticlePeer, Event};
-pub use rtt::RttEstimator;
-pub use sequence::{Sequence, is_more_recent};
+pub use rtt::{ArticleRtt, RttEstimator, RttHistory, RttSpread};
+pub use sequence::{Sequence, Sequence32, SequenceNumber, is_more_recent};
 pub use sequence_buffer::SequenceBuffer;
 pub use time::Instant;

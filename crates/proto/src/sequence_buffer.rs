@@ -6,7 +6,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::Sequence;
+use crate::{Sequence, SequenceNumber};
 
 /// Entries for the newest `N` sequences. `N` must be a power of two, which makes it a divisor of 65,536:
 /// with any other size two live sequences would share a slot just after the wrap. A bad size does not
@@ -22,13 +22,13 @@ use crate::Sequence;
 /// assert!(buffer.insert(Sequence::new(65_000), "too old").is_none());
 /// ```
 #[derive(Clone, Debug)]
-pub struct SequenceBuffer<T, const N: usize> {
+pub struct SequenceBuffer<T, const N: usize, S = Sequence> {
     /// The number after the newest inserted; `None` until the first insert.
-    next: Option<Sequence>,
-    slots: Box<[Option<(Sequence, T)>]>,
+    next: Option<S>,
+    slots: Box<[Option<(S, T)>]>,
 }
 
-impl<T, const N: usize> SequenceBuffer<T, N> {
+impl<T, const N: usize, S: SequenceNumber> SequenceBuffer<T, N, S> {
     const SIZE: u16 = {
         assert!(N.is_power_of_two() && N <= 32_768, "size must be a power of two up to 32,768");
         #[expect(clippy::cast_possible_truncation, reason = "asserted above")]
@@ -48,31 +48,55 @@ impl<T, const N: usize> SequenceBuffer<T, N> {
 
     /// The number after the newest one inserted; 0 before the first insert.
     #[must_use]
-    pub fn next_sequence(&self) -> Sequence {
+    pub fn next_sequence(&self) -> S {
         self.next.unwrap_or_default()
     }
 
     /// Stores `value` under `sequence`, over whatever its slot held, and returns it there; `None` if the
     /// number is older than the window. The first insert is always taken, whatever its number.
-    pub fn insert(&mut self, sequence: Sequence, value: T) -> Option<&mut T> {
-        if let Some(next) = self.next {
-            if next.minus(Self::SIZE).is_newer_than(sequence) {
-                return None;
-            }
-            if sequence.next().is_newer_than(next) {
-                self.advance(next, sequence);
-            }
+    pub fn insert(&mut self, sequence: S, value: T) -> Option<&mut T> {
+        self.insert_with(sequence, value, drop)
+    }
+
+    /// As [`insert`](Self::insert); every entry that falls out of the window is handed to `removed`.
+    pub fn insert_with(
+        &mut self,
+        sequence: S,
+        value: T,
+        mut removed: impl FnMut(T),
+    ) -> Option<&mut T> {
+        if self.is_too_old(sequence) {
+            return None;
         }
-        if self.next.is_none() {
-            self.next = Some(sequence.next());
+        match self.next {
+            None => self.next = Some(sequence.next()),
+            Some(next) if sequence.next().is_newer_than(next) => {
+                self.advance(next, sequence, &mut removed);
+            }
+            Some(_) => {}
         }
         let slot = &mut self.slots[Self::index(sequence)];
+        if let Some((_, old)) = slot.take() {
+            removed(old);
+        }
         Some(&mut slot.insert((sequence, value)).1)
+    }
+
+    /// Whether this number is older than the window, so that nothing can be stored under it.
+    #[must_use]
+    pub fn is_too_old(&self, sequence: S) -> bool {
+        self.next.is_some_and(|next| next.minus(Self::SIZE).is_newer_than(sequence))
+    }
+
+    /// The newest number inserted, or `None` before the first insert.
+    #[must_use]
+    pub fn newest(&self) -> Option<S> {
+        self.next.map(|next| next.minus(1))
     }
 
     /// The entry of exactly this sequence.
     #[must_use]
-    pub fn get(&self, sequence: Sequence) -> Option<&T> {
+    pub fn get(&self, sequence: S) -> Option<&T> {
         match &self.slots[Self::index(sequence)] {
             Some((stored, value)) if *stored == sequence => Some(value),
             _ => None,
@@ -81,7 +105,7 @@ impl<T, const N: usize> SequenceBuffer<T, N> {
 
     /// The entry of exactly this sequence, to change.
     #[must_use]
-    pub fn get_mut(&mut self, sequence: Sequence) -> Option<&mut T> {
+    pub fn get_mut(&mut self, sequence: S) -> Option<&mut T> {
         match &mut self.slots[Self::index(sequence)] {
             Some((stored, value)) if *stored == sequence => Some(value),
             _ => None,
@@ -89,21 +113,26 @@ impl<T, const N: usize> SequenceBuffer<T, N> {
     }
 
     /// Takes the entry of exactly this sequence out.
-    pub fn remove(&mut self, sequence: Sequence) -> Option<T> {
+    pub fn remove(&mut self, sequence: S) -> Option<T> {
         self.get(sequence)?;
         self.slots[Self::index(sequence)].take().map(|(_, value)| value)
     }
 
     /// Forgets everything, as if new.
     pub fn clear(&mut self) {
-        self.slots.fill_with(|| None);
+        self.clear_with(drop);
+    }
+
+    /// As [`clear`](Self::clear); every entry is handed to `removed`.
+    pub fn clear_with(&mut self, mut removed: impl FnMut(T)) {
+        self.slots.iter_mut().filter_map(Option::take).for_each(|(_, old)| removed(old));
         self.next = None;
     }
 
     /// The slot of a sequence: its rolling index.
     #[must_use]
-    pub const fn index(sequence: Sequence) -> usize {
-        (sequence.get() & (Self::SIZE - 1)) as usize
+    pub fn index(sequence: S) -> usize {
+        usize::from(sequence.low_bits() & (Self::SIZE - 1))
     }
 
     /// Moves the window so that `newest` is its last number, and empties every slot that the move skips.
@@ -111,16 +140,15 @@ impl<T, const N: usize> SequenceBuffer<T, N> {
     /// The 2016 original did not empty them. An entry then survived until something overwrote it, and
     /// once the sequence had wrapped it was found again: a packet that never came was acked a second
     /// time (vectors/sequence.json, "stale entry makes a false ack").
-    fn advance(&mut self, next: Sequence, newest: Sequence) {
+    fn advance(&mut self, next: S, newest: S, removed: &mut impl FnMut(T)) {
         let steps = newest.next().distance_from(next).unsigned_abs();
-        if steps >= u32::from(Self::SIZE) {
-            self.slots.fill_with(|| None);
-        } else {
-            let mut skipped = next;
-            while skipped != newest.next() {
-                self.slots[Self::index(skipped)] = None;
-                skipped = skipped.next();
+        let mut skipped = next;
+        // A jump over more than the window empties each slot once.
+        for _ in 0..steps.min(u64::from(Self::SIZE)) {
+            if let Some((_, old)) = self.slots[Self::index(skipped)].take() {
+                removed(old);
             }
+            skipped = skipped.next();
         }
         self.next = Some(newest.next());
     }
@@ -132,12 +160,12 @@ impl<T, const N: usize> SequenceBuffer<T, N> {
             let Some((sequence, _)) = slot else { continue };
             assert_eq!(index, Self::index(*sequence), "entry in a foreign slot");
             let age = self.next_sequence().distance_from(*sequence);
-            assert!((1..=i32::from(Self::SIZE)).contains(&age), "entry outside the window");
+            assert!((1..=i64::from(Self::SIZE)).contains(&age), "entry outside the window");
         }
     }
 }
 
-impl<T, const N: usize> Default for SequenceBuffer<T, N> {
+impl<T, const N: usize, S: SequenceNumber> Default for SequenceBuffer<T, N, S> {
     fn default() -> Self {
         Self::new()
     }

@@ -1,6 +1,9 @@
 //! No allocation per packet: counted for the whole process, so this is a program of its own.
 
-use haulier_proto::{ArticleConfig, ArticlePeer, Instant};
+use haulier_proto::endpoint::{Endpoint, EndpointConfig};
+use haulier_proto::fragment::{FragmentPool, FragmentPoolConfig, Reassembler};
+use haulier_proto::packet::fragment::Fragment;
+use haulier_proto::{ArticleConfig, ArticlePeer, Instant, Sequence};
 
 /// Everything that goes over this link arrives, one millisecond late.
 fn step(now: Instant, from: &mut ArticlePeer, to: &mut ArticlePeer, datagram: &mut Vec<u8>) {
@@ -37,4 +40,82 @@ fn sender_and_receiver_do_not_allocate_per_packet() {
     let sent = server.sender().stats().slices_sent - before;
     assert!(sent >= 120, "only {sent} slices were sent while counting");
     assert_eq!(counted.count_total, 0, "allocations in {sent} slices and their acks");
+}
+
+fn carry(
+    now: Instant,
+    from: &mut Endpoint,
+    to: &mut Endpoint,
+    pool: &mut FragmentPool,
+    datagram: &mut Vec<u8>,
+) -> usize {
+    let mut delivered = 0;
+    from.handle_timeout(now);
+    while from.poll_transmit(now, datagram) {
+        if let Ok(Some(delivery)) = to.handle_datagram(now, datagram, pool) {
+            delivery.accept();
+            delivered += 1;
+        }
+    }
+    while from.poll_event().is_some() {}
+    delivered
+}
+
+/// A game of small inputs and of snapshots that are cut into fragments, some of which get lost: after its
+/// first second nothing is allocated, whatever the endpoint does.
+#[test]
+fn an_endpoint_does_not_allocate_per_packet() {
+    let endpoint = || Endpoint::new(EndpointConfig::default()).unwrap();
+    let (mut server, mut client): (Endpoint, Endpoint) = (endpoint(), endpoint());
+    let (mut server_pool, mut client_pool) = (FragmentPool::default(), FragmentPool::default());
+    let mut datagram = Vec::with_capacity(haulier_proto::MAX_PACKET_BYTES);
+    let snapshot = vec![7; 9_000];
+    let mut frames = 0u64;
+    let mut run = |count: u64| {
+        let mut delivered = 0;
+        for frame in frames..frames + count {
+            let now = Instant::from_millis(frame * 16);
+            let bytes = if frame % 3 == 0 { 9_000 } else { 600 };
+            server.send(now, &snapshot[..bytes]).unwrap();
+            if frame % 8 == 5 {
+                // A datagram of this packet is lost: if it has nine, the other eight wait in the pool.
+                assert!(server.poll_transmit(now, &mut datagram));
+            }
+            delivered += carry(now, &mut server, &mut client, &mut client_pool, &mut datagram);
+            client.send(now, &[1; 40]).unwrap();
+            delivered += carry(now, &mut client, &mut server, &mut server_pool, &mut datagram);
+            let _ = (server.poll_timeout(), client.poll_timeout(), server.stats());
+        }
+        frames += count;
+        delivered
+    };
+    run(2_000);
+    let mut delivered = 0;
+    let counted = allocation_counter::measure(|| delivered = run(10_000));
+    assert!(delivered > 18_000, "{delivered}");
+    assert_eq!(counted.count_total, 0, "allocations in {delivered} packets");
+    assert!(client_pool.stats().used_bytes > 50_000, "no packet was left incomplete");
+}
+
+/// The bomb of the fragmentation article from 300 peers at once, against the real allocator: what the
+/// process holds stays under the cap.
+#[test]
+fn a_fragment_bomb_stays_under_the_cap_as_the_allocator_sees_it() {
+    let config = FragmentPoolConfig { max_bytes: 8 << 20, ..FragmentPoolConfig::default() };
+    let mut peers: Vec<Reassembler> = (0..300).map(|_| Reassembler::new()).collect();
+    let block = [9; 1024];
+    let counted = allocation_counter::measure(|| {
+        let mut pool = FragmentPool::new(config).unwrap();
+        for i in 0..200_000usize {
+            let turn = u16::try_from(i / 300).unwrap();
+            let (sequence, index) = (Sequence::new(turn), usize::from(turn) % 255);
+            let fragment = Fragment::new(sequence, index, 256, &block).unwrap();
+            let peer = &mut peers[i % 300];
+            let _refused = peer.handle_fragment(Instant::ZERO, &fragment, &mut pool);
+        }
+        assert!(pool.stats().peak_bytes > 7 << 20, "the cap was never reached");
+        pool.check_invariants();
+    });
+    let held = counted.bytes_max;
+    assert!(held <= config.max_bytes as u64, "{held} bytes with a cap of {}", config.max_bytes);
 }

@@ -15,7 +15,7 @@ use crate::chunk::{
     SenderState, Slice, SliceCount, SliceIndex,
 };
 use crate::time::earliest;
-use crate::{DropReason, Instant, RttEstimator, SendBudget};
+use crate::{ArticleRtt, DropReason, Instant, SendBudget};
 
 /// Elapsed time that a busy sender may catch up on in one go, when its application polls rarely. A game
 /// at 10 frames a second still gets its whole rate; a game that froze for a minute does not send a
@@ -181,7 +181,7 @@ pub struct Sender {
     budget: SendBudget,
     /// When the wait after the burst ends.
     hold_until: Instant,
-    rtt: RttEstimator,
+    rtt: ArticleRtt,
     events: VecDeque<SenderEvent>,
     stats: SenderStats,
 }
@@ -198,7 +198,7 @@ impl Sender {
             next_chunk_id: config.first_chunk_id,
             budget: SendBudget::new(config.rate_bps, Instant::ZERO),
             hold_until: Instant::ZERO,
-            rtt: RttEstimator::new(),
+            rtt: ArticleRtt::new(),
             events: VecDeque::new(),
             stats: SenderStats::default(),
             config,
@@ -247,7 +247,7 @@ impl Sender {
 
     /// The round-trip estimate. It contains the peer's wait before an ack.
     #[must_use]
-    pub const fn rtt(&self) -> &RttEstimator {
+    pub const fn rtt(&self) -> &ArticleRtt {
         &self.rtt
     }
 

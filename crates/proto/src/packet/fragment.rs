@@ -11,6 +11,9 @@ use crate::{DropReason, Sequence};
 /// Bytes in every fragment but the last.
 pub const FRAGMENT_BYTES: usize = 1024;
 
+/// Bytes of a fragment packet before its data.
+pub const FRAGMENT_HEADER_BYTES: usize = 9;
+
 /// Fragments that one packet may be cut into.
 pub const MAX_FRAGMENTS: usize = 256;
 
@@ -61,6 +64,16 @@ impl<'a> Fragment<'a> {
             1..=FRAGMENT_BYTES => Ok(Self { sequence, index, count, data }),
             _ => Err(DropReason::FragmentTooBig),
         }
+    }
+
+    /// Piece `index` of a packet of 1 to 256 KiB; an index beyond it gives the last.
+    pub(crate) fn of_packet(sequence: Sequence, index: usize, packet: &'a [u8]) -> Self {
+        let count = packet.len().div_ceil(FRAGMENT_BYTES).clamp(1, MAX_FRAGMENTS);
+        let index = index.min(count - 1);
+        let start = packet.get(index * FRAGMENT_BYTES..).unwrap_or_default();
+        let data = start.get(..FRAGMENT_BYTES).unwrap_or(start);
+        #[expect(clippy::cast_possible_truncation, reason = "count is at most 256, index below it")]
+        Self { sequence, index: index as u8, count: count as u16, data }
     }
 
     /// The sequence of the packet it is a piece of.

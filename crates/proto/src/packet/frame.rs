@@ -6,6 +6,7 @@
 
 use crate::DropReason;
 use crate::bits::{Reader, Stream, Writer};
+use crate::fragment::MAX_FRAGMENTED_BYTES;
 use crate::packet::Packet;
 
 /// The largest datagram of this wire, in bytes of UDP payload: a conservative MTU of 1200.
@@ -23,6 +24,9 @@ pub struct ProtocolId(pub u32);
 impl ProtocolId {
     /// The id of the 2016 original's chunk example, so that we talk to it without a word said.
     pub const ARTICLE: Self = Self(0x1122_3344);
+
+    /// The id of his fragmentation example, and of the packet layer here.
+    pub const PACKETS: Self = Self(0x5566_7788);
 }
 
 /// The checksum of a packet whose bytes after the crc field are `body`: crc32 over the protocol id
@@ -64,7 +68,36 @@ pub fn write<'a, P: Packet<'a>>(
 /// # Errors
 /// Why the datagram is not such a packet: always one of the hostile [`DropReason`]s.
 pub fn read<'a, P: Packet<'a>>(protocol: ProtocolId, datagram: &'a [u8]) -> Result<P, DropReason> {
-    if datagram.len() > MAX_PACKET_BYTES {
+    read_up_to(MAX_PACKET_BYTES, protocol, datagram)
+}
+
+/// Reads a packet that was put together from fragments: as [`read`], but it may have up to 256 KiB.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_reassembled<'a, P: Packet<'a>>(
+    protocol: ProtocolId,
+    packet: &'a [u8],
+) -> Result<P, DropReason> {
+    read_up_to(MAX_FRAGMENTED_BYTES, protocol, packet)
+}
+
+/// Whether the checksum of a datagram is right for a protocol id. For who receives several protocols on
+/// one socket; [`read`] looks for itself.
+#[must_use]
+pub fn is_of_protocol(protocol: ProtocolId, datagram: &[u8]) -> bool {
+    datagram.len() <= MAX_PACKET_BYTES
+        && datagram
+            .split_first_chunk::<CRC_BYTES>()
+            .is_some_and(|(crc, body)| u32::from_le_bytes(*crc) == checksum(protocol, body))
+}
+
+fn read_up_to<'a, P: Packet<'a>>(
+    limit: usize,
+    protocol: ProtocolId,
+    datagram: &'a [u8],
+) -> Result<P, DropReason> {
+    if datagram.len() > limit {
         return Err(DropReason::TooLong);
     }
     // The original took 4 from the length first, and read gigabytes past a datagram of 3.

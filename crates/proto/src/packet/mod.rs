@@ -1,14 +1,18 @@
 //! Packets on the wire: one typed packet per datagram, behind a checksum.
 //!
 //! [`Packet`] is implemented by everything that crosses the wire; [`read`] and [`write()`] put the frame
-//! of STANDARD §3 round it. What the packets of the article carry is in [`article`] (slices and acks)
-//! and [`fragment`] (pieces of a packet above the MTU).
+//! of STANDARD §3 round it. What the packets of the article carry is in [`article`] (slices and acks),
+//! [`numbered`] (payload with acks) and [`fragment`] (pieces of a packet above the MTU).
 
 pub mod article;
 pub mod fragment;
 mod frame;
+pub mod numbered;
 
-pub use frame::{END_OF_PACKET, MAX_PACKET_BYTES, ProtocolId, checksum, read, write};
+pub use frame::{
+    END_OF_PACKET, MAX_PACKET_BYTES, ProtocolId, checksum, is_of_protocol, read, read_reassembled,
+    write,
+};
 
 use crate::DropReason;
 use crate::bits::Stream;

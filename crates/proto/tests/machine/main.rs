@@ -3,6 +3,8 @@
 //! * `vectors`: the golden bytes and scripts in `/vectors`, one module a file;
 //! * `hangs`: the ways in which a chunk transfer hung or lied, each with its story;
 //! * `sender`, `receiver`: behaviour that the articles and STANDARD §7 ask for, point by point;
+//! * `fragments`: the attacks of the fragmentation article by name, and the bugs of its program;
+//! * `acks`, `endpoint`: the packet layer, STANDARD §9, point by point;
 //! * `properties`: random operations against a trivial model, and bytes at every parser;
 //! * `states`: the state tables, printed and compared with `docs/STATES.md`.
 //!
@@ -18,6 +20,9 @@
     reason = "a test program: nothing uses it, and a panic is how it reports"
 )]
 
+mod acks;
+mod endpoint;
+mod fragments;
 mod hangs;
 mod properties;
 mod receiver;

@@ -4,7 +4,10 @@
 
 use std::fmt::Debug;
 
+use haulier_proto::ack::{PacketFate, PacketNews};
 use haulier_proto::chunk::{ReceiverNews, ReceiverState, SenderNews, SenderState};
+use haulier_proto::congestion::{Mode, ModeNews};
+use haulier_proto::fragment::{EntryNews, EntryState};
 
 fn table<S: Copy + Debug, N: Copy + Debug>(
     states: &[S],
@@ -38,7 +41,15 @@ fn the_page_shows_the_tables_of_the_code() {
     let page = std::fs::read_to_string(&path).unwrap();
     let sender = table(&SenderState::ALL, &SenderNews::ALL, SenderState::next);
     let receiver = table(&ReceiverState::ALL, &ReceiverNews::ALL, ReceiverState::next);
-    let printed = with_table(&with_table(&page, "sender", &sender), "receiver", &receiver);
+    let tables = [
+        ("sender", sender),
+        ("receiver", receiver),
+        ("entry", table(&EntryState::ALL, &EntryNews::ALL, EntryState::next)),
+        ("fate", table(&PacketFate::ALL, &PacketNews::ALL, PacketFate::next)),
+        ("mode", table(&Mode::ALL, &ModeNews::ALL, Mode::next)),
+    ];
+    let printed =
+        tables.iter().fold(page.clone(), |page, (name, table)| with_table(&page, name, table));
     if std::env::var_os("UPDATE_STATES").is_some() {
         std::fs::write(&path, &printed).unwrap();
     }

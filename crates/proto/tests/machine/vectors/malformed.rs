@@ -1,26 +1,28 @@
 //! `malformed.json`: 107 hostile datagrams, each refused for the reason listed, and the scripts of
-//! several packets given to one chunk sender or receiver.
+//! several packets given to one chunk sender, one chunk receiver or one reassembler.
 
 use haulier_proto::chunk::{
     Arrival, ChunkId, Receiver, ReceiverConfig, Sender, SenderConfig, SenderState,
 };
+use haulier_proto::fragment::{FragmentPool, Reassembler};
 use haulier_proto::packet::article::ArticlePacket;
 use haulier_proto::packet::fragment::{FragmentPacket, RawFragmentPacket};
 use haulier_proto::packet::{self, ProtocolId};
 use haulier_proto::{ArticleConfig, ArticlePeer, DropReason, Instant};
 use serde_json::Value;
 
-use super::three_types::{Abc3, Abc4A};
+use super::fragments::decode;
+use super::three_types::{Abc3, Abc4};
 use super::{load, rows, size, text, unhex};
 
-const FRAGMENTS: ProtocolId = ProtocolId(0x5566_7788);
+const FRAGMENTS: ProtocolId = ProtocolId::PACKETS;
 
 /// Why the parser of that layer refuses the datagram.
 fn refusal(row: &Value, bytes: &[u8]) -> DropReason {
     let refused = match (text(&row["layer"]), row["count_encoding"].as_str()) {
         ("chunk", _) => packet::read::<ArticlePacket<'_>>(ProtocolId::ARTICLE, bytes).err(),
         ("abc3", _) => packet::read::<Abc3>(FRAGMENTS, bytes).err(),
-        ("abc4", _) => packet::read::<Abc4A>(FRAGMENTS, bytes).err(),
+        ("abc4", _) => packet::read::<Abc4>(FRAGMENTS, bytes).err(),
         ("fragment", Some("raw")) => packet::read::<RawFragmentPacket<'_>>(FRAGMENTS, bytes).err(),
         ("fragment", _) => packet::read::<FragmentPacket<'_>>(FRAGMENTS, bytes).err(),
         (other, _) => panic!("unknown layer {other}"),
@@ -70,6 +72,11 @@ fn assert_step<T: std::fmt::Debug>(name: &str, step: &Value, outcome: &Result<T,
             let reason = outcome.as_ref().expect_err(name);
             assert_eq!(reason.name(), text(&step["reason"]), "{name}");
             assert!(!reason.is_hostile(), "{name}");
+        }
+        "reject" => {
+            let reason = outcome.as_ref().expect_err(name);
+            assert_eq!(reason.name(), text(&step["reason"]), "{name}");
+            assert!(reason.is_hostile(), "{name}");
         }
         other => panic!("{name}: unknown expectation {other}"),
     }
@@ -148,8 +155,27 @@ fn run_sender_script(script: &Value) {
     }
 }
 
+/// Reassembly keeps 256 entries; the name of a script says in which encoding its fragments are.
+fn run_reassembly_script(script: &Value) {
+    let name = text(&script["name"]);
+    let encoding = if name.ends_with("(raw)") { "raw" } else { "minus1" }.into();
+    let (mut pool, mut peer) = (FragmentPool::default(), Reassembler::new());
+    let mut packets = 0;
+    for step in script["steps"].as_array().unwrap() {
+        let bytes = parse(step);
+        let fragment =
+            decode(&bytes, &encoding).unwrap_or_else(|reason| panic!("{name}: {reason}"));
+        let outcome = peer.handle_fragment(Instant::ZERO, &fragment, &mut pool);
+        packets += usize::from(matches!(outcome, Ok(Some(_))));
+        assert_step(name, step, &outcome);
+        pool.check_invariants();
+        peer.check_invariants();
+    }
+    assert_eq!(packets, size(&script["final"]["packets"]), "{name}");
+}
+
 #[test]
-fn chunk_scripts() {
+fn scripts() {
     let (mut receivers, mut senders, mut reassemblies) = (0, 0, 0);
     for script in rows(&load("malformed.json"), "scripts", 35) {
         match text(&script["layer"]) {
@@ -161,8 +187,10 @@ fn chunk_scripts() {
                 run_sender_script(script);
                 senders += 1;
             }
-            // Reassembly is not part of the machine yet.
-            "reassembly" => reassemblies += 1,
+            "reassembly" => {
+                run_reassembly_script(script);
+                reassemblies += 1;
+            }
             other => panic!("unknown layer {other}"),
         }
     }

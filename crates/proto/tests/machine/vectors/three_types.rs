@@ -46,21 +46,64 @@ impl<'a> Packet<'a> for Abc3 {
     }
 }
 
-/// Layer `abc4`, type A: a sequence, then one of four types of which 0 is for fragments.
+/// Layer `abc4`: a sequence, then one of four types of which 0 is for fragments.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Abc4A {
-    pub sequence: u32,
-    pub values: [i32; 3],
+pub(super) struct Abc4 {
+    pub sequence: u16,
+    pub body: Abc4Body,
 }
 
-impl<'a> Packet<'a> for Abc4A {
-    const BLANK: Self = Self { sequence: 0, values: [0; 3] };
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Abc4Body {
+    A([i32; 3]),
+    B(Vec<i32>),
+    /// The last three are on the wire only if one of them is not zero.
+    C([f32; 6]),
+}
+
+const MAX_ITEMS: i32 = 16_384;
+
+impl<'a> Packet<'a> for Abc4 {
+    const BLANK: Self = Self { sequence: 0, body: Abc4Body::A([0; 3]) };
 
     fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, DropReason> {
-        let sequence = stream.bits(self.sequence, 16)?;
-        match packet_type(stream, 1, 4)? {
-            1 => Ok(Self { sequence, values: ints(stream, self.values, range_of_a)? }),
-            _ => Err(DropReason::BadType),
+        let (kind, a, b, c) = match self.body {
+            Abc4Body::A(a) => (1, a, vec![], [0.0; 6]),
+            Abc4Body::B(b) => (2, [0; 3], b, [0.0; 6]),
+            Abc4Body::C(c) => (3, [0; 3], vec![], c),
+        };
+        let sequence = stream.bits(u32::from(self.sequence), 16)? as u16;
+        let body = match packet_type(stream, kind, 4)? {
+            1 => Abc4Body::A(ints(stream, a, range_of_a)?),
+            2 => Abc4Body::B(items(stream, b)?),
+            3 => Abc4Body::C(floats(stream, c)?),
+            _ => return Err(DropReason::BadType),
+        };
+        Ok(Self { sequence, body })
+    }
+}
+
+fn items<'a, S: Stream<'a>>(stream: &mut S, mut items: Vec<i32>) -> Result<Vec<i32>, DropReason> {
+    let count = stream.int(items.len() as i32, 0, MAX_ITEMS)?;
+    // Room for what comes, not for what is announced.
+    for i in 0..usize::try_from(count).unwrap() {
+        let item = stream.int(items.get(i).copied().unwrap_or(-100), -100, 100)?;
+        match items.get_mut(i) {
+            Some(place) => *place = item,
+            None => items.push(item),
         }
     }
+    Ok(items)
+}
+
+fn floats<'a, S: Stream<'a>>(stream: &mut S, mut c: [f32; 6]) -> Result<[f32; 6], DropReason> {
+    let (position, velocity) = c.split_at_mut(3);
+    for value in position {
+        *value = stream.float(*value)?;
+    }
+    let at_rest = stream.bool(velocity.iter().all(|&v| v == 0.0))?;
+    for value in velocity {
+        *value = if at_rest { 0.0 } else { stream.float(*value)? };
+    }
+    Ok(c)
 }

@@ -6,20 +6,24 @@ use core::time::Duration;
 /// Congestion Avoidance over UDP*). The first sample is taken whole: from a
 /// start at zero the estimate would be too short for the first dozen packets, the ones that matter most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RttEstimator {
+pub struct ArticleRtt {
     smoothed_rtt: Option<Duration>,
-    latest_rtt: Option<Duration>,
-    min_rtt: Option<Duration>,
 }
 
 /// One part in how many a sample moves the estimate: "10 % of the difference".
 const SMOOTHING: u32 = 10;
 
-impl RttEstimator {
+impl ArticleRtt {
     /// No sample yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { smoothed_rtt: None, latest_rtt: None, min_rtt: None }
+        Self { smoothed_rtt: None }
+    }
+
+    /// An estimate to move from, as if it had been a first sample: the article's own code starts at zero.
+    #[must_use]
+    pub const fn starting_at(rtt: Duration) -> Self {
+        Self { smoothed_rtt: Some(rtt) }
     }
 
     /// Takes a sample. Never one of something that was sent twice: nobody knows which of the two
@@ -31,26 +35,12 @@ impl RttEstimator {
             Some(old) => old - (old - sample) / SMOOTHING,
         };
         self.smoothed_rtt = Some(smoothed);
-        self.latest_rtt = Some(sample);
-        self.min_rtt = Some(self.min_rtt.map_or(sample, |min| min.min(sample)));
     }
 
     /// The smoothed estimate; `None` before the first sample.
     #[must_use]
     pub const fn smoothed_rtt(&self) -> Option<Duration> {
         self.smoothed_rtt
-    }
-
-    /// The newest sample.
-    #[must_use]
-    pub const fn latest_rtt(&self) -> Option<Duration> {
-        self.latest_rtt
-    }
-
-    /// The smallest sample so far.
-    #[must_use]
-    pub const fn min_rtt(&self) -> Option<Duration> {
-        self.min_rtt
     }
 }
 
@@ -60,14 +50,12 @@ mod tests {
 
     #[test]
     fn the_first_sample_is_taken_whole_and_later_ones_move_a_tenth() {
-        let mut rtt = RttEstimator::new();
+        let mut rtt = ArticleRtt::new();
         assert_eq!(rtt.smoothed_rtt(), None);
         rtt.on_sample(Duration::from_millis(100));
         rtt.on_sample(Duration::from_millis(200));
         assert_eq!(rtt.smoothed_rtt(), Some(Duration::from_millis(110)));
         rtt.on_sample(Duration::from_millis(10));
         assert_eq!(rtt.smoothed_rtt(), Some(Duration::from_millis(100)));
-        assert_eq!(rtt.min_rtt(), Some(Duration::from_millis(10)));
-        assert_eq!(rtt.latest_rtt(), Some(Duration::from_millis(10)));
     }
 }

@@ -1,0 +1,34 @@
+//! An ack and its 32 bits: what one packet says about 33.
+
+use crate::{Sequence, SequenceNumber};
+
+/// The newest packet received, and which of the 32 before it were: the article's convention
+/// (STANDARD §9.1). "Nothing received yet" has no such value; it is the `None` beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AckBits<S = Sequence> {
+    /// The newest sequence received. It is itself acknowledged.
+    pub ack: S,
+    /// Bit `n - 1` acknowledges `ack - n`.
+    pub bits: u32,
+}
+
+impl<S: SequenceNumber> AckBits<S> {
+    /// Everything it acknowledges, newest first: 1 to 33 sequences.
+    pub fn sequences(self) -> impl Iterator<Item = S> {
+        let earlier = (1..=32u16).filter(move |n| self.bits >> (n - 1) & 1 != 0);
+        core::iter::once(self.ack).chain(earlier.map(move |n| self.ack.minus(n)))
+    }
+
+    /// Whether this sequence is acknowledged.
+    #[must_use]
+    pub fn contains(self, sequence: S) -> bool {
+        self.sequences().any(|acked| acked == sequence)
+    }
+
+    /// The same in the convention of the 2016 original: bit `n` is `ack - n`, bit 0 the ack itself. It
+    /// reaches back to `ack - 31` only.
+    #[must_use]
+    pub const fn in_original_convention(self) -> u32 {
+        self.bits << 1 | 1
+    }
+}

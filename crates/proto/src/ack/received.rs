@@ -1,0 +1,128 @@
+//! What was received: the window that drops duplicates and old packets, and says acks.
+
+use super::{AckBits, Measured, PACKET_WINDOW, RestartWatch};
+use crate::{DropReason, Instant, Sequence, SequenceBuffer, SequenceNumber};
+
+#[derive(Clone, Copy, Debug)]
+struct ReceivedPacket {
+    received_at: Instant,
+    bytes: u32,
+}
+
+/// The newest 256 packets received.
+///
+/// Two steps, so that a packet which the application could not use is not acknowledged:
+/// [`check`](Self::check) before anything is done with it, [`on_accepted`](Self::on_accepted) after.
+#[derive(Clone, Debug)]
+pub struct ReceivedPackets<S = Sequence> {
+    window: SequenceBuffer<ReceivedPacket, { PACKET_WINDOW as usize }, S>,
+    /// Numbers from the first received to the newest, at most the window's size.
+    depth: u16,
+    restart: RestartWatch<S>,
+    restarts: u64,
+}
+
+impl<S: SequenceNumber> ReceivedPackets<S> {
+    /// Nothing received yet. Allocates its window here, and never again.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            window: SequenceBuffer::new(),
+            depth: 0,
+            restart: RestartWatch::default(),
+            restarts: 0,
+        }
+    }
+
+    /// Whether the packet with this number may be looked at.
+    ///
+    /// Forgets everything when the peer has evidently started over (STANDARD A-5.4h); the packet that
+    /// proves it is then the first of the new life.
+    ///
+    /// # Errors
+    /// [`DropReason::TooOld`], [`DropReason::Duplicate`].
+    pub fn check(&mut self, now: Instant, sequence: S) -> Result<(), DropReason> {
+        if self.window.is_too_old(sequence) {
+            if !self.restart.on_too_old(now, sequence) {
+                return Err(DropReason::TooOld);
+            }
+            self.window.clear();
+            self.depth = 0;
+            self.restarts += 1;
+        }
+        self.restart.on_current();
+        match self.window.get(sequence) {
+            Some(_) => Err(DropReason::Duplicate),
+            None => Ok(()),
+        }
+    }
+
+    /// The application accepted the packet, of `bytes` bytes on the wire: from now on it is acknowledged,
+    /// and a duplicate.
+    pub fn on_accepted(&mut self, now: Instant, sequence: S, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let ahead = self.newest().map_or(1, |newest| sequence.distance_from(newest).max(0));
+        let depth = i64::from(self.depth).saturating_add(ahead).min(i64::from(PACKET_WINDOW));
+        self.depth = u16::try_from(depth).unwrap_or(PACKET_WINDOW);
+        let _ = self.window.insert(sequence, ReceivedPacket { received_at: now, bytes });
+    }
+
+    /// How often the peer was found to have started over.
+    #[must_use]
+    pub const fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    /// The newest number received.
+    #[must_use]
+    pub fn newest(&self) -> Option<S> {
+        self.window.newest()
+    }
+
+    /// What to tell the peer; `None` until something was received, which is not the same as any number.
+    #[must_use]
+    pub fn ack_bits(&self) -> Option<AckBits<S>> {
+        let ack = self.window.newest()?;
+        let received = |n: &u16| self.window.get(ack.minus(*n)).is_some();
+        let bits = (1..=32).filter(received).fold(0, |bits, n| bits | 1 << (n - 1));
+        Some(AckBits { ack, bits })
+    }
+
+    /// Bytes received in the older half of the window, and how long that took.
+    #[must_use]
+    pub fn measure(&self) -> Measured {
+        let mut measured = Measured::default();
+        let Some(newest) = self.window.newest() else { return measured };
+        let half = self.depth / 2;
+        let older = (half..self.depth).rev().filter_map(|n| self.window.get(newest.minus(n)));
+        // Packets come out of order, so the first and the last by number need not be so by time.
+        let (mut first, mut last) = (None, Instant::ZERO);
+        for packet in older {
+            measured.packets += 1;
+            measured.bytes += u64::from(packet.bytes);
+            first =
+                Some(first.map_or(packet.received_at, |at: Instant| at.min(packet.received_at)));
+            last = last.max(packet.received_at);
+        }
+        let behind = (0..half).rev().find_map(|n| self.window.get(newest.minus(n)));
+        let end = behind.map_or(last, |packet| packet.received_at.max(last));
+        measured.acked = measured.packets;
+        measured.acked_bytes = measured.bytes;
+        measured.span = first.map_or(core::time::Duration::ZERO, |first| end.since(first));
+        measured
+    }
+
+    /// Panics if the window contradicts itself. For tests, fuzzers and the simulator.
+    pub fn check_invariants(&self) {
+        self.window.check_invariants();
+        if let (Some(newest), Some(acks)) = (self.newest(), self.ack_bits()) {
+            assert!(acks.ack == newest && self.window.get(newest).is_some());
+        }
+    }
+}
+
+impl<S: SequenceNumber> Default for ReceivedPackets<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

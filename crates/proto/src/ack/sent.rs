@@ -1,0 +1,279 @@
+//! What was sent: which packets were acked, which are lost, and how long the round trip is.
+
+use core::time::Duration;
+
+use super::{AckBits, Measured, PACKET_WINDOW};
+use crate::{Instant, Sequence, SequenceBuffer, SequenceNumber};
+
+/// No ack for this long means lost. At 30 packets a second the ack would have been repeated 30 times
+/// (the article's figure, and the longest round trip it expects).
+const LOSS_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What has become of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PacketFate {
+    /// Under way, or its ack is.
+    InFlight,
+    /// It arrived: certain.
+    Acked,
+    /// It probably did not arrive. A later ack changes nothing.
+    Lost,
+}
+
+/// What moves a [`PacketFate`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PacketNews {
+    /// An ack names it.
+    Ack,
+    /// No ack for longer than the loss timeout.
+    TimedOut,
+    /// 256 packets were sent after it.
+    LeftWindow,
+}
+
+impl PacketFate {
+    /// Every fate.
+    pub const ALL: [Self; 3] = [Self::InFlight, Self::Acked, Self::Lost];
+
+    /// The fate after `news`; `None` where that changes nothing. A fate other than in flight is final,
+    /// which is why each packet is reported once.
+    #[must_use]
+    pub const fn next(self, news: PacketNews) -> Option<Self> {
+        match (self, news) {
+            (Self::InFlight, PacketNews::Ack) => Some(Self::Acked),
+            (Self::InFlight, PacketNews::TimedOut | PacketNews::LeftWindow) => Some(Self::Lost),
+            (Self::Acked | Self::Lost, _) => None,
+        }
+    }
+}
+
+impl PacketNews {
+    /// Every kind of news.
+    pub const ALL: [Self; 3] = [Self::Ack, Self::TimedOut, Self::LeftWindow];
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SentPacket {
+    sent_at: Instant,
+    bytes: u32,
+    fate: PacketFate,
+}
+
+impl SentPacket {
+    /// Returns whether that changed anything.
+    fn on_news(&mut self, news: PacketNews) -> bool {
+        let next = self.fate.next(news);
+        self.fate = next.unwrap_or(self.fate);
+        next.is_some()
+    }
+}
+
+/// A packet was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent<S = Sequence> {
+    /// The number it goes out with.
+    pub sequence: S,
+    /// A packet that left the window for it, not acked yet: it is lost now.
+    pub pushed_out: Option<S>,
+}
+
+/// What one ack has told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckNews<S = Sequence> {
+    /// Newly acked, newest first.
+    sequences: [S; 33],
+    len: u8,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// The round trip, if the ack itself is among them (STANDARD A-9.4c).
+    pub rtt_sample: Option<Duration>,
+}
+
+impl<S: SequenceNumber> AckNews<S> {
+    /// The packets acked by it for the first time, newest first.
+    #[must_use]
+    pub fn acked(&self) -> &[S] {
+        self.sequences.get(..usize::from(self.len)).unwrap_or_default()
+    }
+
+    fn push(&mut self, sequence: S, bytes: u32) {
+        if let Some(place) = self.sequences.get_mut(usize::from(self.len)) {
+            *place = sequence;
+            self.len += 1;
+            self.bytes += u64::from(bytes);
+        }
+    }
+}
+
+/// The newest 256 packets sent.
+#[derive(Clone, Debug)]
+pub struct SentPackets<S = Sequence> {
+    window: SequenceBuffer<SentPacket, { PACKET_WINDOW as usize }, S>,
+    next: S,
+    /// No packet before this one is in flight. Packets time out in the order in which they were sent, so
+    /// it moves over each of them once.
+    first_unsettled: S,
+    in_flight: u32,
+    loss_timeout: Duration,
+}
+
+impl<S: SequenceNumber> SentPackets<S> {
+    /// Nothing sent; the first packet has number 0, and a packet is lost after 1 s without an ack.
+    /// Allocates its window here, and never again.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::starting_at(S::default(), LOSS_TIMEOUT)
+    }
+
+    /// With another first number, and another time after which a packet is lost.
+    #[must_use]
+    pub fn starting_at(first: S, loss_timeout: Duration) -> Self {
+        Self {
+            window: SequenceBuffer::new(),
+            next: first,
+            first_unsettled: first,
+            in_flight: 0,
+            loss_timeout,
+        }
+    }
+
+    /// A packet of `bytes` bytes on the wire goes out: it takes the next number.
+    pub fn on_sent(&mut self, now: Instant, bytes: usize) -> Sent<S> {
+        let sequence = self.next;
+        let oldest = sequence.minus(PACKET_WINDOW);
+        let pushed_out = self.settle(oldest, PacketNews::LeftWindow).map(|_| oldest);
+        self.pass_settled();
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let packet = SentPacket { sent_at: now, bytes, fate: PacketFate::InFlight };
+        let _ = self.window.insert(sequence, packet);
+        self.next = sequence.next();
+        self.in_flight += 1;
+        Sent { sequence, pushed_out }
+    }
+
+    /// Takes in what the peer says it received. Numbers that were never sent, that left the window, that
+    /// were acked before or called lost are passed over.
+    pub fn on_ack(&mut self, now: Instant, acks: AckBits<S>) -> AckNews<S> {
+        let mut news =
+            AckNews { sequences: [S::default(); 33], len: 0, bytes: 0, rtt_sample: None };
+        for sequence in acks.sequences() {
+            let Some(packet) = self.settle(sequence, PacketNews::Ack) else { continue };
+            news.push(sequence, packet.bytes);
+            if sequence == acks.ack {
+                news.rtt_sample = Some(now.since(packet.sent_at));
+            }
+        }
+        self.pass_settled();
+        news
+    }
+
+    /// The next packet that is lost by `now`, in the order in which they were sent. Ask until `None`.
+    pub fn next_lost(&mut self, now: Instant) -> Option<S> {
+        let (sequence, packet) = self.oldest_in_flight()?;
+        if now.since(packet.sent_at) <= self.loss_timeout {
+            return None;
+        }
+        self.settle(sequence, PacketNews::TimedOut)?;
+        self.pass_settled();
+        Some(sequence)
+    }
+
+    /// When the oldest packet in flight will be lost: just after the loss timeout, for exactly at it the
+    /// packet is still pending.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let (_, packet) = self.oldest_in_flight()?;
+        Some(packet.sent_at + self.loss_timeout + Duration::from_nanos(1))
+    }
+
+    /// What has become of a packet; `None` if it was not sent or left the window.
+    #[must_use]
+    pub fn fate(&self, sequence: S) -> Option<PacketFate> {
+        self.window.get(sequence).map(|packet| packet.fate)
+    }
+
+    /// Bytes on the wire of a packet of the window.
+    #[must_use]
+    pub fn bytes(&self, sequence: S) -> Option<usize> {
+        self.window.get(sequence).map(|packet| packet.bytes as usize)
+    }
+
+    /// Packets that are neither acked nor lost.
+    #[must_use]
+    pub const fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// The number the next packet will have.
+    #[must_use]
+    pub const fn next_sequence(&self) -> S {
+        self.next
+    }
+
+    /// Loss and bandwidth of the older half of the window, whose packets have had time to be acked.
+    #[must_use]
+    pub fn measure(&self) -> Measured {
+        let mut measured = Measured::default();
+        let Some(newest) = self.window.newest() else { return measured };
+        let sent = |n: u16| self.window.get(newest.minus(n)).copied();
+        let depth = (0..PACKET_WINDOW).find(|&n| sent(n).is_none()).unwrap_or(PACKET_WINDOW);
+        let half = depth / 2;
+        for packet in (half..depth).filter_map(sent) {
+            measured.packets += 1;
+            measured.bytes += u64::from(packet.bytes);
+            match packet.fate {
+                PacketFate::Acked => {
+                    measured.acked += 1;
+                    measured.acked_bytes += u64::from(packet.bytes);
+                }
+                PacketFate::Lost => measured.lost += 1,
+                PacketFate::InFlight => {}
+            }
+        }
+        let first = depth.checked_sub(1).and_then(sent);
+        let behind = half.checked_sub(1).and_then(sent);
+        if let (Some(first), Some(behind)) = (first, behind) {
+            measured.span = behind.sent_at.since(first.sent_at);
+        }
+        measured
+    }
+
+    /// A packet of the window meets its fate. Returns it if that is news.
+    fn settle(&mut self, sequence: S, news: PacketNews) -> Option<SentPacket> {
+        let packet = self.window.get_mut(sequence)?;
+        let settled = packet.on_news(news).then_some(*packet)?;
+        self.in_flight -= 1;
+        Some(settled)
+    }
+
+    /// The first packet whose fate is open; [`pass_settled`](Self::pass_settled) keeps it at the front.
+    fn oldest_in_flight(&self) -> Option<(S, SentPacket)> {
+        let packet = self.window.get(self.first_unsettled)?;
+        (packet.fate == PacketFate::InFlight).then_some((self.first_unsettled, *packet))
+    }
+
+    fn pass_settled(&mut self) {
+        while self.first_unsettled != self.next
+            && self.fate(self.first_unsettled) != Some(PacketFate::InFlight)
+        {
+            self.first_unsettled = self.first_unsettled.next();
+        }
+    }
+
+    /// Panics if the window contradicts itself. For tests, fuzzers and the simulator.
+    pub fn check_invariants(&self) {
+        self.window.check_invariants();
+        let numbers = (1..=PACKET_WINDOW).map(|n| self.next.minus(n));
+        let in_flight = numbers.filter(|&s| self.fate(s) == Some(PacketFate::InFlight)).count();
+        assert_eq!(in_flight, self.in_flight as usize, "packets in flight");
+        let unsettled = self.next.distance_from(self.first_unsettled);
+        assert!((0..=i64::from(PACKET_WINDOW)).contains(&unsettled), "{unsettled} unsettled");
+        assert_eq!(self.oldest_in_flight().is_some(), self.in_flight > 0, "the oldest in flight");
+    }
+}
+
+impl<S: SequenceNumber> Default for SentPackets<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

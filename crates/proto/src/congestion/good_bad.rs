@@ -1,0 +1,250 @@
+//! "Simple binary congestion avoidance" (*Reliability, Ordering and Congestion Avoidance over UDP*): a
+//! good mode and a bad one, told apart by the round trip alone.
+
+use core::time::Duration;
+
+use super::CongestionController;
+use crate::Instant;
+
+/// What the network is thought to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Send as often as the game likes to: 30 packets a second.
+    Good,
+    /// Send less until the network has recovered: 10 packets a second.
+    Bad,
+}
+
+/// What moves a [`Mode`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ModeNews {
+    /// The round trip is over the threshold.
+    ConditionsBad,
+    /// Conditions have been good for the recovery time.
+    Recovered,
+}
+
+impl Mode {
+    /// Both modes.
+    pub const ALL: [Self; 2] = [Self::Good, Self::Bad];
+
+    /// The mode after `news`; `None` where it changes nothing.
+    #[must_use]
+    pub const fn next(self, news: ModeNews) -> Option<Self> {
+        match (self, news) {
+            (Self::Good, ModeNews::ConditionsBad) => Some(Self::Bad),
+            (Self::Bad, ModeNews::Recovered) => Some(Self::Good),
+            _ => None,
+        }
+    }
+}
+
+impl ModeNews {
+    /// Every kind of news.
+    pub const ALL: [Self; 2] = [Self::ConditionsBad, Self::Recovered];
+}
+
+/// The numbers of [`GoodBad`]. The defaults are the article's, but for the first two, of which it names
+/// none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GoodBadConfig {
+    /// The mode to start in. Default good: most networks are.
+    pub start: Mode,
+    /// How long conditions must be good before the first return to good mode. Default 4 s.
+    pub recovery: Duration,
+    /// Packets a second in good mode, at least 1. Default 30.
+    pub good_packets_per_second: u32,
+    /// Packets a second in bad mode, at least 1. Default 10.
+    pub bad_packets_per_second: u32,
+    /// Conditions are bad when the round trip is *over* this. Default 250 ms.
+    pub bad_rtt: Duration,
+    /// The recovery time never falls below this. Default 1 s.
+    pub recovery_min: Duration,
+    /// The recovery time never rises above this. Default 60 s.
+    pub recovery_max: Duration,
+    /// Good mode that lasted less than this before it fell doubles the recovery time; good conditions for
+    /// this long in good mode halve it. Default 10 s.
+    pub trust_after: Duration,
+}
+
+impl Default for GoodBadConfig {
+    fn default() -> Self {
+        Self {
+            start: Mode::Good,
+            recovery: Duration::from_secs(4),
+            good_packets_per_second: 30,
+            bad_packets_per_second: 10,
+            bad_rtt: Duration::from_millis(250),
+            recovery_min: Duration::from_secs(1),
+            recovery_max: Duration::from_secs(60),
+            trust_after: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Looks further apart than this say nothing of the time between them: there was no traffic.
+const LOOK_GAP: Duration = Duration::from_secs(1);
+
+/// The article's controller: drops to the bad mode at once, comes back slowly, and the slower the more
+/// often it had to drop (STANDARD §9.5).
+#[derive(Clone, Debug)]
+pub struct GoodBad {
+    config: GoodBadConfig,
+    mode: Mode,
+    recovery: Duration,
+    /// Since when conditions have been good, as far as the next decision is concerned: the start of good
+    /// mode or the last halving in it; in bad mode the last bad look. `None` before the first look.
+    good_since: Option<Instant>,
+    last_look: Instant,
+    /// Whether good mode has lasted for `trust_after`.
+    is_trusted: bool,
+}
+
+impl GoodBad {
+    /// A controller that has seen nothing.
+    #[must_use]
+    pub const fn new(config: GoodBadConfig) -> Self {
+        Self {
+            config,
+            mode: config.start,
+            recovery: config.recovery,
+            good_since: None,
+            last_look: Instant::ZERO,
+            is_trusted: false,
+        }
+    }
+
+    /// A controller whose first mode began at `now` and not with the first look at the conditions.
+    #[must_use]
+    pub const fn started_at(config: GoodBadConfig, now: Instant) -> Self {
+        let mut controller = Self::new(config);
+        controller.good_since = Some(now);
+        controller.last_look = now;
+        controller
+    }
+
+    /// The present mode.
+    #[must_use]
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// How long conditions must be good before bad mode ends.
+    #[must_use]
+    pub const fn recovery(&self) -> Duration {
+        self.recovery
+    }
+
+    /// Packets a second in the present mode.
+    #[must_use]
+    pub const fn packets_per_second(&self) -> u32 {
+        match self.mode {
+            Mode::Good => self.config.good_packets_per_second,
+            Mode::Bad => self.config.bad_packets_per_second,
+        }
+    }
+
+    fn on_bad_conditions(&mut self, now: Instant) {
+        if let Some(mode) = self.mode.next(ModeNews::ConditionsBad) {
+            if !self.is_trusted {
+                self.recovery = (self.recovery * 2).min(self.config.recovery_max);
+            }
+            self.mode = mode;
+        }
+        self.good_since = Some(now);
+        self.is_trusted = false;
+    }
+
+    fn on_good_conditions(&mut self, now: Instant) {
+        let since = *self.good_since.get_or_insert(now);
+        let good_for = now.since(since);
+        match self.mode {
+            Mode::Good if good_for >= self.config.trust_after => {
+                self.recovery = (self.recovery / 2).max(self.config.recovery_min);
+                self.good_since = Some(now);
+                self.is_trusted = true;
+            }
+            Mode::Bad if good_for >= self.recovery => {
+                if let Some(mode) = self.mode.next(ModeNews::Recovered) {
+                    self.mode = mode;
+                }
+                self.good_since = Some(now);
+            }
+            Mode::Good | Mode::Bad => {}
+        }
+    }
+
+    /// Time in which nobody looked was neither good nor bad: it is taken out of the present stretch.
+    fn leave_out_gap(&mut self, now: Instant) {
+        let gap = now.since(self.last_look);
+        self.last_look = now;
+        if gap > LOOK_GAP {
+            self.good_since = self.good_since.map(|since| since + gap);
+        }
+    }
+}
+
+impl Default for GoodBad {
+    fn default() -> Self {
+        Self::new(GoodBadConfig::default())
+    }
+}
+
+impl CongestionController for GoodBad {
+    fn on_conditions(&mut self, now: Instant, rtt: Duration) {
+        self.leave_out_gap(now);
+        if rtt > self.config.bad_rtt {
+            self.on_bad_conditions(now);
+        } else {
+            self.on_good_conditions(now);
+        }
+    }
+
+    fn send_interval(&self) -> Duration {
+        Duration::from_secs(1) / self.packets_per_second().max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: Duration = Duration::from_millis(100);
+    const BAD: Duration = Duration::from_millis(300);
+
+    /// Looks every 100 ms from `from` on, `count` of them; returns the moment of the last.
+    fn look(controller: &mut GoodBad, from: u64, count: u64, rtt: Duration) -> u64 {
+        (1..=count)
+            .for_each(|i| controller.on_conditions(Instant::from_millis(from + i * 100), rtt));
+        from + count * 100
+    }
+
+    #[test]
+    fn modes_are_thirty_and_ten_packets_a_second() {
+        let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
+        assert_eq!(controller.packets_per_second(), 30);
+        look(&mut controller, 0, 1, BAD);
+        assert_eq!((controller.mode(), controller.packets_per_second()), (Mode::Bad, 10));
+        assert_eq!(controller.send_interval(), Duration::from_millis(100));
+    }
+
+    /// The edge that the vectors describe in words: a bad look as the hundredth comes before the tenth
+    /// second is over.
+    #[test]
+    fn ninety_nine_good_looks_are_less_than_ten_seconds() {
+        let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
+        let now = look(&mut controller, 0, 99, GOOD);
+        look(&mut controller, now, 1, BAD);
+        assert_eq!(controller.recovery(), Duration::from_secs(8));
+    }
+
+    #[test]
+    fn time_without_traffic_does_not_end_bad_mode() {
+        let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
+        look(&mut controller, 0, 1, BAD);
+        let now = look(&mut controller, 3_600_000, 79, GOOD);
+        assert_eq!(controller.mode(), Mode::Bad);
+        look(&mut controller, now, 2, GOOD);
+        assert_eq!(controller.mode(), Mode::Good);
+    }
+}

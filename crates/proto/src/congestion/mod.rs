@@ -1,0 +1,35 @@
+//! How often to send: congestion avoidance behind a narrow door.
+//!
+//! The machine tells a [`CongestionController`] what happened to its packets and what the round trip is;
+//! the controller answers with one number. [`GoodBad`] is the article's; smarter ones come through the
+//! same door.
+
+mod good_bad;
+
+pub use good_bad::{GoodBad, GoodBadConfig, Mode, ModeNews};
+
+use core::fmt::Debug;
+use core::time::Duration;
+
+use crate::Instant;
+
+/// Decides how often to send.
+///
+/// Only [`on_conditions`](Self::on_conditions) and [`send_interval`](Self::send_interval) must be there;
+/// the news of single packets is for controllers that count.
+pub trait CongestionController: Debug {
+    /// A packet of `bytes` bytes on the wire was sent.
+    fn on_sent(&mut self, _now: Instant, _bytes: usize) {}
+
+    /// A packet of `bytes` bytes on the wire was acked.
+    fn on_acked(&mut self, _now: Instant, _bytes: usize) {}
+
+    /// A packet of `bytes` bytes on the wire was lost.
+    fn on_lost(&mut self, _now: Instant, _bytes: usize) {}
+
+    /// What the round trip is now. Called every 100 ms while there is traffic, once there is an estimate.
+    fn on_conditions(&mut self, now: Instant, rtt: Duration);
+
+    /// How long to wait from one packet to the next. Advice: the machine sends what it is given.
+    fn send_interval(&self) -> Duration;
+}

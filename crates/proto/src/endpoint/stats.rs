@@ -1,0 +1,73 @@
+//! What an endpoint has counted and measured.
+
+use crate::ack::Measured;
+
+/// How much of each new measurement goes into the smoothed one, ten times a second: about a second's
+/// memory.
+const SMOOTHING: f64 = 0.1;
+
+/// Counters of an endpoint, and what it measured on the older half of its windows (STANDARD §9.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EndpointStats {
+    /// Packets sent, fragmented ones counted once.
+    pub packets_sent: u64,
+    /// Packets accepted by the application.
+    pub packets_received: u64,
+    /// Packets sent that were reported acked.
+    pub packets_acked: u64,
+    /// Packets sent that were reported lost.
+    pub packets_lost: u64,
+    /// Packets sent that had to be cut into fragments.
+    pub packets_fragmented: u64,
+    /// Datagrams that those and all other packets became, ack packets included.
+    pub datagrams_sent: u64,
+    /// Ack packets sent, because there was nothing else to say.
+    pub acks_sent: u64,
+    /// Events that were thrown away because nobody asked for them.
+    pub events_dropped: u64,
+    /// Bytes on the wire of all packets sent, UDP and IPv4 headers included.
+    pub bytes_sent: u64,
+    /// Bytes on the wire of all packets accepted.
+    pub bytes_received: u64,
+    /// The part of the packets that are lost, 0 to 1, smoothed.
+    pub loss: f64,
+    /// Bits per second sent, smoothed.
+    pub sent_bps: f64,
+    /// Bits per second sent and acked, smoothed.
+    pub acked_bps: f64,
+    /// Bits per second received, smoothed.
+    pub received_bps: f64,
+}
+
+/// The four smoothed values; `None` until first measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Smoothed {
+    loss: Option<f64>,
+    sent_bps: Option<f64>,
+    acked_bps: Option<f64>,
+    received_bps: Option<f64>,
+}
+
+impl Smoothed {
+    pub(super) fn update(&mut self, sent: &Measured, received: &Measured) {
+        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+        let rate = |bps: Option<u64>| bps.map(|bps| bps as f64);
+        smooth(&mut self.loss, sent.loss());
+        smooth(&mut self.sent_bps, rate(sent.bits_per_second()));
+        smooth(&mut self.acked_bps, rate(sent.acked_bits_per_second()));
+        smooth(&mut self.received_bps, rate(received.bits_per_second()));
+    }
+
+    pub(super) fn fill(&self, stats: &mut EndpointStats) {
+        stats.loss = self.loss.unwrap_or(0.0);
+        stats.sent_bps = self.sent_bps.unwrap_or(0.0);
+        stats.acked_bps = self.acked_bps.unwrap_or(0.0);
+        stats.received_bps = self.received_bps.unwrap_or(0.0);
+    }
+}
+
+fn smooth(value: &mut Option<f64>, new: Option<f64>) {
+    if let Some(new) = new {
+        *value = Some(value.map_or(new, |old| old + (new - old) * SMOOTHING));
+    }
+}

@@ -1,0 +1,168 @@
+//! Places that can be named, and queues of them, oldest first: the bookkeeping under a fragment pool.
+//!
+//! Everything is reached by [`Key`], and a key of something that is gone finds nothing: a reassembler may
+//! hold on to a packet that the pool has given up for the sake of another peer.
+
+use alloc::vec::Vec;
+
+/// Names a place of a [`Slab`] for as long as the same thing is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    place: u32,
+    generation: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Place<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+/// Things by key. Grows to the most that were ever in it, and reuses places after that.
+#[derive(Clone, Debug)]
+pub(super) struct Slab<T> {
+    places: Vec<Place<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Slab<T> {
+    pub(super) const fn new() -> Self {
+        Self { places: Vec::new(), free: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    pub(super) fn insert(&mut self, value: T) -> Key {
+        let reused = self.free.pop();
+        if let Some((place, slot)) =
+            reused.and_then(|place| Some((place, self.places.get_mut(place as usize)?)))
+        {
+            slot.value = Some(value);
+            return Key { place, generation: slot.generation };
+        }
+        let place = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+        self.places.push(Place { generation: 0, value: Some(value) });
+        Key { place, generation: 0 }
+    }
+
+    pub(super) fn get(&self, key: Key) -> Option<&T> {
+        let place = self.places.get(key.place as usize)?;
+        place.value.as_ref().filter(|_| place.generation == key.generation)
+    }
+
+    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        let place = self.places.get_mut(key.place as usize)?;
+        place.value.as_mut().filter(|_| place.generation == key.generation)
+    }
+
+    pub(super) fn remove(&mut self, key: Key) -> Option<T> {
+        let place = self.places.get_mut(key.place as usize)?;
+        if place.generation != key.generation {
+            return None;
+        }
+        let value = place.value.take()?;
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(key.place);
+        Some(value)
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().filter_map(|place| place.value.as_ref())
+    }
+}
+
+/// The neighbours of a thing in one queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Links {
+    older: Option<Key>,
+    newer: Option<Key>,
+}
+
+/// A queue of things in a slab, linked through the things themselves, so that any of them leaves it in one
+/// step. `pick` says which links of a thing are those of this queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Order {
+    oldest: Option<Key>,
+    newest: Option<Key>,
+}
+
+type Pick<T> = fn(&mut T) -> &mut Links;
+
+impl Order {
+    pub(super) const fn new() -> Self {
+        Self { oldest: None, newest: None }
+    }
+
+    pub(super) const fn oldest(&self) -> Option<Key> {
+        self.oldest
+    }
+
+    /// Puts a thing of the slab behind all others.
+    pub(super) fn push<T>(&mut self, slab: &mut Slab<T>, pick: Pick<T>, key: Key) {
+        let older = self.newest;
+        if let Some(thing) = slab.get_mut(key) {
+            *pick(thing) = Links { older, newer: None };
+        }
+        match older.and_then(|older| slab.get_mut(older)) {
+            Some(thing) => pick(thing).newer = Some(key),
+            None => self.oldest = Some(key),
+        }
+        self.newest = Some(key);
+    }
+
+    /// Takes a thing out, which must be in this queue.
+    pub(super) fn remove<T>(&mut self, slab: &mut Slab<T>, pick: Pick<T>, key: Key) {
+        let Some(thing) = slab.get_mut(key) else { return };
+        let Links { older, newer } = core::mem::take(pick(thing));
+        match older.and_then(|older| slab.get_mut(older)) {
+            Some(thing) => pick(thing).newer = newer,
+            None => self.oldest = newer,
+        }
+        match newer.and_then(|newer| slab.get_mut(newer)) {
+            Some(thing) => pick(thing).older = older,
+            None => self.newest = older,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links(thing: &mut (u32, Links)) -> &mut Links {
+        &mut thing.1
+    }
+
+    fn drain(order: &mut Order, slab: &mut Slab<(u32, Links)>) -> Vec<u32> {
+        let mut values = Vec::new();
+        while let Some(key) = order.oldest() {
+            order.remove(slab, links, key);
+            values.extend(slab.remove(key).map(|(value, _)| value));
+        }
+        values
+    }
+
+    #[test]
+    fn things_leave_a_queue_from_anywhere() {
+        for gone in 0..4usize {
+            let (mut slab, mut order) = (Slab::new(), Order::default());
+            let keys: Vec<Key> = (0..4).map(|i| slab.insert((i, Links::default()))).collect();
+            keys.iter().for_each(|&key| order.push(&mut slab, links, key));
+            order.remove(&mut slab, links, keys[gone]);
+            let rest: Vec<u32> = (0..4).filter(|&i| i as usize != gone).collect();
+            assert_eq!(drain(&mut order, &mut slab), rest);
+        }
+    }
+
+    #[test]
+    fn an_old_key_finds_nothing() {
+        let mut slab = Slab::new();
+        let old = slab.insert(1);
+        assert_eq!(slab.remove(old), Some(1));
+        let new = slab.insert(2);
+        assert_eq!((slab.get(old), slab.get(new), slab.len()), (None, Some(&2), 1));
+        assert_eq!(slab.remove(old), None);
+    }
+}

@@ -1,0 +1,187 @@
+//! Putting the packets of one peer together.
+//!
+//! A sequence buffer of 256 packets knows what has become of each; their bytes lie in the pool. Every
+//! check of *Packet Fragmentation and Reassembly*, "Receiving Packet Fragments", is here or in the type
+//! [`Fragment`], which has no illegal value.
+
+use super::order::Key;
+use super::{EntryNews, EntryState, FragmentPool};
+use crate::ack::{PACKET_WINDOW, RestartWatch};
+use crate::packet::fragment::Fragment;
+use crate::{DropReason, Instant, Sequence, SequenceBuffer};
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    state: EntryState,
+    /// Where its fragments are, while it is in progress.
+    key: Option<Key>,
+}
+
+impl Entry {
+    fn on_news(&mut self, news: EntryNews) {
+        self.state = self.state.next(news).unwrap_or(self.state);
+        if self.state != EntryState::InProgress {
+            self.key = None;
+        }
+    }
+}
+
+/// What a [`Reassembler`] has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReassemblerStats {
+    /// Fragments that were new.
+    pub fragments: u64,
+    /// Packets put together.
+    pub packets: u64,
+    /// Times the peer was found to have started over.
+    pub restarts: u64,
+}
+
+/// The packets in progress of one peer. Always to be used with the same [`FragmentPool`].
+///
+/// A peer that goes away is [`clear`](Self::clear)ed; if that is forgotten its packets time out.
+#[derive(Clone, Debug)]
+pub struct Reassembler {
+    window: SequenceBuffer<Entry, { PACKET_WINDOW as usize }>,
+    restart: RestartWatch<Sequence>,
+    /// This peer in the pool, while it has packets there.
+    peer: Option<Key>,
+    stats: ReassemblerStats,
+}
+
+impl Reassembler {
+    /// Nothing heard yet. Allocates its window here, and never again.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            window: SequenceBuffer::new(),
+            restart: RestartWatch::default(),
+            peer: None,
+            stats: ReassemblerStats::default(),
+        }
+    }
+
+    /// What it has done.
+    #[must_use]
+    pub const fn stats(&self) -> &ReassemblerStats {
+        &self.stats
+    }
+
+    /// What is known of a sequence.
+    #[must_use]
+    pub fn state(&self, sequence: Sequence) -> EntryState {
+        self.window.get(sequence).map_or(EntryState::Unheard, |entry| entry.state)
+    }
+
+    /// Whether a fragment with this sequence would be refused as too old.
+    #[must_use]
+    pub fn is_too_old(&self, sequence: Sequence) -> bool {
+        self.window.is_too_old(sequence)
+    }
+
+    /// Takes in a fragment, and returns the packet if this was the last one missing. Bounded work: one
+    /// copy of the fragment, or of the packet.
+    ///
+    /// # Errors
+    /// Why the fragment was not used: [`PacketTooBig`](DropReason::PacketTooBig),
+    /// [`TooOld`](DropReason::TooOld), [`CountChanged`](DropReason::CountChanged),
+    /// [`Duplicate`](DropReason::Duplicate), [`Evicted`](DropReason::Evicted).
+    pub fn handle_fragment<'a>(
+        &mut self,
+        now: Instant,
+        fragment: &Fragment<'a>,
+        pool: &'a mut FragmentPool,
+    ) -> Result<Option<&'a [u8]>, DropReason> {
+        if fragment.count() > pool.config().max_fragments {
+            return Err(DropReason::PacketTooBig);
+        }
+        pool.handle_timeout(now);
+        self.advance_to(now, fragment.sequence(), pool)?;
+        let peer = &mut self.peer;
+        let Some(entry) = self.window.get_mut(fragment.sequence()) else { return Ok(None) };
+        match (entry.state, entry.key) {
+            (EntryState::Delivered, _) => Err(DropReason::Duplicate),
+            (EntryState::Evicted, _) => Err(DropReason::Evicted),
+            (EntryState::InProgress, Some(key)) => {
+                let Some((count, missing)) = pool.progress(key) else {
+                    entry.on_news(EntryNews::GivenUp);
+                    return Err(DropReason::Evicted);
+                };
+                if count != fragment.count() {
+                    return Err(DropReason::CountChanged);
+                }
+                if pool.contains(key, fragment.index()) {
+                    return Err(DropReason::Duplicate);
+                }
+                self.stats.fragments += 1;
+                if missing == 1 {
+                    entry.on_news(EntryNews::LastMissing);
+                    self.stats.packets += 1;
+                    return Ok(Some(pool.assemble(key, fragment)));
+                }
+                if !pool.store(key, fragment) {
+                    entry.on_news(EntryNews::GivenUp);
+                    return Err(DropReason::Evicted);
+                }
+                Ok(None)
+            }
+            (EntryState::Unheard, _) | (EntryState::InProgress, None) => {
+                self.stats.fragments += 1;
+                if fragment.count() == 1 {
+                    entry.on_news(EntryNews::LastMissing);
+                    self.stats.packets += 1;
+                    return Ok(Some(fragment.data()));
+                }
+                entry.on_news(EntryNews::Fragment);
+                entry.key = Some(pool.open(now, peer, fragment));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Forgets everything heard of this peer, and gives its memory back.
+    pub fn clear(&mut self, pool: &mut FragmentPool) {
+        self.window.clear_with(|entry| forget(entry, pool));
+        self.restart.on_current();
+    }
+
+    /// Brings the window to a sequence and makes an entry for it, if there is none.
+    fn advance_to(
+        &mut self,
+        now: Instant,
+        sequence: Sequence,
+        pool: &mut FragmentPool,
+    ) -> Result<(), DropReason> {
+        if self.window.is_too_old(sequence) {
+            if !self.restart.on_too_old(now, sequence) {
+                return Err(DropReason::TooOld);
+            }
+            self.stats.restarts += 1;
+            self.clear(pool);
+        }
+        self.restart.on_current();
+        if self.window.get(sequence).is_none() {
+            let entry = Entry { state: EntryState::Unheard, key: None };
+            let _ = self.window.insert_with(sequence, entry, |old| forget(old, pool));
+        }
+        Ok(())
+    }
+
+    /// Panics if the window contradicts itself. For tests, fuzzers and the simulator.
+    pub fn check_invariants(&self) {
+        self.window.check_invariants();
+    }
+}
+
+fn forget(mut entry: Entry, pool: &mut FragmentPool) {
+    if let Some(key) = entry.key {
+        pool.release(key);
+    }
+    entry.on_news(EntryNews::Forgotten);
+}
+
+impl Default for Reassembler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
