@@ -1,6 +1,8 @@
 //! `haulier soak`: random transfers under random faults, in virtual time.
 
-use haulier_sim::soak::{self, Budget, Outcome, Report as Found, Scenario, Verdict};
+use haulier_sim::soak::{
+    self, Budget, Layers, Outcome, PacketScenario, Report as Found, Scenario, Verdict,
+};
 use serde_json::json;
 
 use crate::args::SoakArgs;
@@ -8,43 +10,53 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::report::Report;
 
-/// Transfers when neither a number nor a time is asked for.
+/// Transfers when neither a number nor a time is asked for: chunks, or packets where there are no chunks.
 const DEFAULT_TRANSFERS: u64 = 1_000;
+const DEFAULT_PACKETS: u64 = 100_000;
 
 pub(crate) fn run(args: &SoakArgs, report: &Report) -> Result<(), Failure> {
     if let Some(seed) = args.scenario {
-        return replay(seed, report);
+        return replay(seed, args.layers, report);
     }
     let budget = match (args.transfers, args.seconds) {
         (_, Some(seconds)) => Budget::Time(seconds),
-        (transfers, None) => Budget::Transfers(transfers.unwrap_or(DEFAULT_TRANSFERS)),
+        (Some(transfers), None) => Budget::Transfers(transfers),
+        (None, None) if args.layers == Layers::Packets => Budget::Transfers(DEFAULT_PACKETS),
+        (None, None) => Budget::Transfers(DEFAULT_TRANSFERS),
     };
-    let found = soak::run(args.seed, budget, |so_far| {
-        show(so_far, budget, report);
+    let found = soak::run(args.seed, args.layers, budget, |so_far| {
+        show(so_far, args.layers, budget, report);
         !interrupt::requested()
     });
     interrupt::check()?;
     for failure in &found.failures {
-        let line = format!("haulier soak --scenario {:#018x}", failure.scenario);
+        let (layers, scenario) = (args.layers.name(), failure.scenario);
+        let line = format!("haulier soak --layers {layers} --scenario {scenario:#018x}");
         let fields = json!({ "replay": line, "what": failure.what });
         report.event("failure", fields, &format!("replay: {line}   ({})", failure.what));
     }
-    conclude(&found, args.seed, report)
+    conclude(&found, args, report)
 }
 
-fn show(so_far: &Found, budget: Budget, report: &Report) {
+fn show(so_far: &Found, layers: Layers, budget: Budget, report: &Report) {
     let total = match budget {
         Budget::Transfers(transfers) => Some(transfers),
         Budget::Time(_) => None,
     };
-    report.count(so_far.transfers, total, "transfers");
+    match layers {
+        Layers::Packets => report.count(so_far.packets, total, "packets"),
+        Layers::Chunks | Layers::Both => report.count(so_far.transfers, total, "transfers"),
+    }
 }
 
-fn conclude(found: &Found, seed: u64, report: &Report) -> Result<(), Failure> {
+fn conclude(found: &Found, args: &SoakArgs, report: &Report) -> Result<(), Failure> {
     let virtual_seconds = (found.virtual_time.as_secs_f64() * 10.0).round() / 10.0;
+    let seed = args.seed;
     let fields = json!({
         "ok": found.is_ok(),
+        "layers": args.layers.name(),
         "transfers": found.transfers,
+        "packets": found.packets,
         "hangs": found.hangs,
         "mismatches": found.mismatches,
         "virtual_seconds": virtual_seconds,
@@ -54,9 +66,9 @@ fn conclude(found: &Found, seed: u64, report: &Report) -> Result<(), Failure> {
         "trace": format!("{:016x}", found.trace_hash),
     });
     let text = format!(
-        "{} transfers in {} scenarios and {virtual_seconds} s of virtual time (seed {seed}): {} hangs, \
-         {} mismatches",
-        found.transfers, found.scenarios, found.hangs, found.mismatches,
+        "{} transfers and {} packets in {} scenarios and {virtual_seconds} s of virtual time (seed {seed}): \
+         {} hangs, {} mismatches",
+        found.transfers, found.packets, found.scenarios, found.hangs, found.mismatches,
     );
     if found.is_ok() {
         report.done(fields, &text);
@@ -67,10 +79,14 @@ fn conclude(found: &Found, seed: u64, report: &Report) -> Result<(), Failure> {
 }
 
 /// Runs one scenario and tells everything about it.
-fn replay(seed: u64, report: &Report) -> Result<(), Failure> {
-    let scenario = Scenario::draw(seed);
-    report.event("scenario", json!({ "seed": seed }), &format!("{scenario:#?}"));
-    let outcome: Outcome = scenario.run();
+fn replay(seed: u64, layers: Layers, report: &Report) -> Result<(), Failure> {
+    let scenario = match layers {
+        Layers::Chunks => format!("{:#?}", Scenario::draw(seed)),
+        Layers::Packets => format!("{:#?}", PacketScenario::draw(seed)),
+        Layers::Both => format!("{:#?}", Scenario::draw(seed).with_packets()),
+    };
+    report.event("scenario", json!({ "seed": seed, "layers": layers.name() }), &scenario);
+    let outcome: Outcome = soak::run_scenario(seed, layers);
     let what = match &outcome.verdict {
         Verdict::Finished => None,
         Verdict::Hang(what) => Some(format!("hang: {what}")),
@@ -81,7 +97,9 @@ fn replay(seed: u64, report: &Report) -> Result<(), Failure> {
         None => {
             let fields = json!({
                 "ok": true,
+                "layers": layers.name(),
                 "transfers": outcome.transfers,
+                "packets": outcome.packets,
                 "hangs": 0,
                 "mismatches": 0,
                 "virtual_seconds": outcome.virtual_time.as_secs_f64(),
@@ -89,7 +107,8 @@ fn replay(seed: u64, report: &Report) -> Result<(), Failure> {
                 "restarts": outcome.restarts,
                 "trace": format!("{:016x}", outcome.trace_hash),
             });
-            let text = format!("finished: {} transfers", outcome.transfers);
+            let (transfers, packets) = (outcome.transfers, outcome.packets);
+            let text = format!("finished: {transfers} transfers, {packets} packets");
             report.done(fields, &text);
             Ok(())
         }

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
 use haulier::ProtocolId;
+use haulier_sim::soak::Layers;
 
 /// Bits per second: `80M`, `1.5G`, `256k`, `9600`.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
@@ -87,6 +88,12 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
         None => text.parse(),
     };
     parsed.map_err(|_| format!("{text} is no seed: write a number, such as 1 or 0x2a"))
+}
+
+/// What a soak is about.
+pub(crate) fn layers(text: &str) -> Result<Layers, String> {
+    let known = Layers::ALL.into_iter().find(|layers| layers.name() == text);
+    known.ok_or_else(|| format!("{text} is nothing to soak: write chunks, packets or both"))
 }
 
 /// An address with a port: `127.0.0.1:4016`, `[::1]:4016`, `localhost:4016`.

@@ -25,3 +25,8 @@ fn parsers() {
 fn peers() {
     replay("peer", haulier_sim::hostile::peer);
 }
+
+#[test]
+fn endpoints() {
+    replay("endpoint", haulier_sim::hostile::endpoint);
+}

@@ -4,11 +4,11 @@
 
 use haulier_proto::chunk::ChunkId;
 use haulier_proto::{ArticleConfig, ArticlePeer, Instant};
-use haulier_sim::soak::{self, Budget, Scenario, Verdict};
+use haulier_sim::soak::{self, Budget, Layers, Verdict};
 
 #[test]
 fn a_short_soak_finds_nothing() {
-    let report = soak::run(2, Budget::Transfers(400), |_| true);
+    let report = soak::run(2, Layers::Chunks, Budget::Transfers(400), |_| true);
     for failure in &report.failures {
         println!("replay: haulier soak --scenario {:#018x}   ({})", failure.scenario, failure.what);
     }
@@ -19,19 +19,41 @@ fn a_short_soak_finds_nothing() {
 
 #[test]
 fn the_same_seed_is_the_same_soak() {
-    let run = |seed| soak::run(seed, Budget::Transfers(40), |_| true);
+    let run = |seed| soak::run(seed, Layers::Both, Budget::Transfers(40), |_| true);
     assert_eq!(run(5), run(5));
     assert_ne!(run(5).trace_hash, run(6).trace_hash);
+}
+
+/// Both layers on one link, and the packet layer alone on links that lose 99 % and take 10 s.
+#[test]
+fn a_short_soak_of_the_packet_layer_finds_nothing() {
+    for (layers, budget) in [(Layers::Both, 60), (Layers::Packets, 30_000)] {
+        let report = soak::run(3, layers, Budget::Transfers(budget), |_| true);
+        for failure in &report.failures {
+            println!(
+                "replay: haulier soak --layers {} --scenario {:#018x}   ({})",
+                layers.name(),
+                failure.scenario,
+                failure.what
+            );
+        }
+        assert!(report.is_ok(), "{} hangs, {} mismatches", report.hangs, report.mismatches);
+        assert!(report.packets >= 10_000, "{layers:?}: {} packets", report.packets);
+    }
 }
 
 /// Scenarios that failed once. They stay.
 #[test]
 fn seeds_that_once_failed() {
     for line in include_str!("seeds.txt").lines().filter(|line| !line.starts_with('#')) {
-        let Some((seed, story)) = line.split_once(' ') else { continue };
+        let mut words = line.splitn(3, ' ');
+        let (Some(layers), Some(seed), story) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        let layers = Layers::ALL.into_iter().find(|known| known.name() == layers).unwrap();
         let seed = u64::from_str_radix(seed.trim_start_matches("0x"), 16).unwrap();
-        let outcome = Scenario::draw(seed).run();
-        assert_eq!(outcome.verdict, Verdict::Finished, "{line}\n{story}");
+        let outcome = soak::run_scenario(seed, layers);
+        assert_eq!(outcome.verdict, Verdict::Finished, "{line}\n{story:?}");
     }
 }
 

@@ -1,4 +1,5 @@
-//! `soak` and `bench article`: virtual time, so that the same seed gives the same answer to the bit.
+//! `soak`, `bench article`, `bench fragments`: virtual time, so that the same seed gives the same answer
+//! to the bit.
 
 use serde_json::Value;
 
@@ -18,8 +19,10 @@ fn a_soak_finds_nothing_and_says_what_it_did() {
     let expected = [
         "event",
         "hangs",
+        "layers",
         "mismatches",
         "ok",
+        "packets",
         "restarts",
         "scenarios",
         "seed",
@@ -55,13 +58,18 @@ fn a_scenario_runs_alone() {
     let seed = haulier_sim::soak::scenario_seed(3, 0);
     let run = |seed: &str| haulier(&["soak", "--json", "--scenario", seed]);
     let first = run(&format!("{seed:#018x}"));
-    assert_eq!(first.events()[0], serde_json::json!({ "event": "scenario", "seed": seed }));
+    assert_eq!(
+        first.events()[0],
+        serde_json::json!({ "event": "scenario", "layers": "both", "seed": seed })
+    );
     let done = first.done();
     let expected = [
         "event",
         "hangs",
+        "layers",
         "mismatches",
         "ok",
+        "packets",
         "restarts",
         "seed",
         "trace",
@@ -80,7 +88,9 @@ fn a_scenario_runs_alone() {
 fn as_text_a_soak_says_the_seed_and_a_scenario_what_it_is() {
     let run = haulier(&["soak", "--transfers", "20", "--seed", "5"]);
     assert_eq!(run.code, Some(0), "{}", run.what);
-    for words in [" s of virtual time (seed 5): 0 hangs, 0 mismatches", " transfers in "] {
+    for words in
+        [" s of virtual time (seed 5): 0 hangs, 0 mismatches", " transfers and ", " packets in "]
+    {
         assert!(run.text().contains(words), "{words}: {}", run.what);
     }
     let run = haulier(&["soak", "--scenario", "5"]);
@@ -88,6 +98,45 @@ fn as_text_a_soak_says_the_seed_and_a_scenario_what_it_is() {
     for words in ["Scenario", "finished: ", " transfers"] {
         assert!(run.text().contains(words), "{words}: {}", run.what);
     }
+}
+
+#[test]
+fn a_soak_is_of_the_layers_asked_for() {
+    let done = |layers: &str, transfers: &str| {
+        let done = soak(&["--layers", layers, "--transfers", transfers, "--seed", "2"]);
+        assert_eq!(done["layers"], layers);
+        (done["transfers"].as_u64().unwrap(), done["packets"].as_u64().unwrap())
+    };
+    let (transfers, packets) = done("chunks", "20");
+    assert!(transfers >= 20 && packets == 0, "{transfers} {packets}");
+    let (transfers, packets) = done("packets", "5000");
+    assert!(transfers == 0 && packets >= 5_000, "{transfers} {packets}");
+    let (transfers, packets) = done("both", "20");
+    assert!(transfers >= 20 && packets > 1_000, "{transfers} {packets}");
+    let run = haulier(&["soak", "--layers", "slices"]);
+    assert_eq!(run.code, Some(2), "{}", run.what);
+    assert!(run.what.contains("chunks, packets or both"), "{}", run.what);
+}
+
+/// The whole bench takes half a minute; with fewer packets it scatters, and is no failure.
+#[test]
+fn the_fragment_bench_has_the_rows_of_the_article() {
+    let run = haulier(&["bench", "fragments", "--packets", "400", "--json"]);
+    assert_eq!(run.done()["rows"], 5);
+    let events = run.events();
+    let rows: Vec<&Value> = events.iter().filter(|event| event["event"] == "row").collect();
+    let fragments: Vec<u64> = rows.iter().map(|row| row["fragments"].as_u64().unwrap()).collect();
+    assert_eq!(fragments, [1, 2, 10, 100, 256]);
+    for row in rows {
+        assert_eq!(keys(row), ["event", "expected", "fragments", "loss", "lost", "packets"]);
+        assert_eq!((&row["loss"], &row["packets"]), (&0.01.into(), &400.into()));
+        let (lost, expected) = (row["lost"].as_f64().unwrap(), row["expected"].as_f64().unwrap());
+        // Four standard deviations.
+        let scatter = (expected * (1.0 - expected) / 400.0).sqrt();
+        assert!((lost - expected).abs() < 4.0 * scatter, "{row}");
+    }
+    let text = haulier(&["bench", "fragments", "--packets", "32"]);
+    assert!(text.text().contains("datagrams lost"), "{}", text.what);
 }
 
 #[test]

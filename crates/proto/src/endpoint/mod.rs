@@ -197,6 +197,12 @@ impl<C: CongestionController> Endpoint<C> {
         })
     }
 
+    /// How it was configured.
+    #[must_use]
+    pub const fn config(&self) -> &EndpointConfig {
+        &self.config
+    }
+
     /// What it has counted and measured.
     #[must_use]
     pub fn stats(&self) -> EndpointStats {

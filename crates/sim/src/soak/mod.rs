@@ -8,18 +8,47 @@
 //! that fails names its seed, and `haulier soak --scenario SEED` runs exactly that one again.
 
 mod node;
+mod packets;
 mod scenario;
 
 use std::time::{Duration, Instant as WallClock};
 
+pub use packets::PacketScenario;
 pub use scenario::{Outcome, Scenario, Verdict};
 
 use crate::Rng;
 
+/// What a soak is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layers {
+    /// Chunks alone.
+    Chunks,
+    /// Packets alone, on links that are worse.
+    Packets,
+    /// The scenarios of [`Chunks`](Self::Chunks) with a game's packets on the same links.
+    Both,
+}
+
+impl Layers {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Chunks, Self::Packets, Self::Both];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chunks => "chunks",
+            Self::Packets => "packets",
+            Self::Both => "both",
+        }
+    }
+}
+
 /// When to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// After this many transfers, or a few more: scenarios are not cut short.
+    /// After this many chunks, or of packets alone so many packets, or a few more: scenarios are not cut
+    /// short.
     Transfers(u64),
     /// After this much real time.
     Time(Duration),
@@ -32,6 +61,8 @@ pub struct Report {
     pub scenarios: u64,
     /// Chunks that were sent and came out right at the other end.
     pub transfers: u64,
+    /// Packets that were accepted at the other end.
+    pub packets: u64,
     /// Runs that were broken off by a time-out of one end and begun again, as both ends must agree to.
     pub restarts: u64,
     /// Scenarios in which something never finished.
@@ -65,6 +96,7 @@ impl Report {
     fn add(&mut self, seed: u64, outcome: &Outcome) {
         self.scenarios += 1;
         self.transfers += outcome.transfers;
+        self.packets += outcome.packets;
         self.restarts += outcome.restarts;
         self.virtual_time += outcome.virtual_time;
         self.trace_hash = self.trace_hash.rotate_left(1) ^ outcome.trace_hash;
@@ -83,6 +115,16 @@ impl Report {
     }
 }
 
+/// Draws one scenario and runs it.
+#[must_use]
+pub fn run_scenario(seed: u64, layers: Layers) -> Outcome {
+    match layers {
+        Layers::Chunks => Scenario::draw(seed).run(),
+        Layers::Packets => PacketScenario::draw(seed).run(),
+        Layers::Both => Scenario::draw(seed).with_packets().run(),
+    }
+}
+
 /// The seed of the `index`th scenario of a soak with this seed.
 #[must_use]
 pub fn scenario_seed(seed: u64, index: u64) -> u64 {
@@ -90,7 +132,12 @@ pub fn scenario_seed(seed: u64, index: u64) -> u64 {
 }
 
 /// Runs scenarios until the budget is spent or `on_progress` returns `false`. It is called after each.
-pub fn run(seed: u64, budget: Budget, mut on_progress: impl FnMut(&Report) -> bool) -> Report {
+pub fn run(
+    seed: u64,
+    layers: Layers,
+    budget: Budget,
+    mut on_progress: impl FnMut(&Report) -> bool,
+) -> Report {
     #[expect(
         clippy::disallowed_methods,
         reason = "the budget alone is in real time; no run sees it"
@@ -99,6 +146,7 @@ pub fn run(seed: u64, budget: Budget, mut on_progress: impl FnMut(&Report) -> bo
     let mut report = Report::default();
     for index in 0.. {
         let spent = match budget {
+            Budget::Transfers(packets) if layers == Layers::Packets => report.packets >= packets,
             Budget::Transfers(transfers) => report.transfers >= transfers,
             Budget::Time(time) => started.elapsed() >= time,
         };
@@ -106,7 +154,7 @@ pub fn run(seed: u64, budget: Budget, mut on_progress: impl FnMut(&Report) -> bo
             break;
         }
         let scenario = scenario_seed(seed, index);
-        report.add(scenario, &Scenario::draw(scenario).run());
+        report.add(scenario, &run_scenario(scenario, layers));
         // A sender that never finishes anything would never reach its number of transfers.
         if !on_progress(&report) || report.failures.len() >= 10 {
             break;

@@ -9,6 +9,7 @@ use haulier_proto::chunk::{SendFailure, SenderEvent};
 use haulier_proto::time::earliest;
 use haulier_proto::{ArticleConfig, ArticlePeer, Event, Instant, ProtocolId};
 
+use crate::game::{GamePackets, dispatch};
 use crate::{Node, NodeId};
 
 /// How an application reads finished chunks.
@@ -28,6 +29,8 @@ pub(super) enum Reader {
 #[derive(Clone, Debug)]
 pub(super) struct SoakNode {
     pub(super) peer: ArticlePeer,
+    /// A game beside the chunks; its packets go first.
+    pub(super) packets: Option<GamePackets>,
     config: ArticleConfig,
     remote: Option<NodeId>,
     reader: Reader,
@@ -58,6 +61,7 @@ impl SoakNode {
     ) -> Self {
         let mut node = Self {
             peer: ArticlePeer::new(config.clone()),
+            packets: None,
             config,
             remote: None,
             reader,
@@ -188,26 +192,34 @@ impl Node for SoakNode {
     }
 
     fn handle_datagram(&mut self, now: Instant, _from: NodeId, datagram: &[u8]) {
-        let _counted = self.peer.handle_datagram(now, datagram);
+        dispatch(now, datagram, self.packets.as_mut(), &mut self.peer);
         self.listen();
         self.read(now);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        if let Some(packets) = &mut self.packets {
+            packets.handle_timeout(now);
+        }
         self.peer.handle_timeout(now);
         self.listen();
         self.read(now);
     }
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<NodeId> {
-        if self.peer.poll_transmit(now, datagram) { self.remote } else { None }
+        let packets = self.packets.as_mut();
+        let is_any = packets.is_some_and(|packets| packets.poll_transmit(now, datagram))
+            || self.peer.poll_transmit(now, datagram);
+        if is_any { self.remote } else { None }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        earliest(self.peer.poll_timeout(), self.read_at())
+        let packets = self.packets.as_ref().and_then(GamePackets::poll_timeout);
+        earliest(packets, earliest(self.peer.poll_timeout(), self.read_at()))
     }
 
     fn check_invariants(&self) {
         self.peer.check_invariants();
+        self.packets.iter().for_each(GamePackets::check_invariants);
     }
 }

@@ -4,15 +4,26 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use haulier_proto::chunk::{ChunkId, MAX_CHUNK_BYTES, ResendDelay, SLICE_BYTES};
+use haulier_proto::congestion::GoodBadConfig;
+use haulier_proto::endpoint::EndpointConfig;
+use haulier_proto::fragment::FragmentPoolConfig;
 use haulier_proto::{ArticleConfig, Instant, ProtocolId};
 
 use super::node::{Reader, SoakNode};
+use super::packets::{broken_promise, draw_traffic, missing};
+use crate::game::{GamePackets, Traffic};
 use crate::{LinkConfig, Loss, NodeId, Probability, Rng, World};
 
 /// Virtual time in which no chunk finishes, after the faults have stopped, that counts as a hang. The
 /// slowest honest chunk is 256 KiB at 256 kbit/s, resent here and there: some 10 s. Slices that still move
 /// are no excuse: ends that start over again and again hang as well, and look busy.
 const HANG: Duration = Duration::from_secs(120);
+
+/// Once the chunks are through: how long what is under way, and what the queues hold, is given to arrive,
+/// how long packets are watched then, and the longest wait for an ack.
+const SETTLE: Duration = Duration::from_secs(5);
+const WATCH: Duration = Duration::from_secs(2);
+const MARGIN: Duration = Duration::from_secs(1);
 
 /// What a scenario is made of.
 #[derive(Clone, Debug)]
@@ -26,6 +37,8 @@ pub struct Scenario {
     /// Sizes of the chunks that each end sends.
     sizes: [Vec<usize>; 2],
     readers: [Reader; 2],
+    /// A game's packets beside the chunks, each way.
+    packets: Option<[Traffic; 2]>,
 }
 
 /// How a scenario ended.
@@ -46,6 +59,8 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// Chunks that arrived right.
     pub transfers: u64,
+    /// Packets that were accepted at the other end.
+    pub packets: u64,
     /// Sessions begun again.
     pub restarts: u64,
     /// Virtual time.
@@ -87,18 +102,35 @@ impl Scenario {
         let back =
             if rng.chance(Probability::percent(50)) { draw_sizes(&mut rng, 1) } else { vec![] };
         let readers = [draw_reader(&mut rng, faults), draw_reader(&mut rng, faults)];
-        Self { seed, links, faults_until, config, sizes: [there, back], readers }
+        Self { seed, links, faults_until, config, sizes: [there, back], readers, packets: None }
+    }
+
+    /// The same with a game's packets beside the chunks, on the same links.
+    #[must_use]
+    pub fn with_packets(mut self) -> Self {
+        let mut rng = Rng::stream(self.seed, 700);
+        let pool = FragmentPoolConfig::default();
+        self.packets =
+            Some([0, 1].map(|way: usize| draw_traffic(&mut rng, &self.links[way], &pool)));
+        self
     }
 
     /// Runs it.
     #[must_use]
     pub fn run(&self) -> Outcome {
         let mut run = Run::new(self);
-        let verdict = run.until_the_end();
+        let verdict = match run.until_the_end() {
+            Verdict::Finished => run.judge_packets(),
+            other => other,
+        };
+        let accepted =
+            |id| run.world.node(id).packets.as_ref().map_or(0, |p| p.received.len() as u64);
+        let packets = accepted(run.a) + accepted(run.b);
         let received = |id| run.world.node(id).received;
         Outcome {
             verdict,
             transfers: received(run.a) + received(run.b),
+            packets,
             restarts: run.restarts.into(),
             virtual_time: run.world.now().since(Instant::ZERO),
             trace_hash: run.world.trace().hash(),
@@ -125,8 +157,11 @@ impl<'s> Run<'s> {
         let [reader_a, reader_b] = scenario.readers;
         let config = &scenario.config;
         let mut world = World::new(scenario.seed);
-        let a = world.add(SoakNode::new(config.clone(), reader_a, there.clone(), back.clone()));
-        let b = world.add(SoakNode::new(config.clone(), reader_b, back, there));
+        let packets = |way: usize| scenario.packets.as_ref().map(|t| game(scenario, &t[way], way));
+        let mut a = SoakNode::new(config.clone(), reader_a, there.clone(), back.clone());
+        let mut b = SoakNode::new(config.clone(), reader_b, back, there);
+        (a.packets, b.packets) = (packets(0), packets(1));
+        let (a, b) = (world.add(a), world.add(b));
         world.connect_one_way(a, b, scenario.links[0].clone());
         world.connect_one_way(b, a, scenario.links[1].clone());
         Self { scenario, world, a, b, healed: false, restarts: 0 }
@@ -163,6 +198,36 @@ impl<'s> Run<'s> {
                 return Verdict::Hang(self.describe());
             }
         }
+    }
+
+    /// The chunks are through. The game goes on for a while on what is now a healthy link, and all its
+    /// packets must have met their fate.
+    fn judge_packets(&mut self) -> Verdict {
+        if self.scenario.packets.is_none() {
+            return Verdict::Finished;
+        }
+        // Chunks may finish before the faults are over.
+        if !self.healed {
+            self.heal();
+        }
+        let from = self.world.now() + SETTLE;
+        let to = from + WATCH;
+        for id in [self.a, self.b] {
+            let packets = self.world.node_mut(id).packets.as_mut();
+            packets.into_iter().for_each(|packets| packets.end_at(to + MARGIN));
+        }
+        self.world.run_to(to + 3 * MARGIN);
+        for (from_id, to_id) in [(self.a, self.b), (self.b, self.a)] {
+            let ends = (&self.world.node(from_id).packets, &self.world.node(to_id).packets);
+            let (Some(sender), Some(receiver)) = ends else { continue };
+            if let Some(what) = broken_promise(sender, receiver) {
+                return Verdict::Mismatch(what);
+            }
+            if let Some(what) = missing(sender, receiver, from..to) {
+                return Verdict::Hang(what);
+            }
+        }
+        Verdict::Finished
     }
 
     /// Lets each end know, past the link, how many of its chunks to come the other knows to be sent.
@@ -249,8 +314,17 @@ impl<'s> Run<'s> {
     }
 }
 
+/// The packets of a game, of another protocol than the chunks.
+fn game(scenario: &Scenario, traffic: &Traffic, way: usize) -> GamePackets {
+    let protocol_id = ProtocolId(!scenario.config.protocol_id.0);
+    let config = EndpointConfig { protocol_id, ..EndpointConfig::default() };
+    let seed = Rng::stream(scenario.seed, 800 + way as u64).next_u64();
+    let (modes, pool) = (GoodBadConfig::default(), FragmentPoolConfig::default());
+    GamePackets::new(config, modes, pool, traffic.clone(), seed)
+}
+
 /// A link with a mixture of faults. Each is often off, so that many scenarios have just one or two.
-fn draw_link(rng: &mut Rng, faults: Duration) -> LinkConfig {
+pub(super) fn draw_link(rng: &mut Rng, faults: Duration) -> LinkConfig {
     let often = Probability::percent(50);
     let seldom = Probability::percent(25);
     let rate_bps = *rng.pick(&[500_000, 2_000_000, 20_000_000, 1_000_000_000]);

@@ -1,30 +1,20 @@
-//! `haulier bench`: measurements that are commands.
-
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+//! `haulier bench article`: the article's strategy beside the reference it was measured with before.
 
 use haulier_sim::article_bench::{self, Row};
 use serde_json::json;
 
-use crate::args::{Bench, BenchArgs};
+use super::on_every_core;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::report::Report;
-
-pub(crate) fn run(args: &BenchArgs, report: &Report) -> Result<(), Failure> {
-    match args.bench {
-        Bench::Article { seeds } => article(seeds, report),
-    }
-}
 
 /// How far a median may be from its reference, which is printed to 10 ms.
 const TOLERANCE: f64 = 0.10;
 const ROUNDING: f64 = 0.005;
 
-fn article(seeds: u64, report: &Report) -> Result<(), Failure> {
+pub(super) fn run(seeds: u64, report: &Report) -> Result<(), Failure> {
     let rows: Vec<(Row, f64)> = article_bench::rows().collect();
-    let medians = measure(&rows, seeds, report);
+    let medians = on_every_core(&rows, "rows", report, |(row, _)| row.median(seeds));
     interrupt::check()?;
     report.finish_bar();
     let heading =
@@ -72,34 +62,4 @@ fn article(seeds: u64, report: &Report) -> Result<(), Failure> {
     }
     report.event("summary", fields, &text);
     Err(Failure::Negative(format!("{off} rows are more than 10 % off their reference")))
-}
-
-/// The medians of all rows, on every core.
-fn measure(rows: &[(Row, f64)], seeds: u64, report: &Report) -> Vec<Duration> {
-    let medians = Mutex::new(vec![Duration::ZERO; rows.len()]);
-    let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let work = || {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some((row, _)) = rows.get(at) else { return };
-            if interrupt::requested() {
-                return;
-            }
-            let median = row.median(seeds);
-            if let Ok(mut medians) = medians.lock() {
-                medians[at] = median;
-            }
-            finished.fetch_add(1, Ordering::Relaxed);
-        }
-    };
-    std::thread::scope(|scope| {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-        while workers.iter().any(|worker| !worker.is_finished()) {
-            let done = finished.load(Ordering::Relaxed) as u64;
-            report.count(done, Some(rows.len() as u64), "rows");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    });
-    medians.into_inner().unwrap_or_default()
 }

@@ -1,46 +1,13 @@
-//! What a peer must survive: the bodies of the fuzz targets, replayed over their corpus by the tests.
-//!
-//! A fuzzer that guesses a crc32 gets nowhere, so these functions put a valid checksum on whatever they
-//! are given. Nothing in the machine itself is switched off for fuzzing.
+//! A chunk peer under a script of hostile packets.
 
 use std::time::Duration;
 
 use haulier_proto::chunk::{Ack, ChunkId, MAX_CHUNK_BYTES, Slice, SliceCount, SliceSet};
 use haulier_proto::packet::article::ArticlePacket;
-use haulier_proto::packet::fragment::{FragmentPacket, RawFragmentPacket};
-use haulier_proto::packet::{self, Packet, ProtocolId};
+use haulier_proto::packet::{self, ProtocolId};
 use haulier_proto::{ArticleConfig, ArticlePeer, Instant, MAX_PACKET_BYTES};
 
 const PROTOCOL: ProtocolId = ProtocolId::ARTICLE;
-
-/// Any bytes as a datagram, as they are and with a valid checksum, at every parser: no panic, and what is
-/// accepted is canonical.
-///
-/// # Panics
-/// If that does not hold.
-pub fn parse(bytes: &[u8]) {
-    let mut sealed = bytes.to_vec();
-    if let Some((crc, body)) = sealed.split_first_chunk_mut::<4>() {
-        *crc = packet::checksum(PROTOCOL, body).to_le_bytes();
-    }
-    for datagram in [bytes, &sealed] {
-        parse_one::<ArticlePacket<'_>>(datagram);
-        parse_one::<FragmentPacket<'_>>(datagram);
-        parse_one::<RawFragmentPacket<'_>>(datagram);
-    }
-}
-
-fn parse_one<'a, P: Packet<'a>>(datagram: &'a [u8]) {
-    match packet::read::<P>(PROTOCOL, datagram) {
-        Ok(packet) => {
-            let mut out = [0; MAX_PACKET_BYTES];
-            let length =
-                packet::write(packet, PROTOCOL, &mut out).expect("what was read is written");
-            assert_eq!(&out[..length], datagram, "an accepted datagram is not canonical");
-        }
-        Err(reason) => assert!(reason.is_hostile(), "{reason} from a parser"),
-    }
-}
 
 /// A script of hostile packets, time steps and calls, run against a peer that is itself sending; its
 /// invariants are checked after every step.

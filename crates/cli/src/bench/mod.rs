@@ -1,0 +1,56 @@
+//! `haulier bench`: measurements that are commands, in virtual time.
+
+mod article;
+mod fragments;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::args::{Bench, BenchArgs};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::report::Report;
+
+pub(crate) fn run(args: &BenchArgs, report: &Report) -> Result<(), Failure> {
+    match args.bench {
+        Bench::Article { seeds } => article::run(seeds, report),
+        Bench::Fragments { packets, seed } => fragments::run(packets, seed, report),
+    }
+}
+
+/// What `measure` makes of each of the jobs, in their order, on every core, with progress. After an
+/// interrupt the rest is left at its default.
+fn on_every_core<J: Sync, R: Clone + Default + Send>(
+    jobs: &[J],
+    what: &str,
+    report: &Report,
+    measure: impl Fn(&J) -> R + Sync,
+) -> Vec<R> {
+    let results = Mutex::new(vec![R::default(); jobs.len()]);
+    let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(at) else { return };
+            if interrupt::requested() {
+                return;
+            }
+            let result = measure(job);
+            if let Ok(mut results) = results.lock() {
+                results[at] = result;
+            }
+            finished.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    std::thread::scope(|scope| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        while workers.iter().any(|worker| !worker.is_finished()) {
+            let done = finished.load(Ordering::Relaxed) as u64;
+            report.count(done, Some(jobs.len() as u64), what);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    results.into_inner().unwrap_or_default()
+}
