@@ -101,8 +101,18 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "soak",
-        proves: "300 simulated transfers over bad links all complete",
+        proves: "300 simulated transfers over bad links all complete, a game's packets beside them",
         run: |shell| program(shell, "soak --transfers 300 --seed 1 --json"),
+    },
+    Step {
+        name: "soak-packets",
+        proves: "100,000 packets over links of up to 99 % loss and 10 s keep every promise",
+        run: |shell| program(shell, "soak --layers packets --transfers 100000 --seed 1 --json"),
+    },
+    Step {
+        name: "game",
+        proves: "a game and a joining player share a link, in the example people look at",
+        run: |shell| shell.cargo("run --release --example game_loop"),
     },
 ];
 

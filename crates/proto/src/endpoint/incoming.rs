@@ -164,6 +164,13 @@ impl<'a> Delivery<'a> {
         self.payload
     }
 
+    /// How often the peer was found to have started over by now. Its numbers of an earlier life say
+    /// nothing of this one.
+    #[must_use]
+    pub const fn restarts(&self) -> u64 {
+        self.incoming.received.restarts()
+    }
+
     /// Marks it as received, and returns the payload.
     pub fn accept(self) -> &'a [u8] {
         self.incoming.on_accepted(self.now, self.sequence, self.cost.bytes);

@@ -209,6 +209,7 @@ impl<C: CongestionController> Endpoint<C> {
         let mut stats = self.counters;
         stats.packets_received = self.incoming.packets;
         stats.bytes_received = self.incoming.bytes;
+        stats.restarts = self.incoming.received.restarts();
         self.smoothed.fill(&mut stats);
         stats
     }

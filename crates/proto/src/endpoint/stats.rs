@@ -23,6 +23,8 @@ pub struct EndpointStats {
     pub datagrams_sent: u64,
     /// Ack packets sent, because there was nothing else to say.
     pub acks_sent: u64,
+    /// Times the peer was found to have started over.
+    pub restarts: u64,
     /// Events that were thrown away because nobody asked for them.
     pub events_dropped: u64,
     /// Bytes on the wire of all packets sent, UDP and IPv4 headers included.

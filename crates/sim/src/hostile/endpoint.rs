@@ -28,6 +28,7 @@ pub fn endpoint(script: &[u8]) {
     let end = || End {
         endpoint: Endpoint::new(EndpointConfig::default()).expect("a configuration that works"),
         accepted: Vec::new(),
+        restarts: 0,
         settled: 0,
     };
     let mut run = Run {
@@ -46,6 +47,8 @@ struct End {
     endpoint: Endpoint,
     /// The newest sequences accepted, at most a quarter of the window.
     accepted: Vec<Sequence>,
+    /// Times the endpoint believed that its peer had started over.
+    restarts: u64,
     /// Events heard.
     settled: u64,
 }
@@ -105,13 +108,17 @@ impl Run {
     }
 
     fn deliver(&mut self, at: usize, datagram: &[u8], accepts: bool) {
-        let End { endpoint, accepted, .. } = &mut self.ends[at];
+        let End { endpoint, accepted, restarts, .. } = &mut self.ends[at];
         let offered = endpoint.handle_datagram(self.now, datagram, &mut self.pool);
         let Ok(Some(delivery)) = offered.inspect_err(|reason| assert!(!reason.name().is_empty()))
         else {
             return;
         };
-        let sequence = delivery.sequence();
+        let (sequence, lives) = (delivery.sequence(), delivery.restarts());
+        // A peer that started over is a new one: nothing of the old is remembered.
+        if std::mem::replace(restarts, lives) != lives {
+            accepted.clear();
+        }
         let near = |old: &&Sequence| sequence.distance_from(**old).abs() <= 64;
         // Among numbers that are all near each other nothing has left the window.
         if accepted.iter().filter(near).count() == accepted.len() {

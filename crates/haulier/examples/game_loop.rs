@@ -1,0 +1,235 @@
+//! A game to look at: a server sends snapshots, the client inputs, both as often as the packet layer
+//! advises (60 Hz in good mode, 20 in bad), over a simulated link. At two seconds a player joins, and 256
+//! KiB of world cross the same link as a chunk. Shown second by second, with and without the initial burst,
+//! and what the chunk did to the snapshots.
+//!
+//!     cargo run --release --example game_loop
+//!     cargo run --release --example game_loop -- --link wifi --seed 7
+//!
+//! The loop of one end is in `haulier_sim::game` (`GamePackets` and `GameNode`): the game's packets go
+//! first, then the chunk's slices.
+
+use std::time::Duration;
+
+use haulier::congestion::GoodBadConfig;
+use haulier::endpoint::EndpointConfig;
+use haulier::fragment::FragmentPoolConfig;
+use haulier::{ArticleConfig, Instant};
+use haulier_sim::game::{GameNode, GamePackets, ReceivedRecord, Told, Traffic};
+use haulier_sim::{NodeId, Probability, Profile, World};
+
+const SECOND: Duration = Duration::from_secs(1);
+const SECONDS: u64 = 8;
+const JOIN: Instant = Instant::from_millis(2_000);
+const WORLD_BYTES: usize = 256 * 1024;
+
+/// Runs that the last table is taken over: one alone says more about its losses than about the chunk.
+const SEEDS: u64 = 20;
+
+/// How the world is sent to the player who joins.
+#[derive(Clone, Copy, PartialEq)]
+enum Join {
+    /// Not at all: what the snapshots are like without it.
+    None,
+    /// Within the budget of 1 Mbit/s.
+    Budget,
+    /// Every slice back to back, then within the budget.
+    Burst,
+}
+
+impl Join {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::None => "no chunk",
+            Self::Budget => "no burst",
+            Self::Burst => "burst",
+        }
+    }
+}
+
+/// One end: what it sends, and both layers.
+fn node(bytes: (usize, usize), large_percent: u64, burst: bool, seed: u64) -> GameNode {
+    let traffic = Traffic {
+        interval: None,
+        starts: Instant::ZERO,
+        ends: None,
+        bytes,
+        large: Probability::percent(large_percent),
+        large_bytes: (1_300, 3_500),
+        refuse: Probability::NEVER,
+    };
+    let modes = GoodBadConfig {
+        good_packets_per_second: 60,
+        bad_packets_per_second: 20,
+        ..GoodBadConfig::default()
+    };
+    let (config, pool) = (EndpointConfig::default(), FragmentPoolConfig::default());
+    let mut chunks = ArticleConfig::default();
+    chunks.sender.burst = burst;
+    GameNode::new(GamePackets::new(config, modes, pool, traffic, seed), chunks)
+}
+
+struct Played {
+    world: World<GameNode>,
+    server: NodeId,
+    client: NodeId,
+    /// How long the player waited for the world.
+    joined: Option<Duration>,
+}
+
+fn play(join: Join, profile: &Profile, seed: u64, show: bool) -> Played {
+    let mut world = World::new(seed);
+    let server = world.add(node((200, 900), 15, join == Join::Burst, seed));
+    let client = world.add(node((30, 90), 0, false, seed + 1));
+    world.connect(server, client, &profile.link());
+    if show {
+        println!("\n{}:", join.name());
+        println!(
+            "  s   sent  in frags  arrived  acked  lost   RTT ms  jitter ms   loss  mode  chunk"
+        );
+    }
+    let mut joined = None;
+    for second in 0..SECONDS {
+        let from = Instant::ZERO + SECOND * second as u32;
+        if from == JOIN && join != Join::None {
+            let chunk = world.node_mut(server).peer.send_chunk(vec![7; WORLD_BYTES]);
+            assert!(chunk.is_ok(), "an empty queue takes a chunk");
+        }
+        // In steps, to see when the player has the world.
+        for tenth in 1..=1_000 {
+            world.run_to(from + SECOND * tenth / 1_000);
+            if world.node_mut(client).peer.pop_chunk().is_some() {
+                joined = Some(world.now().since(JOIN));
+            }
+        }
+        if show {
+            print_second(&world, (server, client), second, joined);
+        }
+    }
+    Played { world, server, client, joined }
+}
+
+fn print_second(
+    world: &World<GameNode>,
+    (server, client): (NodeId, NodeId),
+    second: u64,
+    joined: Option<Duration>,
+) {
+    let (server, client) = (world.node(server), world.node(client));
+    let within = |at: Instant| at.as_nanos() / 1_000_000_000 == second;
+    let sent: Vec<_> = server.packets.sent.iter().filter(|packet| within(packet.at)).collect();
+    let in_fragments = sent.iter().filter(|packet| packet.bytes > 1_183).count();
+    let arrived = client.packets.received.iter().filter(|packet| within(packet.at)).count();
+    // Of the packets sent a second ago all is known by now.
+    let told = |told| server.packets.sent.iter().filter(|packet| packet.told == told).count();
+    let endpoint = &server.packets.endpoint;
+    let rtt = endpoint.article_rtt().unwrap_or_default().as_secs_f64() * 1e3;
+    let jitter = endpoint.rtt_spread().jitter.as_secs_f64() * 1e3;
+    let chunk = match (server.peer.sender().progress(), joined) {
+        (Some(progress), _) => format!("{} of 256 slices acked", progress.acked),
+        (None, Some(after)) => format!("there after {:.2} s", after.as_secs_f64()),
+        (None, None) => "-".into(),
+    };
+    println!(
+        "{:3}  {:5}  {in_fragments:8}  {arrived:7}  {:5}  {:4}  {rtt:7.1}  {jitter:9.1}  {:4.1} %  {:4}  {chunk}",
+        second + 1,
+        sent.len(),
+        told(Told::Acked),
+        told(Told::Lost),
+        endpoint.stats().loss * 100.0,
+        format!("{:?}", endpoint.controller().mode()).to_lowercase(),
+    );
+}
+
+/// What became of the snapshots that were sent within some stretches of time.
+#[derive(Default)]
+struct Snapshots {
+    sent: usize,
+    /// How long those that arrived were under way.
+    delays: Vec<Duration>,
+}
+
+impl Snapshots {
+    fn add(&mut self, played: &Played, from: Instant, to: Instant) {
+        let sent = &played.world.node(played.server).packets.sent;
+        let received = &played.world.node(played.client).packets.received;
+        let is_within = |at: Instant| (from..to).contains(&at);
+        self.sent += sent.iter().filter(|packet| is_within(packet.at)).count();
+        let of_those = |packet: &&ReceivedRecord| is_within(sent[packet.number as usize].at);
+        self.delays.extend(received.iter().filter(of_those).map(|packet| packet.delay));
+        self.delays.sort_unstable();
+    }
+
+    fn lost_percent(&self) -> f64 {
+        100.0 - self.delays.len() as f64 * 100.0 / self.sent.max(1) as f64
+    }
+
+    /// The delay in ms that so many percent of them did not exceed.
+    fn delay(&self, percent: usize) -> f64 {
+        let at = self.delays.len() * percent / 100;
+        self.delays.get(at).map_or(f64::NAN, |delay| delay.as_secs_f64() * 1e3)
+    }
+}
+
+/// The snapshots of the join, beside those of the same time in a run of the same seed without a chunk.
+fn print_harm(profile: &Profile, seed: u64) {
+    println!(
+        "\nSnapshots sent while the chunk was under way, beside the same time without it, {SEEDS} seeds:"
+    );
+    println!("            join s   sent    lost   delay p50   p95 ms   added p95 ms     more loss");
+    let without: Vec<Played> =
+        (seed..seed + SEEDS).map(|seed| play(Join::None, profile, seed, false)).collect();
+    for join in [Join::Budget, Join::Burst] {
+        let (mut with, mut beside, mut joined) = <(Snapshots, Snapshots, Vec<Duration>)>::default();
+        for (seed, without) in (seed..).zip(&without) {
+            let run = play(join, profile, seed, false);
+            let took = run.joined.unwrap_or(SECOND * SECONDS as u32);
+            joined.push(took);
+            with.add(&run, JOIN, JOIN + took);
+            beside.add(without, JOIN, JOIN + took);
+        }
+        joined.sort_unstable();
+        println!(
+            "{:>10}  {:6.2}  {:5}  {:4.1} %  {:9.1}  {:7.1}  {:13.1}  {:+6.1} points",
+            join.name(),
+            joined[joined.len() / 2].as_secs_f64(),
+            with.sent,
+            with.lost_percent(),
+            with.delay(50),
+            with.delay(95),
+            with.delay(95) - beside.delay(95),
+            with.lost_percent() - beside.lost_percent(),
+        );
+    }
+}
+
+fn main() -> Result<(), String> {
+    let (mut profile, mut seed) = (Profile::named("mobile").ok_or("no such link")?, 1);
+    let mut args = std::env::args().skip(1);
+    while let Some(option) = args.next() {
+        let value = args.next().ok_or(format!("{option} needs a value"))?;
+        match option.as_str() {
+            "--link" => {
+                let names: Vec<&str> = Profile::ALL.iter().map(|profile| profile.name).collect();
+                let unknown = || format!("no link {value}: it is one of {}", names.join(", "));
+                profile = Profile::named(&value).ok_or_else(unknown)?;
+            }
+            "--seed" => seed = value.parse().map_err(|_| format!("{value} is no seed"))?,
+            _ => return Err(format!("{option}: use --link NAME or --seed N")),
+        }
+    }
+    println!(
+        "A game over the link {}: {} Mbit/s, round trip {} ms, {} % loss, queue {} KiB; seed {seed}.\n\
+         At 2 s a player joins: 256 KiB beside the snapshots. Acked and lost are counted from the\n\
+         start; round trip, jitter, loss and mode are the server's.",
+        profile.name,
+        profile.rate_mbit,
+        profile.rtt_ms,
+        profile.loss_permille as f64 / 10.0,
+        profile.queue_kib,
+    );
+    play(Join::Budget, profile, seed, true);
+    play(Join::Burst, profile, seed, true);
+    print_harm(profile, seed);
+    Ok(())
+}
