@@ -131,7 +131,8 @@ fn print_second(
         (None, None) => "-".into(),
     };
     println!(
-        "{:3}  {:5}  {in_fragments:8}  {arrived:7}  {:5}  {:4}  {rtt:7.1}  {jitter:9.1}  {:4.1} %  {:4}  {chunk}",
+        "{:3}  {:5}  {in_fragments:8}  {arrived:7}  {:5}  {:4}  {rtt:7.1}  {jitter:9.1}  {:4.1} %  \
+         {:4}  {chunk}",
         second + 1,
         sent.len(),
         told(Told::Acked),

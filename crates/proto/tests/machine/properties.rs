@@ -10,6 +10,7 @@ use haulier_proto::chunk::{
 };
 use haulier_proto::packet::article::ArticlePacket;
 use haulier_proto::packet::fragment::{FragmentPacket, RawFragmentPacket};
+use haulier_proto::packet::numbered::NumberedPacket;
 use haulier_proto::packet::{self, Packet, ProtocolId};
 use haulier_proto::{
     ArticleConfig, ArticlePeer, Instant, MAX_PACKET_BYTES, Sequence, SequenceBuffer,
@@ -66,7 +67,8 @@ proptest! {
         for bytes in [bytes.clone(), with_crc(bytes)] {
             accepted_only_if_canonical::<ArticlePacket<'_>>(&bytes);
             accepted_only_if_canonical::<FragmentPacket<'_>>(&bytes);
-            accepted_only_if_canonical::<RawFragmentPacket<'_>>(&bytes);
+            accepted_only_if_canonical::<NumberedPacket<'_>>(&bytes);
+        accepted_only_if_canonical::<RawFragmentPacket<'_>>(&bytes);
         }
     }
 
@@ -74,6 +76,7 @@ proptest! {
     fn bytes_that_look_like_packets_are_canonical_or_refused(bytes in packet_like()) {
         accepted_only_if_canonical::<ArticlePacket<'_>>(&bytes);
         accepted_only_if_canonical::<FragmentPacket<'_>>(&bytes);
+        accepted_only_if_canonical::<NumberedPacket<'_>>(&bytes);
         accepted_only_if_canonical::<RawFragmentPacket<'_>>(&bytes);
     }
 
