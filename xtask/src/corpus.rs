@@ -11,8 +11,13 @@ use std::path::{Path, PathBuf};
 use crate::Workspace;
 
 /// The vectors that hold packets, and one in how many of them is taken. The acks are much alike.
-const SOURCES: &[(&str, usize)] =
-    &[("malformed.json", 1), ("slices.json", 1), ("acks.json", 3), ("fragments.json", 1)];
+const SOURCES: &[(&str, usize)] = &[
+    ("malformed.json", 1),
+    ("slices.json", 1),
+    ("acks.json", 3),
+    ("fragments.json", 1),
+    ("packets.json", 2),
+];
 
 /// Above this a packet is mostly data, in which there is nothing to parse.
 const PACKET_BYTES_MAX: usize = 200;

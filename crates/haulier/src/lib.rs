@@ -8,6 +8,7 @@
 //! |---|---|
 //! | nothing yet | [`udp::Driver`] round an [`ArticlePeer`]: one object, one call a frame |
 //! | a transport of your own | [`ArticlePeer`]: datagrams in and out; `examples/own_transport.rs` |
+//! | snapshots and inputs | [`endpoint::Endpoint`]: sent once, in fragments above the MTU, acked or lost |
 //! | packets of your own | [`chunk::Sender`] and [`chunk::Receiver`]: slices and acks as plain values |
 //!
 //! ```

@@ -5,10 +5,13 @@
 //! game drives it over its own transport, a simulator over virtual time, and a seed replays every
 //! decision.
 //!
+//! There are two layers, and each can be used without the other: [`ArticlePeer`] for large blocks that must
+//! arrive, [`endpoint::Endpoint`] for the game's own packets, which are out of date too soon to be resent.
+//!
 //! # The run loop
 //!
-//! [`ArticlePeer`] is one end of the article's wire: a chunk sender and a chunk receiver. Whatever
-//! drives it does four things in a loop:
+//! The endpoint's loop is on [its own page](endpoint). [`ArticlePeer`] is one end of the article's wire: a
+//! chunk sender and a chunk receiver. Whatever drives it does four things in a loop:
 //!
 //! 1. hand in what arrived ([`handle_datagram`](ArticlePeer::handle_datagram));
 //! 2. act on a passed deadline ([`handle_timeout`](ArticlePeer::handle_timeout));

@@ -37,7 +37,7 @@ impl StepModel {
             }
             (Mode::Good, false) => {
                 self.good_steps += 1;
-                if self.good_steps % 100 == 0 {
+                if self.good_steps.is_multiple_of(100) {
                     self.recovery = (self.recovery / 2).max(10 * 64);
                     self.lasted = true;
                 }

@@ -4,6 +4,7 @@ mod bits;
 mod crc;
 mod fragments;
 mod malformed;
+mod packets;
 mod reliable_acks;
 mod sequence;
 mod slices_and_acks;
