@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Parser, Subcommand};
+use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use haulier::ProtocolId;
 use haulier_sim::soak::Layers;
 
@@ -241,6 +241,7 @@ pub(crate) enum Bench {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = INSPECT_HELP)]
 pub(crate) struct InspectArgs {
     /// Datagrams as hex digits; an empty one ("") is a datagram of 0 bytes.
     #[arg(required = true, value_name = "HEX")]
@@ -250,10 +251,43 @@ pub(crate) struct InspectArgs {
     #[arg(long, default_value = "article", value_parser = ["article"])]
     pub(crate) wire: String,
 
-    /// The protocol id they were sent with.
-    #[arg(long, value_name = "ID", default_value = "0x11223344", value_parser = units::protocol_id)]
-    pub(crate) protocol_id: ProtocolId,
+    /// The protocol id they were sent with, instead of each layer's own.
+    #[arg(long, value_name = "ID", value_parser = units::protocol_id)]
+    pub(crate) protocol_id: Option<ProtocolId>,
+
+    /// Read them as packets of this layer only. By default both are tried.
+    #[arg(long)]
+    pub(crate) layer: Option<Layer>,
+
+    /// Fragments have their count as it is, as the 2016 original writes it, and not count - 1. Nothing
+    /// in a fragment tells the two apart.
+    #[arg(long)]
+    pub(crate) raw_count: bool,
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Layer {
+    /// Slices and acks of chunks; protocol id 0x11223344.
+    Chunks,
+    /// Fragments, payload packets and ack packets; protocol id 0x55667788.
+    Packets,
+}
+
+const INSPECT_HELP: &str = "\
+A datagram does not say which protocol it is of. Its checksum does: it is computed over a
+protocol id that both ends know and nobody sends, so it fits under the right id only.
+Tried are, in this order:
+  chunks   under 0x11223344
+  packets  under 0x55667788
+The first that accepts the datagram is shown. If none does, you hear why from the first that
+its checksum fits. With --protocol-id both are tried under that one id. The checksum is then
+right for both, so if chunks are not what was sent, say --layer packets.
+
+Examples:
+  haulier inspect 75be2b4800020a0a0c006861756c696572e2ac0899          a slice of a chunk
+  haulier inspect 880c07d90201250308000000046a756d70e2ac0899          a payload packet with acks
+  haulier inspect --raw-count f529e6a2010104080058ffa64df49b42e99037  a fragment of the original
+  haulier inspect --protocol-id 0xcafe --layer packets HEX            a game with its own id";
 
 fn profile(name: &str) -> Result<&'static haulier_sim::Profile, String> {
     haulier_sim::Profile::named(name).ok_or_else(|| {

@@ -71,4 +71,20 @@ fn soak_and_bench() {
 fn inspect() {
     let words = ["<HEX>", "hex digits", "--wire", "article", "--protocol-id", "0 bytes"];
     assert_says(&["inspect", "--help"], &words);
+    let layers =
+        ["--layer", "Slices and acks of chunks", "packets under 0x55667788", "--raw-count"];
+    assert_says(&["inspect", "--help"], &layers);
+}
+
+/// Who tries the examples sees what stands beside them.
+#[test]
+fn the_examples_of_inspect_are_what_they_say() {
+    let help = haulier(&["inspect", "--help"]);
+    let examples = [("slice", "a slice"), ("payload", "a payload"), ("fragment", "a fragment")];
+    for (packet, words) in examples {
+        let line = help.text().lines().find(|line| line.contains(&format!("  {words}")));
+        let (command, _) = line.expect(words).trim().split_once("  ").unwrap();
+        let args: Vec<&str> = command.split(' ').skip(1).collect();
+        assert_eq!(haulier(&[&args[..], &["--json"]].concat()).events()[0]["packet"], packet);
+    }
 }

@@ -1,4 +1,7 @@
-//! `inspect`: the golden datagrams of `/vectors`, named or refused for the right reason.
+//! `inspect`: the golden datagrams of `/vectors`, named or refused for the right reason. Those of chunks
+//! and what all datagrams share are here, those of the packet layer in `packets`.
+
+mod packets;
 
 use serde_json::{Value, json};
 
@@ -29,6 +32,7 @@ fn golden_slices() {
     for (said, (_, row)) in inspect(&rows, &[]).iter().zip(&rows) {
         let expected = json!({
             "ok": true,
+            "layer": "chunks",
             "packet": "slice",
             "chunk": row["chunk_id"],
             "slice": row["slice_id"],
@@ -48,6 +52,7 @@ fn golden_acks() {
         let acked: Vec<usize> = flags.filter(|flag| flag.1 == b'1').map(|flag| flag.0).collect();
         let expected = json!({
             "ok": true,
+            "layer": "chunks",
             "packet": "ack",
             "chunk": row["chunk_id"],
             "slices": row["num_slices"],
@@ -64,15 +69,28 @@ fn malformed_datagrams() {
     assert_eq!(rows.len(), 64);
     for (said, (_, row)) in inspect(&rows, &[]).iter().zip(&rows) {
         let drop = said["drop"].as_str().unwrap_or_default();
-        assert_eq!(*said, json!({ "ok": false, "drop": drop }), "{}", row["name"]);
+        assert_eq!(*said, refused(drop, "chunks"), "{}", row["name"]);
         assert!(!drop.is_empty() && (row["reason"] == "any" || row["reason"] == drop), "{row}");
     }
+}
+
+/// The object of a refusal by this layer, unless the datagram did not get as far as a layer.
+fn refused(drop: &str, layer: &str) -> Value {
+    match drop {
+        "bad_crc" => bad_crc(&["0x11223344", "0x55667788"]),
+        "too_long" | "too_short" => json!({ "ok": false, "layer": null, "drop": drop }),
+        _ => json!({ "ok": false, "layer": layer, "drop": drop }),
+    }
+}
+
+fn bad_crc(tried: &[&str]) -> Value {
+    json!({ "ok": false, "layer": null, "drop": "bad_crc", "tried": tried })
 }
 
 #[test]
 fn an_empty_argument_is_an_empty_datagram() {
     let run = haulier(&["inspect", "--json", ""]);
-    assert_eq!(run.text(), "{\"drop\":\"too_short\",\"ok\":false}\n");
+    assert_eq!(run.text(), "{\"drop\":\"too_short\",\"layer\":null,\"ok\":false}\n");
     assert_eq!(run.code, Some(0));
 }
 
@@ -80,7 +98,7 @@ fn an_empty_argument_is_an_empty_datagram() {
 fn with_another_protocol_id_every_checksum_is_wrong() {
     for name in ["slices.json", "acks.json"] {
         for said in inspect(&rows(name), &["--protocol-id", "0x11223345"]) {
-            assert_eq!(said, json!({ "ok": false, "drop": "bad_crc" }));
+            assert_eq!(said, bad_crc(&["0x11223345"]));
         }
     }
     // The same id, in decimal.
@@ -126,7 +144,8 @@ ack packet, 12 bytes
   crc      0x8b4607cc, right for protocol id 0x11223344
   chunk    256
   acked    3 of 6: 101001
-dropped, 10 bytes: bad_crc (corrupted, of another protocol id, or of another protocol)
+dropped, 10 bytes: bad_crc (corrupted, of another protocol, or its protocol id is neither 0x11223344 \
+nor 0x55667788)
 dropped, 0 bytes: too_short (0 bytes hold no checksum and no packet)
 ";
     assert_eq!(run.text(), expected);
