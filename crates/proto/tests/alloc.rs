@@ -66,7 +66,7 @@ fn carry(
 #[test]
 fn an_endpoint_does_not_allocate_per_packet() {
     let endpoint = || Endpoint::new(EndpointConfig::default()).unwrap();
-    let (mut server, mut client): (Endpoint, Endpoint) = (endpoint(), endpoint());
+    let (mut server, mut client) = (endpoint(), endpoint());
     let (mut server_pool, mut client_pool) = (FragmentPool::default(), FragmentPool::default());
     let mut datagram = Vec::with_capacity(haulier_proto::MAX_PACKET_BYTES);
     let snapshot = vec![7; 9_000];
@@ -95,6 +95,17 @@ fn an_endpoint_does_not_allocate_per_packet() {
     assert!(delivered > 18_000, "{delivered}");
     assert_eq!(counted.count_total, 0, "allocations in {delivered} packets");
     assert!(client_pool.stats().used_bytes > 50_000, "no packet was left incomplete");
+}
+
+/// What an endpoint costs before anything was sent, as its documentation says.
+#[test]
+fn an_idle_endpoint_takes_some_twenty_kilobytes() {
+    let mut endpoint = None;
+    let counted = allocation_counter::measure(|| {
+        endpoint = Endpoint::new(EndpointConfig::default()).ok();
+    });
+    let bytes = counted.bytes_current + size_of::<Endpoint>() as i64;
+    assert!((10_000..24_000).contains(&bytes), "{bytes} bytes");
 }
 
 /// The bomb of the fragmentation article from 300 peers at once, against the real allocator: what the

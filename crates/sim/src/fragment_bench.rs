@@ -69,7 +69,6 @@ impl Row {
         let (Ok(mut sender), Ok(mut receiver)) = (endpoint(), endpoint()) else {
             unreachable!("the default configuration works")
         };
-        let (sender, receiver): (&mut Endpoint, &mut Endpoint) = (&mut sender, &mut receiver);
         let (mut pool, mut no_pool) = (FragmentPool::default(), FragmentPool::default());
         let (mut datagram, payload) = (Vec::new(), vec![7; self.payload_bytes()]);
         // The last packet is given time to arrive.

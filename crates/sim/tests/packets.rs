@@ -214,8 +214,8 @@ fn a_million_hostile_fragments_do_not_touch_the_honest_players() {
 #[test]
 fn a_spoofed_bomb_harms_fragments_of_that_player_only_while_it_lasts() {
     let mut pool = FragmentPool::default();
-    let mut server: Endpoint = Endpoint::new(EndpointConfig::default()).unwrap();
-    let mut player: Endpoint = Endpoint::new(EndpointConfig::default()).unwrap();
+    let mut server = Endpoint::new(EndpointConfig::default()).unwrap();
+    let mut player = Endpoint::new(EndpointConfig::default()).unwrap();
     let mut hostile =
         Attacker { rng: Rng::new(5), next: Instant::ZERO, left_in_tick: 0, per_tick: 0, sent: 0 };
     let (mut datagram, mut forged) = (Vec::new(), Vec::new());

@@ -24,8 +24,8 @@
 //! use haulier_proto::fragment::FragmentPool;
 //! use haulier_proto::Instant;
 //!
-//! let mut server: Endpoint = Endpoint::new(EndpointConfig::default())?;
-//! let mut client: Endpoint = Endpoint::new(EndpointConfig::default())?;
+//! let mut server = Endpoint::new(EndpointConfig::default())?;
+//! let mut client = Endpoint::new(EndpointConfig::default())?;
 //! // One pool for all endpoints of a socket. Here each end has its own socket, so its own pool.
 //! let (mut server_pool, mut client_pool) = (FragmentPool::default(), FragmentPool::default());
 //!
@@ -159,13 +159,14 @@ pub struct Endpoint<C = GoodBad> {
     next_look: Option<Instant>,
 }
 
-impl<C: CongestionController + Default> Endpoint<C> {
-    /// An endpoint that has sent and received nothing. Allocates its windows here.
+impl Endpoint {
+    /// An endpoint that has sent and received nothing, with the article's good and bad mode. Allocates its
+    /// windows here, some 20 KiB.
     ///
     /// # Errors
     /// [`EndpointConfigError`].
     pub fn new(config: EndpointConfig) -> Result<Self, EndpointConfigError> {
-        Self::with_controller(config, C::default())
+        Self::with_controller(config, GoodBad::default())
     }
 }
 
@@ -418,9 +419,11 @@ impl<C: CongestionController> Endpoint<C> {
         self.events.push_back(event);
     }
 
-    /// There is traffic: look at it every 100 ms.
+    /// There is traffic: look at it every 100 ms. The next look is never further away than that, so that a
+    /// clock which jumped ahead and came back does not end them.
     fn wake(&mut self, now: Instant) {
-        self.next_look.get_or_insert(now + LOOK_INTERVAL);
+        let next = now + LOOK_INTERVAL;
+        self.next_look = Some(self.next_look.map_or(next, |at| at.min(next)));
     }
 
     fn look(&mut self, now: Instant) {

@@ -390,6 +390,22 @@ fn an_outage_is_bad_conditions() {
     assert!(a.endpoint.article_rtt().unwrap() < Duration::from_millis(120));
 }
 
+/// A clock that shows the end of time once, and is right again, ends neither looks nor verdicts.
+#[test]
+fn a_clock_that_jumps_and_comes_back_does_no_lasting_harm() {
+    let (mut a, mut b) = (End::new(), End::new());
+    let end_of_time = Instant::from_nanos(u64::MAX);
+    for end in [&mut a, &mut b] {
+        end.send(ms(0), b"x");
+        end.endpoint.handle_timeout(end_of_time);
+        end.events();
+    }
+    play(&mut a, &mut b, 40, |frame| frame % 10 == 7);
+    let stats = a.endpoint.stats();
+    assert!((stats.loss - 0.1).abs() < 0.02, "{stats:?}");
+    assert!(stats.packets_lost > 20 && a.endpoint.in_flight() < 20, "{stats:?}");
+}
+
 /// Looks end when nothing is under way, so that an idle end can sleep; and begin again with traffic.
 #[test]
 fn an_idle_endpoint_has_no_deadline() {
@@ -472,7 +488,7 @@ fn configurations_that_cannot_work_are_refused() {
     let with = |change: fn(&mut EndpointConfig)| {
         let mut config = EndpointConfig::default();
         change(&mut config);
-        Endpoint::<haulier_proto::congestion::GoodBad>::new(config).err()
+        Endpoint::new(config).err()
     };
     assert_eq!(with(|_| {}), None);
     assert_eq!(with(|c| c.max_datagram_bytes = 1033), None);
