@@ -33,9 +33,15 @@ pub use received::ReceivedPackets;
 pub(crate) use restart::RestartWatch;
 pub use sent::{AckNews, PacketFate, PacketNews, Sent, SentPackets};
 
+use core::time::Duration;
+
 /// Packets that are remembered in each direction: four seconds at 60 a second, where a packet counts as
 /// lost after one.
 pub const PACKET_WINDOW: u16 = 256;
+
+/// How far back loss and bandwidth are looked at, where 256 packets reach further: 4 s, of which the older
+/// half is from 2 to 4 s ago, when every packet has met its fate.
+pub const MEASURED_TIME: Duration = Duration::from_secs(4);
 
 /// What was measured on the older half of a window of packets (STANDARD §9.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +57,7 @@ pub struct Measured {
     /// Bytes of those acked.
     pub acked_bytes: u64,
     /// From the first of them to the first packet behind them.
-    pub span: core::time::Duration,
+    pub span: Duration,
 }
 
 impl Measured {
@@ -75,7 +81,7 @@ impl Measured {
     }
 }
 
-fn rate(bytes: u64, span: core::time::Duration) -> Option<u64> {
+fn rate(bytes: u64, span: Duration) -> Option<u64> {
     let bits = u128::from(bytes) * 8 * 1_000_000_000;
     bits.checked_div(span.as_nanos()).map(|rate| u64::try_from(rate).unwrap_or(u64::MAX))
 }

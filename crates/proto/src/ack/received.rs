@@ -1,6 +1,8 @@
 //! What was received: the window that drops duplicates and old packets, and says acks.
 
-use super::{AckBits, Measured, PACKET_WINDOW, RestartWatch};
+use core::time::Duration;
+
+use super::{AckBits, MEASURED_TIME, Measured, PACKET_WINDOW, RestartWatch};
 use crate::{DropReason, Instant, Sequence, SequenceBuffer, SequenceNumber};
 
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +22,9 @@ pub struct ReceivedPackets<S = Sequence> {
     depth: u16,
     restart: RestartWatch<S>,
     restarts: u64,
+    /// The packet that proved a new life, until one of that life is accepted: strays of the old life are
+    /// far from it, and must not take the window back.
+    new_life: Option<S>,
 }
 
 impl<S: SequenceNumber> ReceivedPackets<S> {
@@ -31,6 +36,7 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
             depth: 0,
             restart: RestartWatch::default(),
             restarts: 0,
+            new_life: None,
         }
     }
 
@@ -42,18 +48,25 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
     /// # Errors
     /// [`DropReason::TooOld`], [`DropReason::Duplicate`].
     pub fn check(&mut self, now: Instant, sequence: S) -> Result<(), DropReason> {
-        if self.window.is_too_old(sequence) {
-            if !self.restart.on_too_old(now, sequence) {
-                return Err(DropReason::TooOld);
-            }
-            self.window.clear();
-            self.depth = 0;
-            self.restarts += 1;
+        let reason = match self.window.get(sequence) {
+            _ if self.is_too_old(sequence) => DropReason::TooOld,
+            Some(_) => DropReason::Duplicate,
+            None => return Ok(()),
+        };
+        if !self.restart.on_refused(now, sequence, reason) {
+            return Err(reason);
         }
-        self.restart.on_current();
-        match self.window.get(sequence) {
-            Some(_) => Err(DropReason::Duplicate),
-            None => Ok(()),
+        self.window.clear();
+        self.depth = 0;
+        self.restarts += 1;
+        self.new_life = Some(sequence);
+        Ok(())
+    }
+
+    fn is_too_old(&self, sequence: S) -> bool {
+        match self.new_life {
+            Some(start) => sequence.distance_from(start).abs() > i64::from(PACKET_WINDOW),
+            None => self.window.is_too_old(sequence),
         }
     }
 
@@ -64,6 +77,8 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
         let ahead = self.newest().map_or(1, |newest| sequence.distance_from(newest).max(0));
         let depth = i64::from(self.depth).saturating_add(ahead).min(i64::from(PACKET_WINDOW));
         self.depth = u16::try_from(depth).unwrap_or(PACKET_WINDOW);
+        self.restart.on_used();
+        self.new_life = None;
         let _ = self.window.insert(sequence, ReceivedPacket { received_at: now, bytes });
     }
 
@@ -82,19 +97,35 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
     /// What to tell the peer; `None` until something was received, which is not the same as any number.
     #[must_use]
     pub fn ack_bits(&self) -> Option<AckBits<S>> {
-        let ack = self.window.newest()?;
-        let received = |n: &u16| self.window.get(ack.minus(*n)).is_some();
+        self.ack_bits_of(|_| true)
+    }
+
+    /// The same of what was received no longer ago than `age`. An older ack finds nothing: the sender has
+    /// called its packet lost. And it could find the wrong packet, if the sender has started over.
+    #[must_use]
+    pub fn ack_bits_within(&self, now: Instant, age: Duration) -> Option<AckBits<S>> {
+        self.ack_bits_of(|packet| now.since(packet.received_at) <= age)
+    }
+
+    fn ack_bits_of(&self, is_told: impl Fn(&ReceivedPacket) -> bool) -> Option<AckBits<S>> {
+        let told = |sequence| self.window.get(sequence).is_some_and(&is_told);
+        let ack = self.window.newest().filter(|&newest| told(newest))?;
+        let received = |n: &u16| told(ack.minus(*n));
         let bits = (1..=32).filter(received).fold(0, |bits, n| bits | 1 << (n - 1));
         Some(AckBits { ack, bits })
     }
 
-    /// Bytes received in the older half of the window, and how long that took.
+    /// Bytes received in the older half of the window, and how long that took. The window is that of the
+    /// last 256 packets or the last [`MEASURED_TIME`], whichever is shorter.
     #[must_use]
-    pub fn measure(&self) -> Measured {
+    pub fn measure(&self, now: Instant) -> Measured {
         let mut measured = Measured::default();
         let Some(newest) = self.window.newest() else { return measured };
-        let half = self.depth / 2;
-        let older = (half..self.depth).rev().filter_map(|n| self.window.get(newest.minus(n)));
+        let at = |n: u16| self.window.get(newest.minus(n)).map(|packet| packet.received_at);
+        let is_recent = |n: &u16| at(*n).is_some_and(|at| now.since(at) <= MEASURED_TIME);
+        let depth = (0..self.depth).rev().find(is_recent).map_or(0, |oldest| oldest + 1);
+        let half = depth / 2;
+        let older = (half..depth).rev().filter_map(|n| self.window.get(newest.minus(n)));
         // Packets come out of order, so the first and the last by number need not be so by time.
         let (mut first, mut last) = (None, Instant::ZERO);
         for packet in older {
@@ -108,7 +139,7 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
         let end = behind.map_or(last, |packet| packet.received_at.max(last));
         measured.acked = measured.packets;
         measured.acked_bytes = measured.bytes;
-        measured.span = first.map_or(core::time::Duration::ZERO, |first| end.since(first));
+        measured.span = first.map_or(Duration::ZERO, |first| end.since(first));
         measured
     }
 

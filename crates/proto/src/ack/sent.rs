@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-use super::{AckBits, Measured, PACKET_WINDOW};
+use super::{AckBits, MEASURED_TIME, Measured, PACKET_WINDOW};
 use crate::{Instant, Sequence, SequenceBuffer, SequenceNumber};
 
-/// No ack for this long means lost. At 30 packets a second the ack would have been repeated 30 times
-/// (the article's figure, and the longest round trip it expects).
+/// No ack for this long means lost: the article's figure, and the longest round trip it expects. At 30
+/// packets a second the ack would have been repeated 30 times by then.
 const LOSS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What has become of a packet.
@@ -73,8 +73,8 @@ impl SentPacket {
 pub struct Sent<S = Sequence> {
     /// The number it goes out with.
     pub sequence: S,
-    /// A packet that left the window for it, not acked yet: it is lost now.
-    pub pushed_out: Option<S>,
+    /// A packet that left the window for it, not acked yet, and its bytes on the wire: it is lost now.
+    pub pushed_out: Option<(S, usize)>,
 }
 
 /// What one ack has told.
@@ -141,7 +141,9 @@ impl<S: SequenceNumber> SentPackets<S> {
     pub fn on_sent(&mut self, now: Instant, bytes: usize) -> Sent<S> {
         let sequence = self.next;
         let oldest = sequence.minus(PACKET_WINDOW);
-        let pushed_out = self.settle(oldest, PacketNews::LeftWindow).map(|_| oldest);
+        let pushed_out = self
+            .settle(oldest, PacketNews::LeftWindow)
+            .map(|packet| (oldest, packet.bytes as usize));
         self.pass_settled();
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let packet = SentPacket { sent_at: now, bytes, fate: PacketFate::InFlight };
@@ -152,12 +154,15 @@ impl<S: SequenceNumber> SentPackets<S> {
     }
 
     /// Takes in what the peer says it received. Numbers that were never sent, that left the window, that
-    /// were acked before or called lost are passed over.
+    /// were acked before or called lost are passed over; so are those that should be called lost by now, for
+    /// [`next_lost`](Self::next_lost) to find.
     pub fn on_ack(&mut self, now: Instant, acks: AckBits<S>) -> AckNews<S> {
         let mut news =
             AckNews { sequences: [S::default(); 33], len: 0, bytes: 0, rtt_sample: None };
         for sequence in acks.sequences() {
-            let Some(packet) = self.settle(sequence, PacketNews::Ack) else { continue };
+            let is_late = self.window.get(sequence).is_some_and(|packet| self.is_lost(now, packet));
+            let settled = if is_late { None } else { self.settle(sequence, PacketNews::Ack) };
+            let Some(packet) = settled else { continue };
             news.push(sequence, packet.bytes);
             if sequence == acks.ack {
                 news.rtt_sample = Some(now.since(packet.sent_at));
@@ -170,7 +175,11 @@ impl<S: SequenceNumber> SentPackets<S> {
     /// The next packet that is lost by `now`, in the order in which they were sent. Ask until `None`.
     pub fn next_lost(&mut self, now: Instant) -> Option<S> {
         let (sequence, packet) = self.oldest_in_flight()?;
-        if now.since(packet.sent_at) <= self.loss_timeout {
+        if !self.is_lost(now, &packet) {
+            // A clock that jumped ahead and came back: the packet's time begins anew.
+            if let Some(packet) = self.window.get_mut(sequence) {
+                packet.sent_at = packet.sent_at.min(now);
+            }
             return None;
         }
         self.settle(sequence, PacketNews::TimedOut)?;
@@ -210,13 +219,16 @@ impl<S: SequenceNumber> SentPackets<S> {
         self.next
     }
 
-    /// Loss and bandwidth of the older half of the window, whose packets have had time to be acked.
+    /// Loss and bandwidth of the older half of the window, whose packets have had time to be acked. The
+    /// window is that of the last 256 packets or the last [`MEASURED_TIME`], whichever is shorter.
     #[must_use]
-    pub fn measure(&self) -> Measured {
+    pub fn measure(&self, now: Instant) -> Measured {
         let mut measured = Measured::default();
         let Some(newest) = self.window.newest() else { return measured };
         let sent = |n: u16| self.window.get(newest.minus(n)).copied();
-        let depth = (0..PACKET_WINDOW).find(|&n| sent(n).is_none()).unwrap_or(PACKET_WINDOW);
+        let is_recent =
+            |n| sent(n).is_some_and(|packet| now.since(packet.sent_at) <= MEASURED_TIME);
+        let depth = (0..PACKET_WINDOW).find(|&n| !is_recent(n)).unwrap_or(PACKET_WINDOW);
         let half = depth / 2;
         for packet in (half..depth).filter_map(sent) {
             measured.packets += 1;
@@ -236,6 +248,10 @@ impl<S: SequenceNumber> SentPackets<S> {
             measured.span = behind.sent_at.since(first.sent_at);
         }
         measured
+    }
+
+    fn is_lost(&self, now: Instant, packet: &SentPacket) -> bool {
+        now.since(packet.sent_at) > self.loss_timeout
     }
 
     /// A packet of the window meets its fate. Returns it if that is news.

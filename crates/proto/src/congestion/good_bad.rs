@@ -82,7 +82,8 @@ impl Default for GoodBadConfig {
     }
 }
 
-/// Looks further apart than this say nothing of the time between them: there was no traffic.
+/// Of the time between two looks this much counts at most. In the rest there was no traffic; but who sends
+/// a packet every two seconds must come back from bad mode too.
 const LOOK_GAP: Duration = Duration::from_secs(1);
 
 /// The article's controller: drops to the bad mode at once, comes back slowly, and the slower the more
@@ -147,7 +148,7 @@ impl GoodBad {
     fn on_bad_conditions(&mut self, now: Instant) {
         if let Some(mode) = self.mode.next(ModeNews::ConditionsBad) {
             if !self.is_trusted {
-                self.recovery = (self.recovery * 2).min(self.config.recovery_max);
+                self.recovery = self.recovery.saturating_mul(2).min(self.config.recovery_max);
             }
             self.mode = mode;
         }
@@ -174,13 +175,12 @@ impl GoodBad {
         }
     }
 
-    /// Time in which nobody looked was neither good nor bad: it is taken out of the present stretch.
+    /// Time in which nobody looked was neither good nor bad: but for a little of it, it is taken out of the
+    /// present stretch. So is what a clock jumped ahead.
     fn leave_out_gap(&mut self, now: Instant) {
-        let gap = now.since(self.last_look);
+        let gap = now.since(self.last_look).saturating_sub(LOOK_GAP);
         self.last_look = now;
-        if gap > LOOK_GAP {
-            self.good_since = self.good_since.map(|since| since + gap);
-        }
+        self.good_since = self.good_since.map(|since| (since + gap).min(now));
     }
 }
 
@@ -242,9 +242,37 @@ mod tests {
     fn time_without_traffic_does_not_end_bad_mode() {
         let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
         look(&mut controller, 0, 1, BAD);
-        let now = look(&mut controller, 3_600_000, 79, GOOD);
+        let now = look(&mut controller, 3_600_000, 70, GOOD);
         assert_eq!(controller.mode(), Mode::Bad);
-        look(&mut controller, now, 2, GOOD);
+        look(&mut controller, now, 1, GOOD);
+        assert_eq!(controller.mode(), Mode::Good, "a second of the hour, and 7 s of looks");
+    }
+
+    /// A packet every two seconds, and a look at each.
+    #[test]
+    fn slow_traffic_comes_back_from_bad_mode() {
+        let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
+        look(&mut controller, 0, 1, BAD);
+        let seconds = |i: u64| Instant::from_millis(i * 2_000);
+        (1..9).for_each(|i| controller.on_conditions(seconds(i), GOOD));
+        assert_eq!(controller.mode(), Mode::Good);
+    }
+
+    #[test]
+    fn no_configuration_overflows() {
+        let recovery = Duration::MAX;
+        let config = GoodBadConfig { recovery, recovery_max: recovery, ..GoodBadConfig::default() };
+        let mut controller = GoodBad::started_at(config, Instant::ZERO);
+        look(&mut controller, 0, 3, BAD);
+        assert_eq!(controller.recovery(), Duration::MAX);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_ahead_and_back_does_not_stop_the_recovery() {
+        let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
+        look(&mut controller, 0, 1, BAD);
+        controller.on_conditions(Instant::from_nanos(u64::MAX), GOOD);
+        look(&mut controller, 200, 82, GOOD);
         assert_eq!(controller.mode(), Mode::Good);
     }
 }

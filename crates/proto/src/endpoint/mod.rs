@@ -9,7 +9,8 @@
 //!
 //! 1. Hand in what arrived: [`handle_datagram`](Endpoint::handle_datagram). It offers a [`Delivery`],
 //!    which is acknowledged only if it is accepted.
-//! 2. Act on a passed deadline: [`handle_timeout`](Endpoint::handle_timeout).
+//! 2. Act on a passed deadline: [`handle_timeout`](Endpoint::handle_timeout), and that of the pool
+//!    ([`FragmentPool::handle_timeout`]), which holds half-received packets.
 //! 3. Send the game's packet: [`send`](Endpoint::send), as often as
 //!    [`send_interval`](Endpoint::send_interval) advises.
 //! 4. Hear what became of earlier ones: [`poll_event`](Endpoint::poll_event) until `None`.
@@ -34,6 +35,7 @@
 //!     let now = Instant::from_millis(frame * 1000 / 60);
 //!     server.handle_timeout(now);
 //!     client.handle_timeout(now);
+//!     client_pool.handle_timeout(now); // or at its own poll_timeout
 //!
 //!     server.send(now, &vec![frame as u8; 3000])?;
 //!     client.send(now, b"forward, fire")?;
@@ -91,6 +93,9 @@ use stats::Smoothed;
 /// How often loss, bandwidth and congestion are looked at while there is traffic. The step of the
 /// article's timelines.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Packets lost in a row that are an outage and not bad luck: at 10 % loss one run of four in 10,000.
+const OUTAGE_PACKETS: u32 = 4;
 
 /// Events that wait for the application: two windows of packets, far more than one round of the loop
 /// brings. Beyond that the oldest are dropped and counted.
@@ -156,6 +161,9 @@ pub struct Endpoint<C = GoodBad> {
     smoothed: Smoothed,
     /// Since when packets are sent and nothing at all is acked.
     unanswered_since: Option<Instant>,
+    lost_in_a_row: u32,
+    /// Packets that left the window unacked since the last look.
+    pushed_out: u32,
     next_look: Option<Instant>,
 }
 
@@ -183,7 +191,7 @@ impl<C: CongestionController> Endpoint<C> {
         Ok(Self {
             config,
             sent: SentPackets::starting_at(config.first_sequence, config.loss_timeout),
-            incoming: Incoming::new(),
+            incoming: Incoming::new(config.loss_timeout),
             outbox: Outbox::default(),
             article_rtt: ArticleRtt::new(),
             rtt: RttEstimator::new(),
@@ -194,6 +202,8 @@ impl<C: CongestionController> Endpoint<C> {
             counters: EndpointStats::default(),
             smoothed: Smoothed::default(),
             unanswered_since: None,
+            lost_in_a_row: 0,
+            pushed_out: 0,
             next_look: None,
         })
     }
@@ -258,6 +268,12 @@ impl<C: CongestionController> Endpoint<C> {
         self.sent.next_sequence()
     }
 
+    /// When something was last received.
+    #[must_use]
+    pub const fn last_received_at(&self) -> Option<Instant> {
+        self.incoming.last_at
+    }
+
     /// Packets that are neither acked nor lost.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
@@ -268,8 +284,8 @@ impl<C: CongestionController> Endpoint<C> {
     /// [`poll_transmit`](Self::poll_transmit), cut into fragments if it must be, and returns its number. Does
     /// not allocate once packets of this size were sent before.
     ///
-    /// Between two calls of `poll_transmit` more than one packet may be sent. More than 256 packets in the
-    /// loss timeout are not for this layer: each reports the oldest as lost.
+    /// Between two calls of `poll_transmit` up to 256 packets may be sent. More than 256 in the loss timeout
+    /// are not for this layer: each reports the oldest as lost.
     ///
     /// # Errors
     /// [`SendPacketError`]; the packet then has no number and nothing happened.
@@ -282,14 +298,15 @@ impl<C: CongestionController> Endpoint<C> {
             return Err(SendPacketError::QueueFull);
         }
         let sequence = self.sent.next_sequence();
-        let packet = NumberedPacket::Payload { sequence, acks: self.incoming.say(), payload };
+        let packet = NumberedPacket::Payload { sequence, acks: self.incoming.say(now), payload };
         let (protocol, max) = (self.config.protocol_id, self.config.max_datagram_bytes);
         let cost = self
             .outbox
             .push(packet, protocol, max)
             .map_err(|_| SendPacketError::TooLarge { bytes })?;
-        if let Some(lost) = self.sent.on_sent(now, cost.bytes).pushed_out {
-            self.on_lost(now, lost);
+        if let Some((lost, bytes)) = self.sent.on_sent(now, cost.bytes).pushed_out {
+            self.pushed_out += 1;
+            self.on_lost(now, lost, bytes);
         }
         self.controller.on_sent(now, cost.bytes);
         self.counters.packets_sent += 1;
@@ -333,7 +350,7 @@ impl<C: CongestionController> Endpoint<C> {
     /// Acts on a deadline that has passed; harmless at any other time.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(lost) = self.sent.next_lost(now) {
-            self.on_lost(now, lost);
+            self.on_lost(now, lost, self.sent.bytes(lost).unwrap_or(0));
         }
         if self.next_look.is_some_and(|at| at <= now) {
             self.look(now);
@@ -361,7 +378,7 @@ impl<C: CongestionController> Endpoint<C> {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let transmit = match self.outbox.is_empty() {
-            true => self.incoming.ack_due(self.config.ack_delay),
+            true => self.incoming.ack_due(self.config.ack_interval),
             false => Some(Instant::ZERO),
         };
         earliest(transmit, earliest(self.sent.poll_timeout(), self.next_look))
@@ -374,10 +391,10 @@ impl<C: CongestionController> Endpoint<C> {
     }
 
     fn write_ack_packet(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
-        if self.incoming.ack_due(self.config.ack_delay).is_none_or(|due| due > now) {
+        if self.incoming.ack_due(self.config.ack_interval).is_none_or(|due| due > now) {
             return false;
         }
-        let Some(acks) = self.incoming.say() else { return false };
+        let Some(acks) = self.incoming.next_ack_packet(now) else { return false };
         datagram.clear();
         datagram.resize(MAX_PACKET_BYTES, 0);
         let length = packet::write(NumberedPacket::Ack(acks), self.config.protocol_id, datagram);
@@ -401,13 +418,15 @@ impl<C: CongestionController> Endpoint<C> {
             self.history.on_sample(sample);
         }
         if !news.acked().is_empty() {
+            self.lost_in_a_row = 0;
             self.unanswered_since = (self.sent.in_flight() > 0).then_some(now);
         }
     }
 
-    fn on_lost(&mut self, now: Instant, sequence: Sequence) {
+    fn on_lost(&mut self, now: Instant, sequence: Sequence, bytes: usize) {
         self.counters.packets_lost += 1;
-        self.controller.on_lost(now, self.sent.bytes(sequence).unwrap_or(0));
+        self.lost_in_a_row = self.lost_in_a_row.saturating_add(1);
+        self.controller.on_lost(now, bytes);
         self.tell(EndpointEvent::Lost { sequence });
     }
 
@@ -427,25 +446,29 @@ impl<C: CongestionController> Endpoint<C> {
     }
 
     fn look(&mut self, now: Instant) {
-        self.smoothed.update(&self.sent.measure(), &self.incoming.received.measure());
+        let (sent, received) = (self.sent.measure(now), self.incoming.received.measure(now));
+        self.smoothed.update(&sent, core::mem::take(&mut self.pushed_out), &received);
         if let Some(rtt) = self.conditions(now) {
             self.controller.on_conditions(now, rtt);
         }
-        // Looks go on for as long as something is under way or came within the last of them.
-        let is_idle = self.sent.in_flight() == 0
-            && self.incoming.last_at.is_none_or(|at| now.since(at) > LOOK_INTERVAL);
+        // Looks go on for as long as there is something to see.
+        let is_idle = self.sent.in_flight() == 0 && sent.packets + received.packets == 0;
         if is_idle {
+            self.smoothed.on_idle();
             self.unanswered_since = None;
         }
         self.next_look = (!is_idle).then(|| now + LOOK_INTERVAL);
     }
 
     /// The round trip that conditions are judged by. While nothing is answered it is at least the time
-    /// since then, once that is a whole loss timeout (STANDARD §9.5).
-    fn conditions(&self, now: Instant) -> Option<Duration> {
+    /// since then, once that is a whole loss timeout and some packets are lost (STANDARD §9.5).
+    fn conditions(&mut self, now: Instant) -> Option<Duration> {
+        self.unanswered_since = self.unanswered_since.map(|since| since.min(now));
         let silence = self.unanswered_since.map(|since| now.since(since));
-        let outage = silence.filter(|&silence| silence >= self.config.loss_timeout);
-        self.article_rtt.smoothed_rtt().max(outage)
+        let is_outage = |&silence: &Duration| {
+            silence >= self.config.loss_timeout && self.lost_in_a_row >= OUTAGE_PACKETS
+        };
+        self.article_rtt.smoothed_rtt().max(silence.filter(is_outage))
     }
 
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.

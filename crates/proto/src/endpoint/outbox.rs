@@ -3,6 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use crate::ack::PACKET_WINDOW;
 use crate::fragment::split;
 use crate::packet::fragment::{FRAGMENT_HEADER_BYTES, Fragment, FragmentPacket};
 use crate::packet::numbered::{NUMBERED_HEADER_BYTES, NumberedPacket};
@@ -11,6 +12,9 @@ use crate::{DropReason, Sequence};
 
 /// Bytes of UDP and IPv4 headers, which every datagram costs beside its own.
 pub(super) const UDP_IPV4_BYTES: usize = 28;
+
+/// Packets that may wait: a window of them, or some would be called lost before they were sent.
+const MAX_WAITING: usize = PACKET_WINDOW as usize;
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
@@ -52,13 +56,20 @@ impl Outbox {
         self.waiting.is_empty()
     }
 
-    /// Whether a payload of this length may be pushed without the buffer exceeding `limit` bytes.
+    /// Whether a payload of this length may wait too, when `limit` bytes may.
     pub(super) fn has_room(&mut self, payload_bytes: usize, limit: usize) -> bool {
         let needed = payload_bytes + NUMBERED_HEADER_BYTES;
-        if self.bytes.len() + needed > limit {
-            self.close_up();
+        let sent = self.waiting.front().map_or(self.bytes.len(), |front| front.start);
+        if self.waiting.len() >= MAX_WAITING || self.bytes.len() - sent + needed > limit {
+            return false;
         }
-        self.bytes.len() + needed <= limit
+        // The buffer is closed up when at least half of it was sent: sooner, and each packet would move
+        // all that wait.
+        if self.bytes.len() + needed > 2 * limit {
+            self.bytes.drain(..sent);
+            self.waiting.iter_mut().for_each(|packet| packet.start -= sent);
+        }
+        true
     }
 
     /// Frames a packet and queues it. One above `max_datagram` bytes will go out in fragments.
@@ -119,12 +130,5 @@ impl Outbox {
             self.bytes.clear();
         }
         true
-    }
-
-    /// Gives the bytes in front of the first waiting packet up, which were sent.
-    fn close_up(&mut self) {
-        let sent = self.waiting.front().map_or(self.bytes.len(), |front| front.start);
-        self.bytes.drain(..sent);
-        self.waiting.iter_mut().for_each(|packet| packet.start -= sent);
     }
 }

@@ -3,7 +3,7 @@
 use crate::ack::Measured;
 
 /// How much of each new measurement goes into the smoothed one, ten times a second: about a second's
-/// memory.
+/// memory, on top of the 2 to 4 s that the measured packets are old.
 const SMOOTHING: f64 = 0.1;
 
 /// Counters of an endpoint, and what it measured on the older half of its windows (STANDARD §9.4).
@@ -31,9 +31,9 @@ pub struct EndpointStats {
     pub bytes_sent: u64,
     /// Bytes on the wire of all packets accepted.
     pub bytes_received: u64,
-    /// The part of the packets that are lost, 0 to 1, smoothed.
+    /// The part of the packets that are lost, 0 to 1, smoothed. Stays as it was while nothing is sent.
     pub loss: f64,
-    /// Bits per second sent, smoothed.
+    /// Bits per second sent, smoothed; 0 when nothing was for some seconds. So are the next two.
     pub sent_bps: f64,
     /// Bits per second sent and acked, smoothed.
     pub acked_bps: f64,
@@ -51,13 +51,20 @@ pub(super) struct Smoothed {
 }
 
 impl Smoothed {
-    pub(super) fn update(&mut self, sent: &Measured, received: &Measured) {
+    /// `pushed_out` packets left the window unacked since the last time, so that it does not show them.
+    pub(super) fn update(&mut self, sent: &Measured, pushed_out: u32, received: &Measured) {
         #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
         let rate = |bps: Option<u64>| bps.map(|bps| bps as f64);
+        let sent = &Measured { lost: sent.lost + pushed_out, ..*sent };
         smooth(&mut self.loss, sent.loss());
         smooth(&mut self.sent_bps, rate(sent.bits_per_second()));
         smooth(&mut self.acked_bps, rate(sent.acked_bits_per_second()));
         smooth(&mut self.received_bps, rate(received.bits_per_second()));
+    }
+
+    /// Nothing is sent or received any more.
+    pub(super) fn on_idle(&mut self) {
+        *self = Self { loss: self.loss, ..Self::default() };
     }
 
     pub(super) fn fill(&self, stats: &mut EndpointStats) {

@@ -80,6 +80,13 @@ pub(super) struct Links {
     newer: Option<Key>,
 }
 
+impl Links {
+    /// The thing behind it in the queue.
+    pub(super) const fn newer(&self) -> Option<Key> {
+        self.newer
+    }
+}
+
 /// A queue of things in a slab, linked through the things themselves, so that any of them leaves it in one
 /// step. `pick` says which links of a thing are those of this queue.
 #[derive(Clone, Copy, Debug, Default)]

@@ -21,13 +21,17 @@ const FRAGMENT_COST: usize = FRAGMENT_BYTES + 64;
 /// What a packet in progress is charged beside its fragments: its entry and that of its peer, twice over.
 const PACKET_COST: usize = 448;
 
+/// Packets that one fragment may give up because they took too long. Two would be enough to keep up, for
+/// each fragment begins one packet at most.
+const GIVEN_UP_AT_ONCE: usize = 8;
+
 /// The limits of a [`FragmentPool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentPoolConfig {
     /// Bytes that the packets in progress of one peer may hold.
     ///
-    /// Default 1 MiB: three packets of the largest size at once, or 400 of two fragments each, seven
-    /// seconds of 60 a second that all stay incomplete. An honest peer does not come near it.
+    /// Default 1 MiB: three packets of the largest size at once, or the whole window of 256 packets with
+    /// three fragments of each. An honest peer does not come near it.
     pub max_bytes_per_peer: usize,
     /// Bytes that the packets in progress of all peers together may hold. Default 64 MiB: what the
     /// article's window would have cost for a single peer.
@@ -213,17 +217,34 @@ impl FragmentPool {
         PoolStats { packets: self.packets.len(), peers: self.peers.len(), ..self.stats }
     }
 
-    /// Gives up the packets that took too long. Happens by itself whenever a fragment comes; to call it
+    /// Gives up the packets that took too long. Each fragment that comes does some of that; to call it
     /// too frees their blocks while all is silent.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(oldest) = self.order.oldest() {
-            let opened_at = self.packets.get(oldest).map(|packet| packet.opened_at);
-            if opened_at.is_some_and(|at| now.since(at) <= self.config.timeout) {
+        while self.give_up_oldest(now) {}
+    }
+
+    /// The same for a few packets: what one fragment may cost.
+    pub(super) fn give_up_some(&mut self, now: Instant) {
+        for _ in 0..GIVEN_UP_AT_ONCE {
+            if !self.give_up_oldest(now) {
                 return;
             }
-            self.stats.timed_out += 1;
-            self.release(oldest);
         }
+    }
+
+    /// Gives the oldest packet up if it took too long, and returns whether it did.
+    fn give_up_oldest(&mut self, now: Instant) -> bool {
+        let Some(oldest) = self.order.oldest() else { return false };
+        if let Some(packet) = self.packets.get_mut(oldest)
+            && now.since(packet.opened_at) <= self.config.timeout
+        {
+            // A clock that jumped ahead and came back: the packet's time begins anew.
+            packet.opened_at = packet.opened_at.min(now);
+            return false;
+        }
+        self.stats.timed_out += 1;
+        self.release(oldest);
+        true
     }
 
     /// When the oldest packet will have taken too long.
@@ -240,7 +261,7 @@ impl FragmentPool {
         peer: &mut Option<Key>,
         fragment: &Fragment<'_>,
     ) -> Key {
-        self.make_room(*peer, PACKET_COST + FRAGMENT_COST);
+        self.make_room(*peer, None, PACKET_COST + FRAGMENT_COST);
         let known = peer.filter(|&key| self.peers.get(key).is_some());
         let peer = *peer.insert(known.unwrap_or_else(|| self.peers.insert(Peer::default())));
         let key = self.packets.insert(Packet {
@@ -268,7 +289,7 @@ impl FragmentPool {
     /// had to go.
     pub(super) fn store(&mut self, key: Key, fragment: &Fragment<'_>) -> bool {
         let Some(peer) = self.packets.get(key).map(|packet| packet.peer) else { return false };
-        self.make_room(Some(peer), FRAGMENT_COST);
+        self.make_room(Some(peer), Some(key), FRAGMENT_COST);
         if self.packets.get(key).is_none() {
             return false;
         }
@@ -337,8 +358,8 @@ impl FragmentPool {
         }
     }
 
-    /// Gives packets up until `bytes` more are within both caps.
-    fn make_room(&mut self, peer: Option<Key>, bytes: usize) {
+    /// Gives packets up until `bytes` more are within both caps. `for_packet` is the one that wants them.
+    fn make_room(&mut self, peer: Option<Key>, for_packet: Option<Key>, bytes: usize) {
         let held =
             |pool: &Self| peer.and_then(|key| pool.peers.get(key)).map_or(0, |p| p.used_bytes);
         let oldest = |pool: &Self| pool.peers.get(peer?)?.order.oldest();
@@ -348,16 +369,26 @@ impl FragmentPool {
             self.release(victim);
         }
         while self.stats.used_bytes + bytes > self.config.max_bytes {
-            // Who floods pays for it: above an equal share a peer makes room out of its own.
+            // Who floods pays for it: above an equal share a peer makes room out of its own. But not with
+            // the packet that the room is for; with many peers the share is less than one packet.
             let has_more = held(self) * self.peers.len() > self.stats.used_bytes;
-            let own = oldest(self).filter(|_| has_more);
-            let Some(victim) = own.or(self.order.oldest()) else { break };
+            let own = oldest(self).filter(|&own| has_more && Some(own) != for_packet);
+            let Some(victim) = own.or_else(|| self.oldest_but(for_packet)) else { break };
             match own {
                 Some(_) => self.stats.evicted_for_own_peer += 1,
                 None => self.stats.evicted_for_others += 1,
             }
             self.release(victim);
         }
+    }
+
+    /// The oldest packet of all, or the second oldest if that is `spared` and there is another.
+    fn oldest_but(&self, spared: Option<Key>) -> Option<Key> {
+        let oldest = self.order.oldest()?;
+        if Some(oldest) != spared {
+            return Some(oldest);
+        }
+        self.packets.get(oldest).and_then(|packet| packet.among_all.newer()).or(Some(oldest))
     }
 
     fn put(&mut self, key: Key, peer: Key, fragment: &Fragment<'_>) {

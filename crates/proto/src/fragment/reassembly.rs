@@ -37,7 +37,8 @@ pub struct ReassemblerStats {
     pub restarts: u64,
 }
 
-/// The packets in progress of one peer. Always to be used with the same [`FragmentPool`].
+/// The packets in progress of one peer. Always to be used with the same [`FragmentPool`]: another would be
+/// asked for packets by names that are good in the first only, and may hand out those of another peer.
 ///
 /// A peer that goes away is [`clear`](Self::clear)ed; if that is forgotten its packets time out.
 #[derive(Clone, Debug)]
@@ -80,7 +81,7 @@ impl Reassembler {
     }
 
     /// Takes in a fragment, and returns the packet if this was the last one missing. Bounded work: one
-    /// copy of the fragment, or of the packet.
+    /// copy of the fragment, or of the packet, and a few packets given up.
     ///
     /// # Errors
     /// Why the fragment was not used: [`PacketTooBig`](DropReason::PacketTooBig),
@@ -95,7 +96,7 @@ impl Reassembler {
         if fragment.count() > pool.config().max_fragments {
             return Err(DropReason::PacketTooBig);
         }
-        pool.handle_timeout(now);
+        pool.give_up_some(now);
         self.advance_to(now, fragment.sequence(), pool)?;
         let peer = &mut self.peer;
         let Some(entry) = self.window.get_mut(fragment.sequence()) else { return Ok(None) };
@@ -116,6 +117,7 @@ impl Reassembler {
                 self.stats.fragments += 1;
                 if missing == 1 {
                     entry.on_news(EntryNews::LastMissing);
+                    self.restart.on_used();
                     self.stats.packets += 1;
                     return Ok(Some(pool.assemble(key, fragment)));
                 }
@@ -129,6 +131,7 @@ impl Reassembler {
                 self.stats.fragments += 1;
                 if fragment.count() == 1 {
                     entry.on_news(EntryNews::LastMissing);
+                    self.restart.on_used();
                     self.stats.packets += 1;
                     return Ok(Some(fragment.data()));
                 }
@@ -142,7 +145,6 @@ impl Reassembler {
     /// Forgets everything heard of this peer, and gives its memory back.
     pub fn clear(&mut self, pool: &mut FragmentPool) {
         self.window.clear_with(|entry| forget(entry, pool));
-        self.restart.on_current();
     }
 
     /// Brings the window to a sequence and makes an entry for it, if there is none.
@@ -152,14 +154,18 @@ impl Reassembler {
         sequence: Sequence,
         pool: &mut FragmentPool,
     ) -> Result<(), DropReason> {
-        if self.window.is_too_old(sequence) {
-            if !self.restart.on_too_old(now, sequence) {
-                return Err(DropReason::TooOld);
+        let refused = match self.state(sequence) {
+            _ if self.window.is_too_old(sequence) => Some(DropReason::TooOld),
+            EntryState::Delivered => Some(DropReason::Duplicate),
+            EntryState::Unheard | EntryState::InProgress | EntryState::Evicted => None,
+        };
+        if let Some(reason) = refused {
+            if !self.restart.on_refused(now, sequence, reason) {
+                return Err(reason);
             }
             self.stats.restarts += 1;
             self.clear(pool);
         }
-        self.restart.on_current();
         if self.window.get(sequence).is_none() {
             let entry = Entry { state: EntryState::Unheard, key: None };
             let _ = self.window.insert_with(sequence, entry, |old| forget(old, pool));

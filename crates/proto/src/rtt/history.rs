@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// Samples kept: 8 s at 60 a second, enough for a spike of every few seconds to be in view, and 1 KiB.
+/// Samples kept: 4 s at 60 a second, enough for a spike of every few seconds to be in view, and 1 KiB.
 const SAMPLES: usize = 256;
 
 /// The newest 256 round-trip samples.

@@ -121,9 +121,9 @@ fn a_packet_that_leaves_the_window_is_lost() {
     let mut sent = SentPackets::<Sequence>::new();
     (0..256).for_each(|_| assert_eq!(sent.on_sent(ms(0), 1).pushed_out, None));
     sent.on_ack(ms(1), only(1));
-    assert_eq!(sent.on_sent(ms(1), 1).pushed_out, Some(seq(0)));
+    assert_eq!(sent.on_sent(ms(1), 7).pushed_out, Some((seq(0), 1)));
     assert_eq!(sent.on_sent(ms(1), 1).pushed_out, None, "packet 1 was acked");
-    assert_eq!(sent.on_sent(ms(1), 1).pushed_out, Some(seq(2)));
+    assert_eq!(sent.on_sent(ms(1), 1).pushed_out, Some((seq(2), 1)));
     assert_eq!((sent.fate(seq(0)), sent.fate(seq(3))), (None, Some(PacketFate::InFlight)));
     sent.check_invariants();
     assert!(sent.on_ack(ms(2), only(0)).acked().is_empty(), "an ack of what left the window");
@@ -176,7 +176,7 @@ fn loss_and_bandwidth_are_those_of_the_older_half() {
             sent.on_ack(now, only((i - 50) as u16));
         }
     }
-    let measured = sent.measure();
+    let measured = sent.measure(ms(4_000));
     // The older half of the newest 256: packets 144 to 271.
     assert_eq!((measured.packets, measured.acked, measured.lost), (128, 116, 12));
     assert_eq!(measured.span, Duration::from_millis(1_280));
@@ -184,7 +184,7 @@ fn loss_and_bandwidth_are_those_of_the_older_half() {
     assert_eq!(measured.acked_bits_per_second(), Some(116 * 8_000 * 100 / 128));
     let loss = measured.loss().unwrap();
     assert!((loss - 12.0 / 128.0).abs() < 1e-12, "{loss}");
-    let received = received.measure();
+    let received = received.measure(ms(4_000));
     assert_eq!((received.packets, received.span), (116, Duration::from_millis(1_280)));
 }
 
@@ -192,12 +192,16 @@ fn loss_and_bandwidth_are_those_of_the_older_half() {
 #[test]
 fn nothing_is_measured_before_there_is_something() {
     let mut sent = SentPackets::<Sequence>::new();
-    assert_eq!((sent.measure().loss(), sent.measure().bits_per_second()), (None, None));
+    assert_eq!(measured(&sent, ms(0)), (None, None));
     sent.on_sent(Instant::ZERO, 1_000);
-    assert_eq!((sent.measure().loss(), sent.measure().bits_per_second()), (None, None));
+    assert_eq!(measured(&sent, ms(0)), (None, None));
     for i in 1..20 {
         sent.on_sent(ms(i * 10), 1_000);
     }
-    assert_eq!(sent.measure().loss(), None);
-    assert_eq!(sent.measure().bits_per_second(), Some(800_000));
+    assert_eq!(measured(&sent, ms(200)), (None, Some(800_000)));
+}
+
+fn measured(sent: &SentPackets<Sequence>, now: Instant) -> (Option<f64>, Option<u64>) {
+    let measured = sent.measure(now);
+    (measured.loss(), measured.bits_per_second())
 }

@@ -54,7 +54,7 @@ impl PacketScenario {
                 rng.below(65_536) as u16
             }),
             max_datagram_bytes: rng.between(1_033, 1_200) as usize,
-            ack_delay: rng.chance(Probability::percent(75)).then_some(Duration::from_millis(50)),
+            ack_interval: rng.chance(Probability::percent(75)).then_some(Duration::from_millis(50)),
             ..EndpointConfig::default()
         };
         // A quarter have little memory, so that packets must make room for each other.
