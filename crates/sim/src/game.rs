@@ -87,6 +87,9 @@ pub struct GamePackets {
     pub wrong: Option<String>,
     traffic: Traffic,
     next_send: Option<Instant>,
+    /// While the program is down, after a crash.
+    down_until: Instant,
+    modes: GoodBadConfig,
     rng: Rng,
 }
 
@@ -112,6 +115,8 @@ impl GamePackets {
             accepted: Vec::new(),
             wrong: None,
             next_send: Some(traffic.starts),
+            down_until: Instant::ZERO,
+            modes,
             traffic,
             rng: Rng::new(seed),
         }
@@ -129,11 +134,33 @@ impl GamePackets {
         self.traffic.refuse = Probability::NEVER;
     }
 
+    /// The program crashes, and is back at `until` with another first number and no memory. What it had
+    /// sent has no fate then; it counts as told lost.
+    ///
+    /// # Panics
+    /// If the configuration cannot work, which the first life had too.
+    pub fn crash(&mut self, until: Instant) {
+        let first_sequence = Sequence::new(self.rng.next_u64() as u16);
+        let config = EndpointConfig { first_sequence, ..*self.endpoint.config() };
+        let old = std::mem::replace(
+            &mut self.endpoint,
+            Endpoint::with_controller(config, GoodBad::new(self.modes)).expect("as before"),
+        );
+        old.close(&mut self.pool);
+        let unsettled = self.sent.iter_mut().filter(|packet| packet.told == Told::Nothing);
+        unsettled.for_each(|packet| packet.told = Told::Lost);
+        self.down_until = until;
+        self.next_send = self.next_send.map(|at| at.max(until));
+    }
+
     /// Takes in a datagram.
     ///
     /// # Errors
     /// Why it was not used.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> Result<(), DropReason> {
+        if now < self.down_until {
+            return Ok(());
+        }
         let delivery = self.endpoint.handle_datagram(now, datagram, &mut self.pool)?;
         let refuses = self.rng.chance(self.traffic.refuse);
         if let Some(delivery) = delivery.filter(|_| !refuses) {

@@ -63,7 +63,8 @@ pub struct Report {
     pub transfers: u64,
     /// Packets that were accepted at the other end.
     pub packets: u64,
-    /// Runs that were broken off by a time-out of one end and begun again, as both ends must agree to.
+    /// Runs of chunks that were broken off by a time-out of one end and begun again, as both ends must agree
+    /// to; of packets alone, ends that crashed and came back.
     pub restarts: u64,
     /// Scenarios in which something never finished.
     pub hangs: u64,

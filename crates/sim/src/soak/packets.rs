@@ -1,5 +1,5 @@
 //! Soak of the packet layer: packets both ways under drawn faults, 99 % loss and 10 s of latency among
-//! them.
+//! them, and programs that crash and come back with other numbers.
 //!
 //! While the faults last, safety: a packet is delivered as it was sent, at most once, and only one that the
 //! other end accepted is reported as acked. Then the faults stop, and liveness: what is sent on the healthy
@@ -36,6 +36,8 @@ pub struct PacketScenario {
     endpoint: EndpointConfig,
     pool: FragmentPoolConfig,
     traffic: [Traffic; 2],
+    /// When an end crashes, which one, and for how long it is down.
+    crashes: Vec<(Instant, usize, Duration)>,
 }
 
 impl PacketScenario {
@@ -65,8 +67,18 @@ impl PacketScenario {
             pool.max_bytes = 40_000;
         }
         let traffic = [0, 1].map(|way: usize| draw_traffic(&mut rng, &links[way], &pool));
+        let mut crashes = Vec::new();
+        if rng.chance(Probability::percent(30)) {
+            for _ in 0..rng.between(1, 2) {
+                let at = Duration::from_nanos(rng.below(faults.as_nanos() as u64));
+                // No program is back before its peer has called lost what it sent to the old one.
+                let down = Duration::from_millis(rng.between(1_100, 5_000));
+                crashes.push((Instant::ZERO + at, rng.below(2) as usize, down));
+            }
+            crashes.sort_unstable();
+        }
         let faults_until = Instant::ZERO + faults;
-        Self { seed, links, faults_until, endpoint, pool, traffic }
+        Self { seed, links, faults_until, endpoint, pool, traffic, crashes }
     }
 
     /// Runs it.
@@ -83,6 +95,10 @@ impl PacketScenario {
         let (a, b) = (node(0), node(1));
         world.connect_one_way(a, b, self.links[0].clone());
         world.connect_one_way(b, a, self.links[1].clone());
+        for &(at, which, down) in &self.crashes {
+            world.run_to(at);
+            world.node_mut([a, b][which]).packets.crash(at + down);
+        }
         world.run_to(self.faults_until);
         for (from, to) in [(a, b), (b, a)] {
             if let Some(link) = world.link_mut(from, to) {
@@ -100,7 +116,7 @@ impl PacketScenario {
             verdict,
             transfers: 0,
             packets: received(a) + received(b),
-            restarts: 0,
+            restarts: self.crashes.len() as u64,
             virtual_time: world.now().since(Instant::ZERO),
             trace_hash: world.trace().hash(),
         }
