@@ -108,6 +108,24 @@ fn an_idle_endpoint_takes_some_twenty_kilobytes() {
     assert!((10_000..24_000).contains(&bytes), "{bytes} bytes");
 }
 
+/// A driver that never sends all there is: what was sent must not stay in memory.
+#[test]
+fn a_queue_that_is_never_empty_does_not_grow() {
+    let (payload, mut datagram) = (vec![1; 100_000], Vec::new());
+    let counted = allocation_counter::measure(|| {
+        let mut endpoint = Endpoint::new(EndpointConfig::default()).unwrap();
+        endpoint.send(Instant::ZERO, &payload).unwrap();
+        for i in 0..200 {
+            endpoint.send(Instant::from_millis(i), &payload).unwrap();
+            for _ in 0..98 {
+                assert!(endpoint.poll_transmit(Instant::from_millis(i), &mut datagram));
+            }
+        }
+    });
+    // Twice what may wait, doubled as a vector grows; 20 MB were sent.
+    assert!(counted.bytes_max < 5 << 20, "{} bytes", counted.bytes_max);
+}
+
 /// The bomb of the fragmentation article from 300 peers at once, against the real allocator: what the
 /// process holds stays under the cap.
 #[test]

@@ -18,8 +18,6 @@ struct ReceivedPacket {
 #[derive(Clone, Debug)]
 pub struct ReceivedPackets<S = Sequence> {
     window: SequenceBuffer<ReceivedPacket, { PACKET_WINDOW as usize }, S>,
-    /// Numbers from the first received to the newest, at most the window's size.
-    depth: u16,
     restart: RestartWatch<S>,
     restarts: u64,
     /// The packet that proved a new life, until one of that life is accepted: strays of the old life are
@@ -33,7 +31,6 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
     pub fn new() -> Self {
         Self {
             window: SequenceBuffer::new(),
-            depth: 0,
             restart: RestartWatch::default(),
             restarts: 0,
             new_life: None,
@@ -57,7 +54,6 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
             return Err(reason);
         }
         self.window.clear();
-        self.depth = 0;
         self.restarts += 1;
         self.new_life = Some(sequence);
         Ok(())
@@ -74,9 +70,6 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
     /// and a duplicate.
     pub fn on_accepted(&mut self, now: Instant, sequence: S, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let ahead = self.newest().map_or(1, |newest| sequence.distance_from(newest).max(0));
-        let depth = i64::from(self.depth).saturating_add(ahead).min(i64::from(PACKET_WINDOW));
-        self.depth = u16::try_from(depth).unwrap_or(PACKET_WINDOW);
         self.restart.on_used();
         self.new_life = None;
         let _ = self.window.insert(sequence, ReceivedPacket { received_at: now, bytes });
@@ -123,7 +116,7 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
         let Some(newest) = self.window.newest() else { return measured };
         let at = |n: u16| self.window.get(newest.minus(n)).map(|packet| packet.received_at);
         let is_recent = |n: &u16| at(*n).is_some_and(|at| now.since(at) <= MEASURED_TIME);
-        let depth = (0..self.depth).rev().find(is_recent).map_or(0, |oldest| oldest + 1);
+        let depth = (0..PACKET_WINDOW).rev().find(is_recent).map_or(0, |oldest| oldest + 1);
         let half = depth / 2;
         let older = (half..depth).rev().filter_map(|n| self.window.get(newest.minus(n)));
         // Packets come out of order, so the first and the last by number need not be so by time.

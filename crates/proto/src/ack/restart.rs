@@ -5,15 +5,13 @@ use core::time::Duration;
 use super::PACKET_WINDOW;
 use crate::{DropReason, Instant, SequenceNumber};
 
-/// Packets of a new life that must be seen. Four: one or two may be strays that a slow path held back.
-const PACKETS: u8 = 4;
-
 /// How long they must go on for. Packets older than the window are far behind, and a program is not back
 /// in less than a second. A duplicate may be one that the link made, up to a second late.
 const SILENCE_TOO_OLD: Duration = Duration::from_secs(1);
 const SILENCE_DUPLICATE: Duration = Duration::from_secs(3);
 
-/// What the time from one of them to the next counts for at most. A clock that jumps is no silence.
+/// What the time from one of them to the next counts for at most, so that five of them are needed: one or two
+/// may be strays that a slow path held back, and a clock that jumps is no silence.
 const GAP: Duration = Duration::from_millis(250);
 
 /// How near to the newest of the new life a packet must be: a window's width.
@@ -33,7 +31,6 @@ struct Seen<S> {
     newest: S,
     last_at: Instant,
     lasted: Duration,
-    packets: u8,
 }
 
 impl<S: SequenceNumber> RestartWatch<S> {
@@ -45,7 +42,7 @@ impl<S: SequenceNumber> RestartWatch<S> {
 
     /// A packet that is refused for this reason. Returns whether it proves a new life.
     pub(crate) fn on_refused(&mut self, now: Instant, sequence: S, reason: DropReason) -> bool {
-        let new = Seen { newest: sequence, last_at: now, lasted: Duration::ZERO, packets: 1 };
+        let new = Seen { newest: sequence, last_at: now, lasted: Duration::ZERO };
         let seen = self.seen.get_or_insert(new);
         let ahead = sequence.distance_from(seen.newest);
         if ahead.abs() > NEAR {
@@ -54,13 +51,12 @@ impl<S: SequenceNumber> RestartWatch<S> {
             seen.lasted += now.since(seen.last_at).min(GAP);
             seen.last_at = now;
             seen.newest = sequence;
-            seen.packets = seen.packets.saturating_add(1);
         }
         let silence = match reason {
             DropReason::Duplicate => SILENCE_DUPLICATE,
             _ => SILENCE_TOO_OLD,
         };
-        let is_proof = seen.packets >= PACKETS && seen.lasted >= silence;
+        let is_proof = seen.lasted >= silence;
         if is_proof {
             self.seen = None;
         }
@@ -79,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_life_is_believed_after_four_packets_and_a_second() {
+    fn a_new_life_is_believed_after_five_packets_and_a_second() {
         let mut watch = RestartWatch::default();
         let proof = (0..20u16).position(|i| feed(&mut watch, u64::from(i) * 200, i));
         assert_eq!(proof, Some(5));
@@ -109,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn three_packets_are_no_new_life_however_long_they_take() {
+    fn four_packets_are_no_new_life_however_long_they_take() {
         let mut watch = RestartWatch::default();
         assert!(!(0..3).any(|i| feed(&mut watch, u64::from(i) * 10_000, i)));
         // Nor is the last of them again and again.

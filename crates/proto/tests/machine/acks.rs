@@ -82,6 +82,19 @@ fn a_peer_that_starts_over_is_heard_again() {
     assert_eq!(received.ack_bits(), Some(AckBits { ack: seq(59), bits: (1 << 28) - 1 }));
 }
 
+/// Old packets that come again and again among new ones, replayed or late, are not a peer that started over.
+#[test]
+fn old_packets_among_new_ones_are_no_restart() {
+    let mut received = ReceivedPackets::new();
+    for i in 0..100u16 {
+        let now = ms(u64::from(i) * 50);
+        assert_eq!(received.check(now, seq(30_000 + i)), Ok(()));
+        received.on_accepted(now, seq(30_000 + i), 1);
+        assert_eq!(received.check(now, seq(i)), Err(DropReason::TooOld));
+    }
+    assert_eq!(received.restarts(), 0);
+}
+
 #[test]
 fn each_packet_has_one_fate_and_is_reported_once() {
     let mut sent = SentPackets::<Sequence>::new();

@@ -325,9 +325,10 @@ fn an_ack_after_the_timeout_is_late_in_whatever_order_the_driver_calls() {
 fn a_clock_an_hour_ahead_for_a_moment_delays_nothing_for_an_hour() {
     let (mut a, mut b) = (End::new(), End::new());
     let ahead = ms(3_600_000);
-    let datagram = a.send(ahead, b"x").remove(0);
-    b.receive(ahead, &datagram).unwrap();
-    b.transmit(ahead);
+    let datagram = b.send(ahead, b"x").remove(0);
+    a.send(ahead, b"lost");
+    a.receive(ahead, &datagram).unwrap();
+    a.transmit(ahead);
     for i in 0..100u64 {
         let now = ms(i * 100);
         for end in [&mut a, &mut b] {
@@ -337,6 +338,8 @@ fn a_clock_an_hour_ahead_for_a_moment_delays_nothing_for_an_hour() {
         b.receive(now, &datagram).unwrap();
         b.transmit(now).iter().for_each(|acks| drop(a.receive(now, acks)));
     }
-    let stats = a.endpoint.stats();
+    // What was sent an hour ahead is lost, a second after it was found to lie ahead.
+    let (stats, events) = (a.endpoint.stats(), a.events());
+    assert_eq!(events.iter().filter(|event| **event == lost(0)).count(), 1);
     assert!(stats.packets_acked >= 95 && a.endpoint.in_flight() <= 1, "{stats:?}");
 }
