@@ -36,6 +36,7 @@ pub(super) const STEPS: &[Step] = &[
         run: |shell| {
             shell.need(Tool::Rustfmt)?;
             shell.cargo("fmt --all --check")?;
+            shell.cargo("fmt --check --manifest-path bench/Cargo.toml")?;
             shell.cargo("fmt --check --manifest-path fuzz/Cargo.toml")
         },
     },
@@ -75,8 +76,11 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "benches",
-        proves: "the benches compile",
-        run: |shell| shell.cargo("check --workspace --benches"),
+        proves: "the benches compile, those beside other crates too",
+        run: |shell| {
+            shell.cargo("check --workspace --benches")?;
+            shell.cargo("check --locked --all-targets --manifest-path bench/Cargo.toml")
+        },
     },
     Step {
         name: "fuzz",

@@ -159,7 +159,10 @@ impl<S: SequenceNumber> SentPackets<S> {
     pub fn on_ack(&mut self, now: Instant, acks: AckBits<S>) -> AckNews<S> {
         let mut news =
             AckNews { sequences: [S::default(); 33], len: 0, bytes: 0, rtt_sample: None };
-        for sequence in acks.sequences() {
+        // They come newest first, and from there on nothing is open.
+        let first_open = self.first_unsettled;
+        let is_open = |sequence: &S| sequence.distance_from(first_open) >= 0;
+        for sequence in acks.sequences().take_while(is_open) {
             let is_late = self.window.get(sequence).is_some_and(|packet| self.is_lost(now, packet));
             let settled = if is_late { None } else { self.settle(sequence, PacketNews::Ack) };
             let Some(packet) = settled else { continue };

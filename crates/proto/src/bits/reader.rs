@@ -28,6 +28,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`Error::NonzeroPadding`], [`Error::TrailingBytes`].
+    #[inline]
     pub fn finish(mut self) -> Result<()> {
         self.align()?;
         if self.remaining_bytes() == 0 { Ok(()) } else { Err(Error::TrailingBytes) }
@@ -42,6 +43,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The eight bytes from the current byte on, with zeros after the end of the data.
+    #[inline]
     fn window(&self) -> u64 {
         let rest = self.data.get(self.position / 8..).unwrap_or_default();
         if let Some(word) = rest.first_chunk::<8>() {
@@ -58,6 +60,7 @@ impl<'a> Reader<'a> {
 impl<'a> Stream<'a> for Reader<'a> {
     const READING: bool = true;
 
+    #[inline]
     fn bits(&mut self, _: u32, width: u32) -> Result<u32> {
         if width > 32 {
             return Err(Error::OutOfRange);
@@ -72,12 +75,17 @@ impl<'a> Stream<'a> for Reader<'a> {
         Ok(value as u32)
     }
 
+    #[inline]
     fn align(&mut self) -> Result<()> {
         #[expect(clippy::cast_possible_truncation, reason = "under 8")]
         let padding = (self.position.next_multiple_of(8) - self.position) as u32;
+        if padding == 0 {
+            return Ok(());
+        }
         if self.bits(0, padding)? == 0 { Ok(()) } else { Err(Error::NonzeroPadding) }
     }
 
+    #[inline]
     fn bytes(&mut self, _: &'a [u8], length: usize) -> Result<&'a [u8]> {
         self.align()?;
         let start = self.position / 8;
@@ -87,6 +95,7 @@ impl<'a> Stream<'a> for Reader<'a> {
         Ok(bytes)
     }
 
+    #[inline]
     fn remaining(&self) -> Option<usize> {
         Some(self.remaining_bytes())
     }

@@ -33,11 +33,13 @@ impl<'b> Writer<'b> {
     ///
     /// # Errors
     /// [`Error::EndOfBuffer`] when that byte has no room.
+    #[inline]
     pub fn finish(mut self) -> Result<usize> {
         <Self as Stream>::align(&mut self)?;
         Ok(self.written)
     }
 
+    #[inline]
     fn flush_bytes(&mut self) -> Result<()> {
         while self.scratch_bits >= 8 {
             let slot = self.buffer.get_mut(self.written).ok_or(Error::EndOfBuffer)?;
@@ -53,6 +55,7 @@ impl<'b> Writer<'b> {
 impl<'a> Stream<'a> for Writer<'_> {
     const READING: bool = false;
 
+    #[inline]
     fn bits(&mut self, value: u32, width: u32) -> Result<u32> {
         if width > 32 {
             return Err(Error::OutOfRange);
@@ -65,12 +68,14 @@ impl<'a> Stream<'a> for Writer<'_> {
         Ok(value as u32)
     }
 
+    #[inline]
     fn align(&mut self) -> Result<()> {
         // Unused scratch bits are zero already.
         self.scratch_bits = self.scratch_bits.next_multiple_of(8);
         self.flush_bytes()
     }
 
+    #[inline]
     fn bytes(&mut self, data: &'a [u8], length: usize) -> Result<&'a [u8]> {
         <Self as Stream>::align(self)?;
         let data = data.get(..length).ok_or(Error::OutOfRange)?;
@@ -81,6 +86,7 @@ impl<'a> Stream<'a> for Writer<'_> {
         Ok(data)
     }
 
+    #[inline]
     fn remaining(&self) -> Option<usize> {
         None
     }

@@ -107,9 +107,9 @@ impl Outbox {
     pub(super) fn pop(&mut self, protocol: ProtocolId, datagram: &mut Vec<u8>) -> bool {
         let Some(front) = self.waiting.front_mut() else { return false };
         let packet = self.bytes.get(front.start..front.start + front.length).unwrap_or_default();
-        datagram.clear();
         let is_last = match &mut front.fragments {
             None => {
+                datagram.clear();
                 datagram.extend_from_slice(packet);
                 true
             }
