@@ -213,6 +213,8 @@ pub(super) fn draw_traffic(rng: &mut Rng, link: &LinkConfig, pool: &FragmentPool
     // What a third of the link carries in half a second, and the queue takes at once.
     let room = link.queue_bytes.unwrap_or(u64::MAX).min(budget.saturating_mul(hertz / 2)) / 2;
     let large_most = large_most.min((room as usize).max(1_400));
+    // Nor may an ordinary packet be more than a healthy queue takes.
+    let most = most.min(room.max(50));
     Traffic {
         interval: Some(Duration::from_nanos(1_000_000_000 / hertz)),
         starts: Instant::from_nanos(rng.below(50_000_000)),
