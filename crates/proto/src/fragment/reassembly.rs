@@ -98,47 +98,75 @@ impl Reassembler {
         }
         pool.give_up_some(now);
         self.advance_to(now, fragment.sequence(), pool)?;
-        let peer = &mut self.peer;
-        let Some(entry) = self.window.get_mut(fragment.sequence()) else { return Ok(None) };
-        match (entry.state, entry.key) {
+        let entry = self.window.get(fragment.sequence()).copied();
+        match entry.map_or((EntryState::Unheard, None), |entry| (entry.state, entry.key)) {
             (EntryState::Delivered, _) => Err(DropReason::Duplicate),
             (EntryState::Evicted, _) => Err(DropReason::Evicted),
-            (EntryState::InProgress, Some(key)) => {
-                let Some((count, missing)) = pool.progress(key) else {
-                    entry.on_news(EntryNews::GivenUp);
-                    return Err(DropReason::Evicted);
-                };
-                if count != fragment.count() {
-                    return Err(DropReason::CountChanged);
-                }
-                if pool.contains(key, fragment.index()) {
-                    return Err(DropReason::Duplicate);
-                }
-                self.stats.fragments += 1;
-                if missing == 1 {
-                    entry.on_news(EntryNews::LastMissing);
-                    self.restart.on_used();
-                    self.stats.packets += 1;
-                    return Ok(Some(pool.assemble(key, fragment)));
-                }
-                if !pool.store(key, fragment) {
-                    entry.on_news(EntryNews::GivenUp);
-                    return Err(DropReason::Evicted);
-                }
-                Ok(None)
-            }
+            (EntryState::InProgress, Some(key)) => self.go_on(key, fragment, pool),
             (EntryState::Unheard, _) | (EntryState::InProgress, None) => {
-                self.stats.fragments += 1;
-                if fragment.count() == 1 {
-                    entry.on_news(EntryNews::LastMissing);
-                    self.restart.on_used();
-                    self.stats.packets += 1;
-                    return Ok(Some(fragment.data()));
-                }
-                entry.on_news(EntryNews::Fragment);
-                entry.key = Some(pool.open(now, peer, fragment));
-                Ok(None)
+                Ok(self.begin(now, fragment, pool))
             }
+        }
+    }
+
+    /// The first fragment of a packet that is heard.
+    fn begin<'a>(
+        &mut self,
+        now: Instant,
+        fragment: &Fragment<'a>,
+        pool: &'a mut FragmentPool,
+    ) -> Option<&'a [u8]> {
+        self.stats.fragments += 1;
+        if fragment.count() == 1 {
+            self.on_whole(fragment.sequence());
+            return Some(fragment.data());
+        }
+        let key = pool.open(now, &mut self.peer, fragment);
+        self.on_news(fragment.sequence(), EntryNews::Fragment);
+        if let Some(entry) = self.window.get_mut(fragment.sequence()) {
+            entry.key = Some(key);
+        }
+        None
+    }
+
+    /// A further fragment of a packet in progress, if the pool still has it.
+    fn go_on<'a>(
+        &mut self,
+        key: Key,
+        fragment: &Fragment<'a>,
+        pool: &'a mut FragmentPool,
+    ) -> Result<Option<&'a [u8]>, DropReason> {
+        let Some((count, missing)) = pool.progress(key) else {
+            self.on_news(fragment.sequence(), EntryNews::GivenUp);
+            return Err(DropReason::Evicted);
+        };
+        if count != fragment.count() {
+            return Err(DropReason::CountChanged);
+        }
+        if pool.contains(key, fragment.index()) {
+            return Err(DropReason::Duplicate);
+        }
+        self.stats.fragments += 1;
+        if missing == 1 {
+            self.on_whole(fragment.sequence());
+            return Ok(Some(pool.assemble(key, fragment)));
+        }
+        if !pool.store(key, fragment) {
+            self.on_news(fragment.sequence(), EntryNews::GivenUp);
+            return Err(DropReason::Evicted);
+        }
+        Ok(None)
+    }
+
+    fn on_whole(&mut self, sequence: Sequence) {
+        self.on_news(sequence, EntryNews::LastMissing);
+        self.restart.on_used();
+        self.stats.packets += 1;
+    }
+
+    fn on_news(&mut self, sequence: Sequence, news: EntryNews) {
+        if let Some(entry) = self.window.get_mut(sequence) {
+            entry.on_news(news);
         }
     }
 
