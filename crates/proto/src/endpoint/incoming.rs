@@ -60,7 +60,6 @@ pub(super) struct Incoming {
     ack_age: Duration,
     pub(super) packets: u64,
     pub(super) bytes: u64,
-    pub(super) last_at: Option<Instant>,
 }
 
 impl Incoming {
@@ -75,7 +74,6 @@ impl Incoming {
             ack_age: loss_timeout,
             packets: 0,
             bytes: 0,
-            last_at: None,
         }
     }
 
@@ -129,7 +127,11 @@ impl Incoming {
     fn check(&mut self, now: Instant, sequence: Sequence) -> Result<(), DropReason> {
         let lives = self.received.restarts();
         self.received.check(now, sequence)?;
-        self.reassembly_is_off |= self.received.restarts() != lives;
+        if self.received.restarts() != lives {
+            self.reassembly_is_off = true;
+            // They are of packets of the former life, whose numbers now mean others.
+            self.ack_packets.clear();
+        }
         Ok(())
     }
 
@@ -150,7 +152,6 @@ impl Incoming {
         }
         self.packets += 1;
         self.bytes += bytes as u64;
-        self.last_at = Some(now);
     }
 
     /// What goes into the header of the packet that is about to be sent. The peer then knows.

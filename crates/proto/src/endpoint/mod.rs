@@ -232,7 +232,7 @@ impl<C: CongestionController> Endpoint<C> {
     }
 
     /// The round trip as the article smooths it; the congestion controller sees this one. It includes the
-    /// time until the peer sent its next packet, which is up to a frame of the peer's.
+    /// time until the peer spoke or sent an ack packet: up to 20 ms, where a packet does not follow another.
     #[must_use]
     pub const fn article_rtt(&self) -> Option<Duration> {
         self.article_rtt.smoothed_rtt()
@@ -266,12 +266,6 @@ impl<C: CongestionController> Endpoint<C> {
     #[must_use]
     pub const fn next_sequence(&self) -> Sequence {
         self.sent.next_sequence()
-    }
-
-    /// When something was last received.
-    #[must_use]
-    pub const fn last_received_at(&self) -> Option<Instant> {
-        self.incoming.last_at
     }
 
     /// Packets that are neither acked nor lost.

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use haulier_proto::endpoint::{EndpointConfig, EndpointEvent};
+use haulier_proto::packet::numbered::NumberedPacket;
 use haulier_proto::{DropReason, Sequence};
 
-use super::{End, forged_fragment};
+use super::{End, forged_fragment, read};
 use crate::support::{data, ms};
 
 /// A forged fragment with a number far ahead moves the reassembly window; honest fragments would then be
@@ -161,4 +162,28 @@ fn late_copies_after_a_pause_are_no_restart() {
         assert_eq!(b.receive(ms(960 + i * 16), datagram), Err(DropReason::Duplicate));
     }
     assert_eq!(b.endpoint.stats().restarts, 0);
+}
+
+/// Acks that were put aside for ack packets and not sent yet: after a restart they would name packets of
+/// the new life that nobody has.
+#[test]
+fn acks_that_wait_do_not_outlive_the_life_they_are_of() {
+    let (mut old, mut b) = (End::new(), End::new());
+    for datagram in (0..192).flat_map(|_| old.send(ms(0), b"old")) {
+        b.receive(ms(0), &datagram).unwrap();
+    }
+    let (mut new, mut accepted) = (End::new(), BTreeSet::new());
+    for i in 0..200u16 {
+        let now = ms(2_000 + u64::from(i) * 17);
+        let datagram = new.send(now, b"new").remove(0);
+        if b.receive(now, &datagram).is_ok() {
+            accepted.insert(i);
+        }
+    }
+    assert!(b.endpoint.stats().restarts == 1 && !accepted.is_empty());
+    for answer in b.transmit(ms(6_000)) {
+        let NumberedPacket::Ack(acks) = read(&answer) else { panic!("{answer:?}") };
+        let named: Vec<u16> = acks.sequences().map(Sequence::get).collect();
+        assert!(named.iter().all(|number| accepted.contains(number)), "{named:?}");
+    }
 }
