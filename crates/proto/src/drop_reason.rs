@@ -43,6 +43,38 @@ drop_reasons! {
     TooLong = "too_long", Hostile;
     /// No room for a checksum and one byte after it.
     TooShort = "too_short", Hostile;
+    /// A first byte that no datagram of this wire has.
+    UnknownKind = "unknown_kind", Hostile;
+    /// A datagram that only the other role receives: one's own, reflected.
+    WrongRole = "wrong_role", Hostile;
+    /// A request that has not 1200 bytes, or an answer of another length than its kind has.
+    WrongLength = "wrong_length", Hostile;
+    /// A version of the wire that this end does not speak.
+    WrongVersion = "wrong_version", Honest;
+    /// A mode or an identity that this end does not have.
+    WrongMode = "wrong_mode", Honest;
+    /// An id of no connection here. A server that was restarted gets them from honest clients.
+    UnknownConnection = "unknown_connection", Honest;
+    /// The check of a request or a refusal is another one: another secret, or damage.
+    BadCheckValue = "bad_check_value", Hostile;
+    /// The tag of a datagram is another one: damage, or forged.
+    BadTag = "bad_tag", Hostile;
+    /// A handshake message that does not open.
+    BadHandshake = "bad_handshake", Hostile;
+    /// A token that is not sealed by a key of this server, or is cut, or for another server.
+    BadToken = "bad_token", Hostile;
+    /// A token whose time is over.
+    TokenExpired = "token_expired", Honest;
+    /// A token that was used for another request.
+    TokenUsed = "token_used", Hostile;
+    /// A request that came before, from another address or for a connection that is gone.
+    Replayed = "replayed", Hostile;
+    /// A request without a cookie while cookies are asked for, or with one that is not good any more.
+    NoCookie = "no_cookie", Honest;
+    /// A request for which there is no place.
+    NoPlace = "no_place", Honest;
+    /// A datagram for a connection that has ended, or that has no use for it now.
+    NotNow = "not_now", Honest;
     /// The checksum is another one: noise, corruption, or another protocol id.
     BadCrc = "bad_crc", Hostile;
     /// A packet type that this protocol does not have.

@@ -79,6 +79,11 @@ impl SendBudget {
         }
     }
 
+    /// Takes `bytes` out, or all there is.
+    pub const fn spend_at_most(&mut self, bytes: u64) {
+        self.credit = self.credit.saturating_sub(cost(bytes));
+    }
+
     /// When `bytes` will be there, if nothing is spent until then; `None` with a rate of 0.
     #[must_use]
     pub fn ready_at(&self, bytes: u64) -> Option<Instant> {

@@ -30,10 +30,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod client;
 mod clock;
 mod driver;
+mod machine;
+mod server;
 mod socket;
+mod turn;
 
+pub use client::ClientDriver;
 pub use clock::Clock;
 pub use driver::Driver;
+pub use machine::{has_aes, seed};
+pub use server::ServerDriver;
 pub use socket::{BufferSizes, Received, Sent, Socket, SocketStats, WANTED_BUFFER_BYTES};

@@ -324,6 +324,22 @@ impl Sender {
         self.config.burst = burst;
     }
 
+    /// A round trip that somebody else measured: of the handshake, or of the game's own packets. It counts as
+    /// long as no slice has measured one. Without it a sender on a link of more than
+    /// [`INITIAL_RESEND_DELAY`] sends everything twice before its first ack.
+    pub const fn hint_rtt(&mut self, rtt: Duration) {
+        if self.stats.acks_received == 0 {
+            self.rtt = ArticleRtt::starting_at(rtt);
+        }
+    }
+
+    /// Takes what others have sent beside this sender out of its budget. They do not wait for it; slices wait
+    /// for them.
+    pub fn charge(&mut self, now: Instant, bytes: u64) {
+        self.budget.refill(now, self.busy_cap());
+        self.budget.spend_at_most(bytes);
+    }
+
     /// Takes in an ack. Work is bounded by the 256 slices of a chunk.
     ///
     /// # Errors

@@ -1,0 +1,347 @@
+//! The client's end: a handshake, then its [`Connection`].
+//!
+//! A [`Client`] asks for a connection with its first datagram, and that datagram carries the application's
+//! request: the first data arrives one round trip later (STANDARD-1, section 3). Until a response is
+//! verified nothing but requests goes out, and nothing that arrives changes anything but a counter.
+
+mod handshake;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use crate::connection::{CloseCode, CloseReason, Connection, ConnectionConfig, ConnectionNews, Event};
+use crate::credentials::ConnectToken;
+use crate::crypto::{Secret, equal};
+use crate::fragment::FragmentPool;
+use crate::wire::hello::MAX_REQUEST_BYTES;
+use crate::wire::{DataHeader, Kind, answer};
+use crate::{DropCounts, DropReason, Instant};
+use handshake::{Handshake, Verdict};
+
+/// What lets a client in.
+#[derive(Clone, Debug)]
+pub enum Credentials {
+    /// Nothing: no encryption, and no protection from anybody on the path. For a LAN and for tests.
+    Open,
+    /// A secret that the server has too.
+    Secret {
+        /// The secret.
+        secret: Secret,
+        /// The server's public key, if only the server with the private one will do.
+        identity: Option<[u8; 32]>,
+    },
+    /// A connect token from a matchmaker.
+    Token(ConnectToken),
+}
+
+/// What a client asks for, and how.
+#[derive(Clone, Debug)]
+pub struct ClientConfig {
+    /// Where the server is.
+    pub server: SocketAddr,
+    /// The number of the application's protocol, never sent; both ends must have the same.
+    pub protocol_id: u64,
+    /// What lets it in.
+    pub credentials: Credentials,
+    /// What the application asks for, up to 400 bytes: harmless if repeated, and no secret.
+    pub request: Vec<u8>,
+    /// Copies of the request sent at once, 1 to 10. Each lets the server answer with 3 datagrams before it
+    /// knows that the client is where it says. Default 3.
+    pub copies: u8,
+    /// Whether this machine encrypts AES in hardware.
+    pub aes_hardware: bool,
+    /// The connection.
+    pub connection: ConnectionConfig,
+}
+
+impl ClientConfig {
+    /// For this server, with the rest as it usually is.
+    #[must_use]
+    pub fn new(server: SocketAddr, protocol_id: u64, credentials: Credentials) -> Self {
+        Self {
+            server,
+            protocol_id,
+            credentials,
+            request: Vec::new(),
+            copies: 3,
+            aes_hardware: false,
+            connection: ConnectionConfig::default(),
+        }
+    }
+}
+
+/// Why there is no client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientError {
+    /// The request is above 400 bytes.
+    RequestTooLong,
+    /// The library for the handshake failed.
+    Handshake,
+}
+
+impl core::fmt::Display for ClientError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::RequestTooLong => write!(f, "a request has at most {MAX_REQUEST_BYTES} bytes"),
+            Self::Handshake => f.write_str("the handshake could not be begun"),
+        }
+    }
+}
+
+impl core::error::Error for ClientError {}
+
+#[derive(Debug)]
+enum Phase {
+    Handshaking(Box<Handshake>),
+    Connected(Box<Connection>),
+    /// Over before it began; the reason waits to be heard.
+    Ended(Option<CloseReason>),
+}
+
+/// A client and its one connection.
+#[derive(Debug)]
+pub struct Client {
+    server: SocketAddr,
+    phase: Phase,
+    /// What a reset must hold, once the welcome has said it.
+    reset_token: Option<[u8; 16]>,
+    welcome_bytes: usize,
+    pool: FragmentPool,
+    drops: DropCounts,
+    wire_bytes: WireBytes,
+}
+
+/// Bytes of all datagrams of a client, those of the handshake included, without UDP and IP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireBytes {
+    /// Received, whether or not they were of use.
+    pub received: u64,
+    /// Sent.
+    pub sent: u64,
+}
+
+impl Client {
+    /// Begins to ask. `seed` must be 32 bytes fit for keys; the same seed makes the same client.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn new(now: Instant, config: ClientConfig, seed: [u8; 32]) -> Result<Self, ClientError> {
+        if config.request.len() > MAX_REQUEST_BYTES {
+            return Err(ClientError::RequestTooLong);
+        }
+        let server = config.server;
+        let handshake = Handshake::new(now, config, seed)?;
+        Ok(Self {
+            server,
+            welcome_bytes: handshake.welcome_bytes(),
+            phase: Phase::Handshaking(Box::new(handshake)),
+            reset_token: None,
+            pool: FragmentPool::default(),
+            drops: DropCounts::new(),
+            wire_bytes: WireBytes::default(),
+        })
+    }
+
+    /// Where the server is.
+    #[must_use]
+    pub const fn server(&self) -> SocketAddr {
+        self.server
+    }
+
+    /// The connection, once the server's welcome is verified.
+    #[must_use]
+    pub fn connection(&self) -> Option<&Connection> {
+        match &self.phase {
+            Phase::Connected(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    /// The connection, to send on.
+    #[must_use]
+    pub fn connection_mut(&mut self) -> Option<&mut Connection> {
+        match &mut self.phase {
+            Phase::Connected(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    /// Whether there is nothing to wait for any more: closed, and said so.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        match &self.phase {
+            Phase::Handshaking(_) => false,
+            Phase::Connected(connection) => connection.is_closed(),
+            Phase::Ended(_) => true,
+        }
+    }
+
+    /// Datagrams that were not used, by reason.
+    #[must_use]
+    pub const fn drops(&self) -> &DropCounts {
+        &self.drops
+    }
+
+    /// Bytes of all datagrams so far.
+    #[must_use]
+    pub const fn wire_bytes(&self) -> WireBytes {
+        self.wire_bytes
+    }
+
+    /// Closes, or gives up a handshake.
+    pub fn close(&mut self, code: CloseCode, reason: &str) {
+        match &mut self.phase {
+            Phase::Handshaking(_) => self.phase = Phase::Ended(Some(CloseReason::Here(code))),
+            Phase::Connected(connection) => connection.close(code, reason),
+            Phase::Ended(_) => {}
+        }
+    }
+
+    /// Takes in a datagram, from the server's address. It is decrypted in place.
+    ///
+    /// # Errors
+    /// Why it was not used, already counted in [`drops`](Self::drops). An ordinary outcome.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
+        self.wire_bytes.received += datagram.len() as u64;
+        self.handle(now, datagram).inspect_err(|&reason| self.drops.count(reason))
+    }
+
+    fn handle(&mut self, now: Instant, datagram: &mut [u8]) -> Result<(), DropReason> {
+        match Kind::of(datagram)? {
+            Kind::Request => Err(DropReason::WrongRole),
+            Kind::Response => self.on_response(now, datagram),
+            Kind::Data { .. } => {
+                let header = DataHeader::read(datagram)?;
+                let Phase::Connected(connection) = &mut self.phase else {
+                    return Err(DropReason::NotNow);
+                };
+                if header.to != connection.local_id() {
+                    return Err(DropReason::UnknownConnection);
+                }
+                connection.handle_data(now, self.server, &header, datagram, &mut self.pool)
+            }
+            Kind::Retry => {
+                let retry = answer::Retry::read(datagram)?;
+                self.handshaking()?.on_retry(now, &retry)
+            }
+            Kind::Refusal => {
+                let refusal = answer::Refusal::read(datagram)?;
+                let verdict = self.handshaking()?.on_refusal(now, &refusal)?;
+                if let Verdict::Over(reason) = verdict {
+                    self.phase = Phase::Ended(Some(reason));
+                }
+                Ok(())
+            }
+            Kind::Reset => self.on_reset(datagram),
+        }
+    }
+
+    fn handshaking(&mut self) -> Result<&mut Handshake, DropReason> {
+        match &mut self.phase {
+            Phase::Handshaking(handshake) => Ok(handshake),
+            _ => Err(DropReason::NotNow),
+        }
+    }
+
+    fn on_response(&mut self, now: Instant, datagram: &mut [u8]) -> Result<(), DropReason> {
+        let welcome_bytes = self.welcome_bytes;
+        match &mut self.phase {
+            Phase::Handshaking(handshake) => {
+                let (mut connection, reset_token) = handshake.on_response(now, datagram)?;
+                // A welcome whose frames do not verify is none; the next response brings it again.
+                connection.handle_response(
+                    now,
+                    self.server,
+                    welcome_bytes,
+                    datagram,
+                    &mut self.pool,
+                )?;
+                self.reset_token = reset_token;
+                self.phase = Phase::Connected(Box::new(connection));
+                Ok(())
+            }
+            Phase::Connected(connection) => connection.handle_response(
+                now,
+                self.server,
+                welcome_bytes,
+                datagram,
+                &mut self.pool,
+            ),
+            Phase::Ended(_) => Err(DropReason::NotNow),
+        }
+    }
+
+    fn on_reset(&mut self, datagram: &[u8]) -> Result<(), DropReason> {
+        let token = answer::read_reset(datagram)?;
+        let Phase::Connected(connection) = &mut self.phase else {
+            return Err(DropReason::NotNow);
+        };
+        if !self.reset_token.is_some_and(|ours| equal(&ours, &token)) {
+            return Err(DropReason::BadTag);
+        }
+        connection.end(ConnectionNews::Reset, CloseReason::ServerRestarted);
+        Ok(())
+    }
+
+    /// Acts on a deadline that has passed; harmless at any other time.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.pool.handle_timeout(now);
+        match &mut self.phase {
+            Phase::Handshaking(handshake) => {
+                if let Verdict::Over(reason) = handshake.handle_timeout(now) {
+                    self.phase = Phase::Ended(Some(reason));
+                }
+            }
+            Phase::Connected(connection) => connection.handle_timeout(now),
+            Phase::Ended(_) => {}
+        }
+    }
+
+    /// The next thing the application should hear. Ask until `None`.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        match &mut self.phase {
+            Phase::Handshaking(_) => None,
+            Phase::Connected(connection) => connection.poll_event(),
+            Phase::Ended(reason) => reason.take().map(Event::Closed),
+        }
+    }
+
+    /// Fills `datagram` with the next one to send to the server and returns `true`, or returns `false` when
+    /// there is none now. Ask until `false`.
+    #[must_use]
+    pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+        let is_any = match &mut self.phase {
+            Phase::Handshaking(handshake) => handshake.poll_transmit(now, datagram),
+            Phase::Connected(connection) => connection.poll_transmit(now, datagram).is_some(),
+            Phase::Ended(_) => false,
+        };
+        if is_any {
+            self.wire_bytes.sent += datagram.len() as u64;
+        }
+        is_any
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
+    /// next, if nothing else happens; a moment in the past means at once.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Handshaking(handshake) => Some(handshake.poll_timeout()),
+            Phase::Connected(connection) => connection.poll_timeout(),
+            Phase::Ended(_) => None,
+        }
+    }
+
+    /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
+    pub fn check_invariants(&self) {
+        if let Phase::Connected(connection) = &self.phase {
+            connection.check_invariants();
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! Blocks over chunks: what the application sends, of any size, as a run of chunks (STANDARD-1, 4.2).
+//!
+//! A block frame announces number, tag, length and digest; the chunks follow on the chunk sender, without a
+//! copy. On the other side a chunk waits in the chunk receiver until its block is announced.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use bytes::Bytes;
+
+use super::config::ConnectionConfig;
+use super::event::{BlockHandle, CloseCode, Event, SendError};
+use crate::Instant;
+use crate::chunk::{
+    ChunkHandle, MAX_CHUNK_BYTES, Receiver, ReceiverConfig, ResendDelay, Sender, SenderConfig,
+    SenderEvent,
+};
+use crate::time::earliest;
+use crate::wire::frame::{BlockFrame, SLICE_FRAME_BYTES};
+use crate::wire::header::DATA_HEADER_BYTES;
+use crate::wire::{TAG_BYTES};
+
+/// Blocks announced and not finished: enough that the next one follows without a pause, few enough that a
+/// receiver needs no memory for them.
+const MAX_ANNOUNCED: usize = 8;
+
+/// Chunk acks are at least this far apart: with the sender at half a megabit they are 3 % of what they answer.
+const CHUNK_ACK_INTERVAL: Duration = Duration::from_millis(30);
+
+/// UDP and IPv4 round a datagram.
+const UDP_IPV4_BYTES: usize = 28;
+
+/// What a block may take beside its size at the least rate.
+const LEAST_BLOCK_TIME: Duration = Duration::from_secs(60);
+
+/// A block with its digest, which is computed once, however many connections send it. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    tag: u64,
+    data: Bytes,
+    digest: [u8; 32],
+}
+
+impl Block {
+    /// A block that the receiver will know by `tag`.
+    #[must_use]
+    pub fn new(tag: u64, data: impl Into<Bytes>) -> Self {
+        let data = data.into();
+        let digest = *blake3::hash(&data).as_bytes();
+        Self { tag, data, digest }
+    }
+
+    /// The application's name for it.
+    #[must_use]
+    pub const fn tag(&self) -> u64 {
+        self.tag
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub const fn data(&self) -> &Bytes {
+        &self.data
+    }
+
+    /// Their BLAKE3.
+    #[must_use]
+    pub const fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Announcement {
+    Due,
+    InFlight,
+    Acked,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    number: u32,
+    block: Block,
+    announcement: Announcement,
+    /// Bytes handed to the chunk sender.
+    handed: usize,
+    /// Chunks handed and not acked.
+    open_chunks: usize,
+    started: Instant,
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub(crate) struct OutgoingBlocks {
+    pub(crate) sender: Sender,
+    blocks: VecDeque<Outgoing>,
+    next: u32,
+    chunks: VecDeque<(ChunkHandle, u32)>,
+    failed: bool,
+}
+
+/// How far the block in flight is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockProgress {
+    /// The application's name for it.
+    pub tag: u64,
+    /// Bytes that are through, in whole chunks and slices.
+    pub done: u64,
+    /// Bytes it has.
+    pub length: u64,
+}
+
+impl OutgoingBlocks {
+    pub(crate) fn new(config: &ConnectionConfig) -> Self {
+        let sender = Sender::new(SenderConfig {
+            rate_bps: config.rate_bps,
+            burst: config.burst,
+            resend_delay: ResendDelay::Rtt,
+            peer_ack_interval: CHUNK_ACK_INTERVAL,
+            give_up_after: Some(config.no_progress_timeout),
+            overhead_bytes: DATA_HEADER_BYTES + SLICE_FRAME_BYTES + TAG_BYTES + UDP_IPV4_BYTES,
+            ..SenderConfig::default()
+        });
+        Self { sender, blocks: VecDeque::new(), next: 0, chunks: VecDeque::new(), failed: false }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        block: Block,
+        most: usize,
+    ) -> Result<BlockHandle, SendError> {
+        if self.blocks.len() >= most {
+            return Err(SendError::QueueFull);
+        }
+        let number = self.next;
+        self.next = number.checked_add(1).ok_or(SendError::QueueFull)?;
+        self.blocks.push_back(Outgoing {
+            number,
+            block,
+            announcement: Announcement::Due,
+            handed: 0,
+            open_chunks: 0,
+            started: now,
+        });
+        self.hand_on();
+        Ok(BlockHandle(number))
+    }
+
+    /// Gives the chunk sender its next chunks: one in flight and one behind it.
+    fn hand_on(&mut self) {
+        for outgoing in self.blocks.iter_mut().take(MAX_ANNOUNCED) {
+            let length = outgoing.block.data.len();
+            while outgoing.handed < length {
+                if self.chunks.len() >= 2 {
+                    return;
+                }
+                let end = length.min(outgoing.handed + MAX_CHUNK_BYTES);
+                let chunk = outgoing.block.data.slice(outgoing.handed..end);
+                let Ok(handle) = self.sender.send_chunk(chunk) else { return };
+                self.chunks.push_back((handle, outgoing.number));
+                outgoing.handed = end;
+                outgoing.open_chunks += 1;
+            }
+        }
+    }
+
+    /// The next announcement that is due.
+    pub(crate) fn poll_announcement(&mut self) -> Option<BlockFrame> {
+        let due = |outgoing: &&mut Outgoing| outgoing.announcement == Announcement::Due;
+        let outgoing = self.blocks.iter_mut().take(MAX_ANNOUNCED).find(due)?;
+        outgoing.announcement = Announcement::InFlight;
+        Some(BlockFrame {
+            number: outgoing.number,
+            tag: outgoing.block.tag,
+            length: outgoing.block.data.len() as u64,
+            digest: outgoing.block.digest,
+        })
+    }
+
+    pub(crate) fn has_announcement(&self) -> bool {
+        let due = |outgoing: &Outgoing| outgoing.announcement == Announcement::Due;
+        self.blocks.iter().take(MAX_ANNOUNCED).any(due)
+    }
+
+    pub(crate) fn on_announced(&mut self, number: u32, acked: bool) {
+        if let Some(outgoing) = self.blocks.iter_mut().find(|outgoing| outgoing.number == number) {
+            outgoing.announcement = if acked { Announcement::Acked } else { Announcement::Due };
+        }
+    }
+
+    /// Takes in what the chunk sender says, and hands finished blocks to `done`.
+    pub(crate) fn poll(&mut self, mut done: impl FnMut(BlockHandle)) {
+        while let Some(event) = self.sender.poll_event() {
+            match event {
+                SenderEvent::Sent { handle, .. } => {
+                    let Some((sent, number)) = self.chunks.pop_front() else { continue };
+                    debug_assert_eq!(sent, handle, "chunks are sent in order");
+                    if let Some(outgoing) = self.blocks.iter_mut().find(|o| o.number == number) {
+                        outgoing.open_chunks -= 1;
+                    }
+                }
+                SenderEvent::Failed { .. } => self.failed = true,
+            }
+        }
+        let is_done = |outgoing: &Outgoing| {
+            outgoing.announcement == Announcement::Acked
+                && outgoing.handed == outgoing.block.data.len()
+                && outgoing.open_chunks == 0
+        };
+        while self.blocks.front().is_some_and(is_done) {
+            let Some(outgoing) = self.blocks.pop_front() else { break };
+            done(BlockHandle(outgoing.number));
+        }
+        self.hand_on();
+        if self.blocks.is_empty() && self.blocks.capacity() > 0 {
+            // An idle connection holds nothing.
+            self.blocks = VecDeque::new();
+            self.chunks = VecDeque::new();
+        }
+    }
+
+    pub(crate) fn progress(&self) -> Option<BlockProgress> {
+        let outgoing = self.blocks.front()?;
+        let open = self.chunks.iter().filter(|(_, number)| *number == outgoing.number).count();
+        let length = outgoing.block.data.len();
+        let queued = open.saturating_sub(1) * MAX_CHUNK_BYTES;
+        let in_flight = match self.sender.progress() {
+            Some(chunk) if open > 0 => {
+                let acked = (chunk.acked * crate::chunk::SLICE_BYTES).min(chunk.bytes);
+                chunk.bytes - acked
+            }
+            _ => 0,
+        };
+        let done = outgoing.handed.saturating_sub(queued + in_flight);
+        Some(BlockProgress { tag: outgoing.block.tag, done: done as u64, length: length as u64 })
+    }
+
+    /// Why the connection must end, if it must: nothing moves any more, or too slowly.
+    pub(crate) fn verdict(&self, now: Instant, config: &ConnectionConfig) -> Option<CloseCode> {
+        let is_late = self.crawl_deadline(config).is_some_and(|at| at <= now);
+        (self.failed || is_late).then_some(CloseCode::NO_PROGRESS)
+    }
+
+    fn crawl_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
+        let outgoing = self.blocks.front()?;
+        let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0)?;
+        let bits = (outgoing.block.data.len() as u64).saturating_mul(8);
+        let time = Duration::from_secs(bits / rate).saturating_add(LEAST_BLOCK_TIME);
+        Some(outgoing.started + time)
+    }
+
+    /// When time alone ends something, whether or not anything may be sent.
+    pub(crate) fn poll_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
+        self.crawl_deadline(config)
+    }
+}
+
+#[derive(Debug)]
+struct Announced {
+    tag: u64,
+    length: u64,
+    digest: [u8; 32],
+    began: Option<Instant>,
+}
+
+/// The receiving half.
+#[derive(Debug)]
+pub(crate) struct IncomingBlocks {
+    pub(crate) receiver: Receiver,
+    announced: BTreeMap<u32, Announced>,
+    /// The block that the next chunk belongs to.
+    current: u32,
+    data: Vec<u8>,
+    finished: VecDeque<(u64, Bytes)>,
+    finished_bytes: u64,
+    progressed: bool,
+}
+
+impl IncomingBlocks {
+    pub(crate) fn new(config: &ConnectionConfig) -> Self {
+        let receiver = Receiver::new(ReceiverConfig {
+            ack_interval: CHUNK_ACK_INTERVAL,
+            // The sender gives up first, and the connection ends with that.
+            abandon_after: Some(config.no_progress_timeout.saturating_mul(2)),
+            ..ReceiverConfig::default()
+        });
+        Self {
+            receiver,
+            announced: BTreeMap::new(),
+            current: 0,
+            data: Vec::new(),
+            finished: VecDeque::new(),
+            finished_bytes: 0,
+            progressed: false,
+        }
+    }
+
+    /// A block frame came.
+    pub(crate) fn on_frame(
+        &mut self,
+        now: Instant,
+        frame: &BlockFrame,
+        config: &ConnectionConfig,
+    ) -> Result<(), CloseCode> {
+        if frame.number < self.current || self.announced.contains_key(&frame.number) {
+            return Ok(());
+        }
+        if (frame.number - self.current) as usize >= MAX_ANNOUNCED {
+            return Err(CloseCode::PROTOCOL);
+        }
+        if frame.length > config.largest_block {
+            return Err(CloseCode::BLOCK_TOO_LARGE);
+        }
+        let announced = Announced {
+            tag: frame.tag,
+            length: frame.length,
+            digest: frame.digest,
+            began: None,
+        };
+        self.announced.insert(frame.number, announced);
+        self.advance(now, config)
+    }
+
+    /// A slice was new; chunks may be whole now.
+    pub(crate) fn on_slice(
+        &mut self,
+        now: Instant,
+        config: &ConnectionConfig,
+    ) -> Result<(), CloseCode> {
+        self.progressed = true;
+        self.advance(now, config)
+    }
+
+    /// Takes finished chunks into their blocks, as far as blocks are announced and read.
+    pub(crate) fn advance(
+        &mut self,
+        now: Instant,
+        config: &ConnectionConfig,
+    ) -> Result<(), CloseCode> {
+        while self.finished_bytes <= config.unread_block_bytes {
+            let Some(block) = self.announced.get_mut(&self.current) else { break };
+            block.began.get_or_insert(now);
+            let missing = block.length - self.data.len() as u64;
+            if missing == 0 {
+                self.finish()?;
+                continue;
+            }
+            let Some(chunk) = self.receiver.pop() else { break };
+            if chunk.len() as u64 != missing.min(MAX_CHUNK_BYTES as u64) {
+                return Err(CloseCode::PROTOCOL);
+            }
+            if chunk.len() as u64 == block.length {
+                self.finish_with(chunk)?;
+            } else {
+                self.data.extend_from_slice(&chunk);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), CloseCode> {
+        let data = core::mem::take(&mut self.data);
+        self.finish_with(data.into())
+    }
+
+    fn finish_with(&mut self, data: Bytes) -> Result<(), CloseCode> {
+        let Some(block) = self.announced.remove(&self.current) else { return Ok(()) };
+        if blake3::hash(&data) != block.digest {
+            return Err(CloseCode::BLOCK_DAMAGED);
+        }
+        self.current = self.current.checked_add(1).ok_or(CloseCode::PROTOCOL)?;
+        self.finished_bytes += data.len() as u64;
+        self.finished.push_back((block.tag, data));
+        self.progressed = false;
+        Ok(())
+    }
+
+    pub(crate) fn poll_event(&mut self, now: Instant, config: &ConnectionConfig) -> Option<Event> {
+        if let Some((tag, data)) = self.finished.pop_front() {
+            self.finished_bytes -= data.len() as u64;
+            if self.finished.is_empty() {
+                self.finished = VecDeque::new();
+            }
+            // There is room again for what was held back. A violation comes up with the next slice.
+            let _later = self.advance(now, config);
+            return Some(Event::Block { tag, data });
+        }
+        let progress = self.progress().filter(|_| self.progressed)?;
+        self.progressed = false;
+        Some(Event::BlockProgress {
+            tag: progress.tag,
+            received: progress.done,
+            length: progress.length,
+        })
+    }
+
+    pub(crate) fn has_events(&self) -> bool {
+        !self.finished.is_empty() || (self.progressed && self.announced.contains_key(&self.current))
+    }
+
+    pub(crate) fn progress(&self) -> Option<BlockProgress> {
+        let block = self.announced.get(&self.current)?;
+        let slices = self.receiver.progress().map_or(0, |progress| progress.received.len());
+        let done = self.data.len() + slices * crate::chunk::SLICE_BYTES;
+        let done = (done as u64).min(block.length);
+        Some(BlockProgress { tag: block.tag, done, length: block.length })
+    }
+
+    /// Bytes of memory held for blocks.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let finished = usize::try_from(self.finished_bytes).unwrap_or(usize::MAX);
+        finished + self.data.capacity() + self.receiver.memory_bytes()
+    }
+
+    /// Why the connection must end, if it must: the block in progress crawls.
+    pub(crate) fn verdict(&self, now: Instant, config: &ConnectionConfig) -> Option<CloseCode> {
+        self.poll_deadline(config).filter(|&at| at <= now).map(|_| CloseCode::NO_PROGRESS)
+    }
+
+    pub(crate) fn poll_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
+        let block = self.announced.get(&self.current)?;
+        let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0)?;
+        let bits = block.length.saturating_mul(8);
+        let time = Duration::from_secs(bits / rate).saturating_add(LEAST_BLOCK_TIME * 2);
+        Some(block.began? + time)
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        earliest(self.receiver.poll_timeout(), None)
+    }
+}

@@ -1,0 +1,77 @@
+//! How a connection behaves: its knobs, and what each trades.
+
+use core::time::Duration;
+
+/// Datagrams that one key may seal (STANDARD-1, H-2.3a): half of what RFC 9001 §6.6 allows AES-GCM.
+const DATAGRAMS_PER_KEY: u64 = 1 << 22;
+
+/// How a connection behaves. The default is for a join: a load screen, one large block, a game after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionConfig {
+    /// What blocks may use of the link, in bits per second, headers and the game's own packets counted.
+    /// Default 1 Mbit/s, the article's aggressive choice; choose somewhat less than the link has.
+    pub rate_bps: u64,
+    /// Whether each chunk starts with all its slices back to back. Default on: a player who looks at a load
+    /// screen has nothing better to do with the link. Off while a game is played, and for many MB.
+    pub burst: bool,
+    /// Silence after which the connection is over. Both ends use the smaller of their two. Default 15 s; at
+    /// least 1 s. A third of it without sending brings a ping.
+    pub idle_timeout: Duration,
+    /// How long a handshake may take. Default 10 s.
+    pub handshake_timeout: Duration,
+    /// The largest block taken from the peer, in bytes. Default 64 MiB. Memory follows what arrives.
+    pub largest_block: u64,
+    /// Bytes of finished blocks that may wait for the application. Default 64 MiB. Beyond it the peer is
+    /// held back, and in the end times out.
+    pub unread_block_bytes: u64,
+    /// Bytes of received packets that may wait for the application. Default 1 MiB; the oldest are dropped
+    /// beyond it, for they are out of date.
+    pub unread_packet_bytes: usize,
+    /// Blocks that may wait to be sent. Default 64.
+    pub queued_blocks: usize,
+    /// Bytes of packets that may wait to be sent. Default 1 MiB.
+    pub queued_packet_bytes: usize,
+    /// Bytes of messages that may wait to be sent or acked. Default 256 KiB.
+    pub queued_message_bytes: usize,
+    /// A block that makes no progress for this long ends the connection. Default 15 s.
+    pub no_progress_timeout: Duration,
+    /// A block that takes longer than 60 s and its size at this rate, in bits per second, ends the
+    /// connection: who crawls holds memory that others need. Default 16 kbit/s; 0 waits for ever.
+    pub least_block_rate_bps: u64,
+    /// Datagrams after which a new key is used. Default and most 2^22.
+    pub datagrams_per_key: u64,
+    /// Time after which a new key is used. Default 120 s.
+    pub key_lifetime: Duration,
+}
+
+impl Default for ConnectionConfig {
+    fn default() -> Self {
+        Self {
+            rate_bps: 1_000_000,
+            burst: true,
+            idle_timeout: Duration::from_secs(15),
+            handshake_timeout: Duration::from_secs(10),
+            largest_block: 64 << 20,
+            unread_block_bytes: 64 << 20,
+            unread_packet_bytes: 1 << 20,
+            queued_blocks: 64,
+            queued_packet_bytes: 1 << 20,
+            queued_message_bytes: 256 << 10,
+            no_progress_timeout: Duration::from_secs(15),
+            least_block_rate_bps: 16_000,
+            datagrams_per_key: DATAGRAMS_PER_KEY,
+            key_lifetime: Duration::from_secs(120),
+        }
+    }
+}
+
+impl ConnectionConfig {
+    /// The idle time-out both ends use, given the peer's wish.
+    pub(crate) fn agreed_idle_timeout(&self, theirs: Duration) -> Duration {
+        self.idle_timeout.min(theirs).max(Duration::from_secs(1))
+    }
+
+    pub(crate) fn datagrams_per_key(&self) -> u64 {
+        self.datagrams_per_key.clamp(1, DATAGRAMS_PER_KEY)
+    }
+}

@@ -1,0 +1,244 @@
+//! Sealing and opening datagrams, and the change of keys (STANDARD-1, 2.3).
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::crypto::{
+    AeadKey, KeyError, SplitSecrets, Suite, TrafficSecret, open_tag, verify_open_tag,
+};
+use crate::wire::{OPEN_TAG_BYTES, Role, TAG_BYTES, WireId};
+use crate::{DropReason, Instant};
+
+/// What guards the datagrams of a connection.
+#[derive(Debug)]
+pub(crate) enum Protection {
+    /// Encrypted.
+    Sealed(Box<Sealed>),
+    /// Mode `open`: an id and a checksum.
+    Open {
+        protocol_id: u64,
+        local: WireId,
+        remote: WireId,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    suite: Suite,
+    send: Sending,
+    receive: Receiving,
+}
+
+#[derive(Debug)]
+struct Sending {
+    secret: TrafficSecret,
+    key: AeadKey,
+    phase: u64,
+    sealed: u64,
+    since: Instant,
+    first_number: u64,
+    /// The peer has opened something of this key.
+    confirmed: bool,
+    /// The peer has gone to its next key, which proves that it has this one of ours: go on too.
+    follow: bool,
+}
+
+#[derive(Debug)]
+struct Receiving {
+    secret: TrafficSecret,
+    key: AeadKey,
+    phase: u64,
+    /// The lowest number seen with this key.
+    first_number: u64,
+    /// The key before, for what is late, until then.
+    previous: Option<(AeadKey, Instant)>,
+}
+
+/// When a key has done enough.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyLimits {
+    pub(crate) datagrams: u64,
+    pub(crate) lifetime: Duration,
+}
+
+impl Protection {
+    pub(crate) fn sealed(now: Instant, role: Role, suite: Suite, secrets: SplitSecrets) -> Result<Self, KeyError> {
+        let (ours, theirs) = match role {
+            Role::Client => (secrets.client_to_server, secrets.server_to_client),
+            Role::Server => (secrets.server_to_client, secrets.client_to_server),
+        };
+        Ok(Self::Sealed(Box::new(Sealed {
+            suite,
+            send: Sending {
+                key: ours.key(suite)?,
+                secret: ours,
+                phase: 0,
+                sealed: 0,
+                since: now,
+                first_number: 0,
+                confirmed: false,
+                follow: false,
+            },
+            receive: Receiving {
+                key: theirs.key(suite)?,
+                secret: theirs,
+                phase: 0,
+                first_number: 0,
+                previous: None,
+            },
+        })))
+    }
+
+    /// The key phase to put into the header of the next datagram. Changes the key if that is due.
+    pub(crate) fn send_phase(&mut self, now: Instant, number: u64, limits: KeyLimits) -> bool {
+        let Self::Sealed(sealed) = self else { return false };
+        let send = &sealed.send;
+        let is_due = send.sealed >= limits.datagrams || now.since(send.since) >= limits.lifetime;
+        if send.follow || (is_due && send.confirmed) {
+            sealed.send.go_on(now, number, sealed.suite);
+        }
+        sealed.send.phase & 1 != 0
+    }
+
+    /// Encrypts `datagram` behind its header and appends the tag. Returns `false`, and the datagram must not
+    /// be sent, if the key is worn out.
+    #[must_use]
+    pub(crate) fn seal(&mut self, number: u64, header_bytes: usize, datagram: &mut Vec<u8>) -> bool {
+        match self {
+            Self::Sealed(sealed) => {
+                let send = &mut sealed.send;
+                // Twice the limit is what the cipher stands; a peer that never acknowledges gets no more.
+                if send.sealed >= 1 << 23 {
+                    return false;
+                }
+                send.sealed += 1;
+                let Some((header, plaintext)) = datagram.split_at_mut_checked(header_bytes) else {
+                    return false;
+                };
+                match send.key.seal(number, header, plaintext) {
+                    Ok(tag) => datagram.extend_from_slice(&tag),
+                    Err(_) => return false,
+                }
+            }
+            Self::Open { protocol_id, local, .. } => {
+                let tag = open_tag(*protocol_id, local.0, datagram);
+                datagram.extend_from_slice(&tag);
+            }
+        }
+        true
+    }
+
+    /// Verifies a datagram and decrypts it in place. Returns its plaintext.
+    ///
+    /// `keep_old` is how long the old key stays if this datagram brings a new one.
+    pub(crate) fn open<'a>(
+        &mut self,
+        now: Instant,
+        number: u64,
+        phase: bool,
+        header_bytes: usize,
+        datagram: &'a mut [u8],
+        keep_old: Duration,
+    ) -> Result<&'a [u8], DropReason> {
+        match self {
+            Self::Sealed(sealed) => {
+                sealed.open(now, number, phase, header_bytes, datagram, keep_old)
+            }
+            Self::Open { protocol_id, remote, .. } => {
+                let (covered, tag) = datagram
+                    .split_last_chunk::<OPEN_TAG_BYTES>()
+                    .ok_or(DropReason::Truncated)?;
+                let is_right = *tag == open_tag(*protocol_id, remote.0, covered) && !phase;
+                let plaintext = covered.get(header_bytes..).ok_or(DropReason::Truncated)?;
+                if is_right { Ok(plaintext) } else { Err(DropReason::BadTag) }
+            }
+        }
+    }
+
+    /// A datagram of ours with this number was acknowledged.
+    pub(crate) fn on_acked(&mut self, number: u64) {
+        if let Self::Sealed(sealed) = self
+            && number >= sealed.send.first_number
+        {
+            sealed.send.confirmed = true;
+        }
+    }
+
+    /// How often the sending key was changed.
+    pub(crate) fn key_updates(&self) -> u64 {
+        match self {
+            Self::Sealed(sealed) => sealed.send.phase,
+            Self::Open { .. } => 0,
+        }
+    }
+
+    /// What it is encrypted with; `None` in mode `open`.
+    pub(crate) fn suite(&self) -> Option<Suite> {
+        match self {
+            Self::Sealed(sealed) => Some(sealed.suite),
+            Self::Open { .. } => None,
+        }
+    }
+}
+
+impl Sending {
+    fn go_on(&mut self, now: Instant, number: u64, suite: Suite) {
+        let next = self.secret.next();
+        // It cannot fail: the same suite has given a key before. If it did, the old one would wear out.
+        let Ok(key) = next.key(suite) else { return };
+        self.secret = next;
+        self.key = key;
+        self.phase += 1;
+        self.sealed = 0;
+        self.since = now;
+        self.first_number = number;
+        self.confirmed = false;
+        self.follow = false;
+    }
+}
+
+impl Sealed {
+    fn open<'a>(
+        &mut self,
+        now: Instant,
+        number: u64,
+        phase: bool,
+        header_bytes: usize,
+        datagram: &'a mut [u8],
+        keep_old: Duration,
+    ) -> Result<&'a [u8], DropReason> {
+        let receive = &mut self.receive;
+        if receive.previous.as_ref().is_some_and(|(_, until)| *until <= now) {
+            receive.previous = None;
+        }
+        let (covered, tag) =
+            datagram.split_last_chunk_mut::<TAG_BYTES>().ok_or(DropReason::Truncated)?;
+        let (header, text) =
+            covered.split_at_mut_checked(header_bytes).ok_or(DropReason::Truncated)?;
+        if phase == (receive.phase & 1 != 0) {
+            receive.key.open(number, header, text, tag).map_err(|_| DropReason::BadTag)?;
+            receive.first_number = receive.first_number.min(number);
+            return Ok(text);
+        }
+        if let Some((previous, _)) = &receive.previous
+            && number < receive.first_number
+        {
+            previous.open(number, header, text, tag).map_err(|_| DropReason::BadTag)?;
+            return Ok(text);
+        }
+        // The other phase, and not late: the peer has gone to its next key, if it opens with that.
+        let secret = receive.secret.next();
+        let key = secret.key(self.suite).map_err(|_| DropReason::BadTag)?;
+        key.open(number, header, text, tag).map_err(|_| DropReason::BadTag)?;
+        let old = core::mem::replace(&mut receive.key, key);
+        receive.secret = secret;
+        receive.phase += 1;
+        receive.first_number = number;
+        receive.previous = Some((old, now + keep_old));
+        if self.send.phase < receive.phase {
+            self.send.follow = true;
+        }
+        Ok(text)
+    }
+}

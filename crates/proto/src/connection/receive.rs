@@ -1,0 +1,250 @@
+//! The way in: a datagram is opened, verified as a whole, and only then acted on.
+
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use bytes::Bytes;
+
+use super::{CloseCode, CloseReason, Connection, ConnectionNews, ConnectionState, Event, Item};
+use crate::fragment::FragmentPool;
+use crate::transit::AckFrame;
+use crate::wire::header::DATA_HEADER_BYTES;
+use crate::wire::{DataHeader, Frame, Frames, ResponseHeader, Role};
+use crate::{DropReason, Instant};
+
+/// Probe time-outs for which the last key is kept (RFC 9001, 6.5).
+const OLD_KEY_PTOS: u32 = 3;
+
+/// A rule was broken: close with this code.
+struct Violation(CloseCode);
+
+impl From<CloseCode> for Violation {
+    fn from(code: CloseCode) -> Self {
+        Self(code)
+    }
+}
+
+impl Connection {
+    /// Takes in data. Nothing changes before it is verified.
+    pub(crate) fn handle_data(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        header: &DataHeader,
+        datagram: &mut [u8],
+        pool: &mut FragmentPool,
+    ) -> Result<(), DropReason> {
+        if header.from != self.role.peer() {
+            return Err(DropReason::WrongRole);
+        }
+        let layout = (DATA_HEADER_BYTES, header.phase);
+        self.handle(now, from, header.number, layout, datagram, pool)
+    }
+
+    /// Takes in a response, which only a client gets.
+    pub(crate) fn handle_response(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        welcome_bytes: usize,
+        datagram: &mut [u8],
+        pool: &mut FragmentPool,
+    ) -> Result<(), DropReason> {
+        let number = ResponseHeader::read(datagram, welcome_bytes)?.number;
+        let layout = (ResponseHeader::bytes(welcome_bytes), false);
+        self.handle(now, from, number, layout, datagram, pool)
+    }
+
+    fn handle(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        truncated: u32,
+        (header_bytes, phase): (usize, bool),
+        datagram: &mut [u8],
+        pool: &mut FragmentPool,
+    ) -> Result<(), DropReason> {
+        if self.state == ConnectionState::Closed {
+            return Err(DropReason::NotNow);
+        }
+        let bytes = datagram.len();
+        let number = self.received.expand(truncated);
+        let keep_old = self.sent.pto().saturating_mul(OLD_KEY_PTOS);
+        let opened = self.received.check(number).and_then(|()| {
+            self.protection.open(now, number, phase, header_bytes, datagram, keep_old)
+        });
+        let plaintext = opened.inspect_err(|_| self.stats.datagrams_refused += 1)?;
+        self.now = now;
+        self.stats.datagrams_received += 1;
+        self.stats.bytes_received += bytes as u64;
+        let asks = match verify(plaintext) {
+            Ok(asks) => asks,
+            Err(reason) => {
+                self.stats.datagrams_refused += 1;
+                self.close(CloseCode::PROTOCOL, reason.name());
+                return Err(reason);
+            }
+        };
+        let is_newest = self.received.is_newest(number);
+        self.received.on_verified(now, number, asks);
+        self.heard = now;
+        if self.role == Role::Server {
+            self.on_address(now, from, bytes, is_newest);
+        }
+        self.act(now, from, plaintext, pool);
+        Ok(())
+    }
+
+    fn on_address(&mut self, now: Instant, from: SocketAddr, bytes: usize, is_newest: bool) {
+        if self.state == ConnectionState::Responding && from == self.path.address() {
+            self.path.prove();
+            self.become_connected();
+        } else if is_newest {
+            let challenge = self.entropy.bytes();
+            self.path.on_newest_from(now, from, bytes, challenge);
+        }
+    }
+
+    fn become_connected(&mut self) {
+        if self.on(ConnectionNews::AddressProven) {
+            self.welcome_message = Vec::new();
+            self.events.push_back(Event::Connected);
+        }
+    }
+
+    /// Acts on the frames of a datagram that is verified and whole.
+    fn act(&mut self, now: Instant, from: SocketAddr, plaintext: &[u8], pool: &mut FragmentPool) {
+        for frame in Frames::of(plaintext).flatten() {
+            if let Frame::Close { code, reason } = frame {
+                let code = CloseCode(code);
+                let reason = CloseReason::There { code, reason: reason.into() };
+                return self.end(ConnectionNews::CloseThere, reason);
+            }
+            if !self.state.is_open() {
+                continue;
+            }
+            if let Err(Violation(code)) = self.on_frame(now, from, &frame, pool) {
+                self.close(code, "");
+            }
+        }
+        if self.state.is_open() {
+            self.pass_losses(now);
+            self.after_blocks();
+        }
+    }
+
+    fn on_frame(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        frame: &Frame<'_>,
+        pool: &mut FragmentPool,
+    ) -> Result<(), Violation> {
+        match *frame {
+            Frame::Padding | Frame::Ping | Frame::Close { .. } => {}
+            Frame::Ack(ack) => return self.on_ack(now, &ack),
+            Frame::Slice(slice) => {
+                // A duplicate is no violation: it has made an ack due, which is all it should.
+                if self.blocks_in.receiver.handle_slice(now, &slice).is_ok() {
+                    self.blocks_in.on_slice(now, &self.config)?;
+                }
+            }
+            Frame::ChunkAck(ack) => {
+                // Late acks of the chunk before are common.
+                let _late = self.blocks_out.sender.handle_ack(now, &ack);
+            }
+            Frame::Packet { sequence, data } => {
+                let data = Bytes::copy_from_slice(data);
+                self.packets_in.on_packet(sequence, data, self.config.unread_packet_bytes);
+            }
+            Frame::Fragment(fragment) => {
+                let most = self.config.unread_packet_bytes;
+                // A fragment without a place is lost like any other.
+                let _lost = self.packets_in.on_fragment(now, &fragment, pool, most);
+            }
+            Frame::Message { number, data } => {
+                let arrival = self.messages_in.receive(number, data);
+                arrival.map_err(|_| CloseCode::PROTOCOL)?;
+            }
+            Frame::MessageLimit(limit) => {
+                self.messages_out.on_limit(limit).map_err(|_| CloseCode::PROTOCOL)?;
+            }
+            Frame::PathChallenge(bytes) => self.path_response = Some(bytes),
+            Frame::PathResponse(bytes) => {
+                if self.role == Role::Server && self.path.on_response(from, bytes) {
+                    self.events.push_back(Event::AddressChanged);
+                    self.become_connected();
+                }
+            }
+            Frame::Block(block) => self.blocks_in.on_frame(now, &block, &self.config)?,
+        }
+        Ok(())
+    }
+
+    fn on_ack(&mut self, now: Instant, ack: &AckFrame) -> Result<(), Violation> {
+        let mut acked = Vec::new();
+        let outcome = self
+            .sent
+            .on_ack(now, ack, |_number, items| acked.extend(items))
+            .map_err(|_| CloseCode::PROTOCOL)?;
+        if let Some(newest) = outcome.newest_acked {
+            self.protection.on_acked(newest);
+            self.on(ConnectionNews::Confirmed);
+        }
+        if outcome.rtt_sample.is_some()
+            && let Some(rtt) = self.sent.rtt().smoothed_rtt()
+        {
+            self.blocks_out.sender.hint_rtt(rtt);
+        }
+        for item in acked {
+            self.on_item(item, true);
+        }
+        Ok(())
+    }
+
+    /// What there was in a datagram has arrived, or is lost.
+    fn on_item(&mut self, item: Item, acked: bool) {
+        match item {
+            Item::Ping => {}
+            Item::Packet(sequence) => {
+                let event = match acked {
+                    true => self.packets_out.on_acked(sequence),
+                    false => self.packets_out.on_lost(sequence),
+                };
+                self.events.extend(event);
+            }
+            Item::Message(number) if acked => self.messages_out.on_acked(number),
+            Item::Message(number) => self.messages_out.on_lost(number),
+            Item::MessageLimit if acked => {}
+            Item::MessageLimit => self.messages_in.on_limit_lost(),
+            Item::Block(number) => self.blocks_out.on_announced(number, acked),
+        }
+    }
+
+    /// Takes back what was in datagrams that are lost.
+    pub(super) fn pass_losses(&mut self, now: Instant) {
+        while let Some((_number, items)) = self.sent.poll_lost(now) {
+            for item in items {
+                self.on_item(item, false);
+            }
+        }
+    }
+
+    /// The probe time-out, between bounds that make sense for a close or a challenge.
+    pub(super) fn repeat_interval(&self) -> Duration {
+        self.sent.pto().clamp(Duration::from_millis(50), Duration::from_secs(1))
+    }
+}
+
+/// That a plaintext is all frames, and at least one. Returns whether it asks for an ack.
+fn verify(plaintext: &[u8]) -> Result<bool, DropReason> {
+    if plaintext.is_empty() {
+        return Err(DropReason::TooShort);
+    }
+    let mut asks = false;
+    for frame in Frames::of(plaintext) {
+        asks |= frame?.asks_for_ack();
+    }
+    Ok(asks)
+}

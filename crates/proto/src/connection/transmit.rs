@@ -1,0 +1,285 @@
+//! The way out: what goes into the next datagram, in the order of its urgency.
+//!
+//! Acks and control first, then the game's packets, then messages, then slices within the budget: the
+//! order of [H-4.3]. A datagram is composed behind its header, sealed in place, and remembered by what
+//! must be known if it is lost.
+
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use super::{Connection, ConnectionNews, ConnectionState, Item};
+use crate::Instant;
+use crate::chunk::SLICE_BYTES;
+use crate::time::earliest;
+use crate::wire::frame::{BLOCK_FRAME_BYTES, MESSAGE_FRAME_BYTES, SLICE_FRAME_BYTES};
+use crate::wire::header::DATA_HEADER_BYTES;
+use crate::wire::{DataHeader, Frame, MAX_DATAGRAM_BYTES, ResponseHeader, TAG_BYTES};
+
+/// A slice frame of full size.
+const FULL_SLICE_FRAME_BYTES: usize = SLICE_FRAME_BYTES + SLICE_BYTES;
+
+/// The longest chunk ack.
+const CHUNK_ACK_FRAME_BYTES: usize = 4 + 32;
+
+/// UDP and IPv4 round a datagram.
+const UDP_IPV4_BYTES: usize = 28;
+
+/// The frames of a datagram in the making.
+struct Draft<'a> {
+    out: &'a mut Vec<u8>,
+    /// Where the tag must begin at the latest.
+    end: usize,
+    items: Vec<Item>,
+    /// Something in it asks for an ack.
+    asks: bool,
+    /// Something in it is no ack.
+    speaks: bool,
+    has_slice: bool,
+    has_chunk_ack: bool,
+}
+
+impl Draft<'_> {
+    const fn has_frames(&self) -> bool {
+        self.speaks || self.has_chunk_ack
+    }
+
+    fn room(&self) -> usize {
+        self.end.saturating_sub(self.out.len())
+    }
+
+    fn push(&mut self, frame: &Frame<'_>, item: Option<Item>) {
+        frame.write(self.out);
+        self.asks |= frame.asks_for_ack();
+        self.speaks |= !matches!(frame, Frame::Ack(_) | Frame::ChunkAck(_));
+        self.has_chunk_ack |= matches!(frame, Frame::ChunkAck(_));
+        self.items.extend(item);
+    }
+}
+
+impl Connection {
+    /// Fills `out` with the next datagram and says where it goes; `None` when there is none now.
+    pub(crate) fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<SocketAddr> {
+        self.now = now;
+        if self.state == ConnectionState::Closing {
+            return self.transmit_close(now, out);
+        }
+        if !self.state.is_open() {
+            return None;
+        }
+        if let Some(to) = self.transmit_challenge(now, out) {
+            return Some(to);
+        }
+        let number = self.begin(now, out, self.path.room())?;
+        let header_bytes = out.len();
+        let end = self.path.room() - TAG_BYTES;
+        let mut draft = Draft {
+            out,
+            end,
+            items: Vec::new(),
+            asks: false,
+            speaks: false,
+            has_slice: false,
+            has_chunk_ack: false,
+        };
+        self.compose(now, &mut draft);
+        let Draft { items, asks, speaks, has_slice, .. } = draft;
+        if out.len() == header_bytes {
+            return None;
+        }
+        self.finish(now, number, header_bytes, out)?;
+        self.path.on_sent(out.len());
+        self.sent.on_sent(now, number, out.len(), asks, items);
+        self.received.on_sent(!speaks);
+        if asks {
+            self.asked = now;
+        }
+        if !speaks {
+            self.stats.ack_bytes_sent += out.len() as u64;
+        }
+        if !has_slice && speaks {
+            // The game's own packets come out of the same budget, without waiting for it.
+            self.blocks_out.sender.charge(now, (out.len() + UDP_IPV4_BYTES) as u64);
+        }
+        Some(self.path.address())
+    }
+
+    /// Puts the frames that are due into a datagram.
+    fn compose(&mut self, now: Instant, draft: &mut Draft<'_>) {
+        self.compose_control(draft);
+        while let Some(sequence) = self.packets_out.poll(draft.room(), draft.out) {
+            draft.items.push(Item::Packet(sequence));
+            (draft.asks, draft.speaks) = (true, true);
+        }
+        while draft.room() > MESSAGE_FRAME_BYTES
+            && let Some((number, data)) =
+                self.messages_out.poll(draft.room() - MESSAGE_FRAME_BYTES)
+        {
+            draft.push(&Frame::Message { number, data: &data }, Some(Item::Message(number)));
+        }
+        if draft.room() >= CHUNK_ACK_FRAME_BYTES
+            && (draft.speaks || self.received.may_ack_alone())
+            && let Some(ack) = self.blocks_in.receiver.poll_ack(now)
+        {
+            draft.push(&Frame::ChunkAck(ack), None);
+        }
+        if draft.room() >= FULL_SLICE_FRAME_BYTES
+            && let Some(slice) = self.blocks_out.sender.poll_slice(now)
+        {
+            draft.push(&Frame::Slice(slice), None);
+            draft.has_slice = true;
+        }
+        self.compose_ack(now, draft);
+    }
+
+    fn compose_control(&mut self, draft: &mut Draft<'_>) {
+        if let Some(bytes) = self.path_response.take() {
+            draft.push(&Frame::PathResponse(bytes), None);
+        }
+        if let Some(limit) = self.messages_in.limit_due() {
+            draft.push(&Frame::MessageLimit(limit), Some(Item::MessageLimit));
+            self.messages_in.on_limit_sent();
+        }
+        while draft.room() >= BLOCK_FRAME_BYTES
+            && let Some(frame) = self.blocks_out.poll_announcement()
+        {
+            draft.push(&Frame::Block(frame), Some(Item::Block(frame.number)));
+        }
+        if core::mem::take(&mut self.ping_due) {
+            draft.push(&Frame::Ping, Some(Item::Ping));
+        }
+    }
+
+    /// An ack rides along with anything that goes; alone it waits until it is due.
+    fn compose_ack(&mut self, now: Instant, draft: &mut Draft<'_>) {
+        let is_due = self.received.ack_due().is_some_and(|due| due <= now);
+        if !is_due && !draft.has_frames() {
+            return;
+        }
+        if let Some(ack) = self.received.ack_frame(now)
+            && ack.encoded_len() < draft.room()
+        {
+            draft.push(&Frame::Ack(ack), None);
+        }
+    }
+
+    /// Begins a datagram with its header. Returns its packet number.
+    fn begin(&mut self, now: Instant, out: &mut Vec<u8>, room: usize) -> Option<u64> {
+        let header_bytes = match self.welcome_message.len() {
+            0 => DATA_HEADER_BYTES,
+            welcome_bytes => ResponseHeader::bytes(welcome_bytes),
+        };
+        if room <= header_bytes + TAG_BYTES {
+            return None;
+        }
+        out.clear();
+        let number = self.next_number();
+        let limits = self.key_limits();
+        let low = low_bits(number);
+        if self.welcome_message.is_empty() {
+            let phase = self.protection.send_phase(now, number, limits);
+            DataHeader { from: self.role, phase, to: self.remote, number: low }.write(out);
+        } else {
+            let welcome_message = &self.welcome_message;
+            ResponseHeader { to: self.remote, welcome_message, number: low }.write(out);
+        }
+        Some(number)
+    }
+
+    /// Seals what was begun.
+    fn finish(
+        &mut self,
+        _now: Instant,
+        number: u64,
+        header_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        if !self.protection.seal(number, header_bytes, out) {
+            // The key is worn out and the peer never confirmed it: nothing may be sent any more.
+            let reason = super::CloseReason::TimedOut;
+            self.end(ConnectionNews::Silence, reason);
+            return None;
+        }
+        debug_assert!(out.len() <= MAX_DATAGRAM_BYTES);
+        self.stats.datagrams_sent += 1;
+        self.stats.bytes_sent += out.len() as u64;
+        Some(())
+    }
+
+    /// The next packet number; now and then one is passed over, for who acknowledges it (H-2.2c).
+    fn next_number(&mut self) -> u64 {
+        if self.sent.next_number() == self.next_skip {
+            self.sent.skip();
+            self.next_skip = (self.next_skip / 256 + 1) * 256 + self.entropy.next_u64() % 256;
+        }
+        self.sent.next_number()
+    }
+
+    fn transmit_challenge(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<SocketAddr> {
+        let (to, bytes, room) = self.path.poll_challenge(now)?;
+        let interval = self.repeat_interval();
+        let Some(number) = self.begin(now, out, room) else {
+            self.path.on_challenge(now, None, interval);
+            return None;
+        };
+        let header_bytes = out.len();
+        Frame::PathChallenge(bytes).write(out);
+        self.finish(now, number, header_bytes, out)?;
+        self.path.on_challenge(now, Some(out.len()), interval);
+        self.sent.on_sent(now, number, out.len(), false, Vec::new());
+        Some(to)
+    }
+
+    fn transmit_close(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<SocketAddr> {
+        let interval = self.repeat_interval();
+        let closing = self.closing.as_mut().filter(|closing| closing.next_at <= now)?;
+        closing.left -= 1;
+        closing.next_at = now + interval;
+        let (code, reason, left) = (closing.code.0, closing.reason.clone(), closing.left);
+        if left == 0 {
+            self.on(ConnectionNews::CloseSent);
+        }
+        let number = self.begin(now, out, self.path.room())?;
+        let header_bytes = out.len();
+        Frame::Close { code, reason: &reason }.write(out);
+        if out.len() + TAG_BYTES > self.path.room() {
+            return None;
+        }
+        self.finish(now, number, header_bytes, out)?;
+        self.path.on_sent(out.len());
+        self.sent.on_sent(now, number, out.len(), false, Vec::new());
+        Some(self.path.address())
+    }
+
+    /// When there is something to send, as far as the credit allows.
+    pub(super) fn transmit_at(&self) -> Option<Instant> {
+        let header_bytes = match self.welcome_message.len() {
+            0 => DATA_HEADER_BYTES,
+            welcome_bytes => ResponseHeader::bytes(welcome_bytes),
+        };
+        let room = self.path.room().saturating_sub(header_bytes + TAG_BYTES);
+        if room < BLOCK_FRAME_BYTES {
+            return None;
+        }
+        let is_pending = self.ping_due
+            || self.path_response.is_some()
+            || self.messages_in.limit_due().is_some()
+            || self.blocks_out.has_announcement()
+            || !self.packets_out.is_empty()
+            || self.messages_out.has_due();
+        let now = is_pending.then_some(Instant::ZERO);
+        let slices = match room >= FULL_SLICE_FRAME_BYTES {
+            true => self.blocks_out.sender.poll_timeout(),
+            false => None,
+        };
+        let chunk_acks = match self.received.may_ack_alone() {
+            true => self.blocks_in.poll_timeout(),
+            false => None,
+        };
+        let acks = earliest(self.received.ack_due(), chunk_acks);
+        earliest(earliest(now, slices), earliest(acks, self.sent.poll_timeout()))
+    }
+}
+
+fn low_bits(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default()
+}

@@ -1,0 +1,346 @@
+//! From a stranger's request to a connection, the cheapest check first (STANDARD-1, H-3.1b).
+//!
+//! Nothing is allocated, and nothing but a counter changes, before the request's check holds. That takes one
+//! pass of BLAKE3 over the datagram and, with a token, one small decryption; key agreement comes last.
+
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+
+use bytes::Bytes;
+
+use super::Server;
+use super::memory::{RequestName, TokenName};
+use crate::connection::{Connection, Parameters, Protection};
+use crate::credentials::{TokenClaims, TokenError};
+use crate::crypto::{
+    COOKIE_UNIT_SECONDS, Opened, RequestKeys, Suites, equal, open_check, respond,
+};
+use crate::wire::answer::{Refusal, RefusalCode, Retry};
+use crate::wire::request::{AnyVersion, Source};
+use crate::wire::{Hello, RequestParts, Role, Welcome, WireId};
+use crate::{DropReason, Instant};
+
+/// A refusal to send, and what to count.
+type Refused = (Option<RefusalCode>, DropReason);
+
+/// What the check of a request was made with, and what a token said.
+struct Verified {
+    keys: Option<RequestKeys>,
+    token: Option<OpenToken>,
+}
+
+struct OpenToken {
+    name: TokenName,
+    claims: TokenClaims,
+}
+
+/// A request whose check holds.
+struct Request<'a> {
+    name: RequestName,
+    parts: RequestParts<'a>,
+    verified: Verified,
+    bytes: usize,
+}
+
+/// That a request may become a connection.
+struct Admitted {
+    address_proven: bool,
+}
+
+/// What a source is counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Prefix([u8; 8]);
+
+impl Prefix {
+    /// An IPv4 address, or the first 64 bits of an IPv6 one: what one customer has.
+    pub(super) fn of(address: SocketAddr) -> Self {
+        let mut prefix = [0; 8];
+        let octets = match address.ip().to_canonical() {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+            IpAddr::V6(v6) => {
+                prefix.iter_mut().zip(v6.octets()).for_each(|(place, octet)| *place = octet);
+                return Self(prefix);
+            }
+        };
+        // ::ffff:a.b.c.d in its last 8 bytes; no IPv6 /64 that is routed begins so.
+        prefix.iter_mut().zip(octets.into_iter().skip(8)).for_each(|(p, octet)| *p = octet);
+        Self(prefix)
+    }
+}
+
+impl Server {
+    pub(super) fn handle_request(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) -> Result<(), DropReason> {
+        let client_id = AnyVersion::read(datagram)?.client_id;
+        let (parts, verified) = match self.verify_request(now, datagram) {
+            Ok(verified) => verified,
+            Err((code, reason)) => {
+                if let Some(code) = code {
+                    self.refuse(now, from, client_id, code, None);
+                }
+                return Err(reason);
+            }
+        };
+        let request = Request { name: name_of(&parts), parts, verified, bytes: datagram.len() };
+        if let Some(&slot) = self.by_request.get(&request.name) {
+            return self.on_copy(now, from, slot, request.bytes);
+        }
+        if self.memory.knows(&request.name) {
+            return Err(DropReason::Replayed);
+        }
+        let admitted = self.admit(now, from, &request)?;
+        self.enter(now, from, &request, admitted)
+    }
+
+    /// Everything that needs no memory: version, mode, lengths, token, check.
+    fn verify_request<'a>(
+        &self,
+        now: Instant,
+        datagram: &'a [u8],
+    ) -> Result<(RequestParts<'a>, Verified), Refused> {
+        let parts = RequestParts::read(datagram).map_err(|reason| match reason {
+            DropReason::WrongVersion => (Some(RefusalCode::Version), reason),
+            _ => (None, reason),
+        })?;
+        let credentials = &self.config.credentials;
+        let no_such_mode = (Some(RefusalCode::Key), DropReason::WrongMode);
+        if parts.mode.identity && credentials.identity.is_none() {
+            return Err(no_such_mode);
+        }
+        let verified = match parts.mode.source {
+            Source::Open if credentials.open => Verified { keys: None, token: None },
+            Source::Secret => {
+                let keys = self.request_keys.clone().ok_or(no_such_mode)?;
+                Verified { keys: Some(keys), token: None }
+            }
+            Source::Token if !credentials.token_keys.is_empty() => {
+                self.open_token(now, parts.token)?
+            }
+            Source::Open | Source::Token => return Err(no_such_mode),
+        };
+        let right = match &verified.keys {
+            Some(keys) => keys.check(parts.checked),
+            None => open_check(self.config.protocol_id, parts.checked),
+        };
+        if !equal(&right, &parts.check) {
+            return Err((Some(RefusalCode::Key), DropReason::BadCheckValue));
+        }
+        Ok((parts, verified))
+    }
+
+    fn open_token(&self, now: Instant, sealed: &[u8]) -> Result<Verified, Refused> {
+        let protocol_id = self.config.protocol_id;
+        let unix = self.unix_time(now);
+        let mut last = (Some(RefusalCode::Key), DropReason::BadToken);
+        for key in &self.config.credentials.token_keys {
+            match key.open(protocol_id, sealed, unix) {
+                Ok(opened) => {
+                    let ours = &self.config.addresses;
+                    let servers = &opened.claims.servers;
+                    if !ours.is_empty()
+                        && !servers.is_empty()
+                        && !ours.iter().any(|address| servers.contains(address))
+                    {
+                        return Err((Some(RefusalCode::Key), DropReason::BadToken));
+                    }
+                    let keys = RequestKeys::new(&opened.secret, protocol_id);
+                    let token = OpenToken { name: opened.nonce, claims: opened.claims };
+                    return Ok(Verified { keys: Some(keys), token: Some(token) });
+                }
+                Err(TokenError::Expired) => {
+                    last = (Some(RefusalCode::TokenExpired), DropReason::TokenExpired);
+                }
+                Err(_) => {}
+            }
+        }
+        Err(last)
+    }
+
+    /// One more copy of a request that has its connection.
+    fn on_copy(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        slot: u32,
+        bytes: usize,
+    ) -> Result<(), DropReason> {
+        let Some(connection) = self.slots.get_mut(slot) else { return Err(DropReason::Replayed) };
+        if connection.address() != from {
+            return Err(DropReason::Replayed);
+        }
+        connection.on_request(now, bytes);
+        self.touch(slot);
+        Ok(())
+    }
+
+    /// Used tokens, cookies and limits.
+    fn admit(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        request: &Request<'_>,
+    ) -> Result<Admitted, DropReason> {
+        let Request { parts, verified, name, .. } = request;
+        let unix = self.unix_time(now);
+        self.memory.forget_expired(unix);
+        let keys = verified.keys.as_ref();
+        if let Some(token) = &verified.token
+            && self.memory.is_used(&token.name, name)
+        {
+            self.refuse(now, from, parts.client_id, RefusalCode::TokenUsed, keys);
+            return Err(DropReason::TokenUsed);
+        }
+        if self.shutting_down {
+            self.refuse(now, from, parts.client_id, RefusalCode::ShuttingDown, keys);
+            return Err(DropReason::NoPlace);
+        }
+        let by_cookie = match &parts.cookie {
+            Some(cookie) => {
+                self.cookie_key.verify(cookie, cookie_time(now), parts.client_id.0, from)
+            }
+            None => false,
+        };
+        let limits = &self.config.limits;
+        let is_busy = self.handshakes >= limits.handshakes_without_cookie
+            || (verified.token.is_some() && !self.memory.has_room());
+        if is_busy && !by_cookie {
+            let cookie = self.cookie_key.make(cookie_time(now), parts.client_id.0, from);
+            let mut out = Vec::new();
+            Retry { to: parts.client_id, cookie }.write(&mut out);
+            self.answer(from, out);
+            return Err(DropReason::NoCookie);
+        }
+        let from_prefix = self.prefixes.get(&Prefix::of(from)).copied().unwrap_or(0);
+        if self.slots.len() >= limits.connections
+            || self.handshakes >= limits.handshakes
+            || from_prefix as usize >= limits.connections_per_prefix
+        {
+            self.refuse(now, from, parts.client_id, RefusalCode::Full, keys);
+            return Err(DropReason::NoPlace);
+        }
+        // The matchmaker has spoken with the client at this address: as good as a round trip.
+        let by_token = verified.token.as_ref().and_then(|token| token.claims.client_address);
+        let by_token = by_token.is_some_and(|address| address.ip() == from.ip());
+        Ok(Admitted { address_proven: by_cookie || by_token })
+    }
+
+    /// Key agreement, and a connection.
+    fn enter(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        request: &Request<'_>,
+        admitted: Admitted,
+    ) -> Result<(), DropReason> {
+        let keyed = match &request.verified.keys {
+            Some(keys) => Some(self.read_hello(&request.parts, keys)?),
+            None => None,
+        };
+        let bytes = keyed.as_ref().map_or(request.parts.hello_message, Opened::hello);
+        let hello = Hello::read(bytes)?;
+        let client_id = request.parts.client_id;
+        let server_id = self.new_id();
+        let config = self.config.connection;
+        let welcome = Welcome {
+            server_id,
+            suite: Suites::available(self.config.aes_hardware).choose(hello.suites),
+            idle_timeout: config.agreed_idle_timeout(hello.idle_timeout),
+            largest_block: config.largest_block,
+            reset_token: self.reset_key.reset_token(server_id.0),
+        };
+        let (asked, largest_block) = (Bytes::copy_from_slice(hello.request), hello.largest_block);
+        let mut welcome_message = Vec::new();
+        welcome.write(&mut welcome_message);
+        let protection = match keyed {
+            Some(opened) => {
+                let (message, secrets) =
+                    opened.answer(&welcome_message).map_err(|_| DropReason::BadHandshake)?;
+                welcome_message = message;
+                Protection::sealed(now, Role::Server, welcome.suite, secrets)
+                    .map_err(|_| DropReason::BadHandshake)?
+            }
+            None => Protection::Open {
+                protocol_id: self.config.protocol_id,
+                local: server_id,
+                remote: client_id,
+            },
+        };
+        let connection = Connection::new(
+            now,
+            Parameters {
+                role: Role::Server,
+                local: server_id,
+                remote: client_id,
+                protection,
+                config,
+                idle_timeout: welcome.idle_timeout,
+                largest_block,
+                entropy: Entropy::new(self.entropy.bytes()),
+                address: from,
+                address_proven: admitted.address_proven,
+                welcome_message,
+            },
+        );
+        self.memory.remember(request.name);
+        let claims = request.verified.token.as_ref().map(|token| {
+            self.memory.remember_token(token.name, request.name, token.claims.expiry_unix);
+            token.claims.clone()
+        });
+        self.insert(now, connection, request.name, asked, claims, request.bytes);
+        Ok(())
+    }
+
+    fn read_hello(
+        &mut self,
+        parts: &RequestParts<'_>,
+        keys: &RequestKeys,
+    ) -> Result<Opened, DropReason> {
+        let identity = self.config.credentials.identity.as_ref();
+        let identity = identity.filter(|_| parts.mode.identity);
+        let prologue = RequestParts::prologue(parts.mode, parts.client_id);
+        let dice = self.entropy.bytes();
+        respond(keys.noise_psk(), identity, &prologue, dice, parts.hello_message)
+            .map_err(|_| DropReason::BadHandshake)
+    }
+
+    /// Says no, if the rate of answers allows.
+    fn refuse(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        client_id: WireId,
+        code: RefusalCode,
+        keys: Option<&RequestKeys>,
+    ) {
+        if !self.may_answer(now) {
+            return;
+        }
+        let mut out = Vec::new();
+        Refusal::write(client_id, code, &mut out);
+        let check = match keys {
+            Some(keys) => keys.check(&out),
+            None if code.is_verified() => open_check(self.config.protocol_id, &out),
+            None => [0; 16],
+        };
+        out.extend_from_slice(&check);
+        self.stats.refused += 1;
+        self.answer(to, out);
+    }
+}
+
+/// The id of the client and the start of its ephemeral key.
+fn name_of(parts: &RequestParts<'_>) -> RequestName {
+    let mut name = [0; 16];
+    let bytes = parts.client_id.0.iter().chain(parts.hello_message);
+    name.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+    name
+}
+
+fn cookie_time(now: Instant) -> u32 {
+    let seconds = now.since(Instant::ZERO).as_secs() / COOKIE_UNIT_SECONDS;
+    u32::try_from(seconds).unwrap_or(u32::MAX)
+}

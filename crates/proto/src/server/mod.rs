@@ -1,0 +1,429 @@
+//! The server's end: many clients on one socket, each a [`Connection`] of its own.
+//!
+//! A [`Server`] turns datagrams and their source addresses into events, and says which datagram goes where.
+//! It looks at strangers in the order of cost ([`admission`](self), STANDARD-1 3.1), holds nothing for them,
+//! and what one client does wrong ends that client's connection alone.
+//!
+//! # The run loop
+//!
+//! 1. Hand in what arrived, with its source: [`handle_datagram`](Server::handle_datagram).
+//! 2. Act on passed deadlines: [`handle_timeout`](Server::handle_timeout).
+//! 3. Hear what happened: [`poll_event`](Server::poll_event) until `None`. A new client's request comes
+//!    first, as [`ServerEvent::Connecting`]: whoever answers it at once, with a block say, answers in the first
+//!    round trip.
+//! 4. Send everything there is: [`poll_transmit`](Server::poll_transmit) until `None`, then sleep until
+//!    [`poll_timeout`](Server::poll_timeout) or the next datagram.
+
+mod admission;
+mod config;
+mod memory;
+mod slots;
+mod stats;
+
+pub use config::{ServerConfig, ServerCredentials, ServerLimits};
+pub use stats::ServerStats;
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use bytes::Bytes;
+
+use crate::connection::{CloseCode, Connection, Event};
+use crate::credentials::TokenClaims;
+use crate::crypto::{CookieKey, Entropy, RequestKeys, ResetKey};
+use crate::fragment::FragmentPool;
+use crate::time::earliest;
+use crate::wire::{DataHeader, Kind, Role, WireId, answer};
+use crate::{DropCounts, DropReason, Instant, SendBudget};
+use admission::Prefix;
+use memory::{Memory, RequestName};
+use slots::Slots;
+
+/// Answers to strangers that may wait to be sent: what one batch of datagrams can bring.
+const MAX_ANSWERS: usize = 64;
+
+/// The least length of data that is answered with a reset, so that a reset is always shorter.
+const LEAST_FOR_RESET: usize = 26;
+
+/// Names a connection of a server. Never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId {
+    place: u32,
+    generation: u32,
+}
+
+impl core::fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}", self.generation)
+    }
+}
+
+/// What a server hears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// A client asks, and its credentials are right; its address is not proven yet. To refuse it, close the
+    /// connection.
+    Connecting {
+        /// What it asks for.
+        request: Bytes,
+        /// What its token says, if it has one.
+        token: Option<TokenClaims>,
+    },
+    /// Something of its connection.
+    Connection(Event),
+}
+
+/// A server and its connections.
+#[derive(Debug)]
+pub struct Server {
+    config: ServerConfig,
+    request_keys: Option<RequestKeys>,
+    entropy: Entropy,
+    cookie_key: CookieKey,
+    reset_key: ResetKey,
+    slots: Slots,
+    by_id: BTreeMap<WireId, u32>,
+    by_request: BTreeMap<RequestName, u32>,
+    prefixes: BTreeMap<Prefix, u32>,
+    handshakes: usize,
+    memory: Memory,
+    answers: VecDeque<(SocketAddr, Vec<u8>)>,
+    answer_budget: SendBudget,
+    asking: VecDeque<(ConnectionId, Bytes, Option<TokenClaims>)>,
+    pool: FragmentPool,
+    drops: DropCounts,
+    stats: ServerStats,
+    unix_time: (Instant, u64),
+    shutting_down: bool,
+}
+
+impl Server {
+    /// A server without connections. `seed` must be 32 bytes fit for keys; the same seed makes the same
+    /// server. `unix_time` is the time of day at `now`, in seconds since 1970: tokens expire by it.
+    #[must_use]
+    pub fn new(now: Instant, unix_time: u64, config: ServerConfig, seed: [u8; 32]) -> Self {
+        let mut entropy = Entropy::new(seed);
+        let credentials = &config.credentials;
+        let kept = credentials.secret.as_ref().or(credentials.token_keys.first().map(|k| k.key()));
+        let reset_key = match kept {
+            Some(kept) => ResetKey::derived(kept),
+            None => ResetKey::random(entropy.next_secret()),
+        };
+        let secret = credentials.secret.as_ref();
+        let mut answer_budget = SendBudget::new(answer_rate(&config), now);
+        answer_budget.fill(u64::from(config.limits.answers_per_second));
+        Self {
+            request_keys: secret.map(|secret| RequestKeys::new(secret, config.protocol_id)),
+            cookie_key: CookieKey::new(entropy.next_secret()),
+            reset_key,
+            entropy,
+            slots: Slots::default(),
+            by_id: BTreeMap::new(),
+            by_request: BTreeMap::new(),
+            prefixes: BTreeMap::new(),
+            handshakes: 0,
+            memory: Memory::new(config.limits.remembered),
+            answers: VecDeque::new(),
+            answer_budget,
+            asking: VecDeque::new(),
+            pool: FragmentPool::default(),
+            drops: DropCounts::new(),
+            stats: ServerStats::default(),
+            unix_time: (now, unix_time),
+            shutting_down: false,
+            config,
+        }
+    }
+
+    /// How it was configured.
+    #[must_use]
+    pub const fn config(&self) -> &ServerConfig {
+        &self.config
+    }
+
+    /// What all of it has counted.
+    #[must_use]
+    pub fn stats(&self) -> ServerStats {
+        let mut stats = self.stats;
+        stats.connections = self.slots.len();
+        stats.handshakes = self.handshakes;
+        stats.remembered = self.memory.len();
+        stats
+    }
+
+    /// Datagrams that were not used, by reason, of all clients and strangers.
+    #[must_use]
+    pub const fn drops(&self) -> &DropCounts {
+        &self.drops
+    }
+
+    /// Corrects the time of day, for the expiry of tokens.
+    pub const fn set_unix_time(&mut self, now: Instant, unix_time: u64) {
+        self.unix_time = (now, unix_time);
+    }
+
+    /// A connection, to look at; `None` when it is gone.
+    #[must_use]
+    pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
+        self.slots.of_id(id).map(|slot| &*slot.connection)
+    }
+
+    /// A connection, to act on; `None` when it is gone.
+    #[must_use]
+    pub fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.slots.of_id(id)?;
+        // Whatever is done to it, it may have something to send afterwards.
+        self.slots.touch(id.place);
+        self.slots.get_mut(id.place)
+    }
+
+    /// The connections there are, those in their handshake included.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.slots.ids()
+    }
+
+    /// Closes every connection and takes no more. Turn the loop until there are no connections.
+    pub fn shut_down(&mut self) {
+        self.shutting_down = true;
+        let ids: Vec<_> = self.slots.ids().collect();
+        for id in ids {
+            if let Some(connection) = self.connection_mut(id) {
+                connection.close(CloseCode::SHUTTING_DOWN, "");
+            }
+            self.touch(id.place);
+        }
+    }
+
+    /// Takes in a datagram, and the address it came from. It is decrypted in place.
+    ///
+    /// # Errors
+    /// Why it was not used, already counted in [`drops`](Self::drops). An ordinary outcome.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
+        self.stats.datagrams_received += 1;
+        self.stats.bytes_received += datagram.len() as u64;
+        self.handle(now, from, datagram).inspect_err(|&reason| self.drops.count(reason))
+    }
+
+    fn handle(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
+        match Kind::of(datagram)? {
+            Kind::Data { from: Role::Client, .. } => self.handle_data(now, from, datagram),
+            Kind::Request => self.handle_request(now, from, datagram),
+            _ => Err(DropReason::WrongRole),
+        }
+    }
+
+    fn handle_data(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
+        let header = DataHeader::read(datagram)?;
+        let Some(&place) = self.by_id.get(&header.to) else {
+            self.reset(now, from, header.to, datagram.len());
+            return Err(DropReason::UnknownConnection);
+        };
+        let Some(connection) = self.slots.get_mut(place) else {
+            return Err(DropReason::UnknownConnection);
+        };
+        let outcome = connection.handle_data(now, from, &header, datagram, &mut self.pool);
+        self.touch(place);
+        outcome
+    }
+
+    /// Tells a client of a former life that it is over.
+    fn reset(&mut self, now: Instant, to: SocketAddr, id: WireId, bytes: usize) {
+        if bytes >= LEAST_FOR_RESET && self.reset_key.is_own_id(id.0) && self.may_answer(now) {
+            let mut out = Vec::new();
+            answer::write_reset(self.reset_key.reset_token(id.0), &mut out);
+            self.stats.resets += 1;
+            self.answer(to, out);
+        }
+    }
+
+    /// Acts on deadlines that have passed; harmless at any other time.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.pool.handle_timeout(now);
+        while let Some(place) = self.slots.next_due(now) {
+            if let Some(connection) = self.slots.get_mut(place) {
+                connection.handle_timeout(now);
+            }
+            self.touch(place);
+        }
+    }
+
+    /// The next thing the application should hear, and of which connection. Ask until `None`.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<(ConnectionId, ServerEvent)> {
+        while let Some((id, request, token)) = self.asking.pop_front() {
+            if self.slots.of_id(id).is_some() {
+                return Some((id, ServerEvent::Connecting { request, token }));
+            }
+        }
+        while let Some(place) = self.slots.next_news() {
+            let slot = self.slots.slot_mut(place);
+            let told = slot.and_then(|slot| {
+                let generation = slot.generation;
+                let event = slot.connection.poll_event()?;
+                Some((ConnectionId { place, generation }, ServerEvent::Connection(event)))
+            });
+            if told.is_some() {
+                // Reading may have made room, and with it something to say.
+                self.slots.touch(place);
+                return told;
+            }
+            self.slots.told(place);
+            self.remove_if_over(place);
+        }
+        None
+    }
+
+    /// Fills `datagram` with the next one to send and says where to; `None` when there is none now. Ask until
+    /// `None`. Clients take turns, one datagram each.
+    #[must_use]
+    pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
+        if let Some((to, bytes)) = self.answers.pop_front() {
+            *datagram = bytes;
+            return Some(self.count_sent(to, datagram.len()));
+        }
+        while let Some(place) = self.slots.next_ready() {
+            let to = self
+                .slots
+                .get_mut(place)
+                .and_then(|connection| connection.poll_transmit(now, datagram));
+            if let Some(to) = to {
+                self.slots.sent_one();
+                return Some(self.count_sent(to, datagram.len()));
+            }
+            self.slots.rest(place);
+            self.remove_if_over(place);
+        }
+        None
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
+    /// next, if nothing else happens; a moment in the past means at once.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.slots.is_anyone_ready() || !self.answers.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        earliest(self.slots.first_deadline(), self.pool.poll_timeout())
+    }
+
+    fn count_sent(&mut self, to: SocketAddr, bytes: usize) -> SocketAddr {
+        self.stats.datagrams_sent += 1;
+        self.stats.bytes_sent += bytes as u64;
+        to
+    }
+
+    /// Something happened to a connection.
+    fn touch(&mut self, place: u32) {
+        self.slots.touch(place);
+        if let Some(slot) = self.slots.slot_mut(place)
+            && slot.is_handshake
+            && !slot.connection.is_handshake()
+        {
+            slot.is_handshake = false;
+            self.handshakes -= 1;
+            self.stats.accepted += u64::from(slot.connection.state().is_open());
+        }
+    }
+
+    /// Forgets a connection that is over and has said so.
+    fn remove_if_over(&mut self, place: u32) {
+        let is_over = |slot: &slots::Slot| {
+            slot.connection.is_closed() && !slot.connection.has_events()
+        };
+        if !self.slots.slot(place).is_some_and(is_over) {
+            return;
+        }
+        self.touch(place);
+        let Some(mut slot) = self.slots.remove(place) else { return };
+        slot.connection.clear(&mut self.pool);
+        self.by_id.remove(&slot.connection.local_id());
+        self.by_request.remove(&slot.name);
+        self.handshakes -= usize::from(slot.is_handshake);
+        self.stats.closed += 1;
+        if let Some(count) = self.prefixes.get_mut(&slot.prefix) {
+            *count -= 1;
+            if *count == 0 {
+                self.prefixes.remove(&slot.prefix);
+            }
+        }
+    }
+
+    fn insert(
+        &mut self,
+        now: Instant,
+        mut connection: Connection,
+        name: RequestName,
+        asked: Bytes,
+        token: Option<TokenClaims>,
+        bytes: usize,
+    ) {
+        connection.on_request(now, bytes);
+        let prefix = Prefix::of(connection.address());
+        let wire_id = connection.local_id();
+        let id = self.slots.insert(connection, name, prefix);
+        self.by_id.insert(wire_id, id.place);
+        self.by_request.insert(name, id.place);
+        *self.prefixes.entry(prefix).or_default() += 1;
+        self.handshakes += 1;
+        self.stats.requests += 1;
+        self.asking.push_back((id, asked, token));
+        self.touch(id.place);
+    }
+
+    /// An id that no living connection has.
+    fn new_id(&mut self) -> WireId {
+        loop {
+            let id = WireId(self.reset_key.id(self.entropy.bytes()));
+            if !self.by_id.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    fn answer(&mut self, to: SocketAddr, bytes: Vec<u8>) {
+        if self.answers.len() < MAX_ANSWERS {
+            self.answers.push_back((to, bytes));
+        }
+    }
+
+    /// Whether one more refusal or reset may go, and counts it.
+    fn may_answer(&mut self, now: Instant) -> bool {
+        self.answer_budget.refill(now, u64::from(self.config.limits.answers_per_second));
+        self.answers.len() < MAX_ANSWERS && self.answer_budget.try_spend(1)
+    }
+
+    fn unix_time(&self, now: Instant) -> u64 {
+        let (then, unix_time) = self.unix_time;
+        unix_time.saturating_add(now.since(then).as_secs())
+    }
+
+    /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
+    pub fn check_invariants(&self) {
+        self.slots.check_invariants();
+        assert_eq!(self.slots.len(), self.by_id.len());
+        assert_eq!(self.slots.len(), self.by_request.len());
+        let counted: usize = self.prefixes.values().map(|&count| count as usize).sum();
+        assert_eq!(counted, self.slots.len());
+    }
+}
+
+/// The budget counts bytes at bits a second; here one byte is one answer.
+fn answer_rate(config: &ServerConfig) -> u64 {
+    u64::from(config.limits.answers_per_second).saturating_mul(8)
+}

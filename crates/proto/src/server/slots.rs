@@ -1,0 +1,197 @@
+//! The places of a server's connections, and who of them needs what when.
+//!
+//! A server of ten thousand idle connections must not look at all of them each time a datagram comes: those
+//! with something to send stand in a line, those with something to tell in another, and the deadlines of
+//! the rest are in order.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use crate::Instant;
+use crate::connection::Connection;
+
+use super::ConnectionId;
+use super::admission::Prefix;
+use super::memory::RequestName;
+
+/// A connection and what the server knows beside it.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) connection: Box<Connection>,
+    pub(super) generation: u32,
+    pub(super) name: RequestName,
+    pub(super) prefix: Prefix,
+    /// It is counted among the handshakes in progress.
+    pub(super) is_handshake: bool,
+    deadline: Option<Instant>,
+    is_ready: bool,
+    has_news: bool,
+}
+
+/// The places.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    places: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    len: usize,
+    generation: u32,
+    deadlines: BTreeSet<(Instant, u32)>,
+    ready: VecDeque<u32>,
+    news: VecDeque<u32>,
+}
+
+impl Slots {
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn insert(&mut self, connection: Connection, name: RequestName, prefix: Prefix) -> ConnectionId {
+        self.generation = self.generation.wrapping_add(1);
+        let slot = Slot {
+            connection: Box::new(connection),
+            generation: self.generation,
+            name,
+            prefix,
+            is_handshake: true,
+            deadline: None,
+            is_ready: false,
+            has_news: false,
+        };
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
+        });
+        if let Some(free) = self.places.get_mut(place as usize) {
+            *free = Some(slot);
+            self.len += 1;
+        }
+        ConnectionId { place, generation: self.generation }
+    }
+
+    pub(super) fn remove(&mut self, place: u32) -> Option<Slot> {
+        let slot = self.places.get_mut(place as usize)?.take()?;
+        if let Some(at) = slot.deadline {
+            self.deadlines.remove(&(at, place));
+        }
+        self.ready.retain(|&other| other != place || !slot.is_ready);
+        self.news.retain(|&other| other != place || !slot.has_news);
+        self.free.push(place);
+        self.len -= 1;
+        Some(slot)
+    }
+
+    pub(super) fn slot(&self, place: u32) -> Option<&Slot> {
+        self.places.get(place as usize)?.as_ref()
+    }
+
+    pub(super) fn slot_mut(&mut self, place: u32) -> Option<&mut Slot> {
+        self.places.get_mut(place as usize)?.as_mut()
+    }
+
+    pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut Connection> {
+        self.slot_mut(place).map(|slot| &mut *slot.connection)
+    }
+
+    pub(super) fn of_id(&self, id: ConnectionId) -> Option<&Slot> {
+        self.slot(id.place).filter(|slot| slot.generation == id.generation)
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.places.iter().zip(0..).filter_map(|(slot, place)| {
+            slot.as_ref().map(|slot| ConnectionId { place, generation: slot.generation })
+        })
+    }
+
+    /// Something happened to it: it may have to send, and to tell.
+    pub(super) fn touch(&mut self, place: u32) {
+        let Some(slot) = self.places.get_mut(place as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        if !slot.is_ready {
+            slot.is_ready = true;
+            self.ready.push_back(place);
+        }
+        if !slot.has_news && slot.connection.has_events() {
+            slot.has_news = true;
+            self.news.push_back(place);
+        }
+    }
+
+    /// The next that may have to send. It goes to the end of the line if it did, or out of it.
+    pub(super) fn next_ready(&mut self) -> Option<u32> {
+        self.ready.front().copied()
+    }
+
+    pub(super) fn sent_one(&mut self) {
+        if self.ready.len() > 1 {
+            self.ready.rotate_left(1);
+        }
+    }
+
+    /// It has nothing more to send: until its next deadline.
+    pub(super) fn rest(&mut self, place: u32) {
+        self.ready.pop_front();
+        let Some(slot) = self.places.get_mut(place as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        slot.is_ready = false;
+        // Sending can end a connection, and that is news.
+        if !slot.has_news && slot.connection.has_events() {
+            slot.has_news = true;
+            self.news.push_back(place);
+        }
+        let deadline = slot.connection.poll_timeout();
+        if slot.deadline != deadline {
+            if let Some(at) = slot.deadline {
+                self.deadlines.remove(&(at, place));
+            }
+            if let Some(at) = deadline {
+                self.deadlines.insert((at, place));
+            }
+            slot.deadline = deadline;
+        }
+    }
+
+    /// The next whose deadline has passed.
+    pub(super) fn next_due(&mut self, now: Instant) -> Option<u32> {
+        let &(at, place) = self.deadlines.first().filter(|(at, _)| *at <= now)?;
+        self.deadlines.remove(&(at, place));
+        if let Some(slot) = self.slot_mut(place) {
+            slot.deadline = None;
+        }
+        Some(place)
+    }
+
+    pub(super) fn next_news(&mut self) -> Option<u32> {
+        self.news.front().copied()
+    }
+
+    /// It has told everything.
+    pub(super) fn told(&mut self, place: u32) {
+        self.news.pop_front();
+        if let Some(slot) = self.slot_mut(place) {
+            slot.has_news = false;
+        }
+    }
+
+    pub(super) fn is_anyone_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    pub(super) fn first_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    pub(super) fn check_invariants(&self) {
+        assert_eq!(self.places.iter().flatten().count(), self.len);
+        for (slot, place) in self.places.iter().zip(0u32..) {
+            let Some(slot) = slot else { continue };
+            slot.connection.check_invariants();
+            assert_eq!(slot.is_ready, self.ready.contains(&place), "in the line of senders");
+            assert_eq!(slot.has_news, self.news.contains(&place), "in the line of news");
+            let is_waiting = slot.deadline.is_some_and(|at| self.deadlines.contains(&(at, place)));
+            assert_eq!(slot.deadline.is_some(), is_waiting, "its deadline");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What a server says without a connection: retry, refusal, reset (STANDARD-1, 3.5 and 3.6).
+
+use alloc::vec::Vec;
+
+use super::request::COOKIE_BYTES;
+use super::{Fields, Kind, VERSION, WireId};
+use crate::DropReason;
+
+/// The most versions that a refusal lists.
+const MAX_VERSIONS: usize = 8;
+
+/// Why a server makes no connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RefusalCode {
+    /// It does not speak the request's version.
+    Version,
+    /// The secret or the mode is another one.
+    Key,
+    /// It has no place.
+    Full,
+    /// It is going away.
+    ShuttingDown,
+    /// The token's time is over.
+    TokenExpired,
+    /// The token was used for another connection.
+    TokenUsed,
+}
+
+impl RefusalCode {
+    /// Every code.
+    pub const ALL: [Self; 6] = [
+        Self::Version,
+        Self::Key,
+        Self::Full,
+        Self::ShuttingDown,
+        Self::TokenExpired,
+        Self::TokenUsed,
+    ];
+
+    /// Its byte.
+    #[must_use]
+    pub const fn byte(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// Whether who refuses has verified the request, so that the refusal can be verified too.
+    #[must_use]
+    pub const fn is_verified(self) -> bool {
+        matches!(self, Self::Full | Self::ShuttingDown | Self::TokenUsed)
+    }
+
+    /// Its name in events and JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Version => "version",
+            Self::Key => "key",
+            Self::Full => "full",
+            Self::ShuttingDown => "shutting_down",
+            Self::TokenExpired => "token_expired",
+            Self::TokenUsed => "token_used",
+        }
+    }
+}
+
+/// A refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal<'a> {
+    /// Whose request.
+    pub to: WireId,
+    /// Why.
+    pub code: RefusalCode,
+    /// What the server speaks, if the version is why.
+    pub versions: &'a [u8],
+    /// All before the check.
+    pub checked: &'a [u8],
+    /// The check, or zero.
+    pub check: [u8; 16],
+}
+
+impl<'a> Refusal<'a> {
+    /// Writes all but the check.
+    pub fn write(to: WireId, code: RefusalCode, out: &mut Vec<u8>) {
+        out.clear();
+        out.push(Kind::Refusal.byte());
+        out.extend_from_slice(&to.0);
+        out.push(code.byte());
+        match code {
+            RefusalCode::Version => out.extend_from_slice(&[1, VERSION]),
+            _ => out.push(0),
+        }
+    }
+
+    /// Reads one. Its check is still to be verified.
+    ///
+    /// # Errors
+    /// [`DropReason::UnknownKind`], [`DropReason::Truncated`], [`DropReason::TrailingBytes`],
+    /// [`DropReason::OutOfRange`].
+    pub fn read(datagram: &'a [u8]) -> Result<Self, DropReason> {
+        let (checked, check) = datagram.split_last_chunk::<16>().ok_or(DropReason::Truncated)?;
+        let mut fields = Fields(checked);
+        if Kind::of_byte(fields.u8()?)? != Kind::Refusal {
+            return Err(DropReason::UnknownKind);
+        }
+        let to = WireId(fields.array()?);
+        let byte = fields.u8()?;
+        let code = RefusalCode::ALL.into_iter().find(|code| code.byte() == byte);
+        let code = code.ok_or(DropReason::OutOfRange)?;
+        let count = usize::from(fields.u8()?);
+        if count > MAX_VERSIONS {
+            return Err(DropReason::OutOfRange);
+        }
+        let versions = fields.bytes(count)?;
+        fields.end()?;
+        Ok(Self { to, code, versions, checked, check: *check })
+    }
+}
+
+/// A retry: the same request, please, with this cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Whose request.
+    pub to: WireId,
+    /// What proves that the client hears at its address.
+    pub cookie: [u8; COOKIE_BYTES],
+}
+
+impl Retry {
+    /// Writes it.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.clear();
+        out.push(Kind::Retry.byte());
+        out.extend_from_slice(&self.to.0);
+        out.extend_from_slice(&self.cookie);
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// [`DropReason::UnknownKind`], [`DropReason::Truncated`], [`DropReason::TrailingBytes`].
+    pub fn read(datagram: &[u8]) -> Result<Self, DropReason> {
+        let mut fields = Fields(datagram);
+        if Kind::of_byte(fields.u8()?)? != Kind::Retry {
+            return Err(DropReason::UnknownKind);
+        }
+        let retry = Self { to: WireId(fields.array()?), cookie: fields.array()? };
+        fields.end()?;
+        Ok(retry)
+    }
+}
+
+/// The bytes of a reset.
+pub const RESET_BYTES: usize = 17;
+
+/// Writes a reset with this token.
+pub fn write_reset(token: [u8; 16], out: &mut Vec<u8>) {
+    out.clear();
+    out.push(Kind::Reset.byte());
+    out.extend_from_slice(&token);
+}
+
+/// The token of a reset.
+///
+/// # Errors
+/// [`DropReason::UnknownKind`], [`DropReason::Truncated`], [`DropReason::TrailingBytes`].
+pub fn read_reset(datagram: &[u8]) -> Result<[u8; 16], DropReason> {
+    let mut fields = Fields(datagram);
+    if Kind::of_byte(fields.u8()?)? != Kind::Reset {
+        return Err(DropReason::UnknownKind);
+    }
+    let token = fields.array()?;
+    fields.end()?;
+    Ok(token)
+}

@@ -1,0 +1,347 @@
+//! Frames: what is inside a datagram once it is open (STANDARD-1, section 4).
+
+use alloc::vec::Vec;
+
+use super::Fields;
+use crate::chunk::{Ack, ChunkId, SLICE_BYTES, Slice, SliceCount, SliceSet};
+use crate::message::MAX_MESSAGE_BYTES;
+use crate::packet::fragment::{FRAGMENT_BYTES, Fragment};
+use crate::transit::AckFrame;
+use crate::{DropReason, Sequence};
+
+/// The bytes of a slice frame before its data.
+pub const SLICE_FRAME_BYTES: usize = 7;
+
+/// The bytes of a fragment frame before its data.
+pub const FRAGMENT_FRAME_BYTES: usize = 7;
+
+/// The bytes of a packet frame before its data.
+pub const PACKET_FRAME_BYTES: usize = 5;
+
+/// The bytes of a message frame before its data.
+pub const MESSAGE_FRAME_BYTES: usize = 7;
+
+/// The bytes of a block frame.
+pub const BLOCK_FRAME_BYTES: usize = 53;
+
+/// The longest reason of a close, in bytes.
+pub const MAX_REASON_BYTES: usize = 200;
+
+/// The largest packet that is not cut.
+pub const MAX_WHOLE_PACKET_BYTES: usize = FRAGMENT_BYTES;
+
+/// A block that follows as chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockFrame {
+    /// The how-manieth of this direction, from 0.
+    pub number: u32,
+    /// The application's name for it.
+    pub tag: u64,
+    /// Its bytes.
+    pub length: u64,
+    /// Their BLAKE3.
+    pub digest: [u8; 32],
+}
+
+/// One frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// A byte of nothing.
+    Padding,
+    /// Asks for an ack and for nothing else.
+    Ping,
+    /// Which datagrams arrived.
+    Ack(AckFrame),
+    /// A slice of a chunk.
+    Slice(Slice<'a>),
+    /// Which slices arrived.
+    ChunkAck(Ack),
+    /// A time-critical packet.
+    Packet {
+        /// Its number.
+        sequence: Sequence,
+        /// Its bytes.
+        data: &'a [u8],
+    },
+    /// A piece of one.
+    Fragment(Fragment<'a>),
+    /// A message.
+    Message {
+        /// Its number.
+        number: u32,
+        /// Its bytes.
+        data: &'a [u8],
+    },
+    /// Messages below this number may be sent.
+    MessageLimit(u32),
+    /// Say this back from where you hear it.
+    PathChallenge([u8; 8]),
+    /// What a challenge said.
+    PathResponse([u8; 8]),
+    /// The end.
+    Close {
+        /// Why, as a number.
+        code: u16,
+        /// Why, in words.
+        reason: &'a str,
+    },
+    /// A block follows.
+    Block(BlockFrame),
+}
+
+impl<'a> Frame<'a> {
+    /// Whether the peer must acknowledge a datagram with this frame.
+    #[must_use]
+    pub const fn asks_for_ack(&self) -> bool {
+        !matches!(
+            self,
+            Self::Padding
+                | Self::Ack(_)
+                | Self::ChunkAck(_)
+                | Self::PathResponse(_)
+                | Self::Close { .. }
+        )
+    }
+
+    /// Appends it.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Padding => out.push(0),
+            Self::Ping => out.push(1),
+            Self::Ack(ack) => {
+                out.push(2);
+                ack.write(out);
+            }
+            Self::Slice(slice) => {
+                out.push(3);
+                out.extend_from_slice(&slice.chunk_id().get().to_le_bytes());
+                out.extend_from_slice(&[less_one(slice.index().count().get())]);
+                out.push(u8::try_from(slice.index().get()).unwrap_or(u8::MAX));
+                write_long_bytes(slice.data(), out);
+            }
+            Self::ChunkAck(ack) => {
+                out.push(4);
+                out.extend_from_slice(&ack.chunk_id.get().to_le_bytes());
+                out.push(less_one(ack.received.count().get()));
+                write_flags(&ack.received, out);
+            }
+            Self::Packet { sequence, data } => {
+                out.push(5);
+                out.extend_from_slice(&sequence.get().to_le_bytes());
+                write_long_bytes(data, out);
+            }
+            Self::Fragment(fragment) => {
+                out.push(6);
+                out.extend_from_slice(&fragment.sequence().get().to_le_bytes());
+                out.push(less_one(fragment.count()));
+                out.push(u8::try_from(fragment.index()).unwrap_or(u8::MAX));
+                write_long_bytes(fragment.data(), out);
+            }
+            Self::Message { number, data } => {
+                out.push(7);
+                out.extend_from_slice(&number.to_le_bytes());
+                write_long_bytes(data, out);
+            }
+            Self::MessageLimit(limit) => {
+                out.push(8);
+                out.extend_from_slice(&limit.to_le_bytes());
+            }
+            Self::PathChallenge(bytes) => {
+                out.push(9);
+                out.extend_from_slice(bytes);
+            }
+            Self::PathResponse(bytes) => {
+                out.push(10);
+                out.extend_from_slice(bytes);
+            }
+            Self::Close { code, reason } => {
+                out.push(11);
+                out.extend_from_slice(&code.to_le_bytes());
+                let reason = clipped(reason);
+                out.push(u8::try_from(reason.len()).unwrap_or(0));
+                out.extend_from_slice(reason.as_bytes());
+            }
+            Self::Block(block) => {
+                out.push(12);
+                out.extend_from_slice(&block.number.to_le_bytes());
+                out.extend_from_slice(&block.tag.to_le_bytes());
+                out.extend_from_slice(&block.length.to_le_bytes());
+                out.extend_from_slice(&block.digest);
+            }
+        }
+    }
+
+    fn read(fields: &mut Fields<'a>) -> Result<Self, DropReason> {
+        Ok(match fields.u8()? {
+            0 => Self::Padding,
+            1 => Self::Ping,
+            2 => Self::Ack(AckFrame::read(&mut fields.0)?),
+            3 => Self::Slice(read_slice(fields)?),
+            4 => Self::ChunkAck(read_chunk_ack(fields)?),
+            5 => {
+                let sequence = Sequence::new(fields.u16()?);
+                let data = at_most(MAX_WHOLE_PACKET_BYTES, fields.long_bytes()?)?;
+                Self::Packet { sequence, data }
+            }
+            6 => Self::Fragment(read_fragment(fields)?),
+            7 => {
+                let number = fields.u32()?;
+                Self::Message { number, data: at_most(MAX_MESSAGE_BYTES, fields.long_bytes()?)? }
+            }
+            8 => Self::MessageLimit(fields.u32()?),
+            9 => Self::PathChallenge(fields.array()?),
+            10 => Self::PathResponse(fields.array()?),
+            11 => {
+                let code = fields.u16()?;
+                let count = usize::from(fields.u8()?);
+                let reason = at_most(MAX_REASON_BYTES, fields.bytes(count)?)?;
+                let reason = core::str::from_utf8(reason).map_err(|_| DropReason::OutOfRange)?;
+                Self::Close { code, reason }
+            }
+            12 => Self::Block(BlockFrame {
+                number: fields.u32()?,
+                tag: fields.u64()?,
+                length: fields.u64()?,
+                digest: fields.array()?,
+            }),
+            _ => return Err(DropReason::BadType),
+        })
+    }
+}
+
+/// The frames of a plaintext, one after the other. Ends after the first that is none.
+#[derive(Clone, Debug)]
+pub struct Frames<'a>(Option<Fields<'a>>);
+
+impl<'a> Frames<'a> {
+    /// Of this plaintext.
+    #[must_use]
+    pub const fn of(plaintext: &'a [u8]) -> Self {
+        Self(Some(Fields(plaintext)))
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<Frame<'a>, DropReason>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let fields = self.0.as_mut().filter(|fields| !fields.0.is_empty())?;
+        let frame = Frame::read(fields);
+        if frame.is_err() {
+            self.0 = None;
+        }
+        Some(frame)
+    }
+}
+
+/// A reason cut to what a close holds, between two characters.
+#[must_use]
+pub fn clipped(reason: &str) -> &str {
+    let mut end = reason.len().min(MAX_REASON_BYTES);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    reason.get(..end).unwrap_or_default()
+}
+
+fn read_slice<'a>(fields: &mut Fields<'a>) -> Result<Slice<'a>, DropReason> {
+    let chunk_id = ChunkId::new(fields.u16()?);
+    let count = SliceCount::new(usize::from(fields.u8()?) + 1).ok_or(DropReason::OutOfRange)?;
+    let index = count.index(fields.u8()?.into()).ok_or(DropReason::SliceIdOutOfRange)?;
+    let data = at_most(SLICE_BYTES, fields.long_bytes()?)?;
+    Slice::new(chunk_id, index, data).ok_or(DropReason::OutOfRange)
+}
+
+fn read_fragment<'a>(fields: &mut Fields<'a>) -> Result<Fragment<'a>, DropReason> {
+    let sequence = Sequence::new(fields.u16()?);
+    let count = usize::from(fields.u8()?) + 1;
+    let index = usize::from(fields.u8()?);
+    Fragment::new(sequence, index, count, fields.long_bytes()?)
+}
+
+fn read_chunk_ack(fields: &mut Fields<'_>) -> Result<Ack, DropReason> {
+    let chunk_id = ChunkId::new(fields.u16()?);
+    let count = SliceCount::new(usize::from(fields.u8()?) + 1).ok_or(DropReason::OutOfRange)?;
+    let flags = fields.bytes(count.get().div_ceil(8))?;
+    let mut received = SliceSet::empty(count);
+    for (at, &byte) in flags.iter().enumerate() {
+        for bit in (0..8).filter(|bit| byte >> bit & 1 != 0) {
+            let index = count.index(at * 8 + bit).ok_or(DropReason::NonzeroPadding)?;
+            received.insert(index);
+        }
+    }
+    Ok(Ack { chunk_id, received })
+}
+
+fn write_flags(received: &SliceSet, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + received.count().get().div_ceil(8), 0);
+    for index in received.iter() {
+        if let Some(byte) = out.get_mut(start + index.get() / 8) {
+            *byte |= 1 << (index.get() % 8);
+        }
+    }
+}
+
+fn write_long_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&u16::try_from(bytes.len()).unwrap_or(0).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn at_most(most: usize, bytes: &[u8]) -> Result<&[u8], DropReason> {
+    if bytes.len() <= most { Ok(bytes) } else { Err(DropReason::OutOfRange) }
+}
+
+fn less_one(count: usize) -> u8 {
+    u8::try_from(count.saturating_sub(1)).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(frame: Frame<'_>) {
+        let mut bytes = Vec::new();
+        frame.write(&mut bytes);
+        assert_eq!(Frames::of(&bytes).collect::<Vec<_>>(), [Ok(frame)]);
+        for cut in 1..bytes.len() {
+            assert!(Frames::of(&bytes[..cut]).any(|frame| frame.is_err()), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn frames_come_back_and_cut_ones_do_not() {
+        let count = SliceCount::new(11).unwrap();
+        let mut received = SliceSet::empty(count);
+        received.insert(count.index(10).unwrap());
+        received.insert(count.index(3).unwrap());
+        let chunk_id = ChunkId::new(0xabcd);
+        let sequence = Sequence::new(7);
+        round_trip(Frame::Ping);
+        round_trip(Frame::Slice(Slice::new(chunk_id, count.index(10).unwrap(), &[5; 9]).unwrap()));
+        round_trip(Frame::ChunkAck(Ack { chunk_id, received }));
+        round_trip(Frame::Packet { sequence, data: b"jump" });
+        round_trip(Frame::Fragment(Fragment::new(sequence, 1, 2, b"rest").unwrap()));
+        round_trip(Frame::Message { number: 70_000, data: b"hi" });
+        round_trip(Frame::MessageLimit(256));
+        round_trip(Frame::PathChallenge([1; 8]));
+        round_trip(Frame::PathResponse([2; 8]));
+        round_trip(Frame::Close { code: 300, reason: "gone" });
+        let block = BlockFrame { number: 3, tag: 9, length: 1 << 40, digest: [7; 32] };
+        round_trip(Frame::Block(block));
+    }
+
+    #[test]
+    fn flags_behind_the_last_slice_are_refused() {
+        let bytes = [4, 0, 0, 10, 0, 0b1000];
+        assert_eq!(Frames::of(&bytes).next(), Some(Err(DropReason::NonzeroPadding)));
+        assert_eq!(Frames::of(&[99]).next(), Some(Err(DropReason::BadType)));
+    }
+
+    #[test]
+    fn a_long_reason_is_cut_between_characters() {
+        let reason = "é".repeat(150);
+        assert_eq!(clipped(&reason).len(), 200);
+        assert_eq!(clipped(&"xé".repeat(100)).len(), 200 - 200 % 3 - usize::from(200 % 3 == 0));
+    }
+}

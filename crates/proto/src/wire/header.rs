@@ -1,0 +1,109 @@
+//! The clear bytes in front of what is encrypted: data and responses (STANDARD-1, 2.2 and 3.2).
+
+use alloc::vec::Vec;
+
+use super::{Fields, Kind, WireId};
+use crate::DropReason;
+
+/// Bytes before the frames of a data datagram.
+pub const DATA_HEADER_BYTES: usize = 13;
+
+/// Bytes of a response before the welcome message: kind and client id.
+const RESPONSE_PREFIX_BYTES: usize = 9;
+
+/// Which end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Asked for it.
+    Client,
+    /// Was asked.
+    Server,
+}
+
+impl Role {
+    /// The other end.
+    #[must_use]
+    pub const fn peer(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+/// What is in front of the frames of a data datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataHeader {
+    /// Who sends it.
+    pub from: Role,
+    /// The low bit of the number of the key.
+    pub phase: bool,
+    /// The receiver's id.
+    pub to: WireId,
+    /// The low 32 bits of the packet number.
+    pub number: u32,
+}
+
+impl DataHeader {
+    /// Appends it.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.push(Kind::Data { from: self.from, phase: self.phase }.byte());
+        out.extend_from_slice(&self.to.0);
+        out.extend_from_slice(&self.number.to_le_bytes());
+    }
+
+    /// Reads it off the front of a datagram.
+    ///
+    /// # Errors
+    /// [`DropReason::UnknownKind`] if it is no data, [`DropReason::Truncated`].
+    pub fn read(datagram: &[u8]) -> Result<Self, DropReason> {
+        let mut fields = Fields(datagram);
+        let Kind::Data { from, phase } = Kind::of_byte(fields.u8()?)? else {
+            return Err(DropReason::UnknownKind);
+        };
+        Ok(Self { from, phase, to: WireId(fields.array()?), number: fields.u32()? })
+    }
+}
+
+/// What is in front of the frames of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseHeader<'a> {
+    /// The client's id.
+    pub to: WireId,
+    /// Noise message 2, or the bare welcome.
+    pub welcome_message: &'a [u8],
+    /// The low 32 bits of the packet number.
+    pub number: u32,
+}
+
+impl<'a> ResponseHeader<'a> {
+    /// Bytes before the frames, when the welcome message has `welcome_bytes`.
+    #[must_use]
+    pub const fn bytes(welcome_bytes: usize) -> usize {
+        RESPONSE_PREFIX_BYTES + welcome_bytes + 4
+    }
+
+    /// Appends it.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.push(Kind::Response.byte());
+        out.extend_from_slice(&self.to.0);
+        out.extend_from_slice(self.welcome_message);
+        out.extend_from_slice(&self.number.to_le_bytes());
+    }
+
+    /// Reads it off the front of a datagram whose welcome message has `welcome_bytes`.
+    ///
+    /// # Errors
+    /// [`DropReason::UnknownKind`] if it is no response, [`DropReason::Truncated`].
+    pub fn read(datagram: &'a [u8], welcome_bytes: usize) -> Result<Self, DropReason> {
+        let mut fields = Fields(datagram);
+        if Kind::of_byte(fields.u8()?)? != Kind::Response {
+            return Err(DropReason::UnknownKind);
+        }
+        Ok(Self {
+            to: WireId(fields.array()?),
+            welcome_message: fields.bytes(welcome_bytes)?,
+            number: fields.u32()?,
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! What the ends tell each other in the two messages of the handshake (STANDARD-1, 3.1 and 3.2).
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::{Fields, VERSION, WireId};
+use crate::DropReason;
+use crate::crypto::{Suite, Suites};
+
+/// The longest request of an application, in bytes: it shares the first datagram with a token.
+pub const MAX_REQUEST_BYTES: usize = 400;
+
+/// The bytes of a welcome.
+pub const WELCOME_BYTES: usize = 38;
+
+/// The most versions that a hello lists.
+const MAX_VERSIONS: usize = 8;
+
+/// What a client says first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello<'a> {
+    /// The versions it speaks, 1 to 8 of them.
+    pub versions: &'a [u8],
+    /// The suites it can use.
+    pub suites: Suites,
+    /// The idle time-out it wants, in whole milliseconds.
+    pub idle_timeout: Duration,
+    /// The largest block it takes, in bytes.
+    pub largest_block: u64,
+    /// What the application asks for. Readable by whoever has the secret, and can be replayed.
+    pub request: &'a [u8],
+}
+
+impl<'a> Hello<'a> {
+    /// Appends it.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let count = self.versions.len().min(MAX_VERSIONS);
+        out.push(u8::try_from(count).unwrap_or_default());
+        out.extend_from_slice(self.versions.get(..count).unwrap_or_default());
+        out.push(self.suites.bits());
+        out.extend_from_slice(&millis(self.idle_timeout).to_le_bytes());
+        out.extend_from_slice(&self.largest_block.to_le_bytes());
+        out.extend_from_slice(&u16::try_from(self.request.len()).unwrap_or(0).to_le_bytes());
+        out.extend_from_slice(self.request);
+    }
+
+    /// Reads all of `bytes`.
+    ///
+    /// # Errors
+    /// [`DropReason::Truncated`], [`DropReason::TrailingBytes`], [`DropReason::OutOfRange`],
+    /// [`DropReason::WrongVersion`] if ours is not among the versions.
+    pub fn read(bytes: &'a [u8]) -> Result<Self, DropReason> {
+        let mut fields = Fields(bytes);
+        let count = usize::from(fields.u8()?);
+        if count == 0 || count > MAX_VERSIONS {
+            return Err(DropReason::OutOfRange);
+        }
+        let versions = fields.bytes(count)?;
+        let hello = Self {
+            versions,
+            suites: Suites::from_bits(fields.u8()?).ok_or(DropReason::OutOfRange)?,
+            idle_timeout: Duration::from_millis(fields.u32()?.into()),
+            largest_block: fields.u64()?,
+            request: fields.long_bytes()?,
+        };
+        fields.end()?;
+        if hello.request.len() > MAX_REQUEST_BYTES {
+            return Err(DropReason::OutOfRange);
+        }
+        if !versions.contains(&VERSION) {
+            return Err(DropReason::WrongVersion);
+        }
+        Ok(hello)
+    }
+}
+
+/// What a server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// Where data goes.
+    pub server_id: WireId,
+    /// What data is encrypted with.
+    pub suite: Suite,
+    /// The idle time-out of both, in whole milliseconds.
+    pub idle_timeout: Duration,
+    /// The largest block it takes, in bytes.
+    pub largest_block: u64,
+    /// What a reset must hold to be believed.
+    pub reset_token: [u8; 16],
+}
+
+impl Welcome {
+    /// Appends it: [`WELCOME_BYTES`].
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.server_id.0);
+        out.push(VERSION);
+        out.push(self.suite as u8);
+        out.extend_from_slice(&millis(self.idle_timeout).to_le_bytes());
+        out.extend_from_slice(&self.largest_block.to_le_bytes());
+        out.extend_from_slice(&self.reset_token);
+    }
+
+    /// Reads all of `bytes`.
+    ///
+    /// # Errors
+    /// [`DropReason::Truncated`], [`DropReason::TrailingBytes`], [`DropReason::OutOfRange`],
+    /// [`DropReason::WrongVersion`].
+    pub fn read(bytes: &[u8]) -> Result<Self, DropReason> {
+        let mut fields = Fields(bytes);
+        let server_id = WireId(fields.array()?);
+        if fields.u8()? != VERSION {
+            return Err(DropReason::WrongVersion);
+        }
+        let welcome = Self {
+            server_id,
+            suite: Suite::from_u8(fields.u8()?).ok_or(DropReason::OutOfRange)?,
+            idle_timeout: Duration::from_millis(fields.u32()?.into()),
+            largest_block: fields.u64()?,
+            reset_token: fields.array()?,
+        };
+        fields.end()?;
+        Ok(welcome)
+    }
+}
+
+fn millis(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
+}

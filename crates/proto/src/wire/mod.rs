@@ -1,0 +1,160 @@
+//! The datagrams of haulier/1 as values: [STANDARD-1](https://docs.rs/haulier-proto), sections 2 to 4.
+//!
+//! Bytes become one of these types or a [`DropReason`]; nothing here decides, remembers or decrypts.
+
+pub mod answer;
+pub mod frame;
+pub mod header;
+pub mod hello;
+pub mod request;
+
+pub use frame::{Frame, Frames};
+pub use header::{DataHeader, ResponseHeader, Role};
+pub use hello::{Hello, Welcome};
+pub use request::{Mode, RequestParts};
+
+use crate::DropReason;
+
+/// The version of the wire that this crate speaks.
+pub const VERSION: u8 = 1;
+
+/// The longest datagram, in bytes of UDP payload: what every path of today carries (RFC 9000, 14).
+pub const MAX_DATAGRAM_BYTES: usize = 1200;
+
+/// The tag of an encrypted datagram. That of mode `open` is shorter; room is kept for this one.
+pub const TAG_BYTES: usize = 16;
+
+/// The tag of a datagram in mode `open`: the sender's id and a crc32.
+pub const OPEN_TAG_BYTES: usize = 12;
+
+/// What names a connection to one of its ends, and to nobody else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WireId(pub [u8; 8]);
+
+/// What a datagram is, by its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `0x80`: a client asks for a connection.
+    Request,
+    /// `0x81`: ask again, with this cookie.
+    Retry,
+    /// `0x82`: no, and why.
+    Refusal,
+    /// `0x83`: the welcome, and frames.
+    Response,
+    /// `0x84`: this connection is not known here any more.
+    Reset,
+    /// `0x40` to `0x43`: frames.
+    Data {
+        /// Who sent it.
+        from: Role,
+        /// The low bit of the key's number.
+        phase: bool,
+    },
+}
+
+impl Kind {
+    /// The kind that this first byte says.
+    ///
+    /// # Errors
+    /// [`DropReason::UnknownKind`].
+    pub const fn of_byte(byte: u8) -> Result<Self, DropReason> {
+        Ok(match byte {
+            0x80 => Self::Request,
+            0x81 => Self::Retry,
+            0x82 => Self::Refusal,
+            0x83 => Self::Response,
+            0x84 => Self::Reset,
+            0x40..=0x43 => Self::Data {
+                from: if byte & 2 == 0 { Role::Client } else { Role::Server },
+                phase: byte & 1 != 0,
+            },
+            _ => return Err(DropReason::UnknownKind),
+        })
+    }
+
+    /// Its first byte.
+    #[must_use]
+    pub const fn byte(self) -> u8 {
+        match self {
+            Self::Request => 0x80,
+            Self::Retry => 0x81,
+            Self::Refusal => 0x82,
+            Self::Response => 0x83,
+            Self::Reset => 0x84,
+            Self::Data { from: Role::Client, phase } => 0x40 + phase as u8,
+            Self::Data { from: Role::Server, phase } => 0x42 + phase as u8,
+        }
+    }
+
+    /// The kind of this datagram.
+    ///
+    /// # Errors
+    /// [`DropReason::TooShort`] when it is empty, [`DropReason::TooLong`], [`DropReason::UnknownKind`].
+    pub fn of(datagram: &[u8]) -> Result<Self, DropReason> {
+        if datagram.len() > MAX_DATAGRAM_BYTES {
+            return Err(DropReason::TooLong);
+        }
+        Self::of_byte(*datagram.first().ok_or(DropReason::TooShort)?)
+    }
+}
+
+/// Reads fields one after the other. Every method takes what it reads off the front, or fails with
+/// [`DropReason::Truncated`].
+#[derive(Clone, Debug)]
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], DropReason> {
+        let (head, rest) = self.0.split_at_checked(count).ok_or(DropReason::Truncated)?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], DropReason> {
+        let (head, rest) = self.0.split_first_chunk().ok_or(DropReason::Truncated)?;
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, DropReason> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16, DropReason> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, DropReason> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, DropReason> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    /// Bytes with their length, 2 bytes, in front.
+    pub(crate) fn long_bytes(&mut self) -> Result<&'a [u8], DropReason> {
+        let count = self.u16()?;
+        self.bytes(count.into())
+    }
+
+    /// That nothing is left.
+    pub(crate) const fn end(&self) -> Result<(), DropReason> {
+        if self.0.is_empty() { Ok(()) } else { Err(DropReason::TrailingBytes) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_first_byte_is_one_kind_or_none() {
+        let known = (0..=255).filter(|&byte| Kind::of_byte(byte).is_ok());
+        assert!(known.eq([0x40, 0x41, 0x42, 0x43, 0x80, 0x81, 0x82, 0x83, 0x84]));
+        for byte in (0..=255).filter(|&byte| Kind::of_byte(byte).is_ok()) {
+            assert_eq!(Kind::of_byte(byte).map(Kind::byte), Ok(byte));
+        }
+    }
+}

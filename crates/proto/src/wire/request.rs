@@ -1,0 +1,182 @@
+//! The request: the only datagram that can make a server do anything for a stranger (STANDARD-1, 3.1).
+
+use alloc::vec::Vec;
+
+use super::{Fields, Kind, MAX_DATAGRAM_BYTES, VERSION, WireId};
+use crate::DropReason;
+
+/// The bytes of every request.
+pub const REQUEST_BYTES: usize = MAX_DATAGRAM_BYTES;
+
+/// The bytes of a cookie.
+pub const COOKIE_BYTES: usize = 20;
+
+/// The longest sealed token.
+pub const MAX_SEALED_TOKEN_BYTES: usize = 640;
+
+/// Where the check begins.
+pub const CHECKED_BYTES: usize = REQUEST_BYTES - 16;
+
+const FIXED_BYTES: usize = 16;
+
+/// Where keys come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// There are none.
+    Open,
+    /// A secret that both have.
+    Secret,
+    /// A connect token.
+    Token,
+}
+
+/// The mode byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mode {
+    /// Where keys come from.
+    pub source: Source,
+    /// Whether the client knows the server's identity and insists on it.
+    pub identity: bool,
+}
+
+impl Mode {
+    const IDENTITY: u8 = 0x10;
+
+    /// Its byte.
+    #[must_use]
+    pub const fn byte(self) -> u8 {
+        self.source as u8 | if self.identity { Self::IDENTITY } else { 0 }
+    }
+
+    /// The mode of this byte, if there is one.
+    #[must_use]
+    pub const fn of_byte(byte: u8) -> Option<Self> {
+        let identity = byte & Self::IDENTITY != 0;
+        let source = match byte & !Self::IDENTITY {
+            0 if !identity => Source::Open,
+            1 => Source::Secret,
+            2 => Source::Token,
+            _ => return None,
+        };
+        Some(Self { source, identity })
+    }
+}
+
+/// A request, its parts still closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestParts<'a> {
+    /// How it is protected.
+    pub mode: Mode,
+    /// What the client wants to be called.
+    pub client_id: WireId,
+    /// The cookie, if a server gave one.
+    pub cookie: Option<[u8; COOKIE_BYTES]>,
+    /// The sealed token; empty unless the mode asks for one.
+    pub token: &'a [u8],
+    /// Noise message 1, or the bare hello.
+    pub hello_message: &'a [u8],
+    /// What the check is over.
+    pub checked: &'a [u8],
+    /// The check.
+    pub check: [u8; 16],
+}
+
+/// What is the same in all versions of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnyVersion {
+    /// Its version.
+    pub version: u8,
+    /// What the client wants to be called.
+    pub client_id: WireId,
+}
+
+impl AnyVersion {
+    /// Reads version and id of a request of any version.
+    ///
+    /// # Errors
+    /// [`DropReason::WrongLength`] if it has not [`REQUEST_BYTES`].
+    pub fn read(datagram: &[u8]) -> Result<Self, DropReason> {
+        if datagram.len() != REQUEST_BYTES {
+            return Err(DropReason::WrongLength);
+        }
+        let mut fields = Fields(datagram);
+        let [_kind, version, _mode] = fields.array()?;
+        Ok(Self { version, client_id: WireId(fields.array()?) })
+    }
+}
+
+impl<'a> RequestParts<'a> {
+    /// Takes a request apart. Reads nothing of the parts, and allocates nothing.
+    ///
+    /// # Errors
+    /// [`DropReason::WrongLength`], [`DropReason::WrongVersion`], [`DropReason::OutOfRange`] for a mode or
+    /// lengths that do not exist.
+    pub fn read(datagram: &'a [u8]) -> Result<Self, DropReason> {
+        if AnyVersion::read(datagram)?.version != VERSION {
+            return Err(DropReason::WrongVersion);
+        }
+        let (checked, check) =
+            datagram.split_last_chunk::<16>().ok_or(DropReason::WrongLength)?;
+        let mut fields = Fields(checked);
+        let [_kind, _version, mode] = fields.array()?;
+        let mode = Mode::of_byte(mode).ok_or(DropReason::OutOfRange)?;
+        let client_id = WireId(fields.array()?);
+        let cookie_bytes = usize::from(fields.u8()?);
+        let token_bytes = usize::from(fields.u16()?);
+        let hello_bytes = usize::from(fields.u16()?);
+        let has_token = mode.source == Source::Token;
+        if (token_bytes > 0) != has_token || token_bytes > MAX_SEALED_TOKEN_BYTES {
+            return Err(DropReason::OutOfRange);
+        }
+        let cookie = match cookie_bytes {
+            0 => None,
+            COOKIE_BYTES => Some(fields.array()?),
+            _ => return Err(DropReason::OutOfRange),
+        };
+        Ok(Self {
+            mode,
+            client_id,
+            cookie,
+            token: fields.bytes(token_bytes)?,
+            hello_message: fields.bytes(hello_bytes)?,
+            checked,
+            check: *check,
+        })
+    }
+
+    /// What Noise takes into its transcript beside its messages.
+    ///
+    /// The bytes 1 to 10 of the request behind the name of the wire: who changes version, mode or id gets
+    /// other keys.
+    #[must_use]
+    pub fn prologue(mode: Mode, client_id: WireId) -> [u8; 19] {
+        let mut prologue = *b"haulier/1\0\0\0\0\0\0\0\0\0\0";
+        let fields = [VERSION, mode.byte()].into_iter().chain(client_id.0);
+        prologue.iter_mut().skip(9).zip(fields).for_each(|(place, byte)| *place = byte);
+        prologue
+    }
+
+    /// Writes all but the check: `out` then has [`CHECKED_BYTES`]. `padding` gives the random bytes of the
+    /// rest. Returns `false`, and leaves `out` empty, if the parts do not fit.
+    #[must_use]
+    pub fn write(&self, out: &mut Vec<u8>, padding: impl FnOnce(&mut [u8])) -> bool {
+        out.clear();
+        let cookie = self.cookie.as_ref().map_or(&[][..], |cookie| cookie);
+        let end = FIXED_BYTES + cookie.len() + self.token.len() + self.hello_message.len();
+        if end > CHECKED_BYTES {
+            return false;
+        }
+        out.extend_from_slice(&[Kind::Request.byte(), VERSION, self.mode.byte()]);
+        out.extend_from_slice(&self.client_id.0);
+        out.push(if cookie.is_empty() { 0 } else { 20 });
+        for part in [self.token, self.hello_message] {
+            out.extend_from_slice(&u16::try_from(part.len()).unwrap_or(0).to_le_bytes());
+        }
+        out.extend_from_slice(cookie);
+        out.extend_from_slice(self.token);
+        out.extend_from_slice(self.hello_message);
+        out.resize(CHECKED_BYTES, 0);
+        padding(out.get_mut(end..).unwrap_or_default());
+        true
+    }
+}

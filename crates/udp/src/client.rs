@@ -1,0 +1,97 @@
+//! A client on a real socket.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haulier_proto::Instant;
+use haulier_proto::client::{Client, ClientConfig};
+
+use crate::turn::{Machine, Turns};
+use crate::{Clock, Socket, has_aes, seed};
+
+/// Drives a [`Client`] in the caller's thread.
+#[derive(Debug)]
+pub struct ClientDriver {
+    /// The client, for the application to speak to between turns.
+    pub client: Client,
+    turns: Turns,
+}
+
+impl ClientDriver {
+    /// Opens a socket to the configured server, and begins to ask. Whether this machine has AES is found
+    /// out here.
+    ///
+    /// # Errors
+    /// As the system says; [`io::ErrorKind::InvalidInput`] for a configuration that makes no client.
+    pub fn connect(config: ClientConfig) -> io::Result<Self> {
+        Self::with_socket(Socket::connect(config.server)?, config)
+    }
+
+    /// The same on a socket of one's own, connected or not.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn with_socket(socket: Socket, config: ClientConfig) -> io::Result<Self> {
+        let clock = Clock::start();
+        let config = ClientConfig { aes_hardware: has_aes(), ..config };
+        let client = Client::new(clock.now(), config, seed()?)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        Ok(Self { client, turns: Turns::new(socket, clock)? })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.turns.socket().local_addr()
+    }
+
+    /// The socket, to look at.
+    #[must_use]
+    pub const fn socket(&self) -> &Socket {
+        self.turns.socket()
+    }
+
+    /// The clock that the client's time is counted by.
+    #[must_use]
+    pub const fn clock(&self) -> &Clock {
+        self.turns.clock()
+    }
+
+    /// Receives, acts and sends; then waits for the next datagram or deadline, but no longer than `most`, and
+    /// does it again. Zero never waits: for once a frame. Ask [`Client::poll_event`] after each turn.
+    ///
+    /// # Errors
+    /// Those of the socket that will not pass. Never for one packet, full buffers, or an ICMP error.
+    pub fn turn(&mut self, most: Duration) -> io::Result<()> {
+        self.turns.round(&mut self.client)?;
+        if most.is_zero() {
+            return Ok(());
+        }
+        self.turns.wait(&self.client, most)?;
+        self.turns.round(&mut self.client)
+    }
+}
+
+impl Machine for Client {
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        if from == self.server() {
+            // A refusal is an ordinary outcome, already counted.
+            let _counted = Self::handle_datagram(self, now, datagram);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        Self::handle_timeout(self, now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
+        Self::poll_transmit(self, now, datagram).then(|| self.server())
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Self::poll_timeout(self)
+    }
+}

@@ -1,0 +1,102 @@
+//! A server on a real socket.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use haulier_proto::Instant;
+use haulier_proto::server::{Server, ServerConfig};
+
+use crate::turn::{Machine, Turns};
+use crate::{Clock, Socket, has_aes, seed};
+
+/// Drives a [`Server`] and all its clients in the caller's thread.
+#[derive(Debug)]
+pub struct ServerDriver {
+    /// The server, for the application to speak to between turns.
+    pub server: Server,
+    turns: Turns,
+}
+
+impl ServerDriver {
+    /// Listens at `local`; port 0 lets the system choose one. Whether this machine has AES is found out here.
+    ///
+    /// # Errors
+    /// As the system says, for example when the address is in use.
+    pub fn bind(local: SocketAddr, config: ServerConfig) -> io::Result<Self> {
+        Self::with_socket(Socket::bind(local)?, config)
+    }
+
+    /// The same on a socket of one's own, which must not be connected.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn with_socket(socket: Socket, config: ServerConfig) -> io::Result<Self> {
+        let clock = Clock::start();
+        let config = ServerConfig { aes_hardware: has_aes(), ..config };
+        let server = Server::new(clock.now(), unix_time(), config, seed()?);
+        Ok(Self { server, turns: Turns::new(socket, clock)? })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.turns.socket().local_addr()
+    }
+
+    /// The socket, to look at.
+    #[must_use]
+    pub const fn socket(&self) -> &Socket {
+        self.turns.socket()
+    }
+
+    /// The clock that the server's time is counted by.
+    #[must_use]
+    pub const fn clock(&self) -> &Clock {
+        self.turns.clock()
+    }
+
+    /// Receives, acts and sends; then waits for the next datagram or deadline, but no longer than `most`, and
+    /// receives and acts again. Zero never waits: for once a frame. Ask [`Server::poll_event`] after each
+    /// turn; what it brings about is sent by the next.
+    ///
+    /// # Errors
+    /// Those of the socket that will not pass. Never for one packet, one client, full buffers, or an ICMP
+    /// error.
+    pub fn turn(&mut self, most: Duration) -> io::Result<()> {
+        // Tokens expire by the time of day, which others may set.
+        self.server.set_unix_time(self.turns.clock().now(), unix_time());
+        self.turns.round(&mut self.server)?;
+        if most.is_zero() {
+            return Ok(());
+        }
+        self.turns.wait(&self.server, most)?;
+        self.turns.round(&mut self.server)
+    }
+}
+
+/// Seconds since 1970; zero on a machine that thinks it is earlier.
+fn unix_time() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+impl Machine for Server {
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        // A refusal is an ordinary outcome, already counted.
+        let _counted = Self::handle_datagram(self, now, from, datagram);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        Self::handle_timeout(self, now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
+        Self::poll_transmit(self, now, datagram)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Self::poll_timeout(self)
+    }
+}
