@@ -72,6 +72,8 @@ mod peer;
 pub mod ack;
 pub mod chunk;
 pub mod congestion;
+pub mod credentials;
+pub mod crypto;
 pub mod endpoint;
 pub mod fragment;
 pub mod packet;

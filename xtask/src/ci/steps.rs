@@ -46,13 +46,19 @@ pub(super) const STEPS: &[Step] = &[
         run: |shell| {
             shell.need(Tool::Clippy)?;
             shell.cargo("clippy --workspace --all-targets -- -D warnings")?;
-            shell.cargo("clippy -p haulier-proto --no-default-features -- -D warnings")
+            shell.cargo("clippy -p haulier-proto --no-default-features -- -D warnings")?;
+            let features = "--no-default-features --features rust-crypto";
+            shell.cargo(&format!("clippy -p haulier-proto {features} -- -D warnings"))
         },
     },
     Step {
         name: "test",
         proves: "all tests pass, with every debug assertion armed",
-        run: |shell| shell.cargo("test --workspace"),
+        run: |shell| {
+            shell.cargo("test --workspace")?;
+            // Both providers at once, so that they are compared with each other.
+            shell.cargo("test -p haulier-proto --features rust-crypto --lib aead")
+        },
     },
     Step {
         name: "test-release",
@@ -65,7 +71,9 @@ pub(super) const STEPS: &[Step] = &[
         run: |shell| {
             shell.need(Tool::Wasm)?;
             let target = "--target wasm32-unknown-unknown";
-            shell.cargo(&format!("build -p haulier-proto --no-default-features {target}"))
+            shell.cargo(&format!("build -p haulier-proto --no-default-features {target}"))?;
+            let aes = "--no-default-features --features rust-crypto";
+            shell.cargo(&format!("build -p haulier-proto {aes} {target}"))
         },
     },
     Step { name: "dependencies", proves: "no runtime, no socket under the machine", run: under },
@@ -134,32 +142,101 @@ fn tools(shell: &Shell<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The crates that may stand under the machine, itself included. One more is a decision: who adds it
-/// here has looked at what it drags in.
-const UNDER_PROTO: &[&str] = &["bytes", "cfg-if", "crc32fast", "haulier-proto"];
+/// The crates that may be linked into the machine, itself included. One more is a decision: who adds it
+/// here has looked at what it drags in. None asks the system for anything: `libc` is there for
+/// `cpufeatures` to name CPU features, and `getrandom` must never be.
+const UNDER_PROTO: &[&str] = &[
+    // The machine.
+    "bytes",
+    "cfg-if",
+    "crc32fast",
+    "haulier-proto",
+    // Ours in `crypto` and `credentials`. The two of AWS-LC with the feature `aws-lc`, `aes-gcm` with
+    // `rust-crypto`.
+    "aes-gcm",
+    "aws-lc-rs",
+    "aws-lc-sys",
+    "base64ct",
+    "blake3",
+    "chacha20poly1305",
+    "snow",
+    "subtle",
+    "zeroize",
+    // Under blake3.
+    "arrayvec",
+    "constant_time_eq",
+    // Under snow: X25519, BLAKE2s.
+    "blake2",
+    "block-buffer",
+    "curve25519-dalek",
+    "digest",
+    "fiat-crypto",
+    // Under the AEADs of RustCrypto.
+    "aead",
+    "aes",
+    "chacha20",
+    "cipher",
+    "cpufeatures",
+    "crypto-common",
+    "ctr",
+    "generic-array",
+    "ghash",
+    "inout",
+    "libc",
+    "opaque-debug",
+    "poly1305",
+    "polyval",
+    "typenum",
+    "universal-hash",
+];
+
+/// The crates that run while the machine is compiled, and are not in it: C compilers, version checks and
+/// a derive macro.
+const BUILDS_PROTO: &[&str] = &[
+    "cc",
+    "cmake",
+    "curve25519-dalek-derive",
+    "dunce",
+    "find-msvc-tools",
+    "fs_extra",
+    "getrandom",
+    "jobserver",
+    "pkg-config",
+    "proc-macro2",
+    "quote",
+    "r-efi",
+    "rustc_version",
+    "semver",
+    "shlex",
+    "syn",
+    "unicode-ident",
+    "version_check",
+];
 
 fn under(shell: &Shell<'_>) -> Result<(), Stop> {
-    for features in ["", " --no-default-features"] {
-        // Every target: a crate that only Windows gets is a dependency all the same.
-        let arguments =
-            format!("tree -p haulier-proto -e normal,build --target all --prefix none{features}");
-        let tree = shell.cargo_output(&arguments)?;
-        let crates =
-            judge_tree(&tree).map_err(|what| failed(what, &format!("cargo {arguments}")))?;
-        println!("under haulier-proto: {}", crates.join(", "));
+    let both = [UNDER_PROTO, BUILDS_PROTO].concat();
+    let edges: [(_, &[&str]); 2] = [("normal,no-proc-macro", UNDER_PROTO), ("normal,build", &both)];
+    for features in ["", " --no-default-features", " --all-features"] {
+        for (edges, allowed) in edges {
+            // Every target: a crate that only Windows gets is a dependency all the same.
+            let arguments =
+                format!("tree -p haulier-proto -e {edges} --target all --prefix none{features}");
+            let tree = shell.cargo_output(&arguments)?;
+            let crates = judge_tree(&tree, allowed)
+                .map_err(|what| failed(what, &format!("cargo {arguments}")))?;
+            println!("under haulier-proto ({edges}{features}): {}", crates.join(", "));
+        }
     }
     Ok(())
 }
 
-fn judge_tree(tree: &str) -> Result<Vec<&str>, String> {
+fn judge_tree<'t>(tree: &'t str, allowed: &[&str]) -> Result<Vec<&'t str>, String> {
     let lines = tree.lines().filter(|line| !line.trim().is_empty());
     let mut crates: Vec<&str> = lines.filter_map(|line| line.split(' ').next()).collect();
     crates.sort_unstable();
     crates.dedup();
-    if let Some(foreign) = crates.iter().find(|name| !UNDER_PROTO.contains(name)) {
-        return Err(format!(
-            "`{foreign}` is under haulier-proto, and UNDER_PROTO does not allow it"
-        ));
+    if let Some(foreign) = crates.iter().find(|name| !allowed.contains(name)) {
+        return Err(format!("`{foreign}` is under haulier-proto, and its list does not allow it"));
     }
     // An empty tree would pass the search above.
     if !crates.contains(&"haulier-proto") {
@@ -222,10 +299,13 @@ mod tests {
     fn a_socket_crate_under_the_machine_is_found() {
         let tree = "haulier-proto v0.1.0 (/x/crates/proto)\nbytes v1.12.0\ncrc32fast v1.5.0\n\
                     cfg-if v1.0.4\nbytes v1.12.0 (*)\n";
-        assert_eq!(judge_tree(tree).unwrap(), UNDER_PROTO);
-        let error = judge_tree(&format!("{tree}mio v1.2.0\n")).unwrap_err();
-        assert!(error.contains("`mio`"), "{error}");
-        assert!(judge_tree("").is_err());
+        let judge = |tree: &str| judge_tree(tree, UNDER_PROTO).map(|crates| crates.len());
+        assert_eq!(judge(tree), Ok(4));
+        for foreign in ["mio", "getrandom"] {
+            let error = judge(&format!("{tree}{foreign} v1.2.0\n")).unwrap_err();
+            assert!(error.contains(&format!("`{foreign}`")), "{error}");
+        }
+        assert!(judge("").is_err());
     }
 
     #[test]

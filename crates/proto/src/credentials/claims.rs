@@ -1,0 +1,139 @@
+//! What a matchmaker says about a client inside a token: the sealed bytes and their meaning.
+//!
+//! Parsed only after the seal was verified, so a fault in here is the matchmaker's. Even so it is an
+//! error and not a panic.
+
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use super::bytes::{ReadError, Reader, write_address, write_addresses};
+use super::token::IssueError;
+use crate::crypto::Secret;
+
+/// The most bytes of the matchmaker's own in a token.
+pub const MAX_USER_DATA_BYTES: usize = 256;
+
+const HAS_CLIENT_ADDRESS: u8 = 1;
+
+/// What is promised about a client, to its server and in secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TokenClaims {
+    /// Who the client is to the application: an account, a player. Not the id of its connection.
+    pub client_id: [u8; 8],
+    /// The servers the token is for, at most 8. Empty: any with the token key.
+    pub servers: Vec<SocketAddr>,
+    /// When the token ends, in Unix seconds. From that second on it is refused.
+    pub expiry_unix: u64,
+    /// Where the client is known to be. It raises the credit of who comes from there, and refuses nobody;
+    /// its port is not compared.
+    pub client_address: Option<SocketAddr>,
+    /// The least this client is to be sent, in bytes per second; not 0. `None`: not said.
+    pub least_bps: Option<u32>,
+    /// The most this client is to be sent, in bytes per second; not 0. `None`: not said.
+    pub most_bps: Option<u32>,
+    /// The matchmaker's own words to the server, at most 256 bytes.
+    pub user_data: Vec<u8>,
+}
+
+impl TokenClaims {
+    /// Whether a client at `address` is where the matchmaker saw it. `::ffff:1.2.3.4` is `1.2.3.4`.
+    #[must_use]
+    pub fn is_at(&self, address: SocketAddr) -> bool {
+        self.client_address
+            .is_some_and(|known| known.ip().to_canonical() == address.ip().to_canonical())
+    }
+
+    /// Whether the token is for a server at one of these addresses.
+    #[must_use]
+    pub fn is_for(&self, own: &[SocketAddr]) -> bool {
+        let same = |a: &SocketAddr, b: &SocketAddr| {
+            a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
+        };
+        self.servers.is_empty()
+            || self.servers.iter().any(|server| own.iter().any(|own| same(server, own)))
+    }
+
+    /// The plaintext of the sealed part; the expiry is not in it, it stands before the seal.
+    pub(super) fn write(&self, secret: &Secret, out: &mut Vec<u8>) -> Result<(), IssueError> {
+        out.extend(self.client_id);
+        out.extend(secret.as_bytes());
+        out.push(if self.client_address.is_some() { HAS_CLIENT_ADDRESS } else { 0 });
+        if let Some(address) = self.client_address {
+            write_address(out, address);
+        }
+        write_addresses(out, &self.servers).ok_or(IssueError::TooManyServers)?;
+        for bps in [self.least_bps, self.most_bps] {
+            if bps == Some(0) {
+                return Err(IssueError::ZeroRate);
+            }
+            out.extend(bps.unwrap_or(0).to_le_bytes());
+        }
+        if self.user_data.len() > MAX_USER_DATA_BYTES {
+            return Err(IssueError::TooMuchUserData);
+        }
+        let length =
+            u16::try_from(self.user_data.len()).map_err(|_| IssueError::TooMuchUserData)?;
+        out.extend(length.to_le_bytes());
+        out.extend(&self.user_data);
+        Ok(())
+    }
+
+    pub(super) fn read(plain: &[u8], expiry_unix: u64) -> Result<(Self, Secret), ReadError> {
+        let mut reader = Reader::new(plain);
+        let client_id = reader.array()?;
+        let secret = Secret::from_bytes(reader.array()?);
+        let client_address = match reader.byte()? {
+            0 => None,
+            HAS_CLIENT_ADDRESS => Some(reader.address()?),
+            _ => return Err(ReadError::Wrong),
+        };
+        let servers = reader.addresses()?;
+        let mut rate = || reader.u32().map(|bps| Some(bps).filter(|&bps| bps > 0));
+        let (least_bps, most_bps) = (rate()?, rate()?);
+        let length = usize::from(reader.u16()?);
+        if length > MAX_USER_DATA_BYTES {
+            return Err(ReadError::Wrong);
+        }
+        let user_data = reader.slice(length)?.to_vec();
+        reader.finish()?;
+        let claims = Self {
+            client_id,
+            servers,
+            expiry_unix,
+            client_address,
+            least_bps,
+            most_bps,
+            user_data,
+        };
+        Ok((claims, secret))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_place_is_an_ip_whatever_its_port_and_family() {
+        let claims = TokenClaims { client_address: Some(at("192.0.2.1:9")), ..Default::default() };
+        assert!(claims.is_at(at("192.0.2.1:4000")));
+        assert!(claims.is_at(at("[::ffff:192.0.2.1]:4000")));
+        assert!(!claims.is_at(at("192.0.2.2:9")));
+        assert!(!TokenClaims::default().is_at(at("192.0.2.1:9")));
+    }
+
+    #[test]
+    fn a_server_is_an_ip_and_a_port() {
+        let servers = [at("192.0.2.1:9"), at("[2001:db8::1]:9")].into();
+        let claims = TokenClaims { servers, ..Default::default() };
+        assert!(claims.is_for(&[at("[::1]:9"), at("[::ffff:192.0.2.1]:9")]));
+        assert!(claims.is_for(&[at("[2001:db8::1]:9")]));
+        assert!(!claims.is_for(&[at("192.0.2.1:8"), at("192.0.2.3:9")]));
+        assert!(!claims.is_for(&[]));
+        assert!(TokenClaims::default().is_for(&[]));
+    }
+}

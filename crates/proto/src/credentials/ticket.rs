@@ -1,0 +1,251 @@
+//! The ticket: what `haulier serve` prints, people copy, and `haulier fetch` takes.
+//!
+//! People mistype, cut off and mix up, so a ticket ends in four bytes of a hash and each refusal says
+//! what to do. A ticket is a secret and does not print itself: [`Ticket::to_text`] is the one way out.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::SocketAddr;
+
+use base64ct::{Base64UrlUnpadded, Encoding};
+use zeroize::Zeroizing;
+
+use super::bytes::{MAX_ADDRESSES, ReadError, Reader, write_addresses};
+use crate::crypto::Secret;
+
+const PREFIX: &str = "haulier1:";
+const HAS_DIGEST: u8 = 1;
+const HAS_IDENTITY: u8 = 2;
+const IS_OPEN: u8 = 4;
+const CHECK_BYTES: usize = 4;
+
+/// What a ticket gives besides addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Mode `open`: nothing to hide, anybody may come.
+    Open,
+    /// Mode `secret`: who has these bytes may come.
+    Secret(Secret),
+}
+
+/// Where a server is and what it takes to be let in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Ticket {
+    addresses: Vec<SocketAddr>,
+    protocol_id: u64,
+    access: Access,
+    digest: Option<[u8; 32]>,
+    identity: Option<[u8; 32]>,
+}
+
+impl Ticket {
+    /// A ticket for a server at these addresses, 1 to 8, the likeliest first.
+    ///
+    /// # Errors
+    /// [`TicketError::Addresses`] for none or more than 8.
+    pub fn new(
+        addresses: Vec<SocketAddr>,
+        protocol_id: u64,
+        access: Access,
+    ) -> Result<Self, TicketError> {
+        if !(1..=MAX_ADDRESSES).contains(&addresses.len()) {
+            return Err(TicketError::Addresses);
+        }
+        Ok(Self { addresses, protocol_id, access, digest: None, identity: None })
+    }
+
+    /// The same with the BLAKE3 of the file that is served.
+    #[must_use]
+    pub const fn with_digest(mut self, digest: [u8; 32]) -> Self {
+        self.digest = Some(digest);
+        self
+    }
+
+    /// The same with the server's public key, which the client will insist on.
+    ///
+    /// # Errors
+    /// [`TicketError::OpenIdentity`] in mode `open`, where nothing could prove it.
+    pub fn with_identity(mut self, identity: [u8; 32]) -> Result<Self, TicketError> {
+        if self.access == Access::Open {
+            return Err(TicketError::OpenIdentity);
+        }
+        self.identity = Some(identity);
+        Ok(self)
+    }
+
+    /// Where the server is, 1 to 8 addresses.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// The application's protocol id.
+    #[must_use]
+    pub const fn protocol_id(&self) -> u64 {
+        self.protocol_id
+    }
+
+    /// The mode, and its secret.
+    #[must_use]
+    pub const fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// The BLAKE3 of the file that is served.
+    #[must_use]
+    pub const fn digest(&self) -> Option<&[u8; 32]> {
+        self.digest.as_ref()
+    }
+
+    /// The server's public key.
+    #[must_use]
+    pub const fn identity(&self) -> Option<&[u8; 32]> {
+        self.identity.as_ref()
+    }
+
+    /// The line to copy. It is a secret, unless the mode is `open`.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(512));
+        bytes.push(self.flags());
+        bytes.extend(self.protocol_id.to_le_bytes());
+        // Not too many: `new` and `parse` looked.
+        let _within = write_addresses(&mut bytes, &self.addresses);
+        if let Access::Secret(secret) = &self.access {
+            bytes.extend(secret.as_bytes());
+        }
+        bytes.extend(self.digest.iter().flatten());
+        bytes.extend(self.identity.iter().flatten());
+        let check = check(&bytes);
+        bytes.extend(check);
+        let mut text = String::from(PREFIX);
+        text.push_str(&Base64UrlUnpadded::encode_string(&bytes));
+        text
+    }
+
+    /// Reads a line that [`to_text`](Self::to_text) made. White space around it is passed over.
+    ///
+    /// # Errors
+    /// A [`TicketError`] whose words a person can act on.
+    pub fn parse(text: &str) -> Result<Self, TicketError> {
+        let text = text.trim();
+        let encoded = text.strip_prefix(PREFIX).ok_or_else(|| foreign(text))?;
+        let bytes = match Base64UrlUnpadded::decode_vec(encoded) {
+            Ok(bytes) => Zeroizing::new(bytes),
+            // No bytes have a length of 1 more than a multiple of 4; a cut leaves one.
+            Err(_) if encoded.len() % 4 == 1 => return Err(TicketError::CutOff),
+            Err(_) => return Err(TicketError::Mistyped),
+        };
+        let mut reader = Reader::new(&bytes);
+        let ticket = Self::read(&mut reader)?;
+        let found = reader.array()?;
+        reader.finish()?;
+        let (before, _) = bytes.split_last_chunk::<CHECK_BYTES>().ok_or(TicketError::CutOff)?;
+        if check(before) != found {
+            return Err(TicketError::Mistyped);
+        }
+        Ok(ticket)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, TicketError> {
+        let flags = reader.byte()?;
+        let is_open = flags & IS_OPEN != 0;
+        if flags & !(HAS_DIGEST | HAS_IDENTITY | IS_OPEN) != 0
+            || is_open && flags & HAS_IDENTITY != 0
+        {
+            return Err(TicketError::Mistyped);
+        }
+        let protocol_id = reader.u64()?;
+        let addresses = reader.addresses()?;
+        if addresses.is_empty() {
+            return Err(TicketError::Mistyped);
+        }
+        let access = if is_open {
+            Access::Open
+        } else {
+            Access::Secret(Secret::from_bytes(reader.array()?))
+        };
+        let digest = if flags & HAS_DIGEST != 0 { Some(reader.array()?) } else { None };
+        let identity = if flags & HAS_IDENTITY != 0 { Some(reader.array()?) } else { None };
+        Ok(Self { addresses, protocol_id, access, digest, identity })
+    }
+
+    const fn flags(&self) -> u8 {
+        let digest = if self.digest.is_some() { HAS_DIGEST } else { 0 };
+        let identity = if self.identity.is_some() { HAS_IDENTITY } else { 0 };
+        let open = if matches!(self.access, Access::Open) { IS_OPEN } else { 0 };
+        digest | identity | open
+    }
+}
+
+/// What a text without our prefix is: a ticket of a later version, the start of one, or something else.
+fn foreign(text: &str) -> TicketError {
+    if !text.is_empty() && PREFIX.starts_with(text) {
+        return TicketError::CutOff;
+    }
+    let version = text.strip_prefix("haulier").and_then(|rest| rest.split_once(':'));
+    match version {
+        Some((digits, _)) if digits.parse::<u32>().is_ok_and(|n| n > 1) => TicketError::Newer,
+        _ => TicketError::NotATicket,
+    }
+}
+
+fn check(bytes: &[u8]) -> [u8; CHECK_BYTES] {
+    let mut check = [0; CHECK_BYTES];
+    blake3::Hasher::new().update(bytes).finalize_xof().fill(&mut check);
+    check
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").field("addresses", &self.addresses).finish_non_exhaustive()
+    }
+}
+
+/// Why a text is no ticket, or one cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TicketError {
+    /// It does not begin like a ticket.
+    NotATicket,
+    /// It begins like one of a version that this program does not know.
+    Newer,
+    /// It ends too early.
+    CutOff,
+    /// It is whole, and not what was printed.
+    Mistyped,
+    /// No address, or more than 8.
+    Addresses,
+    /// An identity in mode `open`.
+    OpenIdentity,
+}
+
+impl fmt::Display for TicketError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotATicket => {
+                "this is not a ticket; copy the whole line that begins with haulier1:"
+            }
+            Self::Newer => "this ticket is from a newer version of haulier; update this one",
+            Self::CutOff => "the ticket is cut off; copy the whole line, to its end",
+            Self::Mistyped => "the ticket is mistyped; copy it again rather than typing it",
+            Self::Addresses => "a ticket needs 1 to 8 addresses",
+            Self::OpenIdentity => "a server in mode open cannot prove an identity",
+        })
+    }
+}
+
+impl core::error::Error for TicketError {}
+
+impl From<ReadError> for TicketError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::CutOff => Self::CutOff,
+            ReadError::Wrong => Self::Mistyped,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! Both suites from AWS-LC, which picks the fastest code for the CPU at run time.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+
+use super::{KeyError, OpenError, SealError, TAG_BYTES};
+use crate::crypto::{Secret, Suite};
+
+/// The handle is small, its key schedule lies in C's heap and is wiped there.
+pub(super) struct Cipher(LessSafeKey);
+
+impl Cipher {
+    pub(super) fn new(secret: &Secret, suite: Suite) -> Result<Self, KeyError> {
+        let algorithm = match suite {
+            Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+            Suite::Aes256Gcm => &AES_256_GCM,
+        };
+        // It fails for a key of the wrong length, which this is not, or without memory.
+        let key = UnboundKey::new(algorithm, secret.as_bytes()).map_err(|_| KeyError)?;
+        Ok(Self(LessSafeKey::new(key)))
+    }
+
+    pub(super) fn seal(
+        &self,
+        nonce: [u8; 12],
+        aad: &[u8],
+        in_out: &mut [u8],
+    ) -> Result<[u8; TAG_BYTES], SealError> {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(aad), in_out);
+        tag.ok().and_then(|tag| tag.as_ref().try_into().ok()).ok_or(SealError)
+    }
+
+    pub(super) fn open(
+        &self,
+        nonce: [u8; 12],
+        aad: &[u8],
+        in_out: &mut [u8],
+        tag: &[u8; TAG_BYTES],
+    ) -> Result<(), OpenError> {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let opened = self.0.open_in_place_separate_tag(nonce, Aad::from(aad), tag, in_out);
+        opened.map(|_| ()).map_err(|_| OpenError)
+    }
+}

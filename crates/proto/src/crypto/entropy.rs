@@ -1,0 +1,95 @@
+//! Many random bytes out of 32: for ids, paddings, challenges and ephemeral keys.
+//!
+//! Each call replaces the key first (fast key erasure), so who sees the generator learns nothing about
+//! bytes it gave before. It neither clones nor prints: two copies would give the same keys twice.
+
+use core::fmt;
+
+use zeroize::Zeroize;
+
+use super::Secret;
+
+/// A deterministic generator: BLAKE3 keyed with the seed, as a stream.
+///
+/// As good as its seed. That must come from a generator fit for keys, the operating system's, wherever
+/// the bytes guard anything; a seed of a test's own choosing replays the test.
+pub struct Entropy {
+    key: Secret,
+}
+
+impl Entropy {
+    /// The generator that begins with this seed, of which it keeps no copy after the first call.
+    #[must_use]
+    pub const fn new(seed: [u8; 32]) -> Self {
+        Self { key: Secret::from_bytes(seed) }
+    }
+
+    /// Fills `out`, of any length. The calls are told apart: two of 8 bytes are not one of 16.
+    pub fn fill(&mut self, out: &mut [u8]) {
+        let mut hasher = blake3::Hasher::new_keyed(self.key.as_bytes());
+        hasher.update(b"haulier/1 2026 entropy");
+        let mut stream = hasher.finalize_xof();
+        let mut key = [0; 32];
+        stream.fill(&mut key);
+        stream.fill(out);
+        self.key = Secret::from_bytes(key);
+        key.zeroize();
+        stream.zeroize();
+        hasher.zeroize();
+    }
+
+    /// The next `N` bytes.
+    #[must_use]
+    pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes);
+        bytes
+    }
+
+    /// The next number, any of 2^64 alike.
+    #[must_use]
+    pub fn next_u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.bytes())
+    }
+
+    /// The next secret.
+    #[must_use]
+    pub fn next_secret(&mut self) -> Secret {
+        Secret::from_bytes(self.bytes())
+    }
+}
+
+impl fmt::Debug for Entropy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Entropy(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeSet;
+    use alloc::format;
+
+    use super::*;
+
+    #[test]
+    fn a_seed_replays_and_another_does_not() {
+        let (mut a, mut b) = (Entropy::new([1; 32]), Entropy::new([1; 32]));
+        let mut long = [0; 1000];
+        a.fill(&mut long);
+        assert_eq!(long, b.bytes::<1000>());
+        assert_eq!(a.next_u64(), b.next_u64());
+        assert_ne!(a.next_u64(), Entropy::new([2; 32]).next_u64());
+    }
+
+    /// A generator whose key stood still would hand out one ephemeral key twice.
+    #[test]
+    fn no_value_comes_twice() {
+        let mut entropy = Entropy::new([0; 32]);
+        let values: BTreeSet<u64> = (0..1000).map(|_| entropy.next_u64()).collect();
+        assert_eq!(values.len(), 1000);
+        let ones: u32 = values.iter().map(|value| value.count_ones()).sum();
+        assert!((31_000..33_000).contains(&ones), "{ones} ones in 64,000 bits");
+        assert_eq!(format!("{entropy:?}"), "Entropy(..)");
+    }
+}

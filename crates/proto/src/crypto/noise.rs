@@ -1,0 +1,290 @@
+//! The handshake's two messages: Noise NNpsk0, or NKpsk0 where the client knows the server's identity.
+//!
+//! `snow` runs the pattern; here it gets its one random value from the caller, and a client that reads a
+//! forged answer goes on waiting for the right one. Without the pre-shared key nobody makes either
+//! message; without the private identity nobody answers in pattern NK.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::fmt;
+
+use snow::params::{CipherChoice, DHChoice, HashChoice};
+use snow::resolvers::{CryptoResolver, DefaultResolver, FallbackResolver};
+use snow::types::{Cipher, Dh, Hash, Random};
+use snow::{Builder, HandshakeState};
+use zeroize::Zeroize;
+
+use super::{Secret, TrafficSecret};
+
+const NN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+const NK: &str = "Noise_NKpsk0_25519_ChaChaPoly_BLAKE2s";
+
+/// Bytes by which a message is longer than its payload: an ephemeral public key and a tag.
+pub const NOISE_OVERHEAD_BYTES: usize = 32 + 16;
+
+/// Where this stands both messages fit a datagram with room to spare.
+const MAX_MESSAGE_BYTES: usize = 1200;
+
+/// A server's X25519 private key, to which its clients hold the public one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity(Secret);
+
+impl Identity {
+    /// Any 32 random bytes are a private key.
+    #[must_use]
+    pub const fn new(private: Secret) -> Self {
+        Self(private)
+    }
+
+    /// The public key, for tickets and tokens.
+    #[must_use]
+    pub fn public(&self) -> [u8; 32] {
+        let mut public = [0; 32];
+        if let Some(mut dh) = DefaultResolver.resolve_dh(&DHChoice::Curve25519) {
+            dh.set(self.0.as_bytes());
+            public.iter_mut().zip(dh.pubkey()).for_each(|(to, from)| *to = *from);
+        }
+        public
+    }
+
+    /// The private key, for who stores it.
+    #[must_use]
+    pub const fn private(&self) -> &Secret {
+        &self.0
+    }
+}
+
+/// What a finished handshake leaves: one secret for each direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SplitSecrets {
+    /// Of what the client seals.
+    pub client_to_server: TrafficSecret,
+    /// Of what the server seals.
+    pub server_to_client: TrafficSecret,
+}
+
+impl SplitSecrets {
+    fn of(state: &mut HandshakeState) -> Self {
+        let (mut first, mut second) = state.dangerously_get_raw_split();
+        let split = Self {
+            client_to_server: TrafficSecret::new(Secret::from_bytes(first)),
+            server_to_client: TrafficSecret::new(Secret::from_bytes(second)),
+        };
+        first.zeroize();
+        second.zeroize();
+        split
+    }
+}
+
+/// A client between its message and the server's.
+pub struct Initiator(Box<HandshakeState>);
+
+impl Initiator {
+    /// Begins: the client's state, and message 1 with `hello` in it. The message is sent again as it is;
+    /// another one needs another `ephemeral_entropy`: 32 random bytes, never used twice.
+    ///
+    /// # Errors
+    /// [`NoiseError::TooLong`] for a hello above 1152 bytes.
+    pub fn new(
+        psk: &Secret,
+        server_identity: Option<&[u8; 32]>,
+        prologue: &[u8],
+        ephemeral_entropy: [u8; 32],
+        hello: &[u8],
+    ) -> Result<(Self, Vec<u8>), NoiseError> {
+        let name = if server_identity.is_some() { NK } else { NN };
+        let mut builder = builder(name, psk, prologue, ephemeral_entropy)?;
+        if let Some(identity) = server_identity {
+            builder = builder.remote_public_key(identity)?;
+        }
+        let mut state = Box::new(builder.build_initiator()?);
+        let message = write(&mut state, hello)?;
+        Ok((Self(state), message))
+    }
+
+    /// Reads the server's message: its payload, the welcome, and the keys.
+    ///
+    /// A message that fails changes nothing, for anybody can send one; the right one may still come.
+    ///
+    /// # Errors
+    /// [`NoiseError::Refused`] for a message that is not from this server for this client,
+    /// [`NoiseError::Finished`] once a message was taken.
+    pub fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, SplitSecrets), NoiseError> {
+        // A failed read leaves snow's chaining key and hash as they were. It leaves the cipher with a wrong
+        // key; message 2 begins with an ephemeral key, whose mixing replaces it before any use.
+        let welcome = read(&mut self.0, message)?;
+        Ok((welcome, SplitSecrets::of(&mut self.0)))
+    }
+}
+
+/// A server that has read a client's message and not answered yet.
+pub struct Opened {
+    hello: Vec<u8>,
+    state: Box<HandshakeState>,
+}
+
+/// Reads a client's message, in pattern NK if there is an `identity`. The entropy is that of the answer:
+/// 32 random bytes, never used twice.
+///
+/// # Errors
+/// [`NoiseError::Refused`] for a message of another key, identity, pattern or prologue, or a changed one.
+pub fn respond(
+    psk: &Secret,
+    identity: Option<&Identity>,
+    prologue: &[u8],
+    ephemeral_entropy: [u8; 32],
+    message: &[u8],
+) -> Result<Opened, NoiseError> {
+    let name = if identity.is_some() { NK } else { NN };
+    let mut builder = builder(name, psk, prologue, ephemeral_entropy)?;
+    if let Some(identity) = identity {
+        builder = builder.local_private_key(identity.0.as_bytes())?;
+    }
+    let mut state = Box::new(builder.build_responder()?);
+    let hello = read(&mut state, message)?;
+    Ok(Opened { hello, state })
+}
+
+impl Opened {
+    /// The payload of the client's message. It may be a replay.
+    #[must_use]
+    pub fn hello(&self) -> &[u8] {
+        &self.hello
+    }
+
+    /// Message 2 with `welcome` in it, and the keys.
+    ///
+    /// # Errors
+    /// [`NoiseError::TooLong`] for a welcome above 1152 bytes.
+    pub fn answer(mut self, welcome: &[u8]) -> Result<(Vec<u8>, SplitSecrets), NoiseError> {
+        let message = write(&mut self.state, welcome)?;
+        Ok((message, SplitSecrets::of(&mut self.state)))
+    }
+}
+
+impl fmt::Debug for Initiator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Initiator(..)")
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Opened(..)")
+    }
+}
+
+/// Why a Noise message was not made or not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoiseError {
+    /// A payload of ours that fits no datagram.
+    TooLong,
+    /// A message too short or too long to be one.
+    Malformed,
+    /// A message that does not open: another key, identity, pattern or prologue, or changed on its way.
+    Refused,
+    /// The handshake is over already.
+    Finished,
+    /// `snow` lacks what its pattern needs. A fault of this crate.
+    Internal,
+}
+
+impl fmt::Display for NoiseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLong => "the payload is too long for a handshake message",
+            Self::Malformed => "this is no handshake message",
+            Self::Refused => "the handshake message does not open with this key",
+            Self::Finished => "the handshake is over already",
+            Self::Internal => "the handshake could not be set up",
+        })
+    }
+}
+
+impl core::error::Error for NoiseError {}
+
+impl From<snow::Error> for NoiseError {
+    fn from(error: snow::Error) -> Self {
+        match error {
+            snow::Error::Decrypt | snow::Error::Dh => Self::Refused,
+            snow::Error::Input => Self::Malformed,
+            snow::Error::State(_) => Self::Finished,
+            _ => Self::Internal,
+        }
+    }
+}
+
+fn write(state: &mut HandshakeState, payload: &[u8]) -> Result<Vec<u8>, NoiseError> {
+    let length = payload.len().saturating_add(NOISE_OVERHEAD_BYTES);
+    if length > MAX_MESSAGE_BYTES {
+        return Err(NoiseError::TooLong);
+    }
+    let mut message = vec![0; length];
+    let written = state.write_message(payload, &mut message)?;
+    message.truncate(written);
+    Ok(message)
+}
+
+fn read(state: &mut HandshakeState, message: &[u8]) -> Result<Vec<u8>, NoiseError> {
+    // snow has its own bounds; these make it plain that no length from outside gets further.
+    if !(NOISE_OVERHEAD_BYTES..=MAX_MESSAGE_BYTES).contains(&message.len()) {
+        return Err(NoiseError::Malformed);
+    }
+    let mut payload = vec![0; message.len()];
+    let read = state.read_message(message, &mut payload)?;
+    payload.truncate(read);
+    Ok(payload)
+}
+
+fn builder<'a>(
+    name: &str,
+    psk: &'a Secret,
+    prologue: &'a [u8],
+    entropy: [u8; 32],
+) -> Result<Builder<'a>, NoiseError> {
+    let ours = Box::new(OurEntropy(Cell::new(Some(Secret::from_bytes(entropy)))));
+    let resolver = FallbackResolver::new(ours, Box::new(DefaultResolver));
+    let builder = Builder::with_resolver(name.parse()?, Box::new(resolver));
+    Ok(builder.prologue(prologue)?.psk(0, psk.as_bytes())?)
+}
+
+/// Gives snow the caller's bytes, once, and has nothing else: no generator of the system's is near.
+struct OurEntropy(Cell<Option<Secret>>);
+
+impl CryptoResolver for OurEntropy {
+    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
+        Some(Box::new(OneDraw(self.0.take())))
+    }
+
+    fn resolve_dh(&self, _: &DHChoice) -> Option<Box<dyn Dh>> {
+        None
+    }
+
+    fn resolve_hash(&self, _: &HashChoice) -> Option<Box<dyn Hash>> {
+        None
+    }
+
+    fn resolve_cipher(&self, _: &CipherChoice) -> Option<Box<dyn Cipher>> {
+        None
+    }
+}
+
+/// A generator of 32 bytes, all at once: an ephemeral private key.
+struct OneDraw(Option<Secret>);
+
+impl Random for OneDraw {
+    fn try_fill_bytes(&mut self, dest: &mut [u8]) -> Result<(), snow::Error> {
+        let secret = self.0.take().ok_or(snow::Error::Rng)?;
+        if dest.len() != secret.as_bytes().len() {
+            return Err(snow::Error::Rng);
+        }
+        dest.copy_from_slice(secret.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

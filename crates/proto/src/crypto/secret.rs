@@ -1,0 +1,129 @@
+//! Secrets of 32 bytes, and the one way in which they come out of each other.
+//!
+//! A [`Secret`] is wiped when dropped, is compared in constant time, and never prints itself. It can be
+//! cloned, because both ends of a test and every connection of a server need it; each clone is wiped too.
+
+use core::fmt;
+
+use subtle::ConstantTimeEq;
+use zeroize::Zeroize;
+
+/// 32 bytes that are worth hiding: a key, a ticket's secret, a private key.
+#[derive(Clone)]
+pub struct Secret([u8; 32]);
+
+impl Secret {
+    /// The secret with these bytes. Who hands them in should wipe his own copy.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes themselves, to be used and not kept.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        equal(&self.0, &other.0)
+    }
+}
+
+impl Eq for Secret {}
+
+/// BLAKE3's derive_key mode: the secret for one purpose, `context`, out of `parts` back to back.
+///
+/// The parts are not told apart from each other, so each must have a fixed length.
+#[must_use]
+pub fn kdf(context: &str, parts: &[&[u8]]) -> Secret {
+    let mut hasher = blake3::Hasher::new_derive_key(context);
+    for part in parts {
+        hasher.update(part);
+    }
+    let mut hash = hasher.finalize();
+    let secret = Secret(*hash.as_bytes());
+    hash.zeroize();
+    hasher.zeroize();
+    secret
+}
+
+/// Whether two runs of bytes are equal, in a time that depends on their lengths alone.
+#[must_use]
+pub fn equal(a: &[u8], b: &[u8]) -> bool {
+    a.ct_eq(b).into()
+}
+
+/// The first `N` bytes (at most 32) of BLAKE3 keyed with `key` over `parts` back to back.
+pub(super) fn keyed<const N: usize>(key: &Secret, parts: &[&[u8]]) -> [u8; N] {
+    const { assert!(N <= blake3::OUT_LEN) };
+    let mut hasher = blake3::Hasher::new_keyed(key.as_bytes());
+    for part in parts {
+        hasher.update(part);
+    }
+    let mut first = [0; N];
+    hasher.finalize_xof().fill(&mut first);
+    hasher.zeroize();
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_does_not_print_itself() {
+        assert_eq!(format!("{:?}", Secret::from_bytes([7; 32])), "Secret(..)");
+    }
+
+    #[test]
+    fn secrets_differ_by_any_bit() {
+        let secret = Secret::from_bytes([7; 32]);
+        assert_eq!(secret, secret.clone());
+        for bit in 0..256 {
+            let mut other = [7; 32];
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(secret, Secret::from_bytes(other));
+        }
+    }
+
+    #[test]
+    fn lengths_that_differ_are_not_equal() {
+        assert!(equal(b"", b""));
+        assert!(!equal(b"a", b""));
+        assert!(!equal(b"a", b"ab"));
+    }
+
+    /// The vector of length 0 in BLAKE3's own test_vectors.json, and one by parts.
+    #[test]
+    fn kdf_is_blake3s_derive_key() {
+        let context = "BLAKE3 2019-12-27 16:29:52 test vectors context";
+        let start = [0x2c, 0xc3, 0x97, 0x83, 0xc2, 0x23, 0x15, 0x4f];
+        assert_eq!(kdf(context, &[]).as_bytes()[..8], start);
+        assert_eq!(kdf(context, &[b"ab", b"", b"c"]), kdf(context, &[b"abc"]));
+        assert_ne!(kdf(context, &[b"abc"]), kdf("another", &[b"abc"]));
+    }
+
+    #[test]
+    fn a_keyed_check_starts_a_keyed_hash() {
+        let key = Secret::from_bytes([3; 32]);
+        let whole = blake3::keyed_hash(key.as_bytes(), b"onetwo");
+        assert_eq!(keyed::<16>(&key, &[b"one", b"two"]), whole.as_bytes()[..16]);
+    }
+}
