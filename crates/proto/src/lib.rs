@@ -71,12 +71,18 @@ mod peer;
 
 pub mod ack;
 pub mod chunk;
+pub mod client;
 pub mod congestion;
+pub mod connection;
 pub mod credentials;
 pub mod crypto;
 pub mod endpoint;
 pub mod fragment;
+pub mod message;
 pub mod packet;
+pub mod server;
+pub mod transit;
+pub mod wire;
 
 mod pacer;
 mod rtt;

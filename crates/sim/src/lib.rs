@@ -32,6 +32,8 @@ pub mod article_bench;
 pub mod fragment_bench;
 pub mod game;
 pub mod hostile;
+pub mod internet;
+pub mod join;
 pub mod link;
 pub mod loss;
 pub mod nodes;
@@ -41,6 +43,7 @@ pub mod soak;
 pub mod trace;
 pub mod world;
 
+pub use internet::{Access, Host, HostId, Internet};
 pub use link::{Fate, Link, LinkConfig, LinkStats};
 pub use loss::Loss;
 pub use nodes::{FrameNode, PeerNode};

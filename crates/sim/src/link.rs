@@ -90,8 +90,8 @@ pub struct LinkStats {
     pub queue_bytes_max: u64,
 }
 
-/// A packet under way, ordered by arrival and then by the order in which they were sent.
-type UnderWay = Reverse<(Instant, u64, Vec<u8>)>;
+/// A packet under way with its label, ordered by arrival and then by the order in which they were sent.
+type UnderWay = Reverse<(Instant, u64, u64, Vec<u8>)>;
 
 /// One direction of a link.
 #[derive(Clone, Debug)]
@@ -156,6 +156,12 @@ impl Link {
 
     /// A packet arrives at the near end.
     pub fn offer(&mut self, now: Instant, datagram: &[u8]) -> Fate {
+        self.offer_labelled(now, datagram, 0)
+    }
+
+    /// The same with a label, which comes out with the packet and each copy of it, undamaged: what stands
+    /// in the headers round it.
+    pub fn offer_labelled(&mut self, now: Instant, datagram: &[u8], label: u64) -> Fate {
         let bytes = datagram.len() as u64 + UDP_IP_OVERHEAD;
         self.stats.offered += 1;
         self.stats.offered_bytes += bytes;
@@ -177,27 +183,30 @@ impl Link {
             self.stats.lost += 1;
             return Fate::Lost;
         }
-        self.carry(left, datagram);
+        self.carry(left, datagram, label);
         Fate::Carried
     }
 
     /// When the next packet arrives at the far end.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.under_way.peek().map(|Reverse((arrival, _, _))| *arrival)
+        self.under_way.peek().map(|Reverse((arrival, ..))| *arrival)
     }
 
     /// Fills `datagram` with the next packet that has arrived by `now` and returns `true`; `false` when
     /// there is none.
     pub fn poll_delivery(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
-        if self.poll_timeout().is_none_or(|arrival| arrival > now) {
-            return false;
-        }
-        let Some(Reverse((_, _, mut bytes))) = self.under_way.pop() else { return false };
+        self.poll_labelled(now, datagram).is_some()
+    }
+
+    /// The same, with the packet's label.
+    pub fn poll_labelled(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<u64> {
+        self.poll_timeout().filter(|&arrival| arrival <= now)?;
+        let Reverse((_, _, label, mut bytes)) = self.under_way.pop()?;
         std::mem::swap(datagram, &mut bytes);
         self.spare.push(bytes);
         self.stats.delivered += 1;
-        true
+        Some(label)
     }
 
     /// Panics unless everything that went in is accounted for.
@@ -221,23 +230,23 @@ impl Link {
     }
 
     /// Sends a packet, and now and then a copy, on their way to the far end.
-    fn carry(&mut self, left: Instant, datagram: &[u8]) {
+    fn carry(&mut self, left: Instant, datagram: &[u8], label: u64) {
         let mut arrival = left + self.config.delay + draw(&mut self.jitter, self.config.jitter);
         if !self.config.reorder {
             arrival = arrival.max(self.last_arrival);
         }
         self.last_arrival = self.last_arrival.max(arrival);
-        self.schedule(arrival, datagram);
+        self.schedule(arrival, datagram, label);
         if self.damage.chance(self.config.duplicate) {
             // Never before the original: the 2016 simulator's copies were faster than light half of the
             // time, which flattered every number taken with duplicates on.
             let later = draw(&mut self.damage, self.config.duplicate_delay);
             self.stats.duplicated += 1;
-            self.schedule(arrival + later, datagram);
+            self.schedule(arrival + later, datagram, label);
         }
     }
 
-    fn schedule(&mut self, arrival: Instant, datagram: &[u8]) {
+    fn schedule(&mut self, arrival: Instant, datagram: &[u8], label: u64) {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(datagram);
@@ -254,7 +263,7 @@ impl Link {
             self.stats.truncated += 1;
         }
         self.sent += 1;
-        self.under_way.push(Reverse((arrival, self.sent, bytes)));
+        self.under_way.push(Reverse((arrival, self.sent, label, bytes)));
     }
 }
 

@@ -32,7 +32,7 @@ pub struct ConnectionConfig {
     /// Bytes of packets that may wait to be sent. Default 1 MiB.
     pub queued_packet_bytes: usize,
     /// Bytes of messages that may wait to be sent or acked. Default 256 KiB.
-    pub queued_message_bytes: usize,
+    pub queued_message_bytes: u32,
     /// A block that makes no progress for this long ends the connection. Default 15 s.
     pub no_progress_timeout: Duration,
     /// A block that takes longer than 60 s and its size at this rate, in bits per second, ends the

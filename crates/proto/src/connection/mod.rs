@@ -37,7 +37,7 @@ use bytes::Bytes;
 
 use crate::crypto::Entropy;
 use crate::fragment::FragmentPool;
-use crate::message::{MessageReceiver, MessageSender};
+use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
 use crate::time::earliest;
 use crate::transit::{ReceivedDatagrams, SentDatagrams};
 use crate::wire::{Role, WireId};
@@ -46,6 +46,9 @@ use blocks::{IncomingBlocks, OutgoingBlocks};
 use packets::{IncomingPackets, OutgoingPackets};
 use path::Path;
 use protection::KeyLimits;
+
+/// Messages that may wait: as many windows as a game says things in a few seconds.
+const MAX_QUEUED_MESSAGES: u32 = 4096;
 
 /// How often a close is sent.
 const CLOSES: u8 = 3;
@@ -56,7 +59,7 @@ pub(crate) enum Item {
     Ping,
     Packet(Sequence),
     Message(u32),
-    MessageLimit,
+    MessageLimit(u32),
     Block(u32),
 }
 
@@ -148,7 +151,7 @@ impl Connection {
             blocks_in: IncomingBlocks::new(&config),
             packets_out: OutgoingPackets::default(),
             packets_in: IncomingPackets::default(),
-            messages_out: MessageSender::new(config.queued_message_bytes),
+            messages_out: MessageSender::new(MAX_QUEUED_MESSAGES, config.queued_message_bytes),
             messages_in: MessageReceiver::new(),
             // A client's ping makes its address proven; a server's makes the client answer.
             ping_due: true,
@@ -264,7 +267,12 @@ impl Connection {
     /// [`SendError`].
     pub fn send_message(&mut self, data: impl Into<Bytes>) -> Result<(), SendError> {
         self.open()?;
-        self.messages_out.send(data.into()).map(|_number| ()).map_err(SendError::from)
+        self.messages_out.send(data.into()).map(|_number| ()).map_err(|error| match error {
+            SendMessageError::TooLarge => {
+                SendError::TooLarge { max: MAX_MESSAGE_BYTES as u64 }
+            }
+            _ => SendError::QueueFull,
+        })
     }
 
     /// Whether everything that was sent to arrive (blocks and messages) is acknowledged.
@@ -331,8 +339,7 @@ impl Connection {
             return self.close(code, "");
         }
         self.pass_losses(now);
-        if self.sent.poll_timeout().is_some_and(|at| at <= now) && self.path.room() > 0 {
-            self.sent.on_pto();
+        if self.path.room() > 0 && self.sent.on_pto(now) {
             self.ping_due = true;
         }
         if self.keep_alive_at() <= now {

@@ -149,7 +149,7 @@ impl Protection {
                 let (covered, tag) = datagram
                     .split_last_chunk::<OPEN_TAG_BYTES>()
                     .ok_or(DropReason::Truncated)?;
-                let is_right = *tag == open_tag(*protocol_id, remote.0, covered) && !phase;
+                let is_right = !phase && verify_open_tag(*protocol_id, remote.0, covered, tag);
                 let plaintext = covered.get(header_bytes..).ok_or(DropReason::Truncated)?;
                 if is_right { Ok(plaintext) } else { Err(DropReason::BadTag) }
             }

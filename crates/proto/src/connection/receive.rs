@@ -70,7 +70,7 @@ impl Connection {
         }
         let bytes = datagram.len();
         let number = self.received.expand(truncated);
-        let keep_old = self.sent.pto().saturating_mul(OLD_KEY_PTOS);
+        let keep_old = self.sent.probe_timeout().saturating_mul(OLD_KEY_PTOS);
         let opened = self.received.check(number).and_then(|()| {
             self.protection.open(now, number, phase, header_bytes, datagram, keep_old)
         });
@@ -86,7 +86,7 @@ impl Connection {
                 return Err(reason);
             }
         };
-        let is_newest = self.received.is_newest(number);
+        let is_newest = self.received.largest().is_none_or(|largest| number > largest);
         self.received.on_verified(now, number, asks);
         self.heard = now;
         if self.role == Role::Server {
@@ -183,12 +183,15 @@ impl Connection {
     }
 
     fn on_ack(&mut self, now: Instant, ack: &AckFrame) -> Result<(), Violation> {
-        let mut acked = Vec::new();
+        let (mut acked, mut newest) = (Vec::new(), None);
         let outcome = self
             .sent
-            .on_ack(now, ack, |_number, items| acked.extend(items))
+            .on_ack(now, ack, |datagram| {
+                newest = newest.max(Some(datagram.number));
+                acked.extend(datagram.contents);
+            })
             .map_err(|_| CloseCode::PROTOCOL)?;
-        if let Some(newest) = outcome.newest_acked {
+        if let Some(newest) = newest {
             self.protection.on_acked(newest);
             self.on(ConnectionNews::Confirmed);
         }
@@ -214,26 +217,35 @@ impl Connection {
                 };
                 self.events.extend(event);
             }
-            Item::Message(number) if acked => self.messages_out.on_acked(number),
+            Item::Message(number) if acked => {
+                self.messages_out.on_acked(number);
+            }
             Item::Message(number) => self.messages_out.on_lost(number),
-            Item::MessageLimit if acked => {}
-            Item::MessageLimit => self.messages_in.on_limit_lost(),
+            Item::MessageLimit(limit) => {
+                if !acked {
+                    self.messages_in.on_limit_lost(limit);
+                }
+            }
             Item::Block(number) => self.blocks_out.on_announced(number, acked),
         }
     }
 
     /// Takes back what was in datagrams that are lost.
     pub(super) fn pass_losses(&mut self, now: Instant) {
-        while let Some((_number, items)) = self.sent.poll_lost(now) {
-            for item in items {
-                self.on_item(item, false);
-            }
+        while let Some(lost) = self.sent.poll_lost(now) {
+            self.on_lost(lost.contents);
+        }
+    }
+
+    pub(super) fn on_lost(&mut self, items: Vec<Item>) {
+        for item in items {
+            self.on_item(item, false);
         }
     }
 
     /// The probe time-out, between bounds that make sense for a close or a challenge.
     pub(super) fn repeat_interval(&self) -> Duration {
-        self.sent.pto().clamp(Duration::from_millis(50), Duration::from_secs(1))
+        self.sent.probe_timeout().clamp(Duration::from_millis(50), Duration::from_secs(1))
     }
 }
 

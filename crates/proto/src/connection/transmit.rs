@@ -36,6 +36,7 @@ struct Draft<'a> {
     speaks: bool,
     has_slice: bool,
     has_chunk_ack: bool,
+    has_ack: bool,
 }
 
 impl Draft<'_> {
@@ -52,6 +53,7 @@ impl Draft<'_> {
         self.asks |= frame.asks_for_ack();
         self.speaks |= !matches!(frame, Frame::Ack(_) | Frame::ChunkAck(_));
         self.has_chunk_ack |= matches!(frame, Frame::ChunkAck(_));
+        self.has_ack |= matches!(frame, Frame::Ack(_));
         self.items.extend(item);
     }
 }
@@ -80,16 +82,19 @@ impl Connection {
             speaks: false,
             has_slice: false,
             has_chunk_ack: false,
+            has_ack: false,
         };
         self.compose(now, &mut draft);
-        let Draft { items, asks, speaks, has_slice, .. } = draft;
+        let Draft { items, asks, speaks, has_slice, has_ack, .. } = draft;
         if out.len() == header_bytes {
             return None;
         }
         self.finish(now, number, header_bytes, out)?;
         self.path.on_sent(out.len());
-        self.sent.on_sent(now, number, out.len(), asks, items);
-        self.received.on_sent(!speaks);
+        self.remember(now, number, out.len(), asks.then_some(items));
+        if has_ack {
+            self.received.on_ack_sent(!speaks);
+        }
         if asks {
             self.asked = now;
         }
@@ -136,8 +141,8 @@ impl Connection {
             draft.push(&Frame::PathResponse(bytes), None);
         }
         if let Some(limit) = self.messages_in.limit_due() {
-            draft.push(&Frame::MessageLimit(limit), Some(Item::MessageLimit));
-            self.messages_in.on_limit_sent();
+            draft.push(&Frame::MessageLimit(limit), Some(Item::MessageLimit(limit)));
+            self.messages_in.on_limit_sent(limit);
         }
         while draft.room() >= BLOCK_FRAME_BYTES
             && let Some(frame) = self.blocks_out.poll_announcement()
@@ -156,7 +161,7 @@ impl Connection {
             return;
         }
         if let Some(ack) = self.received.ack_frame(now)
-            && ack.encoded_len() < draft.room()
+            && 1 + ack.encoded_len() <= draft.room()
         {
             draft.push(&Frame::Ack(ack), None);
         }
@@ -208,10 +213,18 @@ impl Connection {
     /// The next packet number; now and then one is passed over, for who acknowledges it (H-2.2c).
     fn next_number(&mut self) -> u64 {
         if self.sent.next_number() == self.next_skip {
-            self.sent.skip();
+            self.sent.skip(1);
             self.next_skip = (self.next_skip / 256 + 1) * 256 + self.entropy.next_u64() % 256;
         }
         self.sent.next_number()
+    }
+
+    /// A datagram went out; `items` are what must be known of it if it asks for an ack.
+    fn remember(&mut self, now: Instant, number: u64, bytes: usize, items: Option<Vec<Item>>) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        if let Some(lost) = self.sent.on_sent(now, number, bytes, items) {
+            self.on_lost(lost.contents);
+        }
     }
 
     fn transmit_challenge(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<SocketAddr> {
@@ -225,7 +238,7 @@ impl Connection {
         Frame::PathChallenge(bytes).write(out);
         self.finish(now, number, header_bytes, out)?;
         self.path.on_challenge(now, Some(out.len()), interval);
-        self.sent.on_sent(now, number, out.len(), false, Vec::new());
+        self.remember(now, number, out.len(), None);
         Some(to)
     }
 
@@ -246,7 +259,7 @@ impl Connection {
         }
         self.finish(now, number, header_bytes, out)?;
         self.path.on_sent(out.len());
-        self.sent.on_sent(now, number, out.len(), false, Vec::new());
+        self.remember(now, number, out.len(), None);
         Some(self.path.address())
     }
 
@@ -265,7 +278,7 @@ impl Connection {
             || self.messages_in.limit_due().is_some()
             || self.blocks_out.has_announcement()
             || !self.packets_out.is_empty()
-            || self.messages_out.has_due();
+            || self.messages_out.wants_to_send();
         let now = is_pending.then_some(Instant::ZERO);
         let slices = match room >= FULL_SLICE_FRAME_BYTES {
             true => self.blocks_out.sender.poll_timeout(),

@@ -13,7 +13,7 @@ use super::memory::{RequestName, TokenName};
 use crate::connection::{Connection, Parameters, Protection};
 use crate::credentials::{TokenClaims, TokenError};
 use crate::crypto::{
-    COOKIE_UNIT_SECONDS, Opened, RequestKeys, Suites, equal, open_check, respond,
+    COOKIE_UNIT_SECONDS, Entropy, Opened, RequestKeys, Suites, equal, open_check, respond,
 };
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::request::{AnyVersion, Source};
@@ -200,7 +200,7 @@ impl Server {
         }
         let by_cookie = match &parts.cookie {
             Some(cookie) => {
-                self.cookie_key.verify(cookie, cookie_time(now), parts.client_id.0, from)
+                self.cookie_key.verify(cookie_time(now), parts.client_id.0, from, cookie)
             }
             None => false,
         };
@@ -341,6 +341,6 @@ fn name_of(parts: &RequestParts<'_>) -> RequestName {
 }
 
 fn cookie_time(now: Instant) -> u32 {
-    let seconds = now.since(Instant::ZERO).as_secs() / COOKIE_UNIT_SECONDS;
+    let seconds = now.since(Instant::ZERO).as_secs() / u64::from(COOKIE_UNIT_SECONDS);
     u32::try_from(seconds).unwrap_or(u32::MAX)
 }

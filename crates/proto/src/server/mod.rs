@@ -105,7 +105,7 @@ impl Server {
     pub fn new(now: Instant, unix_time: u64, config: ServerConfig, seed: [u8; 32]) -> Self {
         let mut entropy = Entropy::new(seed);
         let credentials = &config.credentials;
-        let kept = credentials.secret.as_ref().or(credentials.token_keys.first().map(|k| k.key()));
+        let kept = credentials.secret.as_ref().or(credentials.token_keys.first().map(|token_key| &token_key.key));
         let reset_key = match kept {
             Some(kept) => ResetKey::derived(kept),
             None => ResetKey::random(entropy.next_secret()),
