@@ -75,6 +75,7 @@ pub mod congestion;
 pub mod endpoint;
 pub mod fragment;
 pub mod packet;
+pub mod transit;
 
 mod pacer;
 mod rtt;
