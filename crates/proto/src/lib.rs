@@ -74,6 +74,7 @@ pub mod chunk;
 pub mod congestion;
 pub mod endpoint;
 pub mod fragment;
+pub mod message;
 pub mod packet;
 pub mod transit;
 

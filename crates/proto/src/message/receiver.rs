@@ -1,0 +1,130 @@
+//! The receiving end of messages: each once, in order.
+//!
+//! The invariant: what waits lies below the limit, which is at most one window above what was read. So a peer
+//! can make it hold 256 messages of 1024 bytes, and no more.
+
+use alloc::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::{MAX_MESSAGE_BYTES, MESSAGE_WINDOW, MessageViolation};
+
+/// The limit is raised once it can be by this much [H-4.4]: two frames for each window read.
+const LIMIT_STEP: u32 = MESSAGE_WINDOW / 2;
+
+/// What a message did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It is new; [`MessageReceiver::pop`] may have something.
+    New,
+    /// It came before: its ack was lost, or late.
+    Duplicate,
+}
+
+/// Receives messages. See [the module](super) for an example. While nothing waits it holds no heap.
+#[derive(Clone, Debug)]
+pub struct MessageReceiver {
+    /// From number `next` on; the last one is always there.
+    waiting: VecDeque<Option<Bytes>>,
+    /// The next one to read.
+    next: u32,
+    /// The largest limit sent: what the peer may know of.
+    limit: u32,
+    /// The datagram of that limit is lost.
+    is_limit_lost: bool,
+}
+
+impl MessageReceiver {
+    /// Nothing received; the limit is 256.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { waiting: VecDeque::new(), next: 0, limit: MESSAGE_WINDOW, is_limit_lost: false }
+    }
+
+    /// Takes a message in, and copies it if it is new.
+    ///
+    /// # Errors
+    /// [`MessageViolation::BeyondLimit`] or [`MessageViolation::TooLarge`]; the connection has to end.
+    pub fn receive(&mut self, number: u32, data: &[u8]) -> Result<Arrival, MessageViolation> {
+        if data.len() > MAX_MESSAGE_BYTES {
+            return Err(MessageViolation::TooLarge);
+        }
+        if number >= self.limit {
+            return Err(MessageViolation::BeyondLimit);
+        }
+        let Some(index) = number.checked_sub(self.next) else { return Ok(Arrival::Duplicate) };
+        // Below 256, as the limit is.
+        let index = index as usize;
+        if self.waiting.len() <= index {
+            self.waiting.resize(index + 1, None);
+        }
+        match self.waiting.get_mut(index) {
+            Some(place @ None) => {
+                *place = Some(Bytes::copy_from_slice(data));
+                Ok(Arrival::New)
+            }
+            _ => Ok(Arrival::Duplicate),
+        }
+    }
+
+    /// The next message, in the order in which they were sent.
+    pub fn pop(&mut self) -> Option<Bytes> {
+        let data = self.waiting.front_mut()?.take()?;
+        self.waiting.pop_front();
+        self.next = self.next.saturating_add(1);
+        if self.waiting.is_empty() {
+            self.waiting = VecDeque::new();
+        }
+        Some(data)
+    }
+
+    /// The limit to send to the peer: when half of the window was read, and again if that was lost. It asks
+    /// until [`on_limit_sent`](Self::on_limit_sent).
+    #[must_use]
+    pub const fn limit_due(&self) -> Option<u32> {
+        let limit = self.next.saturating_add(MESSAGE_WINDOW);
+        // The last step, where numbers end, is a shorter one.
+        let is_step = limit - self.limit >= LIMIT_STEP;
+        let is_last = limit == u32::MAX && self.limit < limit;
+        if is_step || is_last || self.is_limit_lost { Some(limit) } else { None }
+    }
+
+    /// This limit, as [`limit_due`](Self::limit_due) named it, went out. From now on the peer may use it.
+    pub fn on_limit_sent(&mut self, limit: u32) {
+        let highest = self.next.saturating_add(MESSAGE_WINDOW);
+        self.limit = limit.clamp(self.limit, highest);
+        self.is_limit_lost = false;
+    }
+
+    /// The datagram of this limit is lost. If none above it went out since, it is sent again.
+    pub const fn on_limit_lost(&mut self, limit: u32) {
+        self.is_limit_lost |= limit == self.limit;
+    }
+
+    /// The number of the next message to read.
+    #[must_use]
+    pub const fn next_number(&self) -> u32 {
+        self.next
+    }
+
+    /// Panics if the queue contradicts itself. For tests, fuzzers and the simulator.
+    pub fn check_invariants(&self) {
+        let window = u64::from(self.next)..=u64::from(self.next) + u64::from(MESSAGE_WINDOW);
+        assert!(window.contains(&u64::from(self.limit)), "a limit outside the window");
+        assert!(self.waiting.back().is_none_or(Option::is_some), "nothing at the end");
+        assert!(self.waiting.len() <= (self.limit - self.next) as usize, "beyond the limit");
+    }
+
+    /// One that is about to read `next`. For tests: nobody waits for 2^32 messages.
+    #[cfg(test)]
+    pub(super) const fn starting_at(next: u32) -> Self {
+        let limit = next.saturating_add(MESSAGE_WINDOW);
+        Self { waiting: VecDeque::new(), next, limit, is_limit_lost: false }
+    }
+}
+
+impl Default for MessageReceiver {
+    fn default() -> Self {
+        Self::new()
+    }
+}

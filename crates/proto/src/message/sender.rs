@@ -1,0 +1,269 @@
+//! The sending end of messages: keeps each until it is acked.
+//!
+//! The invariant: the front of the queue is not acked, and each message is in one place only: waiting for its
+//! first datagram, in flight in one datagram, lost and waiting for another, or acked.
+
+use alloc::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::{MAX_MESSAGE_BYTES, MESSAGE_FRAME_BYTES, MESSAGE_WINDOW, MessageViolation};
+
+/// Messages that may wait or be in flight, unless configured: four windows, so that a burst of a level
+/// change fits while the peer reads.
+const MAX_QUEUED: u32 = 1024;
+
+/// Their bytes, unless configured: as much as the peer's window holds, 256 KiB.
+const MAX_QUEUED_BYTES: u32 = 262_144;
+
+/// The largest message again, as the bytes in the queue are counted.
+const LARGEST: u32 = 1024;
+const _: () = assert!(LARGEST as usize == MAX_MESSAGE_BYTES);
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SendMessageError {
+    /// More than 1024 bytes. A block has room for more.
+    TooLarge,
+    /// Too many messages, or bytes of them, wait or are in flight. Try again after an ack.
+    QueueFull,
+    /// All 2^32 - 1 numbers of this connection are used. Connect anew.
+    NumbersUsedUp,
+}
+
+impl core::fmt::Display for SendMessageError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::TooLarge => "a message of more than 1024 bytes",
+            Self::QueueFull => "the queue of messages is full",
+            Self::NumbersUsedUp => "the numbers of messages are used up",
+        })
+    }
+}
+
+impl core::error::Error for SendMessageError {}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waiting,
+    InFlight,
+    Lost,
+    Acked,
+}
+
+#[derive(Clone, Debug)]
+struct Message {
+    data: Bytes,
+    state: State,
+}
+
+/// Sends messages. See [the module](super) for an example. Without messages it holds no heap.
+#[derive(Clone, Debug)]
+pub struct MessageSender {
+    /// From number `first` on; those from `unsent` on were never sent.
+    queue: VecDeque<Message>,
+    first: u32,
+    unsent: u32,
+    limit: u32,
+    /// How many are lost, and no number below which any is.
+    lost: u32,
+    lost_from: u32,
+    queued_bytes: u32,
+    max_queued: u32,
+    max_queued_bytes: u32,
+}
+
+impl MessageSender {
+    /// A sender that keeps at most `max_queued` messages and `max_queued_bytes` bytes of them, waiting and
+    /// in flight. Default 1024 and 262,144. Room for less than one largest message is taken as that.
+    #[must_use]
+    pub fn new(max_queued: u32, max_queued_bytes: u32) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            first: 0,
+            unsent: 0,
+            limit: MESSAGE_WINDOW,
+            lost: 0,
+            lost_from: 0,
+            queued_bytes: 0,
+            max_queued: max_queued.max(1),
+            max_queued_bytes: max_queued_bytes.max(LARGEST),
+        }
+    }
+
+    /// Takes a message of 0 to 1024 bytes, and returns its number. Of `data` that is part of something
+    /// larger, all of that stays in memory until the ack.
+    ///
+    /// # Errors
+    /// See [`SendMessageError`]; the message was not taken.
+    pub fn send(&mut self, data: Bytes) -> Result<u32, SendMessageError> {
+        if data.len() > MAX_MESSAGE_BYTES {
+            return Err(SendMessageError::TooLarge);
+        }
+        let count = self.count();
+        // The last number stays unused: no limit, which is above its numbers, could ever allow it.
+        let number = self.first.checked_add(count).filter(|&number| number < u32::MAX);
+        let number = number.ok_or(SendMessageError::NumbersUsedUp)?;
+        let bytes = self.queued_bytes.saturating_add(len(&data));
+        if count >= self.max_queued || bytes > self.max_queued_bytes {
+            return Err(SendMessageError::QueueFull);
+        }
+        self.queued_bytes = bytes;
+        self.queue.push_back(Message { data, state: State::Waiting });
+        Ok(number)
+    }
+
+    /// The next message to put into a datagram, if its frame fits into `room` bytes and the peer's limit allows
+    /// it: lost ones first, then by number. It counts as in flight from here on.
+    pub fn poll(&mut self, room: usize) -> Option<(u32, Bytes)> {
+        let number = match self.next_lost() {
+            Some(lost) => lost,
+            None if self.unsent < self.limit => self.unsent,
+            None => return None,
+        };
+        let message = self.message_mut(number)?;
+        if message.data.len() + MESSAGE_FRAME_BYTES > room {
+            return None;
+        }
+        let state = core::mem::replace(&mut message.state, State::InFlight);
+        let data = message.data.clone();
+        if state == State::Lost {
+            self.lost -= 1;
+            self.lost_from = number.saturating_add(1);
+        } else {
+            self.unsent = number.saturating_add(1);
+        }
+        Some((number, data))
+    }
+
+    /// The datagram of this message arrived. Returns whether that is news; its bytes are freed then.
+    pub fn on_acked(&mut self, number: u32) -> bool {
+        let Some(message) = self.message_mut(number) else { return false };
+        if matches!(message.state, State::Waiting | State::Acked) {
+            return false;
+        }
+        let was_lost = message.state == State::Lost;
+        message.state = State::Acked;
+        let data = core::mem::take(&mut message.data);
+        self.queued_bytes -= len(&data);
+        self.lost -= u32::from(was_lost);
+        while self.queue.front().is_some_and(|message| message.state == State::Acked) {
+            self.queue.pop_front();
+            self.first += 1;
+        }
+        if self.queue.is_empty() {
+            self.queue = VecDeque::new();
+        }
+        true
+    }
+
+    /// The datagram of this message is lost: it is sent again. Passed over if it is not in flight.
+    pub fn on_lost(&mut self, number: u32) {
+        let Some(message) = self.message_mut(number) else { return };
+        if message.state == State::InFlight {
+            message.state = State::Lost;
+            self.lost_from = if self.lost == 0 { number } else { self.lost_from.min(number) };
+            self.lost += 1;
+        }
+    }
+
+    /// The peer allows all numbers below `limit`. A lower one than before is an old one that came late, and is
+    /// passed over.
+    ///
+    /// # Errors
+    /// [`MessageViolation::BadLimit`] if it is more than a window above all that was sent: nobody can have
+    /// read so far.
+    pub fn on_limit(&mut self, limit: u32) -> Result<(), MessageViolation> {
+        if limit > self.unsent.saturating_add(MESSAGE_WINDOW) {
+            return Err(MessageViolation::BadLimit);
+        }
+        self.limit = self.limit.max(limit);
+        Ok(())
+    }
+
+    /// Whether every message taken was acked.
+    #[must_use]
+    pub fn all_acked(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Whether [`poll`](Self::poll) has something for a datagram with room enough.
+    #[must_use]
+    pub fn wants_to_send(&self) -> bool {
+        self.lost > 0 || (self.unsent < self.limit && self.unsent < self.end())
+    }
+
+    /// Bytes of the messages that wait or are in flight.
+    #[must_use]
+    pub const fn queued_bytes(&self) -> usize {
+        self.queued_bytes as usize
+    }
+
+    /// Panics if the queue contradicts itself. For tests, fuzzers and the simulator.
+    pub fn check_invariants(&self) {
+        let front = self.queue.front();
+        assert!(front.is_none_or(|message| message.state != State::Acked), "an acked front");
+        let bytes: u32 = self.queue.iter().map(|message| len(&message.data)).sum();
+        assert_eq!(bytes, self.queued_bytes, "bytes in the queue");
+        assert!(self.queued_bytes <= self.max_queued_bytes, "too many bytes");
+        assert!(self.count() <= self.max_queued, "too many messages");
+        assert!((self.first..=self.end()).contains(&self.unsent), "unsent outside the queue");
+        assert!(self.unsent <= self.limit, "sent beyond the limit");
+        let numbered = || (self.first..=u32::MAX).zip(&self.queue);
+        let lost = || numbered().filter(|(_, message)| message.state == State::Lost);
+        assert_eq!(lost().count(), self.lost as usize, "lost messages");
+        assert!(lost().all(|(number, _)| number >= self.lost_from), "lost below the first lost");
+        let waiting = |message: &Message| message.state == State::Waiting;
+        assert!(
+            numbered().all(|(number, message)| waiting(message) == (number >= self.unsent)),
+            "sent and waiting"
+        );
+    }
+
+    /// Messages in the queue. Those that are acked behind a front that is not count too.
+    fn count(&self) -> u32 {
+        u32::try_from(self.queue.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The number behind the queue.
+    fn end(&self) -> u32 {
+        self.first.saturating_add(self.count())
+    }
+
+    fn message_mut(&mut self, number: u32) -> Option<&mut Message> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.queue.get_mut(index)
+    }
+
+    /// The first lost message. The search goes on where the last one ended, so each loss is passed once.
+    fn next_lost(&mut self) -> Option<u32> {
+        if self.lost == 0 {
+            return None;
+        }
+        let from = self.lost_from.max(self.first);
+        let skipped = usize::try_from(from - self.first).ok()?;
+        let mut numbered = (from..=u32::MAX).zip(self.queue.iter().skip(skipped));
+        let (number, _) = numbered.find(|(_, message)| message.state == State::Lost)?;
+        self.lost_from = number;
+        Some(number)
+    }
+
+    /// One that has used up all numbers but `left`. For tests: nobody waits for 2^32 messages.
+    #[cfg(test)]
+    pub(super) fn with_numbers_left(left: u32) -> Self {
+        let first = u32::MAX - left;
+        Self { first, unsent: first, limit: u32::MAX, ..Self::default() }
+    }
+}
+
+impl Default for MessageSender {
+    fn default() -> Self {
+        Self::new(MAX_QUEUED, MAX_QUEUED_BYTES)
+    }
+}
+
+/// At most 1024.
+fn len(data: &Bytes) -> u32 {
+    u32::try_from(data.len()).unwrap_or(u32::MAX)
+}
