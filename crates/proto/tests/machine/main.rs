@@ -5,6 +5,7 @@
 //! * `sender`, `receiver`: behaviour that the articles and STANDARD §7 ask for, point by point;
 //! * `fragments`: the attacks of the fragmentation article by name, and the bugs of its program;
 //! * `acks`, `endpoint`: the packet layer, STANDARD §9, point by point;
+//! * `messages`: messages over datagrams of `haulier/1`, both ways over a bad link;
 //! * `packet_properties`: the packet layer under random losses, orders and copies;
 //! * `properties`: random operations against a trivial model, and bytes at every parser;
 //! * `states`: the state tables, printed and compared with `docs/STATES.md`.
@@ -25,6 +26,7 @@ mod acks;
 mod endpoint;
 mod fragments;
 mod hangs;
+mod messages;
 mod packet_properties;
 mod properties;
 mod receiver;
