@@ -266,6 +266,13 @@ fn a_clock_that_jumps_does_no_harm() {
     assert!(acked(&mut sent, at(hour), &ack(3, 0, &[])).is_ok());
     assert_eq!(sent.rtt().latest_rtt(), None, "an hour is no round trip");
 
+    let mut sent = Sent::new();
+    send(&mut sent, at(hour), 1);
+    assert_eq!(lost(&mut sent, at(0)), []);
+    send(&mut sent, at(0), 1);
+    assert!(acked(&mut sent, at(80), &ack(1, 0, &[])).is_ok());
+    assert_eq!(lost(&mut sent, at(90)), [0], "its time began anew");
+
     let mut received = ReceivedDatagrams::new();
     [0, 1].into_iter().for_each(|number| received.on_verified(at(hour), number, true));
     received.on_ack_sent(true);
