@@ -16,10 +16,9 @@ use crate::chunk::{
     ChunkHandle, MAX_CHUNK_BYTES, Receiver, ReceiverConfig, ResendDelay, Sender, SenderConfig,
     SenderEvent,
 };
-use crate::time::earliest;
 use crate::wire::frame::{BlockFrame, SLICE_FRAME_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
-use crate::wire::{TAG_BYTES};
+use crate::wire::TAG_BYTES;
 
 /// Blocks announced and not finished: enough that the next one follows without a pause, few enough that a
 /// receiver needs no memory for them.
@@ -411,12 +410,6 @@ impl IncomingBlocks {
         Some(BlockProgress { tag: block.tag, done, length: block.length })
     }
 
-    /// Bytes of memory held for blocks.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let finished = usize::try_from(self.finished_bytes).unwrap_or(usize::MAX);
-        finished + self.data.capacity() + self.receiver.memory_bytes()
-    }
-
     /// Why the connection must end, if it must: the block in progress crawls.
     pub(crate) fn verdict(&self, now: Instant, config: &ConnectionConfig) -> Option<CloseCode> {
         self.poll_deadline(config).filter(|&at| at <= now).map(|_| CloseCode::NO_PROGRESS)
@@ -431,6 +424,6 @@ impl IncomingBlocks {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        earliest(self.receiver.poll_timeout(), None)
+        self.receiver.poll_timeout()
     }
 }

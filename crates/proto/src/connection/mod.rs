@@ -387,11 +387,6 @@ impl Connection {
         earliest(due, self.transmit_at())
     }
 
-    /// What a datagram costs beside UDP: for tests and benches.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.blocks_in.memory_bytes()
-    }
-
     pub(crate) fn clear(&mut self, pool: &mut FragmentPool) {
         self.packets_in.clear(pool);
     }

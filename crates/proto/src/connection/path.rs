@@ -80,10 +80,6 @@ impl Path {
         self.address
     }
 
-    pub(crate) const fn is_proven(&self) -> bool {
-        self.credit.is_none()
-    }
-
     /// Bytes that the next datagram may have.
     pub(crate) fn room(&self) -> usize {
         self.credit.map_or(MAX_DATAGRAM_BYTES, |credit| credit.room().min(MAX_DATAGRAM_BYTES))
