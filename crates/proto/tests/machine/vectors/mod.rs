@@ -3,6 +3,7 @@
 mod bits;
 mod crc;
 mod fragments;
+mod haulier1;
 mod malformed;
 mod packets;
 mod reliable_acks;
