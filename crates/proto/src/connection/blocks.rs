@@ -16,9 +16,9 @@ use crate::chunk::{
     ChunkHandle, MAX_CHUNK_BYTES, Receiver, ReceiverConfig, ResendDelay, Sender, SenderConfig,
     SenderEvent,
 };
+use crate::wire::TAG_BYTES;
 use crate::wire::frame::{BlockFrame, SLICE_FRAME_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
-use crate::wire::TAG_BYTES;
 
 /// Blocks announced and not finished: enough that the next one follows without a pause, few enough that a
 /// receiver needs no memory for them.
@@ -315,12 +315,8 @@ impl IncomingBlocks {
         if frame.length > config.largest_block {
             return Err(CloseCode::BLOCK_TOO_LARGE);
         }
-        let announced = Announced {
-            tag: frame.tag,
-            length: frame.length,
-            digest: frame.digest,
-            began: None,
-        };
+        let announced =
+            Announced { tag: frame.tag, length: frame.length, digest: frame.digest, began: None };
         self.announced.insert(frame.number, announced);
         self.advance(now, config)
     }

@@ -31,7 +31,7 @@ use bytes::Bytes;
 
 use crate::connection::{CloseCode, Connection, Event};
 use crate::credentials::TokenClaims;
-use crate::crypto::{CookieKey, Entropy, RequestKeys, ResetKey};
+use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey};
 use crate::fragment::FragmentPool;
 use crate::time::earliest;
 use crate::wire::{DataHeader, Kind, Role, WireId, answer};
@@ -105,7 +105,9 @@ impl Server {
     pub fn new(now: Instant, unix_time: u64, config: ServerConfig, seed: [u8; 32]) -> Self {
         let mut entropy = Entropy::new(seed);
         let credentials = &config.credentials;
-        let kept = credentials.secret.as_ref().or(credentials.token_keys.first().map(|token_key| &token_key.key));
+        // Never from the secret: whoever has the ticket could end the connections of others.
+        let token_key = credentials.token_keys.first().map(|token_key| &token_key.key);
+        let kept = credentials.identity.as_ref().map(Identity::private).or(token_key);
         let reset_key = match kept {
             Some(kept) => ResetKey::derived(kept),
             None => ResetKey::random(entropy.next_secret()),
@@ -343,9 +345,8 @@ impl Server {
 
     /// Forgets a connection that is over and has said so.
     fn remove_if_over(&mut self, place: u32) {
-        let is_over = |slot: &slots::Slot| {
-            slot.connection.is_closed() && !slot.connection.has_events()
-        };
+        let is_over =
+            |slot: &slots::Slot| slot.connection.is_closed() && !slot.connection.has_events();
         if !self.slots.slot(place).is_some_and(is_over) {
             return;
         }

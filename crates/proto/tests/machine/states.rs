@@ -47,10 +47,7 @@ fn the_page_shows_the_tables_of_the_code() {
         ("receiver", receiver),
         ("entry", table(&EntryState::ALL, &EntryNews::ALL, EntryState::next)),
         ("fate", table(&PacketFate::ALL, &PacketNews::ALL, PacketFate::next)),
-        (
-            "connection",
-            table(&ConnectionState::ALL, &ConnectionNews::ALL, ConnectionState::next),
-        ),
+        ("connection", table(&ConnectionState::ALL, &ConnectionNews::ALL, ConnectionState::next)),
         ("mode", table(&Mode::ALL, &ModeNews::ALL, Mode::next)),
     ];
     let printed =

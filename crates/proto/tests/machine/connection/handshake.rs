@@ -181,7 +181,7 @@ fn a_request_cannot_be_replayed_after_its_connection() {
     let request = requests(&mut lan, n).remove(0);
     let mut first = request.clone();
     lan.server.handle_datagram(lan.now, address(n), &mut first).unwrap();
-    lan.run(11_000);
+    lan.run_with(11_000, |_, _| false);
     assert_eq!(lan.server.stats().connections, 0, "the client never went on");
     let refused = lan.server.handle_datagram(lan.now, address(n), &mut request.clone());
     assert_eq!(refused, Err(DropReason::Replayed));
@@ -307,14 +307,14 @@ fn a_token_for_another_server_is_none() {
     let n = lan.add(client_with(Credentials::Token(token(&claims(), 3))));
     lan.run(1_100);
     assert_eq!(end_of(&lan, n), Some(&CloseReason::Refused(RefusalCode::Key)));
-    assert_eq!(lan.server.drops().get(DropReason::BadToken), 4, "one for each request");
+    assert_eq!(lan.server.drops().get(DropReason::BadToken), 3, "one for each request");
 }
 
-/// H-6b: a token that holds the client's address lifts the limit of the first flight; one with another
+/// H-6c: a token that holds the client's address lifts the limit of the first flight; one with another
 /// address takes nothing away.
 #[test]
 fn an_address_in_a_token_only_raises_the_credit() {
-    for (client_address, responses) in [(address(0), 40..100), (address(77), 3..4)] {
+    for (client_address, responses) in [(address(0), 40..100), (address(5_000), 3..4)] {
         let mut lan = Lan::new(token_server());
         let claims = TokenClaims { client_address: Some(client_address), ..claims() };
         let n = lan.add(client_with(Credentials::Token(token(&claims, 4))));
@@ -399,9 +399,7 @@ fn open_mode_is_off_unless_asked_for() {
     let mut lan = Lan::joined(with_credentials(open), client_with(Credentials::Open));
     lan.client(0).send_message(&b"hello"[..]).unwrap();
     lan.settle();
-    let is_hello = |event: &ServerEvent| {
-        matches!(event, ServerEvent::Connection(Event::Message(data)) if data == &b"hello"[..])
-    };
+    let is_hello = |event: &ServerEvent| matches!(event, ServerEvent::Connection(Event::Message(data)) if data == &b"hello"[..]);
     assert!(lan.server_events.iter().any(|(_, event)| is_hello(event)));
 }
 
@@ -428,8 +426,7 @@ fn two_runs_of_a_server_share_no_keys() {
     let mut first_flights = Vec::new();
     for seed in [[1; 32], [2; 32]] {
         let config = server_config();
-        let mut server =
-            haulier_proto::server::Server::new(Instant::ZERO, UNIX_TIME, config, seed);
+        let mut server = haulier_proto::server::Server::new(Instant::ZERO, UNIX_TIME, config, seed);
         let mut client = Client::new(Instant::ZERO, client_config(), [3; 32]).unwrap();
         let mut datagram = Vec::new();
         assert!(client.poll_transmit(Instant::ZERO, &mut datagram));

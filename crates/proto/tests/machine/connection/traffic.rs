@@ -155,8 +155,7 @@ fn acks_are_a_tenth_of_what_they_answer_at_most() {
         lan.peer().send_block(&Block::new(1, vec![5; 262_144])).unwrap();
         lan.run(9_000);
         assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
-        let (acks, data) =
-            (lan.client(0).stats().ack_bytes_sent, lan.peer().stats().bytes_sent);
+        let (acks, data) = (lan.client(0).stats().ack_bytes_sent, lan.peer().stats().bytes_sent);
         println!("{rate_bps} bit/s: {acks} bytes of acks for {data}");
         assert!(acks * 10 <= data, "{acks} bytes of acks for {data} at {rate_bps} bit/s");
     }
