@@ -24,7 +24,8 @@ use crate::wire::header::DATA_HEADER_BYTES;
 /// receiver needs no memory for them.
 const MAX_ANNOUNCED: usize = 8;
 
-/// Chunk acks are at least this far apart: with the sender at half a megabit they are 3 % of what they answer.
+/// Chunk acks are at least this far apart: with the sender at half a megabit they are 3 % of what they
+/// answer.
 const CHUNK_ACK_INTERVAL: Duration = Duration::from_millis(30);
 
 /// UDP and IPv4 round a datagram.

@@ -158,7 +158,7 @@ impl Connection {
             return;
         }
         if let Some(ack) = self.received.ack_frame(now)
-            && 1 + ack.encoded_len() <= draft.room()
+            && ack.encoded_len() < draft.room()
         {
             draft.push(&Frame::Ack(ack), None);
         }

@@ -1,16 +1,16 @@
 //! The server's end: many clients on one socket, each a [`Connection`] of its own.
 //!
 //! A [`Server`] turns datagrams and their source addresses into events, and says which datagram goes where.
-//! It looks at strangers in the order of cost ([`admission`](self), STANDARD-1 3.1), holds nothing for them,
-//! and what one client does wrong ends that client's connection alone.
+//! It looks at strangers in the order of cost (`admission.rs`, STANDARD-1 3.1), holds nothing for them, and
+//! what one client does wrong ends that client's connection alone.
 //!
 //! # The run loop
 //!
 //! 1. Hand in what arrived, with its source: [`handle_datagram`](Server::handle_datagram).
 //! 2. Act on passed deadlines: [`handle_timeout`](Server::handle_timeout).
 //! 3. Hear what happened: [`poll_event`](Server::poll_event) until `None`. A new client's request comes
-//!    first, as [`ServerEvent::Connecting`]: whoever answers it at once, with a block say, answers in the first
-//!    round trip.
+//!    first, as [`ServerEvent::Connecting`]: whoever answers it at once, with a block say, answers in the
+//!    first round trip.
 //! 4. Send everything there is: [`poll_transmit`](Server::poll_transmit) until `None`, then sleep until
 //!    [`poll_timeout`](Server::poll_timeout) or the next datagram.
 

@@ -437,3 +437,20 @@ fn two_runs_of_a_server_share_no_keys() {
     let same = first_flights[0].iter().zip(&first_flights[1]).filter(|(a, b)| a == b).count();
     assert!(same < 16, "{same} bytes are the same");
 }
+
+/// H-2.1: ids of living connections differ, and the server knows its own from noise.
+#[test]
+fn every_connection_has_an_id_of_its_own() {
+    let mut lan = Lan::new(server_config());
+    let mut ids = std::collections::BTreeSet::new();
+    for n in 0..200 {
+        lan.add(client_config());
+        lan.settle_with(|way, datagram| {
+            if way == Way::Up(n) && datagram[0] == 0x40 {
+                ids.insert(datagram[1..9].to_vec());
+            }
+            true
+        });
+    }
+    assert_eq!(ids.len(), 200);
+}

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use haulier_proto::client::ClientConfig;
 use haulier_proto::connection::{Block, CloseCode, CloseReason, ConnectionState, Event};
 use haulier_proto::crypto::{Identity, Secret};
 use haulier_proto::server::{Server, ServerEvent};
+use haulier_proto::wire::DataHeader;
 use haulier_proto::{DropReason, Instant};
 
 use super::{end_of, ends_at_server};
@@ -189,4 +191,47 @@ fn a_clock_that_jumps_harms_nobody() {
     lan.run(6_000);
     assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
     assert_eq!(end_of(&lan, 0), None);
+}
+
+/// [H-2.2a] and [H-2.2c], from outside: in each direction no number goes out twice with one key, over changes
+/// of keys and resends, and in every 256 numbers one is left out.
+#[test]
+fn no_number_is_sealed_twice_and_some_are_skipped() {
+    let mut server = server_config();
+    server.connection.datagrams_per_key = 100;
+    server.connection.rate_bps = 20_000_000;
+    let mut lan = Lan::joined(server, client_config());
+    let (mut numbers, mut n) = (Vec::new(), 0u64);
+    lan.peer().send_block(&Block::new(1, vec![5; 2_000_000])).unwrap();
+    lan.run_with(10_000, |way, datagram| {
+        n += 1;
+        if matches!(way, Way::Down(_)) {
+            numbers.push(DataHeader::read(datagram).unwrap().number);
+        }
+        !n.is_multiple_of(11)
+    });
+    assert!(lan.peer().stats().key_updates > 10);
+    assert!(numbers.len() > 2_000);
+    // They only ever rise, so none comes twice with any key.
+    assert!(numbers.windows(2).all(|two| two[0] < two[1]), "a number went back");
+    for (at, window) in numbers.chunk_by(|a, b| a / 256 == b / 256).enumerate().skip(1) {
+        assert!(window.len() < 256, "nothing skipped in the {at}th 256");
+    }
+}
+
+/// H-3.3b: a server whose whole first flight is lost says it again, by itself, within its credit.
+#[test]
+fn a_lost_first_flight_is_repeated_without_being_asked() {
+    let mut lan = Lan::new(server_config());
+    lan.add(ClientConfig { copies: 10, ..client_config() });
+    let mut responses = 0;
+    lan.settle_with(|way, _| matches!(way, Way::Up(_)));
+    assert_eq!(lan.server.stats().handshakes, 1);
+    // The client's own resends are held back, so nothing asks.
+    lan.run_with(3_000, |way, _| {
+        responses += u32::from(matches!(way, Way::Down(_)));
+        matches!(way, Way::Down(_))
+    });
+    assert!(responses >= 1, "nothing came");
+    assert!(lan.clients[0].connection().is_some());
 }

@@ -2,6 +2,7 @@
 
 mod bits;
 mod crc;
+mod datagrams;
 mod fragments;
 mod haulier1;
 mod malformed;
