@@ -454,3 +454,25 @@ fn every_connection_has_an_id_of_its_own() {
     }
     assert_eq!(ids.len(), 200);
 }
+
+/// H-3.5a: for all sources together there are so many refusals a second and no more, and no memory of them.
+#[test]
+fn refusals_have_a_rate() {
+    let mut lan = Lan::new(server_config());
+    lan.add(client_config());
+    let request = requests(&mut lan, 0).remove(0);
+    let mut answers = 0;
+    for millis in 0..2_000u64 {
+        lan.now = Instant::from_millis(millis);
+        for n in 0..5 {
+            let mut forged = request.clone();
+            forged[1199] ^= 1;
+            let from = address(n * 1_000 + millis as usize);
+            assert!(lan.server.handle_datagram(lan.now, from, &mut forged).is_err());
+        }
+        while lan.server.poll_transmit(lan.now, &mut Vec::new()).is_some() {
+            answers += 1;
+        }
+    }
+    assert!((250..=301).contains(&answers), "{answers} refusals of 10,000 in 2 s");
+}

@@ -235,3 +235,32 @@ fn a_lost_first_flight_is_repeated_without_being_asked() {
     assert!(responses >= 1, "nothing came");
     assert!(lan.clients[0].connection().is_some());
 }
+
+/// [H-2b]: reflected to their sender, datagrams are dropped without an answer, whatever they are.
+#[test]
+fn what_comes_back_to_its_sender_is_dropped() {
+    let mut lan = Lan::new(server_config());
+    lan.add(client_config());
+    let (mut ups, mut downs) = (Vec::new(), Vec::new());
+    lan.settle_with(|way, datagram| {
+        match way {
+            Way::Up(_) => ups.push(datagram.clone()),
+            Way::Down(_) => downs.push(datagram.clone()),
+        }
+        true
+    });
+    lan.run(1_000);
+    assert!(ups.len() > 1 && downs.len() > 1);
+    for mut datagram in ups {
+        let refused = lan.clients[0].handle_datagram(lan.now, &mut datagram);
+        assert!(matches!(refused, Err(DropReason::WrongRole | DropReason::UnknownConnection)));
+    }
+    let from = lan.addresses[0];
+    for mut datagram in downs {
+        let refused = lan.server.handle_datagram(lan.now, from, &mut datagram);
+        assert_eq!(refused, Err(DropReason::WrongRole));
+    }
+    let mut out = Vec::new();
+    assert!(!lan.clients[0].poll_transmit(lan.now, &mut out));
+    assert_eq!(lan.server.poll_transmit(lan.now, &mut out), None);
+}

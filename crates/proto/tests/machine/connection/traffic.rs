@@ -193,3 +193,24 @@ fn a_block_that_stands_still_ends_the_connection() {
     assert_eq!(code.0, 2);
     assert!(matches!(ends_at_server(&lan)[..], [CloseReason::Here(code)] if code.0 == 2));
 }
+
+/// H-5.1b: who takes a slice now and then, to hold its place, does so for a bounded time.
+#[test]
+fn a_block_that_crawls_ends_the_connection() {
+    let mut server = server_config();
+    server.connection.burst = false;
+    server.connection.least_block_rate_bps = 100_000;
+    let mut lan = Lan::joined(server, client_config());
+    lan.run(100);
+    lan.peer().send_block(&Block::new(1, vec![5; 1_000_000])).unwrap();
+    let mut slices = 0u64;
+    // One slice in 500 arrives: enough that there is always progress.
+    lan.run_with(145_000, |_, datagram| {
+        slices += u64::from(datagram.len() > 600);
+        datagram.len() < 600 || slices.is_multiple_of(500)
+    });
+    let CloseReason::There { code, .. } = end_of(&lan, 0).unwrap() else { panic!() };
+    assert_eq!(code.0, 2);
+    // 60 s and 8 Mbit at 100 kbit/s: after 140 s.
+    assert!(slices > 10_000, "{slices}");
+}
