@@ -78,3 +78,8 @@ pub use face::{
 /// The drivers over real sockets.
 #[cfg(feature = "udp")]
 pub use haulier_udp as udp;
+
+/// The pages with programs in them: their code is compiled and run as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/OWN-TRANSPORT.md")]
+mod pages {}

@@ -93,13 +93,16 @@ fn a_transfer_goes_on_from_another_address() {
     let block = Block::new(1, bytes(2_000_000));
     pair.server.send_block(id, &block).unwrap();
     pair.until(|pair| {
-        pair.client_count(|event| matches!(event, Event::BlockProgress { received, .. } if *received > 300_000)) > 0
+        pair.client_count(
+            |event| matches!(event, Event::BlockProgress { received, .. } if *received > 300_000),
+        ) > 0
     });
     let old = pair.client.local_addr().unwrap();
     pair.client.rebind().unwrap();
     assert_ne!(old, pair.client.local_addr().unwrap());
     pair.until(|pair| pair.client_count(|event| matches!(event, Event::Block { .. })) > 0);
-    let is_whole = |event: &Event| matches!(event, Event::Block { data, .. } if data == block.data());
+    let is_whole =
+        |event: &Event| matches!(event, Event::Block { data, .. } if data == block.data());
     assert_eq!(pair.client_count(is_whole), 1);
     assert_eq!(pair.server_count(|event| *event == Event::AddressChanged), 1);
     let port = pair.client.local_addr().unwrap().port();

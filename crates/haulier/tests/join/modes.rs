@@ -174,10 +174,8 @@ fn the_application_can_turn_a_client_away() {
     let id = pair.id();
     pair.server.close(id, CloseCode::NOT_ACCEPTED, "not on the list");
     pair.until(|pair| pair.client_end().is_some());
-    let reason = CloseReason::There {
-        code: CloseCode::NOT_ACCEPTED,
-        reason: "not on the list".to_owned(),
-    };
+    let reason =
+        CloseReason::There { code: CloseCode::NOT_ACCEPTED, reason: "not on the list".to_owned() };
     assert_eq!(pair.client_end(), Some(&reason));
     assert!(pair.at_client.contains(&Event::Connected), "the close came inside a welcome");
 }

@@ -47,9 +47,8 @@ fn packets_and_messages_beside_a_block() {
             pair.client.send_message(format!("{said}")).unwrap();
             said += 1;
         }
-        let told = |event: &Event| {
-            matches!(event, Event::PacketAcked { .. } | Event::PacketLost { .. })
-        };
+        let told =
+            |event: &Event| matches!(event, Event::PacketAcked { .. } | Event::PacketLost { .. });
         let is_message = |event: &Event| matches!(event, Event::Message(_));
         said == 500
             && pair.client_count(told) == sent
