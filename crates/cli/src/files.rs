@@ -38,6 +38,18 @@ pub(crate) const NOT_STORED: CloseCode = CloseCode(259);
 /// The client was given another file than its ticket names.
 pub(crate) const ANOTHER_FILE: CloseCode = CloseCode(260);
 
+/// What a code of these two means.
+pub(crate) const fn meaning(code: CloseCode) -> Option<&'static str> {
+    Some(match code {
+        NO_SUCH_FILE => "no such file",
+        NAME_ONE => "several files, and none was named",
+        NOT_UNDERSTOOD => "not understood",
+        NOT_STORED => "the file could not be stored there",
+        ANOTHER_FILE => "not the file of the ticket",
+        _ => return None,
+    })
+}
+
 /// What a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {

@@ -189,7 +189,7 @@ impl<'a> Clients<'a> {
             self.cut_off += 1;
         }
         let elapsed = client.since.elapsed();
-        let words = show_words(&reason.to_string());
+        let words = words(reason);
         let code = match reason {
             CloseReason::Here(code) | CloseReason::There { code, .. } => Some(code.0),
             _ => None,
@@ -223,6 +223,15 @@ impl<'a> Clients<'a> {
         self.report.done(fields, &text);
         Ok(())
     }
+}
+
+/// How it ended, in words.
+fn words(reason: &CloseReason) -> String {
+    let known = match reason {
+        CloseReason::Here(code) | CloseReason::There { code, .. } => files::meaning(*code),
+        _ => None,
+    };
+    known.map_or_else(|| show_words(&reason.to_string()), str::to_owned)
 }
 
 fn send_file(connection: &mut Connection, (name, block): (&str, &Block)) -> Answer {
