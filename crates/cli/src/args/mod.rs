@@ -164,6 +164,11 @@ pub(crate) struct DemoArgs {
     /// The file to send; by default a made-up world of 256 KiB.
     pub(crate) file: Option<PathBuf>,
 
+    /// What the two ends speak: `haulier1` is a player who joins a server, with a handshake and encryption;
+    /// `article` is a bare run of chunks, with a map of its slices.
+    #[arg(long, default_value = "haulier1")]
+    pub(crate) wire: Wire,
+
     /// The link: fiber, cable, wifi, mobile, ocean, bad, awful, bloat, shallow or burst.
     #[arg(long, value_name = "PROFILE", default_value = "mobile", value_parser = profile)]
     pub(crate) link: &'static haulier_sim::Profile,
@@ -204,6 +209,14 @@ pub(crate) struct DemoArgs {
     /// Give up after this many seconds without progress.
     #[arg(long, value_name = "S", default_value = "15", value_parser = units::seconds)]
     pub(crate) timeout: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Wire {
+    /// The connection of docs/STANDARD-1.md.
+    Haulier1,
+    /// The wire of the articles, docs/STANDARD.md.
+    Article,
 }
 
 #[derive(Debug, clap::Args)]

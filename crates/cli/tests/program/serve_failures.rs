@@ -237,7 +237,7 @@ fn an_unreadable_file_is_said_at_once() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = Dir::new();
     let file = dir.file("in", b"x");
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o0)).unwrap();
     if std::fs::read(&file).is_ok() {
         eprintln!("skipped: this user reads every file");
         return;
