@@ -1,4 +1,4 @@
-//! haulier at the shell: send, receive, demonstrate, soak, measure and inspect.
+//! haulier at the shell: serve, fetch, send, receive, demonstrate, soak, measure and inspect.
 //!
 //! Each command is a file of its own. They share what a person meets in all of them: the arguments
 //! (`args`), numbers as people write them (`units`), what is printed as text or JSON (`report`), how it
@@ -8,14 +8,20 @@ mod args;
 mod bench;
 mod demo;
 mod failure;
+mod fetch;
+mod files;
 mod inspect;
 mod interrupt;
+mod keygen;
+mod keys;
 mod output;
 mod recv;
 mod report;
 mod send;
+mod serve;
 mod soak;
 mod source;
+mod token;
 mod units;
 
 use std::process::ExitCode;
@@ -31,9 +37,13 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return not_understood(&error),
     };
-    let report = Report::new(args.json, args.command.prints_data());
+    let report = Report::new(args.json, args.command.prints_data(args.json));
     interrupt::watch();
     let outcome = match &args.command {
+        Command::Serve(args) => serve::run(args, &report),
+        Command::Fetch(args) => fetch::run(args, &report),
+        Command::Keygen(args) => keygen::run(args, &report),
+        Command::Token(args) => token::run(args, &report),
         Command::Send(args) => send::run(args, &report),
         Command::Recv(args) => recv::run(args, &report),
         Command::Demo(args) => demo::run(args, &report),

@@ -1,6 +1,6 @@
 //! Numbers as people write them, and back.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
 use haulier::ProtocolId;
@@ -81,6 +81,15 @@ pub(crate) fn protocol_id(text: &str) -> Result<ProtocolId, String> {
         .map_err(|_| format!("{text} is no protocol id: write 32 bits, such as 0x11223344"))
 }
 
+/// 64 bits: `0x11223344` or decimal.
+pub(crate) fn wide_id(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("{text} is no number of 64 bits: write it as 42 or 0x2a"))
+}
+
 /// A seed: decimal or `0x` and hex digits.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -102,6 +111,18 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
         |why: &str| format!("{text} is no address ({why}): write HOST:PORT, 127.0.0.1:4016");
     let mut found = text.to_socket_addrs().map_err(|cause| error(&cause.to_string()))?;
     found.next().ok_or_else(|| error("no such host"))
+}
+
+/// An IP address whose port does not matter: `192.0.2.9`, `192.0.2.9:4016`, `::1`.
+pub(crate) fn place(text: &str) -> Result<SocketAddr, String> {
+    let ip = text.parse().map(|ip: IpAddr| SocketAddr::new(ip, 0));
+    ip.or_else(|_| text.parse()).map_err(|_| format!("{text} is no IP address, as in 192.0.2.9"))
+}
+
+/// Words of a stranger, without what a terminal would obey.
+pub(crate) fn show_words(text: &str) -> String {
+    let obeyed = |c: char| c.is_control() || "\u{202a}\u{202b}\u{202d}\u{202e}".contains(c);
+    text.chars().map(|c| if obeyed(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// A size for a person.
@@ -147,6 +168,10 @@ mod tests {
         assert_eq!(protocol_id("287454020"), Ok(ProtocolId::ARTICLE));
         assert!(protocol_id("0x112233445").is_err());
         assert_eq!(seed("0xff"), Ok(255));
+        assert_eq!((wide_id("0xffffffffffffffff"), wide_id("7")), (Ok(u64::MAX), Ok(7)));
+        assert_eq!(place("192.0.2.9"), place("192.0.2.9:0"));
+        assert!(place("host").is_err() && wide_id("-1").is_err());
+        assert_eq!(show_words("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
         assert!(address("nonsense").is_err() && address("127.0.0.1").is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! `demo`: a world crosses an emulated link, and the numbers that come out fit together.
+//! `demo`: a world crosses an emulated link, and the numbers that come out fit together. Most of it on the
+//! article wire, of which more is to be seen; the connection of haulier/1 comes last.
 
 use serde_json::Value;
 
@@ -43,7 +44,7 @@ fn check(run: &Finished, bytes: usize) -> Value {
 
 #[test]
 fn a_made_up_world_crosses_the_mobile_link() {
-    let run = haulier(&["demo", "--json"]);
+    let run = haulier(&["demo", "--wire", "article", "--json"]);
     let done = check(&run, 262_144);
     let start = &run.events()[0];
     assert_eq!((&start["event"], &start["profile"]), (&"start".into(), &"mobile".into()));
@@ -60,7 +61,8 @@ fn a_made_up_world_crosses_the_mobile_link() {
 #[test]
 fn the_seed_makes_the_world() {
     let digest = |seed| {
-        let run = haulier(&["demo", "--json", "--link", "fiber", "--seed", seed]);
+        let run =
+            haulier(&["demo", "--wire", "article", "--json", "--link", "fiber", "--seed", seed]);
         check(&run, 262_144)["blake3"].clone()
     };
     assert_eq!(digest("7"), digest("0x7"));
@@ -72,7 +74,15 @@ fn the_seed_makes_the_world() {
 fn a_file_crosses_the_fiber_link() {
     let dir = Dir::new();
     let content = data(600_000);
-    let run = haulier(&["demo", &dir.file("in", &content), "--link", "fiber", "--json"]);
+    let run = haulier(&[
+        "demo",
+        "--wire",
+        "article",
+        &dir.file("in", &content),
+        "--link",
+        "fiber",
+        "--json",
+    ]);
     let done = check(&run, content.len());
     assert_eq!(done["blake3"], blake3_hex(&content));
     assert!(number(&done, "ratio") >= 1.0, "{done}");
@@ -85,13 +95,26 @@ fn a_file_crosses_the_fiber_link() {
 #[test]
 fn one_byte_is_enough() {
     let dir = Dir::new();
-    check(&haulier(&["demo", "--json", "--link", "fiber", &dir.file("in", b"x")]), 1);
+    check(
+        &haulier(&[
+            "demo",
+            "--wire",
+            "article",
+            "--json",
+            "--link",
+            "fiber",
+            &dir.file("in", b"x"),
+        ]),
+        1,
+    );
 }
 
 #[test]
 fn the_link_can_be_changed() {
     let options = ["--rate", "50M", "--rtt", "10", "--loss", "0", "--queue", "1M"];
-    let run = haulier(&[&["demo", "--json", "--link", "awful"], &options[..]].concat());
+    let run = haulier(
+        &[&["demo", "--wire", "article", "--json", "--link", "awful"], &options[..]].concat(),
+    );
     let done = check(&run, 262_144);
     let start = &run.events()[0];
     assert_eq!((number(start, "rate_mbit"), number(start, "rtt_ms")), (50.0, 10.0));
@@ -105,7 +128,7 @@ fn the_link_can_be_changed() {
 fn a_short_queue_overflows_and_loss_loses() {
     let options = ["--rate", "20M", "--rtt", "20", "--loss", "30%", "--queue", "16k"];
     let options = [&options[..], &["--budget", "10M", "--burst"]].concat();
-    let run = haulier(&[&["demo", "--json"], &options[..]].concat());
+    let run = haulier(&[&["demo", "--wire", "article", "--json"], &options[..]].concat());
     let done = check(&run, 262_144);
     assert!(number(&done, "lost") > 0.0 && number(&done, "queue_full") > 0.0, "{done}");
     assert!(number(&done, "slices_resent") > 0.0, "{done}");
@@ -114,7 +137,8 @@ fn a_short_queue_overflows_and_loss_loses() {
 
 #[test]
 fn as_text_it_compares_with_the_physical_limit() {
-    let run = haulier(&["demo", "--link", "cable", "--no-burst", "--budget", "40M"]);
+    let run =
+        haulier(&["demo", "--wire", "article", "--link", "cable", "--no-burst", "--budget", "40M"]);
     assert_eq!(run.code, Some(0), "{}", run.what);
     let words = [
         "256.0 KiB over a link of 50 Mbit/s, 40 ms round trip, 0.1 % loss (cable, seed 1)",
@@ -130,13 +154,94 @@ fn as_text_it_compares_with_the_physical_limit() {
 #[test]
 fn an_empty_file_has_nothing_to_show() {
     let dir = Dir::new();
-    let message = haulier(&["demo", "--json", &dir.file("in", b"")]).error(2);
+    let message = haulier(&["demo", "--wire", "article", "--json", &dir.file("in", b"")]).error(2);
     assert!(message.contains("in is empty: there is nothing to show"), "{message}");
 }
 
 #[test]
 fn a_link_that_is_too_bad_ends_with_a_sentence() {
-    let message = haulier(&["demo", "--json", "--loss", "0.99", "--timeout", "0.5"]).error(3);
+    let message =
+        haulier(&["demo", "--wire", "article", "--json", "--loss", "0.99", "--timeout", "0.5"])
+            .error(3);
     assert!(message.contains("nothing got through for 0.5 s"), "{message}");
     assert!(message.contains("--timeout"), "{message}");
+}
+
+/// The last line of a join, once its numbers fit together.
+fn check_join(run: &Finished, bytes: usize) -> Value {
+    let done = run.done();
+    let keys = [
+        "blake3",
+        "bytes",
+        "connect_ms",
+        "event",
+        "limit_ms",
+        "lost",
+        "ok",
+        "queue_full",
+        "ratio",
+        "rtt_ms",
+        "slices_resent",
+        "slices_sent",
+        "total_ms",
+        "wire_bytes",
+        "wire_bytes_in",
+        "wire_bytes_out",
+    ];
+    assert!(done.as_object().unwrap().keys().eq(keys), "{done}");
+    assert_eq!(number(&done, "bytes"), bytes as f64);
+    assert!(number(&done, "connect_ms") <= number(&done, "total_ms"), "{done}");
+    let slices = bytes / 262_144 * 256 + (bytes % 262_144).div_ceil(1024);
+    assert!(number(&done, "slices_sent") - number(&done, "slices_resent") >= slices as f64);
+    // Three copies of the request, and what came through of the rest.
+    assert!(number(&done, "wire_bytes_out") >= 3_600.0, "{done}");
+    assert!(number(&done, "wire_bytes_in") > bytes as f64, "{done}");
+    assert!(number(&done, "wire_bytes") > number(&done, "wire_bytes_in"), "{done}");
+    let ratio = number(&done, "total_ms") / number(&done, "limit_ms");
+    assert!((number(&done, "ratio") - ratio).abs() <= 0.01 * ratio, "{done}");
+    done
+}
+
+#[test]
+fn a_player_joins_over_the_mobile_link() {
+    let run = haulier(&["demo", "--json"]);
+    let done = check_join(&run, 262_144);
+    assert!(number(&done, "lost") > 0.0, "{done}");
+    // A round trip at least: the request there, and the welcome back.
+    assert!(number(&done, "connect_ms") >= 100.0, "{done}");
+    // Twice 50 ms, and 256 KiB in full packets at 9.5 Mbit/s.
+    assert!((number(&done, "limit_ms") - 325.9).abs() < 0.2, "{done}");
+}
+
+/// More than a chunk, on a link without loss: nothing beats the physical limit.
+#[test]
+fn a_player_gets_a_file_over_the_fiber_link() {
+    let dir = Dir::new();
+    let content = data(600_000);
+    let run = haulier(&["demo", &dir.file("in", &content), "--link", "fiber", "--json"]);
+    let done = check_join(&run, content.len());
+    assert_eq!(done["blake3"], blake3_hex(&content));
+    assert!(number(&done, "ratio") >= 1.0, "{done}");
+    check_join(&haulier(&["demo", "--json", "--link", "fiber", &dir.file("x", b"x")]), 1);
+}
+
+#[test]
+fn as_text_a_join_is_compared_with_the_physical_limit() {
+    let run = haulier(&["demo", "--link", "cable", "--no-burst", "--budget", "40M"]);
+    assert_eq!(run.code, Some(0), "{}", run.what);
+    let words = [
+        "256.0 KiB over a link of 50 Mbit/s, 40 ms round trip, 0.1 % loss (cable, seed 1)",
+        "joined after ",
+        "delivered and verified in ",
+        "the physical limit of this link is 83 ms, with the time of the request",
+        " crossed the link",
+        "blake3 ",
+    ];
+    assert!(words.iter().all(|words| run.text().contains(words)), "{}", run.what);
+}
+
+#[test]
+fn a_link_that_is_too_bad_for_a_join_ends_with_a_sentence() {
+    let message = haulier(&["demo", "--json", "--loss", "0.99", "--timeout", "0.5"]).error(3);
+    assert!(message.contains("nothing got through for 0.5 s"), "{message}");
 }

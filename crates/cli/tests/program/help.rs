@@ -15,11 +15,25 @@ fn assert_says(args: &[&str], words: &[&str]) {
 
 #[test]
 fn the_program() {
-    let commands = ["send", "recv", "demo", "soak", "bench", "inspect"];
+    let commands =
+        ["serve", "fetch", "keygen", "token", "send", "recv", "demo", "soak", "bench", "inspect"];
     assert_says(&["--help"], &commands);
-    let first_steps = ["haulier demo", "haulier recv --bind", "haulier send - ", "--json"];
+    let first_steps = [
+        "haulier demo",
+        "haulier serve world.bin",
+        "haulier fetch TICKET",
+        "haulier recv --bind",
+        "haulier send - ",
+        "--json",
+    ];
     assert_says(&["--help"], &first_steps);
-    let codes = ["0 done", "1 a soak or a bench", "2 usage", "3 no peer", "4 verification failed"];
+    let codes = [
+        "0 done",
+        "1 a soak or a bench",
+        "2 usage",
+        "3 no peer, a peer that refuses",
+        "4 verification failed",
+    ];
     assert_says(&["--help"], &codes);
     assert_says(&["--help"], &["5 I/O", "130 interrupted", "no encryption and no authentication"]);
     assert_says(&["help"], &commands);
@@ -56,7 +70,29 @@ fn demo() {
     assert_says(&["demo", "--help"], &profiles);
     let options = ["--link", "[default: mobile]", "--rate", "--rtt", "--loss", "--queue"];
     assert_says(&["demo", "--help"], &options);
+    assert_says(&["demo", "--help"], &["--wire", "haulier1", "article"]);
     assert_says(&["demo", "--help"], &["--budget", "--seed", "--timeout", "256 KiB", "--no-burst"]);
+}
+
+#[test]
+fn serve_and_fetch() {
+    let options = ["--bind", "--open", "--secret-file", "--identity-file", "--token-key", "--once"];
+    assert_says(&["serve", "--help"], &options);
+    let more = ["--max-clients", "--rate", "[default: 1M]", "--burst", "--address", "Examples:"];
+    assert_says(&["serve", "--help"], &more);
+    let options = ["TICKET|ADDR", "--list", "--force", "--timeout", "--copies", "HAULIER_TICKET"];
+    assert_says(&["fetch", "--help"], &options);
+    let more = ["--ticket-file", "--token-file", "standard input", "Examples:", "-o - | tar x"];
+    assert_says(&["fetch", "--help"], &more);
+}
+
+#[test]
+fn keygen_and_token() {
+    assert_says(&["keygen", "--help"], &["--secret", "--token", "--identity", "only you may read"]);
+    let options = ["--token-key", "--client-id", "--server", "--expires", "--client-address"];
+    assert_says(&["token", "issue", "--help"], &options);
+    assert_says(&["token", "issue", "--help"], &["--user-data", "--rate", "Example:"]);
+    assert_says(&["token", "show", "--help"], &["<TOKEN>", "--token-key", "standard input"]);
 }
 
 #[test]

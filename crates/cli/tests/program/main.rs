@@ -9,6 +9,8 @@
 //! * `disk`: full disks;
 //! * `verification`: peers that lie, played by `fake`;
 //! * `demo`, `soak_bench`, `inspect`: the commands of these names;
+//! * `serve`, `serve_failures`: the same for `serve` and `fetch`; `serve_hostile`: servers that lie;
+//! * `tokens`: `keygen` and `token`, and that no secret is ever said;
 //! * `help`, `json`: what people read and what scripts read, for all commands.
 //!
 //! `support` runs the programs and kills them when a test ends early; `pipe` reads what they say. No
@@ -33,11 +35,15 @@ mod inspect;
 mod json;
 mod names;
 mod pipe;
+mod serve;
+mod serve_failures;
+mod serve_hostile;
 #[cfg(unix)]
 mod signals;
 mod soak_bench;
 #[cfg(unix)]
 mod stay;
 mod support;
+mod tokens;
 mod transfer;
 mod verification;

@@ -289,3 +289,25 @@ pub fn data(len: usize) -> Vec<u8> {
 pub fn blake3_hex(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
+
+/// A running `serve`, where it is and its ticket.
+pub struct Serving {
+    pub program: Program,
+    pub addr: String,
+    /// Empty if it takes tokens only.
+    pub ticket: String,
+}
+
+/// `serve` on loopback with these arguments, with JSON.
+pub fn serve(args: &[&str]) -> Serving {
+    let program = Program::start(&[&["serve", "--json", "--bind", "127.0.0.1:0"], args].concat());
+    let listening = program.event("listening");
+    let addr = listening["addr"].as_str().unwrap().to_owned();
+    let ticket = listening["ticket"].as_str().unwrap_or_default().to_owned();
+    Serving { program, addr, ticket }
+}
+
+/// Runs `fetch` to its end, with JSON.
+pub fn fetch(args: &[&str]) -> Finished {
+    haulier(&[&["fetch", "--json"], args].concat())
+}

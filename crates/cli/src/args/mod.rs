@@ -1,5 +1,11 @@
 //! The command line: what there is to ask for, and the help that teaches it.
 
+mod haulier1;
+
+pub(crate) use haulier1::{
+    FetchArgs, IssueArgs, KeygenArgs, ServeArgs, ShowArgs, TokenArgs, TokenCommand,
+};
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,8 +32,10 @@ pub(crate) struct Args {
 const HELP: &str = "\
 Start here:
   haulier demo                                    one command, no set-up: watch a world cross a bad link
-  haulier recv --bind 0.0.0.0:4016 -o world.bin   on one machine
-  haulier send world.bin 192.0.2.7:4016           on the other
+  haulier serve world.bin                         on one machine: prints a ticket
+  haulier fetch TICKET                            on the other, as often as you like
+  haulier recv --bind 0.0.0.0:4016 -o world.bin   without a ticket: wait here,
+  haulier send world.bin 192.0.2.7:4016           and send from there
   tar c maps | haulier send - 192.0.2.7:4016 --name maps.tar
   haulier soak --seconds 60                       look for hangs under every fault there is
 
@@ -35,15 +43,24 @@ Exit codes:
   0    done
   1    a soak or a bench found something wrong
   2    usage: the arguments make no sense
-  3    no peer, or a time-out
+  3    no peer, a peer that refuses, or a time-out
   4    verification failed: what arrived is not what was sent
   5    I/O: a file, a disk, a socket
   130  interrupted
 
-The article wire has no encryption and no authentication: use it on networks you trust.";
+`serve` and `fetch` encrypt, unless --open. `send` and `recv` speak the article wire, which has no
+encryption and no authentication: use it on networks you trust.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Serve files to everybody who has the ticket that this prints.
+    Serve(ServeArgs),
+    /// Fetch a file from a `haulier serve`, verify it, store it.
+    Fetch(FetchArgs),
+    /// Make a key: of tickets, of connect tokens, of a server.
+    Keygen(KeygenArgs),
+    /// Make and look at connect tokens.
+    Token(TokenArgs),
     /// Send a file to a waiting `haulier recv`.
     Send(SendArgs),
     /// Wait for a file, verify it, store it.
@@ -60,8 +77,15 @@ pub(crate) enum Command {
 
 impl Command {
     /// Whether standard output carries the file itself, so that nothing else may go there.
-    pub(crate) fn prints_data(&self) -> bool {
-        matches!(self, Self::Recv(args) if args.output.as_os_str() == "-")
+    pub(crate) fn prints_data(&self, json: bool) -> bool {
+        match self {
+            Self::Recv(args) => args.output.as_os_str() == "-",
+            Self::Fetch(args) => args.output.as_os_str() == "-",
+            // The ticket, the key, the token.
+            Self::Serve(_) | Self::Keygen(_) => !json,
+            Self::Token(TokenArgs { token: TokenCommand::Issue(_) }) => !json,
+            _ => false,
+        }
     }
 }
 
@@ -140,6 +164,11 @@ pub(crate) struct DemoArgs {
     /// The file to send; by default a made-up world of 256 KiB.
     pub(crate) file: Option<PathBuf>,
 
+    /// What the two ends speak: `haulier1` is a player who joins a server, with a handshake and encryption;
+    /// `article` is a bare run of chunks, with a map of its slices.
+    #[arg(long, default_value = "haulier1")]
+    pub(crate) wire: Wire,
+
     /// The link: fiber, cable, wifi, mobile, ocean, bad, awful, bloat, shallow or burst.
     #[arg(long, value_name = "PROFILE", default_value = "mobile", value_parser = profile)]
     pub(crate) link: &'static haulier_sim::Profile,
@@ -180,6 +209,14 @@ pub(crate) struct DemoArgs {
     /// Give up after this many seconds without progress.
     #[arg(long, value_name = "S", default_value = "15", value_parser = units::seconds)]
     pub(crate) timeout: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Wire {
+    /// The connection of docs/STANDARD-1.md.
+    Haulier1,
+    /// The wire of the articles, docs/STANDARD.md.
+    Article,
 }
 
 #[derive(Debug, clap::Args)]

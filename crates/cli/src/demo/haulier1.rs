@@ -1,0 +1,249 @@
+//! The demo over haulier/1: a player with a connect token joins a server, and gets the world.
+//!
+//! Three threads: the relay that is the link, the server, and here the client with the screen. The token holds
+//! the client's address, as a matchmaker knows it, so the world begins with the first response.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use haulier::client::{ClientConfig, Credentials, WireBytes};
+use haulier::connection::{
+    Block, CloseCode, CloseReason, Connection, ConnectionConfig, ConnectionStats, Event,
+};
+use haulier::credentials::{ConnectToken, TokenClaims, TokenKey};
+use haulier::server::{ServerConfig, ServerCredentials, ServerEvent};
+use haulier::udp::{ClientDriver, ServerDriver};
+use haulier_sim::LinkConfig;
+use haulier_sim::profile::join_limit;
+use serde_json::json;
+
+use super::relay::{LinkCounts, Relay};
+use super::{LAST_ACKS, TURN, budget, bursts};
+use crate::args::DemoArgs;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::keygen::new_secret;
+use crate::report::Report;
+use crate::units::{in_millis, show_bytes};
+
+/// "hauldemo".
+const PROTOCOL_ID: u64 = 0x6861_756c_6465_6d6f;
+
+/// The shortest silence that ends a connection, by the wire.
+const LEAST_IDLE: Duration = Duration::from_secs(1);
+
+pub(super) fn run(
+    args: &DemoArgs,
+    link: &LinkConfig,
+    data: &Bytes,
+    report: &Report,
+) -> Result<(), Failure> {
+    let relay = Relay::start(link, args.seed).map_err(|e| Failure::socket("relay", &e))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let key = TokenKey { id: 1, key: new_secret()? };
+    let token = token(&key)?;
+    let world = Block::new(0, data.clone());
+    let server = spawn_server(&relay, key, &world, config(args, link, data.len()), &stop)?;
+    let joined = join(args, link, &relay, token, &world, report);
+    stop.store(true, Ordering::Relaxed);
+    let served = server.join().unwrap_or_else(|_| Err("the server broke down".into()));
+    let counts = relay.stop();
+    report.finish_bar();
+    let joined = joined?;
+    let served = served.map_err(Failure::Io)?;
+    conclude(link, data.len(), &joined, &served, &counts, report)
+}
+
+/// What a matchmaker would hand to the player.
+fn token(key: &TokenKey) -> Result<ConnectToken, Failure> {
+    let claims = TokenClaims {
+        expiry_unix: u64::MAX,
+        client_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+        ..TokenClaims::default()
+    };
+    let nonce = *new_secret()?.as_bytes();
+    let nonce = nonce.first_chunk().copied().unwrap_or_default();
+    let token = key.issue(PROTOCOL_ID, &claims, new_secret()?, nonce);
+    token.map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// Both ends.
+fn config(args: &DemoArgs, link: &LinkConfig, bytes: usize) -> ConnectionConfig {
+    ConnectionConfig {
+        rate_bps: budget(args, link, bytes),
+        burst: bursts(args, bytes),
+        handshake_timeout: args.timeout,
+        idle_timeout: args.timeout.max(LEAST_IDLE),
+        no_progress_timeout: args.timeout,
+        largest_block: bytes as u64,
+        ..ConnectionConfig::default()
+    }
+}
+
+/// The server, in a thread of its own. It ends when told to, and says what it sent to its client.
+fn spawn_server(
+    relay: &Relay,
+    key: TokenKey,
+    world: &Block,
+    connection: ConnectionConfig,
+    stop: &Arc<AtomicBool>,
+) -> Result<JoinHandle<Result<ConnectionStats, String>>, Failure> {
+    let fail = |error: std::io::Error| Failure::socket("server", &error);
+    let credentials = ServerCredentials { token_keys: vec![key], ..ServerCredentials::default() };
+    let config = ServerConfig { connection, ..ServerConfig::new(PROTOCOL_ID, credentials) };
+    let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut driver = ServerDriver::bind(local, config).map_err(fail)?;
+    relay.set_receiver(driver.local_addr().map_err(fail)?);
+    let (world, stop) = (world.clone(), Arc::clone(stop));
+    Ok(thread::spawn(move || {
+        let mut stats = ConnectionStats::default();
+        while !stop.load(Ordering::Relaxed) {
+            driver.turn(TURN).map_err(|error| error.to_string())?;
+            while let Some((id, event)) = driver.server.poll_event() {
+                if let Some(connection) = driver.server.connection_mut(id) {
+                    if matches!(event, ServerEvent::Connecting { .. }) {
+                        connection.send_block(&world).map_err(|error| error.to_string())?;
+                    }
+                    stats = connection.stats();
+                }
+            }
+        }
+        Ok(stats)
+    }))
+}
+
+/// What the player saw.
+struct Joined {
+    connect: Duration,
+    total: Duration,
+    rtt: Duration,
+    wire: WireBytes,
+    data: Bytes,
+}
+
+/// The client: asks, and waits for the world.
+fn join(
+    args: &DemoArgs,
+    link: &LinkConfig,
+    relay: &Relay,
+    token: ConnectToken,
+    world: &Block,
+    report: &Report,
+) -> Result<Joined, Failure> {
+    let fail = |error: std::io::Error| Failure::socket("client", &error);
+    let credentials = Credentials::Token(token);
+    let config = ClientConfig {
+        connection: config(args, link, world.data().len()),
+        ..ClientConfig::new(relay.near(), PROTOCOL_ID, credentials)
+    };
+    let started = Instant::now();
+    let mut driver = ClientDriver::connect(config).map_err(fail)?;
+    if let Some(warning) = driver.socket().buffers().warning() {
+        report.warning(&warning);
+    }
+    let mut connect = Duration::ZERO;
+    loop {
+        interrupt::check()?;
+        driver.turn(TURN).map_err(fail)?;
+        while let Some(event) = driver.client.poll_event() {
+            match event {
+                Event::Connected => connect = started.elapsed(),
+                Event::Block { data, .. } => {
+                    let total = started.elapsed();
+                    leave(&mut driver, relay);
+                    let rtt = driver.client.connection().and_then(|c| c.rtt().smoothed_rtt());
+                    let (rtt, wire) = (rtt.unwrap_or_default(), driver.client.wire_bytes());
+                    return Ok(Joined { connect, total, rtt, wire, data });
+                }
+                Event::Closed(reason) => return Err(gave_up(args, &reason)),
+                _ => {}
+            }
+        }
+        let connection = driver.client.connection();
+        let progress = connection.and_then(Connection::receiving);
+        let done = progress.map_or(0, |progress| progress.done);
+        report.progress(done, Some(world.data().len() as u64), String::new);
+    }
+}
+
+/// Closes, and lets the link empty itself, so that its counts are those of all of it.
+fn leave(driver: &mut ClientDriver, relay: &Relay) {
+    driver.client.close(CloseCode::DONE, "");
+    let started = Instant::now();
+    let is_over = |driver: &ClientDriver| driver.client.is_closed() && relay.is_quiet();
+    while !is_over(driver) && started.elapsed() < LAST_ACKS && !interrupt::requested() {
+        if driver.turn(TURN).is_err() {
+            return;
+        }
+    }
+}
+
+fn gave_up(args: &DemoArgs, reason: &CloseReason) -> Failure {
+    let timeout = args.timeout.as_secs_f64();
+    let no_progress = CloseCode::NO_PROGRESS;
+    Failure::TimeOut(match reason {
+        CloseReason::TimedOut | CloseReason::NoAnswer => format!(
+            "nothing got through for {timeout} s: the link is too bad for this budget, or --timeout"
+        ),
+        CloseReason::There { code, .. } | CloseReason::Here(code) if *code == no_progress => {
+            format!(
+                "nothing got through for {timeout} s: the link is too bad for this budget, or \
+                 --timeout"
+            )
+        }
+        other => format!("the transfer ended: {other}"),
+    })
+}
+
+fn conclude(
+    link: &LinkConfig,
+    bytes: usize,
+    joined: &Joined,
+    served: &ConnectionStats,
+    counts: &LinkCounts,
+    report: &Report,
+) -> Result<(), Failure> {
+    // The connection has compared its BLAKE3 with the one announced.
+    let digest = blake3::hash(&joined.data);
+    let limit = join_limit(link, bytes as u64);
+    let ratio = joined.total.as_secs_f64() / limit.as_secs_f64();
+    let wire_bytes = counts.there.offered_bytes + counts.back.offered_bytes;
+    let (lost, full) =
+        (counts.there.lost + counts.back.lost, counts.there.queue_full + counts.back.queue_full);
+    let fields = json!({
+        "ok": true,
+        "bytes": joined.data.len(),
+        "blake3": digest.to_hex().as_str(),
+        "connect_ms": in_millis(joined.connect),
+        "total_ms": in_millis(joined.total),
+        "limit_ms": in_millis(limit),
+        "ratio": (ratio * 1e3).round() / 1e3,
+        "rtt_ms": in_millis(joined.rtt),
+        "slices_sent": served.slices_sent,
+        "slices_resent": served.slices_resent,
+        "wire_bytes": wire_bytes,
+        "wire_bytes_in": joined.wire.received,
+        "wire_bytes_out": joined.wire.sent,
+        "lost": lost,
+        "queue_full": full,
+    });
+    let text = format!(
+        "joined after {:.0} ms, delivered and verified in {:.0} ms\n\
+         the physical limit of this link is {:.0} ms, with the time of the request: {ratio:.2} x\n\
+         {} slices were sent, {} of them again; {lost} lost on the way, {full} at the full queue\n\
+         {} crossed the link, both ways, headers included\nblake3 {}",
+        in_millis(joined.connect),
+        in_millis(joined.total),
+        in_millis(limit),
+        served.slices_sent,
+        served.slices_resent,
+        show_bytes(wire_bytes),
+        digest.to_hex(),
+    );
+    report.done(fields, &text);
+    Ok(())
+}

@@ -1,0 +1,316 @@
+//! `haulier fetch`: a file from a `haulier serve`, verified, and stored only then.
+
+mod access;
+mod join;
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use haulier::client::WireBytes;
+use haulier::connection::{CloseCode, CloseReason, Connection, Event};
+use haulier::file::{Digest, Header, Sink as _};
+use haulier::udp::ClientDriver;
+use serde_json::json;
+
+use crate::args::FetchArgs;
+use crate::failure::{Failure, plain};
+use crate::files::{self, ANOTHER_FILE, Entry, FILE_TAG, LIST_TAG, MAX_NAME_BYTES, Request};
+use crate::files::{NAME_ONE, NO_SUCH_FILE, NOT_STORED, NOT_UNDERSTOOD};
+use crate::interrupt;
+use crate::output::Output;
+use crate::report::Report;
+use crate::send::show_path;
+use crate::units::{in_millis, show_bytes, show_words};
+
+/// How long one turn of the loop may sleep.
+const TURN: Duration = Duration::from_millis(20);
+
+pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
+    let stored = |error: std::io::Error| Failure::Io(plain(&error));
+    // What cannot be stored is told before anybody is asked.
+    let output = Output::new(&args.output, args.force);
+    if !args.list {
+        output.check().map_err(stored)?;
+    }
+    let (access, name) = access::find(args)?;
+    let request = match (args.list, name) {
+        (true, None) => Request::List,
+        (true, Some(_)) => {
+            return Err(Failure::Usage("--list lists all files: leave out the NAME".into()));
+        }
+        (false, name) => Request::Get(name),
+    };
+    if let Request::Get(Some(name)) = &request {
+        if !(1..=MAX_NAME_BYTES).contains(&name.len()) {
+            return Err(Failure::Usage("a file's name has 1 to 255 bytes".into()));
+        }
+        output.check_name(name).map_err(stored)?;
+    }
+    let joined = join::join(&access, &request, args)?;
+    let addr = joined.driver.client.server().to_string();
+    let connect_ms = in_millis(joined.connect);
+    let fields = json!({ "addr": addr, "connect_ms": connect_ms });
+    report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
+    let mut fetch = Fetch {
+        driver: joined.driver,
+        request,
+        digest: access.digest,
+        output,
+        name: None,
+        timeout: args.timeout,
+        report,
+    };
+    let got = fetch.until_answer();
+    let total = joined.started.elapsed();
+    let outcome = got.and_then(|got| fetch.store(got));
+    report.finish_bar();
+    fetch.close(outcome.as_ref().err());
+    let cost = Cost { connect: joined.connect, total, elsewhere: joined.elsewhere };
+    fetch.conclude(outcome?, &cost)
+}
+
+/// What the server answered.
+enum Got {
+    File(String, Bytes),
+    List(Vec<Entry>),
+}
+
+/// What is done with it.
+enum Stored {
+    File { bytes: u64, digest: Digest },
+    List(Vec<Entry>),
+}
+
+/// Why there is nothing to show: what the user hears, and the code that the server does.
+struct Failed(Failure, CloseCode);
+
+/// What the connection took.
+struct Cost {
+    connect: Duration,
+    total: Duration,
+    elsewhere: WireBytes,
+}
+
+struct Fetch<'a> {
+    driver: ClientDriver,
+    request: Request,
+    digest: Option<[u8; 32]>,
+    output: Output,
+    /// What the server calls the file, once it has said so.
+    name: Option<String>,
+    timeout: Duration,
+    report: &'a Report,
+}
+
+impl Fetch<'_> {
+    /// Listens until the answer is whole.
+    fn until_answer(&mut self) -> Result<Got, Failed> {
+        let mut block: Option<(u64, Bytes)> = None;
+        let mut last_progress = Instant::now();
+        loop {
+            if interrupt::requested() {
+                return Err(Failed(Failure::Interrupted, CloseCode::SHUTTING_DOWN));
+            }
+            let turned = self.driver.turn(TURN);
+            turned.map_err(|error| {
+                Failed(Failure::socket("socket", &error), CloseCode::SHUTTING_DOWN)
+            })?;
+            while let Some(event) = self.driver.client.poll_event() {
+                match event {
+                    Event::Message(message) => self.on_message(&message)?,
+                    Event::BlockProgress { .. } => last_progress = Instant::now(),
+                    Event::Block { tag, data } if block.is_none() => block = Some((tag, data)),
+                    Event::Closed(reason) => return Err(self.on_closed(&reason)),
+                    Event::Block { .. } => return Err(foreign("two answers")),
+                    _ => {}
+                }
+            }
+            match (&self.request, &block, &self.name) {
+                (Request::List, Some((LIST_TAG, list)), _) => {
+                    let list = files::read_list(list).ok_or_else(|| foreign("no list"))?;
+                    return Ok(Got::List(list));
+                }
+                (Request::Get(_), Some((FILE_TAG, data)), Some(name)) => {
+                    return Ok(Got::File(name.clone(), data.clone()));
+                }
+                // The name may come after its file: they cross the wire each for itself.
+                (Request::Get(_), Some((FILE_TAG, _)) | None, _) | (Request::List, None, _) => {}
+                _ => return Err(foreign("something else")),
+            }
+            self.show();
+            if last_progress.elapsed() > self.timeout.max(Duration::from_secs(1)) {
+                return Err(self.stopped());
+            }
+        }
+    }
+
+    fn on_message(&mut self, message: &[u8]) -> Result<(), Failed> {
+        let name = files::read_name_message(message).ok_or_else(|| foreign("no name"))?;
+        let is_other = match &self.request {
+            Request::Get(asked) => asked.as_ref().is_some_and(|asked| *asked != name),
+            Request::List => true,
+        };
+        if is_other || self.name.is_some() {
+            return Err(foreign("another file"));
+        }
+        // Before it comes, not after: there may be a file of this name.
+        let free = self.output.check_name(&name);
+        free.map_err(|error| Failed(Failure::Io(plain(&error)), NOT_STORED))?;
+        self.name = Some(name);
+        Ok(())
+    }
+
+    fn on_closed(&self, reason: &CloseReason) -> Failed {
+        let failure = match reason {
+            CloseReason::There { code, reason } => self.refused(*code, reason),
+            CloseReason::Here(CloseCode::BLOCK_DAMAGED) => Failure::Verification(
+                "what arrived is not what the server announced: its BLAKE3 differs; nothing was \
+                 stored"
+                    .into(),
+            ),
+            CloseReason::Here(code) => Failure::Verification(format!(
+                "the server broke the rules of the wire ({code}); nothing was stored"
+            )),
+            CloseReason::ServerRestarted => {
+                Failure::TimeOut("the server was restarted; nothing was stored: fetch again".into())
+            }
+            _ => return self.stopped(),
+        };
+        Failed(failure, CloseCode::DONE)
+    }
+
+    /// The server closed: what it means for who asked.
+    fn refused(&self, code: CloseCode, reason: &str) -> Failure {
+        let words = show_words(reason);
+        let said = if words.is_empty() { String::new() } else { format!(" ({words})") };
+        let why = match code {
+            NO_SUCH_FILE => match &self.request {
+                Request::Get(Some(name)) => {
+                    format!("there is no file {name:?} there; --list says which there are")
+                }
+                _ => "there is no such file; --list says which there are".into(),
+            },
+            NAME_ONE => format!("say which file you want{said}; --list says which there are"),
+            NOT_UNDERSTOOD => format!("the server does not understand the request{said}"),
+            CloseCode::SHUTTING_DOWN => {
+                "the server was shut down before the file was here; nothing was stored".into()
+            }
+            CloseCode::NO_PROGRESS => {
+                "the server gave up: nothing got through for too long; nothing was stored".into()
+            }
+            CloseCode::BLOCK_TOO_LARGE => format!("the file is too large to fetch{said}"),
+            _ => format!("the server closed the connection: {code}{said}; nothing was stored"),
+        };
+        Failure::TimeOut(why)
+    }
+
+    fn stopped(&self) -> Failed {
+        let text = format!(
+            "{} stopped answering: nothing new for {} s; nothing was stored",
+            self.driver.client.server(),
+            self.timeout.as_secs_f64().max(1.0),
+        );
+        Failed(Failure::TimeOut(text), CloseCode::NO_PROGRESS)
+    }
+
+    fn show(&self) {
+        let Some(progress) = self.driver.client.connection().and_then(Connection::receiving) else {
+            return;
+        };
+        if progress.tag == FILE_TAG {
+            self.report.progress(progress.done, Some(progress.length), String::new);
+        }
+    }
+
+    fn store(&mut self, got: Got) -> Result<Stored, Failed> {
+        let (name, data) = match got {
+            Got::File(name, data) => (name, data),
+            Got::List(list) => return Ok(Stored::List(list)),
+        };
+        let digest = blake3::hash(&data);
+        if self.digest.is_some_and(|expected| digest != expected) {
+            let what = "the server's file is not the one of the ticket: their BLAKE3 differ; nothing \
+                        was stored";
+            return Err(Failed(Failure::Verification(what.into()), ANOTHER_FILE));
+        }
+        let bytes = data.len() as u64;
+        let header = Header { name, size: Some(bytes) };
+        let written = self.output.begin(&header).and_then(|()| self.output.write(&data));
+        written.and_then(|()| self.output.commit()).map_err(|error| {
+            let (text, path) = (plain(&error), show_path(self.output.path()));
+            let what = if text.contains(&path) { text } else { format!("{path}: {text}") };
+            Failed(Failure::Io(what), NOT_STORED)
+        })?;
+        Ok(Stored::File { bytes, digest })
+    }
+
+    /// Tells the server how it ended. It is sent three times, and nobody has to answer.
+    fn close(&mut self, failed: Option<&Failed>) {
+        let code = failed.map_or(CloseCode::DONE, |Failed(_, code)| *code);
+        self.driver.client.close(code, "");
+        while !self.driver.client.is_closed() {
+            if self.driver.turn(TURN).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn conclude(self, stored: Stored, cost: &Cost) -> Result<(), Failure> {
+        let wire = self.driver.client.wire_bytes();
+        let rtt =
+            self.driver.client.connection().and_then(|connection| connection.rtt().smoothed_rtt());
+        let rtt = in_millis(rtt.unwrap_or_default());
+        let mut fields = json!({
+            "ok": true,
+            "connect_ms": in_millis(cost.connect),
+            "total_ms": in_millis(cost.total),
+            "rtt_ms": rtt,
+            "wire_bytes_in": wire.received + cost.elsewhere.received,
+            "wire_bytes_out": wire.sent + cost.elsewhere.sent,
+        });
+        let text = match stored {
+            Stored::File { bytes, digest } => {
+                let file = show_path(self.output.path());
+                fields["file"] = json!(file);
+                fields["bytes"] = json!(bytes);
+                fields["blake3"] = json!(digest.to_hex().as_str());
+                format!(
+                    "fetched {} in {:.3} s and verified: {file}\n{} crossed the wire, with a round \
+                     trip of {rtt:.0} ms\nblake3 {}",
+                    show_bytes(bytes),
+                    cost.total.as_secs_f64(),
+                    show_bytes(wire.received + wire.sent),
+                    digest.to_hex(),
+                )
+            }
+            Stored::List(list) => {
+                let entry = |entry: &Entry| {
+                    json!({
+                        "name": entry.name,
+                        "bytes": entry.bytes,
+                        "blake3": Digest::from_bytes(entry.digest).to_hex().as_str(),
+                    })
+                };
+                fields["files"] = list.iter().map(entry).collect();
+                let line = |entry: &Entry| {
+                    format!("{:>10}  {}", show_bytes(entry.bytes), show_words(&entry.name))
+                };
+                list.iter().map(line).collect::<Vec<_>>().join("\n")
+            }
+        };
+        self.report.done(fields, &text);
+        Ok(())
+    }
+}
+
+impl From<Failed> for Failure {
+    fn from(Failed(failure, _): Failed) -> Self {
+        failure
+    }
+}
+
+/// Not what `serve` answers.
+fn foreign(what: &str) -> Failed {
+    let text = format!("the server answered {what}: is it `haulier serve`? Nothing was stored");
+    Failed(Failure::Verification(text), NOT_UNDERSTOOD)
+}

@@ -1,0 +1,40 @@
+//! `haulier keygen`: 32 bytes fit for keys, as a line of text.
+
+use haulier::crypto::{Identity, Secret};
+use haulier::udp;
+use serde_json::json;
+
+use crate::args::KeygenArgs;
+use crate::failure::Failure;
+use crate::keys::{self, Kind};
+use crate::report::Report;
+
+pub(crate) fn run(args: &KeygenArgs, report: &Report) -> Result<(), Failure> {
+    let kind = match (args.token, args.identity) {
+        (true, _) => Kind::Token,
+        (_, true) => Kind::Identity,
+        _ => Kind::Secret,
+    };
+    if report.is_json() && args.output.is_none() {
+        // JSON is what gets logged.
+        return Err(Failure::Usage("a key is not printed as JSON: say -o FILE".into()));
+    }
+    let key = new_secret()?;
+    keys::write_private(args.output.as_deref(), &kind.to_text(key.as_bytes()))?;
+    let file = args.output.as_ref().map(|path| path.display().to_string());
+    let mut fields = json!({ "ok": true, "kind": kind.name(), "file": file });
+    let mut text = file.map_or(String::new(), |file| format!("a new {} key: {file}", kind.name()));
+    if kind == Kind::Identity {
+        let public = Kind::Public.to_text(&Identity::new(key).public());
+        fields["public"] = json!(*public);
+        text = format!("{text}\n{}", *public).trim_start().into();
+    }
+    report.done(fields, &text);
+    Ok(())
+}
+
+/// 32 bytes from the system's generator.
+pub(crate) fn new_secret() -> Result<Secret, Failure> {
+    let bytes = udp::seed().map_err(|error| Failure::Io(format!("no random bytes: {error}")))?;
+    Ok(Secret::from_bytes(bytes))
+}

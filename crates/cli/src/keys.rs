@@ -1,0 +1,188 @@
+//! Keys in files: 32 bytes as text, behind a prefix that says what they are for, so that one cannot be
+//! taken for another. No error quotes what it could not read: it may be a secret with one letter wrong.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::path::Path;
+
+use haulier::credentials::TokenKey;
+use haulier::crypto::{Identity, Secret, kdf};
+use zeroize::Zeroizing;
+
+use crate::failure::{Failure, plain};
+
+/// The longest text that is read as a key, a ticket or a token. Tokens have some 1400 bytes.
+const MAX_TEXT_BYTES: u64 = 8192;
+
+/// What a key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The secret of tickets.
+    Secret,
+    /// What connect tokens are sealed with.
+    Token,
+    /// A server's private key.
+    Identity,
+    /// Its public one.
+    Public,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Secret, Self::Token, Self::Identity, Self::Public];
+
+    pub(crate) const fn prefix(self) -> &'static str {
+        match self {
+            Self::Secret => "haulier-secret1:",
+            Self::Token => "haulier-token-key1:",
+            Self::Identity => "haulier-identity1:",
+            Self::Public => "haulier-public1:",
+        }
+    }
+
+    /// Its name, as `keygen` has it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Secret => "secret",
+            Self::Token => "token",
+            Self::Identity => "identity",
+            Self::Public => "public",
+        }
+    }
+
+    /// The key as a line of text.
+    pub(crate) fn to_text(self, bytes: &[u8; 32]) -> Zeroizing<String> {
+        let mut text = Zeroizing::new(String::with_capacity(128));
+        text.push_str(self.prefix());
+        text.push_str(&blake3::Hash::from_bytes(*bytes).to_hex());
+        text
+    }
+
+    fn parse(self, text: &str) -> Result<Secret, String> {
+        let text = text.trim();
+        let Some(hex) = text.strip_prefix(self.prefix()) else {
+            let other = Self::ALL.into_iter().find(|kind| text.starts_with(kind.prefix()));
+            let found = other.map_or("is no key".into(), |kind| {
+                format!("holds a key of another kind, {}", kind.prefix())
+            });
+            let hint = match self {
+                Self::Public => "it is told by `haulier keygen --identity`".into(),
+                _ => format!("make one with `haulier keygen --{} -o FILE`", self.name()),
+            };
+            return Err(format!("{found}; what is needed begins with {}: {hint}", self.prefix()));
+        };
+        // Constant in time or not: the text is the caller's own.
+        let bytes = blake3::Hash::from_hex(hex).map_err(|_| {
+            format!("is damaged: after {} there must be 64 hex digits", self.prefix())
+        })?;
+        Ok(Secret::from_bytes(*bytes.as_bytes()))
+    }
+}
+
+/// Reads a key of this kind.
+pub(crate) fn read(path: &Path, kind: Kind) -> Result<Secret, Failure> {
+    let text = read_text(path)?;
+    kind.parse(&text).map_err(|why| Failure::Usage(format!("{} {why}", path.display())))
+}
+
+/// Reads the key that connect tokens are sealed with. Its id comes from itself, so nobody has to keep both.
+pub(crate) fn read_token_key(path: &Path) -> Result<TokenKey, Failure> {
+    let key = read(path, Kind::Token)?;
+    let id = kdf("haulier/1 2026 token key id", &[key.as_bytes()]);
+    let [a, b, c, d, ..] = *id.as_bytes();
+    Ok(TokenKey { id: u32::from_le_bytes([a, b, c, d]), key })
+}
+
+/// Reads a server's public key, or finds it out from the private one.
+pub(crate) fn read_public(path: &Path) -> Result<[u8; 32], Failure> {
+    let text = read_text(path)?;
+    if let Ok(private) = Kind::Identity.parse(&text) {
+        return Ok(Identity::new(private).public());
+    }
+    let public = Kind::Public.parse(&text);
+    public
+        .map(|key| *key.as_bytes())
+        .map_err(|why| Failure::Usage(format!("{} {why}", path.display())))
+}
+
+/// A text that may be secret, from a file.
+pub(crate) fn read_text(path: &Path) -> Result<Zeroizing<String>, Failure> {
+    let fail = |error: &io::Error| Failure::file(path, error);
+    let file = File::open(path).map_err(|error| fail(&error))?;
+    text_of(file).map_err(|error| fail(&error))
+}
+
+/// A text that may be secret, from standard input.
+pub(crate) fn read_stdin() -> Result<Zeroizing<String>, Failure> {
+    text_of(io::stdin()).map_err(|error| Failure::Io(format!("standard input: {}", plain(&error))))
+}
+
+fn text_of(from: impl io::Read) -> io::Result<Zeroizing<String>> {
+    let mut text = Zeroizing::new(String::with_capacity(MAX_TEXT_BYTES as usize + 1));
+    from.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text).map_err(|error| {
+        if error.kind() != ErrorKind::InvalidData {
+            return error;
+        }
+        io::Error::new(ErrorKind::InvalidData, "is no text: a key, ticket or token is one line")
+    })?;
+    if text.len() as u64 > MAX_TEXT_BYTES {
+        let what = "is too long: a key, ticket or token is one line";
+        return Err(io::Error::new(ErrorKind::InvalidData, what));
+    }
+    Ok(text)
+}
+
+/// Writes a secret line to a new file that only its owner may read, or to standard output.
+pub(crate) fn write_private(path: Option<&Path>, line: &str) -> Result<(), Failure> {
+    let Some(path) = path else {
+        let mut out = io::stdout().lock();
+        return writeln!(out, "{line}")
+            .and_then(|()| out.flush())
+            .map_err(|error| Failure::Io(format!("standard output: {}", plain(&error))));
+    };
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    let mut file = options.open(path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::Io(format!(
+            "{} exists, and what it holds may still be needed: choose another name",
+            path.display()
+        )),
+        _ => Failure::file(path, &error),
+    })?;
+    let written = writeln!(file, "{line}").and_then(|()| file.sync_all());
+    written.map_err(|error| {
+        // Half a key is worse than none.
+        let _gone = fs::remove_file(path);
+        Failure::file(path, &error)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_come_back_and_are_not_mixed_up() {
+        for kind in Kind::ALL {
+            let text = kind.to_text(&[7; 32]);
+            assert_eq!(kind.parse(&format!(" {}\n", *text)), Ok(Secret::from_bytes([7; 32])));
+            for other in Kind::ALL.into_iter().filter(|&other| other != kind) {
+                let why = other.parse(&text).unwrap_err();
+                assert!(why.contains(kind.prefix()) && why.contains(other.prefix()), "{why}");
+                assert!(!why.contains("0707"), "{why}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_key_is_not_quoted() {
+        let mut text = Kind::Secret.to_text(&[0xab; 32]);
+        text.push('a');
+        let why = Kind::Secret.parse(&text).unwrap_err();
+        assert!(why.contains("64 hex digits") && !why.contains("abab"), "{why}");
+    }
+}

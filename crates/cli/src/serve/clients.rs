@@ -1,0 +1,249 @@
+//! The clients of a `serve`: what each asked for, what it got, and how it ended.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use bytes::Bytes;
+use haulier::connection::{Block, CloseCode, CloseReason, Connection, Event};
+use haulier::credentials::TokenClaims;
+use haulier::server::{ConnectionId, Server, ServerEvent};
+use serde_json::json;
+
+use super::library::Library;
+use crate::args::ServeArgs;
+use crate::failure::Failure;
+use crate::files::{self, NAME_ONE, NO_SUCH_FILE, NOT_UNDERSTOOD, Request};
+use crate::interrupt;
+use crate::report::Report;
+use crate::units::{in_millis, show_bytes, show_words};
+
+/// What a client is answered.
+#[derive(Debug)]
+enum Answer {
+    File {
+        name: String,
+        bytes: u64,
+    },
+    List,
+    /// It is told so once its address is proven.
+    No(CloseCode, String),
+}
+
+#[derive(Debug)]
+struct Client {
+    number: u64,
+    answer: Answer,
+    addr: Option<SocketAddr>,
+    since: Instant,
+    is_sent: bool,
+}
+
+/// All clients, those there are and the sum of those there were.
+pub(super) struct Clients<'a> {
+    library: &'a Library,
+    args: &'a ServeArgs,
+    report: &'a Report,
+    here: HashMap<ConnectionId, Client>,
+    numbers: u64,
+    /// Clients whose address was proven, files that arrived, and their bytes.
+    clients: u64,
+    files: u64,
+    bytes: u64,
+    cut_off: u64,
+}
+
+impl<'a> Clients<'a> {
+    pub(super) fn new(library: &'a Library, args: &'a ServeArgs, report: &'a Report) -> Self {
+        let here = HashMap::new();
+        let (numbers, clients, files, bytes, cut_off) = (0, 0, 0, 0, 0);
+        Self { library, args, report, here, numbers, clients, files, bytes, cut_off }
+    }
+
+    /// Whether `--once` is fulfilled.
+    pub(super) const fn is_enough(&self) -> bool {
+        self.args.once && self.files > 0
+    }
+
+    /// Takes in everything that happened.
+    pub(super) fn hear(&mut self, server: &mut Server) {
+        while let Some((id, event)) = server.poll_event() {
+            match event {
+                ServerEvent::Connecting { request, token } => {
+                    self.on_request(server, id, &request, token.as_ref());
+                }
+                ServerEvent::Connection(Event::Connected) => self.on_connected(server, id),
+                ServerEvent::Connection(Event::BlockSent { .. }) => self.on_sent(id),
+                ServerEvent::Connection(Event::AddressChanged) => {
+                    if let Some(client) = self.here.get_mut(&id) {
+                        client.addr = server.connection(id).map(Connection::address);
+                    }
+                }
+                ServerEvent::Connection(Event::Closed(reason)) => {
+                    self.on_closed(server.connection(id), id, &reason);
+                }
+                // Clients have nothing to say but their request.
+                ServerEvent::Connection(_) => {}
+            }
+        }
+    }
+
+    fn on_request(
+        &mut self,
+        server: &mut Server,
+        id: ConnectionId,
+        request: &Bytes,
+        token: Option<&TokenClaims>,
+    ) {
+        let Some(connection) = server.connection_mut(id) else { return };
+        self.set_rate(connection, token);
+        let library = self.library;
+        let answer = match Request::read(request) {
+            Some(Request::List) => send(connection, Answer::List, None, library.list()),
+            Some(Request::Get(Some(name))) => match library.file(&name) {
+                Some(file) => send_file(connection, file),
+                None => Answer::No(NO_SUCH_FILE, "there is no file of this name".into()),
+            },
+            Some(Request::Get(None)) => match library.only() {
+                Some(file) => send_file(connection, file),
+                None => Answer::No(NAME_ONE, format!("there are {} files", library.len())),
+            },
+            None => Answer::No(NOT_UNDERSTOOD, "this is haulier serve, version 1".into()),
+        };
+        self.numbers += 1;
+        let number = self.numbers;
+        let since = Instant::now();
+        self.here.insert(id, Client { number, answer, addr: None, since, is_sent: false });
+    }
+
+    /// The budget: what the arguments say, within what the token says.
+    fn set_rate(&self, connection: &mut Connection, token: Option<&TokenClaims>) {
+        let bits = |bytes: u32| u64::from(bytes) * 8;
+        let least = token.and_then(|token| token.least_bps).map_or(0, bits);
+        let most = token.and_then(|token| token.most_bps).map_or(u64::MAX, bits);
+        connection.set_rate_bps(self.args.rate.max(least).min(most));
+        let small = self.library.is_small() && !self.args.no_burst;
+        connection.set_burst(self.args.burst || small);
+    }
+
+    fn on_connected(&mut self, server: &mut Server, id: ConnectionId) {
+        let (Some(client), Some(connection)) = (self.here.get_mut(&id), server.connection_mut(id))
+        else {
+            return;
+        };
+        let addr = connection.address();
+        client.addr = Some(addr);
+        self.clients += 1;
+        let wants = match &client.answer {
+            Answer::File { name, .. } => name.clone(),
+            Answer::List => "the list".into(),
+            Answer::No(code, words) => {
+                connection.close(*code, words);
+                "what there is not".into()
+            }
+        };
+        let number = client.number;
+        let text = format!("client {number} at {addr} asks for {}", show_words(&wants));
+        let fields = json!({ "client": number, "addr": addr.to_string() });
+        self.report.event("connected", fields, &text);
+    }
+
+    fn on_sent(&mut self, id: ConnectionId) {
+        let Some(client) = self.here.get_mut(&id).filter(|client| !client.is_sent) else { return };
+        client.is_sent = true;
+        let Answer::File { name, bytes } = &client.answer else { return };
+        let (number, elapsed) = (client.number, client.since.elapsed());
+        let text = format!(
+            "client {number} has {} ({}) after {:.3} s",
+            show_words(name),
+            show_bytes(*bytes),
+            elapsed.as_secs_f64()
+        );
+        let fields = json!({
+            "client": number, "name": name, "bytes": bytes, "ms": in_millis(elapsed),
+        });
+        self.report.event("sent", fields, &text);
+    }
+
+    fn on_closed(&mut self, last: Option<&Connection>, id: ConnectionId, reason: &CloseReason) {
+        let is_done = matches!(reason, CloseReason::There { code: CloseCode::DONE, .. });
+        if is_done {
+            // Its close may be faster than its last ack.
+            self.on_sent(id);
+        }
+        let Some(client) = self.here.remove(&id) else { return };
+        // Who never proved its address is not worth a word: it may be anybody's.
+        let Some(addr) = client.addr else { return };
+        let through = last.and_then(Connection::sending).map_or(0, |progress| progress.done);
+        let bytes = match &client.answer {
+            Answer::File { bytes, .. } if client.is_sent => *bytes,
+            Answer::File { .. } => through,
+            _ => 0,
+        };
+        if let (true, Answer::File { .. }) = (is_done, &client.answer) {
+            self.files += 1;
+            self.bytes += bytes;
+        }
+        let is_cut_off = matches!(client.answer, Answer::File { .. }) && !client.is_sent;
+        if is_cut_off && *reason == CloseReason::Here(CloseCode::SHUTTING_DOWN) {
+            self.cut_off += 1;
+        }
+        let elapsed = client.since.elapsed();
+        let words = words(reason);
+        let code = match reason {
+            CloseReason::Here(code) | CloseReason::There { code, .. } => Some(code.0),
+            _ => None,
+        };
+        let fields = json!({
+            "client": client.number,
+            "addr": addr.to_string(),
+            "code": code,
+            "reason": words,
+            "bytes": bytes,
+            "ms": in_millis(elapsed),
+        });
+        self.report.event("closed", fields, &format!("client {}: {words}", client.number));
+    }
+
+    /// The last line. Being interrupted is how serving ends; only who cut a client off has failed.
+    pub(super) fn conclude(self) -> Result<(), Failure> {
+        if self.cut_off > 0 && interrupt::requested() {
+            return Err(Failure::Interrupted);
+        }
+        let fields = json!({
+            "ok": true, "clients": self.clients, "files": self.files, "bytes": self.bytes,
+        });
+        let what = if self.files == 1 { "file" } else { "files" };
+        let text = format!(
+            "{} {what} fetched ({}); clients in all: {}",
+            self.files,
+            show_bytes(self.bytes),
+            self.clients
+        );
+        self.report.done(fields, &text);
+        Ok(())
+    }
+}
+
+/// How it ended, in words.
+fn words(reason: &CloseReason) -> String {
+    let known = match reason {
+        CloseReason::Here(code) | CloseReason::There { code, .. } => files::meaning(*code),
+        _ => None,
+    };
+    known.map_or_else(|| show_words(&reason.to_string()), str::to_owned)
+}
+
+fn send_file(connection: &mut Connection, (name, block): (&str, &Block)) -> Answer {
+    let answer = Answer::File { name: name.into(), bytes: block.data().len() as u64 };
+    send(connection, answer, Some(name), block)
+}
+
+/// Queues an answer. A client that takes no blocks of this size is told so.
+fn send(connection: &mut Connection, answer: Answer, name: Option<&str>, block: &Block) -> Answer {
+    let named = name.map_or(Ok(()), |name| connection.send_message(files::name_message(name)));
+    match named.and_then(|()| connection.send_block(block).map(|_handle| ())) {
+        Ok(()) => answer,
+        Err(error) => Answer::No(CloseCode::BLOCK_TOO_LARGE, format!("the file is {error}")),
+    }
+}

@@ -1,0 +1,159 @@
+//! `haulier serve`: files for everybody who has the ticket, until interrupted.
+//!
+//! The answer to a request is queued the moment the request is verified, so that it begins to arrive in the
+//! first round trip. What is said of a client is said after its address is proven: nobody fills a log
+//! with addresses that are not his.
+
+mod addresses;
+mod clients;
+mod library;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haulier::connection::ConnectionConfig;
+use haulier::credentials::{Access, Ticket};
+use haulier::crypto::Identity;
+use haulier::server::{ServerConfig, ServerCredentials, ServerLimits};
+use haulier::udp::{ServerDriver, Socket};
+use serde_json::json;
+
+use self::clients::Clients;
+use self::library::Library;
+use crate::args::ServeArgs;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::keygen::new_secret;
+use crate::keys::{self, Kind};
+use crate::report::Report;
+use crate::units::show_bytes;
+
+/// How long one turn of the loop may sleep.
+const TURN: Duration = Duration::from_millis(20);
+
+pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
+    let library = Library::load(&args.files)?;
+    let credentials = credentials(args)?;
+    let socket = Socket::bind(args.bind)
+        .map_err(|error| Failure::socket(&format!("cannot wait at {}", args.bind), &error))?;
+    if let Some(warning) = socket.buffers().warning() {
+        report.warning(&warning);
+    }
+    let fail = |error: std::io::Error| Failure::socket("socket", &error);
+    let local = socket.local_addr().map_err(fail)?;
+    let reachable = match args.address.is_empty() {
+        true => addresses::reachable(local),
+        false => args.address.clone(),
+    };
+    let ticket = ticket(args, &credentials, &reachable, &library)?;
+    let mut driver = ServerDriver::with_socket(socket, config(args, credentials, reachable, local))
+        .map_err(fail)?;
+    announce(local, ticket.as_ref(), &library, report)?;
+    let mut clients = Clients::new(&library, args, report);
+    loop {
+        if interrupt::requested() || clients.is_enough() {
+            break;
+        }
+        driver.turn(TURN).map_err(fail)?;
+        clients.hear(&mut driver.server);
+    }
+    // Who is in the middle of a file hears of it, and waits no longer.
+    driver.server.shut_down();
+    while driver.server.stats().connections > 0 {
+        driver.turn(TURN).map_err(fail)?;
+        clients.hear(&mut driver.server);
+    }
+    clients.conclude()
+}
+
+fn credentials(args: &ServeArgs) -> Result<ServerCredentials, Failure> {
+    if args.open {
+        return Ok(ServerCredentials { open: true, ..ServerCredentials::default() });
+    }
+    let secret = match &args.secret_file {
+        Some(path) => Some(keys::read(path, Kind::Secret)?),
+        // Who uses tokens wants to know each client; a ticket would let in anybody.
+        None if !args.token_key.is_empty() => None,
+        None => Some(new_secret()?),
+    };
+    let token_keys = args.token_key.iter().map(|path| keys::read_token_key(path));
+    let identity = args.identity_file.as_ref();
+    let identity = identity.map(|path| keys::read(path, Kind::Identity)).transpose()?;
+    Ok(ServerCredentials {
+        secret,
+        token_keys: token_keys.collect::<Result<_, _>>()?,
+        identity: identity.map(Identity::new),
+        open: false,
+    })
+}
+
+fn ticket(
+    args: &ServeArgs,
+    credentials: &ServerCredentials,
+    addresses: &[SocketAddr],
+    library: &Library,
+) -> Result<Option<Ticket>, Failure> {
+    let access = match &credentials.secret {
+        Some(secret) => Access::Secret(secret.clone()),
+        None if credentials.open => Access::Open,
+        None => return Ok(None),
+    };
+    let usage = |error: haulier::credentials::TicketError| Failure::Usage(error.to_string());
+    let mut ticket =
+        Ticket::new(addresses.to_vec(), args.wire.protocol_id, access).map_err(usage)?;
+    if let Some((_, block)) = library.only() {
+        ticket = ticket.with_digest(*block.digest());
+    }
+    if let Some(identity) = &credentials.identity {
+        ticket = ticket.with_identity(identity.public()).map_err(usage)?;
+    }
+    Ok(Some(ticket))
+}
+
+fn config(
+    args: &ServeArgs,
+    credentials: ServerCredentials,
+    mut addresses: Vec<SocketAddr>,
+    local: SocketAddr,
+) -> ServerConfig {
+    // A token may name the address behind a router or the one in front of it.
+    if !local.ip().is_unspecified() && !addresses.contains(&local) {
+        addresses.push(local);
+    }
+    ServerConfig {
+        addresses,
+        limits: ServerLimits { connections: args.max_clients.into(), ..ServerLimits::default() },
+        connection: ConnectionConfig {
+            rate_bps: args.rate,
+            // Clients ask, and send nothing.
+            largest_block: 0,
+            unread_packet_bytes: 4096,
+            ..ConnectionConfig::default()
+        },
+        ..ServerConfig::new(args.wire.protocol_id, credentials)
+    }
+}
+
+fn announce(
+    local: SocketAddr,
+    ticket: Option<&Ticket>,
+    library: &Library,
+    report: &Report,
+) -> Result<(), Failure> {
+    let ticket = ticket.map(Ticket::to_text);
+    let size = show_bytes(library.bytes());
+    let files = match library.only() {
+        Some((name, _)) => name.into(),
+        None => format!("{} files", library.len()),
+    };
+    let who = match ticket {
+        Some(_) => "fetch with the ticket",
+        None => "fetch with connect tokens",
+    };
+    let text = format!("serving {files} ({size}) at {local}: {who}");
+    report.event("listening", json!({ "addr": local.to_string(), "ticket": ticket }), &text);
+    match ticket {
+        Some(ticket) if !report.is_json() => keys::write_private(None, &ticket),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,150 @@
+//! `haulier token`: connect tokens as a matchmaker makes them, and what one holds.
+
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use haulier::credentials::{ConnectToken, TokenClaims};
+use serde_json::{Value, json};
+
+use crate::args::{IssueArgs, ShowArgs, TokenArgs, TokenCommand};
+use crate::failure::Failure;
+use crate::keygen::new_secret;
+use crate::keys;
+use crate::report::Report;
+use crate::units::show_words;
+
+pub(crate) fn run(args: &TokenArgs, report: &Report) -> Result<(), Failure> {
+    match &args.token {
+        TokenCommand::Issue(args) => issue(args, report),
+        TokenCommand::Show(args) => show(args, report),
+    }
+}
+
+fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
+    let key = keys::read_token_key(&args.token_key)?;
+    let claims = TokenClaims {
+        client_id: args.client_id.to_le_bytes(),
+        servers: args.server.clone(),
+        // A token of less than a second would have expired when it is printed.
+        expiry_unix: unix_time() + args.expires.as_secs_f64().ceil() as u64,
+        client_address: args.client_address,
+        least_bps: args.least_rate.map(bytes_per_second).transpose()?,
+        most_bps: args.rate.map(bytes_per_second).transpose()?,
+        user_data: args.user_data.clone().unwrap_or_default().into_bytes(),
+    };
+    let nonce = *new_secret()?.as_bytes();
+    let nonce = nonce.first_chunk().copied().unwrap_or_default();
+    let token = key.issue(args.wire.protocol_id, &claims, new_secret()?, nonce);
+    let mut token = token.map_err(|error| Failure::Usage(error.to_string()))?;
+    if let Some(path) = &args.identity_file {
+        token = token.with_identity(keys::read_public(path)?);
+    }
+    let text = zeroize::Zeroizing::new(token.to_text());
+    let mut fields = json!({ "ok": true, "expires_unix": claims.expiry_unix });
+    match &args.output {
+        Some(path) => {
+            keys::write_private(Some(path), &text)?;
+            fields["file"] = json!(path.display().to_string());
+            report.done(fields, &format!("a new token: {}", path.display()));
+        }
+        None if report.is_json() => {
+            fields["token"] = json!(*text);
+            report.done(fields, "");
+        }
+        None => keys::write_private(None, &text)?,
+    }
+    Ok(())
+}
+
+/// A token counts bytes, people count bits.
+fn bytes_per_second(bps: u64) -> Result<u32, Failure> {
+    let too_much = |_| Failure::Usage("a token's rate is at most 34G".into());
+    u32::try_from(bps / 8).map_err(too_much)
+}
+
+fn show(args: &ShowArgs, report: &Report) -> Result<(), Failure> {
+    let stdin = if args.token == "-" { Some(keys::read_stdin()?) } else { None };
+    let text = stdin.as_ref().map_or(&*args.token, |text| text);
+    let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
+    let token = ConnectToken::parse(text).map_err(|error| usage(&error))?;
+    let claims = match &args.token_key {
+        Some(path) => {
+            let key = keys::read_token_key(path)?;
+            // An expired one may still be looked at.
+            let opened = key.open(token.protocol_id(), token.sealed(), 0);
+            let opened = opened.map_err(|error| {
+                Failure::Verification(format!("{error}: {} is not its key", path.display()))
+            })?;
+            Some(opened.claims)
+        }
+        None => None,
+    };
+    let left = token.expiry_unix().checked_sub(unix_time()).filter(|&left| left > 0);
+    let mut fields = json!({
+        "ok": true,
+        "protocol_id": format!("{:#x}", token.protocol_id()),
+        "expires_unix": token.expiry_unix(),
+        "expired": left.is_none(),
+        "servers": texts(token.servers()),
+        "identity": token.identity().is_some(),
+        "sealed_bytes": token.sealed().len(),
+    });
+    let expires = match left {
+        Some(left) => format!("in {:?}", Duration::from_secs(left)),
+        None => "it has expired".into(),
+    };
+    let mut lines = vec![
+        ("protocol id", format!("{:#x}", token.protocol_id())),
+        ("expires", format!("{expires} (Unix time {})", token.expiry_unix())),
+        ("servers", listed(token.servers())),
+        ("identity", if token.identity().is_some() { "insisted on" } else { "any" }.into()),
+        ("sealed", format!("{} bytes", token.sealed().len())),
+    ];
+    if let Some(claims) = &claims {
+        fields["claims"] = in_json(claims);
+        lines.extend(in_words(claims));
+    }
+    let words: Vec<String> =
+        lines.iter().map(|(name, value)| format!("  {name:<14} {value}")).collect();
+    report.done(fields, &format!("connect token\n{}", words.join("\n")));
+    Ok(())
+}
+
+fn in_json(claims: &TokenClaims) -> Value {
+    json!({
+        "client_id": u64::from_le_bytes(claims.client_id),
+        "servers": texts(&claims.servers),
+        "client_address": claims.client_address.map(|address| address.ip().to_string()),
+        "least_rate": claims.least_bps.map(|bytes| u64::from(bytes) * 8),
+        "rate": claims.most_bps.map(|bytes| u64::from(bytes) * 8),
+        "user_data": String::from_utf8_lossy(&claims.user_data),
+    })
+}
+
+fn in_words(claims: &TokenClaims) -> Vec<(&'static str, String)> {
+    let rate = |bytes: Option<u32>| {
+        bytes.map_or("not said".into(), |bytes| format!("{} bit/s", u64::from(bytes) * 8))
+    };
+    let address = claims.client_address.map(|address| address.ip().to_string());
+    vec![
+        ("client id", u64::from_le_bytes(claims.client_id).to_string()),
+        ("good at", listed(&claims.servers)),
+        ("client is at", address.unwrap_or_else(|| "not said".into())),
+        ("least rate", rate(claims.least_bps)),
+        ("most rate", rate(claims.most_bps)),
+        ("user data", show_words(&String::from_utf8_lossy(&claims.user_data))),
+    ]
+}
+
+fn texts(addresses: &[SocketAddr]) -> Vec<String> {
+    addresses.iter().map(SocketAddr::to_string).collect()
+}
+
+fn listed(addresses: &[SocketAddr]) -> String {
+    if addresses.is_empty() { "any".into() } else { texts(addresses).join(", ") }
+}
+
+/// Seconds since 1970.
+fn unix_time() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,268 @@
+//! What `serve` and `fetch` cannot do, with the right exit code and a sentence that says what to do; and
+//! sudden ends in the middle, which leave no file and no client that waits.
+
+use std::net::UdpSocket;
+
+use crate::support::{Dir, Program, Serving, data, fetch, haulier, serve};
+
+/// A file of which a part has arrived and much is missing: 32 s at this rate. The client does without its
+/// server for `timeout` seconds.
+struct Middle {
+    serving: Serving,
+    fetch: Program,
+}
+
+fn in_the_middle(dir: &Dir, timeout: &str, options: &[&str]) -> Middle {
+    let file = dir.file("in", &data(8_000_000));
+    let serving = serve(&[&[&*file, "--rate", "2M", "--no-burst"], options].concat());
+    let (out, ticket) = (dir.path("out"), &*serving.ticket);
+    let fetch = Program::start(&["fetch", "--json", ticket, "-o", &out, "--timeout", timeout]);
+    fetch.event_where("progress", |event| event["bytes"].as_u64() > Some(0));
+    Middle { serving, fetch }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_at_serve_tells_its_clients() {
+    for signal in ["INT", "TERM"] {
+        let dir = Dir::new();
+        let middle = in_the_middle(&dir, "30", &[]);
+        middle.serving.program.signal(signal);
+        let message = middle.fetch.finish().error(3);
+        assert!(message.contains("was shut down before the file was here"), "{message}");
+        middle.serving.program.finish().error(130);
+        assert_eq!(dir.names(""), ["in"]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_at_an_idle_serve_is_how_serving_ends() {
+    let dir = Dir::new();
+    let serving = serve(&[&dir.file("in", b"x")]);
+    fetch(&[&serving.ticket, "-o", &dir.path("out")]).done();
+    serving.program.event("closed");
+    serving.program.signal("INT");
+    assert_eq!(serving.program.finish().done()["files"], 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_at_fetch_leaves_no_file_and_no_connection() {
+    let dir = Dir::new();
+    dir.file("out", b"old");
+    let file = dir.file("in", &data(8_000_000));
+    let serving = serve(&[&file, "--rate", "2M", "--no-burst"]);
+    let args = ["fetch", "--json", &serving.ticket, "-o", &dir.path("out"), "--force"];
+    let fetch = Program::start(&args);
+    fetch.event_where("progress", |event| event["bytes"].as_u64() > Some(0));
+    fetch.signal("INT");
+    assert!(fetch.finish().error(130).contains("nothing half-written"));
+    let closed = serving.program.event("closed");
+    assert_eq!(closed["reason"], "closed by the peer: shutting down", "{closed}");
+    assert!(closed["bytes"].as_u64().unwrap() < 8_000_000, "{closed}");
+    assert_eq!(
+        (dir.names(""), dir.read("out")),
+        (vec!["in".into(), "out".into()], b"old".to_vec())
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_fetch_without_a_server() {
+    let dir = Dir::new();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = silent.local_addr().unwrap().to_string();
+    let args = ["fetch", "--json", &addr, "--open", "-o", &dir.path("out"), "--timeout", "50"];
+    let fetch = Program::start(&args);
+    // Its request is here: it waits.
+    silent.recv(&mut [0; 1200]).unwrap();
+    fetch.signal("INT");
+    fetch.finish().error(130);
+    assert!(dir.names("").is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_serve_that_is_killed_is_missed() {
+    let dir = Dir::new();
+    let middle = in_the_middle(&dir, "1", &[]);
+    middle.serving.program.signal("KILL");
+    let message = middle.fetch.finish().error(3);
+    assert!(message.contains("stopped answering"), "{message}");
+    assert_eq!(dir.names(""), ["in"]);
+}
+
+/// A server's place is free again when its client is gone.
+#[test]
+fn a_full_server_says_so() {
+    let dir = Dir::new();
+    let middle = in_the_middle(&dir, "30", &["--max-clients", "1"]);
+    let message = fetch(&[&middle.serving.ticket, "-o", &dir.path("other")]).error(3);
+    assert!(message.contains("is full") && message.contains("try again"), "{message}");
+    drop(middle.fetch);
+    assert_eq!(dir.names(""), ["in"]);
+}
+
+#[test]
+fn the_ticket_of_another_run_is_refused_with_what_to_do() {
+    let dir = Dir::new();
+    let file = dir.file("in", b"x");
+    let serving = serve(&[&file]);
+    let other = serve(&[&file, "--address", &serving.addr]);
+    let message = fetch(&[&other.ticket, "-o", &dir.path("out")]).error(3);
+    assert!(message.contains("of another run of the server"), "{message}");
+    assert!(message.contains("that it prints now"), "{message}");
+    assert_eq!(dir.names(""), ["in"]);
+}
+
+/// The right secret and another file behind it.
+#[test]
+fn a_file_that_is_not_the_tickets_is_not_stored() {
+    let dir = Dir::new();
+    let secret = dir.path("secret");
+    haulier(&["keygen", "-o", &secret]);
+    dir.dir("other");
+    let right = dir.file("world.bin", b"right");
+    let serving = serve(&[&dir.file("other/world.bin", b"wrong"), "--secret-file", &secret]);
+    let options = ["--secret-file", &secret, "--address", &serving.addr];
+    let ticket = serve(&[&[&*right], &options[..]].concat()).ticket;
+    let message = fetch(&[&ticket, "-o", &dir.path("out")]).error(4);
+    assert!(message.contains("not the one of the ticket"), "{message}");
+    assert_eq!(dir.names(""), ["other", "secret", "world.bin"]);
+    let closed = serving.program.event("closed");
+    assert_eq!(
+        (&closed["code"], &closed["reason"]),
+        (&260.into(), &"not the file of the ticket".into())
+    );
+}
+
+#[test]
+fn a_mistyped_ticket_is_refused_and_not_repeated() {
+    let dir = Dir::new();
+    let serving = serve(&[&dir.file("in", b"x")]);
+    let ticket = &serving.ticket;
+    let middle = ticket.len() / 2;
+    let other = if &ticket[middle..=middle] == "A" { "B" } else { "A" };
+    let typo = format!("{}{other}{}", &ticket[..middle], &ticket[middle + 1..]);
+    for (bad, words) in [
+        (&*typo, "mistyped; copy it again"),
+        (&ticket[..ticket.len() - 8], "the ticket is "),
+        (&ticket[1..], "not a ticket"),
+        ("haulier1:", "cut off"),
+        ("haulier2:AAAA", "newer version"),
+        ("", "not a ticket"),
+    ] {
+        let run = fetch(&[bad, "-o", &dir.path("out")]);
+        let message = run.error(2);
+        assert!(message.contains(words), "{bad}: {message}");
+        assert!(bad.len() < 20 || !message.contains(&bad[10..20]), "{message}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_said_before_anything_is_sent() {
+    let dir = Dir::new();
+    let out = dir.path("out");
+    let usage = |args: &[&str]| fetch(&[&["-o", &out], args].concat()).error(2);
+    assert!(usage(&[]).contains("HAULIER_TICKET"));
+    assert!(usage(&["127.0.0.1:9"]).contains("an address alone lets nobody in"));
+    let token = dir.file("token", b"haulier-token1:AAAA");
+    let message = usage(&["127.0.0.1:9", "--token-file", &token]);
+    assert!(message.contains("token") && !message.contains("AAAA"), "{message}");
+    let serving = serve(&[&dir.file("in", b"x")]);
+    assert!(usage(&[&serving.ticket, "--open"]).contains("go with an ADDR"));
+    assert!(fetch(&[&serving.ticket, "", "-o", &out]).error(2).contains("1 to 255 bytes"));
+}
+
+#[test]
+fn no_such_file_is_said_with_a_remedy() {
+    let dir = Dir::new();
+    let serving = serve(&[&dir.file("in", b"x")]);
+    for name in ["other", "../in", "/etc/passwd"] {
+        let message = fetch(&[&serving.ticket, name, "-o", &dir.path("out")]).error(3);
+        assert!(message.contains(name) && message.contains("--list"), "{message}");
+        let closed = |event: &serde_json::Value| event["code"] == 256;
+        let event = serving.program.event_where("closed", closed);
+        assert_eq!(event["reason"], "no such file");
+    }
+    assert_eq!(dir.names(""), ["in"]);
+}
+
+#[test]
+fn an_existing_file_is_kept() {
+    let dir = Dir::new();
+    let serving = serve(&[&dir.file("world.bin", b"new")]);
+    let inbox = dir.dir("inbox");
+    let old = dir.file("inbox/world.bin", b"precious");
+    for args in [["-o", &*old], ["-o", &*inbox]] {
+        for name in [&["world.bin"][..], &[]] {
+            let message = fetch(&[&[&*serving.ticket], name, &args[..]].concat()).error(5);
+            assert!(message.contains("world.bin exists; use --force"), "{message}");
+        }
+    }
+    // Who did not know the name told the server why.
+    serving.program.event_where("closed", |event| event["code"] == 259);
+    assert_eq!(dir.read("inbox/world.bin"), b"precious");
+    fetch(&[&serving.ticket, "-o", &inbox, "--force"]).done();
+    assert_eq!((dir.read("inbox/world.bin"), dir.names("inbox").len()), (b"new".to_vec(), 1));
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_said_before_anything_is_sent() {
+    let dir = Dir::new();
+    let message = fetch(&["127.0.0.1:9", "--open", "-o", &dir.path("no/out")]).error(5);
+    assert!(message.contains("there is no directory"), "{message}");
+}
+
+#[test]
+fn a_file_that_cannot_be_served_is_said_at_once() {
+    let dir = Dir::new();
+    let serve = |args: &[&str]| haulier(&[&["serve", "--json"], args].concat());
+    assert!(serve(&[&dir.path("no")]).error(5).contains("no such file"));
+    assert!(serve(&[&dir.dir("maps")]).error(2).contains("is a directory"));
+    let twice = [dir.file("a", b"1"), dir.file("maps/a", b"2")];
+    assert!(serve(&[&twice[0], &twice[1]]).error(2).contains("two of the files are called a"));
+    // A hole of 2 GiB: it is refused by its size, unread.
+    let large = dir.path("large");
+    std::fs::File::create(&large).unwrap().set_len(2 << 30).unwrap();
+    let message = serve(&[&large]).error(2);
+    assert!(message.contains("2048.0 MiB") && message.contains("haulier send"), "{message}");
+}
+
+/// Root reads everything, so there is nothing to see for it.
+#[cfg(unix)]
+#[test]
+fn an_unreadable_file_is_said_at_once() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = Dir::new();
+    let file = dir.file("in", b"x");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o0)).unwrap();
+    if std::fs::read(&file).is_ok() {
+        eprintln!("skipped: this user reads every file");
+        return;
+    }
+    assert!(haulier(&["serve", "--json", &file]).error(5).contains("permission denied"));
+}
+
+#[test]
+fn an_address_in_use_is_said() {
+    let dir = Dir::new();
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = taken.local_addr().unwrap().to_string();
+    let message = haulier(&["serve", "--json", &dir.file("in", b"x"), "--bind", &addr]).error(5);
+    assert!(message.contains(&addr), "{message}");
+}
+
+#[test]
+fn nobody_there_is_said_with_what_to_do() {
+    let dir = Dir::new();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = silent.local_addr().unwrap().to_string();
+    let out = dir.path("out");
+    let fetch = |addr: &str| fetch(&[addr, "--open", "-o", &out, "--timeout", "0.5"]).error(3);
+    assert!(fetch(&addr).contains("no answer from"));
+    drop(silent);
+    let message = fetch(&addr);
+    assert!(message.contains("is `haulier serve` running there"), "{message}");
+}

@@ -1,0 +1,125 @@
+//! Servers that lie to `fetch`, made of the library's own parts: what they send ends in no file, and
+//! never outside of the directory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use haulier::connection::{Block, CloseCode, Connection};
+use haulier::server::{ServerConfig, ServerCredentials, ServerEvent};
+use haulier::udp::ServerDriver;
+
+use crate::support::{Dir, fetch};
+
+const PROTOCOL: u64 = 0x6861_756c_6669_6c65;
+
+/// A server that answers every request in the same way. Dropping it ends it.
+struct Liar {
+    addr: String,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Liar {
+    fn start(answer: impl Fn(&mut Connection) + Send + 'static) -> Self {
+        let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+        let config = ServerConfig::new(PROTOCOL, credentials);
+        let mut driver = ServerDriver::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
+        let addr = driver.local_addr().unwrap().to_string();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                driver.turn(Duration::from_millis(5)).unwrap();
+                while let Some((id, event)) = driver.server.poll_event() {
+                    if matches!(event, ServerEvent::Connecting { .. }) {
+                        answer(driver.server.connection_mut(id).unwrap());
+                    }
+                }
+            }
+        });
+        Self { addr, stop, thread: Some(thread) }
+    }
+
+    /// A `fetch` from it, with this outcome, which leaves nothing in its directory nor beside it.
+    fn assert_refused(&self, name: &[&str], code: i32, words: &str) {
+        let dir = Dir::new();
+        let inbox = dir.dir("inbox");
+        let args = [&[&*self.addr], name, &["--open", "-o", &inbox, "--timeout", "1"]].concat();
+        let message = fetch(&args).error(code);
+        assert!(message.contains(words), "{message}");
+        assert!(!message.contains(char::is_control), "{message:?}");
+        assert!(dir.names("inbox").is_empty(), "{:?}", dir.names("inbox"));
+        assert_eq!(dir.names(""), ["inbox"]);
+    }
+}
+
+impl Drop for Liar {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ended = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn named(name: &str) -> Vec<u8> {
+    [&[1], name.as_bytes()].concat()
+}
+
+#[test]
+fn a_name_never_leaves_the_directory() {
+    for name in ["../evil", "/tmp/haulier-evil", "a/b", "..", "..\\evil", "CON", "a\x1b[2Jb", "x\0"]
+    {
+        let liar = Liar::start(move |connection| {
+            connection.send_message(named(name)).unwrap();
+            connection.send_block(&Block::new(1, vec![7; 3_000])).unwrap();
+        });
+        liar.assert_refused(&[], 5, "is no plain file name");
+    }
+    assert!(!std::fs::exists("/tmp/haulier-evil").unwrap());
+}
+
+#[test]
+fn a_file_that_was_not_asked_for_is_not_stored() {
+    let liar = Liar::start(|connection| {
+        connection.send_message(named("other")).unwrap();
+        connection.send_block(&Block::new(1, vec![7; 3_000])).unwrap();
+    });
+    liar.assert_refused(&["world.bin"], 4, "another file");
+}
+
+#[test]
+fn what_is_no_answer_is_refused() {
+    let tag = Liar::start(|connection| {
+        connection.send_block(&Block::new(9, vec![7; 3_000])).unwrap();
+    });
+    tag.assert_refused(&[], 4, "is it `haulier serve`");
+    for message in [&b""[..], b"\x01", b"\x01\xff", b"\x02name"] {
+        let liar = Liar::start(move |connection| connection.send_message(message).unwrap());
+        liar.assert_refused(&[], 4, "is it `haulier serve`");
+    }
+    let list = Liar::start(|connection| {
+        connection.send_block(&Block::new(2, vec![7; 50])).unwrap();
+    });
+    assert!(fetch(&[&list.addr, "--open", "--list"]).error(4).contains("no list"));
+}
+
+/// A file without a name, a name without a file, and nothing at all.
+#[test]
+fn half_an_answer_is_not_waited_for_without_end() {
+    let file = Liar::start(|connection| {
+        connection.send_block(&Block::new(1, vec![7; 3_000])).unwrap();
+    });
+    file.assert_refused(&[], 3, "nothing new for 1 s");
+    let name = Liar::start(|connection| connection.send_message(named("a")).unwrap());
+    name.assert_refused(&[], 3, "nothing new for 1 s");
+    Liar::start(|_| {}).assert_refused(&[], 3, "nothing new for 1 s");
+}
+
+/// A server's words are shown, and obeyed by no terminal.
+#[test]
+fn a_close_is_said_without_what_a_terminal_obeys() {
+    let words = "\x1b]0;evil\x07 go away";
+    let liar = Liar::start(|connection| connection.close(CloseCode(999), words));
+    liar.assert_refused(&[], 3, "go away");
+}
