@@ -31,6 +31,9 @@ const CHUNK_ACK_INTERVAL: Duration = Duration::from_millis(30);
 /// UDP and IPv4 round a datagram.
 const UDP_IPV4_BYTES: usize = 28;
 
+/// What a finished block is counted for beside its bytes: empty ones take a place too.
+const FINISHED_COST: u64 = 256;
+
 /// What a block may take beside its size at the least rate.
 const LEAST_BLOCK_TIME: Duration = Duration::from_secs(60);
 
@@ -370,7 +373,7 @@ impl IncomingBlocks {
             return Err(CloseCode::BLOCK_DAMAGED);
         }
         self.current = self.current.checked_add(1).ok_or(CloseCode::PROTOCOL)?;
-        self.finished_bytes += data.len() as u64;
+        self.finished_bytes += data.len() as u64 + FINISHED_COST;
         self.finished.push_back((block.tag, data));
         self.progressed = false;
         Ok(())
@@ -378,7 +381,7 @@ impl IncomingBlocks {
 
     pub(crate) fn poll_event(&mut self, now: Instant, config: &ConnectionConfig) -> Option<Event> {
         if let Some((tag, data)) = self.finished.pop_front() {
-            self.finished_bytes -= data.len() as u64;
+            self.finished_bytes -= data.len() as u64 + FINISHED_COST;
             if self.finished.is_empty() {
                 self.finished = VecDeque::new();
             }

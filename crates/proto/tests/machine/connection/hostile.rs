@@ -226,3 +226,32 @@ fn packets_that_are_not_taken_are_dropped_oldest_first() {
     let dropped = room.lan.peer().stats().packets_dropped;
     assert!((2_900..3_100).contains(&dropped), "{dropped} of 4,000 dropped at 1 MiB");
 }
+
+/// Empty blocks cost nothing to send, and a place each to hold: nobody can fill memory with them.
+#[test]
+fn empty_blocks_that_are_not_taken_hold_the_sender_back() {
+    let mut room = Room::new();
+    let mut taken = 0;
+    let (now, from) = (room.lan.now, room.lan.addresses[0]);
+    for number in 0..400_000 {
+        let mut datagram = Vec::new();
+        let packet = room.next + number;
+        DataHeader { from: Role::Client, phase: false, to: room.server, number: packet }
+            .write(&mut datagram);
+        let digest = *blake3_of_nothing();
+        Frame::Block(BlockFrame { number, tag: 0, length: 0, digest }).write(&mut datagram);
+        let tag = open_tag(PROTOCOL_ID, room.client.0, &datagram);
+        datagram.extend_from_slice(&tag);
+        room.lan.server.handle_datagram(now, from, &mut datagram).unwrap();
+        if !room.lan.peer().state().is_open() {
+            break;
+        }
+        taken += 1;
+    }
+    assert!((262_000..262_300).contains(&taken), "{taken} at 256 bytes each in 64 MiB");
+}
+
+fn blake3_of_nothing() -> &'static [u8; 32] {
+    static DIGEST: std::sync::OnceLock<[u8; 32]> = std::sync::OnceLock::new();
+    DIGEST.get_or_init(|| *Block::new(0, Vec::new()).digest())
+}
