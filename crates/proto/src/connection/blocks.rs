@@ -3,6 +3,7 @@
 //! A block frame announces number, tag, length and digest; the chunks follow on the chunk sender, without a
 //! copy. On the other side a chunk waits in the chunk receiver until its block is announced.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -13,8 +14,8 @@ use super::config::ConnectionConfig;
 use super::event::{BlockHandle, CloseCode, Event, SendError};
 use crate::Instant;
 use crate::chunk::{
-    ChunkHandle, MAX_CHUNK_BYTES, Receiver, ReceiverConfig, ResendDelay, Sender, SenderConfig,
-    SenderEvent,
+    ChunkHandle, ChunkId, MAX_CHUNK_BYTES, Receiver, ReceiverConfig, ResendDelay, Sender,
+    SenderConfig, SenderEvent,
 };
 use crate::wire::TAG_BYTES;
 use crate::wire::frame::{BlockFrame, SLICE_FRAME_BYTES};
@@ -95,10 +96,18 @@ struct Outgoing {
 /// The sending half.
 #[derive(Debug)]
 pub(crate) struct OutgoingBlocks {
-    pub(crate) sender: Sender,
+    /// There while there are blocks: an idle connection is small.
+    sender: Option<Box<Sender>>,
+    /// For the next sender.
+    next_chunk_id: ChunkId,
+    rate_bps: u64,
+    burst: bool,
+    rtt: Option<Duration>,
     blocks: VecDeque<Outgoing>,
     next: u32,
     chunks: VecDeque<(ChunkHandle, u32)>,
+    /// Slices sent and resent by senders that are gone.
+    past: (u64, u64),
     failed: bool,
 }
 
@@ -114,17 +123,73 @@ pub struct BlockProgress {
 }
 
 impl OutgoingBlocks {
-    pub(crate) fn new(config: &ConnectionConfig) -> Self {
-        let sender = Sender::new(SenderConfig {
+    pub(crate) const fn new(config: &ConnectionConfig) -> Self {
+        Self {
+            sender: None,
+            next_chunk_id: ChunkId::new(0),
             rate_bps: config.rate_bps,
             burst: config.burst,
+            rtt: None,
+            blocks: VecDeque::new(),
+            next: 0,
+            chunks: VecDeque::new(),
+            past: (0, 0),
+            failed: false,
+        }
+    }
+
+    fn new_sender(&self, config: &ConnectionConfig) -> Box<Sender> {
+        let mut sender = Sender::new(SenderConfig {
+            rate_bps: self.rate_bps,
+            burst: self.burst,
             resend_delay: ResendDelay::Rtt,
             peer_ack_interval: CHUNK_ACK_INTERVAL,
             give_up_after: Some(config.no_progress_timeout),
             overhead_bytes: DATA_HEADER_BYTES + SLICE_FRAME_BYTES + TAG_BYTES + UDP_IPV4_BYTES,
+            first_chunk_id: self.next_chunk_id,
             ..SenderConfig::default()
         });
-        Self { sender, blocks: VecDeque::new(), next: 0, chunks: VecDeque::new(), failed: false }
+        if let Some(rtt) = self.rtt {
+            sender.hint_rtt(rtt);
+        }
+        Box::new(sender)
+    }
+
+    /// The chunk sender, while there are blocks.
+    pub(crate) fn sender(&self) -> Option<&Sender> {
+        self.sender.as_deref()
+    }
+
+    /// The same, to ask it for slices and give it acks.
+    pub(crate) fn sender_mut(&mut self) -> Option<&mut Sender> {
+        self.sender.as_deref_mut()
+    }
+
+    pub(crate) fn set_rate_bps(&mut self, rate_bps: u64) {
+        self.rate_bps = rate_bps;
+        if let Some(sender) = &mut self.sender {
+            sender.set_rate_bps(rate_bps);
+        }
+    }
+
+    pub(crate) fn set_burst(&mut self, burst: bool) {
+        self.burst = burst;
+        if let Some(sender) = &mut self.sender {
+            sender.set_burst(burst);
+        }
+    }
+
+    pub(crate) fn hint_rtt(&mut self, rtt: Duration) {
+        self.rtt = Some(rtt);
+        if let Some(sender) = &mut self.sender {
+            sender.hint_rtt(rtt);
+        }
+    }
+
+    /// Slices sent, and of these resent.
+    pub(crate) fn slices(&self) -> (u64, u64) {
+        let now = self.sender.as_ref().map(|sender| *sender.stats()).unwrap_or_default();
+        (self.past.0 + now.slices_sent, self.past.1 + now.slices_resent)
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -135,10 +200,13 @@ impl OutgoingBlocks {
         &mut self,
         now: Instant,
         block: Block,
-        most: usize,
+        config: &ConnectionConfig,
     ) -> Result<BlockHandle, SendError> {
-        if self.blocks.len() >= most {
+        if self.blocks.len() >= config.queued_blocks {
             return Err(SendError::QueueFull);
+        }
+        if self.sender.is_none() {
+            self.sender = Some(self.new_sender(config));
         }
         let number = self.next;
         self.next = number.checked_add(1).ok_or(SendError::QueueFull)?;
@@ -156,6 +224,7 @@ impl OutgoingBlocks {
 
     /// Gives the chunk sender its next chunks: one in flight and one behind it.
     fn hand_on(&mut self) {
+        let Some(sender) = &mut self.sender else { return };
         for outgoing in self.blocks.iter_mut().take(MAX_ANNOUNCED) {
             let length = outgoing.block.data.len();
             while outgoing.handed < length {
@@ -164,7 +233,7 @@ impl OutgoingBlocks {
                 }
                 let end = length.min(outgoing.handed + MAX_CHUNK_BYTES);
                 let chunk = outgoing.block.data.slice(outgoing.handed..end);
-                let Ok(handle) = self.sender.send_chunk(chunk) else { return };
+                let Ok(handle) = sender.send_chunk(chunk) else { return };
                 self.chunks.push_back((handle, outgoing.number));
                 outgoing.handed = end;
                 outgoing.open_chunks += 1;
@@ -198,7 +267,8 @@ impl OutgoingBlocks {
 
     /// Takes in what the chunk sender says, and hands finished blocks to `done`.
     pub(crate) fn poll(&mut self, mut done: impl FnMut(BlockHandle)) {
-        while let Some(event) = self.sender.poll_event() {
+        let Some(sender) = &mut self.sender else { return };
+        while let Some(event) = sender.poll_event() {
             match event {
                 SenderEvent::Sent { handle, .. } => {
                     let Some((sent, number)) = self.chunks.pop_front() else { continue };
@@ -220,8 +290,10 @@ impl OutgoingBlocks {
             done(BlockHandle(outgoing.number));
         }
         self.hand_on();
-        if self.blocks.is_empty() && self.blocks.capacity() > 0 {
-            // An idle connection holds nothing.
+        if self.blocks.is_empty() {
+            self.past = self.slices();
+            self.next_chunk_id =
+                self.sender.take().map_or(self.next_chunk_id, |s| s.next_chunk_id());
             self.blocks = VecDeque::new();
             self.chunks = VecDeque::new();
         }
@@ -232,7 +304,7 @@ impl OutgoingBlocks {
         let open = self.chunks.iter().filter(|(_, number)| *number == outgoing.number).count();
         let length = outgoing.block.data.len();
         let queued = open.saturating_sub(1) * MAX_CHUNK_BYTES;
-        let in_flight = match self.sender.progress() {
+        let in_flight = match self.sender.as_ref().and_then(|sender| sender.progress()) {
             Some(chunk) if open > 0 => {
                 let acked = (chunk.acked * crate::chunk::SLICE_BYTES).min(chunk.bytes);
                 chunk.bytes - acked

@@ -3,6 +3,7 @@
 //! Nothing is allocated, and nothing but a counter changes, before the request's check holds. That takes one
 //! pass of BLAKE3 over the datagram and, with a token, one small decryption; key agreement comes last.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
@@ -244,7 +245,7 @@ impl Server {
         let hello = Hello::read(bytes)?;
         let client_id = request.parts.client_id;
         let server_id = self.new_id();
-        let config = self.config.connection;
+        let config = Arc::clone(&self.connection_config);
         let welcome = Welcome {
             server_id,
             suite: Suites::available(self.config.aes_hardware).choose(hello.suites),

@@ -24,12 +24,13 @@ pub use config::{ServerConfig, ServerCredentials, ServerLimits};
 pub use stats::ServerStats;
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use bytes::Bytes;
 
-use crate::connection::{CloseCode, Connection, Event};
+use crate::connection::{CloseCode, Connection, ConnectionConfig, Event};
 use crate::credentials::TokenClaims;
 use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey};
 use crate::fragment::FragmentPool;
@@ -78,6 +79,8 @@ pub enum ServerEvent {
 #[derive(Debug)]
 pub struct Server {
     config: ServerConfig,
+    /// That of every connection, held once.
+    connection_config: Arc<ConnectionConfig>,
     request_keys: Option<RequestKeys>,
     entropy: Entropy,
     cookie_key: CookieKey,
@@ -134,6 +137,7 @@ impl Server {
             stats: ServerStats::default(),
             unix_time: (now, unix_time),
             shutting_down: false,
+            connection_config: Arc::new(config.connection),
             config,
         }
     }
