@@ -126,6 +126,18 @@ pub(super) const STEPS: &[Step] = &[
         run: |shell| program(shell, "soak --layers packets --transfers 100000 --seed 1 --json"),
     },
     Step {
+        name: "soak-connection",
+        proves: "connections over bad links, with restarts and changes of address, finish or say why not",
+        run: |shell| program(shell, "soak --layers connection --transfers 2000 --seed 1 --json"),
+    },
+    Step {
+        name: "crowd",
+        proves: "a thousand hostile clients do not keep a hundred honest ones from joining",
+        run: |shell| {
+            shell.cargo("test --release -p haulier-sim --test threats -- --ignored a_thousand")
+        },
+    },
+    Step {
         name: "game",
         proves: "a game and a joining player share a link, in the example people look at",
         run: |shell| shell.cargo("run --release --example game_loop"),

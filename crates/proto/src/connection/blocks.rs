@@ -17,6 +17,7 @@ use crate::chunk::{
     ChunkHandle, ChunkId, MAX_CHUNK_BYTES, Receiver, ReceiverConfig, ResendDelay, Sender,
     SenderConfig, SenderEvent,
 };
+use crate::time::earliest;
 use crate::wire::TAG_BYTES;
 use crate::wire::frame::{BlockFrame, SLICE_FRAME_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
@@ -354,6 +355,10 @@ pub(crate) struct IncomingBlocks {
     finished: VecDeque<(u64, Bytes)>,
     finished_bytes: u64,
     progressed: bool,
+    /// When the block in progress last came further.
+    moved: Instant,
+    /// A rule was broken where nobody could be told: the connection closes at its next time-out.
+    violation: Option<CloseCode>,
 }
 
 impl IncomingBlocks {
@@ -372,6 +377,8 @@ impl IncomingBlocks {
             finished: VecDeque::new(),
             finished_bytes: 0,
             progressed: false,
+            moved: Instant::ZERO,
+            violation: None,
         }
     }
 
@@ -386,7 +393,12 @@ impl IncomingBlocks {
             return Ok(());
         }
         if (frame.number - self.current) as usize >= MAX_ANNOUNCED {
-            return Err(CloseCode::PROTOCOL);
+            // Empty blocks are finished for their sender once they are announced. Held back by a reader
+            // that does not read, they pile up here, and that is nobody's lie.
+            return Err(match self.is_held_back(config) {
+                true => CloseCode::RESOURCES,
+                false => CloseCode::PROTOCOL,
+            });
         }
         if frame.length > config.largest_block {
             return Err(CloseCode::BLOCK_TOO_LARGE);
@@ -404,7 +416,13 @@ impl IncomingBlocks {
         config: &ConnectionConfig,
     ) -> Result<(), CloseCode> {
         self.progressed = true;
+        self.moved = now;
         self.advance(now, config)
+    }
+
+    /// Finished blocks wait for the application, and no more are taken before it reads them.
+    const fn is_held_back(&self, config: &ConnectionConfig) -> bool {
+        self.finished_bytes > config.unread_block_bytes
     }
 
     /// Takes finished chunks into their blocks, as far as blocks are announced and read.
@@ -413,9 +431,11 @@ impl IncomingBlocks {
         now: Instant,
         config: &ConnectionConfig,
     ) -> Result<(), CloseCode> {
-        while self.finished_bytes <= config.unread_block_bytes {
+        while !self.is_held_back(config) {
             let Some(block) = self.announced.get_mut(&self.current) else { break };
-            block.began.get_or_insert(now);
+            if block.began.is_none() {
+                (block.began, self.moved) = (Some(now), now);
+            }
             let missing = block.length - self.data.len() as u64;
             if missing == 0 {
                 self.finish()?;
@@ -457,8 +477,9 @@ impl IncomingBlocks {
             if self.finished.is_empty() {
                 self.finished = VecDeque::new();
             }
-            // There is room again for what was held back. A violation comes up with the next slice.
-            let _later = self.advance(now, config);
+            // There is room again for what was held back, and the waiting was not the peer's fault.
+            self.moved = now;
+            self.violation = self.violation.or(self.advance(now, config).err());
             return Some(Event::Block { tag, data });
         }
         let progress = self.progress().filter(|_| self.progressed)?;
@@ -482,17 +503,28 @@ impl IncomingBlocks {
         Some(BlockProgress { tag: block.tag, done, length: block.length })
     }
 
-    /// Why the connection must end, if it must: the block in progress crawls.
+    /// Why the connection must end, if it must: a rule was broken, or the block in progress crawls.
     pub(crate) fn verdict(&self, now: Instant, config: &ConnectionConfig) -> Option<CloseCode> {
-        self.poll_deadline(config).filter(|&at| at <= now).map(|_| CloseCode::NO_PROGRESS)
+        let late = self.late_at(config).filter(|&at| at <= now);
+        self.violation.or(late.map(|_| CloseCode::NO_PROGRESS))
     }
 
     pub(crate) fn poll_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
-        let block = self.announced.get(&self.current)?;
-        let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0)?;
-        let bits = block.length.saturating_mul(8);
-        let time = Duration::from_secs(bits / rate).saturating_add(LEAST_BLOCK_TIME * 2);
-        Some(block.began? + time)
+        self.violation.map_or_else(|| self.late_at(config), |_| Some(Instant::ZERO))
+    }
+
+    /// When the block in progress stood still, or crawled, for too long. Twice what its sender takes: that
+    /// one knows better, and gives up first if it is honest.
+    fn late_at(&self, config: &ConnectionConfig) -> Option<Instant> {
+        let block = self.announced.get(&self.current).filter(|_| !self.is_held_back(config))?;
+        let began = block.began?;
+        let still = self.moved + config.no_progress_timeout.saturating_mul(2);
+        let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0);
+        let crawl = rate.map(|rate| {
+            let bits = block.length.saturating_mul(8);
+            began + Duration::from_secs(bits / rate).saturating_add(LEAST_BLOCK_TIME * 2)
+        });
+        earliest(Some(still), crawl)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {

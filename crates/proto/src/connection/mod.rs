@@ -294,11 +294,9 @@ impl Connection {
     /// The next thing the application should hear. Ask until `None`.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
-        if let Some(event) = self.events.pop_front() {
-            if self.events.is_empty() {
-                self.events = VecDeque::new();
-            }
-            return Some(event);
+        // The end is told last: what came before it was acknowledged, and the peer relies on that.
+        if !matches!(self.events.front(), None | Some(Event::Closed(_))) {
+            return self.events.pop_front();
         }
         if let Some(packet) = self.packets_in.pop() {
             return Some(packet);
@@ -306,7 +304,14 @@ impl Connection {
         if let Some(message) = self.messages_in.pop() {
             return Some(Event::Message(message));
         }
-        self.blocks_in.poll_event(self.now, &self.config)
+        if let Some(block) = self.blocks_in.poll_event(self.now, &self.config) {
+            return Some(block);
+        }
+        let end = self.events.pop_front();
+        if self.events.is_empty() && self.events.capacity() > 0 {
+            self.events = VecDeque::new();
+        }
+        end
     }
 
     pub(crate) fn has_events(&self) -> bool {

@@ -85,14 +85,15 @@ impl Connection {
             has_ack: false,
         };
         self.compose(now, &mut draft);
-        let Draft { items, asks, speaks, has_slice, has_ack, .. } = draft;
+        let Draft { items, asks, speaks, has_slice, has_ack, has_chunk_ack, .. } = draft;
         if out.len() == header_bytes {
             return None;
         }
         self.finish(now, number, header_bytes, out)?;
         self.path.on_sent(out.len());
         self.remember(now, number, out.len(), asks.then_some(items));
-        if has_ack {
+        if has_ack || has_chunk_ack {
+            // A chunk ack alone counts as well: it is paid for by what came [H-4.1b].
             self.received.on_ack_sent(!speaks);
         }
         if asks {
@@ -237,6 +238,10 @@ impl Connection {
         };
         let header_bytes = out.len();
         Frame::PathChallenge(bytes).write(out);
+        if out.len() + TAG_BYTES > room {
+            self.path.on_challenge(now, None, interval);
+            return None;
+        }
         self.finish(now, number, header_bytes, out)?;
         self.path.on_challenge(now, Some(out.len()), interval);
         self.remember(now, number, out.len(), None);

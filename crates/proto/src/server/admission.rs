@@ -215,17 +215,26 @@ impl Server {
             self.answer(from, out);
             return Err(DropReason::NoCookie);
         }
-        let from_prefix = self.prefixes.get(&Prefix::of(from)).copied().unwrap_or(0);
+        let limits = *limits;
+        let share = self.prefixes.get(&Prefix::of(from)).copied().unwrap_or_default();
         if self.slots.len() >= limits.connections
-            || self.handshakes >= limits.handshakes
-            || from_prefix as usize >= limits.connections_per_prefix
+            || share.connections >= limits.connections_per_prefix
         {
             self.refuse(now, from, parts.client_id, RefusalCode::Full, keys);
             return Err(DropReason::NoPlace);
         }
+        // A handshake is over in a moment, so there is no reason to send anybody away: it asks again.
+        if share.handshakes >= limits.handshakes_per_prefix {
+            return Err(DropReason::NoPlace);
+        }
+        if self.handshakes >= limits.handshakes {
+            self.make_room(now, Prefix::of(from));
+        }
+        if self.handshakes >= limits.handshakes {
+            return Err(DropReason::NoPlace);
+        }
         // The matchmaker has spoken with the client at this address: as good as a round trip.
-        let by_token = verified.token.as_ref().and_then(|token| token.claims.client_address);
-        let by_token = by_token.is_some_and(|address| address.ip() == from.ip());
+        let by_token = verified.token.as_ref().is_some_and(|token| token.claims.is_at(from));
         Ok(Admitted { address_proven: by_cookie || by_token })
     }
 
