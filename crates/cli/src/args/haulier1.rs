@@ -9,7 +9,7 @@ use clap::{ArgGroup, Subcommand};
 use crate::units;
 
 /// The application's number of `serve` and `fetch`, which both must know: "haulfile".
-const FILES_PROTOCOL: &str = "0x6861756c66696c65";
+pub(crate) const FILES_PROTOCOL_ID: u64 = 0x6861_756c_6669_6c65;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SERVE_HELP)]
@@ -84,7 +84,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct FilesWireArgs {
     /// The number of the application, never sent; both ends must have the same. Tickets and tokens hold it.
-    #[arg(long, value_name = "ID", default_value = FILES_PROTOCOL, value_parser = units::wide_id)]
+    #[arg(long, value_name = "ID", default_value = "0x6861756c66696c65", value_parser = units::wide_id)]
     pub(crate) protocol_id: u64,
 }
 
