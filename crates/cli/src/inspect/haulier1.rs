@@ -1,5 +1,5 @@
-//! What haulier/1 sends (STANDARD-1, sections 2 to 4): the clear fields of each datagram. What is encrypted is
-//! called sealed; in mode `open`, which the tag of the right protocol id gives away, there are frames to
+//! What haulier/1 sends (STANDARD-1, sections 2 to 4): the clear fields of each datagram. What is encrypted
+//! is called sealed; in mode `open`, which the tag of the right protocol id gives away, there are frames to
 //! show.
 
 use haulier::DropReason;
