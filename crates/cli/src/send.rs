@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use haulier::chunk::{MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure, SenderEvent};
 use haulier::file::{Header, Receipt, Status};
 use haulier::udp::{Driver, Socket};
-use haulier::{ArticleConfig, ArticlePeer, Event};
+use haulier::{ArticleConfig, ArticleEvent as Event, ArticlePeer};
 use serde_json::json;
 
 use crate::args::SendArgs;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use haulier::chunk::{ChunkId, SenderEvent};
 use haulier::udp::{Driver, Socket};
-use haulier::{ArticleConfig, ArticlePeer, Event, ProtocolId};
+use haulier::{ArticleConfig, ArticleEvent as Event, ArticlePeer, ProtocolId};
 
 const USAGE: &str = "usage: article_peer send|recv ADDR FILE [--protocol-id ID] [--rate BITS] \
                      [--no-burst] [--chunk-id N]";

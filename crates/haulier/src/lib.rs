@@ -1,38 +1,85 @@
 //! Large blocks over UDP, quickly and reliably: a world for every player who joins.
 //!
-//! This is the crate to add. It gathers the machine (`haulier-proto`), the driver over real sockets
-//! (`haulier-udp`, feature `udp`, on by default) and [`mod@file`], which carries files of any size as a run
-//! of chunks.
+//! This is the crate to add. A [`Server`] lets clients in, and gives each a world of any size, packets that
+//! are in time or lost, and messages that arrive; a [`Client`] joins it in one round trip, encrypted. Both
+//! are one object that a game asks once a frame.
 //!
 //! | you have | you use |
 //! |---|---|
-//! | nothing yet | [`udp::Driver`] round an [`ArticlePeer`]: one object, one call a frame |
-//! | a transport of your own | [`ArticlePeer`]: datagrams in and out; `examples/own_transport.rs` |
-//! | snapshots and inputs | [`endpoint::Endpoint`]: sent once, in fragments above the MTU, acked or lost |
-//! | packets of your own | [`chunk::Sender`] and [`chunk::Receiver`]: slices and acks as plain values |
+//! | a game loop | [`Client`] and [`Server`]: `poll()` once a frame, or `wait()`; feature `udp`, the default |
+//! | tokio | `aio::Client` and `aio::Server`: the same, awaited; feature `tokio` |
+//! | a transport of your own: Steam, WebRTC, QUIC | [`client::Client`] and [`server::Server`]: datagrams in and out; `docs/OWN-TRANSPORT.md` |
+//! | sockets of your own | [`udp::ClientDriver`] and [`udp::ServerDriver`] |
+//! | a matchmaker | [`issue_token`]: who has a [`ConnectToken`] may join |
+//! | friends who play on one server | [`Ticket`]: a line to copy, [`Server::ticket`] makes it |
+//! | files | [`mod@file`]: any size, as a run of chunks |
+//! | the wire of the articles | [`udp::Driver`] round an [`ArticlePeer`]; no encryption |
+//! | parts alone | [`endpoint::Endpoint`] for packets, [`chunk::Sender`] and [`chunk::Receiver`] for slices and acks |
+//!
+//! A join, both sides of it in one thread; `docs/FIRST-JOIN.md` has the two programs:
 //!
 //! ```
-//! use haulier::udp::{Driver, Socket};
-//! use haulier::{ArticleConfig, ArticlePeer};
+//! use haulier::{Block, Client, Event, Server, ServerConfig, ServerCredentials, ServerEvent};
 //! use std::time::Duration;
 //!
-//! // The client of a game, and its server; here in one thread, on loopback.
-//! let peer = || ArticlePeer::new(ArticleConfig::default());
-//! let mut client = Driver::new(Socket::bind("127.0.0.1:0".parse()?)?, peer())?;
-//! let mut server = Driver::new(Socket::connect(client.local_addr()?)?, peer())?;
-//! server.peer.send_chunk(vec![7; 64 * 1024])?;
-//! while client.peer.receiver().unread() == 0 {
-//!     server.turn(Duration::from_millis(1))?;
-//!     client.turn(Duration::from_millis(1))?;
-//! }
-//! assert_eq!(client.peer.pop_chunk().unwrap(), vec![7; 64 * 1024]);
+//! let secret = Some(haulier::random_secret()?);
+//! let credentials = ServerCredentials { secret, ..ServerCredentials::default() };
+//! let mut server = Server::bind("127.0.0.1:0", ServerConfig::new(7, credentials))?;
+//! let ticket = server.ticket(&[server.local_addr()?])?.ok_or("the server has a secret")?;
+//! let world = Block::new(1, vec![7; 500_000]); // hashed once, whoever gets it
+//!
+//! let mut client = Client::connect(&ticket)?; // or its text: "haulier1:..."
+//! let data = 'joined: loop {
+//!     while let Some((id, event)) = server.poll()? {
+//!         if let ServerEvent::Connecting { .. } = event {
+//!             server.send_block(id, &world)?;
+//!         }
+//!     }
+//!     while let Some(event) = client.wait(Duration::from_millis(1))? {
+//!         if let Event::Block { data, .. } = event {
+//!             break 'joined data;
+//!         }
+//!     }
+//! };
+//! assert_eq!(data, world.data());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod file;
 
+#[cfg(feature = "tokio")]
+pub mod aio;
+#[cfg(feature = "udp")]
+mod face;
+
 pub use haulier_proto::*;
 
-/// The driver over real sockets.
+pub use haulier_proto::Event as ArticleEvent;
+pub use haulier_proto::client::{ClientConfig, Credentials};
+pub use haulier_proto::connection::{
+    Block, BlockHandle, BlockProgress, CloseCode, CloseReason, Connection, ConnectionConfig,
+    ConnectionStats, Event, SendError,
+};
+pub use haulier_proto::credentials::{Access, ConnectToken, Ticket, TokenClaims, TokenKey};
+pub use haulier_proto::crypto::{Identity, Secret};
+pub use haulier_proto::server::{
+    ConnectionId, ServerConfig, ServerCredentials, ServerEvent, ServerLimits, ServerStats,
+};
+pub use haulier_proto::wire::answer::RefusalCode;
+
+#[cfg(feature = "udp")]
+pub use face::{
+    client::Client,
+    connect::{Connect, ConnectError},
+    issue_token, random_secret,
+    server::Server,
+};
+
+/// The drivers over real sockets.
 #[cfg(feature = "udp")]
 pub use haulier_udp as udp;
+
+/// The pages with programs in them: their code is compiled and run as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/OWN-TRANSPORT.md")]
+mod pages {}

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use haulier_proto::Instant;
 use haulier_proto::client::{ClientConfig, Credentials};
-use haulier_proto::connection::{Block, ConnectionConfig, Event};
+use haulier_proto::connection::{Block, Event};
 use haulier_proto::crypto::Secret;
 use haulier_proto::server::{ServerConfig, ServerCredentials};
 use haulier_sim::join::{Answer, ClientHost, JoinHost, PROTOCOL_ID, ServerHost, address};
-use haulier_sim::{Access, HostId, Internet, LinkConfig, Rng};
+use haulier_sim::{Access, HostId, Internet, LinkConfig, Profile, Rng};
 
 fn secret() -> Secret {
     Secret::from_bytes([7; 32])
@@ -59,13 +59,39 @@ fn the_first_slice_arrives_after_one_round_trip() {
         internet.host(client).client().joined_after().is_some()
     });
     let host = internet.host(client).client();
-    println!("{:?}", host.events.iter().map(|(at, _)| at.as_nanos() / 1000).collect::<Vec<_>>());
-    assert!(done, "{:?}", host.events.len());
+    assert!(done, "{} events", host.events.len());
     // Three requests up and one response down at 10 Mbit/s.
     let serialized = Duration::from_nanos((1228 * 3 + 1228) * 800);
     let first = host.first(|event| matches!(event, Event::BlockProgress { .. })).unwrap();
     assert!(first <= rtt + serialized, "{first:?}");
     println!("first {first:?}, all {:?}", host.joined_after());
+}
+
+/// H-3.4a from outside, after every datagram, and that all of them end: the hosts check it in each step.
+#[test]
+fn joins_keep_the_rule_of_three_on_every_profile() {
+    for profile in Profile::ALL {
+        for copies in [1, 3, 10] {
+            let link = profile.link();
+            let mut server = server_config();
+            server.connection.rate_bps = link.rate_bps.unwrap_or(10_000_000) * 9 / 10;
+            let access = Access { up: link.clone(), down: link };
+            let client = ClientConfig { copies, ..client_config() };
+            let (mut internet, server, client) = join(server, client, world(256 << 10), &access);
+            let joined = internet.run_until(Instant::from_millis(120_000), |internet| {
+                internet.host(client).client().joined_after().is_some()
+            });
+            assert!(joined, "{} with {copies} copies", profile.name);
+            let meter = &internet.host(server).server().meter;
+            meter.check();
+            println!(
+                "{:8} {copies:2} copies: {:.2} s, at worst {:.2} bytes out for one in",
+                profile.name,
+                internet.host(client).client().joined_after().unwrap_or_default().as_secs_f64(),
+                meter.worst_bytes(),
+            );
+        }
+    }
 }
 
 #[test]
@@ -78,5 +104,4 @@ fn everything_ends_well() {
     assert!(matches!(events.last().unwrap().1, Event::Closed(_)), "{:?}", events.last());
     let server = internet.host(server).server();
     assert_eq!(server.server.stats().connections, 0, "{:?}", server.events.last());
-    let _ = ConnectionConfig::default();
 }

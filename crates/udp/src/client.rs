@@ -66,12 +66,54 @@ impl ClientDriver {
     /// # Errors
     /// Those of the socket that will not pass. Never for one packet, full buffers, or an ICMP error.
     pub fn turn(&mut self, most: Duration) -> io::Result<()> {
-        self.turns.round(&mut self.client)?;
+        self.round()?;
         if most.is_zero() {
             return Ok(());
         }
         self.turns.wait(&self.client, most)?;
         self.turns.round(&mut self.client)
+    }
+
+    /// One turn without the wait: receives what is there, acts on what is due, sends what there is to send.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    pub fn round(&mut self) -> io::Result<()> {
+        self.turns.round(&mut self.client)
+    }
+
+    /// Waits until a turn would have something to do, but no longer than `most`.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    pub fn wait(&mut self, most: Duration) -> io::Result<()> {
+        self.turns.wait(&self.client, most)
+    }
+
+    /// Sends what the application has said since the last turn, and does nothing else: for whoever
+    /// answers an event and will not wait for the next frame.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.turns.flush(&mut self.client)
+    }
+
+    /// Goes on from a new socket: after the network under it has changed, from Wi-Fi to mobile, say. The
+    /// server notices with the next datagram, and the connection lives on.
+    ///
+    /// # Errors
+    /// As the system says; then the old socket is still there.
+    pub fn rebind(&mut self) -> io::Result<()> {
+        self.replace_socket(Socket::connect(self.client.server())?).map(drop)
+    }
+
+    /// The same with a socket of one's own. Returns the old one.
+    ///
+    /// # Errors
+    /// As [`rebind`](Self::rebind).
+    pub fn replace_socket(&mut self, socket: Socket) -> io::Result<Socket> {
+        self.turns.replace_socket(socket)
     }
 }
 

@@ -6,6 +6,10 @@
 //! datagram or deadline. [`Clock`] maps the real clock to the machine's time; it is the only place that
 //! reads one.
 //!
+//! [`ClientDriver`] and [`ServerDriver`] do the same for the ends of a connection of haulier/1; with the
+//! feature `tokio` the module `aio` has both again, to be awaited. A game uses the faces over them in the
+//! crate `haulier`.
+//!
 //! [`ArticlePeer`]: haulier_proto::ArticlePeer
 //!
 //! ```
@@ -29,6 +33,9 @@
 //! assert_eq!(world.len(), 200_000);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+#[cfg(feature = "tokio")]
+pub mod aio;
 
 mod client;
 mod clock;

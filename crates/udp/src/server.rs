@@ -66,19 +66,44 @@ impl ServerDriver {
     /// Those of the socket that will not pass. Never for one packet, one client, full buffers, or an ICMP
     /// error.
     pub fn turn(&mut self, most: Duration) -> io::Result<()> {
-        // Tokens expire by the time of day, which others may set.
-        self.server.set_unix_time(self.turns.clock().now(), unix_time());
-        self.turns.round(&mut self.server)?;
+        self.round()?;
         if most.is_zero() {
             return Ok(());
         }
         self.turns.wait(&self.server, most)?;
         self.turns.round(&mut self.server)
     }
+
+    /// One turn without the wait: receives what is there, acts on what is due, sends what there is to send.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    pub fn round(&mut self) -> io::Result<()> {
+        // Tokens expire by the time of day, which others may set.
+        self.server.set_unix_time(self.turns.clock().now(), unix_time());
+        self.turns.round(&mut self.server)
+    }
+
+    /// Waits until a turn would have something to do, but no longer than `most`.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    pub fn wait(&mut self, most: Duration) -> io::Result<()> {
+        self.turns.wait(&self.server, most)
+    }
+
+    /// Sends what the application has said since the last turn, and does nothing else: for whoever
+    /// answers an event and will not wait for the next frame.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.turns.flush(&mut self.server)
+    }
 }
 
 /// Seconds since 1970; zero on a machine that thinks it is earlier.
-fn unix_time() -> u64 {
+pub(crate) fn unix_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 

@@ -111,13 +111,7 @@ impl Socket {
     /// # Errors
     /// As the system says, for example when the address is in use.
     pub fn bind(local: SocketAddr) -> io::Result<Self> {
-        let socket =
-            socket2::Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
-        // The system may grant less, or refuse; what counts is what it says afterwards.
-        let _granted = socket.set_recv_buffer_size(WANTED_BUFFER_BYTES);
-        let _granted = socket.set_send_buffer_size(WANTED_BUFFER_BYTES);
-        socket.set_nonblocking(true)?;
-        socket.bind(&local.into())?;
+        let socket = open(local)?;
         let buffers =
             BufferSizes { receive: socket.recv_buffer_size()?, send: socket.send_buffer_size()? };
         Ok(Self {
@@ -134,11 +128,7 @@ impl Socket {
     /// # Errors
     /// As the system says, for example when there is no route.
     pub fn connect(remote: SocketAddr) -> io::Result<Self> {
-        let any = match remote {
-            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        };
-        let mut socket = Self::bind(any)?;
+        let mut socket = Self::bind(any_local(remote))?;
         socket.inner.connect(remote)?;
         socket.remote = Some(remote);
         Ok(socket)
@@ -231,9 +221,29 @@ impl Socket {
     }
 }
 
+/// A socket with large buffers that never blocks, at `local`.
+pub(crate) fn open(local: SocketAddr) -> io::Result<socket2::Socket> {
+    let socket =
+        socket2::Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
+    // The system may grant less, or refuse; what counts is what it says afterwards.
+    let _granted = socket.set_recv_buffer_size(WANTED_BUFFER_BYTES);
+    let _granted = socket.set_send_buffer_size(WANTED_BUFFER_BYTES);
+    socket.set_nonblocking(true)?;
+    socket.bind(&local.into())?;
+    Ok(socket)
+}
+
+/// Where a socket that speaks with `remote` may be: anywhere, in its family.
+pub(crate) fn any_local(remote: SocketAddr) -> SocketAddr {
+    match remote {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    }
+}
+
 /// What an error means for the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meaning {
+pub(crate) enum Meaning {
     /// Try again later.
     NotNow,
     /// About one packet, past or present; the socket is fine.
@@ -244,7 +254,7 @@ enum Meaning {
 
 /// Sorts errors. Fatal is only "this is no socket", all others pass over: one peer's ICMP error, one odd
 /// packet or one address without a route must not end a socket that others use.
-fn sort(error: &io::Error) -> Meaning {
+pub(crate) fn sort(error: &io::Error) -> Meaning {
     if error.raw_os_error().is_some_and(|code| NO_BUFFER_SPACE.contains(&code)) {
         return Meaning::NotNow;
     }

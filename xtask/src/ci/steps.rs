@@ -79,8 +79,12 @@ pub(super) const STEPS: &[Step] = &[
     Step { name: "dependencies", proves: "no runtime, no socket under the machine", run: under },
     Step {
         name: "no-udp",
-        proves: "the library builds without its sockets",
-        run: |shell| shell.cargo("check -p haulier --no-default-features"),
+        proves: "the library builds without its sockets, without C, and with tokio",
+        run: |shell| {
+            shell.cargo("check -p haulier --no-default-features")?;
+            shell.cargo("check -p haulier --no-default-features --features udp,rust-crypto")?;
+            shell.cargo("check -p haulier --features tokio --all-targets")
+        },
     },
     Step {
         name: "benches",

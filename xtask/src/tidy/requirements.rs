@@ -1,4 +1,4 @@
-//! Every requirement of `docs/STANDARD.md` has a test, by name.
+//! Every requirement of `docs/STANDARD.md` and `docs/STANDARD-1.md` has a test, by name.
 //!
 //! A requirement carries a bold tag where it is stated: `**[A-4.1c]** A slice index at the count ...`. The
 //! appendix is a table with a tag and a test in each row; a tag with two tests has two rows:
@@ -14,21 +14,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{File, Finding, Tree};
 
-const STANDARD: &str = "docs/STANDARD.md";
+/// One page for each wire.
+const STANDARDS: [&str; 2] = ["docs/STANDARD.md", "docs/STANDARD-1.md"];
 
-/// Compares tags, table and tests.
+/// Compares tags, table and tests of every wire.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let Some(standard) = tree.file(STANDARD) else {
-        return vec![Finding::new(
-            STANDARD,
-            1,
-            "missing: the protocol's requirements belong there",
-        )];
+    STANDARDS.iter().flat_map(|page| check_page(tree, page)).collect()
+}
+
+fn check_page(tree: &Tree, page: &str) -> Vec<Finding> {
+    let Some(standard) = tree.file(page) else {
+        return vec![Finding::new(page, 1, "missing: the protocol's requirements belong there")];
     };
     let rust = tree.of_kind(&["rs"]).filter(|file| file.path.starts_with("crates/"));
     let tests: BTreeSet<(String, &str)> = rust.flat_map(tests_of).collect();
     let mut findings = Vec::new();
-    let mut found = |line, what: String| findings.push(Finding::new(STANDARD, line, what));
+    let mut found = |line, what: String| findings.push(Finding::new(page, line, what));
 
     let mut stated = BTreeMap::new();
     for (line, tag) in standard.lines().flat_map(stated_tags) {
@@ -94,10 +95,16 @@ fn look_up(test: &str, tests: &BTreeSet<(String, &str)>) -> Result<(), String> {
         return Err("has no test, write one and name it here".to_owned());
     }
     let (module, name) = test.rsplit_once("::").unwrap_or(("", test));
-    let module = module.strip_suffix("tests").unwrap_or(module).trim_end_matches("::");
-    let module = format!("/{}", module.replace("::", "/"));
-    if tests.iter().any(|(file, test)| *test == name && (module == "/" || file.ends_with(&module)))
-    {
+    // `mod tests` lies in the file of its code, or in a file of its own beside it.
+    let beside = module.strip_suffix("tests").unwrap_or(module).trim_end_matches("::");
+    let is_in = |file: &String, module: &str| {
+        let path = format!("/{}", module.replace("::", "/"));
+        path == "/" || file.ends_with(&path)
+    };
+    let is_it = |(file, test): &(String, &str)| {
+        *test == name && (is_in(file, beside) || is_in(file, module))
+    };
+    if tests.iter().any(is_it) {
         return Ok(());
     }
     Err(format!("no #[test] is called `{test}` under crates/: mend the name or write it"))
@@ -135,8 +142,8 @@ mod tests {
         ("crates/proto/src/chunk/layout.rs", "mod tests {\n    #[test]\n    fn unit() {}\n}\n");
 
     fn findings(standard: &str) -> Vec<String> {
-        let tree = Tree::of(&[SCENARIOS, UNIT, (STANDARD, standard)]);
-        check(&tree)
+        let tree = Tree::of(&[SCENARIOS, UNIT, (STANDARDS[0], standard)]);
+        check_page(&tree, STANDARDS[0])
             .into_iter()
             .map(|finding| format!("{}: {}", finding.line, finding.what))
             .collect()
@@ -183,6 +190,6 @@ mod tests {
     #[test]
     fn nothing_at_all_is_not_enough() {
         assert_eq!(findings("# Words"), ["1: no requirement like **[A-1.1]** in it"]);
-        assert_eq!(check(&Tree::of(&[SCENARIOS])).len(), 1);
+        assert_eq!(check(&Tree::of(&[SCENARIOS])).len(), STANDARDS.len());
     }
 }

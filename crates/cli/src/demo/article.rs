@@ -13,7 +13,7 @@ use bytes::Bytes;
 use haulier::chunk::{MAX_CHUNK_BYTES, ReceiverStats, SLICE_BYTES, SendFailure, SenderEvent};
 use haulier::file::Digest;
 use haulier::udp::{Driver, Socket};
-use haulier::{ArticleConfig, ArticlePeer, Event};
+use haulier::{ArticleConfig, ArticleEvent as Event, ArticlePeer};
 use haulier_sim::LinkConfig;
 use haulier_sim::profile::physical_limit;
 use serde_json::json;

@@ -16,20 +16,23 @@ use crate::chunk::{
     ChunkHandle, MAX_CHUNK_BYTES, Receiver, ReceiverConfig, ResendDelay, Sender, SenderConfig,
     SenderEvent,
 };
-use crate::time::earliest;
+use crate::wire::TAG_BYTES;
 use crate::wire::frame::{BlockFrame, SLICE_FRAME_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
-use crate::wire::{TAG_BYTES};
 
 /// Blocks announced and not finished: enough that the next one follows without a pause, few enough that a
 /// receiver needs no memory for them.
 const MAX_ANNOUNCED: usize = 8;
 
-/// Chunk acks are at least this far apart: with the sender at half a megabit they are 3 % of what they answer.
+/// Chunk acks are at least this far apart: with the sender at half a megabit they are 3 % of what they
+/// answer.
 const CHUNK_ACK_INTERVAL: Duration = Duration::from_millis(30);
 
 /// UDP and IPv4 round a datagram.
 const UDP_IPV4_BYTES: usize = 28;
+
+/// What a finished block is counted for beside its bytes: empty ones take a place too.
+const FINISHED_COST: u64 = 256;
 
 /// What a block may take beside its size at the least rate.
 const LEAST_BLOCK_TIME: Duration = Duration::from_secs(60);
@@ -316,12 +319,8 @@ impl IncomingBlocks {
         if frame.length > config.largest_block {
             return Err(CloseCode::BLOCK_TOO_LARGE);
         }
-        let announced = Announced {
-            tag: frame.tag,
-            length: frame.length,
-            digest: frame.digest,
-            began: None,
-        };
+        let announced =
+            Announced { tag: frame.tag, length: frame.length, digest: frame.digest, began: None };
         self.announced.insert(frame.number, announced);
         self.advance(now, config)
     }
@@ -374,7 +373,7 @@ impl IncomingBlocks {
             return Err(CloseCode::BLOCK_DAMAGED);
         }
         self.current = self.current.checked_add(1).ok_or(CloseCode::PROTOCOL)?;
-        self.finished_bytes += data.len() as u64;
+        self.finished_bytes += data.len() as u64 + FINISHED_COST;
         self.finished.push_back((block.tag, data));
         self.progressed = false;
         Ok(())
@@ -382,7 +381,7 @@ impl IncomingBlocks {
 
     pub(crate) fn poll_event(&mut self, now: Instant, config: &ConnectionConfig) -> Option<Event> {
         if let Some((tag, data)) = self.finished.pop_front() {
-            self.finished_bytes -= data.len() as u64;
+            self.finished_bytes -= data.len() as u64 + FINISHED_COST;
             if self.finished.is_empty() {
                 self.finished = VecDeque::new();
             }
@@ -411,12 +410,6 @@ impl IncomingBlocks {
         Some(BlockProgress { tag: block.tag, done, length: block.length })
     }
 
-    /// Bytes of memory held for blocks.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let finished = usize::try_from(self.finished_bytes).unwrap_or(usize::MAX);
-        finished + self.data.capacity() + self.receiver.memory_bytes()
-    }
-
     /// Why the connection must end, if it must: the block in progress crawls.
     pub(crate) fn verdict(&self, now: Instant, config: &ConnectionConfig) -> Option<CloseCode> {
         self.poll_deadline(config).filter(|&at| at <= now).map(|_| CloseCode::NO_PROGRESS)
@@ -431,6 +424,6 @@ impl IncomingBlocks {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        earliest(self.receiver.poll_timeout(), None)
+        self.receiver.poll_timeout()
     }
 }

@@ -173,7 +173,10 @@ impl Connection {
             Frame::PathChallenge(bytes) => self.path_response = Some(bytes),
             Frame::PathResponse(bytes) => {
                 if self.role == Role::Server && self.path.on_response(from, bytes) {
-                    self.events.push_back(Event::AddressChanged);
+                    // A peer can do this as often as it likes; once untold is enough.
+                    if !self.events.contains(&Event::AddressChanged) {
+                        self.events.push_back(Event::AddressChanged);
+                    }
                     self.become_connected();
                 }
             }

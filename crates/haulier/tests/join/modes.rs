@@ -1,0 +1,193 @@
+//! Whom a server lets in: by secret, token, identity, or everybody; and how it turns others away.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use haulier::{
+    Client, ClientConfig, CloseCode, CloseReason, Connect, ConnectError, Credentials, Event,
+    Identity, RefusalCode, Secret, Server, ServerConfig, ServerCredentials, ServerEvent, Ticket,
+    TokenClaims, TokenKey, issue_token,
+};
+
+use crate::support::{PROTOCOL_ID, Pair, bind, config_for, secret, with_secret};
+
+fn unix_time() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+fn token_key() -> TokenKey {
+    TokenKey { id: 3, key: Secret::from_bytes([3; 32]) }
+}
+
+fn ticket(server: &Server) -> String {
+    server.ticket(&[server.local_addr().unwrap()]).unwrap().unwrap().to_text()
+}
+
+fn joined(server: Server, client: Client) -> Pair {
+    let mut pair = Pair::new(server, client);
+    pair.until(|pair| pair.has_connected());
+    pair
+}
+
+fn refused(server: Server, client: Client) -> CloseReason {
+    let mut pair = Pair::new(server, client);
+    pair.until(|pair| pair.client_end().is_some());
+    assert!(pair.client.is_closed());
+    pair.client_end().unwrap().clone()
+}
+
+#[test]
+fn a_ticket_is_enough_and_the_request_arrives() {
+    let server = bind(with_secret());
+    let connect = Connect::try_from(&ticket(&server)).unwrap().with_request("name=alice");
+    let client = Client::connect(connect).unwrap();
+    let pair = joined(server, client);
+    let ServerEvent::Connecting { request, token } = &pair.at_server[0].1 else { panic!() };
+    assert_eq!((&request[..], token), (&b"name=alice"[..], &None));
+    assert!(pair.client.connection().unwrap().stats().suite.is_some(), "it is encrypted");
+}
+
+#[test]
+fn mode_open_lets_everybody_in_without_encryption() {
+    let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+    let server = bind(ServerConfig::new(PROTOCOL_ID, credentials));
+    let client = Client::connect(&ticket(&server)).unwrap();
+    let pair = joined(server, client);
+    assert_eq!(pair.client.connection().unwrap().stats().suite, None);
+}
+
+#[test]
+fn a_token_lets_its_client_in_and_says_who_it_is() {
+    let token_keys = vec![token_key()];
+    let credentials = ServerCredentials { token_keys, ..ServerCredentials::default() };
+    let server = bind(ServerConfig::new(PROTOCOL_ID, credentials));
+    let servers = vec![server.local_addr().unwrap()];
+    let expiry_unix = unix_time() + 300;
+    let claims =
+        TokenClaims { client_id: *b"alice   ", servers, expiry_unix, ..TokenClaims::default() };
+    let text = issue_token(&token_key(), PROTOCOL_ID, &claims).unwrap().to_text();
+    assert_eq!(server.ticket(&claims.servers).unwrap(), None, "no secret to give away");
+
+    let client = Client::connect(&text).unwrap();
+    let pair = joined(server, client);
+    let ServerEvent::Connecting { token, .. } = &pair.at_server[0].1 else { panic!() };
+    assert_eq!(token.as_ref(), Some(&claims));
+
+    let again = refused(pair.server, Client::connect(&text).unwrap());
+    assert_eq!(again, CloseReason::Refused(RefusalCode::TokenUsed));
+}
+
+#[test]
+fn an_expired_token_is_refused_as_that() {
+    let token_keys = vec![token_key()];
+    let credentials = ServerCredentials { token_keys, ..ServerCredentials::default() };
+    let server = bind(ServerConfig::new(PROTOCOL_ID, credentials));
+    let claims = TokenClaims { expiry_unix: unix_time() - 1, ..TokenClaims::default() };
+    let token = issue_token(&token_key(), PROTOCOL_ID, &claims).unwrap();
+    let mut connect = Connect::from(&token);
+    let error = Client::connect(connect.clone()).unwrap_err();
+    assert!(matches!(error, ConnectError::NoServer), "{error}");
+    connect.servers = vec![server.local_addr().unwrap()];
+    let reason = refused(server, Client::connect(connect).unwrap());
+    assert_eq!(reason, CloseReason::Refused(RefusalCode::TokenExpired));
+}
+
+#[test]
+fn the_ticket_of_a_server_with_an_identity_insists_on_it() {
+    let identity = Some(Identity::new(Secret::from_bytes([9; 32])));
+    let credentials =
+        ServerCredentials { secret: Some(secret()), identity, ..ServerCredentials::default() };
+    let server = bind(ServerConfig::new(PROTOCOL_ID, credentials));
+    let text = ticket(&server);
+    assert!(Ticket::parse(&text).unwrap().identity().is_some());
+    let client = Client::connect(&text).unwrap();
+    let _joined = joined(server, client);
+}
+
+#[test]
+fn a_server_without_the_private_key_is_not_the_right_one() {
+    // It has the secret, and another identity: it cannot even read the hello.
+    let identity = Some(Identity::new(Secret::from_bytes([9; 32])));
+    let credentials =
+        ServerCredentials { secret: Some(secret()), identity, ..ServerCredentials::default() };
+    let server = bind(ServerConfig::new(PROTOCOL_ID, credentials));
+    let right = Identity::new(Secret::from_bytes([8; 32])).public();
+    let mut config = config_for(&server);
+    config.credentials = Credentials::Secret { secret: secret(), identity: Some(right) };
+    config.connection.handshake_timeout = Duration::from_secs(1);
+    let reason = refused(server, Client::connect(config).unwrap());
+    assert_eq!(reason, CloseReason::NoAnswer);
+}
+
+#[test]
+fn another_secret_is_refused_as_that() {
+    let server = bind(with_secret());
+    let mut config = config_for(&server);
+    let other = Secret::from_bytes([8; 32]);
+    config.credentials = Credentials::Secret { secret: other, identity: None };
+    let reason = refused(server, Client::connect(config).unwrap());
+    assert_eq!(reason, CloseReason::Refused(RefusalCode::Key));
+}
+
+#[test]
+fn a_full_server_says_so_and_its_other_address_is_tried() {
+    let mut config = with_secret();
+    config.limits.connections = 1;
+    let mut pair = Pair::connected(config);
+    let first = pair.client.local_addr().unwrap();
+    pair.client = Client::connect(config_for(&pair.server)).unwrap();
+    assert_ne!(first, pair.client.local_addr().unwrap());
+    pair.at_client.clear();
+    pair.until(|pair| pair.client_end().is_some());
+    assert_eq!(pair.client_end(), Some(&CloseReason::Refused(RefusalCode::Full)));
+
+    // A ticket that names the full one first, and then one with places.
+    let (mut full, server) = (pair.server, bind(with_secret()));
+    let mut connect = Connect::from(config_for(&full));
+    connect.servers.push(server.local_addr().unwrap());
+    let mut pair = Pair::new(server, Client::connect(connect).unwrap());
+    pair.until(|pair| {
+        while full.poll().unwrap().is_some() {}
+        pair.has_connected()
+    });
+    assert_eq!(pair.client_end(), None);
+    assert_eq!(pair.client.server(), pair.server.local_addr().unwrap());
+}
+
+#[test]
+fn nobody_there_is_no_answer() {
+    let gone = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = gone.local_addr().unwrap();
+    drop(gone);
+    let mut config = ClientConfig::new(address, PROTOCOL_ID, Credentials::Open);
+    config.connection.handshake_timeout = Duration::from_millis(300);
+    let reason = refused(bind(with_secret()), Client::connect(config).unwrap());
+    assert_eq!(reason, CloseReason::NoAnswer);
+}
+
+#[test]
+fn the_application_can_turn_a_client_away() {
+    let server = bind(with_secret());
+    let client = Client::connect(config_for(&server)).unwrap();
+    let mut pair = Pair::new(server, client);
+    pair.until(|pair| !pair.at_server.is_empty());
+    let id = pair.id();
+    pair.server.close(id, CloseCode::NOT_ACCEPTED, "not on the list");
+    pair.until(|pair| pair.client_end().is_some());
+    let reason =
+        CloseReason::There { code: CloseCode::NOT_ACCEPTED, reason: "not on the list".to_owned() };
+    assert_eq!(pair.client_end(), Some(&reason));
+    assert!(pair.at_client.contains(&Event::Connected), "the close came inside a welcome");
+}
+
+#[test]
+fn a_text_that_is_neither_says_what_to_do() {
+    let said = |text: &str| Client::connect(text).unwrap_err().to_string();
+    assert!(said("hello").contains("copy the whole line"), "{}", said("hello"));
+    assert!(said("haulier-token1:AAAA").contains("token"), "{}", said("haulier-token1:AAAA"));
+    let nowhere: SocketAddr = "192.0.2.1:1".parse().unwrap();
+    let mut config = ClientConfig::new(nowhere, PROTOCOL_ID, Credentials::Open);
+    config.request = vec![0; 401];
+    let error = Client::connect(config).unwrap_err();
+    assert!(matches!(error, ConnectError::Config(_)), "{error:?}");
+}
