@@ -9,7 +9,7 @@ use clap::{ArgGroup, Subcommand};
 use crate::units;
 
 /// The application's number of `serve` and `fetch`, which both must know: "haulfile".
-const FILES_PROTOCOL: &str = "0x6861756c66696c65";
+pub(crate) const FILES_PROTOCOL_ID: u64 = 0x6861_756c_6669_6c65;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SERVE_HELP)]
@@ -47,7 +47,12 @@ pub(crate) struct ServeArgs {
     pub(crate) token_key: Vec<PathBuf>,
 
     /// Clients at a time; one more is told that the server is full.
-    #[arg(long, value_name = "N", default_value = "1024", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1024",
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
     pub(crate) max_clients: u16,
 
     /// End after the first client that has a file and said so.
@@ -84,12 +89,20 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct FilesWireArgs {
     /// The number of the application, never sent; both ends must have the same. Tickets and tokens hold it.
-    #[arg(long, value_name = "ID", default_value = FILES_PROTOCOL, value_parser = units::wide_id)]
+    #[arg(
+        long,
+        value_name = "ID",
+        default_value = "0x6861756c66696c65",
+        value_parser = units::wide_id
+    )]
     pub(crate) protocol_id: u64,
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = FETCH_HELP, group(ArgGroup::new("access").args(["open", "secret_file", "token_file"])))]
+#[command(
+    after_help = FETCH_HELP,
+    group(ArgGroup::new("access").args(["open", "secret_file", "token_file"]))
+)]
 pub(crate) struct FetchArgs {
     /// The ticket, a connect token, or the server's HOST:PORT; `-` reads one of them from standard input.
     /// Left out with --ticket-file or HAULIER_TICKET.
@@ -118,7 +131,12 @@ pub(crate) struct FetchArgs {
 
     /// Copies of the request to send at once. Each lets the server answer with 3 datagrams more in the
     /// first round trip.
-    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u8).range(1..=10))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "3",
+        value_parser = clap::value_parser!(u8).range(1..=10)
+    )]
     pub(crate) copies: u8,
 
     /// Read the ticket or token from this file: the arguments of a program are for all to see.
@@ -156,7 +174,10 @@ Examples:
   haulier fetch 192.0.2.7:4016 --token-file token";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = KEYGEN_HELP, group(ArgGroup::new("kind").args(["secret", "token", "identity"])))]
+#[command(
+    after_help = KEYGEN_HELP,
+    group(ArgGroup::new("kind").args(["secret", "token", "identity"]))
+)]
 pub(crate) struct KeygenArgs {
     /// A new file for the key, which only you may read. By default it goes to standard output.
     #[arg(short, long, value_name = "FILE")]

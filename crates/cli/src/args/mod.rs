@@ -3,7 +3,8 @@
 mod haulier1;
 
 pub(crate) use haulier1::{
-    FetchArgs, IssueArgs, KeygenArgs, ServeArgs, ShowArgs, TokenArgs, TokenCommand,
+    FILES_PROTOCOL_ID, FetchArgs, IssueArgs, KeygenArgs, ServeArgs, ShowArgs, TokenArgs,
+    TokenCommand,
 };
 
 use std::net::SocketAddr;
@@ -285,12 +286,12 @@ pub(crate) struct InspectArgs {
     pub(crate) datagrams: Vec<String>,
 
     /// The wire they were sent on.
-    #[arg(long, default_value = "article", value_parser = ["article"])]
-    pub(crate) wire: String,
+    #[arg(long, default_value = "article")]
+    pub(crate) wire: Wire,
 
-    /// The protocol id they were sent with, instead of each layer's own.
-    #[arg(long, value_name = "ID", value_parser = units::protocol_id)]
-    pub(crate) protocol_id: Option<ProtocolId>,
+    /// The protocol id they were sent with, instead of each layer's own, and of that of `serve`.
+    #[arg(long, value_name = "ID", value_parser = units::wide_id)]
+    pub(crate) protocol_id: Option<u64>,
 
     /// Read them as packets of this layer only. By default both are tried.
     #[arg(long)]
@@ -324,7 +325,8 @@ Examples:
   haulier inspect 75be2b4800020a0a0c006861756c696572e2ac0899          a slice of a chunk
   haulier inspect 880c07d90201250308000000046a756d70e2ac0899          a payload packet with acks
   haulier inspect --raw-count f529e6a2010104080058ffa64df49b42e99037  a fragment of the original
-  haulier inspect --protocol-id 0xcafe --layer packets HEX            a game with its own id";
+  haulier inspect --protocol-id 0xcafe --layer packets HEX            a game with its own id
+  haulier inspect --wire haulier1 HEX                                 a connection's: sealed, unless open";
 
 fn profile(name: &str) -> Result<&'static haulier_sim::Profile, String> {
     haulier_sim::Profile::named(name).ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! The demo over haulier/1: a player with a connect token joins a server, and gets the world.
 //!
-//! Three threads: the relay that is the link, the server, and here the client with the screen. The token holds
-//! the client's address, as a matchmaker knows it, so the world begins with the first response.
+//! Three threads: the relay that is the link, the server, and here the client with the screen. The token
+//! holds the client's address, as a matchmaker knows it, so the world begins with the first response.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -3,8 +3,11 @@
 //! A datagram does not say which protocol it is of; its checksum does, to who knows the protocol id. So
 //! there is a list of readings, a layer with an id each, and the first that accepts the datagram is
 //! shown. What the fields are called is in [`chunks`] and [`packets`], why none accepted in [`refusal`].
+//!
+//! Datagrams of haulier/1 say what they are in their first byte; [`haulier1`] has all of it.
 
 mod chunks;
+mod haulier1;
 mod packets;
 mod refusal;
 
@@ -14,7 +17,7 @@ use serde_json::{Value, json};
 
 use self::packets::LayerPacket;
 use self::refusal::Refusal;
-use crate::args::{InspectArgs, Layer};
+use crate::args::{FILES_PROTOCOL_ID, InspectArgs, Layer, Wire};
 use crate::failure::Failure;
 use crate::report::Report;
 
@@ -29,13 +32,35 @@ pub(crate) fn run(args: &InspectArgs, report: &Report) -> Result<(), Failure> {
         .map(|hex| unhex(hex))
         .collect::<Result<Vec<_>, _>>()
         .map_err(Failure::Usage)?;
-    let readings = readings(args);
+    if args.wire == Wire::Haulier1 {
+        return haulier1(args, &datagrams, report);
+    }
+    let readings = readings(args)?;
     for datagram in datagrams {
         let said = match (read(&readings, &datagram), report.is_json()) {
             (Ok(packet), true) => packet.in_json().to_string(),
             (Ok(packet), false) => packet.in_words(&datagram),
             (Err(refusal), true) => refusal.in_json(&readings).to_string(),
             (Err(refusal), false) => refusal.in_words(&readings, datagram.len()),
+        };
+        report.print(&said);
+    }
+    Ok(())
+}
+
+/// All of it on the wire haulier/1.
+fn haulier1(args: &InspectArgs, datagrams: &[Vec<u8>], report: &Report) -> Result<(), Failure> {
+    if args.raw_count || args.layer.is_some() {
+        let sentence = "--layer and --raw-count are for the article wire";
+        return Err(Failure::Usage(sentence.into()));
+    }
+    let protocol_id = args.protocol_id.unwrap_or(FILES_PROTOCOL_ID);
+    for datagram in datagrams {
+        let said = match (haulier1::read(protocol_id, datagram), report.is_json()) {
+            (Ok(fields), true) => fields.in_json().to_string(),
+            (Ok(fields), false) => fields.in_words(datagram.len()),
+            (Err(reason), true) => haulier1::refusal_in_json(reason).to_string(),
+            (Err(reason), false) => haulier1::refusal_in_words(reason, datagram.len()),
         };
         report.print(&said);
     }
@@ -52,20 +77,22 @@ struct Reading {
 
 /// What the arguments leave open. Chunks come first: their end check makes a wrong guess unlikely, where
 /// a fragment is any bytes behind a header.
-fn readings(args: &InspectArgs) -> Vec<Reading> {
+fn readings(args: &InspectArgs) -> Result<Vec<Reading>, Failure> {
+    let too_wide = |_| Failure::Usage("--protocol-id has 32 bits on the article wire".into());
+    let own = args.protocol_id.map(u32::try_from).transpose().map_err(too_wide)?;
     let layers = match &args.layer {
         Some(layer) => std::slice::from_ref(layer),
         None => &[Layer::Chunks, Layer::Packets],
     };
     let reading = |&layer| Reading {
         layer,
-        protocol: args.protocol_id.unwrap_or(match layer {
+        protocol: own.map(ProtocolId).unwrap_or(match layer {
             Layer::Chunks => ProtocolId::ARTICLE,
             Layer::Packets => ProtocolId::PACKETS,
         }),
         raw_count: args.raw_count,
     };
-    layers.iter().map(reading).collect()
+    Ok(layers.iter().map(reading).collect())
 }
 
 /// The packet of the first reading that accepts the datagram; else the refusal of the first that the

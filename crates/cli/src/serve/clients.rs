@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use bytes::Bytes;
+use haulier::chunk::MAX_CHUNK_BYTES;
 use haulier::connection::{Block, CloseCode, CloseReason, Connection, Event};
 use haulier::credentials::TokenClaims;
 use haulier::server::{ConnectionId, Server, ServerEvent};
@@ -97,15 +98,15 @@ impl<'a> Clients<'a> {
     ) {
         let Some(connection) = server.connection_mut(id) else { return };
         self.set_rate(connection, token);
-        let library = self.library;
+        let (library, burst) = (self.library, (self.args.burst, self.args.no_burst));
         let answer = match Request::read(request) {
             Some(Request::List) => send(connection, Answer::List, None, library.list()),
             Some(Request::Get(Some(name))) => match library.file(&name) {
-                Some(file) => send_file(connection, file),
+                Some(file) => send_file(connection, file, burst),
                 None => Answer::No(NO_SUCH_FILE, "there is no file of this name".into()),
             },
             Some(Request::Get(None)) => match library.only() {
-                Some(file) => send_file(connection, file),
+                Some(file) => send_file(connection, file, burst),
                 None => Answer::No(NAME_ONE, format!("there are {} files", library.len())),
             },
             None => Answer::No(NOT_UNDERSTOOD, "this is haulier serve, version 1".into()),
@@ -122,8 +123,6 @@ impl<'a> Clients<'a> {
         let least = token.and_then(|token| token.least_bps).map_or(0, bits);
         let most = token.and_then(|token| token.most_bps).map_or(u64::MAX, bits);
         connection.set_rate_bps(self.args.rate.max(least).min(most));
-        let small = self.library.is_small() && !self.args.no_burst;
-        connection.set_burst(self.args.burst || small);
     }
 
     fn on_connected(&mut self, server: &mut Server, id: ConnectionId) {
@@ -234,7 +233,14 @@ fn words(reason: &CloseReason) -> String {
     known.map_or_else(|| show_words(&reason.to_string()), str::to_owned)
 }
 
-fn send_file(connection: &mut Connection, (name, block): (&str, &Block)) -> Answer {
+/// A burst, unless it is said otherwise, is for what fits one: a chunk.
+fn send_file(
+    connection: &mut Connection,
+    (name, block): (&str, &Block),
+    (burst, no_burst): (bool, bool),
+) -> Answer {
+    let is_small = block.data().len() <= MAX_CHUNK_BYTES;
+    connection.set_burst(burst || (is_small && !no_burst));
     let answer = Answer::File { name: name.into(), bytes: block.data().len() as u64 };
     send(connection, answer, Some(name), block)
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haulier::chunk::MAX_CHUNK_BYTES;
 use haulier::connection::Block;
 
 use crate::failure::Failure;
@@ -65,11 +64,6 @@ impl Library {
 
     pub(super) fn bytes(&self) -> u64 {
         self.files.values().map(|block| block.data().len() as u64).sum()
-    }
-
-    /// Whether every file fits one chunk, so that a burst is no more than a burst.
-    pub(super) fn is_small(&self) -> bool {
-        self.files.values().all(|block| block.data().len() <= MAX_CHUNK_BYTES)
     }
 }
 

@@ -212,7 +212,7 @@ fn usage() {
         (&["bench"], &["article"]),
         (&["inspect"], &["<HEX>"]),
         (&["inspect", "00", "--wire", "tcp"], &["tcp", "article"]),
-        (&["fetch"], &["fetch"]),
+        (&["teleport"], &["teleport"]),
         (&[], &["Usage", "demo"]),
     ];
     for (args, words) in cases {

@@ -1,0 +1,249 @@
+//! What haulier/1 sends (STANDARD-1, sections 2 to 4): the clear fields of each datagram. What is encrypted
+//! is called sealed; in mode `open`, which the tag of the right protocol id gives away, there are frames to
+//! show.
+
+use haulier::DropReason;
+use haulier::credentials::TokenKey;
+use haulier::crypto::{TAG_BYTES, open_check, open_tag};
+use haulier::wire::answer::{Refusal, Retry, read_reset};
+use haulier::wire::header::DATA_HEADER_BYTES;
+use haulier::wire::hello::WELCOME_BYTES;
+use haulier::wire::request::Source;
+use haulier::wire::{
+    DataHeader, Frame, Frames, Hello, Kind, OPEN_TAG_BYTES, RequestParts, ResponseHeader, Role,
+};
+use serde_json::{Map, Value, json};
+
+use super::preview;
+
+/// Bytes by which Noise makes the welcome longer.
+const NOISE_BYTES: usize = haulier::crypto::NOISE_OVERHEAD_BYTES;
+
+/// A datagram with its fields, in order.
+pub(super) struct Fields {
+    packet: &'static str,
+    fields: Vec<(&'static str, Value)>,
+}
+
+/// Reads a datagram, in mode `open` with this protocol id.
+pub(super) fn read(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
+    match Kind::of(datagram)? {
+        Kind::Request => request(protocol_id, datagram),
+        Kind::Retry => {
+            let retry = Retry::read(datagram)?;
+            Ok(of("retry", vec![("to", hex(&retry.to.0)), ("cookie", hex(&retry.cookie))]))
+        }
+        Kind::Refusal => {
+            let refusal = Refusal::read(datagram)?;
+            let check = match refusal.check {
+                zero if zero == [0; 16] => "zero",
+                open if open == open_check(protocol_id, refusal.checked) => "open",
+                _ => "sealed",
+            };
+            Ok(of(
+                "refusal",
+                vec![
+                    ("to", hex(&refusal.to.0)),
+                    ("reason", json!(refusal.code.name())),
+                    ("versions", json!(refusal.versions)),
+                    ("check", json!(check)),
+                ],
+            ))
+        }
+        Kind::Response => response(protocol_id, datagram),
+        Kind::Reset => Ok(of("reset", vec![("token", hex(&read_reset(datagram)?))])),
+        Kind::Data { .. } => data(protocol_id, datagram),
+    }
+}
+
+fn request(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
+    let parts = RequestParts::read(datagram)?;
+    let mode = match parts.mode.source {
+        Source::Open => "open",
+        Source::Secret => "secret",
+        Source::Token => "token",
+    };
+    let mut fields = vec![
+        ("mode", json!(mode)),
+        ("identity", json!(parts.mode.identity)),
+        ("from", hex(&parts.client_id.0)),
+        ("cookie", parts.cookie.map_or(Value::Null, |cookie| hex(&cookie))),
+    ];
+    if let Some(id) = TokenKey::id_of(parts.token) {
+        fields.push(("token_key", json!(format!("{id:#010x}"))));
+        fields.push(("token_bytes", json!(parts.token.len())));
+    }
+    if parts.mode.source != Source::Open {
+        fields.push(("sealed_bytes", json!(parts.hello_message.len())));
+        return Ok(of("request", fields));
+    }
+    if open_check(protocol_id, parts.checked) != parts.check {
+        return Err(DropReason::BadCheckValue);
+    }
+    let hello = Hello::read(parts.hello_message)?;
+    fields.push(("idle_ms", json!(hello.idle_timeout.as_millis())));
+    fields.push(("largest_block", json!(hello.largest_block)));
+    fields.push(("request", json!(preview(hello.request))));
+    Ok(of("request", fields))
+}
+
+fn response(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
+    let open = opened(protocol_id, datagram);
+    let welcome_bytes = WELCOME_BYTES + if open.is_some() { 0 } else { NOISE_BYTES };
+    let header = ResponseHeader::read(datagram, welcome_bytes)?;
+    let fields = vec![("to", hex(&header.to.0)), ("number", json!(header.number))];
+    with_frames("response", fields, datagram, ResponseHeader::bytes(welcome_bytes), open)
+}
+
+fn data(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
+    let header = DataHeader::read(datagram)?;
+    let from = if header.from == Role::Client { "client" } else { "server" };
+    let fields = vec![
+        ("from", json!(from)),
+        ("to", hex(&header.to.0)),
+        ("phase", json!(u8::from(header.phase))),
+        ("number", json!(header.number)),
+    ];
+    with_frames("data", fields, datagram, DATA_HEADER_BYTES, opened(protocol_id, datagram))
+}
+
+/// The bytes before the tag, and the sender's id in it, if it is a right tag of mode `open`.
+fn opened(protocol_id: u64, datagram: &[u8]) -> Option<(&[u8], [u8; 8])> {
+    let (before, tag) = datagram.split_last_chunk::<OPEN_TAG_BYTES>()?;
+    let id = *tag.first_chunk()?;
+    (open_tag(protocol_id, id, before) == *tag).then_some((before, id))
+}
+
+fn with_frames(
+    packet: &'static str,
+    mut fields: Vec<(&'static str, Value)>,
+    datagram: &[u8],
+    header_bytes: usize,
+    open: Option<(&[u8], [u8; 8])>,
+) -> Result<Fields, DropReason> {
+    let Some((before, sender)) = open else {
+        let sealed = datagram.len().checked_sub(header_bytes + TAG_BYTES);
+        fields.push(("sealed_bytes", json!(sealed.ok_or(DropReason::Truncated)?)));
+        return Ok(of(packet, fields));
+    };
+    let plain = before.get(header_bytes..).ok_or(DropReason::Truncated)?;
+    let frames = Frames::of(plain).map(|frame| frame.map(|frame| in_json(&frame)));
+    fields.push(("sender", hex(&sender)));
+    fields.push(("frames", frames.collect::<Result<Vec<_>, _>>()?.into()));
+    Ok(of(packet, fields))
+}
+
+fn in_json(frame: &Frame<'_>) -> Value {
+    match frame {
+        Frame::Padding => json!({ "frame": "padding" }),
+        Frame::Ping => json!({ "frame": "ping" }),
+        Frame::Ack(ack) => json!({
+            "frame": "ack",
+            "largest": ack.largest(0),
+            "bytes": ack.encoded_len(),
+        }),
+        Frame::Slice(slice) => json!({
+            "frame": "slice",
+            "chunk": slice.chunk_id().get(),
+            "slice": slice.index().get(),
+            "slices": slice.index().count().get(),
+            "bytes": slice.data().len(),
+        }),
+        Frame::ChunkAck(ack) => json!({
+            "frame": "chunk_ack",
+            "chunk": ack.chunk_id.get(),
+            "slices": ack.received.count().get(),
+            "acked": ack.received.len(),
+        }),
+        Frame::Packet { sequence, data } => json!({
+            "frame": "packet", "sequence": sequence.get(), "bytes": data.len(),
+        }),
+        Frame::Fragment(fragment) => json!({
+            "frame": "fragment",
+            "sequence": fragment.sequence().get(),
+            "fragment": fragment.index(),
+            "fragments": fragment.count(),
+            "bytes": fragment.data().len(),
+        }),
+        Frame::Message { number, data } => json!({
+            "frame": "message", "number": number, "bytes": data.len(),
+        }),
+        Frame::MessageLimit(limit) => json!({ "frame": "message_limit", "number": limit }),
+        Frame::PathChallenge(bytes) => json!({ "frame": "path_challenge", "bytes": hex(bytes) }),
+        Frame::PathResponse(bytes) => json!({ "frame": "path_response", "bytes": hex(bytes) }),
+        Frame::Close { code, reason } => {
+            json!({ "frame": "close", "code": code, "reason": reason })
+        }
+        Frame::Block(block) => json!({
+            "frame": "block",
+            "number": block.number,
+            "tag": block.tag,
+            "length": block.length,
+            "blake3": hex(&block.digest),
+        }),
+    }
+}
+
+impl Fields {
+    pub(super) fn in_json(&self) -> Value {
+        let mut object = json!({ "ok": true, "wire": "haulier1", "packet": self.packet });
+        for (name, value) in &self.fields {
+            object[*name] = value.clone();
+        }
+        object
+    }
+
+    pub(super) fn in_words(&self, bytes: usize) -> String {
+        let mut text = format!("{}, {bytes} bytes", self.packet);
+        for (name, value) in &self.fields {
+            let (name, value) = (name.replace('_', " "), value);
+            match value {
+                Value::Array(frames) if frames.iter().all(Value::is_object) => {
+                    for frame in frames {
+                        text += &format!("\n  {}", frame_in_words(frame));
+                    }
+                }
+                Value::String(word) => text += &format!("\n  {name:<13} {word}"),
+                Value::Null => text += &format!("\n  {name:<13} none"),
+                other => text += &format!("\n  {name:<13} {other}"),
+            }
+        }
+        text
+    }
+}
+
+fn frame_in_words(frame: &Value) -> String {
+    let empty = Map::new();
+    let fields = frame.as_object().unwrap_or(&empty).iter();
+    let rest = fields.filter(|(name, _)| *name != "frame");
+    let rest: Vec<String> = rest.map(|(name, value)| format!("{name} {value}")).collect();
+    let name = frame["frame"].as_str().unwrap_or_default().replace('_', " ");
+    format!("frame         {name} {}", rest.join(", ")).trim_end().into()
+}
+
+/// Why a datagram is nothing.
+pub(super) fn refusal_in_json(reason: DropReason) -> Value {
+    json!({ "ok": false, "wire": "haulier1", "drop": reason.name() })
+}
+
+/// The same in a sentence.
+pub(super) fn refusal_in_words(reason: DropReason, bytes: usize) -> String {
+    let sentence = match reason {
+        DropReason::TooLong => "a datagram has at most 1200 bytes".into(),
+        DropReason::TooShort => "there is nothing to read".into(),
+        DropReason::UnknownKind => "the first byte is none of 40 to 43 and 80 to 84".into(),
+        DropReason::WrongLength => "a request has 1200 bytes".into(),
+        DropReason::Truncated => "the bytes end before the datagram does".into(),
+        DropReason::BadCheckValue => "corrupted, or its --protocol-id is another one".into(),
+        other => other.name().replace('_', " "),
+    };
+    format!("dropped, {bytes} bytes: {reason} ({sentence})")
+}
+
+fn of(packet: &'static str, fields: Vec<(&'static str, Value)>) -> Fields {
+    Fields { packet, fields }
+}
+
+fn hex(bytes: &[u8]) -> Value {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
