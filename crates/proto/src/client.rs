@@ -10,7 +10,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use crate::connection::{CloseCode, CloseReason, Connection, ConnectionConfig, ConnectionNews, Event};
+use crate::connection::{
+    CloseCode, CloseReason, Connection, ConnectionConfig, ConnectionNews, Event,
+};
 use crate::credentials::ConnectToken;
 use crate::crypto::{Secret, equal};
 use crate::fragment::FragmentPool;
@@ -202,11 +204,7 @@ impl Client {
     ///
     /// # Errors
     /// Why it was not used, already counted in [`drops`](Self::drops). An ordinary outcome.
-    pub fn handle_datagram(
-        &mut self,
-        now: Instant,
-        datagram: &mut [u8],
-    ) -> Result<(), DropReason> {
+    pub fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) -> Result<(), DropReason> {
         self.wire_bytes.received += datagram.len() as u64;
         self.handle(now, datagram).inspect_err(|&reason| self.drops.count(reason))
     }

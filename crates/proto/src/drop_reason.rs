@@ -107,8 +107,8 @@ drop_reasons! {
     PacketTooBig = "packet_too_big", Hostile;
     /// A packet put together from fragments whose sequence is not that of its fragments.
     SequenceMismatch = "sequence_mismatch", Hostile;
-    /// A packet or fragment older than the window of the newest 256. Reordering by so much would do it
-    /// too, but a replay does it every time, for half a turn of the numbers.
+    /// A packet or fragment older than the window of the newest 256, a datagram of `haulier/1` older than
+    /// that of 8192. Reordering by so much would do it too, but a replay does it every time.
     TooOld = "too_old", Hostile;
     /// A fragment of a packet that had to make room for newer ones, or took too long.
     Evicted = "evicted", Honest;

@@ -215,7 +215,8 @@ impl<H: Host> Internet<H> {
                 continue; // It was put off, or brought forward.
             }
             self.hosts[id].planned[what] = None;
-            self.steps_at_this_moment = if at > self.now { 0 } else { self.steps_at_this_moment + 1 };
+            self.steps_at_this_moment =
+                if at > self.now { 0 } else { self.steps_at_this_moment + 1 };
             let count = self.steps_at_this_moment;
             assert!(count < EVENTS_AT_ONE_MOMENT, "time stands still at {:?}", self.now);
             self.now = self.now.max(at);

@@ -1,4 +1,4 @@
-//! Every requirement of `docs/STANDARD.md` has a test, by name.
+//! Every requirement of `docs/STANDARD.md` and `docs/STANDARD-1.md` has a test, by name.
 //!
 //! A requirement carries a bold tag where it is stated: `**[A-4.1c]** A slice index at the count ...`. The
 //! appendix is a table with a tag and a test in each row; a tag with two tests has two rows:
@@ -14,21 +14,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{File, Finding, Tree};
 
-const STANDARD: &str = "docs/STANDARD.md";
+/// One page for each wire.
+const STANDARDS: [&str; 2] = ["docs/STANDARD.md", "docs/STANDARD-1.md"];
 
-/// Compares tags, table and tests.
+/// Compares tags, table and tests of every wire.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let Some(standard) = tree.file(STANDARD) else {
-        return vec![Finding::new(
-            STANDARD,
-            1,
-            "missing: the protocol's requirements belong there",
-        )];
+    STANDARDS.iter().flat_map(|page| check_page(tree, page)).collect()
+}
+
+fn check_page(tree: &Tree, page: &str) -> Vec<Finding> {
+    let Some(standard) = tree.file(page) else {
+        return vec![Finding::new(page, 1, "missing: the protocol's requirements belong there")];
     };
     let rust = tree.of_kind(&["rs"]).filter(|file| file.path.starts_with("crates/"));
     let tests: BTreeSet<(String, &str)> = rust.flat_map(tests_of).collect();
     let mut findings = Vec::new();
-    let mut found = |line, what: String| findings.push(Finding::new(STANDARD, line, what));
+    let mut found = |line, what: String| findings.push(Finding::new(page, line, what));
 
     let mut stated = BTreeMap::new();
     for (line, tag) in standard.lines().flat_map(stated_tags) {
@@ -135,8 +136,8 @@ mod tests {
         ("crates/proto/src/chunk/layout.rs", "mod tests {\n    #[test]\n    fn unit() {}\n}\n");
 
     fn findings(standard: &str) -> Vec<String> {
-        let tree = Tree::of(&[SCENARIOS, UNIT, (STANDARD, standard)]);
-        check(&tree)
+        let tree = Tree::of(&[SCENARIOS, UNIT, (STANDARDS[0], standard)]);
+        check_page(&tree, STANDARDS[0])
             .into_iter()
             .map(|finding| format!("{}: {}", finding.line, finding.what))
             .collect()

@@ -75,9 +75,7 @@ impl Handshake {
             Credentials::Secret { secret, identity } => {
                 (Source::Secret, Some(secret), identity.as_ref())
             }
-            Credentials::Token(token) => {
-                (Source::Token, Some(token.secret()), token.identity())
-            }
+            Credentials::Token(token) => (Source::Token, Some(token.secret()), token.identity()),
         };
         let mode = Mode { source, identity: identity.is_some() };
         let hello = hello(&config);

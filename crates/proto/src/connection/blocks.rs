@@ -16,16 +16,16 @@ use crate::chunk::{
     ChunkHandle, MAX_CHUNK_BYTES, Receiver, ReceiverConfig, ResendDelay, Sender, SenderConfig,
     SenderEvent,
 };
-use crate::time::earliest;
+use crate::wire::TAG_BYTES;
 use crate::wire::frame::{BlockFrame, SLICE_FRAME_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
-use crate::wire::{TAG_BYTES};
 
 /// Blocks announced and not finished: enough that the next one follows without a pause, few enough that a
 /// receiver needs no memory for them.
 const MAX_ANNOUNCED: usize = 8;
 
-/// Chunk acks are at least this far apart: with the sender at half a megabit they are 3 % of what they answer.
+/// Chunk acks are at least this far apart: with the sender at half a megabit they are 3 % of what they
+/// answer.
 const CHUNK_ACK_INTERVAL: Duration = Duration::from_millis(30);
 
 /// UDP and IPv4 round a datagram.
@@ -316,12 +316,8 @@ impl IncomingBlocks {
         if frame.length > config.largest_block {
             return Err(CloseCode::BLOCK_TOO_LARGE);
         }
-        let announced = Announced {
-            tag: frame.tag,
-            length: frame.length,
-            digest: frame.digest,
-            began: None,
-        };
+        let announced =
+            Announced { tag: frame.tag, length: frame.length, digest: frame.digest, began: None };
         self.announced.insert(frame.number, announced);
         self.advance(now, config)
     }
@@ -411,12 +407,6 @@ impl IncomingBlocks {
         Some(BlockProgress { tag: block.tag, done, length: block.length })
     }
 
-    /// Bytes of memory held for blocks.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let finished = usize::try_from(self.finished_bytes).unwrap_or(usize::MAX);
-        finished + self.data.capacity() + self.receiver.memory_bytes()
-    }
-
     /// Why the connection must end, if it must: the block in progress crawls.
     pub(crate) fn verdict(&self, now: Instant, config: &ConnectionConfig) -> Option<CloseCode> {
         self.poll_deadline(config).filter(|&at| at <= now).map(|_| CloseCode::NO_PROGRESS)
@@ -431,6 +421,6 @@ impl IncomingBlocks {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        earliest(self.receiver.poll_timeout(), None)
+        self.receiver.poll_timeout()
     }
 }

@@ -268,9 +268,7 @@ impl Connection {
     pub fn send_message(&mut self, data: impl Into<Bytes>) -> Result<(), SendError> {
         self.open()?;
         self.messages_out.send(data.into()).map(|_number| ()).map_err(|error| match error {
-            SendMessageError::TooLarge => {
-                SendError::TooLarge { max: MAX_MESSAGE_BYTES as u64 }
-            }
+            SendMessageError::TooLarge => SendError::TooLarge { max: MAX_MESSAGE_BYTES as u64 },
             _ => SendError::QueueFull,
         })
     }
@@ -387,11 +385,6 @@ impl Connection {
         earliest(due, self.transmit_at())
     }
 
-    /// What a datagram costs beside UDP: for tests and benches.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.blocks_in.memory_bytes()
-    }
-
     pub(crate) fn clear(&mut self, pool: &mut FragmentPool) {
         self.packets_in.clear(pool);
     }
@@ -416,10 +409,7 @@ impl Connection {
     }
 
     fn key_limits(&self) -> KeyLimits {
-        KeyLimits {
-            datagrams: self.config.datagrams_per_key(),
-            lifetime: self.config.key_lifetime,
-        }
+        KeyLimits { datagrams: self.config.datagrams_per_key(), lifetime: self.config.key_lifetime }
     }
 
     fn open(&self) -> Result<(), SendError> {
@@ -445,7 +435,10 @@ impl Connection {
 
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
     pub fn check_invariants(&self) {
-        assert_eq!(self.closing.is_some() && !self.is_closed(), self.state == ConnectionState::Closing);
+        assert_eq!(
+            self.closing.is_some() && !self.is_closed(),
+            self.state == ConnectionState::Closing
+        );
         assert!(self.state != ConnectionState::Responding || self.role == Role::Server);
         assert!(self.state != ConnectionState::Confirming || self.role == Role::Client);
         self.blocks_out.sender.check_invariants();

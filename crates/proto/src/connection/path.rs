@@ -80,10 +80,6 @@ impl Path {
         self.address
     }
 
-    pub(crate) const fn is_proven(&self) -> bool {
-        self.credit.is_none()
-    }
-
     /// Bytes that the next datagram may have.
     pub(crate) fn room(&self) -> usize {
         self.credit.map_or(MAX_DATAGRAM_BYTES, |credit| credit.room().min(MAX_DATAGRAM_BYTES))
@@ -108,7 +104,13 @@ impl Path {
     }
 
     /// The newest datagram of the peer came from here, verified.
-    pub(crate) fn on_newest_from(&mut self, now: Instant, from: SocketAddr, bytes: usize, dice: [u8; 8]) {
+    pub(crate) fn on_newest_from(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        bytes: usize,
+        dice: [u8; 8],
+    ) {
         if from == self.address {
             // It is still there, or there again; whoever replayed a datagram from elsewhere is forgotten.
             self.probe = None;
@@ -151,7 +153,12 @@ impl Path {
     }
 
     /// It was sent, or could not be; the next is due after `interval`.
-    pub(crate) fn on_challenge(&mut self, now: Instant, sent_bytes: Option<usize>, interval: Duration) {
+    pub(crate) fn on_challenge(
+        &mut self,
+        now: Instant,
+        sent_bytes: Option<usize>,
+        interval: Duration,
+    ) {
         if let Some(probe) = &mut self.probe {
             probe.left = probe.left.saturating_sub(1);
             probe.next_at = now + interval;

@@ -16,11 +16,7 @@ pub(crate) enum Protection {
     /// Encrypted.
     Sealed(Box<Sealed>),
     /// Mode `open`: an id and a checksum.
-    Open {
-        protocol_id: u64,
-        local: WireId,
-        remote: WireId,
-    },
+    Open { protocol_id: u64, local: WireId, remote: WireId },
 }
 
 #[derive(Debug)]
@@ -63,7 +59,12 @@ pub(crate) struct KeyLimits {
 }
 
 impl Protection {
-    pub(crate) fn sealed(now: Instant, role: Role, suite: Suite, secrets: SplitSecrets) -> Result<Self, KeyError> {
+    pub(crate) fn sealed(
+        now: Instant,
+        role: Role,
+        suite: Suite,
+        secrets: SplitSecrets,
+    ) -> Result<Self, KeyError> {
         let (ours, theirs) = match role {
             Role::Client => (secrets.client_to_server, secrets.server_to_client),
             Role::Server => (secrets.server_to_client, secrets.client_to_server),
@@ -104,7 +105,12 @@ impl Protection {
     /// Encrypts `datagram` behind its header and appends the tag. Returns `false`, and the datagram must not
     /// be sent, if the key is worn out.
     #[must_use]
-    pub(crate) fn seal(&mut self, number: u64, header_bytes: usize, datagram: &mut Vec<u8>) -> bool {
+    pub(crate) fn seal(
+        &mut self,
+        number: u64,
+        header_bytes: usize,
+        datagram: &mut Vec<u8>,
+    ) -> bool {
         match self {
             Self::Sealed(sealed) => {
                 let send = &mut sealed.send;
@@ -146,9 +152,8 @@ impl Protection {
                 sealed.open(now, number, phase, header_bytes, datagram, keep_old)
             }
             Self::Open { protocol_id, remote, .. } => {
-                let (covered, tag) = datagram
-                    .split_last_chunk::<OPEN_TAG_BYTES>()
-                    .ok_or(DropReason::Truncated)?;
+                let (covered, tag) =
+                    datagram.split_last_chunk::<OPEN_TAG_BYTES>().ok_or(DropReason::Truncated)?;
                 let is_right = !phase && verify_open_tag(*protocol_id, remote.0, covered, tag);
                 let plaintext = covered.get(header_bytes..).ok_or(DropReason::Truncated)?;
                 if is_right { Ok(plaintext) } else { Err(DropReason::BadTag) }

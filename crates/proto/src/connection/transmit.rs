@@ -11,7 +11,7 @@ use super::{Connection, ConnectionNews, ConnectionState, Item};
 use crate::Instant;
 use crate::chunk::SLICE_BYTES;
 use crate::time::earliest;
-use crate::wire::frame::{BLOCK_FRAME_BYTES, MESSAGE_FRAME_BYTES, SLICE_FRAME_BYTES};
+use crate::wire::frame::{BLOCK_FRAME_BYTES, SLICE_FRAME_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, Frame, MAX_DATAGRAM_BYTES, ResponseHeader, TAG_BYTES};
 
@@ -115,10 +115,7 @@ impl Connection {
             draft.items.push(Item::Packet(sequence));
             (draft.asks, draft.speaks) = (true, true);
         }
-        while draft.room() > MESSAGE_FRAME_BYTES
-            && let Some((number, data)) =
-                self.messages_out.poll(draft.room() - MESSAGE_FRAME_BYTES)
-        {
+        while let Some((number, data)) = self.messages_out.poll(draft.room()) {
             draft.push(&Frame::Message { number, data: &data }, Some(Item::Message(number)));
         }
         if draft.room() >= CHUNK_ACK_FRAME_BYTES
@@ -161,7 +158,7 @@ impl Connection {
             return;
         }
         if let Some(ack) = self.received.ack_frame(now)
-            && 1 + ack.encoded_len() <= draft.room()
+            && ack.encoded_len() < draft.room()
         {
             draft.push(&Frame::Ack(ack), None);
         }

@@ -1,7 +1,8 @@
-//! Messages: small, resent until they arrive, delivered in order (`docs/STANDARD-1.md`, section 4.4).
+//! Messages: small, resent until they arrive, delivered in order (`docs/STANDARD-1.md`, section
+//! 4.4).
 //!
-//! [`MessageSender`] numbers and keeps them until they are acked, [`MessageReceiver`] puts them in order
-//! again. Which datagram a message went in, and whether that one arrived, is known to
+//! [`MessageSender`] numbers and keeps them until they are acked, [`MessageReceiver`] puts them in
+//! order again. Which datagram a message went in, and whether that one arrived, is known to
 //! [`transit`](crate::transit); the two are told by message number.
 //!
 //! Numbers do not wrap. An end that has sent 2^32 - 1 messages can send no more on its connection
@@ -40,8 +41,8 @@ pub use sender::{MessageSender, SendMessageError};
 /// The largest message, in bytes: it fits into one datagram beside an ack.
 pub const MAX_MESSAGE_BYTES: usize = 1024;
 
-/// Messages that may wait at a receiver: 256 KiB of the largest, and 8 round trips' worth at 30 a round trip.
-/// A message limit is at most this far above what its receiver has read.
+/// Messages that may wait at a receiver: 256 KiB of the largest, and 8 round trips' worth at 30 a
+/// round trip. A message limit is at most this far above what its receiver has read.
 pub const MESSAGE_WINDOW: u32 = 256;
 
 /// Bytes of a message frame beside its data: type, number, length.
@@ -51,7 +52,7 @@ pub const MESSAGE_FRAME_BYTES: usize = 7;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MessageViolation {
-    /// A message of a number at or above the limit it was given [H-4.4].
+    /// A message of a number at or above the limit it was given [H-4.4a].
     BeyondLimit,
     /// A message of more than 1024 bytes.
     TooLarge,

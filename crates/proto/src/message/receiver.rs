@@ -1,7 +1,7 @@
 //! The receiving end of messages: each once, in order.
 //!
-//! The invariant: what waits lies below the limit, which is at most one window above what was read. So a peer
-//! can make it hold 256 messages of 1024 bytes, and no more.
+//! The invariant: what waits lies below the limit, which is at most one window above what was read.
+//! So a peer can make it hold 256 messages of 1024 bytes, and no more.
 
 use alloc::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::{MAX_MESSAGE_BYTES, MESSAGE_WINDOW, MessageViolation};
 
-/// The limit is raised once it can be by this much [H-4.4]: two frames for each window read.
+/// The limit is raised once it can be by this much [H-4.4b]: two frames for each window read.
 const LIMIT_STEP: u32 = MESSAGE_WINDOW / 2;
 
 /// What a message did.
@@ -44,7 +44,8 @@ impl MessageReceiver {
     /// Takes a message in, and copies it if it is new.
     ///
     /// # Errors
-    /// [`MessageViolation::BeyondLimit`] or [`MessageViolation::TooLarge`]; the connection has to end.
+    /// [`MessageViolation::BeyondLimit`] or [`MessageViolation::TooLarge`]; the connection has to
+    /// end.
     pub fn receive(&mut self, number: u32, data: &[u8]) -> Result<Arrival, MessageViolation> {
         if data.len() > MAX_MESSAGE_BYTES {
             return Err(MessageViolation::TooLarge);
@@ -84,8 +85,8 @@ impl MessageReceiver {
         self.waiting.front().is_some_and(Option::is_some)
     }
 
-    /// The limit to send to the peer: when half of the window was read, and again if that was lost. It asks
-    /// until [`on_limit_sent`](Self::on_limit_sent).
+    /// The limit to send to the peer: when half of the window was read, and again if that was lost.
+    /// It asks until [`on_limit_sent`](Self::on_limit_sent).
     #[must_use]
     pub const fn limit_due(&self) -> Option<u32> {
         let limit = self.next.saturating_add(MESSAGE_WINDOW);
@@ -95,7 +96,8 @@ impl MessageReceiver {
         if is_step || is_last || self.is_limit_lost { Some(limit) } else { None }
     }
 
-    /// This limit, as [`limit_due`](Self::limit_due) named it, went out. From now on the peer may use it.
+    /// This limit, as [`limit_due`](Self::limit_due) named it, went out. From now on the peer may
+    /// use it.
     pub fn on_limit_sent(&mut self, limit: u32) {
         let highest = self.next.saturating_add(MESSAGE_WINDOW);
         self.limit = limit.clamp(self.limit, highest);

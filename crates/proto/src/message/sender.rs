@@ -1,7 +1,8 @@
 //! The sending end of messages: keeps each until it is acked.
 //!
-//! The invariant: the front of the queue is not acked, and each message is in one place only: waiting for its
-//! first datagram, in flight in one datagram, lost and waiting for another, or acked.
+//! The invariant: the front of the queue is not acked, and each message is in one place only:
+//! waiting for its first datagram, in flight in one datagram, lost and waiting for another, or
+//! acked.
 
 use alloc::collections::VecDeque;
 
@@ -9,8 +10,8 @@ use bytes::Bytes;
 
 use super::{MAX_MESSAGE_BYTES, MESSAGE_FRAME_BYTES, MESSAGE_WINDOW, MessageViolation};
 
-/// Messages that may wait or be in flight, unless configured: four windows, so that a burst of a level
-/// change fits while the peer reads.
+/// Messages that may wait or be in flight, unless configured: four windows, so that a burst of a
+/// level change fits while the peer reads.
 const MAX_QUEUED: u32 = 1024;
 
 /// Their bytes, unless configured: as much as the peer's window holds, 256 KiB.
@@ -75,8 +76,9 @@ pub struct MessageSender {
 }
 
 impl MessageSender {
-    /// A sender that keeps at most `max_queued` messages and `max_queued_bytes` bytes of them, waiting and
-    /// in flight. Default 1024 and 262,144. Room for less than one largest message is taken as that.
+    /// A sender that keeps at most `max_queued` messages and `max_queued_bytes` bytes of them,
+    /// waiting and in flight. Default 1024 and 262,144. Room for less than one largest message is
+    /// taken as that.
     #[must_use]
     pub fn new(max_queued: u32, max_queued_bytes: u32) -> Self {
         Self {
@@ -92,8 +94,8 @@ impl MessageSender {
         }
     }
 
-    /// Takes a message of 0 to 1024 bytes, and returns its number. Of `data` that is part of something
-    /// larger, all of that stays in memory until the ack.
+    /// Takes a message of 0 to 1024 bytes, and returns its number. Of `data` that is part of
+    /// something larger, all of that stays in memory until the ack.
     ///
     /// # Errors
     /// See [`SendMessageError`]; the message was not taken.
@@ -114,8 +116,8 @@ impl MessageSender {
         Ok(number)
     }
 
-    /// The next message to put into a datagram, if its frame fits into `room` bytes and the peer's limit allows
-    /// it: lost ones first, then by number. It counts as in flight from here on.
+    /// The next message to put into a datagram, if its frame fits into `room` bytes and the peer's
+    /// limit allows it: lost ones first, then by number. It counts as in flight from here on.
     pub fn poll(&mut self, room: usize) -> Option<(u32, Bytes)> {
         let number = match self.next_lost() {
             Some(lost) => lost,
@@ -137,7 +139,8 @@ impl MessageSender {
         Some((number, data))
     }
 
-    /// The datagram of this message arrived. Returns whether that is news; its bytes are freed then.
+    /// The datagram of this message arrived. Returns whether that is news; its bytes are freed
+    /// then.
     pub fn on_acked(&mut self, number: u32) -> bool {
         let Some(message) = self.message_mut(number) else { return false };
         if matches!(message.state, State::Waiting | State::Acked) {
@@ -168,12 +171,12 @@ impl MessageSender {
         }
     }
 
-    /// The peer allows all numbers below `limit`. A lower one than before is an old one that came late, and is
-    /// passed over.
+    /// The peer allows all numbers below `limit`. A lower one than before is an old one that came
+    /// late, and is passed over.
     ///
     /// # Errors
-    /// [`MessageViolation::BadLimit`] if it is more than a window above all that was sent: nobody can have
-    /// read so far.
+    /// [`MessageViolation::BadLimit`] if it is more than a window above all that was sent: nobody
+    /// can have read so far.
     pub fn on_limit(&mut self, limit: u32) -> Result<(), MessageViolation> {
         if limit > self.unsent.saturating_add(MESSAGE_WINDOW) {
             return Err(MessageViolation::BadLimit);
@@ -210,7 +213,7 @@ impl MessageSender {
         assert!(self.count() <= self.max_queued, "too many messages");
         assert!((self.first..=self.end()).contains(&self.unsent), "unsent outside the queue");
         assert!(self.unsent <= self.limit, "sent beyond the limit");
-        let numbered = || (self.first..).zip(&self.queue);
+        let numbered = || (self.first..=u32::MAX).zip(&self.queue);
         let lost = || numbered().filter(|(_, message)| message.state == State::Lost);
         assert_eq!(lost().count(), self.lost as usize, "lost messages");
         assert!(lost().all(|(number, _)| number >= self.lost_from), "lost below the first lost");
@@ -236,14 +239,15 @@ impl MessageSender {
         self.queue.get_mut(index)
     }
 
-    /// The first lost message. The search goes on where the last one ended, so each loss is passed once.
+    /// The first lost message. The search goes on where the last one ended, so each loss is passed
+    /// once.
     fn next_lost(&mut self) -> Option<u32> {
         if self.lost == 0 {
             return None;
         }
         let from = self.lost_from.max(self.first);
         let skipped = usize::try_from(from - self.first).ok()?;
-        let mut numbered = (from..).zip(self.queue.iter().skip(skipped));
+        let mut numbered = (from..=u32::MAX).zip(self.queue.iter().skip(skipped));
         let (number, _) = numbered.find(|(_, message)| message.state == State::Lost)?;
         self.lost_from = number;
         Some(number)

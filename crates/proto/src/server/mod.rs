@@ -1,16 +1,16 @@
 //! The server's end: many clients on one socket, each a [`Connection`] of its own.
 //!
 //! A [`Server`] turns datagrams and their source addresses into events, and says which datagram goes where.
-//! It looks at strangers in the order of cost ([`admission`](self), STANDARD-1 3.1), holds nothing for them,
-//! and what one client does wrong ends that client's connection alone.
+//! It looks at strangers in the order of cost (`admission.rs`, STANDARD-1 3.1), holds nothing for them, and
+//! what one client does wrong ends that client's connection alone.
 //!
 //! # The run loop
 //!
 //! 1. Hand in what arrived, with its source: [`handle_datagram`](Server::handle_datagram).
 //! 2. Act on passed deadlines: [`handle_timeout`](Server::handle_timeout).
 //! 3. Hear what happened: [`poll_event`](Server::poll_event) until `None`. A new client's request comes
-//!    first, as [`ServerEvent::Connecting`]: whoever answers it at once, with a block say, answers in the first
-//!    round trip.
+//!    first, as [`ServerEvent::Connecting`]: whoever answers it at once, with a block say, answers in the
+//!    first round trip.
 //! 4. Send everything there is: [`poll_transmit`](Server::poll_transmit) until `None`, then sleep until
 //!    [`poll_timeout`](Server::poll_timeout) or the next datagram.
 
@@ -31,7 +31,7 @@ use bytes::Bytes;
 
 use crate::connection::{CloseCode, Connection, Event};
 use crate::credentials::TokenClaims;
-use crate::crypto::{CookieKey, Entropy, RequestKeys, ResetKey};
+use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey};
 use crate::fragment::FragmentPool;
 use crate::time::earliest;
 use crate::wire::{DataHeader, Kind, Role, WireId, answer};
@@ -105,7 +105,9 @@ impl Server {
     pub fn new(now: Instant, unix_time: u64, config: ServerConfig, seed: [u8; 32]) -> Self {
         let mut entropy = Entropy::new(seed);
         let credentials = &config.credentials;
-        let kept = credentials.secret.as_ref().or(credentials.token_keys.first().map(|token_key| &token_key.key));
+        // Never from the secret: whoever has the ticket could end the connections of others.
+        let token_key = credentials.token_keys.first().map(|token_key| &token_key.key);
+        let kept = credentials.identity.as_ref().map(Identity::private).or(token_key);
         let reset_key = match kept {
             Some(kept) => ResetKey::derived(kept),
             None => ResetKey::random(entropy.next_secret()),
@@ -343,9 +345,8 @@ impl Server {
 
     /// Forgets a connection that is over and has said so.
     fn remove_if_over(&mut self, place: u32) {
-        let is_over = |slot: &slots::Slot| {
-            slot.connection.is_closed() && !slot.connection.has_events()
-        };
+        let is_over =
+            |slot: &slots::Slot| slot.connection.is_closed() && !slot.connection.has_events();
         if !self.slots.slot(place).is_some_and(is_over) {
             return;
         }

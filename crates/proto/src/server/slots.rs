@@ -46,7 +46,12 @@ impl Slots {
         self.len
     }
 
-    pub(super) fn insert(&mut self, connection: Connection, name: RequestName, prefix: Prefix) -> ConnectionId {
+    pub(super) fn insert(
+        &mut self,
+        connection: Connection,
+        name: RequestName,
+        prefix: Prefix,
+    ) -> ConnectionId {
         self.generation = self.generation.wrapping_add(1);
         let slot = Slot {
             connection: Box::new(connection),

@@ -1,7 +1,7 @@
 //! The ack frame: what was received of the newest 1024 packet numbers, as runs.
 //!
-//! The invariant: no gap and no run is 0, and all together they reach no further than [`ACK_SPAN`] numbers.
-//! So whoever holds one can walk it without a check, and no claim is longer than that.
+//! The invariant: no gap and no run is 0, and all together they reach no further than [`ACK_SPAN`]
+//! numbers. So whoever holds one can walk it without a check, and no claim is longer than that.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -10,8 +10,8 @@ use core::time::Duration;
 use super::number::expand_number;
 use crate::DropReason;
 
-/// Numbers an ack looks back over, its largest among them: 1.2 MB of full datagrams. What is older was in
-/// acks before, and is lost to its sender by now.
+/// Numbers an ack looks back over, its largest among them: 1.2 MB of full datagrams. What is older
+/// was in acks before, and is lost to its sender by now.
 pub const ACK_SPAN: u16 = 1024;
 
 /// Runs behind the first: with them an ack frame has 134 bytes, type and all.
@@ -36,8 +36,8 @@ pub struct AckFrame {
 }
 
 impl AckFrame {
-    /// An ack of `largest` and the `first` numbers before it (at most 1023, more are left out), held back for
-    /// `delay` (rounded down to 64 us, at most 4.2 s).
+    /// An ack of `largest` and the `first` numbers before it (at most 1023, more are left out),
+    /// held back for `delay` (rounded down to 64 us, at most 4.2 s).
     #[must_use]
     pub fn new(largest: u64, delay: Duration, first: u16) -> Self {
         let first = first.min(ACK_SPAN - 1);
@@ -53,8 +53,8 @@ impl AckFrame {
         }
     }
 
-    /// Adds `gap` numbers that did not come and `run` older ones that did. Returns whether there was room: not
-    /// for a 32nd run, past [`ACK_SPAN`], or for a gap or run of 0.
+    /// Adds `gap` numbers that did not come and `run` older ones that did. Returns whether there
+    /// was room: not for a 32nd run, past [`ACK_SPAN`], or for a gap or run of 0.
     #[must_use]
     pub fn push_run(&mut self, gap: u16, run: u16) -> bool {
         let span = u32::from(self.span) + u32::from(gap) + u32::from(run);
@@ -72,7 +72,8 @@ impl AckFrame {
         true
     }
 
-    /// How long the ack of its largest number was held back; `None` if longer than the wire can say.
+    /// How long the ack of its largest number was held back; `None` if longer than the wire can
+    /// say.
     #[must_use]
     pub const fn delay(&self) -> Option<Duration> {
         if self.delay == u16::MAX {
@@ -81,8 +82,8 @@ impl AckFrame {
         Some(Duration::from_micros(self.delay as u64 * DELAY_UNIT_MICROS))
     }
 
-    /// The ranges received, newest first, of numbers whose sender will use `next` next; `None` if they reach
-    /// `next` or below 0, where no number was ever sent.
+    /// The ranges received, newest first, of numbers whose sender will use `next` next; `None` if
+    /// they reach `next` or below 0, where no number was ever sent.
     #[must_use]
     pub fn ranges(&self, next: u64) -> Option<AckRanges<'_>> {
         let largest = expand_number(self.largest, next);
@@ -122,8 +123,8 @@ impl AckFrame {
     /// Takes a frame, whose type was read, from the front of `bytes`.
     ///
     /// # Errors
-    /// [`DropReason::Truncated`], or [`DropReason::OutOfRange`] for more than 31 runs, a gap or run of 0, or
-    /// more than [`ACK_SPAN`] numbers. `bytes` is as before then.
+    /// [`DropReason::Truncated`], or [`DropReason::OutOfRange`] for more than 31 runs, a gap or run
+    /// of 0, or more than [`ACK_SPAN`] numbers. `bytes` is as before then.
     pub fn read(bytes: &mut &[u8]) -> Result<Self, DropReason> {
         let mut rest = *bytes;
         let largest = u32::from_le_bytes(take(&mut rest)?);

@@ -1,9 +1,9 @@
 //! Which datagrams of a connection arrived (`docs/STANDARD-1.md`, sections 2.2 and 4.1).
 //!
-//! [`ReceivedDatagrams`] remembers what came, refuses what came before, and knows when an ack is due. An
-//! [`AckFrame`] carries it over. [`SentDatagrams`] remembers what went out with what was in it, and hands
-//! each content back once: acked or lost. What the contents are, and what to do about a lost one, is left
-//! to those who put them in.
+//! [`ReceivedDatagrams`] remembers what came, refuses what came before, and knows when an ack is
+//! due. An [`AckFrame`] carries it over. [`SentDatagrams`] remembers what went out with what was in
+//! it, and hands each content back once: acked or lost. What the contents are, and what to do about
+//! a lost one, is left to those who put them in.
 //!
 //! ```
 //! use core::time::Duration;
@@ -50,6 +50,6 @@ pub use window::REPLAY_WINDOW;
 
 use core::time::Duration;
 
-/// The longest an end keeps an ack back, 20 ms [H-4.1a]: a frame of a game at 50 a second. Both ends know
-/// it, so nobody tells the other.
+/// The longest an end keeps an ack back, 20 ms [H-4.1b]: a frame of a game at 50 a second. Both
+/// ends know it, so nobody tells the other.
 pub const MAX_ACK_DELAY: Duration = Duration::from_millis(20);

@@ -3,8 +3,8 @@
 /// What 32 bits can tell apart.
 const TURN: u64 = 1 << 32;
 
-/// The number whose low 32 bits are `truncated` and that lies nearest to `expected`; of two equally near
-/// the larger one. Exact at both ends of `u64`, where only one side is left to lie on.
+/// The number whose low 32 bits are `truncated` and that lies nearest to `expected`; of two equally
+/// near the larger one. Exact at both ends of `u64`, where only one side is left to lie on.
 ///
 /// ```
 /// use haulier_proto::transit::expand_number;

@@ -9,12 +9,12 @@ use super::number::expand_number;
 use super::window::{Place, ReplayWindow};
 use super::{ACK_SPAN, AckFrame, MAX_ACK_DELAY};
 
-/// Datagrams that make an ack due without waiting [H-4.1a]: at 16 for one ack, acks are 1 % of the bytes of
-/// a transfer.
+/// Datagrams that make an ack due without waiting [H-4.1b]: at 16 for one ack, acks are 1 % of the
+/// bytes of a transfer.
 const ACK_AFTER: u8 = 16;
 
-/// Which of the first datagrams are acked at once: the first gives the peer its round trip, the next two
-/// let its rate grow while it knows nothing yet.
+/// Which of the first datagrams are acked at once: the first gives the peer its round trip, the
+/// next two let its rate grow while it knows nothing yet.
 const ACKED_AT_ONCE: [u8; 3] = [1, 4, 8];
 
 /// How many numbers later a datagram is lost for its sender: the ack that says so goes at once.
@@ -31,15 +31,15 @@ pub struct ReceivedDatagrams {
     due: Option<Instant>,
     /// A number was missing: from this one on its sender can call it lost.
     gap_due_at: Option<u64>,
-    /// Datagrams, and those of acks alone that were sent for them [H-4.1b].
+    /// Datagrams, and those of acks alone that were sent for them [H-4.1c].
     received: u64,
     alone: u64,
     /// Datagrams to be acked: since the last ack, and ever. Both stop at 255.
     pending: u8,
     asked: u8,
     is_due_for_gap: bool,
-    /// The last ack was one for a gap. The next is not, or a link that loses much would get an ack for
-    /// every few datagrams.
+    /// The last ack was one for a gap. The next is not, or a link that loses much would get an ack
+    /// for every few datagrams.
     was_for_gap: bool,
 }
 
@@ -71,8 +71,8 @@ impl ReceivedDatagrams {
     /// Whether a datagram of this number may be opened at all. Changes nothing.
     ///
     /// # Errors
-    /// [`DropReason::Duplicate`] if it came before, [`DropReason::TooOld`] if it is more than 8191 below the
-    /// largest, so that nobody knows.
+    /// [`DropReason::Duplicate`] if it came before, [`DropReason::TooOld`] if it is more than 8191
+    /// below the largest, so that nobody knows.
     pub fn check(&self, number: u64) -> Result<(), DropReason> {
         match self.window.place(number) {
             Place::Fresh => Ok(()),
@@ -81,8 +81,8 @@ impl ReceivedDatagrams {
         }
     }
 
-    /// A datagram was verified, and [`check`](Self::check) had nothing against it (else it is passed over
-    /// here). `ack_eliciting` says whether any frame in it is to be acknowledged.
+    /// A datagram was verified, and [`check`](Self::check) had nothing against it (else it is
+    /// passed over here). `ack_eliciting` says whether any frame in it is to be acknowledged.
     pub fn on_verified(&mut self, now: Instant, number: u64, ack_eliciting: bool) {
         if self.check(number).is_err() {
             return;
@@ -102,10 +102,10 @@ impl ReceivedDatagrams {
         }
     }
 
-    /// When an ack must be sent, in a datagram of its own if there is no other: at once (a moment that has
-    /// passed), or up to 20 ms after the first datagram it is for. `None` if nothing asks for one, or if acks
-    /// alone would be more than one for two datagrams received, the first apart; it then goes with data, or
-    /// when more came.
+    /// When an ack must be sent, in a datagram of its own if there is no other: at once (a moment
+    /// that has passed), or up to 20 ms after the first datagram it is for. `None` if nothing asks
+    /// for one, or if acks alone would be more than one for two datagrams received, the first
+    /// apart; it then goes with data, or when more came.
     #[must_use]
     pub const fn ack_due(&self) -> Option<Instant> {
         if self.may_ack_alone() { self.due } else { None }

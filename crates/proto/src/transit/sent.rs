@@ -1,7 +1,7 @@
 //! What went out: the contents of each datagram come back once, acked or lost.
 //!
-//! The invariants: records lie in the order of their numbers, and the first one is not settled. So what is
-//! lost is always at the front, and an empty list means that nothing is in flight.
+//! The invariants: records lie in the order of their numbers, and the first one is not settled. So
+//! what is lost is always at the front, and an empty list means that nothing is in flight.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -81,8 +81,8 @@ struct Record<T> {
     contents: Option<T>,
 }
 
-/// The datagrams sent on one connection: numbers, fates, the round trip. See [the module](super) for an
-/// example.
+/// The datagrams sent on one connection: numbers, fates, the round trip. See [the module](super)
+/// for an example.
 ///
 /// Heap is taken for what is in flight, and given back the next time that nothing is.
 #[derive(Clone, Debug)]
@@ -126,7 +126,8 @@ impl<T> SentDatagrams<T> {
         }
     }
 
-    /// The round trip to go by before the first sample, as from an earlier connection. Default 333 ms.
+    /// The round trip to go by before the first sample, as from an earlier connection. Default 333
+    /// ms.
     pub const fn set_initial_rtt(&mut self, rtt: Duration) {
         self.timing.set_initial_rtt(rtt);
     }
@@ -137,8 +138,8 @@ impl<T> SentDatagrams<T> {
         self.next
     }
 
-    /// Leaves the next `count` numbers out, so that a peer that acks them is caught. When, and how many, is
-    /// the caller's to draw [H-2.2c]. The newest 16 calls are remembered.
+    /// Leaves the next `count` numbers out, so that a peer that acks them is caught. When, and how
+    /// many, is the caller's to draw [H-2.2c]. The newest 16 calls are remembered.
     pub fn skip(&mut self, count: u8) {
         if count > 0 {
             self.skipped.insert(self.next, count);
@@ -146,10 +147,10 @@ impl<T> SentDatagrams<T> {
         }
     }
 
-    /// A datagram of `bytes` bytes went out as [`next_number`](Self::next_number) (asserted). `contents` is
-    /// `Some` if any frame in it is to be acknowledged, and comes back from
-    /// [`on_ack`](Self::on_ack) or [`poll_lost`](Self::poll_lost). Returns the oldest datagram in flight if
-    /// it had to make room, above [`MAX_SENT_RECORDS`]: it is lost.
+    /// A datagram of `bytes` bytes went out as [`next_number`](Self::next_number) (asserted).
+    /// `contents` is `Some` if any frame in it is to be acknowledged, and comes back from
+    /// [`on_ack`](Self::on_ack) or [`poll_lost`](Self::poll_lost). Returns the oldest datagram in
+    /// flight if it had to make room, above [`MAX_SENT_RECORDS`]: it is lost.
     #[must_use]
     pub fn on_sent(
         &mut self,
@@ -173,9 +174,10 @@ impl<T> SentDatagrams<T> {
         pushed_out
     }
 
-    /// Takes in what the peer received; `acked` is called once for each datagram that is news, in no promised
-    /// order. What was acked before, is lost already or asked for no ack is passed over. The work is 32
-    /// searches, and a step for each datagram named that is still remembered: at most 1024.
+    /// Takes in what the peer received; `acked` is called once for each datagram that is news, in
+    /// no promised order. What was acked before, is lost already or asked for no ack is passed
+    /// over. The work is 32 searches, and a step for each datagram named that is still remembered:
+    /// at most 1024.
     ///
     /// # Errors
     /// [`NeverSent`]; nothing was changed then.
@@ -199,7 +201,8 @@ impl<T> SentDatagrams<T> {
                 let Record { number, sent_at, bytes, .. } = *record;
                 outcome.acked += 1;
                 outcome.acked_bytes += u64::from(bytes);
-                // A datagram from a time to come tells that the clock went back, not how long it took.
+                // A datagram from a time to come tells that the clock went back, not how long it
+                // took.
                 if number == largest && sent_at <= now {
                     outcome.rtt_sample = Some(now.since(sent_at));
                 }
@@ -211,8 +214,9 @@ impl<T> SentDatagrams<T> {
         Ok(outcome)
     }
 
-    /// The next datagram that is lost by `now`, in the order in which they were sent: one sent 3 later, or 9/8
-    /// round trips later, was acked. Ask until `None`, after each ack and each time-out.
+    /// The next datagram that is lost by `now`, in the order in which they were sent: one sent 3
+    /// later, or 9/8 round trips later, was acked. Ask until `None`, after each ack and each
+    /// time-out.
     pub fn poll_lost(&mut self, now: Instant) -> Option<SentDatagram<T>> {
         // A clock that jumped ahead and came back: the time begins anew.
         self.probe_from = self.probe_from.min(now);
@@ -227,8 +231,8 @@ impl<T> SentDatagrams<T> {
         self.lose_front()
     }
 
-    /// When to call [`poll_lost`](Self::poll_lost) and then [`on_pto`](Self::on_pto) next; `None` while
-    /// nothing is in flight.
+    /// When to call [`poll_lost`](Self::poll_lost) and then [`on_pto`](Self::on_pto) next; `None`
+    /// while nothing is in flight.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let front = self.records.front()?;
@@ -238,9 +242,9 @@ impl<T> SentDatagrams<T> {
         Some(self.probe_from + self.timing.backed_off_timeout())
     }
 
-    /// Whether a probe is due: nothing was acked for a probe time-out (RFC 9002, 6.2) since the last
-    /// datagram to be acked. Any such datagram is a probe, a ping if there is nothing else. Nothing is lost by
-    /// it. The next one is due after twice the time, at most 2 s.
+    /// Whether a probe is due: nothing was acked for a probe time-out (RFC 9002, 6.2) since the
+    /// last datagram to be acked. Any such datagram is a probe, a ping if there is nothing else.
+    /// Nothing is lost by it. The next one is due after twice the time, at most 2 s.
     #[must_use]
     pub fn on_pto(&mut self, now: Instant) -> bool {
         let is_due = self.records.front().is_some_and(|front| {
@@ -260,7 +264,8 @@ impl<T> SentDatagrams<T> {
         self.timing.rtt()
     }
 
-    /// The probe time-out without back-off: what an end waits before it repeats itself. At most 2 s.
+    /// The probe time-out without back-off: what an end waits before it repeats itself. At most 2
+    /// s.
     #[must_use]
     pub fn probe_timeout(&self) -> Duration {
         self.timing.probe_timeout()

@@ -1,8 +1,9 @@
 //! Packet numbers that a sender left out, to catch a peer that acks what it never got [H-2.2c].
 
-/// Ranges remembered. An ack reaches back over 1024 numbers, in which a sender that skips one in each 256
-/// has 4 or 5, and one whose skips lie 1 to 256 apart by chance has 8. More than 16 are the caller's
-/// whim: the oldest are forgotten, and an ack of those is believed to be of something without contents.
+/// Ranges remembered. An ack reaches back over 1024 numbers, in which a sender that skips one in
+/// each 256 has 4 or 5, and one whose skips lie 1 to 256 apart by chance has 8. More than 16 are
+/// the caller's whim: the oldest are forgotten, and an ack of those is believed to be of something
+/// without contents.
 const RANGES: u8 = 16;
 
 /// The newest ranges of skipped numbers.

@@ -86,7 +86,7 @@ fn acks_are_due_at_once_first_then_after_16_or_20_ms() {
     let mut due = Vec::new();
     for number in 0..60 {
         received.on_verified(at(number), number, true);
-        if received.ack_due() <= Some(at(number)) {
+        if received.ack_due().is_some_and(|due| due <= at(number)) {
             due.push(number);
             assert!(received.ack_frame(at(number)).is_some());
             received.on_ack_sent(true);
@@ -119,7 +119,7 @@ fn a_gap_is_acked_when_its_sender_can_act_on_it_but_not_every_time() {
     received.check_invariants();
 }
 
-/// [H-4.1b]
+/// [H-4.1c]
 #[test]
 fn acks_alone_are_at_most_one_for_two() {
     let mut received = ReceivedDatagrams::new();
@@ -265,6 +265,13 @@ fn a_clock_that_jumps_does_no_harm() {
     send(&mut sent, at(2000), 1);
     assert!(acked(&mut sent, at(hour), &ack(3, 0, &[])).is_ok());
     assert_eq!(sent.rtt().latest_rtt(), None, "an hour is no round trip");
+
+    let mut sent = Sent::new();
+    send(&mut sent, at(hour), 1);
+    assert_eq!(lost(&mut sent, at(0)), []);
+    send(&mut sent, at(0), 1);
+    assert!(acked(&mut sent, at(80), &ack(1, 0, &[])).is_ok());
+    assert_eq!(lost(&mut sent, at(90)), [0], "its time began anew");
 
     let mut received = ReceivedDatagrams::new();
     [0, 1].into_iter().for_each(|number| received.on_verified(at(hour), number, true));

@@ -11,12 +11,13 @@ const INITIAL_RTT: Duration = Duration::from_millis(333);
 /// The finest wait, 1 ms (RFC 9002, 6.1.2): what timers keep.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// No wait is longer, 2 s: a player sees a second of silence as a fault, and three lost probes must fit
-/// into an idle time-out of 10 s. It also ends what a clock that jumped has done to the round trip.
+/// No wait is longer, 2 s: a player sees a second of silence as a fault, and three lost probes must
+/// fit into an idle time-out of 10 s. It also ends what a clock that jumped has done to the round
+/// trip.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// A longer round trip is no sample but a clock that jumped, or an ack that was on nobody's mind: by then
-/// everything was probed for several times.
+/// A longer round trip is no sample but a clock that jumped, or an ack that was on nobody's mind:
+/// by then everything was probed for several times.
 const LONGEST_SAMPLE: Duration = Duration::from_secs(10);
 
 /// The round trip, and the waits that follow from it.
@@ -42,8 +43,8 @@ impl Timing {
     }
 
     /// Takes a sample, and returns whether it is one. RFC 9002, 5.3, cuts the peer's delay to its
-    /// promised longest; here an ack may have to wait for datagrams that pay for it [H-4.1b], and then says so
-    /// truly. A lie gains nothing: no delay brings a sample below the smallest one.
+    /// promised longest; here an ack may have to wait for datagrams that pay for it [H-4.1c], and
+    /// then says so truly. A lie gains nothing: no delay brings a sample below the smallest one.
     pub(super) fn on_sample(&mut self, sample: Duration, ack_delay: Duration) -> bool {
         let is_sample = sample <= LONGEST_SAMPLE;
         if is_sample {

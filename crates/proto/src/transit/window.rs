@@ -1,17 +1,19 @@
 //! The replay window: which of the newest 8192 packet numbers came.
 //!
-//! The invariant: a set bit belongs to a number that came and is no more than 8191 below the largest.
+//! The invariant: a set bit belongs to a number that came and is no more than 8191 below the
+//! largest.
 
 use alloc::boxed::Box;
 
-/// Packet numbers that a receiver can tell apart from repeated ones [H-2.2b]: the largest and 8191 below.
-/// At 1200 bytes that is 9.8 MB in flight, 0.8 s at 100 Mbit/s, for 1 KiB of memory.
+/// Packet numbers that a receiver can tell apart from repeated ones [H-2.2b]: the largest and 8191
+/// below. At 1200 bytes that is 9.8 MB in flight, 0.8 s at 100 Mbit/s, for 1 KiB of memory.
 pub const REPLAY_WINDOW: u64 = 8192;
 
 /// Words of the whole window.
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 
-/// Numbers below this need no heap: a connection that was refused, or has only just begun, stays small.
+/// Numbers below this need no heap: a connection that was refused, or has only just begun, stays
+/// small.
 const FEW: u64 = 128;
 
 #[derive(Clone, Debug)]
@@ -21,8 +23,8 @@ enum Numbers {
     Many(Box<[u64; WORDS]>),
 }
 
-/// Bits by packet number, in a ring: number `n` is bit `n % 64` of word `n / 64 % words`. As all numbers of
-/// [`Numbers::Few`] are below 128, the same rule fits both.
+/// Bits by packet number, in a ring: number `n` is bit `n % 64` of word `n / 64 % words`. As all
+/// numbers of [`Numbers::Few`] are below 128, the same rule fits both.
 #[derive(Clone, Debug)]
 pub(super) struct ReplayWindow {
     largest: Option<u64>,
@@ -73,8 +75,8 @@ impl ReplayWindow {
         self.largest = self.largest.max(Some(number));
     }
 
-    /// How many numbers from `from` downwards, `from` among them, came (or did not), up to `limit`. They must
-    /// lie in the window; below 0 there are none.
+    /// How many numbers from `from` downwards, `from` among them, came (or did not), up to `limit`.
+    /// They must lie in the window; below 0 there are none.
     pub(super) fn run_down(&self, from: u64, came: bool, limit: u16) -> u16 {
         let limit = u64::from(limit).min(from.saturating_add(1));
         let mut count = 0;
@@ -123,7 +125,8 @@ impl ReplayWindow {
         }
     }
 
-    /// Empties the `count` places up to that of `number`, which held numbers a turn of the ring ago.
+    /// Empties the `count` places up to that of `number`, which held numbers a turn of the ring
+    /// ago.
     fn clear_below(&mut self, number: u64, count: u64) {
         if count >= REPLAY_WINDOW {
             self.words_mut().fill(0);

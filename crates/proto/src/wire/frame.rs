@@ -18,9 +18,6 @@ pub const FRAGMENT_FRAME_BYTES: usize = 7;
 /// The bytes of a packet frame before its data.
 pub const PACKET_FRAME_BYTES: usize = 5;
 
-/// The bytes of a message frame before its data.
-pub const MESSAGE_FRAME_BYTES: usize = 7;
-
 /// The bytes of a block frame.
 pub const BLOCK_FRAME_BYTES: usize = 53;
 

@@ -115,8 +115,7 @@ impl<'a> RequestParts<'a> {
         if AnyVersion::read(datagram)?.version != VERSION {
             return Err(DropReason::WrongVersion);
         }
-        let (checked, check) =
-            datagram.split_last_chunk::<16>().ok_or(DropReason::WrongLength)?;
+        let (checked, check) = datagram.split_last_chunk::<16>().ok_or(DropReason::WrongLength)?;
         let mut fields = Fields(checked);
         let [_kind, _version, mode] = fields.array()?;
         let mode = Mode::of_byte(mode).ok_or(DropReason::OutOfRange)?;

@@ -5,6 +5,8 @@
 //! * `sender`, `receiver`: behaviour that the articles and STANDARD §7 ask for, point by point;
 //! * `fragments`: the attacks of the fragmentation article by name, and the bugs of its program;
 //! * `acks`, `endpoint`: the packet layer, STANDARD §9, point by point;
+//! * `messages`: messages over datagrams of `haulier/1`, both ways over a bad link;
+//! * `connection`: haulier/1, STANDARD-1 point by point, in one room (`lan`);
 //! * `packet_properties`: the packet layer under random losses, orders and copies;
 //! * `properties`: random operations against a trivial model, and bytes at every parser;
 //! * `states`: the state tables, printed and compared with `docs/STATES.md`.
@@ -22,9 +24,13 @@
 )]
 
 mod acks;
+mod connection;
 mod endpoint;
 mod fragments;
 mod hangs;
+#[path = "../lan/mod.rs"]
+mod lan;
+mod messages;
 mod packet_properties;
 mod properties;
 mod receiver;

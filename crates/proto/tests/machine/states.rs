@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use haulier_proto::ack::{PacketFate, PacketNews};
 use haulier_proto::chunk::{ReceiverNews, ReceiverState, SenderNews, SenderState};
 use haulier_proto::congestion::{Mode, ModeNews};
+use haulier_proto::connection::{ConnectionNews, ConnectionState};
 use haulier_proto::fragment::{EntryNews, EntryState};
 
 fn table<S: Copy + Debug, N: Copy + Debug>(
@@ -46,6 +47,7 @@ fn the_page_shows_the_tables_of_the_code() {
         ("receiver", receiver),
         ("entry", table(&EntryState::ALL, &EntryNews::ALL, EntryState::next)),
         ("fate", table(&PacketFate::ALL, &PacketNews::ALL, PacketFate::next)),
+        ("connection", table(&ConnectionState::ALL, &ConnectionNews::ALL, ConnectionState::next)),
         ("mode", table(&Mode::ALL, &ModeNews::ALL, Mode::next)),
     ];
     let printed =

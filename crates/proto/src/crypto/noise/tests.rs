@@ -141,3 +141,10 @@ fn payloads_have_a_limit() {
     let error = Initiator::new(&psk(), None, PROLOGUE, [3; 32], &vec![0; limit + 1]).unwrap_err();
     assert_eq!(error, NoiseError::TooLong);
 }
+
+/// A driver may move a connection to another thread between the messages.
+#[test]
+fn states_are_for_any_thread() {
+    const fn any_thread<T: Send + Sync>() {}
+    const { (any_thread::<Initiator>(), any_thread::<Opened>(), any_thread::<SplitSecrets>()) };
+}

@@ -120,8 +120,8 @@ proptest! {
         prop_assert_eq!((link.sent.bytes_in_flight(), link.sent.poll_timeout()), (0, None));
     }
 
-    /// What an ack says is what came: read back, it is the newest 1024 numbers of a set, as far as 31 runs
-    /// reach.
+    /// What an ack says is what came: read back, it is the newest 1024 numbers of a set, as far as
+    /// 31 runs reach.
     #[test]
     fn an_ack_says_what_came(steps in prop::collection::vec(-40..60i64, 1..400)) {
         let (mut received, mut model) = (ReceivedDatagrams::new(), BTreeSet::new());

@@ -2,7 +2,9 @@
 
 mod bits;
 mod crc;
+mod datagrams;
 mod fragments;
+mod haulier1;
 mod malformed;
 mod packets;
 mod reliable_acks;

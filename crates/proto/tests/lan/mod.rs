@@ -1,0 +1,180 @@
+//! A server and clients in one room: every datagram arrives at once, unless the test takes it away.
+
+#![allow(dead_code, unreachable_pub, reason = "each test program uses its own part")]
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use haulier_proto::Instant;
+use haulier_proto::client::{Client, ClientConfig, Credentials};
+use haulier_proto::connection::{Connection, Event};
+use haulier_proto::crypto::Secret;
+use haulier_proto::server::{ConnectionId, Server, ServerConfig, ServerCredentials, ServerEvent};
+
+/// The number of every protocol here.
+pub const PROTOCOL_ID: u64 = 77;
+
+/// 2026-11-21.
+pub const UNIX_TIME: u64 = 1_795_219_200;
+
+/// What everybody here shares.
+pub fn secret() -> Secret {
+    Secret::from_bytes([3; 32])
+}
+
+/// Where the server is.
+pub fn server_address() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 4000))
+}
+
+/// Where the `n`th client is.
+pub fn address(n: usize) -> SocketAddr {
+    let low = u32::try_from(n).unwrap();
+    SocketAddr::from((Ipv4Addr::from_bits((10 << 24) + low / 1000), 5000 + (low % 1000) as u16))
+}
+
+/// A server that knows [`secret`].
+pub fn server_config() -> ServerConfig {
+    let credentials = ServerCredentials { secret: Some(secret()), ..ServerCredentials::default() };
+    let mut config = ServerConfig::new(PROTOCOL_ID, credentials);
+    config.limits.connections = 20_000;
+    config.limits.connections_per_prefix = 20_000;
+    config
+}
+
+/// A client that knows it too.
+pub fn client_config() -> ClientConfig {
+    let credentials = Credentials::Secret { secret: secret(), identity: None };
+    ClientConfig { copies: 1, ..ClientConfig::new(server_address(), PROTOCOL_ID, credentials) }
+}
+
+/// Which way a datagram goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// To the server, from the client of this number.
+    Up(usize),
+    /// To the client of this number.
+    Down(usize),
+}
+
+/// The room.
+#[derive(Debug)]
+pub struct Lan {
+    pub now: Instant,
+    pub server: Server,
+    pub clients: Vec<Client>,
+    /// Where each client is.
+    pub addresses: Vec<SocketAddr>,
+    pub server_events: Vec<(ConnectionId, ServerEvent)>,
+    pub client_events: Vec<Vec<Event>>,
+    seed: u8,
+}
+
+impl Lan {
+    /// A room with a server.
+    pub fn new(config: ServerConfig) -> Self {
+        Self {
+            now: Instant::ZERO,
+            server: Server::new(Instant::ZERO, UNIX_TIME, config, [9; 32]),
+            clients: Vec::new(),
+            addresses: Vec::new(),
+            server_events: Vec::new(),
+            client_events: Vec::new(),
+            seed: 0,
+        }
+    }
+
+    /// One more client; its number.
+    pub fn add(&mut self, config: ClientConfig) -> usize {
+        let n = self.clients.len();
+        let mut seed = [self.seed; 32];
+        seed[..8].copy_from_slice(&(n as u64).to_le_bytes());
+        self.clients.push(Client::new(self.now, config, seed).unwrap());
+        self.addresses.push(address(n));
+        self.client_events.push(Vec::new());
+        n
+    }
+
+    /// A room in which a client has joined.
+    pub fn joined(server: ServerConfig, client: ClientConfig) -> Self {
+        let mut lan = Self::new(server);
+        lan.add(client);
+        lan.settle();
+        assert!(lan.clients[0].connection().is_some(), "no connection");
+        lan
+    }
+
+    /// The connection of client `n`.
+    pub fn client(&mut self, n: usize) -> &mut Connection {
+        self.clients[n].connection_mut().expect("a connection")
+    }
+
+    /// The server's end of its only, or its first connection.
+    pub fn peer(&mut self) -> &mut Connection {
+        let id = self.server.connections().next().expect("a connection");
+        self.server.connection_mut(id).unwrap()
+    }
+
+    /// Everything that happens now, until nothing does.
+    pub fn settle(&mut self) {
+        self.settle_with(|_, _| true);
+    }
+
+    /// The same, with a hand on the wire: `passes` sees each datagram, may change it, and says whether it
+    /// arrives.
+    pub fn settle_with(&mut self, mut passes: impl FnMut(Way, &mut Vec<u8>) -> bool) {
+        let mut datagram = Vec::new();
+        for _ in 0..100_000 {
+            let mut is_quiet = true;
+            self.hear();
+            while let Some(to) = self.server.poll_transmit(self.now, &mut datagram) {
+                is_quiet = false;
+                let n = self.addresses.iter().position(|&address| address == to);
+                if let Some(n) = n
+                    && passes(Way::Down(n), &mut datagram)
+                {
+                    let _refused = self.clients[n].handle_datagram(self.now, &mut datagram);
+                }
+                self.hear();
+            }
+            for n in 0..self.clients.len() {
+                while self.clients[n].poll_transmit(self.now, &mut datagram) {
+                    is_quiet = false;
+                    if passes(Way::Up(n), &mut datagram) {
+                        let from = self.addresses[n];
+                        let _refused = self.server.handle_datagram(self.now, from, &mut datagram);
+                    }
+                    self.hear();
+                }
+            }
+            self.server.check_invariants();
+            if is_quiet {
+                return;
+            }
+        }
+        panic!("they never fall silent");
+    }
+
+    /// Time passes, in steps of a millisecond, and everything with it.
+    pub fn run(&mut self, millis: u64) {
+        self.run_with(millis, |_, _| true);
+    }
+
+    /// The same, with a hand on the wire.
+    pub fn run_with(&mut self, millis: u64, mut passes: impl FnMut(Way, &mut Vec<u8>) -> bool) {
+        for _ in 0..millis {
+            self.now = Instant::from_nanos(self.now.as_nanos() + 1_000_000);
+            self.server.handle_timeout(self.now);
+            for client in &mut self.clients {
+                client.handle_timeout(self.now);
+            }
+            self.settle_with(&mut passes);
+        }
+    }
+
+    fn hear(&mut self) {
+        self.server_events.extend(std::iter::from_fn(|| self.server.poll_event()));
+        for (client, events) in self.clients.iter_mut().zip(&mut self.client_events) {
+            events.extend(std::iter::from_fn(|| client.poll_event()));
+        }
+    }
+}

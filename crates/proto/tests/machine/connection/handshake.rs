@@ -1,0 +1,456 @@
+//! Who is let in, in one round trip, and who is refused (STANDARD-1, 3 and 6).
+
+use haulier_proto::client::{Client, ClientConfig, Credentials};
+use haulier_proto::connection::{Block, CloseReason, Event};
+use haulier_proto::credentials::{ConnectToken, TokenClaims, TokenKey};
+use haulier_proto::crypto::{Identity, Secret, Suite};
+use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent};
+use haulier_proto::wire::answer::RefusalCode;
+use haulier_proto::{DropReason, Instant};
+
+use super::{client_with, end_of};
+use crate::lan::{
+    Lan, PROTOCOL_ID, UNIX_TIME, Way, address, client_config, secret, server_address, server_config,
+};
+
+fn with_credentials(credentials: ServerCredentials) -> ServerConfig {
+    ServerConfig { credentials, ..server_config() }
+}
+
+fn token_key() -> TokenKey {
+    TokenKey { id: 5, key: Secret::from_bytes([8; 32]) }
+}
+
+fn claims() -> TokenClaims {
+    TokenClaims {
+        client_id: [1; 8],
+        servers: vec![server_address()],
+        expiry_unix: UNIX_TIME + 60,
+        client_address: None,
+        least_bps: None,
+        most_bps: None,
+        user_data: b"red team".to_vec(),
+    }
+}
+
+fn token(claims: &TokenClaims, nonce: u8) -> ConnectToken {
+    token_key().issue(PROTOCOL_ID, claims, Secret::from_bytes([nonce; 32]), [nonce; 24]).unwrap()
+}
+
+fn token_server() -> ServerConfig {
+    with_credentials(ServerCredentials {
+        token_keys: vec![token_key()],
+        ..ServerCredentials::default()
+    })
+}
+
+/// Requests of client `n` that are on their way now.
+fn requests(lan: &mut Lan, n: usize) -> Vec<Vec<u8>> {
+    let (mut all, mut datagram) = (Vec::new(), Vec::new());
+    while lan.clients[n].poll_transmit(lan.now, &mut datagram) {
+        all.push(datagram.clone());
+    }
+    all
+}
+
+/// H-3.1b, the order of checks, one request for each: what is wrong with it, what is counted, what is
+/// answered.
+#[test]
+fn each_check_of_a_request_refuses_alone() {
+    let mut lan = Lan::new(server_config());
+    lan.add(client_config());
+    let request = requests(&mut lan, 0).remove(0);
+    let broken = |at: usize, byte: u8| {
+        let mut request = request.clone();
+        request[at] = byte;
+        request
+    };
+    let mut short = request.clone();
+    short.truncate(1199);
+    let cases = [
+        (short, DropReason::WrongLength, 0),
+        (broken(1, 2), DropReason::WrongVersion, 28),
+        (broken(2, 3), DropReason::OutOfRange, 0),
+        (broken(2, 0), DropReason::WrongMode, 27),
+        (broken(2, 0x11), DropReason::WrongMode, 27),
+        (broken(11, 7), DropReason::OutOfRange, 0),
+        (broken(12, 1), DropReason::OutOfRange, 0),
+        (broken(15, 9), DropReason::Truncated, 0),
+        (broken(1183, request[1183] ^ 1), DropReason::BadCheckValue, 27),
+        (broken(1199, request[1199] ^ 1), DropReason::BadCheckValue, 27),
+    ];
+    let mut answer = Vec::new();
+    for (mut datagram, reason, answered) in cases {
+        let refused = lan.server.handle_datagram(lan.now, address(0), &mut datagram);
+        assert_eq!(refused, Err(reason));
+        let to = lan.server.poll_transmit(lan.now, &mut answer);
+        assert_eq!(to.map_or(0, |_| answer.len()), answered, "{reason}");
+        assert_eq!(lan.server.stats().connections, 0);
+    }
+    // And the request itself is fine.
+    assert!(lan.server.handle_datagram(lan.now, address(0), &mut request.clone()).is_ok());
+}
+
+/// H-3.1b: what the check covers is not looked at before it holds. Here the hello is damaged by somebody
+/// who knows the secret.
+#[test]
+fn a_hello_that_does_not_open_makes_nothing() {
+    let mut lan = Lan::new(server_config());
+    lan.add(client_config());
+    let mut request = requests(&mut lan, 0).remove(0);
+    request[40] ^= 1;
+    let keys = haulier_proto::crypto::RequestKeys::new(&secret(), PROTOCOL_ID);
+    let check = keys.check(&request[..1184]);
+    request[1184..].copy_from_slice(&check);
+    let refused = lan.server.handle_datagram(lan.now, address(0), &mut request);
+    assert_eq!(refused, Err(DropReason::BadHandshake));
+    assert_eq!(lan.server.stats().connections, 0);
+    assert_eq!(lan.server.poll_transmit(lan.now, &mut Vec::new()), None);
+}
+
+#[test]
+fn a_request_and_its_answer_take_one_round_trip() {
+    let mut lan = Lan::new(server_config());
+    let n = lan.add(ClientConfig { request: b"map 7".to_vec(), ..client_config() });
+    for mut request in requests(&mut lan, n) {
+        lan.server.handle_datagram(lan.now, address(n), &mut request).unwrap();
+    }
+    let (id, event) = lan.server.poll_event().unwrap();
+    let ServerEvent::Connecting { request, token: None } = event else { panic!("{event:?}") };
+    assert_eq!(request, &b"map 7"[..]);
+    let world = Block::new(7, vec![1; 5_000]);
+    lan.server.connection_mut(id).unwrap().send_block(&world).unwrap();
+    let mut datagram = Vec::new();
+    assert!(lan.server.poll_transmit(lan.now, &mut datagram).is_some());
+    lan.clients[n].handle_datagram(lan.now, &mut datagram).unwrap();
+    assert_eq!(lan.client(n).receiving().unwrap().done, 1024, "the first slice is in it");
+}
+
+/// H-3.2a: whichever response of the first flight arrives, alone, makes the connection.
+#[test]
+fn any_response_of_the_first_flight_is_enough() {
+    for chosen in 0..9 {
+        let mut lan = Lan::new(server_config());
+        let n = lan.add(ClientConfig { copies: 3, ..client_config() });
+        for mut request in requests(&mut lan, n) {
+            lan.server.handle_datagram(lan.now, address(n), &mut request).unwrap();
+        }
+        let (id, _) = lan.server.poll_event().unwrap();
+        let world = Block::new(7, vec![1; 50_000]);
+        lan.server.connection_mut(id).unwrap().send_block(&world).unwrap();
+        let (mut flight, mut datagram) = (Vec::new(), Vec::new());
+        while lan.server.poll_transmit(lan.now, &mut datagram).is_some() {
+            assert_eq!(datagram[0], 0x83);
+            flight.push(datagram.clone());
+        }
+        assert_eq!(flight.len(), 9, "three requests earn nine responses");
+        assert!(flight.iter().map(Vec::len).sum::<usize>() <= 3 * 3 * 1200);
+        lan.clients[n].handle_datagram(lan.now, &mut flight[chosen]).unwrap();
+        assert!(lan.clients[n].connection().is_some(), "response {chosen}");
+        // What was lost is repeated, and the block arrives.
+        lan.run(3_000);
+        let is_block = |event: &Event| matches!(event, Event::Block { tag: 7, .. });
+        assert!(lan.client_events[n].iter().any(is_block), "after response {chosen}");
+    }
+}
+
+/// H-3.1d: copies earn credit, make no second connection, and are worth nothing from elsewhere.
+#[test]
+fn copies_of_a_request_make_one_connection() {
+    let mut lan = Lan::new(server_config());
+    let n = lan.add(ClientConfig { copies: 10, ..client_config() });
+    let copies = requests(&mut lan, n);
+    assert_eq!(copies.len(), 10);
+    assert!(copies.windows(2).all(|two| two[0][..900] != two[1][..900]), "fresh padding in each");
+    for mut copy in copies.clone() {
+        lan.server.handle_datagram(lan.now, address(n), &mut copy).unwrap();
+    }
+    assert_eq!(lan.server.stats().requests, 1);
+    for mut copy in copies {
+        let refused = lan.server.handle_datagram(lan.now, address(50), &mut copy);
+        assert_eq!(refused, Err(DropReason::Replayed));
+    }
+    assert_eq!(lan.server.stats().requests, 1);
+}
+
+/// A recorded request of a connection that is over is worth nothing, from anywhere.
+#[test]
+fn a_request_cannot_be_replayed_after_its_connection() {
+    let mut lan = Lan::new(server_config());
+    let n = lan.add(client_config());
+    let request = requests(&mut lan, n).remove(0);
+    let mut first = request.clone();
+    lan.server.handle_datagram(lan.now, address(n), &mut first).unwrap();
+    lan.run_with(11_000, |_, _| false);
+    assert_eq!(lan.server.stats().connections, 0, "the client never went on");
+    let refused = lan.server.handle_datagram(lan.now, address(n), &mut request.clone());
+    assert_eq!(refused, Err(DropReason::Replayed));
+    assert_eq!(lan.server.poll_transmit(lan.now, &mut Vec::new()), None);
+}
+
+#[test]
+fn a_wrong_secret_is_refused_in_words() {
+    let mut lan = Lan::new(server_config());
+    let secret = Secret::from_bytes([99; 32]);
+    let n = lan.add(client_with(Credentials::Secret { secret, identity: None }));
+    lan.run(900);
+    assert_eq!(end_of(&lan, n), None, "a refusal that anybody could have sent is doubted for 1 s");
+    lan.run(200);
+    assert_eq!(end_of(&lan, n), Some(&CloseReason::Refused(RefusalCode::Key)));
+}
+
+/// Whoever stands on the path can send a false refusal; it does not stop a client that is welcome.
+#[test]
+fn a_false_refusal_is_only_a_hint() {
+    let mut lan = Lan::new(server_config());
+    let n = lan.add(client_config());
+    let request = requests(&mut lan, n).remove(0);
+    let mut refusal = vec![0x82];
+    refusal.extend_from_slice(&request[3..11]);
+    refusal.extend_from_slice(&[2, 0]);
+    refusal.extend_from_slice(&[0; 16]);
+    lan.clients[n].handle_datagram(lan.now, &mut refusal).unwrap();
+    // One that claims to be verified needs the check.
+    refusal[9] = 3;
+    let refused = lan.clients[n].handle_datagram(lan.now, &mut refusal);
+    assert_eq!(refused, Err(DropReason::BadCheckValue));
+    lan.run(400);
+    assert!(lan.clients[n].connection().is_some(), "its second request is answered");
+}
+
+#[test]
+fn a_full_server_says_so_and_proves_it() {
+    let mut config = server_config();
+    config.limits.connections = 1;
+    let mut lan = Lan::new(config);
+    lan.add(client_config());
+    lan.settle();
+    let late = lan.add(client_config());
+    lan.settle();
+    lan.clients[late].handle_timeout(lan.now);
+    lan.settle();
+    assert_eq!(end_of(&lan, late), Some(&CloseReason::Refused(RefusalCode::Full)));
+}
+
+#[test]
+fn a_server_that_shuts_down_tells_everybody() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.server.shut_down();
+    lan.settle();
+    assert!(matches!(end_of(&lan, 0), Some(CloseReason::There { code, .. }) if code.0 == 5));
+    let late = lan.add(client_config());
+    lan.settle();
+    assert_eq!(end_of(&lan, late), Some(&CloseReason::Refused(RefusalCode::ShuttingDown)));
+    lan.run(4_000);
+    assert_eq!(lan.server.stats().connections, 0);
+}
+
+/// Another version is named in words, with what the server speaks.
+#[test]
+fn a_version_of_the_future_is_refused_with_what_there_is() {
+    let mut lan = Lan::new(server_config());
+    lan.add(client_config());
+    let mut request = requests(&mut lan, 0).remove(0);
+    request[1] = 9;
+    let _refused = lan.server.handle_datagram(lan.now, address(0), &mut request);
+    let mut answer = Vec::new();
+    assert!(lan.server.poll_transmit(lan.now, &mut answer).is_some());
+    assert_eq!(answer[9..12], [1, 1, 1], "code 1, one version, version 1");
+    lan.clients[0].handle_datagram(lan.now, &mut answer).unwrap();
+    let lost = |way, _: &mut Vec<u8>| !matches!(way, Way::Up(_));
+    lan.run_with(1_100, lost);
+    assert_eq!(end_of(&lan, 0), Some(&CloseReason::Refused(RefusalCode::Version)));
+}
+
+#[test]
+fn nobody_there_is_noticed() {
+    let mut lan = Lan::new(server_config());
+    let n = lan.add(client_config());
+    lan.run_with(10_001, |_, _| false);
+    assert_eq!(end_of(&lan, n), Some(&CloseReason::NoAnswer));
+    // 250 ms, then 1.5 times as long each time, up to 2 s: nine requests in ten seconds.
+    assert_eq!(lan.clients[n].wire_bytes().sent, 9 * 1200);
+}
+
+#[test]
+fn a_token_lets_its_client_in_once() {
+    let mut lan = Lan::new(token_server());
+    let token = token(&claims(), 1);
+    let n = lan.add(client_with(Credentials::Token(token.clone())));
+    lan.settle();
+    assert!(lan.clients[n].connection().is_some());
+    let asked = lan.server_events.iter().find_map(|(_, event)| match event {
+        ServerEvent::Connecting { token, .. } => token.clone(),
+        ServerEvent::Connection(_) => None,
+    });
+    assert_eq!(asked.unwrap().user_data, b"red team");
+    let thief = lan.add(client_with(Credentials::Token(token)));
+    lan.settle();
+    assert_eq!(end_of(&lan, thief), Some(&CloseReason::Refused(RefusalCode::TokenUsed)));
+}
+
+#[test]
+fn an_expired_token_is_refused_in_words() {
+    let mut lan = Lan::new(token_server());
+    lan.now = Instant::from_millis(62_000);
+    lan.server.set_unix_time(lan.now, UNIX_TIME + 62);
+    let n = lan.add(client_with(Credentials::Token(token(&claims(), 2))));
+    lan.run(1_100);
+    assert_eq!(end_of(&lan, n), Some(&CloseReason::Refused(RefusalCode::TokenExpired)));
+}
+
+#[test]
+fn a_token_for_another_server_is_none() {
+    let mut config = token_server();
+    config.addresses = vec![address(500)];
+    let mut lan = Lan::new(config);
+    let n = lan.add(client_with(Credentials::Token(token(&claims(), 3))));
+    lan.run(1_100);
+    assert_eq!(end_of(&lan, n), Some(&CloseReason::Refused(RefusalCode::Key)));
+    assert_eq!(lan.server.drops().get(DropReason::BadToken), 3, "one for each request");
+}
+
+/// H-6c: a token that holds the client's address lifts the limit of the first flight; one with another
+/// address takes nothing away.
+#[test]
+fn an_address_in_a_token_only_raises_the_credit() {
+    for (client_address, responses) in [(address(0), 40..100), (address(5_000), 3..4)] {
+        let mut lan = Lan::new(token_server());
+        let claims = TokenClaims { client_address: Some(client_address), ..claims() };
+        let n = lan.add(client_with(Credentials::Token(token(&claims, 4))));
+        for mut request in requests(&mut lan, n) {
+            lan.server.handle_datagram(lan.now, address(n), &mut request).unwrap();
+        }
+        let (id, _) = lan.server.poll_event().unwrap();
+        let world = Block::new(7, vec![1; 50_000]);
+        lan.server.connection_mut(id).unwrap().send_block(&world).unwrap();
+        let (mut sent, mut datagram) = (0, Vec::new());
+        while lan.server.poll_transmit(lan.now, &mut datagram).is_some() {
+            sent += 1;
+        }
+        assert!(responses.contains(&sent), "{sent} responses");
+    }
+}
+
+#[test]
+fn an_identity_is_insisted_on() {
+    let identity = Identity::new(Secret::from_bytes([21; 32]));
+    let public = identity.public();
+    let credentials = ServerCredentials {
+        secret: Some(secret()),
+        identity: Some(identity),
+        ..ServerCredentials::default()
+    };
+    let mut lan = Lan::new(with_credentials(credentials));
+    let right =
+        lan.add(client_with(Credentials::Secret { secret: secret(), identity: Some(public) }));
+    let none = lan.add(client_with(Credentials::Secret { secret: secret(), identity: None }));
+    let other = Identity::new(Secret::from_bytes([22; 32])).public();
+    let wrong =
+        lan.add(client_with(Credentials::Secret { secret: secret(), identity: Some(other) }));
+    lan.run(300);
+    assert!(lan.clients[right].connection().is_some());
+    assert!(lan.clients[none].connection().is_some(), "who does not ask is not told");
+    assert!(lan.clients[wrong].connection().is_none());
+}
+
+/// H-3.5a and 3.5: above the number of handshakes it likes a server asks for a cookie, and the client comes
+/// in one round trip later.
+#[test]
+fn a_busy_server_asks_for_a_cookie() {
+    let mut config = server_config();
+    config.limits.handshakes_without_cookie = 1;
+    let mut lan = Lan::new(config);
+    let first = lan.add(client_config());
+    let mut request = requests(&mut lan, first).remove(0);
+    lan.server.handle_datagram(lan.now, address(first), &mut request).unwrap();
+    let second = lan.add(client_config());
+    let mut lengths = Vec::new();
+    lan.settle_with(|way, datagram| {
+        if way == Way::Down(second) {
+            lengths.push(datagram.len());
+        }
+        way != Way::Down(first)
+    });
+    assert_eq!(lengths[0], 29, "a retry");
+    assert!(lan.clients[second].connection().is_some());
+    assert_eq!(lan.server.drops().get(DropReason::NoCookie), 1);
+    // The cookie is good for its address alone.
+    let third = lan.add(client_config());
+    let mut request = requests(&mut lan, third).remove(0);
+    let refused = lan.server.handle_datagram(lan.now, address(third), &mut request);
+    assert_eq!(refused, Err(DropReason::NoCookie));
+    let mut retry = Vec::new();
+    assert!(lan.server.poll_transmit(lan.now, &mut retry).is_some());
+    lan.clients[third].handle_datagram(lan.now, &mut retry).unwrap();
+    let with_cookie = requests(&mut lan, third).remove(0);
+    let elsewhere = lan.server.handle_datagram(lan.now, address(99), &mut with_cookie.clone());
+    assert_eq!(elsewhere, Err(DropReason::NoCookie));
+    assert!(lan.server.handle_datagram(lan.now, address(third), &mut with_cookie.clone()).is_ok());
+}
+
+#[test]
+fn open_mode_is_off_unless_asked_for() {
+    let mut lan = Lan::new(server_config());
+    let n = lan.add(client_with(Credentials::Open));
+    lan.run(1_100);
+    assert_eq!(end_of(&lan, n), Some(&CloseReason::Refused(RefusalCode::Key)));
+    let open = ServerCredentials { open: true, ..ServerCredentials::default() };
+    let mut lan = Lan::joined(with_credentials(open), client_with(Credentials::Open));
+    lan.client(0).send_message(&b"hello"[..]).unwrap();
+    lan.settle();
+    let is_hello = |event: &ServerEvent| matches!(event, ServerEvent::Connection(Event::Message(data)) if data == &b"hello"[..]);
+    assert!(lan.server_events.iter().any(|(_, event)| is_hello(event)));
+}
+
+/// H-3.2b.
+#[test]
+fn aes_is_taken_where_both_have_it() {
+    for (server_has, client_has, suite) in [
+        (true, true, Suite::Aes256Gcm),
+        (true, false, Suite::ChaCha20Poly1305),
+        (false, true, Suite::ChaCha20Poly1305),
+    ] {
+        let server = ServerConfig { aes_hardware: server_has, ..server_config() };
+        let client = ClientConfig { aes_hardware: client_has, ..client_config() };
+        let mut lan = Lan::joined(server, client);
+        assert_eq!(lan.client(0).stats().suite, Some(suite));
+        assert_eq!(lan.peer().stats().suite, Some(suite));
+    }
+}
+
+/// Two lives of a server with the same seed and the same request use different keys only if the entropy
+/// differs; that is the driver's promise. What the machine promises: another seed, other bytes.
+#[test]
+fn two_runs_of_a_server_share_no_keys() {
+    let mut first_flights = Vec::new();
+    for seed in [[1; 32], [2; 32]] {
+        let config = server_config();
+        let mut server = haulier_proto::server::Server::new(Instant::ZERO, UNIX_TIME, config, seed);
+        let mut client = Client::new(Instant::ZERO, client_config(), [3; 32]).unwrap();
+        let mut datagram = Vec::new();
+        assert!(client.poll_transmit(Instant::ZERO, &mut datagram));
+        server.handle_datagram(Instant::ZERO, address(0), &mut datagram).unwrap();
+        assert!(server.poll_transmit(Instant::ZERO, &mut datagram).is_some());
+        first_flights.push(datagram[9..].to_vec());
+    }
+    let same = first_flights[0].iter().zip(&first_flights[1]).filter(|(a, b)| a == b).count();
+    assert!(same < 16, "{same} bytes are the same");
+}
+
+/// H-2.1: ids of living connections differ, and the server knows its own from noise.
+#[test]
+fn every_connection_has_an_id_of_its_own() {
+    let mut lan = Lan::new(server_config());
+    let mut ids = std::collections::BTreeSet::new();
+    for n in 0..200 {
+        lan.add(client_config());
+        lan.settle_with(|way, datagram| {
+            if way == Way::Up(n) && datagram[0] == 0x40 {
+                ids.insert(datagram[1..9].to_vec());
+            }
+            true
+        });
+    }
+    assert_eq!(ids.len(), 200);
+}

@@ -1,0 +1,228 @@
+//! A peer that has the keys and means no good. In mode `open` anybody can make its datagrams, so the tests
+//! do; what is behind the seal is the same in all modes.
+
+use haulier_proto::client::Credentials;
+use haulier_proto::connection::{Block, CloseCode, CloseReason, ConnectionState};
+use haulier_proto::crypto::open_tag;
+use haulier_proto::server::{ServerConfig, ServerCredentials};
+use haulier_proto::transit::AckFrame;
+use haulier_proto::wire::frame::BlockFrame;
+use haulier_proto::wire::{DataHeader, Frame, Role, WireId};
+use haulier_proto::{DropReason, Sequence};
+use std::time::Duration;
+
+use super::{client_with, end_of, ends_at_server};
+use crate::lan::{Lan, PROTOCOL_ID, Way, server_config};
+
+/// A room in mode `open`, and what a hostile client needs to know.
+struct Room {
+    lan: Lan,
+    client: WireId,
+    server: WireId,
+    /// The number of its next datagram; far ahead of the honest half of it.
+    next: u32,
+    /// Numbers that the server has used.
+    seen: Vec<u32>,
+}
+
+impl Room {
+    fn new() -> Self {
+        let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+        let config = ServerConfig { credentials, ..server_config() };
+        let mut lan = Lan::new(config);
+        lan.add(client_with(Credentials::Open));
+        let (mut client, mut server) = (WireId::default(), WireId::default());
+        let mut seen = Vec::new();
+        let mut watch = |way, datagram: &mut Vec<u8>| {
+            match (way, datagram[0]) {
+                (Way::Up(_), 0x40) => server = DataHeader::read(datagram).unwrap().to,
+                (Way::Down(_), 0x42) => {
+                    let header = DataHeader::read(datagram).unwrap();
+                    client = header.to;
+                    seen.push(header.number);
+                }
+                (Way::Down(_), 0x83) => {
+                    seen.push(u32::from_le_bytes(datagram[47..51].try_into().unwrap()));
+                }
+                _ => {}
+            }
+            true
+        };
+        lan.settle_with(&mut watch);
+        lan.run_with(7_000, &mut watch);
+        assert_eq!(lan.client(0).state(), ConnectionState::Connected);
+        Self { lan, client, server, next: 1_000, seen }
+    }
+
+    /// The client, or somebody with its keys, sends these bytes as frames. What the server made of it.
+    fn send(&mut self, frames: &[u8]) -> Result<(), DropReason> {
+        let mut datagram = Vec::new();
+        let header =
+            DataHeader { from: Role::Client, phase: false, to: self.server, number: self.next };
+        header.write(&mut datagram);
+        datagram.extend_from_slice(frames);
+        let tag = open_tag(PROTOCOL_ID, self.client.0, &datagram);
+        datagram.extend_from_slice(&tag);
+        self.next += 1;
+        let (now, from) = (self.lan.now, self.lan.addresses[0]);
+        let outcome = self.lan.server.handle_datagram(now, from, &mut datagram);
+        // The honest half does not hear the answers: it would take acks of these numbers for an attack.
+        self.lan.settle_with(|_, _| false);
+        outcome
+    }
+
+    fn send_frame(&mut self, frame: &Frame<'_>) -> Result<(), DropReason> {
+        let mut bytes = Vec::new();
+        frame.write(&mut bytes);
+        self.send(&bytes)
+    }
+
+    /// That the server has closed with this code, and told the client.
+    #[track_caller]
+    fn assert_closed(&mut self, code: CloseCode) {
+        self.lan.run(1_100);
+        assert_eq!(ends_at_server(&self.lan), [&CloseReason::Here(code)]);
+        let told = end_of(&self.lan, 0);
+        assert!(matches!(told, Some(CloseReason::There { code: c, .. }) if *c == code), "{told:?}");
+    }
+}
+
+/// [H-4a].
+#[test]
+fn what_is_no_frame_closes_the_connection_and_has_no_effect() {
+    for frames in
+        [&[][..], &[13], &[1, 1, 99], &[1, 5, 0, 0], &[4, 0, 0, 0, 0b10], &[11, 0, 0, 1, 0xff]]
+    {
+        let mut room = Room::new();
+        assert!(room.send(frames).is_err(), "{frames:?}");
+        room.assert_closed(CloseCode::PROTOCOL);
+    }
+    // A good frame before the bad one is not acted on either.
+    let mut room = Room::new();
+    let mut frames = Vec::new();
+    Frame::Message { number: 0, data: b"before" }.write(&mut frames);
+    frames.push(77);
+    assert_eq!(room.send(&frames), Err(DropReason::BadType));
+    let is_message =
+        |event: &haulier_proto::server::ServerEvent| format!("{event:?}").contains("Message");
+    assert!(!room.lan.server_events.iter().any(|(_, event)| is_message(event)));
+}
+
+/// [H-2.2c]: who acknowledges what was never sent is thrown out at once.
+#[test]
+fn an_ack_of_what_was_never_sent_closes() {
+    let mut room = Room::new();
+    let ack = AckFrame::new(5_000, Duration::ZERO, 3);
+    room.send_frame(&Frame::Ack(ack)).unwrap();
+    room.assert_closed(CloseCode::PROTOCOL);
+}
+
+/// [H-2.2c]: the first 256 numbers have a hole. An honest peer never names it, a guesser does.
+#[test]
+fn an_ack_of_a_number_that_was_skipped_closes() {
+    let mut room = Room::new();
+    let mut seen = std::mem::take(&mut room.seen);
+    let mut watch = |way, datagram: &mut Vec<u8>| {
+        if way == Way::Down(0) && datagram[0] == 0x42 {
+            seen.push(DataHeader::read(datagram).unwrap().number);
+        }
+        true
+    };
+    room.lan.peer().send_block(&Block::new(1, vec![0; 262_144])).unwrap();
+    room.lan.run_with(1_000, &mut watch);
+    seen.sort_unstable();
+    let skipped: Vec<u32> = (0..*seen.last().unwrap()).filter(|n| !seen.contains(n)).collect();
+    assert!(!skipped.is_empty() && skipped[0] < 256, "{skipped:?}");
+    assert!(room.lan.client(0).state().is_open(), "the honest acks were fine");
+    let ack = AckFrame::new(u64::from(*seen.last().unwrap()), Duration::ZERO, 256);
+    room.send_frame(&Frame::Ack(ack)).unwrap();
+    room.assert_closed(CloseCode::PROTOCOL);
+}
+
+/// [H-4.4a].
+#[test]
+fn messages_beyond_the_limit_close() {
+    let mut room = Room::new();
+    room.send_frame(&Frame::Message { number: 255, data: b"the last that is allowed" }).unwrap();
+    assert!(ends_at_server(&room.lan).is_empty());
+    room.send_frame(&Frame::Message { number: 256, data: b"one more" }).unwrap();
+    room.assert_closed(CloseCode::PROTOCOL);
+    let mut room = Room::new();
+    room.send_frame(&Frame::MessageLimit(9_000)).unwrap();
+    room.assert_closed(CloseCode::PROTOCOL);
+}
+
+/// H-4.2a, b: what is announced costs nothing, and what is too large or too much closes.
+#[test]
+fn announcements_beyond_the_limits_close() {
+    let block =
+        |number, length| Frame::Block(BlockFrame { number, tag: 0, length, digest: [0; 32] });
+    let mut room = Room::new();
+    for number in 0..8 {
+        room.send_frame(&block(number, 64 << 20)).unwrap();
+    }
+    assert!(ends_at_server(&room.lan).is_empty());
+    room.send_frame(&block(8, 1)).unwrap();
+    room.assert_closed(CloseCode::PROTOCOL);
+    let mut room = Room::new();
+    room.send_frame(&block(0, (64 << 20) + 1)).unwrap();
+    room.assert_closed(CloseCode::BLOCK_TOO_LARGE);
+}
+
+/// H-4.2b: a sender whose bytes are not those it announced is found out before anybody hears of the block.
+#[test]
+fn a_block_of_other_bytes_is_not_delivered() {
+    let mut room = Room::new();
+    let digest = *Block::new(0, &b"what was announced"[..]).digest();
+    let frame = BlockFrame { number: 0, tag: 0, length: 18, digest };
+    room.send_frame(&Frame::Block(frame)).unwrap();
+    let count = haulier_proto::chunk::SliceCount::new(1).unwrap();
+    let id = haulier_proto::chunk::ChunkId::new(0);
+    let slice = haulier_proto::chunk::Slice::new(id, count.first(), b"what was delivered").unwrap();
+    room.send_frame(&Frame::Slice(slice)).unwrap();
+    room.assert_closed(CloseCode::BLOCK_DAMAGED);
+}
+
+/// A chunk of another size than its block asks for is no honest sender's.
+#[test]
+fn a_chunk_that_does_not_fit_its_block_closes() {
+    let mut room = Room::new();
+    let frame = BlockFrame { number: 0, tag: 0, length: 5, digest: [0; 32] };
+    room.send_frame(&Frame::Block(frame)).unwrap();
+    let count = haulier_proto::chunk::SliceCount::new(1).unwrap();
+    let id = haulier_proto::chunk::ChunkId::new(0);
+    let slice = haulier_proto::chunk::Slice::new(id, count.first(), b"longer than five").unwrap();
+    room.send_frame(&Frame::Slice(slice)).unwrap();
+    room.assert_closed(CloseCode::PROTOCOL);
+}
+
+/// A response to a challenge that was never made moves nobody, and a challenge is answered once.
+#[test]
+fn made_up_path_frames_do_nothing() {
+    let mut room = Room::new();
+    room.send_frame(&Frame::PathResponse([7; 8])).unwrap();
+    for i in 0..100 {
+        room.send_frame(&Frame::PathChallenge([i; 8])).unwrap();
+    }
+    assert!(ends_at_server(&room.lan).is_empty());
+    assert_eq!(room.lan.peer().address(), room.lan.addresses[0]);
+}
+
+/// Packets that nobody takes make room for newer ones; memory stays within what was set.
+#[test]
+fn packets_that_are_not_taken_are_dropped_oldest_first() {
+    let mut room = Room::new();
+    let (now, from) = (room.lan.now, room.lan.addresses[0]);
+    for n in 0..4_000u16 {
+        let mut datagram = Vec::new();
+        let number = room.next + u32::from(n);
+        DataHeader { from: Role::Client, phase: false, to: room.server, number }
+            .write(&mut datagram);
+        Frame::Packet { sequence: Sequence::new(n), data: &[1; 1000] }.write(&mut datagram);
+        let tag = open_tag(PROTOCOL_ID, room.client.0, &datagram);
+        datagram.extend_from_slice(&tag);
+        room.lan.server.handle_datagram(now, from, &mut datagram).unwrap();
+    }
+    let dropped = room.lan.peer().stats().packets_dropped;
+    assert!((2_900..3_100).contains(&dropped), "{dropped} of 4,000 dropped at 1 MiB");
+}

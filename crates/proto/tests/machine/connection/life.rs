@@ -1,0 +1,237 @@
+//! Keys, addresses, silence and the end (STANDARD-1, 2.3 and 5).
+
+use std::time::Duration;
+
+use haulier_proto::client::ClientConfig;
+use haulier_proto::connection::{Block, CloseCode, CloseReason, ConnectionState, Event};
+use haulier_proto::crypto::{Identity, Secret};
+use haulier_proto::server::{Server, ServerEvent};
+use haulier_proto::wire::DataHeader;
+use haulier_proto::{DropReason, Instant};
+
+use super::{end_of, ends_at_server};
+use crate::lan::{Lan, UNIX_TIME, Way, address, client_config, server_config};
+
+#[test]
+fn keys_are_changed_on_the_way_under_loss_and_reordering() {
+    let mut server = server_config();
+    server.connection.datagrams_per_key = 40;
+    server.connection.rate_bps = 20_000_000;
+    let mut lan = Lan::joined(server, client_config());
+    lan.peer().send_block(&Block::new(1, vec![5; 500_000])).unwrap();
+    let mut n = 0u64;
+    lan.run_with(6_000, |_, _| {
+        n += 1;
+        !n.is_multiple_of(9)
+    });
+    assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
+    let (here, there) = (lan.client(0).stats(), lan.peer().stats());
+    assert!(there.key_updates >= 3, "{} updates", there.key_updates);
+    // H-2.3b: the other direction follows.
+    assert!(here.key_updates.abs_diff(there.key_updates) <= 1);
+    assert_eq!(here.datagrams_refused, 0, "late datagrams open with the key before");
+    assert_eq!(end_of(&lan, 0), None);
+}
+
+#[test]
+fn an_old_key_lasts_two_minutes_at_most() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(130_000);
+    assert_eq!(lan.client(0).stats().key_updates, 1);
+    assert_eq!(lan.client(0).state(), ConnectionState::Connected);
+}
+
+/// H-5.1a: two ends that have nothing to say keep their connection, with a ping now and then.
+#[test]
+fn an_idle_connection_stays() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    let mut datagrams = 0;
+    lan.run(1_000);
+    lan.run_with(60_000, |_, _| {
+        datagrams += 1;
+        true
+    });
+    assert_eq!(lan.client(0).state(), ConnectionState::Connected);
+    assert_eq!(lan.peer().state(), ConnectionState::Connected);
+    assert!((20..=60).contains(&datagrams), "{datagrams} datagrams in a minute");
+}
+
+#[test]
+fn silence_ends_both_sides() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run_with(16_000, |_, _| false);
+    assert_eq!(end_of(&lan, 0), Some(&CloseReason::TimedOut));
+    assert_eq!(ends_at_server(&lan), [&CloseReason::TimedOut]);
+    assert_eq!(lan.server.stats().connections, 0);
+}
+
+/// H-5.3: a close is sent three times, so two of them may be lost.
+#[test]
+fn a_close_survives_the_loss_of_two() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(1_000);
+    lan.client(0).close(CloseCode::application(300).unwrap(), "the player left");
+    assert_eq!(
+        lan.client(0).send_message(&b"x"[..]).unwrap_err().to_string(),
+        "the connection is not open"
+    );
+    let mut ups = 0;
+    lan.run_with(3_000, |way, _| {
+        ups += u32::from(matches!(way, Way::Up(_)));
+        !matches!(way, Way::Up(_)) || ups > 2
+    });
+    assert_eq!(ups, 3, "three closes and nothing else");
+    let [CloseReason::There { code, reason }] = &ends_at_server(&lan)[..] else { panic!() };
+    assert_eq!((code.0, reason.as_str()), (300, "the player left"));
+    assert_eq!(lan.server.stats().connections, 0);
+    assert!(lan.clients[0].is_closed());
+    assert_eq!(lan.clients[0].poll_timeout(), None);
+}
+
+/// 5.2: a NAT that forgot gives the client another address; the transfer goes on there, after a challenge.
+#[test]
+fn a_client_that_moves_is_followed_after_a_challenge() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(500);
+    lan.peer().send_block(&Block::new(1, vec![5; 400_000])).unwrap();
+    lan.run(100);
+    let (old, new) = (lan.addresses[0], address(900));
+    lan.addresses[0] = new;
+    let mut first_to_new = None;
+    lan.run_with(5_000, |way, datagram| {
+        if way == Way::Down(0) && first_to_new.is_none() {
+            first_to_new = Some(datagram.len());
+        }
+        true
+    });
+    assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
+    assert_eq!(first_to_new, Some(13 + 9 + 16), "a challenge and nothing else");
+    let moved = ServerEvent::Connection(Event::AddressChanged);
+    assert_eq!(lan.server_events.iter().filter(|(_, event)| *event == moved).count(), 1);
+    assert_eq!(lan.peer().address(), new);
+    assert_ne!(old, new);
+}
+
+/// T15: a copied datagram sent from a victim's address draws challenges there, three times the bytes of the
+/// copy at most, and the client stays where it is.
+#[test]
+fn a_hijacked_datagram_moves_nobody() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(500);
+    lan.client(0).send_message(&b"hello"[..]).unwrap();
+    let mut datagram = Vec::new();
+    assert!(lan.clients[0].poll_transmit(lan.now, &mut datagram));
+    // The copy overtakes the original.
+    let victim = address(901);
+    let bytes = datagram.len();
+    lan.server.handle_datagram(lan.now, victim, &mut datagram.clone()).unwrap();
+    let replayed = lan.server.handle_datagram(lan.now, lan.addresses[0], &mut datagram);
+    assert_eq!(replayed, Err(DropReason::Duplicate));
+    let (mut to_victim, mut out) = (0, Vec::new());
+    for _ in 0..5_000 {
+        lan.now = Instant::from_nanos(lan.now.as_nanos() + 1_000_000);
+        lan.server.handle_timeout(lan.now);
+        while let Some(to) = lan.server.poll_transmit(lan.now, &mut out) {
+            to_victim += if to == victim { out.len() } else { 0 };
+        }
+    }
+    assert!(to_victim > 0 && to_victim <= 3 * bytes, "{to_victim} bytes for {bytes}");
+    assert_eq!(lan.peer().address(), lan.addresses[0]);
+}
+
+/// 3.6: a server that was restarted does not know its clients; they hear so at once, not after a time-out.
+#[test]
+fn a_restarted_server_is_noticed() {
+    let mut config = server_config();
+    config.credentials.identity = Some(Identity::new(Secret::from_bytes([21; 32])));
+    let mut lan = Lan::joined(config.clone(), client_config());
+    lan.run(500);
+    lan.server = Server::new(lan.now, UNIX_TIME, config, [200; 32]);
+    lan.client(0).send_message(&b"are you there?"[..]).unwrap();
+    lan.settle();
+    assert_eq!(end_of(&lan, 0), Some(&CloseReason::ServerRestarted));
+    assert_eq!(lan.server.stats().resets, 1);
+    assert!(lan.clients[0].is_closed());
+}
+
+/// H-3.6a, b: noise gets no reset, and a forged reset ends nothing.
+#[test]
+fn resets_are_neither_drawn_nor_forged() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    for i in 0..20_000u64 {
+        let mut noise = [0x40; 64];
+        noise[1..9].copy_from_slice(&(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes());
+        let refused = lan.server.handle_datagram(lan.now, address(5), &mut noise);
+        assert_eq!(refused, Err(DropReason::UnknownConnection));
+        assert_eq!(lan.server.poll_transmit(lan.now, &mut Vec::new()), None);
+        let mut reset = [0x84; 17];
+        reset[1..9].copy_from_slice(&i.to_le_bytes());
+        let refused = lan.clients[0].handle_datagram(lan.now, &mut reset);
+        assert_eq!(refused, Err(DropReason::BadTag));
+    }
+    assert_eq!(lan.client(0).state(), ConnectionState::Connected);
+}
+
+/// Time-outs, acks and keys survive a clock that jumps an hour ahead and comes back.
+#[test]
+fn a_clock_that_jumps_harms_nobody() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(500);
+    let before = lan.now;
+    for jump in [3_600, 0, 7_200, 0] {
+        lan.now = before + Duration::from_secs(jump);
+        // Everything that is due, happens; nobody has heard anything for an hour.
+        lan.client(0).send_message(&b"tick"[..]).unwrap();
+        lan.settle();
+        lan.peer().send_packet(&b"tock"[..]).unwrap();
+        lan.settle();
+    }
+    lan.now = before;
+    lan.peer().send_block(&Block::new(1, vec![5; 300_000])).unwrap();
+    lan.run(6_000);
+    assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
+    assert_eq!(end_of(&lan, 0), None);
+}
+
+/// [H-2.2a] and [H-2.2c], from outside: in each direction no number goes out twice with one key, over changes
+/// of keys and resends, and in every 256 numbers one is left out.
+#[test]
+fn no_number_is_sealed_twice_and_some_are_skipped() {
+    let mut server = server_config();
+    server.connection.datagrams_per_key = 100;
+    server.connection.rate_bps = 20_000_000;
+    let mut lan = Lan::joined(server, client_config());
+    let (mut numbers, mut n) = (Vec::new(), 0u64);
+    lan.peer().send_block(&Block::new(1, vec![5; 2_000_000])).unwrap();
+    lan.run_with(10_000, |way, datagram| {
+        n += 1;
+        if matches!(way, Way::Down(_)) {
+            numbers.push(DataHeader::read(datagram).unwrap().number);
+        }
+        !n.is_multiple_of(11)
+    });
+    assert!(lan.peer().stats().key_updates > 10);
+    assert!(numbers.len() > 2_000);
+    // They only ever rise, so none comes twice with any key.
+    assert!(numbers.windows(2).all(|two| two[0] < two[1]), "a number went back");
+    for (at, window) in numbers.chunk_by(|a, b| a / 256 == b / 256).enumerate().skip(1) {
+        assert!(window.len() < 256, "nothing skipped in the {at}th 256");
+    }
+}
+
+/// H-3.3b: a server whose whole first flight is lost says it again, by itself, within its credit.
+#[test]
+fn a_lost_first_flight_is_repeated_without_being_asked() {
+    let mut lan = Lan::new(server_config());
+    lan.add(ClientConfig { copies: 10, ..client_config() });
+    let mut responses = 0;
+    lan.settle_with(|way, _| matches!(way, Way::Up(_)));
+    assert_eq!(lan.server.stats().handshakes, 1);
+    // The client's own resends are held back, so nothing asks.
+    lan.run_with(3_000, |way, _| {
+        responses += u32::from(matches!(way, Way::Down(_)));
+        matches!(way, Way::Down(_))
+    });
+    assert!(responses >= 1, "nothing came");
+    assert!(lan.clients[0].connection().is_some());
+}

@@ -1,0 +1,195 @@
+//! What goes over a connection, and in which order (STANDARD-1, 4).
+
+use haulier_proto::connection::{Block, CloseReason, Event, SendError};
+use haulier_proto::server::ServerEvent;
+
+use super::{end_of, ends_at_server};
+use crate::lan::{Lan, Way, client_config, server_config};
+
+fn at_server(lan: &Lan) -> Vec<Event> {
+    let events = lan.server_events.iter().filter_map(|(_, event)| match event {
+        ServerEvent::Connection(event) => Some(event.clone()),
+        ServerEvent::Connecting { .. } => None,
+    });
+    events.collect()
+}
+
+#[test]
+fn blocks_go_both_ways_and_arrive_in_order() {
+    let mut server = server_config();
+    server.connection.rate_bps = 80_000_000;
+    let mut client = client_config();
+    client.connection.rate_bps = 80_000_000;
+    let mut lan = Lan::joined(server, client);
+    let sizes = [0usize, 1, 1024, 262_144, 262_145, 700_000, 0];
+    for (tag, size) in (0..).zip(sizes) {
+        let bytes: Vec<u8> = (0..size).map(|i| (i as u64 * 7 + tag) as u8).collect();
+        lan.client(0).send_block(&Block::new(tag, bytes.clone())).unwrap();
+        lan.peer().send_block(&Block::new(tag + 100, bytes)).unwrap();
+    }
+    lan.run(2_000);
+    let blocks = |events: &[Event]| -> Vec<(u64, usize)> {
+        let blocks = events.iter().filter_map(|event| match event {
+            Event::Block { tag, data } => Some((*tag, data.len())),
+            _ => None,
+        });
+        blocks.collect()
+    };
+    let wanted: Vec<_> = (0..).zip(sizes).collect();
+    assert_eq!(blocks(&at_server(&lan)), wanted);
+    let wanted: Vec<_> = (100..).zip(sizes).collect();
+    assert_eq!(blocks(&lan.client_events[0]), wanted);
+    let sent = |event: &&Event| matches!(event, Event::BlockSent { .. });
+    assert_eq!(lan.client_events[0].iter().filter(sent).count(), sizes.len());
+    assert!(lan.client(0).all_acked());
+}
+
+/// [H-4.3]: of what waits, packets go first, then messages, then slices.
+#[test]
+fn the_games_packets_go_before_a_block() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(100);
+    lan.client(0).send_block(&Block::new(1, vec![1; 200_000])).unwrap();
+    lan.client(0).send_message(&b"chat"[..]).unwrap();
+    lan.client(0).send_packet(vec![9; 2_500]).unwrap();
+    let mut sizes = Vec::new();
+    lan.settle_with(|way, datagram| {
+        if matches!(way, Way::Up(_)) {
+            sizes.push(datagram.len());
+        }
+        true
+    });
+    // The announcement and the first fragment, the second, the third with the message; then slices.
+    let events = at_server(&lan);
+    let first = events.iter().position(|event| matches!(event, Event::Packet { .. })).unwrap();
+    let message = events.iter().position(|event| matches!(event, Event::Message(_))).unwrap();
+    assert!(sizes.len() > 190 && first <= 2 && message <= 3, "{first} {message}");
+}
+
+#[test]
+fn a_packet_is_acked_or_lost_and_never_resent() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(100);
+    let (mut n, mut arrived) = (0, 0);
+    for _ in 0..60 {
+        lan.client(0).send_packet(&b"input"[..]).unwrap();
+        lan.peer().send_packet(vec![4; 2_000]).unwrap();
+        lan.run_with(16, |_, datagram| {
+            n += usize::from(datagram.len() > 40);
+            !n.is_multiple_of(10)
+        });
+    }
+    lan.run(3_000);
+    let count = |events: &[Event], what: fn(&Event) -> bool| {
+        events.iter().filter(|event| what(event)).count()
+    };
+    let acked = |event: &Event| matches!(event, Event::PacketAcked { .. });
+    let lost = |event: &Event| matches!(event, Event::PacketLost { .. });
+    let here = |event: &Event| matches!(event, Event::Packet { .. });
+    let (server, client) = (at_server(&lan), &lan.client_events[0]);
+    for (sender, receiver) in [(&server, client), (client, &server)] {
+        assert_eq!(count(sender, acked) + count(sender, lost), 60, "each has one fate");
+        assert!(count(sender, lost) > 0 && count(sender, acked) > 30);
+        assert!(count(receiver, here) >= count(sender, acked), "acked is certain");
+        arrived += count(receiver, here);
+    }
+    assert!(arrived < 120, "what was lost stays lost");
+}
+
+#[test]
+fn messages_arrive_once_and_in_order_whatever_is_lost() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    let (mut n, mut sent) = (0u32, 0u32);
+    for _ in 0..200 {
+        while sent < 3_000 && lan.client(0).send_message(sent.to_le_bytes().to_vec()).is_ok() {
+            sent += 1;
+        }
+        lan.run_with(20, |_, _| {
+            n += 1;
+            !n.is_multiple_of(4)
+        });
+    }
+    lan.run(5_000);
+    let messages = at_server(&lan).into_iter().filter_map(|event| match event {
+        Event::Message(data) => Some(u32::from_le_bytes(data[..].try_into().unwrap())),
+        _ => None,
+    });
+    assert!(messages.eq(0..3_000));
+    assert!(lan.client(0).all_acked());
+}
+
+/// A message waits for no block, on a link that the block fills for a minute.
+#[test]
+fn a_message_is_never_behind_a_large_block() {
+    let mut server = server_config();
+    server.connection.burst = false;
+    let mut lan = Lan::joined(server, client_config());
+    lan.peer().send_block(&Block::new(1, vec![1; 2_000_000])).unwrap();
+    lan.run(1_000);
+    lan.peer().send_message(&b"the gate is open"[..]).unwrap();
+    lan.run(2);
+    assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Message(_))));
+    assert!(lan.client(0).receiving().unwrap().done < 300_000);
+}
+
+/// H-4.2b: too large is refused by the sender itself, and by the receiver if the sender lies.
+#[test]
+fn a_block_above_the_limit_takes_no_memory() {
+    let mut client = client_config();
+    client.connection.largest_block = 1_000_000;
+    let mut lan = Lan::joined(server_config(), client);
+    let world = Block::new(1, vec![1; 1_000_001]);
+    let refused = lan.peer().send_block(&world);
+    assert_eq!(refused, Err(SendError::TooLarge { max: 1_000_000 }));
+}
+
+/// H-4.1c and the bar: acks are at most a tenth of what they answer.
+#[test]
+fn acks_are_a_tenth_of_what_they_answer_at_most() {
+    for rate_bps in [300_000, 1_000_000, 10_000_000, 100_000_000] {
+        let mut server = server_config();
+        server.connection.rate_bps = rate_bps;
+        server.connection.burst = false;
+        let mut lan = Lan::joined(server, client_config());
+        lan.run(50);
+        lan.peer().send_block(&Block::new(1, vec![5; 262_144])).unwrap();
+        lan.run(9_000);
+        assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
+        let (acks, data) = (lan.client(0).stats().ack_bytes_sent, lan.peer().stats().bytes_sent);
+        println!("{rate_bps} bit/s: {acks} bytes of acks for {data}");
+        assert!(acks * 10 <= data, "{acks} bytes of acks for {data} at {rate_bps} bit/s");
+    }
+}
+
+/// [H-4a]: a frame that is none closes the connection; the datagram has no effect. Damage does not come so
+/// far: only a peer with the keys can do it.
+#[test]
+fn nothing_but_its_own_limits_ends_an_honest_connection() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    let mut n = 0u64;
+    lan.peer().send_block(&Block::new(1, vec![5; 300_000])).unwrap();
+    lan.run_with(8_000, |_, datagram| {
+        n += 1;
+        if n.is_multiple_of(7) {
+            let at = (n as usize * 31) % datagram.len();
+            datagram[at] ^= 1 << (n % 8);
+        }
+        true
+    });
+    assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
+    assert_eq!((end_of(&lan, 0), ends_at_server(&lan)), (None, vec![]));
+    assert!(lan.client(0).stats().datagrams_refused > 10);
+}
+
+/// H-5.1b: a block that stands still ends the connection, with a word to both.
+#[test]
+fn a_block_that_stands_still_ends_the_connection() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(100);
+    lan.peer().send_block(&Block::new(1, vec![5; 300_000])).unwrap();
+    // Slices are lost, everything small arrives: the peer is alive.
+    lan.run_with(16_000, |_, datagram| datagram.len() < 600);
+    let CloseReason::There { code, .. } = end_of(&lan, 0).unwrap() else { panic!() };
+    assert_eq!(code.0, 2);
+    assert!(matches!(ends_at_server(&lan)[..], [CloseReason::Here(code)] if code.0 == 2));
+}
