@@ -343,3 +343,6 @@ impl Client {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::{ClientConfig, ClientError, Credentials};
 use crate::connection::{CloseReason, Connection, Parameters, Protection};
-use crate::crypto::{Entropy, Initiator, RequestKeys, Suites, equal, open_check};
+use crate::crypto::{Entropy, Initiator, RequestKeys, SplitSecrets, Suites, equal, open_check};
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::hello::WELCOME_BYTES;
 use crate::wire::request::{CHECKED_BYTES, COOKIE_BYTES, Source};
@@ -42,6 +42,25 @@ pub(super) enum Verdict {
 struct Keys {
     request: RequestKeys,
     initiator: Initiator,
+    /// The welcome message that was verified, and what it gave. Noise reads a message once, and the frames
+    /// behind it may be damaged by whoever saw it go by: the next response must bring the same again.
+    welcomed: Option<(Vec<u8>, Welcome, SplitSecrets)>,
+}
+
+impl Keys {
+    fn read_welcome(&mut self, message: &[u8]) -> Result<(Welcome, SplitSecrets), DropReason> {
+        if let Some((known, welcome, secrets)) = &self.welcomed {
+            return match known == message {
+                true => Ok((*welcome, secrets.clone())),
+                false => Err(DropReason::BadHandshake),
+            };
+        }
+        let (bytes, secrets) =
+            self.initiator.finish(message).map_err(|_| DropReason::BadHandshake)?;
+        let welcome = Welcome::read(&bytes)?;
+        self.welcomed = Some((message.to_vec(), welcome, secrets.clone()));
+        Ok((welcome, secrets))
+    }
 }
 
 #[derive(Debug)]
@@ -93,7 +112,7 @@ impl Handshake {
             )
             .map_err(|_| ClientError::Handshake)?;
             hello_message = message;
-            keys = Some(Keys { request, initiator });
+            keys = Some(Keys { request, initiator, welcomed: None });
         }
         Ok(Self {
             copies_left: config.copies.clamp(1, MAX_COPIES),
@@ -129,11 +148,7 @@ impl Handshake {
         }
         let (welcome, protection) = match &mut self.keys {
             Some(keys) => {
-                let (welcome, secrets) = keys
-                    .initiator
-                    .finish(header.welcome_message)
-                    .map_err(|_| DropReason::BadHandshake)?;
-                let welcome = Welcome::read(&welcome)?;
+                let (welcome, secrets) = keys.read_welcome(header.welcome_message)?;
                 let suite = welcome.suite;
                 if !suites(&self.config).contains(suite) {
                     return Err(DropReason::BadHandshake);
