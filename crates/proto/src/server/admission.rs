@@ -140,11 +140,7 @@ impl Server {
             match key.open(protocol_id, sealed, unix) {
                 Ok(opened) => {
                     let ours = &self.config.addresses;
-                    let servers = &opened.claims.servers;
-                    if !ours.is_empty()
-                        && !servers.is_empty()
-                        && !ours.iter().any(|address| servers.contains(address))
-                    {
+                    if !ours.is_empty() && !opened.claims.is_for(ours) {
                         return Err((Some(RefusalCode::Key), DropReason::BadToken));
                     }
                     let keys = RequestKeys::new(&opened.secret, protocol_id);
@@ -223,8 +219,7 @@ impl Server {
             return Err(DropReason::NoPlace);
         }
         // The matchmaker has spoken with the client at this address: as good as a round trip.
-        let by_token = verified.token.as_ref().and_then(|token| token.claims.client_address);
-        let by_token = by_token.is_some_and(|address| address.ip() == from.ip());
+        let by_token = verified.token.as_ref().is_some_and(|token| token.claims.is_at(from));
         Ok(Admitted { address_proven: by_cookie || by_token })
     }
 
