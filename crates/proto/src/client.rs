@@ -347,3 +347,6 @@ impl Client {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,6 +47,7 @@ pub(super) const STEPS: &[Step] = &[
             shell.need(Tool::Clippy)?;
             shell.cargo("clippy --workspace --all-targets -- -D warnings")?;
             shell.cargo("clippy -p haulier-proto --no-default-features -- -D warnings")?;
+            shell.cargo("clippy -p haulier --all-targets --features tokio -- -D warnings")?;
             let features = "--no-default-features --features rust-crypto";
             shell.cargo(&format!("clippy -p haulier-proto {features} -- -D warnings"))
         },
@@ -56,6 +57,8 @@ pub(super) const STEPS: &[Step] = &[
         proves: "all tests pass, with every debug assertion armed",
         run: |shell| {
             shell.cargo("test --workspace")?;
+            shell.cargo("test -p haulier --features tokio --test join -- awaited")?;
+            shell.cargo("test -p haulier --features tokio --doc aio")?;
             // Both providers at once, so that they are compared with each other.
             shell.cargo("test -p haulier-proto --features rust-crypto --lib aead")
         },

@@ -141,11 +141,7 @@ impl Server {
             match key.open(protocol_id, sealed, unix) {
                 Ok(opened) => {
                     let ours = &self.config.addresses;
-                    let servers = &opened.claims.servers;
-                    if !ours.is_empty()
-                        && !servers.is_empty()
-                        && !ours.iter().any(|address| servers.contains(address))
-                    {
+                    if !ours.is_empty() && !opened.claims.is_for(ours) {
                         return Err((Some(RefusalCode::Key), DropReason::BadToken));
                     }
                     let keys = RequestKeys::new(&opened.secret, protocol_id);
