@@ -167,6 +167,9 @@ impl ClientDriver {
     /// As [`connect`](Self::connect).
     pub fn rebind(&mut self) -> io::Result<()> {
         self.turns.socket = Socket::connect(self.client.server())?;
+        if let Some(connection) = self.client.connection_mut() {
+            connection.ping();
+        }
         Ok(())
     }
 }

@@ -100,7 +100,7 @@ impl ClientDriver {
     }
 
     /// Goes on from a new socket: after the network under it has changed, from Wi-Fi to mobile, say. The
-    /// server notices with the next datagram, and the connection lives on.
+    /// server hears of it with the next turn, and the connection lives on.
     ///
     /// # Errors
     /// As the system says; then the old socket is still there.
@@ -113,7 +113,11 @@ impl ClientDriver {
     /// # Errors
     /// As [`rebind`](Self::rebind).
     pub fn replace_socket(&mut self, socket: Socket) -> io::Result<Socket> {
-        self.turns.replace_socket(socket)
+        let old = self.turns.replace_socket(socket)?;
+        if let Some(connection) = self.client.connection_mut() {
+            connection.ping();
+        }
+        Ok(old)
     }
 }
 

@@ -6,7 +6,7 @@ use haulier::{
     Block, Client, CloseCode, CloseReason, Event, Identity, Secret, SendError, Server, ServerConfig,
 };
 
-use crate::support::{MOST, Pair, bytes, config_for, with_secret};
+use crate::support::{MOST, Pair, bind, bytes, config_for, with_secret};
 
 #[test]
 fn a_close_is_heard_with_its_reason_on_the_other_side() {
@@ -100,11 +100,18 @@ fn a_client_that_vanishes_is_noticed_after_the_idle_time_out() {
     assert_eq!(end, CloseReason::TimedOut);
 }
 
+/// The client says so at once: with keep-alives this rare, waiting for one would be no progress, and the end.
 #[test]
 fn a_transfer_goes_on_from_another_address() {
     let mut config = with_secret();
+    config.connection.idle_timeout = Duration::from_secs(3600);
     config.connection.rate_bps = 50_000_000;
-    let mut pair = Pair::connected(config);
+    let server = bind(config);
+    let mut config = config_for(&server);
+    config.connection.idle_timeout = Duration::from_secs(3600);
+    let client = Client::connect(config).unwrap();
+    let mut pair = Pair::new(server, client);
+    pair.until(|pair| pair.has_connected());
     let id = pair.id();
     let block = Block::new(1, bytes(2_000_000));
     pair.server.send_block(id, &block).unwrap();

@@ -274,6 +274,13 @@ impl Connection {
         })
     }
 
+    /// Lets the peer hear from this end at once, whatever there is to say: for a client whose address has
+    /// changed. One that only receives would say nothing before its next keep-alive, for all that is sent to
+    /// it goes to the old address.
+    pub const fn ping(&mut self) {
+        self.ping_due = true;
+    }
+
     /// Whether everything that was sent to arrive (blocks and messages) is acknowledged.
     #[must_use]
     pub fn all_acked(&self) -> bool {
