@@ -115,7 +115,7 @@ fn a_soak_is_of_the_layers_asked_for() {
     assert!(transfers >= 20 && packets > 1_000, "{transfers} {packets}");
     let run = haulier(&["soak", "--layers", "slices"]);
     assert_eq!(run.code, Some(2), "{}", run.what);
-    assert!(run.what.contains("chunks, packets or both"), "{}", run.what);
+    assert!(run.what.contains("chunks, packets, both or connection"), "{}", run.what);
 }
 
 /// The whole bench takes half a minute; with fewer packets it scatters, and is no failure.

@@ -51,6 +51,10 @@ use protection::KeyLimits;
 /// Messages that may wait: as many windows as a game says things in a few seconds.
 const MAX_QUEUED_MESSAGES: u32 = 4096;
 
+/// Silence in the middle of a block after which the receiver asks: some round trips, few enough that a player
+/// hardly notices.
+const BLOCK_SILENCE: Duration = Duration::from_millis(500);
+
 /// How often a close is sent.
 const CLOSES: u8 = 3;
 
@@ -380,8 +384,14 @@ impl Connection {
         }
     }
 
+    /// When a ping is due. Who only receives says nothing by himself, and if his NAT forgets him the sender
+    /// speaks to nobody; so he speaks up when a block stands still.
     fn keep_alive_at(&self) -> Instant {
-        self.asked + self.idle_timeout / 3
+        let idle = self.asked + self.idle_timeout / 3;
+        match self.blocks_in.progress() {
+            Some(_) => idle.min(self.asked.max(self.heard) + BLOCK_SILENCE),
+            None => idle,
+        }
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {

@@ -264,3 +264,20 @@ fn what_comes_back_to_its_sender_is_dropped() {
     assert!(!lan.clients[0].poll_transmit(lan.now, &mut out));
     assert_eq!(lan.server.poll_transmit(lan.now, &mut out), None);
 }
+
+/// A client that only downloads says nothing by itself. When its NAT forgets it in the middle of a block it
+/// asks, half a second later, and is found again.
+#[test]
+fn a_download_survives_a_nat_that_forgets() {
+    let mut server = server_config();
+    server.connection.burst = false;
+    let mut lan = Lan::joined(server, client_config());
+    lan.run(500);
+    lan.peer().send_block(&Block::new(1, vec![5; 400_000])).unwrap();
+    lan.run(300);
+    lan.addresses[0] = address(900);
+    lan.run(700);
+    assert_eq!(lan.peer().address(), address(900));
+    lan.run(4_000);
+    assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
+}
