@@ -27,6 +27,16 @@ fn peers() {
 }
 
 #[test]
+fn the_parsers_of_haulier_1() {
+    replay("wire", haulier_sim::hostile::wire);
+}
+
+#[test]
+fn connections_with_a_hostile_peer() {
+    replay("connection", haulier_sim::hostile::connection);
+}
+
+#[test]
 fn endpoints() {
     replay("endpoint", haulier_sim::hostile::endpoint);
 }

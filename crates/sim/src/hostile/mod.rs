@@ -3,11 +3,15 @@
 //! A fuzzer that guesses a crc32 gets nowhere, so these functions put a valid checksum on whatever they
 //! are given. Nothing in the machine itself is switched off for fuzzing.
 
+mod connection;
 mod endpoint;
 mod peer;
+mod wire;
 
+pub use connection::connection;
 pub use endpoint::endpoint;
 pub use peer::peer;
+pub use wire::wire;
 
 use haulier_proto::MAX_PACKET_BYTES;
 use haulier_proto::fragment::MAX_FRAGMENTED_BYTES;

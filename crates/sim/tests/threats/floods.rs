@@ -171,11 +171,11 @@ fn t9_a_token_is_used_once() {
     let make =
         |seed| haulier_proto::client::Client::new(ms(0), client.clone(), [seed; 32]).unwrap();
     let (mut first, mut second) = (make(1), make(2));
-    let request = drain_client(&mut first, ms(0)).remove(0);
+    let mut request = drain_client(&mut first, ms(0)).remove(0);
     server.handle_datagram(ms(0), address(CLIENT), &mut request.clone()).unwrap();
     while server.poll_event().is_some() {}
     let _response = drain(&mut server, ms(0));
-    let elsewhere = server.handle_datagram(ms(0), address(77), &mut request.clone());
+    let elsewhere = server.handle_datagram(ms(0), address(77), &mut request);
     assert_eq!(elsewhere, Err(DropReason::Replayed));
     assert_eq!(drain(&mut server, ms(0)), []);
     let mut again = drain_client(&mut second, ms(0)).remove(0);

@@ -172,7 +172,11 @@ impl Mind for Hostile {
     }
 
     fn receive(&mut self, now: Instant, _from: SocketAddr, datagram: &[u8], out: &mut Vec<Shot>) {
+        let is_response = datagram.first() == Some(&0x83);
         let Some(raw) = &mut self.raw else { return };
+        if self.kind == HostileKind::Holder && is_response {
+            return; // It never completes one, so it need not agree on keys.
+        }
         let had = raw.cookie;
         let plaintext = raw.handle(now, datagram);
         if raw.cookie != had {

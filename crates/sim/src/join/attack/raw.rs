@@ -195,6 +195,9 @@ impl RawClient {
                 let noise = if self.keys.is_some() { NOISE_OVERHEAD_BYTES } else { 0 };
                 let welcome_bytes = WELCOME_BYTES + noise;
                 let header = ResponseHeader::read(datagram, welcome_bytes).ok()?;
+                if header.to != self.id {
+                    return None;
+                }
                 if self.link.is_none() {
                     self.link = Some(self.welcome(header.welcome_message)?);
                 }

@@ -1,0 +1,78 @@
+//! Any bytes at every parser of haulier/1.
+
+use haulier_proto::client::{Client, ClientConfig, Credentials};
+use haulier_proto::credentials::{ConnectToken, Ticket, TokenKey};
+use haulier_proto::crypto::Secret;
+use haulier_proto::server::{Server, ServerConfig, ServerCredentials};
+use haulier_proto::transit::AckFrame;
+use haulier_proto::wire::answer::{Refusal, Retry, read_reset};
+use haulier_proto::wire::{DataHeader, Frames, Hello, Kind, RequestParts, ResponseHeader, Welcome};
+use haulier_proto::{DropReason, Instant};
+
+use crate::join::{PROTOCOL_ID, address};
+
+/// Any bytes at every parser, and as a datagram at a server and at a client: none panics, nothing is taken
+/// that was not made with a key, and frames that are accepted are canonical.
+///
+/// # Panics
+/// If that does not hold.
+pub fn wire(bytes: &[u8]) {
+    let _kind = Kind::of(bytes);
+    let _request = RequestParts::read(bytes);
+    let _header = DataHeader::read(bytes);
+    for welcome_bytes in [38, 86] {
+        let _response = ResponseHeader::read(bytes, welcome_bytes);
+    }
+    let (_retry, _refusal, _reset) = (Retry::read(bytes), Refusal::read(bytes), read_reset(bytes));
+    if let Ok(hello) = Hello::read(bytes) {
+        let mut out = Vec::new();
+        hello.write(&mut out);
+        assert_eq!(out, bytes, "a hello that is not canonical");
+    }
+    if let Ok(welcome) = Welcome::read(bytes) {
+        let mut out = Vec::new();
+        welcome.write(&mut out);
+        assert_eq!(out, bytes, "a welcome that is not canonical");
+    }
+    frames(bytes);
+    let mut rest = bytes;
+    let _ack = AckFrame::read(&mut rest);
+    let key = TokenKey { id: 0, key: Secret::from_bytes([1; 32]) };
+    assert!(key.open(PROTOCOL_ID, bytes, 0).is_err(), "a forged token");
+    let _token = ConnectToken::from_bytes(bytes);
+    if let Ok(text) = core::str::from_utf8(bytes) {
+        let (_token, _ticket) = (ConnectToken::parse(text), Ticket::parse(text));
+    }
+    ends(bytes);
+}
+
+fn frames(bytes: &[u8]) {
+    let mut out = Vec::new();
+    for frame in Frames::of(bytes) {
+        let Ok(frame) = frame else { return };
+        frame.write(&mut out);
+    }
+    assert_eq!(out, bytes, "frames that are not canonical");
+}
+
+fn ends(bytes: &[u8]) {
+    let now = Instant::from_millis(1);
+    let secret = Secret::from_bytes([2; 32]);
+    let credentials =
+        ServerCredentials { secret: Some(secret.clone()), ..ServerCredentials::default() };
+    let config = ServerConfig::new(PROTOCOL_ID, credentials);
+    let mut server = Server::new(now, 0, config, [1; 32]);
+    let taken = server.handle_datagram(now, address(2), &mut bytes.to_vec());
+    assert!(taken.is_err(), "a server took {taken:?}");
+    assert_eq!(server.stats().connections, 0);
+    let mut out = Vec::new();
+    while server.poll_transmit(now, &mut out).is_some() {
+        assert!(bytes.len() == 1200 && out.len() <= 34, "an answer to {} bytes", bytes.len());
+    }
+    let credentials = Credentials::Secret { secret, identity: None };
+    let config = ClientConfig::new(address(1), PROTOCOL_ID, credentials);
+    let mut client = Client::new(now, config, [1; 32]).expect("a configuration that works");
+    let taken = client.handle_datagram(now, &mut bytes.to_vec());
+    assert!(taken.is_err() || taken == Ok(()) && matches!(bytes.first(), Some(0x81 | 0x82)));
+    assert_ne!(taken, Err(DropReason::BadCrc), "a word of the other wire");
+}
