@@ -215,6 +215,18 @@ fn an_own_protocol_id_works() {
     assert!(other.contains("--protocol-id"), "{other}");
 }
 
+#[test]
+fn copies_are_sent_at_once() {
+    let dir = Dir::new();
+    let serving = serve(&[&dir.file("in", b"x")]);
+    let out = |copies| {
+        let options = ["--copies", copies, "-o", &dir.path("out"), "--force"];
+        let done = fetch(&[&[&*serving.ticket], &options[..]].concat()).done();
+        done["wire_bytes_out"].as_u64().unwrap()
+    };
+    assert!(out("10") >= 12_000 && out("1") < 12_000);
+}
+
 /// The first address of the ticket is dead; the next one is asked before anybody is bored.
 #[test]
 fn a_ticket_with_a_dead_address_works() {
