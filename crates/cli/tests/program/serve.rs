@@ -260,6 +260,14 @@ fn a_secret_from_a_file_makes_the_ticket_last() {
     let other = serve(&[&file, "--secret-file", &secret]);
     let message = fetch(&[&[&*other.addr, "-o", &dir.path("c")], &by_file[..]].concat()).error(3);
     assert!(message.contains("refuses"), "{message}");
+    // Nor does one with an identity of its own.
+    let own = dir.path("own");
+    haulier(&["keygen", "--identity", "-o", &own]);
+    let other = serve(&[&file, "--secret-file", &secret, "--identity-file", &own]);
+    let in_vain = [&*other.addr, "-o", &dir.path("c"), "--timeout", "0.5"];
+    let message = fetch(&[&in_vain[..], &by_file[..]].concat()).error(3);
+    assert!(message.contains("the identity that you insist on"), "{message}");
+    assert!(!dir.names("").contains(&"c".to_owned()));
 }
 
 /// A reader of the events that goes away, as `head` does, does not stop a transfer.
