@@ -1,7 +1,8 @@
 //! `haulier soak`: random transfers under random faults, in virtual time.
 
 use haulier_sim::soak::{
-    self, Budget, Layers, Outcome, PacketScenario, Report as Found, Scenario, Verdict,
+    self, Budget, ConnectionScenario, Layers, Outcome, PacketScenario, Report as Found, Scenario,
+    Verdict,
 };
 use serde_json::json;
 
@@ -45,7 +46,9 @@ fn show(so_far: &Found, layers: Layers, budget: Budget, report: &Report) {
     };
     match layers {
         Layers::Packets => report.count(so_far.packets, total, "packets"),
-        Layers::Chunks | Layers::Both => report.count(so_far.transfers, total, "transfers"),
+        Layers::Chunks | Layers::Both | Layers::Connection => {
+            report.count(so_far.transfers, total, "transfers")
+        }
     }
 }
 
@@ -84,6 +87,7 @@ fn replay(seed: u64, layers: Layers, report: &Report) -> Result<(), Failure> {
         Layers::Chunks => format!("{:#?}", Scenario::draw(seed)),
         Layers::Packets => format!("{:#?}", PacketScenario::draw(seed)),
         Layers::Both => format!("{:#?}", Scenario::draw(seed).with_packets()),
+        Layers::Connection => format!("{:#?}", ConnectionScenario::draw(seed)),
     };
     report.event("scenario", json!({ "seed": seed, "layers": layers.name() }), &scenario);
     let outcome: Outcome = soak::run_scenario(seed, layers);

@@ -102,7 +102,9 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
 /// What a soak is about.
 pub(crate) fn layers(text: &str) -> Result<Layers, String> {
     let known = Layers::ALL.into_iter().find(|layers| layers.name() == text);
-    known.ok_or_else(|| format!("{text} is nothing to soak: write chunks, packets or both"))
+    known.ok_or_else(|| {
+        format!("{text} is nothing to soak: write chunks, packets, both or connection")
+    })
 }
 
 /// An address with a port: `127.0.0.1:4016`, `[::1]:4016`, `localhost:4016`.

@@ -6,15 +6,15 @@
 //!
 //! | you have | you use |
 //! |---|---|
-//! | a game loop | [`Client`] and [`Server`]: `poll()` once a frame, or `wait()`; feature `udp`, the default |
+//! | a game loop | [`Client`] and [`Server`]: `poll()` once a frame, or `wait()`; feature `udp`, default |
 //! | tokio | `aio::Client` and `aio::Server`: the same, awaited; feature `tokio` |
-//! | a transport of your own: Steam, WebRTC, QUIC | [`client::Client`] and [`server::Server`]: datagrams in and out; `docs/OWN-TRANSPORT.md` |
+//! | a transport: Steam, WebRTC, QUIC | [`client::Client`], [`server::Server`]; `docs/OWN-TRANSPORT.md` |
 //! | sockets of your own | [`udp::ClientDriver`] and [`udp::ServerDriver`] |
 //! | a matchmaker | [`issue_token`]: who has a [`ConnectToken`] may join |
 //! | friends who play on one server | [`Ticket`]: a line to copy, [`Server::ticket`] makes it |
 //! | files | [`mod@file`]: any size, as a run of chunks |
 //! | the wire of the articles | [`udp::Driver`] round an [`ArticlePeer`]; no encryption |
-//! | parts alone | [`endpoint::Endpoint`] for packets, [`chunk::Sender`] and [`chunk::Receiver`] for slices and acks |
+//! | parts alone | [`endpoint::Endpoint`] for packets, [`chunk::Sender`] and [`chunk::Receiver`] |
 //!
 //! A join, both sides of it in one thread; `docs/FIRST-JOIN.md` has the two programs:
 //!
@@ -44,6 +44,11 @@
 //! assert_eq!(data, world.data());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+#![cfg_attr(
+    not(feature = "udp"),
+    allow(rustdoc::broken_intra_doc_links, reason = "the front page names what needs sockets")
+)]
 
 pub mod file;
 

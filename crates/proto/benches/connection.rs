@@ -1,6 +1,8 @@
 //! What a connection costs: handshakes verified and refused, datagrams sealed and opened, a block through
 //! both machines. Memory is counted by `tests/memory.rs`.
 
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, reason = "a bench program")]
+
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use haulier_proto::Instant;
 use haulier_proto::client::{Client, ClientConfig, Credentials};

@@ -251,17 +251,21 @@ impl Client {
         match &mut self.phase {
             Phase::Handshaking(handshake) => {
                 let (mut connection, reset_token) = handshake.on_response(now, datagram)?;
-                // A welcome whose frames do not verify is none; the next response brings it again.
-                connection.handle_response(
+                let outcome = connection.handle_response(
                     now,
                     self.server,
                     welcome_bytes,
                     datagram,
                     &mut self.pool,
-                )?;
-                self.reset_token = reset_token;
-                self.phase = Phase::Connected(Box::new(connection));
-                Ok(())
+                );
+                // A sealed welcome has proven itself, and is read only once: a flipped bit in the frames
+                // behind it is a lost datagram and must not end the handshake. An open one is as good as
+                // its checksum.
+                if reset_token.is_some() || outcome.is_ok() {
+                    self.reset_token = reset_token;
+                    self.phase = Phase::Connected(Box::new(connection));
+                }
+                outcome
             }
             Phase::Connected(connection) => connection.handle_response(
                 now,
@@ -343,3 +347,6 @@ impl Client {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,6 +31,11 @@ pub trait Host {
     /// A datagram passes that is not for this host, which sits on everybody's path. Only asked of hosts
     /// that were made [observers](Internet::observe).
     fn overhear(&mut self, _now: Instant, _from: SocketAddr, _to: SocketAddr, _datagram: &[u8]) {}
+    /// The same, for a host that does not only listen: the datagram goes on as this leaves it, and not at
+    /// all if it is empty then.
+    fn meddle(&mut self, now: Instant, from: SocketAddr, to: SocketAddr, datagram: &mut Vec<u8>) {
+        self.overhear(now, from, to, datagram);
+    }
     /// Panics if something is inconsistent.
     fn check_invariants(&self) {}
 }
@@ -239,9 +244,12 @@ impl<H: Host> Internet<H> {
             for at in 0..self.observers.len() {
                 let observer = self.observers[at];
                 if observer != from {
-                    self.hosts[observer].host.overhear(self.now, source, to, &datagram);
+                    self.hosts[observer].host.meddle(self.now, source, to, &mut datagram);
                     self.wake(observer);
                 }
+            }
+            if datagram.is_empty() {
+                continue;
             }
             let Some(&id) = self.by_address.get(&to) else { continue };
             let fate = self.hosts[id].down.offer_labelled(self.now, &datagram, label);

@@ -42,6 +42,19 @@ fn a_short_soak_of_the_packet_layer_finds_nothing() {
     }
 }
 
+/// Whole connections: restarts, crashes and changes of address among the faults.
+#[test]
+fn a_short_soak_of_connections_finds_nothing() {
+    let report = soak::run(4, Layers::Connection, Budget::Transfers(200), |_| true);
+    for failure in &report.failures {
+        let (seed, what) = (failure.scenario, &failure.what);
+        println!("replay: haulier soak --layers connection --scenario {seed:#018x}   ({what})");
+    }
+    println!("{} scenarios, {} restarts", report.scenarios, report.restarts);
+    assert!(report.is_ok(), "{} hangs, {} mismatches", report.hangs, report.mismatches);
+    assert!(report.restarts > 0, "some connections should have ended early");
+}
+
 /// Scenarios that failed once. They stay.
 #[test]
 fn seeds_that_once_failed() {

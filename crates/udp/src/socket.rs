@@ -228,6 +228,10 @@ pub(crate) fn open(local: SocketAddr) -> io::Result<socket2::Socket> {
     // The system may grant less, or refuse; what counts is what it says afterwards.
     let _granted = socket.set_recv_buffer_size(WANTED_BUFFER_BYTES);
     let _granted = socket.set_send_buffer_size(WANTED_BUFFER_BYTES);
+    if local.is_ipv6() && local.ip().is_unspecified() {
+        // A server at [::] hears IPv4 too, also where that is not the default (Windows), or not to be had.
+        let _granted = socket.set_only_v6(false);
+    }
     socket.set_nonblocking(true)?;
     socket.bind(&local.into())?;
     Ok(socket)

@@ -47,6 +47,7 @@ pub(super) const STEPS: &[Step] = &[
             shell.need(Tool::Clippy)?;
             shell.cargo("clippy --workspace --all-targets -- -D warnings")?;
             shell.cargo("clippy -p haulier-proto --no-default-features -- -D warnings")?;
+            shell.cargo("clippy -p haulier --all-targets --features tokio -- -D warnings")?;
             let features = "--no-default-features --features rust-crypto";
             shell.cargo(&format!("clippy -p haulier-proto {features} -- -D warnings"))
         },
@@ -56,6 +57,8 @@ pub(super) const STEPS: &[Step] = &[
         proves: "all tests pass, with every debug assertion armed",
         run: |shell| {
             shell.cargo("test --workspace")?;
+            shell.cargo("test -p haulier --features tokio --test join -- awaited")?;
+            shell.cargo("test -p haulier --features tokio --doc aio")?;
             // Both providers at once, so that they are compared with each other.
             shell.cargo("test -p haulier-proto --features rust-crypto --lib aead")
         },
@@ -124,6 +127,18 @@ pub(super) const STEPS: &[Step] = &[
         name: "soak-packets",
         proves: "100,000 packets over links of up to 99 % loss and 10 s keep every promise",
         run: |shell| program(shell, "soak --layers packets --transfers 100000 --seed 1 --json"),
+    },
+    Step {
+        name: "soak-connection",
+        proves: "connections over bad links, with restarts and changes of address, finish or say why not",
+        run: |shell| program(shell, "soak --layers connection --transfers 2000 --seed 1 --json"),
+    },
+    Step {
+        name: "crowd",
+        proves: "a thousand hostile clients do not keep a hundred honest ones from joining",
+        run: |shell| {
+            shell.cargo("test --release -p haulier-sim --test threats -- --ignored a_thousand")
+        },
     },
     Step {
         name: "game",

@@ -223,8 +223,8 @@ pub(crate) enum Wire {
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("budget").args(["transfers", "seconds", "scenario"])))]
 pub(crate) struct SoakArgs {
-    /// What crosses the links: `chunks`, a game's `packets` (on links of up to 99 % loss and 10 s), or
-    /// `both` on one link.
+    /// What crosses the links: `chunks`, a game's `packets` (on links of up to 99 % loss and 10 s),
+    /// `both` on one link, or a whole `connection` with everything it carries.
     #[arg(long, default_value = "both", value_parser = units::layers)]
     pub(crate) layers: Layers,
 

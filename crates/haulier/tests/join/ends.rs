@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use haulier::{Block, Client, CloseCode, CloseReason, Event, SendError, Server};
+use haulier::{
+    Block, Client, CloseCode, CloseReason, Event, Identity, Secret, SendError, Server, ServerConfig,
+};
 
 use crate::support::{MOST, Pair, bytes, config_for, with_secret};
 
@@ -54,17 +56,31 @@ fn a_server_that_shuts_down_tells_its_clients() {
     assert_eq!(pair.server.wait(MOST).unwrap(), None, "nothing will come any more");
 }
 
-#[test]
-fn a_restarted_server_is_noticed_at_once() {
-    let pair = Pair::connected(with_secret());
-    let Pair { server, client, .. } = pair;
+/// Drops the server, begins another at its address, and returns how the client's connection ended.
+fn restarted(config: &ServerConfig) -> CloseReason {
+    let Pair { server, client, .. } = Pair::connected(config.clone());
     let address = server.local_addr().unwrap();
     drop(server);
-    let again = Server::bind(address, with_secret()).unwrap();
+    let again = Server::bind(address, config.clone()).unwrap();
     let mut pair = Pair::new(again, client);
     pair.client.send_message("are you there?").unwrap();
     pair.until(|pair| pair.client_end().is_some());
-    assert_eq!(pair.client_end(), Some(&CloseReason::ServerRestarted));
+    pair.client_end().unwrap().clone()
+}
+
+#[test]
+fn a_restarted_server_with_an_identity_is_noticed_at_once() {
+    let mut config = with_secret();
+    config.credentials.identity = Some(Identity::new(Secret::from_bytes([9; 32])));
+    assert_eq!(restarted(&config), CloseReason::ServerRestarted);
+}
+
+/// It keeps nothing over a restart that its clients do not have, so any of them could forge its resets.
+#[test]
+fn a_restarted_server_with_a_secret_alone_is_noticed_by_its_silence() {
+    let mut config = with_secret();
+    config.connection.idle_timeout = Duration::from_secs(1);
+    assert_eq!(restarted(&config), CloseReason::TimedOut);
 }
 
 #[test]

@@ -77,6 +77,27 @@ fn a_token_lets_its_client_in_and_says_who_it_is() {
     assert_eq!(again, CloseReason::Refused(RefusalCode::TokenUsed));
 }
 
+/// At `[::]` everything of IPv4 has another form than in the token: the client, and the server itself.
+#[test]
+fn a_server_of_both_families_takes_a_token_that_names_ipv4() {
+    let token_keys = vec![token_key()];
+    let credentials = ServerCredentials { token_keys, ..ServerCredentials::default() };
+    let mut config = ServerConfig::new(PROTOCOL_ID, credentials);
+    config.addresses = vec!["[::ffff:192.0.2.1]:9".parse().unwrap()];
+    let server = Server::bind("[::]:0", config).unwrap();
+    let claims = TokenClaims {
+        servers: vec!["192.0.2.1:9".parse().unwrap()],
+        expiry_unix: unix_time() + 300,
+        client_address: Some("127.0.0.1:1".parse().unwrap()),
+        ..TokenClaims::default()
+    };
+    let token = issue_token(&token_key(), PROTOCOL_ID, &claims).unwrap();
+    let mut connect = Connect::from(&token);
+    let port = server.local_addr().unwrap().port();
+    connect.servers = vec![SocketAddr::from(([127, 0, 0, 1], port))];
+    let _joined = joined(server, Client::connect(connect).unwrap());
+}
+
 #[test]
 fn an_expired_token_is_refused_as_that() {
     let token_keys = vec![token_key()];

@@ -1,5 +1,6 @@
 //! A client before it is welcome: requests, again and again, until a response verifies.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -151,14 +152,14 @@ impl Handshake {
                 (welcome, protection)
             }
         };
-        let config = self.config.connection;
+        let config = Arc::new(self.config.connection);
         let parameters = Parameters {
             role: Role::Client,
             local: self.local,
             remote: welcome.server_id,
             protection,
-            config,
             idle_timeout: config.agreed_idle_timeout(welcome.idle_timeout),
+            config,
             largest_block: welcome.largest_block,
             entropy: Entropy::new(self.entropy.bytes()),
             address: self.config.server,

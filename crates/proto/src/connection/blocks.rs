@@ -3,6 +3,7 @@
 //! A block frame announces number, tag, length and digest; the chunks follow on the chunk sender, without a
 //! copy. On the other side a chunk waits in the chunk receiver until its block is announced.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -13,9 +14,10 @@ use super::config::ConnectionConfig;
 use super::event::{BlockHandle, CloseCode, Event, SendError};
 use crate::Instant;
 use crate::chunk::{
-    ChunkHandle, MAX_CHUNK_BYTES, Receiver, ReceiverConfig, ResendDelay, Sender, SenderConfig,
-    SenderEvent,
+    ChunkHandle, ChunkId, MAX_CHUNK_BYTES, Receiver, ReceiverConfig, ResendDelay, Sender,
+    SenderConfig, SenderEvent,
 };
+use crate::time::earliest;
 use crate::wire::TAG_BYTES;
 use crate::wire::frame::{BlockFrame, SLICE_FRAME_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
@@ -95,10 +97,18 @@ struct Outgoing {
 /// The sending half.
 #[derive(Debug)]
 pub(crate) struct OutgoingBlocks {
-    pub(crate) sender: Sender,
+    /// There while there are blocks: an idle connection is small.
+    sender: Option<Box<Sender>>,
+    /// For the next sender.
+    next_chunk_id: ChunkId,
+    rate_bps: u64,
+    burst: bool,
+    rtt: Option<Duration>,
     blocks: VecDeque<Outgoing>,
     next: u32,
     chunks: VecDeque<(ChunkHandle, u32)>,
+    /// Slices sent and resent by senders that are gone.
+    past: (u64, u64),
     failed: bool,
 }
 
@@ -114,17 +124,73 @@ pub struct BlockProgress {
 }
 
 impl OutgoingBlocks {
-    pub(crate) fn new(config: &ConnectionConfig) -> Self {
-        let sender = Sender::new(SenderConfig {
+    pub(crate) const fn new(config: &ConnectionConfig) -> Self {
+        Self {
+            sender: None,
+            next_chunk_id: ChunkId::new(0),
             rate_bps: config.rate_bps,
             burst: config.burst,
+            rtt: None,
+            blocks: VecDeque::new(),
+            next: 0,
+            chunks: VecDeque::new(),
+            past: (0, 0),
+            failed: false,
+        }
+    }
+
+    fn new_sender(&self, config: &ConnectionConfig) -> Box<Sender> {
+        let mut sender = Sender::new(SenderConfig {
+            rate_bps: self.rate_bps,
+            burst: self.burst,
             resend_delay: ResendDelay::Rtt,
             peer_ack_interval: CHUNK_ACK_INTERVAL,
             give_up_after: Some(config.no_progress_timeout),
             overhead_bytes: DATA_HEADER_BYTES + SLICE_FRAME_BYTES + TAG_BYTES + UDP_IPV4_BYTES,
+            first_chunk_id: self.next_chunk_id,
             ..SenderConfig::default()
         });
-        Self { sender, blocks: VecDeque::new(), next: 0, chunks: VecDeque::new(), failed: false }
+        if let Some(rtt) = self.rtt {
+            sender.hint_rtt(rtt);
+        }
+        Box::new(sender)
+    }
+
+    /// The chunk sender, while there are blocks.
+    pub(crate) fn sender(&self) -> Option<&Sender> {
+        self.sender.as_deref()
+    }
+
+    /// The same, to ask it for slices and give it acks.
+    pub(crate) fn sender_mut(&mut self) -> Option<&mut Sender> {
+        self.sender.as_deref_mut()
+    }
+
+    pub(crate) fn set_rate_bps(&mut self, rate_bps: u64) {
+        self.rate_bps = rate_bps;
+        if let Some(sender) = &mut self.sender {
+            sender.set_rate_bps(rate_bps);
+        }
+    }
+
+    pub(crate) fn set_burst(&mut self, burst: bool) {
+        self.burst = burst;
+        if let Some(sender) = &mut self.sender {
+            sender.set_burst(burst);
+        }
+    }
+
+    pub(crate) fn hint_rtt(&mut self, rtt: Duration) {
+        self.rtt = Some(rtt);
+        if let Some(sender) = &mut self.sender {
+            sender.hint_rtt(rtt);
+        }
+    }
+
+    /// Slices sent, and of these resent.
+    pub(crate) fn slices(&self) -> (u64, u64) {
+        let now = self.sender.as_ref().map(|sender| *sender.stats()).unwrap_or_default();
+        (self.past.0 + now.slices_sent, self.past.1 + now.slices_resent)
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -135,10 +201,13 @@ impl OutgoingBlocks {
         &mut self,
         now: Instant,
         block: Block,
-        most: usize,
+        config: &ConnectionConfig,
     ) -> Result<BlockHandle, SendError> {
-        if self.blocks.len() >= most {
+        if self.blocks.len() >= config.queued_blocks {
             return Err(SendError::QueueFull);
+        }
+        if self.sender.is_none() {
+            self.sender = Some(self.new_sender(config));
         }
         let number = self.next;
         self.next = number.checked_add(1).ok_or(SendError::QueueFull)?;
@@ -156,6 +225,7 @@ impl OutgoingBlocks {
 
     /// Gives the chunk sender its next chunks: one in flight and one behind it.
     fn hand_on(&mut self) {
+        let Some(sender) = &mut self.sender else { return };
         for outgoing in self.blocks.iter_mut().take(MAX_ANNOUNCED) {
             let length = outgoing.block.data.len();
             while outgoing.handed < length {
@@ -164,7 +234,7 @@ impl OutgoingBlocks {
                 }
                 let end = length.min(outgoing.handed + MAX_CHUNK_BYTES);
                 let chunk = outgoing.block.data.slice(outgoing.handed..end);
-                let Ok(handle) = self.sender.send_chunk(chunk) else { return };
+                let Ok(handle) = sender.send_chunk(chunk) else { return };
                 self.chunks.push_back((handle, outgoing.number));
                 outgoing.handed = end;
                 outgoing.open_chunks += 1;
@@ -198,7 +268,8 @@ impl OutgoingBlocks {
 
     /// Takes in what the chunk sender says, and hands finished blocks to `done`.
     pub(crate) fn poll(&mut self, mut done: impl FnMut(BlockHandle)) {
-        while let Some(event) = self.sender.poll_event() {
+        let Some(sender) = &mut self.sender else { return };
+        while let Some(event) = sender.poll_event() {
             match event {
                 SenderEvent::Sent { handle, .. } => {
                     let Some((sent, number)) = self.chunks.pop_front() else { continue };
@@ -220,8 +291,10 @@ impl OutgoingBlocks {
             done(BlockHandle(outgoing.number));
         }
         self.hand_on();
-        if self.blocks.is_empty() && self.blocks.capacity() > 0 {
-            // An idle connection holds nothing.
+        if self.blocks.is_empty() {
+            self.past = self.slices();
+            self.next_chunk_id =
+                self.sender.take().map_or(self.next_chunk_id, |s| s.next_chunk_id());
             self.blocks = VecDeque::new();
             self.chunks = VecDeque::new();
         }
@@ -232,7 +305,7 @@ impl OutgoingBlocks {
         let open = self.chunks.iter().filter(|(_, number)| *number == outgoing.number).count();
         let length = outgoing.block.data.len();
         let queued = open.saturating_sub(1) * MAX_CHUNK_BYTES;
-        let in_flight = match self.sender.progress() {
+        let in_flight = match self.sender.as_ref().and_then(|sender| sender.progress()) {
             Some(chunk) if open > 0 => {
                 let acked = (chunk.acked * crate::chunk::SLICE_BYTES).min(chunk.bytes);
                 chunk.bytes - acked
@@ -282,6 +355,10 @@ pub(crate) struct IncomingBlocks {
     finished: VecDeque<(u64, Bytes)>,
     finished_bytes: u64,
     progressed: bool,
+    /// When the block in progress last came further.
+    moved: Instant,
+    /// A rule was broken where nobody could be told: the connection closes at its next time-out.
+    violation: Option<CloseCode>,
 }
 
 impl IncomingBlocks {
@@ -300,6 +377,8 @@ impl IncomingBlocks {
             finished: VecDeque::new(),
             finished_bytes: 0,
             progressed: false,
+            moved: Instant::ZERO,
+            violation: None,
         }
     }
 
@@ -314,7 +393,12 @@ impl IncomingBlocks {
             return Ok(());
         }
         if (frame.number - self.current) as usize >= MAX_ANNOUNCED {
-            return Err(CloseCode::PROTOCOL);
+            // Empty blocks are finished for their sender once they are announced. Held back by a reader
+            // that does not read, they pile up here, and that is nobody's lie.
+            return Err(match self.is_held_back(config) {
+                true => CloseCode::RESOURCES,
+                false => CloseCode::PROTOCOL,
+            });
         }
         if frame.length > config.largest_block {
             return Err(CloseCode::BLOCK_TOO_LARGE);
@@ -332,7 +416,13 @@ impl IncomingBlocks {
         config: &ConnectionConfig,
     ) -> Result<(), CloseCode> {
         self.progressed = true;
+        self.moved = now;
         self.advance(now, config)
+    }
+
+    /// Finished blocks wait for the application, and no more are taken before it reads them.
+    const fn is_held_back(&self, config: &ConnectionConfig) -> bool {
+        self.finished_bytes > config.unread_block_bytes
     }
 
     /// Takes finished chunks into their blocks, as far as blocks are announced and read.
@@ -341,9 +431,11 @@ impl IncomingBlocks {
         now: Instant,
         config: &ConnectionConfig,
     ) -> Result<(), CloseCode> {
-        while self.finished_bytes <= config.unread_block_bytes {
+        while !self.is_held_back(config) {
             let Some(block) = self.announced.get_mut(&self.current) else { break };
-            block.began.get_or_insert(now);
+            if block.began.is_none() {
+                (block.began, self.moved) = (Some(now), now);
+            }
             let missing = block.length - self.data.len() as u64;
             if missing == 0 {
                 self.finish()?;
@@ -385,8 +477,9 @@ impl IncomingBlocks {
             if self.finished.is_empty() {
                 self.finished = VecDeque::new();
             }
-            // There is room again for what was held back. A violation comes up with the next slice.
-            let _later = self.advance(now, config);
+            // There is room again for what was held back, and the waiting was not the peer's fault.
+            self.moved = now;
+            self.violation = self.violation.or(self.advance(now, config).err());
             return Some(Event::Block { tag, data });
         }
         let progress = self.progress().filter(|_| self.progressed)?;
@@ -410,17 +503,28 @@ impl IncomingBlocks {
         Some(BlockProgress { tag: block.tag, done, length: block.length })
     }
 
-    /// Why the connection must end, if it must: the block in progress crawls.
+    /// Why the connection must end, if it must: a rule was broken, or the block in progress crawls.
     pub(crate) fn verdict(&self, now: Instant, config: &ConnectionConfig) -> Option<CloseCode> {
-        self.poll_deadline(config).filter(|&at| at <= now).map(|_| CloseCode::NO_PROGRESS)
+        let late = self.late_at(config).filter(|&at| at <= now);
+        self.violation.or(late.map(|_| CloseCode::NO_PROGRESS))
     }
 
     pub(crate) fn poll_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
-        let block = self.announced.get(&self.current)?;
-        let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0)?;
-        let bits = block.length.saturating_mul(8);
-        let time = Duration::from_secs(bits / rate).saturating_add(LEAST_BLOCK_TIME * 2);
-        Some(block.began? + time)
+        self.violation.map_or_else(|| self.late_at(config), |_| Some(Instant::ZERO))
+    }
+
+    /// When the block in progress stood still, or crawled, for too long. Twice what its sender takes: that
+    /// one knows better, and gives up first if it is honest.
+    fn late_at(&self, config: &ConnectionConfig) -> Option<Instant> {
+        let block = self.announced.get(&self.current).filter(|_| !self.is_held_back(config))?;
+        let began = block.began?;
+        let still = self.moved + config.no_progress_timeout.saturating_mul(2);
+        let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0);
+        let crawl = rate.map(|rate| {
+            let bits = block.length.saturating_mul(8);
+            began + Duration::from_secs(bits / rate).saturating_add(LEAST_BLOCK_TIME * 2)
+        });
+        earliest(Some(still), crawl)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {

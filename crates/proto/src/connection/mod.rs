@@ -29,6 +29,7 @@ pub(crate) use protection::Protection;
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -78,7 +79,7 @@ pub(crate) struct Parameters {
     pub(crate) local: WireId,
     pub(crate) remote: WireId,
     pub(crate) protection: Protection,
-    pub(crate) config: ConnectionConfig,
+    pub(crate) config: Arc<ConnectionConfig>,
     pub(crate) idle_timeout: Duration,
     pub(crate) largest_block: u64,
     pub(crate) entropy: Entropy,
@@ -93,7 +94,8 @@ pub(crate) struct Parameters {
 pub struct Connection {
     role: Role,
     state: ConnectionState,
-    config: ConnectionConfig,
+    /// Common to all connections of a server.
+    config: Arc<ConnectionConfig>,
     protection: Protection,
     local: WireId,
     remote: WireId,
@@ -181,7 +183,7 @@ impl Connection {
 
     /// How it was configured.
     #[must_use]
-    pub const fn config(&self) -> &ConnectionConfig {
+    pub fn config(&self) -> &ConnectionConfig {
         &self.config
     }
 
@@ -208,8 +210,7 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         let mut stats = self.stats;
         stats.datagrams_lost = self.sent.stats().lost;
-        stats.slices_sent = self.blocks_out.sender.stats().slices_sent;
-        stats.slices_resent = self.blocks_out.sender.stats().slices_resent;
+        (stats.slices_sent, stats.slices_resent) = self.blocks_out.slices();
         stats.packets_dropped = self.packets_in.dropped;
         stats.key_updates = self.protection.key_updates();
         stats.suite = self.protection.suite();
@@ -229,13 +230,13 @@ impl Connection {
     }
 
     /// Changes what blocks may use of the link, in bits per second.
-    pub const fn set_rate_bps(&mut self, rate_bps: u64) {
-        self.blocks_out.sender.set_rate_bps(rate_bps);
+    pub fn set_rate_bps(&mut self, rate_bps: u64) {
+        self.blocks_out.set_rate_bps(rate_bps);
     }
 
     /// Switches the burst at the start of each chunk on or off: off while a game is played.
-    pub const fn set_burst(&mut self, burst: bool) {
-        self.blocks_out.sender.set_burst(burst);
+    pub fn set_burst(&mut self, burst: bool) {
+        self.blocks_out.set_burst(burst);
     }
 
     /// Sends a block of any size. Its bytes are not copied.
@@ -248,7 +249,7 @@ impl Connection {
         if block.data().len() as u64 > max {
             return Err(SendError::TooLarge { max });
         }
-        self.blocks_out.send(self.now, block.clone(), self.config.queued_blocks)
+        self.blocks_out.send(self.now, block.clone(), &self.config)
     }
 
     /// Sends a time-critical packet of up to 256 KiB, once; what becomes of it is an event. Up to 1024 bytes
@@ -293,11 +294,9 @@ impl Connection {
     /// The next thing the application should hear. Ask until `None`.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
-        if let Some(event) = self.events.pop_front() {
-            if self.events.is_empty() {
-                self.events = VecDeque::new();
-            }
-            return Some(event);
+        // The end is told last: what came before it was acknowledged, and the peer relies on that.
+        if !matches!(self.events.front(), None | Some(Event::Closed(_))) {
+            return self.events.pop_front();
         }
         if let Some(packet) = self.packets_in.pop() {
             return Some(packet);
@@ -305,7 +304,14 @@ impl Connection {
         if let Some(message) = self.messages_in.pop() {
             return Some(Event::Message(message));
         }
-        self.blocks_in.poll_event(self.now, &self.config)
+        if let Some(block) = self.blocks_in.poll_event(self.now, &self.config) {
+            return Some(block);
+        }
+        let end = self.events.pop_front();
+        if self.events.is_empty() && self.events.capacity() > 0 {
+            self.events = VecDeque::new();
+        }
+        end
     }
 
     pub(crate) fn has_events(&self) -> bool {
@@ -329,7 +335,9 @@ impl Connection {
         if !self.state.is_open() {
             return;
         }
-        self.blocks_out.sender.handle_timeout(now);
+        if let Some(sender) = self.blocks_out.sender_mut() {
+            sender.handle_timeout(now);
+        }
         self.blocks_in.receiver.handle_timeout(now);
         self.after_blocks();
         let incoming = self.blocks_in.verdict(now, &self.config);
@@ -441,7 +449,9 @@ impl Connection {
         );
         assert!(self.state != ConnectionState::Responding || self.role == Role::Server);
         assert!(self.state != ConnectionState::Confirming || self.role == Role::Client);
-        self.blocks_out.sender.check_invariants();
+        if let Some(sender) = self.blocks_out.sender() {
+            sender.check_invariants();
+        }
         self.blocks_in.receiver.check_invariants();
     }
 }

@@ -152,7 +152,9 @@ impl Connection {
             }
             Frame::ChunkAck(ack) => {
                 // Late acks of the chunk before are common.
-                let _late = self.blocks_out.sender.handle_ack(now, &ack);
+                if let Some(sender) = self.blocks_out.sender_mut() {
+                    let _late = sender.handle_ack(now, &ack);
+                }
             }
             Frame::Packet { sequence, data } => {
                 let data = Bytes::copy_from_slice(data);
@@ -201,7 +203,7 @@ impl Connection {
         if outcome.rtt_sample.is_some()
             && let Some(rtt) = self.sent.rtt().smoothed_rtt()
         {
-            self.blocks_out.sender.hint_rtt(rtt);
+            self.blocks_out.hint_rtt(rtt);
         }
         for item in acked {
             self.on_item(item, true);

@@ -9,7 +9,7 @@ use core::net::SocketAddr;
 
 use super::{Connection, ConnectionNews, ConnectionState, Item};
 use crate::Instant;
-use crate::chunk::SLICE_BYTES;
+use crate::chunk::{SLICE_BYTES, Sender};
 use crate::time::earliest;
 use crate::wire::frame::{BLOCK_FRAME_BYTES, SLICE_FRAME_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
@@ -85,14 +85,15 @@ impl Connection {
             has_ack: false,
         };
         self.compose(now, &mut draft);
-        let Draft { items, asks, speaks, has_slice, has_ack, .. } = draft;
+        let Draft { items, asks, speaks, has_slice, has_ack, has_chunk_ack, .. } = draft;
         if out.len() == header_bytes {
             return None;
         }
         self.finish(now, number, header_bytes, out)?;
         self.path.on_sent(out.len());
         self.remember(now, number, out.len(), asks.then_some(items));
-        if has_ack {
+        if has_ack || has_chunk_ack {
+            // A chunk ack alone counts as well: it is paid for by what came [H-4.1b].
             self.received.on_ack_sent(!speaks);
         }
         if asks {
@@ -101,9 +102,12 @@ impl Connection {
         if !speaks {
             self.stats.ack_bytes_sent += out.len() as u64;
         }
-        if !has_slice && speaks {
+        if !has_slice
+            && speaks
+            && let Some(sender) = self.blocks_out.sender_mut()
+        {
             // The game's own packets come out of the same budget, without waiting for it.
-            self.blocks_out.sender.charge(now, (out.len() + UDP_IPV4_BYTES) as u64);
+            sender.charge(now, (out.len() + UDP_IPV4_BYTES) as u64);
         }
         Some(self.path.address())
     }
@@ -125,7 +129,8 @@ impl Connection {
             draft.push(&Frame::ChunkAck(ack), None);
         }
         if draft.room() >= FULL_SLICE_FRAME_BYTES
-            && let Some(slice) = self.blocks_out.sender.poll_slice(now)
+            && let Some(sender) = self.blocks_out.sender_mut()
+            && let Some(slice) = sender.poll_slice(now)
         {
             draft.push(&Frame::Slice(slice), None);
             draft.has_slice = true;
@@ -233,6 +238,10 @@ impl Connection {
         };
         let header_bytes = out.len();
         Frame::PathChallenge(bytes).write(out);
+        if out.len() + TAG_BYTES > room {
+            self.path.on_challenge(now, None, interval);
+            return None;
+        }
         self.finish(now, number, header_bytes, out)?;
         self.path.on_challenge(now, Some(out.len()), interval);
         self.remember(now, number, out.len(), None);
@@ -278,7 +287,7 @@ impl Connection {
             || self.messages_out.wants_to_send();
         let now = is_pending.then_some(Instant::ZERO);
         let slices = match room >= FULL_SLICE_FRAME_BYTES {
-            true => self.blocks_out.sender.poll_timeout(),
+            true => self.blocks_out.sender().and_then(Sender::poll_timeout),
             false => None,
         };
         let chunk_acks = match self.received.may_ack_alone() {

@@ -3,6 +3,7 @@
 //! Nothing is allocated, and nothing but a counter changes, before the request's check holds. That takes one
 //! pass of BLAKE3 over the datagram and, with a token, one small decryption; key agreement comes last.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
@@ -140,11 +141,7 @@ impl Server {
             match key.open(protocol_id, sealed, unix) {
                 Ok(opened) => {
                     let ours = &self.config.addresses;
-                    let servers = &opened.claims.servers;
-                    if !ours.is_empty()
-                        && !servers.is_empty()
-                        && !ours.iter().any(|address| servers.contains(address))
-                    {
+                    if !ours.is_empty() && !opened.claims.is_for(ours) {
                         return Err((Some(RefusalCode::Key), DropReason::BadToken));
                     }
                     let keys = RequestKeys::new(&opened.secret, protocol_id);
@@ -214,17 +211,26 @@ impl Server {
             self.answer(from, out);
             return Err(DropReason::NoCookie);
         }
-        let from_prefix = self.prefixes.get(&Prefix::of(from)).copied().unwrap_or(0);
+        let limits = *limits;
+        let share = self.prefixes.get(&Prefix::of(from)).copied().unwrap_or_default();
         if self.slots.len() >= limits.connections
-            || self.handshakes >= limits.handshakes
-            || from_prefix as usize >= limits.connections_per_prefix
+            || share.connections >= limits.connections_per_prefix
         {
             self.refuse(now, from, parts.client_id, RefusalCode::Full, keys);
             return Err(DropReason::NoPlace);
         }
+        // A handshake is over in a moment, so there is no reason to send anybody away: it asks again.
+        if share.handshakes >= limits.handshakes_per_prefix {
+            return Err(DropReason::NoPlace);
+        }
+        if self.handshakes >= limits.handshakes {
+            self.make_room(now, Prefix::of(from));
+        }
+        if self.handshakes >= limits.handshakes {
+            return Err(DropReason::NoPlace);
+        }
         // The matchmaker has spoken with the client at this address: as good as a round trip.
-        let by_token = verified.token.as_ref().and_then(|token| token.claims.client_address);
-        let by_token = by_token.is_some_and(|address| address.ip() == from.ip());
+        let by_token = verified.token.as_ref().is_some_and(|token| token.claims.is_at(from));
         Ok(Admitted { address_proven: by_cookie || by_token })
     }
 
@@ -244,7 +250,7 @@ impl Server {
         let hello = Hello::read(bytes)?;
         let client_id = request.parts.client_id;
         let server_id = self.new_id();
-        let config = self.config.connection;
+        let config = Arc::clone(&self.connection_config);
         let welcome = Welcome {
             server_id,
             suite: Suites::available(self.config.aes_hardware).choose(hello.suites),

@@ -28,8 +28,13 @@ pub struct ServerLimits {
     /// Of these, from one source prefix (an IPv4 address, an IPv6 /64). Default 256: a school behind one
     /// address.
     pub connections_per_prefix: usize,
-    /// Handshakes in progress whose address is not proven. Default 256.
+    /// Handshakes in progress. At the limit the prefix with the most gives one up for one with fewer; of
+    /// equals, one that is a second old. If there is none, requests are passed over without a word, for
+    /// their clients ask again. Default 256.
     pub handshakes: usize,
+    /// Of these, from one source prefix; more are passed over the same way. Default 64: who has a key must
+    /// not take all places from one address.
+    pub handshakes_per_prefix: usize,
     /// Handshakes in progress above which a request must bring a cookie, at the price of a round trip.
     /// Default 64.
     pub handshakes_without_cookie: usize,
@@ -45,6 +50,7 @@ impl Default for ServerLimits {
             connections: 1024,
             connections_per_prefix: 256,
             handshakes: 256,
+            handshakes_per_prefix: 64,
             handshakes_without_cookie: 64,
             answers_per_second: 100,
             remembered: 65_536,

@@ -24,12 +24,16 @@ pub use config::{ServerConfig, ServerCredentials, ServerLimits};
 pub use stats::ServerStats;
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use bytes::Bytes;
 
-use crate::connection::{CloseCode, Connection, Event};
+use crate::connection::{
+    CloseCode, CloseReason, Connection, ConnectionConfig, ConnectionNews, Event,
+};
 use crate::credentials::TokenClaims;
 use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey};
 use crate::fragment::FragmentPool;
@@ -42,6 +46,10 @@ use slots::Slots;
 
 /// Answers to strangers that may wait to be sent: what one batch of datagrams can bring.
 const MAX_ANSWERS: usize = 64;
+
+/// A handshake that is older than this makes room for another when there is no more: three round trips
+/// of a player far away.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The least length of data that is answered with a reset, so that a reset is always shorter.
 const LEAST_FOR_RESET: usize = 26;
@@ -74,10 +82,19 @@ pub enum ServerEvent {
     Connection(Event),
 }
 
+/// What one source prefix has.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    connections: usize,
+    handshakes: usize,
+}
+
 /// A server and its connections.
 #[derive(Debug)]
 pub struct Server {
     config: ServerConfig,
+    /// That of every connection, held once.
+    connection_config: Arc<ConnectionConfig>,
     request_keys: Option<RequestKeys>,
     entropy: Entropy,
     cookie_key: CookieKey,
@@ -85,8 +102,10 @@ pub struct Server {
     slots: Slots,
     by_id: BTreeMap<WireId, u32>,
     by_request: BTreeMap<RequestName, u32>,
-    prefixes: BTreeMap<Prefix, u32>,
+    prefixes: BTreeMap<Prefix, Share>,
     handshakes: usize,
+    /// Handshakes in the order of their beginning; those that are over are among them for a while.
+    begun: VecDeque<(Instant, ConnectionId)>,
     memory: Memory,
     answers: VecDeque<(SocketAddr, Vec<u8>)>,
     answer_budget: SendBudget,
@@ -125,6 +144,7 @@ impl Server {
             by_request: BTreeMap::new(),
             prefixes: BTreeMap::new(),
             handshakes: 0,
+            begun: VecDeque::new(),
             memory: Memory::new(config.limits.remembered),
             answers: VecDeque::new(),
             answer_budget,
@@ -134,6 +154,7 @@ impl Server {
             stats: ServerStats::default(),
             unix_time: (now, unix_time),
             shutting_down: false,
+            connection_config: Arc::new(config.connection),
             config,
         }
     }
@@ -339,6 +360,9 @@ impl Server {
         {
             slot.is_handshake = false;
             self.handshakes -= 1;
+            if let Some(share) = self.prefixes.get_mut(&slot.prefix) {
+                share.handshakes -= 1;
+            }
             self.stats.accepted += u64::from(slot.connection.state().is_open());
         }
     }
@@ -355,11 +379,10 @@ impl Server {
         slot.connection.clear(&mut self.pool);
         self.by_id.remove(&slot.connection.local_id());
         self.by_request.remove(&slot.name);
-        self.handshakes -= usize::from(slot.is_handshake);
         self.stats.closed += 1;
-        if let Some(count) = self.prefixes.get_mut(&slot.prefix) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(share) = self.prefixes.get_mut(&slot.prefix) {
+            share.connections -= 1;
+            if share.connections == 0 {
                 self.prefixes.remove(&slot.prefix);
             }
         }
@@ -380,11 +403,47 @@ impl Server {
         let id = self.slots.insert(connection, name, prefix);
         self.by_id.insert(wire_id, id.place);
         self.by_request.insert(name, id.place);
-        *self.prefixes.entry(prefix).or_default() += 1;
+        let share = self.prefixes.entry(prefix).or_default();
+        share.connections += 1;
+        share.handshakes += 1;
         self.handshakes += 1;
+        self.begun.push_back((now, id));
         self.stats.requests += 1;
         self.asking.push_back((id, asked, token));
         self.touch(id.place);
+        self.shorten_line();
+    }
+
+    /// Makes room for a handshake from this prefix, when there is none. Who has the key can fill all places
+    /// with handshakes that he never completes, and an honest client completes its own in a round trip. So
+    /// the prefix with the most gives one up for one with fewer; of equals, who has waited long enough.
+    fn make_room(&mut self, now: Instant, prefix: Prefix) {
+        let mine = self.prefixes.get(&prefix).map_or(0, |share| share.handshakes);
+        let greediest = self.prefixes.iter().max_by_key(|(_, share)| share.handshakes);
+        let greediest = greediest.filter(|(_, share)| share.handshakes > mine + 1);
+        let greediest = greediest.map(|(&prefix, _)| prefix);
+        let found = self.begun.iter().position(|&(began, id)| {
+            let slot = self.slots.of_id(id).filter(|slot| slot.is_handshake);
+            slot.is_some_and(|slot| match greediest {
+                Some(greediest) => slot.prefix == greediest,
+                None => now.since(began) >= PATIENCE,
+            })
+        });
+        if let Some((_, id)) = found.and_then(|at| self.begun.remove(at)) {
+            if let Some(connection) = self.slots.get_mut(id.place) {
+                connection.end(ConnectionNews::Silence, CloseReason::NoAnswer);
+            }
+            self.touch(id.place);
+        }
+    }
+
+    /// Forgets handshakes that are over, so that the line is not longer than those in progress twice over.
+    fn shorten_line(&mut self) {
+        if self.begun.len() > 64 + 2 * self.handshakes {
+            let slots = &self.slots;
+            let is_handshake = |id| slots.of_id(id).is_some_and(|slot| slot.is_handshake);
+            self.begun.retain(|&(_, id)| is_handshake(id));
+        }
     }
 
     /// An id that no living connection has.
@@ -419,8 +478,10 @@ impl Server {
         self.slots.check_invariants();
         assert_eq!(self.slots.len(), self.by_id.len());
         assert_eq!(self.slots.len(), self.by_request.len());
-        let counted: usize = self.prefixes.values().map(|&count| count as usize).sum();
+        let counted: usize = self.prefixes.values().map(|share| share.connections).sum();
         assert_eq!(counted, self.slots.len());
+        let counted: usize = self.prefixes.values().map(|share| share.handshakes).sum();
+        assert_eq!(counted, self.handshakes);
     }
 }
 

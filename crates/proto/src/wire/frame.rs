@@ -339,6 +339,6 @@ mod tests {
     fn a_long_reason_is_cut_between_characters() {
         let reason = "é".repeat(150);
         assert_eq!(clipped(&reason).len(), 200);
-        assert_eq!(clipped(&"xé".repeat(100)).len(), 200 - 200 % 3 - usize::from(200 % 3 == 0));
+        assert_eq!(clipped(&"xé".repeat(100)).len(), 199);
     }
 }

@@ -4,7 +4,9 @@
 //! [`ServerHost`] gives every client that asks the block it was made with, and meters what it sends before
 //! an address is proven. [`ClientHost`] notes what it hears and when.
 
+pub mod attack;
 mod client;
+pub mod crowd;
 mod meter;
 mod server;
 
@@ -130,6 +132,10 @@ impl Host for JoinHost {
 
     fn overhear(&mut self, now: Instant, from: SocketAddr, to: SocketAddr, datagram: &[u8]) {
         self.inner_mut().overhear(now, from, to, datagram);
+    }
+
+    fn meddle(&mut self, now: Instant, from: SocketAddr, to: SocketAddr, datagram: &mut Vec<u8>) {
+        self.inner_mut().meddle(now, from, to, datagram);
     }
 
     fn check_invariants(&self) {

@@ -7,12 +7,15 @@
 //! be sent is there. Then the faults stop, and liveness is asked for: everything must finish. A scenario
 //! that fails names its seed, and `haulier soak --scenario SEED` runs exactly that one again.
 
+mod connection_ends;
+mod connections;
 mod node;
 mod packets;
 mod scenario;
 
 use std::time::{Duration, Instant as WallClock};
 
+pub use connections::ConnectionScenario;
 pub use packets::PacketScenario;
 pub use scenario::{Outcome, Scenario, Verdict};
 
@@ -27,11 +30,13 @@ pub enum Layers {
     Packets,
     /// The scenarios of [`Chunks`](Self::Chunks) with a game's packets on the same links.
     Both,
+    /// The whole connection of haulier/1: clients that join a server, with everything it carries.
+    Connection,
 }
 
 impl Layers {
     /// Every choice.
-    pub const ALL: [Self; 3] = [Self::Chunks, Self::Packets, Self::Both];
+    pub const ALL: [Self; 4] = [Self::Chunks, Self::Packets, Self::Both, Self::Connection];
 
     /// Its name on the command line.
     #[must_use]
@@ -40,6 +45,7 @@ impl Layers {
             Self::Chunks => "chunks",
             Self::Packets => "packets",
             Self::Both => "both",
+            Self::Connection => "connection",
         }
     }
 }
@@ -64,7 +70,7 @@ pub struct Report {
     /// Packets that were accepted at the other end.
     pub packets: u64,
     /// Runs of chunks that were broken off by a time-out of one end and begun again, as both ends must agree
-    /// to; of packets alone, ends that crashed and came back.
+    /// to; of packets alone, ends that crashed and came back; of connections, those that ended early.
     pub restarts: u64,
     /// Scenarios in which something never finished.
     pub hangs: u64,
@@ -123,6 +129,7 @@ pub fn run_scenario(seed: u64, layers: Layers) -> Outcome {
         Layers::Chunks => Scenario::draw(seed).run(),
         Layers::Packets => PacketScenario::draw(seed).run(),
         Layers::Both => Scenario::draw(seed).with_packets().run(),
+        Layers::Connection => ConnectionScenario::draw(seed).run(),
     }
 }
 

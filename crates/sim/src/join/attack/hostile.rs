@@ -1,0 +1,188 @@
+//! Hostile clients for crowds: each does one bad thing, again and again.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haulier_proto::Instant;
+use haulier_proto::crypto::Secret;
+use haulier_proto::wire::{Frame, Frames};
+
+use super::raw::RawClient;
+use super::{Mind, Shot};
+use crate::Rng;
+
+/// The bad thing a hostile client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostileKind {
+    /// Random datagrams of all lengths.
+    Junk,
+    /// Requests with a wrong check, from addresses of others.
+    Forger,
+    /// Has the key: requests from addresses of others.
+    Spoofer,
+    /// Has the key: handshakes from its own address, with a cookie if one is asked for, never completed.
+    Holder,
+    /// Has the key: connects, acks datagrams, but never a slice.
+    Crawler,
+    /// Has the key: connects, and acks numbers that were never sent.
+    Optimist,
+    /// Has the key: connects, announces a block, sends a slice of it now and then.
+    Trickler,
+}
+
+impl HostileKind {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::Junk,
+        Self::Forger,
+        Self::Spoofer,
+        Self::Holder,
+        Self::Crawler,
+        Self::Optimist,
+        Self::Trickler,
+    ];
+}
+
+/// A hostile client.
+pub struct Hostile {
+    kind: HostileKind,
+    server: SocketAddr,
+    secret: Secret,
+    rng: Rng,
+    every: Duration,
+    wakes: Instant,
+    until: Instant,
+    raw: Option<RawClient>,
+    asked: Instant,
+}
+
+/// A hostile client that got nothing begins anew after this long.
+const ANEW: Duration = Duration::from_secs(2);
+
+impl Hostile {
+    /// One that acts every so often until then.
+    #[must_use]
+    pub fn new(
+        kind: HostileKind,
+        server: SocketAddr,
+        secret: Secret,
+        seed: u64,
+        every: Duration,
+        until: Instant,
+    ) -> Self {
+        let mut rng = Rng::stream(seed, 90);
+        let wakes = Instant::ZERO + Duration::from_nanos(rng.below(every.as_nanos() as u64 + 1));
+        Self { kind, server, secret, rng, every, wakes, until, raw: None, asked: Instant::ZERO }
+    }
+
+    fn stranger(&mut self) -> SocketAddr {
+        super::super::address(0x80_0000 | self.rng.below(1 << 20) as u32)
+    }
+
+    fn fresh(&mut self, now: Instant) -> Vec<u8> {
+        self.asked = now;
+        let mut raw = RawClient::new(Some(&self.secret), self.rng.next_u64());
+        let request = raw.request();
+        self.raw = Some(raw);
+        request
+    }
+
+    fn connected(&mut self, now: Instant, out: &mut Vec<Shot>) {
+        let is_stale = now.since(self.asked) > ANEW;
+        let Some(link) = self.raw.as_mut().and_then(|raw| raw.link.as_mut()) else {
+            if self.raw.is_none() || is_stale {
+                let request = self.fresh(now);
+                out.push(Shot::own(self.server, request));
+            }
+            return;
+        };
+        let mut frames = vec![Frame::Ping];
+        if let Some(ack) = link.received.ack_frame(now) {
+            link.received.on_ack_sent(false);
+            frames.push(Frame::Ack(ack));
+        }
+        let data = [7; 1024];
+        match self.kind {
+            HostileKind::Optimist => {
+                let largest = link.received.largest().unwrap_or(0) + self.rng.below(200);
+                let first = largest.min(300) as u16;
+                let ack = haulier_proto::transit::AckFrame::new(largest, Duration::ZERO, first);
+                frames = vec![Frame::Ping, Frame::Ack(ack)];
+            }
+            HostileKind::Trickler => {
+                use haulier_proto::chunk::{ChunkId, Slice, SliceCount};
+                let block = haulier_proto::wire::frame::BlockFrame {
+                    number: 0,
+                    tag: 0,
+                    length: 256 << 10,
+                    digest: [0; 32],
+                };
+                frames.push(Frame::Block(block));
+                let at = (now.since(self.asked).as_secs() / 10 % 255) as usize;
+                let index = SliceCount::new(256).and_then(|count| count.index(at));
+                let slice = index.and_then(|index| Slice::new(ChunkId::new(0), index, &data));
+                frames.extend(slice.map(Frame::Slice));
+            }
+            _ => {}
+        }
+        // One datagram has room for one slice.
+        let datagram = link.frames(&frames);
+        if datagram.len() <= 1200 {
+            out.push(Shot::own(self.server, datagram));
+        }
+    }
+}
+
+impl Mind for Hostile {
+    fn wakes_at(&self) -> Option<Instant> {
+        Some(self.wakes).filter(|&at| at < self.until)
+    }
+
+    fn wake(&mut self, now: Instant, out: &mut Vec<Shot>) {
+        if now < self.wakes {
+            return;
+        }
+        self.wakes = now + self.every;
+        match self.kind {
+            HostileKind::Junk => {
+                let length = self.rng.below(1300) as usize;
+                let mut bytes = self.rng.bytes(length);
+                if let Some(first) = bytes.first_mut() {
+                    *first = *self.rng.pick(&[0x40, 0x41, 0x42, 0x80, 0x83, 0x84, *first]);
+                }
+                out.push(Shot::own(self.server, bytes));
+            }
+            HostileKind::Forger => {
+                let mut bytes = self.fresh(now);
+                bytes[1190] ^= 1;
+                out.push(Shot::spoofed(self.stranger(), self.server, bytes));
+            }
+            HostileKind::Spoofer => {
+                let bytes = self.fresh(now);
+                out.push(Shot::spoofed(self.stranger(), self.server, bytes));
+            }
+            HostileKind::Holder => {
+                let bytes = self.fresh(now);
+                out.push(Shot::own(self.server, bytes));
+            }
+            HostileKind::Crawler | HostileKind::Optimist | HostileKind::Trickler => {
+                self.connected(now, out);
+            }
+        }
+    }
+
+    fn receive(&mut self, now: Instant, _from: SocketAddr, datagram: &[u8], out: &mut Vec<Shot>) {
+        let Some(raw) = &mut self.raw else { return };
+        let had = raw.cookie;
+        let plaintext = raw.handle(now, datagram);
+        if raw.cookie != had {
+            out.push(Shot::own(self.server, raw.request()));
+        }
+        let plaintext = plaintext.unwrap_or_default();
+        if Frames::of(&plaintext).any(|frame| matches!(frame, Ok(Frame::Close { .. }))) {
+            // Thrown out: begin anew in a while.
+            self.raw = None;
+            self.wakes = now + ANEW;
+        }
+    }
+}

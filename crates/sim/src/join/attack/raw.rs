@@ -1,0 +1,284 @@
+//! The two ends of haulier/1 without manners: they shake hands as they should, and then seal whatever they
+//! are told to.
+//!
+//! Written from STANDARD-1 over the wire's types, beside the machines and not with them. Who attacks with the
+//! right keys is made of these: hostile clients here, hostile peers of the fuzzers.
+
+use std::time::Duration;
+
+use haulier_proto::Instant;
+use haulier_proto::crypto::{
+    AeadKey, Entropy, Initiator, NOISE_OVERHEAD_BYTES, RequestKeys, Secret, SplitSecrets, Suite,
+    Suites, open_check, open_tag, respond, verify_open_tag,
+};
+use haulier_proto::transit::ReceivedDatagrams;
+use haulier_proto::wire::hello::WELCOME_BYTES;
+use haulier_proto::wire::request::{COOKIE_BYTES, Source};
+use haulier_proto::wire::{
+    DataHeader, Frame, Hello, Mode, RequestParts, ResponseHeader, Role, VERSION, Welcome, WireId,
+};
+
+use crate::Rng;
+use crate::join::PROTOCOL_ID;
+
+const DATA_HEADER_BYTES: usize = 13;
+
+enum Keys {
+    Sealed { send: Box<AeadKey>, receive: Box<AeadKey> },
+    Open { local: WireId, remote: WireId },
+}
+
+/// One end of a connection whose keys are there.
+pub struct Link {
+    role: Role,
+    remote: WireId,
+    keys: Keys,
+    /// The number of the next datagram.
+    pub next: u64,
+    /// What came, to make true acks of.
+    pub received: ReceivedDatagrams,
+}
+
+impl Link {
+    /// Seals a plaintext, whatever it is, as the next datagram.
+    pub fn seal(&mut self, plaintext: &[u8]) -> Vec<u8> {
+        let number = self.next;
+        self.next += 1;
+        let mut out = Vec::new();
+        let low = number as u32;
+        DataHeader { from: self.role, phase: false, to: self.remote, number: low }.write(&mut out);
+        self.finish(number, out, plaintext)
+    }
+
+    /// Seals frames.
+    pub fn frames(&mut self, frames: &[Frame<'_>]) -> Vec<u8> {
+        let mut plaintext = Vec::new();
+        frames.iter().for_each(|frame| frame.write(&mut plaintext));
+        self.seal(&plaintext)
+    }
+
+    fn finish(&self, number: u64, mut out: Vec<u8>, plaintext: &[u8]) -> Vec<u8> {
+        let header_bytes = out.len();
+        out.extend_from_slice(plaintext);
+        match &self.keys {
+            Keys::Sealed { send, .. } => {
+                let (header, text) = out.split_at_mut(header_bytes);
+                let tag = send.seal(number, header, text).expect("a datagram that fits");
+                out.extend_from_slice(&tag);
+            }
+            Keys::Open { local, .. } => {
+                let tag = open_tag(PROTOCOL_ID, local.0, &out);
+                out.extend_from_slice(&tag);
+            }
+        }
+        out
+    }
+
+    /// Opens what came for this end, and notes its number.
+    fn open(
+        &mut self,
+        now: Instant,
+        low: u32,
+        header_bytes: usize,
+        datagram: &[u8],
+    ) -> Option<Vec<u8>> {
+        let number = self.received.expand(low);
+        self.received.check(number).ok()?;
+        let plaintext = match &self.keys {
+            Keys::Sealed { receive, .. } => {
+                let (covered, tag) = datagram.split_last_chunk::<16>()?;
+                let (header, text) = covered.split_at_checked(header_bytes)?;
+                let mut text = text.to_vec();
+                receive.open(number, header, &mut text, tag).ok()?;
+                text
+            }
+            Keys::Open { remote, .. } => {
+                let (covered, tag) = datagram.split_last_chunk::<12>()?;
+                let is_right = verify_open_tag(PROTOCOL_ID, remote.0, covered, tag);
+                covered.get(header_bytes..).filter(|_| is_right)?.to_vec()
+            }
+        };
+        self.received.on_verified(now, number, true);
+        Some(plaintext)
+    }
+
+    /// Opens data of the other end.
+    pub fn open_data(&mut self, now: Instant, datagram: &[u8]) -> Option<Vec<u8>> {
+        let header = DataHeader::read(datagram).ok()?;
+        self.open(now, header.number, DATA_HEADER_BYTES, datagram)
+    }
+}
+
+fn sealed(role: Role, suite: Suite, secrets: &SplitSecrets) -> Keys {
+    let key = |secret: &haulier_proto::crypto::TrafficSecret| {
+        Box::new(secret.key(suite).expect("a suite that is built in"))
+    };
+    let (ours, theirs) = match role {
+        Role::Client => (&secrets.client_to_server, &secrets.server_to_client),
+        Role::Server => (&secrets.server_to_client, &secrets.client_to_server),
+    };
+    Keys::Sealed { send: key(ours), receive: key(theirs) }
+}
+
+/// A client that says what it is told to.
+pub struct RawClient {
+    entropy: Entropy,
+    /// What it calls itself.
+    pub id: WireId,
+    keys: Option<(RequestKeys, Initiator)>,
+    hello_message: Vec<u8>,
+    /// The cookie it was given.
+    pub cookie: Option<[u8; COOKIE_BYTES]>,
+    /// Once the server's welcome was read.
+    pub link: Option<Link>,
+}
+
+impl RawClient {
+    /// A client with this secret, or of mode `open`.
+    #[must_use]
+    pub fn new(secret: Option<&Secret>, seed: u64) -> Self {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(&Rng::stream(seed, 79).bytes(32));
+        let mut entropy = Entropy::new(bytes);
+        let id = WireId(entropy.bytes());
+        let mut hello = Vec::new();
+        Hello {
+            versions: &[VERSION],
+            suites: Suites::LEAST,
+            idle_timeout: Duration::from_secs(15),
+            largest_block: 64 << 20,
+            request: b"",
+        }
+        .write(&mut hello);
+        let mut keys = None;
+        if let Some(secret) = secret {
+            let request = RequestKeys::new(secret, PROTOCOL_ID);
+            let prologue = RequestParts::prologue(mode(true), id);
+            let psk = request.noise_psk();
+            let (initiator, message) =
+                Initiator::new(psk, None, &prologue, entropy.bytes(), &hello).expect("a hello");
+            hello = message;
+            keys = Some((request, initiator));
+        }
+        Self { entropy, id, keys, hello_message: hello, cookie: None, link: None }
+    }
+
+    /// Its request, with the cookie it has.
+    pub fn request(&mut self) -> Vec<u8> {
+        let parts = RequestParts {
+            mode: mode(self.keys.is_some()),
+            client_id: self.id,
+            cookie: self.cookie,
+            token: &[],
+            hello_message: &self.hello_message,
+            checked: &[],
+            check: [0; 16],
+        };
+        let mut out = Vec::new();
+        assert!(parts.write(&mut out, |padding| self.entropy.fill(padding)), "it fits");
+        let check = match &self.keys {
+            Some((keys, _)) => keys.check(&out),
+            None => open_check(PROTOCOL_ID, &out),
+        };
+        out.extend_from_slice(&check);
+        out
+    }
+
+    /// Takes in what came: the plaintext, if it was a response or data for it.
+    pub fn handle(&mut self, now: Instant, datagram: &[u8]) -> Option<Vec<u8>> {
+        match *datagram.first()? {
+            0x81 if datagram.len() == 29 => {
+                self.cookie = datagram.get(9..).and_then(|cookie| cookie.try_into().ok());
+                None
+            }
+            0x83 => {
+                let noise = if self.keys.is_some() { NOISE_OVERHEAD_BYTES } else { 0 };
+                let welcome_bytes = WELCOME_BYTES + noise;
+                let header = ResponseHeader::read(datagram, welcome_bytes).ok()?;
+                if self.link.is_none() {
+                    self.link = Some(self.welcome(header.welcome_message)?);
+                }
+                let header_bytes = ResponseHeader::bytes(welcome_bytes);
+                self.link.as_mut()?.open(now, header.number, header_bytes, datagram)
+            }
+            _ => self.link.as_mut()?.open_data(now, datagram),
+        }
+    }
+
+    fn welcome(&mut self, message: &[u8]) -> Option<Link> {
+        let (welcome, keys) = match &mut self.keys {
+            Some((_, initiator)) => {
+                let (welcome, secrets) = initiator.finish(message).ok()?;
+                let welcome = Welcome::read(&welcome).ok()?;
+                let keys = sealed(Role::Client, welcome.suite, &secrets);
+                (welcome, keys)
+            }
+            None => {
+                let welcome = Welcome::read(message).ok()?;
+                (welcome, Keys::Open { local: self.id, remote: welcome.server_id })
+            }
+        };
+        let (remote, received) = (welcome.server_id, ReceivedDatagrams::new());
+        Some(Link { role: Role::Client, remote, keys, next: 0, received })
+    }
+}
+
+/// A server that says what it is told to.
+pub struct RawServer {
+    /// What the client's datagrams go through.
+    pub link: Link,
+    client_id: WireId,
+    welcome_message: Vec<u8>,
+}
+
+impl RawServer {
+    /// Answers a request that was made with this secret; `None` if it was not.
+    #[must_use]
+    pub fn answer(secret: Option<&Secret>, request: &[u8], seed: u64) -> Option<Self> {
+        let mut rng = Rng::stream(seed, 80);
+        let mut bytes = |count| rng.bytes(count);
+        let parts = RequestParts::read(request).ok()?;
+        let server_id = WireId(bytes(8).try_into().ok()?);
+        let mut welcome = Vec::new();
+        Welcome {
+            server_id,
+            suite: Suites::LEAST.choose(Suites::LEAST),
+            idle_timeout: Duration::from_secs(15),
+            largest_block: 64 << 20,
+            reset_token: bytes(16).try_into().ok()?,
+        }
+        .write(&mut welcome);
+        let remote = parts.client_id;
+        let keys = match secret {
+            Some(secret) => {
+                let keys = RequestKeys::new(secret, PROTOCOL_ID);
+                let prologue = RequestParts::prologue(parts.mode, parts.client_id);
+                let dice = bytes(32).try_into().ok()?;
+                let opened =
+                    respond(keys.noise_psk(), None, &prologue, dice, parts.hello_message).ok()?;
+                let (message, secrets) = opened.answer(&welcome).ok()?;
+                welcome = message;
+                sealed(Role::Server, Suites::LEAST.choose(Suites::LEAST), &secrets)
+            }
+            None => Keys::Open { local: server_id, remote },
+        };
+        let received = ReceivedDatagrams::new();
+        let link = Link { role: Role::Server, remote, keys, next: 0, received };
+        Some(Self { link, client_id: remote, welcome_message: welcome })
+    }
+
+    /// A response with this plaintext.
+    pub fn response(&mut self, plaintext: &[u8]) -> Vec<u8> {
+        let number = self.link.next;
+        self.link.next += 1;
+        let mut out = Vec::new();
+        let welcome_message = &self.welcome_message;
+        ResponseHeader { to: self.client_id, welcome_message, number: number as u32 }
+            .write(&mut out);
+        self.link.finish(number, out, plaintext)
+    }
+}
+
+const fn mode(has_secret: bool) -> Mode {
+    Mode { source: if has_secret { Source::Secret } else { Source::Open }, identity: false }
+}

@@ -1,0 +1,153 @@
+//! A server, honest clients who join it, and hostile ones who would rather they did not.
+//!
+//! Run twice with one seed, with and without the hostile ones, it tells what they cost the honest ones.
+
+use std::fmt;
+use std::time::Duration;
+
+use haulier_proto::Instant;
+use haulier_proto::client::{ClientConfig, Credentials};
+use haulier_proto::connection::{Block, ConnectionConfig};
+use haulier_proto::crypto::Secret;
+use haulier_proto::server::{ServerConfig, ServerCredentials, ServerLimits};
+
+use super::attack::{Attacker, Hostile, HostileKind};
+use super::{Answer, ClientHost, JoinHost, PROTOCOL_ID, ServerHost, address};
+use crate::{Access, Internet, LinkConfig, Rng};
+
+/// How many of each, and from which seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crowd {
+    /// Honest clients.
+    pub honest: u32,
+    /// Hostile ones, of all kinds in turn.
+    pub hostile: u32,
+    /// Where every choice comes from.
+    pub seed: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CrowdReport {
+    /// Honest clients.
+    pub honest: usize,
+    /// Of these, who got their block.
+    pub joined: usize,
+    /// How long each took; `None` who never got there.
+    pub times: Vec<Option<Duration>>,
+    /// Bytes out for one in, the worst prefix of an address that was not proven.
+    pub worst_bytes: f64,
+    /// The same in datagrams.
+    pub worst_datagrams: f64,
+    /// Datagrams that reached the server.
+    pub datagrams: u64,
+}
+
+/// How much longer joins took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlowDown {
+    /// Of the 95th of 100 clients.
+    pub p95: f64,
+    /// Of the one that was slowed most.
+    pub worst: f64,
+}
+
+impl fmt::Display for CrowdReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} of {} honest clients joined; {} datagrams at the server; the worst prefix of an address \
+             not proven: {:.3} bytes and {:.3} datagrams out for one in",
+            self.joined, self.honest, self.datagrams, self.worst_bytes, self.worst_datagrams
+        )
+    }
+}
+
+impl CrowdReport {
+    /// Against a run without the hostile ones.
+    #[must_use]
+    pub fn slow_down(&self, quiet: &Self) -> SlowDown {
+        let pairs = self.times.iter().zip(&quiet.times);
+        let mut factors: Vec<f64> = pairs
+            .map(|(slow, quick)| match (slow, quick) {
+                (Some(slow), Some(quick)) => slow.as_secs_f64() / quick.as_secs_f64(),
+                _ => f64::INFINITY,
+            })
+            .collect();
+        factors.sort_by(f64::total_cmp);
+        let at = |share: usize| factors.get((factors.len() * share / 100).min(factors.len() - 1));
+        SlowDown {
+            p95: at(95).copied().unwrap_or(1.0),
+            worst: factors.last().copied().unwrap_or(1.0),
+        }
+    }
+}
+
+/// When hostile clients stop.
+const END: Instant = Instant::from_millis(30_000);
+
+impl Crowd {
+    /// Runs it: honest clients begin in the first ten seconds, hostile ones are there all the time.
+    #[must_use]
+    pub fn run(&self) -> CrowdReport {
+        let mut internet = Internet::new(self.seed);
+        let secret = Secret::from_bytes([7; 32]);
+        let credentials =
+            ServerCredentials { secret: Some(secret.clone()), ..ServerCredentials::default() };
+        let limits = ServerLimits { connections: 4096, ..ServerLimits::default() };
+        let connection = ConnectionConfig { rate_bps: 4_000_000, ..ConnectionConfig::default() };
+        let config = ServerConfig::new(PROTOCOL_ID, credentials);
+        let config = ServerConfig { limits, connection, ..config };
+        let mut rng = Rng::stream(self.seed, 5);
+        let block = Block::new(1, rng.bytes(rng_size(&mut Rng::stream(self.seed, 6))));
+        let host = ServerHost::new(config, Answer::Block(block), self.seed);
+        let host = JoinHost::Server(Box::new(host));
+        let server = internet.add(host, address(1), &Access::default());
+        let honest: Vec<_> = (0..self.honest)
+            .map(|n| {
+                let credentials = Credentials::Secret { secret: secret.clone(), identity: None };
+                let config = ClientConfig::new(address(1), PROTOCOL_ID, credentials);
+                let config = ClientConfig { connection, ..config };
+                let begins = Instant::from_millis(2_000 + rng.below(8_000));
+                let host = ClientHost::new(config, begins, rng.next_u64());
+                let link = LinkConfig {
+                    rate_bps: Some(*rng.pick(&[2_000_000, 5_000_000, 20_000_000])),
+                    delay: Duration::from_millis(rng.between(5, 80)),
+                    ..LinkConfig::default()
+                };
+                let access = Access { up: link.clone(), down: link };
+                internet.add(JoinHost::Client(Box::new(host)), address(10 + n), &access)
+            })
+            .collect();
+        for n in 0..self.hostile {
+            let kind = HostileKind::ALL[n as usize % HostileKind::ALL.len()];
+            let every = Duration::from_millis(rng.between(20, 200));
+            let seed = rng.next_u64();
+            let mind = Hostile::new(kind, address(1), secret.clone(), seed, every, END);
+            let link = LinkConfig { delay: Duration::from_millis(10), ..LinkConfig::default() };
+            let access = Access { up: link.clone(), down: link };
+            let host = JoinHost::Other(Box::new(Attacker::new(mind)));
+            internet.add(host, address(100_000 + n), &access);
+        }
+        internet.run_until(END, |internet| {
+            internet.steps() % 512 == 0
+                && honest.iter().all(|&id| internet.host(id).client().joined_after().is_some())
+        });
+        let times: Vec<_> =
+            honest.iter().map(|&id| internet.host(id).client().joined_after()).collect();
+        let host = internet.host(server).server();
+        CrowdReport {
+            honest: times.len(),
+            joined: times.iter().flatten().count(),
+            times,
+            worst_bytes: host.meter.worst_bytes(),
+            worst_datagrams: host.meter.worst_datagrams(),
+            datagrams: host.server.stats().datagrams_received,
+        }
+    }
+}
+
+/// 64 to 256 KiB.
+fn rng_size(rng: &mut Rng) -> usize {
+    rng.between(64 << 10, 256 << 10) as usize
+}

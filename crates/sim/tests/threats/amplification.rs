@@ -1,0 +1,178 @@
+//! T1, T2: a server that is used to bury somebody else.
+
+use std::time::Duration;
+
+use haulier_proto::server::Server;
+use haulier_sim::Rng;
+use haulier_sim::join::address;
+use haulier_sim::join::attack::Shot;
+use haulier_sim::join::attack::raw::RawClient;
+
+use crate::support::{
+    ATTACKER, BOTH, CLIENT, Keyed, Meddler, Pair, SERVER, Ticker, Town, client_fingerprint, drain,
+    drain_client, fingerprint, ms, secret, server_config,
+};
+
+/// Requests with a right check from a thousand addresses that never asked: the server answers each with
+/// three times what came at most, in bytes and in datagrams, in every prefix of the run. The honest
+/// client joins meanwhile.
+#[test]
+fn t1_spoofed_requests_get_three_times_their_bytes_at_most() {
+    for keyed in BOTH {
+        let mut town = Town::new(keyed, 200_000);
+        let mut rng = Rng::new(3);
+        let key = (keyed == Keyed::Secret).then(secret);
+        let act = move |_, out: &mut Vec<Shot>| {
+            let request = RawClient::new(key.as_ref(), rng.next_u64()).request();
+            let victim = address(100_000 + rng.below(1000) as u32);
+            // Sometimes a few copies, as an honest client would send.
+            for _ in 0..rng.between(1, 3) {
+                out.push(Shot::spoofed(victim, address(SERVER), request.clone()));
+            }
+        };
+        let every = Duration::from_millis(2);
+        town.attacker(ATTACKER, Ticker { every, next: ms(0), left: 2000, act });
+        town.assert_joins(ms(5_000));
+        town.internet.run_to(ms(20_000));
+        let meter = &town.server().meter;
+        println!(
+            "{keyed:?}: {:.3} bytes, {:.3} datagrams for one",
+            meter.worst_bytes(),
+            meter.worst_datagrams()
+        );
+        assert!(meter.worst_bytes() > 1.0, "the flood did not reach the server");
+    }
+}
+
+/// Random bytes of every length behind every first byte, and real datagrams cut and flipped: not one byte
+/// out, and nothing changed but counters. What is not a request with a right check is not worth an answer;
+/// the refusal of a wrong one is an answer to 1200 bytes, counted by the test after this.
+#[test]
+fn t1_junk_gets_no_byte_and_changes_nothing() {
+    let mut rng = Rng::new(4);
+    for keyed in BOTH {
+        let mut pair = Pair::connected(keyed);
+        let wire = pair.wire.clone();
+        let _settled = drain(&mut pair.server, pair.now);
+        let before = fingerprint(&pair.server);
+        let client_before = client_fingerprint(&pair.client);
+        for round in 0..60_000u32 {
+            let mut junk = if round % 2 == 0 {
+                let mut junk = vec![0; rng.below(1300) as usize];
+                junk.fill_with(|| rng.next_u64() as u8);
+                if let Some(first) = junk.first_mut() {
+                    *first = (round / 2) as u8;
+                }
+                junk
+            } else {
+                let mut real = rng.pick(&wire).1.clone();
+                if rng.below(2) == 0 {
+                    real.truncate(rng.below(real.len() as u64) as usize);
+                } else {
+                    let at = rng.below(real.len() as u64) as usize;
+                    real[at] ^= 1 << rng.below(8);
+                }
+                real
+            };
+            // A request of the right length is refused, with less than a tenth of its bytes.
+            if junk.len() == 1200 && junk[0] == 0x80 {
+                continue;
+            }
+            let from = address(rng.below(1 << 20) as u32 + 50);
+            let taken = pair.server.handle_datagram(pair.now, from, &mut junk.clone());
+            assert!(taken.is_err(), "junk was taken: {junk:02x?}");
+            let taken = pair.client.handle_datagram(pair.now, &mut junk);
+            assert!(taken.is_err(), "junk was taken by the client: {junk:02x?}");
+        }
+        assert_eq!(drain(&mut pair.server, pair.now), []);
+        assert_eq!(fingerprint(&pair.server), before);
+        assert_eq!(client_fingerprint(&pair.client), client_before);
+        assert!(drain_client(&mut pair.client, pair.now).is_empty());
+    }
+}
+
+/// A flood of requests with a wrong check, version, mode or token: at most one refusal each, of 34 bytes for
+/// 1200, at most 100 a second for all sources together, and no memory.
+#[test]
+fn t1_refusals_are_small_and_few() {
+    for keyed in BOTH {
+        let mut server = Server::new(ms(0), 0, server_config(keyed), [1; 32]);
+        let mut rng = Rng::new(5);
+        let (mut bytes_out, mut refusals) = (0, 0);
+        let key = (keyed == Keyed::Secret).then(secret);
+        let request = RawClient::new(key.as_ref(), 1).request();
+        for at in 0..10_000u64 {
+            let mut forged = request.clone();
+            let place = *rng.pick(&[1usize, 2, 5, 12, 40, 1000, 1190]);
+            forged[place] ^= 1 << rng.below(8);
+            let from = address(rng.below(1 << 20) as u32 + 50);
+            assert!(server.handle_datagram(ms(at), from, &mut forged).is_err());
+            for (to, answer) in drain(&mut server, ms(at)) {
+                assert_eq!(to, from);
+                assert!(answer.len() <= 34, "{} bytes", answer.len());
+                bytes_out += answer.len();
+                refusals += 1;
+            }
+        }
+        assert!(refusals <= 100 * 11, "{refusals} refusals in 10 s");
+        assert_eq!((server.stats().connections, server.stats().remembered), (0, 0));
+        println!("{keyed:?}: {refusals} refusals, {bytes_out} bytes for 12 MB");
+    }
+}
+
+/// Two machines told of each other must not talk for ever: every datagram a server sent comes back to it,
+/// and every datagram a client sent comes back to that. Nobody says a word.
+#[test]
+fn t1_reflected_datagrams_get_no_byte() {
+    for keyed in BOTH {
+        let mut pair = Pair::connected(keyed);
+        let _settled =
+            (drain(&mut pair.server, pair.now), drain_client(&mut pair.client, pair.now));
+        let (before, client_before) = (fingerprint(&pair.server), client_fingerprint(&pair.client));
+        for (to_server, bytes) in pair.wire.clone() {
+            if to_server {
+                assert!(pair.client.handle_datagram(pair.now, &mut bytes.clone()).is_err());
+            } else {
+                for from in [address(CLIENT), address(SERVER), address(77)] {
+                    let taken = pair.server.handle_datagram(pair.now, from, &mut bytes.clone());
+                    assert!(taken.is_err());
+                }
+            }
+        }
+        assert_eq!(drain(&mut pair.server, pair.now), []);
+        assert!(drain_client(&mut pair.client, pair.now).is_empty());
+        assert_eq!(fingerprint(&pair.server), before);
+        assert_eq!(client_fingerprint(&pair.client), client_before);
+    }
+}
+
+/// A receiver's acks are a small part of what it gets, always: otherwise whoever can make it get slices
+/// has an amplifier. Ten megabytes to a client over a good link and a bad one.
+#[test]
+fn t2_acks_are_a_small_part_of_what_they_answer() {
+    for loss in [0, 20] {
+        let mut town = Town::new(Keyed::Secret, 2_000_000);
+        let mut rng = Rng::new(6);
+        town.on_path(Meddler(move |_, _, _, datagram: &mut Vec<u8>, _: &mut Vec<Shot>| {
+            if rng.below(100) < loss {
+                datagram.clear();
+            }
+        }));
+        let client = town.client;
+        let mut worst: f64 = 0.0;
+        let done = town.internet.run_until(ms(120_000), |internet| {
+            let host = internet.host(client).client();
+            if let Some(connection) = host.client.as_ref().and_then(|c| c.connection()) {
+                let stats = connection.stats();
+                let ratio = stats.ack_bytes_sent as f64 / stats.bytes_received.max(1) as f64;
+                worst = worst.max(ratio);
+            }
+            host.joined_after().is_some()
+        });
+        assert!(done);
+        let stats = town.client().client.as_ref().unwrap().connection().unwrap().stats();
+        let all = stats.ack_bytes_sent as f64 / stats.bytes_received as f64;
+        println!("loss {loss} %: acks are {all:.4} of the bytes, {worst:.4} in the worst prefix");
+        assert!(all <= 0.10 && worst <= 1.0, "{all} {worst}");
+    }
+}

@@ -1,0 +1,231 @@
+//! T10, T11, T14: many strangers, and many with the key.
+
+use std::time::Duration;
+
+use haulier_proto::client::{ClientConfig, Credentials};
+use haulier_proto::connection::{CloseReason, Event};
+use haulier_proto::credentials::{TokenClaims, TokenKey};
+use haulier_proto::crypto::Secret;
+use haulier_proto::server::{Server, ServerConfig, ServerCredentials, ServerLimits};
+use haulier_proto::wire::answer::RefusalCode;
+use haulier_proto::{DropReason, Instant};
+use haulier_sim::Rng;
+use haulier_sim::join::attack::raw::RawClient;
+use haulier_sim::join::attack::{Hostile, HostileKind, Shot};
+use haulier_sim::join::{PROTOCOL_ID, address};
+
+use crate::support::{
+    ATTACKER, BOTH, CLIENT, Keyed, SERVER, Ticker, Town, client_config, connection, drain,
+    drain_client, last, ms, secret, server_config,
+};
+
+/// Five thousand requests a second without the key, from everywhere: nothing is remembered, and an honest
+/// join takes as long as ever.
+#[test]
+fn t10_a_flood_of_forged_requests_slows_no_join() {
+    let time = |flood: u32| {
+        let mut town = Town::new(Keyed::Secret, 100_000);
+        let mut rng = Rng::new(3);
+        let act = move |_, out: &mut Vec<Shot>| {
+            let mut request = RawClient::new(None, rng.next_u64()).request();
+            request[2] = 1;
+            let from = address(100_000 + rng.below(100_000) as u32);
+            out.push(Shot::spoofed(from, address(SERVER), request));
+        };
+        let every = Duration::from_micros(200);
+        town.attacker(ATTACKER, Ticker { every, next: ms(0), left: flood, act });
+        town.assert_joins(ms(5_000));
+        let stats = town.server().server.stats();
+        assert_eq!((stats.connections, stats.remembered), (1, 1));
+        town.client().joined_after().unwrap()
+    };
+    assert_eq!(time(0), time(5_000));
+}
+
+/// A flood with the key, or in mode `open`, from addresses that are not the sender's: above 64 handshakes the
+/// server asks for cookies, which nobody gets who lies about his address. The honest join completes, for the
+/// price of a round trip.
+#[test]
+fn t10_a_spoofed_flood_with_the_key_costs_a_round_trip() {
+    for keyed in BOTH {
+        let mut town = Town::new(keyed, 100_000);
+        let key = (keyed == Keyed::Secret).then(secret);
+        let mut rng = Rng::new(3);
+        let act = move |_, out: &mut Vec<Shot>| {
+            let request = RawClient::new(key.as_ref(), rng.next_u64()).request();
+            let from = address(100_000 + rng.below(100_000) as u32);
+            out.push(Shot::spoofed(from, address(SERVER), request));
+        };
+        // It begins before the client does.
+        let every = Duration::from_micros(200);
+        town.attacker(ATTACKER, Ticker { every, next: ms(0), left: 20_000, act });
+        town.assert_joins(ms(5_000));
+        let server = &town.server().server;
+        println!("{keyed:?} {:?} {:?}", town.client().joined_after(), server.stats());
+        assert!(server.stats().handshakes <= 64);
+        assert!(server.drops().get(DropReason::NoCookie) > 0, "cookies were asked for");
+    }
+}
+
+/// Who has the key begins handshakes from his own address with cookies, and completes none: he gets the share
+/// of one prefix, and the honest join completes. Once he took all 256 places, and everybody else was told
+/// that the server was full.
+#[test]
+fn t10_handshakes_that_nobody_completes_keep_nobody_out() {
+    for attackers in [1u32, 8] {
+        // A fourth of the usual places, and as many attackers less.
+        let limits = ServerLimits {
+            handshakes: 64,
+            handshakes_without_cookie: 16,
+            handshakes_per_prefix: 16,
+            ..ServerLimits::default()
+        };
+        let config = ServerConfig { limits, ..server_config(Keyed::Secret) };
+        let mut town = Town::with(config, client_config(Keyed::Secret), 50_000);
+        for n in 0..attackers {
+            let mind = Hostile::new(
+                HostileKind::Holder,
+                address(SERVER),
+                secret(),
+                u64::from(n),
+                Duration::from_millis(20),
+                ms(5_000),
+            );
+            town.attacker(1000 + n, mind);
+        }
+        // Let them fill all places first.
+        town.internet.run_to(ms(0));
+        let late = haulier_sim::join::ClientHost::new(client_config(Keyed::Secret), ms(3_000), 9);
+        let late = haulier_sim::join::JoinHost::Client(Box::new(late));
+        let late = town.internet.add(late, address(40), &crate::support::dsl());
+        let done = town.internet.run_until(ms(20_000), |internet| {
+            internet.host(late).client().joined_after().is_some()
+        });
+        let stats = town.server().server.stats();
+        let host = town.internet.host(late).client();
+        println!("{attackers}: {:?} {stats:?}", host.joined_after());
+        assert!(done, "{:?} {stats:?}", last(host));
+        assert!(stats.handshakes <= 64);
+    }
+}
+
+/// All places of a prefix taken by connections that are complete: one more from there is told so, with a
+/// check that it can verify, and one from elsewhere is let in. The same for the whole server.
+#[test]
+fn t14_places_are_limited_per_prefix_and_in_total() {
+    let limits =
+        ServerLimits { connections: 6, connections_per_prefix: 4, ..ServerLimits::default() };
+    let config = ServerConfig { limits, ..server_config(Keyed::Secret) };
+    let mut server = Server::new(ms(0), 0, config, [1; 32]);
+    let mut join = |seed: u64, at: u32, port: u16| {
+        let mut raw = RawClient::new(Some(&secret()), seed);
+        let mut from = address(at);
+        from.set_port(port);
+        let taken = server.handle_datagram(ms(1), from, &mut raw.request());
+        while server.poll_event().is_some() {}
+        let answer = drain(&mut server, ms(1));
+        for (_, datagram) in &answer {
+            let _plaintext = raw.handle(ms(1), datagram);
+        }
+        if let Some(link) = &mut raw.link {
+            let mut ping = link.frames(&[haulier_proto::wire::Frame::Ping]);
+            server.handle_datagram(ms(1), from, &mut ping).unwrap();
+            let _acks = drain(&mut server, ms(1));
+        }
+        (taken, answer.first().map(|(_, datagram)| datagram[0]))
+    };
+    for n in 0..4u16 {
+        assert_eq!(join(n.into(), 50, 5000 + n), (Ok(()), Some(0x83)));
+    }
+    assert_eq!(join(10, 50, 6000), (Err(DropReason::NoPlace), Some(0x82)));
+    assert_eq!(join(11, 51, 6000).0, Ok(()));
+    assert_eq!(join(12, 52, 6000).0, Ok(()));
+    assert_eq!(join(13, 53, 6000), (Err(DropReason::NoPlace), Some(0x82)));
+}
+
+fn token_server() -> (ServerConfig, TokenKey) {
+    let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
+    let credentials =
+        ServerCredentials { token_keys: vec![key.clone()], ..ServerCredentials::default() };
+    let config = ServerConfig::new(PROTOCOL_ID, credentials);
+    (ServerConfig { connection: connection(), ..config }, key)
+}
+
+const NOW_UNIX: u64 = 1_795_219_200;
+
+fn token_client(key: &TokenKey, expiry: u64, nonce: u8) -> ClientConfig {
+    let claims = TokenClaims { expiry_unix: expiry, ..TokenClaims::default() };
+    let secret = Secret::from_bytes([nonce; 32]);
+    let token = key.issue(PROTOCOL_ID, &claims, secret, [nonce; 24]).unwrap();
+    let config = client_config(Keyed::Secret);
+    ClientConfig { credentials: Credentials::Token(token), ..config }
+}
+
+/// A token lets in one connection: the same request from another address is dropped, and another request
+/// with it is refused, with a check.
+#[test]
+fn t9_a_token_is_used_once() {
+    let (config, key) = token_server();
+    let mut server = Server::new(ms(0), NOW_UNIX, config, [1; 32]);
+    let client = token_client(&key, NOW_UNIX + 60, 5);
+    let make =
+        |seed| haulier_proto::client::Client::new(ms(0), client.clone(), [seed; 32]).unwrap();
+    let (mut first, mut second) = (make(1), make(2));
+    let request = drain_client(&mut first, ms(0)).remove(0);
+    server.handle_datagram(ms(0), address(CLIENT), &mut request.clone()).unwrap();
+    while server.poll_event().is_some() {}
+    let _response = drain(&mut server, ms(0));
+    let elsewhere = server.handle_datagram(ms(0), address(77), &mut request.clone());
+    assert_eq!(elsewhere, Err(DropReason::Replayed));
+    assert_eq!(drain(&mut server, ms(0)), []);
+    let mut again = drain_client(&mut second, ms(0)).remove(0);
+    let reused = server.handle_datagram(ms(0), address(CLIENT), &mut again);
+    assert_eq!(reused, Err(DropReason::TokenUsed));
+    let mut refusal = drain(&mut server, ms(0)).remove(0).1;
+    second.handle_datagram(ms(0), &mut refusal).unwrap();
+    let closed = Event::Closed(CloseReason::Refused(RefusalCode::TokenUsed));
+    assert_eq!(second.poll_event(), Some(closed));
+    assert_eq!(server.stats().requests, 1);
+}
+
+/// A token that has expired, or that another matchmaker made, lets nobody in; and the time that counts is
+/// the server's.
+#[test]
+fn t9_an_expired_or_foreign_token_is_refused() {
+    let (config, key) = token_server();
+    let other = TokenKey { id: 1, key: Secret::from_bytes([9; 32]) };
+    for (client, reason) in [
+        (token_client(&key, NOW_UNIX + 9, 5), DropReason::TokenExpired),
+        (token_client(&other, NOW_UNIX + 99, 5), DropReason::BadToken),
+    ] {
+        let mut server = Server::new(ms(0), NOW_UNIX, config.clone(), [1; 32]);
+        let now = Instant::from_millis(10_000);
+        let mut client = haulier_proto::client::Client::new(now, client, [1; 32]).unwrap();
+        let mut request = drain_client(&mut client, now).remove(0);
+        let taken = server.handle_datagram(now, address(CLIENT), &mut request);
+        assert_eq!(taken, Err(reason));
+        assert_eq!(server.stats().remembered, 0);
+    }
+}
+
+/// Junk at the address of a connection that is there, from its own peer's address: the peer does not notice,
+/// for nothing of it gets past the tag.
+#[test]
+fn t11_a_flood_at_a_connection_changes_nothing() {
+    let time = |flood: u32| {
+        let mut town = Town::new(Keyed::Secret, 300_000);
+        let mut rng = Rng::new(5);
+        let act = move |_, out: &mut Vec<Shot>| {
+            for first in [0x40u8, 0x41, 0x42, 0x80] {
+                let mut bytes = rng.bytes(200);
+                bytes[0] = first;
+                out.push(Shot::spoofed(address(CLIENT), address(SERVER), bytes));
+            }
+        };
+        let every = Duration::from_micros(200);
+        town.attacker(ATTACKER, Ticker { every, next: ms(0), left: flood, act });
+        town.assert_joins(ms(5_000));
+        town.client().joined_after().unwrap()
+    };
+    assert_eq!(time(0), time(5_000));
+}

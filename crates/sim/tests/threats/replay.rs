@@ -1,0 +1,118 @@
+//! T9: what was recorded is sent again.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use haulier_proto::server::Server;
+use haulier_sim::join::address;
+use haulier_sim::join::attack::Shot;
+
+use crate::support::{
+    BOTH, CLIENT, Meddler, Pair, Town, client_fingerprint, drain, drain_client, fingerprint, ms,
+    server_config,
+};
+
+/// An observer records a whole join and sends every datagram of it a hundred times more, from the address
+/// it came from and from others, at once and later. Nothing is delivered twice, nobody answers with a
+/// byte, nothing changes.
+#[test]
+fn t9_a_recorded_join_replayed_a_hundred_times_does_nothing() {
+    for keyed in BOTH {
+        let mut pair = Pair::connected(keyed);
+        let _settled =
+            (drain(&mut pair.server, pair.now), drain_client(&mut pair.client, pair.now));
+        let (before, client_before) = (fingerprint(&pair.server), client_fingerprint(&pair.client));
+        let wire = pair.wire.clone();
+        for round in 0..100 {
+            for (to_server, bytes) in &wire {
+                if *to_server {
+                    let from = if round % 2 == 0 { address(CLIENT) } else { address(90 + round) };
+                    // A copy of the request from its own address is honest.
+                    let _refused = pair.server.handle_datagram(pair.now, from, &mut bytes.clone());
+                } else {
+                    assert!(pair.client.handle_datagram(pair.now, &mut bytes.clone()).is_err());
+                }
+            }
+        }
+        assert!(pair.server.poll_event().is_none() && pair.client.poll_event().is_none());
+        assert_eq!(drain(&mut pair.server, pair.now), []);
+        assert!(drain_client(&mut pair.client, pair.now).is_empty());
+        assert_eq!(fingerprint(&pair.server), before);
+        assert_eq!(client_fingerprint(&pair.client), client_before);
+    }
+}
+
+/// The same while it happens: each datagram of a join passes three times, the copies a moment later and from
+/// another address. The join completes, its block is delivered once, and the rule of three holds for the
+/// other address too.
+#[test]
+fn t9_a_join_in_which_everything_comes_three_times() {
+    for keyed in BOTH {
+        let mut town = Town::new(keyed, 300_000);
+        town.on_path(Meddler(|_, from, to, datagram: &mut Vec<u8>, out: &mut Vec<Shot>| {
+            out.push(Shot::spoofed(from, to, datagram.clone()));
+            out.push(Shot::spoofed(address(55), to, datagram.clone()));
+        }));
+        town.assert_joins(ms(10_000));
+        town.internet.run_to(ms(20_000));
+        town.assert_one_block();
+        assert!(town.is_open());
+        assert_eq!(town.server().server.stats().requests, 1, "one connection");
+    }
+}
+
+/// A recording is played to the same server after its connection has gone, and to a restarted one. The
+/// first remembers the request; the second answers it as a new one, three times its bytes at most, and
+/// nobody can go on from there.
+#[test]
+fn t9_a_recording_played_to_a_restarted_server_gets_no_connection() {
+    for keyed in BOTH {
+        let pair = Pair::connected(keyed);
+        let mut server = Server::new(pair.now, 1_795_219_200, server_config(keyed), [3; 32]);
+        let (mut bytes_in, mut bytes_out) = (0, 0);
+        for _ in 0..100 {
+            for (_, bytes) in pair.wire.iter().filter(|(to_server, _)| *to_server) {
+                bytes_in += bytes.len();
+                let _refused =
+                    server.handle_datagram(pair.now, address(CLIENT), &mut bytes.clone());
+                while server.poll_event().is_some() {}
+                for (_, out) in drain(&mut server, pair.now) {
+                    bytes_out += out.len();
+                    assert!(bytes_out <= 3 * bytes_in);
+                }
+            }
+        }
+        assert_eq!(server.stats().accepted, 0);
+        let later = pair.now + Duration::from_secs(11);
+        server.handle_timeout(later);
+        while server.poll_event().is_some() {}
+        let _none = drain(&mut server, later);
+        assert_eq!(server.stats().connections, 0, "the handshake that nobody completes is over");
+    }
+}
+
+/// Every request of a hundred clients is recorded and played from another address before the server sees
+/// the real one: the spoofed one wins the place, so the honest one's own copies are refused until it asks
+/// again under another id. What is promised is that the server sends nothing to the honest address that it
+/// did not ask for, and no more than three times to the other.
+#[test]
+fn t9_a_request_that_comes_first_from_elsewhere_is_metered() {
+    for keyed in BOTH {
+        let mut town = Town::new(keyed, 10_000);
+        let seen = Rc::new(RefCell::new(0));
+        let count = seen.clone();
+        town.on_path(Meddler(move |_, _, to, datagram: &mut Vec<u8>, out: &mut Vec<Shot>| {
+            if datagram[0] == 0x80 {
+                *count.borrow_mut() += 1;
+                out.push(Shot::spoofed(address(55), to, std::mem::take(datagram)));
+            }
+        }));
+        town.internet.run_to(ms(12_000));
+        assert!(*seen.borrow() > 3);
+        assert!(town.client().joined_after().is_none());
+        let meter = &town.server().meter;
+        assert!(meter.unproven_bytes_to(address(55)) <= 3 * 1200 * *seen.borrow());
+        assert_eq!(meter.unproven_bytes_to(address(CLIENT)), 0);
+    }
+}

@@ -1,0 +1,286 @@
+//! What the tests share: a server, a client, their configurations, and an internet with both.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haulier_proto::Instant;
+use haulier_proto::client::{Client, ClientConfig, Credentials};
+use haulier_proto::connection::{Block, ConnectionConfig, Event};
+use haulier_proto::crypto::Secret;
+use haulier_proto::server::{Server, ServerConfig, ServerCredentials};
+use haulier_sim::join::attack::{Attacker, Mind, Shot};
+use haulier_sim::join::{Answer, ClientHost, JoinHost, PROTOCOL_ID, ServerHost, address};
+use haulier_sim::{Access, HostId, Internet, LinkConfig, Rng};
+
+pub(crate) const SERVER: u32 = 1;
+pub(crate) const CLIENT: u32 = 2;
+pub(crate) const ATTACKER: u32 = 3;
+
+pub(crate) fn secret() -> Secret {
+    Secret::from_bytes([7; 32])
+}
+
+/// The modes a server of these tests knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keyed {
+    Open,
+    Secret,
+}
+
+pub(crate) const BOTH: [Keyed; 2] = [Keyed::Open, Keyed::Secret];
+
+/// 8 Mbit/s and everything else as it usually is.
+pub(crate) fn connection() -> ConnectionConfig {
+    ConnectionConfig { rate_bps: 8_000_000, ..ConnectionConfig::default() }
+}
+
+pub(crate) fn server_config(keyed: Keyed) -> ServerConfig {
+    let credentials = match keyed {
+        Keyed::Open => ServerCredentials { open: true, ..ServerCredentials::default() },
+        Keyed::Secret => {
+            ServerCredentials { secret: Some(secret()), ..ServerCredentials::default() }
+        }
+    };
+    ServerConfig { connection: connection(), ..ServerConfig::new(PROTOCOL_ID, credentials) }
+}
+
+pub(crate) fn client_config(keyed: Keyed) -> ClientConfig {
+    let credentials = match keyed {
+        Keyed::Open => Credentials::Open,
+        Keyed::Secret => Credentials::Secret { secret: secret(), identity: None },
+    };
+    let config = ClientConfig::new(address(SERVER), PROTOCOL_ID, credentials);
+    ClientConfig { connection: connection(), ..config }
+}
+
+pub(crate) fn block(bytes: usize) -> Block {
+    Block::new(1, Rng::new(9).bytes(bytes))
+}
+
+/// 10 Mbit/s, 40 ms there and back.
+pub(crate) fn dsl() -> Access {
+    let link = LinkConfig {
+        rate_bps: Some(10_000_000),
+        delay: Duration::from_millis(20),
+        ..LinkConfig::default()
+    };
+    Access { up: link.clone(), down: link }
+}
+
+pub(crate) fn ms(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+/// An internet with a server that gives everybody `bytes`, and one honest client.
+pub(crate) struct Town {
+    pub(crate) internet: Internet<JoinHost>,
+    pub(crate) server: HostId,
+    pub(crate) client: HostId,
+    pub(crate) bytes: usize,
+}
+
+impl Town {
+    pub(crate) fn new(keyed: Keyed, bytes: usize) -> Self {
+        Self::with(server_config(keyed), client_config(keyed), bytes)
+    }
+
+    pub(crate) fn with(server: ServerConfig, client: ClientConfig, bytes: usize) -> Self {
+        Self::seeded(server, client, bytes, 1)
+    }
+
+    pub(crate) fn seeded(
+        server: ServerConfig,
+        client: ClientConfig,
+        bytes: usize,
+        seed: u64,
+    ) -> Self {
+        let mut internet = Internet::new(seed);
+        let host = ServerHost::new(server, Answer::Block(block(bytes)), seed);
+        let host = JoinHost::Server(Box::new(host));
+        let server = internet.add(host, address(SERVER), &Access::default());
+        let mut host = ClientHost::new(client, Instant::ZERO, seed + 1);
+        host.leaves_after_blocks = None;
+        let client = internet.add(JoinHost::Client(Box::new(host)), address(CLIENT), &dsl());
+        Self { internet, server, client, bytes }
+    }
+
+    /// Adds an attacker with a link of no limits.
+    pub(crate) fn attacker(&mut self, at: u32, mind: impl Mind + 'static) -> HostId {
+        let host = JoinHost::Other(Box::new(Attacker::new(mind)));
+        self.internet.add(host, address(at), &Access::default())
+    }
+
+    /// Adds one that sits on everybody's path.
+    pub(crate) fn on_path(&mut self, mind: impl Mind + 'static) -> HostId {
+        let id = self.attacker(ATTACKER, mind);
+        self.internet.observe(id);
+        id
+    }
+
+    pub(crate) fn client(&self) -> &ClientHost {
+        self.internet.host(self.client).client()
+    }
+
+    pub(crate) fn server(&self) -> &ServerHost {
+        self.internet.host(self.server).server()
+    }
+
+    /// Runs until the client has its block, and checks that it is the right one and came once.
+    pub(crate) fn assert_joins(&mut self, by: Instant) {
+        let client = self.client;
+        let done = self
+            .internet
+            .run_until(by, |internet| internet.host(client).client().joined_after().is_some());
+        assert!(done, "no block by {by:?}: {:?}", last(self.client()));
+        self.assert_one_block();
+    }
+
+    pub(crate) fn assert_one_block(&self) {
+        let blocks: Vec<_> = self
+            .client()
+            .events
+            .iter()
+            .filter_map(|(_, event)| match event {
+                Event::Block { data, .. } => Some(data),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(blocks.len(), 1, "a block is delivered once");
+        assert_eq!(blocks[0], block(self.bytes).data(), "another block");
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        let connection = self.client().client.as_ref().and_then(Client::connection);
+        connection.is_some_and(|connection| connection.state().is_open())
+    }
+}
+
+pub(crate) fn last(client: &ClientHost) -> Option<&Event> {
+    client.events.last().map(|(_, event)| event)
+}
+
+/// Everything that an outsider could change in a server, but for its counters of refusals.
+pub(crate) fn fingerprint(server: &Server) -> String {
+    let mut stats = server.stats();
+    (stats.datagrams_received, stats.bytes_received) = (0, 0);
+    let mut all = format!("{stats:?} {:?}", server.poll_timeout());
+    for id in server.connections() {
+        let connection = server.connection(id).unwrap();
+        let mut stats = connection.stats();
+        stats.datagrams_refused = 0;
+        all += &format!("\n{id} {:?} {:?}", connection.state(), connection.address());
+        all += &format!("{stats:?} {:?} {:?}", connection.rtt(), connection.sending());
+    }
+    all
+}
+
+/// The same of a client.
+pub(crate) fn client_fingerprint(client: &Client) -> String {
+    let mut all = format!("{:?}", client.poll_timeout());
+    if let Some(connection) = client.connection() {
+        let mut stats = connection.stats();
+        stats.datagrams_refused = 0;
+        all += &format!("{:?} {stats:?} {:?}", connection.state(), connection.rtt());
+        all += &format!("{:?}", connection.receiving());
+    }
+    all
+}
+
+/// Everything a server wants to send now.
+pub(crate) fn drain(server: &mut Server, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
+    let (mut all, mut datagram) = (Vec::new(), Vec::new());
+    while let Some(to) = server.poll_transmit(now, &mut datagram) {
+        all.push((to, datagram.clone()));
+    }
+    all
+}
+
+/// Everything a client wants to send now.
+pub(crate) fn drain_client(client: &mut Client, now: Instant) -> Vec<Vec<u8>> {
+    let (mut all, mut datagram) = (Vec::new(), Vec::new());
+    while client.poll_transmit(now, &mut datagram) {
+        all.push(datagram.clone());
+    }
+    all
+}
+
+/// A server and a connected client, without an internet: for what is asked of the machines directly.
+pub(crate) struct Pair {
+    pub(crate) server: Server,
+    pub(crate) client: Client,
+    pub(crate) now: Instant,
+    /// Every datagram so far: whether it went to the server, and its bytes.
+    pub(crate) wire: Vec<(bool, Vec<u8>)>,
+}
+
+impl Pair {
+    pub(crate) fn connected(keyed: Keyed) -> Self {
+        let now = ms(1000);
+        let server = Server::new(now, 1_795_219_200, server_config(keyed), [1; 32]);
+        let client = Client::new(now, client_config(keyed), [2; 32]).unwrap();
+        let mut pair = Self { server, client, now, wire: Vec::new() };
+        (0..8).for_each(|_| pair.round());
+        assert!(pair.client.connection().is_some());
+        assert_eq!(pair.server.stats().accepted, 1);
+        pair
+    }
+
+    /// What both have to say goes over, 10 ms each way.
+    pub(crate) fn round(&mut self) {
+        for mut datagram in drain_client(&mut self.client, self.now) {
+            self.wire.push((true, datagram.clone()));
+            let _counted = self.server.handle_datagram(self.now, address(CLIENT), &mut datagram);
+        }
+        while self.server.poll_event().is_some() {}
+        self.now = self.now + Duration::from_millis(10);
+        self.server.handle_timeout(self.now);
+        for (_, mut datagram) in drain(&mut self.server, self.now) {
+            self.wire.push((false, datagram.clone()));
+            let _counted = self.client.handle_datagram(self.now, &mut datagram);
+        }
+        self.now = self.now + Duration::from_millis(10);
+        self.client.handle_timeout(self.now);
+        while self.client.poll_event().is_some() {}
+    }
+}
+
+/// A mind that is one function of what passes.
+pub(crate) struct Meddler<F>(pub(crate) F);
+
+impl<F> Mind for Meddler<F>
+where
+    F: FnMut(Instant, SocketAddr, SocketAddr, &mut Vec<u8>, &mut Vec<Shot>),
+{
+    fn meddle(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        to: SocketAddr,
+        datagram: &mut Vec<u8>,
+        out: &mut Vec<Shot>,
+    ) {
+        (self.0)(now, from, to, datagram, out);
+    }
+}
+
+/// A mind that acts every so often.
+pub(crate) struct Ticker<F> {
+    pub(crate) every: Duration,
+    pub(crate) next: Instant,
+    pub(crate) left: u32,
+    pub(crate) act: F,
+}
+
+impl<F: FnMut(Instant, &mut Vec<Shot>)> Mind for Ticker<F> {
+    fn wakes_at(&self) -> Option<Instant> {
+        Some(self.next).filter(|_| self.left > 0)
+    }
+
+    fn wake(&mut self, now: Instant, out: &mut Vec<Shot>) {
+        if now >= self.next && self.left > 0 {
+            self.left -= 1;
+            self.next = now + self.every;
+            (self.act)(now, out);
+        }
+    }
+}
