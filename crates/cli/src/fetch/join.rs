@@ -148,11 +148,25 @@ impl Asking {
                 "nobody listens at {to}: is `haulier serve` running there? If it was started again, \
                  take the ticket that it prints now"
             ),
+            // A server that cannot prove the identity cannot even read the request.
+            None if insists(&access.credentials) => format!(
+                "no answer from {to} for {timeout} s: is `haulier serve` running there, with the \
+                 identity that you insist on, and does the firewall let UDP through?"
+            ),
             None => format!(
                 "no answer from {to} for {timeout} s: is `haulier serve` running there, and does the \
                  firewall let UDP through?"
             ),
         })
+    }
+}
+
+/// Whether only a server with a certain identity will do.
+const fn insists(credentials: &Credentials) -> bool {
+    match credentials {
+        Credentials::Open => false,
+        Credentials::Secret { identity, .. } => identity.is_some(),
+        Credentials::Token(token) => token.identity().is_some(),
     }
 }
 

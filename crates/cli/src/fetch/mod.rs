@@ -168,6 +168,9 @@ impl Fetch<'_> {
                  stored"
                     .into(),
             ),
+            CloseReason::Here(CloseCode::BLOCK_TOO_LARGE) => Failure::Verification(
+                "the server announced more than a fetch takes, 1 GiB; nothing was stored".into(),
+            ),
             CloseReason::Here(code) => Failure::Verification(format!(
                 "the server broke the rules of the wire ({code}); nothing was stored"
             )),

@@ -215,6 +215,18 @@ fn an_own_protocol_id_works() {
     assert!(other.contains("--protocol-id"), "{other}");
 }
 
+#[test]
+fn copies_are_sent_at_once() {
+    let dir = Dir::new();
+    let serving = serve(&[&dir.file("in", b"x")]);
+    let out = |copies| {
+        let options = ["--copies", copies, "-o", &dir.path("out"), "--force"];
+        let done = fetch(&[&[&*serving.ticket], &options[..]].concat()).done();
+        done["wire_bytes_out"].as_u64().unwrap()
+    };
+    assert!(out("10") >= 12_000 && out("1") < 12_000);
+}
+
 /// The first address of the ticket is dead; the next one is asked before anybody is bored.
 #[test]
 fn a_ticket_with_a_dead_address_works() {
@@ -248,6 +260,14 @@ fn a_secret_from_a_file_makes_the_ticket_last() {
     let other = serve(&[&file, "--secret-file", &secret]);
     let message = fetch(&[&[&*other.addr, "-o", &dir.path("c")], &by_file[..]].concat()).error(3);
     assert!(message.contains("refuses"), "{message}");
+    // Nor does one with an identity of its own.
+    let own = dir.path("own");
+    haulier(&["keygen", "--identity", "-o", &own]);
+    let other = serve(&[&file, "--secret-file", &secret, "--identity-file", &own]);
+    let in_vain = [&*other.addr, "-o", &dir.path("c"), "--timeout", "0.5"];
+    let message = fetch(&[&in_vain[..], &by_file[..]].concat()).error(3);
+    assert!(message.contains("the identity that you insist on"), "{message}");
+    assert!(!dir.names("").contains(&"c".to_owned()));
 }
 
 /// A reader of the events that goes away, as `head` does, does not stop a transfer.

@@ -1,16 +1,19 @@
 //! Servers that lie to `fetch`, made of the library's own parts: what they send ends in no file, and
-//! never outside of the directory.
+//! never outside of the directory. And a client that lies to `serve` about where it is.
 
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use haulier::Instant;
+use haulier::client::{Client, ClientConfig, Credentials};
 use haulier::connection::{Block, CloseCode, Connection};
 use haulier::server::{ServerConfig, ServerCredentials, ServerEvent};
 use haulier::udp::ServerDriver;
 
-use crate::support::{Dir, fetch};
+use crate::support::{Dir, data, fetch, serve};
 
 const PROTOCOL: u64 = 0x6861_756c_6669_6c65;
 
@@ -122,4 +125,46 @@ fn a_close_is_said_without_what_a_terminal_obeys() {
     let words = "\x1b]0;evil\x07 go away";
     let liar = Liar::start(|connection| connection.close(CloseCode(999), words));
     liar.assert_refused(&[], 3, "go away");
+}
+
+/// The first datagram of a client that asks an open server for this.
+fn request(addr: &str, asked: &[u8]) -> Vec<u8> {
+    let addr = addr.parse().unwrap();
+    let mut config = ClientConfig::new(addr, PROTOCOL, Credentials::Open);
+    config.request = asked.to_vec();
+    let seed = *blake3::hash(asked).as_bytes();
+    let mut client = Client::new(Instant::ZERO, config, seed).unwrap();
+    let mut datagram = Vec::new();
+    assert!(client.poll_transmit(Instant::ZERO, &mut datagram));
+    datagram
+}
+
+/// Who only asks may have asked with anybody's address, or with a request of somebody else that it saw: it
+/// gets an answer, changes nothing, and is not in the log.
+#[test]
+fn who_does_not_prove_its_address_leaves_no_trace() {
+    let dir = Dir::new();
+    let serving = serve(&[&dir.file("in", &data(3_000)), "--open", "--once"]);
+    let asked: [&[u8]; 5] = [b"HLF1\x01in", b"HLF1\x01no", b"HLF1\x02", b"HLF9", b""];
+    for asked in asked {
+        let liar = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let request = request(&serving.addr, asked);
+        for _ in 0..3 {
+            liar.send_to(&request, &serving.addr).unwrap();
+        }
+        // A response: the server has taken it in.
+        let mut response = [0; 1200];
+        let (bytes, _) = liar.recv_from(&mut response).unwrap();
+        assert_eq!((response[0], bytes > 60), (0x83, true));
+        // The same from elsewhere is nobody's.
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+        other.send_to(&request, &serving.addr).unwrap();
+    }
+    fetch(&[&serving.addr, "--open", "-o", &dir.path("out")]).done();
+    let run = serving.program.finish();
+    let done = run.done();
+    assert_eq!((&done["clients"], &done["files"]), (&1.into(), &1.into()), "{done}");
+    let of_clients = run.events().into_iter().filter(|event| event["client"].is_u64());
+    let told: Vec<_> = of_clients.map(|event| event["event"].clone()).collect();
+    assert_eq!(told, ["connected", "sent", "closed"], "{}", run.what);
 }
