@@ -2,9 +2,11 @@
 //!
 //! * `handshake`: sections 3 and 6, who is let in and who is refused;
 //! * `traffic`: section 4, what is sent and in which order;
+//! * `edges`: checks that nothing else would miss, one test each;
 //! * `hostile`: a peer with the keys that breaks the rules of section 4;
 //! * `life`: sections 2.3 and 5, keys, addresses, silence and the end.
 
+mod edges;
 mod handshake;
 mod hostile;
 mod life;

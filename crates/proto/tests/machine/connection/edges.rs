@@ -1,0 +1,293 @@
+//! Checks that hold when nothing else would notice: each fails when its line is taken out.
+
+use haulier_proto::DropReason;
+use haulier_proto::client::{Client, Credentials};
+use haulier_proto::connection::{CloseReason, Event};
+use haulier_proto::credentials::{TokenClaims, TokenKey};
+use haulier_proto::crypto::{RequestKeys, Secret, Suite, open_tag, respond};
+use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent};
+use haulier_proto::wire::answer::{RefusalCode, Retry};
+use haulier_proto::wire::{DataHeader, RequestParts, ResponseHeader, Role, Welcome, WireId};
+use std::time::Duration;
+
+use super::{client_with, end_of};
+use crate::lan::{Lan, PROTOCOL_ID, UNIX_TIME, Way, address, client_config, secret, server_config};
+
+fn open_server() -> ServerConfig {
+    let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+    ServerConfig { credentials, ..server_config() }
+}
+
+fn request_of(lan: &mut Lan, n: usize) -> Vec<u8> {
+    let mut datagram = Vec::new();
+    assert!(lan.clients[n].poll_transmit(lan.now, &mut datagram));
+    datagram
+}
+
+/// In mode `open` a response is good for the client that it names alone.
+#[test]
+fn a_response_to_somebody_else_is_none() {
+    let mut lan = Lan::new(open_server());
+    lan.add(client_with(Credentials::Open));
+    lan.add(client_with(Credentials::Open));
+    let mut request = request_of(&mut lan, 0);
+    lan.server.handle_datagram(lan.now, address(0), &mut request).unwrap();
+    let mut response = Vec::new();
+    assert!(lan.server.poll_transmit(lan.now, &mut response).is_some());
+    let refused = lan.clients[1].handle_datagram(lan.now, &mut response.clone());
+    assert_eq!(refused, Err(DropReason::UnknownConnection));
+    lan.clients[0].handle_datagram(lan.now, &mut response).unwrap();
+}
+
+/// Data with another id, and data of one's own role, are refused before their tag is looked at.
+#[test]
+fn data_of_others_is_refused_by_its_head() {
+    let mut lan = Lan::joined(open_server(), client_with(Credentials::Open));
+    let mut last = Vec::new();
+    lan.peer().send_message(&b"x"[..]).unwrap();
+    lan.settle_with(|way, datagram| {
+        if matches!(way, Way::Down(_)) {
+            last.clone_from(datagram);
+        }
+        true
+    });
+    let to = DataHeader::read(&last).unwrap().to;
+    let mut stranger = last.clone();
+    stranger[5] ^= 1;
+    let refused = lan.clients[0].handle_datagram(lan.now, &mut stranger);
+    assert_eq!(refused, Err(DropReason::UnknownConnection));
+    let mut own = Vec::new();
+    DataHeader { from: Role::Client, phase: false, to, number: 5_000 }.write(&mut own);
+    own.push(1);
+    let tag = open_tag(PROTOCOL_ID, to.0, &own);
+    own.extend_from_slice(&tag);
+    assert_eq!(lan.clients[0].handle_datagram(lan.now, &mut own), Err(DropReason::WrongRole));
+}
+
+/// A server that hands out cookies for ever is none: a client takes four.
+#[test]
+fn cookies_are_taken_four_times_at_most() {
+    let mut lan = Lan::new(server_config());
+    lan.add(client_config());
+    let request = request_of(&mut lan, 0);
+    let to = WireId(request[3..11].try_into().unwrap());
+    let (mut taken, mut retry) = (0, Vec::new());
+    for n in 0..20 {
+        Retry { to, cookie: [n; 20] }.write(&mut retry);
+        taken += u32::from(lan.clients[0].handle_datagram(lan.now, &mut retry).is_ok());
+        // The same again, as each copy of a request brings it, is not answered.
+        assert!(lan.clients[0].handle_datagram(lan.now, &mut retry).is_err());
+        let mut out = Vec::new();
+        while lan.clients[0].poll_transmit(lan.now, &mut out) {}
+    }
+    assert_eq!(taken, 4);
+}
+
+/// A server that chooses a suite which the client did not offer is refused, keys or not.
+#[test]
+fn a_suite_that_was_not_offered_is_refused() {
+    let mut config = client_config();
+    config.aes_hardware = false;
+    let mut client = Client::new(haulier_proto::Instant::ZERO, config, [1; 32]).unwrap();
+    let mut request = Vec::new();
+    assert!(client.poll_transmit(haulier_proto::Instant::ZERO, &mut request));
+    let parts = RequestParts::read(&request).unwrap();
+    let keys = RequestKeys::new(&secret(), PROTOCOL_ID);
+    let prologue = RequestParts::prologue(parts.mode, parts.client_id);
+    let opened = respond(keys.noise_psk(), None, &prologue, [5; 32], parts.hello_message).unwrap();
+    let mut welcome = Vec::new();
+    Welcome {
+        server_id: WireId([1; 8]),
+        suite: Suite::Aes256Gcm,
+        idle_timeout: Duration::from_secs(10),
+        largest_block: 1,
+        reset_token: [0; 16],
+    }
+    .write(&mut welcome);
+    let (message, secrets) = opened.answer(&welcome).unwrap();
+    let mut response = Vec::new();
+    ResponseHeader { to: parts.client_id, welcome_message: &message, number: 0 }
+        .write(&mut response);
+    let (head, mut frames) = (response.clone(), vec![1]);
+    let key = secrets.server_to_client.key(Suite::Aes256Gcm).unwrap();
+    let tag = key.seal(0, &head, &mut frames).unwrap();
+    response.extend_from_slice(&frames);
+    response.extend_from_slice(&tag);
+    let refused = client.handle_datagram(haulier_proto::Instant::ZERO, &mut response);
+    assert_eq!(refused, Err(DropReason::BadHandshake));
+    assert!(client.connection().is_none());
+}
+
+#[test]
+fn one_source_has_so_many_places_and_others_still_have_theirs() {
+    let mut config = server_config();
+    config.limits.connections_per_prefix = 3;
+    let mut lan = Lan::new(config);
+    // Clients 0 to 999 share an address, 1000 and on have the next.
+    (0..4).for_each(|_| {
+        lan.add(client_config());
+    });
+    lan.settle();
+    assert_eq!(lan.server.stats().connections, 3);
+    lan.clients[3].handle_timeout(lan.now);
+    lan.settle();
+    assert_eq!(end_of(&lan, 3), Some(&CloseReason::Refused(RefusalCode::Full)));
+    lan.addresses[3] = address(1_000);
+    let elsewhere = lan.add(client_config());
+    lan.addresses[elsewhere] = address(2_000);
+    lan.settle();
+    assert!(lan.clients[elsewhere].connection().is_some());
+}
+
+/// A memory that is full of tokens asks for cookies, and never forgets one before it expires.
+#[test]
+fn a_full_memory_of_tokens_asks_for_cookies() {
+    let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
+    let mut config = server_config();
+    config.credentials.token_keys = vec![key.clone()];
+    config.limits.remembered = 1;
+    let mut lan = Lan::new(config);
+    for n in 0..2u8 {
+        let claims = TokenClaims { expiry_unix: UNIX_TIME + 60, ..TokenClaims::default() };
+        let token = key.issue(PROTOCOL_ID, &claims, Secret::from_bytes([n; 32]), [n; 24]).unwrap();
+        lan.add(client_with(Credentials::Token(token)));
+        lan.settle();
+        assert!(lan.clients[usize::from(n)].connection().is_some());
+    }
+    assert_eq!(lan.server.drops().get(DropReason::NoCookie), 1, "the second had to show itself");
+}
+
+/// Answers to strangers wait in a line of 64; a burst of requests cannot make it longer.
+#[test]
+fn answers_that_wait_are_bounded() {
+    let mut config = server_config();
+    config.limits.answers_per_second = 1_000_000;
+    let mut lan = Lan::new(config);
+    lan.add(client_config());
+    let request = request_of(&mut lan, 0);
+    for n in 0..500 {
+        let mut forged = request.clone();
+        forged[1199] ^= 1;
+        assert!(lan.server.handle_datagram(lan.now, address(n * 1_000), &mut forged).is_err());
+    }
+    let mut answers = 0;
+    while lan.server.poll_transmit(lan.now, &mut Vec::new()).is_some() {
+        answers += 1;
+    }
+    assert_eq!(answers, 64);
+}
+
+/// H-3.4a counts datagrams too: small ones, of which many would fit the bytes.
+#[test]
+fn three_datagrams_for_one_however_small() {
+    let mut lan = Lan::new(server_config());
+    lan.add(client_config());
+    let mut request = request_of(&mut lan, 0);
+    lan.server.handle_datagram(lan.now, address(0), &mut request).unwrap();
+    let mut sent = 0;
+    for _ in 0..9_000 {
+        lan.now = lan.now + Duration::from_millis(1);
+        lan.server.handle_timeout(lan.now);
+        while lan.server.poll_event().is_some() {}
+        while lan.server.poll_transmit(lan.now, &mut Vec::new()).is_some() {
+            sent += 1;
+        }
+    }
+    assert_eq!(sent, 3, "the probe time-out would have sent more");
+}
+
+/// What the server sends to the new address of a client that moved, as the client would see it.
+fn challenged() -> (Lan, Vec<u8>) {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(500);
+    lan.client(0).send_message(vec![0; 900]).unwrap();
+    lan.addresses[0] = address(900);
+    let mut challenge = Vec::new();
+    lan.settle_with(|way, datagram| {
+        if matches!(way, Way::Down(_)) {
+            challenge.clone_from(datagram);
+        }
+        matches!(way, Way::Up(_))
+    });
+    assert_eq!(challenge.len(), 13 + 9 + 16);
+    (lan, challenge)
+}
+
+/// H-5.2: the answer to a challenge proves the address it comes from, and no other.
+#[test]
+fn an_answer_from_elsewhere_proves_nothing() {
+    let (mut lan, mut challenge) = challenged();
+    let old = address(0);
+    lan.clients[0].handle_datagram(lan.now, &mut challenge).unwrap();
+    let mut answer = Vec::new();
+    assert!(lan.clients[0].poll_transmit(lan.now, &mut answer));
+    lan.server.handle_datagram(lan.now, address(5_000), &mut answer).unwrap();
+    assert_eq!(lan.peer().address(), old);
+}
+
+/// A challenge that nobody answers is sent five times, whatever the credit.
+#[test]
+fn challenges_come_to_an_end() {
+    let (mut lan, _) = challenged();
+    let mut challenges = 1;
+    for _ in 0..4 {
+        lan.client(0).send_message(vec![0; 900]).unwrap();
+        lan.settle_with(|way, _| matches!(way, Way::Up(_)));
+    }
+    lan.run_with(8_000, |way, _| {
+        challenges += u32::from(matches!(way, Way::Down(_)));
+        false
+    });
+    assert_eq!(challenges, 5);
+}
+
+/// A datagram that was held up somewhere and comes late from an address of the past starts nothing.
+#[test]
+fn a_late_datagram_from_elsewhere_is_no_move() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(500);
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        lan.client(0).send_message(vec![0; 900]).unwrap();
+        lan.settle_with(|way, datagram| {
+            let is_first = matches!(way, Way::Up(_)) && held.is_empty();
+            if is_first {
+                held.clone_from(datagram);
+            }
+            !is_first
+        });
+    }
+    lan.server.handle_datagram(lan.now, address(901), &mut held).unwrap();
+    let mut out = Vec::new();
+    while let Some(to) = lan.server.poll_transmit(lan.now, &mut out) {
+        assert_ne!(to, address(901));
+    }
+}
+
+/// Somebody who moves all the time fills no queue: one change that was not told is enough.
+#[test]
+fn moves_that_nobody_hears_of_are_one() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(500);
+    lan.server_events.clear();
+    let (mut out, mut moves) = (Vec::new(), 0);
+    for n in 0..20 {
+        lan.addresses[0] = address(900 + n);
+        lan.now = lan.now + Duration::from_millis(50);
+        lan.client(0).send_message(vec![0; 900]).unwrap();
+        // Nobody asks the server for its events meanwhile.
+        for _ in 0..4 {
+            while lan.clients[0].poll_transmit(lan.now, &mut out) {
+                let _ = lan.server.handle_datagram(lan.now, lan.addresses[0], &mut out);
+            }
+            while lan.server.poll_transmit(lan.now, &mut out).is_some() {
+                let _ = lan.clients[0].handle_datagram(lan.now, &mut out);
+            }
+        }
+        moves += u32::from(lan.peer().address() == lan.addresses[0]);
+    }
+    assert_eq!(moves, 20);
+    lan.settle();
+    let moved = ServerEvent::Connection(Event::AddressChanged);
+    assert_eq!(lan.server_events.iter().filter(|(_, event)| *event == moved).count(), 1);
+}
