@@ -10,6 +10,9 @@ use crate::crypto::{
 use crate::wire::{OPEN_TAG_BYTES, Role, TAG_BYTES, WireId};
 use crate::{DropReason, Instant};
 
+/// Datagrams that AES-GCM stands with one key (RFC 9001, 6.6); long before, keys are changed.
+const MOST_PER_KEY: u64 = 1 << 23;
+
 /// What guards the datagrams of a connection.
 #[derive(Debug)]
 pub(crate) enum Protection {
@@ -114,8 +117,8 @@ impl Protection {
         match self {
             Self::Sealed(sealed) => {
                 let send = &mut sealed.send;
-                // Twice the limit is what the cipher stands; a peer that never acknowledges gets no more.
-                if send.sealed >= 1 << 23 {
+                // A peer that never acknowledges gets no more.
+                if send.sealed >= MOST_PER_KEY {
                     return false;
                 }
                 send.sealed += 1;
@@ -245,5 +248,31 @@ impl Sealed {
             self.send.follow = true;
         }
         Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crypto::Secret;
+
+    /// H-2.3a: a peer that never acknowledges keeps a key from being changed, and gets no more datagrams than
+    /// the cipher stands.
+    #[test]
+    fn a_key_that_is_worn_out_seals_nothing() {
+        let secret = || TrafficSecret::new(Secret::from_bytes([1; 32]));
+        let secrets = SplitSecrets { client_to_server: secret(), server_to_client: secret() };
+        let suite = Suite::ChaCha20Poly1305;
+        let sealed = Protection::sealed(Instant::ZERO, Role::Client, suite, secrets);
+        let mut protection = sealed.unwrap_or(Protection::Open {
+            protocol_id: 0,
+            local: WireId::default(),
+            remote: WireId::default(),
+        });
+        let Protection::Sealed(sealed) = &mut protection else { unreachable!() };
+        sealed.send.sealed = MOST_PER_KEY - 1;
+        let mut datagram = alloc::vec![0; 20];
+        assert!(protection.seal(1, 13, &mut datagram));
+        assert!(!protection.seal(2, 13, &mut datagram));
     }
 }

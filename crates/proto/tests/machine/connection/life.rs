@@ -281,3 +281,42 @@ fn a_download_survives_a_nat_that_forgets() {
     lan.run(4_000);
     assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
 }
+
+/// H-2.3b: a datagram that was overtaken by a change of keys still opens, for three probe time-outs and not
+/// for ever.
+#[test]
+fn a_late_datagram_opens_with_the_key_before() {
+    for (wait, is_late) in [(40, false), (20_000, true)] {
+        let mut server = server_config();
+        server.connection.datagrams_per_key = 30;
+        server.connection.burst = false;
+        server.connection.rate_bps = 8_000_000;
+        let mut lan = Lan::joined(server, client_config());
+        lan.run(100);
+        lan.peer().send_message(&b"held up"[..]).unwrap();
+        let mut held = Vec::new();
+        lan.settle_with(|way, datagram| {
+            let is_it = matches!(way, Way::Down(_)) && held.is_empty();
+            if is_it {
+                held.clone_from(datagram);
+            }
+            !is_it
+        });
+        let phase = held[0] & 1;
+        lan.peer().send_block(&Block::new(1, vec![5; 40 * 1024])).unwrap();
+        let mut last = phase;
+        lan.run_with(wait, |way, datagram| {
+            if matches!(way, Way::Down(_)) {
+                last = datagram[0] & 1;
+            }
+            true
+        });
+        let opened = lan.clients[0].handle_datagram(lan.now, &mut held);
+        if is_late {
+            assert!(opened.is_err(), "{opened:?}");
+        } else {
+            assert_ne!(last, phase, "the key was changed");
+            assert_eq!(opened, Ok(()));
+        }
+    }
+}

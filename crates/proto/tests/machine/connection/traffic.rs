@@ -214,3 +214,25 @@ fn a_block_that_crawls_ends_the_connection() {
     // 60 s and 8 Mbit at 100 kbit/s: after 140 s.
     assert!(slices > 10_000, "{slices}");
 }
+
+/// H-4.1c: acks of slices too, when each is a block of its own and would be acked at once.
+#[test]
+fn datagrams_of_acks_are_half_of_what_came_at_most() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(1_000);
+    let (mut ups, mut downs) = (0u32, 0u32);
+    for tag in 0..60 {
+        lan.peer().send_block(&Block::new(tag, vec![1; 100])).unwrap();
+        lan.run_with(100, |way, _| {
+            match way {
+                Way::Up(_) => ups += 1,
+                Way::Down(_) => downs += 1,
+            }
+            true
+        });
+    }
+    lan.run(3_000);
+    let blocks = |event: &&Event| matches!(event, Event::Block { .. });
+    assert_eq!(lan.client_events[0].iter().filter(blocks).count(), 60);
+    assert!(ups <= downs / 2 + 8, "{ups} datagrams for {downs}");
+}
