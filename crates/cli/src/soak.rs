@@ -47,7 +47,7 @@ fn show(so_far: &Found, layers: Layers, budget: Budget, report: &Report) {
     match layers {
         Layers::Packets => report.count(so_far.packets, total, "packets"),
         Layers::Chunks | Layers::Both | Layers::Connection => {
-            report.count(so_far.transfers, total, "transfers")
+            report.count(so_far.transfers, total, "transfers");
         }
     }
 }

@@ -105,3 +105,30 @@ fn everything_ends_well() {
     let server = internet.host(server).server();
     assert_eq!(server.server.stats().connections, 0, "{:?}", server.events.last());
 }
+
+/// Who only receives knows the round trip all the same, and who sends over a long way sends nothing twice
+/// that was not lost.
+#[test]
+fn both_ends_measure_and_a_long_way_costs_no_resends() {
+    for rtt in [20, 200, 600] {
+        let mut server = server_config();
+        server.connection.rate_bps = 20_000_000;
+        let link = access(25_000_000, Duration::from_millis(rtt));
+        let (mut internet, server, client) = join(server, client_config(), world(1 << 20), &link);
+        internet.run_until(Instant::from_millis(60_000), |internet| {
+            internet.host(client).client().joined_after().is_some()
+        });
+        let host = internet.host(client).client();
+        let connection = host.client.as_ref().and_then(|client| client.connection()).unwrap();
+        let measured = connection.rtt().smoothed_rtt().expect("a sample").as_millis();
+        let server = &internet.host(server).server().server;
+        let id = server.connections().next().unwrap();
+        let stats = server.connection(id).unwrap().stats();
+        println!(
+            "{rtt} ms: {measured} ms, {} resent of {}",
+            stats.slices_resent, stats.slices_sent
+        );
+        assert!(measured >= u128::from(rtt), "{measured} ms on a way of {rtt} ms");
+        assert!(stats.slices_resent <= 12, "{} of {}", stats.slices_resent, stats.slices_sent);
+    }
+}

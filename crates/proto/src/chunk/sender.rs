@@ -182,6 +182,8 @@ pub struct Sender {
     /// When the wait after the burst ends.
     hold_until: Instant,
     rtt: ArticleRtt,
+    /// Somebody else measures it.
+    is_rtt_given: bool,
     events: VecDeque<SenderEvent>,
     stats: SenderStats,
 }
@@ -199,6 +201,7 @@ impl Sender {
             budget: SendBudget::new(config.rate_bps, Instant::ZERO),
             hold_until: Instant::ZERO,
             rtt: ArticleRtt::new(),
+            is_rtt_given: false,
             events: VecDeque::new(),
             stats: SenderStats::default(),
             config,
@@ -324,13 +327,11 @@ impl Sender {
         self.config.burst = burst;
     }
 
-    /// A round trip that somebody else measured: of the handshake, or of the game's own packets. It counts as
-    /// long as no slice has measured one. Without it a sender on a link of more than
-    /// [`INITIAL_RESEND_DELAY`] sends everything twice before its first ack.
-    pub const fn hint_rtt(&mut self, rtt: Duration) {
-        if self.stats.acks_received == 0 {
-            self.rtt = ArticleRtt::starting_at(rtt);
-        }
+    /// The round trip, from somebody who measures it better: each datagram of a connection is acked, and no
+    /// slice has to be sent only once for that. From now on the acks of slices give no samples.
+    pub const fn set_rtt(&mut self, rtt: Duration) {
+        self.rtt = ArticleRtt::starting_at(rtt);
+        self.is_rtt_given = true;
     }
 
     /// Takes what others have sent beside this sender out of its budget. They do not wait for it; slices wait
@@ -354,7 +355,7 @@ impl Sender {
         }
         self.stats.acks_received += 1;
         let news = sending.on_ack(now, ack);
-        if let Some(sample) = news.rtt_sample {
+        if let Some(sample) = news.rtt_sample.filter(|_| !self.is_rtt_given) {
             self.rtt.on_sample(sample);
         }
         if sending.acked().is_full() {

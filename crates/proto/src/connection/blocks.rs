@@ -30,6 +30,10 @@ const MAX_ANNOUNCED: usize = 8;
 /// answer.
 const CHUNK_ACK_INTERVAL: Duration = Duration::from_millis(30);
 
+/// Before anything was measured (RFC 9002, 6.2.2): the first slices are not sent again sooner. The first ack,
+/// which is for the handshake, says better.
+const INITIAL_RTT: Duration = Duration::from_millis(333);
+
 /// UDP and IPv4 round a datagram.
 const UDP_IPV4_BYTES: usize = 28;
 
@@ -150,9 +154,7 @@ impl OutgoingBlocks {
             first_chunk_id: self.next_chunk_id,
             ..SenderConfig::default()
         });
-        if let Some(rtt) = self.rtt {
-            sender.hint_rtt(rtt);
-        }
+        sender.set_rtt(self.rtt.unwrap_or(INITIAL_RTT) + CHUNK_ACK_INTERVAL);
         Box::new(sender)
     }
 
@@ -180,10 +182,11 @@ impl OutgoingBlocks {
         }
     }
 
-    pub(crate) fn hint_rtt(&mut self, rtt: Duration) {
+    /// The round trip of the connection is this now. The ack of a slice may come a chunk ack later.
+    pub(crate) fn set_rtt(&mut self, rtt: Duration) {
         self.rtt = Some(rtt);
         if let Some(sender) = &mut self.sender {
-            sender.hint_rtt(rtt);
+            sender.set_rtt(rtt + CHUNK_ACK_INTERVAL);
         }
     }
 

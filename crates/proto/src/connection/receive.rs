@@ -203,7 +203,7 @@ impl Connection {
         if outcome.rtt_sample.is_some()
             && let Some(rtt) = self.sent.rtt().smoothed_rtt()
         {
-            self.blocks_out.hint_rtt(rtt);
+            self.blocks_out.set_rtt(rtt);
         }
         for item in acked {
             self.on_item(item, true);

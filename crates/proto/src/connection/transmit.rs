@@ -6,6 +6,7 @@
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use super::{Connection, ConnectionNews, ConnectionState, Item};
 use crate::Instant;
@@ -20,6 +21,9 @@ const FULL_SLICE_FRAME_BYTES: usize = SLICE_FRAME_BYTES + SLICE_BYTES;
 
 /// The longest chunk ack.
 const CHUNK_ACK_FRAME_BYTES: usize = 4 + 32;
+
+/// How often an end that only receives measures the round trip: often enough for its time-outs.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// UDP and IPv4 round a datagram.
 const UDP_IPV4_BYTES: usize = 28;
@@ -166,7 +170,19 @@ impl Connection {
             && ack.encoded_len() < draft.room()
         {
             draft.push(&Frame::Ack(ack), None);
+            if !draft.has_frames() && self.wants_sample(now) && draft.room() > 0 {
+                Frame::Ping.write(draft.out);
+                draft.items.push(Item::Ping);
+                draft.asks = true;
+            }
         }
+    }
+
+    /// Who only receives sends nothing that is acked, and so measures nothing: now and then one of its acks
+    /// asks for one.
+    fn wants_sample(&self, now: Instant) -> bool {
+        let is_old = now.since(self.asked) >= SAMPLE_INTERVAL;
+        self.sent.in_flight() == 0 && (is_old || self.sent.rtt().latest_rtt().is_none())
     }
 
     /// Begins a datagram with its header. Returns its packet number.
