@@ -334,6 +334,14 @@ impl Sender {
         self.is_rtt_given = true;
     }
 
+    /// The copy of a slice that [`poll_slice`](Self::poll_slice) gave at this moment is lost, says somebody who
+    /// counts datagrams: it is due again without waiting for the resend delay.
+    pub fn on_slice_lost(&mut self, chunk_id: ChunkId, index: usize, sent_at: Instant) {
+        if let Some(sending) = self.current.as_mut().filter(|sending| sending.id == chunk_id) {
+            sending.on_lost(index, sent_at);
+        }
+    }
+
     /// Takes what others have sent beside this sender out of its budget. They do not wait for it; slices wait
     /// for them.
     pub fn charge(&mut self, now: Instant, bytes: u64) {

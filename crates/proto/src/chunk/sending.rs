@@ -17,6 +17,8 @@ struct SliceRecord {
     /// 100 ms of its clock.
     last_sent: Option<Instant>,
     sends: u32,
+    /// Somebody knows that the last copy did not arrive: the next is due at once.
+    is_lost: bool,
 }
 
 /// The chunk in flight.
@@ -114,7 +116,8 @@ impl Sending {
         if self.acked.contains(index) {
             return None;
         }
-        let last_sent = self.records[index.get()].last_sent;
+        let record = self.records[index.get()];
+        let last_sent = record.last_sent.filter(|_| !record.is_lost);
         Some(last_sent.map_or(Instant::ZERO, |sent| sent + resend_delay))
     }
 
@@ -124,9 +127,17 @@ impl Sending {
     pub(super) fn on_sent(&mut self, now: Instant, index: SliceIndex) -> bool {
         let record = &mut self.records[index.get()];
         let is_resend = record.last_sent.is_some();
-        *record = SliceRecord { last_sent: Some(now), sends: record.sends.saturating_add(1) };
+        let sends = record.sends.saturating_add(1);
+        *record = SliceRecord { last_sent: Some(now), sends, is_lost: false };
         self.cursor = index.next_cyclic();
         is_resend
+    }
+
+    /// The copy of a slice that was sent at this moment is lost.
+    pub(super) fn on_lost(&mut self, index: usize, sent_at: Instant) {
+        if let Some(record) = self.records.get_mut(index) {
+            record.is_lost |= record.last_sent == Some(sent_at);
+        }
     }
 
     /// Takes in an ack for this chunk with this count.

@@ -147,6 +147,8 @@ impl OutgoingBlocks {
         let mut sender = Sender::new(SenderConfig {
             rate_bps: self.rate_bps,
             burst: self.burst,
+            // What is lost is known by then, not guessed after a wait.
+            burst_wait: Duration::ZERO,
             resend_delay: ResendDelay::Rtt,
             peer_ack_interval: CHUNK_ACK_INTERVAL,
             give_up_after: Some(config.no_progress_timeout),

@@ -36,6 +36,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
+use crate::chunk::ChunkId;
 use crate::crypto::Entropy;
 use crate::fragment::FragmentPool;
 use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
@@ -62,6 +63,7 @@ const CLOSES: u8 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     Ping,
+    Slice(ChunkId, u8),
     Packet(Sequence),
     Message(u32),
     MessageLimit(u32),

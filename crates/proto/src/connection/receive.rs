@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::{CloseCode, CloseReason, Connection, ConnectionNews, ConnectionState, Event, Item};
 use crate::fragment::FragmentPool;
-use crate::transit::AckFrame;
+use crate::transit::{AckFrame, SentDatagram};
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, Frame, Frames, ResponseHeader, Role};
 use crate::{DropReason, Instant};
@@ -214,7 +214,8 @@ impl Connection {
     /// What there was in a datagram has arrived, or is lost.
     fn on_item(&mut self, item: Item, acked: bool) {
         match item {
-            Item::Ping => {}
+            // A slice has acks of its own kind, and they say what the receiver has.
+            Item::Ping | Item::Slice(..) => {}
             Item::Packet(sequence) => {
                 let event = match acked {
                     true => self.packets_out.on_acked(sequence),
@@ -238,12 +239,17 @@ impl Connection {
     /// Takes back what was in datagrams that are lost.
     pub(super) fn pass_losses(&mut self, now: Instant) {
         while let Some(lost) = self.sent.poll_lost(now) {
-            self.on_lost(lost.contents);
+            self.on_lost(lost);
         }
     }
 
-    pub(super) fn on_lost(&mut self, items: Vec<Item>) {
-        for item in items {
+    pub(super) fn on_lost(&mut self, lost: SentDatagram<Vec<Item>>) {
+        for item in lost.contents {
+            if let Item::Slice(chunk_id, index) = item
+                && let Some(sender) = self.blocks_out.sender_mut()
+            {
+                sender.on_slice_lost(chunk_id, index.into(), lost.sent_at);
+            }
             self.on_item(item, false);
         }
     }

@@ -136,7 +136,8 @@ impl Connection {
             && let Some(sender) = self.blocks_out.sender_mut()
             && let Some(slice) = sender.poll_slice(now)
         {
-            draft.push(&Frame::Slice(slice), None);
+            let index = u8::try_from(slice.index().get()).unwrap_or(u8::MAX);
+            draft.push(&Frame::Slice(slice), Some(Item::Slice(slice.chunk_id(), index)));
             draft.has_slice = true;
         }
         self.compose_ack(now, draft);
@@ -241,7 +242,7 @@ impl Connection {
     fn remember(&mut self, now: Instant, number: u64, bytes: usize, items: Option<Vec<Item>>) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         if let Some(lost) = self.sent.on_sent(now, number, bytes, items) {
-            self.on_lost(lost.contents);
+            self.on_lost(lost);
         }
     }
 
