@@ -334,8 +334,8 @@ impl Sender {
         self.is_rtt_given = true;
     }
 
-    /// The copy of a slice that [`poll_slice`](Self::poll_slice) gave at this moment is lost, says somebody who
-    /// counts datagrams: it is due again without waiting for the resend delay.
+    /// The copy of a slice that [`poll_slice`](Self::poll_slice) gave at this moment is lost, says somebody
+    /// who counts datagrams: it is due again without waiting for the resend delay.
     pub fn on_slice_lost(&mut self, chunk_id: ChunkId, index: usize, sent_at: Instant) {
         if let Some(sending) = self.current.as_mut().filter(|sending| sending.id == chunk_id) {
             sending.on_lost(index, sent_at);

@@ -25,6 +25,9 @@ const CHUNK_ACK_FRAME_BYTES: usize = 4 + 32;
 /// How often an end that only receives measures the round trip: often enough for its time-outs.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Silence of the peer after which no more slices go out, unless the round trip is longer than that.
+const SILENCE: Duration = Duration::from_secs(1);
+
 /// UDP and IPv4 round a datagram.
 const UDP_IPV4_BYTES: usize = 28;
 
@@ -133,6 +136,7 @@ impl Connection {
             draft.push(&Frame::ChunkAck(ack), None);
         }
         if draft.room() >= FULL_SLICE_FRAME_BYTES
+            && self.hears_the_peer()
             && let Some(sender) = self.blocks_out.sender_mut()
             && let Some(slice) = sender.poll_slice(now)
         {
@@ -286,6 +290,14 @@ impl Connection {
         Some(self.path.address())
     }
 
+    /// Whether the peer was heard lately. Nobody is sent a block into silence: who joins in somebody's name,
+    /// or goes away, would else get all of the rate until the block is given up. Pings go on, and the first
+    /// answer lets slices flow again.
+    fn hears_the_peer(&self) -> bool {
+        let lately = self.sent.probe_timeout().saturating_mul(3).max(SILENCE);
+        self.now.since(self.heard) <= lately
+    }
+
     /// When there is something to send, as far as the credit allows.
     pub(super) fn transmit_at(&self) -> Option<Instant> {
         let header_bytes = match self.welcome_message.len() {
@@ -303,7 +315,7 @@ impl Connection {
             || !self.packets_out.is_empty()
             || self.messages_out.wants_to_send();
         let now = is_pending.then_some(Instant::ZERO);
-        let slices = match room >= FULL_SLICE_FRAME_BYTES {
+        let slices = match room >= FULL_SLICE_FRAME_BYTES && self.hears_the_peer() {
             true => self.blocks_out.sender().and_then(Sender::poll_timeout),
             false => None,
         };

@@ -27,7 +27,8 @@ pub fn wire(bytes: &[u8]) {
     if let Ok(hello) = Hello::read(bytes) {
         let mut out = Vec::new();
         hello.write(&mut out);
-        assert_eq!(out, bytes, "a hello that is not canonical");
+        // Suites that are not known yet are passed over.
+        assert_eq!(Hello::read(&out), Ok(hello), "a hello that is read otherwise again");
     }
     if let Ok(welcome) = Welcome::read(bytes) {
         let mut out = Vec::new();

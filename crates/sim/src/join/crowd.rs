@@ -84,10 +84,10 @@ impl CrowdReport {
 }
 
 /// When hostile clients stop.
-const END: Instant = Instant::from_millis(30_000);
+const END: Instant = Instant::from_millis(15_000);
 
 impl Crowd {
-    /// Runs it: honest clients begin in the first ten seconds, hostile ones are there all the time.
+    /// Runs it: honest clients begin in the first five seconds, hostile ones are there all the time.
     #[must_use]
     pub fn run(&self) -> CrowdReport {
         let mut internet = Internet::new(self.seed);
@@ -95,7 +95,7 @@ impl Crowd {
         let credentials =
             ServerCredentials { secret: Some(secret.clone()), ..ServerCredentials::default() };
         let limits = ServerLimits { connections: 4096, ..ServerLimits::default() };
-        let connection = ConnectionConfig { rate_bps: 4_000_000, ..ConnectionConfig::default() };
+        let connection = ConnectionConfig { rate_bps: 2_000_000, ..ConnectionConfig::default() };
         let config = ServerConfig::new(PROTOCOL_ID, credentials);
         let config = ServerConfig { limits, connection, ..config };
         let mut rng = Rng::stream(self.seed, 5);
@@ -108,7 +108,7 @@ impl Crowd {
                 let credentials = Credentials::Secret { secret: secret.clone(), identity: None };
                 let config = ClientConfig::new(address(1), PROTOCOL_ID, credentials);
                 let config = ClientConfig { connection, ..config };
-                let begins = Instant::from_millis(2_000 + rng.below(8_000));
+                let begins = Instant::from_millis(1_000 + rng.below(4_000));
                 let host = ClientHost::new(config, begins, rng.next_u64());
                 let link = LinkConfig {
                     rate_bps: Some(*rng.pick(&[2_000_000, 5_000_000, 20_000_000])),
@@ -121,7 +121,7 @@ impl Crowd {
             .collect();
         for n in 0..self.hostile {
             let kind = HostileKind::ALL[n as usize % HostileKind::ALL.len()];
-            let every = Duration::from_millis(rng.between(20, 200));
+            let every = Duration::from_millis(rng.between(100, 1000));
             let seed = rng.next_u64();
             let mind = Hostile::new(kind, address(1), secret.clone(), seed, every, END);
             let link = LinkConfig { delay: Duration::from_millis(10), ..LinkConfig::default() };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use haulier_proto::Instant;
 use haulier_proto::client::{Client, ClientConfig, Credentials};
 use haulier_proto::connection::{Block, ConnectionConfig, Event};
-use haulier_proto::crypto::Secret;
+use haulier_proto::crypto::{Identity, Secret};
 use haulier_proto::server::{Server, ServerConfig, ServerCredentials};
 use haulier_sim::join::attack::{Attacker, Mind, Shot};
 use haulier_sim::join::{Answer, ClientHost, JoinHost, PROTOCOL_ID, ServerHost, address};
@@ -38,7 +38,9 @@ pub(crate) fn server_config(keyed: Keyed) -> ServerConfig {
     let credentials = match keyed {
         Keyed::Open => ServerCredentials { open: true, ..ServerCredentials::default() },
         Keyed::Secret => {
-            ServerCredentials { secret: Some(secret()), ..ServerCredentials::default() }
+            // The identity is what a server keeps over restarts, and no client has.
+            let identity = Some(Identity::new(Secret::from_bytes([9; 32])));
+            ServerCredentials { secret: Some(secret()), identity, ..ServerCredentials::default() }
         }
     };
     ServerConfig { connection: connection(), ..ServerConfig::new(PROTOCOL_ID, credentials) }

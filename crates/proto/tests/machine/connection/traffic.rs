@@ -236,3 +236,22 @@ fn datagrams_of_acks_are_half_of_what_came_at_most() {
     assert_eq!(lan.client_events[0].iter().filter(blocks).count(), 60);
     assert!(ups <= downs / 2 + 8, "{ups} datagrams for {downs}");
 }
+
+/// H-4.2c: a client that joins and falls silent, or whose address was never its own, gets a second of the
+/// rate and no more; one that comes back gets the rest.
+#[test]
+fn nobody_is_sent_a_block_into_silence() {
+    let mut server = server_config();
+    server.connection.rate_bps = 8_000_000;
+    server.connection.burst = false;
+    let mut lan = Lan::joined(server, client_config());
+    lan.run(500);
+    lan.peer().send_block(&Block::new(1, vec![5; 4_000_000])).unwrap();
+    lan.run(500);
+    let before = lan.peer().stats().bytes_sent;
+    lan.run_with(9_000, |_, _| false);
+    let silent = lan.peer().stats().bytes_sent - before;
+    assert!(silent <= 1_200_000, "{silent} bytes into nine seconds of silence");
+    lan.run(9_000);
+    assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
+}
