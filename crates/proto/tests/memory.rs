@@ -1,7 +1,13 @@
 //! What connections cost in memory, counted by the allocator: so this is a program of its own. It prints what
 //! docs/PERFORMANCE.md quotes.
 
-#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test program")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    reason = "a test program"
+)]
 
 mod lan;
 

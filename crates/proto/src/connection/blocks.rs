@@ -106,6 +106,8 @@ pub(crate) struct OutgoingBlocks {
     /// For the next sender.
     next_chunk_id: ChunkId,
     rate_bps: u64,
+    /// What a token allows at most.
+    rate_cap_bps: u64,
     burst: bool,
     rtt: Option<Duration>,
     blocks: VecDeque<Outgoing>,
@@ -133,6 +135,7 @@ impl OutgoingBlocks {
             sender: None,
             next_chunk_id: ChunkId::new(0),
             rate_bps: config.rate_bps,
+            rate_cap_bps: u64::MAX,
             burst: config.burst,
             rtt: None,
             blocks: VecDeque::new(),
@@ -171,10 +174,17 @@ impl OutgoingBlocks {
     }
 
     pub(crate) fn set_rate_bps(&mut self, rate_bps: u64) {
-        self.rate_bps = rate_bps;
+        self.rate_bps = rate_bps.min(self.rate_cap_bps);
+        let rate_bps = self.rate_bps;
         if let Some(sender) = &mut self.sender {
             sender.set_rate_bps(rate_bps);
         }
+    }
+
+    /// From now on no rate is above this one.
+    pub(crate) fn cap_rate_bps(&mut self, rate_cap_bps: u64) {
+        self.rate_cap_bps = rate_cap_bps;
+        self.set_rate_bps(self.rate_bps);
     }
 
     pub(crate) fn set_burst(&mut self, burst: bool) {
@@ -506,6 +516,13 @@ impl IncomingBlocks {
         let done = self.data.len() + slices * crate::chunk::SLICE_BYTES;
         let done = (done as u64).min(block.length);
         Some(BlockProgress { tag: block.tag, done, length: block.length })
+    }
+
+    /// Memory held for blocks, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let finished = usize::try_from(self.finished_bytes).unwrap_or(usize::MAX);
+        let receiver = self.receiver.memory_bytes() + self.receiver.unread() * MAX_CHUNK_BYTES;
+        finished.saturating_add(self.data.capacity() + receiver)
     }
 
     /// Why the connection must end, if it must: a rule was broken, or the block in progress crawls.

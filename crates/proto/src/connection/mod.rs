@@ -235,7 +235,7 @@ impl Connection {
         self.blocks_in.progress()
     }
 
-    /// Changes what blocks may use of the link, in bits per second.
+    /// Changes what blocks may use of the link, in bits per second. A token may hold a limit, which stays.
     pub fn set_rate_bps(&mut self, rate_bps: u64) {
         self.blocks_out.set_rate_bps(rate_bps);
     }
@@ -410,6 +410,26 @@ impl Connection {
         );
         let due = earliest(earliest(fixed, blocks), self.path.poll_timeout());
         earliest(due, self.transmit_at())
+    }
+
+    /// Memory that the peer makes this end hold, in bytes: blocks, packets and messages that are half here, or
+    /// whole and not read.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.blocks_in.memory_bytes()
+            + self.packets_in.memory_bytes()
+            + self.messages_in.memory_bytes()
+    }
+
+    /// Drops what is here and not read: its memory is needed.
+    pub(crate) fn let_go(&mut self) {
+        self.blocks_in = IncomingBlocks::new(&self.config);
+        self.packets_in.let_go();
+        self.messages_in = MessageReceiver::new();
+    }
+
+    pub(crate) fn cap_rate_bps(&mut self, rate_cap_bps: u64) {
+        self.blocks_out.cap_rate_bps(rate_cap_bps);
     }
 
     pub(crate) fn clear(&mut self, pool: &mut FragmentPool) {

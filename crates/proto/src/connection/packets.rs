@@ -152,6 +152,17 @@ impl IncomingPackets {
         Some(Event::Packet { sequence, data })
     }
 
+    /// Drops what waits.
+    pub(crate) fn let_go(&mut self) {
+        self.waiting = VecDeque::new();
+        self.waiting_bytes = 0;
+    }
+
+    /// Memory held by what waits, in bytes. Half-received packets are the pool's.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.waiting_bytes + self.waiting.capacity() * size_of::<(Sequence, Bytes)>()
+    }
+
     pub(crate) fn has_events(&self) -> bool {
         !self.waiting.is_empty()
     }

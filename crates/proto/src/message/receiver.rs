@@ -30,6 +30,8 @@ pub struct MessageReceiver {
     next: u32,
     /// The largest limit sent: what the peer may know of.
     limit: u32,
+    /// Bytes of what waits.
+    waiting_bytes: u32,
     /// The datagram of that limit is lost.
     is_limit_lost: bool,
 }
@@ -38,7 +40,13 @@ impl MessageReceiver {
     /// Nothing received; the limit is 256.
     #[must_use]
     pub const fn new() -> Self {
-        Self { waiting: VecDeque::new(), next: 0, limit: MESSAGE_WINDOW, is_limit_lost: false }
+        Self {
+            waiting: VecDeque::new(),
+            next: 0,
+            limit: MESSAGE_WINDOW,
+            waiting_bytes: 0,
+            is_limit_lost: false,
+        }
     }
 
     /// Takes a message in, and copies it if it is new.
@@ -62,6 +70,7 @@ impl MessageReceiver {
         match self.waiting.get_mut(index) {
             Some(place @ None) => {
                 *place = Some(Bytes::copy_from_slice(data));
+                self.waiting_bytes += u32::try_from(data.len()).unwrap_or(0);
                 Ok(Arrival::New)
             }
             _ => Ok(Arrival::Duplicate),
@@ -72,11 +81,18 @@ impl MessageReceiver {
     pub fn pop(&mut self) -> Option<Bytes> {
         let data = self.waiting.front_mut()?.take()?;
         self.waiting.pop_front();
+        self.waiting_bytes -= u32::try_from(data.len()).unwrap_or(0);
         self.next = self.next.saturating_add(1);
         if self.waiting.is_empty() {
             self.waiting = VecDeque::new();
         }
         Some(data)
+    }
+
+    /// Memory held by what waits, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.waiting_bytes as usize + self.waiting.capacity() * size_of::<Option<Bytes>>()
     }
 
     /// Whether [`pop`](Self::pop) would give a message.
@@ -125,9 +141,9 @@ impl MessageReceiver {
 
     /// One that is about to read `next`. For tests: nobody waits for 2^32 messages.
     #[cfg(test)]
-    pub(super) const fn starting_at(next: u32) -> Self {
+    pub(super) fn starting_at(next: u32) -> Self {
         let limit = next.saturating_add(MESSAGE_WINDOW);
-        Self { waiting: VecDeque::new(), next, limit, is_limit_lost: false }
+        Self { next, limit, ..Self::new() }
     }
 }
 

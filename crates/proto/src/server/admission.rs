@@ -275,7 +275,7 @@ impl Server {
                 remote: client_id,
             },
         };
-        let connection = Connection::new(
+        let mut connection = Connection::new(
             now,
             Parameters {
                 role: Role::Server,
@@ -294,6 +294,9 @@ impl Server {
         self.memory.remember(request.name);
         let claims = request.verified.token.as_ref().map(|token| {
             self.memory.remember_token(token.name, request.name, token.claims.expiry_unix);
+            if let Some(most) = token.claims.most_bps {
+                connection.cap_rate_bps(u64::from(most) * 8);
+            }
             token.claims.clone()
         });
         self.insert(now, connection, request.name, asked, claims, request.bytes);

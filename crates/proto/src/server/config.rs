@@ -38,6 +38,10 @@ pub struct ServerLimits {
     /// Handshakes in progress above which a request must bring a cookie, at the price of a round trip.
     /// Default 64.
     pub handshakes_without_cookie: usize,
+    /// Bytes that clients may make this server hold, all together: blocks, packets and messages that are half
+    /// here, or whole and not read. Above it the connection that holds the most is closed with `resources`.
+    /// Default 1 GiB.
+    pub memory_bytes: usize,
     /// Refusals and resets a second, for all sources together. Default 100.
     pub answers_per_second: u32,
     /// Requests and used tokens remembered against replay, some 100 bytes each. Default 65,536.
@@ -52,6 +56,7 @@ impl Default for ServerLimits {
             handshakes: 256,
             handshakes_per_prefix: 64,
             handshakes_without_cookie: 64,
+            memory_bytes: 1 << 30,
             answers_per_second: 100,
             remembered: 65_536,
         }

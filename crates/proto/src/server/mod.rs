@@ -171,6 +171,7 @@ impl Server {
         let mut stats = self.stats;
         stats.connections = self.slots.len();
         stats.handshakes = self.handshakes;
+        stats.memory_bytes = self.slots.memory_bytes();
         stats.remembered = self.memory.len();
         stats
     }
@@ -262,7 +263,21 @@ impl Server {
         };
         let outcome = connection.handle_data(now, from, &header, datagram, &mut self.pool);
         self.touch(place);
+        self.keep_memory();
         outcome
+    }
+
+    /// Clients together hold more than they may: who holds the most goes, and nobody else hears of it.
+    fn keep_memory(&mut self) {
+        if self.slots.memory_bytes() <= self.config.limits.memory_bytes {
+            return;
+        }
+        let Some(place) = self.slots.greediest() else { return };
+        if let Some(connection) = self.slots.get_mut(place) {
+            connection.close(CloseCode::RESOURCES, "");
+            connection.let_go();
+        }
+        self.touch(place);
     }
 
     /// Tells a client of a former life that it is over.

@@ -24,6 +24,8 @@ pub(super) struct Slot {
     pub(super) prefix: Prefix,
     /// It is counted among the handshakes in progress.
     pub(super) is_handshake: bool,
+    /// What it held when it was last looked at.
+    memory_bytes: usize,
     deadline: Option<Instant>,
     is_ready: bool,
     has_news: bool,
@@ -35,6 +37,8 @@ pub(super) struct Slots {
     places: Vec<Option<Slot>>,
     free: Vec<u32>,
     len: usize,
+    /// What all of them hold.
+    memory_bytes: usize,
     generation: u32,
     deadlines: BTreeSet<(Instant, u32)>,
     ready: VecDeque<u32>,
@@ -44,6 +48,18 @@ pub(super) struct Slots {
 impl Slots {
     pub(super) const fn len(&self) -> usize {
         self.len
+    }
+
+    /// Memory that clients make the server hold, in bytes.
+    pub(super) const fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    /// The connection that holds the most of it.
+    pub(super) fn greediest(&self) -> Option<u32> {
+        let slots = self.places.iter().zip(0..);
+        let held = slots.filter_map(|(slot, place)| Some((slot.as_ref()?.memory_bytes, place)));
+        held.max().map(|(_, place)| place)
     }
 
     pub(super) fn insert(
@@ -59,6 +75,7 @@ impl Slots {
             name,
             prefix,
             is_handshake: true,
+            memory_bytes: 0,
             deadline: None,
             is_ready: false,
             has_news: false,
@@ -82,6 +99,7 @@ impl Slots {
         self.ready.retain(|&other| other != place || !slot.is_ready);
         self.news.retain(|&other| other != place || !slot.has_news);
         self.free.push(place);
+        self.memory_bytes -= slot.memory_bytes;
         self.len -= 1;
         Some(slot)
     }
@@ -117,6 +135,9 @@ impl Slots {
             slot.is_ready = true;
             self.ready.push_back(place);
         }
+        let held = slot.connection.memory_bytes();
+        self.memory_bytes = self.memory_bytes - slot.memory_bytes + held;
+        slot.memory_bytes = held;
         if !slot.has_news && slot.connection.has_events() {
             slot.has_news = true;
             self.news.push_back(place);
@@ -190,6 +211,8 @@ impl Slots {
 
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.places.iter().flatten().count(), self.len);
+        let held: usize = self.places.iter().flatten().map(|slot| slot.memory_bytes).sum();
+        assert_eq!(held, self.memory_bytes, "memory held");
         for (slot, place) in self.places.iter().zip(0u32..) {
             let Some(slot) = slot else { continue };
             slot.connection.check_invariants();

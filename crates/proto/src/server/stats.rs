@@ -7,6 +7,8 @@ pub struct ServerStats {
     pub connections: usize,
     /// Of these, whose first data has not come.
     pub handshakes: usize,
+    /// Bytes that clients make it hold: what is half received, or not read.
+    pub memory_bytes: usize,
     /// Requests and tokens remembered against replay.
     pub remembered: usize,
     /// Requests that became a connection.

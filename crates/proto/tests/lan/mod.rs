@@ -1,6 +1,14 @@
 //! A server and clients in one room: every datagram arrives at once, unless the test takes it away.
 
-#![allow(dead_code, unreachable_pub, reason = "each test program uses its own part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::cast_possible_truncation,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "each test program uses its own part, and a panic is how it reports"
+)]
 
 use std::net::{Ipv4Addr, SocketAddr};
 

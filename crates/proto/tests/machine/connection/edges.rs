@@ -2,7 +2,7 @@
 
 use haulier_proto::DropReason;
 use haulier_proto::client::{Client, Credentials};
-use haulier_proto::connection::{CloseReason, Event};
+use haulier_proto::connection::{Block, CloseReason, Event};
 use haulier_proto::credentials::{TokenClaims, TokenKey};
 use haulier_proto::crypto::{RequestKeys, Secret, Suite, open_tag, respond};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent};
@@ -137,6 +137,73 @@ fn one_source_has_so_many_places_and_others_still_have_theirs() {
     lan.addresses[elsewhere] = address(2_000);
     lan.settle();
     assert!(lan.clients[elsewhere].connection().is_some());
+}
+
+/// What clients make a server hold has a limit for all of them together. Who holds the most goes; the others
+/// do not notice.
+#[test]
+fn the_greediest_makes_room_for_all() {
+    let mut config = server_config();
+    config.limits.memory_bytes = 1_000_000;
+    let mut lan = Lan::new(config);
+    (0..3).for_each(|_| {
+        lan.add(client_config());
+    });
+    lan.settle();
+    // Half of a block each, but a whole one of the second, and nobody reads.
+    let sizes = [300_000, 900_000, 200_000];
+    for (n, size) in sizes.into_iter().enumerate() {
+        lan.client(n).set_rate_bps(80_000_000);
+        lan.client(n).send_block(&Block::new(1, vec![1; size])).unwrap();
+    }
+    let mut out = Vec::new();
+    for _ in 0..1_000 {
+        lan.now = lan.now + Duration::from_millis(1);
+        lan.server.handle_timeout(lan.now);
+        for n in 0..3 {
+            lan.clients[n].handle_timeout(lan.now);
+            while lan.clients[n].poll_transmit(lan.now, &mut out) {
+                let _ = lan.server.handle_datagram(lan.now, lan.addresses[n], &mut out);
+                assert!(lan.server.stats().memory_bytes <= 1_000_000 + (256 << 10));
+            }
+        }
+        while let Some(to) = lan.server.poll_transmit(lan.now, &mut out) {
+            let n = lan.addresses.iter().position(|&address| address == to).unwrap();
+            let _ = lan.clients[n].handle_datagram(lan.now, &mut out);
+        }
+    }
+    lan.settle();
+    assert!(matches!(end_of(&lan, 1), Some(CloseReason::There { code, .. }) if code.0 == 7));
+    assert_eq!((end_of(&lan, 0), end_of(&lan, 2)), (None, None));
+    assert_eq!(lan.server.stats().memory_bytes, 0, "all was read");
+    let blocks = lan
+        .server_events
+        .iter()
+        .filter(|(_, event)| matches!(event, ServerEvent::Connection(Event::Block { .. })));
+    assert_eq!(blocks.count(), 2);
+}
+
+/// A token may hold what its client gets at most; the application cannot raise it by mistake.
+#[test]
+fn a_token_limits_the_rate() {
+    let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
+    let mut config = server_config();
+    config.credentials.token_keys = vec![key.clone()];
+    config.connection.burst = false;
+    let mut lan = Lan::new(config);
+    let claims = TokenClaims {
+        expiry_unix: UNIX_TIME + 60,
+        most_bps: Some(50_000),
+        ..TokenClaims::default()
+    };
+    let token = key.issue(PROTOCOL_ID, &claims, Secret::from_bytes([1; 32]), [1; 24]).unwrap();
+    lan.add(client_with(Credentials::Token(token)));
+    lan.settle();
+    lan.peer().set_rate_bps(80_000_000);
+    lan.peer().send_block(&Block::new(1, vec![1; 400_000])).unwrap();
+    lan.run(4_000);
+    let sent = lan.peer().stats().bytes_sent;
+    assert!((180_000..=215_000).contains(&sent), "{sent} bytes in 4 s at 50 kB/s");
 }
 
 /// A memory that is full of tokens asks for cookies, and never forgets one before it expires.
