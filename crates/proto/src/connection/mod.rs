@@ -412,8 +412,8 @@ impl Connection {
         earliest(due, self.transmit_at())
     }
 
-    /// Memory that the peer makes this end hold, in bytes: blocks, packets and messages that are half here, or
-    /// whole and not read.
+    /// Memory that the peer makes this end hold, in bytes: blocks, packets and messages that are half here,
+    /// or whole and not read.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.blocks_in.memory_bytes()

@@ -178,12 +178,12 @@ fn copies_of_a_request_make_one_connection() {
 fn a_request_cannot_be_replayed_after_its_connection() {
     let mut lan = Lan::new(server_config());
     let n = lan.add(client_config());
-    let request = requests(&mut lan, n).remove(0);
+    let mut request = requests(&mut lan, n).remove(0);
     let mut first = request.clone();
     lan.server.handle_datagram(lan.now, address(n), &mut first).unwrap();
     lan.run_with(11_000, |_, _| false);
     assert_eq!(lan.server.stats().connections, 0, "the client never went on");
-    let refused = lan.server.handle_datagram(lan.now, address(n), &mut request.clone());
+    let refused = lan.server.handle_datagram(lan.now, address(n), &mut request);
     assert_eq!(refused, Err(DropReason::Replayed));
     assert_eq!(lan.server.poll_transmit(lan.now, &mut Vec::new()), None);
 }
@@ -383,10 +383,10 @@ fn a_busy_server_asks_for_a_cookie() {
     let mut retry = Vec::new();
     assert!(lan.server.poll_transmit(lan.now, &mut retry).is_some());
     lan.clients[third].handle_datagram(lan.now, &mut retry).unwrap();
-    let with_cookie = requests(&mut lan, third).remove(0);
+    let mut with_cookie = requests(&mut lan, third).remove(0);
     let elsewhere = lan.server.handle_datagram(lan.now, address(99), &mut with_cookie.clone());
     assert_eq!(elsewhere, Err(DropReason::NoCookie));
-    assert!(lan.server.handle_datagram(lan.now, address(third), &mut with_cookie.clone()).is_ok());
+    assert!(lan.server.handle_datagram(lan.now, address(third), &mut with_cookie).is_ok());
 }
 
 #[test]
