@@ -5,12 +5,68 @@
 //! game drives it over its own transport, a simulator over virtual time, and a seed replays every
 //! decision.
 //!
-//! There are two layers, and each can be used without the other: [`ArticlePeer`] for large blocks that must
-//! arrive, [`endpoint::Endpoint`] for the game's own packets, which are out of date too soon to be resent.
+//! There are two wires. On haulier/1 a [`client::Client`] joins a [`server::Server`] in one round trip,
+//! encrypted; blocks, packets and messages share the [`connection::Connection`]. On the articles' wire, without
+//! keys, are [`ArticlePeer`] for large blocks that must arrive and [`endpoint::Endpoint`] for the game's own
+//! packets, which are out of date too soon to be resent. Their parts can be used alone.
+//!
+//! # A join
+//!
+//! Over a wire that loses every third datagram:
+//!
+//! ```
+//! use haulier_proto::Instant;
+//! use haulier_proto::client::{Client, ClientConfig, Credentials};
+//! use haulier_proto::connection::{Block, Event};
+//! use haulier_proto::crypto::Secret;
+//! use haulier_proto::server::{Server, ServerConfig, ServerCredentials, ServerEvent};
+//!
+//! let secret = Secret::from_bytes([7; 32]); // from a ticket; so are the seeds below from the system
+//! let credentials = ServerCredentials { secret: Some(secret.clone()), ..Default::default() };
+//! let config = ServerConfig::new(42, credentials);
+//! let mut server = Server::new(Instant::ZERO, 0, config, [1; 32]);
+//! let (at, home) = ("192.0.2.1:4000".parse()?, "192.0.2.2:5000".parse()?);
+//! let config = ClientConfig::new(at, 42, Credentials::Secret { secret, identity: None });
+//! let mut client = Client::new(Instant::ZERO, config, [2; 32])?;
+//! let world = Block::new(1, vec![9; 100_000]);
+//!
+//! let (mut sent, mut datagram) = (0, Vec::new());
+//! let data = 'joined: loop {
+//!     sent += 1; // A millisecond a round; a real driver sleeps until `poll_timeout`.
+//!     let now = Instant::from_millis(sent);
+//!     server.handle_timeout(now);
+//!     client.handle_timeout(now);
+//!     while client.poll_transmit(now, &mut datagram) {
+//!         sent += 1;
+//!         if sent % 3 != 0 {
+//!             // A refusal is an ordinary outcome, already counted.
+//!             let _ = server.handle_datagram(now, home, &mut datagram);
+//!         }
+//!     }
+//!     while let Some((id, event)) = server.poll_event() {
+//!         if let ServerEvent::Connecting { .. } = event {
+//!             server.connection_mut(id).ok_or("gone")?.send_block(&world)?;
+//!         }
+//!     }
+//!     while let Some(_to) = server.poll_transmit(now, &mut datagram) {
+//!         sent += 1;
+//!         if sent % 3 != 0 {
+//!             let _ = client.handle_datagram(now, &mut datagram);
+//!         }
+//!     }
+//!     while let Some(event) = client.poll_event() {
+//!         if let Event::Block { data, .. } = event {
+//!             break 'joined data;
+//!         }
+//!     }
+//! };
+//! assert_eq!(data, world.data());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # The run loop
 //!
-//! The endpoint's loop is on [its own page](endpoint). [`ArticlePeer`] is one end of the article's wire: a
+//! Those of the server and the endpoint are on [their](server) [own pages](endpoint). [`ArticlePeer`] is one end of the article's wire: a
 //! chunk sender and a chunk receiver. Whatever drives it does four things in a loop:
 //!
 //! 1. hand in what arrived ([`handle_datagram`](ArticlePeer::handle_datagram));

@@ -1,4 +1,4 @@
-//! The datagrams of haulier/1 as values: [STANDARD-1](https://docs.rs/haulier-proto), sections 2 to 4.
+//! The datagrams of haulier/1 as values: `docs/STANDARD-1.md`, sections 2 to 4.
 //!
 //! Bytes become one of these types or a [`DropReason`]; nothing here decides, remembers or decrypts.
 
