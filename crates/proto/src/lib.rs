@@ -6,7 +6,8 @@
 //! decision.
 //!
 //! There are two wires. On haulier/1 a [`client::Client`] joins a [`server::Server`] in one round trip,
-//! encrypted; blocks, packets and messages share the [`connection::Connection`]. On the articles' wire, without
+//! encrypted; blocks, packets and messages share the [`connection::Connection`]. On the articles' wire,
+//! without
 //! keys, are [`ArticlePeer`] for large blocks that must arrive and [`endpoint::Endpoint`] for the game's own
 //! packets, which are out of date too soon to be resent. Their parts can be used alone.
 //!
@@ -66,7 +67,8 @@
 //!
 //! # The run loop
 //!
-//! Those of the server and the endpoint are on [their](server) [own pages](endpoint). [`ArticlePeer`] is one end of the article's wire: a
+//! Those of the server and the endpoint are on [their](server) [own pages](endpoint). [`ArticlePeer`]
+//! is one end of the article's wire: a
 //! chunk sender and a chunk receiver. Whatever drives it does four things in a loop:
 //!
 //! 1. hand in what arrived ([`handle_datagram`](ArticlePeer::handle_datagram));
