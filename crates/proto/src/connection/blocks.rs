@@ -95,6 +95,7 @@ struct Outgoing {
     handed: usize,
     /// Chunks handed and not acked.
     open_chunks: usize,
+    /// When it became the first in the line: one that waits behind a long one does not crawl.
     started: Instant,
 }
 
@@ -272,7 +273,7 @@ impl OutgoingBlocks {
     }
 
     /// Takes in what the chunk sender says, and hands finished blocks to `done`.
-    pub(crate) fn poll(&mut self, mut done: impl FnMut(BlockHandle)) {
+    pub(crate) fn poll(&mut self, now: Instant, mut done: impl FnMut(BlockHandle)) {
         let Some(sender) = &mut self.sender else { return };
         while let Some(event) = sender.poll_event() {
             match event {
@@ -294,6 +295,9 @@ impl OutgoingBlocks {
         while self.blocks.front().is_some_and(is_done) {
             let Some(outgoing) = self.blocks.pop_front() else { break };
             done(BlockHandle(outgoing.number));
+            if let Some(next) = self.blocks.front_mut() {
+                next.started = now;
+            }
         }
         self.hand_on();
         if self.blocks.is_empty() {
@@ -330,15 +334,18 @@ impl OutgoingBlocks {
     fn crawl_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
         let outgoing = self.blocks.front()?;
         let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0)?;
-        let bits = (outgoing.block.data.len() as u64).saturating_mul(8);
-        let time = Duration::from_secs(bits / rate).saturating_add(LEAST_BLOCK_TIME);
-        Some(outgoing.started + time)
+        Some(outgoing.started + longest_time(outgoing.block.data.len() as u64, rate))
     }
 
     /// When time alone ends something, whether or not anything may be sent.
     pub(crate) fn poll_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
-        self.crawl_deadline(config)
+        if self.failed { Some(Instant::ZERO) } else { self.crawl_deadline(config) }
     }
+}
+
+/// What a block of this size may take at this rate, in bits per second (H-5.1b).
+fn longest_time(bytes: u64, rate: u64) -> Duration {
+    Duration::from_secs(bytes.saturating_mul(8) / rate).saturating_add(LEAST_BLOCK_TIME)
 }
 
 #[derive(Debug)]
@@ -525,10 +532,7 @@ impl IncomingBlocks {
         let began = block.began?;
         let still = self.moved + config.no_progress_timeout.saturating_mul(2);
         let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0);
-        let crawl = rate.map(|rate| {
-            let bits = block.length.saturating_mul(8);
-            began + Duration::from_secs(bits / rate).saturating_add(LEAST_BLOCK_TIME * 2)
-        });
+        let crawl = rate.map(|rate| began + longest_time(block.length, rate).saturating_mul(2));
         earliest(Some(still), crawl)
     }
 

@@ -215,6 +215,27 @@ fn a_block_that_crawls_ends_the_connection() {
     assert!(slices > 10_000, "{slices}");
 }
 
+/// H-5.1b: a block that waits behind a long one does not crawl, however long it waits.
+#[test]
+fn a_block_behind_a_long_one_has_its_own_time() {
+    let mut server = server_config();
+    server.connection.rate_bps = 200_000;
+    server.connection.burst = false;
+    let mut lan = Lan::joined(server, client_config());
+    lan.run(100);
+    // The first takes 80 s, the second may take 70.
+    for (tag, bytes) in [(1, 1_900_000), (2, 20_000), (3, 0)] {
+        lan.peer().send_block(&Block::new(tag, vec![5; bytes])).unwrap();
+    }
+    lan.run(95_000);
+    assert_eq!(ends_at_server(&lan), [] as [&CloseReason; 0]);
+    let blocks = lan.client_events[0].iter().filter_map(|event| match event {
+        Event::Block { tag, .. } => Some(*tag),
+        _ => None,
+    });
+    assert!(blocks.eq([1, 2, 3]));
+}
+
 /// H-4.1c: acks of slices too, when each is a block of its own and would be acked at once.
 #[test]
 fn datagrams_of_acks_are_half_of_what_came_at_most() {
