@@ -364,6 +364,8 @@ pub(crate) struct IncomingBlocks {
     /// The block that the next chunk belongs to.
     current: u32,
     data: Vec<u8>,
+    /// Of the bytes in `data`: a chunk at a time, for no datagram may cost the digest of a whole block.
+    hasher: Option<Box<blake3::Hasher>>,
     finished: VecDeque<(u64, Bytes)>,
     finished_bytes: u64,
     progressed: bool,
@@ -386,6 +388,7 @@ impl IncomingBlocks {
             announced: BTreeMap::new(),
             current: 0,
             data: Vec::new(),
+            hasher: None,
             finished: VecDeque::new(),
             finished_bytes: 0,
             progressed: false,
@@ -458,8 +461,10 @@ impl IncomingBlocks {
                 return Err(CloseCode::PROTOCOL);
             }
             if chunk.len() as u64 == block.length {
-                self.finish_with(chunk)?;
+                let digest = blake3::hash(&chunk);
+                self.finish_with(chunk, digest)?;
             } else {
+                self.hasher.get_or_insert_default().update(&chunk);
                 self.data.extend_from_slice(&chunk);
             }
         }
@@ -468,12 +473,13 @@ impl IncomingBlocks {
 
     fn finish(&mut self) -> Result<(), CloseCode> {
         let data = core::mem::take(&mut self.data);
-        self.finish_with(data.into())
+        let digest = self.hasher.take().unwrap_or_default().finalize();
+        self.finish_with(data.into(), digest)
     }
 
-    fn finish_with(&mut self, data: Bytes) -> Result<(), CloseCode> {
+    fn finish_with(&mut self, data: Bytes, digest: blake3::Hash) -> Result<(), CloseCode> {
         let Some(block) = self.announced.remove(&self.current) else { return Ok(()) };
-        if blake3::hash(&data) != block.digest {
+        if digest != block.digest {
             return Err(CloseCode::BLOCK_DAMAGED);
         }
         self.current = self.current.checked_add(1).ok_or(CloseCode::PROTOCOL)?;
