@@ -118,6 +118,25 @@ fn messages_arrive_once_and_in_order_whatever_is_lost() {
     assert!(lan.client(0).all_acked());
 }
 
+/// Sequences are common to packets and fragments, and turn. A fragmented packet half a turn of small ones
+/// after the last is as new as any.
+#[test]
+fn a_large_packet_after_many_small_ones_arrives() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    for large in 1..=3u8 {
+        lan.client(0).send_packet(vec![large; 3_000]).unwrap();
+        for _ in 0..1_000 {
+            (0..40).for_each(|_| assert!(lan.client(0).send_packet(vec![0; 20]).is_ok()));
+            lan.run(1);
+        }
+    }
+    let large = at_server(&lan).into_iter().filter_map(|event| match event {
+        Event::Packet { data, .. } if data.len() == 3_000 => Some(data[0]),
+        _ => None,
+    });
+    assert!(large.eq(1..=3));
+}
+
 /// A message waits for no block, on a link that the block fills for a minute.
 #[test]
 fn a_message_is_never_behind_a_large_block() {
