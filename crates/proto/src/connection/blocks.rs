@@ -95,6 +95,7 @@ struct Outgoing {
     handed: usize,
     /// Chunks handed and not acked.
     open_chunks: usize,
+    /// When it became the first in the line: one that waits behind a long one does not crawl.
     started: Instant,
 }
 
@@ -282,7 +283,7 @@ impl OutgoingBlocks {
     }
 
     /// Takes in what the chunk sender says, and hands finished blocks to `done`.
-    pub(crate) fn poll(&mut self, mut done: impl FnMut(BlockHandle)) {
+    pub(crate) fn poll(&mut self, now: Instant, mut done: impl FnMut(BlockHandle)) {
         let Some(sender) = &mut self.sender else { return };
         while let Some(event) = sender.poll_event() {
             match event {
@@ -304,6 +305,9 @@ impl OutgoingBlocks {
         while self.blocks.front().is_some_and(is_done) {
             let Some(outgoing) = self.blocks.pop_front() else { break };
             done(BlockHandle(outgoing.number));
+            if let Some(next) = self.blocks.front_mut() {
+                next.started = now;
+            }
         }
         self.hand_on();
         if self.blocks.is_empty() {
@@ -340,15 +344,18 @@ impl OutgoingBlocks {
     fn crawl_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
         let outgoing = self.blocks.front()?;
         let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0)?;
-        let bits = (outgoing.block.data.len() as u64).saturating_mul(8);
-        let time = Duration::from_secs(bits / rate).saturating_add(LEAST_BLOCK_TIME);
-        Some(outgoing.started + time)
+        Some(outgoing.started + longest_time(outgoing.block.data.len() as u64, rate))
     }
 
     /// When time alone ends something, whether or not anything may be sent.
     pub(crate) fn poll_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
-        self.crawl_deadline(config)
+        if self.failed { Some(Instant::ZERO) } else { self.crawl_deadline(config) }
     }
+}
+
+/// What a block of this size may take at this rate, in bits per second (H-5.1b).
+fn longest_time(bytes: u64, rate: u64) -> Duration {
+    Duration::from_secs(bytes.saturating_mul(8) / rate).saturating_add(LEAST_BLOCK_TIME)
 }
 
 #[derive(Debug)]
@@ -367,6 +374,8 @@ pub(crate) struct IncomingBlocks {
     /// The block that the next chunk belongs to.
     current: u32,
     data: Vec<u8>,
+    /// Of the bytes in `data`: a chunk at a time, for no datagram may cost the digest of a whole block.
+    hasher: Option<Box<blake3::Hasher>>,
     finished: VecDeque<(u64, Bytes)>,
     finished_bytes: u64,
     progressed: bool,
@@ -389,6 +398,7 @@ impl IncomingBlocks {
             announced: BTreeMap::new(),
             current: 0,
             data: Vec::new(),
+            hasher: None,
             finished: VecDeque::new(),
             finished_bytes: 0,
             progressed: false,
@@ -461,8 +471,10 @@ impl IncomingBlocks {
                 return Err(CloseCode::PROTOCOL);
             }
             if chunk.len() as u64 == block.length {
-                self.finish_with(chunk)?;
+                let digest = blake3::hash(&chunk);
+                self.finish_with(chunk, digest)?;
             } else {
+                self.hasher.get_or_insert_default().update(&chunk);
                 self.data.extend_from_slice(&chunk);
             }
         }
@@ -471,12 +483,13 @@ impl IncomingBlocks {
 
     fn finish(&mut self) -> Result<(), CloseCode> {
         let data = core::mem::take(&mut self.data);
-        self.finish_with(data.into())
+        let digest = self.hasher.take().unwrap_or_default().finalize();
+        self.finish_with(data.into(), digest)
     }
 
-    fn finish_with(&mut self, data: Bytes) -> Result<(), CloseCode> {
+    fn finish_with(&mut self, data: Bytes, digest: blake3::Hash) -> Result<(), CloseCode> {
         let Some(block) = self.announced.remove(&self.current) else { return Ok(()) };
-        if blake3::hash(&data) != block.digest {
+        if digest != block.digest {
             return Err(CloseCode::BLOCK_DAMAGED);
         }
         self.current = self.current.checked_add(1).ok_or(CloseCode::PROTOCOL)?;
@@ -542,10 +555,7 @@ impl IncomingBlocks {
         let began = block.began?;
         let still = self.moved + config.no_progress_timeout.saturating_mul(2);
         let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0);
-        let crawl = rate.map(|rate| {
-            let bits = block.length.saturating_mul(8);
-            began + Duration::from_secs(bits / rate).saturating_add(LEAST_BLOCK_TIME * 2)
-        });
+        let crawl = rate.map(|rate| began + longest_time(block.length, rate).saturating_mul(2));
         earliest(Some(still), crawl)
     }
 

@@ -466,7 +466,7 @@ impl Connection {
     /// Takes over what the chunk sender has to tell.
     fn after_blocks(&mut self) {
         let events = &mut self.events;
-        self.blocks_out.poll(|handle| events.push_back(Event::BlockSent { handle }));
+        self.blocks_out.poll(self.now, |handle| events.push_back(Event::BlockSent { handle }));
     }
 
     /// Returns whether the state has changed.

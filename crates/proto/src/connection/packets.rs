@@ -118,7 +118,20 @@ pub(crate) struct IncomingPackets {
 }
 
 impl IncomingPackets {
-    pub(crate) fn on_packet(&mut self, sequence: Sequence, data: Bytes, most_bytes: usize) {
+    pub(crate) fn on_packet(
+        &mut self,
+        sequence: Sequence,
+        data: Bytes,
+        pool: &mut FragmentPool,
+        most_bytes: usize,
+    ) {
+        if let Some(reassembler) = &mut self.reassembler {
+            reassembler.pass(sequence, pool);
+        }
+        self.keep(sequence, data, most_bytes);
+    }
+
+    fn keep(&mut self, sequence: Sequence, data: Bytes, most_bytes: usize) {
         self.waiting_bytes += data.len();
         self.waiting.push_back((sequence, data));
         // Empty ones cost a place too.
@@ -138,7 +151,7 @@ impl IncomingPackets {
         let reassembler = self.reassembler.get_or_insert_with(Box::default);
         if let Some(packet) = reassembler.handle_fragment(now, fragment, pool)? {
             let packet = Bytes::copy_from_slice(packet);
-            self.on_packet(fragment.sequence(), packet, most_bytes);
+            self.keep(fragment.sequence(), packet, most_bytes);
         }
         Ok(())
     }

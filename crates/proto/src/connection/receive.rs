@@ -158,7 +158,8 @@ impl Connection {
             }
             Frame::Packet { sequence, data } => {
                 let data = Bytes::copy_from_slice(data);
-                self.packets_in.on_packet(sequence, data, self.config.unread_packet_bytes);
+                let most = self.config.unread_packet_bytes;
+                self.packets_in.on_packet(sequence, data, pool, most);
             }
             Frame::Fragment(fragment) => {
                 let most = self.config.unread_packet_bytes;

@@ -99,9 +99,11 @@ impl Connection {
         self.finish(now, number, header_bytes, out)?;
         self.path.on_sent(out.len());
         self.remember(now, number, out.len(), asks.then_some(items));
-        if has_ack || has_chunk_ack {
-            // A chunk ack alone counts as well: it is paid for by what came [H-4.1b].
+        if has_ack {
             self.received.on_ack_sent(!speaks);
+        } else if has_chunk_ack && !speaks {
+            // It is paid for by what came as well [H-4.1c]. An ack that found no room beside one stays due.
+            self.received.on_other_ack_alone();
         }
         if asks {
             self.asked = now;

@@ -10,6 +10,9 @@ use crate::ack::{PACKET_WINDOW, RestartWatch};
 use crate::packet::fragment::Fragment;
 use crate::{DropReason, Instant, Sequence, SequenceBuffer};
 
+/// How far the window may fall behind: a quarter of a turn, many windows and half of what can be told apart.
+const FAR: i64 = 1 << 14;
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     state: EntryState,
@@ -167,6 +170,15 @@ impl Reassembler {
     fn on_news(&mut self, sequence: Sequence, news: EntryNews) {
         if let Some(entry) = self.window.get_mut(sequence) {
             entry.on_news(news);
+        }
+    }
+
+    /// A packet of this sequence came by another way, whole. Where fragments are rare the window stands still
+    /// meanwhile, and half a turn of the numbers later what is new would look old: so it is forgotten before.
+    pub(crate) fn pass(&mut self, sequence: Sequence, pool: &mut FragmentPool) {
+        let newest = self.window.newest();
+        if newest.is_some_and(|newest| sequence.distance_from(newest) > FAR) {
+            self.clear(pool);
         }
     }
 

@@ -145,6 +145,11 @@ impl ReceivedDatagrams {
         }
     }
 
+    /// A datagram of acks of another kind went out alone, without this one: it is paid for as well.
+    pub const fn on_other_ack_alone(&mut self) {
+        self.alone = self.alone.saturating_add(1);
+    }
+
     /// The largest number received; `None` before the first.
     #[must_use]
     pub const fn largest(&self) -> Option<u64> {

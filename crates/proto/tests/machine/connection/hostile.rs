@@ -1,13 +1,14 @@
 //! A peer that has the keys and means no good. In mode `open` anybody can make its datagrams, so the tests
 //! do; what is behind the seal is the same in all modes.
 
+use haulier_proto::chunk::{Ack, ChunkId, Slice, SliceCount, SliceSet};
 use haulier_proto::client::Credentials;
 use haulier_proto::connection::{Block, CloseCode, CloseReason, ConnectionState};
 use haulier_proto::crypto::open_tag;
 use haulier_proto::server::{ServerConfig, ServerCredentials};
 use haulier_proto::transit::AckFrame;
 use haulier_proto::wire::frame::BlockFrame;
-use haulier_proto::wire::{DataHeader, Frame, Role, WireId};
+use haulier_proto::wire::{DataHeader, Frame, Frames, Role, WireId};
 use haulier_proto::{DropReason, Sequence};
 use std::time::Duration;
 
@@ -254,4 +255,64 @@ fn empty_blocks_that_are_not_taken_hold_the_sender_back() {
 fn blake3_of_nothing() -> &'static [u8; 32] {
     static DIGEST: std::sync::OnceLock<[u8; 32]> = std::sync::OnceLock::new();
     DIGEST.get_or_init(|| *Block::new(0, Vec::new()).digest())
+}
+
+/// A receiver that says it has one slice, and then only the other, has forgotten the first: there is nothing
+/// to wait for.
+#[test]
+fn a_peer_that_forgets_a_chunk_is_left_at_once() {
+    let mut room = Room::new();
+    room.send_frame(&Frame::Ping).unwrap();
+    room.lan.peer().send_block(&Block::new(1, vec![1; 2_000])).unwrap();
+    room.lan.run_with(30, |_, _| false);
+    let count = SliceCount::new(2).unwrap();
+    for index in [1, 0] {
+        let mut received = SliceSet::empty(count);
+        received.insert(count.index(index).unwrap());
+        room.send_frame(&Frame::ChunkAck(Ack { chunk_id: ChunkId::new(0), received })).unwrap();
+    }
+    room.lan.server.handle_timeout(room.lan.now);
+    assert_eq!(room.lan.peer().state(), ConnectionState::Closing);
+    room.assert_closed(CloseCode::NO_PROGRESS);
+}
+
+/// H-4.1b: an ack that finds no room beside a chunk ack and a slice goes with the next datagram.
+#[test]
+fn an_ack_without_room_is_not_forgotten() {
+    let mut room = Room::new();
+    let count = SliceCount::new(256).unwrap();
+    let data = [7; 1024];
+    let send = |room: &mut Room, index: usize| {
+        let index = count.index(index).unwrap();
+        let mut datagram = Vec::new();
+        let number = room.next;
+        DataHeader { from: Role::Client, phase: false, to: room.server, number }
+            .write(&mut datagram);
+        Frame::Slice(Slice::new(ChunkId::new(0), index, &data).unwrap()).write(&mut datagram);
+        let tag = open_tag(PROTOCOL_ID, room.client.0, &datagram);
+        datagram.extend_from_slice(&tag);
+        // Every other number is missing, so that acks are long.
+        room.next += 2;
+        let (now, from) = (room.lan.now, room.lan.addresses[0]);
+        room.lan.server.handle_datagram(now, from, &mut datagram).unwrap();
+        number
+    };
+    (0..40).for_each(|index| {
+        send(&mut room, index);
+    });
+    room.lan.run_with(50, |_, _| false);
+    // An announcement, a chunk ack and a slice leave no room for an ack of 31 runs.
+    room.lan.peer().send_block(&Block::new(1, vec![1; 20_000])).unwrap();
+    let newest = send(&mut room, 40);
+    let mut is_acked = false;
+    room.lan.run_with(50, |way, datagram| {
+        if matches!(way, Way::Down(_)) && datagram[0] == 0x42 {
+            let plaintext = &datagram[13..datagram.len() - 12];
+            is_acked |= Frames::of(plaintext).flatten().any(
+                |frame| matches!(frame, Frame::Ack(ack) if ack.largest(5_000) == u64::from(newest)),
+            );
+        }
+        false
+    });
+    assert!(is_acked);
 }

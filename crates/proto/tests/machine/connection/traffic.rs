@@ -118,6 +118,25 @@ fn messages_arrive_once_and_in_order_whatever_is_lost() {
     assert!(lan.client(0).all_acked());
 }
 
+/// Sequences are common to packets and fragments, and turn. A fragmented packet half a turn of small ones
+/// after the last is as new as any.
+#[test]
+fn a_large_packet_after_many_small_ones_arrives() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    for large in 1..=3u8 {
+        lan.client(0).send_packet(vec![large; 3_000]).unwrap();
+        for _ in 0..1_000 {
+            (0..40).for_each(|_| assert!(lan.client(0).send_packet(vec![0; 20]).is_ok()));
+            lan.run(1);
+        }
+    }
+    let large = at_server(&lan).into_iter().filter_map(|event| match event {
+        Event::Packet { data, .. } if data.len() == 3_000 => Some(data[0]),
+        _ => None,
+    });
+    assert!(large.eq(1..=3));
+}
+
 /// A message waits for no block, on a link that the block fills for a minute.
 #[test]
 fn a_message_is_never_behind_a_large_block() {
@@ -213,6 +232,27 @@ fn a_block_that_crawls_ends_the_connection() {
     assert_eq!(code.0, 2);
     // 60 s and 8 Mbit at 100 kbit/s: after 140 s.
     assert!(slices > 10_000, "{slices}");
+}
+
+/// H-5.1b: a block that waits behind a long one does not crawl, however long it waits.
+#[test]
+fn a_block_behind_a_long_one_has_its_own_time() {
+    let mut server = server_config();
+    server.connection.rate_bps = 200_000;
+    server.connection.burst = false;
+    let mut lan = Lan::joined(server, client_config());
+    lan.run(100);
+    // The first takes 80 s, the second may take 70.
+    for (tag, bytes) in [(1, 1_900_000), (2, 20_000), (3, 0)] {
+        lan.peer().send_block(&Block::new(tag, vec![5; bytes])).unwrap();
+    }
+    lan.run(95_000);
+    assert_eq!(ends_at_server(&lan), [] as [&CloseReason; 0]);
+    let blocks = lan.client_events[0].iter().filter_map(|event| match event {
+        Event::Block { tag, .. } => Some(*tag),
+        _ => None,
+    });
+    assert!(blocks.eq([1, 2, 3]));
 }
 
 /// H-4.1c: acks of slices too, when each is a block of its own and would be acked at once.
