@@ -2,17 +2,24 @@
 //! taken for another. No error quotes what it could not read: it may be a secret with one letter wrong.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, BufRead as _, ErrorKind, Read as _, Write as _};
 use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use haulier::credentials::TokenKey;
 use haulier::crypto::{Identity, Secret, kdf};
 use zeroize::Zeroizing;
 
 use crate::failure::{Failure, plain};
+use crate::interrupt;
 
 /// The longest text that is read as a key, a ticket or a token. Tokens have some 1400 bytes.
 const MAX_TEXT_BYTES: u64 = 8192;
+
+/// How often who waits for standard input looks for Ctrl-C: sooner than anybody notices.
+const LOOK_UP: Duration = Duration::from_millis(20);
 
 /// What a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +69,13 @@ impl Kind {
         let Some(hex) = text.strip_prefix(self.prefix()) else {
             let other = Self::ALL.into_iter().find(|kind| text.starts_with(kind.prefix()));
             let found = other.map_or("is no key".into(), |kind| {
-                format!("holds a key of another kind, {}", kind.prefix())
+                format!("holds a key of another kind, `{}`", kind.prefix())
             });
             let hint = match self {
                 Self::Public => "it is told by `haulier keygen --identity`".into(),
                 _ => format!("make one with `haulier keygen --{} -o FILE`", self.name()),
             };
-            return Err(format!("{found}; what is needed begins with {}: {hint}", self.prefix()));
+            return Err(format!("{found}; what is needed begins with `{}`: {hint}", self.prefix()));
         };
         // Constant in time or not: the text is the caller's own.
         let bytes = blake3::Hash::from_hex(hex).map_err(|_| {
@@ -108,24 +115,42 @@ pub(crate) fn read_public(path: &Path) -> Result<[u8; 32], Failure> {
 pub(crate) fn read_text(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let fail = |error: &io::Error| Failure::file(path, error);
     let file = File::open(path).map_err(|error| fail(&error))?;
-    text_of(file).map_err(|error| fail(&error))
+    text_of(|text| file.take(MAX_TEXT_BYTES + 1).read_to_string(text)).map_err(|error| fail(&error))
 }
 
-/// A text that may be secret, from standard input.
+/// A text that may be secret: the first line of standard input, and no more, for `haulier serve` prints its
+/// ticket into a pipe and keeps that open. A thread of its own waits for it, so that Ctrl-C does not.
 pub(crate) fn read_stdin() -> Result<Zeroizing<String>, Failure> {
-    text_of(io::stdin()).map_err(|error| Failure::Io(format!("standard input: {}", plain(&error))))
+    let (sender, line) = mpsc::sync_channel(1);
+    thread::spawn(move || {
+        let line = text_of(|text| io::stdin().lock().take(MAX_TEXT_BYTES + 1).read_line(text));
+        // After Ctrl-C nobody wants it.
+        let _gone = sender.send(line);
+    });
+    let line = loop {
+        interrupt::check()?;
+        match line.recv_timeout(LOOK_UP) {
+            Ok(line) => break line,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                break Err(io::Error::other("the reader broke down"));
+            }
+        }
+    };
+    line.map_err(|error| Failure::Io(format!("standard input: {}", plain(&error))))
 }
 
-fn text_of(from: impl io::Read) -> io::Result<Zeroizing<String>> {
+fn text_of(read: impl FnOnce(&mut String) -> io::Result<usize>) -> io::Result<Zeroizing<String>> {
     let mut text = Zeroizing::new(String::with_capacity(MAX_TEXT_BYTES as usize + 1));
-    from.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text).map_err(|error| {
+    read(&mut text).map_err(|error| {
         if error.kind() != ErrorKind::InvalidData {
             return error;
         }
-        io::Error::new(ErrorKind::InvalidData, "is no text: a key, ticket or token is one line")
+        let what = "a key, ticket or token is one line of text, and this is none";
+        io::Error::new(ErrorKind::InvalidData, what)
     })?;
     if text.len() as u64 > MAX_TEXT_BYTES {
-        let what = "is too long: a key, ticket or token is one line";
+        let what = "a key, ticket or token is one line, and this is longer";
         return Err(io::Error::new(ErrorKind::InvalidData, what));
     }
     Ok(text)

@@ -1,6 +1,7 @@
 //! Files between `serve` and `fetch` on loopback: every size, every way to hand over a ticket, every way
 //! out, text and JSON.
 
+use std::io::Write as _;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -138,6 +139,19 @@ fn a_ticket_comes_by_pipe_file_and_variable() {
     let other = serve(&[&dir.file("c", b"three")]);
     by_variable(&[&other.ticket]).done();
     assert_eq!(dir.read("out"), b"three");
+}
+
+/// `haulier serve --once | haulier fetch -` hung: the server keeps its end of the pipe open, and the end of
+/// the pipe was waited for.
+#[test]
+fn a_ticket_ends_with_its_line() {
+    let dir = Dir::new();
+    let serving = serve(&[&dir.file("in", b"one")]);
+    let (fetch, mut stdin) =
+        Program::start_piped(&["fetch", "--json", "-", "-o", &dir.path("out")]);
+    writeln!(stdin, "{}", serving.ticket).unwrap();
+    fetch.finish().done();
+    drop(stdin);
 }
 
 #[test]
