@@ -1,8 +1,8 @@
 //! The way out: what goes into the next datagram, in the order of its urgency.
 //!
-//! Acks and control first, then the game's packets, then messages, then slices within the budget: the
-//! order of [H-4.3]. A datagram is composed behind its header, sealed in place, and remembered by what
-//! must be known if it is lost.
+//! Control first, then the game's packets, then messages, then slices within the budget: the order of
+//! [H-4.3]. An ack comes last, into what room is left. A datagram is composed behind its header, sealed in
+//! place, and remembered by what must be known if it is lost.
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;

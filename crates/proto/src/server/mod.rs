@@ -16,6 +16,7 @@
 
 mod admission;
 mod config;
+mod handshakes;
 mod memory;
 mod slots;
 mod stats;
@@ -27,13 +28,10 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
-use core::time::Duration;
 
 use bytes::Bytes;
 
-use crate::connection::{
-    CloseCode, CloseReason, Connection, ConnectionConfig, ConnectionNews, Event,
-};
+use crate::connection::{CloseCode, Connection, ConnectionConfig, Event};
 use crate::credentials::TokenClaims;
 use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey};
 use crate::fragment::FragmentPool;
@@ -46,10 +44,6 @@ use slots::Slots;
 
 /// Answers to strangers that may wait to be sent: what one batch of datagrams can bring.
 const MAX_ANSWERS: usize = 64;
-
-/// A handshake that is older than this makes room for another when there is no more: three round trips
-/// of a player far away.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The least length of data that is answered with a reset, so that a reset is always shorter.
 const LEAST_FOR_RESET: usize = 26;
@@ -427,38 +421,6 @@ impl Server {
         self.asking.push_back((id, asked, token));
         self.touch(id.place);
         self.shorten_line();
-    }
-
-    /// Makes room for a handshake from this prefix, when there is none. Who has the key can fill all places
-    /// with handshakes that he never completes, and an honest client completes its own in a round trip. So
-    /// the prefix with the most gives one up for one with fewer; of equals, who has waited long enough.
-    fn make_room(&mut self, now: Instant, prefix: Prefix) {
-        let mine = self.prefixes.get(&prefix).map_or(0, |share| share.handshakes);
-        let greediest = self.prefixes.iter().max_by_key(|(_, share)| share.handshakes);
-        let greediest = greediest.filter(|(_, share)| share.handshakes > mine + 1);
-        let greediest = greediest.map(|(&prefix, _)| prefix);
-        let found = self.begun.iter().position(|&(began, id)| {
-            let slot = self.slots.of_id(id).filter(|slot| slot.is_handshake);
-            slot.is_some_and(|slot| match greediest {
-                Some(greediest) => slot.prefix == greediest,
-                None => now.since(began) >= PATIENCE,
-            })
-        });
-        if let Some((_, id)) = found.and_then(|at| self.begun.remove(at)) {
-            if let Some(connection) = self.slots.get_mut(id.place) {
-                connection.end(ConnectionNews::Silence, CloseReason::NoAnswer);
-            }
-            self.touch(id.place);
-        }
-    }
-
-    /// Forgets handshakes that are over, so that the line is not longer than those in progress twice over.
-    fn shorten_line(&mut self) {
-        if self.begun.len() > 64 + 2 * self.handshakes {
-            let slots = &self.slots;
-            let is_handshake = |id| slots.of_id(id).is_some_and(|slot| slot.is_handshake);
-            self.begun.retain(|&(_, id)| is_handshake(id));
-        }
     }
 
     /// An id that no living connection has.

@@ -96,8 +96,13 @@ impl Slots {
         if let Some(at) = slot.deadline {
             self.deadlines.remove(&(at, place));
         }
-        self.ready.retain(|&other| other != place || !slot.is_ready);
-        self.news.retain(|&other| other != place || !slot.has_news);
+        // Long lines are walked only for who stands in them.
+        if slot.is_ready {
+            self.ready.retain(|&other| other != place);
+        }
+        if slot.has_news {
+            self.news.retain(|&other| other != place);
+        }
         self.free.push(place);
         self.memory_bytes -= slot.memory_bytes;
         self.len -= 1;
