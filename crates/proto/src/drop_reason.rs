@@ -158,7 +158,7 @@ impl From<bits::Error> for DropReason {
 }
 
 /// How often each [`DropReason`] was met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct DropCounts([u64; DropReason::ALL.len()]);
 
 impl DropCounts {
@@ -188,6 +188,13 @@ impl DropCounts {
     #[must_use]
     pub fn total(&self, hostile: bool) -> u64 {
         self.iter().filter(|(r, _)| r.is_hostile() == hostile).map(|(_, count)| count).sum()
+    }
+}
+
+/// By name, and without those that are zero: this is what ends in a game's log.
+impl core::fmt::Debug for DropCounts {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 

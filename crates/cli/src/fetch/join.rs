@@ -180,7 +180,8 @@ fn refused(server: SocketAddr, code: RefusalCode, access: &Access) -> String {
             "its secret or its --protocol-id is another one: both ends need the same file and number"
         }
         (RefusalCode::Key, Credentials::Token(_)) => {
-            "the token is not made with its --token-key, or not for this server: ask for another one"
+            "the token is not made with its --token-key, not for this server, or insists on an \
+             --identity-file that it lacks: ask for another one"
         }
         (RefusalCode::Key, Credentials::Open) => {
             "it does not take everybody, or its --protocol-id is another one: ask for its ticket"

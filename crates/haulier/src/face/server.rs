@@ -203,7 +203,8 @@ server_face! {
     /// [`finish`](Self::finish), or [`shut_down`](Self::shut_down) and poll on.
     ///
     /// ```no_run
-    /// use haulier::{Block, Server, ServerConfig, ServerCredentials, ServerEvent, random_secret};
+    /// use haulier::{Block, CloseCode, Server, ServerConfig, ServerCredentials, ServerEvent};
+    /// use haulier::random_secret;
     ///
     /// let secret = Some(random_secret()?);
     /// let credentials = ServerCredentials { secret, ..ServerCredentials::default() };
@@ -212,7 +213,9 @@ server_face! {
     /// loop {
     ///     while let Some((id, event)) = server.poll()? {
     ///         if let ServerEvent::Connecting { .. } = event {
-    ///             server.send_block(id, &world)?;
+    ///             if server.send_block(id, &world).is_err() {
+    ///                 server.close(id, CloseCode::NOT_ACCEPTED, "your limit is below our world");
+    ///             }
     ///         }
     ///     }
     ///     // ... the rest of the frame ...
