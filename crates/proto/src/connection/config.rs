@@ -8,7 +8,8 @@ const DATAGRAMS_PER_KEY: u64 = 1 << 22;
 /// How a connection behaves. The default is for a join: a load screen, one large block, a game after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionConfig {
-    /// What blocks may use of the link, in bits per second, headers and the game's own packets counted.
+    /// What blocks of this end may use of the link, in bits per second, headers and the game's own packets
+    /// counted: a server's value is for each client's download, a client's for its uploads.
     /// Default 1 Mbit/s, the article's aggressive choice; choose somewhat less than the link has.
     pub rate_bps: u64,
     /// Whether each chunk starts with all its slices back to back. Default on: a player who looks at a load
