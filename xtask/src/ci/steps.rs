@@ -45,9 +45,8 @@ pub(super) const STEPS: &[Step] = &[
         proves: "no warning anywhere, tests and benches included",
         run: |shell| {
             shell.need(Tool::Clippy)?;
-            shell.cargo("clippy --workspace --all-targets -- -D warnings")?;
+            shell.cargo(&format!("clippy --workspace --all-targets {ALL} -- -D warnings"))?;
             shell.cargo("clippy -p haulier-proto --no-default-features -- -D warnings")?;
-            shell.cargo("clippy -p haulier --all-targets --features tokio -- -D warnings")?;
             let features = "--no-default-features --features rust-crypto";
             shell.cargo(&format!("clippy -p haulier-proto {features} -- -D warnings"))
         },
@@ -56,17 +55,14 @@ pub(super) const STEPS: &[Step] = &[
         name: "test",
         proves: "all tests pass, with every debug assertion armed",
         run: |shell| {
-            shell.cargo("test --workspace")?;
-            shell.cargo("test -p haulier --features tokio --test join -- awaited")?;
-            shell.cargo("test -p haulier --features tokio --doc aio")?;
-            // Both providers at once, so that they are compared with each other.
-            shell.cargo("test -p haulier-proto --features rust-crypto --lib aead")
+            // With both providers, so that they are compared with each other.
+            shell.cargo(&format!("test --workspace {ALL}"))
         },
     },
     Step {
         name: "test-release",
         proves: "the machine's tests pass optimised, walking every pair of sequences",
-        run: |shell| shell.cargo("test --release -p haulier-proto --test machine"),
+        run: |shell| shell.cargo("test --release --workspace --test machine"),
     },
     Step {
         name: "wasm",
@@ -82,18 +78,17 @@ pub(super) const STEPS: &[Step] = &[
     Step { name: "dependencies", proves: "no runtime, no socket under the machine", run: under },
     Step {
         name: "no-udp",
-        proves: "the library builds without its sockets, without C, and with tokio",
+        proves: "the library builds without its sockets, and without C",
         run: |shell| {
             shell.cargo("check -p haulier --no-default-features")?;
-            shell.cargo("check -p haulier --no-default-features --features udp,rust-crypto")?;
-            shell.cargo("check -p haulier --features tokio --all-targets")
+            shell.cargo("check -p haulier --no-default-features --features udp,rust-crypto")
         },
     },
     Step {
         name: "benches",
         proves: "the benches compile, those beside other crates too",
         run: |shell| {
-            shell.cargo("check --workspace --benches")?;
+            shell.cargo(&format!("check --workspace --benches {ALL}"))?;
             shell.cargo("check --locked --all-targets --manifest-path bench/Cargo.toml")
         },
     },
@@ -137,7 +132,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "crowd",
         proves: "a thousand hostile clients do not keep a hundred honest ones from joining",
         run: |shell| {
-            shell.cargo("test --release -p haulier-sim --test threats -- --ignored a_thousand")
+            shell.cargo("test --release --workspace --test threats -- --ignored a_thousand")
         },
     },
     Step {
@@ -146,6 +141,10 @@ pub(super) const STEPS: &[Step] = &[
         run: |shell| shell.cargo("run --release --example game_loop"),
     },
 ];
+
+/// Everything there is, in as few builds as possible: each set of packages and features has the C code of
+/// AWS-LC compiled anew, a minute a time.
+const ALL: &str = "--features haulier/tokio,haulier-proto/rust-crypto";
 
 /// Never fails: a step that still lacks its tool says so itself, and is counted as not run.
 fn tools(shell: &Shell<'_>) -> Result<(), Stop> {
@@ -289,7 +288,7 @@ fn msrv(shell: &Shell<'_>) -> Result<(), Stop> {
     shell.cargo_of(&version, &target, &format!("check --workspace --all-targets {quick}"))
 }
 
-const BUILD: &str = "build --release -p haulier-cli";
+const BUILD: &str = "build --release --workspace --bin haulier";
 
 /// Generous: both take seconds, and a slow machine is no failure. A hang is.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(300);
