@@ -358,3 +358,37 @@ fn moves_that_nobody_hears_of_are_one() {
     let moved = ServerEvent::Connection(Event::AddressChanged);
     assert_eq!(lan.server_events.iter().filter(|(_, event)| *event == moved).count(), 1);
 }
+
+/// The same when the answer is not the newest datagram any more, and so starts no probe of its own: whoever
+/// holds it back and plays it from elsewhere takes nothing over.
+#[test]
+fn a_late_answer_from_elsewhere_proves_nothing() {
+    let (mut lan, mut challenge) = challenged();
+    lan.clients[0].handle_datagram(lan.now, &mut challenge).unwrap();
+    let (mut answer, mut newer) = (Vec::new(), Vec::new());
+    assert!(lan.clients[0].poll_transmit(lan.now, &mut answer));
+    lan.client(0).send_message(vec![0; 900]).unwrap();
+    assert!(lan.clients[0].poll_transmit(lan.now, &mut newer));
+    lan.server.handle_datagram(lan.now, address(900), &mut newer).unwrap();
+    lan.server.handle_datagram(lan.now, address(5_000), &mut answer).unwrap();
+    assert_eq!(lan.peer().address(), address(0));
+}
+
+/// Retries wait in the same line of 64.
+#[test]
+fn retries_that_wait_are_bounded() {
+    let mut config = server_config();
+    config.limits.handshakes_without_cookie = 0;
+    let mut lan = Lan::new(config);
+    for n in 0..200 {
+        lan.add(client_config());
+        let mut request = request_of(&mut lan, n);
+        let asked = lan.server.handle_datagram(lan.now, address(n), &mut request);
+        assert_eq!(asked, Err(DropReason::NoCookie));
+    }
+    let mut retries = 0;
+    while lan.server.poll_transmit(lan.now, &mut Vec::new()).is_some() {
+        retries += 1;
+    }
+    assert_eq!(retries, 64);
+}
