@@ -392,3 +392,24 @@ fn retries_that_wait_are_bounded() {
     }
     assert_eq!(retries, 64);
 }
+
+/// Handshakes that one source does not complete take its own places, and nobody is sent away for them.
+#[test]
+fn one_source_has_so_many_handshakes() {
+    let mut config = server_config();
+    config.limits.handshakes_per_prefix = 2;
+    let mut lan = Lan::new(config);
+    let mut outcomes = Vec::new();
+    for n in 0..4 {
+        lan.add(client_config());
+        let mut request = request_of(&mut lan, n);
+        // The last comes from elsewhere.
+        let from = address(if n < 3 { n } else { 5_000 });
+        outcomes.push(lan.server.handle_datagram(lan.now, from, &mut request));
+    }
+    assert_eq!(outcomes, [Ok(()), Ok(()), Err(DropReason::NoPlace), Ok(())]);
+    let mut out = Vec::new();
+    while lan.server.poll_transmit(lan.now, &mut out).is_some() {
+        assert_eq!(out[0], 0x83, "no refusal");
+    }
+}
