@@ -44,6 +44,7 @@ fn server() -> Server {
     config.limits.connections = usize::MAX;
     config.limits.connections_per_prefix = usize::MAX;
     config.limits.handshakes = usize::MAX;
+    config.limits.handshakes_per_prefix = usize::MAX;
     config.limits.handshakes_without_cookie = usize::MAX;
     config.limits.answers_per_second = 0;
     Server::new(NOW, 0, config, [4; 32])
