@@ -70,7 +70,7 @@ impl Inbox {
         let mut slices: [IoSliceMut<'_>; BUFFERS] =
             std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
         self.filled = receive(&mut slices, &mut self.metas)?;
-        Ok(self.metas[..self.filled].iter().map(|meta| datagrams(meta)).sum())
+        Ok(self.metas[..self.filled].iter().map(datagrams).sum())
     }
 
     /// Takes out all datagrams, in order: when it arrived by `clock`, from where, and its bytes. None arrived

@@ -131,7 +131,12 @@ impl Outbox {
             let Some(to) = self.staged_to.take().or_else(|| poll(&mut self.staged)) else { return };
             match self.to {
                 None => (self.to, self.segment) = (Some(to), self.staged.len()),
-                Some(batch) if batch != to || self.staged.len() > self.segment => {
+                // An empty one would add nothing to the bytes, and so would not be there.
+                Some(batch)
+                    if batch != to
+                        || self.staged.is_empty()
+                        || self.staged.len() > self.segment =>
+                {
                     self.staged_to = Some(to);
                     return;
                 }
@@ -147,9 +152,8 @@ impl Outbox {
         self.count < segments
             && self.bytes.len() == self.segment * self.count
             && self.bytes.len() + self.segment <= MAX_BATCH_BYTES
-            // An empty datagram is none to the system that splits; and to port 0 nothing can be sent, so an
-            // address that a stranger made up cannot have the batches switched off for everybody.
             && self.segment > 0
+            // Nothing can be sent there, and who made the address up would have each batch tried for nothing.
             && to.port() != 0
     }
 

@@ -110,10 +110,24 @@ fn carried(mut system: System, sizes: &[(u16, usize)], most: usize) -> (Vec<usiz
 
 #[test]
 fn equal_ones_to_one_address_go_together_and_the_last_may_be_shorter() {
-    let sizes =
-        [(1, 9), (1, 9), (1, 5), (1, 9), (2, 9), (2, 10), (2, 10), (0, 3), (0, 3), (1, 0), (1, 0)];
+    let sizes = [
+        (1, 9),
+        (1, 9),
+        (1, 5),
+        (1, 9),
+        (2, 9),
+        (2, 10),
+        (2, 10),
+        (0, 3),
+        (0, 3),
+        (1, 0),
+        (1, 0),
+        (1, 9),
+        (1, 0),
+        (1, 9),
+    ];
     let (calls, _) = carried(System::with(64, []), &sizes, 1024);
-    assert_eq!(calls, [3, 1, 1, 2, 1, 1, 1, 1]);
+    assert_eq!(calls, [3, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1]);
 }
 
 #[test]
