@@ -93,6 +93,24 @@ fn one_by_one_too() {
     arrives_complete_and_in_order(1);
 }
 
+/// As many as the system says go together, and not one more: then it would refuse, and have no batches.
+#[test]
+fn short_ones_go_as_many_as_the_system_takes() {
+    let mut receiver = Socket::bind(loopback()).unwrap();
+    let to = receiver.local_addr().unwrap();
+    let mut sender = Socket::connect(to).unwrap();
+    let before = sender.max_segments();
+    let all: Vec<_> = (0..250u8).map(|i| (to, vec![i; 20])).collect();
+    send(&mut sender, &all);
+    let received = receive(&mut receiver, &Clock::start(), all.len());
+    assert!(received.iter().map(|(_, bytes)| bytes).eq(all.iter().map(|(_, bytes)| bytes)));
+    assert_eq!(sender.max_segments(), before);
+    assert_eq!(
+        sender.stats().batches,
+        if before > 1 { 250_u64.div_ceil(before as u64) } else { 0 }
+    );
+}
+
 /// A program that looks once in a frame must not take the frame for the link.
 #[test]
 fn a_datagram_that_waited_is_stamped_with_its_arrival() {
