@@ -40,7 +40,7 @@ pub(crate) enum BatchSent {
     Refused,
 }
 
-/// How far [`Outbox::transmit`] came.
+/// How far [`Socket::transmit`](crate::Socket::transmit) came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transmitted {
     /// Nothing is left to send.

@@ -96,7 +96,7 @@ pub struct SocketStats {
     /// Datagrams received.
     pub received: u64,
     /// Calls that received them.
-    pub receipts: u64,
+    pub receive_calls: u64,
     /// Sends put off because the system had no room.
     pub blocked: u64,
     /// Errors that were passed over, such as ICMP "port unreachable".
@@ -198,7 +198,7 @@ impl Socket {
                 Ok(0) => return Ok(Received::Nothing),
                 Ok(datagrams) => {
                     self.stats.received += datagrams as u64;
-                    self.stats.receipts += 1;
+                    self.stats.receive_calls += 1;
                     return Ok(Received::Datagrams(datagrams));
                 }
                 Err(error) => match sort(&error) {

@@ -185,3 +185,93 @@ impl Carrier for Socket {
         Self::receive(self, inbox)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sent;
+    use crate::outbox::BatchSent;
+
+    /// Has so many datagrams to send, numbered, and one deadline.
+    struct Many {
+        next: u16,
+        most: u16,
+    }
+
+    impl Machine for Many {
+        fn handle_datagram(&mut self, _: Instant, _: SocketAddr, _: &mut [u8]) {}
+
+        fn handle_timeout(&mut self, _: Instant) {}
+
+        fn poll_transmit(&mut self, _: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
+            if self.next == self.most {
+                return None;
+            }
+            datagram.clear();
+            datagram.extend_from_slice(&self.next.to_be_bytes());
+            self.next += 1;
+            Some(SocketAddr::from(([192, 0, 2, 1], 4000)))
+        }
+
+        fn poll_timeout(&self) -> Option<Instant> {
+            (self.next < self.most).then_some(Instant::ZERO)
+        }
+    }
+
+    /// Has room for every third call.
+    #[derive(Default)]
+    struct Narrow {
+        calls: usize,
+        taken: Vec<u8>,
+    }
+
+    impl Carrier for Narrow {
+        fn receive(&mut self, _: &mut Inbox) -> io::Result<Received> {
+            Ok(Received::Nothing)
+        }
+    }
+
+    impl DatagramSender for Narrow {
+        fn max_segments(&self) -> usize {
+            64
+        }
+
+        fn send(&mut self, datagram: &[u8], _: SocketAddr) -> io::Result<Sent> {
+            self.calls += 1;
+            if !self.calls.is_multiple_of(3) {
+                return Ok(Sent::Blocked);
+            }
+            self.taken.extend_from_slice(datagram);
+            Ok(Sent::Taken)
+        }
+
+        fn send_segments(
+            &mut self,
+            datagrams: &[u8],
+            _: usize,
+            to: SocketAddr,
+        ) -> io::Result<BatchSent> {
+            self.send(datagrams, to).map(BatchSent::As)
+        }
+
+        fn stop_segments(&mut self) {}
+    }
+
+    #[test]
+    fn a_socket_that_blocks_loses_nothing_and_is_asked_again_soon() {
+        const DAY: Duration = Duration::from_secs(86_400);
+        let mut rounds = Rounds::new(Clock::start());
+        let (mut machine, mut carrier) = (Many { next: 0, most: 3000 }, Narrow::default());
+        for _ in 0..1000 {
+            rounds.round(&mut carrier, &mut machine).unwrap();
+            if carrier.taken.len() == 6000 {
+                break;
+            }
+            // Blocked, or a round was long enough.
+            assert!(rounds.pause(&machine, DAY) <= BLOCKED);
+        }
+        assert!(carrier.taken.chunks(2).eq((0..3000u16).map(u16::to_be_bytes)));
+        rounds.round(&mut carrier, &mut machine).unwrap();
+        assert_eq!(rounds.pause(&machine, DAY), DAY, "nothing is left");
+    }
+}
