@@ -12,10 +12,12 @@ use haulier_proto::server::{Server, ServerConfig};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+use crate::offload::{Offload, is_refusal};
+use crate::outbox::{BatchSent, DatagramSender};
 use crate::server::unix_time;
 use crate::socket::{Meaning, any_local, open, sort};
 use crate::turn::{Carrier, Machine, Rounds};
-use crate::{Clock, Received, Sent, has_aes, seed};
+use crate::{Clock, Inbox, Received, Sent, has_aes, seed};
 
 /// A wait that nothing ends but a datagram or a deadline.
 const LONG: Duration = Duration::from_secs(3600);
@@ -24,28 +26,56 @@ const LONG: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 struct Socket {
     inner: UdpSocket,
-    is_connected: bool,
+    offload: Offload,
+    /// Whom it is connected with.
+    remote: Option<SocketAddr>,
+    /// Whether its own buffer is what had no room for the last send: then it tells when there is some.
+    awaits_room: bool,
 }
 
 impl Socket {
     fn bind(local: SocketAddr) -> io::Result<Self> {
-        let inner = UdpSocket::from_std(open(local)?.into())?;
-        Ok(Self { inner, is_connected: false })
+        Self::new(open(local)?, None)
     }
 
     /// Does not wait: connecting a UDP socket sends nothing.
     fn connect(remote: SocketAddr) -> io::Result<Self> {
         let socket = open(any_local(remote))?;
         socket.connect(&remote.into())?;
-        Ok(Self { inner: UdpSocket::from_std(socket.into())?, is_connected: true })
+        Self::new(socket, Some(remote))
+    }
+
+    fn new(socket: socket2::Socket, remote: Option<SocketAddr>) -> io::Result<Self> {
+        let offload = Offload::new((&socket).into())?;
+        Ok(Self { inner: UdpSocket::from_std(socket.into())?, offload, remote, awaits_room: false })
+    }
+
+    fn judge<T>(&mut self, sent: io::Result<T>) -> io::Result<Sent> {
+        let Err(error) = sent else {
+            self.awaits_room = false;
+            return Ok(Sent::Taken);
+        };
+        match sort(&error) {
+            Meaning::NotNow => {
+                self.awaits_room = error.kind() == ErrorKind::WouldBlock;
+                Ok(Sent::Blocked)
+            }
+            Meaning::PassesOver => Ok(Sent::Lost),
+            Meaning::Fatal => Err(error),
+        }
     }
 }
 
 impl Carrier for Socket {
-    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
+    fn receive(&mut self, inbox: &mut Inbox) -> io::Result<Received> {
         loop {
-            match self.inner.try_recv_from(buffer) {
-                Ok((bytes, from)) => return Ok(Received::Datagram(bytes, from)),
+            // tokio hears of an empty socket only if it is asked through it.
+            let received = self
+                .inner
+                .try_io(Interest::READABLE, || self.offload.receive((&self.inner).into(), inbox));
+            match received {
+                Ok(0) => return Ok(Received::Nothing),
+                Ok(datagrams) => return Ok(Received::Datagrams(datagrams)),
                 Err(error) => match sort(&error) {
                     Meaning::NotNow => return Ok(Received::Nothing),
                     Meaning::PassesOver => {}
@@ -54,20 +84,39 @@ impl Carrier for Socket {
             }
         }
     }
+}
+
+impl DatagramSender for Socket {
+    fn max_segments(&self) -> usize {
+        self.offload.max_segments()
+    }
 
     fn send(&mut self, datagram: &[u8], to: SocketAddr) -> io::Result<Sent> {
-        let sent = match self.is_connected {
-            true => self.inner.try_send(datagram),
-            false => self.inner.try_send_to(datagram, to),
+        let sent = match self.remote {
+            Some(_) => self.inner.try_send(datagram),
+            None => self.inner.try_send_to(datagram, to),
         };
+        self.judge(sent)
+    }
+
+    fn send_segments(
+        &mut self,
+        datagrams: &[u8],
+        segment: usize,
+        to: SocketAddr,
+    ) -> io::Result<BatchSent> {
+        let to = self.remote.unwrap_or(to);
+        let sent = self.inner.try_io(Interest::WRITABLE, || {
+            self.offload.send((&self.inner).into(), datagrams, segment, to)
+        });
         match sent {
-            Ok(_) => Ok(Sent::Taken),
-            Err(error) => match sort(&error) {
-                Meaning::NotNow => Ok(Sent::Blocked),
-                Meaning::PassesOver => Ok(Sent::Lost),
-                Meaning::Fatal => Err(error),
-            },
+            Err(error) if is_refusal(&error) => Ok(BatchSent::Refused),
+            sent => self.judge(sent).map(BatchSent::As),
         }
+    }
+
+    fn stop_segments(&mut self) {
+        self.offload.limit_segments(1);
     }
 }
 
@@ -89,7 +138,7 @@ impl Turns {
 
     async fn wait(&self, machine: &impl Machine) -> io::Result<()> {
         let pause = self.rounds.pause(machine, LONG);
-        let interest = match self.rounds.is_blocked() {
+        let interest = match self.rounds.is_blocked() && self.socket.awaits_room {
             true => Interest::READABLE | Interest::WRITABLE,
             false => Interest::READABLE,
         };

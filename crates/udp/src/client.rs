@@ -37,7 +37,7 @@ impl ClientDriver {
         let config = ClientConfig { aes_hardware: has_aes(), ..config };
         let client = Client::new(clock.now(), config, seed()?)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        Ok(Self { client, turns: Turns::new(socket, clock)? })
+        Ok(Self { client, turns: Turns::new(socket, clock) })
     }
 
     /// Where it listens.
@@ -113,7 +113,7 @@ impl ClientDriver {
     /// # Errors
     /// As [`rebind`](Self::rebind).
     pub fn replace_socket(&mut self, socket: Socket) -> io::Result<Socket> {
-        let old = self.turns.replace_socket(socket)?;
+        let old = self.turns.replace_socket(socket);
         if let Some(connection) = self.client.connection_mut() {
             connection.ping();
         }

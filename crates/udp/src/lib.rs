@@ -10,6 +10,10 @@
 //! feature `tokio` the module `aio` has both again, to be awaited. A game uses the faces over them in the
 //! crate `haulier`.
 //!
+//! Many datagrams pass with one call, where the system has one: [`Inbox`] holds those that were received, and
+//! when each arrived; [`Outbox`] those that are to be sent. A machine of one's own has both with
+//! [`Socket::receive`] and [`Socket::transmit`].
+//!
 //! [`ArticlePeer`]: haulier_proto::ArticlePeer
 //!
 //! ```
@@ -40,14 +44,21 @@ pub mod aio;
 mod client;
 mod clock;
 mod driver;
+mod inbox;
 mod machine;
+mod offload;
+mod outbox;
 mod server;
 mod socket;
 mod turn;
+mod wait;
 
 pub use client::ClientDriver;
 pub use clock::Clock;
 pub use driver::Driver;
+pub use inbox::Inbox;
 pub use machine::{has_aes, seed};
+pub use outbox::{Outbox, Transmitted};
 pub use server::ServerDriver;
 pub use socket::{BufferSizes, Received, Sent, Socket, SocketStats, WANTED_BUFFER_BYTES};
+pub use wait::wait;

@@ -35,7 +35,7 @@ impl ServerDriver {
         let clock = Clock::start();
         let config = ServerConfig { aes_hardware: has_aes(), ..config };
         let server = Server::new(clock.now(), unix_time(), config, seed()?);
-        Ok(Self { server, turns: Turns::new(socket, clock)? })
+        Ok(Self { server, turns: Turns::new(socket, clock) })
     }
 
     /// Where it listens.

@@ -5,10 +5,15 @@
 //! they even hit the wire" (*Sending Large Blocks of Data*, "Kicking it up a notch").
 
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
 
 use haulier_proto::chunk::MAX_CHUNK_BYTES;
 use socket2::{Domain, Protocol, Type};
+
+use crate::offload::{Offload, is_refusal};
+use crate::outbox::{BatchSent, DatagramSender};
+use crate::{Inbox, Outbox, Transmitted, wait};
 
 /// What is asked of the system for each buffer: 4 MiB, which holds 14 bursts of 256 KiB. (A slice of 1 KiB
 /// costs the kernel more than twice its size, so "at least double" in bytes is one burst in packets.)
@@ -61,8 +66,8 @@ impl BufferSizes {
 /// What a receive gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// A datagram of so many bytes, from there.
-    Datagram(usize, SocketAddr),
+    /// So many datagrams, at least one.
+    Datagrams(usize),
     /// Nothing is waiting.
     Nothing,
 }
@@ -86,8 +91,12 @@ pub struct SocketStats {
     pub sent: u64,
     /// Bytes in them, without headers.
     pub sent_bytes: u64,
+    /// Calls that sent several of them.
+    pub batches: u64,
     /// Datagrams received.
     pub received: u64,
+    /// Calls that received them.
+    pub receive_calls: u64,
     /// Sends put off because the system had no room.
     pub blocked: u64,
     /// Errors that were passed over, such as ICMP "port unreachable".
@@ -96,13 +105,17 @@ pub struct SocketStats {
     pub refused: u64,
 }
 
-/// A non-blocking UDP socket.
+/// A non-blocking UDP socket. Its datagrams are never split by IP: one that is longer than the path takes is
+/// lost.
 #[derive(Debug)]
 pub struct Socket {
-    inner: mio::net::UdpSocket,
+    inner: UdpSocket,
+    offload: Offload,
     remote: Option<SocketAddr>,
     buffers: BufferSizes,
     stats: SocketStats,
+    /// Whether its own buffer is what had no room for the last send: then it tells when there is some.
+    awaits_room: bool,
 }
 
 impl Socket {
@@ -115,10 +128,12 @@ impl Socket {
         let buffers =
             BufferSizes { receive: socket.recv_buffer_size()?, send: socket.send_buffer_size()? };
         Ok(Self {
-            inner: mio::net::UdpSocket::from_std(socket.into()),
+            offload: Offload::new((&socket).into())?,
+            inner: socket.into(),
             remote: None,
             buffers,
             stats: SocketStats::default(),
+            awaits_room: false,
         })
     }
 
@@ -160,17 +175,31 @@ impl Socket {
         &self.stats
     }
 
-    /// The next datagram that waits, into `buffer`. A longer one is cut to it, so make it one byte longer
-    /// than the longest you accept.
+    /// How many datagrams one call sends at most: 1 where the system cannot split a batch.
+    #[must_use]
+    pub const fn max_segments(&self) -> usize {
+        self.offload.max_segments()
+    }
+
+    /// Sends no more than `most` datagrams with one call; 1 sends each alone. For an interface whose driver
+    /// splits badly.
+    pub fn limit_segments(&mut self, most: usize) {
+        self.offload.limit_segments(most);
+    }
+
+    /// Receives what waits, up to what `inbox` holds. What was in it is gone. Ask again until
+    /// [`Received::Nothing`].
     ///
     /// # Errors
     /// Only those that will not pass.
-    pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub fn receive(&mut self, inbox: &mut Inbox) -> io::Result<Received> {
         loop {
-            match self.inner.recv_from(buffer) {
-                Ok((bytes, from)) => {
-                    self.stats.received += 1;
-                    return Ok(Received::Datagram(bytes, from));
+            match self.offload.receive((&self.inner).into(), inbox) {
+                Ok(0) => return Ok(Received::Nothing),
+                Ok(datagrams) => {
+                    self.stats.received += datagrams as u64;
+                    self.stats.receive_calls += 1;
+                    return Ok(Received::Datagrams(datagrams));
                 }
                 Err(error) => match sort(&error) {
                     Meaning::NotNow => return Ok(Received::Nothing),
@@ -191,33 +220,114 @@ impl Socket {
             None => self.inner.send_to(datagram, to),
         };
         match sent {
-            Ok(bytes) => {
-                self.stats.sent += 1;
-                self.stats.sent_bytes += bytes as u64;
-                Ok(Sent::Taken)
-            }
-            Err(error) => match sort(&error) {
-                Meaning::NotNow => {
-                    self.stats.blocked += 1;
-                    Ok(Sent::Blocked)
-                }
-                Meaning::PassesOver => {
-                    self.pass_over(&error);
-                    Ok(Sent::Lost)
-                }
-                Meaning::Fatal => Err(error),
-            },
+            Ok(bytes) => Ok(self.count(1, bytes)),
+            Err(error) => self.judge(error),
         }
     }
 
-    /// To wait for the socket together with others.
-    pub fn source(&mut self) -> &mut impl mio::event::Source {
-        &mut self.inner
+    /// Sends what waits in `outbox`, and then what `poll` hands out: each datagram into the buffer, and whom
+    /// it is for, until `None`. Many go with one call where the system can. `most` is how many datagrams are
+    /// asked for.
+    ///
+    /// # Errors
+    /// Only those that will not pass.
+    pub fn transmit(
+        &mut self,
+        outbox: &mut Outbox,
+        most: usize,
+        poll: impl FnMut(&mut Vec<u8>) -> Option<SocketAddr>,
+    ) -> io::Result<Transmitted> {
+        outbox.transmit(self, most, poll)
+    }
+
+    /// Sleeps until there is something to receive, or room again after a send found none, but no longer than
+    /// `most`. See [`wait`](crate::wait()) for several sockets.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn wait(&self, most: Duration) -> io::Result<()> {
+        wait::wait_one(self, most)
+    }
+
+    pub(crate) const fn awaits_room(&self) -> bool {
+        self.awaits_room
+    }
+
+    /// The system took so much.
+    fn count(&mut self, datagrams: usize, bytes: usize) -> Sent {
+        self.awaits_room = false;
+        self.stats.sent += datagrams as u64;
+        self.stats.sent_bytes += bytes as u64;
+        Sent::Taken
+    }
+
+    /// What an error means for what was to be sent.
+    fn judge(&mut self, error: io::Error) -> io::Result<Sent> {
+        match sort(&error) {
+            Meaning::NotNow => {
+                self.awaits_room = error.kind() == ErrorKind::WouldBlock;
+                self.stats.blocked += 1;
+                Ok(Sent::Blocked)
+            }
+            Meaning::PassesOver => {
+                self.pass_over(&error);
+                Ok(Sent::Lost)
+            }
+            Meaning::Fatal => Err(error),
+        }
     }
 
     fn pass_over(&mut self, error: &io::Error) {
         self.stats.passed_over += 1;
         self.stats.refused += u64::from(error.kind() == ErrorKind::ConnectionRefused);
+    }
+}
+
+impl DatagramSender for Socket {
+    fn max_segments(&self) -> usize {
+        Self::max_segments(self)
+    }
+
+    fn send(&mut self, datagram: &[u8], to: SocketAddr) -> io::Result<Sent> {
+        Self::send(self, datagram, to)
+    }
+
+    fn send_segments(
+        &mut self,
+        datagrams: &[u8],
+        segment: usize,
+        to: SocketAddr,
+    ) -> io::Result<BatchSent> {
+        let to = self.remote.unwrap_or(to);
+        match self.offload.send((&self.inner).into(), datagrams, segment, to) {
+            Ok(()) => {
+                self.stats.batches += 1;
+                Ok(BatchSent::As(self.count(datagrams.len().div_ceil(segment), datagrams.len())))
+            }
+            Err(error) if is_refusal(&error) => Ok(BatchSent::Refused),
+            Err(error) => self.judge(error).map(BatchSent::As),
+        }
+    }
+
+    fn stop_segments(&mut self) {
+        self.limit_segments(1);
+    }
+}
+
+/// To wait for the socket together with anything else: with `poll`, `epoll`, or a reactor over them. Reading
+/// or writing through it is not for others: the system joins datagrams.
+#[cfg(unix)]
+impl std::os::fd::AsFd for Socket {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.inner.as_fd()
+    }
+}
+
+/// To wait for the socket together with anything else.
+#[cfg(windows)]
+impl std::os::windows::io::AsSocket for Socket {
+    fn as_socket(&self) -> std::os::windows::io::BorrowedSocket<'_> {
+        self.inner.as_socket()
     }
 }
 

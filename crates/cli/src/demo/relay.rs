@@ -11,14 +11,13 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use haulier::time::earliest;
-use haulier::udp::{Clock, Received, Socket};
+use haulier::udp::{Clock, Inbox, Received, Socket, wait};
 use haulier_sim::{Link, LinkConfig, LinkStats};
-use mio::{Events, Interest, Poll, Token};
 
 /// The longest sleep of the relay: how fast it notices that it should stop.
 const MOST: Duration = Duration::from_millis(20);
 
-/// Longer than any packet, so that nothing is cut.
+/// Longer than any packet, so that no buffer grows.
 const BUFFER: usize = 2048;
 
 /// What the link did, in each direction.
@@ -56,7 +55,7 @@ impl Relay {
             sender: None,
             receiver: Arc::clone(&receiver),
             clock: Clock::start(),
-            buffer: vec![0; BUFFER],
+            inbox: Inbox::new(),
         };
         let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&under_way));
         let thread = thread::spawn(move || {
@@ -100,38 +99,35 @@ struct Worker {
     sender: Option<SocketAddr>,
     receiver: Arc<Mutex<Option<SocketAddr>>>,
     clock: Clock,
-    buffer: Vec<u8>,
+    inbox: Inbox,
 }
 
 impl Worker {
     fn run(&mut self, stop: &AtomicBool, under_way: &AtomicU64) -> io::Result<()> {
-        let mut poll = Poll::new()?;
-        let mut events = Events::with_capacity(4);
-        poll.registry().register(self.near.source(), Token(0), Interest::READABLE)?;
-        poll.registry().register(self.far.source(), Token(1), Interest::READABLE)?;
         while !stop.load(Ordering::Relaxed) {
             self.take_in()?;
             self.deliver()?;
             let flying = self.there.in_flight() + self.back.in_flight();
             under_way.store(flying as u64, Ordering::Relaxed);
             let next = earliest(self.there.poll_timeout(), self.back.poll_timeout());
-            let wait = next.map_or(MOST, |at| self.clock.until(at).min(MOST));
-            match poll.poll(&mut events, Some(wait)) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-                _ => {}
-            }
+            let most = next.map_or(MOST, |at| self.clock.until(at).min(MOST));
+            wait(&[&self.near, &self.far], most)?;
         }
         Ok(())
     }
 
     /// Puts everything that waits at the sockets on the links.
     fn take_in(&mut self) -> io::Result<()> {
-        while let Received::Datagram(bytes, from) = self.near.receive(&mut self.buffer)? {
-            self.sender = Some(from);
-            self.there.offer(self.clock.now(), &self.buffer[..bytes]);
+        while self.near.receive(&mut self.inbox)? != Received::Nothing {
+            self.inbox.drain(&self.clock, |_, from, datagram| {
+                self.sender = Some(from);
+                self.there.offer(self.clock.now(), datagram);
+            });
         }
-        while let Received::Datagram(bytes, _) = self.far.receive(&mut self.buffer)? {
-            self.back.offer(self.clock.now(), &self.buffer[..bytes]);
+        while self.far.receive(&mut self.inbox)? != Received::Nothing {
+            self.inbox.drain(&self.clock, |_, _, datagram| {
+                self.back.offer(self.clock.now(), datagram);
+            });
         }
         Ok(())
     }
