@@ -21,7 +21,7 @@ pub mod summary;
 
 pub use cell::Cell;
 pub use outcome::{Moment, Outcome};
-pub use summary::Summary;
+pub use summary::{CellRuns, Summary};
 
 use haulier_proto::connection::Block;
 
@@ -76,6 +76,19 @@ impl Strategy {
             Self::Article => "article",
             Self::BurstResend => "burst_resend",
             Self::SlowStart => "slow_start",
+        }
+    }
+
+    /// What people call it.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Warm => "haulier/1, connected",
+            Self::ColdTicket => "haulier/1, join by ticket",
+            Self::ColdToken => "haulier/1, join by token",
+            Self::Article => "the article's sender",
+            Self::BurstResend => "burst, exact resends",
+            Self::SlowStart => "slow start, as TCP",
         }
     }
 

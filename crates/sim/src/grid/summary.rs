@@ -69,7 +69,8 @@ pub struct Summary {
 impl Summary {
     /// Of these runs.
     #[must_use]
-    pub fn new(cells: &[CellRuns]) -> Self {
+    pub fn new<'a>(cells: impl IntoIterator<Item = &'a CellRuns>) -> Self {
+        let cells: Vec<&CellRuns> = cells.into_iter().collect();
         let runs = || cells.iter().flat_map(|cell| &cell.runs);
         let part_of_cells = |is_it: &dyn Fn(&CellRuns) -> bool| {
             cells.iter().filter(|cell| is_it(cell)).count() as f64 / cells.len().max(1) as f64
@@ -149,6 +150,6 @@ mod tests {
         assert_eq!(summary.waste, (0.25 + 1.0) / 6.0);
         assert_eq!(summary.dropped_kib, 2.0 / 6.0);
         assert_eq!(summary.wait_ms, 2.0);
-        assert_eq!(Summary::new(&[]), Summary::default());
+        assert_eq!(Summary::new([]), Summary::default());
     }
 }
