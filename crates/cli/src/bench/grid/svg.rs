@@ -1,14 +1,17 @@
 //! The figure of `haulier bench grid`: for each strategy the ratio to the physical limit, on an axis of
 //! powers, at 50, 95 and 99 of 100 runs.
 //!
-//! It needs no font but the reader's, no script and no file beside it; its colours have enough contrast on
-//! white, and others are there for who reads on black. The same numbers make the same bytes.
+//! It needs no font but the reader's, no script and no file beside it. It brings its own ground, white or, for
+//! who prefers it, dark: on a page of the other kind it is readable all the same. The same numbers make the
+//! same bytes.
 
 use std::fmt::Write as _;
 
 use super::Measured;
 
 const WIDTH: f64 = 800.0;
+/// Empty ground on each side.
+const MARGIN: f64 = 14.0;
 const ROW: f64 = 34.0;
 const TOP: f64 = 58.0;
 /// Where the axis begins and ends; names stand before it, numbers behind it.
@@ -18,12 +21,12 @@ const RIGHT: f64 = 608.0;
 const NUMBERS: [f64; 3] = [668.0, 728.0, 788.0];
 
 const STYLE: &str = "\
-text{font:13px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2328}\
+.ground{fill:#fff}text{font:13px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2328}\
 .small{font-size:11px;fill:#59636e}.end{text-anchor:end}.middle{text-anchor:middle}\
 .axis{stroke:#d1d9e0}.limit{stroke:#1a7f37}.limit-word{font-size:11px;fill:#1a7f37}\
 .ours{stroke:#0969da;fill:#0969da}.theirs{stroke:#6e7781;fill:#6e7781}\
 .hollow{fill:none}.strong{font-weight:600}\
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.small{fill:#9198a1}.axis{stroke:#3d444d}\
+@media(prefers-color-scheme:dark){.ground{fill:#0d1117}text{fill:#e6edf3}.small{fill:#9198a1}.axis{stroke:#3d444d}\
 .limit{stroke:#3fb950}.limit-word{fill:#3fb950}.ours{stroke:#4493f8;fill:#4493f8}\
 .theirs{stroke:#9198a1;fill:#9198a1}.hollow{fill:none}}";
 
@@ -36,11 +39,15 @@ pub(super) fn draw(all: &[Measured]) -> String {
     let x = |ratio: f64| LEFT + (RIGHT - LEFT) * ratio.max(1.0).ln() / last.ln();
     let bottom = TOP + ROW * all.len() as f64;
     let height = bottom + 40.0;
+    let (full_width, full_height) = (WIDTH + 2.0 * MARGIN, height + 2.0 * MARGIN);
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-         width=\"{WIDTH}\" height=\"{height}\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" \
+         viewBox=\"-{MARGIN} -{MARGIN} {full_width} {full_height}\" \
+         role=\"img\" width=\"{full_width}\" height=\"{full_height}\">\n\
          <title>Time to deliver 256 KiB, in multiples of the physical limit of the link</title>\n\
-         <style>{STYLE}</style>\n"
+         <style>{STYLE}</style>\n\
+         <rect class=\"ground\" x=\"-{MARGIN}\" y=\"-{MARGIN}\" width=\"{full_width}\" \
+         height=\"{full_height}\" rx=\"6\"/>\n"
     );
     text(
         &mut out,
@@ -150,7 +157,7 @@ mod tests {
         assert_eq!(svg, draw(&all));
         for part in svg.split(['x', 'y']).filter_map(|part| part.split('"').nth(1)) {
             if let Ok(number) = part.parse::<f64>() {
-                assert!((0.0..=WIDTH).contains(&number), "{number} in {svg}");
+                assert!((-MARGIN..=WIDTH).contains(&number), "{number} in {svg}");
             }
         }
         assert!(svg.contains(">5000<") && svg.contains(">2300<"), "{svg}");
