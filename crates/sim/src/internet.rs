@@ -111,8 +111,8 @@ impl<H: Host> Internet<H> {
         }
     }
 
-    /// The same without a trace, for benches: hashing every byte three times is two fifths of the time of a run
-    /// that encrypts nothing.
+    /// The same without a trace, for benches: hashing every byte three times is two fifths of the time of a
+    /// run that encrypts nothing.
     #[must_use]
     pub const fn without_trace(mut self) -> Self {
         self.is_traced = false;

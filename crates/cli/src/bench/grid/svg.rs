@@ -1,9 +1,9 @@
 //! The figure of `haulier bench grid`: for each strategy the ratio to the physical limit, on an axis of
 //! powers, at 50, 95 and 99 of 100 runs.
 //!
-//! It needs no font but the reader's, no script and no file beside it. It brings its own ground, white or, for
-//! who prefers it, dark: on a page of the other kind it is readable all the same. The same numbers make the
-//! same bytes.
+//! It needs no font but the reader's, no script and no file beside it. It brings its own ground, white or,
+//! for who prefers it, dark: on a page of the other kind it is readable all the same. The same numbers make
+//! the same bytes.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,8 @@ const STYLE: &str = "\
 .axis{stroke:#d1d9e0}.limit{stroke:#1a7f37}.limit-word{font-size:11px;fill:#1a7f37}\
 .ours{stroke:#0969da;fill:#0969da}.theirs{stroke:#6e7781;fill:#6e7781}\
 .hollow{fill:none}.strong{font-weight:600}\
-@media(prefers-color-scheme:dark){.ground{fill:#0d1117}text{fill:#e6edf3}.small{fill:#9198a1}.axis{stroke:#3d444d}\
+@media(prefers-color-scheme:dark){.ground{fill:#0d1117}\
+text{fill:#e6edf3}.small{fill:#9198a1}.axis{stroke:#3d444d}\
 .limit{stroke:#3fb950}.limit-word{fill:#3fb950}.ours{stroke:#4493f8;fill:#4493f8}\
 .theirs{stroke:#9198a1;fill:#9198a1}.hollow{fill:none}}";
 
