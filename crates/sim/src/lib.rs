@@ -25,12 +25,14 @@
 //! * [`soak`]: transfers under drawn faults, which must all finish once the faults stop;
 //! * [`article_bench`]: the article's strategy on the links it was measured on before;
 //! * [`fragment_bench`]: how many packets are lost with one fragment in a hundred;
+//! * [`grid`]: a block over 1848 links, ours and others' strategies against the physical limit;
 //! * [`game`]: packets on frames beside a chunk, with a memory of what was promised;
 //! * [`hostile`]: what a peer must survive, driven by the fuzzers and replayed by the tests.
 
 pub mod article_bench;
 pub mod fragment_bench;
 pub mod game;
+pub mod grid;
 pub mod hostile;
 pub mod internet;
 pub mod join;

@@ -33,6 +33,8 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// Extra delay, drawn uniformly from zero up to this.
     pub jitter: Duration,
+    /// More extra delay, exponentially distributed with this mean: mostly little, now and then much.
+    pub exponential_jitter: Duration,
     /// Whether jitter may make packets overtake each other.
     pub reorder: bool,
     /// How packets are lost.
@@ -74,6 +76,10 @@ pub struct LinkStats {
     pub offered_bytes: u64,
     /// Packets dropped at the full queue.
     pub queue_full: u64,
+    /// Bytes of these, headers counted.
+    pub queue_full_bytes: u64,
+    /// Time that all packets together waited for those in front of them.
+    pub waited: Duration,
     /// Packets lost on the way.
     pub lost: u64,
     /// Packets lost in cut-outs.
@@ -86,7 +92,7 @@ pub struct LinkStats {
     pub truncated: u64,
     /// Packets delivered, copies counted.
     pub delivered: u64,
-    /// The most bytes the queue held.
+    /// The most bytes the queue held, since [`Link::forget_peak`].
     pub queue_bytes_max: u64,
 }
 
@@ -148,6 +154,11 @@ impl Link {
         &self.stats
     }
 
+    /// Lets the peak of the queue be that of what comes from now on.
+    pub const fn forget_peak(&mut self) {
+        self.stats.queue_bytes_max = 0;
+    }
+
     /// Packets under way.
     #[must_use]
     pub fn in_flight(&self) -> usize {
@@ -170,6 +181,7 @@ impl Link {
         }
         if self.config.queue_bytes.is_some_and(|room| self.queued_bytes + bytes > room) {
             self.stats.queue_full += 1;
+            self.stats.queue_full_bytes += bytes;
             return Fate::QueueFull;
         }
         let left = self.serialize(now, bytes);
@@ -223,6 +235,7 @@ impl Link {
         let starts = self.queue.back().map_or(now, |&(left, _)| left.max(now));
         let nanos = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(rate.max(1));
         let left = starts + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        self.stats.waited += starts.since(now);
         self.queue.push_back((left, bytes));
         self.queued_bytes += bytes;
         self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(self.queued_bytes);
@@ -232,6 +245,9 @@ impl Link {
     /// Sends a packet, and now and then a copy, on their way to the far end.
     fn carry(&mut self, left: Instant, datagram: &[u8], label: u64) {
         let mut arrival = left + self.config.delay + draw(&mut self.jitter, self.config.jitter);
+        if !self.config.exponential_jitter.is_zero() {
+            arrival = arrival + self.jitter.exponential(self.config.exponential_jitter);
+        }
         if !self.config.reorder {
             arrival = arrival.max(self.last_arrival);
         }

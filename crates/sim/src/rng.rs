@@ -1,5 +1,7 @@
 //! Randomness from a seed, in integers, so that every machine draws the same.
 
+use std::time::Duration;
+
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 
@@ -42,6 +44,31 @@ impl Rng {
     /// Whether something with this probability happens. Draws nothing when it cannot.
     pub fn chance(&mut self, probability: Probability) -> bool {
         probability.0 > 0 && self.next_u64() >> 32 < probability.0
+    }
+
+    /// A duration that is exponentially distributed with this mean, by von Neumann's comparison of uniform
+    /// numbers: a logarithm would be rounded otherwise on another machine.
+    pub fn exponential(&mut self, mean: Duration) -> Duration {
+        let mean = u64::try_from(mean.as_nanos()).unwrap_or(u64::MAX);
+        let mut whole: u64 = 0;
+        loop {
+            // A first number and how many follow it in falling order: it is the fraction if that run is odd.
+            let first = self.next_u64();
+            let (mut last, mut run) = (first, 1_u32);
+            loop {
+                let next = self.next_u64();
+                if next >= last {
+                    break;
+                }
+                (last, run) = (next, run + 1);
+            }
+            if run % 2 == 1 {
+                let part = (u128::from(first) * u128::from(mean)) >> 64;
+                let part = u64::try_from(part).unwrap_or(u64::MAX);
+                return Duration::from_nanos(mean.saturating_mul(whole).saturating_add(part));
+            }
+            whole += 1;
+        }
     }
 
     /// One of the choices.
@@ -127,6 +154,21 @@ mod tests {
         assert_eq!(hits(Probability::NEVER), 0);
         assert_eq!(hits(Probability::percent(100)), 100_000);
         assert!(hits(Probability::percent(20)).abs_diff(20_000) < 600);
+    }
+
+    /// The mean, and the shares above one, two and three of it: 1/e, 1/e^2, 1/e^3.
+    #[test]
+    fn exponential_durations_come_out() {
+        let mut rng = Rng::new(11);
+        let mean = Duration::from_micros(200);
+        let drawn: Vec<Duration> = (0..100_000).map(|_| rng.exponential(mean)).collect();
+        let sum = drawn.iter().sum::<Duration>() / 100_000;
+        assert!(sum.abs_diff(mean) < Duration::from_micros(3), "{sum:?}");
+        for (times, expected) in [(1, 36_788), (2, 13_534), (3, 4_979)] {
+            let above = drawn.iter().filter(|&&delay| delay > mean * times).count();
+            assert!(above.abs_diff(expected) < 500, "{above} above {times} means");
+        }
+        assert_eq!(rng.exponential(Duration::ZERO), Duration::ZERO);
     }
 
     #[test]

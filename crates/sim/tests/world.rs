@@ -124,6 +124,7 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
                     queue_bytes,
                     delay,
                     jitter,
+                    exponential_jitter: jitter / 4,
                     reorder,
                     loss,
                     duplicate,

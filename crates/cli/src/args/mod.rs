@@ -1,7 +1,9 @@
 //! The command line: what there is to ask for, and the help that teaches it.
 
+mod grid;
 mod haulier1;
 
+pub(crate) use grid::GridArgs;
 pub(crate) use haulier1::{
     FILES_PROTOCOL_ID, FetchArgs, IssueArgs, KeygenArgs, ServeArgs, ShowArgs, TokenArgs,
     TokenCommand,
@@ -265,6 +267,8 @@ pub(crate) enum Bench {
         )]
         seeds: u64,
     },
+    /// A block of 256 KiB over up to 1848 links, by haulier/1 and by others, against the physical limit.
+    Grid(GridArgs),
     /// How many packets of 1 to 256 fragments are lost when a datagram in a hundred is.
     Fragments {
         /// Packets sent a row. By default as many as the outcome needs to be within half a point of the

@@ -2,6 +2,7 @@
 
 mod article;
 mod fragments;
+mod grid;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,9 +14,10 @@ use crate::interrupt;
 use crate::report::Report;
 
 pub(crate) fn run(args: &BenchArgs, report: &Report) -> Result<(), Failure> {
-    match args.bench {
-        Bench::Article { seeds } => article::run(seeds, report),
-        Bench::Fragments { packets, seed } => fragments::run(packets, seed, report),
+    match &args.bench {
+        Bench::Article { seeds } => article::run(*seeds, report),
+        Bench::Fragments { packets, seed } => fragments::run(*packets, *seed, report),
+        Bench::Grid(args) => grid::run(args, report),
     }
 }
 

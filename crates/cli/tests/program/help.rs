@@ -99,7 +99,12 @@ fn keygen_and_token() {
 fn soak_and_bench() {
     let options = ["--transfers", "--seconds", "--seed", "--scenario", "by default 1000"];
     assert_says(&["soak", "--help"], &options);
-    assert_says(&["bench", "--help"], &["article"]);
+    assert_says(&["bench", "--help"], &["article", "grid"]);
+    let options =
+        ["--quick", "--full", "--cells", "--only", "--tables", "--svg", "--out", "--cell"];
+    assert_says(&["bench", "grid", "--help"], &options);
+    let words = ["warm", "cold_ticket", "cold_token", "burst_resend", "slow_start", "Examples:"];
+    assert_says(&["bench", "grid", "--help"], &words);
     assert_says(&["bench", "article", "--help"], &["--seeds", "[default: 200]", "median"]);
 }
 
