@@ -21,7 +21,7 @@
 //! # Ok::<(), haulier_proto::chunk::SendChunkError>(())
 //! ```
 //!
-//! * [`link`], [`loss`], [`profile`], [`rng`], [`trace`], [`world`]: the world;
+//! * [`link`], [`shaping`], [`loss`], [`profile`], [`rng`], [`trace`], [`world`]: the world;
 //! * [`soak`]: transfers under drawn faults, which must all finish once the faults stop;
 //! * [`article_bench`]: the article's strategy on the links it was measured on before;
 //! * [`fragment_bench`]: how many packets are lost with one fragment in a hundred;
@@ -39,15 +39,17 @@ pub mod loss;
 pub mod nodes;
 pub mod profile;
 pub mod rng;
+pub mod shaping;
 pub mod soak;
 pub mod trace;
 pub mod world;
 
-pub use internet::{Access, Host, HostId, Internet};
+pub use internet::{Access, Host, HostId, Internet, SegmentId};
 pub use link::{Fate, Link, LinkConfig, LinkStats};
 pub use loss::Loss;
 pub use nodes::{FrameNode, PeerNode};
 pub use profile::Profile;
 pub use rng::{Probability, Rng};
+pub use shaping::{Excess, RateChange, TokenBucket};
 pub use trace::Trace;
 pub use world::{Node, NodeId, World};
