@@ -40,6 +40,36 @@ pub trait Host {
     fn check_invariants(&self) {}
 }
 
+impl<H: Host + ?Sized> Host for Box<H> {
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        (**self).handle_datagram(now, from, datagram);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        (**self).handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
+        (**self).poll_transmit(now, datagram)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        (**self).poll_timeout()
+    }
+
+    fn spoofed_source(&self) -> Option<SocketAddr> {
+        (**self).spoofed_source()
+    }
+
+    fn meddle(&mut self, now: Instant, from: SocketAddr, to: SocketAddr, datagram: &mut Vec<u8>) {
+        (**self).meddle(now, from, to, datagram);
+    }
+
+    fn check_invariants(&self) {
+        (**self).check_invariants();
+    }
+}
+
 /// Names a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostId(usize);

@@ -26,6 +26,8 @@
 //! * [`article_bench`]: the article's strategy on the links it was measured on before;
 //! * [`fragment_bench`]: how many packets are lost with one fragment in a hundred;
 //! * [`game`]: packets on frames beside a chunk, with a memory of what was promised;
+//! * [`share`]: transfers that share a link with each other, with TCP and with a game;
+//! * [`rivals`]: other people's senders, for that;
 //! * [`hostile`]: what a peer must survive, driven by the fuzzers and replayed by the tests.
 
 pub mod article_bench;
@@ -38,8 +40,10 @@ pub mod link;
 pub mod loss;
 pub mod nodes;
 pub mod profile;
+pub mod rivals;
 pub mod rng;
 pub mod shaping;
+pub mod share;
 pub mod soak;
 pub mod trace;
 pub mod world;
