@@ -27,6 +27,7 @@
 //! * [`fragment_bench`]: how many packets are lost with one fragment in a hundred;
 //! * [`game`]: packets on frames beside a chunk, with a memory of what was promised;
 //! * [`share`]: transfers that share a link with each other, with TCP and with a game;
+//! * [`odd`]: links that are not one rate, one delay and a queue, and the article's sender on them;
 //! * [`rivals`]: other people's senders, for that;
 //! * [`hostile`]: what a peer must survive, driven by the fuzzers and replayed by the tests.
 
@@ -39,6 +40,7 @@ pub mod join;
 pub mod link;
 pub mod loss;
 pub mod nodes;
+pub mod odd;
 pub mod profile;
 pub mod rivals;
 pub mod rng;
