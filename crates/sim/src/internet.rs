@@ -1,10 +1,11 @@
 //! Many hosts with addresses, in virtual time: where a server meets its clients, and strangers.
 //!
-//! A [`World`](crate::World) has nodes that know each other. Here a datagram says where it comes from and
-//! where it goes, and the first of the two may be a lie: a host can send from an address that is not its
-//! own, as on the real one. Each host has an access link up and one down, its own or shared with others of
-//! the same home; what is between them costs nothing. A NAT is a host's address that changes, and somebody on the path sees, and may copy, whatever
-//! passes. Events are in a heap, so thousands of hosts are cheap.
+//! A [`World`](crate::World) has nodes that know each other. Here a datagram says where it comes from
+//! and where it goes, and the first of the two may be a lie: a host can send from an address that is not
+//! its own, as on the real one. Each host has an access link up and one down, its own or shared with
+//! others of the same home; what is between them costs nothing. A NAT is a host's address that changes,
+//! and somebody on the path sees, and may copy, whatever passes. Events are in a heap, so thousands of
+//! hosts are cheap.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};

@@ -200,7 +200,7 @@ impl std::fmt::Display for Timing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.time {
             Some(time) => {
-                write!(f, "{:6.0} ms, {:5.2} L", time.as_secs_f64() * 1e3, self.in_limits())?
+                write!(f, "{:6.0} ms, {:5.2} L", time.as_secs_f64() * 1e3, self.in_limits())?;
             }
             None => f.write_str("hangs")?,
         }
