@@ -9,7 +9,7 @@ use std::time::Duration;
 use haulier_proto::Instant;
 use haulier_proto::connection::ConnectionConfig;
 use haulier_sim::odd::{Contender, OddLink, OddReport, Reading, Timing};
-use haulier_sim::share::config;
+use haulier_sim::share::{config, config_at};
 use haulier_sim::{Access, Excess, LinkConfig, Loss, Probability, RateChange, TokenBucket};
 
 /// The first seed: 1, or what the environment says.
@@ -203,7 +203,7 @@ fn some_packets_come_twice() {
 /// link is as hard for the one as for the other.
 #[test]
 fn the_same_strategy_takes_the_same_time() {
-    let fixed = ConnectionConfig { rate_bps: MBIT, burst: true, ..config() };
+    let fixed = config_at(MBIT, true);
     for link in [
         OddLink::new("nothing odd", both_ways(&link())),
         OddLink::new("policer", both_ways(&bucket(Excess::Dropped))),
@@ -218,7 +218,7 @@ fn the_same_strategy_takes_the_same_time() {
 /// The harness: who knows the rate and sends no burst is as good as can be, and is found to be.
 #[test]
 fn a_sender_that_knows_the_rate_is_better() {
-    let paced = ConnectionConfig { rate_bps: 9 * MBIT, burst: false, ..config() };
+    let paced = config_at(9 * MBIT, false);
     for (ours, article) in
         compare(&OddLink::new("nothing odd, 9 Mbit/s", both_ways(&link())), paced)
     {

@@ -34,6 +34,12 @@ pub fn config_in_play() -> ConnectionConfig {
     ConnectionConfig { burst: false, ..config() }
 }
 
+/// At a rate that nothing changes: what the harness itself is tested with.
+#[must_use]
+pub fn config_at(rate_bps: u64, burst: bool) -> ConnectionConfig {
+    ConnectionConfig { rate_bps, burst, ..ConnectionConfig::default() }
+}
+
 /// What a flow is.
 #[derive(Clone, Debug)]
 pub enum Kind {
@@ -134,6 +140,8 @@ pub struct ShareReport {
     pub dropped: u64,
     /// Bytes of them.
     pub dropped_bytes: u64,
+    /// Times that a TCP flow heard nothing for too long.
+    pub timeouts: u64,
     /// Connections that were over before the time was.
     pub broken: usize,
 }
@@ -195,6 +203,7 @@ impl Share {
             queue_p95: percentile(&mut waits, 95),
             dropped: down.stats().queue_full + down.stats().policed,
             dropped_bytes: down.stats().dropped_bytes,
+            timeouts: hosts().filter_map(|(source, _)| source.timeouts()).sum(),
             broken: hosts().filter(|(_, sink)| sink.sink().is_some_and(Sink::is_over)).count(),
         }
     }
@@ -246,6 +255,10 @@ impl ShareHost {
 
     fn source(&self) -> Option<&Source> {
         if let Self::Source(source) = self { Some(source) } else { None }
+    }
+
+    fn timeouts(&self) -> Option<u64> {
+        if let Self::Sender(sender) = self { Some(sender.timeouts) } else { None }
     }
 
     fn sink(&self) -> Option<&Sink> {

@@ -32,6 +32,7 @@ fn alone_it_fills_a_link() {
     let bps = report.flows[0].bps(seconds(0), seconds(10));
     println!("{bps:.0} bit/s, queue p50 {:?}", report.queue_p50);
     assert!(bps >= 18_000_000.0, "{bps}");
+    assert_eq!(report.timeouts, 0);
 }
 
 #[test]
@@ -40,6 +41,7 @@ fn two_share_it() {
     let jain = report.jain(seconds(0), seconds(60));
     println!("{jain:.3} {:?}", report.mbit(seconds(0), seconds(60)));
     assert!(jain >= 0.9, "{jain}");
+    assert_eq!(report.timeouts, 0);
 }
 
 #[test]
@@ -52,6 +54,7 @@ fn it_goes_on_after_everything_was_lost_and_at_another_rate() {
     let report = share(cut, 1, 25);
     let bps = |from, to| report.flows[0].bps(seconds(from), seconds(to));
     assert!(bps(4, 6) < 1_000_000.0);
+    assert!((1..10).contains(&report.timeouts), "{}", report.timeouts);
     assert!(bps(8, 10) > 12_000_000.0, "{}", bps(8, 10));
     assert!(bps(15, 25) > 4_500_000.0, "{}", bps(15, 25));
 }
