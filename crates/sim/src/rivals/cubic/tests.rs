@@ -83,3 +83,20 @@ fn what_arrives_is_a_stream_without_holes() {
     // 1.22 / sqrt(0.02) segments a round trip is 2.2 Mbit/s: Mathis, and CUBIC's friendly region.
     assert!((1_000..4_000).contains(&delivered), "{delivered}");
 }
+
+/// The square root law of Mathis et al. (1997), which every TCP in the friendly region follows: 1.22 segments
+/// a round trip over the root of the loss.
+#[test]
+fn under_loss_it_is_as_fast_as_the_square_root_law_says() {
+    for permille in [1, 10, 20] {
+        let loss = Probability::ratio(permille, 1_000);
+        let up = LinkConfig { rate_bps: Some(100_000_000), queue_bytes: None, ..link() };
+        let down = LinkConfig { loss: Loss::Independent(loss), ..up.clone() };
+        let (access, flows) = (Access { up, down }, vec![Competitor::cubic()]);
+        let report = Share { access, flows, lasts: Duration::from_secs(60) }.run(1);
+        let bps = report.flows[0].bps(seconds(5), seconds(60));
+        let law = 1.22 / loss.as_f64().sqrt() / 0.05 * MSS as f64 * 8.0;
+        println!("{permille} permille: {bps:.0} bit/s, the law says {law:.0}");
+        assert!((0.8..1.25).contains(&(bps / law)), "{bps} and not {law}");
+    }
+}
