@@ -21,12 +21,15 @@
 //! # Ok::<(), haulier_proto::chunk::SendChunkError>(())
 //! ```
 //!
-//! * [`link`], [`loss`], [`profile`], [`rng`], [`trace`], [`world`]: the world;
+//! * [`link`], [`shaping`], [`loss`], [`profile`], [`rng`], [`trace`], [`world`]: the world;
 //! * [`soak`]: transfers under drawn faults, which must all finish once the faults stop;
 //! * [`article_bench`]: the article's strategy on the links it was measured on before;
 //! * [`fragment_bench`]: how many packets are lost with one fragment in a hundred;
 //! * [`grid`]: a block over 1848 links, ours and others' strategies against the physical limit;
 //! * [`game`]: packets on frames beside a chunk, with a memory of what was promised;
+//! * [`share`]: transfers that share a link with each other, with TCP and with a game;
+//! * [`odd`]: links that are not one rate, one delay and a queue, and the article's sender on them;
+//! * [`rivals`]: other people's senders, for that;
 //! * [`hostile`]: what a peer must survive, driven by the fuzzers and replayed by the tests.
 
 pub mod article_bench;
@@ -39,17 +42,22 @@ pub mod join;
 pub mod link;
 pub mod loss;
 pub mod nodes;
+pub mod odd;
 pub mod profile;
+pub mod rivals;
 pub mod rng;
+pub mod shaping;
+pub mod share;
 pub mod soak;
 pub mod trace;
 pub mod world;
 
-pub use internet::{Access, Host, HostId, Internet};
+pub use internet::{Access, Host, HostId, Internet, SegmentId};
 pub use link::{Fate, Link, LinkConfig, LinkStats};
 pub use loss::Loss;
 pub use nodes::{FrameNode, PeerNode};
 pub use profile::Profile;
 pub use rng::{Probability, Rng};
+pub use shaping::{Excess, RateChange, TokenBucket};
 pub use trace::Trace;
 pub use world::{Node, NodeId, World};

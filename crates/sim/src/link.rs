@@ -3,11 +3,13 @@
 //!
 //! A packet crosses these stages in order:
 //!
-//! 1. **queue**: droptail, counted in bytes with the packet on the serializer included;
-//! 2. **serializer**: one packet after the other at the link's rate, IP and UDP headers counted;
-//! 3. **loss**: a lost packet has used the link, as on a real one; so has one in a cut-out;
-//! 4. **delay**: the propagation delay, and jitter that keeps the order or does not;
-//! 5. **damage**: flipped bits, a cut tail; and a copy that arrives after the original, never before.
+//! 1. **bucket**: a token bucket, if there is one, that drops what is too much or lets it wait;
+//! 2. **queue**: droptail, counted in bytes with the packet on the serializer included;
+//! 3. **serializer**: one packet after the other at the link's rate, IP and UDP headers counted;
+//! 4. **loss**: a lost packet has used the link, as on a real one; so has one in a cut-out;
+//! 5. **aggregation**: what has left waits for its bunch;
+//! 6. **delay**: the propagation delay, and jitter that keeps the order or does not;
+//! 7. **damage**: flipped bits, a cut tail; and a copy that arrives after the original, never before.
 //!
 //! The invariant, checked by [`Link::check_conservation`]: what went in is what came out, was dropped for
 //! a named reason, or is under way.
@@ -20,15 +22,22 @@ use std::time::Duration;
 use haulier_proto::Instant;
 
 use crate::loss::LossProcess;
-use crate::{Loss, Probability, Rng};
+use crate::shaping::{BucketLevel, leaves};
+use crate::{Loss, Probability, RateChange, Rng, TokenBucket};
 
 /// What a link does to packets. The default is a perfect link: no limit, no delay, no fault.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkConfig {
     /// Bits per second at IP level; `None` is without limit.
     pub rate_bps: Option<u64>,
+    /// Other rates from given moments on, in the order of time. What is queued keeps its order.
+    pub rate_changes: Vec<RateChange>,
+    /// A token bucket in front of the queue.
+    pub bucket: Option<TokenBucket>,
     /// Bytes that fit the queue, the packet being sent included; `None` is without limit.
     pub queue_bytes: Option<u64>,
+    /// Packets go on in bunches, at the multiples of this, as on radio and cable links; zero is at once.
+    pub aggregation: Duration,
     /// Propagation delay.
     pub delay: Duration,
     /// Extra delay, drawn uniformly from zero up to this.
@@ -65,6 +74,8 @@ pub enum Fate {
     Lost,
     /// Lost in a cut-out.
     CutOut,
+    /// The token bucket had too few tokens.
+    Policed,
 }
 
 /// Counters of one link.
@@ -80,6 +91,10 @@ pub struct LinkStats {
     pub queue_full_bytes: u64,
     /// Time that all packets together waited for those in front of them.
     pub waited: Duration,
+    /// Packets dropped by the token bucket.
+    pub policed: u64,
+    /// Bytes of the packets dropped by queue and bucket, headers counted.
+    pub dropped_bytes: u64,
     /// Packets lost on the way.
     pub lost: u64,
     /// Packets lost in cut-outs.
@@ -109,6 +124,7 @@ pub struct Link {
     /// When each packet in the queue will have left the serializer, and its bytes.
     queue: VecDeque<(Instant, u64)>,
     queued_bytes: u64,
+    bucket: BucketLevel,
     /// When the last packet before any copy arrives: the order that jitter may have to keep.
     last_arrival: Instant,
     under_way: BinaryHeap<UnderWay>,
@@ -129,6 +145,7 @@ impl Link {
             damage: Rng::stream(seed, 3),
             queue: VecDeque::new(),
             queued_bytes: 0,
+            bucket: BucketLevel::default(),
             last_arrival: Instant::ZERO,
             under_way: BinaryHeap::new(),
             sent: 0,
@@ -182,9 +199,19 @@ impl Link {
         if self.config.queue_bytes.is_some_and(|room| self.queued_bytes + bytes > room) {
             self.stats.queue_full += 1;
             self.stats.queue_full_bytes += bytes;
+            self.stats.dropped_bytes += bytes;
             return Fate::QueueFull;
         }
-        let left = self.serialize(now, bytes);
+        let released = match self.config.bucket {
+            Some(bucket) => self.bucket.take(&bucket, now, bytes),
+            None => Some(now),
+        };
+        let Some(released) = released else {
+            self.stats.policed += 1;
+            self.stats.dropped_bytes += bytes;
+            return Fate::Policed;
+        };
+        let left = self.serialize(now, released, bytes);
         // Drawn for every packet that comes this far, so that cut-outs do not move later losses.
         let lost = self.loss.is_lost(self.config.loss);
         if self.config.cut_outs.iter().any(|cut_out| cut_out.contains(&left)) {
@@ -197,6 +224,12 @@ impl Link {
         }
         self.carry(left, datagram, label);
         Fate::Carried
+    }
+
+    /// How long a packet that comes now waits before the serializer takes it.
+    #[must_use]
+    pub fn queueing_delay(&self, now: Instant) -> Duration {
+        self.queue.back().map_or(Duration::ZERO, |&(left, _)| left.since(now))
     }
 
     /// When the next packet arrives at the far end.
@@ -223,19 +256,23 @@ impl Link {
 
     /// Panics unless everything that went in is accounted for.
     pub fn check_conservation(&self) {
-        let LinkStats { offered, duplicated, delivered, queue_full, lost, cut_out, .. } =
-            self.stats;
-        let out = delivered + queue_full + lost + cut_out + self.under_way.len() as u64;
+        let LinkStats {
+            offered, duplicated, delivered, queue_full, policed, lost, cut_out, ..
+        } = self.stats;
+        let dropped = queue_full + policed + lost + cut_out;
+        let out = delivered + dropped + self.under_way.len() as u64;
         assert_eq!(offered + duplicated, out, "packets appeared or vanished: {:?}", self.stats);
     }
 
-    /// Puts a packet behind those in the queue; returns when its last bit has left.
-    fn serialize(&mut self, now: Instant, bytes: u64) -> Instant {
-        let Some(rate) = self.config.rate_bps else { return now };
-        let starts = self.queue.back().map_or(now, |&(left, _)| left.max(now));
-        let nanos = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(rate.max(1));
-        let left = starts + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+    /// Puts a packet behind those in the queue, to leave from `released` on; returns when its last bit has.
+    fn serialize(&mut self, now: Instant, released: Instant, bytes: u64) -> Instant {
+        let LinkConfig { rate_bps, rate_changes, bucket, .. } = &self.config;
+        if rate_bps.is_none() && rate_changes.is_empty() && bucket.is_none() {
+            return released;
+        }
+        let starts = self.queue.back().map_or(released, |&(left, _)| left.max(released));
         self.stats.waited += starts.since(now);
+        let left = leaves(starts, bytes, rate_bps.unwrap_or(u64::MAX), rate_changes);
         self.queue.push_back((left, bytes));
         self.queued_bytes += bytes;
         self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(self.queued_bytes);
@@ -244,7 +281,8 @@ impl Link {
 
     /// Sends a packet, and now and then a copy, on their way to the far end.
     fn carry(&mut self, left: Instant, datagram: &[u8], label: u64) {
-        let mut arrival = left + self.config.delay + draw(&mut self.jitter, self.config.jitter);
+        let sent = next_bunch(left, self.config.aggregation);
+        let mut arrival = sent + self.config.delay + draw(&mut self.jitter, self.config.jitter);
         if !self.config.exponential_jitter.is_zero() {
             arrival = arrival + self.jitter.exponential(self.config.exponential_jitter);
         }
@@ -281,6 +319,15 @@ impl Link {
         self.sent += 1;
         self.under_way.push(Reverse((arrival, self.sent, label, bytes)));
     }
+}
+
+/// The first multiple of `interval` that is not before `at`.
+fn next_bunch(at: Instant, interval: Duration) -> Instant {
+    let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+    if interval == 0 {
+        return at;
+    }
+    Instant::from_nanos(at.as_nanos().div_ceil(interval).saturating_mul(interval))
 }
 
 /// A duration from zero up to `most`, not included.

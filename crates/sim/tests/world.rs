@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use haulier_proto::{ArticleConfig, ArticlePeer, Instant};
 use haulier_sim::link::UDP_IP_OVERHEAD;
-use haulier_sim::{Fate, Link, LinkConfig, Loss, PeerNode, Probability, Profile, World};
+use haulier_sim::{
+    Excess, Fate, Link, LinkConfig, Loss, PeerNode, Probability, Profile, RateChange, TokenBucket,
+    World,
+};
 use proptest::prelude::*;
 
 fn drain(link: &mut Link, now: Instant) -> Vec<Vec<u8>> {
@@ -64,6 +67,21 @@ fn a_cut_out_loses_what_leaves_in_it() {
     assert_eq!(fate(&mut link, 20), Fate::Carried);
 }
 
+#[test]
+fn packets_go_on_in_bunches_and_the_delay_comes_after_that() {
+    let config = LinkConfig {
+        aggregation: Duration::from_millis(50),
+        delay: Duration::from_millis(7),
+        ..LinkConfig::default()
+    };
+    let mut link = Link::new(config, 1);
+    for at in [0, 1, 49, 50, 51] {
+        link.offer(ms(at), b"x");
+    }
+    let arrivals = [7, 57, 107].map(|at| drain(&mut link, ms(at)).len());
+    assert_eq!(arrivals, [1, 3, 1]);
+}
+
 /// The 2016 simulator delivered copies up to a second before their original.
 #[test]
 fn a_copy_never_comes_before_its_original() {
@@ -103,6 +121,20 @@ fn jitter_keeps_the_order_unless_it_may_not() {
     }
 }
 
+fn any_bucket() -> impl Strategy<Value = TokenBucket> {
+    let excess = prop_oneof![Just(Excess::Dropped), Just(Excess::Queued)];
+    (1_000u64..10_000_000, 100u64..50_000, excess)
+        .prop_map(|(rate_bps, burst_bytes, excess)| TokenBucket { rate_bps, burst_bytes, excess })
+}
+
+fn any_changes() -> impl Strategy<Value = Vec<RateChange>> {
+    prop::collection::vec((0u64..4_000, 1_000u64..10_000_000), 0..4).prop_map(|mut changes| {
+        changes.sort_unstable();
+        let change = |(at, rate_bps)| RateChange { at: ms(at), rate_bps };
+        changes.into_iter().map(change).collect()
+    })
+}
+
 fn any_link() -> impl Strategy<Value = LinkConfig> {
     let percent = || (0u64..=60).prop_map(Probability::percent);
     let loss = prop_oneof![
@@ -115,13 +147,23 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
         (prop::option::of(1_000u64..10_000_000), prop::option::of(100u64..50_000), millis(300)),
         (millis(200), any::<bool>(), loss, percent(), millis(500)),
         (percent(), percent(), prop::collection::vec((0u64..2_000, 0u64..500), 0..3)),
+        (prop::option::of(any_bucket()), any_changes(), millis(100)),
     )
         .prop_map(
-            |((rate_bps, queue_bytes, delay), (jitter, reorder, loss, duplicate, later), rest)| {
+            |(
+                (rate_bps, queue_bytes, delay),
+                (jitter, reorder, loss, duplicate, later),
+                rest,
+                speed,
+            )| {
                 let (corrupt, truncate, cuts) = rest;
+                let (bucket, rate_changes, aggregation) = speed;
                 LinkConfig {
                     rate_bps,
+                    rate_changes,
+                    bucket,
                     queue_bytes,
+                    aggregation,
                     delay,
                     jitter,
                     exponential_jitter: jitter / 4,
@@ -161,7 +203,7 @@ proptest! {
         prop_assert_eq!(delivered, stats.delivered);
         prop_assert_eq!(
             stats.offered + stats.duplicated,
-            delivered + stats.queue_full + stats.lost + stats.cut_out
+            delivered + stats.queue_full + stats.policed + stats.lost + stats.cut_out
         );
     }
 }

@@ -1,0 +1,90 @@
+//! Bytes by time, and how equally they were shared.
+
+use std::time::Duration;
+
+use haulier_proto::Instant;
+
+/// What a count is taken over: finer than any round trip of the profiles but one, coarse enough to keep.
+pub const WINDOW: Duration = Duration::from_millis(100);
+
+/// Bytes by windows of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Throughput {
+    windows: Vec<u64>,
+}
+
+impl Throughput {
+    /// Counts bytes at a moment.
+    pub fn add(&mut self, now: Instant, bytes: u64) {
+        let place = window_of(now);
+        if self.windows.len() <= place {
+            self.windows.resize(place + 1, 0);
+        }
+        self.windows[place] += bytes;
+    }
+
+    /// Bytes of each window of [`WINDOW`], from time zero to the last byte.
+    #[must_use]
+    pub fn windows(&self) -> &[u64] {
+        &self.windows
+    }
+
+    /// Bytes in the windows that begin from `from` on and before `to`.
+    #[must_use]
+    pub fn between(&self, from: Instant, to: Instant) -> u64 {
+        let end = window_of(to).min(self.windows.len());
+        self.windows.get(window_of(from)..end).map_or(0, |windows| windows.iter().sum())
+    }
+
+    /// The same in bits per second.
+    #[must_use]
+    pub fn bps(&self, from: Instant, to: Instant) -> f64 {
+        self.between(from, to) as f64 * 8.0 / to.since(from).as_secs_f64()
+    }
+}
+
+fn window_of(at: Instant) -> usize {
+    (at.as_nanos() / WINDOW.as_nanos() as u64) as usize
+}
+
+/// Jain's index of fairness: 1 if all have the same, 1/n if one has everything (Jain, Chiu, Hawe 1984).
+/// Nobody has anything: 1.
+#[must_use]
+pub fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
+}
+
+/// The value below which `percent` of them lie; zero if there are none. Sorts them.
+#[must_use]
+pub fn percentile(values: &mut [Duration], percent: usize) -> Duration {
+    values.sort_unstable();
+    let place = (values.len() * percent / 100).min(values.len().saturating_sub(1));
+    values.get(place).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_in_their_windows() {
+        let mut throughput = Throughput::default();
+        let ms = Instant::from_millis;
+        throughput.add(ms(0), 1);
+        throughput.add(ms(99), 2);
+        throughput.add(ms(250), 4);
+        assert_eq!(throughput.windows(), [3, 0, 4]);
+        assert_eq!(throughput.between(ms(0), ms(100)), 3);
+        assert_eq!(throughput.between(ms(100), ms(9_000)), 4);
+        assert_eq!(throughput.between(ms(8_000), ms(9_000)), 0);
+    }
+
+    #[test]
+    fn jains_index_is_as_in_the_paper() {
+        assert!((jain(&[5.0, 5.0, 5.0]) - 1.0).abs() < 1e-12);
+        assert!((jain(&[9.0, 0.0, 0.0]) - 1.0 / 3.0).abs() < 1e-12);
+        assert!((jain(&[3.0, 1.0]) - 0.8).abs() < 1e-12);
+    }
+}
