@@ -16,6 +16,7 @@ mod keygen;
 mod keys;
 mod output;
 mod recv;
+mod relay;
 mod report;
 mod send;
 mod serve;

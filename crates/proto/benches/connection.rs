@@ -213,5 +213,18 @@ fn blocks(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, handshakes, seals, blocks);
+/// All 256 repair slices of a chunk.
+fn repair(c: &mut Criterion) {
+    haulier_proto::bulk::repair::prepare();
+    let chunk: Vec<u8> =
+        (0..256 * 1024u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let mut group = c.benchmark_group("repair");
+    group.throughput(Throughput::Bytes(chunk.len() as u64));
+    group.bench_function("encode 256 of 256", |b| {
+        b.iter(|| black_box(haulier_proto::bulk::repair::encode(black_box(&chunk))));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, handshakes, seals, blocks, repair);
 criterion_main!(benches);

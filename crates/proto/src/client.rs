@@ -49,7 +49,8 @@ pub struct ClientConfig {
     /// What the application asks for, up to 400 bytes: harmless if repeated, and no secret.
     pub request: Vec<u8>,
     /// Copies of the request sent at once, 1 to 10. Each lets the server answer with 3 datagrams before it
-    /// knows that the client is where it says. Default 3.
+    /// knows that the client is where it says; and how far apart they arrive tells it the rate to begin with.
+    /// Default 4.
     pub copies: u8,
     /// Whether this machine encrypts AES in hardware.
     pub aes_hardware: bool,
@@ -66,7 +67,7 @@ impl ClientConfig {
             protocol_id,
             credentials,
             request: Vec::new(),
-            copies: 3,
+            copies: 4,
             aes_hardware: false,
             connection: ConnectionConfig::default(),
         }

@@ -128,6 +128,7 @@ extern crate alloc;
 mod peer;
 
 pub mod ack;
+pub mod bulk;
 pub mod chunk;
 pub mod client;
 pub mod congestion;

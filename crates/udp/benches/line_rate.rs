@@ -93,11 +93,7 @@ mod bench {
         mut serve: impl FnMut(&mut ServerDriver, ConnectionId) -> bool,
     ) -> SocketStats {
         let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
-        let connection = ConnectionConfig {
-            rate_bps: u64::MAX / 16,
-            burst: true,
-            ..ConnectionConfig::default()
-        };
+        let connection = ConnectionConfig { ..ConnectionConfig::default() };
         let config = ServerConfig { connection, ..ServerConfig::new(7, credentials) };
         let mut server = ServerDriver::with_socket(socket(segments), config).unwrap();
         let config = ClientConfig::new(server.local_addr().unwrap(), 7, Credentials::Open);

@@ -7,11 +7,13 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use haulier_proto::bulk::repair;
 use haulier_proto::client::{Client, ClientConfig};
 use haulier_proto::server::{Server, ServerConfig};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+use crate::machine::prepare;
 use crate::offload::{Offload, is_refusal};
 use crate::outbox::{BatchSent, DatagramSender};
 use crate::server::unix_time;
@@ -188,7 +190,10 @@ impl ClientDriver {
     /// # Errors
     /// Those of the socket that will not pass.
     pub fn round(&mut self) -> io::Result<()> {
-        self.turns.round(&mut self.client)
+        self.turns.round(&mut self.client)?;
+        // Now that the request is on its way: the spaces between its copies tell the server the rate.
+        prepare();
+        Ok(())
     }
 
     /// Sends what the application has said since the last round, and does nothing else.
@@ -240,6 +245,7 @@ impl ServerDriver {
     /// # Panics
     /// Outside of a tokio runtime with its IO and time enabled.
     pub fn bind(local: SocketAddr, config: ServerConfig) -> io::Result<Self> {
+        repair::prepare();
         let (socket, clock) = (Socket::bind(local)?, Clock::start());
         let config = ServerConfig { aes_hardware: has_aes(), ..config };
         let server = Server::new(clock.now(), unix_time(), config, seed()?);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use haulier_proto::Instant;
 use haulier_proto::client::{Client, ClientConfig};
 
+use crate::machine::prepare;
 use crate::turn::{Machine, Turns};
 use crate::{Clock, Socket, has_aes, seed};
 
@@ -79,7 +80,10 @@ impl ClientDriver {
     /// # Errors
     /// As [`turn`](Self::turn).
     pub fn round(&mut self) -> io::Result<()> {
-        self.turns.round(&mut self.client)
+        self.turns.round(&mut self.client)?;
+        // Now that the request is on its way: the spaces between its copies tell the server the rate.
+        prepare();
+        Ok(())
     }
 
     /// Waits until a turn would have something to do, but no longer than `most`.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use haulier_proto::Instant;
+use haulier_proto::bulk::repair;
 use haulier_proto::server::{Server, ServerConfig};
 
 use crate::turn::{Machine, Turns};
@@ -32,6 +33,7 @@ impl ServerDriver {
     /// # Errors
     /// As the system says.
     pub fn with_socket(socket: Socket, config: ServerConfig) -> io::Result<Self> {
+        repair::prepare();
         let clock = Clock::start();
         let config = ServerConfig { aes_hardware: has_aes(), ..config };
         let server = Server::new(clock.now(), unix_time(), config, seed()?);

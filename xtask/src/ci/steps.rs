@@ -129,6 +129,11 @@ pub(super) const STEPS: &[Step] = &[
         run: |shell| program(shell, "soak --layers connection --transfers 2000 --seed 1 --json"),
     },
     Step {
+        name: "grid",
+        proves: "a block gets through each of 155 links, by every kind of join",
+        run: |shell| program(shell, "bench grid --quick --json"),
+    },
+    Step {
         name: "crowd",
         proves: "a thousand hostile clients do not keep a hundred honest ones from joining",
         run: |shell| {
@@ -169,6 +174,10 @@ const UNDER_PROTO: &[&str] = &[
     "cfg-if",
     "crc32fast",
     "haulier-proto",
+    // Repair slices.
+    "fixedbitset",
+    "once_cell",
+    "reed-solomon-simd",
     // Ours in `crypto` and `credentials`. The two of AWS-LC with the feature `aws-lc`, `aes-gcm` with
     // `rust-crypto`.
     "aes-gcm",
@@ -223,6 +232,7 @@ const BUILDS_PROTO: &[&str] = &[
     "proc-macro2",
     "quote",
     "r-efi",
+    "readme-rustdocifier",
     "rustc_version",
     "semver",
     "shlex",

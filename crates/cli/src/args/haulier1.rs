@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Subcommand};
+use clap::{ArgGroup, Subcommand, ValueEnum};
+use haulier::connection::Urgency;
 
 use crate::units;
 
@@ -59,21 +60,35 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) once: bool,
 
-    /// The budget for each client in bits per second, headers included. Choose somewhat less than the
-    /// link has. A token may set limits.
-    #[arg(long, value_name = "RATE", default_value = "1M", value_parser = units::rate)]
-    pub(crate) rate: u64,
+    /// The most that each client is sent in bits per second, headers included. Without it there is no limit:
+    /// what the link has is found out. A token may set one, too.
+    #[arg(long, value_name = "RATE", value_parser = units::rate)]
+    pub(crate) rate: Option<u64>,
 
-    /// Start each chunk with all its slices back to back. On by default for files of up to 256 KiB.
-    #[arg(long, overrides_with = "no_burst")]
-    pub(crate) burst: bool,
-
-    /// Obey the budget from the first slice on.
-    #[arg(long)]
-    pub(crate) no_burst: bool,
+    /// What a file may do to the link of its client.
+    #[arg(long, value_name = "URGENCY", default_value = "load-screen")]
+    pub(crate) urgency: UrgencyArg,
 
     #[command(flatten)]
     pub(crate) wire: FilesWireArgs,
+}
+
+/// How much of the link files may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UrgencyArg {
+    /// Fill the link: when the client waits for the file and for nothing else.
+    LoadScreen,
+    /// Stay behind everything else on the link: when somebody plays or talks over it meanwhile.
+    DuringPlay,
+}
+
+impl From<UrgencyArg> for Urgency {
+    fn from(urgency: UrgencyArg) -> Self {
+        match urgency {
+            UrgencyArg::LoadScreen => Self::LoadScreen,
+            UrgencyArg::DuringPlay => Self::DuringPlay,
+        }
+    }
 }
 
 const SERVE_HELP: &str = "\
@@ -81,7 +96,7 @@ The ticket is the one line on standard output. It is a secret: who has it may fe
 
 Examples:
   haulier serve world.bin                               one file; the ticket lasts as long as the run
-  haulier serve maps/*.bin --bind 0.0.0.0:4016 --rate 20M
+  haulier serve maps/*.bin --bind 0.0.0.0:4016 --urgency during-play
   haulier serve world.bin --once | ssh host 'haulier fetch -'
   haulier serve world.bin --token-key match.key         for a matchmaker's tokens";
 

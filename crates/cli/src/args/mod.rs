@@ -2,12 +2,14 @@
 
 mod grid;
 mod haulier1;
+mod join;
 
 pub(crate) use grid::GridArgs;
 pub(crate) use haulier1::{
     FILES_PROTOCOL_ID, FetchArgs, IssueArgs, KeygenArgs, ServeArgs, ShowArgs, TokenArgs,
     TokenCommand,
 };
+pub(crate) use join::{EndArgs, JoinArgs, JoinKind, PeerArgs, PeerCommand, PeerCredentials};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -72,7 +74,7 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Run random transfers and a game's packets under random faults in virtual time; all must finish.
     Soak(SoakArgs),
-    /// Measure, in virtual time: what a strategy or a packet size costs, beside what it should.
+    /// Measure what a join, a strategy or a packet size costs, beside what it should.
     Bench(BenchArgs),
     /// Say what a datagram is, field by field, or why it is dropped.
     Inspect(InspectArgs),
@@ -192,16 +194,17 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
     pub(crate) queue: Option<u64>,
 
-    /// The sender's budget in bits per second; by default the article's 1M after a burst, and without
-    /// one nine tenths of the link's rate.
+    /// The most that the sender may use in bits per second. By default there is no limit for `haulier1`,
+    /// which finds out what the link has; for `article` it is 1M after a burst, and without one nine tenths
+    /// of the link's rate.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub(crate) budget: Option<u64>,
 
-    /// Burst also when the file is larger than a chunk.
+    /// With `--wire article`: burst also when the file is larger than a chunk.
     #[arg(long, overrides_with = "no_burst")]
     pub(crate) burst: bool,
 
-    /// Obey the budget from the first slice on.
+    /// With `--wire article`: obey the budget from the first slice on.
     #[arg(long)]
     pub(crate) no_burst: bool,
 
@@ -249,6 +252,7 @@ pub(crate) struct SoakArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = join::BENCH_HELP)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     pub(crate) bench: Bench,
@@ -269,6 +273,11 @@ pub(crate) enum Bench {
     },
     /// A block of 256 KiB over up to 1848 links, by haulier/1 and by others, against the physical limit.
     Grid(GridArgs),
+    /// Joins over real sockets through emulated links, by haulier/1 and by the article's sender.
+    Join(JoinArgs),
+    /// One end of a join, for emulators outside of this program.
+    #[command(hide = true)]
+    Peer(PeerArgs),
     /// How many packets of 1 to 256 fragments are lost when a datagram in a hundred is.
     Fragments {
         /// Packets sent a row. By default as many as the outcome needs to be within half a point of the

@@ -1,8 +1,11 @@
-//! `haulier bench`: measurements that are commands, in virtual time.
+//! `haulier bench`: measurements that are commands. All but `join` and `peer` are in virtual time.
 
 mod article;
+mod ends;
 mod fragments;
 mod grid;
+mod join;
+mod peer;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,6 +21,8 @@ pub(crate) fn run(args: &BenchArgs, report: &Report) -> Result<(), Failure> {
         Bench::Article { seeds } => article::run(*seeds, report),
         Bench::Fragments { packets, seed } => fragments::run(*packets, *seed, report),
         Bench::Grid(args) => grid::run(args, report),
+        Bench::Join(args) => join::run(args, report),
+        Bench::Peer(args) => peer::run(args, report),
     }
 }
 

@@ -22,7 +22,7 @@ use haulier_sim::profile::join_limit;
 use serde_json::json;
 
 use super::relay::{LinkCounts, Relay};
-use super::{LAST_ACKS, TURN, budget, bursts};
+use super::{LAST_ACKS, TURN};
 use crate::args::DemoArgs;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -47,8 +47,8 @@ pub(super) fn run(
     let key = TokenKey { id: 1, key: new_secret()? };
     let token = token(&key)?;
     let world = Block::new(0, data.clone());
-    let server = spawn_server(&relay, key, &world, config(args, link, data.len()), &stop)?;
-    let joined = join(args, link, &relay, token, &world, report);
+    let server = spawn_server(&relay, key, &world, config(args, data.len()), &stop)?;
+    let joined = join(args, &relay, token, &world, report);
     stop.store(true, Ordering::Relaxed);
     let served = server.join().unwrap_or_else(|_| Err("the server broke down".into()));
     let counts = relay.stop();
@@ -72,10 +72,9 @@ fn token(key: &TokenKey) -> Result<ConnectToken, Failure> {
 }
 
 /// Both ends.
-fn config(args: &DemoArgs, link: &LinkConfig, bytes: usize) -> ConnectionConfig {
+fn config(args: &DemoArgs, bytes: usize) -> ConnectionConfig {
     ConnectionConfig {
-        rate_bps: budget(args, link, bytes),
-        burst: bursts(args, bytes),
+        rate_bps: args.budget.unwrap_or(u64::MAX),
         handshake_timeout: args.timeout,
         idle_timeout: args.timeout.max(LEAST_IDLE),
         no_progress_timeout: args.timeout,
@@ -128,7 +127,6 @@ struct Joined {
 /// The client: asks, and waits for the world.
 fn join(
     args: &DemoArgs,
-    link: &LinkConfig,
     relay: &Relay,
     token: ConnectToken,
     world: &Block,
@@ -137,7 +135,7 @@ fn join(
     let fail = |error: std::io::Error| Failure::socket("client", &error);
     let credentials = Credentials::Token(token);
     let config = ClientConfig {
-        connection: config(args, link, world.data().len()),
+        connection: config(args, world.data().len()),
         ..ClientConfig::new(relay.near(), PROTOCOL_ID, credentials)
     };
     let started = Instant::now();
@@ -224,6 +222,7 @@ fn conclude(
         "ratio": (ratio * 1e3).round() / 1e3,
         "rtt_ms": in_millis(joined.rtt),
         "slices_sent": served.slices_sent,
+        "repair_slices_sent": served.repair_slices_sent,
         "slices_resent": served.slices_resent,
         "wire_bytes": wire_bytes,
         "wire_bytes_in": joined.wire.received,
@@ -234,12 +233,14 @@ fn conclude(
     let text = format!(
         "joined after {:.0} ms, delivered and verified in {:.0} ms\n\
          the physical limit of this link is {:.0} ms, with the time of the request: {ratio:.2} x\n\
-         {} slices were sent, {} of them again; {lost} lost on the way, {full} at the full queue\n\
+         {} slices were sent, {} of them repair slices and {} again; \
+         {lost} lost on the way, {full} at the full queue\n\
          {} crossed the link, both ways, headers included\nblake3 {}",
         in_millis(joined.connect),
         in_millis(joined.total),
         in_millis(limit),
         served.slices_sent,
+        served.repair_slices_sent,
         served.slices_resent,
         show_bytes(wire_bytes),
         digest.to_hex(),

@@ -7,7 +7,6 @@
 mod article;
 mod haulier1;
 mod map;
-mod relay;
 
 use std::fs;
 use std::time::Duration;
@@ -19,6 +18,7 @@ use serde_json::json;
 
 use crate::args::{DemoArgs, Wire};
 use crate::failure::Failure;
+use crate::relay;
 use crate::report::Report;
 use crate::units::{in_millis, show_bytes};
 
@@ -69,8 +69,8 @@ fn link(args: &DemoArgs) -> LinkConfig {
 /// The article's aggressive budget, for what the burst leaves over.
 const AFTER_BURST: u64 = 1_000_000;
 
-/// The sender's budget: the user's choice, or the article's after a burst, or nine tenths of what the demo
-/// knows the link to have.
+/// The budget of the article's sender: the user's choice, or the article's after a burst, or nine tenths of
+/// what the demo knows the link to have.
 fn budget(args: &DemoArgs, link: &LinkConfig, bytes: usize) -> u64 {
     let own = if bursts(args, bytes) { None } else { link.rate_bps.map(|rate| rate / 10 * 9) };
     args.budget.or(own).unwrap_or(AFTER_BURST)
@@ -84,14 +84,18 @@ fn announce(args: &DemoArgs, link: &LinkConfig, bytes: usize, report: &Report) {
     let mbit = link.rate_bps.unwrap_or(0) as f64 / 1e6;
     let rtt = in_millis(2 * link.delay);
     let loss = link.loss.mean().as_f64();
+    let budget = match args.wire {
+        Wire::Haulier1 => args.budget,
+        Wire::Article => Some(budget(args, link, bytes)),
+    };
     let fields = json!({
         "profile": args.link.name,
         "rate_mbit": mbit,
         "rtt_ms": rtt,
         "loss": (loss * 1e6).round() / 1e6,
         "queue_kib": link.queue_bytes.map(|bytes| bytes / 1024),
-        "budget_mbit": budget(args, link, bytes) as f64 / 1e6,
-        "burst": bursts(args, bytes),
+        "budget_mbit": budget.map(|budget| budget as f64 / 1e6),
+        "burst": args.wire == Wire::Article && bursts(args, bytes),
         "bytes": bytes,
         "seed": args.seed,
     });

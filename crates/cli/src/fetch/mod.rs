@@ -69,6 +69,10 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     fetch.conclude(outcome?, &cost)
 }
 
+/// How long saying so may take: three times a second apart, and some of it for a busy machine. The file is
+/// here already.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 /// What the server answered.
 enum Got {
     File(String, Bytes),
@@ -251,7 +255,8 @@ impl Fetch<'_> {
     fn close(&mut self, failed: Option<&Failed>) {
         let code = failed.map_or(CloseCode::DONE, |Failed(_, code)| *code);
         self.driver.client.close(code, "");
-        while !self.driver.client.is_closed() {
+        let started = Instant::now();
+        while !self.driver.client.is_closed() && started.elapsed() < LAST_WORDS {
             if self.driver.turn(TURN).is_err() {
                 return;
             }

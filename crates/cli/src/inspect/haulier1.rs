@@ -181,6 +181,16 @@ fn in_json(frame: &Frame<'_>) -> Value {
             "length": block.length,
             "blake3": hex(&block.digest),
         }),
+        Frame::Repair(slice) => json!({
+            "frame": "repair",
+            "chunk": slice.chunk_id.get(),
+            "slice": slice.index,
+            "slices": slice.count.get(),
+            "last_bytes": slice.last_bytes,
+        }),
+        Frame::Arrivals(arrivals) => json!({
+            "frame": "arrivals", "bytes": arrivals.encoded_len(),
+        }),
     }
 }
 

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use bytes::Bytes;
-use haulier::chunk::MAX_CHUNK_BYTES;
 use haulier::connection::{Block, CloseCode, CloseReason, Connection, Event};
 use haulier::credentials::TokenClaims;
 use haulier::server::{ConnectionId, Server, ServerEvent};
@@ -98,15 +97,15 @@ impl<'a> Clients<'a> {
     ) {
         let Some(connection) = server.connection_mut(id) else { return };
         self.set_rate(connection, token);
-        let (library, burst) = (self.library, (self.args.burst, self.args.no_burst));
+        let library = self.library;
         let answer = match Request::read(request) {
             Some(Request::List) => send(connection, Answer::List, None, library.list()),
             Some(Request::Get(Some(name))) => match library.file(&name) {
-                Some(file) => send_file(connection, file, burst),
+                Some(file) => send_file(connection, file),
                 None => Answer::No(NO_SUCH_FILE, "there is no file of this name".into()),
             },
             Some(Request::Get(None)) => match library.only() {
-                Some(file) => send_file(connection, file, burst),
+                Some(file) => send_file(connection, file),
                 None => Answer::No(NAME_ONE, format!("there are {} files", library.len())),
             },
             None => Answer::No(NOT_UNDERSTOOD, "this is haulier serve, version 1".into()),
@@ -117,12 +116,12 @@ impl<'a> Clients<'a> {
         self.here.insert(id, Client { number, answer, addr: None, since, is_sent: false });
     }
 
-    /// The budget: what the arguments say, within what the token says.
+    /// The limit: what the arguments say, within what the token says.
     fn set_rate(&self, connection: &mut Connection, token: Option<&TokenClaims>) {
         let bits = |bytes: u32| u64::from(bytes) * 8;
         let least = token.and_then(|token| token.least_bps).map_or(0, bits);
         let most = token.and_then(|token| token.most_bps).map_or(u64::MAX, bits);
-        connection.set_rate_bps(self.args.rate.max(least).min(most));
+        connection.set_rate_bps(self.args.rate.unwrap_or(u64::MAX).max(least).min(most));
     }
 
     fn on_connected(&mut self, server: &mut Server, id: ConnectionId) {
@@ -233,14 +232,7 @@ fn words(reason: &CloseReason) -> String {
     known.map_or_else(|| show_words(&reason.to_string()), str::to_owned)
 }
 
-/// A burst, unless it is said otherwise, is for what fits one: a chunk.
-fn send_file(
-    connection: &mut Connection,
-    (name, block): (&str, &Block),
-    (burst, no_burst): (bool, bool),
-) -> Answer {
-    let is_small = block.data().len() <= MAX_CHUNK_BYTES;
-    connection.set_burst(burst || (is_small && !no_burst));
+fn send_file(connection: &mut Connection, (name, block): (&str, &Block)) -> Answer {
     let answer = Answer::File { name: name.into(), bytes: block.data().len() as u64 };
     send(connection, answer, Some(name), block)
 }

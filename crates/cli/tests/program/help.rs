@@ -78,8 +78,9 @@ fn demo() {
 fn serve_and_fetch() {
     let options = ["--bind", "--open", "--secret-file", "--identity-file", "--token-key", "--once"];
     assert_says(&["serve", "--help"], &options);
-    let more = ["--max-clients", "--rate", "[default: 1M]", "--burst", "--address", "Examples:"];
+    let more = ["--max-clients", "--rate", "found out", "--urgency", "[default: load-screen]"];
     assert_says(&["serve", "--help"], &more);
+    assert_says(&["serve", "--help"], &["during-play", "--address", "Examples:"]);
     let options = ["TICKET|ADDR", "--list", "--force", "--timeout", "--copies", "HAULIER_TICKET"];
     assert_says(&["fetch", "--help"], &options);
     let more = ["--ticket-file", "--token-file", "standard input", "Examples:", "-o - | tar x"];
@@ -99,7 +100,10 @@ fn keygen_and_token() {
 fn soak_and_bench() {
     let options = ["--transfers", "--seconds", "--seed", "--scenario", "by default 1000"];
     assert_says(&["soak", "--help"], &options);
-    assert_says(&["bench", "--help"], &["article", "grid"]);
+    assert_says(&["bench", "--help"], &["article", "grid", "join"]);
+    assert_says(&["bench", "--help"], &["haulier bench peer serve", "for measurements"]);
+    let options = ["--bytes", "--seeds", "[default: 3]", "--profiles", "--only", "sent/N"];
+    assert_says(&["bench", "join", "--help"], &options);
     let options =
         ["--quick", "--full", "--cells", "--only", "--tables", "--svg", "--out", "--cell"];
     assert_says(&["bench", "grid", "--help"], &options);

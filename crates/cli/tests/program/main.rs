@@ -8,7 +8,7 @@
 //! * `signals`: Ctrl-C and sudden death, in the middle of everything;
 //! * `disk`: full disks;
 //! * `verification`: peers that lie, played by `fake`;
-//! * `demo`, `soak_bench`, `bench_grid`, `inspect`: the commands of these names;
+//! * `demo`, `soak_bench`, `bench_grid`, `bench_join`, `inspect`: the commands of these names;
 //! * `serve`, `serve_failures`: the same for `serve` and `fetch`; `serve_hostile`: servers that lie;
 //! * `tokens`: `keygen` and `token`, and that no secret is ever said;
 //! * `help`, `json`: what people read and what scripts read, for all commands.
@@ -26,6 +26,7 @@
 )]
 
 mod bench_grid;
+mod bench_join;
 mod demo;
 #[cfg(target_os = "linux")]
 mod disk;

@@ -14,7 +14,7 @@ struct Middle {
 
 fn in_the_middle(dir: &Dir, timeout: &str, options: &[&str]) -> Middle {
     let file = dir.file("in", &data(8_000_000));
-    let serving = serve(&[&[&*file, "--rate", "2M", "--no-burst"], options].concat());
+    let serving = serve(&[&[&*file, "--rate", "2M"], options].concat());
     let (out, ticket) = (dir.path("out"), &*serving.ticket);
     let fetch = Program::start(&["fetch", "--json", ticket, "-o", &out, "--timeout", timeout]);
     fetch.event_where("progress", |event| event["bytes"].as_u64() > Some(0));
@@ -52,7 +52,7 @@ fn ctrl_c_at_fetch_leaves_no_file_and_no_connection() {
     let dir = Dir::new();
     dir.file("out", b"old");
     let file = dir.file("in", &data(8_000_000));
-    let serving = serve(&[&file, "--rate", "2M", "--no-burst"]);
+    let serving = serve(&[&file, "--rate", "2M"]);
     let args = ["fetch", "--json", &serving.ticket, "-o", &dir.path("out"), "--force"];
     let fetch = Program::start(&args);
     fetch.event_where("progress", |event| event["bytes"].as_u64() > Some(0));

@@ -145,7 +145,7 @@ fn ctrl_c_ends_a_sender_without_a_receiver() {
 #[test]
 fn ctrl_c_ends_what_runs_alone() {
     let commands: [&[&str]; 3] = [
-        &["demo", "--json", "--link", "awful", "--no-burst", "--rate", "200k", "--timeout", "50"],
+        &["demo", "--json", "--link", "awful", "--rate", "200k", "--timeout", "50"],
         &["soak", "--json", "--seconds", "50"],
         &["bench", "article", "--json", "--seeds", "300"],
     ];

@@ -7,14 +7,14 @@
 
 use alloc::vec::Vec;
 
-use crate::chunk::{SLICE_BYTES, Slice, SliceCount, SliceSet};
+use crate::chunk::{ChunkId, SLICE_BYTES, Slice, SliceCount, SliceSet};
 
 /// Slices that the first allocation holds. Doubled at each step, so that a whole chunk takes six.
 const FIRST_STEP: usize = 8;
 
 /// The slices of one chunk that are here.
 #[derive(Clone, Debug)]
-pub(super) struct Assembly {
+pub(crate) struct Assembly {
     received: SliceSet,
     /// The slices one after the other, each in a full-size place.
     places: Vec<u8>,
@@ -26,7 +26,7 @@ pub(super) struct Assembly {
 
 impl Assembly {
     /// Nothing of a chunk of `count` slices, and no memory for it.
-    pub(super) const fn new(count: SliceCount) -> Self {
+    pub(crate) const fn new(count: SliceCount) -> Self {
         Self {
             received: SliceSet::empty(count),
             places: Vec::new(),
@@ -35,22 +35,22 @@ impl Assembly {
         }
     }
 
-    pub(super) const fn received(&self) -> &SliceSet {
+    pub(crate) const fn received(&self) -> &SliceSet {
         &self.received
     }
 
     /// The size of the chunk; not known before its last slice is here.
-    pub(super) fn chunk_bytes(&self) -> Option<usize> {
+    pub(crate) fn chunk_bytes(&self) -> Option<usize> {
         Some((self.received.count().get() - 1) * SLICE_BYTES + self.last_slice_bytes?)
     }
 
     /// Bytes of memory held.
-    pub(super) fn capacity_bytes(&self) -> usize {
+    pub(crate) fn capacity_bytes(&self) -> usize {
         self.places.capacity() + self.order.capacity()
     }
 
     /// Stores a slice. Returns whether it is new; the first copy wins.
-    pub(super) fn insert(&mut self, slice: &Slice<'_>) -> bool {
+    pub(crate) fn insert(&mut self, slice: &Slice<'_>) -> bool {
         if !self.received.insert(slice.index()) {
             return false;
         }
@@ -66,8 +66,18 @@ impl Assembly {
         true
     }
 
+    /// The slices that are here, in the order of their arrival.
+    pub(crate) fn slices(&self, chunk_id: ChunkId) -> impl Iterator<Item = Slice<'_>> {
+        let count = self.received.count();
+        self.order.iter().zip(self.places.chunks(SLICE_BYTES)).filter_map(move |(&index, place)| {
+            let index = count.index(index.into())?;
+            let bytes = if index.is_last() { self.last_slice_bytes? } else { SLICE_BYTES };
+            Slice::new(chunk_id, index, place.get(..bytes)?)
+        })
+    }
+
     /// The chunk, once every slice is here; `None` before.
-    pub(super) fn finish(self) -> Option<Vec<u8>> {
+    pub(crate) fn finish(self) -> Option<Vec<u8>> {
         if !self.received.is_full() {
             return None;
         }
@@ -104,7 +114,7 @@ impl Assembly {
         self.order.reserve_exact(more);
     }
 
-    pub(super) fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         assert_eq!(self.received.len(), self.order.len());
         assert_eq!(self.places.len(), self.order.len() * SLICE_BYTES);
         let most = 2 * self.order.len().max(FIRST_STEP) * (SLICE_BYTES + 1);
@@ -115,7 +125,6 @@ impl Assembly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::ChunkId;
 
     fn slices(chunk: &[u8]) -> Vec<Slice<'_>> {
         let count = SliceCount::for_bytes(chunk.len()).unwrap();

@@ -18,6 +18,7 @@ mod sending;
 mod slice_set;
 mod state;
 
+pub(crate) use assembly::Assembly;
 pub use layout::{
     Ack, ChunkId, MAX_CHUNK_BYTES, MAX_SLICES, SLICE_BYTES, Slice, SliceCount, SliceIndex,
 };

@@ -5,16 +5,29 @@ use core::time::Duration;
 /// Datagrams that one key may seal (STANDARD-1, H-2.3a): half of what RFC 9001 §6.6 allows AES-GCM.
 const DATAGRAMS_PER_KEY: u64 = 1 << 22;
 
+/// What a block may do to the link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Urgency {
+    /// Fills the link, with some milliseconds of queue: for a join, while the player looks at a load screen.
+    #[default]
+    LoadScreen,
+    /// Stays behind the game's own packets, which see a packet's time of delay more and no more loss: for
+    /// what is sent while somebody plays.
+    DuringPlay,
+}
+
 /// How a connection behaves. The default is for a join: a load screen, one large block, a game after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionConfig {
-    /// What blocks of this end may use of the link, in bits per second, headers and the game's own packets
-    /// counted: a server's value is for each client's download, a client's for its uploads.
-    /// Default 1 Mbit/s, the article's aggressive choice; choose somewhat less than the link has.
+    /// The most that blocks of this end may use of the link, in bits per second, headers counted: a server's
+    /// value is for each client's download, a client's for its uploads. What the link has is found out, so
+    /// the default is no limit.
     pub rate_bps: u64,
-    /// Whether each chunk starts with all its slices back to back. Default on: a player who looks at a load
-    /// screen has nothing better to do with the link. Off while a game is played, and for many MB.
-    pub burst: bool,
+    /// How much a block may take of the link while it is sent. Default [`Urgency::LoadScreen`].
+    pub urgency: Urgency,
+    /// What blocks use at least, in bits per second, however long others fill the queue or whatever gets
+    /// lost: below it nobody can play either. Default 200 kbit/s.
+    pub floor_bps: u64,
     /// Silence after which the connection is over. Both ends use the smaller of their two. Default 15 s; at
     /// least 1 s. A third of it without sending brings a ping.
     pub idle_timeout: Duration,
@@ -48,8 +61,9 @@ pub struct ConnectionConfig {
 impl Default for ConnectionConfig {
     fn default() -> Self {
         Self {
-            rate_bps: 1_000_000,
-            burst: true,
+            rate_bps: u64::MAX,
+            urgency: Urgency::LoadScreen,
+            floor_bps: 200_000,
             idle_timeout: Duration::from_secs(15),
             handshake_timeout: Duration::from_secs(10),
             largest_block: 64 << 20,

@@ -19,7 +19,7 @@ mod stats;
 mod transmit;
 
 pub use blocks::{Block, BlockProgress};
-pub use config::ConnectionConfig;
+pub use config::{ConnectionConfig, Urgency};
 pub use event::{BlockHandle, CloseCode, CloseReason, Event, SendError};
 pub use path::Credit;
 pub use state::{ConnectionNews, ConnectionState};
@@ -36,12 +36,12 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
-use crate::chunk::ChunkId;
+use crate::bulk::Known;
 use crate::crypto::Entropy;
 use crate::fragment::FragmentPool;
 use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
 use crate::time::earliest;
-use crate::transit::{ReceivedDatagrams, SentDatagrams};
+use crate::transit::{Arrivals, ReceivedDatagrams, SentDatagrams};
 use crate::wire::{Role, WireId};
 use crate::{Instant, RttEstimator, Sequence};
 use blocks::{IncomingBlocks, OutgoingBlocks};
@@ -56,6 +56,9 @@ const MAX_QUEUED_MESSAGES: u32 = 4096;
 /// hardly notices.
 const BLOCK_SILENCE: Duration = Duration::from_millis(500);
 
+/// UDP and IPv4 round a datagram.
+const UDP_IPV4_BYTES: usize = 28;
+
 /// How often a close is sent.
 const CLOSES: u8 = 3;
 
@@ -63,7 +66,7 @@ const CLOSES: u8 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     Ping,
-    Slice(ChunkId, u8),
+    Slice,
     Packet(Sequence),
     Message(u32),
     MessageLimit(u32),
@@ -110,6 +113,8 @@ pub struct Connection {
     welcome_message: Vec<u8>,
     entropy: Entropy,
     received: ReceivedDatagrams,
+    /// Kept while a block comes.
+    arrivals: Arrivals,
     sent: SentDatagrams<Vec<Item>>,
     next_skip: u64,
     blocks_out: OutgoingBlocks,
@@ -129,6 +134,8 @@ pub struct Connection {
     heard: Instant,
     /// When something that asks for an ack went out last.
     asked: Instant,
+    /// When the first such went out since the peer was heard.
+    unanswered: Option<Instant>,
     /// The latest time that was handed in.
     now: Instant,
     stats: ConnectionStats,
@@ -154,6 +161,7 @@ impl Connection {
             next_skip: first_skip(&mut entropy),
             entropy,
             received: ReceivedDatagrams::new(),
+            arrivals: Arrivals::new(),
             sent: SentDatagrams::new(),
             blocks_out: OutgoingBlocks::new(&config),
             blocks_in: IncomingBlocks::new(&config),
@@ -171,6 +179,7 @@ impl Connection {
             born: now,
             heard: now,
             asked: now,
+            unanswered: None,
             now,
             stats: ConnectionStats::default(),
             config,
@@ -216,7 +225,9 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         let mut stats = self.stats;
         stats.datagrams_lost = self.sent.stats().lost;
-        (stats.slices_sent, stats.slices_resent) = self.blocks_out.slices();
+        let slices = self.blocks_out.stats();
+        (stats.slices_sent, stats.slices_resent) = (slices.slices, slices.resent);
+        stats.repair_slices_sent = slices.repairs;
         stats.packets_dropped = self.packets_in.dropped;
         stats.key_updates = self.protection.key_updates();
         stats.suite = self.protection.suite();
@@ -240,9 +251,9 @@ impl Connection {
         self.blocks_out.set_rate_bps(rate_bps);
     }
 
-    /// Switches the burst at the start of each chunk on or off: off while a game is played.
-    pub fn set_burst(&mut self, burst: bool) {
-        self.blocks_out.set_burst(burst);
+    /// Changes how much blocks may take of the link, from the next slice on.
+    pub fn set_urgency(&mut self, urgency: Urgency) {
+        self.blocks_out.set_urgency(urgency);
     }
 
     /// Sends a block of any size. Its bytes are not copied.
@@ -254,6 +265,10 @@ impl Connection {
         let max = self.peer_largest_block;
         if block.data().len() as u64 > max {
             return Err(SendError::TooLarge { max });
+        }
+        if self.blocks_out.is_idle() {
+            // Something new is to be said: whoever was silent is asked anew.
+            self.unanswered = None;
         }
         self.blocks_out.send(self.now, block.clone(), &self.config)
     }
@@ -453,6 +468,16 @@ impl Connection {
     pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
         self.now = now;
         self.path.on_request(bytes);
+        self.blocks_out.on_request(now, bytes + UDP_IPV4_BYTES);
+    }
+
+    /// What was learned of the way to the peer, if its address is proven.
+    pub(crate) fn known_path(&self) -> Known {
+        if self.is_handshake() { Known::NOTHING } else { self.blocks_out.known() }
+    }
+
+    pub(crate) const fn set_known_path(&mut self, known: Known) {
+        self.blocks_out.set_known(known);
     }
 
     fn key_limits(&self) -> KeyLimits {

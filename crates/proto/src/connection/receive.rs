@@ -87,12 +87,17 @@ impl Connection {
             }
         };
         let is_newest = self.received.largest().is_none_or(|largest| number > largest);
+        self.received.set_block(self.blocks_in.is_receiving());
         self.received.on_verified(now, number, asks);
         self.heard = now;
+        self.unanswered = None;
         if self.role == Role::Server {
             self.on_address(now, from, bytes, is_newest);
         }
         self.act(now, from, plaintext, pool);
+        if self.blocks_in.is_receiving() {
+            self.arrivals.on_datagram(now, number);
+        }
         Ok(())
     }
 
@@ -146,14 +151,24 @@ impl Connection {
             Frame::Ack(ack) => return self.on_ack(now, &ack),
             Frame::Slice(slice) => {
                 // A duplicate is no violation: it has made an ack due, which is all it should.
-                if self.blocks_in.receiver.handle_slice(now, &slice).is_ok() {
+                if self.blocks_in.receiver.on_slice(now, &slice).is_ok() {
                     self.blocks_in.on_slice(now, &self.config)?;
+                }
+            }
+            Frame::Repair(slice) => {
+                if self.blocks_in.receiver.on_repair(now, &slice).is_ok() {
+                    self.blocks_in.on_slice(now, &self.config)?;
+                }
+            }
+            Frame::Arrivals(arrivals) => {
+                if let Some(sender) = self.blocks_out.sender_mut() {
+                    sender.on_arrivals(&arrivals, self.sent.next_number());
                 }
             }
             Frame::ChunkAck(ack) => {
                 // Late acks of the chunk before are common.
                 if let Some(sender) = self.blocks_out.sender_mut() {
-                    let _late = sender.handle_ack(now, &ack);
+                    sender.on_chunk_ack(now, &ack);
                 }
             }
             Frame::Packet { sequence, data } => {
@@ -176,6 +191,7 @@ impl Connection {
             Frame::PathChallenge(bytes) => self.path_response = Some(bytes),
             Frame::PathResponse(bytes) => {
                 if self.role == Role::Server && self.path.on_response(from, bytes) {
+                    self.blocks_out.forget_path();
                     // A peer can do this as often as it likes; once untold is enough.
                     if !self.events.contains(&Event::AddressChanged) {
                         self.events.push_back(Event::AddressChanged);
@@ -197,6 +213,9 @@ impl Connection {
                 acked.extend(datagram.contents);
             })
             .map_err(|_| CloseCode::PROTOCOL)?;
+        if let Some(sender) = self.blocks_out.sender_mut() {
+            sender.on_ack(now, ack, self.sent.next_number());
+        }
         if let Some(newest) = newest {
             self.protection.on_acked(newest);
             self.on(ConnectionNews::Confirmed);
@@ -216,7 +235,7 @@ impl Connection {
     fn on_item(&mut self, item: Item, acked: bool) {
         match item {
             // A slice has acks of its own kind, and they say what the receiver has.
-            Item::Ping | Item::Slice(..) => {}
+            Item::Ping | Item::Slice => {}
             Item::Packet(sequence) => {
                 let event = match acked {
                     true => self.packets_out.on_acked(sequence),
@@ -246,11 +265,6 @@ impl Connection {
 
     pub(super) fn on_lost(&mut self, lost: SentDatagram<Vec<Item>>) {
         for item in lost.contents {
-            if let Item::Slice(chunk_id, index) = item
-                && let Some(sender) = self.blocks_out.sender_mut()
-            {
-                sender.on_slice_lost(chunk_id, index.into(), lost.sent_at);
-            }
             self.on_item(item, false);
         }
     }

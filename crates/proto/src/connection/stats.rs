@@ -19,8 +19,10 @@ pub struct ConnectionStats {
     pub datagrams_refused: u64,
     /// Datagrams sent that were not acknowledged in time.
     pub datagrams_lost: u64,
-    /// Slices sent, resends counted.
+    /// Slices sent: sources, repair slices, and those sent again.
     pub slices_sent: u64,
+    /// Repair slices among them.
+    pub repair_slices_sent: u64,
     /// Slices sent for the second or a later time.
     pub slices_resent: u64,
     /// Received packets that were dropped because the application did not take them.

@@ -8,9 +8,10 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use super::{Connection, ConnectionNews, ConnectionState, Item};
+use super::{Connection, ConnectionNews, ConnectionState, Item, UDP_IPV4_BYTES};
 use crate::Instant;
-use crate::chunk::{SLICE_BYTES, Sender};
+use crate::bulk::{Sender, Symbol};
+use crate::chunk::{ChunkId, SLICE_BYTES};
 use crate::time::earliest;
 use crate::wire::frame::{BLOCK_FRAME_BYTES, SLICE_FRAME_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
@@ -28,9 +29,6 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Silence of the peer after which no more slices go out, unless the round trip is longer than that.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// UDP and IPv4 round a datagram.
-const UDP_IPV4_BYTES: usize = 28;
-
 /// The frames of a datagram in the making.
 struct Draft<'a> {
     out: &'a mut Vec<u8>,
@@ -41,7 +39,7 @@ struct Draft<'a> {
     asks: bool,
     /// Something in it is no ack.
     speaks: bool,
-    has_slice: bool,
+    slice: Option<(ChunkId, Symbol)>,
     has_chunk_ack: bool,
     has_ack: bool,
 }
@@ -58,7 +56,7 @@ impl Draft<'_> {
     fn push(&mut self, frame: &Frame<'_>, item: Option<Item>) {
         frame.write(self.out);
         self.asks |= frame.asks_for_ack();
-        self.speaks |= !matches!(frame, Frame::Ack(_) | Frame::ChunkAck(_));
+        self.speaks |= !matches!(frame, Frame::Ack(_) | Frame::ChunkAck(_) | Frame::Arrivals(_));
         self.has_chunk_ack |= matches!(frame, Frame::ChunkAck(_));
         self.has_ack |= matches!(frame, Frame::Ack(_));
         self.items.extend(item);
@@ -87,12 +85,12 @@ impl Connection {
             items: Vec::new(),
             asks: false,
             speaks: false,
-            has_slice: false,
+            slice: None,
             has_chunk_ack: false,
             has_ack: false,
         };
         self.compose(now, &mut draft);
-        let Draft { items, asks, speaks, has_slice, has_ack, has_chunk_ack, .. } = draft;
+        let Draft { items, asks, speaks, slice, has_ack, has_chunk_ack, .. } = draft;
         if out.len() == header_bytes {
             return None;
         }
@@ -100,23 +98,24 @@ impl Connection {
         self.path.on_sent(out.len());
         self.remember(now, number, out.len(), asks.then_some(items));
         if has_ack {
-            self.received.on_ack_sent(!speaks);
+            self.received.set_block(self.blocks_in.is_receiving());
+            self.received.on_ack_sent(now, !speaks);
         } else if has_chunk_ack && !speaks {
             // It is paid for by what came as well [H-4.1c]. An ack that found no room beside one stays due.
             self.received.on_other_ack_alone();
         }
         if asks {
             self.asked = now;
+            // With nothing else in flight there is nothing else to be answered.
+            let is_first = self.unanswered.is_none() || self.sent.in_flight() <= 1;
+            self.unanswered = if is_first { Some(now) } else { self.unanswered };
         }
         if !speaks {
             self.stats.ack_bytes_sent += out.len() as u64;
         }
-        if !has_slice
-            && speaks
-            && let Some(sender) = self.blocks_out.sender_mut()
-        {
-            // The game's own packets come out of the same budget, without waiting for it.
-            sender.charge(now, (out.len() + UDP_IPV4_BYTES) as u64);
+        if let Some(sender) = self.blocks_out.sender_mut() {
+            // The game's own packets use the same link, without waiting for it.
+            sender.on_sent(now, number, out.len() + UDP_IPV4_BYTES, slice);
         }
         Some(self.path.address())
     }
@@ -137,16 +136,24 @@ impl Connection {
         {
             draft.push(&Frame::ChunkAck(ack), None);
         }
-        if draft.room() >= FULL_SLICE_FRAME_BYTES
-            && self.hears_the_peer()
-            && let Some(sender) = self.blocks_out.sender_mut()
-            && let Some(slice) = sender.poll_slice(now)
-        {
-            let index = u8::try_from(slice.index().get()).unwrap_or(u8::MAX);
-            draft.push(&Frame::Slice(slice), Some(Item::Slice(slice.chunk_id(), index)));
-            draft.has_slice = true;
+        if draft.room() >= FULL_SLICE_FRAME_BYTES && self.may_send_slices() {
+            self.compose_slice(now, draft);
         }
         self.compose_ack(now, draft);
+    }
+
+    fn compose_slice(&mut self, now: Instant, draft: &mut Draft<'_>) {
+        let Some(sender) = self.blocks_out.sender_mut() else { return };
+        let Some((chunk_id, symbol)) = sender.poll_slice(now) else { return };
+        let Some(chunk) = sender.chunk(chunk_id) else { return };
+        if let Some(slice) = chunk.source(symbol) {
+            draft.push(&Frame::Slice(slice), Some(Item::Slice));
+        } else if let Some(data) = chunk.repair(symbol)
+            && let Some(slice) = chunk.repair_slice(symbol, &data)
+        {
+            draft.push(&Frame::Repair(slice), Some(Item::Slice));
+        }
+        draft.slice = Some((chunk_id, symbol));
     }
 
     fn compose_control(&mut self, draft: &mut Draft<'_>) {
@@ -177,11 +184,24 @@ impl Connection {
             && ack.encoded_len() < draft.room()
         {
             draft.push(&Frame::Ack(ack), None);
+            self.compose_arrivals(draft);
             if !draft.has_frames() && self.wants_sample(now) && draft.room() > 0 {
                 Frame::Ping.write(draft.out);
                 draft.items.push(Item::Ping);
                 draft.asks = true;
             }
+        }
+    }
+
+    /// While a block comes, its sender measures the link by when its datagrams arrived.
+    fn compose_arrivals(&mut self, draft: &mut Draft<'_>) {
+        if let Some(arrivals) = self.arrivals.frame()
+            && arrivals.encoded_len() < draft.room()
+        {
+            draft.push(&Frame::Arrivals(arrivals), None);
+        }
+        if !self.blocks_in.is_receiving() {
+            self.arrivals.clear();
         }
     }
 
@@ -292,12 +312,16 @@ impl Connection {
         Some(self.path.address())
     }
 
-    /// Whether the peer was heard lately. Nobody is sent a block into silence: who joins in somebody's name,
-    /// or goes away, would else get all of the rate until the block is given up. Pings go on, and the first
-    /// answer lets slices flow again.
-    fn hears_the_peer(&self) -> bool {
+    /// Whether the peer answers. Nobody is sent a block into silence: who joins in somebody's name, or goes
+    /// away, would else get all of the rate until the block is given up. Pings go on, and a few slices after
+    /// each time-out; the first answer lets all flow again.
+    fn may_send_slices(&self) -> bool {
+        if self.blocks_out.sender().is_some_and(Sender::is_probing) {
+            return true;
+        }
         let lately = self.sent.probe_timeout().saturating_mul(3).max(SILENCE);
-        self.now.since(self.heard) <= lately
+        let unanswered = self.unanswered.filter(|_| self.sent.in_flight() > 0);
+        unanswered.is_none_or(|asked| self.now.since(asked) <= lately)
     }
 
     /// When there is something to send, as far as the credit allows.
@@ -317,9 +341,9 @@ impl Connection {
             || !self.packets_out.is_empty()
             || self.messages_out.wants_to_send();
         let now = is_pending.then_some(Instant::ZERO);
-        let slices = match room >= FULL_SLICE_FRAME_BYTES && self.hears_the_peer() {
+        let slices = match room >= FULL_SLICE_FRAME_BYTES && self.may_send_slices() {
             true => self.blocks_out.sender().and_then(Sender::poll_timeout),
-            false => None,
+            false => self.blocks_out.sender().and_then(Sender::timeout_at),
         };
         let chunk_acks = match self.received.may_ack_alone() {
             true => self.blocks_in.poll_timeout(),

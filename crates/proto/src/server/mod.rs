@@ -18,6 +18,7 @@ mod admission;
 mod config;
 mod handshakes;
 mod memory;
+mod paths;
 mod slots;
 mod stats;
 
@@ -40,6 +41,7 @@ use crate::wire::{DataHeader, Kind, Role, WireId, answer};
 use crate::{DropCounts, DropReason, Instant, SendBudget};
 use admission::Prefix;
 use memory::{Memory, RequestName};
+use paths::Paths;
 use slots::Slots;
 
 /// Answers to strangers that may wait to be sent: what one batch of datagrams can bring.
@@ -101,6 +103,7 @@ pub struct Server {
     /// Handshakes in the order of their beginning; those that are over are among them for a while.
     begun: VecDeque<(Instant, ConnectionId)>,
     memory: Memory,
+    paths: Paths,
     answers: VecDeque<(SocketAddr, Vec<u8>)>,
     answer_budget: SendBudget,
     asking: VecDeque<(ConnectionId, Bytes, Option<TokenClaims>)>,
@@ -140,6 +143,7 @@ impl Server {
             handshakes: 0,
             begun: VecDeque::new(),
             memory: Memory::new(config.limits.remembered),
+            paths: Paths::default(),
             answers: VecDeque::new(),
             answer_budget,
             asking: VecDeque::new(),
@@ -322,7 +326,7 @@ impl Server {
     }
 
     /// Fills `datagram` with the next one to send and says where to; `None` when there is none now. Ask until
-    /// `None`. Clients take turns, one datagram each.
+    /// `None`. Clients take turns, of up to 16 datagrams each.
     #[must_use]
     pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
         if let Some((to, bytes)) = self.answers.pop_front() {
@@ -385,6 +389,8 @@ impl Server {
         }
         self.touch(place);
         let Some(mut slot) = self.slots.remove(place) else { return };
+        let connection = &slot.connection;
+        self.paths.remember(connection.address().ip(), connection.known_path());
         slot.connection.clear(&mut self.pool);
         self.by_id.remove(&slot.connection.local_id());
         self.by_request.remove(&slot.name);
@@ -407,6 +413,7 @@ impl Server {
         bytes: usize,
     ) {
         connection.on_request(now, bytes);
+        connection.set_known_path(self.paths.recall(now, connection.address().ip()));
         let prefix = Prefix::of(connection.address());
         let wire_id = connection.local_id();
         let id = self.slots.insert(connection, name, prefix);

@@ -15,6 +15,10 @@ use super::ConnectionId;
 use super::admission::Prefix;
 use super::memory::RequestName;
 
+/// Datagrams that a connection may send before the next one's turn: what a socket hands over at once (a GSO
+/// batch of full datagrams has 53), and still no more than 20 KB, which nobody behind it notices.
+const RUN: u8 = 16;
+
 /// A connection and what the server knows beside it.
 #[derive(Debug)]
 pub(super) struct Slot {
@@ -42,6 +46,8 @@ pub(super) struct Slots {
     generation: u32,
     deadlines: BTreeSet<(Instant, u32)>,
     ready: VecDeque<u32>,
+    /// What the first of them has sent in its turn.
+    run: u8,
     news: VecDeque<u32>,
 }
 
@@ -98,6 +104,9 @@ impl Slots {
         }
         // Long lines are walked only for who stands in them.
         if slot.is_ready {
+            if self.ready.front() == Some(&place) {
+                self.run = 0;
+            }
             self.ready.retain(|&other| other != place);
         }
         if slot.has_news {
@@ -149,13 +158,15 @@ impl Slots {
         }
     }
 
-    /// The next that may have to send. It goes to the end of the line if it did, or out of it.
+    /// The next that may have to send. It goes to the end of the line after its turn, or out of it.
     pub(super) fn next_ready(&mut self) -> Option<u32> {
         self.ready.front().copied()
     }
 
     pub(super) fn sent_one(&mut self) {
-        if self.ready.len() > 1 {
+        self.run += 1;
+        if self.run >= RUN {
+            self.run = 0;
             self.ready.rotate_left(1);
         }
     }
@@ -163,6 +174,7 @@ impl Slots {
     /// It has nothing more to send: until its next deadline.
     pub(super) fn rest(&mut self, place: u32) {
         self.ready.pop_front();
+        self.run = 0;
         let Some(slot) = self.places.get_mut(place as usize).and_then(Option::as_mut) else {
             return;
         };

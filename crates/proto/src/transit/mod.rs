@@ -19,7 +19,7 @@
 //! received.on_verified(now, 1, true); // number 0 is lost
 //! assert_eq!(received.ack_due(), Some(now));
 //! let ack = received.ack_frame(now).unwrap();
-//! received.on_ack_sent(true);
+//! received.on_ack_sent(now, true);
 //!
 //! let now = Instant::from_millis(40);
 //! let mut acked = Vec::new();
@@ -33,6 +33,7 @@
 //! ```
 
 mod ack_frame;
+mod arrivals;
 mod number;
 mod received;
 mod sent;
@@ -43,6 +44,7 @@ mod timing;
 mod window;
 
 pub use ack_frame::{ACK_SPAN, AckFrame, AckRanges, MAX_ACK_RUNS};
+pub use arrivals::{Arrivals, ArrivalsFrame, MAX_EARLIER_ARRIVALS};
 pub use number::expand_number;
 pub use received::ReceivedDatagrams;
 pub use sent::{AckOutcome, MAX_SENT_RECORDS, NeverSent, SentDatagram, SentDatagrams, SentStats};

@@ -3,6 +3,8 @@
 //! The invariant: until a datagram was verified, and handed to
 //! [`on_verified`](ReceivedDatagrams::on_verified), nothing here changes.
 
+use core::time::Duration;
+
 use crate::{DropReason, Instant};
 
 use super::number::expand_number;
@@ -14,8 +16,18 @@ use super::{ACK_SPAN, AckFrame, MAX_ACK_DELAY};
 const ACK_AFTER: u8 = 16;
 
 /// Which of the first datagrams are acked at once: the first gives the peer its round trip, the
-/// next two let its rate grow while it knows nothing yet.
-const ACKED_AT_ONCE: [u8; 3] = [1, 4, 8];
+/// next ones its rate while it knows nothing yet.
+const ACKED_AT_ONCE: [u8; 4] = [1, 4, 8, 16];
+
+/// How long an ack waits while a block comes: a part of any round trip that matters.
+const BLOCK_ACK_DELAY: Duration = Duration::from_millis(10);
+
+/// An ack that was followed by nothing is said again after this long, in case it was lost, then after
+/// twice the time, and so on.
+const FIRST_REPEAT: Duration = Duration::from_millis(10);
+
+/// How often.
+const REPEATS: u32 = 5;
 
 /// How many numbers later a datagram is lost for its sender: the ack that says so goes at once.
 const REORDERING: u64 = 3;
@@ -38,6 +50,10 @@ pub struct ReceivedDatagrams {
     pending: u8,
     asked: u8,
     is_due_for_gap: bool,
+    /// A block comes: acks are wanted sooner.
+    is_block: bool,
+    /// Acks said again since the last datagram.
+    repeats: u32,
     /// The last ack was one for a gap. The next is not, or a link that loses much would get an ack
     /// for every few datagrams.
     was_for_gap: bool,
@@ -57,6 +73,8 @@ impl ReceivedDatagrams {
             pending: 0,
             asked: 0,
             is_due_for_gap: false,
+            is_block: false,
+            repeats: 0,
             was_for_gap: false,
         }
     }
@@ -98,6 +116,9 @@ impl ReceivedDatagrams {
             }
         }
         if ack_eliciting {
+            if self.repeats > 0 {
+                (self.repeats, self.due) = (0, None);
+            }
             self.ask(now);
         }
     }
@@ -134,9 +155,18 @@ impl ReceivedDatagrams {
         }
     }
 
+    /// Whether a block comes: acks then wait for 10 ms instead of 20, and are said again.
+    pub const fn set_block(&mut self, is_block: bool) {
+        self.is_block = is_block;
+    }
+
     /// The ack went out; `alone` if its datagram had nothing to be acknowledged in it.
-    pub const fn on_ack_sent(&mut self, alone: bool) {
+    pub fn on_ack_sent(&mut self, now: Instant, alone: bool) {
         self.due = None;
+        if self.is_block && self.repeats < REPEATS {
+            self.due = Some(now + FIRST_REPEAT * (1 << self.repeats));
+            self.repeats += 1;
+        }
         self.pending = 0;
         self.was_for_gap = self.is_due_for_gap;
         self.is_due_for_gap = false;
@@ -164,7 +194,11 @@ impl ReceivedDatagrams {
 
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
     pub fn check_invariants(&self) {
-        assert_eq!(self.due.is_some(), self.pending > 0, "an ack is due for something");
+        let is_repeat = self.repeats > 0 && self.pending == 0;
+        assert!(
+            self.due.is_some() == (self.pending > 0) || is_repeat,
+            "an ack is due for something"
+        );
         assert_eq!(self.received > 0, self.largest().is_some(), "what came has a largest");
         assert!(!self.is_due_for_gap || self.due.is_some(), "a gap makes an ack due");
     }
@@ -177,7 +211,8 @@ impl ReceivedDatagrams {
         self.is_due_for_gap |= is_for_gap;
         let at_once =
             is_for_gap || self.pending >= ACK_AFTER || ACKED_AT_ONCE.contains(&self.asked);
-        let due = if at_once { now } else { now + MAX_ACK_DELAY };
+        let delay = if self.is_block { BLOCK_ACK_DELAY } else { MAX_ACK_DELAY };
+        let due = if at_once { now } else { now + delay };
         // The earlier one, also after a clock that jumped ahead and came back.
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }

@@ -3,10 +3,11 @@
 use alloc::vec::Vec;
 
 use super::Fields;
+use crate::bulk::repair::{RepairSlice, has_repair};
 use crate::chunk::{Ack, ChunkId, SLICE_BYTES, Slice, SliceCount, SliceSet};
 use crate::message::MAX_MESSAGE_BYTES;
 use crate::packet::fragment::{FRAGMENT_BYTES, Fragment};
-use crate::transit::AckFrame;
+use crate::transit::{AckFrame, ArrivalsFrame};
 use crate::{DropReason, Sequence};
 
 /// The bytes of a slice frame before its data.
@@ -84,6 +85,10 @@ pub enum Frame<'a> {
     },
     /// A block follows.
     Block(BlockFrame),
+    /// A repair slice of a chunk.
+    Repair(RepairSlice<'a>),
+    /// When datagrams arrived.
+    Arrivals(ArrivalsFrame),
 }
 
 impl<'a> Frame<'a> {
@@ -97,6 +102,7 @@ impl<'a> Frame<'a> {
                 | Self::ChunkAck(_)
                 | Self::PathResponse(_)
                 | Self::Close { .. }
+                | Self::Arrivals(_)
         )
     }
 
@@ -165,6 +171,17 @@ impl<'a> Frame<'a> {
                 out.extend_from_slice(&block.length.to_le_bytes());
                 out.extend_from_slice(&block.digest);
             }
+            Self::Repair(slice) => {
+                out.push(13);
+                out.extend_from_slice(&slice.chunk_id.get().to_le_bytes());
+                out.extend_from_slice(&[less_one(slice.count.get()), slice.index]);
+                out.extend_from_slice(&slice.last_bytes.to_le_bytes());
+                out.extend_from_slice(slice.data);
+            }
+            Self::Arrivals(arrivals) => {
+                out.push(14);
+                arrivals.write(out);
+            }
         }
     }
 
@@ -201,6 +218,8 @@ impl<'a> Frame<'a> {
                 length: fields.u64()?,
                 digest: fields.array()?,
             }),
+            13 => Self::Repair(read_repair(fields)?),
+            14 => Self::Arrivals(ArrivalsFrame::read(&mut fields.0)?),
             _ => return Err(DropReason::BadType),
         })
     }
@@ -247,6 +266,19 @@ fn read_slice<'a>(fields: &mut Fields<'a>) -> Result<Slice<'a>, DropReason> {
     let index = count.index(fields.u8()?.into()).ok_or(DropReason::SliceIdOutOfRange)?;
     let data = at_most(SLICE_BYTES, fields.long_bytes()?)?;
     Slice::new(chunk_id, index, data).ok_or(DropReason::OutOfRange)
+}
+
+fn read_repair<'a>(fields: &mut Fields<'a>) -> Result<RepairSlice<'a>, DropReason> {
+    let chunk_id = ChunkId::new(fields.u16()?);
+    let count = SliceCount::new(usize::from(fields.u8()?) + 1).filter(|&count| has_repair(count));
+    let count = count.ok_or(DropReason::OutOfRange)?;
+    let index = fields.u8()?;
+    let last_bytes = fields.u16()?;
+    if !(1..=SLICE_BYTES).contains(&usize::from(last_bytes)) {
+        return Err(DropReason::OutOfRange);
+    }
+    let data = fields.bytes(SLICE_BYTES)?.first_chunk().ok_or(DropReason::Truncated)?;
+    Ok(RepairSlice { chunk_id, count, index, last_bytes, data })
 }
 
 fn read_fragment<'a>(fields: &mut Fields<'a>) -> Result<Fragment<'a>, DropReason> {
@@ -326,6 +358,11 @@ mod tests {
         round_trip(Frame::Close { code: 300, reason: "gone" });
         let block = BlockFrame { number: 3, tag: 9, length: 1 << 40, digest: [7; 32] };
         round_trip(Frame::Block(block));
+        let data = &[9; SLICE_BYTES];
+        round_trip(Frame::Repair(RepairSlice { chunk_id, count, index: 255, last_bytes: 1, data }));
+        let mut arrivals = ArrivalsFrame::new(77, crate::Instant::from_millis(3));
+        assert!(arrivals.push(3, core::time::Duration::from_millis(1)));
+        round_trip(Frame::Arrivals(arrivals));
     }
 
     #[test]
@@ -333,6 +370,15 @@ mod tests {
         let bytes = [4, 0, 0, 10, 0, 0b1000];
         assert_eq!(Frames::of(&bytes).next(), Some(Err(DropReason::NonzeroPadding)));
         assert_eq!(Frames::of(&[99]).next(), Some(Err(DropReason::BadType)));
+        let repair = |count: u8, last: u16| {
+            let [low, high] = last.to_le_bytes();
+            let bytes = [&[13, 0, 0, count, 0, low, high][..], &[0; SLICE_BYTES]].concat();
+            Frames::of(&bytes).next().unwrap().err()
+        };
+        assert_eq!(repair(1, 1), None);
+        assert_eq!(repair(0, 1), Some(DropReason::OutOfRange), "one slice has no repair");
+        assert_eq!(repair(1, 0), Some(DropReason::OutOfRange));
+        assert_eq!(repair(1, 1025), Some(DropReason::OutOfRange));
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl End {
         let mut ack = Vec::new();
         if let Some(frame) = self.received.ack_frame(ms(now)) {
             frame.write(&mut ack);
-            self.received.on_ack_sent(!ack_eliciting);
+            self.received.on_ack_sent(ms(now), !ack_eliciting);
         }
         if let Some(limit) = limit {
             self.receiver.on_limit_sent(limit);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use haulier_proto::Instant;
 use haulier_proto::client::{Client, ClientConfig, Credentials};
-use haulier_proto::connection::{Block, ConnectionConfig};
+use haulier_proto::connection::{Block, ConnectionConfig, Urgency};
 use haulier_proto::server::{Server, ServerConfig, ServerCredentials};
 
 use crate::join::attack::raw::{Link, RawClient, RawServer};
@@ -51,7 +51,7 @@ struct Run {
 impl Run {
     fn new(first: u8, now: Instant) -> Option<Self> {
         let connection = ConnectionConfig {
-            burst: first & 2 != 0,
+            urgency: if first & 2 != 0 { Urgency::LoadScreen } else { Urgency::DuringPlay },
             unread_block_bytes: 1 << 16,
             largest_block: 1 << 20,
             ..ConnectionConfig::default()

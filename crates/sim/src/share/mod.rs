@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use haulier_proto::Instant;
-use haulier_proto::connection::ConnectionConfig;
+use haulier_proto::connection::{ConnectionConfig, Urgency};
 
 use crate::join::address;
 use crate::rivals::cubic::{CubicReceiver, CubicSender};
@@ -31,13 +31,13 @@ pub fn config() -> ConnectionConfig {
 /// The same while a game is played, which must not feel the block.
 #[must_use]
 pub fn config_in_play() -> ConnectionConfig {
-    ConnectionConfig { burst: false, ..config() }
+    ConnectionConfig { urgency: Urgency::DuringPlay, ..config() }
 }
 
-/// At a rate that nothing changes: what the harness itself is tested with.
+/// At this rate at most: what the harness itself is tested with.
 #[must_use]
-pub fn config_at(rate_bps: u64, burst: bool) -> ConnectionConfig {
-    ConnectionConfig { rate_bps, burst, ..ConnectionConfig::default() }
+pub fn config_at(rate_bps: u64) -> ConnectionConfig {
+    ConnectionConfig { rate_bps, ..ConnectionConfig::default() }
 }
 
 /// What a flow is.

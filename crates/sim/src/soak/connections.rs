@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use haulier_proto::Instant;
 use haulier_proto::client::{ClientConfig, Credentials};
-use haulier_proto::connection::ConnectionConfig;
+use haulier_proto::connection::{ConnectionConfig, Urgency};
 use haulier_proto::crypto::Secret;
 use haulier_proto::server::{ServerConfig, ServerCredentials};
 
@@ -58,7 +58,7 @@ impl ConnectionScenario {
         let faults = Duration::from_millis(rng.between(1_000, 30_000));
         let connection = ConnectionConfig {
             rate_bps: *rng.pick(&[500_000, 1_000_000, 4_000_000]),
-            burst: rng.chance(Probability::percent(50)),
+            urgency: *rng.pick(&[Urgency::LoadScreen, Urgency::DuringPlay]),
             idle_timeout: Duration::from_millis(rng.between(2_000, 15_000)),
             datagrams_per_key: *rng.pick(&[10, 100, 1 << 22]),
             key_lifetime: Duration::from_secs(*rng.pick(&[1, 120])),

@@ -6,9 +6,10 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::{BlockProgress, CHUNK_ACK_INTERVAL, MAX_ANNOUNCED, longest_time};
+use super::{BlockProgress, MAX_ANNOUNCED, longest_time};
 use crate::Instant;
-use crate::chunk::{MAX_CHUNK_BYTES, Receiver, ReceiverConfig};
+use crate::bulk::Receiver;
+use crate::chunk::MAX_CHUNK_BYTES;
 use crate::connection::{CloseCode, ConnectionConfig, Event};
 use crate::time::earliest;
 use crate::wire::frame::BlockFrame;
@@ -45,12 +46,8 @@ pub(crate) struct IncomingBlocks {
 
 impl IncomingBlocks {
     pub(crate) fn new(config: &ConnectionConfig) -> Self {
-        let receiver = Receiver::new(ReceiverConfig {
-            ack_interval: CHUNK_ACK_INTERVAL,
-            // The sender gives up first, and the connection ends with that.
-            abandon_after: Some(config.no_progress_timeout.saturating_mul(2)),
-            ..ReceiverConfig::default()
-        });
+        // The sender gives up first, and the connection ends with that.
+        let receiver = Receiver::new(config.no_progress_timeout.saturating_mul(2));
         Self {
             receiver,
             announced: BTreeMap::new(),
@@ -183,8 +180,7 @@ impl IncomingBlocks {
 
     pub(crate) fn progress(&self) -> Option<BlockProgress> {
         let block = self.announced.get(&self.current)?;
-        let slices = self.receiver.progress().map_or(0, |progress| progress.received.len());
-        let done = self.data.len() + slices * crate::chunk::SLICE_BYTES;
+        let done = self.data.len() + self.receiver.slices() * crate::chunk::SLICE_BYTES;
         let done = (done as u64).min(block.length);
         Some(BlockProgress { tag: block.tag, done, length: block.length })
     }
@@ -192,8 +188,12 @@ impl IncomingBlocks {
     /// Memory held for blocks, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let finished = usize::try_from(self.finished_bytes).unwrap_or(usize::MAX);
-        let receiver = self.receiver.memory_bytes() + self.receiver.unread() * MAX_CHUNK_BYTES;
-        finished.saturating_add(self.data.capacity() + receiver)
+        finished.saturating_add(self.data.capacity() + self.receiver.memory_bytes())
+    }
+
+    /// Whether slices may be on their way: when they arrive matters then.
+    pub(crate) fn is_receiving(&self) -> bool {
+        self.announced.contains_key(&self.current) || self.receiver.slices() > 0
     }
 
     /// Why the connection must end, if it must: a rule was broken, or the block in progress crawls.
@@ -203,7 +203,8 @@ impl IncomingBlocks {
     }
 
     pub(crate) fn poll_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
-        self.violation.map_or_else(|| self.late_at(config), |_| Some(Instant::ZERO))
+        let late_at = self.violation.map_or_else(|| self.late_at(config), |_| Some(Instant::ZERO));
+        earliest(late_at, self.receiver.abandon_at())
     }
 
     /// When the block in progress stood still, or crawled, for too long. Twice what its sender takes: that

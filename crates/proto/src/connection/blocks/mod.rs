@@ -13,24 +13,32 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
+use crate::bulk::BlockRepair;
+
 /// Blocks announced and not finished: enough that the next one follows without a pause, few enough that a
 /// receiver needs no memory for them.
 const MAX_ANNOUNCED: usize = 8;
 
-/// Chunk acks are at least this far apart: with the sender at half a megabit they are 3 % of what they
-/// answer.
-const CHUNK_ACK_INTERVAL: Duration = Duration::from_millis(30);
-
 /// What a block may take beside its size at the least rate.
 const LEAST_BLOCK_TIME: Duration = Duration::from_secs(60);
 
-/// A block with its digest, which is computed once, however many connections send it. Cheap to clone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A block with its digest, which is computed once, however many connections send it; so are the repair
+/// slices that its chunks may need. Cheap to clone. Equal blocks have the same tag and bytes.
+#[derive(Clone, Debug)]
 pub struct Block {
     tag: u64,
     data: Bytes,
     digest: [u8; 32],
+    repair: BlockRepair,
 }
+
+impl PartialEq for Block {
+    fn eq(&self, other: &Self) -> bool {
+        self.tag == other.tag && self.digest == other.digest
+    }
+}
+
+impl Eq for Block {}
 
 impl Block {
     /// A block that the receiver will know by `tag`.
@@ -38,7 +46,8 @@ impl Block {
     pub fn new(tag: u64, data: impl Into<Bytes>) -> Self {
         let data = data.into();
         let digest = *blake3::hash(&data).as_bytes();
-        Self { tag, data, digest }
+        let repair = BlockRepair::of_block(data.len());
+        Self { tag, data, digest, repair }
     }
 
     /// The application's name for it.

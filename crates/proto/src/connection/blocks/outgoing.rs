@@ -4,28 +4,40 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::{Block, BlockProgress, CHUNK_ACK_INTERVAL, MAX_ANNOUNCED, longest_time};
+use super::{Block, BlockProgress, MAX_ANNOUNCED, longest_time};
 use crate::Instant;
-use crate::chunk::{
-    ChunkHandle, ChunkId, MAX_CHUNK_BYTES, ResendDelay, Sender, SenderConfig, SenderEvent,
-};
-use crate::connection::{BlockHandle, CloseCode, ConnectionConfig, SendError};
-use crate::wire::TAG_BYTES;
-use crate::wire::frame::{BlockFrame, SLICE_FRAME_BYTES};
-use crate::wire::header::DATA_HEADER_BYTES;
-
-/// Before anything was measured (RFC 9002, 6.2.2): the first slices are not sent again sooner. The first ack,
-/// which is for the handshake, says better.
-const INITIAL_RTT: Duration = Duration::from_millis(333);
-
-/// UDP and IPv4 round a datagram.
-const UDP_IPV4_BYTES: usize = 28;
+use crate::bulk::{Chunk, Known, RequestTrain, Sender, SenderConfig, SenderEvent, SenderStats};
+use crate::chunk::{ChunkId, MAX_CHUNK_BYTES};
+use crate::connection::{BlockHandle, CloseCode, ConnectionConfig, SendError, Urgency};
+use crate::wire::frame::BlockFrame;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Announcement {
     Due,
-    InFlight,
+    /// Sent so often, the last time when so many slices had been.
+    InFlight {
+        copies: u8,
+        slices: u64,
+    },
     Acked,
+}
+
+/// An announcement is said again after 8, 16 and 32 more slices, acknowledged or not: without it the receiver
+/// can do nothing with a chunk, and 53 bytes are less than a round trip.
+const ANNOUNCEMENTS: u8 = 4;
+const SLICES_BETWEEN: u64 = 4;
+
+impl Announcement {
+    /// Whether it goes into the next datagram, `slices` having been sent.
+    const fn is_due(self, slices: u64) -> bool {
+        match self {
+            Self::Due => true,
+            Self::InFlight { copies, slices: last } => {
+                copies < ANNOUNCEMENTS && slices >= last + (SLICES_BETWEEN << copies)
+            }
+            Self::Acked => false,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -48,16 +60,20 @@ pub(crate) struct OutgoingBlocks {
     sender: Option<Box<Sender>>,
     /// For the next sender.
     next_chunk_id: ChunkId,
+    known: Known,
+    /// How the copies of the request arrived.
+    requests: RequestTrain,
     rate_bps: u64,
     /// What a token allows at most.
     rate_cap_bps: u64,
-    burst: bool,
+    urgency: Urgency,
     rtt: Option<Duration>,
     blocks: VecDeque<Outgoing>,
     next: u32,
-    chunks: VecDeque<(ChunkHandle, u32)>,
-    /// Slices sent and resent by senders that are gone.
-    past: (u64, u64),
+    /// The blocks of the chunks that are handed in and not done, in their order.
+    chunks: VecDeque<u32>,
+    /// Slices sent and resent, and repair slices, by senders that are gone.
+    past: SenderStats,
     failed: bool,
 }
 
@@ -66,32 +82,35 @@ impl OutgoingBlocks {
         Self {
             sender: None,
             next_chunk_id: ChunkId::new(0),
+            known: Known::NOTHING,
+            requests: RequestTrain::new(),
             rate_bps: config.rate_bps,
             rate_cap_bps: u64::MAX,
-            burst: config.burst,
+            urgency: config.urgency,
             rtt: None,
             blocks: VecDeque::new(),
             next: 0,
             chunks: VecDeque::new(),
-            past: (0, 0),
+            past: SenderStats { slices: 0, repairs: 0, resent: 0 },
             failed: false,
         }
     }
 
-    fn new_sender(&self, config: &ConnectionConfig) -> Box<Sender> {
-        let mut sender = Sender::new(SenderConfig {
-            rate_bps: self.rate_bps,
-            burst: self.burst,
-            // What is lost is known by then, not guessed after a wait.
-            burst_wait: Duration::ZERO,
-            resend_delay: ResendDelay::Rtt,
-            peer_ack_interval: CHUNK_ACK_INTERVAL,
-            give_up_after: Some(config.no_progress_timeout),
-            overhead_bytes: DATA_HEADER_BYTES + SLICE_FRAME_BYTES + TAG_BYTES + UDP_IPV4_BYTES,
+    fn new_sender(&self, now: Instant, config: &ConnectionConfig) -> Box<Sender> {
+        let config = SenderConfig {
+            urgency: self.urgency,
+            most_bps: self.rate_bps,
+            floor_bps: config.floor_bps,
+            give_up_after: config.no_progress_timeout,
             first_chunk_id: self.next_chunk_id,
-            ..SenderConfig::default()
-        });
-        sender.set_rtt(self.rtt.unwrap_or(INITIAL_RTT) + CHUNK_ACK_INTERVAL);
+        };
+        let mut sender = Sender::new(now, config, self.known.distrusted(now));
+        if let Some(rtt) = self.rtt {
+            sender.set_rtt(rtt);
+        }
+        if let Some(rate) = self.requests.rate() {
+            sender.set_hint(rate);
+        }
         Box::new(sender)
     }
 
@@ -105,11 +124,37 @@ impl OutgoingBlocks {
         self.sender.as_deref_mut()
     }
 
+    /// A copy of the request arrived, of so many bytes with UDP and IP.
+    pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
+        self.requests.on_copy(now, bytes);
+        if let (Some(rate), Some(sender)) = (self.requests.rate(), &mut self.sender) {
+            sender.set_hint(rate);
+        }
+    }
+
+    /// What was learned of the path, for the next visit.
+    pub(crate) fn known(&self) -> Known {
+        self.sender.as_ref().map_or(self.known, |sender| sender.known())
+    }
+
+    /// The path is another one.
+    pub(crate) fn forget_path(&mut self) {
+        (self.known, self.requests) = (Known::NOTHING, RequestTrain::new());
+        if let Some(sender) = &mut self.sender {
+            sender.forget_path();
+        }
+    }
+
+    /// What is known of the path from before.
+    pub(crate) const fn set_known(&mut self, known: Known) {
+        self.known = known;
+    }
+
     pub(crate) fn set_rate_bps(&mut self, rate_bps: u64) {
         self.rate_bps = rate_bps.min(self.rate_cap_bps);
         let rate_bps = self.rate_bps;
         if let Some(sender) = &mut self.sender {
-            sender.set_rate_bps(rate_bps);
+            sender.set_most_bps(rate_bps);
         }
     }
 
@@ -119,25 +164,29 @@ impl OutgoingBlocks {
         self.set_rate_bps(self.rate_bps);
     }
 
-    pub(crate) fn set_burst(&mut self, burst: bool) {
-        self.burst = burst;
+    pub(crate) fn set_urgency(&mut self, urgency: Urgency) {
+        self.urgency = urgency;
         if let Some(sender) = &mut self.sender {
-            sender.set_burst(burst);
+            sender.set_urgency(urgency);
         }
     }
 
-    /// The round trip of the connection is this now. The ack of a slice may come a chunk ack later.
+    /// The round trip of the connection is this now.
     pub(crate) fn set_rtt(&mut self, rtt: Duration) {
         self.rtt = Some(rtt);
         if let Some(sender) = &mut self.sender {
-            sender.set_rtt(rtt + CHUNK_ACK_INTERVAL);
+            sender.set_rtt(rtt);
         }
     }
 
-    /// Slices sent, and of these resent.
-    pub(crate) fn slices(&self) -> (u64, u64) {
-        let now = self.sender.as_ref().map(|sender| *sender.stats()).unwrap_or_default();
-        (self.past.0 + now.slices_sent, self.past.1 + now.slices_resent)
+    /// What was sent.
+    pub(crate) fn stats(&self) -> SenderStats {
+        let now = self.sender.as_ref().map(|sender| sender.stats()).unwrap_or_default();
+        SenderStats {
+            slices: self.past.slices + now.slices,
+            repairs: self.past.repairs + now.repairs,
+            resent: self.past.resent + now.resent,
+        }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -154,7 +203,7 @@ impl OutgoingBlocks {
             return Err(SendError::QueueFull);
         }
         if self.sender.is_none() {
-            self.sender = Some(self.new_sender(config));
+            self.sender = Some(self.new_sender(now, config));
         }
         let number = self.next;
         self.next = number.checked_add(1).ok_or(SendError::QueueFull)?;
@@ -166,23 +215,27 @@ impl OutgoingBlocks {
             open_chunks: 0,
             started: now,
         });
-        self.hand_on();
+        self.hand_on(now);
         Ok(BlockHandle(number))
     }
 
-    /// Gives the chunk sender its next chunks: one in flight and one behind it.
-    fn hand_on(&mut self) {
+    /// Gives the chunk sender its next chunks, so that one always waits.
+    fn hand_on(&mut self, now: Instant) {
         let Some(sender) = &mut self.sender else { return };
         for outgoing in self.blocks.iter_mut().take(MAX_ANNOUNCED) {
             let length = outgoing.block.data.len();
             while outgoing.handed < length {
-                if self.chunks.len() >= 2 {
+                if sender.waiting() > 0 {
                     return;
                 }
                 let end = length.min(outgoing.handed + MAX_CHUNK_BYTES);
-                let chunk = outgoing.block.data.slice(outgoing.handed..end);
-                let Ok(handle) = sender.send_chunk(chunk) else { return };
-                self.chunks.push_back((handle, outgoing.number));
+                let chunk = Chunk {
+                    bytes: outgoing.block.data.slice(outgoing.handed..end),
+                    repair: outgoing.block.repair.clone(),
+                    place: outgoing.handed / MAX_CHUNK_BYTES,
+                };
+                sender.send(now, chunk);
+                self.chunks.push_back(outgoing.number);
                 outgoing.handed = end;
                 outgoing.open_chunks += 1;
             }
@@ -191,9 +244,14 @@ impl OutgoingBlocks {
 
     /// The next announcement that is due.
     pub(crate) fn poll_announcement(&mut self) -> Option<BlockFrame> {
-        let due = |outgoing: &&mut Outgoing| outgoing.announcement == Announcement::Due;
+        let slices = self.stats().slices;
+        let due = |outgoing: &&mut Outgoing| outgoing.announcement.is_due(slices);
         let outgoing = self.blocks.iter_mut().take(MAX_ANNOUNCED).find(due)?;
-        outgoing.announcement = Announcement::InFlight;
+        let copies = match outgoing.announcement {
+            Announcement::InFlight { copies, .. } => copies + 1,
+            Announcement::Due | Announcement::Acked => 1,
+        };
+        outgoing.announcement = Announcement::InFlight { copies, slices };
         Some(BlockFrame {
             number: outgoing.number,
             tag: outgoing.block.tag,
@@ -209,7 +267,11 @@ impl OutgoingBlocks {
 
     pub(crate) fn on_announced(&mut self, number: u32, acked: bool) {
         if let Some(outgoing) = self.blocks.iter_mut().find(|outgoing| outgoing.number == number) {
-            outgoing.announcement = if acked { Announcement::Acked } else { Announcement::Due };
+            outgoing.announcement = match outgoing.announcement {
+                Announcement::Acked => Announcement::Acked,
+                _ if acked => Announcement::Acked,
+                _ => Announcement::Due,
+            };
         }
     }
 
@@ -218,14 +280,13 @@ impl OutgoingBlocks {
         let Some(sender) = &mut self.sender else { return };
         while let Some(event) = sender.poll_event() {
             match event {
-                SenderEvent::Sent { handle, .. } => {
-                    let Some((sent, number)) = self.chunks.pop_front() else { continue };
-                    debug_assert_eq!(sent, handle, "chunks are sent in order");
+                SenderEvent::Done(_) => {
+                    let Some(number) = self.chunks.pop_front() else { continue };
                     if let Some(outgoing) = self.blocks.iter_mut().find(|o| o.number == number) {
                         outgoing.open_chunks -= 1;
                     }
                 }
-                SenderEvent::Failed { .. } => self.failed = true,
+                SenderEvent::Failed => self.failed = true,
             }
         }
         let is_done = |outgoing: &Outgoing| {
@@ -240,9 +301,10 @@ impl OutgoingBlocks {
                 next.started = now;
             }
         }
-        self.hand_on();
+        self.hand_on(now);
         if self.blocks.is_empty() {
-            self.past = self.slices();
+            self.past = self.stats();
+            self.known = self.known();
             self.next_chunk_id =
                 self.sender.take().map_or(self.next_chunk_id, |s| s.next_chunk_id());
             self.blocks = VecDeque::new();
@@ -252,17 +314,12 @@ impl OutgoingBlocks {
 
     pub(crate) fn progress(&self) -> Option<BlockProgress> {
         let outgoing = self.blocks.front()?;
-        let open = self.chunks.iter().filter(|(_, number)| *number == outgoing.number).count();
         let length = outgoing.block.data.len();
-        let queued = open.saturating_sub(1) * MAX_CHUNK_BYTES;
-        let in_flight = match self.sender.as_ref().and_then(|sender| sender.progress()) {
-            Some(chunk) if open > 0 => {
-                let acked = (chunk.acked * crate::chunk::SLICE_BYTES).min(chunk.bytes);
-                chunk.bytes - acked
-            }
-            _ => 0,
-        };
-        let done = outgoing.handed.saturating_sub(queued + in_flight);
+        let is_its = |number: &&u32| **number == outgoing.number;
+        let open = self.chunks.iter().filter(is_its).count() * MAX_CHUNK_BYTES;
+        // Chunks of later blocks may be among those in flight, near the end.
+        let in_flight = self.sender.as_ref().map_or(0, |sender| sender.bytes_with_peer());
+        let done = (outgoing.handed.saturating_sub(open) + in_flight).min(length);
         Some(BlockProgress { tag: outgoing.block.tag, done: done as u64, length: length as u64 })
     }
 

@@ -52,7 +52,7 @@ impl Link {
         self.received.check_invariants();
         if self.received.ack_due().is_some_and(|due| due <= at(now)) {
             let frame = self.received.ack_frame(at(now)).unwrap();
-            self.received.on_ack_sent(true);
+            self.received.on_ack_sent(crate::Instant::ZERO, true);
             if let Some(arrival) = self.draw(now, loss) {
                 self.acks.insert(arrival, frame);
             }

@@ -189,7 +189,6 @@ fn a_token_limits_the_rate() {
     let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
     let mut config = server_config();
     config.credentials.token_keys = vec![key.clone()];
-    config.connection.burst = false;
     let mut lan = Lan::new(config);
     let claims = TokenClaims {
         expiry_unix: UNIX_TIME + 60,

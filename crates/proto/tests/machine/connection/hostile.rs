@@ -257,10 +257,10 @@ fn blake3_of_nothing() -> &'static [u8; 32] {
     DIGEST.get_or_init(|| *Block::new(0, Vec::new()).digest())
 }
 
-/// A receiver that says it has one slice, and then only the other, has forgotten the first: there is nothing
-/// to wait for.
+/// A receiver that says it has every slice, and never the chunk, is asked again now and then, and left when
+/// nothing has moved for long.
 #[test]
-fn a_peer_that_forgets_a_chunk_is_left_at_once() {
+fn a_peer_that_never_has_the_chunk_is_left() {
     let mut room = Room::new();
     room.send_frame(&Frame::Ping).unwrap();
     room.lan.peer().send_block(&Block::new(1, vec![1; 2_000])).unwrap();
@@ -271,9 +271,15 @@ fn a_peer_that_forgets_a_chunk_is_left_at_once() {
         received.insert(count.index(index).unwrap());
         room.send_frame(&Frame::ChunkAck(Ack { chunk_id: ChunkId::new(0), received })).unwrap();
     }
-    room.lan.server.handle_timeout(room.lan.now);
-    assert_eq!(room.lan.peer().state(), ConnectionState::Closing);
-    room.assert_closed(CloseCode::NO_PROGRESS);
+    let before = room.lan.peer().stats().slices_sent;
+    for second in 0..14 {
+        room.lan.run_with(1_000, |_, _| false);
+        assert!(room.send_frame(&Frame::Ping).is_ok(), "it waits {second} s later");
+    }
+    let asked = room.lan.peer().stats().slices_sent - before;
+    assert!((1..=64).contains(&asked), "{asked} slices for one who has all of them");
+    room.lan.run_with(2_000, |_, _| false);
+    assert_eq!(ends_at_server(&room.lan), [&CloseReason::Here(CloseCode::NO_PROGRESS)]);
 }
 
 /// H-4.1b: an ack that finds no room beside a chunk ack and a slice goes with the next datagram.

@@ -270,7 +270,7 @@ fn what_comes_back_to_its_sender_is_dropped() {
 #[test]
 fn a_download_survives_a_nat_that_forgets() {
     let mut server = server_config();
-    server.connection.burst = false;
+    server.connection.rate_bps = 1_000_000;
     let mut lan = Lan::joined(server, client_config());
     lan.run(500);
     lan.peer().send_block(&Block::new(1, vec![5; 400_000])).unwrap();
@@ -291,7 +291,6 @@ fn a_late_datagram_opens_with_the_key_before() {
     for (wait, is_late) in [(40, false), (20_000, true)] {
         let mut server = server_config();
         server.connection.datagrams_per_key = 30;
-        server.connection.burst = false;
         server.connection.rate_bps = 8_000_000;
         let mut lan = Lan::joined(server, client_config());
         lan.run(100);

@@ -53,7 +53,7 @@ fn the_games_packets_go_before_a_block() {
     lan.client(0).send_message(&b"chat"[..]).unwrap();
     lan.client(0).send_packet(vec![9; 2_500]).unwrap();
     let mut sizes = Vec::new();
-    lan.settle_with(|way, datagram| {
+    lan.run_with(2_000, |way, datagram| {
         if matches!(way, Way::Up(_)) {
             sizes.push(datagram.len());
         }
@@ -137,11 +137,46 @@ fn a_large_packet_after_many_small_ones_arrives() {
     assert!(large.eq(1..=3));
 }
 
+/// Clients have turns of 16 datagrams, so that one call to the system sends them all; none waits for more.
+#[test]
+fn clients_take_turns() {
+    let mut lan = Lan::new(server_config());
+    for _ in 0..3 {
+        lan.add(client_config());
+    }
+    lan.run(50);
+    for id in lan.server.connections().collect::<Vec<_>>() {
+        let connection = lan.server.connection_mut(id).unwrap();
+        connection.send_block(&Block::new(1, vec![1; 262_144])).unwrap();
+    }
+    let (mut turns, mut sent): (Vec<(usize, usize)>, _) = (Vec::new(), [0; 3]);
+    lan.run_with(1_000, |way, datagram| {
+        if let Way::Down(n) = way
+            && datagram.len() > 600
+        {
+            match turns.last_mut() {
+                Some((last, run)) if *last == n => *run += 1,
+                _ => turns.push((n, 1)),
+            }
+            sent[n] += 1;
+            let least = sent.iter().min().unwrap();
+            assert!(*least >= 240 || sent[n] - least <= 2 * 16 + 16, "{sent:?}");
+        }
+        true
+    });
+    assert!(turns[..3].iter().all(|&(_, run)| run == 16), "{turns:?}");
+    assert!(lan.client_events.iter().all(|events| events.iter().any(is_block)));
+}
+
+fn is_block(event: &Event) -> bool {
+    matches!(event, Event::Block { .. })
+}
+
 /// A message waits for no block, on a link that the block fills for a minute.
 #[test]
 fn a_message_is_never_behind_a_large_block() {
     let mut server = server_config();
-    server.connection.burst = false;
+    server.connection.rate_bps = 250_000;
     let mut lan = Lan::joined(server, client_config());
     lan.peer().send_block(&Block::new(1, vec![1; 2_000_000])).unwrap();
     lan.run(1_000);
@@ -168,7 +203,6 @@ fn acks_are_a_tenth_of_what_they_answer_at_most() {
     for rate_bps in [300_000, 1_000_000, 10_000_000, 100_000_000] {
         let mut server = server_config();
         server.connection.rate_bps = rate_bps;
-        server.connection.burst = false;
         let mut lan = Lan::joined(server, client_config());
         lan.run(50);
         lan.peer().send_block(&Block::new(1, vec![5; 262_144])).unwrap();
@@ -217,7 +251,6 @@ fn a_block_that_stands_still_ends_the_connection() {
 #[test]
 fn a_block_that_crawls_ends_the_connection() {
     let mut server = server_config();
-    server.connection.burst = false;
     server.connection.least_block_rate_bps = 100_000;
     let mut lan = Lan::joined(server, client_config());
     lan.run(100);
@@ -239,7 +272,6 @@ fn a_block_that_crawls_ends_the_connection() {
 fn a_block_behind_a_long_one_has_its_own_time() {
     let mut server = server_config();
     server.connection.rate_bps = 200_000;
-    server.connection.burst = false;
     let mut lan = Lan::joined(server, client_config());
     lan.run(100);
     // The first takes 80 s, the second may take 70.
@@ -283,7 +315,6 @@ fn datagrams_of_acks_are_half_of_what_came_at_most() {
 fn nobody_is_sent_a_block_into_silence() {
     let mut server = server_config();
     server.connection.rate_bps = 8_000_000;
-    server.connection.burst = false;
     let mut lan = Lan::joined(server, client_config());
     lan.run(500);
     lan.peer().send_block(&Block::new(1, vec![5; 4_000_000])).unwrap();

@@ -98,7 +98,7 @@ impl Hostile {
         };
         let mut frames = vec![Frame::Ping];
         if let Some(ack) = link.received.ack_frame(now) {
-            link.received.on_ack_sent(false);
+            link.received.on_ack_sent(now, false);
             frames.push(Frame::Ack(ack));
         }
         let data = [7; 1024];

@@ -22,14 +22,14 @@ const BUFFER: usize = 2048;
 
 /// What the link did, in each direction.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LinkCounts {
-    pub(super) there: LinkStats,
-    pub(super) back: LinkStats,
+pub(crate) struct LinkCounts {
+    pub(crate) there: LinkStats,
+    pub(crate) back: LinkStats,
 }
 
 /// A running link.
 #[derive(Debug)]
-pub(super) struct Relay {
+pub(crate) struct Relay {
     near: SocketAddr,
     receiver: Arc<Mutex<Option<SocketAddr>>>,
     stop: Arc<AtomicBool>,
@@ -40,7 +40,7 @@ pub(super) struct Relay {
 
 impl Relay {
     /// Starts a link on two new loopback sockets.
-    pub(super) fn start(link: &LinkConfig, seed: u64) -> io::Result<Self> {
+    pub(crate) fn start(link: &LinkConfig, seed: u64) -> io::Result<Self> {
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let (near, far) = (Socket::bind(loopback)?, Socket::bind(loopback)?);
         let near_addr = near.local_addr()?;
@@ -67,24 +67,24 @@ impl Relay {
     }
 
     /// Where the sender sends to.
-    pub(super) const fn near(&self) -> SocketAddr {
+    pub(crate) const fn near(&self) -> SocketAddr {
         self.near
     }
 
     /// Where the far end of the link is.
-    pub(super) fn set_receiver(&self, receiver: SocketAddr) {
+    pub(crate) fn set_receiver(&self, receiver: SocketAddr) {
         if let Ok(mut slot) = self.receiver.lock() {
             *slot = Some(receiver);
         }
     }
 
     /// Whether nothing is on the link.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.under_way.load(Ordering::Relaxed) == 0
     }
 
     /// Stops and counts.
-    pub(super) fn stop(self) -> LinkCounts {
+    pub(crate) fn stop(self) -> LinkCounts {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
     }

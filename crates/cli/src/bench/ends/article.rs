@@ -1,0 +1,117 @@
+//! The ends of a join over the article's wire. It has no way to ask, so the client sends a chunk of one byte,
+//! and the server sends the block, as a run of chunks, to whoever does: each in a burst, then at 1 Mbit/s.
+//!
+//! A driver speaks with one remote, so there is one client at a time.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use haulier::chunk::{MAX_CHUNK_BYTES, SenderEvent};
+use haulier::udp::{Driver, Socket};
+use haulier::{ArticleConfig, ArticleEvent as Event, ArticlePeer};
+
+use super::{Joined, TURN, took_too_long};
+use crate::failure::Failure;
+use crate::interrupt;
+
+/// What the client says.
+const HELLO: &[u8] = b"?";
+
+/// How long a client that was served is not taken for a new one: copies of its hello may be under way.
+const AFTERWARDS: Duration = Duration::from_secs(1);
+
+/// Gives the block to one client after the other, while `goes_on`.
+pub(in crate::bench) fn serve(
+    socket: Socket,
+    data: &Bytes,
+    goes_on: impl Fn() -> bool,
+) -> io::Result<()> {
+    let chunks = data.len().div_ceil(MAX_CHUNK_BYTES);
+    let mut driver = Driver::new(socket, peer(chunks))?;
+    let (mut sent, mut served_at, mut strangers) = (0, None, 0);
+    while goes_on() {
+        driver.turn(TURN)?;
+        if driver.peer.pop_chunk().is_some() {
+            for start in (0..data.len()).step_by(MAX_CHUNK_BYTES) {
+                let chunk = data.slice(start..data.len().min(start + MAX_CHUNK_BYTES));
+                driver.peer.send_chunk(chunk).map_err(io::Error::other)?;
+            }
+        }
+        let mut is_gone = false;
+        while let Some(event) = driver.peer.poll_event() {
+            match event {
+                Event::Sender(SenderEvent::Sent { .. }) => sent += 1,
+                Event::Sender(SenderEvent::Failed { .. }) => is_gone = true,
+                Event::Receiver(_) => {}
+            }
+        }
+        if sent >= chunks && served_at.is_none() {
+            (served_at, strangers) = (Some(Instant::now()), driver.strangers());
+        }
+        let is_next =
+            served_at.is_some_and(|at| at.elapsed() > AFTERWARDS || driver.strangers() > strangers);
+        if is_gone || is_next {
+            driver.replace_peer(peer(chunks));
+            (sent, served_at) = (0, None);
+        }
+    }
+    Ok(())
+}
+
+/// The article's sender with its usual budget, and a queue for the whole block.
+fn peer(chunks: usize) -> ArticlePeer {
+    let mut config = ArticleConfig::default();
+    config.sender.max_queued = chunks.max(1);
+    ArticlePeer::new(config)
+}
+
+/// Joins once, and verifies. A client that joined goes on while `lingers`, so that the server hears what it
+/// has.
+pub(in crate::bench) fn fetch(
+    server: SocketAddr,
+    expected: &Bytes,
+    timeout: Duration,
+    lingers: impl Fn() -> bool,
+) -> Result<Joined, Failure> {
+    let fail = |error: io::Error| Failure::socket("client", &error);
+    let digest = blake3::hash(expected);
+    let mut hasher = blake3::Hasher::new();
+    let started = Instant::now();
+    let mut driver = Driver::new(Socket::connect(server).map_err(fail)?, peer(1)).map_err(fail)?;
+    driver.peer.send_chunk(HELLO).map_err(|error| Failure::Usage(error.to_string()))?;
+    let (mut received, mut connect) = (0, None);
+    while started.elapsed() < timeout {
+        interrupt::check()?;
+        driver.turn(TURN).map_err(fail)?;
+        while let Some(event) = driver.peer.poll_event() {
+            match event {
+                Event::Sender(SenderEvent::Sent { .. }) => connect = Some(started.elapsed()),
+                Event::Sender(SenderEvent::Failed { .. }) => {
+                    return Err(Failure::TimeOut("nobody answers".into()));
+                }
+                Event::Receiver(_) => {}
+            }
+        }
+        while let Some(chunk) = driver.peer.pop_chunk() {
+            hasher.update(&chunk);
+            received += chunk.len();
+        }
+        if received < expected.len() {
+            continue;
+        }
+        let is_right = hasher.finalize() == digest;
+        let total = started.elapsed();
+        if !is_right {
+            return Err(Failure::Verification("this is another block".into()));
+        }
+        // A turn of its own for the last ack, which the server waits for.
+        driver.turn(Duration::ZERO).map_err(fail)?;
+        while lingers() {
+            driver.turn(TURN).map_err(fail)?;
+        }
+        return Ok(Joined { connect: connect.unwrap_or(total), total });
+    }
+    Err(took_too_long(timeout))
+}

@@ -1,0 +1,95 @@
+//! `haulier bench peer`: one end of a join as a program, for an emulator that starts two of them in two
+//! networks. It says in the environment where they are: SERVER_ADDR and CLIENT_ADDR.
+
+use std::env::{self, VarError};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use haulier::udp::Socket;
+use serde_json::json;
+
+use super::ends::{self, Joined, article, haulier1};
+use crate::args::{EndArgs, PeerArgs, PeerCommand, PeerCredentials, Wire};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::report::Report;
+use crate::units::in_millis;
+
+pub(super) fn run(args: &PeerArgs, report: &Report) -> Result<(), Failure> {
+    match &args.peer {
+        PeerCommand::Serve { end } => serve(end, report),
+        PeerCommand::Fetch { end, credentials, timeout } => {
+            let name = match (end.wire, credentials) {
+                (Wire::Article, _) => "haulier-article",
+                (Wire::Haulier1, PeerCredentials::Token) => "haulier-token",
+                (Wire::Haulier1, PeerCredentials::Ticket) => "haulier-ticket",
+            };
+            let joined = fetch(end, *credentials, *timeout);
+            conclude(name, end.bytes, joined, report)
+        }
+    }
+}
+
+fn serve(end: &EndArgs, report: &Report) -> Result<(), Failure> {
+    let fail = |error: std::io::Error| Failure::socket("server", &error);
+    let data = ends::block(end.bytes)?;
+    let socket = Socket::bind(server(end)?).map_err(fail)?;
+    let addr = socket.local_addr().map_err(fail)?.to_string();
+    report.event("listening", json!({ "addr": addr }), &format!("listening at {addr}"));
+    let goes_on = || !interrupt::requested();
+    match end.wire {
+        Wire::Haulier1 => haulier1::serve(socket, &data, goes_on),
+        Wire::Article => article::serve(socket, &data, goes_on),
+    }
+    .map_err(fail)?;
+    Err(Failure::Interrupted)
+}
+
+fn fetch(end: &EndArgs, mode: PeerCredentials, timeout: Duration) -> Result<Joined, Failure> {
+    // The program ends with the join: what comes after it is no part of the result.
+    let lingers = || false;
+    let (data, server) = (ends::block(end.bytes)?, server(end)?);
+    let credentials = match (end.wire, mode) {
+        (Wire::Article, _) => return article::fetch(server, &data, timeout, lingers),
+        (Wire::Haulier1, PeerCredentials::Token) => haulier1::token(place("CLIENT_ADDR")?)?,
+        (Wire::Haulier1, PeerCredentials::Ticket) => haulier1::ticket(),
+    };
+    haulier1::fetch(server, credentials, &data, timeout, lingers)
+}
+
+fn server(end: &EndArgs) -> Result<SocketAddr, Failure> {
+    Ok(SocketAddr::new(place("SERVER_ADDR")?, end.port))
+}
+
+/// The address in a variable of the environment; loopback, if there is none.
+fn place(variable: &str) -> Result<IpAddr, Failure> {
+    match env::var(variable) {
+        Err(VarError::NotPresent) => Ok(Ipv4Addr::LOCALHOST.into()),
+        found => found.ok().and_then(|text| text.parse().ok()).ok_or_else(|| {
+            Failure::Usage(format!("{variable} is no IP address: write one, as 192.0.2.7"))
+        }),
+    }
+}
+
+/// The last line is JSON, asked for or not: the emulator reads it.
+fn conclude(
+    name: &str,
+    bytes: u64,
+    joined: Result<Joined, Failure>,
+    report: &Report,
+) -> Result<(), Failure> {
+    let mut fields = json!({ "peer": name, "bytes": bytes, "ok": joined.is_ok() });
+    match joined {
+        Ok(joined) => {
+            fields["connect_ms"] = json!(in_millis(joined.connect));
+            fields["total_ms"] = json!(in_millis(joined.total));
+            report.done(fields.clone(), &fields.to_string());
+            Ok(())
+        }
+        Err(failure) => {
+            fields["error"] = json!(failure.to_string());
+            report.event("failed", fields.clone(), &fields.to_string());
+            Err(failure)
+        }
+    }
+}

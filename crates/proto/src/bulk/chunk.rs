@@ -1,0 +1,237 @@
+//! One chunk on its way out: what of it was sent, what is with the receiver, and what is still expected
+//! there.
+
+use bytes::Bytes;
+
+use super::flight::Symbol;
+use super::loss::LossEstimate;
+use super::repair::{BlockRepair, REPAIR_SLICES, RepairSlice, has_repair};
+use crate::chunk::{ChunkId, MAX_SLICES, SLICE_BYTES, Slice, SliceCount, SliceSet};
+
+/// Losses expected of a chunk below which no repair is sent ahead: a link that lost nothing for longer
+/// than a chunk gets none.
+const NO_LOSS: f64 = 0.25;
+
+/// Symbols of a chunk: sources from 0, repair slices from 256.
+const SYMBOLS: usize = MAX_SLICES + REPAIR_SLICES;
+
+/// A chunk that was handed to the sender.
+#[derive(Clone, Debug)]
+pub(crate) struct Chunk {
+    pub(crate) bytes: Bytes,
+    pub(crate) repair: BlockRepair,
+    /// Which of its block it is.
+    pub(crate) place: usize,
+}
+
+/// A chunk with slices on the way.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenChunk {
+    pub(crate) id: ChunkId,
+    pub(crate) chunk: Chunk,
+    count: SliceCount,
+    /// Symbols that are with the receiver.
+    with_peer: [u64; SYMBOLS / 64],
+    got: usize,
+    /// Symbols that were sent.
+    sent: [u64; SYMBOLS / 64],
+    /// How often each is in flight.
+    in_flight: [u8; SYMBOLS],
+    next_source: u16,
+    next_repair: u16,
+    /// Slices in flight that passed the bottleneck's queue, if the model is right.
+    flying: f64,
+    /// Those of them expected to arrive, and the variance of their number.
+    expected: f64,
+    variance: f64,
+    /// The receiver says that it has all.
+    pub(crate) is_done: bool,
+}
+
+impl OpenChunk {
+    /// `None` if there is no chunk of this size.
+    pub(crate) fn new(id: ChunkId, chunk: Chunk) -> Option<Self> {
+        let count = SliceCount::for_bytes(chunk.bytes.len())?;
+        Some(Self {
+            id,
+            chunk,
+            count,
+            with_peer: [0; SYMBOLS / 64],
+            got: 0,
+            sent: [0; SYMBOLS / 64],
+            in_flight: [0; SYMBOLS],
+            next_source: 0,
+            next_repair: 0,
+            flying: 0.0,
+            expected: 0.0,
+            variance: 0.0,
+            is_done: false,
+        })
+    }
+
+    pub(crate) fn has(&self, symbol: Symbol) -> bool {
+        let word = self.with_peer.get(usize::from(symbol / 64)).copied().unwrap_or(u64::MAX);
+        word >> (symbol % 64) & 1 != 0
+    }
+
+    /// It is with the receiver. Returns whether that is news.
+    pub(crate) fn on_received(&mut self, symbol: Symbol) -> bool {
+        if self.has(symbol) {
+            return false;
+        }
+        if let Some(word) = self.with_peer.get_mut(usize::from(symbol / 64)) {
+            *word |= 1 << (symbol % 64);
+            self.got += 1;
+        }
+        true
+    }
+
+    /// What the receiver says of the source slices. Returns whether it brought news.
+    pub(crate) fn on_ack(&mut self, received: &SliceSet) -> bool {
+        if received.count() != self.count {
+            return false;
+        }
+        let mut news = received.is_full() && !self.is_done;
+        self.is_done |= received.is_full();
+        for index in received.iter() {
+            news |= self.on_received(symbol_of(index.get()));
+        }
+        news
+    }
+
+    /// It goes out. Returns whether it did before.
+    pub(crate) fn on_sent(&mut self, symbol: Symbol) -> bool {
+        if let Some(times) = self.in_flight.get_mut(usize::from(symbol)) {
+            *times = times.saturating_add(1);
+        }
+        let bit = 1 << (symbol % 64);
+        match self.sent.get_mut(usize::from(symbol / 64)) {
+            Some(word) => core::mem::replace(word, *word | bit) & bit != 0,
+            None => false,
+        }
+    }
+
+    /// One more of its slices is on the way, and is lost with this probability.
+    pub(crate) fn expect(&mut self, loss: f64) {
+        self.flying += 1.0;
+        self.expected += 1.0 - loss;
+        self.variance += loss * (1.0 - loss);
+    }
+
+    /// Expects nothing, to count anew.
+    pub(crate) const fn expect_nothing(&mut self) {
+        (self.flying, self.expected, self.variance) = (0.0, 0.0, 0.0);
+    }
+
+    /// A datagram with it is settled.
+    pub(crate) fn on_settled(&mut self, symbol: Symbol) {
+        if let Some(times) = self.in_flight.get_mut(usize::from(symbol)) {
+            *times = times.saturating_sub(1);
+        }
+    }
+
+    /// Whether every slice was sent once.
+    pub(crate) fn is_sent(&self) -> bool {
+        usize::from(self.next_source) >= self.count.get()
+    }
+
+    /// Enough is there, or said to be there, that nothing more need be sent.
+    pub(crate) fn is_enough(&self) -> bool {
+        self.is_done || self.got >= self.count.get()
+    }
+
+    /// Whether slices are missing that nothing on the way can replace.
+    pub(crate) fn lacks_slices(&self) -> bool {
+        !self.is_enough() && self.got() + self.flying < self.need()
+    }
+
+    /// Whether what is there and expected is less than is needed and so many standard deviations more: those
+    /// of the losses, and of their estimate. Half a slice counts as doubt, too, unless losses are hardly to
+    /// be expected.
+    pub(crate) fn is_short(&self, loss: &LossEstimate, sigmas: f64) -> bool {
+        let share = loss.share();
+        if self.is_enough() || self.need() * share < NO_LOSS {
+            return self.lacks_slices();
+        }
+        let doubt = self.flying * self.flying * share * (1.0 - share) / (loss.packets() + 1.0);
+        let deviation = sqrt((self.variance + doubt) * loss.inflation());
+        self.got() + self.expected < self.need() + sigmas * (deviation + 0.5)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "at most 512")]
+    const fn got(&self) -> f64 {
+        self.got as f64
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "at most 256")]
+    const fn need(&self) -> f64 {
+        self.count.get() as f64
+    }
+
+    /// The next slice to send: sources in order, then repair slices, then what is not with the receiver,
+    /// least in flight first.
+    pub(crate) fn next_symbol(&mut self) -> Symbol {
+        if !self.is_sent() {
+            self.next_source += 1;
+            return self.next_source - 1;
+        }
+        if has_repair(self.count) && usize::from(self.next_repair) < REPAIR_SLICES {
+            self.next_repair += 1;
+            return symbol_of(MAX_SLICES) + self.next_repair - 1;
+        }
+        let sources = 0..symbol_of(self.count.get());
+        let repairs = symbol_of(MAX_SLICES)..symbol_of(MAX_SLICES) + self.next_repair;
+        let missing = sources.chain(repairs).filter(|&symbol| !self.has(symbol));
+        let in_flight = |symbol: &Symbol| self.in_flight.get(usize::from(*symbol)).copied();
+        missing.min_by_key(in_flight).unwrap_or(0)
+    }
+
+    /// The source slice with this number.
+    pub(crate) fn source(&self, symbol: Symbol) -> Option<Slice<'_>> {
+        Slice::of_chunk(self.id, self.count.index(symbol.into())?, &self.chunk.bytes)
+    }
+
+    /// The bytes of the repair slice with this number; the first one asked for makes them all.
+    pub(crate) fn repair(&self, symbol: Symbol) -> Option<Bytes> {
+        let index = u8::try_from(symbol.checked_sub(symbol_of(MAX_SLICES))?).ok()?;
+        self.chunk.repair.slice(self.chunk.place, &self.chunk.bytes, index)
+    }
+
+    /// The repair slice with this number and these bytes.
+    pub(crate) fn repair_slice<'a>(
+        &self,
+        symbol: Symbol,
+        data: &'a Bytes,
+    ) -> Option<RepairSlice<'a>> {
+        Some(RepairSlice {
+            chunk_id: self.id,
+            count: self.count,
+            index: u8::try_from(symbol.checked_sub(symbol_of(MAX_SLICES))?).ok()?,
+            last_bytes: u16::try_from(
+                self.chunk.bytes.len() - (self.count.get() - 1) * SLICE_BYTES,
+            )
+            .ok()?,
+            data: data.first_chunk()?,
+        })
+    }
+
+    /// Bytes that are with the receiver, as far as slices tell.
+    pub(crate) fn bytes_with_peer(&self) -> usize {
+        (self.got * SLICE_BYTES).min(self.chunk.bytes.len())
+    }
+}
+
+fn symbol_of(at: usize) -> Symbol {
+    Symbol::try_from(at).unwrap_or(Symbol::MAX)
+}
+
+/// The square root, good to a thousandth; there is none without an operating system.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturates, and is not negative"
+)]
+#[expect(clippy::cast_precision_loss, reason = "a thousandth is enough")]
+pub(crate) fn sqrt(of: f64) -> f64 {
+    ((of.max(0.0) * 1e6) as u64).isqrt() as f64 / 1e3
+}

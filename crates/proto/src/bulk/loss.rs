@@ -1,0 +1,134 @@
+//! How much of what is sent gets lost, how sure that is, and whether losses come in bursts.
+//!
+//! A share seen in `n` packets is a guess; how many repair slices to send depends on how wrong it may be. So
+//! the estimate is a Beta distribution, begun with a prior, and its variance goes into the margin beside that
+//! of the losses themselves. Losses in runs scatter more: a two-state chain (Gilbert 1960) fitted to the mean
+//! run says by what factor.
+
+/// Packets that the prior is worth before anything was seen: one lost packet among the first ten moves the
+/// estimate, and does not make it.
+const PRIOR_PACKETS: f64 = 16.0;
+
+/// The share lost that is assumed before anything was seen: what a wireless link loses in a bad hour.
+const PRIOR_LOSS: f64 = 0.02;
+
+/// Packets after which the past counts half: some chunks, for a link changes while one plays.
+const MEMORY_PACKETS: f64 = 1024.0;
+
+/// No estimate is above this; beyond it repair cannot be planned, only sent.
+const MOST_LOSS: f64 = 0.6;
+
+/// Runs of the prior, for the mean run: as if so many were seen that fit independent losses.
+const PRIOR_RUNS: f64 = 2.0;
+
+/// Their mean length: what is lost in a row on a wireless link when it is lost at all.
+const PRIOR_RUN: f64 = 4.0;
+
+/// The variance of bursty losses over that of independent ones is at most this. A chain with runs of 8 has
+/// 14; to believe all of it would cost more repair than the rare long run.
+const MOST_INFLATION: f64 = 12.0;
+
+/// What a connection knows of its losses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LossEstimate {
+    seen: f64,
+    lost: f64,
+    runs: f64,
+    was_lost: bool,
+    prior: f64,
+    prior_packets: f64,
+}
+
+impl LossEstimate {
+    pub(crate) const fn new() -> Self {
+        Self {
+            seen: 0.0,
+            lost: 0.0,
+            runs: 0.0,
+            was_lost: false,
+            prior: PRIOR_LOSS,
+            prior_packets: PRIOR_PACKETS,
+        }
+    }
+
+    /// The fate of the next packet, in the order of sending.
+    pub(crate) fn on_packet(&mut self, lost: bool) {
+        if self.seen >= MEMORY_PACKETS {
+            (self.seen, self.lost, self.runs) = (self.seen / 2.0, self.lost / 2.0, self.runs / 2.0);
+        }
+        self.seen += 1.0;
+        if lost {
+            self.lost += 1.0;
+            self.runs += f64::from(u8::from(!self.was_lost));
+        }
+        self.was_lost = lost;
+    }
+
+    /// One that was counted as lost came after all.
+    pub(crate) fn on_late(&mut self) {
+        self.lost = (self.lost - 1.0).max(0.0);
+        self.runs = (self.runs - 0.5).max(0.0);
+    }
+
+    /// The share that is lost, 0 to 0.6.
+    pub(crate) fn share(&self) -> f64 {
+        let lost = self.prior * self.prior_packets + self.lost;
+        (lost / (self.prior_packets + self.seen)).min(MOST_LOSS)
+    }
+
+    /// Packets that the estimate rests on, those of the prior among them.
+    pub(crate) fn packets(&self) -> f64 {
+        self.prior_packets + self.seen
+    }
+
+    /// By what factor the number of losses scatters more than if they were independent: 1 to 6. For a chain
+    /// with correlation `c` from packet to packet it is (1 + c) / (1 - c).
+    pub(crate) fn inflation(&self) -> f64 {
+        let p = self.share();
+        let alone = 1.0 / (1.0 - p);
+        let run = (self.lost + PRIOR_RUNS * PRIOR_RUN.max(alone)) / (self.runs + PRIOR_RUNS);
+        let correlation = 1.0 - 1.0 / run - p / (run * (1.0 - p));
+        let inflation = (1.0 + correlation) / (1.0 - correlation).max(0.01);
+        inflation.clamp(1.0, MOST_INFLATION)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(fates: impl IntoIterator<Item = bool>) -> LossEstimate {
+        let mut loss = LossEstimate::new();
+        fates.into_iter().for_each(|lost| loss.on_packet(lost));
+        loss
+    }
+
+    #[test]
+    fn it_begins_with_the_prior_and_ends_with_what_is_seen() {
+        assert!((after([]).share() - PRIOR_LOSS).abs() < 1e-9);
+        let tenth = after((0..1000).map(|n| n % 10 == 0));
+        assert!((tenth.share() - 0.1).abs() < 0.005);
+        assert!(tenth.inflation() < 1.05, "they stand alone");
+        assert!(after((0..100).map(|_| true)).share() <= MOST_LOSS);
+    }
+
+    #[test]
+    fn runs_widen_the_margin() {
+        let bursts = after((0..960).map(|n| n % 160 < 8));
+        assert!((bursts.share() - 0.05).abs() < 0.005);
+        assert!(bursts.inflation() > 3.0, "{}", bursts.inflation());
+    }
+
+    #[test]
+    fn what_was_only_late_is_taken_back() {
+        let mut loss = after((0..100).map(|n| n % 5 == 0));
+        (0..20).for_each(|_| loss.on_late());
+        assert!(loss.share() < 0.01);
+    }
+
+    #[test]
+    fn the_past_fades() {
+        let fates = (0..2000).map(|n| n < 1000 && n % 3 == 0);
+        assert!(after(fates).share() < 0.12);
+    }
+}

@@ -1,0 +1,40 @@
+//! Blocks on `haulier/1`: chunks sent at the rate of the bottleneck, with repair slices for what gets lost
+//! (`docs/SENDER.md`, STANDARD-1 section 4.2).
+//!
+//! `Sender` decides which slice goes next and when. It asks a model of the `bottleneck`, which it keeps
+//! true by the arrival times that the peer reports, an estimate of the `loss`, and its own record of what
+//! is in `flight`. `Receiver` makes each chunk whole from any of its slices.
+
+mod bottleneck;
+mod chunk;
+mod config;
+mod flight;
+mod known;
+mod loss;
+mod receiver;
+pub mod repair;
+mod requests;
+mod sender;
+mod share;
+#[cfg(test)]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "numbers of a test, and bytes of a pattern"
+)]
+mod tests;
+
+pub(crate) use chunk::Chunk;
+pub(crate) use config::{SenderConfig, SenderEvent, SenderStats};
+pub(crate) use flight::Symbol;
+pub(crate) use known::Known;
+pub(crate) use receiver::Receiver;
+pub(crate) use repair::BlockRepair;
+pub(crate) use requests::RequestTrain;
+pub(crate) use sender::Sender;
+
+/// Chunks a sender has open at a time: 4 MiB, what 100 Mbit/s hold in flight over 300 ms.
+pub(crate) const SEND_WINDOW: usize = 16;
+
+/// Chunks a receiver holds at most, done ones that nobody reads among them.
+pub(crate) const RECEIVE_WINDOW: usize = 2 * SEND_WINDOW;

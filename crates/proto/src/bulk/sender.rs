@@ -1,0 +1,591 @@
+//! Which slice goes next, and when (`docs/SENDER.md`).
+//!
+//! When: while the modelled backlog at the bottleneck is short. Which: the source slices of each chunk in
+//! order; repair for what is known to be missing; and at the end of all, repair for what may yet get lost,
+//! until enough is expected to arrive with a margin for how wrong that may be. Never more: what is enough
+//! cannot be known before a round trip, and what is sent meanwhile would be waste.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use super::SEND_WINDOW;
+use super::bottleneck::{Bottleneck, micros};
+use super::chunk::{Chunk, OpenChunk};
+use super::config::{SenderConfig, SenderEvent, SenderStats};
+use super::flight::{Fate, Flight, Flights, Symbol};
+use super::known::Known;
+use super::loss::LossEstimate;
+use super::share::Share;
+use crate::Instant;
+use crate::chunk::{Ack, ChunkId};
+use crate::connection::Urgency;
+use crate::time::earliest;
+use crate::transit::{AckFrame, ArrivalsFrame};
+
+/// Packets sent back to back to measure the rate: they fit a queue of 32 KiB.
+const TRAIN: usize = 20;
+
+/// Their bytes, when all are full.
+const TRAIN_BYTES: f64 = 20.0 * 1228.0;
+
+/// Where a rate is known, a train may wait at the bottleneck for so long at most.
+const TRAIN_MICROS: f64 = 15_000.0;
+
+/// Trains of a transfer at most: the first may be cut short by the credit of an address that is not proven.
+const TRAINS: u8 = 2;
+
+/// The backlog a sender allows itself at the bottleneck: 4 ms and two packets, but no more than 12 packets
+/// or, on links so fast that these are less, two ticks. Less leaves the link idle when a timer is late; more
+/// is delay for others.
+const BACKLOG_MICROS: f64 = 4_000.0;
+const BACKLOG_PACKETS: f64 = 2.0;
+const MOST_BACKLOG_PACKETS: f64 = 12.0;
+const MOST_BACKLOG_MICROS: f64 = 2_000.0;
+
+/// How often slices go out, as a batch.
+const TICK: Duration = Duration::from_millis(1);
+
+/// While a rate that was brought along is not confirmed, so much of it is left out where the round trip is as
+/// long as the chunk: an error shows late there.
+const SHYNESS: f64 = 0.1;
+
+/// Bytes that a chunk is taken for in that.
+const CHUNK_BYTES: f64 = 256.0 * 1088.0;
+
+/// Standard deviations of margin that are sent at the full rate, and up to which it goes on at half of it: at
+/// least, and more in proportion to what a round trip would cost. Found on the grid: more of it buys seldom
+/// runs a round trip, and every run some percent of waste.
+const MARGIN: (f64, f64) = (0.6, 1.0);
+const TAIL_MARGIN: (f64, f64) = (1.0, 2.0);
+const TAIL_SHARE: f64 = 0.5;
+const MOST_STAKE: f64 = 1.1;
+
+/// What may be sent at once under a limit that was set: so much time's worth.
+const LIMIT_MICROS: f64 = 2_000.0;
+
+/// What is sent while nothing is known: 20 Mbit/s for 0.6 chunks, then 4 Mbit/s. In bytes per microsecond.
+const BLIND: f64 = 2.5;
+const BLIND_SLICES: usize = 154;
+const BLIND_TAIL: f64 = 0.5;
+
+/// What is sent blindly may be ahead of its rate by this much, in microseconds: a tick's worth.
+const BLIND_AHEAD: f64 = 1_000.0;
+
+/// Of what the way back carries so much is used: somewhat less, for it is believed for a round trip.
+const HINT_GAIN: f64 = 0.95;
+
+/// Of what a time-out gives up so many packets count as lost: a run of losses, and not the end of the path.
+const MOST_BLAMED: usize = 16;
+
+/// Slices that may follow a time-out, and each later one without an answer.
+const AFTER_TIMEOUT: usize = 12;
+const AFTER_TIMEOUTS: usize = 4;
+
+/// What goes next.
+#[derive(Clone, Copy)]
+struct Want {
+    /// Of which open chunk; one beyond the last opens the next.
+    open: usize,
+    is_tail: bool,
+}
+
+/// Sends the chunks of blocks.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    config: SenderConfig,
+    rtt: Duration,
+    waiting: VecDeque<Chunk>,
+    open: VecDeque<OpenChunk>,
+    next_id: ChunkId,
+    flights: Flights,
+    bottleneck: Bottleneck,
+    loss: LossEstimate,
+    share: Share,
+    /// Where the next replay begins.
+    replayed: (u64, f64),
+    /// Slices acknowledged.
+    acked: usize,
+    blind_sent: usize,
+    /// When what was sent blindly is through, at the rate it is sent at.
+    blind_at: f64,
+    /// A rate to begin with, while there is none.
+    hint: Option<f64>,
+    /// Packets of the train that may still go back to back.
+    train_left: usize,
+    trains: u8,
+    /// Nothing goes out before this: the end of the tick, or of the space between two slices.
+    resume_at: Instant,
+    next_tail: Instant,
+    /// When the last slice went out, and when the bottleneck was to be done with it.
+    last_slice: Option<(Instant, f64)>,
+    /// When the limit that was set is kept again, in microseconds.
+    within_limit_at: f64,
+    /// When there was news last, or everything was given up.
+    progress: Instant,
+    /// When a chunk came further last.
+    moved: Instant,
+    timeouts: u32,
+    after_timeout: usize,
+    probe: bool,
+    is_stale: bool,
+    has_failed: bool,
+    events: VecDeque<SenderEvent>,
+    stats: SenderStats,
+}
+
+impl Sender {
+    pub(crate) fn new(now: Instant, config: SenderConfig, known: Known) -> Self {
+        Self {
+            config,
+            rtt: Duration::from_millis(333),
+            waiting: VecDeque::new(),
+            open: VecDeque::new(),
+            next_id: config.first_chunk_id,
+            flights: Flights::default(),
+            bottleneck: Bottleneck::new(known.rate),
+            loss: known.loss,
+            share: Share::new(config.floor_bps),
+            replayed: (0, 0.0),
+            acked: 0,
+            blind_sent: 0,
+            blind_at: 0.0,
+            hint: None,
+            train_left: TRAIN,
+            trains: 1,
+            resume_at: Instant::ZERO,
+            next_tail: Instant::ZERO,
+            last_slice: None,
+            within_limit_at: 0.0,
+            progress: now,
+            moved: now,
+            timeouts: 0,
+            after_timeout: 0,
+            probe: false,
+            is_stale: false,
+            has_failed: false,
+            events: VecDeque::new(),
+            stats: SenderStats::default(),
+        }
+    }
+
+    pub(crate) const fn stats(&self) -> SenderStats {
+        self.stats
+    }
+
+    pub(crate) const fn next_chunk_id(&self) -> ChunkId {
+        self.next_id
+    }
+
+    /// What was learned of the path.
+    pub(crate) const fn known(&self) -> Known {
+        Known { rate: self.bottleneck.rate(), loss: self.loss, at: self.progress }
+    }
+
+    /// The path is another one: it is measured anew.
+    pub(crate) fn forget_path(&mut self) {
+        (self.bottleneck, self.loss) = (Bottleneck::new(None), LossEstimate::new());
+        (self.hint, self.train_left, self.trains) = (None, TRAIN, 1);
+        (self.blind_sent, self.blind_at) = (0, 0.0);
+        self.is_stale = true;
+    }
+
+    pub(crate) const fn set_rtt(&mut self, rtt: Duration) {
+        self.rtt = rtt;
+    }
+
+    /// What the way back can carry: to begin with, while nothing better is known.
+    pub(crate) const fn set_hint(&mut self, rate: f64) {
+        self.hint = Some(rate);
+    }
+
+    pub(crate) const fn set_most_bps(&mut self, most_bps: u64) {
+        self.config.most_bps = most_bps;
+    }
+
+    pub(crate) const fn set_urgency(&mut self, urgency: Urgency) {
+        self.config.urgency = urgency;
+    }
+
+    /// Chunks handed in whose first slice was not sent.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Hands in the next chunk.
+    pub(crate) fn send(&mut self, now: Instant, chunk: Chunk) {
+        if self.open.is_empty() && self.waiting.is_empty() {
+            (self.progress, self.moved) = (now, now);
+        }
+        self.waiting.push_back(chunk);
+    }
+
+    /// Bytes that are with the peer, of chunks that are not done.
+    pub(crate) fn bytes_with_peer(&self) -> usize {
+        self.open.iter().map(OpenChunk::bytes_with_peer).sum()
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<SenderEvent> {
+        self.events.pop_front()
+    }
+
+    /// The slice to send now. What it is carried in must be reported by [`on_sent`](Self::on_sent).
+    pub(crate) fn poll_slice(&mut self, now: Instant) -> Option<(ChunkId, Symbol)> {
+        self.refresh();
+        self.share.set(self.config.urgency, false, self.bottleneck.rate());
+        if now < self.resume_at {
+            return None;
+        }
+        let want = self.want()?;
+        if let Some(later) = self.not_before(now, want) {
+            self.resume_at = later;
+            return None;
+        }
+        if want.open >= self.open.len() {
+            let chunk = self.waiting.pop_front()?;
+            let id = self.next_id;
+            self.next_id = id.next();
+            self.open.push_back(OpenChunk::new(id, chunk)?);
+        }
+        let sent = micros(now);
+        let gap = self.tail_gap();
+        if want.is_tail {
+            self.next_tail = Instant::from_nanos(nanos(sent + gap));
+        }
+        self.probe = false;
+        let chunk = self.open.get_mut(want.open)?;
+        Some((chunk.id, chunk.next_symbol()))
+    }
+
+    /// The chunk with this number, while it is open.
+    pub(crate) fn chunk(&self, id: ChunkId) -> Option<&OpenChunk> {
+        self.open.iter().find(|chunk| chunk.id == id)
+    }
+
+    /// A datagram of so many bytes (with UDP and IP) went out, with a slice in it or without.
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Instant,
+        number: u64,
+        bytes: usize,
+        slice: Option<(ChunkId, Symbol)>,
+    ) {
+        #[expect(clippy::cast_precision_loss, reason = "at most some kilobytes")]
+        let bytes = bytes as f64;
+        let (backlog, passes) = self.bottleneck.on_sent(now, bytes);
+        self.within_limit_at = self.within_limit_at.max(micros(now)) + bytes / self.most();
+        self.share.on_sent(now, number, bytes);
+        self.flights.push(Flight {
+            number,
+            sent_at: now,
+            bytes,
+            slice,
+            fate: Fate::InFlight,
+            backlog,
+        });
+        let Some((id, symbol)) = slice else { return };
+        if !passes && !self.share.is_on() {
+            // It finds no room, if the model is right: whatever comes next must wait for some.
+            self.resume_at = now + TICK;
+        }
+        self.last_slice = Some((now, self.bottleneck.idle_at()));
+        self.blind_sent += 1;
+        if self.train_left == 0 {
+            self.blind_at = self.blind_at.max(micros(now)) + bytes / self.blind_rate();
+        }
+        self.train_left = self.train_left.saturating_sub(1);
+        self.stats.slices += 1;
+        self.stats.repairs += u64::from(usize::from(symbol) >= crate::chunk::MAX_SLICES);
+        self.after_timeout = self.after_timeout.saturating_sub(1);
+        let share = self.loss.share();
+        if let Some(chunk) = self.open.iter_mut().find(|chunk| chunk.id == id) {
+            self.stats.resent += u64::from(chunk.on_sent(symbol));
+            if passes {
+                chunk.expect(share);
+            }
+        }
+    }
+
+    /// An ack of datagrams came.
+    pub(crate) fn on_ack(&mut self, now: Instant, ack: &AckFrame, next: u64) {
+        let Self { flights, open, loss, acked, moved, .. } = self;
+        let (mut is_news, mut is_progress) = (false, false);
+        for range in ack.ranges(next).into_iter().flatten() {
+            flights.on_received(range, |flight, before| {
+                is_news = true;
+                if matches!(before, Fate::Lost | Fate::GivenUp) {
+                    loss.on_late();
+                }
+                let Some((id, symbol)) = flight.slice else { return };
+                // Not what else goes this way: a game would hide that nothing more is heard of a chunk.
+                is_progress = true;
+                *acked += 1;
+                if let Some(chunk) = open.iter_mut().find(|chunk| chunk.id == id) {
+                    if before == Fate::InFlight {
+                        chunk.on_settled(symbol);
+                    }
+                    // Once there is enough, only its chunk ack is progress: who acknowledges what follows a
+                    // time-out, and never says that it has the chunk, is not waited for.
+                    let was_enough = chunk.is_enough();
+                    if chunk.on_received(symbol) && !was_enough {
+                        *moved = now;
+                    }
+                }
+            });
+        }
+        self.is_stale |= is_news;
+        if is_progress {
+            self.progress = now;
+            self.timeouts = 0;
+            if self.trains < TRAINS && !self.bottleneck.has_train(TRAIN / 2) {
+                self.trains += 1;
+                self.train_left = TRAIN;
+            }
+        }
+    }
+
+    /// The peer tells when datagrams arrived. Comes after the ack that names them.
+    pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, next: u64) {
+        let is_long = self.acked > crate::chunk::MAX_SLICES;
+        let news = self.bottleneck.on_arrivals(frame, next, &self.flights, &self.loss, is_long);
+        self.share.set(self.config.urgency, is_long, self.bottleneck.rate());
+        for sample in self.bottleneck.newest(news) {
+            self.share.on_arrival(sample, micros_of(self.rtt));
+        }
+        self.is_stale = true;
+    }
+
+    /// The peer tells what it has of a chunk.
+    pub(crate) fn on_chunk_ack(&mut self, now: Instant, ack: &Ack) {
+        let Some(chunk) = self.open.iter_mut().find(|chunk| chunk.id == ack.chunk_id) else {
+            return;
+        };
+        if chunk.on_ack(&ack.received) {
+            (self.progress, self.moved) = (now, now);
+            self.timeouts = 0;
+            self.is_stale = true;
+        }
+        while self.open.front().is_some_and(|chunk| chunk.is_done) {
+            if let Some(chunk) = self.open.pop_front() {
+                self.events.push_back(SenderEvent::Done(chunk.id));
+            }
+        }
+    }
+
+    /// Acts on a deadline that has passed.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.refresh();
+        if self.fails_at().is_some_and(|at| at <= now) && !self.has_failed {
+            self.has_failed = true;
+            self.events.push_back(SenderEvent::Failed);
+        }
+        if self.timeout_at().is_some_and(|at| at <= now) {
+            for flight in self.flights.from(self.flights.settled()) {
+                if let (Fate::InFlight, Some((id, symbol))) = (flight.fate, flight.slice)
+                    && let Some(chunk) = self.open.iter_mut().find(|chunk| chunk.id == id)
+                {
+                    chunk.on_settled(symbol);
+                }
+            }
+            let given_up = self.flights.give_up();
+            (0..given_up.min(MOST_BLAMED)).for_each(|_| self.loss.on_packet(true));
+            self.timeouts = self.timeouts.saturating_add(1);
+            self.after_timeout = if self.timeouts == 1 { AFTER_TIMEOUT } else { AFTER_TIMEOUTS };
+            self.probe = true;
+            self.progress = now;
+            self.is_stale = true;
+            self.refresh();
+        }
+    }
+
+    /// Whether what goes out now follows a time-out: few slices, to hear whether the peer is there.
+    pub(crate) const fn is_probing(&self) -> bool {
+        self.timeouts > 0
+    }
+
+    /// When there is something to do.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let slice = self.want().map(|_| self.resume_at);
+        earliest(earliest(slice, self.timeout_at()), self.fails_at())
+    }
+
+    /// When a slice may go out, if there is one to send.
+    pub(crate) fn check_invariants(&self) {
+        self.flights.check_invariants();
+        assert!(self.open.len() <= SEND_WINDOW);
+    }
+
+    /// Sets right, after news, what is settled, what is expected, and when the bottleneck will be idle.
+    fn refresh(&mut self) {
+        if !core::mem::take(&mut self.is_stale) {
+            return;
+        }
+        let Self { flights, bottleneck, loss, open, share, .. } = self;
+        // What was dropped at the bottleneck and what was lost behind it cannot be told apart before.
+        let is_known = bottleneck.rate().is_some();
+        if let Some(largest) = flights.largest_received() {
+            bottleneck.replay_settled(self.replayed, largest, flights);
+            self.replayed = bottleneck.anchor();
+        }
+        flights.settle(|flight| {
+            let fate = match flight.fate {
+                Fate::InFlight => bottleneck.fate_of(flight),
+                settled => settled,
+            };
+            share.on_settled(flight.number, fate != Fate::Received);
+            match fate {
+                Fate::Received if is_known => loss.on_packet(false),
+                Fate::Lost if is_known => loss.on_packet(true),
+                _ => {}
+            }
+            if let (Fate::InFlight, Some((id, symbol))) = (flight.fate, flight.slice)
+                && let Some(chunk) = open.iter_mut().find(|chunk| chunk.id == id)
+            {
+                chunk.on_settled(symbol);
+            }
+            fate
+        });
+        open.iter_mut().for_each(OpenChunk::expect_nothing);
+        let share = loss.share();
+        bottleneck.replay_in_flight(flights, |flight, passes| {
+            if passes
+                && let Some((id, _)) = flight.slice
+                && let Some(chunk) = open.iter_mut().find(|chunk| chunk.id == id)
+            {
+                chunk.expect(share);
+            }
+        });
+    }
+
+    /// What should go next, if anything.
+    fn want(&self) -> Option<Want> {
+        if self.timeouts > 0 && self.after_timeout == 0 {
+            return None;
+        }
+        let at = |open| Some(Want { open, is_tail: false });
+        let find = |test: &dyn Fn(&OpenChunk) -> bool| self.open.iter().position(test);
+        if self.probe
+            && let Some(open) = find(&|chunk| !chunk.is_done)
+        {
+            return at(open);
+        }
+        if let Some(open) = find(&|chunk| chunk.is_sent() && chunk.lacks_slices()) {
+            return at(open);
+        }
+        if let Some(open) = find(&|chunk| !chunk.is_sent()) {
+            return at(open);
+        }
+        if !self.waiting.is_empty() && self.open.len() < SEND_WINDOW {
+            return at(self.open.len());
+        }
+        // What a round trip more would cost, as a part of all: there is the more to be won by a margin.
+        let rtt = micros_of(self.rtt);
+        let chunk = self.bottleneck.rate().map_or(rtt, |rate| CHUNK_BYTES / rate);
+        let stake = (rtt / (rtt / 2.0 + chunk)).min(MOST_STAKE);
+        let margin = |(least, more): (f64, f64)| least + more * stake;
+        if let Some(open) = find(&|chunk| chunk.is_short(&self.loss, margin(MARGIN))) {
+            return at(open);
+        }
+        let open = find(&|chunk| chunk.is_short(&self.loss, margin(TAIL_MARGIN)))?;
+        Some(Want { open, is_tail: true })
+    }
+
+    /// When that may go, if not now.
+    fn not_before(&self, now: Instant, want: Want) -> Option<Instant> {
+        let within_limit_at = self.within_limit_at - self.limit_micros();
+        if within_limit_at > micros(now) {
+            return Some(Instant::from_nanos(nanos(within_limit_at)).max(now + TICK));
+        }
+        if self.share.is_on() {
+            let paced_at = self.share.not_before(now);
+            return paced_at.or(Some(self.next_tail).filter(|&next| want.is_tail && next > now));
+        }
+        let Some(rate) = self.rate() else {
+            if self.train_left > 0 {
+                return None;
+            }
+            // As much as a tick is worth goes out together.
+            let is_early = self.blind_at > micros(now) + BLIND_AHEAD;
+            return is_early.then(|| now + TICK);
+        };
+        let packet = self.packet_bytes() / rate;
+        let most = (MOST_BACKLOG_PACKETS * packet).max(MOST_BACKLOG_MICROS);
+        let mut backlog = (BACKLOG_MICROS + BACKLOG_PACKETS * packet).min(most);
+        if self.train_left > 0 {
+            backlog = backlog.max(TRAIN_MICROS);
+        }
+        // Never more than is believed to fit, a packet and the one to be sent left out.
+        let backlog = backlog.min((self.bottleneck.room_micros() - 2.0 * packet).max(packet));
+        let free_at = self.bottleneck.idle_at() - backlog;
+        if free_at > micros(now) {
+            return Some(Instant::from_nanos(nanos(free_at)).max(now + TICK));
+        }
+        Some(self.next_tail).filter(|&next| want.is_tail && next > now)
+    }
+
+    /// Bytes per microsecond that slices may use now; `None` while nothing is known.
+    fn rate(&self) -> Option<f64> {
+        if self.share.is_on() {
+            return Some(self.share.pace());
+        }
+        let rate = self.bottleneck.rate()?;
+        let bdp = (rate * micros_of(self.rtt) / CHUNK_BYTES).min(1.0);
+        let gain = if self.bottleneck.is_measured() { 1.0 } else { 1.0 - SHYNESS * bdp };
+        Some(rate * gain)
+    }
+
+    /// The limit that was set, in bytes per microsecond.
+    #[expect(clippy::cast_precision_loss, reason = "a limit is not that exact")]
+    fn most(&self) -> f64 {
+        (self.config.most_bps.max(1) as f64 / 8e6).max(1e-6)
+    }
+
+    /// What is sent while no rate is known, in bytes per microsecond.
+    fn blind_rate(&self) -> f64 {
+        let blind = if self.blind_sent < BLIND_SLICES { BLIND } else { BLIND_TAIL };
+        self.hint.map_or(blind, |hint| hint * HINT_GAIN)
+    }
+
+    /// How far a limit may be overdrawn, in microseconds of it. A train goes whole, and is made good for
+    /// after it: without one no rate would ever be known under a limit that lets a few packets pass at a
+    /// time.
+    fn limit_micros(&self) -> f64 {
+        let is_train = self.train_left > 0 && self.bottleneck.rate().is_none();
+        match is_train && self.most() > BLIND_TAIL {
+            true => LIMIT_MICROS.max(TRAIN_BYTES / self.most()),
+            false => LIMIT_MICROS,
+        }
+    }
+
+    fn tail_gap(&self) -> f64 {
+        self.rate().map_or(0.0, |rate| self.packet_bytes() / (rate * TAIL_SHARE))
+    }
+
+    fn packet_bytes(&self) -> f64 {
+        self.flights.last().map_or(1228.0, |flight| flight.bytes.max(200.0))
+    }
+
+    /// When what is in flight counts as gone.
+    pub(crate) fn timeout_at(&self) -> Option<Instant> {
+        self.open.front()?;
+        let (sent_at, idle_at) = self.last_slice?;
+        let idle_at = Instant::from_nanos(nanos(idle_at));
+        let base = self.progress.max(sent_at).max(idle_at.min(sent_at + Duration::from_secs(2)));
+        let wait = self.rtt + self.rtt / 4 + Duration::from_millis(20);
+        Some(base + wait.saturating_mul(1 << self.timeouts.min(4)).min(Duration::from_secs(2)))
+    }
+
+    /// When it fails, if nothing moves before.
+    fn fails_at(&self) -> Option<Instant> {
+        let is_open = !self.has_failed && (!self.open.is_empty() || !self.waiting.is_empty());
+        is_open.then(|| self.moved + self.config.give_up_after)
+    }
+}
+
+fn micros_of(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+fn nanos(micros: f64) -> u64 {
+    (micros * 1000.0) as u64 + 1
+}

@@ -1,0 +1,105 @@
+//! The rate of the narrowest place, from arrivals that are true and from such that are not.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::bulk::bottleneck::Bottleneck;
+use crate::bulk::flight::{Fate, Flight, Flights};
+use crate::bulk::loss::LossEstimate;
+use crate::transit::ArrivalsFrame;
+
+const BYTES: f64 = 1228.0;
+
+/// A train of so many datagrams at once, all of them received.
+fn train(count: u64) -> Flights {
+    let mut flights = Flights::default();
+    for number in 0..count {
+        let (sent_at, fate) = (micros(1_000), Fate::InFlight);
+        flights.push(Flight { number, sent_at, bytes: BYTES, slice: None, fate, backlog: 0.0 });
+    }
+    flights.on_received(0..=count - 1, |_, _| {});
+    flights
+}
+
+/// Tells arrivals that are `apart` microseconds from each other.
+fn arrivals(count: u64, apart: f64) -> ArrivalsFrame {
+    let at = |number: u64| micros(50_000 + (number as f64 * apart) as u64);
+    let mut frame = ArrivalsFrame::new(count - 1, at(count - 1));
+    for number in (0..count - 1).rev() {
+        assert!(frame.push(1, at(count - 1).since(at(number))));
+    }
+    frame
+}
+
+#[test]
+fn a_train_tells_the_rate_of_a_link() {
+    for mbit in [1.0, 5.0, 20.0, 100.0, 300.0] {
+        let rate = mbit / 8.0;
+        let mut bottleneck = Bottleneck::new(None);
+        let no_loss = (0..2000).fold(LossEstimate::new(), |mut loss, _| {
+            loss.on_packet(false);
+            loss
+        });
+        bottleneck.on_arrivals(&arrivals(24, BYTES / rate), 24, &train(24), &no_loss, false);
+        let found = bottleneck.rate().unwrap();
+        assert!((found / rate - 1.0).abs() < 0.06, "{mbit} Mbit/s: {} were found", found * 8.0);
+    }
+}
+
+/// Network cards and systems hand over what came within some microseconds as one: that is a fast link, not an
+/// unknown one.
+#[test]
+fn a_train_that_arrives_at_once_is_of_a_fast_link() {
+    let mut bottleneck = Bottleneck::new(None);
+    bottleneck.on_arrivals(&arrivals(24, 0.0), 24, &train(24), &LossEstimate::new(), false);
+    let mbit = bottleneck.rate().unwrap() * 8.0;
+    assert!((500.0..3_000.0).contains(&mbit), "{mbit} Mbit/s");
+}
+
+#[test]
+fn what_was_never_sent_or_acked_changes_nothing() {
+    let loss = LossEstimate::new();
+    let mut bottleneck = Bottleneck::new(Some(2.0));
+    bottleneck.on_arrivals(&arrivals(24, 100.0), 10, &train(24), &loss, true);
+    bottleneck.on_arrivals(&arrivals(24, 100.0), 24, &Flights::default(), &loss, true);
+    assert_eq!((bottleneck.rate(), bottleneck.anchor()), (Some(2.0), (0, 0.0)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever a receiver claims: the rate stays a number, and no more than a train at once.
+    #[test]
+    fn lies_stay_within_bounds(
+        known in proptest::option::of(0.001f64..1000.0),
+        told in proptest::collection::vec((0u64..200, any::<u32>(), any::<[(u8, u16); 12]>()), 0..40),
+        is_long in any::<bool>(),
+    ) {
+        let mut flights = Flights::default();
+        for number in 0..200 {
+            let (sent_at, fate) = (micros(number / 20 * 3_000), Fate::InFlight);
+            flights.push(Flight { number, sent_at, bytes: BYTES, slice: None, fate, backlog: 0.0 });
+        }
+        flights.on_received(0..=150, |_, _| {});
+        let mut bottleneck = Bottleneck::new(known);
+        let loss = LossEstimate::new();
+        for (number, at, earlier) in told {
+            let mut frame = ArrivalsFrame::new(number, micros(at.into()));
+            for (back, units) in earlier {
+                let _room = frame.push(back.into(), Duration::from_micros(u64::from(units) * 8));
+            }
+            bottleneck.on_arrivals(&frame, 200, &flights, &loss, is_long);
+            let anchor = bottleneck.anchor();
+            bottleneck.replay_settled(anchor, 150, &mut flights);
+            bottleneck.replay_in_flight(&flights, |_, _| {});
+            let (backlog, _) = bottleneck.on_sent(micros(40_000), BYTES);
+            prop_assert!(backlog.is_finite() && bottleneck.idle_at().is_finite());
+            prop_assert!(bottleneck.standing.is_finite());
+            let rate = bottleneck.rate().unwrap_or(1.0);
+            prop_assert!(rate >= 0.000_5, "{rate}");
+            // A train of 20 in 100 us, made good for losses that are not there.
+            let most = known.unwrap_or(0.0).max(20.0 * BYTES / 100.0 / 0.6);
+            prop_assert!(rate <= most, "{rate} of {most}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Which slices go out, on a link that is played by hand.
+
+use alloc::collections::VecDeque;
+
+use super::*;
+use crate::bulk::repair::BlockRepair;
+use crate::bulk::{Chunk, Known, Receiver, Sender, SenderConfig, SenderEvent};
+use crate::chunk::ChunkId;
+use crate::connection::Urgency;
+use crate::transit::{Arrivals, ReceivedDatagrams};
+
+const CONFIG: SenderConfig = SenderConfig {
+    urgency: Urgency::LoadScreen,
+    most_bps: u64::MAX,
+    floor_bps: 0,
+    give_up_after: Duration::from_secs(15),
+    first_chunk_id: ChunkId::new(0),
+};
+
+/// 10 Mbit/s and 20 ms each way, with a queue that is long enough.
+struct Link {
+    now: u64,
+    sender: Sender,
+    receiver: Receiver,
+    received: ReceivedDatagrams,
+    arrivals: Arrivals,
+    next: u64,
+    free_at: u64,
+    there: VecDeque<(u64, u64, ChunkId, u16)>,
+    done: usize,
+    failed: bool,
+}
+
+impl Link {
+    fn new(chunks: usize) -> Self {
+        let mut sender = Sender::new(micros(0), CONFIG, Known::NOTHING);
+        sender.set_rtt(ms(40));
+        let bytes = chunk_of(262_144 * chunks);
+        let repair = BlockRepair::of_block(bytes.len());
+        for (place, bytes) in bytes.chunks(262_144).enumerate() {
+            let bytes = bytes.to_vec().into();
+            sender.send(micros(0), Chunk { bytes, repair: repair.clone(), place });
+        }
+        let receiver = Receiver::new(Duration::from_secs(30));
+        let (received, arrivals) = (ReceivedDatagrams::new(), Arrivals::new());
+        let there = VecDeque::new();
+        Self {
+            now: 0,
+            sender,
+            receiver,
+            received,
+            arrivals,
+            next: 0,
+            free_at: 0,
+            there,
+            done: 0,
+            failed: false,
+        }
+    }
+
+    /// So many milliseconds; `loses` is asked for each datagram.
+    fn run(&mut self, millis: u64, mut loses: impl FnMut(u64) -> bool) {
+        for _ in 0..millis {
+            self.now += 1_000;
+            let now = micros(self.now);
+            while self.there.front().is_some_and(|&(at, ..)| at <= self.now) {
+                let (at, number, id, symbol) = self.there.pop_front().unwrap();
+                self.arrive(at, number, id, symbol);
+            }
+            // What the receiver says is here 20 ms later; its arrivals say when they were. Here: at once.
+            if let Some(ack) = self.received.ack_frame(now) {
+                self.received.on_ack_sent(now, false);
+                self.sender.on_ack(now, &ack, self.next);
+                if let Some(arrivals) = self.arrivals.frame() {
+                    self.sender.on_arrivals(&arrivals, self.next);
+                }
+            }
+            while let Some(ack) = self.receiver.poll_ack(now) {
+                self.sender.on_chunk_ack(now, &ack);
+            }
+            self.sender.handle_timeout(now);
+            while let Some((id, symbol)) = self.sender.poll_slice(now) {
+                let number = self.next;
+                self.next += 1;
+                self.sender.on_sent(now, number, 1116, Some((id, symbol)));
+                self.free_at = self.free_at.max(self.now) + 893;
+                if !loses(number) {
+                    self.there.push_back((self.free_at + 40_000, number, id, symbol));
+                }
+            }
+            self.sender.check_invariants();
+            while let Some(event) = self.sender.poll_event() {
+                match event {
+                    SenderEvent::Done(_) => self.done += 1,
+                    SenderEvent::Failed => self.failed = true,
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, at: u64, number: u64, id: ChunkId, symbol: u16) {
+        self.received.on_verified(micros(at), number, true);
+        self.arrivals.on_datagram(micros(at), number);
+        let Some(chunk) = self.sender.chunk(id) else { return };
+        if let Some(slice) = chunk.source(symbol) {
+            let _duplicate = self.receiver.on_slice(micros(at), &slice);
+        } else if let Some(data) = chunk.repair(symbol) {
+            let slice = chunk.repair_slice(symbol, &data).unwrap();
+            let _duplicate = self.receiver.on_repair(micros(at), &slice);
+        }
+        while self.receiver.pop().is_some() {}
+    }
+}
+
+/// The prior costs the first chunk some; a link that has lost nothing since needs none.
+#[test]
+fn a_link_without_loss_gets_no_repair_after_the_first_chunk() {
+    let mut link = Link::new(1);
+    link.run(3_000, |_| false);
+    let first = link.sender.stats();
+    assert_eq!((link.done, first.slices - first.repairs - first.resent), (1, 256));
+    assert!(first.repairs <= 40, "{first:?}");
+    let mut link = Link::new(8);
+    link.run(10_000, |_| false);
+    let all = link.sender.stats();
+    assert_eq!(link.done, 8);
+    assert!(all.repairs + all.resent <= first.repairs + first.resent + 2, "{all:?}");
+}
+
+#[test]
+fn what_is_lost_is_repaired_and_then_it_stops() {
+    let mut link = Link::new(4);
+    link.run(10_000, |number| number % 10 == 3);
+    assert_eq!(link.done, 4);
+    let stats = link.sender.stats();
+    // A tenth is lost: 1138 have to be sent, and a margin.
+    assert!((1_100..1_400).contains(&stats.slices), "{stats:?}");
+    assert!(stats.resent <= 8, "repair slices serve for any: {stats:?}");
+    link.run(5_000, |_| false);
+    assert_eq!(link.sender.stats(), stats, "enough is enough");
+    assert!(!link.failed);
+}
+
+/// Nobody answers: everything once (a connection stops that after a second), then some slices for each
+/// time-out, rarer and rarer, and then it is over.
+#[test]
+fn it_asks_into_silence_and_gives_up() {
+    let mut link = Link::new(2);
+    link.run(2_500, |_| true);
+    let before = link.sender.stats().slices;
+    link.run(12_400, |_| true);
+    let asked = link.sender.stats().slices - before;
+    assert!(!link.failed && (3..60).contains(&asked), "{asked} slices into 12 s of silence");
+    link.run(200, |_| true);
+    assert!(link.failed);
+}
+
+#[test]
+fn an_outage_is_survived() {
+    let mut link = Link::new(3);
+    link.run(150, |_| false);
+    link.run(4_000, |_| true);
+    link.run(6_000, |_| false);
+    assert!(link.done == 3 && !link.failed);
+}

@@ -1,0 +1,249 @@
+//! When datagrams arrived, by their receiver's clock: what a sender measures the link with (STANDARD-1, 4.1).
+//!
+//! The invariant of an [`ArrivalsFrame`]: its numbers fall, and its times do not rise above the first. The
+//! clock's origin means nothing; only differences do.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::number::expand_number;
+use crate::{DropReason, Instant};
+
+/// Arrivals told beside the newest: with them the frame has 102 bytes, type and all.
+pub const MAX_EARLIER_ARRIVALS: usize = 31;
+
+/// The unit of the times of earlier arrivals: 16 bits of it are 0.52 s, and at a gigabit, where a full
+/// datagram takes 9.6 us, a run of eight of them is still told to a tenth.
+const UNIT_MICROS: u64 = 8;
+
+/// How often an arrival is told: acks get lost, but hardly four in a row, and on a slow link each would else
+/// be told in 31 of them.
+const TIMES_TOLD: u8 = 4;
+
+/// Bytes before the list.
+const HEAD_BYTES: usize = 9;
+
+/// Arrival times of up to 32 datagrams, the newest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrivalsFrame {
+    number: u32,
+    at_micros: u32,
+    len: u8,
+    /// Numbers below the one before it in the list, and units before the newest.
+    earlier: [(u8, u16); MAX_EARLIER_ARRIVALS],
+}
+
+impl ArrivalsFrame {
+    /// Tells that datagram `number` arrived at `at`.
+    #[must_use]
+    pub const fn new(number: u64, at: Instant) -> Self {
+        Self {
+            #[expect(clippy::cast_possible_truncation, reason = "the wire has the low 32 bits")]
+            number: number as u32,
+            #[expect(clippy::cast_possible_truncation, reason = "the wire has the low 32 bits")]
+            at_micros: (at.as_nanos() / 1000) as u32,
+            len: 0,
+            earlier: [(0, 0); MAX_EARLIER_ARRIVALS],
+        }
+    }
+
+    /// Adds the arrival of the datagram `back` numbers below the last one told, `before` the newest. Returns
+    /// whether there was room: not for a 32nd, for 0 numbers, or beyond what the wire can say.
+    #[must_use]
+    pub fn push(&mut self, back: u64, before: Duration) -> bool {
+        let units = before.as_micros() / u128::from(UNIT_MICROS);
+        let (Ok(back), Ok(units)) = (u8::try_from(back), u16::try_from(units)) else {
+            return false;
+        };
+        match self.earlier.get_mut(usize::from(self.len)) {
+            Some(place) if back > 0 => {
+                *place = (back, units);
+                self.len += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What it tells, newest first, to a sender that will use `next` next: numbers, and microseconds by the
+    /// receiver's clock, which turns after 71 minutes; `None` if it names what was never sent.
+    pub fn arrivals(&self, next: u64) -> Option<impl Iterator<Item = (u64, u32)> + '_> {
+        let newest = expand_number(self.number, next);
+        let reach: u64 = self.listed().iter().map(|&(back, _)| u64::from(back)).sum();
+        if newest >= next || newest < reach {
+            return None;
+        }
+        let mut number = newest;
+        let earlier = self.listed().iter().map(move |&(back, units)| {
+            number -= u64::from(back);
+            #[expect(clippy::cast_possible_truncation, reason = "16 bits times 8")]
+            let before = (u64::from(units) * UNIT_MICROS) as u32;
+            (number, self.at_micros.wrapping_sub(before))
+        });
+        Some(core::iter::once((newest, self.at_micros)).chain(earlier))
+    }
+
+    /// Bytes of the frame without its type: 9 to 102.
+    #[must_use]
+    pub fn encoded_len(&self) -> usize {
+        HEAD_BYTES + 3 * usize::from(self.len)
+    }
+
+    /// Appends the frame without its type.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.number.to_le_bytes());
+        out.extend_from_slice(&self.at_micros.to_le_bytes());
+        out.push(self.len);
+        for (back, units) in self.listed() {
+            out.push(*back);
+            out.extend_from_slice(&units.to_le_bytes());
+        }
+    }
+
+    /// Takes a frame, whose type was read, from the front of `bytes`.
+    ///
+    /// # Errors
+    /// [`DropReason::Truncated`], or [`DropReason::OutOfRange`] for more than 31 earlier arrivals or one that
+    /// is 0 numbers back.
+    pub fn read(bytes: &mut &[u8]) -> Result<Self, DropReason> {
+        let mut rest = *bytes;
+        let number = u32::from_le_bytes(take(&mut rest)?);
+        let at_micros = u32::from_le_bytes(take(&mut rest)?);
+        let [count] = take(&mut rest)?;
+        let mut frame = Self { number, at_micros, ..Self::new(0, Instant::ZERO) };
+        for _ in 0..count {
+            let [back] = take(&mut rest)?;
+            let units = u16::from_le_bytes(take(&mut rest)?);
+            let before = Duration::from_micros(u64::from(units) * UNIT_MICROS);
+            if !frame.push(back.into(), before) {
+                return Err(DropReason::OutOfRange);
+            }
+        }
+        *bytes = rest;
+        Ok(frame)
+    }
+
+    fn listed(&self) -> &[(u8, u16)] {
+        self.earlier.get(..usize::from(self.len)).unwrap_or_default()
+    }
+}
+
+/// The newest arrivals on one connection, while they are worth telling.
+#[derive(Clone, Debug, Default)]
+pub struct Arrivals {
+    /// Number and time, in the order of the numbers, the largest last; and how often each was told.
+    newest: VecDeque<(u64, Instant, u8)>,
+}
+
+impl Arrivals {
+    /// Nothing has arrived.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { newest: VecDeque::new() }
+    }
+
+    /// A datagram arrived. One that others have overtaken tells nothing of the rate and is passed over.
+    pub fn on_datagram(&mut self, now: Instant, number: u64) {
+        if self.newest.back().is_some_and(|&(newest, at, _)| number <= newest || now < at) {
+            return;
+        }
+        if self.newest.len() > MAX_EARLIER_ARRIVALS {
+            self.newest.pop_front();
+        }
+        self.newest.push_back((number, now, 0));
+    }
+
+    /// The newest arrivals, as far as one frame can tell them; `None` if there are none. Each but the newest
+    /// is told four times at most.
+    #[must_use]
+    pub fn frame(&mut self) -> Option<ArrivalsFrame> {
+        let mut earlier = self.newest.iter_mut().rev();
+        let (number, newest_at, told) = earlier.next()?;
+        let (mut last, newest_at) = (*number, *newest_at);
+        *told = told.saturating_add(1);
+        let mut frame = ArrivalsFrame::new(last, newest_at);
+        for (number, at, told) in earlier {
+            if *told >= TIMES_TOLD || !frame.push(last - *number, newest_at.since(*at)) {
+                break;
+            }
+            *told += 1;
+            last = *number;
+        }
+        Some(frame)
+    }
+
+    /// Forgets them, with their memory: nobody asks any more.
+    pub fn clear(&mut self) {
+        self.newest = VecDeque::new();
+    }
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], DropReason> {
+    let (head, rest) = bytes.split_first_chunk().ok_or(DropReason::Truncated)?;
+    *bytes = rest;
+    Ok(*head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn micros(micros: u64) -> Instant {
+        Instant::from_nanos(micros * 1000)
+    }
+
+    /// By hand from the table of section 4.
+    #[test]
+    fn golden_bytes() {
+        let mut frame = ArrivalsFrame::new(0x1_0000_0007, micros(0x0102_0304));
+        assert!(frame.push(2, Duration::from_micros(17)));
+        let mut bytes = Vec::new();
+        frame.write(&mut bytes);
+        assert_eq!(bytes, [7, 0, 0, 0, 4, 3, 2, 1, 1, 2, 2, 0]);
+        assert_eq!(bytes.len(), frame.encoded_len());
+        assert_eq!(ArrivalsFrame::read(&mut &bytes[..]), Ok(frame));
+        let told: Vec<_> = frame.arrivals(0x1_0000_0008).unwrap().collect();
+        assert_eq!(told, [(0x1_0000_0007, 0x0102_0304), (0x1_0000_0005, 0x0102_0304 - 16)]);
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_refused() {
+        let read = |tail: &[u8]| ArrivalsFrame::read(&mut &[&[0; 8], tail].concat()[..]);
+        assert!(read(&[0]).is_ok());
+        assert_eq!(read(&[]), Err(DropReason::Truncated));
+        assert_eq!(read(&[1, 1, 0]), Err(DropReason::Truncated));
+        assert_eq!(read(&[1, 0, 0, 0]), Err(DropReason::OutOfRange), "0 numbers back");
+        let many = [&[32][..], &[1, 0, 0].repeat(32)].concat();
+        assert_eq!(read(&many), Err(DropReason::OutOfRange));
+        let frame = read(&[1, 200, 0, 0]).unwrap();
+        assert!(frame.arrivals(1).is_none(), "below 0");
+        assert!(ArrivalsFrame::new(5, micros(0)).arrivals(5).is_none(), "not sent yet");
+    }
+
+    #[test]
+    fn the_newest_32_are_told_and_late_ones_passed_over() {
+        let mut arrivals = Arrivals::new();
+        assert!(arrivals.frame().is_none());
+        (0..40).for_each(|n| arrivals.on_datagram(micros(n * 100), n * 2));
+        arrivals.on_datagram(micros(5000), 3);
+        let frame = arrivals.frame().unwrap();
+        let told: Vec<_> = frame.arrivals(1000).unwrap().collect();
+        assert_eq!(told.len(), 32);
+        assert_eq!((told[0], told[31].0), ((78, 3900), 16));
+    }
+
+    #[test]
+    fn each_is_told_four_times() {
+        let mut arrivals = Arrivals::new();
+        let told: Vec<_> = (0..10)
+            .map(|n| {
+                arrivals.on_datagram(micros(n * 30_000), n);
+                arrivals.frame().unwrap().encoded_len()
+            })
+            .collect();
+        assert_eq!(told, [9, 12, 15, 18, 18, 18, 18, 18, 18, 18]);
+        let told: Vec<_> = (0..6).map(|_| arrivals.frame().unwrap().encoded_len()).collect();
+        assert_eq!(told, [15, 12, 9, 9, 9, 9], "the newest always");
+    }
+}
