@@ -18,15 +18,15 @@ use crate::transit::ArrivalsFrame;
 /// The shortest time a rate is measured over: long enough that 0.2 ms of jitter are a few percent.
 const WINDOW: f64 = 5_000.0;
 
-/// The fewest arrivals a rate is measured over: a quarter of a train of 32, for the first packets of a train
-/// may be what a token bucket had saved up.
+/// The fewest arrivals a rate is measured over: two of them, off by 0.2 ms of jitter, are then no great
+/// error.
 const WINDOW_ARRIVALS: usize = 8;
 
 /// Packets sent within this time of each other are a train.
 const TRAIN_SPAN: f64 = 300.0;
 
 /// A train that is said to have arrived in less than this did so at once: a receiver's network card, or its
-/// system, hands over what came within some ten microseconds as one. Half a train of 24 is then 1.2 Gbit/s.
+/// system, hands over what came within some ten microseconds as one. Half a train of 20 is then 1 Gbit/s.
 const AT_ONCE: f64 = 100.0;
 
 /// The fewest arrivals of a train that tell a rate.
@@ -53,7 +53,8 @@ const SQUEEZED: f64 = 1.2;
 /// Delay above the smallest one that shows a queue and no jitter.
 const QUEUED: f64 = 4_000.0;
 
-/// A queue that every link has: 29 full packets.
+/// A queue that every link has: 16 full packets. The smallest ones seen hold 24 KiB, and others may be in
+/// them.
 const LEAST_QUEUE: f64 = 20.0 * 1024.0;
 
 /// What every queue holds even if nothing was seen to wait: three full packets.

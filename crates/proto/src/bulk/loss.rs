@@ -18,14 +18,14 @@ const MEMORY_PACKETS: f64 = 1024.0;
 /// No estimate is above this; beyond it repair cannot be planned, only sent.
 const MOST_LOSS: f64 = 0.6;
 
-/// Runs of the prior, for the mean run: as if so many were seen that fit independent losses.
+/// Runs of the prior, for the mean run: as if so many were seen.
 const PRIOR_RUNS: f64 = 2.0;
 
 /// Their mean length: what is lost in a row on a wireless link when it is lost at all.
 const PRIOR_RUN: f64 = 4.0;
 
 /// The variance of bursty losses over that of independent ones is at most this. A chain with runs of 8 has
-/// 14; to believe all of it would cost more repair than the rare long run.
+/// 14, and those with longer ones more: to believe all of it would cost more repair than the rare long run.
 const MOST_INFLATION: f64 = 12.0;
 
 /// What a connection knows of its losses.
@@ -81,7 +81,7 @@ impl LossEstimate {
         self.prior_packets + self.seen
     }
 
-    /// By what factor the number of losses scatters more than if they were independent: 1 to 6. For a chain
+    /// By what factor the number of losses scatters more than if they were independent: 1 to 12. For a chain
     /// with correlation `c` from packet to packet it is (1 + c) / (1 - c).
     pub(crate) fn inflation(&self) -> f64 {
         let p = self.share();

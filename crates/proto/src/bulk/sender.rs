@@ -181,9 +181,17 @@ impl Sender {
         Known { rate: self.bottleneck.rate(), loss: self.loss, at: self.progress }
     }
 
+    /// Whether the transfer keeps to a share of the link by now.
+    #[cfg(test)]
+    pub(crate) fn has_share(&self) -> bool {
+        self.share.is_on()
+    }
+
     /// The path is another one: it is measured anew.
     pub(crate) fn forget_path(&mut self) {
         (self.bottleneck, self.loss) = (Bottleneck::new(None), LossEstimate::new());
+        // The model decides again, as at the beginning of a transfer.
+        (self.share, self.acked) = (Share::new(self.config.floor_bps), 0);
         (self.hint, self.train_left, self.trains) = (None, TRAIN, 1);
         (self.blind_sent, self.blind_at) = (0, 0.0);
         self.is_stale = true;

@@ -6,9 +6,9 @@ use core::time::Duration;
 
 use super::{Client, ClientConfig, Credentials};
 use crate::Instant;
-use crate::connection::Event;
+use crate::connection::{Block, CloseCode, Event};
 use crate::crypto::Secret;
-use crate::server::{Server, ServerConfig, ServerCredentials};
+use crate::server::{Server, ServerConfig, ServerCredentials, ServerEvent};
 
 fn at(port: u16) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], port))
@@ -53,4 +53,67 @@ fn a_right_welcome_before_damaged_frames_does_not_end_the_handshake() {
         }
         assert_eq!((client.poll_event(), damaged), (Some(Event::Connected), 1));
     }
+}
+
+/// A client at `from` comes, gets a block of so many bytes if any, and goes. Returns what the server knew of
+/// its path once its address was proven.
+fn visit(server: &mut Server, now: &mut Instant, from: SocketAddr, bytes: usize) -> Option<f64> {
+    let config = ClientConfig::new(at(1), 7, Credentials::Open);
+    let mut client = Client::new(*now, config, [from.port().to_le_bytes()[0]; 32]).unwrap();
+    let block = Block::new(1, alloc::vec![5; bytes]);
+    let (mut datagram, mut known, mut back) = (Vec::new(), None, Vec::<Vec<u8>>::new());
+    for _ in 0..200 {
+        // 2 ms each way.
+        *now = *now + Duration::from_millis(2);
+        client.handle_timeout(*now);
+        server.handle_timeout(*now);
+        for mut datagram in core::mem::take(&mut back) {
+            let _counted = client.handle_datagram(*now, &mut datagram);
+        }
+        while client.poll_transmit(*now, &mut datagram) {
+            let _counted = server.handle_datagram(*now, from, &mut datagram);
+        }
+        while let Some((id, event)) = server.poll_event() {
+            if event == ServerEvent::Connection(Event::Connected)
+                && let Some(connection) = server.connection_mut(id)
+            {
+                known = connection.known_path().rate;
+                if bytes > 0 {
+                    connection.send_block(&block).unwrap();
+                }
+            }
+        }
+        while server.poll_transmit(*now, &mut datagram).is_some() {
+            back.push(datagram.clone());
+        }
+        while client.poll_event().is_some() {}
+    }
+    if let Some(connection) = client.connection_mut() {
+        connection.close(CloseCode::DONE, "");
+    }
+    while client.poll_transmit(*now, &mut datagram) {
+        let _counted = server.handle_datagram(*now, from, &mut datagram);
+    }
+    while server.poll_event().is_some() {}
+    assert_eq!(server.stats().connections, 0, "it has left");
+    known
+}
+
+/// What a block has shown of a path is known when its client comes back, from another port too; not of
+/// others.
+#[test]
+fn a_server_knows_the_path_of_who_comes_back() {
+    let (mut server, mut now) = (pair(true).1, Instant::ZERO);
+    let elsewhere = SocketAddr::from(([10, 0, 0, 2], 4));
+    assert_eq!(visit(&mut server, &mut now, at(2), 100_000), None);
+    assert_eq!(visit(&mut server, &mut now, elsewhere, 0), None);
+    let fresh = visit(&mut server, &mut now, at(3), 0).unwrap();
+    now = now + Duration::from_secs(120);
+    let old = visit(&mut server, &mut now, at(5), 0).unwrap();
+    assert!((old * 2.0 - fresh).abs() < 1e-9, "half of {fresh} is believed, not {old}");
+    assert_eq!(
+        visit(&mut server, &mut now, at(6), 0),
+        Some(old),
+        "it does not fade with each visit"
+    );
 }

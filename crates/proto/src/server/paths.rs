@@ -20,12 +20,16 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// Keeps what was learned of the way to this address; the oldest makes room.
+    /// Keeps what was learned of the way to this address, if that is news: who came and got nothing has only
+    /// what was recalled, and that must not fade twice. The oldest address makes room.
     pub(super) fn remember(&mut self, to: IpAddr, known: Known) {
         if known.rate.is_none() {
             return;
         }
         let to = to.to_canonical();
+        if self.known.get(&to).is_some_and(|old| known.at <= old.at) {
+            return;
+        }
         if self.known.insert(to, known).is_none() {
             self.order.push_back(to);
         }
@@ -47,8 +51,8 @@ impl Paths {
 mod tests {
     use super::*;
 
-    fn known(rate: f64) -> Known {
-        Known { rate: Some(rate), ..Known::NOTHING }
+    fn known(rate: f64, millis: u64) -> Known {
+        Known { rate: Some(rate), at: Instant::from_millis(millis), ..Known::NOTHING }
     }
 
     #[test]
@@ -56,8 +60,9 @@ mod tests {
         let mut paths = Paths::default();
         let address = |n: u32| IpAddr::from(n.to_be_bytes());
         for n in 0..5000 {
-            paths.remember(address(n), known(f64::from(n)));
-            paths.remember(address(n), known(f64::from(n) + 0.5));
+            paths.remember(address(n), known(f64::from(n), 0));
+            paths.remember(address(n), known(f64::from(n) + 0.5, 1));
+            paths.remember(address(n), known(1.0, 1));
         }
         assert_eq!(paths.known.len(), MOST);
         assert_eq!(paths.order.len(), MOST);

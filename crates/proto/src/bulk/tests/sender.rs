@@ -163,3 +163,16 @@ fn an_outage_is_survived() {
     link.run(6_000, |_| false);
     assert!(link.done == 3 && !link.failed);
 }
+
+/// A client that moves is measured anew: what was true of the old path, and its share of it, is nothing here.
+#[test]
+fn a_new_path_is_measured_from_the_beginning() {
+    let mut link = Link::new(8);
+    link.run(800, |_| false);
+    let rate = link.sender.known().rate.unwrap();
+    assert!((1.0..1.6).contains(&rate) && link.sender.has_share(), "{rate}");
+    link.sender.forget_path();
+    assert_eq!((link.sender.known().rate, link.sender.has_share()), (None, false));
+    link.run(10_000, |_| false);
+    assert_eq!(link.done, 8);
+}
