@@ -151,13 +151,13 @@ mod sequence;
 mod sequence_buffer;
 
 pub mod bits;
-pub mod time;
+pub use haulier_core::time;
 
 pub use drop_reason::{DropCounts, DropReason};
+pub use haulier_core::{Batch, DatagramBuffer, FourTuple, Instant, Machine};
 pub use pacer::SendBudget;
 pub use packet::{MAX_PACKET_BYTES, ProtocolId};
 pub use peer::{ArticleConfig, ArticlePeer, Event};
 pub use rtt::{ArticleRtt, RttEstimator, RttHistory, RttSpread};
 pub use sequence::{Sequence, Sequence32, SequenceNumber, is_more_recent};
 pub use sequence_buffer::SequenceBuffer;
-pub use time::Instant;

@@ -1,0 +1,196 @@
+//! Datagrams to be sent, end to end in one buffer.
+//!
+//! A machine composes each datagram where it will be sent from. Neighbours of equal length to one place are
+//! what the system sends with one call (generic segmentation offload), so a batch is never copied again. The
+//! invariant: the ends of the datagrams rise, and the last of them is the length of the buffer.
+
+use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
+
+use crate::FourTuple;
+
+/// Datagrams on their way out, in order, each with where it goes.
+///
+/// ```
+/// use haulier_core::{Batch, FourTuple};
+///
+/// let to = FourTuple::new("192.0.2.1:4000".parse()?);
+/// let mut batch = Batch::new(32);
+/// batch.compose(|datagram| {
+///     datagram.vec().extend_from_slice(b"hello");
+///     Some(to)
+/// });
+/// assert!(batch.iter().eq([(to, &b"hello"[..])]));
+/// # Ok::<(), core::net::AddrParseError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    datagrams: Vec<Entry>,
+    max_datagrams: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    path: FourTuple,
+    end: usize,
+}
+
+impl Batch {
+    /// An empty batch for up to `max_datagrams`. It allocates as it fills, and keeps what it has when cleared.
+    #[must_use]
+    pub const fn new(max_datagrams: usize) -> Self {
+        Self { bytes: Vec::new(), datagrams: Vec::new(), max_datagrams }
+    }
+
+    /// How many datagrams there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.datagrams.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.datagrams.is_empty()
+    }
+
+    /// Whether it takes no more.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.datagrams.len() >= self.max_datagrams
+    }
+
+    /// Forgets all of them, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.datagrams.clear();
+    }
+
+    /// Appends the datagram that `compose` writes, and returns its length. If it returns `None`, or the batch
+    /// is full, nothing is appended.
+    pub fn compose(
+        &mut self,
+        compose: impl FnOnce(&mut DatagramBuffer<'_>) -> Option<FourTuple>,
+    ) -> Option<usize> {
+        if self.is_full() {
+            return None;
+        }
+        let start = self.bytes.len();
+        let Some(path) = compose(&mut DatagramBuffer { bytes: &mut self.bytes, start }) else {
+            self.bytes.truncate(start);
+            return None;
+        };
+        let end = self.bytes.len().max(start);
+        self.bytes.resize(end, 0);
+        self.datagrams.push(Entry { path, end });
+        Some(end - start)
+    }
+
+    /// Appends a copy of `datagram`. Returns whether there was room.
+    pub fn push(&mut self, path: FourTuple, datagram: &[u8]) -> bool {
+        let pushed = self.compose(|buffer| {
+            buffer.vec().extend_from_slice(datagram);
+            Some(path)
+        });
+        pushed.is_some()
+    }
+
+    /// The datagrams, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (FourTuple, &[u8])> {
+        let mut start = 0;
+        self.datagrams.iter().map(move |entry| {
+            let datagram = self.bytes.get(start..entry.end).unwrap_or_default();
+            start = entry.end;
+            (entry.path, datagram)
+        })
+    }
+
+    /// The same, to be changed: a simulated wire damages them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (FourTuple, &mut [u8])> {
+        let mut rest = &mut self.bytes[..];
+        let mut start = 0;
+        self.datagrams.iter().map(move |entry| {
+            let length = (entry.end - start).min(rest.len());
+            let (datagram, behind) = core::mem::take(&mut rest).split_at_mut(length);
+            (rest, start) = (behind, entry.end);
+            (entry.path, datagram)
+        })
+    }
+}
+
+/// The datagram being composed at the end of a [`Batch`]. It derefs to its own bytes alone.
+#[derive(Debug)]
+pub struct DatagramBuffer<'a> {
+    bytes: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl<'a> DatagramBuffer<'a> {
+    /// A datagram that begins behind what is in `bytes`: for a caller without a batch.
+    #[must_use]
+    pub const fn behind(bytes: &'a mut Vec<u8>) -> Self {
+        let start = bytes.len();
+        Self { bytes, start }
+    }
+
+    /// The buffer, to append to. What is in front of the datagram is not to be touched.
+    pub const fn vec(&mut self) -> &mut Vec<u8> {
+        self.bytes
+    }
+
+    /// Drops all of the datagram but its first `length` bytes.
+    pub fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(self.start.saturating_add(length));
+    }
+}
+
+impl Deref for DatagramBuffer<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+}
+
+impl DerefMut for DatagramBuffer<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.start..).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    fn path(port: u16) -> FourTuple {
+        FourTuple::new(core::net::SocketAddr::from(([192, 0, 2, 1], port)))
+    }
+
+    #[test]
+    fn what_was_not_finished_leaves_no_trace() {
+        let mut batch = Batch::new(3);
+        assert!(batch.push(path(1), b"one"));
+        let given_up = batch.compose(|datagram| {
+            datagram.vec().extend_from_slice(b"half");
+            assert_eq!(&**datagram, b"half", "only its own bytes");
+            datagram.truncate(1);
+            assert_eq!(&**datagram, b"h");
+            None
+        });
+        assert_eq!(given_up, None);
+        assert!(batch.push(path(2), b""), "an empty datagram is one");
+        assert_eq!(batch.compose(|_| Some(path(3))), Some(0));
+        assert!(batch.is_full() && !batch.push(path(4), b"more"));
+        let all: Vec<_> = batch.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect();
+        assert_eq!(all, [(path(1), b"one".to_vec()), (path(2), vec![]), (path(3), vec![])]);
+        for (_, datagram) in batch.iter_mut() {
+            datagram.reverse();
+        }
+        assert_eq!(batch.iter().next(), Some((path(1), &b"eno"[..])));
+        batch.clear();
+        assert!(batch.is_empty() && batch.iter().next().is_none());
+    }
+}
