@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use haulier_proto::bulk::repair;
-use haulier_proto::client::{Client, ClientConfig};
-use haulier_proto::server::{Server, ServerConfig};
+use haulier_proto::client::{ClientConfig, ClientMachine};
+use haulier_proto::server::{ServerConfig, ServerMachine};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
@@ -19,7 +19,7 @@ use crate::outbox::{BatchSent, DatagramSender};
 use crate::server::unix_time;
 use crate::socket::{Meaning, any_local, open, sort};
 use crate::turn::{Carrier, Machine, Rounds};
-use crate::{Clock, Inbox, Received, Sent, has_aes, seed};
+use crate::{Clock, Inbox, Received, Sent, platform};
 
 /// A wait that nothing ends but a datagram or a deadline.
 const LONG: Duration = Duration::from_secs(3600);
@@ -151,11 +151,11 @@ impl Turns {
     }
 }
 
-/// Drives a [`Client`] in the task that awaits it.
+/// Drives a [`ClientMachine`] in the task that awaits it.
 #[derive(Debug)]
 pub struct ClientDriver {
     /// The client, for the application to speak to between turns.
-    pub client: Client,
+    pub client: ClientMachine,
     turns: Turns,
 }
 
@@ -170,10 +170,15 @@ impl ClientDriver {
     /// Outside of a tokio runtime with its IO and time enabled.
     pub fn connect(config: ClientConfig) -> io::Result<Self> {
         let (socket, clock) = (Socket::connect(config.server)?, Clock::start());
-        let config = ClientConfig { aes_hardware: has_aes(), ..config };
-        let client = Client::new(clock.now(), config, seed()?)
+        let client = ClientMachine::new(clock.now(), config, platform()?)
             .map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
         Ok(Self { client, turns: Turns::new(socket, clock) })
+    }
+
+    /// The clock that the machine's time is counted by.
+    #[must_use]
+    pub const fn clock(&self) -> &Clock {
+        self.turns.rounds.clock()
     }
 
     /// Where it listens.
@@ -185,7 +190,7 @@ impl ClientDriver {
     }
 
     /// Receives what is there, acts on what is due, sends what there is to send. Never waits. Ask
-    /// [`Client::poll_event`] afterwards.
+    /// [`ClientMachine::poll_event`] afterwards.
     ///
     /// # Errors
     /// Those of the socket that will not pass.
@@ -228,11 +233,11 @@ impl ClientDriver {
     }
 }
 
-/// Drives a [`Server`] and all its clients in the task that awaits it.
+/// Drives a [`ServerMachine`] and all its clients in the task that awaits it.
 #[derive(Debug)]
 pub struct ServerDriver {
     /// The server, for the application to speak to between turns.
-    pub server: Server,
+    pub server: ServerMachine,
     turns: Turns,
 }
 
@@ -247,9 +252,14 @@ impl ServerDriver {
     pub fn bind(local: SocketAddr, config: ServerConfig) -> io::Result<Self> {
         repair::prepare();
         let (socket, clock) = (Socket::bind(local)?, Clock::start());
-        let config = ServerConfig { aes_hardware: has_aes(), ..config };
-        let server = Server::new(clock.now(), unix_time(), config, seed()?);
+        let server = ServerMachine::new(clock.now(), unix_time(), config, platform()?);
         Ok(Self { server, turns: Turns::new(socket, clock) })
+    }
+
+    /// The clock that the machine's time is counted by.
+    #[must_use]
+    pub const fn clock(&self) -> &Clock {
+        self.turns.rounds.clock()
     }
 
     /// Where it listens.
@@ -261,7 +271,7 @@ impl ServerDriver {
     }
 
     /// Receives what is there, acts on what is due, sends what there is to send. Never waits. Ask
-    /// [`Server::poll_event`] afterwards.
+    /// [`ServerMachine::poll_event`] afterwards.
     ///
     /// # Errors
     /// Those of the socket that will not pass.

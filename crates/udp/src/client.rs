@@ -4,18 +4,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::Instant;
-use haulier_proto::client::{Client, ClientConfig};
+use haulier_proto::client::{ClientConfig, ClientMachine};
+use haulier_proto::{Instant, Machine as _};
 
-use crate::machine::prepare;
+use crate::machine::{platform, prepare};
 use crate::turn::{Machine, Turns};
-use crate::{Clock, Socket, has_aes, seed};
+use crate::{Clock, Socket};
 
-/// Drives a [`Client`] in the caller's thread.
+/// Drives a [`ClientMachine`] in the caller's thread.
 #[derive(Debug)]
 pub struct ClientDriver {
     /// The client, for the application to speak to between turns.
-    pub client: Client,
+    pub client: ClientMachine,
     turns: Turns,
 }
 
@@ -35,8 +35,7 @@ impl ClientDriver {
     /// As [`connect`](Self::connect).
     pub fn with_socket(socket: Socket, config: ClientConfig) -> io::Result<Self> {
         let clock = Clock::start();
-        let config = ClientConfig { aes_hardware: has_aes(), ..config };
-        let client = Client::new(clock.now(), config, seed()?)
+        let client = ClientMachine::new(clock.now(), config, platform()?)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         Ok(Self { client, turns: Turns::new(socket, clock) })
     }
@@ -125,12 +124,10 @@ impl ClientDriver {
     }
 }
 
-impl Machine for Client {
+impl Machine for ClientMachine {
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
-        if from == self.server() {
-            // A refusal is an ordinary outcome, already counted.
-            let _counted = Self::handle_datagram(self, now, datagram);
-        }
+        // A refusal is an ordinary outcome, already counted.
+        let _counted = Self::handle_datagram(self, now, from, datagram);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -138,7 +135,7 @@ impl Machine for Client {
     }
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        Self::poll_transmit(self, now, datagram).then(|| self.server())
+        self.poll_datagram(now, datagram).map(|to| to.remote)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -57,7 +57,7 @@ pub use client::ClientDriver;
 pub use clock::Clock;
 pub use driver::Driver;
 pub use inbox::Inbox;
-pub use machine::{has_aes, seed};
+pub use machine::{has_aes, platform, seed};
 pub use outbox::{Outbox, Transmitted};
 pub use server::ServerDriver;
 pub use socket::{BufferSizes, Received, Sent, Socket, SocketStats, WANTED_BUFFER_BYTES};

@@ -5,6 +5,7 @@ use std::sync::Once;
 use std::thread;
 
 use haulier_proto::bulk::repair;
+use haulier_proto::{AesSupport, Platform};
 
 /// 32 bytes fit for keys, from the operating system.
 ///
@@ -14,6 +15,15 @@ pub fn seed() -> io::Result<[u8; 32]> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(seed)
+}
+
+/// What the system under us has: random bytes, and AES or not.
+///
+/// # Errors
+/// As [`seed`].
+pub fn platform() -> io::Result<Platform> {
+    let aes = if has_aes() { AesSupport::Hardware } else { AesSupport::Software };
+    Ok(Platform::new(seed()?, aes))
 }
 
 /// Whether this machine encrypts AES in hardware.

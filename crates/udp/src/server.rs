@@ -4,18 +4,19 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use haulier_proto::Instant;
 use haulier_proto::bulk::repair;
-use haulier_proto::server::{Server, ServerConfig};
+use haulier_proto::server::{ServerConfig, ServerMachine};
+use haulier_proto::{Instant, Machine as _};
 
+use crate::machine::platform;
 use crate::turn::{Machine, Turns};
-use crate::{Clock, Socket, has_aes, seed};
+use crate::{Clock, Socket};
 
-/// Drives a [`Server`] and all its clients in the caller's thread.
+/// Drives a [`ServerMachine`] and all its clients in the caller's thread.
 #[derive(Debug)]
 pub struct ServerDriver {
     /// The server, for the application to speak to between turns.
-    pub server: Server,
+    pub server: ServerMachine,
     turns: Turns,
 }
 
@@ -35,8 +36,7 @@ impl ServerDriver {
     pub fn with_socket(socket: Socket, config: ServerConfig) -> io::Result<Self> {
         repair::prepare();
         let clock = Clock::start();
-        let config = ServerConfig { aes_hardware: has_aes(), ..config };
-        let server = Server::new(clock.now(), unix_time(), config, seed()?);
+        let server = ServerMachine::new(clock.now(), unix_time(), config, platform()?);
         Ok(Self { server, turns: Turns::new(socket, clock) })
     }
 
@@ -109,7 +109,7 @@ pub(crate) fn unix_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-impl Machine for Server {
+impl Machine for ServerMachine {
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         // A refusal is an ordinary outcome, already counted.
         let _counted = Self::handle_datagram(self, now, from, datagram);
@@ -120,7 +120,7 @@ impl Machine for Server {
     }
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        Self::poll_transmit(self, now, datagram)
+        self.poll_datagram(now, datagram).map(|to| to.remote)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -41,7 +41,7 @@ macro_rules! client_face {
                     self.driver.round()?;
                     self.is_draining = true;
                 }
-                while let Some(event) = self.driver.client.poll_event() {
+                while let Some(event) = self.driver.client.poll_event(self.driver.clock().now()) {
                     if let Event::Closed(reason) = &event
                         && Attempts::may_go_on(reason)
                         && let Some(Ok(next)) = self.attempts.next($driver::connect)
@@ -82,7 +82,8 @@ macro_rules! client_face {
             /// # Errors
             /// [`SendError`]: wait for [`Event::Connected`] before the first.
             pub fn send_block(&mut self, block: &Block) -> Result<BlockHandle, SendError> {
-                self.connection_mut().ok_or(SendError::NotOpen)?.send_block(block)
+                let now = self.driver.clock().now();
+                self.connection_mut().ok_or(SendError::NotOpen)?.send_block(now, block)
             }
 
             /// Sends a packet of up to 256 KiB, once: time-critical, and told to be acked or lost.
@@ -110,7 +111,8 @@ macro_rules! client_face {
             /// Closes, with up to 200 bytes for the server to show. Go on until
             /// [`is_closed`](Self::is_closed), so that the server hears of it.
             pub fn close(&mut self, code: CloseCode, reason: &str) {
-                self.driver.client.close(code, reason);
+                let now = self.driver.clock().now();
+                self.driver.client.close(now, code, reason);
             }
 
             /// Whether it is over, and was said so: nothing will be heard or sent any more.

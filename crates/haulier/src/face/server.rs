@@ -47,7 +47,7 @@ macro_rules! server_face {
                     self.driver.round()?;
                     self.is_draining = true;
                 }
-                if let Some(event) = self.driver.server.poll_event() {
+                if let Some(event) = self.driver.server.poll_event(self.driver.clock().now()) {
                     return Ok(Some(event));
                 }
                 self.is_draining = false;
@@ -91,7 +91,8 @@ macro_rules! server_face {
                 id: ConnectionId,
                 block: &Block,
             ) -> Result<BlockHandle, SendError> {
-                self.connection_mut(id).ok_or(SendError::NotOpen)?.send_block(block)
+                let now = self.driver.clock().now();
+                self.connection_mut(id).ok_or(SendError::NotOpen)?.send_block(now, block)
             }
 
             /// Sends a packet of up to 256 KiB, once: time-critical, and told to be acked or lost.
@@ -122,8 +123,9 @@ macro_rules! server_face {
             /// at [`ServerEvent::Connecting`], with [`CloseCode::NOT_ACCEPTED`]. Nothing happens if it is
             /// gone.
             pub fn close(&mut self, id: ConnectionId, code: CloseCode, reason: &str) {
+                let now = self.driver.clock().now();
                 if let Some(connection) = self.connection_mut(id) {
-                    connection.close(code, reason);
+                    connection.close(now, code, reason);
                 }
             }
 
@@ -131,7 +133,7 @@ macro_rules! server_face {
             /// [`is_shut_down`](Self::is_shut_down), so that the clients hear of it.
             pub fn shut_down(&mut self) {
                 self.is_shutting_down = true;
-                self.driver.server.shut_down();
+                self.driver.server.shut_down(self.driver.clock().now());
             }
 
             /// Whether it was shut down, and no connection is left.
