@@ -14,9 +14,9 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use haulier::chunk::{ChunkId, SenderEvent};
+use haulier::article::chunk::{ChunkId, ChunkSenderEvent};
+use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent, ProtocolId};
 use haulier::udp::{Driver, Socket};
-use haulier::{ArticleConfig, ArticleEvent as Event, ArticlePeer, ProtocolId};
 
 const USAGE: &str = "usage: article_peer send|recv ADDR FILE [--protocol-id ID] [--rate BITS] \
                      [--no-burst] [--chunk-id N]";
@@ -54,8 +54,8 @@ fn send(mut driver: Driver, file: &str) -> Result<(), Box<dyn Error>> {
     loop {
         driver.turn(Duration::from_millis(20))?;
         match driver.peer.poll_event() {
-            Some(Event::Sender(SenderEvent::Sent { .. })) => break,
-            Some(Event::Sender(SenderEvent::Failed { reason, .. })) => {
+            Some(PeerEvent::Sender(ChunkSenderEvent::Sent { .. })) => break,
+            Some(PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. })) => {
                 return Err(format!("not delivered: {reason:?}").into());
             }
             _ => {}

@@ -13,8 +13,8 @@
 //! | a matchmaker | [`issue_token`]: who has a [`ConnectToken`] may join |
 //! | friends who play on one server | [`Ticket`]: a line to copy, [`Server::ticket`] makes it |
 //! | files | [`mod@file`]: any size, as a run of chunks |
-//! | the wire of the articles | [`udp::Driver`] round an [`ArticlePeer`]; no encryption |
-//! | parts alone | [`endpoint::Endpoint`] for packets, [`chunk::Sender`] and [`chunk::Receiver`] |
+//! | the wire of the articles | [`udp::Driver`] round an [`article::ArticlePeer`]; no encryption |
+//! | parts of that alone | [`article::endpoint::Endpoint`] for packets, [`article::chunk`] for chunks |
 //!
 //! A join, both sides of it in one thread; `docs/FIRST-JOIN.md` has the two programs:
 //!
@@ -59,7 +59,11 @@ mod face;
 
 pub use haulier_proto::*;
 
-pub use haulier_proto::Event as ArticleEvent;
+/// The articles' system: chunks and time-critical packets, without encryption.
+pub use haulier_article as article;
+/// The machines of haulier/1, without sockets.
+pub use haulier_proto as proto;
+
 pub use haulier_proto::client::{ClientConfig, Credentials};
 pub use haulier_proto::connection::{
     Block, BlockHandle, BlockProgress, CloseCode, CloseReason, Connection, ConnectionConfig,

@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::{ArticlePeer, Instant};
+use haulier_article::{ArticlePeer, Instant};
 
 use crate::turn::{Machine, Turns};
 use crate::{Clock, Socket};

@@ -14,10 +14,10 @@
 //! when each arrived; [`Outbox`] those that are to be sent. A machine of one's own has both with
 //! [`Socket::receive`] and [`Socket::transmit`].
 //!
-//! [`ArticlePeer`]: haulier_proto::ArticlePeer
+//! [`ArticlePeer`]: haulier_article::ArticlePeer
 //!
 //! ```
-//! use haulier_proto::{ArticleConfig, ArticlePeer};
+//! use haulier_article::{ArticleConfig, ArticlePeer};
 //! use haulier_udp::{Driver, Socket};
 //! use std::time::Duration;
 //!

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use haulier_proto::chunk::MAX_CHUNK_BYTES;
+use haulier_core::chunk::MAX_CHUNK_BYTES;
 use socket2::{Domain, Protocol, Type};
 
 use crate::offload::{Offload, is_refusal};

@@ -5,8 +5,8 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use haulier_proto::chunk::{SendFailure, SenderEvent};
-use haulier_proto::{ArticleConfig, ArticlePeer, Event};
+use haulier_article::chunk::{ChunkSenderEvent, SendFailure};
+use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent};
 use haulier_udp::{Driver, Socket};
 
 const TURN: Duration = Duration::from_millis(2);
@@ -75,12 +75,12 @@ fn the_first_to_speak_the_protocol_is_the_remote_and_strangers_are_not_heard() {
         client.turn(TURN).unwrap();
     }
     assert!(client.remote().is_some());
-    let (heard, dropped) = (client.strangers(), client.peer.drops().total(true));
+    let (heard, dropped) = (client.strangers(), client.peer.drops().hostile());
     stranger.send_to(b"still not", to).unwrap();
     while client.strangers() == heard {
         client.turn(TURN).unwrap();
     }
-    assert_eq!(client.peer.drops().total(true), dropped, "not even looked at");
+    assert_eq!(client.peer.drops().hostile(), dropped, "not even looked at");
 }
 
 /// One slice of a chunk that never comes must not keep everybody else out for good.
@@ -93,7 +93,7 @@ fn a_stranger_whose_chunk_never_comes_is_let_go() {
     let mut stranger = peer(&config);
     stranger.send_chunk(vec![9; 100_000]).unwrap();
     let mut slice = Vec::new();
-    assert!(stranger.poll_transmit(haulier_proto::Instant::ZERO, &mut slice));
+    assert!(stranger.poll_transmit(haulier_article::Instant::ZERO, &mut slice));
     UdpSocket::bind(loopback()).unwrap().send_to(&slice, to).unwrap();
     while client.remote().is_none() {
         client.turn(TURN).unwrap();
@@ -118,7 +118,9 @@ fn icmp_errors_do_not_end_a_transfer_but_the_time_out_does() {
     driver.peer.send_chunk(vec![1; 30_000]).unwrap();
     let reason = loop {
         driver.turn(TURN).unwrap();
-        if let Some(Event::Sender(SenderEvent::Failed { reason, .. })) = driver.peer.poll_event() {
+        if let Some(PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. })) =
+            driver.peer.poll_event()
+        {
             break reason;
         }
     };
