@@ -4,7 +4,7 @@
 //! told apart: *hostile* reasons, which no honest peer of the same protocol causes (a corrupted datagram
 //! does), and *honest* ones, which loss, duplication and reordering cause every day.
 
-/// Defines `DropReason`, the reasons of a wire with their names and kinds, and `DropCounts`, which counts them.
+/// Defines `DropReason`, the reasons of a wire with their names and kinds, and `DropCounts`, their counters.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! drop_reasons {

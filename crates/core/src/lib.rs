@@ -5,9 +5,9 @@
 //! come out. It has no clock, socket, thread or randomness of its own. A runner drives it over real
 //! sockets, a simulator over virtual time, and both see the same four calls.
 //!
-//! The rest is what the articles' wire (crate `haulier-article`) and haulier/1 (crate `haulier-proto`) have in
-//! common. Nothing here knows how a datagram of either looks: parts refuse with small errors of their own,
-//! and each wire has its list of reasons that it counts.
+//! The rest is what the articles' wire (crate `haulier-article`) and haulier/1 (crate `haulier-proto`) have
+//! in common. Nothing here knows how a datagram of either looks: parts refuse with small errors of their
+//! own, and each wire has its list of reasons that it counts.
 
 #![no_std]
 

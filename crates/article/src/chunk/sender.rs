@@ -154,7 +154,8 @@ pub struct ChunkSenderStats {
 ///
 /// ```
 /// use haulier_article::Instant;
-/// use haulier_article::chunk::{ChunkReceiver, ChunkReceiverConfig, ChunkSender, ChunkSenderConfig, ChunkSenderEvent};
+/// use haulier_article::chunk::{ChunkReceiver, ChunkReceiverConfig};
+/// use haulier_article::chunk::{ChunkSender, ChunkSenderConfig, ChunkSenderEvent};
 ///
 /// let mut sender = ChunkSender::new(ChunkSenderConfig::default());
 /// let mut receiver = ChunkReceiver::new(ChunkReceiverConfig::default());

@@ -1,6 +1,6 @@
 //! A chunk in slices of 1 KiB: how it is cut, which of them are here, and putting them together again.
 //!
-//! This is the layout of *Sending Large Blocks of Data*, without a sender or a receiver: each wire has its own.
+//! This is the layout of *Sending Large Blocks of Data*. Sender and receiver are each wire's own.
 
 mod assembly;
 mod layout;

@@ -2,8 +2,7 @@
 //! Reassembly*).
 //!
 //! [`split`] cuts. A [`Reassembler`], one for each peer, puts together; the fragments of all peers lie in
-//! one [`FragmentPool`], so that one cap holds for all of them. What a [`Fragment`] looks like on a wire is that
-//! wire's business.
+//! one [`FragmentPool`], so that one cap holds for all of them. Each wire has its own form of a [`Fragment`].
 //!
 //! ```
 //! use haulier_core::fragment::{FragmentPool, Reassembler, split};
