@@ -27,12 +27,6 @@ impl SendBudget {
         Self { rate_bps, credit: 0, refilled_at: now }
     }
 
-    /// Bits per second.
-    #[must_use]
-    pub const fn rate_bps(&self) -> u64 {
-        self.rate_bps
-    }
-
     /// When elapsed time was last added.
     #[must_use]
     pub const fn refilled_at(&self) -> Instant {
@@ -77,11 +71,6 @@ impl SendBudget {
             }
             None => false,
         }
-    }
-
-    /// Takes `bytes` out, or all there is.
-    pub const fn spend_at_most(&mut self, bytes: u64) {
-        self.credit = self.credit.saturating_sub(cost(bytes));
     }
 
     /// When `bytes` will be there, if nothing is spent until then; `None` with a rate of 0.

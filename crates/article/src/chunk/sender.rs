@@ -184,8 +184,6 @@ pub struct ChunkSender {
     /// When the wait after the burst ends.
     hold_until: Instant,
     rtt: ArticleRtt,
-    /// Somebody else measures it.
-    is_rtt_given: bool,
     events: VecDeque<ChunkSenderEvent>,
     stats: ChunkSenderStats,
 }
@@ -203,7 +201,6 @@ impl ChunkSender {
             budget: SendBudget::new(config.rate_bps, Instant::ZERO),
             hold_until: Instant::ZERO,
             rtt: ArticleRtt::new(),
-            is_rtt_given: false,
             events: VecDeque::new(),
             stats: ChunkSenderStats::default(),
             config,
@@ -329,28 +326,6 @@ impl ChunkSender {
         self.config.burst = burst;
     }
 
-    /// The round trip, from somebody who measures it better: each datagram of a connection is acked, and no
-    /// slice has to be sent only once for that. From now on the acks of slices give no samples.
-    pub const fn set_rtt(&mut self, rtt: Duration) {
-        self.rtt = ArticleRtt::starting_at(rtt);
-        self.is_rtt_given = true;
-    }
-
-    /// The copy of a slice that [`poll_slice`](Self::poll_slice) gave at this moment is lost, says somebody
-    /// who counts datagrams: it is due again without waiting for the resend delay.
-    pub fn on_slice_lost(&mut self, chunk_id: ChunkId, index: usize, sent_at: Instant) {
-        if let Some(sending) = self.current.as_mut().filter(|sending| sending.id == chunk_id) {
-            sending.on_lost(index, sent_at);
-        }
-    }
-
-    /// Takes what others have sent beside this sender out of its budget. They do not wait for it; slices wait
-    /// for them.
-    pub fn charge(&mut self, now: Instant, bytes: u64) {
-        self.budget.refill(now, self.busy_cap());
-        self.budget.spend_at_most(bytes);
-    }
-
     /// Takes in an ack. Work is bounded by the 256 slices of a chunk.
     ///
     /// # Errors
@@ -365,7 +340,7 @@ impl ChunkSender {
         }
         self.stats.acks_received += 1;
         let news = sending.on_ack(now, ack);
-        if let Some(sample) = news.rtt_sample.filter(|_| !self.is_rtt_given) {
+        if let Some(sample) = news.rtt_sample {
             self.rtt.on_sample(sample);
         }
         if sending.acked().is_full() {

@@ -17,8 +17,6 @@ struct SliceRecord {
     /// 100 ms of its clock.
     last_sent: Option<Instant>,
     sends: u32,
-    /// Somebody knows that the last copy did not arrive: the next is due at once.
-    is_lost: bool,
 }
 
 /// The chunk in flight.
@@ -116,8 +114,7 @@ impl Sending {
         if self.acked.contains(index) {
             return None;
         }
-        let record = self.records[index.get()];
-        let last_sent = record.last_sent.filter(|_| !record.is_lost);
+        let last_sent = self.records[index.get()].last_sent;
         Some(last_sent.map_or(Instant::ZERO, |sent| sent + resend_delay))
     }
 
@@ -128,16 +125,9 @@ impl Sending {
         let record = &mut self.records[index.get()];
         let is_resend = record.last_sent.is_some();
         let sends = record.sends.saturating_add(1);
-        *record = SliceRecord { last_sent: Some(now), sends, is_lost: false };
+        *record = SliceRecord { last_sent: Some(now), sends };
         self.cursor = index.next_cyclic();
         is_resend
-    }
-
-    /// The copy of a slice that was sent at this moment is lost.
-    pub(super) fn on_lost(&mut self, index: usize, sent_at: Instant) {
-        if let Some(record) = self.records.get_mut(index) {
-            record.is_lost |= record.last_sent == Some(sent_at);
-        }
     }
 
     /// Takes in an ack for this chunk with this count.

@@ -294,34 +294,3 @@ fn clock_jumps_are_harmless() {
         sender.check_invariants();
     }
 }
-
-/// Who counts datagrams knows of a loss before any delay is over; an old copy's loss changes nothing.
-#[test]
-fn a_slice_that_is_known_to_be_lost_is_due_at_once() {
-    let mut sender = eager_sender();
-    sender.send_chunk(data(0, 3 * 1024)).unwrap();
-    assert_eq!(poll_all(&mut sender, ms(5)), [0, 1, 2]);
-    let id = ChunkId::new(0);
-    sender.on_slice_lost(id, 1, ms(4));
-    sender.on_slice_lost(ChunkId::new(1), 1, ms(5));
-    sender.on_slice_lost(id, 99, ms(5));
-    assert_eq!(poll_all(&mut sender, ms(10)), NONE);
-    sender.on_slice_lost(id, 1, ms(5));
-    assert_eq!(sender.poll_timeout(), Some(ms(10)));
-    assert_eq!(poll_all(&mut sender, ms(10)), [1]);
-    sender.on_slice_lost(id, 1, ms(5));
-    assert_eq!(poll_all(&mut sender, ms(11)), NONE, "the second copy is on its way");
-}
-
-/// A round trip that was given is the resend delay's, and no ack of a slice moves it.
-#[test]
-fn a_round_trip_that_is_given_stays() {
-    let mut sender = eager_sender();
-    sender.set_rtt(Duration::from_millis(400));
-    sender.send_chunk(data(0, 3 * 1024)).unwrap();
-    assert_eq!(poll_all(&mut sender, ms(0)), [0, 1, 2]);
-    sender.handle_ack(ms(60), &ack(0, 3, [0])).unwrap();
-    assert_eq!(sender.rtt().smoothed_rtt(), Some(Duration::from_millis(400)));
-    assert_eq!(poll_all(&mut sender, ms(499)), NONE);
-    assert_eq!(poll_all(&mut sender, ms(500)), [1, 2]);
-}
