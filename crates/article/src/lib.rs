@@ -66,6 +66,7 @@
 extern crate alloc;
 
 mod peer;
+mod peer_machine;
 
 pub mod endpoint;
 
@@ -84,9 +85,10 @@ pub mod bits;
 
 pub use drop_reason::{DropCounts, DropReason};
 pub use haulier_core::{
-    FourTuple, Instant, Machine, RttEstimator, Sequence, Sequence32, SequenceBuffer,
-    SequenceNumber, fragment, is_more_recent, time,
+    Batch, DatagramBuffer, FourTuple, Instant, Machine, RttEstimator, Sequence, Sequence32,
+    SequenceBuffer, SequenceNumber, fragment, is_more_recent, time,
 };
 pub use packet::{MAX_PACKET_BYTES, ProtocolId};
 pub use peer::{ArticleConfig, ArticlePeer, PeerEvent};
+pub use peer_machine::PeerMachine;
 pub use rtt::{ArticleRtt, RttHistory, RttSpread};

@@ -6,6 +6,7 @@
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use haulier_core::DatagramBuffer;
 use haulier_core::time::earliest;
 
 use crate::chunk::{
@@ -146,6 +147,12 @@ impl ArticlePeer {
     /// [`MAX_PACKET_BYTES`].
     #[must_use]
     pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+        datagram.clear();
+        self.compose(now, &mut DatagramBuffer::behind(datagram))
+    }
+
+    /// Writes the next datagram where it will be sent from; `false` when there is none now.
+    pub(crate) fn compose(&mut self, now: Instant, datagram: &mut DatagramBuffer<'_>) -> bool {
         let packet = match self.receiver.poll_ack(now) {
             Some(ack) => ArticlePacket::Ack(ack),
             None => match self.sender.poll_slice(now) {
@@ -153,7 +160,8 @@ impl ArticlePeer {
                 None => return false,
             },
         };
-        datagram.resize(MAX_PACKET_BYTES, 0);
+        let end = datagram.vec().len() + MAX_PACKET_BYTES;
+        datagram.vec().resize(end, 0);
         let length = packet::write(packet, self.protocol_id, datagram);
         debug_assert!(length.is_ok(), "a packet of this wire fits 1200 bytes");
         datagram.truncate(length.unwrap_or(0));

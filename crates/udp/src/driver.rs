@@ -5,42 +5,33 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use haulier_article::{ArticlePeer, Instant};
+use haulier_article::{ArticlePeer, FourTuple, Instant, PeerMachine};
 
 use crate::turn::{Machine, Turns};
 use crate::{Clock, Socket};
 
-/// Drives a peer. It speaks with one remote: that of a connected socket, or else the first that sends a
-/// packet of this protocol.
+/// Drives a [`PeerMachine`], which it derefs to: the peer is `driver.peer`.
 #[derive(Debug)]
 pub struct Driver {
-    /// The peer, for the application to speak to between turns.
-    pub peer: ArticlePeer,
+    machine: PeerMachine,
     turns: Turns,
-    line: Line,
-}
-
-/// With whom the peer speaks.
-#[derive(Debug)]
-struct Line {
-    remote: Option<SocketAddr>,
-    /// That of a connected socket, which never changes.
-    fixed: Option<SocketAddr>,
-    /// Datagrams from others than the remote.
-    strangers: u64,
 }
 
 impl Driver {
-    /// A driver of `peer` on `socket`.
+    /// A driver of `peer` on `socket`. It speaks with one remote: that of a connected socket, or else the
+    /// first that sends a packet of this protocol.
     ///
     /// # Errors
     /// None at present.
     pub fn new(socket: Socket, peer: ArticlePeer) -> io::Result<Self> {
-        let fixed = socket.remote();
-        let line = Line { remote: fixed, fixed, strangers: 0 };
-        Ok(Self { peer, turns: Turns::new(socket, Clock::start()), line })
+        let machine = match socket.remote() {
+            Some(remote) => PeerMachine::connected(peer, remote),
+            None => PeerMachine::new(peer),
+        };
+        Ok(Self { machine, turns: Turns::new(socket, Clock::start()) })
     }
 
     /// Where it listens.
@@ -49,18 +40,6 @@ impl Driver {
     /// As the system says.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.turns.socket().local_addr()
-    }
-
-    /// Whom it speaks with, once it knows.
-    #[must_use]
-    pub const fn remote(&self) -> Option<SocketAddr> {
-        self.line.remote
-    }
-
-    /// Datagrams that came from others than the remote.
-    #[must_use]
-    pub const fn strangers(&self) -> u64 {
-        self.line.strangers
     }
 
     /// The socket, to look at.
@@ -78,9 +57,8 @@ impl Driver {
     /// Puts another peer in the place of this one, which speaks with whoever sends first. Not for a
     /// connected socket.
     pub fn replace_peer(&mut self, peer: ArticlePeer) -> ArticlePeer {
-        self.line.remote = self.line.fixed;
         self.turns.clear();
-        std::mem::replace(&mut self.peer, peer)
+        self.machine.replace_peer(peer)
     }
 
     /// Receives what is there, acts on what is due and sends what there is to send; then, if nothing is
@@ -90,48 +68,41 @@ impl Driver {
     /// # Errors
     /// Those of the socket that will not pass. Never for one packet, full buffers, or an ICMP error.
     pub fn turn(&mut self, most: Duration) -> io::Result<()> {
-        let mut talk = Talk { peer: &mut self.peer, line: &mut self.line };
-        self.turns.round(&mut talk)?;
-        self.turns.wait(&talk, most)?;
-        self.turns.round(&mut talk)
+        self.turns.round(&mut self.machine)?;
+        self.turns.wait(&self.machine, most)?;
+        self.turns.round(&mut self.machine)
     }
 }
 
-/// A peer and the one it speaks with.
-struct Talk<'a> {
-    peer: &'a mut ArticlePeer,
-    line: &'a mut Line,
+impl Deref for Driver {
+    type Target = PeerMachine;
+
+    fn deref(&self) -> &PeerMachine {
+        &self.machine
+    }
 }
 
-impl Machine for Talk<'_> {
+impl DerefMut for Driver {
+    fn deref_mut(&mut self) -> &mut PeerMachine {
+        &mut self.machine
+    }
+}
+
+impl Machine for PeerMachine {
     fn handle_datagram(&mut self, arrived: Instant, from: SocketAddr, datagram: &mut [u8]) {
-        if self.line.remote.is_some_and(|remote| remote != from) {
-            self.line.strangers += 1;
-            return;
-        }
-        if self.peer.handle_datagram(arrived, datagram).is_ok() {
-            self.line.remote = Some(from);
-        }
+        haulier_article::Machine::handle_datagram(self, arrived, FourTuple::new(from), datagram);
     }
 
-    /// A remote whose half chunk is abandoned, and that never brought a whole one, was a stranger or is gone:
-    /// let the next one speak. Otherwise one forged slice would lock the honest sender out for good.
     fn handle_timeout(&mut self, now: Instant) {
-        let abandoned = self.peer.receiver().stats().chunks_abandoned;
-        self.peer.handle_timeout(now);
-        let stats = self.peer.receiver().stats();
-        if stats.chunks_abandoned > abandoned && stats.chunks_received == 0 {
-            self.line.remote = self.line.fixed;
-        }
+        haulier_article::Machine::handle_timeout(self, now);
     }
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        let remote = self.line.remote?;
+        let remote = self.remote()?;
         self.peer.poll_transmit(now, datagram).then_some(remote)
     }
 
-    /// Without a remote there is nobody to send to.
     fn poll_timeout(&self) -> Option<Instant> {
-        self.line.remote.and_then(|_| self.peer.poll_timeout())
+        haulier_article::Machine::poll_timeout(self)
     }
 }
