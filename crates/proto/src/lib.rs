@@ -5,8 +5,8 @@
 //! game drives it over its own transport, a simulator over virtual time, and a seed replays every
 //! decision.
 //!
-//! A [`client::ClientMachine`] joins a [`server::ServerMachine`] in one round trip, encrypted; blocks, packets and messages
-//! share the [`connection::Connection`]. The run loop is on the page of the [server]. The wire of the
+//! A [`client::ClientMachine`] joins a [`server::ServerMachine`] in one round trip, encrypted; blocks, packets
+//! and messages share the [`connection::Connection`]. The run loop is on the page of the [server]. The wire of the
 //! articles, without keys, is the crate `haulier-article`.
 //!
 //! # A join

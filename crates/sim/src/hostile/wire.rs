@@ -1,6 +1,5 @@
 //! Any bytes at every parser of haulier/1.
 
-use haulier_proto::{Instant, Machine};
 use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::credentials::{ConnectToken, Ticket, TokenKey};
 use haulier_proto::crypto::Secret;
@@ -8,6 +7,7 @@ use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
 use haulier_proto::transit::AckFrame;
 use haulier_proto::wire::answer::{Refusal, Retry, read_reset};
 use haulier_proto::wire::{DataHeader, Frames, Hello, Kind, RequestParts, ResponseHeader, Welcome};
+use haulier_proto::{Instant, Machine};
 
 use crate::join::{PROTOCOL_ID, address};
 
