@@ -23,7 +23,7 @@ use haulier_article::fragment::{
 use haulier_article::packet::fragment::FragmentPacket;
 use haulier_article::packet::numbered::MAX_PAYLOAD_BYTES;
 use haulier_article::packet::{self, ProtocolId};
-use haulier_article::{DropReason, Instant, MAX_PACKET_BYTES, Sequence};
+use haulier_article::{Instant, MAX_PACKET_BYTES, PacketDropReason, Sequence};
 
 type Group<'a> = BenchmarkGroup<'a, criterion::measurement::WallTime>;
 
@@ -498,7 +498,7 @@ fn attack(c: &mut Criterion) {
     group.bench_function("1200 bytes of noise, refused", |b| {
         b.iter(|| {
             let opened = link.client.handle_datagram(now, black_box(&noise), &mut link.client_pool);
-            assert_eq!(opened.err(), Some(DropReason::BadCrc));
+            assert_eq!(opened.err(), Some(PacketDropReason::BadCrc));
         });
     });
     group.finish();

@@ -83,10 +83,10 @@ mod drop_reason;
 
 pub mod bits;
 
-pub use drop_reason::{DropCounts, DropReason};
+pub use drop_reason::{PacketDropCounts, PacketDropReason};
 pub use haulier_core::{
     Batch, DatagramBuffer, FourTuple, Instant, Machine, RttEstimator, Sequence, Sequence32,
-    SequenceBuffer, SequenceNumber, fragment, is_more_recent, time,
+    SequenceBuffer, SequenceNumber, fragment, time,
 };
 pub use packet::{MAX_PACKET_BYTES, ProtocolId};
 pub use peer::{ArticleConfig, ArticlePeer, PeerEvent};

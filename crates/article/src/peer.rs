@@ -15,7 +15,7 @@ use crate::chunk::{
 };
 use crate::packet::article::ArticlePacket;
 use crate::packet::{self, MAX_PACKET_BYTES, ProtocolId};
-use crate::{DropCounts, DropReason, Instant};
+use crate::{Instant, PacketDropCounts, PacketDropReason};
 
 /// How an [`ArticlePeer`] behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct ArticlePeer {
     protocol_id: ProtocolId,
     sender: ChunkSender,
     receiver: ChunkReceiver,
-    drops: DropCounts,
+    drops: PacketDropCounts,
 }
 
 impl ArticlePeer {
@@ -65,7 +65,7 @@ impl ArticlePeer {
             protocol_id: config.protocol_id,
             sender: ChunkSender::new(config.sender),
             receiver: ChunkReceiver::new(config.receiver),
-            drops: DropCounts::new(),
+            drops: PacketDropCounts::new(),
         }
     }
 
@@ -83,7 +83,7 @@ impl ArticlePeer {
 
     /// Datagrams that were not used, by reason.
     #[must_use]
-    pub const fn drops(&self) -> &DropCounts {
+    pub const fn drops(&self) -> &PacketDropCounts {
         &self.drops
     }
 
@@ -92,7 +92,11 @@ impl ArticlePeer {
     /// # Errors
     /// Why it was not used, already counted in [`drops`](Self::drops). An ordinary outcome: only a driver
     /// that wants to know who is speaking looks at it.
-    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> Result<(), DropReason> {
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+    ) -> Result<(), PacketDropReason> {
         let outcome = packet::read(self.protocol_id, datagram).and_then(|packet| match packet {
             ArticlePacket::Slice(slice) => self.receiver.handle_slice(now, &slice).map(|_| ()),
             ArticlePacket::Ack(ack) => self.sender.handle_ack(now, &ack),

@@ -11,7 +11,7 @@ use haulier_article::congestion::{GoodBad, GoodBadConfig};
 use haulier_article::endpoint::{Endpoint, EndpointConfig, EndpointEvent};
 use haulier_article::fragment::{FragmentPool, FragmentPoolConfig};
 use haulier_article::time::earliest;
-use haulier_article::{ArticleConfig, ArticlePeer, DropReason, Instant, Sequence, packet};
+use haulier_article::{ArticleConfig, ArticlePeer, Instant, PacketDropReason, Sequence, packet};
 
 use crate::{Node, NodeId, Probability, Rng};
 
@@ -157,7 +157,11 @@ impl GamePackets {
     ///
     /// # Errors
     /// Why it was not used.
-    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> Result<(), DropReason> {
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+    ) -> Result<(), PacketDropReason> {
         if now < self.down_until {
             return Ok(());
         }

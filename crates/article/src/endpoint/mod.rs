@@ -85,7 +85,8 @@ use crate::congestion::{CongestionController, GoodBad};
 use crate::packet::numbered::{MAX_PAYLOAD_BYTES, NumberedPacket};
 use crate::packet::{self, MAX_PACKET_BYTES};
 use crate::{
-    ArticleRtt, DropCounts, DropReason, Instant, RttEstimator, RttHistory, RttSpread, Sequence,
+    ArticleRtt, Instant, PacketDropCounts, PacketDropReason, RttEstimator, RttHistory, RttSpread,
+    Sequence,
 };
 use incoming::{Incoming, Opened};
 use outbox::{Outbox, UDP_IPV4_BYTES};
@@ -157,7 +158,7 @@ pub struct Endpoint<C = GoodBad> {
     history: RttHistory,
     controller: C,
     events: VecDeque<EndpointEvent>,
-    drops: DropCounts,
+    drops: PacketDropCounts,
     counters: EndpointStats,
     smoothed: Smoothed,
     /// Since when packets are sent and nothing at all is acked.
@@ -199,7 +200,7 @@ impl<C: CongestionController> Endpoint<C> {
             history: RttHistory::new(),
             controller,
             events: VecDeque::with_capacity(MAX_EVENTS),
-            drops: DropCounts::new(),
+            drops: PacketDropCounts::new(),
             counters: EndpointStats::default(),
             smoothed: Smoothed::default(),
             unanswered_since: None,
@@ -228,7 +229,7 @@ impl<C: CongestionController> Endpoint<C> {
 
     /// Datagrams that were not used, by reason.
     #[must_use]
-    pub const fn drops(&self) -> &DropCounts {
+    pub const fn drops(&self) -> &PacketDropCounts {
         &self.drops
     }
 
@@ -324,7 +325,7 @@ impl<C: CongestionController> Endpoint<C> {
         now: Instant,
         datagram: &'a [u8],
         pool: &'a mut FragmentPool,
-    ) -> Result<Option<Delivery<'a>>, DropReason> {
+    ) -> Result<Option<Delivery<'a>>, PacketDropReason> {
         let opened = self.incoming.open(self.config.protocol_id, now, datagram, pool);
         match opened.inspect_err(|&reason| self.drops.count(reason))? {
             Opened::Fragment => Ok(None),

@@ -9,7 +9,7 @@ use haulier_core::fragment::{Fragment, split};
 use crate::packet::fragment::{FRAGMENT_HEADER_BYTES, FragmentPacket};
 use crate::packet::numbered::{NUMBERED_HEADER_BYTES, NumberedPacket};
 use crate::packet::{self, MAX_PACKET_BYTES, ProtocolId};
-use crate::{DropReason, Sequence};
+use crate::{PacketDropReason, Sequence};
 
 /// Bytes of UDP and IPv4 headers, which every datagram costs beside its own.
 pub(super) const UDP_IPV4_BYTES: usize = 28;
@@ -79,9 +79,9 @@ impl Outbox {
         packet: NumberedPacket<'_>,
         protocol: ProtocolId,
         max_datagram: usize,
-    ) -> Result<Cost, DropReason> {
+    ) -> Result<Cost, PacketDropReason> {
         let NumberedPacket::Payload { sequence, payload, .. } = packet else {
-            return Err(DropReason::BadType);
+            return Err(PacketDropReason::BadType);
         };
         let start = self.bytes.len();
         self.bytes.resize(start + payload.len() + NUMBERED_HEADER_BYTES, 0);
