@@ -34,7 +34,7 @@
 //! let (mut sent, mut datagram) = (0, Vec::new());
 //! let mut carry = |now, from: &mut ArticlePeer, to: &mut ArticlePeer| {
 //!     from.handle_timeout(now);
-//!     while from.poll_transmit(now, &mut datagram) {
+//!     while from.poll_datagram(now, &mut datagram) {
 //!         sent += 1;
 //!         if sent % 3 != 0 {
 //!             // A refusal is an ordinary outcome, already counted: here a duplicate.

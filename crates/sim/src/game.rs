@@ -198,8 +198,8 @@ impl GamePackets {
     }
 
     /// Fills `datagram` with the next one to send, if there is one.
-    pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
-        self.endpoint.poll_transmit(now, datagram)
+    pub fn poll_datagram(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+        self.endpoint.poll_datagram(now, datagram)
     }
 
     /// When to wake it next.
@@ -334,7 +334,7 @@ impl Node for GameNode {
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<NodeId> {
         let is_any =
-            self.packets.poll_transmit(now, datagram) || self.peer.poll_transmit(now, datagram);
+            self.packets.poll_datagram(now, datagram) || self.peer.poll_datagram(now, datagram);
         if is_any { self.remote } else { None }
     }
 

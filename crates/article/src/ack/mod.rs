@@ -76,8 +76,8 @@ impl Measured {
     }
 }
 
-/// The comparison of *Reliability, Ordering and Congestion Avoidance over UDP*, "Handling sequence number
-/// wrap-around", for numbers in `[0, max]`. With a `max` of 65,535 it disagrees with
+/// The comparison of *Reliability, Ordering and Congestion Avoidance over UDP*, "Handling Sequence Number
+/// Wrap-Around", for numbers in `[0, max]`. With a `max` of 65,535 it disagrees with
 /// [`Sequence::is_newer_than`](crate::Sequence::is_newer_than) at a distance of exactly 32,768, because
 /// `max / 2` rounds down. Nothing here uses it; it is for peers that follow that article to the letter.
 #[must_use]

@@ -4,6 +4,7 @@
 //! checksum and drops the datagram at the first gate. It is no authentication: who knows the id can
 //! forge every packet (STANDARD §3.1, "What the checksum is not").
 
+use haulier_core::DatagramBuffer;
 use haulier_core::fragment::MAX_FRAGMENTED_BYTES;
 
 use crate::PacketDropReason;
@@ -62,6 +63,20 @@ pub fn write<'a, P: Packet<'a>>(
     let body = body.get(..length).ok_or(PacketDropReason::Truncated)?;
     *crc = checksum(protocol, body).to_le_bytes();
     Ok(CRC_BYTES + length)
+}
+
+/// Frames a packet of at most [`MAX_PACKET_BYTES`] where it will be sent from.
+pub(crate) fn compose<'a, P: Packet<'a>>(
+    packet: P,
+    protocol: ProtocolId,
+    datagram: &mut DatagramBuffer<'_>,
+) -> bool {
+    let end = datagram.vec().len() + MAX_PACKET_BYTES;
+    datagram.vec().resize(end, 0);
+    let length = write(packet, protocol, datagram);
+    debug_assert!(length.is_ok(), "a packet that is no fragmented one fits 1200 bytes");
+    datagram.truncate(length.unwrap_or(0));
+    length.is_ok()
 }
 
 /// Reads a datagram as one packet. Sizes are looked at before anything else, then the checksum, then

@@ -9,6 +9,7 @@ pub mod fragment;
 mod frame;
 pub mod numbered;
 
+pub(crate) use frame::compose;
 pub use frame::{
     END_OF_PACKET, MAX_PACKET_BYTES, ProtocolId, checksum, is_of_protocol, read, read_reassembled,
     write,

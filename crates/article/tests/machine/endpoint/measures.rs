@@ -246,7 +246,7 @@ fn a_controller_is_told_of_every_packet() {
         let now = ms(if i < 400 { i } else { i * 10 });
         a.handle_timeout(now);
         a.send(now, &vec![1; i as usize * 5]).unwrap();
-        while a.poll_transmit(now, &mut datagram) {
+        while a.poll_datagram(now, &mut datagram) {
             if i % 3 == 0 {
                 let _fragment = b.receive(now, &datagram);
             }

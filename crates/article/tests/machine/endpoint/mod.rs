@@ -35,7 +35,7 @@ impl End {
     fn transmit(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let mut datagram = Vec::new();
         std::iter::from_fn(|| {
-            self.endpoint.poll_transmit(now, &mut datagram).then(|| datagram.clone())
+            self.endpoint.poll_datagram(now, &mut datagram).then(|| datagram.clone())
         })
         .collect()
     }

@@ -91,7 +91,7 @@ fn the_queue_of_packets_is_bounded() {
     assert_eq!(a.endpoint.send(ms(0), &payload), Err(SendPacketError::QueueFull));
     let mut datagram = Vec::new();
     for _ in 0..196 {
-        assert!(a.endpoint.poll_transmit(ms(0), &mut datagram));
+        assert!(a.endpoint.poll_datagram(ms(0), &mut datagram));
     }
     // The first has left, so another may wait; and so on, the buffer being closed up now and then.
     let mut b = End::new();
@@ -99,7 +99,7 @@ fn the_queue_of_packets_is_bounded() {
     for _ in 0..20 {
         assert!(a.endpoint.send(ms(0), &payload).is_ok());
         for _ in 0..196 {
-            assert!(a.endpoint.poll_transmit(ms(0), &mut datagram));
+            assert!(a.endpoint.poll_datagram(ms(0), &mut datagram));
             brought += usize::from(b.receive(ms(0), &datagram).unwrap().is_some());
         }
     }
