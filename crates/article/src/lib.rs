@@ -1,10 +1,6 @@
-//! The system of the articles, whole and bit for bit: large blocks that must arrive, and packets that are out
-//! of date too soon to be resent.
+//! The system of the articles as a library: what its page says, then how to drive it.
 //!
-//! [`ArticlePeer`] sends and receives chunks; an [`endpoint::Endpoint`] the game's own packets, with acks,
-//! fragments and an eye on congestion. Their parts can be used alone. There is no clock, socket, thread or
-//! randomness in this crate, no `unsafe`, and no panic that bytes from outside can reach; there are no keys
-//! either: what crosses this wire can be read and forged.
+#![doc = include_str!("../README.md")]
 //!
 //! # The run loop
 //!
