@@ -33,6 +33,6 @@ pub use four_tuple::FourTuple;
 pub use machine::Machine;
 pub use restart::{RestartWatch, Stale};
 pub use rtt::RttEstimator;
-pub use sequence::{Sequence, Sequence32, SequenceNumber, is_more_recent};
+pub use sequence::{Sequence, Sequence32, SequenceNumber};
 pub use sequence_buffer::{PACKET_WINDOW, SequenceBuffer};
 pub use time::Instant;

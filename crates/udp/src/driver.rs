@@ -99,7 +99,7 @@ impl Machine for PeerMachine {
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
         let remote = self.remote()?;
-        self.peer.poll_transmit(now, datagram).then_some(remote)
+        self.peer.poll_datagram(now, datagram).then_some(remote)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

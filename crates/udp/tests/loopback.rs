@@ -93,7 +93,7 @@ fn a_stranger_whose_chunk_never_comes_is_let_go() {
     let mut stranger = peer(&config);
     stranger.send_chunk(vec![9; 100_000]).unwrap();
     let mut slice = Vec::new();
-    assert!(stranger.poll_transmit(haulier_article::Instant::ZERO, &mut slice));
+    assert!(stranger.poll_datagram(haulier_article::Instant::ZERO, &mut slice));
     UdpSocket::bind(loopback()).unwrap().send_to(&slice, to).unwrap();
     while client.remote().is_none() {
         client.turn(TURN).unwrap();
