@@ -24,7 +24,7 @@
 //! let secret = Secret::from_bytes([7; 32]); // from a ticket; so are the seeds below from the system
 //! let credentials = ServerCredentials { secret: Some(secret.clone()), ..Default::default() };
 //! let config = ServerConfig::new(42, credentials);
-//! let mut server = ServerMachine::new(Instant::ZERO, 0, config, [1; 32]);
+//! let mut server = ServerMachine::new(Instant::ZERO, 0, config, [1; 32])?;
 //! let (at, home): (SocketAddr, SocketAddr) = ("192.0.2.1:4000".parse()?, "192.0.2.2:5000".parse()?);
 //! let config = ClientConfig::new(at, 42, Credentials::Secret { secret, identity: None });
 //! let mut client = ClientMachine::new(Instant::ZERO, config, [2; 32])?;

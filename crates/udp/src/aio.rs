@@ -252,7 +252,8 @@ impl ServerDriver {
     pub fn bind(local: SocketAddr, config: ServerConfig) -> io::Result<Self> {
         repair::prepare();
         let (socket, clock) = (Socket::bind(local)?, Clock::start());
-        let server = ServerMachine::new(clock.now(), unix_time(), config, platform()?);
+        let server = ServerMachine::new(clock.now(), unix_time(), config, platform()?)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         Ok(Self { server, turns: Turns::new(socket, clock) })
     }
 

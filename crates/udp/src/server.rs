@@ -36,7 +36,8 @@ impl ServerDriver {
     pub fn with_socket(socket: Socket, config: ServerConfig) -> io::Result<Self> {
         repair::prepare();
         let clock = Clock::start();
-        let server = ServerMachine::new(clock.now(), unix_time(), config, platform()?);
+        let server = ServerMachine::new(clock.now(), unix_time(), config, platform()?)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         Ok(Self { server, turns: Turns::new(socket, clock) })
     }
 

@@ -21,7 +21,7 @@
 //!         match event {
 //!             ServerEvent::Connecting { .. } => drop(server.send_block(id, &world)?),
 //!             ServerEvent::Connection(Event::Closed(_)) => break,
-//!             ServerEvent::Connection(_) => {}
+//!             _ => {}
 //!         }
 //!     }
 //!     Ok::<_, Box<dyn std::error::Error>>(())

@@ -204,39 +204,28 @@ impl fmt::Debug for Ticket {
 }
 
 /// Why a text is no ticket, or one cannot be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {
     /// It does not begin like a ticket.
+    #[error("this is not a ticket; copy the whole line that begins with haulier1:")]
     NotATicket,
     /// It begins like one of a version that this program does not know.
+    #[error("this ticket is from a newer version of haulier; update this one")]
     Newer,
     /// It ends too early.
+    #[error("the ticket is cut off; copy the whole line, to its end")]
     CutOff,
     /// It is whole, and not what was printed.
+    #[error("the ticket is mistyped; copy it again rather than typing it")]
     Mistyped,
     /// No address, or more than 8.
+    #[error("a ticket needs 1 to 8 addresses")]
     Addresses,
     /// An identity in mode `open`.
+    #[error("a server in mode open cannot prove an identity")]
     OpenIdentity,
 }
-
-impl fmt::Display for TicketError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotATicket => {
-                "this is not a ticket; copy the whole line that begins with haulier1:"
-            }
-            Self::Newer => "this ticket is from a newer version of haulier; update this one",
-            Self::CutOff => "the ticket is cut off; copy the whole line, to its end",
-            Self::Mistyped => "the ticket is mistyped; copy it again rather than typing it",
-            Self::Addresses => "a ticket needs 1 to 8 addresses",
-            Self::OpenIdentity => "a server in mode open cannot prove an identity",
-        })
-    }
-}
-
-impl core::error::Error for TicketError {}
 
 impl From<ReadError> for TicketError {
     fn from(error: ReadError) -> Self {

@@ -298,64 +298,49 @@ impl fmt::Debug for ConnectToken {
     }
 }
 
-macro_rules! errors {
-    (
-        $(#[doc = $about:literal])+
-        $name:ident { $($(#[doc = $doc:literal])+ $variant:ident = $text:literal,)+ }
-    ) => {
-        $(#[doc = $about])+
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[non_exhaustive]
-        pub enum $name {
-            $($(#[doc = $doc])+ $variant,)+
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $(Self::$variant => $text,)+ })
-            }
-        }
-
-        impl core::error::Error for $name {}
-    };
+/// Why claims do not make a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IssueError {
+    /// More than 8 servers.
+    #[error("a token names at most 8 servers")]
+    TooManyServers,
+    /// More than 256 bytes of user data.
+    #[error("a token holds at most 256 bytes of user data")]
+    TooMuchUserData,
 }
 
-errors! {
-    /// Why claims do not make a token.
-    IssueError {
-        /// More than 8 servers.
-        TooManyServers = "a token names at most 8 servers",
-        /// More than 256 bytes of user data.
-        TooMuchUserData = "a token holds at most 256 bytes of user data",
-        /// A rate of 0, which would read as no rate.
-        ZeroRate = "a rate of 0 bytes per second is none; leave it out",
-    }
+/// Why a server refuses a sealed part, in the order in which it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// Not the form of one, or of another version. After the seal: the matchmaker's fault.
+    #[error("this is no connect token of version 1")]
+    Malformed,
+    /// The time it names has come. The one reason that a client is told (STANDARD-1, 3.5).
+    #[error("the connect token has expired")]
+    Expired,
+    /// Sealed with a key of another id.
+    #[error("the connect token is sealed with a key this server does not have")]
+    UnknownKey,
+    /// Not sealed with this key for this protocol id.
+    #[error("the seal of the connect token does not hold")]
+    BadSeal,
 }
 
-errors! {
-    /// Why a server refuses a sealed part, in the order in which it looks.
-    TokenError {
-        /// Not the form of one, or of another version. After the seal: the matchmaker's fault.
-        Malformed = "this is no connect token of version 1",
-        /// The time it names has come. The one reason that a client is told (STANDARD-1, 3.5).
-        Expired = "the connect token has expired",
-        /// Sealed with a key of another id.
-        UnknownKey = "the connect token is sealed with a key this server does not have",
-        /// Not sealed with this key for this protocol id.
-        BadSeal = "the seal of the connect token does not hold",
-    }
-}
-
-errors! {
-    /// Why bytes or a text are no connect token. For the client, who got them from a matchmaker.
-    TextError {
-        /// It does not begin like a token, or like one of this version.
-        NotAToken = "this is no connect token; one begins with haulier-token1:",
-        /// It ends too early.
-        CutOff = "the connect token is cut off; pass on all of it",
-        /// It begins like one, and what follows cannot be right.
-        Damaged = "the connect token is damaged; ask the matchmaker for another one",
-    }
+/// Why bytes or a text are no connect token. For the client, who got them from a matchmaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextError {
+    /// It does not begin like a token, or like one of this version.
+    #[error("this is no connect token; one begins with haulier-token1:")]
+    NotAToken,
+    /// It ends too early.
+    #[error("the connect token is cut off; pass on all of it")]
+    CutOff,
+    /// It begins like one, and what follows cannot be right.
+    #[error("the connect token is damaged; ask the matchmaker for another one")]
+    Damaged,
 }
 
 impl From<ReadError> for TokenError {

@@ -99,6 +99,23 @@ impl Kind {
     }
 }
 
+/// A length or an index of our own as its field holds it. One that does not fit is a fault of this crate, and
+/// would make a frame that says something else.
+pub(crate) fn field_u8(value: usize) -> u8 {
+    assert!(value <= usize::from(u8::MAX), "{value} does not fit its field");
+    #[expect(clippy::cast_possible_truncation, reason = "asserted")]
+    let field = value as u8;
+    field
+}
+
+/// The same for a field of 16 bits.
+pub(crate) fn field_u16(value: usize) -> u16 {
+    assert!(value <= usize::from(u16::MAX), "{value} does not fit its field");
+    #[expect(clippy::cast_possible_truncation, reason = "asserted")]
+    let field = value as u16;
+    field
+}
+
 /// Reads fields one after the other. Every method takes what it reads off the front, or fails with
 /// [`DropReason::Truncated`].
 #[derive(Clone, Debug)]
