@@ -90,6 +90,7 @@ pub mod wire;
 mod platform;
 
 mod drop_reason;
+mod fields;
 mod urgency;
 
 pub use drop_reason::{DropCounts, DropReason};
