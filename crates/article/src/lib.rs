@@ -54,7 +54,9 @@
 //!
 //! # Modules
 //!
-//! Parts know nothing of what stands above them in this list, and each can be used alone.
+//! Each module uses only those after it: `peer_machine`, `peer`, `endpoint`, `chunk`, `packet`, `ack`,
+//! `congestion`, `rtt`, `drop_reason`, `bits`. So each can be used without those before it. What this wire
+//! shares with haulier/1 is in `haulier_core`.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]

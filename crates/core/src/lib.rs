@@ -8,6 +8,9 @@
 //! The rest is what the articles' wire (crate `haulier-article`) and haulier/1 (crate `haulier-proto`) have
 //! in common. Nothing here knows how a datagram of either looks: parts refuse with small errors of their
 //! own, and each wire has its list of reasons that it counts.
+//!
+//! Each module uses only those after it: `machine`, `batch`, `four_tuple`, `fragment`, `restart`,
+//! `sequence_buffer`, `chunk`, `sequence`, `budget`, `rtt`, `drop_reasons`, `time`.
 
 #![no_std]
 

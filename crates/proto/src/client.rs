@@ -1,8 +1,9 @@
 //! The client's end: a handshake, then its [`Connection`].
 //!
-//! A [`ClientMachine`] asks for a connection with its first datagram, and that datagram carries the application's
-//! request: the first data arrives one round trip later (STANDARD-1, section 3). Until a response is
-//! verified nothing but requests goes out, and nothing that arrives changes anything but a counter.
+//! A [`ClientMachine`] asks for a connection with its first datagram, and that datagram carries the
+//! application's request: the first data arrives one round trip later (STANDARD-1, section 3). Until a
+//! response is verified nothing but requests goes out, and nothing that arrives changes anything but a
+//! counter.
 
 mod handshake;
 

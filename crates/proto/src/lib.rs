@@ -5,9 +5,9 @@
 //! game drives it over its own transport, a simulator over virtual time, and a seed replays every
 //! decision.
 //!
-//! A [`client::ClientMachine`] joins a [`server::ServerMachine`] in one round trip, encrypted; blocks, packets
-//! and messages share the [`connection::Connection`]. The run loop is on the page of the [server]. The wire of the
-//! articles, without keys, is the crate `haulier-article`.
+//! A [`client::ClientMachine`] joins a [`server::ServerMachine`] in one round trip, encrypted; blocks,
+//! packets and messages share the [`connection::Connection`]. The run loop is on the page of the [server].
+//! The wire of the articles, without keys, is the crate `haulier-article`.
 //!
 //! # A join
 //!
@@ -70,7 +70,9 @@
 //!
 //! # Modules
 //!
-//! Parts know nothing of what stands above them in this list, and each can be used alone.
+//! Each module uses only those after it: `server`, `client`, `connection`, `credentials`, `wire`, `bulk`,
+//! `message`, `transit`, `crypto`, `platform`, `urgency`, `drop_reason`. So each can be used without those
+//! before it. What this wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]

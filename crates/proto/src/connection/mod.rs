@@ -1,11 +1,12 @@
 //! One connection, once its keys are there: everything a game and a large block need, inside one stream of
 //! numbered, sealed datagrams (STANDARD-1, sections 4 and 5).
 //!
-//! A [`Client`](crate::client::ClientMachine) makes one by its handshake, a [`Server`](crate::server::ServerMachine) has
-//! many. Applications get a `&mut Connection` from either, to send and to look; what comes out are
-//! [`Event`]s. The parts: `protection` (keys), `path` (where the peer is, and what may be sent there),
-//! `blocks`, `packets`, [`message`](crate::message)s, [`transit`](crate::transit) (which datagrams arrived);
-//! `receive` and `transmit` tie them together, one for each direction.
+//! A [`ClientMachine`](crate::client::ClientMachine) makes one by its handshake, a
+//! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
+//! either, to send and to look; what comes out are [`Event`]s. The parts: `protection` (keys), `path` (where
+//! the peer is, and what may be sent there), `blocks`, `packets`, [`message`](crate::message)s,
+//! [`transit`](crate::transit) (which datagrams arrived); `receive` and `transmit` tie them together, one for
+//! each direction.
 
 mod blocks;
 mod config;

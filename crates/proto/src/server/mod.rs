@@ -1,18 +1,18 @@
 //! The server's end: many clients on one socket, each a [`Connection`] of its own.
 //!
-//! A [`ServerMachine`] turns datagrams and their source addresses into events, and says which datagram goes where.
-//! It looks at strangers in the order of cost (`admission.rs`, STANDARD-1 3.1), holds nothing for them, and
-//! what one client does wrong ends that client's connection alone.
+//! A [`ServerMachine`] turns datagrams and their source addresses into events, and says which datagram goes
+//! where. It looks at strangers in the order of cost (`admission.rs`, STANDARD-1 3.1), holds nothing for
+//! them, and what one client does wrong ends that client's connection alone.
 //!
 //! # The run loop
 //!
 //! 1. Hand in what arrived, with its source: [`handle_datagram`](ServerMachine::handle_datagram).
 //! 2. Act on passed deadlines: [`handle_timeout`](ServerMachine::handle_timeout).
-//! 3. Hear what happened: [`poll_event`](ServerMachine::poll_event) until `None`. A new client's request comes
-//!    first, as [`ServerEvent::Connecting`]: whoever answers it at once, with a block say, answers in the
-//!    first round trip.
-//! 4. Send everything there is: [`poll_transmit`](ServerMachine::poll_transmit) until `None`, then sleep until
-//!    [`poll_timeout`](ServerMachine::poll_timeout) or the next datagram.
+//! 3. Hear what happened: [`poll_event`](ServerMachine::poll_event) until `None`. A new client's request
+//!    comes first, as [`ServerEvent::Connecting`]: whoever answers it at once, with a block say, answers in
+//!    the first round trip.
+//! 4. Send everything there is: [`poll_transmit`](ServerMachine::poll_transmit) until a batch comes back
+//!    that is not full, then sleep until [`poll_timeout`](ServerMachine::poll_timeout) or the next datagram.
 
 mod admission;
 mod config;
@@ -132,8 +132,8 @@ pub struct ServerMachine {
 }
 
 impl ServerMachine {
-    /// A server without connections. The seed in `platform` must be fit for keys; the same seed makes the same
-    /// server. `unix_time` is the time of day at `now`, in seconds since 1970: tokens expire by it.
+    /// A server without connections. The seed in `platform` must be fit for keys; the same seed makes the
+    /// same server. `unix_time` is the time of day at `now`, in seconds since 1970: tokens expire by it.
     ///
     /// # Errors
     /// [`ConfigError`]: a setting that cannot work.
