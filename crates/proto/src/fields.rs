@@ -20,8 +20,8 @@ impl From<FieldError> for DropReason {
     }
 }
 
-/// Bytes whose fields are taken off the front, one after the other. Numbers are little-endian. A field that is
-/// cut off leaves them as they were.
+/// Bytes whose fields are taken off the front, one after the other. Numbers are little-endian. A field that
+/// is cut off leaves them as they were.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
