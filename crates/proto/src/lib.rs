@@ -71,8 +71,8 @@
 //! # Modules
 //!
 //! Each module uses only those after it: `server`, `client`, `connection`, `credentials`, `wire`, `bulk`,
-//! `message`, `transit`, `crypto`, `platform`, `urgency`, `drop_reason`. So each can be used without those
-//! before it. What this wire shares with that of the articles is in `haulier_core`.
+//! `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`, `drop_reason`. So each can be used
+//! without those before it. What this wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -92,6 +92,7 @@ pub mod wire;
 mod platform;
 
 mod drop_reason;
+mod fields;
 mod urgency;
 
 pub use drop_reason::{DropCounts, DropReason};

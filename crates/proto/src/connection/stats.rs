@@ -33,8 +33,8 @@ pub struct ConnectionStats {
     /// The bandwidth of the bottleneck on the way to the peer, in bits per second, UDP and IP counted; `None`
     /// while it is not known.
     pub bandwidth_bps: Option<u64>,
-    /// The share of datagrams that is lost on that way, 0 to 0.6, as the sender of blocks takes it: at first
-    /// a guess of 2 %.
+    /// The share of datagrams lost on that way, 0 to 0.6, as the sender of blocks estimates it: 2 % before
+    /// anything was measured.
     pub loss: f64,
     /// Datagrams in flight that ask for an ack.
     pub datagrams_in_flight: u64,

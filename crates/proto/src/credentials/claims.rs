@@ -7,9 +7,10 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::num::NonZeroU32;
 
-use super::bytes::{ReadError, Reader, write_address, write_addresses};
+use super::bytes::{ReadError, read_address, read_addresses, write_address, write_addresses};
 use super::token::IssueError;
 use crate::crypto::Secret;
+use crate::fields::Fields;
 
 /// The most bytes of the matchmaker's own in a token.
 pub const MAX_USER_DATA_BYTES: usize = 256;
@@ -96,23 +97,23 @@ impl TokenClaims {
     }
 
     pub(super) fn read(plain: &[u8], expiry_unix: u64) -> Result<(Self, Secret), ReadError> {
-        let mut reader = Reader::new(plain);
-        let client_id = reader.array()?;
-        let secret = Secret::from_bytes(reader.array()?);
-        let client_address = match reader.byte()? {
+        let mut fields = Fields(plain);
+        let client_id = fields.array()?;
+        let secret = Secret::from_bytes(fields.array()?);
+        let client_address = match fields.u8()? {
             0 => None,
-            HAS_CLIENT_ADDRESS => Some(reader.address()?),
+            HAS_CLIENT_ADDRESS => Some(read_address(&mut fields)?),
             _ => return Err(ReadError::Wrong),
         };
-        let servers = reader.addresses()?;
-        let mut rate = || reader.u32().map(|rate| NonZeroU32::new(rate).map(TokenRate));
+        let servers = read_addresses(&mut fields)?;
+        let mut rate = || fields.u32().map(|rate| NonZeroU32::new(rate).map(TokenRate));
         let (min_rate, max_rate) = (rate()?, rate()?);
-        let length = usize::from(reader.u16()?);
+        let length = usize::from(fields.u16()?);
         if length > MAX_USER_DATA_BYTES {
             return Err(ReadError::Wrong);
         }
-        let user_data = reader.slice(length)?.to_vec();
-        reader.finish()?;
+        let user_data = fields.bytes(length)?.to_vec();
+        fields.end()?;
         let claims =
             Self { client_id, servers, expiry_unix, client_address, min_rate, max_rate, user_data };
         Ok((claims, secret))

@@ -11,8 +11,9 @@ use core::net::SocketAddr;
 use base64ct::{Base64UrlUnpadded, Encoding};
 use zeroize::Zeroizing;
 
-use super::bytes::{MAX_ADDRESSES, ReadError, Reader, write_addresses};
+use super::bytes::{MAX_ADDRESSES, ReadError, read_addresses, write_addresses};
 use crate::crypto::Secret;
+use crate::fields::{FieldError, Fields};
 
 const PREFIX: &str = "haulier1:";
 const HAS_DIGEST: u8 = 1;
@@ -137,10 +138,10 @@ impl Ticket {
             Err(_) if encoded.len() % 4 == 1 => return Err(TicketError::CutOff),
             Err(_) => return Err(TicketError::Mistyped),
         };
-        let mut reader = Reader::new(&bytes);
-        let ticket = Self::read(&mut reader)?;
-        let found = reader.array()?;
-        reader.finish()?;
+        let mut fields = Fields(&bytes);
+        let ticket = Self::read(&mut fields)?;
+        let found = fields.array()?;
+        fields.end()?;
         let (before, _) = bytes.split_last_chunk::<CHECK_BYTES>().ok_or(TicketError::CutOff)?;
         if check(before) != found {
             return Err(TicketError::Mistyped);
@@ -148,26 +149,26 @@ impl Ticket {
         Ok(ticket)
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, TicketError> {
-        let flags = reader.byte()?;
+    fn read(fields: &mut Fields<'_>) -> Result<Self, TicketError> {
+        let flags = fields.u8()?;
         let is_open = flags & IS_OPEN != 0;
         if flags & !(HAS_DIGEST | HAS_IDENTITY | IS_OPEN) != 0
             || is_open && flags & HAS_IDENTITY != 0
         {
             return Err(TicketError::Mistyped);
         }
-        let protocol_id = reader.u64()?;
-        let addresses = reader.addresses()?;
+        let protocol_id = fields.u64()?;
+        let addresses = read_addresses(fields)?;
         if addresses.is_empty() {
             return Err(TicketError::Mistyped);
         }
         let access = if is_open {
             Access::Open
         } else {
-            Access::Secret(Secret::from_bytes(reader.array()?))
+            Access::Secret(Secret::from_bytes(fields.array()?))
         };
-        let digest = if flags & HAS_DIGEST != 0 { Some(reader.array()?) } else { None };
-        let identity = if flags & HAS_IDENTITY != 0 { Some(reader.array()?) } else { None };
+        let digest = if flags & HAS_DIGEST != 0 { Some(fields.array()?) } else { None };
+        let identity = if flags & HAS_IDENTITY != 0 { Some(fields.array()?) } else { None };
         Ok(Self { addresses, protocol_id, access, digest, identity })
     }
 
@@ -225,6 +226,12 @@ pub enum TicketError {
     /// An identity in mode `open`.
     #[error("a server in mode open cannot prove an identity")]
     OpenIdentity,
+}
+
+impl From<FieldError> for TicketError {
+    fn from(error: FieldError) -> Self {
+        ReadError::from(error).into()
+    }
 }
 
 impl From<ReadError> for TicketError {

@@ -15,9 +15,10 @@ use chacha20poly1305::XChaCha20Poly1305;
 use chacha20poly1305::aead::{AeadInPlace, KeyInit};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::bytes::{ReadError, Reader, write_addresses};
+use super::bytes::{ReadError, read_addresses, write_addresses};
 use super::claims::TokenClaims;
 use crate::crypto::Secret;
+use crate::fields::{FieldError, Fields};
 
 /// The fewest bytes in a sealed part: no address, no user data.
 pub const MIN_SEALED_BYTES: usize = HEADER_BYTES + 52 + TAG_BYTES;
@@ -150,11 +151,11 @@ impl<'a> Header<'a> {
         }
         let (bytes, rest) = sealed.split_at_checked(HEADER_BYTES).ok_or(TokenError::Malformed)?;
         let (ciphertext, tag) = rest.split_last_chunk().ok_or(TokenError::Malformed)?;
-        let mut reader = Reader::new(bytes);
-        if reader.byte()? != VERSION {
+        let mut fields = Fields(bytes);
+        if fields.u8()? != VERSION {
             return Err(TokenError::Malformed);
         }
-        let (key_id, expiry_unix, nonce) = (reader.u32()?, reader.u64()?, reader.array()?);
+        let (key_id, expiry_unix, nonce) = (fields.u32()?, fields.u64()?, fields.array()?);
         Ok(Self { bytes, key_id, expiry_unix, nonce, ciphertext, tag })
     }
 }
@@ -247,24 +248,24 @@ impl ConnectToken {
     /// # Errors
     /// [`TextError`] for anything else.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TextError> {
-        let mut reader = Reader::new(bytes);
-        if reader.array()? != MAGIC {
+        let mut fields = Fields(bytes);
+        if fields.array()? != MAGIC {
             return Err(TextError::NotAToken);
         }
-        let (protocol_id, expiry_unix) = (reader.u64()?, reader.u64()?);
-        let secret = Secret::from_bytes(reader.array()?);
-        let servers = reader.addresses()?;
-        let identity = match reader.byte()? {
+        let (protocol_id, expiry_unix) = (fields.u64()?, fields.u64()?);
+        let secret = Secret::from_bytes(fields.array()?);
+        let servers = read_addresses(&mut fields)?;
+        let identity = match fields.u8()? {
             0 => None,
-            HAS_IDENTITY => Some(reader.array()?),
+            HAS_IDENTITY => Some(fields.array()?),
             _ => return Err(TextError::Damaged),
         };
-        let length = usize::from(reader.u16()?);
+        let length = usize::from(fields.u16()?);
         if !(MIN_SEALED_BYTES..=MAX_SEALED_BYTES).contains(&length) {
             return Err(TextError::Damaged);
         }
-        let sealed = reader.slice(length)?.to_vec();
-        reader.finish()?;
+        let sealed = fields.bytes(length)?.to_vec();
+        fields.end()?;
         Ok(Self { protocol_id, expiry_unix, secret, servers, identity, sealed })
     }
 
@@ -343,9 +344,21 @@ pub enum TextError {
     Damaged,
 }
 
+impl From<FieldError> for TokenError {
+    fn from(error: FieldError) -> Self {
+        ReadError::from(error).into()
+    }
+}
+
 impl From<ReadError> for TokenError {
     fn from(_: ReadError) -> Self {
         Self::Malformed
+    }
+}
+
+impl From<FieldError> for TextError {
+    fn from(error: FieldError) -> Self {
+        ReadError::from(error).into()
     }
 }
 
