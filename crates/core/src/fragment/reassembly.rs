@@ -15,7 +15,8 @@ const FAR: i64 = 1 << 14;
 
 /// How long after its last fragment the number of a packet that was given up is free again, in milliseconds:
 /// as late as a copy made by the link may arrive. After a restart the peer may use numbers that it left
-/// unfinished before; if they are newer than every packet that was ever whole, nothing else shows the restart.
+/// unfinished before; if they are newer than every packet that was ever whole, nothing else shows the
+/// restart.
 const FREE_AFTER_MS: u32 = 1_000;
 
 #[derive(Clone, Copy, Debug)]
