@@ -14,7 +14,7 @@ mod four_tuple;
 mod machine;
 pub mod time;
 
-pub use batch::{Batch, DatagramBuffer};
+pub use batch::{Batch, DatagramBuffer, Run};
 pub use four_tuple::FourTuple;
 pub use machine::Machine;
 pub use time::Instant;

@@ -1,10 +1,6 @@
-//! What the machine under us is and has: random bytes, AES or not, and time to make tables.
+//! What the machine under us is and has: random bytes, and AES or not.
 
 use std::io;
-use std::sync::Once;
-use std::thread;
-
-use haulier_proto::bulk::repair;
 
 /// 32 bytes fit for keys, from the operating system.
 ///
@@ -32,15 +28,4 @@ pub fn has_aes() -> bool {
     {
         false
     }
-}
-
-/// Makes the tables of the repair code in the background, once a process. They take 8 ms: nobody can wait for
-/// them in the middle of a transfer, nor before the first datagram, but the round trip of a handshake is
-/// mostly longer.
-pub(crate) fn prepare() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // Without a thread whoever needs the tables first makes them.
-        let _thread = thread::Builder::new().name("haulier-tables".into()).spawn(repair::prepare);
-    });
 }
