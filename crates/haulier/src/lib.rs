@@ -52,10 +52,8 @@
 
 pub mod file;
 
-#[cfg(feature = "tokio")]
-pub mod aio;
 #[cfg(feature = "udp")]
-mod face;
+mod net;
 
 pub use haulier_proto::*;
 
@@ -73,14 +71,12 @@ pub use haulier_proto::server::{
 pub use haulier_proto::wire::answer::RefusalCode;
 
 #[cfg(feature = "udp")]
-pub use face::{
-    client::Client,
-    connect::{Connect, ConnectError},
-    issue_token, random_secret,
-    server::Server,
+pub use net::{
+    Attempt, AttemptError, Client, Connect, ConnectError, FinishError, Listen, ListenError,
+    NetworkError, Server, issue_token, random_secret,
 };
 
-/// The drivers over real sockets.
+/// Runners over real sockets, for machines of one's own.
 #[cfg(feature = "udp")]
 pub use haulier_udp as udp;
 
