@@ -1,54 +1,79 @@
-//! Waiting for a socket in a task of tokio's.
+//! Waiting for sockets in a task of tokio's.
 
 use std::io;
+use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
 use tokio::io::Interest as Direction;
 use tokio::net::UdpSocket;
 
-use crate::{Interest, Socket};
+use crate::Interest;
 
-/// Tells a task when a socket is ready. Nothing is received or sent through it.
+/// Tells a task when one of its sockets is ready. Nothing is received or sent through it.
 ///
 /// tokio remembers that a socket was ready until somebody has found it empty, so the order is:
-/// [`clear`](Self::clear), a round, [`poll`](Self::poll). What arrives after the first makes it ready again.
-#[derive(Debug)]
-pub struct Readiness(UdpSocket);
+/// [`clear`](Self::clear), rounds, [`watch`](Self::watch), [`poll`](Self::poll). What arrives after the first
+/// makes it ready again.
+#[derive(Debug, Default)]
+pub struct Readiness {
+    /// A second handle on each socket, by its address.
+    sockets: Vec<(SocketAddr, UdpSocket)>,
+}
 
 impl Readiness {
-    /// That of this socket.
+    /// Forgets that they were ready.
+    pub fn clear(&self) {
+        for (_, socket) in &self.sockets {
+            for direction in [Direction::READABLE, Direction::WRITABLE] {
+                let empty = || Err(io::ErrorKind::WouldBlock.into());
+                let _empty: io::Result<()> = socket.try_io(direction, empty);
+            }
+        }
+    }
+
+    /// From now on the sockets are these.
     ///
     /// # Errors
     /// As the system says.
     ///
     /// # Panics
     /// Outside of a runtime with its IO enabled.
-    pub fn new(socket: &Socket) -> io::Result<Self> {
-        UdpSocket::from_std(socket.try_clone_inner()?).map(Self)
-    }
-
-    /// Forgets that it was ready.
-    pub fn clear(&self) {
-        for direction in [Direction::READABLE, Direction::WRITABLE] {
-            let _empty: io::Result<()> =
-                self.0.try_io(direction, || Err(io::ErrorKind::WouldBlock.into()));
+    pub fn watch(&mut self, interests: &[Interest<'_>]) -> io::Result<()> {
+        let is_own = |local| interests.iter().any(|interest| interest.socket.local_addr() == local);
+        self.sockets.retain(|(local, _)| is_own(*local));
+        for interest in interests {
+            let local = interest.socket.local_addr();
+            if !self.sockets.iter().any(|(known, _)| *known == local) {
+                let socket = interest.socket.try_clone_inner()?;
+                self.sockets.push((local, UdpSocket::from_std(socket)?));
+            }
         }
+        Ok(())
     }
 
-    /// Whether the socket has what its runner waits for; if not, the task is woken when it has.
+    /// Whether a socket has what its runner waits for; if not, the task is woken when one has.
     ///
     /// # Errors
     /// When the runtime shuts down.
-    pub fn poll(&self, context: &mut Context<'_>, interest: &Interest<'_>) -> Poll<io::Result<()>> {
-        if interest.is_readable
-            && let ready @ Poll::Ready(_) = self.0.poll_recv_ready(context)
-        {
-            return ready;
-        }
-        if interest.is_writable
-            && let ready @ Poll::Ready(_) = self.0.poll_send_ready(context)
-        {
-            return ready;
+    pub fn poll(
+        &self,
+        context: &mut Context<'_>,
+        interests: &[Interest<'_>],
+    ) -> Poll<io::Result<()>> {
+        for interest in interests {
+            let local = interest.socket.local_addr();
+            let own = self.sockets.iter().find(|(known, _)| *known == local);
+            let Some((_, socket)) = own else { continue };
+            if interest.is_readable
+                && let ready @ Poll::Ready(_) = socket.poll_recv_ready(context)
+            {
+                return ready;
+            }
+            if interest.is_writable
+                && let ready @ Poll::Ready(_) = socket.poll_send_ready(context)
+            {
+                return ready;
+            }
         }
         Poll::Pending
     }

@@ -2,15 +2,15 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Once};
-use std::{io, mem, thread};
+use std::{io, thread};
 
 use haulier_core::Instant;
 use haulier_core::time::earliest;
-use haulier_proto::{AesSupport, Platform};
 use haulier_proto::bulk::repair;
 use haulier_proto::client::{ClientError, ClientMachine, WireBytes};
 use haulier_proto::connection::{CloseCode, CloseReason, Connection, Event};
 use haulier_proto::crypto::Entropy;
+use haulier_proto::{AesSupport, Platform};
 
 use super::NOWHERE;
 use super::connect::Connect;
@@ -58,11 +58,11 @@ impl Asking {
             other_bytes: WireBytes::default(),
         };
         // A configuration that makes no client makes none for any address.
-        asking.connect.servers.first().map_or(Ok(()), |&server| asking.machine(now, server).map(drop))?;
+        asking.make(now, NOWHERE)?;
         Ok(asking)
     }
 
-    fn machine(&mut self, now: Instant, server: SocketAddr) -> Result<ClientMachine, ClientError> {
+    fn make(&mut self, now: Instant, server: SocketAddr) -> Result<ClientMachine, ClientError> {
         let platform = Platform::new(self.entropy.bytes(), self.aes);
         ClientMachine::new(now, self.connect.config(server), platform)
     }
@@ -154,12 +154,11 @@ impl Asking {
             self.phase = Phase::Welcome;
             return;
         }
-        let ended = self.machines.iter_mut().filter_map(|(key, machine)| {
-            match machine.poll_event(now) {
+        let ended =
+            self.machines.iter_mut().filter_map(|(key, machine)| match machine.poll_event(now) {
                 Some(Event::Closed(reason)) => Some((*key, reason)),
                 _ => None,
-            }
-        });
+            });
         for (key, reason) in ended.collect::<Vec<_>>() {
             self.remove(key);
             self.race.failed(now, key, AttemptError::Closed(reason));
@@ -185,7 +184,7 @@ impl End for Asking {
         }
         self.judge(now);
         while let Some((key, server)) = self.race.start(now) {
-            match self.machine(now, server) {
+            match self.make(now, server) {
                 Ok(machine) => {
                     self.machines.push((key, machine));
                     opens.push((key, server));

@@ -15,11 +15,11 @@ use haulier_proto::connection::{
 };
 use haulier_udp::{Clock, Socket};
 
+use super::aes;
 use super::asking::Asking;
 use super::connect::Connect;
 use super::error::{ConnectError, FinishError, NetworkError};
 use super::handle::{Handle, StartError};
-use super::aes;
 use super::race::Attempt;
 use super::shared::State;
 
@@ -172,7 +172,8 @@ impl Client {
     /// # Errors
     /// [`SendError`]: wait for [`Event::Connected`] before the first.
     pub fn send_block(&self, block: &Block) -> Result<BlockHandle, SendError> {
-        self.change(|connection, now| connection.send_block(now, block)).ok_or(SendError::NotOpen)?
+        self.change(|connection, now| connection.send_block(now, block))
+            .ok_or(SendError::NotOpen)?
     }
 
     /// Sends a packet of up to 256 KiB, once: time-critical. An event says whether it arrived.
@@ -180,7 +181,7 @@ impl Client {
     /// # Errors
     /// [`SendError`]: wait for [`Event::Connected`] before the first.
     pub fn send_packet(&self, data: impl Into<Bytes>) -> Result<Sequence, SendError> {
-        self.change(|connection, now| connection.send_packet(now, data)).ok_or(SendError::NotOpen)?
+        self.change(|connection, _| connection.send_packet(data)).ok_or(SendError::NotOpen)?
     }
 
     /// Sends a message of up to 1024 bytes: it arrives, once, in order.
@@ -188,7 +189,7 @@ impl Client {
     /// # Errors
     /// [`SendError`]: wait for [`Event::Connected`] before the first.
     pub fn send_message(&self, data: impl Into<Bytes>) -> Result<(), SendError> {
-        self.change(|connection, now| connection.send_message(now, data)).ok_or(SendError::NotOpen)?
+        self.change(|connection, _| connection.send_message(data)).ok_or(SendError::NotOpen)?
     }
 
     /// Whether every block and message that was sent is acknowledged.

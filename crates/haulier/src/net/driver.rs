@@ -98,7 +98,7 @@ impl<E: End> Driver<E> {
     }
 
     /// Follows what was asked of it. Returns whether to stop.
-    fn begin(&mut self) -> Result<bool, NetworkError> {
+    pub(crate) fn begin(&mut self) -> Result<bool, NetworkError> {
         let now = self.shared.clock.now();
         let mut state = self.shared.lock();
         state.begin_round();

@@ -54,7 +54,9 @@ pub enum ConnectError {
     #[error("no socket to the server: {0}")]
     Io(#[from] io::Error),
     /// `on_tokio` was called outside of a runtime.
-    #[error("there is no tokio runtime here: call connect() inside of one, or leave out on_tokio()")]
+    #[error(
+        "there is no tokio runtime here: call connect() inside of one, or leave out on_tokio()"
+    )]
     NoRuntime,
     /// Every address was asked, to no avail.
     #[error("not connected: {}", join(.0))]

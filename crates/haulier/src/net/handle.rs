@@ -10,8 +10,8 @@ use std::time::{Duration, Instant as StdInstant};
 use haulier_core::Instant;
 use haulier_udp::{Clock, Socket, WakeUp, wait};
 
-use super::driver::{Driver, Goes};
 use super::NOWHERE;
+use super::driver::{Driver, Goes};
 use super::error::NetworkError;
 use super::shared::{End, Shared, State};
 

@@ -10,9 +10,9 @@ mod handle;
 #[cfg(feature = "tokio")]
 mod on_tokio;
 mod race;
-mod serving;
 mod secrets;
 mod server;
+mod serving;
 mod shared;
 mod thread;
 

@@ -3,7 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use haulier_udp::Readiness;
 use tokio::runtime::Handle;
@@ -22,11 +22,9 @@ pub(crate) fn spawn<E: End>(driver: Driver<E>) -> bool {
 
 async fn run<E: End>(mut stops: Stops<E>) {
     let driver = &mut stops.0;
-    // The readiness of each socket, by its address: a socket may be replaced.
-    let mut ready = Vec::new();
-    let mut is_first = true;
+    let (mut ready, mut is_first) = (Readiness::default(), true);
     loop {
-        ready.iter().for_each(|(_, readiness): &(_, Readiness)| readiness.clear());
+        ready.clear();
         if driver.round() == Goes::Over {
             return;
         }
@@ -39,23 +37,16 @@ async fn run<E: End>(mut stops: Stops<E>) {
     }
 }
 
-type Ready = Vec<(std::net::SocketAddr, Readiness)>;
-
-async fn wait<E: End>(driver: &Driver<E>, ready: &mut Ready) -> io::Result<()> {
+async fn wait<E: End>(driver: &Driver<E>, ready: &mut Readiness) -> io::Result<()> {
     let pause = driver.pause();
     if pause.is_zero() {
         tokio::task::yield_now().await;
         return Ok(());
     }
     let interests = driver.interests();
-    ready.retain(|(local, _)| interests.iter().any(|interest| interest.local_addr() == *local));
-    for interest in &interests {
-        if !ready.iter().any(|(local, _)| *local == interest.local_addr()) {
-            ready.push((interest.local_addr(), Readiness::new(interest)?));
-        }
-    }
+    ready.watch(&interests)?;
     let mut sleep = pin!(sleep(pause));
-    let is_due = |context: &mut Context<'_>| {
+    poll_fn(|context| {
         let mut state = driver.shared.lock();
         state.set_driver(context.waker());
         let is_called = state.is_called();
@@ -63,15 +54,7 @@ async fn wait<E: End>(driver: &Driver<E>, ready: &mut Ready) -> io::Result<()> {
         if is_called || sleep.as_mut().poll(context).is_ready() {
             return Poll::Ready(Ok(()));
         }
-        for interest in &interests {
-            let own = ready.iter().find(|(local, _)| *local == interest.local_addr());
-            if let Some((_, readiness)) = own
-                && let Poll::Ready(ready) = readiness.poll(context, interest)
-            {
-                return Poll::Ready(ready);
-            }
-        }
-        Poll::Pending
-    };
-    poll_fn(is_due).await
+        ready.poll(context, &interests)
+    })
+    .await
 }

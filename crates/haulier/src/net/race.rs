@@ -250,7 +250,8 @@ mod tests {
         race.failed(MS(5), 2, AttemptError::Closed(CloseReason::NoAnswer));
         assert!(race.is_lost());
         assert_eq!(race.verdict(), CloseReason::Unreachable);
-        let failed: Vec<_> = race.attempts().iter().map(|attempt| attempt.error.is_some()).collect();
+        let failed: Vec<_> =
+            race.attempts().iter().map(|attempt| attempt.error.is_some()).collect();
         assert_eq!(failed, [true, true]);
     }
 

@@ -172,10 +172,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
-    pub fn wait(
-        &self,
-        max: Duration,
-    ) -> Result<Option<(ConnectionId, ServerEvent)>, NetworkError> {
+    pub fn wait(&self, max: Duration) -> Result<Option<(ConnectionId, ServerEvent)>, NetworkError> {
         self.handle.wait(max)
     }
 
@@ -207,7 +204,7 @@ impl Server {
         id: ConnectionId,
         data: impl Into<Bytes>,
     ) -> Result<Sequence, SendError> {
-        let sent = self.change(id, |connection, now| connection.send_packet(now, data));
+        let sent = self.change(id, |connection, _| connection.send_packet(data));
         sent.ok_or(SendError::NotOpen)?
     }
 
@@ -216,7 +213,7 @@ impl Server {
     /// # Errors
     /// [`SendError`]; `NotOpen` also for a connection that is gone.
     pub fn send_message(&self, id: ConnectionId, data: impl Into<Bytes>) -> Result<(), SendError> {
-        let sent = self.change(id, |connection, now| connection.send_message(now, data));
+        let sent = self.change(id, |connection, _| connection.send_message(data));
         sent.ok_or(SendError::NotOpen)?
     }
 
