@@ -1,5 +1,7 @@
 //! The joint between a protocol and what drives it.
 
+use alloc::vec::Vec;
+
 use crate::{Batch, FourTuple, Instant};
 
 /// A protocol without input or output of its own.
@@ -26,6 +28,17 @@ pub trait Machine {
     /// [`poll_transmit`](Self::poll_transmit), if nothing else happens before: a time that has passed means
     /// at once, `None` not until something arrives.
     fn poll_timeout(&self) -> Option<Instant>;
+
+    /// The next datagram alone, in place of what is in `datagram`, and where it goes; `None` when there is
+    /// none now. For a transport that takes one at a time and for tests; a batch costs less.
+    fn poll_datagram(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<FourTuple> {
+        let mut batch = Batch::new(1);
+        self.poll_transmit(now, &mut batch);
+        let (to, bytes) = batch.iter().next()?;
+        datagram.clear();
+        datagram.extend_from_slice(bytes);
+        Some(to)
+    }
 }
 
 impl<M: Machine + ?Sized> Machine for &mut M {

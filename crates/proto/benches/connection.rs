@@ -4,12 +4,12 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, reason = "a bench program")]
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use haulier_proto::Instant;
-use haulier_proto::client::{Client, ClientConfig, Credentials};
+use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::connection::{Block, Event};
 use haulier_proto::credentials::{TokenClaims, TokenKey};
 use haulier_proto::crypto::{Identity, Secret, Suite, TrafficSecret};
-use haulier_proto::server::{Server, ServerConfig, ServerCredentials};
+use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
+use haulier_proto::{AesSupport, Instant, Machine, Platform};
 use std::hint::black_box;
 use std::net::SocketAddr;
 
@@ -32,7 +32,7 @@ fn identity() -> Identity {
     Identity::new(Secret::from_bytes([3; 32]))
 }
 
-fn server() -> Server {
+fn server() -> ServerMachine {
     let credentials = ServerCredentials {
         secret: Some(secret()),
         token_keys: vec![token_key()],
@@ -40,28 +40,26 @@ fn server() -> Server {
         open: true,
     };
     let mut config = ServerConfig::new(PROTOCOL_ID, credentials);
-    config.aes_hardware = true;
     config.limits.connections = usize::MAX;
     config.limits.connections_per_prefix = usize::MAX;
     config.limits.handshakes = usize::MAX;
     config.limits.handshakes_per_prefix = usize::MAX;
     config.limits.handshakes_without_cookie = usize::MAX;
     config.limits.answers_per_second = 0;
-    Server::new(NOW, 0, config, [4; 32])
+    ServerMachine::new(NOW, 0, config, Platform::new([4; 32], AesSupport::Hardware))
 }
 
-fn client(credentials: Credentials, n: u64) -> Client {
+fn client(credentials: Credentials, n: u64) -> ClientMachine {
     let mut config = ClientConfig::new(address(), PROTOCOL_ID, credentials);
     config.copies = 1;
-    config.aes_hardware = true;
     let mut seed = [5; 32];
     seed[..8].copy_from_slice(&n.to_le_bytes());
-    Client::new(NOW, config, seed).expect("a client")
+    ClientMachine::new(NOW, config, Platform::new(seed, AesSupport::Hardware)).expect("a client")
 }
 
 fn request(credentials: Credentials, n: u64) -> Vec<u8> {
     let mut datagram = Vec::new();
-    assert!(client(credentials, n).poll_transmit(NOW, &mut datagram));
+    assert!(client(credentials, n).poll_datagram(NOW, &mut datagram).is_some());
     datagram
 }
 
@@ -120,8 +118,8 @@ fn handshakes(c: &mut Criterion) {
                 },
                 |mut datagram| {
                     server.handle_datagram(NOW, address(), &mut datagram).expect("let in");
-                    while server.poll_event().is_some() {}
-                    assert!(server.poll_transmit(NOW, &mut answer).is_some());
+                    while server.poll_event(NOW).is_some() {}
+                    assert!(server.poll_datagram(NOW, &mut answer).is_some());
                 },
                 BatchSize::SmallInput,
             );
@@ -164,7 +162,7 @@ fn seals(c: &mut Criterion) {
 }
 
 /// A server and a client that has joined it.
-fn joined() -> (Server, Client) {
+fn joined() -> (ServerMachine, ClientMachine) {
     let (mut server, mut client) = (server(), client(by_secret(None), 0));
     while carry(NOW, &mut server, &mut client) {}
     assert!(client.connection().is_some());
@@ -172,17 +170,17 @@ fn joined() -> (Server, Client) {
 }
 
 /// Everything that either wants to send now arrives. Returns whether there was anything.
-fn carry(now: Instant, server: &mut Server, client: &mut Client) -> bool {
+fn carry(now: Instant, server: &mut ServerMachine, client: &mut ClientMachine) -> bool {
     let (mut datagram, mut any) = (Vec::with_capacity(1200), false);
-    while server.poll_transmit(now, &mut datagram).is_some() {
+    while server.poll_datagram(now, &mut datagram).is_some() {
         any = true;
-        let _refused = client.handle_datagram(now, &mut datagram);
+        let _refused = client.handle_datagram(now, client.server(), &mut datagram);
     }
-    while client.poll_transmit(now, &mut datagram) {
+    while client.poll_datagram(now, &mut datagram).is_some() {
         any = true;
         let _refused = server.handle_datagram(now, address(), &mut datagram);
     }
-    while server.poll_event().is_some() {}
+    while server.poll_event(now).is_some() {}
     any
 }
 
@@ -196,14 +194,15 @@ fn blocks(c: &mut Criterion) {
         let mut millis = 0;
         b.iter(|| {
             let connection = server.connection_mut(id).expect("it is there");
-            connection.send_block(&block).expect("room");
+            let began = Instant::from_millis(millis);
+            connection.send_block(began, &block).expect("room");
             loop {
                 millis += 1;
                 let now = Instant::from_millis(millis);
                 server.handle_timeout(now);
                 client.handle_timeout(now);
                 while carry(now, &mut server, &mut client) {}
-                let mut events = std::iter::from_fn(|| client.poll_event());
+                let mut events = std::iter::from_fn(|| client.poll_event(now));
                 if events.any(|event| matches!(event, Event::Block { .. })) {
                     break;
                 }

@@ -1,6 +1,6 @@
 //! The client's end: a handshake, then its [`Connection`].
 //!
-//! A [`Client`] asks for a connection with its first datagram, and that datagram carries the application's
+//! A [`ClientMachine`] asks for a connection with its first datagram, and that datagram carries the application's
 //! request: the first data arrives one round trip later (STANDARD-1, section 3). Until a response is
 //! verified nothing but requests goes out, and nothing that arrives changes anything but a counter.
 
@@ -18,7 +18,7 @@ use crate::crypto::{Secret, equal};
 use crate::fragment::FragmentPool;
 use crate::wire::hello::MAX_REQUEST_BYTES;
 use crate::wire::{DataHeader, Kind, answer};
-use crate::{DropCounts, DropReason, Instant};
+use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform};
 use handshake::{Handshake, Verdict};
 
 /// What lets a client in.
@@ -52,8 +52,6 @@ pub struct ClientConfig {
     /// knows that the client is where it says; and how far apart they arrive tells it the rate to begin with.
     /// Default 4.
     pub copies: u8,
-    /// Whether this machine encrypts AES in hardware.
-    pub aes_hardware: bool,
     /// The connection.
     pub connection: ConnectionConfig,
 }
@@ -68,7 +66,6 @@ impl ClientConfig {
             credentials,
             request: Vec::new(),
             copies: 4,
-            aes_hardware: false,
             connection: ConnectionConfig::default(),
         }
     }
@@ -104,7 +101,7 @@ enum Phase {
 
 /// A client and its one connection.
 #[derive(Debug)]
-pub struct Client {
+pub struct ClientMachine {
     server: SocketAddr,
     phase: Phase,
     /// What a reset must hold, once the welcome has said it.
@@ -124,17 +121,21 @@ pub struct WireBytes {
     pub sent: u64,
 }
 
-impl Client {
-    /// Begins to ask. `seed` must be 32 bytes fit for keys; the same seed makes the same client.
+impl ClientMachine {
+    /// Begins to ask. The seed in `platform` must be fit for keys; the same seed makes the same client.
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn new(now: Instant, config: ClientConfig, seed: [u8; 32]) -> Result<Self, ClientError> {
+    pub fn new(
+        now: Instant,
+        config: ClientConfig,
+        platform: impl Into<Platform>,
+    ) -> Result<Self, ClientError> {
         if config.request.len() > MAX_REQUEST_BYTES {
             return Err(ClientError::RequestTooLong);
         }
         let server = config.server;
-        let handshake = Handshake::new(now, config, seed)?;
+        let handshake = Handshake::new(now, config, platform.into())?;
         Ok(Self {
             server,
             welcome_bytes: handshake.welcome_bytes(),
@@ -193,27 +194,41 @@ impl Client {
     }
 
     /// Closes, or gives up a handshake.
-    pub fn close(&mut self, code: CloseCode, reason: &str) {
+    pub fn close(&mut self, now: Instant, code: CloseCode, reason: &str) {
         match &mut self.phase {
             Phase::Handshaking(_) => self.phase = Phase::Ended(Some(CloseReason::Here(code))),
-            Phase::Connected(connection) => connection.close(code, reason),
+            Phase::Connected(connection) => connection.close(now, code, reason),
             Phase::Ended(_) => {}
         }
     }
 
-    /// Takes in a datagram, from the server's address. It is decrypted in place.
+    /// Takes in a datagram, and the address it came from: the server's, or it is dropped. It is decrypted in
+    /// place.
     ///
     /// # Errors
     /// Why it was not used, already counted in [`drops`](Self::drops). An ordinary outcome.
-    pub fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) -> Result<(), DropReason> {
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        path: impl Into<FourTuple>,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
         self.wire_bytes.received += datagram.len() as u64;
-        self.handle(now, datagram).inspect_err(|&reason| self.drops.count(reason))
+        self.handle(now, path.into(), datagram).inspect_err(|&reason| self.drops.count(reason))
     }
 
-    fn handle(&mut self, now: Instant, datagram: &mut [u8]) -> Result<(), DropReason> {
+    fn handle(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
+        if !path.has_remote(self.server) {
+            return Err(DropReason::NotFromServer);
+        }
         match Kind::of(datagram)? {
             Kind::Request => Err(DropReason::WrongRole),
-            Kind::Response => self.on_response(now, datagram),
+            Kind::Response => self.on_response(now, path, datagram),
             Kind::Data { .. } => {
                 let header = DataHeader::read(datagram)?;
                 let Phase::Connected(connection) = &mut self.phase else {
@@ -222,7 +237,7 @@ impl Client {
                 if header.to != connection.local_id() {
                     return Err(DropReason::UnknownConnection);
                 }
-                connection.handle_data(now, self.server, &header, datagram, &mut self.pool)
+                connection.handle_data(now, path, &header, datagram, &mut self.pool)
             }
             Kind::Retry => {
                 let retry = answer::Retry::read(datagram)?;
@@ -247,18 +262,18 @@ impl Client {
         }
     }
 
-    fn on_response(&mut self, now: Instant, datagram: &mut [u8]) -> Result<(), DropReason> {
+    fn on_response(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
         let welcome_bytes = self.welcome_bytes;
         match &mut self.phase {
             Phase::Handshaking(handshake) => {
                 let (mut connection, reset_token) = handshake.on_response(now, datagram)?;
-                let outcome = connection.handle_response(
-                    now,
-                    self.server,
-                    welcome_bytes,
-                    datagram,
-                    &mut self.pool,
-                );
+                let outcome =
+                    connection.handle_response(now, path, welcome_bytes, datagram, &mut self.pool);
                 // A sealed welcome has proven itself, and is read only once: a flipped bit in the frames
                 // behind it is a lost datagram and must not end the handshake. An open one is as good as
                 // its checksum.
@@ -268,13 +283,9 @@ impl Client {
                 }
                 outcome
             }
-            Phase::Connected(connection) => connection.handle_response(
-                now,
-                self.server,
-                welcome_bytes,
-                datagram,
-                &mut self.pool,
-            ),
+            Phase::Connected(connection) => {
+                connection.handle_response(now, path, welcome_bytes, datagram, &mut self.pool)
+            }
             Phase::Ended(_) => Err(DropReason::NotNow),
         }
     }
@@ -307,27 +318,26 @@ impl Client {
 
     /// The next thing the application should hear. Ask until `None`.
     #[must_use]
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self, now: Instant) -> Option<Event> {
         match &mut self.phase {
             Phase::Handshaking(_) => None,
-            Phase::Connected(connection) => connection.poll_event(),
+            Phase::Connected(connection) => connection.poll_event(now),
             Phase::Ended(reason) => reason.take().map(Event::Closed),
         }
     }
 
-    /// Fills `datagram` with the next one to send to the server and returns `true`, or returns `false` when
-    /// there is none now. Ask until `false`.
-    #[must_use]
-    pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
-        let is_any = match &mut self.phase {
-            Phase::Handshaking(handshake) => handshake.poll_transmit(now, datagram),
-            Phase::Connected(connection) => connection.poll_transmit(now, datagram).is_some(),
-            Phase::Ended(_) => false,
-        };
-        if is_any {
-            self.wire_bytes.sent += datagram.len() as u64;
+    /// Appends what there is to send to the server, until nothing is left or the batch is full.
+    pub fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
+        let Self { phase, server, wire_bytes, .. } = self;
+        while let Some(bytes) = batch.compose(|datagram| match phase {
+            Phase::Handshaking(handshake) => {
+                handshake.poll_transmit(now, datagram).then(|| FourTuple::new(*server))
+            }
+            Phase::Connected(connection) => connection.poll_transmit(now, datagram),
+            Phase::Ended(_) => None,
+        }) {
+            wire_bytes.sent += bytes as u64;
         }
-        is_any
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
@@ -346,6 +356,24 @@ impl Client {
         if let Phase::Connected(connection) = &self.phase {
             connection.check_invariants();
         }
+    }
+}
+
+impl Machine for ClientMachine {
+    fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
+        let _counted = Self::handle_datagram(self, now, path, datagram);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        Self::handle_timeout(self, now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
+        Self::poll_transmit(self, now, batch);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Self::poll_timeout(self)
     }
 }
 

@@ -45,6 +45,8 @@ drop_reasons! {
     TooShort = "too_short", Hostile;
     /// A first byte that no datagram of this wire has.
     UnknownKind = "unknown_kind", Hostile;
+    /// A datagram that reached a client from elsewhere than its server.
+    NotFromServer = "not_from_server", Hostile;
     /// A datagram that only the other role receives: one's own, reflected.
     WrongRole = "wrong_role", Hostile;
     /// A request that has not 1200 bytes, or an answer of another length than its kind has.

@@ -5,7 +5,7 @@
 //! game drives it over its own transport, a simulator over virtual time, and a seed replays every
 //! decision.
 //!
-//! There are two wires. On haulier/1 a [`client::Client`] joins a [`server::Server`] in one round trip,
+//! There are two wires. On haulier/1 a [`client::ClientMachine`] joins a [`server::ServerMachine`] in one round trip,
 //! encrypted; blocks, packets and messages share the [`connection::Connection`]. On the articles' wire,
 //! without
 //! keys, are [`ArticlePeer`] for large blocks that must arrive and [`endpoint::Endpoint`] for the game's own
@@ -16,46 +16,51 @@
 //! Over a wire that loses every third datagram:
 //!
 //! ```
-//! use haulier_proto::Instant;
-//! use haulier_proto::client::{Client, ClientConfig, Credentials};
+//! use core::net::SocketAddr;
+//! use haulier_proto::{Batch, Instant};
+//! use haulier_proto::client::{ClientMachine, ClientConfig, Credentials};
 //! use haulier_proto::connection::{Block, Event};
 //! use haulier_proto::crypto::Secret;
-//! use haulier_proto::server::{Server, ServerConfig, ServerCredentials, ServerEvent};
+//! use haulier_proto::server::{ServerMachine, ServerConfig, ServerCredentials, ServerEvent};
 //!
 //! let secret = Secret::from_bytes([7; 32]); // from a ticket; so are the seeds below from the system
 //! let credentials = ServerCredentials { secret: Some(secret.clone()), ..Default::default() };
 //! let config = ServerConfig::new(42, credentials);
-//! let mut server = Server::new(Instant::ZERO, 0, config, [1; 32]);
-//! let (at, home) = ("192.0.2.1:4000".parse()?, "192.0.2.2:5000".parse()?);
+//! let mut server = ServerMachine::new(Instant::ZERO, 0, config, [1; 32]);
+//! let (at, home): (SocketAddr, SocketAddr) = ("192.0.2.1:4000".parse()?, "192.0.2.2:5000".parse()?);
 //! let config = ClientConfig::new(at, 42, Credentials::Secret { secret, identity: None });
-//! let mut client = Client::new(Instant::ZERO, config, [2; 32])?;
+//! let mut client = ClientMachine::new(Instant::ZERO, config, [2; 32])?;
 //! let world = Block::new(1, vec![9; 100_000]);
 //!
-//! let (mut sent, mut datagram) = (0, Vec::new());
+//! let (mut sent, mut batch) = (0, Batch::new(32));
 //! let data = 'joined: loop {
 //!     sent += 1; // A millisecond a round; a real driver sleeps until `poll_timeout`.
 //!     let now = Instant::from_millis(sent);
 //!     server.handle_timeout(now);
 //!     client.handle_timeout(now);
-//!     while client.poll_transmit(now, &mut datagram) {
+//!     client.poll_transmit(now, &mut batch);
+//!     for (_to, datagram) in batch.iter_mut() {
 //!         sent += 1;
 //!         if sent % 3 != 0 {
 //!             // A refusal is an ordinary outcome, already counted.
-//!             let _ = server.handle_datagram(now, home, &mut datagram);
+//!             let _ = server.handle_datagram(now, home, datagram);
 //!         }
 //!     }
-//!     while let Some((id, event)) = server.poll_event() {
+//!     batch.clear();
+//!     while let Some((id, event)) = server.poll_event(now) {
 //!         if let ServerEvent::Connecting { .. } = event {
-//!             server.connection_mut(id).ok_or("gone")?.send_block(&world)?;
+//!             server.connection_mut(id).ok_or("gone")?.send_block(now, &world)?;
 //!         }
 //!     }
-//!     while let Some(_to) = server.poll_transmit(now, &mut datagram) {
+//!     server.poll_transmit(now, &mut batch);
+//!     for (_to, datagram) in batch.iter_mut() {
 //!         sent += 1;
 //!         if sent % 3 != 0 {
-//!             let _ = client.handle_datagram(now, &mut datagram);
+//!             let _ = client.handle_datagram(now, at, datagram);
 //!         }
 //!     }
-//!     while let Some(event) = client.poll_event() {
+//!     batch.clear();
+//!     while let Some(event) = client.poll_event(now) {
 //!         if let Event::Block { data, .. } = event {
 //!             break 'joined data;
 //!         }
@@ -144,6 +149,7 @@ pub mod transit;
 pub mod wire;
 
 mod pacer;
+mod platform;
 mod rtt;
 
 mod drop_reason;
@@ -158,6 +164,7 @@ pub use haulier_core::{Batch, DatagramBuffer, FourTuple, Instant, Machine};
 pub use pacer::SendBudget;
 pub use packet::{MAX_PACKET_BYTES, ProtocolId};
 pub use peer::{ArticleConfig, ArticlePeer, Event};
+pub use platform::{AesSupport, Platform};
 pub use rtt::{ArticleRtt, RttEstimator, RttHistory, RttSpread};
 pub use sequence::{Sequence, Sequence32, SequenceNumber, is_more_recent};
 pub use sequence_buffer::SequenceBuffer;

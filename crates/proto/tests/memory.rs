@@ -11,10 +11,10 @@
 
 mod lan;
 
-use haulier_proto::Instant;
 use haulier_proto::connection::{Block, Event};
-use haulier_proto::server::{ConnectionId, Server, ServerEvent};
+use haulier_proto::server::{ConnectionId, ServerEvent, ServerMachine};
 use haulier_proto::wire::request::REQUEST_BYTES;
+use haulier_proto::{Instant, Machine};
 use lan::{Lan, client_config, server_address, server_config};
 
 /// A room in which every byte that the server takes and gives back is counted, and nobody else's.
@@ -30,7 +30,7 @@ impl Counted {
         let mut held = 0;
         held += counted(|| {
             let config = server_config();
-            lan.server = Server::new(lan.now, lan::UNIX_TIME, config, [9; 32]);
+            lan.server = ServerMachine::new(lan.now, lan::UNIX_TIME, config, [9; 32]);
         });
         Self { lan, held, buffer: Vec::with_capacity(1_300) }
     }
@@ -40,23 +40,23 @@ impl Counted {
         let Self { lan, held, buffer } = self;
         for _ in 0..10_000 {
             let mut is_quiet = true;
-            *held += counted(|| hear(&mut lan.server, world));
+            *held += counted(|| hear(&mut lan.server, lan.now, world));
             loop {
                 let mut to = None;
-                *held += counted(|| to = lan.server.poll_transmit(lan.now, buffer));
+                *held += counted(|| to = lan.server.poll_datagram(lan.now, buffer));
                 let Some(to) = to else { break };
                 is_quiet = false;
-                let n = lan.addresses.iter().position(|&address| address == to).unwrap();
-                let _refused = lan.clients[n].handle_datagram(lan.now, buffer);
-                while lan.clients[n].poll_event().is_some() {}
+                let n = lan.addresses.iter().position(|&address| address == to.remote).unwrap();
+                let _refused = lan.clients[n].handle_datagram(lan.now, server_address(), buffer);
+                while lan.clients[n].poll_event(lan.now).is_some() {}
             }
             for n in 0..lan.clients.len() {
-                while lan.clients[n].poll_transmit(lan.now, buffer) {
+                while lan.clients[n].poll_datagram(lan.now, buffer).is_some() {
                     is_quiet = false;
                     let (now, from) = (lan.now, lan.addresses[n]);
                     *held += counted(|| {
                         let _refused = lan.server.handle_datagram(now, from, buffer);
-                        hear(&mut lan.server, world);
+                        hear(&mut lan.server, now, world);
                     });
                 }
             }
@@ -83,10 +83,10 @@ fn counted(mut act: impl FnMut()) -> i64 {
     allocation_counter::measure(&mut act).bytes_current
 }
 
-fn hear(server: &mut Server, world: Option<&Block>) {
-    while let Some((id, event)) = server.poll_event() {
+fn hear(server: &mut ServerMachine, now: Instant, world: Option<&Block>) {
+    while let Some((id, event)) = server.poll_event(now) {
         if let (ServerEvent::Connecting { .. }, Some(world)) = (event, world) {
-            server.connection_mut(id).unwrap().send_block(world).unwrap();
+            server.connection_mut(id).unwrap().send_block(now, world).unwrap();
         }
     }
 }
@@ -105,26 +105,26 @@ fn idle_connections_are_small() {
     let mut answer = Vec::with_capacity(REQUEST_BYTES);
     let Counted { lan, held, .. } = &mut room;
     for n in 0..10_000 {
-        assert!(lan.clients[n].poll_transmit(lan.now, &mut request));
+        assert!(lan.clients[n].poll_datagram(lan.now, &mut request).is_some());
         let (now, from) = (lan.now, lan.addresses[n]);
         *held += counted(|| lan.server.handle_datagram(now, from, &mut request).unwrap());
-        *held += counted(|| hear(&mut lan.server, None));
+        *held += counted(|| hear(&mut lan.server, lan.now, None));
         let mut answered = true;
         while answered {
             *held += counted(|| {
-                answered = lan.server.poll_transmit(now, &mut answer).is_some();
+                answered = lan.server.poll_datagram(now, &mut answer).is_some();
             });
             if answered {
-                let _refused = lan.clients[n].handle_datagram(now, &mut answer);
+                let _refused = lan.clients[n].handle_datagram(now, server_address(), &mut answer);
             }
         }
-        while lan.clients[n].poll_transmit(now, &mut request) {
+        while lan.clients[n].poll_datagram(now, &mut request).is_some() {
             *held += counted(|| lan.server.handle_datagram(now, from, &mut request).unwrap());
-            *held += counted(|| hear(&mut lan.server, None));
+            *held += counted(|| hear(&mut lan.server, lan.now, None));
         }
     }
-    *held += counted(|| while lan.server.poll_transmit(lan.now, &mut answer).is_some() {});
-    *held += counted(|| hear(&mut lan.server, None));
+    *held += counted(|| while lan.server.poll_datagram(lan.now, &mut answer).is_some() {});
+    *held += counted(|| hear(&mut lan.server, lan.now, None));
     assert_eq!(lan.server.stats().connections, 10_000);
     assert_eq!(lan.server.stats().handshakes, 0, "all have proven their address");
     let each = *held / 10_000 + IN_C;
@@ -173,11 +173,11 @@ fn forged_requests_take_no_memory() {
     lan.server = {
         let mut config = server_config();
         config.limits.answers_per_second = 0;
-        Server::new(lan.now, lan::UNIX_TIME, config, [1; 32])
+        ServerMachine::new(lan.now, lan::UNIX_TIME, config, [1; 32])
     };
     let n = lan.add(client_config());
     let mut request = Vec::new();
-    assert!(lan.clients[n].poll_transmit(lan.now, &mut request));
+    assert!(lan.clients[n].poll_datagram(lan.now, &mut request).is_some());
     let mut forged = Vec::with_capacity(REQUEST_BYTES);
     let counted = allocation_counter::measure(|| {
         for at in 3..1_000 {
@@ -203,7 +203,7 @@ fn a_world_is_held_once() {
     let ids: Vec<_> = lan.server.connections().collect();
     let counted = allocation_counter::measure(|| {
         for &id in &ids {
-            lan.server.connection_mut(id).unwrap().send_block(&world).unwrap();
+            lan.server.connection_mut(id).unwrap().send_block(lan.now, &world).unwrap();
         }
     });
     let each = counted.bytes_current / ids.len() as i64;

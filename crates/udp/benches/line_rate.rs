@@ -101,7 +101,7 @@ mod bench {
         let mut id = None;
         while id.is_none() {
             server.turn(Duration::from_millis(1)).unwrap();
-            while let Some((at, event)) = server.server.poll_event() {
+            while let Some((at, event)) = server.server.poll_event(server.clock().now()) {
                 if let ServerEvent::Connecting { .. } = event {
                     id = Some(at);
                 }
@@ -109,10 +109,14 @@ mod bench {
         }
         let id = id.unwrap();
         while serve(&mut server, id) {
-            while server.server.poll_event().is_some() {}
+            while server.server.poll_event(server.clock().now()).is_some() {}
         }
         let stats = *server.socket().stats();
-        server.server.connection_mut(id).unwrap().close(CloseCode::DONE, "");
+        server.server.connection_mut(id).unwrap().close(
+            haulier_proto::Instant::ZERO,
+            CloseCode::DONE,
+            "",
+        );
         server.flush().unwrap();
         client.join().unwrap();
         stats
@@ -123,7 +127,7 @@ mod bench {
         let mut client = ClientDriver::connect(config).unwrap();
         loop {
             client.turn(Duration::from_millis(10)).unwrap();
-            while let Some(event) = client.client.poll_event() {
+            while let Some(event) = client.client.poll_event(client.clock().now()) {
                 if let Event::Closed { .. } = event {
                     return;
                 }
@@ -135,9 +139,10 @@ mod bench {
     fn block(block: &Block, segments: usize) -> SocketStats {
         let mut begun = false;
         joined(segments, |server, id| {
+            let now = server.clock().now();
             let connection = server.server.connection_mut(id).unwrap();
             if !begun {
-                connection.send_block(block).unwrap();
+                connection.send_block(now, block).unwrap();
                 begun = true;
             }
             let done = connection.sending().is_none() && connection.all_acked();

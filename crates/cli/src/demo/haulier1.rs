@@ -102,10 +102,11 @@ fn spawn_server(
         let mut stats = ConnectionStats::default();
         while !stop.load(Ordering::Relaxed) {
             driver.turn(TURN).map_err(|error| error.to_string())?;
-            while let Some((id, event)) = driver.server.poll_event() {
+            let now = driver.clock().now();
+            while let Some((id, event)) = driver.server.poll_event(now) {
                 if let Some(connection) = driver.server.connection_mut(id) {
                     if matches!(event, ServerEvent::Connecting { .. }) {
-                        connection.send_block(&world).map_err(|error| error.to_string())?;
+                        connection.send_block(now, &world).map_err(|error| error.to_string())?;
                     }
                     stats = connection.stats();
                 }
@@ -147,7 +148,7 @@ fn join(
     loop {
         interrupt::check()?;
         driver.turn(TURN).map_err(fail)?;
-        while let Some(event) = driver.client.poll_event() {
+        while let Some(event) = driver.client.poll_event(driver.clock().now()) {
             match event {
                 Event::Connected => connect = started.elapsed(),
                 Event::Block { data, .. } => {
@@ -170,7 +171,7 @@ fn join(
 
 /// Closes, and lets the link empty itself, so that its counts are those of all of it.
 fn leave(driver: &mut ClientDriver, relay: &Relay) {
-    driver.client.close(CloseCode::DONE, "");
+    driver.client.close(driver.clock().now(), CloseCode::DONE, "");
     let started = Instant::now();
     let is_over = |driver: &ClientDriver| driver.client.is_closed() && relay.is_quiet();
     while !is_over(driver) && started.elapsed() < LAST_ACKS && !interrupt::requested() {

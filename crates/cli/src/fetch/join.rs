@@ -115,7 +115,7 @@ impl Asking {
         while let Some(driver) = self.running.get_mut(at) {
             let server = driver.client.server();
             let ended = match driver.turn(share) {
-                Ok(()) => driver.client.poll_event(),
+                Ok(()) => driver.client.poll_event(driver.clock().now()),
                 Err(_) => Some(Event::Closed(CloseReason::NoAnswer)),
             };
             match ended {

@@ -119,7 +119,7 @@ impl Fetch<'_> {
             turned.map_err(|error| {
                 Failed(Failure::socket("socket", &error), CloseCode::SHUTTING_DOWN)
             })?;
-            while let Some(event) = self.driver.client.poll_event() {
+            while let Some(event) = self.driver.client.poll_event(self.driver.clock().now()) {
                 match event {
                     Event::Message(message) => self.on_message(&message)?,
                     Event::BlockProgress { .. } => last_progress = Instant::now(),
@@ -254,7 +254,7 @@ impl Fetch<'_> {
     /// Tells the server how it ended. It is sent three times, and nobody has to answer.
     fn close(&mut self, failed: Option<&Failed>) {
         let code = failed.map_or(CloseCode::DONE, |Failed(_, code)| *code);
-        self.driver.client.close(code, "");
+        self.driver.client.close(self.driver.clock().now(), code, "");
         let started = Instant::now();
         while !self.driver.client.is_closed() && started.elapsed() < LAST_WORDS {
             if self.driver.turn(TURN).is_err() {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use haulier::connection::{Block, CloseCode, CloseReason, Connection, Event};
 use haulier::credentials::TokenClaims;
-use haulier::server::{ConnectionId, Server, ServerEvent};
+use haulier::server::{ConnectionId, ServerEvent, ServerMachine};
 use serde_json::json;
 
 use super::library::Library;
@@ -51,13 +51,25 @@ pub(super) struct Clients<'a> {
     files: u64,
     bytes: u64,
     cut_off: u64,
+    now: haulier::Instant,
 }
 
 impl<'a> Clients<'a> {
     pub(super) fn new(library: &'a Library, args: &'a ServeArgs, report: &'a Report) -> Self {
         let here = HashMap::new();
         let (numbers, clients, files, bytes, cut_off) = (0, 0, 0, 0, 0);
-        Self { library, args, report, here, numbers, clients, files, bytes, cut_off }
+        Self {
+            library,
+            args,
+            report,
+            here,
+            numbers,
+            clients,
+            files,
+            bytes,
+            cut_off,
+            now: haulier::Instant::ZERO,
+        }
     }
 
     /// Whether `--once` is fulfilled.
@@ -66,8 +78,9 @@ impl<'a> Clients<'a> {
     }
 
     /// Takes in everything that happened.
-    pub(super) fn hear(&mut self, server: &mut Server) {
-        while let Some((id, event)) = server.poll_event() {
+    pub(super) fn hear(&mut self, now: haulier::Instant, server: &mut ServerMachine) {
+        self.now = now;
+        while let Some((id, event)) = server.poll_event(now) {
             match event {
                 ServerEvent::Connecting { request, token } => {
                     self.on_request(server, id, &request, token.as_ref());
@@ -90,7 +103,7 @@ impl<'a> Clients<'a> {
 
     fn on_request(
         &mut self,
-        server: &mut Server,
+        server: &mut ServerMachine,
         id: ConnectionId,
         request: &Bytes,
         token: Option<&TokenClaims>,
@@ -99,13 +112,13 @@ impl<'a> Clients<'a> {
         self.set_rate(connection, token);
         let library = self.library;
         let answer = match Request::read(request) {
-            Some(Request::List) => send(connection, Answer::List, None, library.list()),
+            Some(Request::List) => send(self.now, connection, Answer::List, None, library.list()),
             Some(Request::Get(Some(name))) => match library.file(&name) {
-                Some(file) => send_file(connection, file),
+                Some(file) => send_file(self.now, connection, file),
                 None => Answer::No(NO_SUCH_FILE, "there is no file of this name".into()),
             },
             Some(Request::Get(None)) => match library.only() {
-                Some(file) => send_file(connection, file),
+                Some(file) => send_file(self.now, connection, file),
                 None => Answer::No(NAME_ONE, format!("there are {} files", library.len())),
             },
             None => Answer::No(NOT_UNDERSTOOD, "this is haulier serve, version 1".into()),
@@ -124,7 +137,7 @@ impl<'a> Clients<'a> {
         connection.set_rate_bps(self.args.rate.unwrap_or(u64::MAX).max(least).min(most));
     }
 
-    fn on_connected(&mut self, server: &mut Server, id: ConnectionId) {
+    fn on_connected(&mut self, server: &mut ServerMachine, id: ConnectionId) {
         let (Some(client), Some(connection)) = (self.here.get_mut(&id), server.connection_mut(id))
         else {
             return;
@@ -136,7 +149,7 @@ impl<'a> Clients<'a> {
             Answer::File { name, .. } => name.clone(),
             Answer::List => "the list".into(),
             Answer::No(code, words) => {
-                connection.close(*code, words);
+                connection.close(self.now, *code, words);
                 "what there is not".into()
             }
         };
@@ -232,15 +245,25 @@ fn words(reason: &CloseReason) -> String {
     known.map_or_else(|| show_words(&reason.to_string()), str::to_owned)
 }
 
-fn send_file(connection: &mut Connection, (name, block): (&str, &Block)) -> Answer {
+fn send_file(
+    now: haulier::Instant,
+    connection: &mut Connection,
+    (name, block): (&str, &Block),
+) -> Answer {
     let answer = Answer::File { name: name.into(), bytes: block.data().len() as u64 };
-    send(connection, answer, Some(name), block)
+    send(now, connection, answer, Some(name), block)
 }
 
 /// Queues an answer. A client that takes no blocks of this size is told so.
-fn send(connection: &mut Connection, answer: Answer, name: Option<&str>, block: &Block) -> Answer {
+fn send(
+    now: haulier::Instant,
+    connection: &mut Connection,
+    answer: Answer,
+    name: Option<&str>,
+    block: &Block,
+) -> Answer {
     let named = name.map_or(Ok(()), |name| connection.send_message(files::name_message(name)));
-    match named.and_then(|()| connection.send_block(block).map(|_handle| ())) {
+    match named.and_then(|()| connection.send_block(now, block).map(|_handle| ())) {
         Ok(()) => answer,
         Err(error) => Answer::No(CloseCode::BLOCK_TOO_LARGE, format!("the file is {error}")),
     }

@@ -55,13 +55,13 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
             break;
         }
         driver.turn(TURN).map_err(fail)?;
-        clients.hear(&mut driver.server);
+        clients.hear(driver.clock().now(), &mut driver.server);
     }
     // Who is in the middle of a file hears of it, and waits no longer.
-    driver.server.shut_down();
+    driver.server.shut_down(driver.clock().now());
     while driver.server.stats().connections > 0 {
         driver.turn(TURN).map_err(fail)?;
-        clients.hear(&mut driver.server);
+        clients.hear(driver.clock().now(), &mut driver.server);
     }
     clients.conclude()
 }

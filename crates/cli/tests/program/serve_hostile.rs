@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use haulier::Instant;
-use haulier::client::{Client, ClientConfig, Credentials};
+use haulier::client::{ClientConfig, ClientMachine, Credentials};
 use haulier::connection::{Block, CloseCode, Connection};
 use haulier::server::{ServerConfig, ServerCredentials, ServerEvent};
 use haulier::udp::ServerDriver;
+use haulier::{Instant, Machine};
 
 use crate::support::{Dir, data, fetch, serve};
 
@@ -25,7 +25,7 @@ struct Liar {
 }
 
 impl Liar {
-    fn start(answer: impl Fn(&mut Connection) + Send + 'static) -> Self {
+    fn start(answer: impl Fn(Instant, &mut Connection) + Send + 'static) -> Self {
         let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
         let config = ServerConfig::new(PROTOCOL, credentials);
         let mut driver = ServerDriver::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
@@ -35,9 +35,10 @@ impl Liar {
         let thread = thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 driver.turn(Duration::from_millis(5)).unwrap();
-                while let Some((id, event)) = driver.server.poll_event() {
+                let now = driver.clock().now();
+                while let Some((id, event)) = driver.server.poll_event(now) {
                     if matches!(event, ServerEvent::Connecting { .. }) {
-                        answer(driver.server.connection_mut(id).unwrap());
+                        answer(now, driver.server.connection_mut(id).unwrap());
                     }
                 }
             }
@@ -73,9 +74,9 @@ fn named(name: &str) -> Vec<u8> {
 fn a_name_never_leaves_the_directory() {
     for name in ["../evil", "/tmp/haulier-evil", "a/b", "..", "..\\evil", "CON", "a\x1b[2Jb", "x\0"]
     {
-        let liar = Liar::start(move |connection| {
+        let liar = Liar::start(move |now, connection| {
             connection.send_message(named(name)).unwrap();
-            connection.send_block(&Block::new(1, vec![7; 3_000])).unwrap();
+            connection.send_block(now, &Block::new(1, vec![7; 3_000])).unwrap();
         });
         liar.assert_refused(&[], 5, "is no plain file name");
     }
@@ -84,25 +85,25 @@ fn a_name_never_leaves_the_directory() {
 
 #[test]
 fn a_file_that_was_not_asked_for_is_not_stored() {
-    let liar = Liar::start(|connection| {
+    let liar = Liar::start(|now, connection| {
         connection.send_message(named("other")).unwrap();
-        connection.send_block(&Block::new(1, vec![7; 3_000])).unwrap();
+        connection.send_block(now, &Block::new(1, vec![7; 3_000])).unwrap();
     });
     liar.assert_refused(&["world.bin"], 4, "another file");
 }
 
 #[test]
 fn what_is_no_answer_is_refused() {
-    let tag = Liar::start(|connection| {
-        connection.send_block(&Block::new(9, vec![7; 3_000])).unwrap();
+    let tag = Liar::start(|now, connection| {
+        connection.send_block(now, &Block::new(9, vec![7; 3_000])).unwrap();
     });
     tag.assert_refused(&[], 4, "is it `haulier serve`");
     for message in [&b""[..], b"\x01", b"\x01\xff", b"\x02name"] {
-        let liar = Liar::start(move |connection| connection.send_message(message).unwrap());
+        let liar = Liar::start(move |_, connection| connection.send_message(message).unwrap());
         liar.assert_refused(&[], 4, "is it `haulier serve`");
     }
-    let list = Liar::start(|connection| {
-        connection.send_block(&Block::new(2, vec![7; 50])).unwrap();
+    let list = Liar::start(|now, connection| {
+        connection.send_block(now, &Block::new(2, vec![7; 50])).unwrap();
     });
     assert!(fetch(&[&list.addr, "--open", "--list"]).error(4).contains("no list"));
 }
@@ -110,20 +111,20 @@ fn what_is_no_answer_is_refused() {
 /// A file without a name, a name without a file, and nothing at all.
 #[test]
 fn half_an_answer_is_not_waited_for_without_end() {
-    let file = Liar::start(|connection| {
-        connection.send_block(&Block::new(1, vec![7; 3_000])).unwrap();
+    let file = Liar::start(|now, connection| {
+        connection.send_block(now, &Block::new(1, vec![7; 3_000])).unwrap();
     });
     file.assert_refused(&[], 3, "nothing new for 1 s");
-    let name = Liar::start(|connection| connection.send_message(named("a")).unwrap());
+    let name = Liar::start(|_, connection| connection.send_message(named("a")).unwrap());
     name.assert_refused(&[], 3, "nothing new for 1 s");
-    Liar::start(|_| {}).assert_refused(&[], 3, "nothing new for 1 s");
+    Liar::start(|_, _| {}).assert_refused(&[], 3, "nothing new for 1 s");
 }
 
 /// A server's words are shown, and obeyed by no terminal.
 #[test]
 fn a_close_is_said_without_what_a_terminal_obeys() {
     let words = "\x1b]0;evil\x07 go away";
-    let liar = Liar::start(|connection| connection.close(CloseCode(999), words));
+    let liar = Liar::start(|now, connection| connection.close(now, CloseCode(999), words));
     liar.assert_refused(&[], 3, "go away");
 }
 
@@ -133,9 +134,9 @@ fn request(addr: &str, asked: &[u8]) -> Vec<u8> {
     let mut config = ClientConfig::new(addr, PROTOCOL, Credentials::Open);
     config.request = asked.to_vec();
     let seed = *blake3::hash(asked).as_bytes();
-    let mut client = Client::new(Instant::ZERO, config, seed).unwrap();
+    let mut client = ClientMachine::new(Instant::ZERO, config, seed).unwrap();
     let mut datagram = Vec::new();
-    assert!(client.poll_transmit(Instant::ZERO, &mut datagram));
+    assert!(client.poll_datagram(Instant::ZERO, &mut datagram).is_some());
     datagram
 }
 

@@ -11,7 +11,7 @@ use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::hello::WELCOME_BYTES;
 use crate::wire::request::{CHECKED_BYTES, COOKIE_BYTES, Source};
 use crate::wire::{Hello, Mode, RequestParts, ResponseHeader, Role, VERSION, Welcome, WireId};
-use crate::{DropReason, Instant};
+use crate::{DatagramBuffer, DropReason, FourTuple, Instant, Platform};
 
 /// When the request is sent again the first time; 1.5 times as long each time after.
 const FIRST_RESEND: Duration = Duration::from_millis(250);
@@ -49,6 +49,7 @@ struct Keys {
 pub(super) struct Handshake {
     config: ClientConfig,
     entropy: Entropy,
+    suites: Suites,
     mode: Mode,
     local: WireId,
     hello_message: Vec<u8>,
@@ -67,9 +68,9 @@ impl Handshake {
     pub(super) fn new(
         now: Instant,
         config: ClientConfig,
-        seed: [u8; 32],
+        platform: Platform,
     ) -> Result<Self, ClientError> {
-        let mut entropy = Entropy::new(seed);
+        let mut entropy = Entropy::new(platform.seed);
         let local = WireId(entropy.bytes());
         let (source, secret, identity) = match &config.credentials {
             Credentials::Open => (Source::Open, None, None),
@@ -79,7 +80,8 @@ impl Handshake {
             Credentials::Token(token) => (Source::Token, Some(token.secret()), token.identity()),
         };
         let mode = Mode { source, identity: identity.is_some() };
-        let hello = hello(&config);
+        let suites = Suites::available(platform.has_aes);
+        let hello = hello(&config, suites);
         let mut keys = None;
         let mut hello_message = hello;
         if let Some(secret) = secret {
@@ -100,6 +102,7 @@ impl Handshake {
             copies_left: config.copies.clamp(1, MAX_COPIES),
             config,
             entropy,
+            suites,
             mode,
             local,
             hello_message,
@@ -136,7 +139,7 @@ impl Handshake {
                     .map_err(|_| DropReason::BadHandshake)?;
                 let welcome = Welcome::read(&welcome)?;
                 let suite = welcome.suite;
-                if !suites(&self.config).contains(suite) {
+                if !self.suites.contains(suite) {
                     return Err(DropReason::BadHandshake);
                 }
                 let sealed = Protection::sealed(now, Role::Client, suite, secrets);
@@ -162,7 +165,7 @@ impl Handshake {
             config,
             largest_block: welcome.largest_block,
             entropy: Entropy::new(self.entropy.bytes()),
-            address: self.config.server,
+            address: FourTuple::new(self.config.server),
             address_proven: true,
             welcome_message: Vec::new(),
         };
@@ -224,7 +227,7 @@ impl Handshake {
         Verdict::GoesOn
     }
 
-    pub(super) fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
+    pub(super) fn poll_transmit(&mut self, now: Instant, out: &mut DatagramBuffer<'_>) -> bool {
         if self.copies_left == 0 {
             if now < self.next_at {
                 return false;
@@ -239,7 +242,7 @@ impl Handshake {
         self.write_request(out)
     }
 
-    fn write_request(&mut self, out: &mut Vec<u8>) -> bool {
+    fn write_request(&mut self, out: &mut DatagramBuffer<'_>) -> bool {
         let token = match &self.config.credentials {
             Credentials::Token(token) => token.sealed(),
             _ => &[],
@@ -253,7 +256,7 @@ impl Handshake {
             checked: &[],
             check: [0; 16],
         };
-        if !parts.write(out, |padding| self.entropy.fill(padding)) {
+        if !parts.write(out.vec(), |padding| self.entropy.fill(padding)) {
             return false;
         }
         debug_assert_eq!(out.len(), CHECKED_BYTES);
@@ -261,7 +264,7 @@ impl Handshake {
             Some(keys) => keys.request.check(out),
             None => open_check(self.config.protocol_id, out),
         };
-        out.extend_from_slice(&check);
+        out.vec().extend_from_slice(&check);
         true
     }
 
@@ -273,15 +276,11 @@ impl Handshake {
     }
 }
 
-fn suites(config: &ClientConfig) -> Suites {
-    Suites::available(config.aes_hardware)
-}
-
-fn hello(config: &ClientConfig) -> Vec<u8> {
+fn hello(config: &ClientConfig, suites: Suites) -> Vec<u8> {
     let mut bytes = Vec::new();
     Hello {
         versions: &[VERSION],
-        suites: suites(config),
+        suites,
         idle_timeout: config.connection.idle_timeout,
         largest_block: config.connection.largest_block,
         request: &config.request,

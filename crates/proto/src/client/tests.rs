@@ -4,27 +4,27 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use super::{Client, ClientConfig, Credentials};
-use crate::Instant;
+use super::{ClientConfig, ClientMachine, Credentials};
 use crate::connection::{Block, CloseCode, Event};
 use crate::crypto::Secret;
-use crate::server::{Server, ServerConfig, ServerCredentials, ServerEvent};
+use crate::server::{ServerConfig, ServerCredentials, ServerEvent, ServerMachine};
+use crate::{Instant, Machine};
 
 fn at(port: u16) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], port))
 }
 
-fn pair(open: bool) -> (Client, Server) {
+fn pair(open: bool) -> (ClientMachine, ServerMachine) {
     let secret = Secret::from_bytes([7; 32]);
     let credentials = match open {
         true => Credentials::Open,
         false => Credentials::Secret { secret: secret.clone(), identity: None },
     };
     let config = ClientConfig::new(at(1), 7, credentials);
-    let client = Client::new(Instant::ZERO, config, [1; 32]).unwrap();
+    let client = ClientMachine::new(Instant::ZERO, config, [1; 32]).unwrap();
     let credentials =
         ServerCredentials { secret: Some(secret), open, ..ServerCredentials::default() };
-    (client, Server::new(Instant::ZERO, 0, ServerConfig::new(7, credentials), [2; 32]))
+    (client, ServerMachine::new(Instant::ZERO, 0, ServerConfig::new(7, credentials), [2; 32]))
 }
 
 /// Whoever sees the responses go by can send one on with the last byte changed, sooner than the right one:
@@ -38,28 +38,33 @@ fn a_right_welcome_before_damaged_frames_does_not_end_the_handshake() {
             assert!(now < Instant::from_millis(5_000), "deaf, open: {open}");
             now = now + Duration::from_millis(10);
             client.handle_timeout(now);
-            while client.poll_transmit(now, &mut datagram) {
+            while client.poll_datagram(now, &mut datagram).is_some() {
                 let _counted = server.handle_datagram(now, at(2), &mut datagram);
             }
             server.handle_timeout(now);
-            while server.poll_event().is_some() {}
-            while server.poll_transmit(now, &mut datagram).is_some() {
+            while server.poll_event(now).is_some() {}
+            while server.poll_datagram(now, &mut datagram).is_some() {
                 if let (0, Some(last)) = (damaged, datagram.last_mut()) {
                     *last ^= 1;
                     damaged += 1;
                 }
-                let _counted = client.handle_datagram(now, &mut datagram);
+                let _counted = client.handle_datagram(now, at(1), &mut datagram);
             }
         }
-        assert_eq!((client.poll_event(), damaged), (Some(Event::Connected), 1));
+        assert_eq!((client.poll_event(now), damaged), (Some(Event::Connected), 1));
     }
 }
 
 /// A client at `from` comes, gets a block of so many bytes if any, and goes. Returns what the server knew of
 /// its path once its address was proven.
-fn visit(server: &mut Server, now: &mut Instant, from: SocketAddr, bytes: usize) -> Option<f64> {
+fn visit(
+    server: &mut ServerMachine,
+    now: &mut Instant,
+    from: SocketAddr,
+    bytes: usize,
+) -> Option<f64> {
     let config = ClientConfig::new(at(1), 7, Credentials::Open);
-    let mut client = Client::new(*now, config, [from.port().to_le_bytes()[0]; 32]).unwrap();
+    let mut client = ClientMachine::new(*now, config, [from.port().to_le_bytes()[0]; 32]).unwrap();
     let block = Block::new(1, alloc::vec![5; bytes]);
     let (mut datagram, mut known, mut back) = (Vec::new(), None, Vec::<Vec<u8>>::new());
     for _ in 0..200 {
@@ -68,33 +73,33 @@ fn visit(server: &mut Server, now: &mut Instant, from: SocketAddr, bytes: usize)
         client.handle_timeout(*now);
         server.handle_timeout(*now);
         for mut datagram in core::mem::take(&mut back) {
-            let _counted = client.handle_datagram(*now, &mut datagram);
+            let _counted = client.handle_datagram(*now, at(1), &mut datagram);
         }
-        while client.poll_transmit(*now, &mut datagram) {
+        while client.poll_datagram(*now, &mut datagram).is_some() {
             let _counted = server.handle_datagram(*now, from, &mut datagram);
         }
-        while let Some((id, event)) = server.poll_event() {
+        while let Some((id, event)) = server.poll_event(*now) {
             if event == ServerEvent::Connection(Event::Connected)
                 && let Some(connection) = server.connection_mut(id)
             {
                 known = connection.known_path().rate;
                 if bytes > 0 {
-                    connection.send_block(&block).unwrap();
+                    connection.send_block(*now, &block).unwrap();
                 }
             }
         }
-        while server.poll_transmit(*now, &mut datagram).is_some() {
+        while server.poll_datagram(*now, &mut datagram).is_some() {
             back.push(datagram.clone());
         }
-        while client.poll_event().is_some() {}
+        while client.poll_event(*now).is_some() {}
     }
     if let Some(connection) = client.connection_mut() {
-        connection.close(CloseCode::DONE, "");
+        connection.close(*now, CloseCode::DONE, "");
     }
-    while client.poll_transmit(*now, &mut datagram) {
+    while client.poll_datagram(*now, &mut datagram).is_some() {
         let _counted = server.handle_datagram(*now, from, &mut datagram);
     }
-    while server.poll_event().is_some() {}
+    while server.poll_event(*now).is_some() {}
     assert_eq!(server.stats().connections, 0, "it has left");
     known
 }

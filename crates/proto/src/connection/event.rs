@@ -78,6 +78,8 @@ pub enum CloseReason {
     TimedOut,
     /// No handshake within its time-out: nobody there, or nobody who shares the secret.
     NoAnswer,
+    /// The host of the server says that nobody listens there.
+    Unreachable,
     /// The server will not.
     Refused(RefusalCode),
     /// The server was restarted and does not know this connection.
@@ -94,6 +96,7 @@ impl core::fmt::Display for CloseReason {
             Self::There { code, reason } => write!(f, "closed by the peer: {code} ({reason})"),
             Self::TimedOut => f.write_str("the peer fell silent"),
             Self::NoAnswer => f.write_str("no answer from the server"),
+            Self::Unreachable => f.write_str("nobody listens at the address of the server"),
             Self::Refused(code) => f.write_str(match code {
                 RefusalCode::Version => "refused: the server speaks another version",
                 RefusalCode::Key => "refused: the server has another secret, or another mode",

@@ -1,7 +1,7 @@
 //! One connection, once its keys are there: everything a game and a large block need, inside one stream of
 //! numbered, sealed datagrams (STANDARD-1, sections 4 and 5).
 //!
-//! A [`Client`](crate::client::Client) makes one by its handshake, a [`Server`](crate::server::Server) has
+//! A [`Client`](crate::client::ClientMachine) makes one by its handshake, a [`Server`](crate::server::ServerMachine) has
 //! many. Applications get a `&mut Connection` from either, to send and to look; what comes out are
 //! [`Event`]s. The parts: `protection` (keys), `path` (where the peer is, and what may be sent there),
 //! `blocks`, `packets`, [`message`](crate::message)s, [`transit`](crate::transit) (which datagrams arrived);
@@ -43,7 +43,7 @@ use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMess
 use crate::time::earliest;
 use crate::transit::{Arrivals, ReceivedDatagrams, SentDatagrams};
 use crate::wire::{Role, WireId};
-use crate::{Instant, RttEstimator, Sequence};
+use crate::{FourTuple, Instant, RttEstimator, Sequence};
 use blocks::{IncomingBlocks, OutgoingBlocks};
 use packets::{IncomingPackets, OutgoingPackets};
 use path::Path;
@@ -92,7 +92,7 @@ pub(crate) struct Parameters {
     pub(crate) idle_timeout: Duration,
     pub(crate) largest_block: u64,
     pub(crate) entropy: Entropy,
-    pub(crate) address: SocketAddr,
+    pub(crate) address: FourTuple,
     pub(crate) address_proven: bool,
     /// A server's: what every response carries.
     pub(crate) welcome_message: Vec<u8>,
@@ -205,7 +205,7 @@ impl Connection {
     /// Where the peer is.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.path.address()
+        self.path.address().remote
     }
 
     /// The round trip, as RFC 9002 keeps it.
@@ -260,7 +260,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`SendError`]; `TooLarge` if the peer takes no blocks of this size.
-    pub fn send_block(&mut self, block: &Block) -> Result<BlockHandle, SendError> {
+    pub fn send_block(&mut self, now: Instant, block: &Block) -> Result<BlockHandle, SendError> {
         self.open()?;
         let max = self.peer_largest_block;
         if block.data().len() as u64 > max {
@@ -270,7 +270,7 @@ impl Connection {
             // Something new is to be said: whoever was silent is asked anew.
             self.unanswered = None;
         }
-        self.blocks_out.send(self.now, block.clone(), &self.config)
+        self.blocks_out.send(now, block.clone(), &self.config)
     }
 
     /// Sends a time-critical packet of up to 256 KiB, once; what becomes of it is an event. Up to 1024 bytes
@@ -310,18 +310,17 @@ impl Connection {
 
     /// Closes, with a reason of up to 200 bytes for the peer. What is not acknowledged may be lost: wait for
     /// [`all_acked`](Self::all_acked) first where that matters.
-    pub fn close(&mut self, code: CloseCode, reason: &str) {
+    pub fn close(&mut self, now: Instant, code: CloseCode, reason: &str) {
         if self.on(ConnectionNews::CloseHere) {
             let reason = crate::wire::frame::clipped(reason).into();
-            let next_at = Instant::ZERO;
-            self.closing = Some(Closing { code, reason, left: CLOSES, next_at });
+            self.closing = Some(Closing { code, reason, left: CLOSES, next_at: now });
             self.events.push_back(Event::Closed(CloseReason::Here(code)));
         }
     }
 
     /// The next thing the application should hear. Ask until `None`.
     #[must_use]
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self, now: Instant) -> Option<Event> {
         // The end is told last: what came before it was acknowledged, and the peer relies on that.
         if !matches!(self.events.front(), None | Some(Event::Closed(_))) {
             return self.events.pop_front();
@@ -332,7 +331,7 @@ impl Connection {
         if let Some(message) = self.messages_in.pop() {
             return Some(Event::Message(message));
         }
-        if let Some(block) = self.blocks_in.poll_event(self.now, &self.config) {
+        if let Some(block) = self.blocks_in.poll_event(now, &self.config) {
             return Some(block);
         }
         let end = self.events.pop_front();
@@ -367,10 +366,10 @@ impl Connection {
             sender.handle_timeout(now);
         }
         self.blocks_in.receiver.handle_timeout(now);
-        self.after_blocks();
+        self.after_blocks(now);
         let incoming = self.blocks_in.verdict(now, &self.config);
         if let Some(code) = self.blocks_out.verdict(now, &self.config).or(incoming) {
-            return self.close(code, "");
+            return self.close(now, code, "");
         }
         self.pass_losses(now);
         if self.path.room() > 0 && self.sent.on_pto(now) {
@@ -489,9 +488,9 @@ impl Connection {
     }
 
     /// Takes over what the chunk sender has to tell.
-    fn after_blocks(&mut self) {
+    fn after_blocks(&mut self, now: Instant) {
         let events = &mut self.events;
-        self.blocks_out.poll(self.now, |handle| events.push_back(Event::BlockSent { handle }));
+        self.blocks_out.poll(now, |handle| events.push_back(Event::BlockSent { handle }));
     }
 
     /// Returns whether the state has changed.

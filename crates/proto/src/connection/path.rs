@@ -3,11 +3,10 @@
 //! The invariant: to an address that is not proven, no more than three times the bytes and three times the
 //! datagrams that came verified from it. It holds after every datagram, not on average.
 
-use core::net::SocketAddr;
 use core::time::Duration;
 
-use crate::Instant;
 use crate::wire::MAX_DATAGRAM_BYTES;
+use crate::{FourTuple, Instant};
 
 /// RFC 9000, 8: "no more than three times".
 const FACTOR: u64 = 3;
@@ -51,7 +50,7 @@ impl Credit {
 /// An address the peer was heard from, not proven yet.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
-    address: SocketAddr,
+    address: FourTuple,
     challenge: [u8; 8],
     credit: Credit,
     next_at: Instant,
@@ -61,22 +60,22 @@ struct Probe {
 /// Where the peer is.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
-    address: SocketAddr,
+    address: FourTuple,
     /// `None` once the address is proven.
     credit: Option<Credit>,
     probe: Option<Probe>,
 }
 
 impl Path {
-    pub(crate) const fn proven(address: SocketAddr) -> Self {
+    pub(crate) const fn proven(address: FourTuple) -> Self {
         Self { address, credit: None, probe: None }
     }
 
-    pub(crate) fn unproven(address: SocketAddr) -> Self {
+    pub(crate) fn unproven(address: FourTuple) -> Self {
         Self { address, credit: Some(Credit::default()), probe: None }
     }
 
-    pub(crate) const fn address(&self) -> SocketAddr {
+    pub(crate) const fn address(&self) -> FourTuple {
         self.address
     }
 
@@ -107,11 +106,13 @@ impl Path {
     pub(crate) fn on_newest_from(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        from: FourTuple,
         bytes: usize,
         dice: [u8; 8],
     ) {
-        if from == self.address {
+        if self.address.has_remote(from.remote) {
+            // The peer may ask another of our addresses; answers leave from the one it asked last.
+            self.address.local = from.local;
             // It is still there, or there again; whoever replayed a datagram from elsewhere is forgotten.
             self.probe = None;
             return;
@@ -124,16 +125,17 @@ impl Path {
             left: CHALLENGES,
         };
         let probe = self.probe.get_or_insert(fresh);
-        if probe.address != from {
+        if !probe.address.has_remote(from.remote) {
             *probe = fresh;
         }
+        probe.address.local = from.local;
         probe.credit.on_received(bytes);
     }
 
     /// A response to a challenge came from here. Returns whether the peer has moved.
-    pub(crate) fn on_response(&mut self, from: SocketAddr, response: [u8; 8]) -> bool {
+    pub(crate) fn on_response(&mut self, from: FourTuple, response: [u8; 8]) -> bool {
         match self.probe {
-            Some(probe) if probe.address == from && probe.challenge == response => {
+            Some(probe) if probe.address.has_remote(from.remote) && probe.challenge == response => {
                 *self = Self::proven(from);
                 true
             }
@@ -142,7 +144,7 @@ impl Path {
     }
 
     /// The challenge to send now, where to, and in how many bytes at most.
-    pub(crate) fn poll_challenge(&mut self, now: Instant) -> Option<(SocketAddr, [u8; 8], usize)> {
+    pub(crate) fn poll_challenge(&mut self, now: Instant) -> Option<(FourTuple, [u8; 8], usize)> {
         let probe = self.probe.as_ref().filter(|probe| probe.next_at <= now)?;
         if probe.left == 0 {
             self.probe = None;

@@ -1,14 +1,13 @@
 //! Sealing and opening datagrams, and the change of keys (STANDARD-1, 2.3).
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::crypto::{
     AeadKey, KeyError, SplitSecrets, Suite, TrafficSecret, open_tag, verify_open_tag,
 };
 use crate::wire::{OPEN_TAG_BYTES, Role, TAG_BYTES, WireId};
-use crate::{DropReason, Instant};
+use crate::{DatagramBuffer, DropReason, Instant};
 
 /// Datagrams that AES-GCM stands with one key (RFC 9001, 6.6); long before, keys are changed.
 const MOST_PER_KEY: u64 = 1 << 23;
@@ -112,7 +111,7 @@ impl Protection {
         &mut self,
         number: u64,
         header_bytes: usize,
-        datagram: &mut Vec<u8>,
+        datagram: &mut DatagramBuffer<'_>,
     ) -> bool {
         match self {
             Self::Sealed(sealed) => {
@@ -126,13 +125,13 @@ impl Protection {
                     return false;
                 };
                 match send.key.seal(number, header, plaintext) {
-                    Ok(tag) => datagram.extend_from_slice(&tag),
+                    Ok(tag) => datagram.vec().extend_from_slice(&tag),
                     Err(_) => return false,
                 }
             }
             Self::Open { protocol_id, local, .. } => {
                 let tag = open_tag(*protocol_id, local.0, datagram);
-                datagram.extend_from_slice(&tag);
+                datagram.vec().extend_from_slice(&tag);
             }
         }
         true
@@ -271,8 +270,13 @@ mod tests {
         });
         let Protection::Sealed(sealed) = &mut protection else { unreachable!() };
         sealed.send.sealed = MOST_PER_KEY - 1;
-        let mut datagram = alloc::vec![0; 20];
-        assert!(protection.seal(1, 13, &mut datagram));
-        assert!(!protection.seal(2, 13, &mut datagram));
+        let mut seal = |number| {
+            let mut bytes = alloc::vec::Vec::new();
+            let mut datagram = DatagramBuffer::behind(&mut bytes);
+            datagram.vec().resize(20, 0);
+            protection.seal(number, 13, &mut datagram)
+        };
+        assert!(seal(1));
+        assert!(!seal(2));
     }
 }

@@ -1,7 +1,6 @@
 //! The way in: a datagram is opened, verified as a whole, and only then acted on.
 
 use alloc::vec::Vec;
-use core::net::SocketAddr;
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +10,7 @@ use crate::fragment::FragmentPool;
 use crate::transit::{AckFrame, SentDatagram};
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, Frame, Frames, ResponseHeader, Role};
-use crate::{DropReason, Instant};
+use crate::{DropReason, FourTuple, Instant};
 
 /// Probe time-outs for which the last key is kept (RFC 9001, 6.5).
 const OLD_KEY_PTOS: u32 = 3;
@@ -30,7 +29,7 @@ impl Connection {
     pub(crate) fn handle_data(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        path: FourTuple,
         header: &DataHeader,
         datagram: &mut [u8],
         pool: &mut FragmentPool,
@@ -39,27 +38,27 @@ impl Connection {
             return Err(DropReason::WrongRole);
         }
         let layout = (DATA_HEADER_BYTES, header.phase);
-        self.handle(now, from, header.number, layout, datagram, pool)
+        self.handle(now, path, header.number, layout, datagram, pool)
     }
 
     /// Takes in a response, which only a client gets.
     pub(crate) fn handle_response(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        path: FourTuple,
         welcome_bytes: usize,
         datagram: &mut [u8],
         pool: &mut FragmentPool,
     ) -> Result<(), DropReason> {
         let number = ResponseHeader::read(datagram, welcome_bytes)?.number;
         let layout = (ResponseHeader::bytes(welcome_bytes), false);
-        self.handle(now, from, number, layout, datagram, pool)
+        self.handle(now, path, number, layout, datagram, pool)
     }
 
     fn handle(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        path: FourTuple,
         truncated: u32,
         (header_bytes, phase): (usize, bool),
         datagram: &mut [u8],
@@ -82,7 +81,7 @@ impl Connection {
             Ok(asks) => asks,
             Err(reason) => {
                 self.stats.datagrams_refused += 1;
-                self.close(CloseCode::PROTOCOL, reason.name());
+                self.close(now, CloseCode::PROTOCOL, reason.name());
                 return Err(reason);
             }
         };
@@ -92,22 +91,23 @@ impl Connection {
         self.heard = now;
         self.unanswered = None;
         if self.role == Role::Server {
-            self.on_address(now, from, bytes, is_newest);
+            self.on_address(now, path, bytes, is_newest);
         }
-        self.act(now, from, plaintext, pool);
+        self.act(now, path, plaintext, pool);
         if self.blocks_in.is_receiving() {
             self.arrivals.on_datagram(now, number);
         }
         Ok(())
     }
 
-    fn on_address(&mut self, now: Instant, from: SocketAddr, bytes: usize, is_newest: bool) {
-        if self.state == ConnectionState::Responding && from == self.path.address() {
+    fn on_address(&mut self, now: Instant, path: FourTuple, bytes: usize, is_newest: bool) {
+        if self.state == ConnectionState::Responding && self.path.address().has_remote(path.remote)
+        {
             self.path.prove();
             self.become_connected();
         } else if is_newest {
             let challenge = self.entropy.bytes();
-            self.path.on_newest_from(now, from, bytes, challenge);
+            self.path.on_newest_from(now, path, bytes, challenge);
         }
     }
 
@@ -119,7 +119,7 @@ impl Connection {
     }
 
     /// Acts on the frames of a datagram that is verified and whole.
-    fn act(&mut self, now: Instant, from: SocketAddr, plaintext: &[u8], pool: &mut FragmentPool) {
+    fn act(&mut self, now: Instant, path: FourTuple, plaintext: &[u8], pool: &mut FragmentPool) {
         for frame in Frames::of(plaintext).flatten() {
             if let Frame::Close { code, reason } = frame {
                 let code = CloseCode(code);
@@ -129,20 +129,20 @@ impl Connection {
             if !self.state.is_open() {
                 continue;
             }
-            if let Err(Violation(code)) = self.on_frame(now, from, &frame, pool) {
-                self.close(code, "");
+            if let Err(Violation(code)) = self.on_frame(now, path, &frame, pool) {
+                self.close(now, code, "");
             }
         }
         if self.state.is_open() {
             self.pass_losses(now);
-            self.after_blocks();
+            self.after_blocks(now);
         }
     }
 
     fn on_frame(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        path: FourTuple,
         frame: &Frame<'_>,
         pool: &mut FragmentPool,
     ) -> Result<(), Violation> {
@@ -190,7 +190,7 @@ impl Connection {
             }
             Frame::PathChallenge(bytes) => self.path_response = Some(bytes),
             Frame::PathResponse(bytes) => {
-                if self.role == Role::Server && self.path.on_response(from, bytes) {
+                if self.role == Role::Server && self.path.on_response(path, bytes) {
                     self.blocks_out.forget_path();
                     // A peer can do this as often as it likes; once untold is enough.
                     if !self.events.contains(&Event::AddressChanged) {

@@ -5,17 +5,16 @@
 //! place, and remembered by what must be known if it is lost.
 
 use alloc::vec::Vec;
-use core::net::SocketAddr;
 use core::time::Duration;
 
 use super::{Connection, ConnectionNews, ConnectionState, Item, UDP_IPV4_BYTES};
-use crate::Instant;
 use crate::bulk::{Sender, Symbol};
 use crate::chunk::{ChunkId, SLICE_BYTES};
 use crate::time::earliest;
 use crate::wire::frame::{BLOCK_FRAME_BYTES, SLICE_FRAME_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, Frame, MAX_DATAGRAM_BYTES, ResponseHeader, TAG_BYTES};
+use crate::{DatagramBuffer, FourTuple, Instant};
 
 /// A slice frame of full size.
 const FULL_SLICE_FRAME_BYTES: usize = SLICE_FRAME_BYTES + SLICE_BYTES;
@@ -30,8 +29,8 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// The frames of a datagram in the making.
-struct Draft<'a> {
-    out: &'a mut Vec<u8>,
+struct Draft<'a, 'b> {
+    out: &'a mut DatagramBuffer<'b>,
     /// Where the tag must begin at the latest.
     end: usize,
     items: Vec<Item>,
@@ -44,7 +43,7 @@ struct Draft<'a> {
     has_ack: bool,
 }
 
-impl Draft<'_> {
+impl Draft<'_, '_> {
     const fn has_frames(&self) -> bool {
         self.speaks || self.has_chunk_ack
     }
@@ -54,7 +53,7 @@ impl Draft<'_> {
     }
 
     fn push(&mut self, frame: &Frame<'_>, item: Option<Item>) {
-        frame.write(self.out);
+        frame.write(self.out.vec());
         self.asks |= frame.asks_for_ack();
         self.speaks |= !matches!(frame, Frame::Ack(_) | Frame::ChunkAck(_) | Frame::Arrivals(_));
         self.has_chunk_ack |= matches!(frame, Frame::ChunkAck(_));
@@ -64,8 +63,13 @@ impl Draft<'_> {
 }
 
 impl Connection {
-    /// Fills `out` with the next datagram and says where it goes; `None` when there is none now.
-    pub(crate) fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<SocketAddr> {
+    /// Composes the next datagram in `out` and says where it goes; `None` when there is none now, and what is
+    /// in `out` then is nothing.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        out: &mut DatagramBuffer<'_>,
+    ) -> Option<FourTuple> {
         self.now = now;
         if self.state == ConnectionState::Closing {
             return self.transmit_close(now, out);
@@ -121,9 +125,9 @@ impl Connection {
     }
 
     /// Puts the frames that are due into a datagram.
-    fn compose(&mut self, now: Instant, draft: &mut Draft<'_>) {
+    fn compose(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
         self.compose_control(draft);
-        while let Some(sequence) = self.packets_out.poll(draft.room(), draft.out) {
+        while let Some(sequence) = self.packets_out.poll(draft.room(), draft.out.vec()) {
             draft.items.push(Item::Packet(sequence));
             (draft.asks, draft.speaks) = (true, true);
         }
@@ -142,7 +146,7 @@ impl Connection {
         self.compose_ack(now, draft);
     }
 
-    fn compose_slice(&mut self, now: Instant, draft: &mut Draft<'_>) {
+    fn compose_slice(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
         let Some(sender) = self.blocks_out.sender_mut() else { return };
         let Some((chunk_id, symbol)) = sender.poll_slice(now) else { return };
         let Some(chunk) = sender.chunk(chunk_id) else { return };
@@ -156,7 +160,7 @@ impl Connection {
         draft.slice = Some((chunk_id, symbol));
     }
 
-    fn compose_control(&mut self, draft: &mut Draft<'_>) {
+    fn compose_control(&mut self, draft: &mut Draft<'_, '_>) {
         if let Some(bytes) = self.path_response.take() {
             draft.push(&Frame::PathResponse(bytes), None);
         }
@@ -175,7 +179,7 @@ impl Connection {
     }
 
     /// An ack rides along with anything that goes; alone it waits until it is due.
-    fn compose_ack(&mut self, now: Instant, draft: &mut Draft<'_>) {
+    fn compose_ack(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
         let is_due = self.received.ack_due().is_some_and(|due| due <= now);
         if !is_due && !draft.has_frames() {
             return;
@@ -186,7 +190,7 @@ impl Connection {
             draft.push(&Frame::Ack(ack), None);
             self.compose_arrivals(draft);
             if !draft.has_frames() && self.wants_sample(now) && draft.room() > 0 {
-                Frame::Ping.write(draft.out);
+                Frame::Ping.write(draft.out.vec());
                 draft.items.push(Item::Ping);
                 draft.asks = true;
             }
@@ -194,7 +198,7 @@ impl Connection {
     }
 
     /// While a block comes, its sender measures the link by when its datagrams arrived.
-    fn compose_arrivals(&mut self, draft: &mut Draft<'_>) {
+    fn compose_arrivals(&mut self, draft: &mut Draft<'_, '_>) {
         if let Some(arrivals) = self.arrivals.frame()
             && arrivals.encoded_len() < draft.room()
         {
@@ -213,7 +217,7 @@ impl Connection {
     }
 
     /// Begins a datagram with its header. Returns its packet number.
-    fn begin(&mut self, now: Instant, out: &mut Vec<u8>, room: usize) -> Option<u64> {
+    fn begin(&mut self, now: Instant, out: &mut DatagramBuffer<'_>, room: usize) -> Option<u64> {
         let header_bytes = match self.welcome_message.len() {
             0 => DATA_HEADER_BYTES,
             welcome_bytes => ResponseHeader::bytes(welcome_bytes),
@@ -221,16 +225,16 @@ impl Connection {
         if room <= header_bytes + TAG_BYTES {
             return None;
         }
-        out.clear();
+        out.truncate(0);
         let number = self.next_number();
         let limits = self.key_limits();
         let low = low_bits(number);
         if self.welcome_message.is_empty() {
             let phase = self.protection.send_phase(now, number, limits);
-            DataHeader { from: self.role, phase, to: self.remote, number: low }.write(out);
+            DataHeader { from: self.role, phase, to: self.remote, number: low }.write(out.vec());
         } else {
             let welcome_message = &self.welcome_message;
-            ResponseHeader { to: self.remote, welcome_message, number: low }.write(out);
+            ResponseHeader { to: self.remote, welcome_message, number: low }.write(out.vec());
         }
         Some(number)
     }
@@ -241,7 +245,7 @@ impl Connection {
         _now: Instant,
         number: u64,
         header_bytes: usize,
-        out: &mut Vec<u8>,
+        out: &mut DatagramBuffer<'_>,
     ) -> Option<()> {
         if !self.protection.seal(number, header_bytes, out) {
             // The key is worn out and the peer never confirmed it: nothing may be sent any more.
@@ -272,7 +276,11 @@ impl Connection {
         }
     }
 
-    fn transmit_challenge(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<SocketAddr> {
+    fn transmit_challenge(
+        &mut self,
+        now: Instant,
+        out: &mut DatagramBuffer<'_>,
+    ) -> Option<FourTuple> {
         let (to, bytes, room) = self.path.poll_challenge(now)?;
         let interval = self.repeat_interval();
         let Some(number) = self.begin(now, out, room) else {
@@ -280,7 +288,7 @@ impl Connection {
             return None;
         };
         let header_bytes = out.len();
-        Frame::PathChallenge(bytes).write(out);
+        Frame::PathChallenge(bytes).write(out.vec());
         if out.len() + TAG_BYTES > room {
             self.path.on_challenge(now, None, interval);
             return None;
@@ -291,7 +299,7 @@ impl Connection {
         Some(to)
     }
 
-    fn transmit_close(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<SocketAddr> {
+    fn transmit_close(&mut self, now: Instant, out: &mut DatagramBuffer<'_>) -> Option<FourTuple> {
         let interval = self.repeat_interval();
         let closing = self.closing.as_mut().filter(|closing| closing.next_at <= now)?;
         closing.left -= 1;
@@ -302,7 +310,7 @@ impl Connection {
         }
         let number = self.begin(now, out, self.path.room())?;
         let header_bytes = out.len();
-        Frame::Close { code, reason: &reason }.write(out);
+        Frame::Close { code, reason: &reason }.write(out.vec());
         if out.len() + TAG_BYTES > self.path.room() {
             return None;
         }

@@ -9,17 +9,17 @@ use core::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 
-use super::Server;
+use super::ServerMachine;
 use super::memory::{RequestName, TokenName};
 use crate::connection::{Connection, Parameters, Protection};
 use crate::credentials::{TokenClaims, TokenError};
 use crate::crypto::{
-    COOKIE_UNIT_SECONDS, Entropy, Opened, RequestKeys, Suites, equal, open_check, respond,
+    COOKIE_UNIT_SECONDS, Entropy, Opened, RequestKeys, equal, open_check, respond,
 };
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::request::{AnyVersion, Source};
 use crate::wire::{Hello, RequestParts, Role, Welcome, WireId};
-use crate::{DropReason, Instant};
+use crate::{DropReason, FourTuple, Instant};
 
 /// A refusal to send, and what to count.
 type Refused = (Option<RefusalCode>, DropReason);
@@ -69,11 +69,11 @@ impl Prefix {
     }
 }
 
-impl Server {
+impl ServerMachine {
     pub(super) fn handle_request(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        path: FourTuple,
         datagram: &[u8],
     ) -> Result<(), DropReason> {
         let client_id = AnyVersion::read(datagram)?.client_id;
@@ -81,20 +81,20 @@ impl Server {
             Ok(verified) => verified,
             Err((code, reason)) => {
                 if let Some(code) = code {
-                    self.refuse(now, from, client_id, code, None);
+                    self.refuse(now, path, client_id, code, None);
                 }
                 return Err(reason);
             }
         };
         let request = Request { name: name_of(&parts), parts, verified, bytes: datagram.len() };
         if let Some(&slot) = self.by_request.get(&request.name) {
-            return self.on_copy(now, from, slot, request.bytes);
+            return self.on_copy(now, path, slot, request.bytes);
         }
         if self.memory.knows(&request.name) {
             return Err(DropReason::Replayed);
         }
-        let admitted = self.admit(now, from, &request)?;
-        self.enter(now, from, &request, admitted)
+        let admitted = self.admit(now, path, &request)?;
+        self.enter(now, path, &request, admitted)
     }
 
     /// Everything that needs no memory: version, mode, lengths, token, check.
@@ -161,12 +161,12 @@ impl Server {
     fn on_copy(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        path: FourTuple,
         slot: u32,
         bytes: usize,
     ) -> Result<(), DropReason> {
         let Some(connection) = self.slots.get_mut(slot) else { return Err(DropReason::Replayed) };
-        if connection.address() != from {
+        if !path.has_remote(connection.address()) {
             return Err(DropReason::Replayed);
         }
         connection.on_request(now, bytes);
@@ -178,7 +178,7 @@ impl Server {
     fn admit(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        path: FourTuple,
         request: &Request<'_>,
     ) -> Result<Admitted, DropReason> {
         let Request { parts, verified, name, .. } = request;
@@ -188,16 +188,16 @@ impl Server {
         if let Some(token) = &verified.token
             && self.memory.is_used(&token.name, name)
         {
-            self.refuse(now, from, parts.client_id, RefusalCode::TokenUsed, keys);
+            self.refuse(now, path, parts.client_id, RefusalCode::TokenUsed, keys);
             return Err(DropReason::TokenUsed);
         }
         if self.shutting_down {
-            self.refuse(now, from, parts.client_id, RefusalCode::ShuttingDown, keys);
+            self.refuse(now, path, parts.client_id, RefusalCode::ShuttingDown, keys);
             return Err(DropReason::NoPlace);
         }
         let by_cookie = match &parts.cookie {
             Some(cookie) => {
-                self.cookie_key.verify(cookie_time(now), parts.client_id.0, from, cookie)
+                self.cookie_key.verify(cookie_time(now), parts.client_id.0, path.remote, cookie)
             }
             None => false,
         };
@@ -205,18 +205,18 @@ impl Server {
         let is_busy = self.handshakes >= limits.handshakes_without_cookie
             || (verified.token.is_some() && !self.memory.has_room());
         if is_busy && !by_cookie {
-            let cookie = self.cookie_key.make(cookie_time(now), parts.client_id.0, from);
+            let cookie = self.cookie_key.make(cookie_time(now), parts.client_id.0, path.remote);
             let mut out = Vec::new();
             Retry { to: parts.client_id, cookie }.write(&mut out);
-            self.answer(from, out);
+            self.answer(path, out);
             return Err(DropReason::NoCookie);
         }
         let limits = *limits;
-        let share = self.prefixes.get(&Prefix::of(from)).copied().unwrap_or_default();
+        let share = self.prefixes.get(&Prefix::of(path.remote)).copied().unwrap_or_default();
         if self.slots.len() >= limits.connections
             || share.connections >= limits.connections_per_prefix
         {
-            self.refuse(now, from, parts.client_id, RefusalCode::Full, keys);
+            self.refuse(now, path, parts.client_id, RefusalCode::Full, keys);
             return Err(DropReason::NoPlace);
         }
         // A handshake is over in a moment, so there is no reason to send anybody away: it asks again.
@@ -224,13 +224,13 @@ impl Server {
             return Err(DropReason::NoPlace);
         }
         if self.handshakes >= limits.handshakes {
-            self.make_room(now, Prefix::of(from));
+            self.make_room(now, Prefix::of(path.remote));
         }
         if self.handshakes >= limits.handshakes {
             return Err(DropReason::NoPlace);
         }
         // The matchmaker has spoken with the client at this address: as good as a round trip.
-        let by_token = verified.token.as_ref().is_some_and(|token| token.claims.is_at(from));
+        let by_token = verified.token.as_ref().is_some_and(|token| token.claims.is_at(path.remote));
         Ok(Admitted { address_proven: by_cookie || by_token })
     }
 
@@ -238,7 +238,7 @@ impl Server {
     fn enter(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        path: FourTuple,
         request: &Request<'_>,
         admitted: Admitted,
     ) -> Result<(), DropReason> {
@@ -253,7 +253,7 @@ impl Server {
         let config = Arc::clone(&self.connection_config);
         let welcome = Welcome {
             server_id,
-            suite: Suites::available(self.config.aes_hardware).choose(hello.suites),
+            suite: self.suites.choose(hello.suites),
             idle_timeout: config.agreed_idle_timeout(hello.idle_timeout),
             largest_block: config.largest_block,
             reset_token: self.reset_key.reset_token(server_id.0),
@@ -286,7 +286,7 @@ impl Server {
                 idle_timeout: welcome.idle_timeout,
                 largest_block,
                 entropy: Entropy::new(self.entropy.bytes()),
-                address: from,
+                address: path,
                 address_proven: admitted.address_proven,
                 welcome_message,
             },
@@ -320,7 +320,7 @@ impl Server {
     fn refuse(
         &mut self,
         now: Instant,
-        to: SocketAddr,
+        path: FourTuple,
         client_id: WireId,
         code: RefusalCode,
         keys: Option<&RequestKeys>,
@@ -337,7 +337,7 @@ impl Server {
         };
         out.extend_from_slice(&check);
         self.stats.refused += 1;
-        self.answer(to, out);
+        self.answer(path, out);
     }
 }
 

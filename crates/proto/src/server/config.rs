@@ -72,8 +72,6 @@ pub struct ServerConfig {
     pub credentials: ServerCredentials,
     /// Where clients reach it, to compare with the list in a token; empty compares nothing.
     pub addresses: Vec<SocketAddr>,
-    /// Whether this machine encrypts AES in hardware.
-    pub aes_hardware: bool,
     /// How many, and how much.
     pub limits: ServerLimits,
     /// Every connection; each can be changed later.
@@ -88,7 +86,6 @@ impl ServerConfig {
             protocol_id,
             credentials,
             addresses: Vec::new(),
-            aes_hardware: false,
             limits: ServerLimits::default(),
             connection: ConnectionConfig::default(),
         }

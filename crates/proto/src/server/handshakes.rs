@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::Server;
+use super::ServerMachine;
 use super::admission::Prefix;
 use crate::Instant;
 use crate::connection::{CloseReason, ConnectionNews};
@@ -11,7 +11,7 @@ use crate::connection::{CloseReason, ConnectionNews};
 /// of a player far away.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-impl Server {
+impl ServerMachine {
     /// Makes room for a handshake from this prefix, when there is none. Who has the key can fill all places
     /// with handshakes that he never completes, and an honest client completes its own in a round trip. So
     /// the prefix with the most gives one up for one with fewer; of equals, who has waited long enough.

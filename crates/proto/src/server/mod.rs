@@ -1,18 +1,18 @@
 //! The server's end: many clients on one socket, each a [`Connection`] of its own.
 //!
-//! A [`Server`] turns datagrams and their source addresses into events, and says which datagram goes where.
+//! A [`ServerMachine`] turns datagrams and their source addresses into events, and says which datagram goes where.
 //! It looks at strangers in the order of cost (`admission.rs`, STANDARD-1 3.1), holds nothing for them, and
 //! what one client does wrong ends that client's connection alone.
 //!
 //! # The run loop
 //!
-//! 1. Hand in what arrived, with its source: [`handle_datagram`](Server::handle_datagram).
-//! 2. Act on passed deadlines: [`handle_timeout`](Server::handle_timeout).
-//! 3. Hear what happened: [`poll_event`](Server::poll_event) until `None`. A new client's request comes
+//! 1. Hand in what arrived, with its source: [`handle_datagram`](ServerMachine::handle_datagram).
+//! 2. Act on passed deadlines: [`handle_timeout`](ServerMachine::handle_timeout).
+//! 3. Hear what happened: [`poll_event`](ServerMachine::poll_event) until `None`. A new client's request comes
 //!    first, as [`ServerEvent::Connecting`]: whoever answers it at once, with a block say, answers in the
 //!    first round trip.
-//! 4. Send everything there is: [`poll_transmit`](Server::poll_transmit) until `None`, then sleep until
-//!    [`poll_timeout`](Server::poll_timeout) or the next datagram.
+//! 4. Send everything there is: [`poll_transmit`](ServerMachine::poll_transmit) until `None`, then sleep until
+//!    [`poll_timeout`](ServerMachine::poll_timeout) or the next datagram.
 
 mod admission;
 mod config;
@@ -28,17 +28,16 @@ pub use stats::ServerStats;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
 
 use bytes::Bytes;
 
 use crate::connection::{CloseCode, Connection, ConnectionConfig, Event};
 use crate::credentials::TokenClaims;
-use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey};
+use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey, Suites};
 use crate::fragment::FragmentPool;
 use crate::time::earliest;
 use crate::wire::{DataHeader, Kind, Role, WireId, answer};
-use crate::{DropCounts, DropReason, Instant, SendBudget};
+use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform, SendBudget};
 use admission::Prefix;
 use memory::{Memory, RequestName};
 use paths::Paths;
@@ -87,10 +86,11 @@ struct Share {
 
 /// A server and its connections.
 #[derive(Debug)]
-pub struct Server {
+pub struct ServerMachine {
     config: ServerConfig,
     /// That of every connection, held once.
     connection_config: Arc<ConnectionConfig>,
+    suites: Suites,
     request_keys: Option<RequestKeys>,
     entropy: Entropy,
     cookie_key: CookieKey,
@@ -104,7 +104,7 @@ pub struct Server {
     begun: VecDeque<(Instant, ConnectionId)>,
     memory: Memory,
     paths: Paths,
-    answers: VecDeque<(SocketAddr, Vec<u8>)>,
+    answers: VecDeque<(FourTuple, Vec<u8>)>,
     answer_budget: SendBudget,
     asking: VecDeque<(ConnectionId, Bytes, Option<TokenClaims>)>,
     pool: FragmentPool,
@@ -114,12 +114,18 @@ pub struct Server {
     shutting_down: bool,
 }
 
-impl Server {
-    /// A server without connections. `seed` must be 32 bytes fit for keys; the same seed makes the same
+impl ServerMachine {
+    /// A server without connections. The seed in `platform` must be fit for keys; the same seed makes the same
     /// server. `unix_time` is the time of day at `now`, in seconds since 1970: tokens expire by it.
     #[must_use]
-    pub fn new(now: Instant, unix_time: u64, config: ServerConfig, seed: [u8; 32]) -> Self {
-        let mut entropy = Entropy::new(seed);
+    pub fn new(
+        now: Instant,
+        unix_time: u64,
+        config: ServerConfig,
+        platform: impl Into<Platform>,
+    ) -> Self {
+        let platform = platform.into();
+        let mut entropy = Entropy::new(platform.seed);
         let credentials = &config.credentials;
         // Never from the secret: whoever has the ticket could end the connections of others.
         let token_key = credentials.token_keys.first().map(|token_key| &token_key.key);
@@ -132,6 +138,7 @@ impl Server {
         let mut answer_budget = SendBudget::new(answer_rate(&config), now);
         answer_budget.fill(u64::from(config.limits.answers_per_second));
         Self {
+            suites: Suites::available(platform.has_aes),
             request_keys: secret.map(|secret| RequestKeys::new(secret, config.protocol_id)),
             cookie_key: CookieKey::new(entropy.next_secret()),
             reset_key,
@@ -206,12 +213,12 @@ impl Server {
     }
 
     /// Closes every connection and takes no more. Turn the loop until there are no connections.
-    pub fn shut_down(&mut self) {
+    pub fn shut_down(&mut self, now: Instant) {
         self.shutting_down = true;
         let ids: Vec<_> = self.slots.ids().collect();
         for id in ids {
             if let Some(connection) = self.connection_mut(id) {
-                connection.close(CloseCode::SHUTTING_DOWN, "");
+                connection.close(now, CloseCode::SHUTTING_DOWN, "");
             }
             self.touch(id.place);
         }
@@ -224,23 +231,23 @@ impl Server {
     pub fn handle_datagram(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        path: impl Into<FourTuple>,
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += datagram.len() as u64;
-        self.handle(now, from, datagram).inspect_err(|&reason| self.drops.count(reason))
+        self.handle(now, path.into(), datagram).inspect_err(|&reason| self.drops.count(reason))
     }
 
     fn handle(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        path: FourTuple,
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         match Kind::of(datagram)? {
-            Kind::Data { from: Role::Client, .. } => self.handle_data(now, from, datagram),
-            Kind::Request => self.handle_request(now, from, datagram),
+            Kind::Data { from: Role::Client, .. } => self.handle_data(now, path, datagram),
+            Kind::Request => self.handle_request(now, path, datagram),
             _ => Err(DropReason::WrongRole),
         }
     }
@@ -248,38 +255,38 @@ impl Server {
     fn handle_data(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        path: FourTuple,
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         let header = DataHeader::read(datagram)?;
         let Some(&place) = self.by_id.get(&header.to) else {
-            self.reset(now, from, header.to, datagram.len());
+            self.reset(now, path, header.to, datagram.len());
             return Err(DropReason::UnknownConnection);
         };
         let Some(connection) = self.slots.get_mut(place) else {
             return Err(DropReason::UnknownConnection);
         };
-        let outcome = connection.handle_data(now, from, &header, datagram, &mut self.pool);
+        let outcome = connection.handle_data(now, path, &header, datagram, &mut self.pool);
         self.touch(place);
-        self.keep_memory();
+        self.keep_memory(now);
         outcome
     }
 
     /// Clients together hold more than they may: who holds the most goes, and nobody else hears of it.
-    fn keep_memory(&mut self) {
+    fn keep_memory(&mut self, now: Instant) {
         if self.slots.memory_bytes() <= self.config.limits.memory_bytes {
             return;
         }
         let Some(place) = self.slots.greediest() else { return };
         if let Some(connection) = self.slots.get_mut(place) {
-            connection.close(CloseCode::RESOURCES, "");
+            connection.close(now, CloseCode::RESOURCES, "");
             connection.let_go();
         }
         self.touch(place);
     }
 
     /// Tells a client of a former life that it is over.
-    fn reset(&mut self, now: Instant, to: SocketAddr, id: WireId, bytes: usize) {
+    fn reset(&mut self, now: Instant, to: FourTuple, id: WireId, bytes: usize) {
         if bytes >= LEAST_FOR_RESET && self.reset_key.is_own_id(id.0) && self.may_answer(now) {
             let mut out = Vec::new();
             answer::write_reset(self.reset_key.reset_token(id.0), &mut out);
@@ -301,7 +308,7 @@ impl Server {
 
     /// The next thing the application should hear, and of which connection. Ask until `None`.
     #[must_use]
-    pub fn poll_event(&mut self) -> Option<(ConnectionId, ServerEvent)> {
+    pub fn poll_event(&mut self, now: Instant) -> Option<(ConnectionId, ServerEvent)> {
         while let Some((id, request, token)) = self.asking.pop_front() {
             if self.slots.of_id(id).is_some() {
                 return Some((id, ServerEvent::Connecting { request, token }));
@@ -311,7 +318,7 @@ impl Server {
             let slot = self.slots.slot_mut(place);
             let told = slot.and_then(|slot| {
                 let generation = slot.generation;
-                let event = slot.connection.poll_event()?;
+                let event = slot.connection.poll_event(now)?;
                 Some((ConnectionId { place, generation }, ServerEvent::Connection(event)))
             });
             if told.is_some() {
@@ -325,27 +332,29 @@ impl Server {
         None
     }
 
-    /// Fills `datagram` with the next one to send and says where to; `None` when there is none now. Ask until
-    /// `None`. Clients take turns, of up to 16 datagrams each.
-    #[must_use]
-    pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        if let Some((to, bytes)) = self.answers.pop_front() {
-            *datagram = bytes;
-            return Some(self.count_sent(to, datagram.len()));
+    /// Appends what there is to send, until nothing is left or the batch is full. Clients take turns, of up
+    /// to 16 datagrams each.
+    pub fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
+        while !batch.is_full()
+            && let Some((to, answer)) = self.answers.pop_front()
+        {
+            batch.push(to, &answer);
+            self.count_sent(answer.len());
         }
-        while let Some(place) = self.slots.next_ready() {
-            let to = self
-                .slots
-                .get_mut(place)
-                .and_then(|connection| connection.poll_transmit(now, datagram));
-            if let Some(to) = to {
+        while !batch.is_full()
+            && let Some(place) = self.slots.next_ready()
+        {
+            let connection = self.slots.get_mut(place);
+            let sent = connection
+                .and_then(|connection| batch.compose(|out| connection.poll_transmit(now, out)));
+            if let Some(bytes) = sent {
                 self.slots.sent_one();
-                return Some(self.count_sent(to, datagram.len()));
+                self.count_sent(bytes);
+            } else {
+                self.slots.rest(place);
+                self.remove_if_over(place);
             }
-            self.slots.rest(place);
-            self.remove_if_over(place);
         }
-        None
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
@@ -358,10 +367,9 @@ impl Server {
         earliest(self.slots.first_deadline(), self.pool.poll_timeout())
     }
 
-    fn count_sent(&mut self, to: SocketAddr, bytes: usize) -> SocketAddr {
+    const fn count_sent(&mut self, bytes: usize) {
         self.stats.datagrams_sent += 1;
         self.stats.bytes_sent += bytes as u64;
-        to
     }
 
     /// Something happened to a connection.
@@ -440,7 +448,7 @@ impl Server {
         }
     }
 
-    fn answer(&mut self, to: SocketAddr, bytes: Vec<u8>) {
+    fn answer(&mut self, to: FourTuple, bytes: Vec<u8>) {
         if self.answers.len() < MAX_ANSWERS {
             self.answers.push_back((to, bytes));
         }
@@ -466,6 +474,24 @@ impl Server {
         assert_eq!(counted, self.slots.len());
         let counted: usize = self.prefixes.values().map(|share| share.handshakes).sum();
         assert_eq!(counted, self.handshakes);
+    }
+}
+
+impl Machine for ServerMachine {
+    fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
+        let _counted = Self::handle_datagram(self, now, path, datagram);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        Self::handle_timeout(self, now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
+        Self::poll_transmit(self, now, batch);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Self::poll_timeout(self)
     }
 }
 

@@ -155,11 +155,11 @@ impl<'a> RequestParts<'a> {
         prologue
     }
 
-    /// Writes all but the check: `out` then has [`CHECKED_BYTES`]. `padding` gives the random bytes of the
-    /// rest. Returns `false`, and leaves `out` empty, if the parts do not fit.
+    /// Appends all but the check: [`CHECKED_BYTES`]. `padding` gives the random bytes of the rest. Returns
+    /// `false`, and appends nothing, if the parts do not fit.
     #[must_use]
     pub fn write(&self, out: &mut Vec<u8>, padding: impl FnOnce(&mut [u8])) -> bool {
-        out.clear();
+        let start = out.len();
         let cookie = self.cookie.as_ref().map_or(&[][..], |cookie| cookie);
         let end = FIXED_BYTES + cookie.len() + self.token.len() + self.hello_message.len();
         if end > CHECKED_BYTES {
@@ -174,8 +174,8 @@ impl<'a> RequestParts<'a> {
         out.extend_from_slice(cookie);
         out.extend_from_slice(self.token);
         out.extend_from_slice(self.hello_message);
-        out.resize(CHECKED_BYTES, 0);
-        padding(out.get_mut(end..).unwrap_or_default());
+        out.resize(start + CHECKED_BYTES, 0);
+        padding(out.get_mut(start + end..).unwrap_or_default());
         true
     }
 }

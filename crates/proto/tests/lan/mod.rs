@@ -12,11 +12,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use haulier_proto::Instant;
-use haulier_proto::client::{Client, ClientConfig, Credentials};
-use haulier_proto::connection::{Connection, Event};
+use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
+use haulier_proto::connection::{Block, BlockHandle, CloseCode, Connection, Event, SendError};
 use haulier_proto::crypto::Secret;
-use haulier_proto::server::{ConnectionId, Server, ServerConfig, ServerCredentials, ServerEvent};
+use haulier_proto::server::{
+    ConnectionId, ServerConfig, ServerCredentials, ServerEvent, ServerMachine,
+};
+use haulier_proto::{AesSupport, Instant, Machine, Platform};
 
 /// The number of every protocol here.
 pub const PROTOCOL_ID: u64 = 77;
@@ -68,35 +70,42 @@ pub enum Way {
 #[derive(Debug)]
 pub struct Lan {
     pub now: Instant,
-    pub server: Server,
-    pub clients: Vec<Client>,
+    pub server: ServerMachine,
+    pub clients: Vec<ClientMachine>,
     /// Where each client is.
     pub addresses: Vec<SocketAddr>,
     pub server_events: Vec<(ConnectionId, ServerEvent)>,
     pub client_events: Vec<Vec<Event>>,
-    seed: u8,
+    client_aes: AesSupport,
 }
 
 impl Lan {
     /// A room with a server.
     pub fn new(config: ServerConfig) -> Self {
+        Self::with_aes(config, AesSupport::Software, AesSupport::Software)
+    }
+
+    /// The same, on processors with or without AES.
+    pub fn with_aes(config: ServerConfig, server: AesSupport, client_aes: AesSupport) -> Self {
+        let platform = Platform::new([9; 32], server);
         Self {
             now: Instant::ZERO,
-            server: Server::new(Instant::ZERO, UNIX_TIME, config, [9; 32]),
+            server: ServerMachine::new(Instant::ZERO, UNIX_TIME, config, platform),
             clients: Vec::new(),
             addresses: Vec::new(),
             server_events: Vec::new(),
             client_events: Vec::new(),
-            seed: 0,
+            client_aes,
         }
     }
 
     /// One more client; its number.
     pub fn add(&mut self, config: ClientConfig) -> usize {
         let n = self.clients.len();
-        let mut seed = [self.seed; 32];
+        let mut seed = [0; 32];
         seed[..8].copy_from_slice(&(n as u64).to_le_bytes());
-        self.clients.push(Client::new(self.now, config, seed).unwrap());
+        let platform = Platform::new(seed, self.client_aes);
+        self.clients.push(ClientMachine::new(self.now, config, platform).unwrap());
         self.addresses.push(address(n));
         self.client_events.push(Vec::new());
         n
@@ -112,14 +121,15 @@ impl Lan {
     }
 
     /// The connection of client `n`.
-    pub fn client(&mut self, n: usize) -> &mut Connection {
-        self.clients[n].connection_mut().expect("a connection")
+    pub fn client(&mut self, n: usize) -> Timed<'_> {
+        let connection = self.clients[n].connection_mut().expect("a connection");
+        Timed { now: self.now, connection }
     }
 
     /// The server's end of its only, or its first connection.
-    pub fn peer(&mut self) -> &mut Connection {
+    pub fn peer(&mut self) -> Timed<'_> {
         let id = self.server.connections().next().expect("a connection");
-        self.server.connection_mut(id).unwrap()
+        Timed { now: self.now, connection: self.server.connection_mut(id).unwrap() }
     }
 
     /// Everything that happens now, until nothing does.
@@ -134,18 +144,19 @@ impl Lan {
         for _ in 0..100_000 {
             let mut is_quiet = true;
             self.hear();
-            while let Some(to) = self.server.poll_transmit(self.now, &mut datagram) {
+            while let Some(to) = self.server.poll_datagram(self.now, &mut datagram) {
                 is_quiet = false;
-                let n = self.addresses.iter().position(|&address| address == to);
+                let n = self.addresses.iter().position(|&address| address == to.remote);
                 if let Some(n) = n
                     && passes(Way::Down(n), &mut datagram)
                 {
-                    let _refused = self.clients[n].handle_datagram(self.now, &mut datagram);
+                    let from = server_address();
+                    let _refused = self.clients[n].handle_datagram(self.now, from, &mut datagram);
                 }
                 self.hear();
             }
             for n in 0..self.clients.len() {
-                while self.clients[n].poll_transmit(self.now, &mut datagram) {
+                while self.clients[n].poll_datagram(self.now, &mut datagram).is_some() {
                     is_quiet = false;
                     if passes(Way::Up(n), &mut datagram) {
                         let from = self.addresses[n];
@@ -180,9 +191,44 @@ impl Lan {
     }
 
     fn hear(&mut self) {
-        self.server_events.extend(std::iter::from_fn(|| self.server.poll_event()));
+        self.server_events.extend(std::iter::from_fn(|| self.server.poll_event(self.now)));
         for (client, events) in self.clients.iter_mut().zip(&mut self.client_events) {
-            events.extend(std::iter::from_fn(|| client.poll_event()));
+            events.extend(std::iter::from_fn(|| client.poll_event(self.now)));
         }
+    }
+}
+
+/// A connection, and what time it is in its room.
+#[derive(Debug)]
+pub struct Timed<'a> {
+    now: Instant,
+    connection: &'a mut Connection,
+}
+
+impl Timed<'_> {
+    pub fn send_block(&mut self, block: &Block) -> Result<BlockHandle, SendError> {
+        self.connection.send_block(self.now, block)
+    }
+
+    pub fn close(&mut self, code: CloseCode, reason: &str) {
+        self.connection.close(self.now, code, reason);
+    }
+
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.connection.poll_event(self.now)
+    }
+}
+
+impl std::ops::Deref for Timed<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
+
+impl std::ops::DerefMut for Timed<'_> {
+    fn deref_mut(&mut self) -> &mut Connection {
+        self.connection
     }
 }

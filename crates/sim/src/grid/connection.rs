@@ -6,12 +6,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::Instant;
-use haulier_proto::client::{Client, ClientConfig, Credentials};
+use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::connection::{Block, Event};
 use haulier_proto::credentials::{TokenClaims, TokenKey};
 use haulier_proto::crypto::Secret;
-use haulier_proto::server::{ConnectionId, Server, ServerConfig, ServerCredentials, ServerEvent};
+use haulier_proto::server::{
+    ConnectionId, ServerConfig, ServerCredentials, ServerEvent, ServerMachine,
+};
+use haulier_proto::{Instant, Machine};
 
 use super::stage::{End, Place, ReceivingEnd, SendingEnd, Stage, addresses};
 use super::{Kit, Moment, Outcome};
@@ -34,7 +36,7 @@ pub(super) fn warm(place: &Place<'_>, kit: &Kit, moments: Option<&mut Vec<Moment
         return Outcome { hang: Some(format!("in the visit before: {reason}")), ..visit };
     }
     stage.wait(QUIET);
-    stage.restart(|server, _now| server.send(&kit.timed));
+    stage.restart(|server, now| server.send(now, &kit.timed));
     stage.run(moments)
 }
 
@@ -83,14 +85,14 @@ fn stage<'a>(
 ) -> Stage<'a, ServerEnd, ClientEnd> {
     let config = ServerConfig::new(PROTOCOL_ID, server);
     let server = ServerEnd {
-        server: Server::new(Instant::ZERO, UNIX_TIME, config, bytes(place.seed, 11)),
+        server: ServerMachine::new(Instant::ZERO, UNIX_TIME, config, bytes(place.seed, 11)),
         block: Some(block.clone()),
         client: None,
         slices_sent: 0,
         failure: None,
     };
     let config = ClientConfig::new(addresses().0, PROTOCOL_ID, client);
-    let client = Client::new(Instant::ZERO, config, bytes(place.seed, 12));
+    let client = ClientMachine::new(Instant::ZERO, config, bytes(place.seed, 12));
     let client = ClientEnd {
         client: client.expect("a configuration that makes a client"),
         blocks: 0,
@@ -107,7 +109,7 @@ fn bytes(seed: u64, purpose: u64) -> [u8; 32] {
 }
 
 struct ServerEnd {
-    server: Server,
+    server: ServerMachine,
     /// For who asks.
     block: Option<Block>,
     client: Option<ConnectionId>,
@@ -117,22 +119,22 @@ struct ServerEnd {
 }
 
 impl ServerEnd {
-    fn send(&mut self, block: &Block) {
+    fn send(&mut self, now: Instant, block: &Block) {
         let Some(connection) = self.client.and_then(|id| self.server.connection_mut(id)) else {
             return;
         };
-        if let Err(error) = connection.send_block(block) {
+        if let Err(error) = connection.send_block(now, block) {
             self.failure = Some(format!("the server took no block: {error}"));
         }
     }
 
-    fn hear(&mut self) {
-        while let Some((id, event)) = self.server.poll_event() {
+    fn hear(&mut self, now: Instant) {
+        while let Some((id, event)) = self.server.poll_event(now) {
             match event {
                 ServerEvent::Connecting { .. } => {
                     self.client = Some(id);
                     if let Some(block) = self.block.take() {
-                        self.send(&block);
+                        self.send(now, &block);
                     }
                 }
                 ServerEvent::Connection(Event::Closed(reason)) => {
@@ -150,16 +152,16 @@ impl ServerEnd {
 impl Host for ServerEnd {
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         let _counted = self.server.handle_datagram(now, from, datagram);
-        self.hear();
+        self.hear(now);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.server.handle_timeout(now);
-        self.hear();
+        self.hear(now);
     }
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        self.server.poll_transmit(now, datagram)
+        self.server.poll_datagram(now, datagram).map(|to| to.remote)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -186,7 +188,7 @@ impl SendingEnd for ServerEnd {
 }
 
 struct ClientEnd {
-    client: Client,
+    client: ClientMachine,
     blocks: usize,
     whole: Instant,
     failure: Option<String>,
@@ -194,7 +196,7 @@ struct ClientEnd {
 
 impl ClientEnd {
     fn hear(&mut self, now: Instant) {
-        while let Some(event) = self.client.poll_event() {
+        while let Some(event) = self.client.poll_event(now) {
             match event {
                 Event::Block { .. } => {
                     self.blocks += 1;
@@ -209,7 +211,7 @@ impl ClientEnd {
 
 impl Host for ClientEnd {
     fn handle_datagram(&mut self, now: Instant, _from: SocketAddr, datagram: &mut [u8]) {
-        let _counted = self.client.handle_datagram(now, datagram);
+        let _counted = self.client.handle_datagram(now, self.client.server(), datagram);
         self.hear(now);
     }
 
@@ -219,7 +221,7 @@ impl Host for ClientEnd {
     }
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        self.client.poll_transmit(now, datagram).then(|| self.client.server())
+        self.client.poll_datagram(now, datagram).map(|to| to.remote)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

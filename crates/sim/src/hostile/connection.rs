@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use haulier_proto::Instant;
-use haulier_proto::client::{Client, ClientConfig, Credentials};
+use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::connection::{Block, ConnectionConfig, Urgency};
-use haulier_proto::server::{Server, ServerConfig, ServerCredentials};
+use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
+use haulier_proto::{Instant, Machine};
 
 use crate::join::attack::raw::{Link, RawClient, RawServer};
 use crate::join::{PROTOCOL_ID, address};
@@ -31,15 +31,15 @@ pub fn connection(script: &[u8]) {
                 run.give(now, plaintext);
             }
             200..=239 => now = now + Duration::from_millis(1 << ((op - 200) / 3)),
-            _ => run.act(op),
+            _ => run.act(now, op),
         }
         run.settle(now);
     }
 }
 
 enum End {
-    Server(Box<Server>),
-    Client(Box<Client>),
+    Server(Box<ServerMachine>),
+    Client(Box<ClientMachine>),
 }
 
 struct Run {
@@ -60,30 +60,31 @@ impl Run {
         if first & 1 == 0 {
             let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
             let config = ServerConfig::new(PROTOCOL_ID, credentials);
-            let mut server = Server::new(now, 0, ServerConfig { connection, ..config }, [1; 32]);
+            let mut server =
+                ServerMachine::new(now, 0, ServerConfig { connection, ..config }, [1; 32]);
             let mut raw = RawClient::new(None, 1);
             server.handle_datagram(now, address(2), &mut raw.request()).ok()?;
             let id = server.connections().next()?;
             let block = Block::new(1, vec![3; 70_000]);
-            server.connection_mut(id)?.send_block(&block).ok()?;
+            server.connection_mut(id)?.send_block(now, &block).ok()?;
             let mut out = Vec::new();
-            while server.poll_transmit(now, &mut out).is_some() {
+            while server.poll_datagram(now, &mut out).is_some() {
                 let _plaintext = raw.handle(now, &out);
             }
             Some(Self { end: End::Server(Box::new(server)), link: raw.link?, reads: true })
         } else {
             let config = ClientConfig::new(address(1), PROTOCOL_ID, Credentials::Open);
             let config = ClientConfig { connection, ..config };
-            let mut client = Client::new(now, config, [1; 32]).ok()?;
+            let mut client = ClientMachine::new(now, config, [1; 32]).ok()?;
             let mut out = Vec::new();
-            if !client.poll_transmit(now, &mut out) {
+            if client.poll_datagram(now, &mut out).is_none() {
                 return None;
             }
             let mut raw = RawServer::answer(None, &out, 1)?;
             let mut response = raw.response(&[1]);
-            client.handle_datagram(now, &mut response).ok()?;
+            client.handle_datagram(now, client.server(), &mut response).ok()?;
             let block = Block::new(1, vec![3; 70_000]);
-            client.connection_mut()?.send_block(&block).ok()?;
+            client.connection_mut()?.send_block(now, &block).ok()?;
             Some(Self { end: End::Client(Box::new(client)), link: raw.link, reads: true })
         }
     }
@@ -93,11 +94,11 @@ impl Run {
         let mut datagram = self.link.seal(plaintext);
         let _outcome = match &mut self.end {
             End::Server(server) => server.handle_datagram(now, address(2), &mut datagram),
-            End::Client(client) => client.handle_datagram(now, &mut datagram),
+            End::Client(client) => client.handle_datagram(now, client.server(), &mut datagram),
         };
     }
 
-    fn act(&mut self, op: u8) {
+    fn act(&mut self, now: Instant, op: u8) {
         self.reads = op & 1 != 0;
         let connection = match &mut self.end {
             End::Server(server) => {
@@ -115,7 +116,7 @@ impl Run {
                 let _full = connection.send_message(vec![op; 100]);
             }
             4 => {
-                let _full = connection.send_block(&Block::new(2, vec![op; 2000]));
+                let _full = connection.send_block(now, &Block::new(2, vec![op; 2000]));
             }
             _ => {}
         }
@@ -128,19 +129,19 @@ impl Run {
         let deadline = match &mut self.end {
             End::Server(server) => {
                 server.handle_timeout(now);
-                while reads && server.poll_event().is_some() {}
-                while server.poll_transmit(now, &mut out).is_some() {
+                while reads && server.poll_event(now).is_some() {}
+                while server.poll_datagram(now, &mut out).is_some() {
                     sent += 1;
                     assert!(out.len() <= 1200 && sent <= 600, "{sent} datagrams at one moment");
                 }
-                while reads && server.poll_event().is_some() {}
+                while reads && server.poll_event(now).is_some() {}
                 server.check_invariants();
                 server.poll_timeout()
             }
             End::Client(client) => {
                 client.handle_timeout(now);
-                while reads && client.poll_event().is_some() {}
-                while client.poll_transmit(now, &mut out) {
+                while reads && client.poll_event(now).is_some() {}
+                while client.poll_datagram(now, &mut out).is_some() {
                     sent += 1;
                     assert!(out.len() <= 1200 && sent <= 600, "{sent} datagrams at one moment");
                 }

@@ -1,9 +1,10 @@
 //! Any bytes at every parser of haulier/1.
 
-use haulier_proto::client::{Client, ClientConfig, Credentials};
+use haulier_proto::Machine;
+use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::credentials::{ConnectToken, Ticket, TokenKey};
 use haulier_proto::crypto::Secret;
-use haulier_proto::server::{Server, ServerConfig, ServerCredentials};
+use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
 use haulier_proto::transit::AckFrame;
 use haulier_proto::wire::answer::{Refusal, Retry, read_reset};
 use haulier_proto::wire::{DataHeader, Frames, Hello, Kind, RequestParts, ResponseHeader, Welcome};
@@ -62,18 +63,18 @@ fn ends(bytes: &[u8]) {
     let credentials =
         ServerCredentials { secret: Some(secret.clone()), ..ServerCredentials::default() };
     let config = ServerConfig::new(PROTOCOL_ID, credentials);
-    let mut server = Server::new(now, 0, config, [1; 32]);
+    let mut server = ServerMachine::new(now, 0, config, [1; 32]);
     let taken = server.handle_datagram(now, address(2), &mut bytes.to_vec());
     assert!(taken.is_err(), "a server took {taken:?}");
     assert_eq!(server.stats().connections, 0);
     let mut out = Vec::new();
-    while server.poll_transmit(now, &mut out).is_some() {
+    while server.poll_datagram(now, &mut out).is_some() {
         assert!(bytes.len() == 1200 && out.len() <= 34, "an answer to {} bytes", bytes.len());
     }
     let credentials = Credentials::Secret { secret, identity: None };
     let config = ClientConfig::new(address(1), PROTOCOL_ID, credentials);
-    let mut client = Client::new(now, config, [1; 32]).expect("a configuration that works");
-    let taken = client.handle_datagram(now, &mut bytes.to_vec());
+    let mut client = ClientMachine::new(now, config, [1; 32]).expect("a configuration that works");
+    let taken = client.handle_datagram(now, client.server(), &mut bytes.to_vec());
     assert!(taken.is_err() || taken == Ok(()) && matches!(bytes.first(), Some(0x81 | 0x82)));
     assert_ne!(taken, Err(DropReason::BadCrc), "a word of the other wire");
 }

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use haulier_proto::Instant;
-use haulier_proto::client::{Client, ClientConfig};
+use haulier_proto::Machine;
+use haulier_proto::client::{ClientConfig, ClientMachine};
 use haulier_proto::connection::{CloseCode, Event};
 
 use crate::{Host, Rng};
@@ -13,13 +14,13 @@ use crate::{Host, Rng};
 #[derive(Debug)]
 pub struct ClientHost {
     /// The client; `None` before it begins.
-    pub client: Option<Client>,
+    pub client: Option<ClientMachine>,
     /// What it heard, and when. Blocks as they came.
     pub events: Vec<(Instant, Event)>,
     /// It closes when it has this many blocks, and all of its own are acked; `None` stays.
     pub leaves_after_blocks: Option<usize>,
     /// What it does when the connection is there, and each time it is woken afterwards.
-    pub script: Option<fn(&mut Client, Instant)>,
+    pub script: Option<fn(&mut ClientMachine, Instant)>,
     /// Datagrams are handed in as they come; set, they are dropped: a program that hangs.
     pub is_frozen: bool,
     config: ClientConfig,
@@ -51,7 +52,7 @@ impl ClientHost {
 
     /// Runs `script` when connected, and every so often afterwards.
     #[must_use]
-    pub fn with_script(mut self, every: Duration, script: fn(&mut Client, Instant)) -> Self {
+    pub fn with_script(mut self, every: Duration, script: fn(&mut ClientMachine, Instant)) -> Self {
         self.script = Some(script);
         self.wakes = Some((every, self.begins));
         self
@@ -73,7 +74,7 @@ impl ClientHost {
 
     fn hear(&mut self, now: Instant) {
         let Some(client) = &mut self.client else { return };
-        while let Some(event) = client.poll_event() {
+        while let Some(event) = client.poll_event(now) {
             self.blocks += usize::from(matches!(event, Event::Block { .. }));
             self.events.push((now, event));
         }
@@ -81,8 +82,8 @@ impl ClientHost {
             && self.leaves_after_blocks.is_some_and(|blocks| self.blocks >= blocks)
             && connection.all_acked()
         {
-            connection.close(CloseCode::DONE, "");
-            while let Some(event) = client.poll_event() {
+            connection.close(now, CloseCode::DONE, "");
+            while let Some(event) = client.poll_event(now) {
                 self.events.push((now, event));
             }
         }
@@ -97,14 +98,14 @@ impl Host for ClientHost {
         if let Some(client) = &mut self.client
             && from == client.server()
         {
-            let _counted = client.handle_datagram(now, datagram);
+            let _counted = client.handle_datagram(now, client.server(), datagram);
         }
         self.hear(now);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         if self.client.is_none() && now >= self.begins {
-            let client = Client::new(now, self.config.clone(), self.seed);
+            let client = ClientMachine::new(now, self.config.clone(), self.seed);
             self.client = Some(client.expect("a configuration that makes a client"));
         }
         if self.is_frozen {
@@ -131,7 +132,7 @@ impl Host for ClientHost {
             return None;
         }
         let client = self.client.as_mut()?;
-        client.poll_transmit(now, datagram).then(|| client.server())
+        client.poll_datagram(now, datagram).map(|to| to.remote)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use haulier_proto::Instant;
 use haulier_proto::connection::{Block, CloseCode, Event};
-use haulier_proto::server::{ConnectionId, Server, ServerConfig, ServerEvent};
+use haulier_proto::server::{ConnectionId, ServerConfig, ServerEvent, ServerMachine};
+use haulier_proto::{Instant, Machine};
 
 use crate::join::AmplificationMeter;
 use crate::{Host, Rng};
@@ -24,7 +24,7 @@ pub enum Answer {
 #[derive(Debug)]
 pub struct ServerHost {
     /// The server.
-    pub server: Server,
+    pub server: ServerMachine,
     /// What it heard, of whom, and when. Packets are not kept.
     pub events: Vec<(Instant, ConnectionId, ServerEvent)>,
     /// What it does with who asks.
@@ -48,7 +48,12 @@ impl ServerHost {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(&Rng::stream(seed, 78).bytes(32));
         Self {
-            server: Server::new(now, UNIX_TIME + now.since(Instant::ZERO).as_secs(), config, bytes),
+            server: ServerMachine::new(
+                now,
+                UNIX_TIME + now.since(Instant::ZERO).as_secs(),
+                config,
+                bytes,
+            ),
             events: Vec::new(),
             answer,
             echoes: false,
@@ -57,15 +62,15 @@ impl ServerHost {
     }
 
     fn hear(&mut self, now: Instant) {
-        while let Some((id, event)) = self.server.poll_event() {
+        while let Some((id, event)) = self.server.poll_event(now) {
             if let Some(connection) = self.server.connection_mut(id) {
                 match &event {
                     ServerEvent::Connecting { .. } => match &self.answer {
                         Answer::Block(block) => {
-                            connection.send_block(block).expect("room for one block");
+                            connection.send_block(now, block).expect("room for one block");
                         }
                         Answer::Nothing => {}
-                        Answer::Refuse => connection.close(CloseCode::NOT_ACCEPTED, "no"),
+                        Answer::Refuse => connection.close(now, CloseCode::NOT_ACCEPTED, "no"),
                     },
                     ServerEvent::Connection(Event::Message(data)) if self.echoes => {
                         let _full = connection.send_message(data.clone());
@@ -100,7 +105,7 @@ impl Host for ServerHost {
     }
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        let to = self.server.poll_transmit(now, datagram)?;
+        let to = self.server.poll_datagram(now, datagram)?.remote;
         self.meter.on_sent(to, datagram.len());
         Some(to)
     }

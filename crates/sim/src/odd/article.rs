@@ -39,7 +39,7 @@ impl Host for ArticleServer {
             let _counted = self.peer.handle_datagram(now, datagram);
         } else if !self.was_asked {
             self.was_asked = true;
-            self.send_block();
+            self.send_block(now);
         }
     }
 
@@ -61,7 +61,7 @@ impl Host for ArticleServer {
 }
 
 impl Party for ArticleServer {
-    fn send_block(&mut self) {
+    fn send_block(&mut self, _now: Instant) {
         // Refused only after a chunk that hung, which is counted there.
         let _refused = self.peer.send_chunk(vec![7; BLOCK_BYTES]);
     }

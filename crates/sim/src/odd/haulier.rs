@@ -55,11 +55,11 @@ impl Host for HaulierServer {
 }
 
 impl Party for HaulierServer {
-    fn send_block(&mut self) {
+    fn send_block(&mut self, now: Instant) {
         let server = &mut self.host.server;
         let id = server.connections().next();
         if let Some(connection) = id.and_then(|id| server.connection_mut(id)) {
-            connection.send_block(&self.block).expect("room for one block");
+            connection.send_block(now, &self.block).expect("room for one block");
         }
     }
 }

@@ -81,7 +81,7 @@ trait Party: Host {
         0
     }
     /// Sends another block.
-    fn send_block(&mut self) {}
+    fn send_block(&mut self, _now: Instant) {}
     /// Bytes that its socket dropped.
     fn dropped_bytes(&self) -> u64 {
         0
@@ -124,7 +124,7 @@ impl OddLink {
                 let begins = internet.now();
                 if n > 0 {
                     internet.set_segment_access(home, &shifted(access, begins));
-                    internet.act(server, |server, _| server.send_block());
+                    internet.act(server, |server, now| server.send_block(now));
                 }
                 let is_here =
                     |internet: &Internet<Box<dyn Party>>| internet.host(client).blocks() > n;

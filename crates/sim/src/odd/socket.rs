@@ -105,8 +105,8 @@ impl<P: Party> Party for SlowSocket<P> {
         self.host.blocks()
     }
 
-    fn send_block(&mut self) {
-        self.host.send_block();
+    fn send_block(&mut self, now: Instant) {
+        self.host.send_block(now);
     }
 
     fn dropped_bytes(&self) -> u64 {

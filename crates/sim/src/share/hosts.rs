@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::Instant;
-use haulier_proto::client::{Client, ClientConfig, Credentials};
+use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::connection::{Block, ConnectionConfig, Event};
-use haulier_proto::server::{ConnectionId, Server, ServerConfig, ServerCredentials, ServerEvent};
+use haulier_proto::server::{
+    ConnectionId, ServerConfig, ServerCredentials, ServerEvent, ServerMachine,
+};
 use haulier_proto::time::earliest;
+use haulier_proto::{Instant, Machine};
 
 use super::{GameStream, Throughput};
 use crate::join::PROTOCOL_ID;
@@ -23,7 +25,7 @@ const WAITING: usize = 2;
 #[derive(Debug)]
 pub struct Source {
     /// The server, to look at.
-    pub server: Server,
+    pub server: ServerMachine,
     block: Option<Block>,
     client: Option<ConnectionId>,
     /// Blocks handed over and not yet sent.
@@ -45,7 +47,7 @@ impl Source {
         let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
         let config = ServerConfig { connection, ..ServerConfig::new(PROTOCOL_ID, credentials) };
         Self {
-            server: Server::new(Instant::ZERO, UNIX_TIME, config, seed(rng)),
+            server: ServerMachine::new(Instant::ZERO, UNIX_TIME, config, seed(rng)),
             block: (block_bytes > 0).then(|| Block::new(1, rng.bytes(block_bytes))),
             client: None,
             queued: 0,
@@ -67,8 +69,8 @@ impl Source {
         &self.packets
     }
 
-    fn hear(&mut self) {
-        while let Some((id, event)) = self.server.poll_event() {
+    fn hear(&mut self, now: Instant) {
+        while let Some((id, event)) = self.server.poll_event(now) {
             match event {
                 ServerEvent::Connecting { .. } => self.client = Some(id),
                 ServerEvent::Connection(Event::Connected) => {
@@ -93,7 +95,7 @@ impl Source {
             return;
         };
         if let Some(block) = self.block.as_ref().filter(|_| now >= blocks_from) {
-            while self.queued <= WAITING && connection.send_block(block).is_ok() {
+            while self.queued <= WAITING && connection.send_block(now, block).is_ok() {
                 self.queued += 1;
             }
         }
@@ -113,18 +115,18 @@ impl Source {
 impl Host for Source {
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         let _counted = self.server.handle_datagram(now, from, datagram);
-        self.hear();
+        self.hear(now);
         self.feed(now);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.server.handle_timeout(now);
-        self.hear();
+        self.hear(now);
         self.feed(now);
     }
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        self.server.poll_transmit(now, datagram)
+        self.server.poll_datagram(now, datagram).map(|to| to.remote)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -138,7 +140,7 @@ impl Host for Source {
 #[derive(Debug)]
 pub struct Sink {
     /// The client; `None` before it begins.
-    pub client: Option<Client>,
+    pub client: Option<ClientMachine>,
     /// Bytes of blocks, by when they came. A block's first progress counts what came before it.
     pub throughput: Throughput,
     config: ClientConfig,
@@ -186,7 +188,7 @@ impl Sink {
 
     fn hear(&mut self, now: Instant) {
         let Some(client) = &mut self.client else { return };
-        while let Some(event) = client.poll_event() {
+        while let Some(event) = client.poll_event(now) {
             match event {
                 Event::BlockProgress { received, .. } => {
                     self.throughput.add(now, received.saturating_sub(self.counted));
@@ -213,14 +215,14 @@ impl Host for Sink {
         if let Some(client) = &mut self.client
             && from == client.server()
         {
-            let _counted = client.handle_datagram(now, datagram);
+            let _counted = client.handle_datagram(now, client.server(), datagram);
         }
         self.hear(now);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         if self.client.is_none() && now >= self.starts {
-            let client = Client::new(now, self.config.clone(), self.seed);
+            let client = ClientMachine::new(now, self.config.clone(), self.seed);
             self.client = Some(client.expect("a configuration that makes a client"));
         }
         if let Some(client) = &mut self.client {
@@ -231,7 +233,7 @@ impl Host for Sink {
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
         let client = self.client.as_mut()?;
-        client.poll_transmit(now, datagram).then(|| client.server())
+        client.poll_datagram(now, datagram).map(|to| to.remote)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::Instant;
-use haulier_proto::client::{Client, ClientConfig};
+use haulier_proto::client::{ClientConfig, ClientMachine};
 use haulier_proto::connection::{Block, CloseCode, CloseReason, Connection, Event};
-use haulier_proto::server::{ConnectionId, Server, ServerConfig, ServerEvent};
+use haulier_proto::server::{ConnectionId, ServerConfig, ServerEvent, ServerMachine};
 use haulier_proto::time::earliest;
+use haulier_proto::{Instant, Machine};
 
 use crate::join::AmplificationMeter;
 use crate::{Host, Rng};
@@ -108,7 +108,7 @@ impl Session {
     /// Gives the connection what it takes.
     fn pump(&mut self, now: Instant, connection: &mut Connection) {
         while let Some(bytes) = self.out.block(self.blocks_sent)
-            && connection.send_block(&Block::new(self.blocks_sent as u64, bytes)).is_ok()
+            && connection.send_block(now, &Block::new(self.blocks_sent as u64, bytes)).is_ok()
         {
             self.blocks_sent += 1;
         }
@@ -176,7 +176,7 @@ pub(super) struct ClientEnd {
     config: ClientConfig,
     seed: u64,
     number: u32,
-    client: Option<Client>,
+    client: Option<ClientMachine>,
     session: Session,
     sessions: u32,
     begins: Instant,
@@ -210,7 +210,7 @@ impl ClientEnd {
         let stream = 1_000_000 + u64::from(self.number) * 10_000 + u64::from(self.sessions);
         let mut seed = [0; 32];
         seed.copy_from_slice(&Rng::stream(self.seed, stream).bytes(32));
-        let client = Client::new(now, self.config.clone(), seed);
+        let client = ClientMachine::new(now, self.config.clone(), seed);
         self.client = Some(client.expect("a configuration that works"));
     }
 
@@ -219,7 +219,7 @@ impl ClientEnd {
             self.begin(now);
         }
         let Some(client) = &mut self.client else { return };
-        while let Some(event) = client.poll_event() {
+        while let Some(event) = client.poll_event(now) {
             if let Err(what) = self.session.hear(&event, &mut self.tally) {
                 self.wrong = Some(format!("client {}: {what}", self.number));
             }
@@ -235,7 +235,7 @@ impl ClientEnd {
         {
             self.session.pump(now, connection);
             if self.session.has_all() && self.session.has_sent_all(connection) {
-                connection.close(CloseCode::DONE, "");
+                connection.close(now, CloseCode::DONE, "");
                 self.is_done = true;
             }
         }
@@ -248,7 +248,7 @@ impl ClientEnd {
 /// The server of all of them.
 #[derive(Debug)]
 pub(super) struct ServerEnd {
-    server: Server,
+    server: ServerMachine,
     seed: u64,
     sessions: BTreeMap<ConnectionId, Session>,
     meter: AmplificationMeter,
@@ -266,7 +266,7 @@ impl ServerEnd {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(&Rng::stream(seed, 2_000_000 + life).bytes(32));
         Self {
-            server: Server::new(now, 1_795_219_200, config, bytes),
+            server: ServerMachine::new(now, 1_795_219_200, config, bytes),
             seed,
             sessions: BTreeMap::new(),
             meter: AmplificationMeter::default(),
@@ -277,7 +277,7 @@ impl ServerEnd {
     }
 
     fn turn(&mut self, now: Instant) {
-        while let Some((id, event)) = self.server.poll_event() {
+        while let Some((id, event)) = self.server.poll_event(now) {
             match event {
                 ServerEvent::Connecting { request, .. } => {
                     let number = |at: usize| {
@@ -395,7 +395,7 @@ impl SoakHost {
             Self::Server(server) => format!("server {:?}", server.server.stats()),
             Self::Client(client) => {
                 let session = &client.session;
-                let connection = client.client.as_ref().and_then(Client::connection);
+                let connection = client.client.as_ref().and_then(ClientMachine::connection);
                 format!(
                     "client {} in session {}: {} of {} blocks, {} of {} messages, state {:?}, ended {:?}",
                     client.number,
@@ -425,7 +425,7 @@ impl Host for SoakHost {
                 if let Some(client) = &mut end.client
                     && from == client.server()
                 {
-                    let _counted = client.handle_datagram(now, datagram);
+                    let _counted = client.handle_datagram(now, client.server(), datagram);
                 }
                 end.turn(now);
             }
@@ -450,13 +450,13 @@ impl Host for SoakHost {
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
         match self {
             Self::Server(end) => {
-                let to = end.server.poll_transmit(now, datagram)?;
+                let to = end.server.poll_datagram(now, datagram)?.remote;
                 end.meter.on_sent(to, datagram.len());
                 Some(to)
             }
             Self::Client(end) => {
                 let client = end.client.as_mut()?;
-                client.poll_transmit(now, datagram).then(|| client.server())
+                client.poll_datagram(now, datagram).map(|to| to.remote)
             }
         }
     }
@@ -483,7 +483,7 @@ impl Host for SoakHost {
                 end.meter.check();
                 end.server.check_invariants();
             }
-            Self::Client(end) => end.client.iter().for_each(Client::check_invariants),
+            Self::Client(end) => end.client.iter().for_each(ClientMachine::check_invariants),
         }
     }
 }

@@ -143,7 +143,7 @@ fn t15_challenges_stay_within_the_credit_to_the_byte() {
         let mut raw = RawClient::new(Some(&secret()), 3);
         let mut request = raw.request();
         let _taken = pair.server.handle_datagram(pair.now, address(70), &mut request);
-        while pair.server.poll_event().is_some() {}
+        while pair.server.poll_event(pair.now).is_some() {}
         for (_, datagram) in drain(&mut pair.server, pair.now) {
             let _plaintext = raw.handle(pair.now, &datagram);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haulier_proto::server::Server;
+use haulier_proto::server::ServerMachine;
 use haulier_sim::Rng;
 use haulier_sim::join::address;
 use haulier_sim::join::attack::Shot;
@@ -81,7 +81,7 @@ fn t1_junk_gets_no_byte_and_changes_nothing() {
             let from = address(rng.below(1 << 20) as u32 + 50);
             let taken = pair.server.handle_datagram(pair.now, from, &mut junk.clone());
             assert!(taken.is_err(), "junk was taken: {junk:02x?}");
-            let taken = pair.client.handle_datagram(pair.now, &mut junk);
+            let taken = pair.client.handle_datagram(pair.now, address(SERVER), &mut junk);
             assert!(taken.is_err(), "junk was taken by the client: {junk:02x?}");
         }
         assert_eq!(drain(&mut pair.server, pair.now), []);
@@ -96,7 +96,7 @@ fn t1_junk_gets_no_byte_and_changes_nothing() {
 #[test]
 fn t1_refusals_are_small_and_few() {
     for keyed in BOTH {
-        let mut server = Server::new(ms(0), 0, server_config(keyed), [1; 32]);
+        let mut server = ServerMachine::new(ms(0), 0, server_config(keyed), [1; 32]);
         let mut rng = Rng::new(5);
         let (mut bytes_out, mut refusals) = (0, 0);
         let key = (keyed == Keyed::Secret).then(secret);
@@ -131,7 +131,11 @@ fn t1_reflected_datagrams_get_no_byte() {
         let (before, client_before) = (fingerprint(&pair.server), client_fingerprint(&pair.client));
         for (to_server, bytes) in pair.wire.clone() {
             if to_server {
-                assert!(pair.client.handle_datagram(pair.now, &mut bytes.clone()).is_err());
+                assert!(
+                    pair.client
+                        .handle_datagram(pair.now, address(SERVER), &mut bytes.clone())
+                        .is_err()
+                );
             } else {
                 for from in [address(CLIENT), address(SERVER), address(77)] {
                     let taken = pair.server.handle_datagram(pair.now, from, &mut bytes.clone());

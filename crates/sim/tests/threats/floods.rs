@@ -6,7 +6,7 @@ use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{CloseReason, Event};
 use haulier_proto::credentials::{TokenClaims, TokenKey};
 use haulier_proto::crypto::Secret;
-use haulier_proto::server::{Server, ServerConfig, ServerCredentials, ServerLimits};
+use haulier_proto::server::{ServerConfig, ServerCredentials, ServerLimits, ServerMachine};
 use haulier_proto::wire::answer::RefusalCode;
 use haulier_proto::{DropReason, Instant};
 use haulier_sim::Rng;
@@ -116,13 +116,13 @@ fn t14_places_are_limited_per_prefix_and_in_total() {
     let limits =
         ServerLimits { connections: 6, connections_per_prefix: 4, ..ServerLimits::default() };
     let config = ServerConfig { limits, ..server_config(Keyed::Secret) };
-    let mut server = Server::new(ms(0), 0, config, [1; 32]);
+    let mut server = ServerMachine::new(ms(0), 0, config, [1; 32]);
     let mut join = |seed: u64, at: u32, port: u16| {
         let mut raw = RawClient::new(Some(&secret()), seed);
         let mut from = address(at);
         from.set_port(port);
         let taken = server.handle_datagram(ms(1), from, &mut raw.request());
-        while server.poll_event().is_some() {}
+        while server.poll_event(ms(1)).is_some() {}
         let answer = drain(&mut server, ms(1));
         for (_, datagram) in &answer {
             let _plaintext = raw.handle(ms(1), datagram);
@@ -166,14 +166,15 @@ fn token_client(key: &TokenKey, expiry: u64, nonce: u8) -> ClientConfig {
 #[test]
 fn t9_a_token_is_used_once() {
     let (config, key) = token_server();
-    let mut server = Server::new(ms(0), NOW_UNIX, config, [1; 32]);
+    let mut server = ServerMachine::new(ms(0), NOW_UNIX, config, [1; 32]);
     let client = token_client(&key, NOW_UNIX + 60, 5);
-    let make =
-        |seed| haulier_proto::client::Client::new(ms(0), client.clone(), [seed; 32]).unwrap();
+    let make = |seed| {
+        haulier_proto::client::ClientMachine::new(ms(0), client.clone(), [seed; 32]).unwrap()
+    };
     let (mut first, mut second) = (make(1), make(2));
     let mut request = drain_client(&mut first, ms(0)).remove(0);
     server.handle_datagram(ms(0), address(CLIENT), &mut request.clone()).unwrap();
-    while server.poll_event().is_some() {}
+    while server.poll_event(ms(0)).is_some() {}
     let _response = drain(&mut server, ms(0));
     let elsewhere = server.handle_datagram(ms(0), address(77), &mut request);
     assert_eq!(elsewhere, Err(DropReason::Replayed));
@@ -182,9 +183,9 @@ fn t9_a_token_is_used_once() {
     let reused = server.handle_datagram(ms(0), address(CLIENT), &mut again);
     assert_eq!(reused, Err(DropReason::TokenUsed));
     let mut refusal = drain(&mut server, ms(0)).remove(0).1;
-    second.handle_datagram(ms(0), &mut refusal).unwrap();
+    second.handle_datagram(ms(0), address(SERVER), &mut refusal).unwrap();
     let closed = Event::Closed(CloseReason::Refused(RefusalCode::TokenUsed));
-    assert_eq!(second.poll_event(), Some(closed));
+    assert_eq!(second.poll_event(ms(0)), Some(closed));
     assert_eq!(server.stats().requests, 1);
 }
 
@@ -198,9 +199,9 @@ fn t9_an_expired_or_foreign_token_is_refused() {
         (token_client(&key, NOW_UNIX + 9, 5), DropReason::TokenExpired),
         (token_client(&other, NOW_UNIX + 99, 5), DropReason::BadToken),
     ] {
-        let mut server = Server::new(ms(0), NOW_UNIX, config.clone(), [1; 32]);
+        let mut server = ServerMachine::new(ms(0), NOW_UNIX, config.clone(), [1; 32]);
         let now = Instant::from_millis(10_000);
-        let mut client = haulier_proto::client::Client::new(now, client, [1; 32]).unwrap();
+        let mut client = haulier_proto::client::ClientMachine::new(now, client, [1; 32]).unwrap();
         let mut request = drain_client(&mut client, now).remove(0);
         let taken = server.handle_datagram(now, address(CLIENT), &mut request);
         assert_eq!(taken, Err(reason));

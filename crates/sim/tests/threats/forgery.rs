@@ -43,7 +43,7 @@ fn t3_t16_a_million_blind_guesses_close_and_ack_nothing() {
             }
             let taken = match from {
                 Role::Client => pair.server.handle_datagram(pair.now, address(CLIENT), &mut out),
-                Role::Server => pair.client.handle_datagram(pair.now, &mut out),
+                Role::Server => pair.client.handle_datagram(pair.now, address(SERVER), &mut out),
             };
             assert!(taken.is_err());
         }
@@ -77,7 +77,7 @@ fn t3_t16_an_observer_without_keys_closes_nothing() {
         }
         let taken = match to_server {
             true => pair.server.handle_datagram(pair.now, address(CLIENT), &mut bytes),
-            false => pair.client.handle_datagram(pair.now, &mut bytes),
+            false => pair.client.handle_datagram(pair.now, address(SERVER), &mut bytes),
         };
         assert!(taken.is_err());
     }
@@ -105,9 +105,9 @@ fn t16_in_mode_open_an_observer_can_close() {
     let tag = open_tag(PROTOCOL_ID, client_id, &out);
     out.extend_from_slice(&tag);
     assert!(pair.server.handle_datagram(pair.now, address(CLIENT), &mut out).is_ok());
-    while pair.server.poll_event().is_some() {}
+    while pair.server.poll_event(pair.now).is_some() {}
     let _none = drain(&mut pair.server, pair.now);
-    while pair.server.poll_event().is_some() {}
+    while pair.server.poll_event(pair.now).is_some() {}
     assert_eq!(pair.server.stats().connections, 0);
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use haulier_proto::chunk::{ChunkId, Slice, SliceCount};
 use haulier_proto::connection::{CloseCode, CloseReason, ConnectionConfig, Event};
-use haulier_proto::server::{Server, ServerConfig, ServerEvent};
+use haulier_proto::server::{ServerConfig, ServerEvent, ServerMachine};
 use haulier_proto::transit::AckFrame;
 use haulier_proto::wire::Frame;
 use haulier_proto::wire::frame::BlockFrame;
@@ -17,7 +17,7 @@ use crate::support::{CLIENT, Keyed, block, drain, ms, secret, server_config};
 
 /// A server with a liar that has the key and is connected.
 struct Con {
-    server: Server,
+    server: ServerMachine,
     raw: RawClient,
     now: Instant,
     closed: Option<CloseReason>,
@@ -27,7 +27,7 @@ impl Con {
     fn new(config: ServerConfig, seed: u64, bytes: Option<usize>) -> Self {
         let mut entropy = [1; 32];
         entropy[..8].copy_from_slice(&seed.to_le_bytes());
-        let server = Server::new(ms(0), 0, config, entropy);
+        let server = ServerMachine::new(ms(0), 0, config, entropy);
         let raw = RawClient::new(Some(&secret()), seed);
         let mut con = Self { server, raw, now: ms(0), closed: None };
         for _ in 0..3 {
@@ -36,7 +36,7 @@ impl Con {
         }
         let ids: Vec<_> = con.server.connections().collect();
         if let Some(bytes) = bytes {
-            con.server.connection_mut(ids[0]).unwrap().send_block(&block(bytes)).unwrap();
+            con.server.connection_mut(ids[0]).unwrap().send_block(con.now, &block(bytes)).unwrap();
         }
         con.take();
         let ping = con.raw.link.as_mut().unwrap().frames(&[Frame::Ping]);
@@ -56,7 +56,7 @@ impl Con {
     }
 
     fn hear(&mut self) {
-        while let Some((_, event)) = self.server.poll_event() {
+        while let Some((_, event)) = self.server.poll_event(self.now) {
             if let ServerEvent::Connection(Event::Closed(reason)) = event {
                 self.closed = Some(reason);
             }

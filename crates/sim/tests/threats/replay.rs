@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use haulier_proto::server::Server;
+use haulier_proto::server::ServerMachine;
 use haulier_sim::join::address;
 use haulier_sim::join::attack::Shot;
 
 use crate::support::{
-    BOTH, CLIENT, Meddler, Pair, Town, client_fingerprint, drain, drain_client, fingerprint, ms,
-    server_config,
+    BOTH, CLIENT, Meddler, Pair, SERVER, Town, client_fingerprint, drain, drain_client,
+    fingerprint, ms, server_config,
 };
 
 /// An observer records a whole join and sends every datagram of it a hundred times more, from the address
@@ -31,11 +31,18 @@ fn t9_a_recorded_join_replayed_a_hundred_times_does_nothing() {
                     // A copy of the request from its own address is honest.
                     let _refused = pair.server.handle_datagram(pair.now, from, &mut bytes.clone());
                 } else {
-                    assert!(pair.client.handle_datagram(pair.now, &mut bytes.clone()).is_err());
+                    assert!(
+                        pair.client
+                            .handle_datagram(pair.now, address(SERVER), &mut bytes.clone())
+                            .is_err()
+                    );
                 }
             }
         }
-        assert!(pair.server.poll_event().is_none() && pair.client.poll_event().is_none());
+        assert!(
+            pair.server.poll_event(pair.now).is_none()
+                && pair.client.poll_event(pair.now).is_none()
+        );
         assert_eq!(drain(&mut pair.server, pair.now), []);
         assert!(drain_client(&mut pair.client, pair.now).is_empty());
         assert_eq!(fingerprint(&pair.server), before);
@@ -69,14 +76,14 @@ fn t9_a_join_in_which_everything_comes_three_times() {
 fn t9_a_recording_played_to_a_restarted_server_gets_no_connection() {
     for keyed in BOTH {
         let pair = Pair::connected(keyed);
-        let mut server = Server::new(pair.now, 1_795_219_200, server_config(keyed), [3; 32]);
+        let mut server = ServerMachine::new(pair.now, 1_795_219_200, server_config(keyed), [3; 32]);
         let (mut bytes_in, mut bytes_out) = (0, 0);
         for _ in 0..100 {
             for (_, bytes) in pair.wire.iter().filter(|(to_server, _)| *to_server) {
                 bytes_in += bytes.len();
                 let _refused =
                     server.handle_datagram(pair.now, address(CLIENT), &mut bytes.clone());
-                while server.poll_event().is_some() {}
+                while server.poll_event(pair.now).is_some() {}
                 for (_, out) in drain(&mut server, pair.now) {
                     bytes_out += out.len();
                     assert!(bytes_out <= 3 * bytes_in);
@@ -86,7 +93,7 @@ fn t9_a_recording_played_to_a_restarted_server_gets_no_connection() {
         assert_eq!(server.stats().accepted, 0);
         let later = pair.now + Duration::from_secs(11);
         server.handle_timeout(later);
-        while server.poll_event().is_some() {}
+        while server.poll_event(pair.now).is_some() {}
         let _none = drain(&mut server, later);
         assert_eq!(server.stats().connections, 0, "the handshake that nobody completes is over");
     }

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::Instant;
-use haulier_proto::client::{Client, ClientConfig, Credentials};
+use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::connection::{Block, ConnectionConfig, Event};
 use haulier_proto::crypto::{Identity, Secret};
-use haulier_proto::server::{Server, ServerConfig, ServerCredentials};
+use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
+use haulier_proto::{Instant, Machine};
 use haulier_sim::join::attack::{Attacker, Mind, Shot};
 use haulier_sim::join::{Answer, ClientHost, JoinHost, PROTOCOL_ID, ServerHost, address};
 use haulier_sim::{Access, HostId, Internet, LinkConfig, Rng};
@@ -152,7 +152,7 @@ impl Town {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        let connection = self.client().client.as_ref().and_then(Client::connection);
+        let connection = self.client().client.as_ref().and_then(ClientMachine::connection);
         connection.is_some_and(|connection| connection.state().is_open())
     }
 }
@@ -162,7 +162,7 @@ pub(crate) fn last(client: &ClientHost) -> Option<&Event> {
 }
 
 /// Everything that an outsider could change in a server, but for its counters of refusals.
-pub(crate) fn fingerprint(server: &Server) -> String {
+pub(crate) fn fingerprint(server: &ServerMachine) -> String {
     let mut stats = server.stats();
     (stats.datagrams_received, stats.bytes_received) = (0, 0);
     let mut all = format!("{stats:?} {:?}", server.poll_timeout());
@@ -177,7 +177,7 @@ pub(crate) fn fingerprint(server: &Server) -> String {
 }
 
 /// The same of a client.
-pub(crate) fn client_fingerprint(client: &Client) -> String {
+pub(crate) fn client_fingerprint(client: &ClientMachine) -> String {
     let mut all = format!("{:?}", client.poll_timeout());
     if let Some(connection) = client.connection() {
         let mut stats = connection.stats();
@@ -189,18 +189,18 @@ pub(crate) fn client_fingerprint(client: &Client) -> String {
 }
 
 /// Everything a server wants to send now.
-pub(crate) fn drain(server: &mut Server, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
+pub(crate) fn drain(server: &mut ServerMachine, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
     let (mut all, mut datagram) = (Vec::new(), Vec::new());
-    while let Some(to) = server.poll_transmit(now, &mut datagram) {
-        all.push((to, datagram.clone()));
+    while let Some(to) = server.poll_datagram(now, &mut datagram) {
+        all.push((to.remote, datagram.clone()));
     }
     all
 }
 
 /// Everything a client wants to send now.
-pub(crate) fn drain_client(client: &mut Client, now: Instant) -> Vec<Vec<u8>> {
+pub(crate) fn drain_client(client: &mut ClientMachine, now: Instant) -> Vec<Vec<u8>> {
     let (mut all, mut datagram) = (Vec::new(), Vec::new());
-    while client.poll_transmit(now, &mut datagram) {
+    while client.poll_datagram(now, &mut datagram).is_some() {
         all.push(datagram.clone());
     }
     all
@@ -208,8 +208,8 @@ pub(crate) fn drain_client(client: &mut Client, now: Instant) -> Vec<Vec<u8>> {
 
 /// A server and a connected client, without an internet: for what is asked of the machines directly.
 pub(crate) struct Pair {
-    pub(crate) server: Server,
-    pub(crate) client: Client,
+    pub(crate) server: ServerMachine,
+    pub(crate) client: ClientMachine,
     pub(crate) now: Instant,
     /// Every datagram so far: whether it went to the server, and its bytes.
     pub(crate) wire: Vec<(bool, Vec<u8>)>,
@@ -218,8 +218,8 @@ pub(crate) struct Pair {
 impl Pair {
     pub(crate) fn connected(keyed: Keyed) -> Self {
         let now = ms(1000);
-        let server = Server::new(now, 1_795_219_200, server_config(keyed), [1; 32]);
-        let client = Client::new(now, client_config(keyed), [2; 32]).unwrap();
+        let server = ServerMachine::new(now, 1_795_219_200, server_config(keyed), [1; 32]);
+        let client = ClientMachine::new(now, client_config(keyed), [2; 32]).unwrap();
         let mut pair = Self { server, client, now, wire: Vec::new() };
         (0..8).for_each(|_| pair.round());
         assert!(pair.client.connection().is_some());
@@ -233,16 +233,17 @@ impl Pair {
             self.wire.push((true, datagram.clone()));
             let _counted = self.server.handle_datagram(self.now, address(CLIENT), &mut datagram);
         }
-        while self.server.poll_event().is_some() {}
+        while self.server.poll_event(self.now).is_some() {}
         self.now = self.now + Duration::from_millis(10);
         self.server.handle_timeout(self.now);
         for (_, mut datagram) in drain(&mut self.server, self.now) {
             self.wire.push((false, datagram.clone()));
-            let _counted = self.client.handle_datagram(self.now, &mut datagram);
+            let _counted =
+                self.client.handle_datagram(self.now, self.client.server(), &mut datagram);
         }
         self.now = self.now + Duration::from_millis(10);
         self.client.handle_timeout(self.now);
-        while self.client.poll_event().is_some() {}
+        while self.client.poll_event(self.now).is_some() {}
     }
 }
 

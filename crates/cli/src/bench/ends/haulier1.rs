@@ -43,10 +43,11 @@ pub(in crate::bench) fn serve(
     let block = Block::new(0, data.clone());
     while goes_on() {
         driver.turn(TURN)?;
-        while let Some((id, event)) = driver.server.poll_event() {
+        let now = driver.clock().now();
+        while let Some((id, event)) = driver.server.poll_event(now) {
             let ServerEvent::Connecting { .. } = event else { continue };
             if let Some(connection) = driver.server.connection_mut(id) {
-                connection.send_block(&block).map_err(io::Error::other)?;
+                connection.send_block(now, &block).map_err(io::Error::other)?;
             }
         }
     }
@@ -99,7 +100,7 @@ pub(in crate::bench) fn fetch(
     while started.elapsed() < timeout {
         interrupt::check()?;
         driver.turn(TURN).map_err(fail)?;
-        while let Some(event) = driver.client.poll_event() {
+        while let Some(event) = driver.client.poll_event(driver.clock().now()) {
             match event {
                 Event::Connected => connect = started.elapsed(),
                 Event::Block { data, .. } => {
@@ -107,7 +108,7 @@ pub(in crate::bench) fn fetch(
                     if data != expected {
                         return Err(Failure::Verification("this is another block".into()));
                     }
-                    driver.client.close(CloseCode::DONE, "");
+                    driver.client.close(driver.clock().now(), CloseCode::DONE, "");
                     driver.flush().map_err(fail)?;
                     while lingers() {
                         driver.turn(TURN).map_err(fail)?;

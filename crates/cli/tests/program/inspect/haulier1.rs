@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use haulier::Instant;
-use haulier::client::{Client, ClientConfig, Credentials};
+use haulier::client::{ClientConfig, ClientMachine, Credentials};
 use haulier::connection::Block;
 use haulier::crypto::Secret;
-use haulier::server::{Server, ServerConfig, ServerCredentials, ServerEvent};
+use haulier::server::{ServerConfig, ServerCredentials, ServerEvent, ServerMachine};
+use haulier::{Instant, Machine};
 use serde_json::{Value, json};
 
 use crate::support::haulier;
@@ -20,25 +20,25 @@ fn handshake(credentials: Credentials, served: ServerCredentials) -> [Vec<Vec<u8
     let mut config = ClientConfig::new(at(server), PROTOCOL, credentials);
     config.copies = 1;
     config.request = b"HLF1\x01world".to_vec();
-    let mut client_end = Client::new(now, config, [1; 32]).unwrap();
-    let mut server_end = Server::new(now, 0, ServerConfig::new(PROTOCOL, served), [2; 32]);
+    let mut client_end = ClientMachine::new(now, config, [1; 32]).unwrap();
+    let mut server_end = ServerMachine::new(now, 0, ServerConfig::new(PROTOCOL, served), [2; 32]);
     let mut datagram = Vec::new();
-    assert!(client_end.poll_transmit(now, &mut datagram));
+    assert!(client_end.poll_datagram(now, &mut datagram).is_some());
     let requests = vec![datagram.clone()];
     server_end.handle_datagram(now, at(client), &mut datagram.clone()).unwrap();
-    while let Some((id, event)) = server_end.poll_event() {
+    while let Some((id, event)) = server_end.poll_event(now) {
         if matches!(event, ServerEvent::Connecting { .. }) {
             let connection = server_end.connection_mut(id).unwrap();
-            connection.send_block(&Block::new(7, vec![5; 100])).unwrap();
+            connection.send_block(now, &Block::new(7, vec![5; 100])).unwrap();
         }
     }
     let mut responses = Vec::new();
-    while server_end.poll_transmit(now, &mut datagram).is_some() {
+    while server_end.poll_datagram(now, &mut datagram).is_some() {
         responses.push(datagram.clone());
-        client_end.handle_datagram(now, &mut datagram).unwrap();
+        client_end.handle_datagram(now, at(server), &mut datagram).unwrap();
     }
     let mut data = Vec::new();
-    while client_end.poll_transmit(now, &mut datagram) {
+    while client_end.poll_datagram(now, &mut datagram).is_some() {
         data.push(datagram.clone());
     }
     [requests, responses, data]

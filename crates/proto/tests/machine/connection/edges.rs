@@ -1,7 +1,8 @@
 //! Checks that hold when nothing else would notice: each fails when its line is taken out.
 
 use haulier_proto::DropReason;
-use haulier_proto::client::{Client, Credentials};
+use haulier_proto::Machine;
+use haulier_proto::client::{ClientMachine, Credentials};
 use haulier_proto::connection::{Block, CloseReason, Event};
 use haulier_proto::credentials::{TokenClaims, TokenKey};
 use haulier_proto::crypto::{RequestKeys, Secret, Suite, open_tag, respond};
@@ -11,7 +12,9 @@ use haulier_proto::wire::{DataHeader, RequestParts, ResponseHeader, Role, Welcom
 use std::time::Duration;
 
 use super::{client_with, end_of};
-use crate::lan::{Lan, PROTOCOL_ID, UNIX_TIME, Way, address, client_config, secret, server_config};
+use crate::lan::{
+    Lan, PROTOCOL_ID, UNIX_TIME, Way, address, client_config, secret, server_address, server_config,
+};
 
 fn open_server() -> ServerConfig {
     let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
@@ -20,7 +23,7 @@ fn open_server() -> ServerConfig {
 
 fn request_of(lan: &mut Lan, n: usize) -> Vec<u8> {
     let mut datagram = Vec::new();
-    assert!(lan.clients[n].poll_transmit(lan.now, &mut datagram));
+    assert!(lan.clients[n].poll_datagram(lan.now, &mut datagram).is_some());
     datagram
 }
 
@@ -33,10 +36,10 @@ fn a_response_to_somebody_else_is_none() {
     let mut request = request_of(&mut lan, 0);
     lan.server.handle_datagram(lan.now, address(0), &mut request).unwrap();
     let mut response = Vec::new();
-    assert!(lan.server.poll_transmit(lan.now, &mut response).is_some());
-    let refused = lan.clients[1].handle_datagram(lan.now, &mut response.clone());
+    assert!(lan.server.poll_datagram(lan.now, &mut response).is_some());
+    let refused = lan.clients[1].handle_datagram(lan.now, server_address(), &mut response.clone());
     assert_eq!(refused, Err(DropReason::UnknownConnection));
-    lan.clients[0].handle_datagram(lan.now, &mut response).unwrap();
+    lan.clients[0].handle_datagram(lan.now, server_address(), &mut response).unwrap();
 }
 
 /// Data with another id, and data of one's own role, are refused before their tag is looked at.
@@ -54,14 +57,17 @@ fn data_of_others_is_refused_by_its_head() {
     let to = DataHeader::read(&last).unwrap().to;
     let mut stranger = last.clone();
     stranger[5] ^= 1;
-    let refused = lan.clients[0].handle_datagram(lan.now, &mut stranger);
+    let refused = lan.clients[0].handle_datagram(lan.now, server_address(), &mut stranger);
     assert_eq!(refused, Err(DropReason::UnknownConnection));
     let mut own = Vec::new();
     DataHeader { from: Role::Client, phase: false, to, number: 5_000 }.write(&mut own);
     own.push(1);
     let tag = open_tag(PROTOCOL_ID, to.0, &own);
     own.extend_from_slice(&tag);
-    assert_eq!(lan.clients[0].handle_datagram(lan.now, &mut own), Err(DropReason::WrongRole));
+    assert_eq!(
+        lan.clients[0].handle_datagram(lan.now, server_address(), &mut own),
+        Err(DropReason::WrongRole)
+    );
 }
 
 /// A server that hands out cookies for ever is none: a client takes four.
@@ -74,11 +80,13 @@ fn cookies_are_taken_four_times_at_most() {
     let (mut taken, mut retry) = (0, Vec::new());
     for n in 0..20 {
         Retry { to, cookie: [n; 20] }.write(&mut retry);
-        taken += u32::from(lan.clients[0].handle_datagram(lan.now, &mut retry).is_ok());
+        taken += u32::from(
+            lan.clients[0].handle_datagram(lan.now, server_address(), &mut retry).is_ok(),
+        );
         // The same again, as each copy of a request brings it, is not answered.
-        assert!(lan.clients[0].handle_datagram(lan.now, &mut retry).is_err());
+        assert!(lan.clients[0].handle_datagram(lan.now, server_address(), &mut retry).is_err());
         let mut out = Vec::new();
-        while lan.clients[0].poll_transmit(lan.now, &mut out) {}
+        while lan.clients[0].poll_datagram(lan.now, &mut out).is_some() {}
     }
     assert_eq!(taken, 4);
 }
@@ -86,11 +94,10 @@ fn cookies_are_taken_four_times_at_most() {
 /// A server that chooses a suite which the client did not offer is refused, keys or not.
 #[test]
 fn a_suite_that_was_not_offered_is_refused() {
-    let mut config = client_config();
-    config.aes_hardware = false;
-    let mut client = Client::new(haulier_proto::Instant::ZERO, config, [1; 32]).unwrap();
+    let config = client_config();
+    let mut client = ClientMachine::new(haulier_proto::Instant::ZERO, config, [1; 32]).unwrap();
     let mut request = Vec::new();
-    assert!(client.poll_transmit(haulier_proto::Instant::ZERO, &mut request));
+    assert!(client.poll_datagram(haulier_proto::Instant::ZERO, &mut request).is_some());
     let parts = RequestParts::read(&request).unwrap();
     let keys = RequestKeys::new(&secret(), PROTOCOL_ID);
     let prologue = RequestParts::prologue(parts.mode, parts.client_id);
@@ -113,7 +120,8 @@ fn a_suite_that_was_not_offered_is_refused() {
     let tag = key.seal(0, &head, &mut frames).unwrap();
     response.extend_from_slice(&frames);
     response.extend_from_slice(&tag);
-    let refused = client.handle_datagram(haulier_proto::Instant::ZERO, &mut response);
+    let refused =
+        client.handle_datagram(haulier_proto::Instant::ZERO, server_address(), &mut response);
     assert_eq!(refused, Err(DropReason::BadHandshake));
     assert!(client.connection().is_none());
 }
@@ -162,14 +170,14 @@ fn the_greediest_makes_room_for_all() {
         lan.server.handle_timeout(lan.now);
         for n in 0..3 {
             lan.clients[n].handle_timeout(lan.now);
-            while lan.clients[n].poll_transmit(lan.now, &mut out) {
+            while lan.clients[n].poll_datagram(lan.now, &mut out).is_some() {
                 let _ = lan.server.handle_datagram(lan.now, lan.addresses[n], &mut out);
                 assert!(lan.server.stats().memory_bytes <= 1_000_000 + (256 << 10));
             }
         }
-        while let Some(to) = lan.server.poll_transmit(lan.now, &mut out) {
-            let n = lan.addresses.iter().position(|&address| address == to).unwrap();
-            let _ = lan.clients[n].handle_datagram(lan.now, &mut out);
+        while let Some(to) = lan.server.poll_datagram(lan.now, &mut out) {
+            let n = lan.addresses.iter().position(|&address| address == to.remote).unwrap();
+            let _ = lan.clients[n].handle_datagram(lan.now, server_address(), &mut out);
         }
     }
     lan.settle();
@@ -237,7 +245,7 @@ fn answers_that_wait_are_bounded() {
         assert!(lan.server.handle_datagram(lan.now, address(n * 1_000), &mut forged).is_err());
     }
     let mut answers = 0;
-    while lan.server.poll_transmit(lan.now, &mut Vec::new()).is_some() {
+    while lan.server.poll_datagram(lan.now, &mut Vec::new()).is_some() {
         answers += 1;
     }
     assert_eq!(answers, 64);
@@ -254,8 +262,8 @@ fn three_datagrams_for_one_however_small() {
     for _ in 0..9_000 {
         lan.now = lan.now + Duration::from_millis(1);
         lan.server.handle_timeout(lan.now);
-        while lan.server.poll_event().is_some() {}
-        while lan.server.poll_transmit(lan.now, &mut Vec::new()).is_some() {
+        while lan.server.poll_event(lan.now).is_some() {}
+        while lan.server.poll_datagram(lan.now, &mut Vec::new()).is_some() {
             sent += 1;
         }
     }
@@ -284,9 +292,9 @@ fn challenged() -> (Lan, Vec<u8>) {
 fn an_answer_from_elsewhere_proves_nothing() {
     let (mut lan, mut challenge) = challenged();
     let old = address(0);
-    lan.clients[0].handle_datagram(lan.now, &mut challenge).unwrap();
+    lan.clients[0].handle_datagram(lan.now, server_address(), &mut challenge).unwrap();
     let mut answer = Vec::new();
-    assert!(lan.clients[0].poll_transmit(lan.now, &mut answer));
+    assert!(lan.clients[0].poll_datagram(lan.now, &mut answer).is_some());
     lan.server.handle_datagram(lan.now, address(5_000), &mut answer).unwrap();
     assert_eq!(lan.peer().address(), old);
 }
@@ -325,8 +333,8 @@ fn a_late_datagram_from_elsewhere_is_no_move() {
     }
     lan.server.handle_datagram(lan.now, address(901), &mut held).unwrap();
     let mut out = Vec::new();
-    while let Some(to) = lan.server.poll_transmit(lan.now, &mut out) {
-        assert_ne!(to, address(901));
+    while let Some(to) = lan.server.poll_datagram(lan.now, &mut out) {
+        assert_ne!(to.remote, address(901));
     }
 }
 
@@ -343,11 +351,11 @@ fn moves_that_nobody_hears_of_are_one() {
         lan.client(0).send_message(vec![0; 900]).unwrap();
         // Nobody asks the server for its events meanwhile.
         for _ in 0..4 {
-            while lan.clients[0].poll_transmit(lan.now, &mut out) {
+            while lan.clients[0].poll_datagram(lan.now, &mut out).is_some() {
                 let _ = lan.server.handle_datagram(lan.now, lan.addresses[0], &mut out);
             }
-            while lan.server.poll_transmit(lan.now, &mut out).is_some() {
-                let _ = lan.clients[0].handle_datagram(lan.now, &mut out);
+            while lan.server.poll_datagram(lan.now, &mut out).is_some() {
+                let _ = lan.clients[0].handle_datagram(lan.now, server_address(), &mut out);
             }
         }
         moves += u32::from(lan.peer().address() == lan.addresses[0]);
@@ -363,11 +371,11 @@ fn moves_that_nobody_hears_of_are_one() {
 #[test]
 fn a_late_answer_from_elsewhere_proves_nothing() {
     let (mut lan, mut challenge) = challenged();
-    lan.clients[0].handle_datagram(lan.now, &mut challenge).unwrap();
+    lan.clients[0].handle_datagram(lan.now, server_address(), &mut challenge).unwrap();
     let (mut answer, mut newer) = (Vec::new(), Vec::new());
-    assert!(lan.clients[0].poll_transmit(lan.now, &mut answer));
+    assert!(lan.clients[0].poll_datagram(lan.now, &mut answer).is_some());
     lan.client(0).send_message(vec![0; 900]).unwrap();
-    assert!(lan.clients[0].poll_transmit(lan.now, &mut newer));
+    assert!(lan.clients[0].poll_datagram(lan.now, &mut newer).is_some());
     lan.server.handle_datagram(lan.now, address(900), &mut newer).unwrap();
     lan.server.handle_datagram(lan.now, address(5_000), &mut answer).unwrap();
     assert_eq!(lan.peer().address(), address(0));
@@ -386,7 +394,7 @@ fn retries_that_wait_are_bounded() {
         assert_eq!(asked, Err(DropReason::NoCookie));
     }
     let mut retries = 0;
-    while lan.server.poll_transmit(lan.now, &mut Vec::new()).is_some() {
+    while lan.server.poll_datagram(lan.now, &mut Vec::new()).is_some() {
         retries += 1;
     }
     assert_eq!(retries, 64);
@@ -408,7 +416,7 @@ fn one_source_has_so_many_handshakes() {
     }
     assert_eq!(outcomes, [Ok(()), Ok(()), Err(DropReason::NoPlace), Ok(())]);
     let mut out = Vec::new();
-    while lan.server.poll_transmit(lan.now, &mut out).is_some() {
+    while lan.server.poll_datagram(lan.now, &mut out).is_some() {
         assert_eq!(out[0], 0x83, "no refusal");
     }
 }

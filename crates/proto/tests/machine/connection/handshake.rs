@@ -1,11 +1,12 @@
 //! Who is let in, in one round trip, and who is refused (STANDARD-1, 3 and 6).
 
-use haulier_proto::client::{Client, ClientConfig, Credentials};
+use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::connection::{Block, CloseReason, Event};
 use haulier_proto::credentials::{ConnectToken, TokenClaims, TokenKey};
 use haulier_proto::crypto::{Identity, Secret, Suite};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent};
 use haulier_proto::wire::answer::RefusalCode;
+use haulier_proto::{AesSupport, Machine};
 use haulier_proto::{DropReason, Instant};
 
 use super::{client_with, end_of};
@@ -47,7 +48,7 @@ fn token_server() -> ServerConfig {
 /// Requests of client `n` that are on their way now.
 fn requests(lan: &mut Lan, n: usize) -> Vec<Vec<u8>> {
     let (mut all, mut datagram) = (Vec::new(), Vec::new());
-    while lan.clients[n].poll_transmit(lan.now, &mut datagram) {
+    while lan.clients[n].poll_datagram(lan.now, &mut datagram).is_some() {
         all.push(datagram.clone());
     }
     all
@@ -83,7 +84,7 @@ fn each_check_of_a_request_refuses_alone() {
     for (mut datagram, reason, answered) in cases {
         let refused = lan.server.handle_datagram(lan.now, address(0), &mut datagram);
         assert_eq!(refused, Err(reason));
-        let to = lan.server.poll_transmit(lan.now, &mut answer);
+        let to = lan.server.poll_datagram(lan.now, &mut answer);
         assert_eq!(to.map_or(0, |_| answer.len()), answered, "{reason}");
         assert_eq!(lan.server.stats().connections, 0);
     }
@@ -105,7 +106,7 @@ fn a_hello_that_does_not_open_makes_nothing() {
     let refused = lan.server.handle_datagram(lan.now, address(0), &mut request);
     assert_eq!(refused, Err(DropReason::BadHandshake));
     assert_eq!(lan.server.stats().connections, 0);
-    assert_eq!(lan.server.poll_transmit(lan.now, &mut Vec::new()), None);
+    assert_eq!(lan.server.poll_datagram(lan.now, &mut Vec::new()), None);
 }
 
 #[test]
@@ -115,14 +116,14 @@ fn a_request_and_its_answer_take_one_round_trip() {
     for mut request in requests(&mut lan, n) {
         lan.server.handle_datagram(lan.now, address(n), &mut request).unwrap();
     }
-    let (id, event) = lan.server.poll_event().unwrap();
+    let (id, event) = lan.server.poll_event(lan.now).unwrap();
     let ServerEvent::Connecting { request, token: None } = event else { panic!("{event:?}") };
     assert_eq!(request, &b"map 7"[..]);
     let world = Block::new(7, vec![1; 5_000]);
-    lan.server.connection_mut(id).unwrap().send_block(&world).unwrap();
+    lan.server.connection_mut(id).unwrap().send_block(lan.now, &world).unwrap();
     let mut datagram = Vec::new();
-    assert!(lan.server.poll_transmit(lan.now, &mut datagram).is_some());
-    lan.clients[n].handle_datagram(lan.now, &mut datagram).unwrap();
+    assert!(lan.server.poll_datagram(lan.now, &mut datagram).is_some());
+    lan.clients[n].handle_datagram(lan.now, server_address(), &mut datagram).unwrap();
     assert_eq!(lan.client(n).receiving().unwrap().done, 1024, "the first slice is in it");
 }
 
@@ -135,17 +136,17 @@ fn any_response_of_the_first_flight_is_enough() {
         for mut request in requests(&mut lan, n) {
             lan.server.handle_datagram(lan.now, address(n), &mut request).unwrap();
         }
-        let (id, _) = lan.server.poll_event().unwrap();
+        let (id, _) = lan.server.poll_event(lan.now).unwrap();
         let world = Block::new(7, vec![1; 50_000]);
-        lan.server.connection_mut(id).unwrap().send_block(&world).unwrap();
+        lan.server.connection_mut(id).unwrap().send_block(lan.now, &world).unwrap();
         let (mut flight, mut datagram) = (Vec::new(), Vec::new());
-        while lan.server.poll_transmit(lan.now, &mut datagram).is_some() {
+        while lan.server.poll_datagram(lan.now, &mut datagram).is_some() {
             assert_eq!(datagram[0], 0x83);
             flight.push(datagram.clone());
         }
         assert_eq!(flight.len(), 9, "three requests earn nine responses");
         assert!(flight.iter().map(Vec::len).sum::<usize>() <= 3 * 3 * 1200);
-        lan.clients[n].handle_datagram(lan.now, &mut flight[chosen]).unwrap();
+        lan.clients[n].handle_datagram(lan.now, server_address(), &mut flight[chosen]).unwrap();
         assert!(lan.clients[n].connection().is_some(), "response {chosen}");
         // What was lost is repeated, and the block arrives.
         lan.run(3_000);
@@ -185,7 +186,7 @@ fn a_request_cannot_be_replayed_after_its_connection() {
     assert_eq!(lan.server.stats().connections, 0, "the client never went on");
     let refused = lan.server.handle_datagram(lan.now, address(n), &mut request);
     assert_eq!(refused, Err(DropReason::Replayed));
-    assert_eq!(lan.server.poll_transmit(lan.now, &mut Vec::new()), None);
+    assert_eq!(lan.server.poll_datagram(lan.now, &mut Vec::new()), None);
 }
 
 #[test]
@@ -209,10 +210,10 @@ fn a_false_refusal_is_only_a_hint() {
     refusal.extend_from_slice(&request[3..11]);
     refusal.extend_from_slice(&[2, 0]);
     refusal.extend_from_slice(&[0; 16]);
-    lan.clients[n].handle_datagram(lan.now, &mut refusal).unwrap();
+    lan.clients[n].handle_datagram(lan.now, server_address(), &mut refusal).unwrap();
     // One that claims to be verified needs the check.
     refusal[9] = 3;
-    let refused = lan.clients[n].handle_datagram(lan.now, &mut refusal);
+    let refused = lan.clients[n].handle_datagram(lan.now, server_address(), &mut refusal);
     assert_eq!(refused, Err(DropReason::BadCheckValue));
     lan.run(400);
     assert!(lan.clients[n].connection().is_some(), "its second request is answered");
@@ -235,7 +236,7 @@ fn a_full_server_says_so_and_proves_it() {
 #[test]
 fn a_server_that_shuts_down_tells_everybody() {
     let mut lan = Lan::joined(server_config(), client_config());
-    lan.server.shut_down();
+    lan.server.shut_down(lan.now);
     lan.settle();
     assert!(matches!(end_of(&lan, 0), Some(CloseReason::There { code, .. }) if code.0 == 5));
     let late = lan.add(client_config());
@@ -254,9 +255,9 @@ fn a_version_of_the_future_is_refused_with_what_there_is() {
     request[1] = 9;
     let _refused = lan.server.handle_datagram(lan.now, address(0), &mut request);
     let mut answer = Vec::new();
-    assert!(lan.server.poll_transmit(lan.now, &mut answer).is_some());
+    assert!(lan.server.poll_datagram(lan.now, &mut answer).is_some());
     assert_eq!(answer[9..12], [1, 1, 1], "code 1, one version, version 1");
-    lan.clients[0].handle_datagram(lan.now, &mut answer).unwrap();
+    lan.clients[0].handle_datagram(lan.now, server_address(), &mut answer).unwrap();
     let lost = |way, _: &mut Vec<u8>| !matches!(way, Way::Up(_));
     lan.run_with(1_100, lost);
     assert_eq!(end_of(&lan, 0), Some(&CloseReason::Refused(RefusalCode::Version)));
@@ -321,11 +322,11 @@ fn an_address_in_a_token_only_raises_the_credit() {
         for mut request in requests(&mut lan, n) {
             lan.server.handle_datagram(lan.now, address(n), &mut request).unwrap();
         }
-        let (id, _) = lan.server.poll_event().unwrap();
+        let (id, _) = lan.server.poll_event(lan.now).unwrap();
         let world = Block::new(7, vec![1; 50_000]);
-        lan.server.connection_mut(id).unwrap().send_block(&world).unwrap();
+        lan.server.connection_mut(id).unwrap().send_block(lan.now, &world).unwrap();
         let (mut sent, mut datagram) = (0, Vec::new());
-        while lan.server.poll_transmit(lan.now, &mut datagram).is_some() {
+        while lan.server.poll_datagram(lan.now, &mut datagram).is_some() {
             sent += 1;
         }
         assert!(responses.contains(&sent), "{sent} responses");
@@ -381,8 +382,8 @@ fn a_busy_server_asks_for_a_cookie() {
     let refused = lan.server.handle_datagram(lan.now, address(third), &mut request);
     assert_eq!(refused, Err(DropReason::NoCookie));
     let mut retry = Vec::new();
-    assert!(lan.server.poll_transmit(lan.now, &mut retry).is_some());
-    lan.clients[third].handle_datagram(lan.now, &mut retry).unwrap();
+    assert!(lan.server.poll_datagram(lan.now, &mut retry).is_some());
+    lan.clients[third].handle_datagram(lan.now, server_address(), &mut retry).unwrap();
     let mut with_cookie = requests(&mut lan, third).remove(0);
     let elsewhere = lan.server.handle_datagram(lan.now, address(99), &mut with_cookie.clone());
     assert_eq!(elsewhere, Err(DropReason::NoCookie));
@@ -406,14 +407,15 @@ fn open_mode_is_off_unless_asked_for() {
 /// H-3.2b.
 #[test]
 fn aes_is_taken_where_both_have_it() {
+    use AesSupport::{Hardware, Software};
     for (server_has, client_has, suite) in [
-        (true, true, Suite::Aes256Gcm),
-        (true, false, Suite::ChaCha20Poly1305),
-        (false, true, Suite::ChaCha20Poly1305),
+        (Hardware, Hardware, Suite::Aes256Gcm),
+        (Hardware, Software, Suite::ChaCha20Poly1305),
+        (Software, Hardware, Suite::ChaCha20Poly1305),
     ] {
-        let server = ServerConfig { aes_hardware: server_has, ..server_config() };
-        let client = ClientConfig { aes_hardware: client_has, ..client_config() };
-        let mut lan = Lan::joined(server, client);
+        let mut lan = Lan::with_aes(server_config(), server_has, client_has);
+        lan.add(client_config());
+        lan.settle();
         assert_eq!(lan.client(0).stats().suite, Some(suite));
         assert_eq!(lan.peer().stats().suite, Some(suite));
     }
@@ -426,12 +428,13 @@ fn two_runs_of_a_server_share_no_keys() {
     let mut first_flights = Vec::new();
     for seed in [[1; 32], [2; 32]] {
         let config = server_config();
-        let mut server = haulier_proto::server::Server::new(Instant::ZERO, UNIX_TIME, config, seed);
-        let mut client = Client::new(Instant::ZERO, client_config(), [3; 32]).unwrap();
+        let mut server =
+            haulier_proto::server::ServerMachine::new(Instant::ZERO, UNIX_TIME, config, seed);
+        let mut client = ClientMachine::new(Instant::ZERO, client_config(), [3; 32]).unwrap();
         let mut datagram = Vec::new();
-        assert!(client.poll_transmit(Instant::ZERO, &mut datagram));
+        assert!(client.poll_datagram(Instant::ZERO, &mut datagram).is_some());
         server.handle_datagram(Instant::ZERO, address(0), &mut datagram).unwrap();
-        assert!(server.poll_transmit(Instant::ZERO, &mut datagram).is_some());
+        assert!(server.poll_datagram(Instant::ZERO, &mut datagram).is_some());
         first_flights.push(datagram[9..].to_vec());
     }
     let same = first_flights[0].iter().zip(&first_flights[1]).filter(|(a, b)| a == b).count();
@@ -470,7 +473,7 @@ fn refusals_have_a_rate() {
             let from = address(n * 1_000 + millis as usize);
             assert!(lan.server.handle_datagram(lan.now, from, &mut forged).is_err());
         }
-        while lan.server.poll_transmit(lan.now, &mut Vec::new()).is_some() {
+        while lan.server.poll_datagram(lan.now, &mut Vec::new()).is_some() {
             answers += 1;
         }
     }

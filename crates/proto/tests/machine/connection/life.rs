@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use haulier_proto::Machine;
 use haulier_proto::client::ClientConfig;
 use haulier_proto::connection::{Block, CloseCode, CloseReason, ConnectionState, Event};
 use haulier_proto::crypto::{Identity, Secret};
-use haulier_proto::server::{Server, ServerEvent};
+use haulier_proto::server::{ServerEvent, ServerMachine};
 use haulier_proto::wire::DataHeader;
 use haulier_proto::{DropReason, Instant};
 
 use super::{end_of, ends_at_server};
-use crate::lan::{Lan, UNIX_TIME, Way, address, client_config, server_config};
+use crate::lan::{Lan, UNIX_TIME, Way, address, client_config, server_address, server_config};
 
 #[test]
 fn keys_are_changed_on_the_way_under_loss_and_reordering() {
@@ -120,7 +121,7 @@ fn a_hijacked_datagram_moves_nobody() {
     lan.run(500);
     lan.client(0).send_message(&b"hello"[..]).unwrap();
     let mut datagram = Vec::new();
-    assert!(lan.clients[0].poll_transmit(lan.now, &mut datagram));
+    assert!(lan.clients[0].poll_datagram(lan.now, &mut datagram).is_some());
     // The copy overtakes the original.
     let victim = address(901);
     let bytes = datagram.len();
@@ -131,8 +132,8 @@ fn a_hijacked_datagram_moves_nobody() {
     for _ in 0..5_000 {
         lan.now = Instant::from_nanos(lan.now.as_nanos() + 1_000_000);
         lan.server.handle_timeout(lan.now);
-        while let Some(to) = lan.server.poll_transmit(lan.now, &mut out) {
-            to_victim += if to == victim { out.len() } else { 0 };
+        while let Some(to) = lan.server.poll_datagram(lan.now, &mut out) {
+            to_victim += if to.remote == victim { out.len() } else { 0 };
         }
     }
     assert!(to_victim > 0 && to_victim <= 3 * bytes, "{to_victim} bytes for {bytes}");
@@ -146,7 +147,7 @@ fn a_restarted_server_is_noticed() {
     config.credentials.identity = Some(Identity::new(Secret::from_bytes([21; 32])));
     let mut lan = Lan::joined(config.clone(), client_config());
     lan.run(500);
-    lan.server = Server::new(lan.now, UNIX_TIME, config, [200; 32]);
+    lan.server = ServerMachine::new(lan.now, UNIX_TIME, config, [200; 32]);
     lan.client(0).send_message(&b"are you there?"[..]).unwrap();
     lan.settle();
     assert_eq!(end_of(&lan, 0), Some(&CloseReason::ServerRestarted));
@@ -163,10 +164,10 @@ fn resets_are_neither_drawn_nor_forged() {
         noise[1..9].copy_from_slice(&(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes());
         let refused = lan.server.handle_datagram(lan.now, address(5), &mut noise);
         assert_eq!(refused, Err(DropReason::UnknownConnection));
-        assert_eq!(lan.server.poll_transmit(lan.now, &mut Vec::new()), None);
+        assert_eq!(lan.server.poll_datagram(lan.now, &mut Vec::new()), None);
         let mut reset = [0x84; 17];
         reset[1..9].copy_from_slice(&i.to_le_bytes());
-        let refused = lan.clients[0].handle_datagram(lan.now, &mut reset);
+        let refused = lan.clients[0].handle_datagram(lan.now, server_address(), &mut reset);
         assert_eq!(refused, Err(DropReason::BadTag));
     }
     assert_eq!(lan.client(0).state(), ConnectionState::Connected);
@@ -252,7 +253,7 @@ fn what_comes_back_to_its_sender_is_dropped() {
     lan.run(1_000);
     assert!(ups.len() > 1 && downs.len() > 1);
     for mut datagram in ups {
-        let refused = lan.clients[0].handle_datagram(lan.now, &mut datagram);
+        let refused = lan.clients[0].handle_datagram(lan.now, server_address(), &mut datagram);
         assert!(matches!(refused, Err(DropReason::WrongRole | DropReason::UnknownConnection)));
     }
     let from = lan.addresses[0];
@@ -261,8 +262,8 @@ fn what_comes_back_to_its_sender_is_dropped() {
         assert_eq!(refused, Err(DropReason::WrongRole));
     }
     let mut out = Vec::new();
-    assert!(!lan.clients[0].poll_transmit(lan.now, &mut out));
-    assert_eq!(lan.server.poll_transmit(lan.now, &mut out), None);
+    assert!(!lan.clients[0].poll_datagram(lan.now, &mut out).is_some());
+    assert_eq!(lan.server.poll_datagram(lan.now, &mut out), None);
 }
 
 /// A client that only downloads says nothing by itself. When its NAT forgets it in the middle of a block it
@@ -312,7 +313,7 @@ fn a_late_datagram_opens_with_the_key_before() {
             }
             true
         });
-        let opened = lan.clients[0].handle_datagram(lan.now, &mut held);
+        let opened = lan.clients[0].handle_datagram(lan.now, server_address(), &mut held);
         if is_late {
             assert!(opened.is_err(), "{opened:?}");
         } else {

@@ -145,9 +145,10 @@ fn clients_take_turns() {
         lan.add(client_config());
     }
     lan.run(50);
+    let now = lan.now;
     for id in lan.server.connections().collect::<Vec<_>>() {
         let connection = lan.server.connection_mut(id).unwrap();
-        connection.send_block(&Block::new(1, vec![1; 262_144])).unwrap();
+        connection.send_block(now, &Block::new(1, vec![1; 262_144])).unwrap();
     }
     let (mut turns, mut sent): (Vec<(usize, usize)>, _) = (Vec::new(), [0; 3]);
     lan.run_with(1_000, |way, datagram| {
