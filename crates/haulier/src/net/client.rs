@@ -121,11 +121,8 @@ impl Client {
             StartError::NoRuntime => ConnectError::NoRuntime,
         })?;
         let client = Self { handle: Arc::new(handle) };
-        match client.handle.shared.look(Asking::outcome) {
-            // No address has a route.
-            Some(false) => Err(ConnectError::Failed(client.attempts())),
-            _ => Ok(client),
-        }
+        let has_route = !client.handle.shared.lock().locals.is_empty();
+        if has_route { Ok(client) } else { Err(ConnectError::Failed(client.attempts())) }
     }
 
     /// Waits until there is a connection. Takes no event: [`Event::Connected`] still comes.

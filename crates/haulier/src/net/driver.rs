@@ -117,12 +117,16 @@ impl<E: End> Driver<E> {
         Ok(is_stopping)
     }
 
-    fn open(&mut self, now: Instant, opens: Vec<(Key, SocketAddr)>) -> io::Result<()> {
-        for (key, server) in opens {
-            match Socket::connect(server) {
-                Ok(socket) => self.adopt(key, socket),
-                Err(error) => self.trouble(now, key, Trouble::NotOpened(error))?,
+    /// Opens these sockets, and those that are wanted in the place of one that cannot be.
+    fn open(&mut self, now: Instant, mut opens: Vec<(Key, SocketAddr)>) -> io::Result<()> {
+        while !opens.is_empty() {
+            for (key, server) in opens {
+                match Socket::connect(server) {
+                    Ok(socket) => self.adopt(key, socket),
+                    Err(error) => self.trouble(now, key, Trouble::NotOpened(error))?,
+                }
             }
+            opens = self.shared.lock().end.step(now);
         }
         Ok(())
     }

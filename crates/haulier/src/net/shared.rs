@@ -223,10 +223,6 @@ impl<E: End> State<E> {
         }
     }
 
-    pub(crate) const fn is_failed(&self) -> bool {
-        self.failure.is_some()
-    }
-
     pub(crate) const fn is_stopped(&self) -> bool {
         self.is_stopped
     }

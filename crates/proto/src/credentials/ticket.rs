@@ -43,7 +43,8 @@ impl Ticket {
     /// A ticket for a server at these addresses, 1 to 8, the likeliest first.
     ///
     /// # Errors
-    /// [`TicketError::Addresses`] for none or more than 8.
+    /// [`TicketError::Addresses`] for none or more than 8; [`TicketError::Unspecified`] and
+    /// [`TicketError::LinkLocal`] for one that leads nobody to the server.
     pub fn new(
         addresses: Vec<SocketAddr>,
         protocol_id: u64,
@@ -52,6 +53,7 @@ impl Ticket {
         if !(1..=MAX_ADDRESSES).contains(&addresses.len()) {
             return Err(TicketError::Addresses);
         }
+        addresses.iter().try_for_each(check_address)?;
         Ok(Self { addresses, protocol_id, access, digest: None, identity: None })
     }
 
@@ -161,6 +163,7 @@ impl Ticket {
         if addresses.is_empty() {
             return Err(TicketError::Mistyped);
         }
+        addresses.iter().try_for_each(check_address)?;
         let access = if is_open {
             Access::Open
         } else {
@@ -191,6 +194,20 @@ fn foreign(text: &str) -> TicketError {
     }
 }
 
+/// Whether a client on another host can go there.
+fn check_address(address: &SocketAddr) -> Result<(), TicketError> {
+    if address.ip().is_unspecified() || address.port() == 0 {
+        return Err(TicketError::Unspecified(*address));
+    }
+    match address {
+        // fe80::/10. A ticket has no room for a scope, which is another one on each host anyway.
+        SocketAddr::V6(v6) if v6.ip().segments()[0] & 0xffc0 == 0xfe80 => {
+            Err(TicketError::LinkLocal(*address))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn check(bytes: &[u8]) -> [u8; CHECK_BYTES] {
     let mut check = [0; CHECK_BYTES];
     blake3::Hasher::new().update(bytes).finalize_xof().fill(&mut check);
@@ -217,6 +234,10 @@ pub enum TicketError {
     Mistyped,
     /// No address, or more than 8.
     Addresses,
+    /// An address that leads nowhere: `0.0.0.0`, `[::]`, or port 0.
+    Unspecified(SocketAddr),
+    /// A link-local address, which means something else on every interface of every host.
+    LinkLocal(SocketAddr),
     /// An identity in mode `open`.
     OpenIdentity,
 }
@@ -231,6 +252,20 @@ impl fmt::Display for TicketError {
             Self::CutOff => "the ticket is cut off; copy the whole line, to its end",
             Self::Mistyped => "the ticket is mistyped; copy it again rather than typing it",
             Self::Addresses => "a ticket needs 1 to 8 addresses",
+            Self::Unspecified(address) => {
+                return write!(
+                    f,
+                    "{address} leads nobody to the server: name an address of its host, as players \
+                     reach it, and its port"
+                );
+            }
+            Self::LinkLocal(address) => {
+                return write!(
+                    f,
+                    "{address} is a link-local address, which a ticket cannot carry: name another \
+                     one of the host"
+                );
+            }
             Self::OpenIdentity => "a server in mode open cannot prove an identity",
         })
     }
