@@ -156,6 +156,7 @@ fn a_full_server_says_so() {
     config.limits.connections = 1;
     let mut pair = Pair::connected(config);
     let first = pair.client.local_addr();
+    let _first = pair.client.clone();
     pair.client = Client::connect(config_for(&pair.server)).unwrap();
     assert_ne!(first, pair.client.local_addr());
     pair.at_client.clear();

@@ -19,13 +19,16 @@ fn five_megabytes_both_ways_at_once() {
     let (down, up) = (Block::new(1, bytes(FIVE_MB)), Block::new(2, bytes(FIVE_MB - 1)));
     let sent_down = pair.server.send_block(id, &down).unwrap();
     let sent_up = pair.client.send_block(&up).unwrap();
-    pair.until(|pair| {
-        pair.client_count(|event| *event == Event::BlockSent { handle: sent_up }) == 1
-            && pair.server_count(|event| *event == Event::BlockSent { handle: sent_down }) == 1
-    });
     let whole = |block: &Block| Event::Block { tag: block.tag(), data: block.data().clone() };
-    assert_eq!(pair.client_count(|event| *event == whole(&down)), 1);
-    assert_eq!(pair.server_count(|event| *event == whole(&up)), 1);
+    let (whole_down, whole_up) = (whole(&down), whole(&up));
+    pair.until(|pair| {
+        let sent_up = pair.client_count(|event| *event == Event::BlockSent { handle: sent_up });
+        let sent_down =
+            pair.server_count(|event| *event == Event::BlockSent { handle: sent_down });
+        let came_down = pair.client_count(|event| *event == whole_down);
+        let came_up = pair.server_count(|event| *event == whole_up);
+        [sent_up, sent_down, came_down, came_up] == [1; 4]
+    });
     assert!(pair.client.all_acked());
 }
 
