@@ -217,3 +217,6 @@ impl<E: End> Drop for Handle<E> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

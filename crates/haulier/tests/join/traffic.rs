@@ -23,8 +23,7 @@ fn five_megabytes_both_ways_at_once() {
     let (whole_down, whole_up) = (whole(&down), whole(&up));
     pair.until(|pair| {
         let sent_up = pair.client_count(|event| *event == Event::BlockSent { handle: sent_up });
-        let sent_down =
-            pair.server_count(|event| *event == Event::BlockSent { handle: sent_down });
+        let sent_down = pair.server_count(|event| *event == Event::BlockSent { handle: sent_down });
         let came_down = pair.client_count(|event| *event == whole_down);
         let came_up = pair.server_count(|event| *event == whole_up);
         [sent_up, sent_down, came_down, came_up] == [1; 4]
