@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use haulier_proto::Instant;
-use haulier_proto::endpoint::{Endpoint, EndpointConfig, EndpointEvent};
-use haulier_proto::fragment::FragmentPool;
+use haulier_article::Instant;
+use haulier_article::endpoint::{Endpoint, EndpointConfig, EndpointEvent};
+use haulier_article::fragment::FragmentPool;
 
 use crate::{Pair, Payload, TICK, Wire};
 

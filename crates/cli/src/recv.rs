@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use haulier::chunk::SLICE_BYTES;
+use haulier::article::chunk::SLICE_BYTES;
+use haulier::article::{ArticleConfig, ArticlePeer};
 use haulier::file::{Digest, FileError, Finished, Incoming, Receipt, Status};
 use haulier::udp::{Driver, Socket};
-use haulier::{ArticleConfig, ArticlePeer};
 use serde_json::json;
 
 use crate::args::RecvArgs;
@@ -203,7 +203,7 @@ impl Wait<'_> {
 
     /// Datagrams came, but not of this protocol.
     fn hint(&self) -> String {
-        match self.driver.peer.drops().total(true) {
+        match self.driver.peer.drops().hostile() {
             0 => String::new(),
             dropped => {
                 format!("; {dropped} datagrams were dropped: is --protocol-id the same there?")

@@ -8,10 +8,10 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use haulier::chunk::{MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure, SenderEvent};
+use haulier::article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure};
+use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent};
 use haulier::file::{Header, Receipt, Status};
 use haulier::udp::{Driver, Socket};
-use haulier::{ArticleConfig, ArticleEvent as Event, ArticlePeer};
 use serde_json::json;
 
 use crate::args::SendArgs;
@@ -153,13 +153,13 @@ impl Transfer<'_> {
     fn listen(&mut self) -> Result<(), Failure> {
         while let Some(event) = self.driver.peer.poll_event() {
             match event {
-                Event::Sender(SenderEvent::Sent { .. }) => {
+                PeerEvent::Sender(ChunkSenderEvent::Sent { .. }) => {
                     self.acked_bytes += self.in_flight.remove(0) as u64;
                 }
-                Event::Sender(SenderEvent::Failed { reason, .. }) => {
+                PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. }) => {
                     return Err(self.gave_up(reason));
                 }
-                Event::Receiver(_) => {}
+                PeerEvent::Receiver(_) => {}
             }
         }
         Ok(())

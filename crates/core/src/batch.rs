@@ -37,7 +37,7 @@ struct Entry {
 }
 
 impl Batch {
-    /// An empty batch for up to `max_datagrams`. It allocates as it fills, and keeps what it has when cleared.
+    /// An empty batch for up to `max_datagrams`. It allocates as it fills, and keeps that when cleared.
     #[must_use]
     pub const fn new(max_datagrams: usize) -> Self {
         Self { bytes: Vec::new(), datagrams: Vec::new(), max_datagrams }

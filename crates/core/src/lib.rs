@@ -1,20 +1,38 @@
 //! What both wires of haulier need: time, datagrams on their way out, and the joint between a protocol
-//! and whatever drives it.
+//! and whatever drives it; numbers that wrap, chunks in slices, and packets in fragments.
 //!
 //! A protocol is a [`Machine`]: time and datagrams go in; datagrams, and the time of its next deadline,
 //! come out. It has no clock, socket, thread or randomness of its own. A runner drives it over real
 //! sockets, a simulator over virtual time, and both see the same four calls.
+//!
+//! The rest is what the articles' wire (crate `haulier-article`) and haulier/1 (crate `haulier-proto`) have
+//! in common. Nothing here knows how a datagram of either looks: parts refuse with small errors of their
+//! own, and each wire has its list of reasons that it counts.
 
 #![no_std]
 
 extern crate alloc;
 
 mod batch;
+mod budget;
+mod drop_reasons;
 mod four_tuple;
 mod machine;
+mod restart;
+mod rtt;
+mod sequence;
+mod sequence_buffer;
+
+pub mod chunk;
+pub mod fragment;
 pub mod time;
 
 pub use batch::{Batch, DatagramBuffer, Run};
+pub use budget::SendBudget;
 pub use four_tuple::FourTuple;
 pub use machine::Machine;
+pub use restart::{RestartWatch, Stale};
+pub use rtt::RttEstimator;
+pub use sequence::{Sequence, Sequence32, SequenceNumber, is_more_recent};
+pub use sequence_buffer::{PACKET_WINDOW, SequenceBuffer};
 pub use time::Instant;

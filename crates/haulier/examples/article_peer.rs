@@ -14,9 +14,9 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use haulier::chunk::{ChunkId, SenderEvent};
-use haulier::udp::{ArticleMachine, Clock, Runner, Socket};
-use haulier::{ArticleConfig, ArticleEvent as Event, ArticlePeer, ProtocolId};
+use haulier::article::chunk::{ChunkId, ChunkSenderEvent};
+use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine, ProtocolId};
+use haulier::udp::{Clock, Runner, Socket};
 
 const USAGE: &str = "usage: article_peer send|recv ADDR FILE [--protocol-id ID] [--rate BITS] \
                      [--no-burst] [--chunk-id N]";
@@ -41,17 +41,16 @@ fn run() -> Result<(), Box<dyn Error>> {
     let addr: SocketAddr = addr.parse().map_err(|_| format!("{addr} is no address\n{USAGE}"))?;
     let peer = ArticlePeer::new(config(options)?);
     match mode.as_str() {
-        "send" => send(runner(Socket::connect(addr)?, peer), file),
-        "recv" => receive(runner(Socket::bind(addr)?, peer), file),
+        "send" => send(runner(PeerMachine::connected(peer, addr), Socket::connect(addr)?), file),
+        "recv" => receive(runner(PeerMachine::new(peer), Socket::bind(addr)?), file),
         _ => Err(USAGE.into()),
     }
 }
 
-type End = Runner<ArticleMachine>;
+type End = Runner<PeerMachine>;
 
-fn runner(socket: Socket, peer: ArticlePeer) -> End {
-    let remote = socket.remote().map(Into::into);
-    Runner::new(ArticleMachine::new(peer, remote), socket, Clock::start())
+fn runner(machine: PeerMachine, socket: Socket) -> End {
+    Runner::new(machine, socket, Clock::start())
 }
 
 fn send(mut end: End, file: &str) -> Result<(), Box<dyn Error>> {
@@ -61,8 +60,8 @@ fn send(mut end: End, file: &str) -> Result<(), Box<dyn Error>> {
     loop {
         end.turn(Duration::from_millis(20))?;
         match end.machine.peer.poll_event() {
-            Some(Event::Sender(SenderEvent::Sent { .. })) => break,
-            Some(Event::Sender(SenderEvent::Failed { reason, .. })) => {
+            Some(PeerEvent::Sender(ChunkSenderEvent::Sent { .. })) => break,
+            Some(PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. })) => {
                 return Err(format!("not delivered: {reason:?}").into());
             }
             _ => {}
@@ -87,8 +86,7 @@ fn receive(mut end: End, file: &str) -> Result<(), Box<dyn Error>> {
         }
     };
     std::fs::write(file, &chunk).map_err(|error| format!("{file}: {error}"))?;
-    let from = end.machine.remote();
-    let from = from.map_or(String::new(), |path| format!(" from {}", path.remote));
+    let from = end.machine.remote().map_or(String::new(), |remote| format!(" from {remote}"));
     println!("received {} bytes{from}", chunk.len());
     let mut quiet_since = Instant::now();
     let mut heard = end.stats().received;

@@ -11,10 +11,10 @@
 
 use std::time::Duration;
 
-use haulier::congestion::GoodBadConfig;
-use haulier::endpoint::EndpointConfig;
-use haulier::fragment::FragmentPoolConfig;
-use haulier::{ArticleConfig, Instant};
+use haulier::article::congestion::GoodBadConfig;
+use haulier::article::endpoint::EndpointConfig;
+use haulier::article::fragment::FragmentPoolConfig;
+use haulier::article::{ArticleConfig, Instant};
 use haulier_sim::game::{GameNode, GamePackets, ReceivedRecord, Told, Traffic};
 use haulier_sim::{NodeId, Probability, Profile, World};
 

@@ -2,19 +2,20 @@
 //!
 //! This is the crate to add. A [`Server`] lets clients in, and gives each a world of any size, packets that
 //! are in time or lost, and messages that arrive; a [`Client`] joins it in one round trip, encrypted. Both
-//! are one object that a game asks once a frame.
+//! are handles: a network thread does the work, and a game polls, waits or awaits them.
 //!
 //! | you have | you use |
 //! |---|---|
 //! | a game loop | [`Client`] and [`Server`]: `poll()` once a frame, or `wait()`; feature `udp`, default |
-//! | tokio | `aio::Client` and `aio::Server`: the same, awaited; feature `tokio` |
-//! | a transport: Steam, WebRTC, QUIC | [`client::Client`], [`server::Server`]; `docs/OWN-TRANSPORT.md` |
-//! | sockets of your own | [`udp::ClientDriver`] and [`udp::ServerDriver`] |
-//! | a matchmaker | [`issue_token`]: who has a [`ConnectToken`] may join |
+//! | tasks | the same two: `next_event().await`, with any executor |
+//! | no thread to spare | [`Connect::inline`] and [`Listen::inline`]; `on_tokio`, feature `tokio` |
+//! | a transport: Steam, WebRTC, QUIC | [`client::ClientMachine`], [`server::ServerMachine`]; `docs/OWN-TRANSPORT.md` |
+//! | a loop of your own over sockets | [`udp::Runner`] round one of these machines |
+//! | a matchmaker | [`issue_token`]: a [`ConnectToken`] lets one player join |
 //! | friends who play on one server | [`Ticket`]: a line to copy, [`Server::ticket`] makes it |
 //! | files | [`mod@file`]: any size, as a run of chunks |
-//! | the wire of the articles | [`udp::Driver`] round an [`ArticlePeer`]; no encryption |
-//! | parts alone | [`endpoint::Endpoint`] for packets, [`chunk::Sender`] and [`chunk::Receiver`] |
+//! | the wire of the articles | [`udp::Runner`] round an [`article::PeerMachine`]; no encryption |
+//! | parts of that alone | [`article::endpoint::Endpoint`] for packets, [`article::chunk`] for chunks |
 //!
 //! A join, both sides of it in one thread; `docs/FIRST-JOIN.md` has the two programs:
 //!
@@ -24,11 +25,11 @@
 //!
 //! let secret = Some(haulier::random_secret()?);
 //! let credentials = ServerCredentials { secret, ..ServerCredentials::default() };
-//! let mut server = Server::bind("127.0.0.1:0", ServerConfig::new(7, credentials))?;
-//! let ticket = server.ticket(&[server.local_addr()?])?.ok_or("the server has a secret")?;
+//! let server = Server::bind("127.0.0.1:0", ServerConfig::new(7, credentials))?;
+//! let ticket = server.ticket(&[server.local_addr()])?.ok_or("the server has a secret")?;
 //! let world = Block::new(1, vec![7; 500_000]); // hashed once, whoever gets it
 //!
-//! let mut client = Client::connect(&ticket)?; // or its text: "haulier1:..."
+//! let client = Client::connect(&ticket)?; // or its text: "haulier1:..."
 //! let data = 'joined: loop {
 //!     while let Some((id, event)) = server.poll()? {
 //!         if let ServerEvent::Connecting { .. } = event {
@@ -57,7 +58,11 @@ mod net;
 
 pub use haulier_proto::*;
 
-pub use haulier_proto::Event as ArticleEvent;
+/// The articles' system: chunks and time-critical packets, without encryption.
+pub use haulier_article as article;
+/// The machines of haulier/1, without sockets.
+pub use haulier_proto as proto;
+
 pub use haulier_proto::client::{ClientConfig, Credentials};
 pub use haulier_proto::connection::{
     Block, BlockHandle, BlockProgress, CloseCode, CloseReason, Connection, ConnectionConfig,

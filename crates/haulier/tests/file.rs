@@ -4,7 +4,7 @@
 
 use std::io;
 
-use haulier::chunk::MAX_CHUNK_BYTES;
+use haulier::article::chunk::MAX_CHUNK_BYTES;
 use haulier::file::{FileError, Finished, Header, Incoming, Outgoing, Receipt, Sink, Status};
 use proptest::prelude::*;
 

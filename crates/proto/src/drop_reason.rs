@@ -1,44 +1,8 @@
-//! Why a packet was not used: one word for each refusal, and a counter for each word.
-//!
-//! Wire bytes become a type without illegal values or one of these, nothing in between. Two kinds are
-//! told apart: *hostile* reasons, which no honest peer of the same protocol causes (a corrupted datagram
-//! does), and *honest* ones, which loss, duplication and reordering cause every day.
+//! Why a datagram of haulier/1, or a frame in it, was not used.
 
-use crate::bits;
+use haulier_core::fragment::{FragmentError, ReassemblyError};
 
-macro_rules! drop_reasons {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $kind:ident;)+) => {
-        /// Why a datagram, or the packet in it, was dropped.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[non_exhaustive]
-        pub enum DropReason {
-            $($(#[doc = $doc])+ $variant,)+
-        }
-
-        impl DropReason {
-            /// Every reason: those of the frame first, then those of its fields, then those of the machine.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
-
-            /// The name in logs, JSON and the golden vectors.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)+ }
-            }
-
-            const fn kind(self) -> Kind {
-                match self { $(Self::$variant => Kind::$kind,)+ }
-            }
-        }
-    };
-}
-
-#[derive(PartialEq, Eq)]
-enum Kind {
-    Hostile,
-    Honest,
-}
-
-drop_reasons! {
+haulier_core::drop_reasons! {
     /// Longer than any packet of this wire (1200 bytes).
     TooLong = "too_long", Hostile;
     /// No room for a checksum and one byte after it.
@@ -77,8 +41,6 @@ drop_reasons! {
     NoPlace = "no_place", Honest;
     /// A datagram for a connection that has ended, or that has no use for it now.
     NotNow = "not_now", Honest;
-    /// The checksum is another one: noise, corruption, or another protocol id.
-    BadCrc = "bad_crc", Hostile;
     /// A packet type that this protocol does not have.
     BadType = "bad_type", Hostile;
     /// A number outside its range.
@@ -89,8 +51,6 @@ drop_reasons! {
     Truncated = "truncated", Hostile;
     /// Padding bits that are not zero.
     NonzeroPadding = "nonzero_padding", Hostile;
-    /// The check at the end of the packet is another value.
-    BadCheck = "bad_check", Hostile;
     /// Bytes follow the end of the packet.
     TrailingBytes = "trailing_bytes", Hostile;
     /// A fragment without data.
@@ -107,8 +67,6 @@ drop_reasons! {
     CountChanged = "count_changed", Hostile;
     /// A fragment of a packet of more fragments than this end takes.
     PacketTooBig = "packet_too_big", Hostile;
-    /// A packet put together from fragments whose sequence is not that of its fragments.
-    SequenceMismatch = "sequence_mismatch", Hostile;
     /// A packet or fragment older than the window of the newest 256, a datagram of `haulier/1` older than
     /// that of 8192. Reordering by so much would do it too, but a replay does it every time.
     TooOld = "too_old", Hostile;
@@ -123,102 +81,29 @@ drop_reasons! {
     FutureChunk = "future_chunk", Honest;
     /// A slice of a chunk that is finished. If it is the one just before, it still asks for an ack.
     OldChunk = "old_chunk", Honest;
-    /// A slice of the next chunk while finished ones wait and the receive queue is full.
-    NotReadYet = "not_read_yet", Honest;
-    /// An ack for a chunk other than the one being sent.
-    OtherChunk = "other_chunk", Honest;
-    /// An ack while nothing is being sent.
-    NotSending = "not_sending", Honest;
 }
 
-impl DropReason {
-    /// Whether no honest peer sends such a packet. A corrupted datagram looks the same.
-    #[must_use]
-    pub const fn is_hostile(self) -> bool {
-        matches!(self.kind(), Kind::Hostile)
-    }
-}
-
-impl core::fmt::Display for DropReason {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl core::error::Error for DropReason {}
-
-impl From<bits::Error> for DropReason {
-    fn from(error: bits::Error) -> Self {
+impl From<FragmentError> for DropReason {
+    fn from(error: FragmentError) -> Self {
         match error {
-            bits::Error::EndOfBuffer => Self::Truncated,
-            bits::Error::OutOfRange => Self::OutOfRange,
-            bits::Error::NonzeroPadding => Self::NonzeroPadding,
-            bits::Error::BadCheck => Self::BadCheck,
-            bits::Error::TrailingBytes => Self::TrailingBytes,
+            FragmentError::Empty => Self::FragmentEmpty,
+            FragmentError::TooLong => Self::FragmentTooBig,
+            FragmentError::CountZero => Self::FragmentCountZero,
+            FragmentError::CountTooLarge => Self::OutOfRange,
+            FragmentError::IndexOutOfRange => Self::FragmentIdOutOfRange,
+            FragmentError::MiddleNotFull => Self::MiddleFragmentNotFull,
         }
     }
 }
 
-/// How often each [`DropReason`] was met.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct DropCounts([u64; DropReason::ALL.len()]);
-
-impl DropCounts {
-    /// All zero.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self([0; DropReason::ALL.len()])
-    }
-
-    /// Counts one.
-    pub const fn count(&mut self, reason: DropReason) {
-        self.0[reason as usize] += 1;
-    }
-
-    /// How often this reason was met.
-    #[must_use]
-    pub const fn get(&self, reason: DropReason) -> u64 {
-        self.0[reason as usize]
-    }
-
-    /// The reasons met at least once, with their counts.
-    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
-        DropReason::ALL.iter().map(|&r| (r, self.get(r))).filter(|&(_, count)| count > 0)
-    }
-
-    /// Packets dropped for reasons of one kind: hostile (`true`) or honest.
-    #[must_use]
-    pub fn total(&self, hostile: bool) -> u64 {
-        self.iter().filter(|(r, _)| r.is_hostile() == hostile).map(|(_, count)| count).sum()
-    }
-}
-
-/// By name, and without those that are zero: this is what ends in a game's log.
-impl core::fmt::Debug for DropCounts {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
-    }
-}
-
-impl Default for DropCounts {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counters_are_apart() {
-        let mut counts = DropCounts::new();
-        for (i, &reason) in DropReason::ALL.iter().enumerate() {
-            (0..=i).for_each(|_| counts.count(reason));
+impl From<ReassemblyError> for DropReason {
+    fn from(error: ReassemblyError) -> Self {
+        match error {
+            ReassemblyError::PacketTooBig => Self::PacketTooBig,
+            ReassemblyError::TooOld => Self::TooOld,
+            ReassemblyError::CountChanged => Self::CountChanged,
+            ReassemblyError::Duplicate => Self::Duplicate,
+            ReassemblyError::Evicted => Self::Evicted,
         }
-        for (i, &reason) in DropReason::ALL.iter().enumerate() {
-            assert_eq!(counts.get(reason), i as u64 + 1);
-        }
-        assert_eq!(counts.iter().count(), DropReason::ALL.len());
     }
 }

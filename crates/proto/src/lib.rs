@@ -5,11 +5,9 @@
 //! game drives it over its own transport, a simulator over virtual time, and a seed replays every
 //! decision.
 //!
-//! There are two wires. On haulier/1 a [`client::ClientMachine`] joins a [`server::ServerMachine`] in one round trip,
-//! encrypted; blocks, packets and messages share the [`connection::Connection`]. On the articles' wire,
-//! without
-//! keys, are [`ArticlePeer`] for large blocks that must arrive and [`endpoint::Endpoint`] for the game's own
-//! packets, which are out of date too soon to be resent. Their parts can be used alone.
+//! A [`client::ClientMachine`] joins a [`server::ServerMachine`] in one round trip, encrypted; blocks, packets
+//! and messages share the [`connection::Connection`]. The run loop is on the page of the [server]. The wire of the
+//! articles, without keys, is the crate `haulier-article`.
 //!
 //! # A join
 //!
@@ -70,57 +68,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # The run loop
-//!
-//! Those of the server and the endpoint are on [their](server) [own pages](endpoint). [`ArticlePeer`]
-//! is one end of the article's wire: a
-//! chunk sender and a chunk receiver. Whatever drives it does four things in a loop:
-//!
-//! 1. hand in what arrived ([`handle_datagram`](ArticlePeer::handle_datagram));
-//! 2. act on a passed deadline ([`handle_timeout`](ArticlePeer::handle_timeout));
-//! 3. let the application speak ([`send_chunk`](ArticlePeer::send_chunk)) and listen
-//!    ([`poll_event`](ArticlePeer::poll_event), [`pop_chunk`](ArticlePeer::pop_chunk));
-//! 4. send everything there is ([`poll_transmit`](ArticlePeer::poll_transmit) until it says no), then
-//!    sleep until [`poll_timeout`](ArticlePeer::poll_timeout) or the next datagram.
-//!
-//! The rule that is easily broken: after each of the first three there may be something to send, so the
-//! fourth follows them all, and runs dry before the loop sleeps.
-//!
-//! The whole of it, over a wire that loses every third datagram:
-//!
-//! ```
-//! use haulier_proto::{ArticleConfig, ArticlePeer, Instant};
-//!
-//! let mut server = ArticlePeer::new(ArticleConfig::default());
-//! let mut client = ArticlePeer::new(ArticleConfig::default());
-//! let world: Vec<u8> = (0..100_000u32).map(|i| i as u8).collect();
-//! server.send_chunk(world.clone())?;
-//!
-//! let (mut sent, mut datagram) = (0, Vec::new());
-//! let mut carry = |now, from: &mut ArticlePeer, to: &mut ArticlePeer| {
-//!     from.handle_timeout(now);
-//!     while from.poll_transmit(now, &mut datagram) {
-//!         sent += 1;
-//!         if sent % 3 != 0 {
-//!             // A refusal is an ordinary outcome, already counted: here a duplicate.
-//!             let _refused = to.handle_datagram(now, &datagram);
-//!         }
-//!     }
-//! };
-//! let mut millis = 0;
-//! let received = loop {
-//!     let now = Instant::from_millis(millis);
-//!     carry(now, &mut server, &mut client);
-//!     carry(now, &mut client, &mut server);
-//!     if let Some(chunk) = client.pop_chunk() {
-//!         break chunk;
-//!     }
-//!     millis += 1; // A real driver sleeps until the earlier of the two `poll_timeout`s.
-//! };
-//! assert_eq!(received, world);
-//! # Ok::<(), haulier_proto::chunk::SendChunkError>(())
-//! ```
-//!
 //! # Modules
 //!
 //! Parts know nothing of what stands above them in this list, and each can be used alone.
@@ -130,41 +77,24 @@
 
 extern crate alloc;
 
-mod peer;
-
-pub mod ack;
 pub mod bulk;
-pub mod chunk;
 pub mod client;
-pub mod congestion;
 pub mod connection;
 pub mod credentials;
 pub mod crypto;
-pub mod endpoint;
-pub mod fragment;
 pub mod message;
-pub mod packet;
 pub mod server;
 pub mod transit;
 pub mod wire;
 
-mod pacer;
 mod platform;
-mod rtt;
 
 mod drop_reason;
-mod sequence;
-mod sequence_buffer;
-
-pub mod bits;
-pub use haulier_core::time;
+mod urgency;
 
 pub use drop_reason::{DropCounts, DropReason};
-pub use haulier_core::{Batch, DatagramBuffer, FourTuple, Instant, Machine};
-pub use pacer::SendBudget;
-pub use packet::{MAX_PACKET_BYTES, ProtocolId};
-pub use peer::{ArticleConfig, ArticlePeer, Event};
+pub use haulier_core::{
+    Batch, DatagramBuffer, FourTuple, Instant, Machine, Sequence, SequenceNumber, time,
+};
+pub(crate) use haulier_core::{RttEstimator, SendBudget, chunk, fragment};
 pub use platform::{AesSupport, Platform};
-pub use rtt::{ArticleRtt, RttEstimator, RttHistory, RttSpread};
-pub use sequence::{Sequence, Sequence32, SequenceNumber, is_more_recent};
-pub use sequence_buffer::SequenceBuffer;

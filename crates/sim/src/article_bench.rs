@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
-use haulier_proto::chunk::{MAX_CHUNK_BYTES, ResendDelay};
-use haulier_proto::{ArticleConfig, ArticlePeer, Instant};
+use haulier_article::chunk::{MAX_CHUNK_BYTES, ResendDelay};
+use haulier_article::{ArticleConfig, ArticlePeer, Instant};
 
 use crate::{FrameNode, LinkConfig, Loss, PeerNode, Probability, Rng, World};
 

@@ -4,11 +4,10 @@
 
 use std::time::Duration;
 
-use haulier_proto::Instant;
-use haulier_proto::endpoint::{Endpoint, EndpointConfig};
-use haulier_proto::fragment::FragmentPool;
-use haulier_proto::packet::fragment::FRAGMENT_BYTES;
-use haulier_proto::packet::numbered::NUMBERED_HEADER_BYTES;
+use haulier_article::Instant;
+use haulier_article::endpoint::{Endpoint, EndpointConfig};
+use haulier_article::fragment::{FRAGMENT_BYTES, FragmentPool};
+use haulier_article::packet::numbered::NUMBERED_HEADER_BYTES;
 
 use crate::{Link, LinkConfig, Loss, Probability, Rng};
 

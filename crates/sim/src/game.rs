@@ -7,11 +7,11 @@
 
 use std::time::Duration;
 
-use haulier_proto::congestion::{GoodBad, GoodBadConfig};
-use haulier_proto::endpoint::{Endpoint, EndpointConfig, EndpointEvent};
-use haulier_proto::fragment::{FragmentPool, FragmentPoolConfig};
-use haulier_proto::time::earliest;
-use haulier_proto::{ArticleConfig, ArticlePeer, DropReason, Instant, Sequence, packet};
+use haulier_article::congestion::{GoodBad, GoodBadConfig};
+use haulier_article::endpoint::{Endpoint, EndpointConfig, EndpointEvent};
+use haulier_article::fragment::{FragmentPool, FragmentPoolConfig};
+use haulier_article::time::earliest;
+use haulier_article::{ArticleConfig, ArticlePeer, DropReason, Instant, Sequence, packet};
 
 use crate::{Node, NodeId, Probability, Rng};
 

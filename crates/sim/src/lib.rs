@@ -6,7 +6,7 @@
 //! same hash, on any machine.
 //!
 //! ```
-//! use haulier_proto::{ArticleConfig, ArticlePeer};
+//! use haulier_article::{ArticleConfig, ArticlePeer};
 //! use haulier_sim::{PeerNode, Profile, World};
 //!
 //! let mut world = World::new(42);
@@ -17,8 +17,8 @@
 //! world.node_mut(server).peer.send_chunk(vec![1; 100_000])?;
 //! world.run_until(|world| world.node(client).peer.receiver().unread() > 0);
 //! println!("{:?} later, trace {:016x}", world.now(), world.trace().hash());
-//! # assert!(world.now() > haulier_proto::Instant::from_millis(50));
-//! # Ok::<(), haulier_proto::chunk::SendChunkError>(())
+//! # assert!(world.now() > haulier_article::Instant::from_millis(50));
+//! # Ok::<(), haulier_article::chunk::SendChunkError>(())
 //! ```
 //!
 //! * [`link`], [`shaping`], [`loss`], [`profile`], [`rng`], [`trace`], [`world`]: the world;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haulier_proto::{ArticlePeer, Instant};
+use haulier_article::{ArticlePeer, Instant};
 
 use crate::{Node, NodeId};
 

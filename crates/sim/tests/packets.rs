@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use haulier_proto::congestion::GoodBadConfig;
-use haulier_proto::endpoint::{Endpoint, EndpointConfig};
-use haulier_proto::fragment::{FragmentPool, FragmentPoolConfig};
-use haulier_proto::packet::fragment::{Fragment, FragmentPacket};
-use haulier_proto::packet::{self, ProtocolId};
-use haulier_proto::time::earliest;
-use haulier_proto::{Instant, MAX_PACKET_BYTES, Sequence};
+use haulier_article::congestion::GoodBadConfig;
+use haulier_article::endpoint::{Endpoint, EndpointConfig};
+use haulier_article::fragment::{Fragment, FragmentPool, FragmentPoolConfig};
+use haulier_article::packet::fragment::FragmentPacket;
+use haulier_article::packet::{self, ProtocolId};
+use haulier_article::time::earliest;
+use haulier_article::{Instant, MAX_PACKET_BYTES, Sequence};
 use haulier_sim::game::{GamePackets, Traffic};
 use haulier_sim::{LinkConfig, Node, NodeId, Probability, Rng, World};
 

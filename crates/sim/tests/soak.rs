@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
-use haulier_proto::chunk::ChunkId;
-use haulier_proto::{ArticleConfig, ArticlePeer, Instant};
+use haulier_article::chunk::ChunkId;
+use haulier_article::{ArticleConfig, ArticlePeer, Instant};
 use haulier_sim::soak::{self, Budget, Layers, Verdict};
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use haulier_proto::{ArticleConfig, ArticlePeer, Instant};
+use haulier_article::{ArticleConfig, ArticlePeer, Instant};
 use haulier_sim::link::UDP_IP_OVERHEAD;
 use haulier_sim::{
     Excess, Fate, Link, LinkConfig, Loss, PeerNode, Probability, Profile, RateChange, TokenBucket,

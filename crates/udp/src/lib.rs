@@ -11,7 +11,6 @@
 //! the time at which each arrived; those to be sent go from the [`Batch`](haulier_core::Batch) in which they
 //! were composed.
 
-mod article;
 mod carrier;
 mod clock;
 mod errors;
@@ -25,7 +24,6 @@ mod tokio;
 mod wait;
 mod wake_up;
 
-pub use article::ArticleMachine;
 pub use carrier::Carrier;
 pub use clock::Clock;
 pub use inbox::Inbox;

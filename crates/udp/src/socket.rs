@@ -9,6 +9,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use haulier_core::Run;
+use haulier_core::chunk::MAX_CHUNK_BYTES;
 use quinn_udp::{Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Type};
 
@@ -18,9 +19,9 @@ use crate::{Carrier, Inbox};
 /// costs the kernel more than twice its size, so "at least double" in bytes is one burst in packets.)
 pub const WANTED_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Below this a socket cannot hold one burst: twice the 256 KiB of a chunk, and Linux reports the double of
-/// what it grants.
-const ENOUGH_BUFFER_BYTES: usize = 2 * 256 * 1024;
+/// Below this a socket cannot hold one burst: twice the chunk, and Linux reports the double of what it
+/// grants.
+const ENOUGH_BUFFER_BYTES: usize = 2 * MAX_CHUNK_BYTES;
 
 /// What the system granted, as it reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

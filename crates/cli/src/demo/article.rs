@@ -10,10 +10,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use bytes::Bytes;
-use haulier::chunk::{MAX_CHUNK_BYTES, ReceiverStats, SLICE_BYTES, SendFailure, SenderEvent};
+use haulier::article::chunk::{
+    ChunkReceiverStats, ChunkSenderEvent, MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure,
+};
+use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent};
 use haulier::file::Digest;
 use haulier::udp::{Driver, Socket};
-use haulier::{ArticleConfig, ArticleEvent as Event, ArticlePeer};
 use haulier_sim::LinkConfig;
 use haulier_sim::profile::physical_limit;
 use serde_json::json;
@@ -51,7 +53,7 @@ struct Got {
     digest: Digest,
     bytes: u64,
     at: Instant,
-    stats: ReceiverStats,
+    stats: ChunkReceiverStats,
 }
 
 /// The receiving end, in a thread of its own. It ends some time after the last byte, when told to.
@@ -123,11 +125,11 @@ fn send(
         driver.turn(TURN).map_err(fail)?;
         while let Some(event) = driver.peer.poll_event() {
             match event {
-                Event::Sender(SenderEvent::Sent { .. }) => sent += 1,
-                Event::Sender(SenderEvent::Failed { reason, .. }) => {
+                PeerEvent::Sender(ChunkSenderEvent::Sent { .. }) => sent += 1,
+                PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. }) => {
                     return Err(gave_up(args, reason));
                 }
-                Event::Receiver(_) => {}
+                PeerEvent::Receiver(_) => {}
             }
         }
         show(&driver, sent, chunks, data.len(), report);

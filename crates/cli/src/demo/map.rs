@@ -1,12 +1,12 @@
 //! The map of slices: a character for each, so that one sees the burst, the holes and their repair.
 
-use haulier::chunk::{Sender, SliceState};
+use haulier::article::chunk::{ChunkSender, SliceState};
 
 /// Slices in a row: 256 make a block of four.
 const ROW: usize = 64;
 
 /// The chunk in flight as rows of characters, under a line that says which it is.
-pub(super) fn draw(sender: &Sender, sent: usize, chunks: usize) -> String {
+pub(super) fn draw(sender: &ChunkSender, sent: usize, chunks: usize) -> String {
     let at = (sent + 1).min(chunks);
     let mut map = format!("chunk {at} of {chunks}   █ acked  ▒ sent  ▓ sent again  · waiting\n");
     let states: Vec<SliceState> = sender.slice_states().collect();
@@ -30,12 +30,12 @@ const fn symbol(state: SliceState) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haulier::Instant;
-    use haulier::chunk::SenderConfig;
+    use haulier::article::Instant;
+    use haulier::article::chunk::ChunkSenderConfig;
 
     #[test]
     fn a_burst_fills_the_map() {
-        let mut sender = Sender::new(SenderConfig::default());
+        let mut sender = ChunkSender::new(ChunkSenderConfig::default());
         sender.send_chunk(vec![0; 100 * 1024]).unwrap();
         while sender.poll_slice(Instant::ZERO).is_some() {}
         let map = draw(&sender, 0, 1);

@@ -11,8 +11,8 @@ mod haulier1;
 mod packets;
 mod refusal;
 
-use haulier::packet::article::ArticlePacket;
-use haulier::{DropReason, ProtocolId, packet};
+use haulier::article::packet::article::ArticlePacket;
+use haulier::article::{DropReason, ProtocolId, packet};
 use serde_json::{Value, json};
 
 use self::packets::LayerPacket;

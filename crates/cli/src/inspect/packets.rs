@@ -4,10 +4,11 @@
 //! Its ack packet is `"acks"` in JSON, because `"ack"` was taken by that of chunks, which has other
 //! fields.
 
-use haulier::ack::AckBits;
-use haulier::packet::fragment::{Fragment, FragmentPacket, RawFragmentPacket};
-use haulier::packet::numbered::{NumberedPacket, claims_to_be_fragment};
-use haulier::{DropReason, ProtocolId, packet};
+use haulier::article::ack::AckBits;
+use haulier::article::fragment::Fragment;
+use haulier::article::packet::fragment::{FragmentPacket, RawFragmentPacket};
+use haulier::article::packet::numbered::{NumberedPacket, claims_to_be_fragment};
+use haulier::article::{DropReason, ProtocolId, packet};
 use serde_json::{Value, json};
 
 use super::{Words, preview};

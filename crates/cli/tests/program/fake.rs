@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use haulier::chunk::MAX_CHUNK_BYTES;
+use haulier::article::chunk::MAX_CHUNK_BYTES;
+use haulier::article::{ArticleConfig, ArticlePeer};
 use haulier::file::{Header, Outgoing, Receipt};
 use haulier::udp::{Driver, Socket};
-use haulier::{ArticleConfig, ArticlePeer};
 
 use crate::support::wait_until;
 

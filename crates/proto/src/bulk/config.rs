@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::chunk::ChunkId;
-use crate::connection::Urgency;
+use crate::urgency::Urgency;
 
 /// How a sender behaves.
 #[derive(Clone, Copy, Debug)]

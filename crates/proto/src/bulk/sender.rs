@@ -18,9 +18,9 @@ use super::loss::LossEstimate;
 use super::share::Share;
 use crate::Instant;
 use crate::chunk::{Ack, ChunkId};
-use crate::connection::Urgency;
 use crate::time::earliest;
 use crate::transit::{AckFrame, ArrivalsFrame};
+use crate::urgency::Urgency;
 
 /// Packets sent back to back to measure the rate: they fit a queue of 32 KiB.
 const TRAIN: usize = 20;

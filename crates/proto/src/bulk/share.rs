@@ -12,7 +12,7 @@ use core::time::Duration;
 use super::bottleneck::{Base, Sample, micros};
 use super::chunk::sqrt;
 use crate::Instant;
-use crate::connection::Urgency;
+use crate::urgency::Urgency;
 
 /// The delay aimed at by a flow of [`REFERENCE`]: as much as the sender of one chunk allows itself.
 const TARGET: f64 = 4_000.0;

@@ -2,19 +2,10 @@
 
 use core::time::Duration;
 
+use crate::urgency::Urgency;
+
 /// Datagrams that one key may seal (STANDARD-1, H-2.3a): half of what RFC 9001 §6.6 allows AES-GCM.
 const DATAGRAMS_PER_KEY: u64 = 1 << 22;
-
-/// What a block may do to the link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Urgency {
-    /// Fills the link, with some milliseconds of queue: for a join, while the player looks at a load screen.
-    #[default]
-    LoadScreen,
-    /// Stays behind the game's own packets, which see a packet's time of delay more and no more loss: for
-    /// what is sent while somebody plays.
-    DuringPlay,
-}
 
 /// How a connection behaves. The default is for a join: a load screen, one large block, a game after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,8 +18,9 @@ mod state;
 mod stats;
 mod transmit;
 
+pub use crate::urgency::Urgency;
 pub use blocks::{Block, BlockProgress};
-pub use config::{ConnectionConfig, Urgency};
+pub use config::ConnectionConfig;
 pub use event::{BlockHandle, CloseCode, CloseReason, Event, SendError};
 pub use path::Credit;
 pub use state::{ConnectionNews, ConnectionState};

@@ -8,8 +8,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 use super::event::{Event, SendError};
-use crate::fragment::{FragmentPool, MAX_FRAGMENTED_BYTES, Reassembler};
-use crate::packet::fragment::{FRAGMENT_BYTES, Fragment};
+use crate::fragment::{FRAGMENT_BYTES, Fragment, FragmentPool, MAX_FRAGMENTED_BYTES, Reassembler};
 use crate::wire::Frame;
 use crate::wire::frame::{FRAGMENT_FRAME_BYTES, MAX_WHOLE_PACKET_BYTES, PACKET_FRAME_BYTES};
 use crate::{DropReason, Instant, Sequence};

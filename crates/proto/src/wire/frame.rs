@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use super::Fields;
 use crate::bulk::repair::{RepairSlice, has_repair};
 use crate::chunk::{Ack, ChunkId, SLICE_BYTES, Slice, SliceCount, SliceSet};
+use crate::fragment::{FRAGMENT_BYTES, Fragment};
 use crate::message::MAX_MESSAGE_BYTES;
-use crate::packet::fragment::{FRAGMENT_BYTES, Fragment};
 use crate::transit::{AckFrame, ArrivalsFrame};
 use crate::{DropReason, Sequence};
 
@@ -285,7 +285,7 @@ fn read_fragment<'a>(fields: &mut Fields<'a>) -> Result<Fragment<'a>, DropReason
     let sequence = Sequence::new(fields.u16()?);
     let count = usize::from(fields.u8()?) + 1;
     let index = usize::from(fields.u8()?);
-    Fragment::new(sequence, index, count, fields.long_bytes()?)
+    Ok(Fragment::new(sequence, index, count, fields.long_bytes()?)?)
 }
 
 fn read_chunk_ack(fields: &mut Fields<'_>) -> Result<Ack, DropReason> {

@@ -1,18 +1,12 @@
-//! The map of the machine's tests. Parts are tested beside their code; here is what needs more than one.
+//! The map of the tests of haulier/1. Parts are tested beside their code; here is what needs more than one.
 //!
-//! * `vectors`: the golden bytes and scripts in `/vectors`, one module a file;
-//! * `hangs`: the ways in which a chunk transfer hung or lied, each with its story;
-//! * `sender`, `receiver`: behaviour that the articles and STANDARD §7 ask for, point by point;
-//! * `fragments`: the attacks of the fragmentation article by name, and the bugs of its program;
-//! * `acks`, `endpoint`: the packet layer, STANDARD §9, point by point;
-//! * `messages`: messages over datagrams of `haulier/1`, both ways over a bad link;
-//! * `connection`: haulier/1, STANDARD-1 point by point, in one room (`lan`);
-//! * `packet_properties`: the packet layer under random losses, orders and copies;
-//! * `properties`: random operations against a trivial model, and bytes at every parser;
-//! * `states`: the state tables, printed and compared with `docs/STATES.md`.
+//! * `vectors`: the golden bytes of `/vectors/haulier1.json`;
+//! * `messages`: messages over datagrams, both ways over a bad link;
+//! * `connection`: STANDARD-1 point by point, in one room (`lan`);
+//! * `states`: the state table of a connection, printed and compared with `docs/STATES.md`.
 //!
-//! `alloc.rs` is a program of its own, because it counts every allocation of the process. Whole transfers
-//! over bad links live in `haulier-sim`.
+//! `alloc.rs` and `memory.rs` are programs of their own, because they count every allocation of the process.
+//! Whole joins over bad links live in `haulier-sim`.
 
 #![allow(
     unreachable_pub,
@@ -23,18 +17,13 @@
     reason = "a test program: nothing uses it, and a panic is how it reports"
 )]
 
-mod acks;
 mod connection;
-mod endpoint;
-mod fragments;
-mod hangs;
 #[path = "../lan/mod.rs"]
 mod lan;
+#[path = "../../../article/tests/machine/vectors/load.rs"]
+mod load;
 mod messages;
-mod packet_properties;
-mod properties;
-mod receiver;
-mod sender;
+#[path = "../../../article/tests/machine/page.rs"]
+mod page;
 mod states;
-mod support;
 mod vectors;

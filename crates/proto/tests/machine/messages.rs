@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use haulier_proto::Instant;
 use haulier_proto::message::{MESSAGE_FRAME_BYTES, MessageReceiver, MessageSender};
 use haulier_proto::transit::{AckFrame, ReceivedDatagrams, SentDatagram, SentDatagrams};
 use proptest::prelude::*;
-
-use crate::support::ms;
 
 /// What was in a datagram; an empty one is a ping.
 #[derive(Default)]
@@ -41,14 +40,14 @@ impl End {
         if self.received.check(number).is_err() {
             return;
         }
-        self.received.on_verified(ms(now), number, datagram.ack_eliciting);
+        self.received.on_verified(Instant::from_millis(now), number, datagram.ack_eliciting);
         if !datagram.ack.is_empty() {
             let ack = AckFrame::read(&mut &datagram.ack[..]).unwrap();
             let sender = &mut self.sender;
             let on_news = |news: SentDatagram<Contents>| {
                 assert!(news.contents.messages.iter().all(|&number| sender.on_acked(number)));
             };
-            self.sent.on_ack(ms(now), &ack, on_news).unwrap();
+            self.sent.on_ack(Instant::from_millis(now), &ack, on_news).unwrap();
         }
         for (number, data) in &datagram.messages {
             self.receiver.receive(*number, data).unwrap();
@@ -61,18 +60,19 @@ impl End {
     }
 
     fn handle_timeout(&mut self, now: u64) {
-        while let Some(lost) = self.sent.poll_lost(ms(now)) {
+        while let Some(lost) = self.sent.poll_lost(Instant::from_millis(now)) {
             lost.contents.messages.iter().for_each(|&number| self.sender.on_lost(number));
             if let Some(limit) = lost.contents.limit {
                 self.receiver.on_limit_lost(limit);
             }
         }
-        self.is_probe_due |= self.sent.on_pto(ms(now));
+        self.is_probe_due |= self.sent.on_pto(Instant::from_millis(now));
     }
 
     fn poll_transmit(&mut self, now: u64) -> Option<Datagram> {
         let limit = self.receiver.limit_due();
-        let is_ack_due = self.received.ack_due().is_some_and(|due| due <= ms(now));
+        let is_ack_due =
+            self.received.ack_due().is_some_and(|due| due <= Instant::from_millis(now));
         let (mut room, mut messages) = (1000, Vec::new());
         while let Some((number, data)) = self.sender.poll(room) {
             room -= data.len() + MESSAGE_FRAME_BYTES;
@@ -83,9 +83,9 @@ impl End {
             return None;
         }
         let mut ack = Vec::new();
-        if let Some(frame) = self.received.ack_frame(ms(now)) {
+        if let Some(frame) = self.received.ack_frame(Instant::from_millis(now)) {
             frame.write(&mut ack);
-            self.received.on_ack_sent(ms(now), !ack_eliciting);
+            self.received.on_ack_sent(Instant::from_millis(now), !ack_eliciting);
         }
         if let Some(limit) = limit {
             self.receiver.on_limit_sent(limit);
@@ -94,7 +94,11 @@ impl End {
         let number = self.sent.next_number();
         let named = messages.iter().map(|(number, _)| *number).collect();
         let contents = ack_eliciting.then_some(Contents { messages: named, limit });
-        assert!(self.sent.on_sent(ms(now), number, 1200 - room as u32, contents).is_none());
+        assert!(
+            self.sent
+                .on_sent(Instant::from_millis(now), number, 1200 - room as u32, contents)
+                .is_none()
+        );
         if number.is_multiple_of(97) {
             self.sent.skip(1);
         }

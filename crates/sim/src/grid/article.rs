@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::chunk::{ResendDelay, SenderEvent};
-use haulier_proto::{ArticleConfig, ArticlePeer, Event, Instant};
+use haulier_article::chunk::{ChunkSenderEvent, ResendDelay};
+use haulier_article::{ArticleConfig, ArticlePeer, Instant, PeerEvent};
 
 use super::stage::{End, Place, ReceivingEnd, SendingEnd, Stage, addresses};
 use super::{Kit, Moment, Outcome};
@@ -47,7 +47,7 @@ impl Host for Peer {
             self.whole = Some(now);
         }
         while let Some(event) = self.peer.poll_event() {
-            self.is_sent |= matches!(event, Event::Sender(SenderEvent::Sent { .. }));
+            self.is_sent |= matches!(event, PeerEvent::Sender(ChunkSenderEvent::Sent { .. }));
         }
     }
 

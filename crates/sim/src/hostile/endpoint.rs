@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use haulier_proto::ack::AckBits;
-use haulier_proto::endpoint::{Endpoint, EndpointConfig, EndpointEvent};
-use haulier_proto::fragment::{FragmentPool, FragmentPoolConfig};
-use haulier_proto::packet::fragment::{Fragment, FragmentPacket};
-use haulier_proto::packet::numbered::NumberedPacket;
-use haulier_proto::packet::{self, Packet, ProtocolId};
-use haulier_proto::{Instant, MAX_PACKET_BYTES, Sequence};
+use haulier_article::ack::AckBits;
+use haulier_article::endpoint::{Endpoint, EndpointConfig, EndpointEvent};
+use haulier_article::fragment::{Fragment, FragmentPool, FragmentPoolConfig};
+use haulier_article::packet::fragment::FragmentPacket;
+use haulier_article::packet::numbered::NumberedPacket;
+use haulier_article::packet::{self, Packet, ProtocolId};
+use haulier_article::{Instant, MAX_PACKET_BYTES, Sequence};
 
 const PROTOCOL: ProtocolId = ProtocolId::PACKETS;
 

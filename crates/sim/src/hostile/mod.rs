@@ -13,12 +13,12 @@ pub use endpoint::endpoint;
 pub use peer::peer;
 pub use wire::wire;
 
-use haulier_proto::MAX_PACKET_BYTES;
-use haulier_proto::fragment::MAX_FRAGMENTED_BYTES;
-use haulier_proto::packet::article::ArticlePacket;
-use haulier_proto::packet::fragment::{FragmentPacket, RawFragmentPacket};
-use haulier_proto::packet::numbered::NumberedPacket;
-use haulier_proto::packet::{self, Packet, ProtocolId};
+use haulier_article::MAX_PACKET_BYTES;
+use haulier_article::fragment::MAX_FRAGMENTED_BYTES;
+use haulier_article::packet::article::ArticlePacket;
+use haulier_article::packet::fragment::{FragmentPacket, RawFragmentPacket};
+use haulier_article::packet::numbered::NumberedPacket;
+use haulier_article::packet::{self, Packet, ProtocolId};
 
 const PROTOCOL: ProtocolId = ProtocolId::ARTICLE;
 

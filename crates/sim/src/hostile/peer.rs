@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use haulier_proto::chunk::{Ack, ChunkId, MAX_CHUNK_BYTES, Slice, SliceCount, SliceSet};
-use haulier_proto::packet::article::ArticlePacket;
-use haulier_proto::packet::{self, ProtocolId};
-use haulier_proto::{ArticleConfig, ArticlePeer, Instant, MAX_PACKET_BYTES};
+use haulier_article::chunk::{Ack, ChunkId, MAX_CHUNK_BYTES, Slice, SliceCount, SliceSet};
+use haulier_article::packet::article::ArticlePacket;
+use haulier_article::packet::{self, ProtocolId};
+use haulier_article::{ArticleConfig, ArticlePeer, Instant, MAX_PACKET_BYTES};
 
 const PROTOCOL: ProtocolId = ProtocolId::ARTICLE;
 
@@ -73,7 +73,7 @@ impl Run {
         self.settle();
     }
 
-    fn slice(&mut self, id: ChunkId, index: haulier_proto::chunk::SliceIndex, length: usize) {
+    fn slice(&mut self, id: ChunkId, index: haulier_article::chunk::SliceIndex, length: usize) {
         let data = vec![id.get() as u8; length];
         if let Some(slice) = Slice::new(id, index, &data) {
             self.slices_in += 1;

@@ -1,6 +1,5 @@
 //! Any bytes at every parser of haulier/1.
 
-use haulier_proto::Machine;
 use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::credentials::{ConnectToken, Ticket, TokenKey};
 use haulier_proto::crypto::Secret;
@@ -8,7 +7,7 @@ use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
 use haulier_proto::transit::AckFrame;
 use haulier_proto::wire::answer::{Refusal, Retry, read_reset};
 use haulier_proto::wire::{DataHeader, Frames, Hello, Kind, RequestParts, ResponseHeader, Welcome};
-use haulier_proto::{DropReason, Instant};
+use haulier_proto::{Instant, Machine};
 
 use crate::join::{PROTOCOL_ID, address};
 
@@ -76,5 +75,4 @@ fn ends(bytes: &[u8]) {
     let mut client = ClientMachine::new(now, config, [1; 32]).expect("a configuration that works");
     let taken = client.handle_datagram(now, client.server(), &mut bytes.to_vec());
     assert!(taken.is_err() || taken == Ok(()) && matches!(bytes.first(), Some(0x81 | 0x82)));
-    assert_ne!(taken, Err(DropReason::BadCrc), "a word of the other wire");
 }

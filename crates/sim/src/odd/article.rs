@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::time::earliest;
-use haulier_proto::{ArticleConfig, ArticlePeer, Instant};
+use haulier_article::time::earliest;
+use haulier_article::{ArticleConfig, ArticlePeer, Instant};
 
 use super::{BLOCK_BYTES, Party};
 use crate::Host;

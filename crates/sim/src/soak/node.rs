@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
-use haulier_proto::chunk::{SendFailure, SenderEvent};
-use haulier_proto::time::earliest;
-use haulier_proto::{ArticleConfig, ArticlePeer, Event, Instant, ProtocolId};
+use haulier_article::chunk::{ChunkSenderEvent, SendFailure};
+use haulier_article::time::earliest;
+use haulier_article::{ArticleConfig, ArticlePeer, Instant, PeerEvent, ProtocolId};
 
 use crate::game::{GamePackets, dispatch};
 use crate::{Node, NodeId};
@@ -169,15 +169,15 @@ impl SoakNode {
     fn listen(&mut self) {
         while let Some(event) = self.peer.poll_event() {
             match event {
-                Event::Sender(SenderEvent::Sent { .. }) => {
+                PeerEvent::Sender(ChunkSenderEvent::Sent { .. }) => {
                     self.to_send.pop_front();
                     self.offered -= 1;
                     self.sent_in_session += 1;
                 }
-                Event::Sender(SenderEvent::Failed { reason, .. }) => {
+                PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. }) => {
                     self.broken = self.broken.or(Some(reason));
                 }
-                Event::Receiver(_) => {}
+                PeerEvent::Receiver(_) => {}
             }
         }
         if self.broken.is_none() {

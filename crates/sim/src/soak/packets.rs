@@ -7,12 +7,11 @@
 
 use std::time::Duration;
 
-use haulier_proto::congestion::GoodBadConfig;
-use haulier_proto::endpoint::EndpointConfig;
-use haulier_proto::fragment::FragmentPoolConfig;
-use haulier_proto::packet::fragment::FRAGMENT_BYTES;
-use haulier_proto::packet::numbered::NUMBERED_HEADER_BYTES;
-use haulier_proto::{ArticleConfig, Instant, ProtocolId, Sequence};
+use haulier_article::congestion::GoodBadConfig;
+use haulier_article::endpoint::EndpointConfig;
+use haulier_article::fragment::{FRAGMENT_BYTES, FragmentPoolConfig};
+use haulier_article::packet::numbered::NUMBERED_HEADER_BYTES;
+use haulier_article::{ArticleConfig, Instant, ProtocolId, Sequence};
 
 use super::scenario::draw_link;
 use super::{Outcome, Verdict};

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use haulier_proto::chunk::{ChunkId, MAX_CHUNK_BYTES, ResendDelay, SLICE_BYTES};
-use haulier_proto::congestion::GoodBadConfig;
-use haulier_proto::endpoint::EndpointConfig;
-use haulier_proto::fragment::FragmentPoolConfig;
-use haulier_proto::{ArticleConfig, Instant, ProtocolId};
+use haulier_article::chunk::{ChunkId, MAX_CHUNK_BYTES, ResendDelay, SLICE_BYTES};
+use haulier_article::congestion::GoodBadConfig;
+use haulier_article::endpoint::EndpointConfig;
+use haulier_article::fragment::FragmentPoolConfig;
+use haulier_article::{ArticleConfig, Instant, ProtocolId};
 
 use super::node::{Reader, SoakNode};
 use super::packets::{broken_promise, draw_traffic, missing};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haulier_proto::chunk::{ChunkId, Slice, SliceCount};
+use haulier_core::chunk::{ChunkId, Slice, SliceCount};
 use haulier_proto::connection::{CloseCode, CloseReason, ConnectionConfig, Event};
 use haulier_proto::server::{ServerConfig, ServerEvent, ServerMachine};
 use haulier_proto::transit::AckFrame;
@@ -116,9 +116,9 @@ fn t4_optimistic_acks_are_caught_within_two_windows() {
 /// Slices go on only if chunks do: the liar acks those, too.
 fn keep_busy(con: &mut Con) {
     let count = SliceCount::new(256).unwrap();
-    let received = haulier_proto::chunk::SliceSet::full(count);
+    let received = haulier_core::chunk::SliceSet::full(count);
     for id in 0..8 {
-        let ack = haulier_proto::chunk::Ack { chunk_id: ChunkId::new(id), received };
+        let ack = haulier_core::chunk::Ack { chunk_id: ChunkId::new(id), received };
         con.say(&[Frame::ChunkAck(ack)]);
     }
 }

@@ -3,19 +3,23 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use haulier_proto::chunk::{SendFailure, SenderEvent};
-use haulier_proto::{ArticleConfig, ArticlePeer, Event};
-use haulier_udp::{ArticleMachine, Clock, Runner, Socket};
+use haulier_article::chunk::{ChunkSenderEvent, SendFailure};
+use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine};
+use haulier_udp::{Clock, Runner, Socket};
 
 use crate::support::{loopback, mail, until};
 
 const TURN: Duration = Duration::from_millis(2);
 
-type End = Runner<ArticleMachine>;
+type End = Runner<PeerMachine>;
 
 fn end(config: &ArticleConfig, socket: Socket) -> End {
-    let (peer, remote) = (ArticlePeer::new(config.clone()), socket.remote().map(Into::into));
-    Runner::new(ArticleMachine::new(peer, remote), socket, Clock::start())
+    let peer = ArticlePeer::new(config.clone());
+    let machine = match socket.remote() {
+        Some(remote) => PeerMachine::connected(peer, remote),
+        None => PeerMachine::new(peer),
+    };
+    Runner::new(machine, socket, Clock::start())
 }
 
 /// A connected pair. Rates are high, so that the tests do not wait.
@@ -74,12 +78,12 @@ fn the_first_to_speak_the_protocol_is_the_remote_and_strangers_are_not_heard() {
         client.turn(TURN).unwrap();
     }
     assert!(client.machine.remote().is_some());
-    let (heard, dropped) = (client.machine.strangers(), client.machine.peer.drops().total(true));
+    let (heard, dropped) = (client.machine.strangers(), client.machine.peer.drops().hostile());
     stranger.send_to(b"still not", to).unwrap();
     while client.machine.strangers() == heard {
         client.turn(TURN).unwrap();
     }
-    assert_eq!(client.machine.peer.drops().total(true), dropped, "not even looked at");
+    assert_eq!(client.machine.peer.drops().hostile(), dropped, "not even looked at");
 }
 
 /// One slice of a chunk that never comes must not keep everybody else out for good.
@@ -92,7 +96,7 @@ fn a_stranger_whose_chunk_never_comes_is_let_go() {
     let mut stranger = ArticlePeer::new(config.clone());
     stranger.send_chunk(vec![9; 100_000]).unwrap();
     let mut slice = Vec::new();
-    assert!(stranger.poll_transmit(haulier_proto::Instant::ZERO, &mut slice));
+    assert!(stranger.poll_transmit(haulier_core::Instant::ZERO, &mut slice));
     UdpSocket::bind(loopback()).unwrap().send_to(&slice, to).unwrap();
     while client.machine.remote().is_none() {
         client.turn(TURN).unwrap();
@@ -117,7 +121,7 @@ fn icmp_errors_do_not_end_a_transfer_but_the_time_out_does() {
     driver.machine.peer.send_chunk(vec![1; 30_000]).unwrap();
     let reason = loop {
         driver.turn(TURN).unwrap();
-        if let Some(Event::Sender(SenderEvent::Failed { reason, .. })) =
+        if let Some(PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. })) =
             driver.machine.peer.poll_event()
         {
             break reason;

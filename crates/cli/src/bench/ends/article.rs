@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haulier::chunk::{MAX_CHUNK_BYTES, SenderEvent};
+use haulier::article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES};
+use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent};
 use haulier::udp::{Driver, Socket};
-use haulier::{ArticleConfig, ArticleEvent as Event, ArticlePeer};
 
 use super::{Joined, TURN, took_too_long};
 use crate::failure::Failure;
@@ -42,9 +42,9 @@ pub(in crate::bench) fn serve(
         let mut is_gone = false;
         while let Some(event) = driver.peer.poll_event() {
             match event {
-                Event::Sender(SenderEvent::Sent { .. }) => sent += 1,
-                Event::Sender(SenderEvent::Failed { .. }) => is_gone = true,
-                Event::Receiver(_) => {}
+                PeerEvent::Sender(ChunkSenderEvent::Sent { .. }) => sent += 1,
+                PeerEvent::Sender(ChunkSenderEvent::Failed { .. }) => is_gone = true,
+                PeerEvent::Receiver(_) => {}
             }
         }
         if sent >= chunks && served_at.is_none() {
@@ -87,11 +87,13 @@ pub(in crate::bench) fn fetch(
         driver.turn(TURN).map_err(fail)?;
         while let Some(event) = driver.peer.poll_event() {
             match event {
-                Event::Sender(SenderEvent::Sent { .. }) => connect = Some(started.elapsed()),
-                Event::Sender(SenderEvent::Failed { .. }) => {
+                PeerEvent::Sender(ChunkSenderEvent::Sent { .. }) => {
+                    connect = Some(started.elapsed())
+                }
+                PeerEvent::Sender(ChunkSenderEvent::Failed { .. }) => {
                     return Err(Failure::TimeOut("nobody answers".into()));
                 }
-                Event::Receiver(_) => {}
+                PeerEvent::Receiver(_) => {}
             }
         }
         while let Some(chunk) = driver.peer.pop_chunk() {

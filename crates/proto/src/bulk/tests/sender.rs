@@ -6,8 +6,8 @@ use super::*;
 use crate::bulk::repair::BlockRepair;
 use crate::bulk::{Chunk, Known, Receiver, Sender, SenderConfig, SenderEvent};
 use crate::chunk::ChunkId;
-use crate::connection::Urgency;
 use crate::transit::{Arrivals, ReceivedDatagrams};
+use crate::urgency::Urgency;
 
 const CONFIG: SenderConfig = SenderConfig {
     urgency: Urgency::LoadScreen,

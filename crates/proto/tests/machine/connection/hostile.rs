@@ -1,7 +1,7 @@
 //! A peer that has the keys and means no good. In mode `open` anybody can make its datagrams, so the tests
 //! do; what is behind the seal is the same in all modes.
 
-use haulier_proto::chunk::{Ack, ChunkId, Slice, SliceCount, SliceSet};
+use haulier_core::chunk::{Ack, ChunkId, Slice, SliceCount, SliceSet};
 use haulier_proto::client::Credentials;
 use haulier_proto::connection::{Block, CloseCode, CloseReason, ConnectionState};
 use haulier_proto::crypto::open_tag;
@@ -177,9 +177,9 @@ fn a_block_of_other_bytes_is_not_delivered() {
     let digest = *Block::new(0, &b"what was announced"[..]).digest();
     let frame = BlockFrame { number: 0, tag: 0, length: 18, digest };
     room.send_frame(&Frame::Block(frame)).unwrap();
-    let count = haulier_proto::chunk::SliceCount::new(1).unwrap();
-    let id = haulier_proto::chunk::ChunkId::new(0);
-    let slice = haulier_proto::chunk::Slice::new(id, count.first(), b"what was delivered").unwrap();
+    let count = haulier_core::chunk::SliceCount::new(1).unwrap();
+    let id = haulier_core::chunk::ChunkId::new(0);
+    let slice = haulier_core::chunk::Slice::new(id, count.first(), b"what was delivered").unwrap();
     room.send_frame(&Frame::Slice(slice)).unwrap();
     room.assert_closed(CloseCode::BLOCK_DAMAGED);
 }
@@ -190,9 +190,9 @@ fn a_chunk_that_does_not_fit_its_block_closes() {
     let mut room = Room::new();
     let frame = BlockFrame { number: 0, tag: 0, length: 5, digest: [0; 32] };
     room.send_frame(&Frame::Block(frame)).unwrap();
-    let count = haulier_proto::chunk::SliceCount::new(1).unwrap();
-    let id = haulier_proto::chunk::ChunkId::new(0);
-    let slice = haulier_proto::chunk::Slice::new(id, count.first(), b"longer than five").unwrap();
+    let count = haulier_core::chunk::SliceCount::new(1).unwrap();
+    let id = haulier_core::chunk::ChunkId::new(0);
+    let slice = haulier_core::chunk::Slice::new(id, count.first(), b"longer than five").unwrap();
     room.send_frame(&Frame::Slice(slice)).unwrap();
     room.assert_closed(CloseCode::PROTOCOL);
 }

@@ -1,8 +1,8 @@
 //! `haulier1.json`: what the datagrams of haulier/1 mean, field by field, and their frames; each is read,
 //! and written again.
 
-use haulier_proto::chunk::{Ack, ChunkId, Slice, SliceCount, SliceSet};
-use haulier_proto::packet::fragment::Fragment;
+use haulier_core::chunk::{Ack, ChunkId, Slice, SliceCount, SliceSet};
+use haulier_core::fragment::Fragment;
 use haulier_proto::transit::AckFrame;
 use haulier_proto::wire::answer::{Refusal, Retry, read_reset, write_reset};
 use haulier_proto::wire::frame::BlockFrame;
@@ -12,7 +12,7 @@ use haulier_proto::wire::{
 use haulier_proto::{DropReason, Sequence};
 use serde_json::Value;
 
-use super::{hex, hex_number, load, rows, size, text, unhex};
+use crate::load::{hex, hex_number, load, rows, size, text, unhex};
 
 fn bytes<const N: usize>(value: &Value) -> [u8; N] {
     unhex(text(value)).try_into().unwrap()

@@ -12,7 +12,7 @@ use haulier_proto::crypto::{
 };
 use serde_json::Value;
 
-use super::{hex, hex_number, int, load, rows, size, text, unhex};
+use crate::load::{hex, hex_number, int, load, rows, size, text, unhex};
 
 fn bytes<const N: usize>(value: &Value) -> [u8; N] {
     unhex(text(value)).try_into().unwrap()

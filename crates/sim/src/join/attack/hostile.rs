@@ -110,7 +110,7 @@ impl Hostile {
                 frames = vec![Frame::Ping, Frame::Ack(ack)];
             }
             HostileKind::Trickler => {
-                use haulier_proto::chunk::{ChunkId, Slice, SliceCount};
+                use haulier_core::chunk::{ChunkId, Slice, SliceCount};
                 let block = haulier_proto::wire::frame::BlockFrame {
                     number: 0,
                     tag: 0,

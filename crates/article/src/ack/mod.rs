@@ -1,0 +1,82 @@
+//! Knowing which packets arrived (*Reliability, Ordering and Congestion Avoidance over UDP*).
+//!
+//! [`ReceivedPackets`] remembers what came and says it in [`AckBits`]; [`SentPackets`] remembers what
+//! went out and takes them in. Neither sends anything: the two fields ride in the header of whatever is
+//! sent anyway.
+//!
+//! ```
+//! use core::time::Duration;
+//! use haulier_article::ack::{ReceivedPackets, SentPackets};
+//! use haulier_article::{Instant, Sequence};
+//!
+//! let (mut sent, mut received) = (SentPackets::<Sequence>::new(), ReceivedPackets::new());
+//! assert_eq!(received.ack_bits(), None); // "nothing received yet" is a state of its own
+//!
+//! let first = sent.on_sent(Instant::ZERO, 100).sequence;
+//! let second = sent.on_sent(Instant::ZERO, 100).sequence;
+//! received.on_accepted(Instant::from_millis(20), second, 100); // the first is lost
+//!
+//! let acks = received.ack_bits().unwrap();
+//! let news = sent.on_ack(Instant::from_millis(40), acks);
+//! assert_eq!(news.acked(), [second]);
+//! assert_eq!(news.rtt_sample, Some(Duration::from_millis(40)));
+//! assert_eq!(sent.next_lost(Instant::from_millis(1_001)), Some(first));
+//! ```
+
+mod ack_bits;
+mod received;
+mod sent;
+
+pub use ack_bits::AckBits;
+pub use haulier_core::PACKET_WINDOW;
+pub use received::ReceivedPackets;
+pub use sent::{AckNews, PacketFate, PacketNews, Sent, SentPackets};
+
+use core::time::Duration;
+
+/// How far back loss and bandwidth are looked at, where 256 packets reach further: 4 s, of which the older
+/// half is from 2 to 4 s ago, when every packet has met its fate.
+pub const MEASURED_TIME: Duration = Duration::from_secs(4);
+
+/// What was measured on the older half of a window of packets (STANDARD §9.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// Packets in that half.
+    pub packets: u32,
+    /// Of those, the ones that were acked (of received packets: all).
+    pub acked: u32,
+    /// Of those, the ones that were lost. The rest is still under way.
+    pub lost: u32,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// Bytes of those acked.
+    pub acked_bytes: u64,
+    /// From the first of them to the first packet behind them.
+    pub span: Duration,
+}
+
+impl Measured {
+    /// The part that was lost of those whose fate is known, 0 to 1; `None` if none is.
+    #[must_use]
+    pub fn loss(&self) -> Option<f64> {
+        let known = self.acked + self.lost;
+        (known > 0).then(|| f64::from(self.lost) / f64::from(known))
+    }
+
+    /// All bytes by the span, in bits per second; `None` without a span.
+    #[must_use]
+    pub fn bits_per_second(&self) -> Option<u64> {
+        rate(self.bytes, self.span)
+    }
+
+    /// The acked bytes by the span, in bits per second; `None` without a span.
+    #[must_use]
+    pub fn acked_bits_per_second(&self) -> Option<u64> {
+        rate(self.acked_bytes, self.span)
+    }
+}
+
+fn rate(bytes: u64, span: Duration) -> Option<u64> {
+    let bits = u128::from(bytes) * 8 * 1_000_000_000;
+    bits.checked_div(span.as_nanos()).map(|rate| u64::try_from(rate).unwrap_or(u64::MAX))
+}

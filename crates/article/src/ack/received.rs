@@ -1,0 +1,154 @@
+//! What was received: the window that drops duplicates and old packets, and says acks.
+
+use core::time::Duration;
+
+use haulier_core::{RestartWatch, Stale};
+
+use super::{AckBits, MEASURED_TIME, Measured, PACKET_WINDOW};
+use crate::{DropReason, Instant, Sequence, SequenceBuffer, SequenceNumber};
+
+#[derive(Clone, Copy, Debug)]
+struct ReceivedPacket {
+    received_at: Instant,
+    bytes: u32,
+}
+
+/// The newest 256 packets received.
+///
+/// Two steps, so that a packet which the application could not use is not acknowledged:
+/// [`check`](Self::check) before anything is done with it, [`on_accepted`](Self::on_accepted) after.
+#[derive(Clone, Debug)]
+pub struct ReceivedPackets<S = Sequence> {
+    window: SequenceBuffer<ReceivedPacket, { PACKET_WINDOW as usize }, S>,
+    restart: RestartWatch<S>,
+    restarts: u64,
+    /// The packet that proved a new life, until one of that life is accepted: strays of the old life are
+    /// far from it, and must not take the window back.
+    new_life: Option<S>,
+}
+
+impl<S: SequenceNumber> ReceivedPackets<S> {
+    /// Nothing received yet. Allocates its window here, and never again.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            window: SequenceBuffer::new(),
+            restart: RestartWatch::default(),
+            restarts: 0,
+            new_life: None,
+        }
+    }
+
+    /// Whether the packet with this number may be looked at.
+    ///
+    /// Forgets everything when the peer has evidently started over (STANDARD A-5.4h); the packet that
+    /// proves it is then the first of the new life.
+    ///
+    /// # Errors
+    /// [`DropReason::TooOld`], [`DropReason::Duplicate`].
+    pub fn check(&mut self, now: Instant, sequence: S) -> Result<(), DropReason> {
+        let stale = match self.window.get(sequence) {
+            _ if self.is_too_old(sequence) => Stale::TooOld,
+            Some(_) => Stale::Duplicate,
+            None => return Ok(()),
+        };
+        if !self.restart.on_refused(now, sequence, stale) {
+            return Err(stale.into());
+        }
+        self.window.clear();
+        self.restarts += 1;
+        self.new_life = Some(sequence);
+        Ok(())
+    }
+
+    fn is_too_old(&self, sequence: S) -> bool {
+        match self.new_life {
+            Some(start) => sequence.distance_from(start).abs() > i64::from(PACKET_WINDOW),
+            None => self.window.is_too_old(sequence),
+        }
+    }
+
+    /// The application accepted the packet, of `bytes` bytes on the wire: from now on it is acknowledged,
+    /// and a duplicate.
+    pub fn on_accepted(&mut self, now: Instant, sequence: S, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.restart.on_used();
+        self.new_life = None;
+        let _ = self.window.insert(sequence, ReceivedPacket { received_at: now, bytes });
+    }
+
+    /// How often the peer was found to have started over.
+    #[must_use]
+    pub const fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    /// The newest number received.
+    #[must_use]
+    pub fn newest(&self) -> Option<S> {
+        self.window.newest()
+    }
+
+    /// What to tell the peer; `None` until something was received, which is not the same as any number.
+    #[must_use]
+    pub fn ack_bits(&self) -> Option<AckBits<S>> {
+        self.ack_bits_of(|_| true)
+    }
+
+    /// The same of what was received no longer ago than `age`. An older ack finds nothing: the sender has
+    /// called its packet lost. And it could find the wrong packet, if the sender has started over.
+    #[must_use]
+    pub fn ack_bits_within(&self, now: Instant, age: Duration) -> Option<AckBits<S>> {
+        self.ack_bits_of(|packet| now.since(packet.received_at) <= age)
+    }
+
+    fn ack_bits_of(&self, is_told: impl Fn(&ReceivedPacket) -> bool) -> Option<AckBits<S>> {
+        let told = |sequence| self.window.get(sequence).is_some_and(&is_told);
+        let ack = self.window.newest().filter(|&newest| told(newest))?;
+        let received = |n: &u16| told(ack.minus(*n));
+        let bits = (1..=32).filter(received).fold(0, |bits, n| bits | 1 << (n - 1));
+        Some(AckBits { ack, bits })
+    }
+
+    /// Bytes received in the older half of the window, and how long that took. The window is that of the
+    /// last 256 packets or the last [`MEASURED_TIME`], whichever is shorter.
+    #[must_use]
+    pub fn measure(&self, now: Instant) -> Measured {
+        let mut measured = Measured::default();
+        let Some(newest) = self.window.newest() else { return measured };
+        let at = |n: u16| self.window.get(newest.minus(n)).map(|packet| packet.received_at);
+        let is_recent = |n: &u16| at(*n).is_some_and(|at| now.since(at) <= MEASURED_TIME);
+        let depth = (0..PACKET_WINDOW).rev().find(is_recent).map_or(0, |oldest| oldest + 1);
+        let half = depth / 2;
+        let older = (half..depth).rev().filter_map(|n| self.window.get(newest.minus(n)));
+        // Packets come out of order, so the first and the last by number need not be so by time.
+        let (mut first, mut last) = (None, Instant::ZERO);
+        for packet in older {
+            measured.packets += 1;
+            measured.bytes += u64::from(packet.bytes);
+            first =
+                Some(first.map_or(packet.received_at, |at: Instant| at.min(packet.received_at)));
+            last = last.max(packet.received_at);
+        }
+        let behind = (0..half).rev().find_map(|n| self.window.get(newest.minus(n)));
+        let end = behind.map_or(last, |packet| packet.received_at.max(last));
+        measured.acked = measured.packets;
+        measured.acked_bytes = measured.bytes;
+        measured.span = first.map_or(Duration::ZERO, |first| end.since(first));
+        measured
+    }
+
+    /// Panics if the window contradicts itself. For tests, fuzzers and the simulator.
+    pub fn check_invariants(&self) {
+        self.window.check_invariants();
+        if let (Some(newest), Some(acks)) = (self.newest(), self.ack_bits()) {
+            assert!(acks.ack == newest && self.window.get(newest).is_some());
+        }
+    }
+}
+
+impl<S: SequenceNumber> Default for ReceivedPackets<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

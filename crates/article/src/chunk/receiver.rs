@@ -1,0 +1,380 @@
+//! The receiving end: puts slices together, and says what it has whenever slices ask for it.
+//!
+//! *Sending Large Blocks of Data*, "ChunkReceiver Implementation" and "The Importance of Soak Testing". The
+//! invariant that keeps senders from hanging: every slice of the chunk in progress, of a finished one
+//! that waits unread, or of the chunk just before (with the right count) makes an ack due.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use bytes::Bytes;
+use haulier_core::chunk::Assembly;
+use haulier_core::time::earliest;
+
+use crate::chunk::{Ack, ChunkId, ReceiverNews, ReceiverState, Slice, SliceCount, SliceSet};
+use crate::{DropReason, Instant};
+
+/// How the receiver behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkReceiverConfig {
+    /// Acks are at least this far apart, but for the one that completes a chunk. Default 50 ms; the
+    /// article says 50 or 100 ms. It is what keeps a receiver from being used as an amplifier.
+    pub ack_interval: Duration,
+    /// Finished chunks that may wait to be read, at least 1 (0 is taken as 1). Default 1, the article's
+    /// "receive queue of length 1". While that many wait, slices of the next chunk are refused.
+    pub max_unread: usize,
+    /// A chunk is dropped half-way after this long without a new slice; `None` keeps it for ever.
+    /// Default 10 s, below the sender's `give_up_after`: see there.
+    pub abandon_after: Option<Duration>,
+    /// The number of the first chunk; the sender must use the same. Default 0.
+    pub first_chunk_id: ChunkId,
+}
+
+impl Default for ChunkReceiverConfig {
+    fn default() -> Self {
+        Self {
+            ack_interval: Duration::from_millis(50),
+            max_unread: 1,
+            abandon_after: Some(Duration::from_secs(10)),
+            first_chunk_id: ChunkId::new(0),
+        }
+    }
+}
+
+/// What a slice did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It is new, and more are missing.
+    New,
+    /// It was the last one missing: a chunk waits to be read.
+    Completed,
+}
+
+/// What happened without a call that could return it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkReceiverEvent {
+    /// A half-received chunk saw no new slice for [`ChunkReceiverConfig::abandon_after`] and was dropped.
+    Abandoned {
+        /// Its number.
+        chunk_id: ChunkId,
+        /// Slices that were here.
+        received: usize,
+        /// Slices it has.
+        slices: SliceCount,
+    },
+}
+
+/// How far the chunk in progress has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveProgress {
+    /// Its number.
+    pub chunk_id: ChunkId,
+    /// The slices that are here.
+    pub received: SliceSet,
+    /// Its size in bytes; not known before its last slice is here.
+    pub bytes: Option<usize>,
+}
+
+/// Counters of a receiver, since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChunkReceiverStats {
+    /// Chunks completed.
+    pub chunks_received: u64,
+    /// Chunks dropped half-way.
+    pub chunks_abandoned: u64,
+    /// New slices.
+    pub slices_received: u64,
+    /// Slices that were here already, or belong to the chunk before.
+    pub slices_duplicate: u64,
+    /// Acks handed out.
+    pub acks_sent: u64,
+}
+
+/// Receives chunks, one at a time and in order. See [`ChunkSender`](super::ChunkSender) for an example.
+#[derive(Clone, Debug)]
+pub struct ChunkReceiver {
+    config: ChunkReceiverConfig,
+    state: ReceiverState,
+    /// The chunk in progress, or the next one expected.
+    chunk_id: ChunkId,
+    /// `Some` exactly in the state `Receiving`.
+    current: Option<(Assembly, Instant)>,
+    /// The slice count of chunk `chunk_id - 1`, if that one was completed here.
+    previous: Option<SliceCount>,
+    unread: VecDeque<Bytes>,
+    /// The dirty flag of the article, for the chunk in progress.
+    ack_due: bool,
+    /// The same for the chunk just before.
+    previous_ack_due: bool,
+    /// The ack due for the chunk before is the one that completes it: it does not wait for its turn.
+    completing: bool,
+    /// When the last ack went out, and for which chunk.
+    last_ack: Option<(Instant, ChunkId)>,
+    /// The newest event. One is enough: between two lies [`ChunkReceiverConfig::abandon_after`], and a queue
+    /// that nobody reads would grow at the peer's will.
+    event: Option<ChunkReceiverEvent>,
+    stats: ChunkReceiverStats,
+}
+
+impl ChunkReceiver {
+    /// A receiver that expects its first chunk, and has allocated nothing for it.
+    #[must_use]
+    pub fn new(config: ChunkReceiverConfig) -> Self {
+        Self {
+            state: ReceiverState::Waiting,
+            chunk_id: config.first_chunk_id,
+            current: None,
+            previous: None,
+            unread: VecDeque::new(),
+            ack_due: false,
+            previous_ack_due: false,
+            completing: false,
+            last_ack: None,
+            event: None,
+            stats: ChunkReceiverStats::default(),
+            config,
+        }
+    }
+
+    /// What it is doing.
+    #[must_use]
+    pub const fn state(&self) -> ReceiverState {
+        self.state
+    }
+
+    /// The number of the chunk in progress, or of the next one expected.
+    #[must_use]
+    pub const fn chunk_id(&self) -> ChunkId {
+        self.chunk_id
+    }
+
+    /// How far the chunk in progress is; `None` when nothing of it is here.
+    #[must_use]
+    pub fn progress(&self) -> Option<ReceiveProgress> {
+        self.current.as_ref().map(|(assembly, _)| ReceiveProgress {
+            chunk_id: self.chunk_id,
+            received: *assembly.received(),
+            bytes: assembly.chunk_bytes(),
+        })
+    }
+
+    /// Finished chunks that wait to be read.
+    #[must_use]
+    pub fn unread(&self) -> usize {
+        self.unread.len()
+    }
+
+    /// The chunk that an ack is due for, if one is. It may have to wait for its turn.
+    #[must_use]
+    pub const fn ack_due(&self) -> Option<ChunkId> {
+        // When both are due they take turns, so that neither can starve the other.
+        let last = match self.last_ack {
+            Some((_, chunk_id)) => chunk_id.get(),
+            None => self.chunk_id.get(),
+        };
+        let previous_is_next = !self.ack_due || last == self.chunk_id.get();
+        if self.completing || (self.previous_ack_due && previous_is_next) {
+            Some(self.chunk_id.previous())
+        } else if self.ack_due {
+            Some(self.chunk_id)
+        } else {
+            None
+        }
+    }
+
+    /// Memory held for the chunk in progress, in bytes: at most twice what arrived, and 16 KiB.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.current.as_ref().map_or(0, |(assembly, _)| assembly.capacity_bytes())
+    }
+
+    /// Counters.
+    #[must_use]
+    pub const fn stats(&self) -> &ChunkReceiverStats {
+        &self.stats
+    }
+
+    /// Takes the oldest finished chunk out.
+    #[must_use]
+    pub fn pop(&mut self) -> Option<Bytes> {
+        let chunk = self.unread.pop_front()?;
+        if self.state == ReceiverState::Full {
+            self.on(ReceiverNews::Read);
+        }
+        Some(chunk)
+    }
+
+    /// Starts over, expecting chunk `first_chunk_id`; the sender must be reset to the same. Drops what is
+    /// half here and what waits unread: [`pop`](Self::pop) first what you want to keep.
+    pub fn reset(&mut self, first_chunk_id: ChunkId) {
+        self.on(ReceiverNews::Reset);
+        self.chunk_id = first_chunk_id;
+        self.current = None;
+        self.previous = None;
+        self.unread.clear();
+        self.ack_due = false;
+        self.previous_ack_due = false;
+        self.completing = false;
+    }
+
+    /// Takes in a slice. Constant work, but for the one pass over a completed chunk that did not come in
+    /// order.
+    ///
+    /// # Errors
+    /// Why its data was not used. It may still have made an ack due.
+    pub fn handle_slice(&mut self, now: Instant, slice: &Slice<'_>) -> Result<Arrival, DropReason> {
+        if slice.chunk_id() == self.chunk_id {
+            self.handle_current(now, slice)
+        } else if slice.chunk_id() == self.chunk_id.previous() {
+            Err(self.handle_previous(slice))
+        } else if slice.chunk_id().is_newer_than(self.chunk_id) {
+            Err(DropReason::FutureChunk)
+        } else {
+            Err(DropReason::OldChunk)
+        }
+    }
+
+    /// Acts on a deadline that has passed; harmless at any other time.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.abandon_at().is_none_or(|at| now < at) {
+            return;
+        }
+        if let Some((assembly, _)) = self.current.take() {
+            self.stats.chunks_abandoned += 1;
+            self.ack_due = false;
+            self.on(ReceiverNews::Abandoned);
+            self.event = Some(ChunkReceiverEvent::Abandoned {
+                chunk_id: self.chunk_id,
+                received: assembly.received().len(),
+                slices: assembly.received().count(),
+            });
+        }
+    }
+
+    /// The ack to send now, if one is due and its turn has come.
+    #[must_use]
+    pub fn poll_ack(&mut self, now: Instant) -> Option<Ack> {
+        let chunk_id = self.ack_due()?;
+        if self.ack_at().is_some_and(|at| now < at) {
+            return None;
+        }
+        let received = if chunk_id == self.chunk_id {
+            self.ack_due = false;
+            *self.current.as_ref()?.0.received()
+        } else {
+            self.previous_ack_due = false;
+            self.completing = false;
+            SliceSet::full(self.previous?)
+        };
+        self.last_ack = Some((now, chunk_id));
+        self.stats.acks_sent += 1;
+        Some(Ack { chunk_id, received })
+    }
+
+    /// The next thing the application should hear. Ask until `None`.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<ChunkReceiverEvent> {
+        self.event.take()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_ack`](Self::poll_ack) next, if
+    /// nothing else happens; a moment in the past means at once.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let ack_at = self.ack_due().map(|_| self.ack_at().unwrap_or(Instant::ZERO));
+        earliest(ack_at, self.abandon_at())
+    }
+
+    /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
+    pub fn check_invariants(&self) {
+        assert_eq!(self.state == ReceiverState::Receiving, self.current.is_some());
+        assert_eq!(self.state == ReceiverState::Full, self.unread.len() >= self.max_unread());
+        assert!(self.unread.len() <= self.max_unread());
+        assert!(!self.ack_due || self.current.is_some(), "an ack for a chunk that is not here");
+        assert!(!self.previous_ack_due || self.previous.is_some());
+        assert!(!self.completing || self.previous_ack_due);
+        if let Some((assembly, _)) = &self.current {
+            assert!(!assembly.received().is_full(), "a finished chunk is still in progress");
+            assert!(!assembly.received().is_empty());
+            assembly.check_invariants();
+        }
+    }
+
+    fn handle_current(&mut self, now: Instant, slice: &Slice<'_>) -> Result<Arrival, DropReason> {
+        if self.state == ReceiverState::Full {
+            return Err(DropReason::NotReadYet);
+        }
+        let count = slice.index().count();
+        if self.state == ReceiverState::Waiting {
+            self.current = Some((Assembly::new(count), now));
+            self.on(ReceiverNews::FirstSlice);
+        }
+        let Some((assembly, last_new)) = self.current.as_mut() else {
+            return Err(DropReason::NotReadYet);
+        };
+        if count != assembly.received().count() {
+            return Err(DropReason::NumSlicesMismatch);
+        }
+        // From here on the sender is told, whether the slice is new or not: the ack for its first copy
+        // may be lost. Leaving this line below the next test is hang number one.
+        self.ack_due = true;
+        if !assembly.insert(slice) {
+            self.stats.slices_duplicate += 1;
+            return Err(DropReason::Duplicate);
+        }
+        *last_new = now;
+        self.stats.slices_received += 1;
+        Ok(if assembly.received().is_full() { self.complete() } else { Arrival::New })
+    }
+
+    /// A slice of the chunk before the one in progress: finished here, but the sender does not know yet.
+    /// Only a slice with that chunk's own count comes from its sender.
+    fn handle_previous(&mut self, slice: &Slice<'_>) -> DropReason {
+        let Some(count) = self.previous else { return DropReason::OldChunk };
+        if slice.index().count() != count {
+            return DropReason::NumSlicesMismatch;
+        }
+        self.previous_ack_due = true;
+        self.stats.slices_duplicate += 1;
+        // Unread chunks are the newest ones: the chunk before is among them unless all were read.
+        if self.unread.is_empty() { DropReason::OldChunk } else { DropReason::Duplicate }
+    }
+
+    fn complete(&mut self) -> Arrival {
+        let Some((assembly, _)) = self.current.take() else { return Arrival::New };
+        self.previous = Some(assembly.received().count());
+        self.chunk_id = self.chunk_id.next();
+        self.stats.chunks_received += 1;
+        self.unread.extend(assembly.finish().map(Bytes::from));
+        self.ack_due = false;
+        self.previous_ack_due = true;
+        self.completing = true;
+        self.on(if self.unread.len() < self.max_unread() {
+            ReceiverNews::Completed
+        } else {
+            ReceiverNews::CompletedAndFull
+        });
+        Arrival::Completed
+    }
+
+    /// When the ack that is due may go: at once if it completes a chunk, else when the last is old enough.
+    fn ack_at(&self) -> Option<Instant> {
+        if self.completing { None } else { Some(self.last_ack?.0 + self.config.ack_interval) }
+    }
+
+    fn abandon_at(&self) -> Option<Instant> {
+        let (_, last_new) = self.current.as_ref()?;
+        Some(*last_new + self.config.abandon_after?)
+    }
+
+    fn max_unread(&self) -> usize {
+        self.config.max_unread.max(1)
+    }
+
+    fn on(&mut self, news: ReceiverNews) {
+        match self.state.next(news) {
+            Some(next) => self.state = next,
+            None => debug_assert!(false, "{news:?} in state {:?}", self.state),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! How a chunk sender behaves: its knobs, what each trades, and the resend delay they make.
+
+use core::time::Duration;
+
+use crate::chunk::ChunkId;
+use crate::packet::article::SLICE_HEADER_BYTES;
+
+/// The resend delay while no round trip was measured: "resend the slice if it hasn't been sent in the
+/// last 100ms" (*Sending Large Blocks of Data*, "ChunkSender Implementation").
+pub const INITIAL_RESEND_DELAY: Duration = Duration::from_millis(100);
+
+/// No resend delay is shorter, whatever is configured or measured: with none at all a sender whose budget
+/// allows it would send the same slice for ever at one moment. A millisecond is what drivers can tell apart.
+const MIN_RESEND_DELAY: Duration = Duration::from_millis(1);
+
+/// No measured resend delay is longer: 1.25 x the largest RTT that the articles expect, one second. One ack
+/// that was held up by an outage of seconds is a sample like any other, and without this bound it would
+/// keep a sender silent for as long again.
+const MAX_RESEND_DELAY: Duration = Duration::from_millis(1_250);
+
+/// How the sender behaves. The default is the article's sender, a megabit per second with the burst.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkSenderConfig {
+    /// The budget in bits per second, packet and UDP/IP headers counted. The article's choices: 256
+    /// kbit/s conservative, 512 kbit/s middle, 1 Mbit/s aggressive. Default 1 Mbit/s.
+    pub rate_bps: u64,
+    /// Whether a chunk starts with all its slices back to back, before the budget rules. Default on.
+    ///
+    /// The article's warning: this leans on the buffers of routers that are not yours. It is borderline
+    /// fit for a few hundred KiB while the player has nothing better to do with the link, that is on a
+    /// load screen. Switch it off while a game is played (it adds delay and loss to everything else on
+    /// the link), for runs of megabytes, and where queues are short: a queue of 64 KiB drops
+    /// three quarters of a 256 KiB burst.
+    pub burst: bool,
+    /// Silence between the burst and the first budgeted slice. Default 100 ms.
+    pub burst_wait: Duration,
+    /// When an unacked slice is sent again. Default [`ResendDelay::Rtt`].
+    pub resend_delay: ResendDelay,
+    /// How far apart the peer's acks may be; an RTT below it is not waited for alone, since the ack of a
+    /// slice may legally come that late. Default 50 ms, the default of [`ChunkReceiverConfig`].
+    ///
+    /// [`ChunkReceiverConfig`]: super::ChunkReceiverConfig
+    pub peer_ack_interval: Duration,
+    /// A chunk fails after this long without a newly acked slice; `None` waits for ever. Default 15 s,
+    /// above the 10 s after which a receiver drops half a chunk, so that a receiver that was misled by a
+    /// single forged slice comes free before its sender gives up. A receiver that reads later than this after
+    /// the chunk before fails the next one.
+    pub give_up_after: Option<Duration>,
+    /// Bytes on the wire beside a slice's data: default 41, that is the article packet's header and
+    /// check (13) and UDP over IPv4 (28; 48 for IPv6).
+    pub overhead_bytes: usize,
+    /// Chunks that may wait behind the one in flight. Default 16, that is 4 MiB of full ones.
+    pub max_queued: usize,
+    /// The number of the first chunk; the receiver must expect the same. Default 0.
+    pub first_chunk_id: ChunkId,
+}
+
+impl Default for ChunkSenderConfig {
+    fn default() -> Self {
+        Self {
+            rate_bps: 1_000_000,
+            burst: true,
+            burst_wait: Duration::from_millis(100),
+            resend_delay: ResendDelay::Rtt,
+            peer_ack_interval: Duration::from_millis(50),
+            give_up_after: Some(Duration::from_secs(15)),
+            overhead_bytes: SLICE_HEADER_BYTES + 28,
+            max_queued: 16,
+            first_chunk_id: ChunkId::new(0),
+        }
+    }
+}
+
+/// How long after it was sent an unacked slice is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResendDelay {
+    /// 1.25 x the smoothed RTT, but at least 1.25 x the peer's ack interval and at most 1.25 s;
+    /// [`INITIAL_RESEND_DELAY`] before the first sample.
+    Rtt,
+    /// Always this, but at least a millisecond.
+    Fixed(Duration),
+}
+
+impl ChunkSenderConfig {
+    /// How long after it was sent an unacked slice may be sent again, with this smoothed RTT.
+    pub(super) fn resend_delay(&self, smoothed_rtt: Option<Duration>) -> Duration {
+        let rtt = match self.resend_delay {
+            ResendDelay::Fixed(delay) => return delay.max(MIN_RESEND_DELAY),
+            ResendDelay::Rtt => smoothed_rtt,
+        };
+        let Some(rtt) = rtt else { return INITIAL_RESEND_DELAY };
+        // 1.25 x, as "RTT * 1.25" in the article, in integers.
+        let wait = rtt.max(self.peer_ack_interval);
+        wait.saturating_add(wait / 4).clamp(MIN_RESEND_DELAY, MAX_RESEND_DELAY)
+    }
+}

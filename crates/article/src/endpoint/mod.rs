@@ -1,0 +1,478 @@
+//! The packet layer as one object: for who has a connection and wants to know what arrives over it.
+//!
+//! An [`Endpoint`] is one end towards one peer. It numbers packets, cuts those above the MTU, says and
+//! takes in acks, and measures round trip, loss and bandwidth. It resends nothing: it is for what is out
+//! of date in a tenth of a second (*Reliability, Ordering and Congestion Avoidance over UDP*, *Packet
+//! Fragmentation and Reassembly*; STANDARD §9).
+//!
+//! # The run loop
+//!
+//! 1. Hand in what arrived: [`handle_datagram`](Endpoint::handle_datagram). It offers a [`Delivery`],
+//!    which is acknowledged only if it is accepted.
+//! 2. Act on a passed deadline: [`handle_timeout`](Endpoint::handle_timeout), and that of the pool
+//!    ([`FragmentPool::handle_timeout`]), which holds half-received packets.
+//! 3. Send the game's packet: [`send`](Endpoint::send), as often as
+//!    [`send_interval`](Endpoint::send_interval) advises.
+//! 4. Hear what became of earlier ones: [`poll_event`](Endpoint::poll_event) until `None`.
+//! 5. Send everything there is: [`poll_transmit`](Endpoint::poll_transmit) until `false`, then sleep
+//!    until [`poll_timeout`](Endpoint::poll_timeout) or the next datagram.
+//!
+//! The whole of it, a snapshot of 3000 bytes sixty times a second, over a wire that loses every 20th
+//! datagram:
+//!
+//! ```
+//! use haulier_article::endpoint::{Endpoint, EndpointConfig, EndpointEvent};
+//! use haulier_article::fragment::FragmentPool;
+//! use haulier_article::Instant;
+//!
+//! let mut server = Endpoint::new(EndpointConfig::default())?;
+//! let mut client = Endpoint::new(EndpointConfig::default())?;
+//! // One pool for all endpoints of a socket. Here each end has its own socket, so its own pool.
+//! let (mut server_pool, mut client_pool) = (FragmentPool::default(), FragmentPool::default());
+//!
+//! let (mut datagram, mut sent, mut snapshots, mut lost) = (Vec::new(), 0, 0, 0);
+//! for frame in 0..120u64 {
+//!     let now = Instant::from_millis(frame * 1000 / 60);
+//!     server.handle_timeout(now);
+//!     client.handle_timeout(now);
+//!     client_pool.handle_timeout(now); // or at its own poll_timeout
+//!
+//!     server.send(now, &vec![frame as u8; 3000])?;
+//!     client.send(now, b"forward, fire")?;
+//!
+//!     while server.poll_transmit(now, &mut datagram) {
+//!         sent += 1;
+//!         if sent % 20 == 0 {
+//!             continue;
+//!         }
+//!         // A refusal is an ordinary outcome, already counted.
+//!         if let Ok(Some(delivery)) = client.handle_datagram(now, &datagram, &mut client_pool) {
+//!             snapshots += usize::from(delivery.accept().len() == 3000);
+//!         }
+//!     }
+//!     while client.poll_transmit(now, &mut datagram) {
+//!         if let Ok(Some(delivery)) = server.handle_datagram(now, &datagram, &mut server_pool) {
+//!             delivery.accept();
+//!         }
+//!     }
+//!     while let Some(event) = server.poll_event() {
+//!         lost += u32::from(matches!(event, EndpointEvent::Lost { .. }));
+//!     }
+//! }
+//! assert_eq!((sent, snapshots), (360, 102)); // 18 of 360 datagrams gone, each with its snapshot
+//! assert!(lost > 0 && server.stats().packets_acked > 90);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod config;
+mod incoming;
+mod outbox;
+mod stats;
+
+pub use config::{EndpointConfig, EndpointConfigError};
+pub use incoming::Delivery;
+pub use stats::EndpointStats;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use haulier_core::fragment::FragmentPool;
+use haulier_core::time::earliest;
+
+use crate::ack::{AckBits, SentPackets};
+use crate::congestion::{CongestionController, GoodBad};
+use crate::packet::numbered::{MAX_PAYLOAD_BYTES, NumberedPacket};
+use crate::packet::{self, MAX_PACKET_BYTES};
+use crate::{
+    ArticleRtt, DropCounts, DropReason, Instant, RttEstimator, RttHistory, RttSpread, Sequence,
+};
+use incoming::{Incoming, Opened};
+use outbox::{Outbox, UDP_IPV4_BYTES};
+use stats::Smoothed;
+
+/// How often loss, bandwidth and congestion are looked at while there is traffic. The step of the
+/// article's timelines.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Packets lost in a row that are an outage and not bad luck: at 10 % loss one run of four in 10,000.
+const OUTAGE_PACKETS: u32 = 4;
+
+/// Events that wait for the application: two windows of packets, far more than one round of the loop
+/// brings. Beyond that the oldest are dropped and counted.
+const MAX_EVENTS: usize = 512;
+
+/// What became of a packet. Each packet sent is reported once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EndpointEvent {
+    /// The peer's application accepted it: certain.
+    Acked {
+        /// Which one.
+        sequence: Sequence,
+    },
+    /// No ack came in time: it probably did not arrive.
+    Lost {
+        /// Which one.
+        sequence: Sequence,
+    },
+}
+
+/// Why a packet was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendPacketError {
+    /// The payload is above [`MAX_PAYLOAD_BYTES`]. What is that large is a chunk.
+    TooLarge {
+        /// Its size in bytes.
+        bytes: usize,
+    },
+    /// `max_queued_bytes` of earlier packets wait for [`Endpoint::poll_transmit`].
+    QueueFull,
+}
+
+impl core::fmt::Display for SendPacketError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::TooLarge { bytes } => write!(
+                f,
+                "a packet carries at most {MAX_PAYLOAD_BYTES} bytes, not {bytes}: send a chunk"
+            ),
+            Self::QueueFull => {
+                f.write_str("too many packets wait: ask poll_transmit until it says no")
+            }
+        }
+    }
+}
+
+impl core::error::Error for SendPacketError {}
+
+/// One end towards one peer. The module's page has the loop that drives it.
+#[derive(Clone, Debug)]
+pub struct Endpoint<C = GoodBad> {
+    config: EndpointConfig,
+    sent: SentPackets,
+    incoming: Incoming,
+    outbox: Outbox,
+    article_rtt: ArticleRtt,
+    rtt: RttEstimator,
+    history: RttHistory,
+    controller: C,
+    events: VecDeque<EndpointEvent>,
+    drops: DropCounts,
+    counters: EndpointStats,
+    smoothed: Smoothed,
+    /// Since when packets are sent and nothing at all is acked.
+    unanswered_since: Option<Instant>,
+    lost_in_a_row: u32,
+    /// Packets that left the window unacked since the last look.
+    pushed_out: u32,
+    next_look: Option<Instant>,
+}
+
+impl Endpoint {
+    /// An endpoint that has sent and received nothing, with the article's good and bad mode. Allocates its
+    /// windows here, some 20 KiB.
+    ///
+    /// # Errors
+    /// [`EndpointConfigError`].
+    pub fn new(config: EndpointConfig) -> Result<Self, EndpointConfigError> {
+        Self::with_controller(config, GoodBad::default())
+    }
+}
+
+impl<C: CongestionController> Endpoint<C> {
+    /// With a congestion controller of one's own.
+    ///
+    /// # Errors
+    /// [`EndpointConfigError`].
+    pub fn with_controller(
+        config: EndpointConfig,
+        controller: C,
+    ) -> Result<Self, EndpointConfigError> {
+        config.check()?;
+        Ok(Self {
+            config,
+            sent: SentPackets::starting_at(config.first_sequence, config.loss_timeout),
+            incoming: Incoming::new(config.loss_timeout),
+            outbox: Outbox::default(),
+            article_rtt: ArticleRtt::new(),
+            rtt: RttEstimator::new(),
+            history: RttHistory::new(),
+            controller,
+            events: VecDeque::with_capacity(MAX_EVENTS),
+            drops: DropCounts::new(),
+            counters: EndpointStats::default(),
+            smoothed: Smoothed::default(),
+            unanswered_since: None,
+            lost_in_a_row: 0,
+            pushed_out: 0,
+            next_look: None,
+        })
+    }
+
+    /// How it was configured.
+    #[must_use]
+    pub const fn config(&self) -> &EndpointConfig {
+        &self.config
+    }
+
+    /// What it has counted and measured.
+    #[must_use]
+    pub fn stats(&self) -> EndpointStats {
+        let mut stats = self.counters;
+        stats.packets_received = self.incoming.packets;
+        stats.bytes_received = self.incoming.bytes;
+        stats.restarts = self.incoming.received.restarts();
+        self.smoothed.fill(&mut stats);
+        stats
+    }
+
+    /// Datagrams that were not used, by reason.
+    #[must_use]
+    pub const fn drops(&self) -> &DropCounts {
+        &self.drops
+    }
+
+    /// The round trip as the article smooths it; the congestion controller sees this one. It includes the
+    /// time until the peer spoke or sent an ack packet: up to 20 ms, where a packet does not follow another.
+    #[must_use]
+    pub const fn article_rtt(&self) -> Option<Duration> {
+        self.article_rtt.smoothed_rtt()
+    }
+
+    /// The round trip as RFC 9002 keeps it.
+    #[must_use]
+    pub const fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// How far the last 256 round trips are spread: jitter.
+    #[must_use]
+    pub fn rtt_spread(&self) -> RttSpread {
+        self.history.spread()
+    }
+
+    /// The congestion controller, to look at.
+    #[must_use]
+    pub const fn controller(&self) -> &C {
+        &self.controller
+    }
+
+    /// How long to wait from one packet to the next, as the controller advises.
+    #[must_use]
+    pub fn send_interval(&self) -> Duration {
+        self.controller.send_interval()
+    }
+
+    /// The number that the next packet will have.
+    #[must_use]
+    pub const fn next_sequence(&self) -> Sequence {
+        self.sent.next_sequence()
+    }
+
+    /// Packets that are neither acked nor lost.
+    #[must_use]
+    pub const fn in_flight(&self) -> u32 {
+        self.sent.in_flight()
+    }
+
+    /// Sends a packet of 0 to [`MAX_PAYLOAD_BYTES`] bytes: queues it for
+    /// [`poll_transmit`](Self::poll_transmit), cut into fragments if it must be, and returns its number. Does
+    /// not allocate once packets of this size were sent before.
+    ///
+    /// Between two calls of `poll_transmit` up to 256 packets may be sent. More than 256 in the loss timeout
+    /// are not for this layer: each reports the oldest as lost.
+    ///
+    /// # Errors
+    /// [`SendPacketError`]; the packet then has no number and nothing happened.
+    pub fn send(&mut self, now: Instant, payload: &[u8]) -> Result<Sequence, SendPacketError> {
+        let bytes = payload.len();
+        if bytes > MAX_PAYLOAD_BYTES {
+            return Err(SendPacketError::TooLarge { bytes });
+        }
+        if !self.outbox.has_room(bytes, self.config.max_queued_bytes) {
+            return Err(SendPacketError::QueueFull);
+        }
+        let sequence = self.sent.next_sequence();
+        let packet = NumberedPacket::Payload { sequence, acks: self.incoming.say(now), payload };
+        let (protocol, max) = (self.config.protocol_id, self.config.max_datagram_bytes);
+        let cost = self
+            .outbox
+            .push(packet, protocol, max)
+            .map_err(|_| SendPacketError::TooLarge { bytes })?;
+        if let Some((lost, bytes)) = self.sent.on_sent(now, cost.bytes).pushed_out {
+            self.pushed_out += 1;
+            self.on_lost(now, lost, bytes);
+        }
+        self.controller.on_sent(now, cost.bytes);
+        self.counters.packets_sent += 1;
+        self.counters.packets_fragmented += u64::from(cost.datagrams > 1);
+        self.counters.bytes_sent += cost.bytes as u64;
+        self.unanswered_since.get_or_insert(now);
+        self.wake(now);
+        Ok(sequence)
+    }
+
+    /// Takes in a datagram. If it brings a packet, the packet is offered for acceptance; a fragment of one
+    /// that is not whole yet, or an ack packet, brings `None`. Bounded work: one packet of at most 256 KiB.
+    ///
+    /// `pool` is always the same for this endpoint, and may be shared with others.
+    ///
+    /// # Errors
+    /// Why it was not used, already counted in [`drops`](Self::drops).
+    pub fn handle_datagram<'a>(
+        &'a mut self,
+        now: Instant,
+        datagram: &'a [u8],
+        pool: &'a mut FragmentPool,
+    ) -> Result<Option<Delivery<'a>>, DropReason> {
+        let opened = self.incoming.open(self.config.protocol_id, now, datagram, pool);
+        match opened.inspect_err(|&reason| self.drops.count(reason))? {
+            Opened::Fragment => Ok(None),
+            Opened::Acks(acks) => {
+                self.on_acks(now, acks);
+                Ok(None)
+            }
+            Opened::Packet { sequence, acks, payload, cost } => {
+                if let Some(acks) = acks {
+                    self.on_acks(now, acks);
+                }
+                self.wake(now);
+                Ok(Some(Delivery { incoming: &mut self.incoming, now, sequence, payload, cost }))
+            }
+        }
+    }
+
+    /// Acts on a deadline that has passed; harmless at any other time.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(lost) = self.sent.next_lost(now) {
+            self.on_lost(now, lost, self.sent.bytes(lost).unwrap_or(0));
+        }
+        if self.next_look.is_some_and(|at| at <= now) {
+            self.look(now);
+        }
+    }
+
+    /// The next thing the application should hear. Ask until `None`.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<EndpointEvent> {
+        self.events.pop_front()
+    }
+
+    /// Fills `datagram` with the next datagram to send and returns `true`, or returns `false` when there is
+    /// none now. Ask until `false`. Does not allocate once `datagram` holds [`MAX_PACKET_BYTES`].
+    #[must_use]
+    pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+        let is_packet = self.outbox.pop(self.config.protocol_id, datagram);
+        let is_any = is_packet || self.write_ack_packet(now, datagram);
+        self.counters.datagrams_sent += u64::from(is_any);
+        is_any
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
+    /// next, if nothing else happens; a moment in the past means at once, `None` never.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let transmit = match self.outbox.is_empty() {
+            true => self.incoming.ack_due(self.config.ack_interval),
+            false => Some(Instant::ZERO),
+        };
+        earliest(transmit, earliest(self.sent.poll_timeout(), self.next_look))
+    }
+
+    /// Ends it, and gives the memory of its half-received packets back to the pool. An endpoint that is
+    /// merely dropped leaves them to the pool's timeout.
+    pub fn close(mut self, pool: &mut FragmentPool) {
+        self.incoming.reassembler.clear(pool);
+    }
+
+    fn write_ack_packet(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+        if self.incoming.ack_due(self.config.ack_interval).is_none_or(|due| due > now) {
+            return false;
+        }
+        let Some(acks) = self.incoming.next_ack_packet(now) else { return false };
+        datagram.clear();
+        datagram.resize(MAX_PACKET_BYTES, 0);
+        let length = packet::write(NumberedPacket::Ack(acks), self.config.protocol_id, datagram);
+        debug_assert!(length.is_ok(), "an ack packet has 17 bytes");
+        datagram.truncate(length.unwrap_or(0));
+        self.counters.acks_sent += 1;
+        self.counters.bytes_sent += (datagram.len() + UDP_IPV4_BYTES) as u64;
+        true
+    }
+
+    fn on_acks(&mut self, now: Instant, acks: AckBits) {
+        let news = self.sent.on_ack(now, acks);
+        for &sequence in news.acked() {
+            self.counters.packets_acked += 1;
+            self.controller.on_acked(now, self.sent.bytes(sequence).unwrap_or(0));
+            self.tell(EndpointEvent::Acked { sequence });
+        }
+        if let Some(sample) = news.rtt_sample {
+            self.article_rtt.on_sample(sample);
+            self.rtt.on_sample(sample, Duration::ZERO);
+            self.history.on_sample(sample);
+        }
+        if !news.acked().is_empty() {
+            self.lost_in_a_row = 0;
+            self.unanswered_since = (self.sent.in_flight() > 0).then_some(now);
+        }
+    }
+
+    fn on_lost(&mut self, now: Instant, sequence: Sequence, bytes: usize) {
+        self.counters.packets_lost += 1;
+        self.lost_in_a_row = self.lost_in_a_row.saturating_add(1);
+        self.controller.on_lost(now, bytes);
+        self.tell(EndpointEvent::Lost { sequence });
+    }
+
+    fn tell(&mut self, event: EndpointEvent) {
+        if self.events.len() >= MAX_EVENTS {
+            self.events.pop_front();
+            self.counters.events_dropped += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    /// There is traffic: look at it every 100 ms. The next look is never further away than that, so that a
+    /// clock which jumped ahead and came back does not end them.
+    fn wake(&mut self, now: Instant) {
+        let next = now + LOOK_INTERVAL;
+        self.next_look = Some(self.next_look.map_or(next, |at| at.min(next)));
+    }
+
+    fn look(&mut self, now: Instant) {
+        let (sent, received) = (self.sent.measure(now), self.incoming.received.measure(now));
+        self.smoothed.update(&sent, core::mem::take(&mut self.pushed_out), &received);
+        if let Some(rtt) = self.conditions(now) {
+            self.controller.on_conditions(now, rtt);
+        }
+        // Looks go on for as long as there is something to see.
+        let is_idle = self.sent.in_flight() == 0 && sent.packets + received.packets == 0;
+        if is_idle {
+            self.smoothed.on_idle();
+            self.unanswered_since = None;
+        }
+        self.next_look = (!is_idle).then(|| now + LOOK_INTERVAL);
+    }
+
+    /// The round trip that conditions are judged by. While nothing is answered it is at least the time
+    /// since then, once that is a whole loss timeout and some packets are lost (STANDARD §9.5).
+    fn conditions(&mut self, now: Instant) -> Option<Duration> {
+        self.unanswered_since = self.unanswered_since.map(|since| since.min(now));
+        let silence = self.unanswered_since.map(|since| now.since(since));
+        let is_outage = |&silence: &Duration| {
+            silence >= self.config.loss_timeout && self.lost_in_a_row >= OUTAGE_PACKETS
+        };
+        self.article_rtt.smoothed_rtt().max(silence.filter(is_outage))
+    }
+
+    /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
+    pub fn check_invariants(&self) {
+        self.sent.check_invariants();
+        self.incoming.received.check_invariants();
+        self.incoming.reassembler.check_invariants();
+        let settled = self.counters.packets_acked + self.counters.packets_lost;
+        let in_flight = u64::from(self.sent.in_flight());
+        assert_eq!(settled + in_flight, self.counters.packets_sent, "each packet has one fate");
+    }
+}

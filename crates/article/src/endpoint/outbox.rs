@@ -1,0 +1,135 @@
+//! Packets on their way out: framed once, cut into fragments as the driver asks for datagrams.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use haulier_core::PACKET_WINDOW;
+use haulier_core::fragment::{Fragment, split};
+
+use crate::packet::fragment::{FRAGMENT_HEADER_BYTES, FragmentPacket};
+use crate::packet::numbered::{NUMBERED_HEADER_BYTES, NumberedPacket};
+use crate::packet::{self, MAX_PACKET_BYTES, ProtocolId};
+use crate::{DropReason, Sequence};
+
+/// Bytes of UDP and IPv4 headers, which every datagram costs beside its own.
+pub(super) const UDP_IPV4_BYTES: usize = 28;
+
+/// Packets that may wait: a window of them, or some would be called lost before they were sent.
+const MAX_WAITING: usize = PACKET_WINDOW as usize;
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    sequence: Sequence,
+    start: usize,
+    length: usize,
+    /// How many fragments, if it is too large for one datagram, and which is next.
+    fragments: Option<(usize, usize)>,
+}
+
+/// The packets that wait to be sent, one behind the other in one buffer that is used again and again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outbox {
+    bytes: Vec<u8>,
+    waiting: VecDeque<Waiting>,
+}
+
+/// What a packet costs on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    pub(super) datagrams: usize,
+    /// With all headers, UDP and IPv4 included.
+    pub(super) bytes: usize,
+}
+
+impl Cost {
+    /// Of a packet of `length` bytes, in so many fragments.
+    pub(super) const fn of(length: usize, fragments: Option<usize>) -> Self {
+        let (datagrams, header) = match fragments {
+            Some(fragments) => (fragments, FRAGMENT_HEADER_BYTES),
+            None => (1, 0),
+        };
+        Self { datagrams, bytes: length + datagrams * (header + UDP_IPV4_BYTES) }
+    }
+}
+
+impl Outbox {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether a payload of this length may wait too, when `limit` bytes may.
+    pub(super) fn has_room(&mut self, payload_bytes: usize, limit: usize) -> bool {
+        let needed = payload_bytes + NUMBERED_HEADER_BYTES;
+        let sent = self.waiting.front().map_or(self.bytes.len(), |front| front.start);
+        if self.waiting.len() >= MAX_WAITING || self.bytes.len() - sent + needed > limit {
+            return false;
+        }
+        // The buffer is closed up when at least half of it was sent: sooner, and each packet would move
+        // all that wait.
+        if self.bytes.len() + needed > 2 * limit {
+            self.bytes.drain(..sent);
+            self.waiting.iter_mut().for_each(|packet| packet.start -= sent);
+        }
+        true
+    }
+
+    /// Frames a packet and queues it. One above `max_datagram` bytes will go out in fragments.
+    pub(super) fn push(
+        &mut self,
+        packet: NumberedPacket<'_>,
+        protocol: ProtocolId,
+        max_datagram: usize,
+    ) -> Result<Cost, DropReason> {
+        let NumberedPacket::Payload { sequence, payload, .. } = packet else {
+            return Err(DropReason::BadType);
+        };
+        let start = self.bytes.len();
+        self.bytes.resize(start + payload.len() + NUMBERED_HEADER_BYTES, 0);
+        let place = self.bytes.get_mut(start..).unwrap_or_default();
+        let length = match packet::write(packet, protocol, place) {
+            Ok(length) => length,
+            Err(reason) => {
+                self.bytes.truncate(start);
+                return Err(reason);
+            }
+        };
+        self.bytes.truncate(start + length);
+        let packet = self.bytes.get(start..).unwrap_or_default();
+        let fragments = match length > max_datagram {
+            true => Some(split(sequence, packet)?.len()),
+            false => None,
+        };
+        let progress = fragments.map(|count| (count, 0));
+        self.waiting.push_back(Waiting { sequence, start, length, fragments: progress });
+        Ok(Cost::of(length, fragments))
+    }
+
+    /// Fills `datagram` with the next one, if there is one.
+    pub(super) fn pop(&mut self, protocol: ProtocolId, datagram: &mut Vec<u8>) -> bool {
+        let Some(front) = self.waiting.front_mut() else { return false };
+        let packet = self.bytes.get(front.start..front.start + front.length).unwrap_or_default();
+        let is_last = match &mut front.fragments {
+            None => {
+                datagram.clear();
+                datagram.extend_from_slice(packet);
+                true
+            }
+            Some((count, next)) => {
+                let fragment = Fragment::of_packet(front.sequence, *next, packet);
+                datagram.resize(MAX_PACKET_BYTES, 0);
+                let length = packet::write(FragmentPacket(fragment), protocol, datagram);
+                debug_assert!(length.is_ok(), "a fragment fits 1200 bytes");
+                datagram.truncate(length.unwrap_or(0));
+                *next += 1;
+                *next == *count
+            }
+        };
+        if is_last {
+            self.waiting.pop_front();
+        }
+        if self.waiting.is_empty() {
+            self.bytes.clear();
+        }
+        true
+    }
+}

@@ -1,0 +1,94 @@
+//! The system of the articles, whole and bit for bit: large blocks that must arrive, and packets that are out
+//! of date too soon to be resent.
+//!
+//! [`ArticlePeer`] sends and receives chunks; an [`endpoint::Endpoint`] the game's own packets, with acks,
+//! fragments and an eye on congestion. Their parts can be used alone. There is no clock, socket, thread or
+//! randomness in this crate, no `unsafe`, and no panic that bytes from outside can reach; there are no keys
+//! either: what crosses this wire can be read and forged.
+//!
+//! # The run loop
+//!
+//! [`ArticlePeer`] is one end of the wire of chunks: a chunk sender and a chunk receiver; that of the packet
+//! layer is on [its own page](endpoint). Whatever drives it does four things in a loop:
+//!
+//! 1. hand in what arrived ([`handle_datagram`](ArticlePeer::handle_datagram));
+//! 2. act on a passed deadline ([`handle_timeout`](ArticlePeer::handle_timeout));
+//! 3. let the application speak ([`send_chunk`](ArticlePeer::send_chunk)) and listen
+//!    ([`poll_event`](ArticlePeer::poll_event), [`pop_chunk`](ArticlePeer::pop_chunk));
+//! 4. send everything there is ([`poll_transmit`](ArticlePeer::poll_transmit) until it says no), then
+//!    sleep until [`poll_timeout`](ArticlePeer::poll_timeout) or the next datagram.
+//!
+//! The rule that is easily broken: after each of the first three there may be something to send, so the
+//! fourth follows them all, and runs dry before the loop sleeps.
+//!
+//! The whole of it, over a wire that loses every third datagram:
+//!
+//! ```
+//! use haulier_article::{ArticleConfig, ArticlePeer, Instant};
+//!
+//! let mut server = ArticlePeer::new(ArticleConfig::default());
+//! let mut client = ArticlePeer::new(ArticleConfig::default());
+//! let world: Vec<u8> = (0..100_000u32).map(|i| i as u8).collect();
+//! server.send_chunk(world.clone())?;
+//!
+//! let (mut sent, mut datagram) = (0, Vec::new());
+//! let mut carry = |now, from: &mut ArticlePeer, to: &mut ArticlePeer| {
+//!     from.handle_timeout(now);
+//!     while from.poll_transmit(now, &mut datagram) {
+//!         sent += 1;
+//!         if sent % 3 != 0 {
+//!             // A refusal is an ordinary outcome, already counted: here a duplicate.
+//!             let _refused = to.handle_datagram(now, &datagram);
+//!         }
+//!     }
+//! };
+//! let mut millis = 0;
+//! let received = loop {
+//!     let now = Instant::from_millis(millis);
+//!     carry(now, &mut server, &mut client);
+//!     carry(now, &mut client, &mut server);
+//!     if let Some(chunk) = client.pop_chunk() {
+//!         break chunk;
+//!     }
+//!     millis += 1; // A real driver sleeps until the earlier of the two `poll_timeout`s.
+//! };
+//! assert_eq!(received, world);
+//! # Ok::<(), haulier_article::chunk::SendChunkError>(())
+//! ```
+//!
+//! # Modules
+//!
+//! Parts know nothing of what stands above them in this list, and each can be used alone.
+
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+extern crate alloc;
+
+mod peer;
+mod peer_machine;
+
+pub mod endpoint;
+
+pub mod chunk;
+
+pub mod packet;
+
+pub mod ack;
+pub mod congestion;
+
+mod rtt;
+
+mod drop_reason;
+
+pub mod bits;
+
+pub use drop_reason::{DropCounts, DropReason};
+pub use haulier_core::{
+    Batch, DatagramBuffer, FourTuple, Instant, Machine, RttEstimator, Sequence, Sequence32,
+    SequenceBuffer, SequenceNumber, fragment, is_more_recent, time,
+};
+pub use packet::{MAX_PACKET_BYTES, ProtocolId};
+pub use peer::{ArticleConfig, ArticlePeer, PeerEvent};
+pub use peer_machine::PeerMachine;
+pub use rtt::{ArticleRtt, RttHistory, RttSpread};

@@ -1,0 +1,120 @@
+//! The frame round every packet: a crc32 that starts from a protocol id which is never sent.
+//!
+//! A receiver with another protocol id, or any program that is not of this protocol, computes another
+//! checksum and drops the datagram at the first gate. It is no authentication: who knows the id can
+//! forge every packet (STANDARD §3.1, "What the checksum is not").
+
+use haulier_core::fragment::MAX_FRAGMENTED_BYTES;
+
+use crate::DropReason;
+use crate::bits::{Reader, Stream, Writer};
+use crate::packet::Packet;
+
+/// The largest datagram of this wire, in bytes of UDP payload: a conservative MTU of 1200.
+pub const MAX_PACKET_BYTES: usize = 1200;
+
+/// The text whose hash ends a packet.
+pub const END_OF_PACKET: &str = "end of packet";
+
+const CRC_BYTES: usize = 4;
+
+/// The number that both ends know and nobody sends. Games put a hash of name and version here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProtocolId(pub u32);
+
+impl ProtocolId {
+    /// The id of the 2016 original's chunk example, so that we talk to it without a word said.
+    pub const ARTICLE: Self = Self(0x1122_3344);
+
+    /// The id of his fragmentation example, and of the packet layer here.
+    pub const PACKETS: Self = Self(0x5566_7788);
+}
+
+/// The checksum of a packet whose bytes after the crc field are `body`: crc32 over the protocol id
+/// (little endian), four zero bytes in the checksum's own place, then the body (STANDARD §3.1).
+#[must_use]
+pub fn checksum(protocol: ProtocolId, body: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    // The id, and the zeros in the checksum's own place. In one piece: twice four bytes take longer.
+    hasher.update(&u64::from(protocol.0).to_le_bytes());
+    hasher.update(body);
+    hasher.finalize()
+}
+
+/// Writes one framed packet to the start of `out` and returns its length in bytes.
+///
+/// # Errors
+/// [`DropReason::Truncated`] if `out` is too small; [`MAX_PACKET_BYTES`] are always enough for the
+/// packets of this crate.
+pub fn write<'a, P: Packet<'a>>(
+    packet: P,
+    protocol: ProtocolId,
+    out: &mut [u8],
+) -> Result<usize, DropReason> {
+    let (crc, body) = out.split_first_chunk_mut::<CRC_BYTES>().ok_or(DropReason::Truncated)?;
+    let mut writer = Writer::new(body);
+    packet.serialize(&mut writer)?;
+    if P::HAS_END_CHECK {
+        writer.check(END_OF_PACKET)?;
+    }
+    let length = writer.finish()?;
+    let body = body.get(..length).ok_or(DropReason::Truncated)?;
+    *crc = checksum(protocol, body).to_le_bytes();
+    Ok(CRC_BYTES + length)
+}
+
+/// Reads a datagram as one packet. Sizes are looked at before anything else, then the checksum, then
+/// the fields in their order; the first fault is the one reported.
+///
+/// # Errors
+/// Why the datagram is not such a packet: always one of the hostile [`DropReason`]s.
+pub fn read<'a, P: Packet<'a>>(protocol: ProtocolId, datagram: &'a [u8]) -> Result<P, DropReason> {
+    read_up_to(MAX_PACKET_BYTES, protocol, datagram)
+}
+
+/// Reads a packet that was put together from fragments: as [`read`], but it may have up to 256 KiB.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_reassembled<'a, P: Packet<'a>>(
+    protocol: ProtocolId,
+    packet: &'a [u8],
+) -> Result<P, DropReason> {
+    read_up_to(MAX_FRAGMENTED_BYTES, protocol, packet)
+}
+
+/// Whether the checksum of a datagram is right for a protocol id. For who receives several protocols on
+/// one socket; [`read`] looks for itself.
+#[must_use]
+pub fn is_of_protocol(protocol: ProtocolId, datagram: &[u8]) -> bool {
+    datagram.len() <= MAX_PACKET_BYTES
+        && datagram
+            .split_first_chunk::<CRC_BYTES>()
+            .is_some_and(|(crc, body)| u32::from_le_bytes(*crc) == checksum(protocol, body))
+}
+
+fn read_up_to<'a, P: Packet<'a>>(
+    limit: usize,
+    protocol: ProtocolId,
+    datagram: &'a [u8],
+) -> Result<P, DropReason> {
+    if datagram.len() > limit {
+        return Err(DropReason::TooLong);
+    }
+    // The original took 4 from the length first, and read gigabytes past a datagram of 3.
+    let Some((crc, body)) =
+        datagram.split_first_chunk::<CRC_BYTES>().filter(|(_, b)| !b.is_empty())
+    else {
+        return Err(DropReason::TooShort);
+    };
+    if u32::from_le_bytes(*crc) != checksum(protocol, body) {
+        return Err(DropReason::BadCrc);
+    }
+    let mut reader = Reader::new(body);
+    let packet = P::BLANK.serialize(&mut reader)?;
+    if P::HAS_END_CHECK {
+        reader.check(END_OF_PACKET)?;
+    }
+    reader.finish()?;
+    Ok(packet)
+}

@@ -1,0 +1,190 @@
+//! One end of the article's wire: a conductor over a chunk sender, a chunk receiver and the framing.
+//!
+//! It owns no policy. Datagrams are parsed and carried to the part they are for, what the parts want to
+//! say is framed, and the earliest deadline of the two is the deadline of the whole.
+
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use haulier_core::DatagramBuffer;
+use haulier_core::time::earliest;
+
+use crate::chunk::{
+    Cancelled, ChunkHandle, ChunkId, ChunkReceiver, ChunkReceiverConfig, ChunkReceiverEvent,
+    ChunkSender, ChunkSenderConfig, ChunkSenderEvent, SendChunkError,
+};
+use crate::packet::article::ArticlePacket;
+use crate::packet::{self, MAX_PACKET_BYTES, ProtocolId};
+use crate::{DropCounts, DropReason, Instant};
+
+/// How an [`ArticlePeer`] behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArticleConfig {
+    /// The number that both ends must know. Default [`ProtocolId::ARTICLE`].
+    pub protocol_id: ProtocolId,
+    /// The sending end.
+    pub sender: ChunkSenderConfig,
+    /// The receiving end.
+    pub receiver: ChunkReceiverConfig,
+}
+
+impl Default for ArticleConfig {
+    fn default() -> Self {
+        Self {
+            protocol_id: ProtocolId::ARTICLE,
+            sender: ChunkSenderConfig::default(),
+            receiver: ChunkReceiverConfig::default(),
+        }
+    }
+}
+
+/// What the application hears from an [`ArticlePeer`]. Received chunks are not events: they wait in
+/// [`ArticlePeer::pop_chunk`], because while they wait the peer is held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerEvent {
+    /// A chunk was sent, or failed.
+    Sender(ChunkSenderEvent),
+    /// A chunk was dropped half-way.
+    Receiver(ChunkReceiverEvent),
+}
+
+/// One end of the article's wire. The crate's front page has the loop that drives it.
+#[derive(Clone, Debug)]
+pub struct ArticlePeer {
+    protocol_id: ProtocolId,
+    sender: ChunkSender,
+    receiver: ChunkReceiver,
+    drops: DropCounts,
+}
+
+impl ArticlePeer {
+    /// A peer that has sent and received nothing.
+    #[must_use]
+    pub fn new(config: ArticleConfig) -> Self {
+        Self {
+            protocol_id: config.protocol_id,
+            sender: ChunkSender::new(config.sender),
+            receiver: ChunkReceiver::new(config.receiver),
+            drops: DropCounts::new(),
+        }
+    }
+
+    /// The sending end, to look at.
+    #[must_use]
+    pub const fn sender(&self) -> &ChunkSender {
+        &self.sender
+    }
+
+    /// The receiving end, to look at.
+    #[must_use]
+    pub const fn receiver(&self) -> &ChunkReceiver {
+        &self.receiver
+    }
+
+    /// Datagrams that were not used, by reason.
+    #[must_use]
+    pub const fn drops(&self) -> &DropCounts {
+        &self.drops
+    }
+
+    /// Takes in a datagram. Bounded work: one packet, at most 1200 bytes.
+    ///
+    /// # Errors
+    /// Why it was not used, already counted in [`drops`](Self::drops). An ordinary outcome: only a driver
+    /// that wants to know who is speaking looks at it.
+    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> Result<(), DropReason> {
+        let outcome = packet::read(self.protocol_id, datagram).and_then(|packet| match packet {
+            ArticlePacket::Slice(slice) => self.receiver.handle_slice(now, &slice).map(|_| ()),
+            ArticlePacket::Ack(ack) => self.sender.handle_ack(now, &ack),
+        });
+        outcome.inspect_err(|&reason| self.drops.count(reason))
+    }
+
+    /// Acts on a deadline that has passed; harmless at any other time.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.sender.handle_timeout(now);
+        self.receiver.handle_timeout(now);
+    }
+
+    /// Queues a chunk of 1 byte to 256 KiB. See [`ChunkSender::send_chunk`].
+    ///
+    /// # Errors
+    /// See [`SendChunkError`].
+    pub fn send_chunk(&mut self, chunk: impl Into<Bytes>) -> Result<ChunkHandle, SendChunkError> {
+        self.sender.send_chunk(chunk)
+    }
+
+    /// Takes a chunk back. See [`ChunkSender::cancel`].
+    pub fn cancel(&mut self, handle: ChunkHandle) -> Cancelled {
+        self.sender.cancel(handle)
+    }
+
+    /// Takes the oldest finished chunk out. Until that is done the peer cannot send more than the
+    /// receive queue holds.
+    #[must_use]
+    pub fn pop_chunk(&mut self) -> Option<Bytes> {
+        self.receiver.pop()
+    }
+
+    /// Starts both directions over with chunk `first_chunk_id`; the other end must do the same.
+    pub fn reset(&mut self, first_chunk_id: ChunkId) {
+        self.sender.reset(first_chunk_id);
+        self.receiver.reset(first_chunk_id);
+    }
+
+    /// Changes the budget, in bits per second.
+    pub const fn set_rate_bps(&mut self, rate_bps: u64) {
+        self.sender.set_rate_bps(rate_bps);
+    }
+
+    /// Switches the initial burst on or off, from the next chunk on.
+    pub const fn set_burst(&mut self, burst: bool) {
+        self.sender.set_burst(burst);
+    }
+
+    /// Fills `datagram` with the next datagram to send and returns `true`, or returns `false` when there
+    /// is none now. Ask until `false`. Acks go before slices. Does not allocate once `datagram` holds
+    /// [`MAX_PACKET_BYTES`].
+    #[must_use]
+    pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+        datagram.clear();
+        self.compose(now, &mut DatagramBuffer::behind(datagram))
+    }
+
+    /// Writes the next datagram where it will be sent from; `false` when there is none now.
+    pub(crate) fn compose(&mut self, now: Instant, datagram: &mut DatagramBuffer<'_>) -> bool {
+        let packet = match self.receiver.poll_ack(now) {
+            Some(ack) => ArticlePacket::Ack(ack),
+            None => match self.sender.poll_slice(now) {
+                Some(slice) => ArticlePacket::Slice(slice),
+                None => return false,
+            },
+        };
+        let end = datagram.vec().len() + MAX_PACKET_BYTES;
+        datagram.vec().resize(end, 0);
+        let length = packet::write(packet, self.protocol_id, datagram);
+        debug_assert!(length.is_ok(), "a packet of this wire fits 1200 bytes");
+        datagram.truncate(length.unwrap_or(0));
+        length.is_ok()
+    }
+
+    /// The next thing the application should hear. Ask until `None`.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<PeerEvent> {
+        let sender = self.sender.poll_event().map(PeerEvent::Sender);
+        sender.or_else(|| self.receiver.poll_event().map(PeerEvent::Receiver))
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
+    /// next, if nothing else happens; a moment in the past means at once, `None` never.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        earliest(self.sender.poll_timeout(), self.receiver.poll_timeout())
+    }
+
+    /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
+    pub fn check_invariants(&self) {
+        self.sender.check_invariants();
+        self.receiver.check_invariants();
+    }
+}

@@ -1,0 +1,57 @@
+//! What the tests share: data, slices and moments.
+
+use haulier_article::Instant;
+use haulier_article::chunk::{
+    Ack, ChunkId, ChunkReceiver, ChunkReceiverConfig, ChunkSender, ChunkSenderConfig, Slice,
+    SliceCount, SliceSet,
+};
+
+/// The data formula of the vectors: byte `offset` of chunk `id`.
+pub fn byte(id: usize, offset: usize) -> u8 {
+    (offset * 167 + (offset >> 8) * 13 + id * 29 + 7) as u8
+}
+
+pub fn data(id: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|offset| byte(id, offset)).collect()
+}
+
+pub fn ms(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+/// A slice of a chunk with these bytes.
+pub fn slice(id: u16, index: usize, chunk: &[u8]) -> Slice<'_> {
+    let count = SliceCount::for_bytes(chunk.len()).unwrap();
+    Slice::of_chunk(ChunkId::new(id), count.index(index).unwrap(), chunk).unwrap()
+}
+
+/// An ack for the slices with these numbers.
+pub fn ack(id: u16, count: usize, slices: impl IntoIterator<Item = usize>) -> Ack {
+    let count = SliceCount::new(count).unwrap();
+    let mut received = SliceSet::empty(count);
+    for index in slices {
+        received.insert(count.index(index).unwrap());
+    }
+    Ack { chunk_id: ChunkId::new(id), received }
+}
+
+/// A sender that is limited by nothing but its resend delay.
+pub fn eager_sender() -> ChunkSender {
+    ChunkSender::new(ChunkSenderConfig {
+        rate_bps: 1_000_000_000,
+        burst: false,
+        ..ChunkSenderConfig::default()
+    })
+}
+
+pub fn receiver() -> ChunkReceiver {
+    ChunkReceiver::new(ChunkReceiverConfig::default())
+}
+
+/// Nothing to send.
+pub const NONE: [usize; 0] = [];
+
+/// The indices that a sender wants to send now.
+pub fn poll_all(sender: &mut ChunkSender, now: Instant) -> Vec<usize> {
+    std::iter::from_fn(|| sender.poll_slice(now).map(|slice| slice.index().get())).collect()
+}

@@ -1,0 +1,13 @@
+//! A chunk in slices of 1 KiB: how it is cut, which of them are here, and putting them together again.
+//!
+//! This is the layout of *Sending Large Blocks of Data*. Sender and receiver are each wire's own.
+
+mod assembly;
+mod layout;
+mod slice_set;
+
+pub use assembly::Assembly;
+pub use layout::{
+    Ack, ChunkId, MAX_CHUNK_BYTES, MAX_SLICES, SLICE_BYTES, Slice, SliceCount, SliceIndex,
+};
+pub use slice_set::SliceSet;

@@ -1,0 +1,134 @@
+//! The reasons why a wire does not use a packet: one word for each, and a counter for each word.
+//!
+//! Bytes from outside become a type without illegal values or one of these, nothing in between. Two kinds are
+//! told apart: *hostile* reasons, which no honest peer of the same protocol causes (a corrupted datagram
+//! does), and *honest* ones, which loss, duplication and reordering cause every day.
+
+/// Defines `DropReason`, the reasons of a wire with their names and kinds, and `DropCounts`, their counters.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! drop_reasons {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $kind:ident;)+) => {
+        /// Why a datagram, or the packet in it, was dropped.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum DropReason {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        #[derive(PartialEq, Eq)]
+        enum Kind {
+            Hostile,
+            Honest,
+        }
+
+        impl DropReason {
+            /// Every reason: those of the frame first, then those of its fields, then those of the machine.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The name in logs, JSON and the golden vectors.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            const fn kind(self) -> Kind {
+                match self { $(Self::$variant => Kind::$kind,)+ }
+            }
+
+            /// Whether no honest peer sends such a packet. A corrupted datagram looks the same.
+            #[must_use]
+            pub const fn is_hostile(self) -> bool {
+                matches!(self.kind(), Kind::Hostile)
+            }
+        }
+
+        impl core::fmt::Display for DropReason {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl core::error::Error for DropReason {}
+
+        /// How often each [`DropReason`] was met.
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        pub struct DropCounts([u64; DropReason::ALL.len()]);
+
+        impl DropCounts {
+            /// All zero.
+            #[must_use]
+            pub const fn new() -> Self {
+                Self([0; DropReason::ALL.len()])
+            }
+
+            /// Counts one.
+            pub const fn count(&mut self, reason: DropReason) {
+                self.0[reason as usize] += 1;
+            }
+
+            /// How often this reason was met.
+            #[must_use]
+            pub const fn get(&self, reason: DropReason) -> u64 {
+                self.0[reason as usize]
+            }
+
+            /// The reasons met at least once, with their counts.
+            pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+                DropReason::ALL.iter().map(|&r| (r, self.get(r))).filter(|&(_, count)| count > 0)
+            }
+
+            /// Packets dropped for hostile reasons.
+            #[must_use]
+            pub fn hostile(&self) -> u64 {
+                self.iter().filter(|(r, _)| r.is_hostile()).map(|(_, count)| count).sum()
+            }
+
+            /// Packets dropped for honest reasons.
+            #[must_use]
+            pub fn honest(&self) -> u64 {
+                self.iter().filter(|(r, _)| !r.is_hostile()).map(|(_, count)| count).sum()
+            }
+        }
+
+        /// By name, and without those that are zero: this is what ends in a game's log.
+        impl core::fmt::Debug for DropCounts {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_map().entries(self.iter()).finish()
+            }
+        }
+
+        impl Default for DropCounts {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(unreachable_pub, reason = "what the macro makes is public where it is used")]
+
+    drop_reasons! {
+        /// Noise.
+        Noise = "noise", Hostile;
+        /// Late.
+        Late = "late", Honest;
+        /// Early.
+        Early = "early", Honest;
+    }
+
+    #[test]
+    fn counters_are_apart() {
+        let mut counts = DropCounts::new();
+        for (i, &reason) in DropReason::ALL.iter().enumerate() {
+            (0..=i).for_each(|_| counts.count(reason));
+        }
+        for (i, &reason) in DropReason::ALL.iter().enumerate() {
+            assert_eq!(counts.get(reason), i as u64 + 1);
+        }
+        assert_eq!(counts.iter().count(), DropReason::ALL.len());
+        assert_eq!((counts.hostile(), counts.honest()), (1, 5));
+    }
+}

@@ -1,0 +1,37 @@
+//! Packets above the MTU: cut into fragments, sent once, put together again (*Packet Fragmentation and
+//! Reassembly*).
+//!
+//! [`split`] cuts. A [`Reassembler`], one for each peer, puts together; the fragments of all peers lie in
+//! one [`FragmentPool`], so that one cap holds for all of them. Each wire has its own form of a [`Fragment`].
+//!
+//! ```
+//! use haulier_core::fragment::{FragmentPool, Reassembler, split};
+//! use haulier_core::{Instant, Sequence};
+//!
+//! let snapshot = vec![7u8; 2_500];
+//! let (mut pool, mut peer) = (FragmentPool::default(), Reassembler::new());
+//! for fragment in split(Sequence::new(9), &snapshot)?.rev() {
+//!     let whole = peer.handle_fragment(Instant::ZERO, &fragment, &mut pool)?;
+//!     assert_eq!(whole.is_some(), fragment.index() == 0); // the last to come
+//!     if let Some(packet) = whole {
+//!         assert_eq!(packet, snapshot);
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! One lost fragment loses the packet: it is for two to four fragments of what is out of date in a tenth
+//! of a second. What must arrive is a [`chunk`](crate::chunk).
+
+mod order;
+mod piece;
+mod pool;
+mod reassembly;
+mod state;
+
+pub use piece::{
+    FRAGMENT_BYTES, Fragment, FragmentError, MAX_FRAGMENTED_BYTES, MAX_FRAGMENTS, split,
+};
+pub use pool::{FragmentPool, FragmentPoolConfig, PoolConfigError, PoolStats};
+pub use reassembly::{Reassembler, ReassemblerStats, ReassemblyError};
+pub use state::{EntryNews, EntryState};

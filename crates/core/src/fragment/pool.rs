@@ -1,0 +1,444 @@
+//! The memory of all packets in progress, of all peers: capped, pooled, the oldest given up first.
+//!
+//! "Let's say you have a sliding window of 256 packets, 256 fragments per packet max, and each fragment is
+//! 1k. That's 64 mb per client" (*Packet Fragmentation and Reassembly*, "Receiving Packet Fragments").
+//! Here a fragment that came takes one block of 1 KiB, and nothing is taken for those announced; a cap
+//! holds for each peer and one for all (docs/decisions/0008-fragment-memory.md). The invariant: what is
+//! in use never exceeds either cap, and equals what the packets in progress hold.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::order::{Key, Links, Order, Slab};
+use super::{FRAGMENT_BYTES, Fragment, MAX_FRAGMENTS};
+use crate::Instant;
+
+/// What a stored fragment is charged: its block, and the place of that block, twice over because vectors
+/// grow by doubling.
+const FRAGMENT_COST: usize = FRAGMENT_BYTES + 64;
+
+/// What a packet in progress is charged beside its fragments: its entry and that of its peer, twice over.
+const PACKET_COST: usize = 448;
+
+/// Packets that one fragment may give up because they took too long. Two would be enough to keep up, for
+/// each fragment begins one packet at most.
+const GIVEN_UP_AT_ONCE: usize = 8;
+
+/// The limits of a [`FragmentPool`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FragmentPoolConfig {
+    /// Bytes that the packets in progress of one peer may hold.
+    ///
+    /// Default 1 MiB: three packets of the largest size at once, or the whole window of 256 packets with
+    /// three fragments of each. An honest peer does not come near it.
+    pub max_bytes_per_peer: usize,
+    /// Bytes that the packets in progress of all peers together may hold. Default 64 MiB: what the
+    /// article's window would have cost for a single peer.
+    pub max_bytes: usize,
+    /// The most fragments a packet may have, 1 to 256. Default 256. "Consider reducing the maximum
+    /// number of fragments per packet", says the article: four are enough for many games.
+    pub max_fragments: usize,
+    /// A packet that is not whole after this is given up. Default 5 s, longer than a window of 256 packets
+    /// lasts at 60 a second.
+    pub timeout: Duration,
+}
+
+impl Default for FragmentPoolConfig {
+    fn default() -> Self {
+        Self {
+            max_bytes_per_peer: 1024 * 1024,
+            max_bytes: 64 * 1024 * 1024,
+            max_fragments: MAX_FRAGMENTS,
+            timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Limits under which a pool could not work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolConfigError {
+    /// `max_fragments` is not from 1 to 256.
+    MaxFragments,
+    /// `max_bytes_per_peer` does not hold one packet of `max_fragments`.
+    PeerCapTooSmall {
+        /// What it must be at least.
+        least: usize,
+    },
+    /// `max_bytes` is less than `max_bytes_per_peer`.
+    CapBelowPeerCap,
+}
+
+impl core::fmt::Display for PoolConfigError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::MaxFragments => f.write_str("max_fragments must be from 1 to 256"),
+            Self::PeerCapTooSmall { least } => {
+                write!(f, "max_bytes_per_peer must be at least {least}, to hold one packet")
+            }
+            Self::CapBelowPeerCap => {
+                f.write_str("max_bytes must not be less than max_bytes_per_peer")
+            }
+        }
+    }
+}
+
+impl core::error::Error for PoolConfigError {}
+
+/// What a pool holds and has given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolStats {
+    /// Bytes in use by packets in progress.
+    pub used_bytes: usize,
+    /// The most that was ever in use.
+    pub peak_bytes: usize,
+    /// Packets in progress.
+    pub packets: usize,
+    /// Peers that have a packet in progress.
+    pub peers: usize,
+    /// Packets given up because their peer was at its cap, or had more than its share when all were.
+    pub evicted_for_own_peer: u64,
+    /// Packets given up for a packet of another peer.
+    pub evicted_for_others: u64,
+    /// Packets given up because they took too long.
+    pub timed_out: u64,
+}
+
+/// A kilobyte of a packet.
+#[derive(Clone, Debug)]
+struct Block {
+    data: Box<[u8; FRAGMENT_BYTES]>,
+    index: u8,
+    length: u16,
+    /// The block that came before it, of the same packet.
+    next: Option<u32>,
+}
+
+/// A packet in progress.
+#[derive(Clone, Debug)]
+struct Packet {
+    peer: Key,
+    opened_at: Instant,
+    count: u16,
+    stored: u16,
+    /// Which fragments are here, one bit each.
+    received: [u64; MAX_FRAGMENTS / 64],
+    last_block: Option<u32>,
+    among_all: Links,
+    among_peers: Links,
+}
+
+impl Packet {
+    const fn cost(&self) -> usize {
+        PACKET_COST + self.stored as usize * FRAGMENT_COST
+    }
+
+    const fn bit(index: usize) -> (usize, u64) {
+        (index / 64 % (MAX_FRAGMENTS / 64), 1 << (index % 64))
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Peer {
+    used_bytes: usize,
+    packets: u32,
+    order: Order,
+}
+
+/// Where fragments wait for each other. One for all peers of a socket.
+#[derive(Clone, Debug)]
+pub struct FragmentPool {
+    config: FragmentPoolConfig,
+    blocks: Vec<Block>,
+    free_blocks: Vec<u32>,
+    packets: Slab<Packet>,
+    peers: Slab<Peer>,
+    order: Order,
+    /// The packet put together last. Grows to the largest that was ever whole.
+    assembled: Vec<u8>,
+    stats: PoolStats,
+}
+
+impl Default for FragmentPool {
+    fn default() -> Self {
+        Self::with(FragmentPoolConfig::default())
+    }
+}
+
+impl FragmentPool {
+    /// An empty pool. Allocates nothing yet.
+    ///
+    /// # Errors
+    /// [`PoolConfigError`].
+    pub const fn new(config: FragmentPoolConfig) -> Result<Self, PoolConfigError> {
+        if config.max_fragments == 0 || config.max_fragments > MAX_FRAGMENTS {
+            return Err(PoolConfigError::MaxFragments);
+        }
+        let least = PACKET_COST + config.max_fragments * FRAGMENT_COST;
+        if config.max_bytes_per_peer < least {
+            return Err(PoolConfigError::PeerCapTooSmall { least });
+        }
+        if config.max_bytes < config.max_bytes_per_peer {
+            return Err(PoolConfigError::CapBelowPeerCap);
+        }
+        Ok(Self::with(config))
+    }
+
+    const fn with(config: FragmentPoolConfig) -> Self {
+        Self {
+            config,
+            blocks: Vec::new(),
+            free_blocks: Vec::new(),
+            packets: Slab::new(),
+            peers: Slab::new(),
+            order: Order::new(),
+            assembled: Vec::new(),
+            stats: PoolStats {
+                used_bytes: 0,
+                peak_bytes: 0,
+                packets: 0,
+                peers: 0,
+                evicted_for_own_peer: 0,
+                evicted_for_others: 0,
+                timed_out: 0,
+            },
+        }
+    }
+
+    /// The limits.
+    #[must_use]
+    pub const fn config(&self) -> &FragmentPoolConfig {
+        &self.config
+    }
+
+    /// What it holds and has given up.
+    #[must_use]
+    pub fn stats(&self) -> PoolStats {
+        PoolStats { packets: self.packets.len(), peers: self.peers.len(), ..self.stats }
+    }
+
+    /// Gives up the packets that took too long. Each fragment that comes does some of that; to call it
+    /// too frees their blocks while all is silent.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while self.give_up_oldest(now) {}
+    }
+
+    /// The same for a few packets: what one fragment may cost.
+    pub(super) fn give_up_some(&mut self, now: Instant) {
+        for _ in 0..GIVEN_UP_AT_ONCE {
+            if !self.give_up_oldest(now) {
+                return;
+            }
+        }
+    }
+
+    /// Gives the oldest packet up if it took too long, and returns whether it did.
+    fn give_up_oldest(&mut self, now: Instant) -> bool {
+        let Some(oldest) = self.order.oldest() else { return false };
+        if let Some(packet) = self.packets.get_mut(oldest)
+            && now.since(packet.opened_at) <= self.config.timeout
+        {
+            // A clock that jumped ahead and came back: the packet's time begins anew.
+            packet.opened_at = packet.opened_at.min(now);
+            return false;
+        }
+        self.stats.timed_out += 1;
+        self.release(oldest);
+        true
+    }
+
+    /// When the oldest packet will have taken too long.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let oldest = self.order.oldest().and_then(|oldest| self.packets.get(oldest))?;
+        Some(oldest.opened_at + self.config.timeout + Duration::from_nanos(1))
+    }
+
+    /// Begins a packet with its first fragment, making room for it.
+    pub(super) fn open(
+        &mut self,
+        now: Instant,
+        peer: &mut Option<Key>,
+        fragment: &Fragment<'_>,
+    ) -> Key {
+        self.make_room(*peer, None, PACKET_COST + FRAGMENT_COST);
+        let known = peer.filter(|&key| self.peers.get(key).is_some());
+        let peer = *peer.insert(known.unwrap_or_else(|| self.peers.insert(Peer::default())));
+        let key = self.packets.insert(Packet {
+            peer,
+            opened_at: now,
+            #[expect(clippy::cast_possible_truncation, reason = "a count is at most 256")]
+            count: fragment.count() as u16,
+            stored: 0,
+            received: [0; MAX_FRAGMENTS / 64],
+            last_block: None,
+            among_all: Links::default(),
+            among_peers: Links::default(),
+        });
+        self.order.push(&mut self.packets, |packet| &mut packet.among_all, key);
+        if let Some(peer) = self.peers.get_mut(peer) {
+            peer.packets += 1;
+            peer.order.push(&mut self.packets, |packet| &mut packet.among_peers, key);
+        }
+        self.charge(peer, PACKET_COST);
+        self.put(key, peer, fragment);
+        key
+    }
+
+    /// Adds a fragment that is not here yet, making room for it. Returns `false` if the packet itself
+    /// had to go.
+    pub(super) fn store(&mut self, key: Key, fragment: &Fragment<'_>) -> bool {
+        let Some(peer) = self.packets.get(key).map(|packet| packet.peer) else { return false };
+        self.make_room(Some(peer), Some(key), FRAGMENT_COST);
+        if self.packets.get(key).is_none() {
+            return false;
+        }
+        self.put(key, peer, fragment);
+        true
+    }
+
+    /// How many fragments the packet has and how many are missing; `None` if it was given up.
+    pub(super) fn progress(&self, key: Key) -> Option<(usize, usize)> {
+        let packet = self.packets.get(key)?;
+        Some((packet.count.into(), usize::from(packet.count - packet.stored)))
+    }
+
+    pub(super) fn contains(&self, key: Key, index: usize) -> bool {
+        let (word, bit) = Packet::bit(index);
+        self.packets.get(key).is_some_and(|packet| packet.received[word] & bit != 0)
+    }
+
+    /// Puts a packet together whose only missing fragment is this one, and ends it. That fragment is
+    /// copied to its place without being stored.
+    pub(super) fn assemble(&mut self, key: Key, missing: &Fragment<'_>) -> &[u8] {
+        let mut total = 0;
+        let mut at = self.packets.get(key).and_then(|packet| packet.last_block);
+        let assembled = &mut self.assembled;
+        let mut copy = |index: usize, data: &[u8]| {
+            let start = index * FRAGMENT_BYTES;
+            let end = start + data.len();
+            total = total.max(end);
+            if assembled.len() < end {
+                assembled.resize(missing.count() * FRAGMENT_BYTES, 0);
+            }
+            if let Some(place) = assembled.get_mut(start..end) {
+                place.copy_from_slice(data);
+            }
+        };
+        copy(missing.index(), missing.data());
+        while let Some(block) = at.and_then(|at| self.blocks.get(at as usize)) {
+            let data = block.data.get(..block.length.into()).unwrap_or_default();
+            copy(block.index.into(), data);
+            at = block.next;
+        }
+        self.release(key);
+        self.assembled.get(..total).unwrap_or_default()
+    }
+
+    /// Ends a packet and takes its memory back. Nothing happens if it was given up before.
+    pub(super) fn release(&mut self, key: Key) {
+        self.order.remove(&mut self.packets, |packet| &mut packet.among_all, key);
+        let Some(peer_key) = self.packets.get(key).map(|packet| packet.peer) else { return };
+        if let Some(peer) = self.peers.get_mut(peer_key) {
+            peer.order.remove(&mut self.packets, |packet| &mut packet.among_peers, key);
+        }
+        let Some(packet) = self.packets.remove(key) else { return };
+        let mut at = packet.last_block;
+        while let Some(place) = at {
+            self.free_blocks.push(place);
+            at = self.blocks.get(place as usize).and_then(|block| block.next);
+        }
+        self.stats.used_bytes -= packet.cost();
+        if let Some(peer) = self.peers.get_mut(peer_key) {
+            peer.used_bytes -= packet.cost();
+            peer.packets -= 1;
+            if peer.packets == 0 {
+                self.peers.remove(peer_key);
+            }
+        }
+    }
+
+    /// Gives packets up until `bytes` more are within both caps. `for_packet` is the one that wants them.
+    fn make_room(&mut self, peer: Option<Key>, for_packet: Option<Key>, bytes: usize) {
+        let held =
+            |pool: &Self| peer.and_then(|key| pool.peers.get(key)).map_or(0, |p| p.used_bytes);
+        let oldest = |pool: &Self| pool.peers.get(peer?)?.order.oldest();
+        while held(self) + bytes > self.config.max_bytes_per_peer {
+            let Some(victim) = oldest(self) else { break };
+            self.stats.evicted_for_own_peer += 1;
+            self.release(victim);
+        }
+        while self.stats.used_bytes + bytes > self.config.max_bytes {
+            // Who floods pays for it: above an equal share a peer makes room out of its own. But not with
+            // the packet that the room is for; with many peers the share is less than one packet.
+            let has_more = held(self) * self.peers.len() > self.stats.used_bytes;
+            let own = oldest(self).filter(|&own| has_more && Some(own) != for_packet);
+            let Some(victim) = own.or_else(|| self.oldest_but(for_packet)) else { break };
+            match own {
+                Some(_) => self.stats.evicted_for_own_peer += 1,
+                None => self.stats.evicted_for_others += 1,
+            }
+            self.release(victim);
+        }
+    }
+
+    /// The oldest packet of all, or the second oldest if that is `spared` and there is another.
+    fn oldest_but(&self, spared: Option<Key>) -> Option<Key> {
+        let oldest = self.order.oldest()?;
+        if Some(oldest) != spared {
+            return Some(oldest);
+        }
+        self.packets.get(oldest).and_then(|packet| packet.among_all.newer()).or(Some(oldest))
+    }
+
+    fn put(&mut self, key: Key, peer: Key, fragment: &Fragment<'_>) {
+        let place = self.free_blocks.pop().unwrap_or_else(|| {
+            let data = Box::new([0; FRAGMENT_BYTES]);
+            self.blocks.push(Block { data, index: 0, length: 0, next: None });
+            u32::try_from(self.blocks.len() - 1).unwrap_or(u32::MAX)
+        });
+        let (Some(packet), Some(block)) =
+            (self.packets.get_mut(key), self.blocks.get_mut(place as usize))
+        else {
+            return;
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "an index is under 256, a length 1024")]
+        {
+            block.index = fragment.index() as u8;
+            block.length = fragment.data().len() as u16;
+        }
+        if let Some(data) = block.data.get_mut(..fragment.data().len()) {
+            data.copy_from_slice(fragment.data());
+        }
+        block.next = packet.last_block.replace(place);
+        let (word, bit) = Packet::bit(fragment.index());
+        packet.received[word] |= bit;
+        packet.stored += 1;
+        self.charge(peer, FRAGMENT_COST);
+    }
+
+    fn charge(&mut self, peer: Key, bytes: usize) {
+        self.stats.used_bytes += bytes;
+        self.stats.peak_bytes = self.stats.peak_bytes.max(self.stats.used_bytes);
+        if let Some(peer) = self.peers.get_mut(peer) {
+            peer.used_bytes += bytes;
+        }
+    }
+
+    /// Panics if the books do not balance or a cap is exceeded. For tests, fuzzers and the simulator.
+    pub fn check_invariants(&self) {
+        let used: usize = self.packets.values().map(Packet::cost).sum();
+        assert_eq!(used, self.stats.used_bytes, "what the packets hold");
+        assert!(used <= self.config.max_bytes, "{used} bytes are over the cap");
+        let by_peers: usize = self.peers.values().map(|peer| peer.used_bytes).sum();
+        assert_eq!(by_peers, used, "what the peers hold");
+        let most = self.peers.values().map(|peer| peer.used_bytes).max().unwrap_or(0);
+        assert!(most <= self.config.max_bytes_per_peer, "a peer holds {most} bytes");
+        let stored: usize = self.packets.values().map(|packet| usize::from(packet.stored)).sum();
+        assert_eq!(stored + self.free_blocks.len(), self.blocks.len(), "blocks");
+        for packet in self.packets.values() {
+            let bits: u32 = packet.received.iter().map(|word| word.count_ones()).sum();
+            assert!(bits == u32::from(packet.stored) && packet.stored < packet.count, "fragments");
+        }
+    }
+}
