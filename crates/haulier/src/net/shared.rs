@@ -243,6 +243,7 @@ impl<E: End> State<E> {
         }
     }
 
+    #[cfg(feature = "tokio")]
     pub(crate) fn set_driver(&mut self, waker: &Waker) {
         self.driver.clone_from(waker);
     }
