@@ -31,17 +31,20 @@ pub struct Interest<'a> {
 /// # Errors
 /// As the system says.
 pub fn wait(interests: &[Interest<'_>], wake_up: Option<&WakeUp>, max: Duration) -> io::Result<()> {
-    if !max.is_zero() {
-        let mut watched: Vec<_> = interests.iter().filter_map(watch).collect();
-        watched.extend(wake_up.map(|wake_up| PollFd::new(wake_up, PollFlags::IN)));
-        let max = Timespec::try_from(max.min(MAX_WAIT)).ok();
-        match poll(&mut watched, max.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+    if max.is_zero() {
+        return Ok(());
     }
-    if let Some(wake_up) = wake_up {
-        wake_up.clear();
+    let mut watched: Vec<_> = interests.iter().filter_map(watch).collect();
+    watched.extend(wake_up.map(|wake_up| PollFd::new(wake_up, PollFlags::IN)));
+    let max = Timespec::try_from(max.min(MAX_WAIT)).ok();
+    match poll(&mut watched, max.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let was_used = watched.last().is_some_and(|last| !last.revents().is_empty());
+    match wake_up {
+        Some(wake_up) if was_used => wake_up.clear(),
+        _ => {}
     }
     Ok(())
 }

@@ -21,22 +21,13 @@ pub(crate) struct Asking {
     connect: Connect,
     entropy: Entropy,
     aes: AesSupport,
-    race: Race,
-    /// Those that are asked; at last the one that is welcome.
-    machines: Vec<(Key, ClientMachine)>,
-    phase: Phase,
+    race: Race<ClientMachine>,
+    /// How it ended without a connection; whether the application still has to be told.
+    ended: Option<(CloseReason, bool)>,
     /// Something has changed that [`End::step`] must look at.
     has_news: bool,
     /// Of machines that are gone.
     other_bytes: WireBytes,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Phase {
-    Asking,
-    Welcome,
-    /// Nobody is asked any more, and nobody was welcome. The reason waits for the application.
-    Ended(Option<CloseReason>),
 }
 
 impl Asking {
@@ -47,45 +38,31 @@ impl Asking {
         seed: [u8; 32],
         aes: AesSupport,
     ) -> Result<Self, ClientError> {
-        let mut asking = Self {
+        // A configuration that makes no client makes none for any address.
+        ClientMachine::new(now, connect.config(NOWHERE), seed)?;
+        Ok(Self {
             race: Race::new(&connect.servers),
+            connect,
             entropy: Entropy::new(seed),
             aes,
-            connect,
-            machines: Vec::new(),
-            phase: Phase::Asking,
+            ended: None,
             has_news: true,
             other_bytes: WireBytes::default(),
-        };
-        // A configuration that makes no client makes none for any address.
-        asking.make(now, NOWHERE)?;
-        Ok(asking)
-    }
-
-    fn make(&mut self, now: Instant, server: SocketAddr) -> Result<ClientMachine, ClientError> {
-        let platform = Platform::new(self.entropy.bytes(), self.aes);
-        ClientMachine::new(now, self.connect.config(server), platform)
+        })
     }
 
     pub(crate) fn connection(&self) -> Option<&Connection> {
-        self.welcome()?.connection()
+        self.race.winner()?.connection()
     }
 
     pub(crate) fn connection_mut(&mut self) -> Option<&mut Connection> {
-        let is_welcome = self.phase == Phase::Welcome;
-        self.machines.first_mut().filter(|_| is_welcome)?.1.connection_mut()
+        self.race.winner_mut()?.connection_mut()
     }
 
     pub(crate) fn close(&mut self, now: Instant, code: CloseCode, reason: &str) {
-        match self.phase {
-            Phase::Asking => {
-                self.race.give_up();
-                self.end(CloseReason::Here(code));
-            }
-            Phase::Welcome => {
-                self.machines.iter_mut().for_each(|(_, machine)| machine.close(now, code, reason));
-            }
-            Phase::Ended(_) => {}
+        match self.race.winner_mut() {
+            Some(machine) => machine.close(now, code, reason),
+            None => self.end(CloseReason::Here(code)),
         }
     }
 
@@ -100,68 +77,44 @@ impl Asking {
     }
 
     /// Whether there is a connection; `None` while that is open.
-    pub(crate) const fn outcome(&self) -> Option<bool> {
-        match self.phase {
-            Phase::Asking => None,
-            Phase::Welcome => Some(true),
-            Phase::Ended(_) => Some(false),
-        }
+    pub(crate) fn outcome(&self) -> Option<bool> {
+        (self.race.is_won() || self.ended.is_some()).then_some(self.race.is_won())
     }
 
     /// Those of all addresses.
     pub(crate) fn wire_bytes(&self) -> WireBytes {
-        let machines = self.machines.iter().map(|(_, machine)| machine.wire_bytes());
+        let machines = self.race.machines().map(|(_, machine)| machine.wire_bytes());
         machines.fold(self.other_bytes, sum)
     }
 
-    fn welcome(&self) -> Option<&ClientMachine> {
-        let is_welcome = self.phase == Phase::Welcome;
-        self.machines.first().filter(|_| is_welcome).map(|(_, machine)| machine)
-    }
-
+    /// There will be no connection.
     fn end(&mut self, reason: CloseReason) {
-        self.keep(None);
-        self.phase = Phase::Ended(Some(reason));
-        self.has_news = true;
+        let given_up = self.race.give_up();
+        self.forget(given_up);
+        self.ended.get_or_insert((reason, true));
     }
 
-    /// Forgets all machines but this.
-    fn keep(&mut self, key: Option<Key>) {
-        let other_bytes = &mut self.other_bytes;
-        self.machines.retain(|(known, machine)| {
-            let stays = Some(*known) == key;
-            if !stays {
-                *other_bytes = sum(*other_bytes, machine.wire_bytes());
-            }
-            stays
-        });
-    }
-
-    fn remove(&mut self, key: Key) {
-        if let Some(at) = self.machines.iter().position(|(known, _)| *known == key) {
-            let (_, machine) = self.machines.remove(at);
-            self.other_bytes = sum(self.other_bytes, machine.wire_bytes());
-        }
+    fn forget(&mut self, machines: impl IntoIterator<Item = ClientMachine>) {
+        let machines = machines.into_iter().map(|machine| machine.wire_bytes());
+        self.other_bytes = machines.fold(self.other_bytes, sum);
         self.has_news = true;
     }
 
     /// Looks at what has become of those that are asked.
     fn judge(&mut self, now: Instant) {
-        let welcome = self.machines.iter().find(|(_, machine)| machine.connection().is_some());
-        if let Some(&(key, _)) = welcome {
-            self.race.won(key);
-            self.keep(Some(key));
-            self.phase = Phase::Welcome;
-            return;
+        let welcome = self.race.machines().find(|(_, machine)| machine.connection().is_some());
+        if let Some((key, _)) = welcome {
+            let others = self.race.won(key);
+            return self.forget(others);
         }
         let ended =
-            self.machines.iter_mut().filter_map(|(key, machine)| match machine.poll_event(now) {
-                Some(Event::Closed(reason)) => Some((*key, reason)),
+            self.race.machines_mut().filter_map(|(key, machine)| match machine.poll_event(now) {
+                Some(Event::Closed(reason)) => Some((key, reason)),
                 _ => None,
             });
         for (key, reason) in ended.collect::<Vec<_>>() {
-            self.remove(key);
-            self.race.failed(now, key, AttemptError::Closed(reason));
+            let gone = self.race.failed(now, key, AttemptError::Closed(reason));
+            self.forget(gone);
         }
     }
 }
@@ -173,50 +126,42 @@ impl End for Asking {
     const THREAD: &'static str = "haulier-client";
 
     fn machine(&mut self, key: Key) -> Option<&mut ClientMachine> {
-        self.machines.iter_mut().find(|(known, _)| *known == key).map(|(_, machine)| machine)
+        self.race.machines_mut().find(|(known, _)| *known == key).map(|(_, machine)| machine)
     }
 
     fn step(&mut self, now: Instant) -> Vec<(Key, SocketAddr)> {
         let mut opens = Vec::new();
-        self.has_news = false;
-        if self.phase != Phase::Asking {
-            return opens;
-        }
-        self.judge(now);
-        while let Some((key, server)) = self.race.start(now) {
-            match self.make(now, server) {
-                Ok(machine) => {
-                    self.machines.push((key, machine));
-                    opens.push((key, server));
-                }
-                // The first one could be made.
-                Err(_) => self.race.failed(now, key, AttemptError::Closed(CloseReason::NoAnswer)),
+        if !self.race.is_won() && self.ended.is_none() {
+            self.judge(now);
+            let Self { race, connect, entropy, aes, .. } = self;
+            opens.extend(std::iter::from_fn(|| {
+                race.start(now, |server| {
+                    let platform = Platform::new(entropy.bytes(), *aes);
+                    ClientMachine::new(now, connect.config(server), platform).ok()
+                })
+            }));
+            if self.race.is_lost() {
+                self.end(self.race.verdict());
             }
         }
-        if self.race.is_lost() {
-            self.end(self.race.verdict());
-        }
+        self.has_news = false;
         opens
     }
 
     /// While it asks, trouble is that of one address. Afterwards a refusal means nothing: anybody can forge
     /// it, and the idle time-out does not depend on it.
     fn on_trouble(&mut self, now: Instant, key: Key, trouble: Trouble) -> io::Result<()> {
-        let error = match trouble {
-            Trouble::Broken(error) if self.phase != Phase::Asking => return Err(error),
-            _ if self.phase != Phase::Asking => return Ok(()),
-            Trouble::Refused => {
-                // A welcome may have come with it.
-                if self.machine(key).is_some_and(|machine| machine.connection().is_none()) {
-                    self.remove(key);
-                    self.race.refused(now, key);
-                }
-                return Ok(());
+        let is_welcome = |machine: &mut ClientMachine| machine.connection().is_some();
+        let gone = match trouble {
+            Trouble::Broken(error) if self.race.is_won() => return Err(error),
+            // Also if the welcome has come with it.
+            _ if self.machine(key).is_none_or(is_welcome) => return Ok(()),
+            Trouble::Refused => self.race.refused(now, key),
+            Trouble::NotOpened(error) | Trouble::Broken(error) => {
+                self.race.failed(now, key, AttemptError::NoRoute(Arc::new(error)))
             }
-            Trouble::NotOpened(error) | Trouble::Broken(error) => error,
         };
-        self.remove(key);
-        self.race.failed(now, key, AttemptError::NoRoute(Arc::new(error)));
+        self.forget(gone);
         Ok(())
     }
 
@@ -225,22 +170,29 @@ impl End for Asking {
     }
 
     fn machine_timeout(&self) -> Option<Instant> {
-        self.machines.iter().fold(None, |due, (_, machine)| earliest(due, machine.poll_timeout()))
+        let machines = self.race.machines();
+        machines.fold(None, |due, (_, machine)| earliest(due, machine.poll_timeout()))
     }
 
     fn poll_event(&mut self, now: Instant) -> Option<Event> {
-        match &mut self.phase {
-            Phase::Asking => None,
-            Phase::Welcome => self.machines.first_mut()?.1.poll_event(now),
-            Phase::Ended(reason) => reason.take().map(Event::Closed),
+        if let Some(machine) = self.race.winner_mut() {
+            return machine.poll_event(now);
         }
+        let (reason, is_news) = self.ended.as_mut()?;
+        std::mem::take(is_news).then(|| Event::Closed(reason.clone()))
     }
 
     fn is_over(&self) -> bool {
-        match &self.phase {
-            Phase::Asking => false,
-            Phase::Welcome => self.welcome().is_none_or(ClientMachine::is_closed),
-            Phase::Ended(reason) => reason.is_none(),
+        match self.race.winner() {
+            Some(machine) => machine.is_closed(),
+            None => self.ended.as_ref().is_some_and(|(_, is_news)| !is_news),
+        }
+    }
+
+    /// The server must hear of it.
+    fn on_rebound(&mut self) {
+        if let Some(connection) = self.connection_mut() {
+            connection.ping();
         }
     }
 

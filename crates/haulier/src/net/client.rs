@@ -167,7 +167,8 @@ impl Client {
     /// Sends a block of any size, which arrives whole. Its bytes are not copied.
     ///
     /// # Errors
-    /// [`SendError`]: wait for [`Event::Connected`] before the first.
+    /// [`SendError`]: wait for [`Event::Connected`] before the first. `NotOpen` also if nothing drives the client
+    /// any more: [`poll`](Self::poll) says why.
     pub fn send_block(&self, block: &Block) -> Result<BlockHandle, SendError> {
         self.change(|connection, now| connection.send_block(now, block))
             .ok_or(SendError::NotOpen)?
@@ -312,14 +313,12 @@ impl Client {
     /// As the system says; then the old socket is still there.
     pub fn rebind(&self) -> std::io::Result<()> {
         let Some(server) = self.with_connection(Connection::address) else { return Ok(()) };
-        let socket = Socket::connect(server)?;
-        self.handle.rebind(socket);
-        self.change(|connection, _| connection.ping());
+        self.handle.rebind(Socket::connect(server)?);
         Ok(())
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut Connection, Instant) -> R) -> Option<R> {
-        self.handle.shared.act(|end, now| end.connection_mut().map(|found| change(found, now)))
+        self.handle.shared.act(|end, now| Some(change(end.connection_mut()?, now)))?
     }
 }
 

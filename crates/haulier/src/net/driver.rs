@@ -113,6 +113,7 @@ impl<E: End> Driver<E> {
         opened.map_err(|error| NetworkError::Socket(error.into()))?;
         if let (Some(socket), Some((key, _))) = (socket, self.runners.first()) {
             self.adopt(*key, socket);
+            self.shared.lock().end.on_rebound();
         }
         Ok(is_stopping)
     }

@@ -158,7 +158,10 @@ impl<E: End> Handle<E> {
 
     /// Goes on from a new socket.
     pub(crate) fn rebind(&self, socket: Socket) {
-        self.shared.order(|state| state.new_socket = Some(socket));
+        self.shared.order(|state| {
+            state.locals.iter_mut().for_each(|(_, local)| *local = socket.local_addr());
+            state.new_socket = Some(socket);
+        });
         self.drive_inline(Driver::round);
     }
 

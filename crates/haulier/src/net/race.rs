@@ -47,25 +47,27 @@ pub enum AttemptError {
 pub(crate) type Key = u32;
 
 #[derive(Debug)]
-struct Entrant {
+struct Entrant<M> {
     key: Key,
     server: SocketAddr,
     refusals: u8,
+    machine: M,
 }
 
+/// The addresses of a server, and a machine for each that is asked.
 #[derive(Debug)]
-pub(crate) struct Race {
+pub(crate) struct Race<M> {
     /// Not asked yet, with the refusals they have had.
     left: VecDeque<(SocketAddr, u8)>,
-    running: Vec<Entrant>,
+    running: Vec<Entrant<M>>,
     attempts: Vec<Attempt>,
     /// When the next one may be asked though others are.
     next_at: Instant,
     next_key: Key,
-    winner: Option<SocketAddr>,
+    is_won: bool,
 }
 
-impl Race {
+impl<M> Race<M> {
     /// Between these addresses, the likeliest first. IPv6 and IPv4 take turns, in the order that is left.
     pub(crate) fn new(servers: &[SocketAddr]) -> Self {
         let mut unique: Vec<SocketAddr> = Vec::new();
@@ -82,41 +84,39 @@ impl Race {
         while left.len() < unique.len() {
             left.extend(same.next().into_iter().chain(other.next()).map(|server| (server, 0)));
         }
-        Self {
-            left,
-            running: Vec::new(),
-            attempts: Vec::new(),
-            next_at: Instant::ZERO,
-            next_key: 0,
-            winner: None,
-        }
+        let (running, attempts, next_at) = (Vec::new(), Vec::new(), Instant::ZERO);
+        Self { left, running, attempts, next_at, next_key: 0, is_won: false }
     }
 
-    /// The next address to ask now. Ask until `None`.
-    pub(crate) fn start(&mut self, now: Instant) -> Option<(Key, SocketAddr)> {
-        if self.is_decided() || !self.running.is_empty() && now < self.next_at {
+    /// Asks the next address with the machine that `make` gives, if it is time. Ask until `None`.
+    pub(crate) fn start(
+        &mut self,
+        now: Instant,
+        make: impl FnOnce(SocketAddr) -> Option<M>,
+    ) -> Option<(Key, SocketAddr)> {
+        if self.is_won || !self.running.is_empty() && now < self.next_at {
             return None;
         }
         let (server, refusals) = self.left.pop_front()?;
-        let key = self.next_key;
-        self.next_key += 1;
-        self.running.push(Entrant { key, server, refusals });
         if refusals == 0 {
             self.attempts.push(Attempt { server, error: None });
         }
+        let (key, machine) = (self.next_key, make(server)?);
+        self.next_key += 1;
+        self.running.push(Entrant { key, server, refusals, machine });
         self.next_at = now + NEXT_AFTER;
         Some((key, server))
     }
 
     /// When to ask for the next address.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let is_waiting = !self.is_decided() && !self.left.is_empty();
+        let is_waiting = !self.is_won && !self.left.is_empty();
         is_waiting.then_some(if self.running.is_empty() { Instant::ZERO } else { self.next_at })
     }
 
     /// The host of an address said that nobody listens there.
-    pub(crate) fn refused(&mut self, now: Instant, key: Key) {
-        let Some(entrant) = self.remove(key) else { return };
+    pub(crate) fn refused(&mut self, now: Instant, key: Key) -> Option<M> {
+        let entrant = self.remove(key)?;
         let refusals = entrant.refusals + 1;
         if refusals < REFUSALS_BELIEVED {
             self.left.push_front((entrant.server, refusals));
@@ -124,40 +124,63 @@ impl Race {
         } else {
             self.note(now, entrant.server, AttemptError::NobodyListens);
         }
+        Some(entrant.machine)
     }
 
     /// An attempt has failed: the next address need not wait any longer.
-    pub(crate) fn failed(&mut self, now: Instant, key: Key, error: AttemptError) {
-        if let Some(entrant) = self.remove(key) {
-            self.note(now, entrant.server, error);
-        }
+    pub(crate) fn failed(&mut self, now: Instant, key: Key, error: AttemptError) -> Option<M> {
+        let entrant = self.remove(key)?;
+        self.note(now, entrant.server, error);
+        Some(entrant.machine)
     }
 
-    /// There is a connection.
-    pub(crate) fn won(&mut self, key: Key) {
-        self.winner = self.remove(key).map(|entrant| entrant.server);
-        self.running.clear();
+    /// There is a connection: nobody else is asked any more. Returns the others.
+    pub(crate) fn won(&mut self, key: Key) -> Vec<M> {
+        self.is_won = true;
+        let running = std::mem::take(&mut self.running).into_iter();
+        let (winner, others): (Vec<_>, Vec<_>) = running.partition(|entrant| entrant.key == key);
+        self.running = winner;
+        others.into_iter().map(|entrant| entrant.machine).collect()
     }
 
-    /// Nobody will be asked any more.
-    pub(crate) fn give_up(&mut self) {
+    /// Nobody is asked any more. Returns those that were.
+    pub(crate) fn give_up(&mut self) -> Vec<M> {
         self.left.clear();
-        self.running.clear();
+        self.running.drain(..).map(|entrant| entrant.machine).collect()
     }
 
     /// Where the server is, or may be.
     pub(crate) fn server(&self) -> Option<SocketAddr> {
         let running = self.running.first().map(|entrant| entrant.server);
-        self.winner.or(running).or_else(|| self.attempts.last().map(|attempt| attempt.server))
+        running.or_else(|| self.attempts.last().map(|attempt| attempt.server))
     }
 
-    pub(crate) const fn is_decided(&self) -> bool {
-        self.winner.is_some()
+    /// The machine of the winner.
+    pub(crate) fn winner(&self) -> Option<&M> {
+        self.machines().next().filter(|_| self.is_won).map(|(_, machine)| machine)
+    }
+
+    pub(crate) fn winner_mut(&mut self) -> Option<&mut M> {
+        let is_won = self.is_won;
+        self.machines_mut().next().filter(|_| is_won).map(|(_, machine)| machine)
+    }
+
+    /// Those that are asked, or at last the winner.
+    pub(crate) fn machines(&self) -> impl Iterator<Item = (Key, &M)> {
+        self.running.iter().map(|entrant| (entrant.key, &entrant.machine))
+    }
+
+    pub(crate) fn machines_mut(&mut self) -> impl Iterator<Item = (Key, &mut M)> {
+        self.running.iter_mut().map(|entrant| (entrant.key, &mut entrant.machine))
+    }
+
+    pub(crate) const fn is_won(&self) -> bool {
+        self.is_won
     }
 
     /// Nobody is left to be asked.
     pub(crate) fn is_lost(&self) -> bool {
-        !self.is_decided() && self.running.is_empty() && self.left.is_empty()
+        self.running.is_empty() && self.left.is_empty()
     }
 
     pub(crate) fn attempts(&self) -> &[Attempt] {
@@ -187,7 +210,7 @@ impl Race {
         self.next_at = now;
     }
 
-    fn remove(&mut self, key: Key) -> Option<Entrant> {
+    fn remove(&mut self, key: Key) -> Option<Entrant<M>> {
         let at = self.running.iter().position(|entrant| entrant.key == key)?;
         Some(self.running.remove(at))
     }
@@ -204,8 +227,8 @@ mod tests {
     }
 
     /// Starts all that may start now.
-    fn starts(race: &mut Race, now: Instant) -> Vec<Key> {
-        std::iter::from_fn(|| race.start(now)).map(|(key, _)| key).collect()
+    fn starts(race: &mut Race<SocketAddr>, now: Instant) -> Vec<Key> {
+        std::iter::from_fn(|| race.start(now, Some)).map(|(key, _)| key).collect()
     }
 
     #[test]
@@ -214,7 +237,7 @@ mod tests {
         let mut race = Race::new(&all);
         let mut order = Vec::new();
         for step in 0..10 {
-            order.extend(race.start(MS(250 * step)).map(|(_, server)| server));
+            order.extend(race.start(MS(250 * step), Some).map(|(_, server)| server));
         }
         assert_eq!(order, servers(&["[::1]:1", "1.0.0.1:1", "[::2]:1", "1.0.0.2:1", "[::3]:1"]));
     }
@@ -233,7 +256,7 @@ mod tests {
         assert_eq!(race.server(), Some("1.0.0.2:1".parse().unwrap()));
         assert_eq!((race.poll_timeout(), starts(&mut race, MS(900))), (None, vec![]));
         race.failed(MS(900), 2, AttemptError::NobodyListens);
-        assert!(race.is_decided() && !race.is_lost() && race.attempts()[2].error.is_none());
+        assert!(race.is_won() && !race.is_lost() && race.attempts()[2].error.is_none());
     }
 
     #[test]
@@ -242,11 +265,15 @@ mod tests {
         assert_eq!(starts(&mut race, MS(0)), [0]);
         race.refused(MS(2), 0);
         assert_eq!(race.poll_timeout(), Some(Instant::ZERO));
-        assert_eq!(race.start(MS(2)), Some((1, "1.0.0.1:1".parse().unwrap())), "from a new port");
+        assert_eq!(
+            race.start(MS(2), Some),
+            Some((1, "1.0.0.1:1".parse().unwrap())),
+            "from a new port"
+        );
         race.refused(MS(4), 0);
         assert!(!race.is_lost(), "what is said to the old port is not heard");
         race.refused(MS(4), 1);
-        assert_eq!(race.start(MS(4)), Some((2, "1.0.0.2:1".parse().unwrap())));
+        assert_eq!(race.start(MS(4), Some), Some((2, "1.0.0.2:1".parse().unwrap())));
         race.failed(MS(5), 2, AttemptError::Closed(CloseReason::NoAnswer));
         assert!(race.is_lost());
         assert_eq!(race.verdict(), CloseReason::Unreachable);
@@ -262,6 +289,6 @@ mod tests {
         race.refused(MS(1), 0);
         assert_eq!(starts(&mut race, MS(1)), [1]);
         race.won(1);
-        assert!(race.is_decided());
+        assert!(race.is_won());
     }
 }

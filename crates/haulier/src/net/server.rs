@@ -189,7 +189,8 @@ impl Server {
     /// hashed then, and its bytes are never copied.
     ///
     /// # Errors
-    /// [`SendError`]; `NotOpen` also for a connection that is gone.
+    /// [`SendError`]; `NotOpen` also for a connection that is gone, and if nothing drives the server any more:
+    /// [`poll`](Self::poll) says why.
     pub fn send_block(&self, id: ConnectionId, block: &Block) -> Result<BlockHandle, SendError> {
         let sent = self.change(id, |connection, now| connection.send_block(now, block));
         sent.ok_or(SendError::NotOpen)?
@@ -354,9 +355,7 @@ impl Server {
         id: ConnectionId,
         change: impl FnOnce(&mut Connection, Instant) -> R,
     ) -> Option<R> {
-        self.handle.shared.act(|end, now| {
-            end.machine.connection_mut(id).map(|connection| change(connection, now))
-        })
+        self.handle.shared.act(|end, now| Some(change(end.machine.connection_mut(id)?, now)))?
     }
 }
 

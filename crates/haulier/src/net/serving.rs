@@ -61,6 +61,8 @@ impl End for Serving {
         self.is_shutting_down && self.machine.stats().connections == 0
     }
 
+    fn on_rebound(&mut self) {}
+
     fn leave(&mut self, now: Instant) {
         self.shut_down(now);
     }

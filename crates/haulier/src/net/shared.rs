@@ -46,6 +46,9 @@ pub(crate) trait End: Send + 'static {
     /// Whether there will be no events any more, once those that wait are taken.
     fn is_over(&self) -> bool;
 
+    /// Its machine is on another socket now.
+    fn on_rebound(&mut self);
+
     /// The last handle is gone: says goodbye, if there is anybody to say it to.
     fn leave(&mut self, now: Instant);
 
@@ -137,11 +140,11 @@ impl<E: End> Shared<E> {
         })
     }
 
-    /// Does something to the machine, and sees to what follows from it.
-    pub(crate) fn act<R>(&self, act: impl FnOnce(&mut E, Instant) -> R) -> R {
+    /// Does something to the machine, and sees to what follows from it. `None` if nothing drives it any more.
+    pub(crate) fn act<R>(&self, act: impl FnOnce(&mut E, Instant) -> R) -> Option<R> {
         let now = self.clock.now();
         let mut state = self.lock();
-        let result = act(&mut state.end, now);
+        let result = state.failure.is_none().then(|| act(&mut state.end, now));
         self.release(state, now);
         result
     }

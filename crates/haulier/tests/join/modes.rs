@@ -1,7 +1,7 @@
 //! Whom a server lets in: by secret, token, identity, or everybody; and how it turns others away.
 
-use std::net::SocketAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use haulier::{
     Client, ClientConfig, CloseCode, CloseReason, Connect, ConnectError, Credentials, Event,
@@ -9,7 +9,7 @@ use haulier::{
     TokenClaims, TokenKey, issue_token,
 };
 
-use crate::support::{PROTOCOL_ID, Pair, bind, config_for, secret, with_secret};
+use crate::support::{MAX, PROTOCOL_ID, Pair, bind, config_for, secret, with_secret};
 
 fn unix_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
@@ -162,6 +162,23 @@ fn a_full_server_says_so() {
     pair.at_client.clear();
     pair.until(|pair| pair.client_end().is_some());
     assert_eq!(pair.client_end(), Some(&CloseReason::Refused(RefusalCode::Full)));
+}
+
+/// Also what is longer than any datagram of the wire.
+#[test]
+fn noise_is_counted_and_answered_with_nothing() {
+    let server = bind(with_secret());
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for bytes in [0, 1, 1199, 1200, 1201, 9000] {
+        stranger.send_to(&vec![0xff; bytes], server.local_addr()).unwrap();
+    }
+    let began = Instant::now();
+    while server.stats().datagrams_received < 6 {
+        assert!(began.elapsed() < MAX, "{:?}", server.stats());
+        assert_eq!(server.wait(Duration::from_millis(1)).unwrap(), None);
+    }
+    assert_eq!(server.drops().iter().map(|(_, count)| count).sum::<u64>(), 6);
+    assert_eq!(server.stats().datagrams_sent, 0);
 }
 
 #[test]

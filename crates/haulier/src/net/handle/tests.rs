@@ -74,6 +74,8 @@ impl End for Fake {
         self.is_over
     }
 
+    fn on_rebound(&mut self) {}
+
     fn leave(&mut self, _: Instant) {}
 
     fn prepare() {}
@@ -152,6 +154,7 @@ fn a_panic_of_the_network_thread_is_an_error_of_every_call() {
     let error = handle.wait(MAX).unwrap_err();
     assert!(matches!(error, NetworkError::Panicked), "{error}");
     assert!(handle.poll().is_err());
+    assert_eq!(handle.shared.act(|_, _| ()), None);
     let mut context = Context::from_waker(Waker::noop());
     let next = pin!(handle.when(State::take_event)).poll(&mut context);
     assert!(matches!(next, Poll::Ready(Err(NetworkError::Panicked))));
