@@ -4,11 +4,13 @@
 //! its test. Each check reads the whole [`Tree`] and answers with findings of one form,
 //! `path:line: what, and what to do`. All of them are run, and all findings shown, before it fails.
 //!
+//! * [`arrows`]: modules that use only those below them.
 //! * [`lines`]: one file at a time: lengths, spaces, words that must not stay, size.
 //! * [`links`]: what Markdown points at; decisions that their index forgot.
 //! * [`requirements`]: the tags of `docs/STANDARD.md`, each with the test that holds it.
 //! * [`msrv`]: the oldest supported Rust, stated once.
 
+mod arrows;
 mod lines;
 mod links;
 mod msrv;
@@ -135,6 +137,7 @@ fn found_in(root: &Path) -> Result<BTreeSet<String>, String> {
 pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     let tree = Tree::read(&workspace.root)?;
     let mut findings: Vec<Finding> = tree.files.iter().flat_map(lines::check).collect();
+    findings.extend(arrows::check(&tree));
     findings.extend(links::check(&tree));
     findings.extend(requirements::check(&tree));
     findings.extend(msrv::check(&tree));

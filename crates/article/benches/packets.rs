@@ -23,7 +23,7 @@ use haulier_article::fragment::{
 use haulier_article::packet::fragment::FragmentPacket;
 use haulier_article::packet::numbered::MAX_PAYLOAD_BYTES;
 use haulier_article::packet::{self, ProtocolId};
-use haulier_article::{DropReason, Instant, MAX_PACKET_BYTES, Sequence};
+use haulier_article::{Instant, MAX_PACKET_BYTES, PacketDropReason, Sequence};
 
 type Group<'a> = BenchmarkGroup<'a, criterion::measurement::WallTime>;
 
@@ -74,7 +74,7 @@ impl Link {
         // The client has said something, so the server's packets have acks in their headers.
         for _ in 0..33 {
             link.client.send(link.now, b"forward, fire").unwrap();
-            assert!(link.client.poll_transmit(link.now, &mut link.datagrams[0]));
+            assert!(link.client.poll_datagram(link.now, &mut link.datagrams[0]));
             let opened =
                 link.server.handle_datagram(link.now, &link.datagrams[0], &mut link.server_pool);
             opened.unwrap().unwrap().accept();
@@ -98,7 +98,7 @@ impl Link {
             if self.under_way == self.datagrams.len() {
                 self.datagrams.push(Vec::with_capacity(MAX_PACKET_BYTES));
             }
-            if !self.server.poll_transmit(self.now, &mut self.datagrams[self.under_way]) {
+            if !self.server.poll_datagram(self.now, &mut self.datagrams[self.under_way]) {
                 return;
             }
             self.under_way += 1;
@@ -122,7 +122,7 @@ impl Link {
     /// Returns how many packets were acked.
     fn ack_back(&mut self) -> usize {
         let datagram = &mut self.datagrams[0];
-        while self.client.poll_transmit(self.now, datagram) {
+        while self.client.poll_datagram(self.now, datagram) {
             let opened = self.server.handle_datagram(self.now, datagram, &mut self.server_pool);
             assert!(opened.unwrap().is_none());
         }
@@ -498,7 +498,7 @@ fn attack(c: &mut Criterion) {
     group.bench_function("1200 bytes of noise, refused", |b| {
         b.iter(|| {
             let opened = link.client.handle_datagram(now, black_box(&noise), &mut link.client_pool);
-            assert_eq!(opened.err(), Some(DropReason::BadCrc));
+            assert_eq!(opened.err(), Some(PacketDropReason::BadCrc));
         });
     });
     group.finish();

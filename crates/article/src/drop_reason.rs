@@ -6,6 +6,7 @@ use haulier_core::fragment::{FragmentError, ReassemblyError};
 use crate::bits;
 
 haulier_core::drop_reasons! {
+    PacketDropReason, PacketDropCounts;
     /// Longer than any packet of this wire (1200 bytes).
     TooLong = "too_long", Hostile;
     /// No room for a checksum and one byte after it.
@@ -64,7 +65,7 @@ haulier_core::drop_reasons! {
     NotSending = "not_sending", Honest;
 }
 
-impl From<bits::Error> for DropReason {
+impl From<bits::Error> for PacketDropReason {
     fn from(error: bits::Error) -> Self {
         match error {
             bits::Error::EndOfBuffer => Self::Truncated,
@@ -76,7 +77,7 @@ impl From<bits::Error> for DropReason {
     }
 }
 
-impl From<FragmentError> for DropReason {
+impl From<FragmentError> for PacketDropReason {
     fn from(error: FragmentError) -> Self {
         match error {
             FragmentError::Empty => Self::FragmentEmpty,
@@ -89,7 +90,7 @@ impl From<FragmentError> for DropReason {
     }
 }
 
-impl From<ReassemblyError> for DropReason {
+impl From<ReassemblyError> for PacketDropReason {
     fn from(error: ReassemblyError) -> Self {
         match error {
             ReassemblyError::PacketTooBig => Self::PacketTooBig,
@@ -101,7 +102,7 @@ impl From<ReassemblyError> for DropReason {
     }
 }
 
-impl From<Stale> for DropReason {
+impl From<Stale> for PacketDropReason {
     fn from(stale: Stale) -> Self {
         match stale {
             Stale::TooOld => Self::TooOld,

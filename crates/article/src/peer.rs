@@ -6,16 +6,16 @@
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use haulier_core::DatagramBuffer;
 use haulier_core::time::earliest;
+use haulier_core::{Batch, DatagramBuffer, FourTuple};
 
 use crate::chunk::{
     Cancelled, ChunkHandle, ChunkId, ChunkReceiver, ChunkReceiverConfig, ChunkReceiverEvent,
     ChunkSender, ChunkSenderConfig, ChunkSenderEvent, SendChunkError,
 };
 use crate::packet::article::ArticlePacket;
-use crate::packet::{self, MAX_PACKET_BYTES, ProtocolId};
-use crate::{DropCounts, DropReason, Instant};
+use crate::packet::{self, ProtocolId};
+use crate::{Instant, PacketDropCounts, PacketDropReason};
 
 /// How an [`ArticlePeer`] behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct ArticlePeer {
     protocol_id: ProtocolId,
     sender: ChunkSender,
     receiver: ChunkReceiver,
-    drops: DropCounts,
+    drops: PacketDropCounts,
 }
 
 impl ArticlePeer {
@@ -65,7 +65,7 @@ impl ArticlePeer {
             protocol_id: config.protocol_id,
             sender: ChunkSender::new(config.sender),
             receiver: ChunkReceiver::new(config.receiver),
-            drops: DropCounts::new(),
+            drops: PacketDropCounts::new(),
         }
     }
 
@@ -83,7 +83,7 @@ impl ArticlePeer {
 
     /// Datagrams that were not used, by reason.
     #[must_use]
-    pub const fn drops(&self) -> &DropCounts {
+    pub const fn drops(&self) -> &PacketDropCounts {
         &self.drops
     }
 
@@ -92,7 +92,11 @@ impl ArticlePeer {
     /// # Errors
     /// Why it was not used, already counted in [`drops`](Self::drops). An ordinary outcome: only a driver
     /// that wants to know who is speaking looks at it.
-    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> Result<(), DropReason> {
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+    ) -> Result<(), PacketDropReason> {
         let outcome = packet::read(self.protocol_id, datagram).and_then(|packet| match packet {
             ArticlePacket::Slice(slice) => self.receiver.handle_slice(now, &slice).map(|_| ()),
             ArticlePacket::Ack(ack) => self.sender.handle_ack(now, &ack),
@@ -142,17 +146,22 @@ impl ArticlePeer {
         self.sender.set_burst(burst);
     }
 
-    /// Fills `datagram` with the next datagram to send and returns `true`, or returns `false` when there
-    /// is none now. Ask until `false`. Acks go before slices. Does not allocate once `datagram` holds
-    /// [`MAX_PACKET_BYTES`].
+    /// Appends what there is to send now, until nothing is left or the batch is full. Acks go before
+    /// slices. This wire has no addresses, so the caller says where the other end is.
+    pub fn poll_transmit(&mut self, now: Instant, to: FourTuple, batch: &mut Batch) {
+        while batch.compose(|datagram| self.compose(now, datagram).then_some(to)).is_some() {}
+    }
+
+    /// Puts the next datagram in place of what is in `datagram` and returns `true`, or returns `false` when
+    /// there is none now. For a transport that takes one at a time. Does not allocate once `datagram` holds
+    /// [`MAX_PACKET_BYTES`](crate::MAX_PACKET_BYTES).
     #[must_use]
-    pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+    pub fn poll_datagram(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
         datagram.clear();
         self.compose(now, &mut DatagramBuffer::behind(datagram))
     }
 
-    /// Writes the next datagram where it will be sent from; `false` when there is none now.
-    pub(crate) fn compose(&mut self, now: Instant, datagram: &mut DatagramBuffer<'_>) -> bool {
+    fn compose(&mut self, now: Instant, datagram: &mut DatagramBuffer<'_>) -> bool {
         let packet = match self.receiver.poll_ack(now) {
             Some(ack) => ArticlePacket::Ack(ack),
             None => match self.sender.poll_slice(now) {
@@ -160,12 +169,7 @@ impl ArticlePeer {
                 None => return false,
             },
         };
-        let end = datagram.vec().len() + MAX_PACKET_BYTES;
-        datagram.vec().resize(end, 0);
-        let length = packet::write(packet, self.protocol_id, datagram);
-        debug_assert!(length.is_ok(), "a packet of this wire fits 1200 bytes");
-        datagram.truncate(length.unwrap_or(0));
-        length.is_ok()
+        packet::compose(packet, self.protocol_id, datagram)
     }
 
     /// The next thing the application should hear. Ask until `None`.

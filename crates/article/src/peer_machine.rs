@@ -98,13 +98,104 @@ impl Machine for PeerMachine {
     }
 
     fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
-        let Some(path) = self.path else { return };
-        let peer = &mut self.peer;
-        while batch.compose(|datagram| peer.compose(now, datagram).then_some(path)).is_some() {}
+        if let Some(path) = self.path {
+            self.peer.poll_transmit(now, path, batch);
+        }
     }
 
     /// Without a remote there is nobody to send to.
     fn poll_timeout(&self) -> Option<Instant> {
         self.path.and_then(|_| self.peer.poll_timeout())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::chunk::ChunkSenderEvent;
+    use crate::{ArticleConfig, PeerEvent};
+
+    fn at(port: u16) -> FourTuple {
+        FourTuple::new(SocketAddr::from(([192, 0, 2, 1], port)))
+    }
+
+    fn machine() -> PeerMachine {
+        PeerMachine::new(ArticlePeer::new(ArticleConfig::default()))
+    }
+
+    /// A peer that sends `bytes` bytes to `to`.
+    fn sender(bytes: usize, to: FourTuple) -> PeerMachine {
+        let mut sender =
+            PeerMachine::connected(ArticlePeer::new(ArticleConfig::default()), to.remote);
+        sender.peer.send_chunk(vec![7; bytes]).unwrap();
+        sender
+    }
+
+    /// Carries what `from`, which is at `path`, has to send now, up to `max` datagrams of it.
+    fn carry(
+        now: Instant,
+        from: &mut PeerMachine,
+        path: FourTuple,
+        to: &mut PeerMachine,
+        max: usize,
+    ) {
+        let mut batch = Batch::new(max);
+        from.poll_transmit(now, &mut batch);
+        batch.iter_mut().for_each(|(_, datagram)| to.handle_datagram(now, path, datagram));
+    }
+
+    /// One forged slice names the first chunk and a count that no other slice of it has. While it lay there,
+    /// and the remote stayed the forger's, the honest sender was a stranger for good.
+    #[test]
+    fn one_forged_slice_does_not_lock_the_honest_sender_out() {
+        let mut receiver = machine();
+        let mut forger = sender(200_000, at(9));
+        carry(Instant::ZERO, &mut forger, at(1), &mut receiver, 1);
+        assert_eq!(receiver.remote(), Some(at(1).remote));
+
+        let mut honest = sender(5_000, at(9));
+        for millis in 1..12_000 {
+            let now = Instant::from_millis(millis);
+            receiver.handle_timeout(now);
+            honest.handle_timeout(now);
+            carry(now, &mut honest, at(2), &mut receiver, 32);
+            if receiver.remote() == Some(at(2).remote) {
+                carry(now, &mut receiver, at(9), &mut honest, 32);
+            }
+        }
+        assert!(receiver.strangers() > 0, "the forger was believed for a while");
+        assert_eq!(receiver.peer.pop_chunk().unwrap(), vec![7; 5_000]);
+        let event = honest.peer.poll_event();
+        assert!(
+            matches!(event, Some(PeerEvent::Sender(ChunkSenderEvent::Sent { .. }))),
+            "{event:?}"
+        );
+    }
+
+    /// A sender that already brought a chunk stays the remote when it leaves the next one half sent: it may
+    /// be back, and a stranger must not take its place.
+    #[test]
+    fn a_remote_that_brought_a_chunk_keeps_its_place() {
+        let mut receiver = machine();
+        let mut first = sender(5_000, at(9));
+        carry(Instant::ZERO, &mut first, at(1), &mut receiver, 32);
+        carry(Instant::ZERO, &mut receiver, at(9), &mut first, 32);
+        assert!(receiver.peer.pop_chunk().is_some());
+
+        first.peer.send_chunk(vec![8; 5_000]).unwrap();
+        carry(Instant::from_millis(1), &mut first, at(1), &mut receiver, 1);
+        receiver.handle_timeout(Instant::from_millis(60_000));
+        assert_eq!(receiver.peer.receiver().stats().chunks_abandoned, 1);
+        assert_eq!(receiver.remote(), Some(at(1).remote));
+    }
+
+    #[test]
+    fn a_fixed_remote_stays() {
+        let mut receiver =
+            PeerMachine::connected(ArticlePeer::new(ArticleConfig::default()), at(2).remote);
+        carry(Instant::ZERO, &mut sender(5_000, at(9)), at(1), &mut receiver, 32);
+        assert_eq!((receiver.strangers(), receiver.remote()), (5, Some(at(2).remote)));
     }
 }

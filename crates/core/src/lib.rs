@@ -8,6 +8,9 @@
 //! The rest is what the articles' wire (crate `haulier-article`) and haulier/1 (crate `haulier-proto`) have
 //! in common. Nothing here knows how a datagram of either looks: parts refuse with small errors of their
 //! own, and each wire has its list of reasons that it counts.
+//!
+//! Each module uses only those after it: `machine`, `batch`, `four_tuple`, `fragment`, `restart`,
+//! `sequence_buffer`, `chunk`, `sequence`, `budget`, `rtt`, `drop_reasons`, `time`.
 
 #![no_std]
 
@@ -33,6 +36,6 @@ pub use four_tuple::FourTuple;
 pub use machine::Machine;
 pub use restart::{RestartWatch, Stale};
 pub use rtt::RttEstimator;
-pub use sequence::{Sequence, Sequence32, SequenceNumber, is_more_recent};
+pub use sequence::{Sequence, Sequence32, SequenceNumber};
 pub use sequence_buffer::{PACKET_WINDOW, SequenceBuffer};
 pub use time::Instant;

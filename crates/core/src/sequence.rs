@@ -142,12 +142,3 @@ sequence! {
     /// *Reliability, Ordering and Congestion Avoidance over UDP*. Nothing on this wire has it.
     Sequence32, u32, 0x8000_0000, 0x1_0000_0000
 }
-
-/// The older, three-argument comparison of *Reliability, Ordering and Congestion Avoidance over UDP*,
-/// for numbers in `[0, max]`. With a `max` of 65,535 it disagrees with [`Sequence::is_newer_than`] at a
-/// distance of exactly 32,768, because `max / 2` rounds down. Nothing here uses it; it is for peers that
-/// follow that article to the letter.
-#[must_use]
-pub const fn is_more_recent(s1: u32, s2: u32, max: u32) -> bool {
-    (s1 > s2 && s1 - s2 <= max / 2) || (s2 > s1 && s2 - s1 > max / 2)
-}

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 ServerEvent::Connection(Event::Message(text)) => {
                     println!("a client says {}", String::from_utf8_lossy(&text));
                 }
-                ServerEvent::Connection(_) => {}
+                _ => {}
             }
         }
     }

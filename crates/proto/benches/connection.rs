@@ -46,7 +46,7 @@ fn server() -> ServerMachine {
     config.limits.handshakes_per_prefix = usize::MAX;
     config.limits.handshakes_without_cookie = usize::MAX;
     config.limits.answers_per_second = 0;
-    ServerMachine::new(NOW, 0, config, Platform::new([4; 32], AesSupport::Hardware))
+    ServerMachine::new(NOW, 0, config, Platform::new([4; 32], AesSupport::Hardware)).unwrap()
 }
 
 fn client(credentials: Credentials, n: u64) -> ClientMachine {

@@ -1,8 +1,9 @@
 //! The client's end: a handshake, then its [`Connection`].
 //!
-//! A [`ClientMachine`] asks for a connection with its first datagram, and that datagram carries the application's
-//! request: the first data arrives one round trip later (STANDARD-1, section 3). Until a response is
-//! verified nothing but requests goes out, and nothing that arrives changes anything but a counter.
+//! A [`ClientMachine`] asks for a connection with its first datagram, and that datagram carries the
+//! application's request: the first data arrives one round trip later (STANDARD-1, section 3). Until a
+//! response is verified nothing but requests goes out, and nothing that arrives changes anything but a
+//! counter.
 
 mod handshake;
 
@@ -11,7 +12,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use crate::connection::{
-    CloseCode, CloseReason, Connection, ConnectionConfig, ConnectionNews, Event,
+    CloseCode, CloseReason, ConfigError, Connection, ConnectionConfig, ConnectionNews, Event,
 };
 use crate::credentials::ConnectToken;
 use crate::crypto::{Secret, equal};
@@ -72,24 +73,19 @@ impl ClientConfig {
 }
 
 /// Why there is no client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClientError {
+    /// A setting of the connection that cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The request is above 400 bytes.
+    #[error("a request has at most {MAX_REQUEST_BYTES} bytes")]
     RequestTooLong,
     /// The library for the handshake failed.
+    #[error("the handshake could not be begun")]
     Handshake,
 }
-
-impl core::fmt::Display for ClientError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::RequestTooLong => write!(f, "a request has at most {MAX_REQUEST_BYTES} bytes"),
-            Self::Handshake => f.write_str("the handshake could not be begun"),
-        }
-    }
-}
-
-impl core::error::Error for ClientError {}
 
 #[derive(Debug)]
 enum Phase {
@@ -114,6 +110,7 @@ pub struct ClientMachine {
 
 /// Bytes of all datagrams of a client, those of the handshake included, without UDP and IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WireBytes {
     /// Received, whether or not they were of use.
     pub received: u64,
@@ -134,6 +131,7 @@ impl ClientMachine {
         if config.request.len() > MAX_REQUEST_BYTES {
             return Err(ClientError::RequestTooLong);
         }
+        config.connection.check()?;
         let server = config.server;
         let handshake = Handshake::new(now, config, platform.into())?;
         Ok(Self {

@@ -3,6 +3,7 @@
 use haulier_core::fragment::{FragmentError, ReassemblyError};
 
 haulier_core::drop_reasons! {
+    DropReason, DropCounts;
     /// Longer than any packet of this wire (1200 bytes).
     TooLong = "too_long", Hostile;
     /// No room for a checksum and one byte after it.

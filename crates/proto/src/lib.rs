@@ -5,9 +5,9 @@
 //! game drives it over its own transport, a simulator over virtual time, and a seed replays every
 //! decision.
 //!
-//! A [`client::ClientMachine`] joins a [`server::ServerMachine`] in one round trip, encrypted; blocks, packets
-//! and messages share the [`connection::Connection`]. The run loop is on the page of the [server]. The wire of the
-//! articles, without keys, is the crate `haulier-article`.
+//! A [`client::ClientMachine`] joins a [`server::ServerMachine`] in one round trip, encrypted; blocks,
+//! packets and messages share the [`connection::Connection`]. The run loop is on the page of the [server].
+//! The wire of the articles, without keys, is the crate `haulier-article`.
 //!
 //! # A join
 //!
@@ -24,7 +24,7 @@
 //! let secret = Secret::from_bytes([7; 32]); // from a ticket; so are the seeds below from the system
 //! let credentials = ServerCredentials { secret: Some(secret.clone()), ..Default::default() };
 //! let config = ServerConfig::new(42, credentials);
-//! let mut server = ServerMachine::new(Instant::ZERO, 0, config, [1; 32]);
+//! let mut server = ServerMachine::new(Instant::ZERO, 0, config, [1; 32])?;
 //! let (at, home): (SocketAddr, SocketAddr) = ("192.0.2.1:4000".parse()?, "192.0.2.2:5000".parse()?);
 //! let config = ClientConfig::new(at, 42, Credentials::Secret { secret, identity: None });
 //! let mut client = ClientMachine::new(Instant::ZERO, config, [2; 32])?;
@@ -70,7 +70,9 @@
 //!
 //! # Modules
 //!
-//! Parts know nothing of what stands above them in this list, and each can be used alone.
+//! Each module uses only those after it: `server`, `client`, `connection`, `credentials`, `wire`, `bulk`,
+//! `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`, `drop_reason`. So each can be used
+//! without those before it. What this wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -90,6 +92,7 @@ pub mod wire;
 mod platform;
 
 mod drop_reason;
+mod fields;
 mod urgency;
 
 pub use drop_reason::{DropCounts, DropReason};

@@ -11,7 +11,7 @@ use haulier_article::congestion::{GoodBad, GoodBadConfig};
 use haulier_article::endpoint::{Endpoint, EndpointConfig, EndpointEvent};
 use haulier_article::fragment::{FragmentPool, FragmentPoolConfig};
 use haulier_article::time::earliest;
-use haulier_article::{ArticleConfig, ArticlePeer, DropReason, Instant, Sequence, packet};
+use haulier_article::{ArticleConfig, ArticlePeer, Instant, PacketDropReason, Sequence, packet};
 
 use crate::{Node, NodeId, Probability, Rng};
 
@@ -157,7 +157,11 @@ impl GamePackets {
     ///
     /// # Errors
     /// Why it was not used.
-    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> Result<(), DropReason> {
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+    ) -> Result<(), PacketDropReason> {
         if now < self.down_until {
             return Ok(());
         }
@@ -194,8 +198,8 @@ impl GamePackets {
     }
 
     /// Fills `datagram` with the next one to send, if there is one.
-    pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
-        self.endpoint.poll_transmit(now, datagram)
+    pub fn poll_datagram(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+        self.endpoint.poll_datagram(now, datagram)
     }
 
     /// When to wake it next.
@@ -330,7 +334,7 @@ impl Node for GameNode {
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<NodeId> {
         let is_any =
-            self.packets.poll_transmit(now, datagram) || self.peer.poll_transmit(now, datagram);
+            self.packets.poll_datagram(now, datagram) || self.peer.poll_datagram(now, datagram);
         if is_any { self.remote } else { None }
     }
 

@@ -36,7 +36,7 @@ impl Node for PeerNode {
     }
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<NodeId> {
-        if self.peer.poll_transmit(now, datagram) { self.remote } else { None }
+        if self.peer.poll_datagram(now, datagram) { self.remote } else { None }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -114,8 +114,8 @@ impl Node for TestNode {
             Role::Server(server) => server
                 .endpoints
                 .iter_mut()
-                .find_map(|(&to, end)| end.poll_transmit(now, datagram).then_some(to)),
-            Role::Honest(game) => game.poll_transmit(now, datagram).then_some(self.remote?),
+                .find_map(|(&to, end)| end.poll_datagram(now, datagram).then_some(to)),
+            Role::Honest(game) => game.poll_datagram(now, datagram).then_some(self.remote?),
             Role::Attacker(attacker) => {
                 attacker.left_in_tick = attacker.left_in_tick.checked_sub(1)?;
                 attacker.fragment(datagram);
@@ -233,14 +233,14 @@ fn a_spoofed_bomb_harms_fragments_of_that_player_only_while_it_lasts() {
                 accepted[phase][usize::from(delivery.accept().len() > 1_200)] += 1;
             }
         };
-        while player.poll_transmit(now, &mut datagram) {
+        while player.poll_datagram(now, &mut datagram) {
             accept(&datagram);
         }
         for _ in 0..if phase == 0 { 300 } else { 0 } {
             hostile.fragment(&mut forged);
             accept(&forged);
         }
-        while server.poll_transmit(now, &mut datagram) {
+        while server.poll_datagram(now, &mut datagram) {
             let _ = player.handle_datagram(now, &datagram, &mut FragmentPool::default());
         }
     }

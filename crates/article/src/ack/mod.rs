@@ -30,7 +30,7 @@ mod sent;
 pub use ack_bits::AckBits;
 pub use haulier_core::PACKET_WINDOW;
 pub use received::ReceivedPackets;
-pub use sent::{AckNews, PacketFate, PacketNews, Sent, SentPackets};
+pub use sent::{AckNews, PacketFate, PacketNews, SentPackets, SentSequence};
 
 use core::time::Duration;
 
@@ -74,6 +74,15 @@ impl Measured {
     pub fn acked_bits_per_second(&self) -> Option<u64> {
         rate(self.acked_bytes, self.span)
     }
+}
+
+/// The comparison of *Reliability, Ordering and Congestion Avoidance over UDP*, "Handling Sequence Number
+/// Wrap-Around", for numbers in `[0, max]`. With a `max` of 65,535 it disagrees with
+/// [`Sequence::is_newer_than`](crate::Sequence::is_newer_than) at a distance of exactly 32,768, because
+/// `max / 2` rounds down. Nothing here uses it; it is for peers that follow that article to the letter.
+#[must_use]
+pub const fn is_more_recent(s1: u32, s2: u32, max: u32) -> bool {
+    (s1 > s2 && s1 - s2 <= max / 2) || (s2 > s1 && s2 - s1 > max / 2)
 }
 
 fn rate(bytes: u64, span: Duration) -> Option<u64> {

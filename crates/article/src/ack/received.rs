@@ -5,7 +5,7 @@ use core::time::Duration;
 use haulier_core::{RestartWatch, Stale};
 
 use super::{AckBits, MEASURED_TIME, Measured, PACKET_WINDOW};
-use crate::{DropReason, Instant, Sequence, SequenceBuffer, SequenceNumber};
+use crate::{Instant, PacketDropReason, Sequence, SequenceBuffer, SequenceNumber};
 
 #[derive(Clone, Copy, Debug)]
 struct ReceivedPacket {
@@ -45,8 +45,8 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
     /// proves it is then the first of the new life.
     ///
     /// # Errors
-    /// [`DropReason::TooOld`], [`DropReason::Duplicate`].
-    pub fn check(&mut self, now: Instant, sequence: S) -> Result<(), DropReason> {
+    /// [`PacketDropReason::TooOld`], [`PacketDropReason::Duplicate`].
+    pub fn check(&mut self, now: Instant, sequence: S) -> Result<(), PacketDropReason> {
         let stale = match self.window.get(sequence) {
             _ if self.is_too_old(sequence) => Stale::TooOld,
             Some(_) => Stale::Duplicate,

@@ -70,7 +70,7 @@ impl SentPacket {
 
 /// A packet was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent<S = Sequence> {
+pub struct SentSequence<S = Sequence> {
     /// The number it goes out with.
     pub sequence: S,
     /// A packet that left the window for it, not acked yet, and its bytes on the wire: it is lost now.
@@ -138,7 +138,7 @@ impl<S: SequenceNumber> SentPackets<S> {
     }
 
     /// A packet of `bytes` bytes on the wire goes out: it takes the next number.
-    pub fn on_sent(&mut self, now: Instant, bytes: usize) -> Sent<S> {
+    pub fn on_sent(&mut self, now: Instant, bytes: usize) -> SentSequence<S> {
         let sequence = self.next;
         let oldest = sequence.minus(PACKET_WINDOW);
         let pushed_out = self
@@ -150,7 +150,7 @@ impl<S: SequenceNumber> SentPackets<S> {
         let _ = self.window.insert(sequence, packet);
         self.next = sequence.next();
         self.in_flight += 1;
-        Sent { sequence, pushed_out }
+        SentSequence { sequence, pushed_out }
     }
 
     /// Takes in what the peer says it received. Numbers that were never sent, that left the window, that

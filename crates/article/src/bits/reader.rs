@@ -17,12 +17,6 @@ impl<'a> Reader<'a> {
         Self { data, position: 0 }
     }
 
-    /// Bits read so far.
-    #[must_use]
-    pub const fn bits_read(&self) -> usize {
-        self.position
-    }
-
     /// Ends the packet: what is left of the last byte must be zero and nothing may follow
     /// (STANDARD §2.9).
     ///

@@ -23,12 +23,6 @@ impl<'b> Writer<'b> {
         Self { buffer, written: 0, scratch: 0, scratch_bits: 0 }
     }
 
-    /// Bits written so far.
-    #[must_use]
-    pub const fn bits_written(&self) -> usize {
-        self.written * 8 + self.scratch_bits as usize
-    }
-
     /// Writes out the last partial byte, filled up with zeros, and returns the length in bytes.
     ///
     /// # Errors

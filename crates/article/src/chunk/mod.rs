@@ -19,8 +19,8 @@ pub use haulier_core::chunk::{
     Ack, ChunkId, MAX_CHUNK_BYTES, MAX_SLICES, SLICE_BYTES, Slice, SliceCount, SliceIndex, SliceSet,
 };
 pub use receiver::{
-    Arrival, ChunkReceiver, ChunkReceiverConfig, ChunkReceiverEvent, ChunkReceiverStats,
-    ReceiveProgress,
+    ChunkReceiver, ChunkReceiverConfig, ChunkReceiverEvent, ChunkReceiverStats, ReceiveProgress,
+    SliceArrival,
 };
 pub use sender::{
     Cancelled, ChunkHandle, ChunkSender, ChunkSenderEvent, ChunkSenderStats, SendChunkError,

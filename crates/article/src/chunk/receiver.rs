@@ -12,7 +12,7 @@ use haulier_core::chunk::Assembly;
 use haulier_core::time::earliest;
 
 use crate::chunk::{Ack, ChunkId, ReceiverNews, ReceiverState, Slice, SliceCount, SliceSet};
-use crate::{DropReason, Instant};
+use crate::{Instant, PacketDropReason};
 
 /// How the receiver behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Default for ChunkReceiverConfig {
 
 /// What a slice did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum SliceArrival {
     /// It is new, and more are missing.
     New,
     /// It was the last one missing: a chunk waits to be read.
@@ -222,15 +222,19 @@ impl ChunkReceiver {
     ///
     /// # Errors
     /// Why its data was not used. It may still have made an ack due.
-    pub fn handle_slice(&mut self, now: Instant, slice: &Slice<'_>) -> Result<Arrival, DropReason> {
+    pub fn handle_slice(
+        &mut self,
+        now: Instant,
+        slice: &Slice<'_>,
+    ) -> Result<SliceArrival, PacketDropReason> {
         if slice.chunk_id() == self.chunk_id {
             self.handle_current(now, slice)
         } else if slice.chunk_id() == self.chunk_id.previous() {
             Err(self.handle_previous(slice))
         } else if slice.chunk_id().is_newer_than(self.chunk_id) {
-            Err(DropReason::FutureChunk)
+            Err(PacketDropReason::FutureChunk)
         } else {
-            Err(DropReason::OldChunk)
+            Err(PacketDropReason::OldChunk)
         }
     }
 
@@ -300,9 +304,13 @@ impl ChunkReceiver {
         }
     }
 
-    fn handle_current(&mut self, now: Instant, slice: &Slice<'_>) -> Result<Arrival, DropReason> {
+    fn handle_current(
+        &mut self,
+        now: Instant,
+        slice: &Slice<'_>,
+    ) -> Result<SliceArrival, PacketDropReason> {
         if self.state == ReceiverState::Full {
-            return Err(DropReason::NotReadYet);
+            return Err(PacketDropReason::NotReadYet);
         }
         let count = slice.index().count();
         if self.state == ReceiverState::Waiting {
@@ -310,38 +318,42 @@ impl ChunkReceiver {
             self.on(ReceiverNews::FirstSlice);
         }
         let Some((assembly, last_new)) = self.current.as_mut() else {
-            return Err(DropReason::NotReadYet);
+            return Err(PacketDropReason::NotReadYet);
         };
         if count != assembly.received().count() {
-            return Err(DropReason::NumSlicesMismatch);
+            return Err(PacketDropReason::NumSlicesMismatch);
         }
         // From here on the sender is told, whether the slice is new or not: the ack for its first copy
         // may be lost. Leaving this line below the next test is hang number one.
         self.ack_due = true;
         if !assembly.insert(slice) {
             self.stats.slices_duplicate += 1;
-            return Err(DropReason::Duplicate);
+            return Err(PacketDropReason::Duplicate);
         }
         *last_new = now;
         self.stats.slices_received += 1;
-        Ok(if assembly.received().is_full() { self.complete() } else { Arrival::New })
+        Ok(if assembly.received().is_full() { self.complete() } else { SliceArrival::New })
     }
 
     /// A slice of the chunk before the one in progress: finished here, but the sender does not know yet.
     /// Only a slice with that chunk's own count comes from its sender.
-    fn handle_previous(&mut self, slice: &Slice<'_>) -> DropReason {
-        let Some(count) = self.previous else { return DropReason::OldChunk };
+    fn handle_previous(&mut self, slice: &Slice<'_>) -> PacketDropReason {
+        let Some(count) = self.previous else { return PacketDropReason::OldChunk };
         if slice.index().count() != count {
-            return DropReason::NumSlicesMismatch;
+            return PacketDropReason::NumSlicesMismatch;
         }
         self.previous_ack_due = true;
         self.stats.slices_duplicate += 1;
         // Unread chunks are the newest ones: the chunk before is among them unless all were read.
-        if self.unread.is_empty() { DropReason::OldChunk } else { DropReason::Duplicate }
+        if self.unread.is_empty() {
+            PacketDropReason::OldChunk
+        } else {
+            PacketDropReason::Duplicate
+        }
     }
 
-    fn complete(&mut self) -> Arrival {
-        let Some((assembly, _)) = self.current.take() else { return Arrival::New };
+    fn complete(&mut self) -> SliceArrival {
+        let Some((assembly, _)) = self.current.take() else { return SliceArrival::New };
         self.previous = Some(assembly.received().count());
         self.chunk_id = self.chunk_id.next();
         self.stats.chunks_received += 1;
@@ -354,7 +366,7 @@ impl ChunkReceiver {
         } else {
             ReceiverNews::CompletedAndFull
         });
-        Arrival::Completed
+        SliceArrival::Completed
     }
 
     /// When the ack that is due may go: at once if it completes a chunk, else when the last is old enough.

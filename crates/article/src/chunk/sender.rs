@@ -16,7 +16,7 @@ use crate::chunk::{
     Ack, ChunkId, ChunkSenderConfig, INITIAL_RESEND_DELAY, MAX_CHUNK_BYTES, SLICE_BYTES,
     SenderNews, SenderState, Slice, SliceCount, SliceIndex,
 };
-use crate::{ArticleRtt, DropReason, Instant};
+use crate::{ArticleRtt, Instant, PacketDropReason};
 
 /// Elapsed time that a busy sender may catch up on in one go, when its application polls rarely. A game
 /// at 10 frames a second still gets its whole rate; a game that froze for a minute does not send a
@@ -330,13 +330,13 @@ impl ChunkSender {
     ///
     /// # Errors
     /// Why it was ignored; nothing has changed then.
-    pub fn handle_ack(&mut self, now: Instant, ack: &Ack) -> Result<(), DropReason> {
-        let sending = self.current.as_mut().ok_or(DropReason::NotSending)?;
+    pub fn handle_ack(&mut self, now: Instant, ack: &Ack) -> Result<(), PacketDropReason> {
+        let sending = self.current.as_mut().ok_or(PacketDropReason::NotSending)?;
         if ack.chunk_id != sending.id {
-            return Err(DropReason::OtherChunk);
+            return Err(PacketDropReason::OtherChunk);
         }
         if ack.received.count() != sending.acked().count() {
-            return Err(DropReason::NumSlicesMismatch);
+            return Err(PacketDropReason::NumSlicesMismatch);
         }
         self.stats.acks_received += 1;
         let news = sending.on_ack(now, ack);

@@ -8,38 +8,38 @@ use crate::Instant;
 
 /// What the network is thought to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub enum CongestionMode {
     /// Send as often as the game likes to: 30 packets a second.
     Good,
     /// Send less until the network has recovered: 10 packets a second.
     Bad,
 }
 
-/// What moves a [`Mode`].
+/// What moves a [`CongestionMode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ModeNews {
+pub enum CongestionNews {
     /// The round trip is over the threshold.
     ConditionsBad,
     /// Conditions have been good for the recovery time.
     Recovered,
 }
 
-impl Mode {
+impl CongestionMode {
     /// Both modes.
     pub const ALL: [Self; 2] = [Self::Good, Self::Bad];
 
     /// The mode after `news`; `None` where it changes nothing.
     #[must_use]
-    pub const fn next(self, news: ModeNews) -> Option<Self> {
+    pub const fn next(self, news: CongestionNews) -> Option<Self> {
         match (self, news) {
-            (Self::Good, ModeNews::ConditionsBad) => Some(Self::Bad),
-            (Self::Bad, ModeNews::Recovered) => Some(Self::Good),
+            (Self::Good, CongestionNews::ConditionsBad) => Some(Self::Bad),
+            (Self::Bad, CongestionNews::Recovered) => Some(Self::Good),
             _ => None,
         }
     }
 }
 
-impl ModeNews {
+impl CongestionNews {
     /// Every kind of news.
     pub const ALL: [Self; 2] = [Self::ConditionsBad, Self::Recovered];
 }
@@ -49,7 +49,7 @@ impl ModeNews {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GoodBadConfig {
     /// The mode to start in. Default good: most networks are.
-    pub start: Mode,
+    pub start: CongestionMode,
     /// How long conditions must be good before the first return to good mode. Default 4 s.
     pub recovery: Duration,
     /// Packets a second in good mode, at least 1. Default 30.
@@ -70,7 +70,7 @@ pub struct GoodBadConfig {
 impl Default for GoodBadConfig {
     fn default() -> Self {
         Self {
-            start: Mode::Good,
+            start: CongestionMode::Good,
             recovery: Duration::from_secs(4),
             good_packets_per_second: 30,
             bad_packets_per_second: 10,
@@ -91,7 +91,7 @@ const LOOK_GAP: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct GoodBad {
     config: GoodBadConfig,
-    mode: Mode,
+    mode: CongestionMode,
     recovery: Duration,
     /// Since when conditions have been good, as far as the next decision is concerned: the start of good
     /// mode or the last halving in it; in bad mode the last bad look. `None` before the first look.
@@ -126,7 +126,7 @@ impl GoodBad {
 
     /// The present mode.
     #[must_use]
-    pub const fn mode(&self) -> Mode {
+    pub const fn mode(&self) -> CongestionMode {
         self.mode
     }
 
@@ -140,13 +140,13 @@ impl GoodBad {
     #[must_use]
     pub const fn packets_per_second(&self) -> u32 {
         match self.mode {
-            Mode::Good => self.config.good_packets_per_second,
-            Mode::Bad => self.config.bad_packets_per_second,
+            CongestionMode::Good => self.config.good_packets_per_second,
+            CongestionMode::Bad => self.config.bad_packets_per_second,
         }
     }
 
     fn on_bad_conditions(&mut self, now: Instant) {
-        if let Some(mode) = self.mode.next(ModeNews::ConditionsBad) {
+        if let Some(mode) = self.mode.next(CongestionNews::ConditionsBad) {
             if !self.is_trusted {
                 self.recovery = self.recovery.saturating_mul(2).min(self.config.recovery_max);
             }
@@ -160,18 +160,18 @@ impl GoodBad {
         let since = *self.good_since.get_or_insert(now);
         let good_for = now.since(since);
         match self.mode {
-            Mode::Good if good_for >= self.config.trust_after => {
+            CongestionMode::Good if good_for >= self.config.trust_after => {
                 self.recovery = (self.recovery / 2).max(self.config.recovery_min);
                 self.good_since = Some(now);
                 self.is_trusted = true;
             }
-            Mode::Bad if good_for >= self.recovery => {
-                if let Some(mode) = self.mode.next(ModeNews::Recovered) {
+            CongestionMode::Bad if good_for >= self.recovery => {
+                if let Some(mode) = self.mode.next(CongestionNews::Recovered) {
                     self.mode = mode;
                 }
                 self.good_since = Some(now);
             }
-            Mode::Good | Mode::Bad => {}
+            CongestionMode::Good | CongestionMode::Bad => {}
         }
     }
 
@@ -224,7 +224,7 @@ mod tests {
         let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
         assert_eq!(controller.packets_per_second(), 30);
         look(&mut controller, 0, 1, BAD);
-        assert_eq!((controller.mode(), controller.packets_per_second()), (Mode::Bad, 10));
+        assert_eq!((controller.mode(), controller.packets_per_second()), (CongestionMode::Bad, 10));
         assert_eq!(controller.send_interval(), Duration::from_millis(100));
     }
 
@@ -243,9 +243,13 @@ mod tests {
         let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
         look(&mut controller, 0, 1, BAD);
         let now = look(&mut controller, 3_600_000, 70, GOOD);
-        assert_eq!(controller.mode(), Mode::Bad);
+        assert_eq!(controller.mode(), CongestionMode::Bad);
         look(&mut controller, now, 1, GOOD);
-        assert_eq!(controller.mode(), Mode::Good, "a second of the hour, and 7 s of looks");
+        assert_eq!(
+            controller.mode(),
+            CongestionMode::Good,
+            "a second of the hour, and 7 s of looks"
+        );
     }
 
     /// A packet every two seconds, and a look at each.
@@ -255,7 +259,7 @@ mod tests {
         look(&mut controller, 0, 1, BAD);
         let seconds = |i: u64| Instant::from_millis(i * 2_000);
         (1..9).for_each(|i| controller.on_conditions(seconds(i), GOOD));
-        assert_eq!(controller.mode(), Mode::Good);
+        assert_eq!(controller.mode(), CongestionMode::Good);
     }
 
     #[test]
@@ -273,6 +277,6 @@ mod tests {
         look(&mut controller, 0, 1, BAD);
         controller.on_conditions(Instant::from_nanos(u64::MAX), GOOD);
         look(&mut controller, 200, 82, GOOD);
-        assert_eq!(controller.mode(), Mode::Good);
+        assert_eq!(controller.mode(), CongestionMode::Good);
     }
 }

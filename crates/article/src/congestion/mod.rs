@@ -6,7 +6,7 @@
 
 mod good_bad;
 
-pub use good_bad::{GoodBad, GoodBadConfig, Mode, ModeNews};
+pub use good_bad::{CongestionMode, CongestionNews, GoodBad, GoodBadConfig};
 
 use core::fmt::Debug;
 use core::time::Duration;

@@ -11,7 +11,7 @@ use crate::ack::{AckBits, PACKET_WINDOW, ReceivedPackets};
 use crate::packet::fragment::FragmentPacket;
 use crate::packet::numbered::{NumberedPacket, claims_to_be_fragment};
 use crate::packet::{self, ProtocolId};
-use crate::{DropReason, Instant, Sequence};
+use crate::{Instant, PacketDropReason, Sequence};
 
 /// Packets accepted after which their acks are put aside as an ack packet, whatever is sent later: half of
 /// what the ack bits reach, so that a loop which takes in many before it sends leaves none unsaid.
@@ -84,7 +84,7 @@ impl Incoming {
         now: Instant,
         datagram: &'a [u8],
         pool: &'a mut FragmentPool,
-    ) -> Result<Opened<'a>, DropReason> {
+    ) -> Result<Opened<'a>, PacketDropReason> {
         if claims_to_be_fragment(datagram) {
             return self.open_fragment(protocol, now, datagram, pool);
         }
@@ -104,7 +104,7 @@ impl Incoming {
         now: Instant,
         datagram: &'a [u8],
         pool: &'a mut FragmentPool,
-    ) -> Result<Opened<'a>, DropReason> {
+    ) -> Result<Opened<'a>, PacketDropReason> {
         let FragmentPacket(fragment) = packet::read(protocol, datagram)?;
         self.check(now, fragment.sequence())?;
         if core::mem::take(&mut self.reassembly_is_off) {
@@ -116,16 +116,16 @@ impl Incoming {
         let cost = Cost::of(whole.len(), Some(fragment.count()));
         match packet::read_reassembled(protocol, whole)? {
             NumberedPacket::Payload { sequence, .. } if sequence != fragment.sequence() => {
-                Err(DropReason::SequenceMismatch)
+                Err(PacketDropReason::SequenceMismatch)
             }
             NumberedPacket::Payload { sequence, acks, payload } => {
                 Ok(Opened::Packet { sequence, acks, payload, cost })
             }
-            NumberedPacket::Ack(_) => Err(DropReason::BadType),
+            NumberedPacket::Ack(_) => Err(PacketDropReason::BadType),
         }
     }
 
-    fn check(&mut self, now: Instant, sequence: Sequence) -> Result<(), DropReason> {
+    fn check(&mut self, now: Instant, sequence: Sequence) -> Result<(), PacketDropReason> {
         let lives = self.received.restarts();
         self.received.check(now, sequence)?;
         if self.received.restarts() != lives {

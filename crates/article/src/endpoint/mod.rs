@@ -14,8 +14,8 @@
 //! 3. Send the game's packet: [`send`](Endpoint::send), as often as
 //!    [`send_interval`](Endpoint::send_interval) advises.
 //! 4. Hear what became of earlier ones: [`poll_event`](Endpoint::poll_event) until `None`.
-//! 5. Send everything there is: [`poll_transmit`](Endpoint::poll_transmit) until `false`, then sleep
-//!    until [`poll_timeout`](Endpoint::poll_timeout) or the next datagram.
+//! 5. Send everything there is: [`poll_transmit`](Endpoint::poll_transmit) until a batch comes back that is
+//!    not full, then sleep until [`poll_timeout`](Endpoint::poll_timeout) or the next datagram.
 //!
 //! The whole of it, a snapshot of 3000 bytes sixty times a second, over a wire that loses every 20th
 //! datagram:
@@ -40,7 +40,7 @@
 //!     server.send(now, &vec![frame as u8; 3000])?;
 //!     client.send(now, b"forward, fire")?;
 //!
-//!     while server.poll_transmit(now, &mut datagram) {
+//!     while server.poll_datagram(now, &mut datagram) {
 //!         sent += 1;
 //!         if sent % 20 == 0 {
 //!             continue;
@@ -50,7 +50,7 @@
 //!             snapshots += usize::from(delivery.accept().len() == 3000);
 //!         }
 //!     }
-//!     while client.poll_transmit(now, &mut datagram) {
+//!     while client.poll_datagram(now, &mut datagram) {
 //!         if let Ok(Some(delivery)) = server.handle_datagram(now, &datagram, &mut server_pool) {
 //!             delivery.accept();
 //!         }
@@ -79,13 +79,15 @@ use core::time::Duration;
 
 use haulier_core::fragment::FragmentPool;
 use haulier_core::time::earliest;
+use haulier_core::{Batch, DatagramBuffer, FourTuple};
 
 use crate::ack::{AckBits, SentPackets};
 use crate::congestion::{CongestionController, GoodBad};
+use crate::packet;
 use crate::packet::numbered::{MAX_PAYLOAD_BYTES, NumberedPacket};
-use crate::packet::{self, MAX_PACKET_BYTES};
 use crate::{
-    ArticleRtt, DropCounts, DropReason, Instant, RttEstimator, RttHistory, RttSpread, Sequence,
+    ArticleRtt, Instant, PacketDropCounts, PacketDropReason, RttEstimator, RttHistory, RttSpread,
+    Sequence,
 };
 use incoming::{Incoming, Opened};
 use outbox::{Outbox, UDP_IPV4_BYTES};
@@ -137,7 +139,7 @@ impl core::fmt::Display for SendPacketError {
                 "a packet carries at most {MAX_PAYLOAD_BYTES} bytes, not {bytes}: send a chunk"
             ),
             Self::QueueFull => {
-                f.write_str("too many packets wait: ask poll_transmit until it says no")
+                f.write_str("max_queued_bytes of packets wait already: call poll_transmit first")
             }
         }
     }
@@ -157,7 +159,7 @@ pub struct Endpoint<C = GoodBad> {
     history: RttHistory,
     controller: C,
     events: VecDeque<EndpointEvent>,
-    drops: DropCounts,
+    drops: PacketDropCounts,
     counters: EndpointStats,
     smoothed: Smoothed,
     /// Since when packets are sent and nothing at all is acked.
@@ -199,7 +201,7 @@ impl<C: CongestionController> Endpoint<C> {
             history: RttHistory::new(),
             controller,
             events: VecDeque::with_capacity(MAX_EVENTS),
-            drops: DropCounts::new(),
+            drops: PacketDropCounts::new(),
             counters: EndpointStats::default(),
             smoothed: Smoothed::default(),
             unanswered_since: None,
@@ -228,7 +230,7 @@ impl<C: CongestionController> Endpoint<C> {
 
     /// Datagrams that were not used, by reason.
     #[must_use]
-    pub const fn drops(&self) -> &DropCounts {
+    pub const fn drops(&self) -> &PacketDropCounts {
         &self.drops
     }
 
@@ -324,7 +326,7 @@ impl<C: CongestionController> Endpoint<C> {
         now: Instant,
         datagram: &'a [u8],
         pool: &'a mut FragmentPool,
-    ) -> Result<Option<Delivery<'a>>, DropReason> {
+    ) -> Result<Option<Delivery<'a>>, PacketDropReason> {
         let opened = self.incoming.open(self.config.protocol_id, now, datagram, pool);
         match opened.inspect_err(|&reason| self.drops.count(reason))? {
             Opened::Fragment => Ok(None),
@@ -358,12 +360,24 @@ impl<C: CongestionController> Endpoint<C> {
         self.events.pop_front()
     }
 
-    /// Fills `datagram` with the next datagram to send and returns `true`, or returns `false` when there is
-    /// none now. Ask until `false`. Does not allocate once `datagram` holds [`MAX_PACKET_BYTES`].
+    /// Appends what there is to send now, until nothing is left or the batch is full. This wire has no
+    /// addresses, so the caller says where the peer is.
+    pub fn poll_transmit(&mut self, now: Instant, to: FourTuple, batch: &mut Batch) {
+        while batch.compose(|datagram| self.compose(now, datagram).then_some(to)).is_some() {}
+    }
+
+    /// Puts the next datagram in place of what is in `datagram` and returns `true`, or returns `false` when
+    /// there is none now. For a transport that takes one at a time. Does not allocate once `datagram` holds
+    /// [`MAX_PACKET_BYTES`](crate::MAX_PACKET_BYTES).
     #[must_use]
-    pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
-        let is_packet = self.outbox.pop(self.config.protocol_id, datagram);
-        let is_any = is_packet || self.write_ack_packet(now, datagram);
+    pub fn poll_datagram(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+        datagram.clear();
+        self.compose(now, &mut DatagramBuffer::behind(datagram))
+    }
+
+    fn compose(&mut self, now: Instant, datagram: &mut DatagramBuffer<'_>) -> bool {
+        let is_packet = self.outbox.compose(self.config.protocol_id, datagram);
+        let is_any = is_packet || self.compose_ack_packet(now, datagram);
         self.counters.datagrams_sent += u64::from(is_any);
         is_any
     }
@@ -385,16 +399,12 @@ impl<C: CongestionController> Endpoint<C> {
         self.incoming.reassembler.clear(pool);
     }
 
-    fn write_ack_packet(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+    fn compose_ack_packet(&mut self, now: Instant, datagram: &mut DatagramBuffer<'_>) -> bool {
         if self.incoming.ack_due(self.config.ack_interval).is_none_or(|due| due > now) {
             return false;
         }
         let Some(acks) = self.incoming.next_ack_packet(now) else { return false };
-        datagram.clear();
-        datagram.resize(MAX_PACKET_BYTES, 0);
-        let length = packet::write(NumberedPacket::Ack(acks), self.config.protocol_id, datagram);
-        debug_assert!(length.is_ok(), "an ack packet has 17 bytes");
-        datagram.truncate(length.unwrap_or(0));
+        packet::compose(NumberedPacket::Ack(acks), self.config.protocol_id, datagram);
         self.counters.acks_sent += 1;
         self.counters.bytes_sent += (datagram.len() + UDP_IPV4_BYTES) as u64;
         true

@@ -3,13 +3,13 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use haulier_core::PACKET_WINDOW;
 use haulier_core::fragment::{Fragment, split};
+use haulier_core::{DatagramBuffer, PACKET_WINDOW};
 
 use crate::packet::fragment::{FRAGMENT_HEADER_BYTES, FragmentPacket};
 use crate::packet::numbered::{NUMBERED_HEADER_BYTES, NumberedPacket};
-use crate::packet::{self, MAX_PACKET_BYTES, ProtocolId};
-use crate::{DropReason, Sequence};
+use crate::packet::{self, ProtocolId};
+use crate::{PacketDropReason, Sequence};
 
 /// Bytes of UDP and IPv4 headers, which every datagram costs beside its own.
 pub(super) const UDP_IPV4_BYTES: usize = 28;
@@ -79,9 +79,9 @@ impl Outbox {
         packet: NumberedPacket<'_>,
         protocol: ProtocolId,
         max_datagram: usize,
-    ) -> Result<Cost, DropReason> {
+    ) -> Result<Cost, PacketDropReason> {
         let NumberedPacket::Payload { sequence, payload, .. } = packet else {
-            return Err(DropReason::BadType);
+            return Err(PacketDropReason::BadType);
         };
         let start = self.bytes.len();
         self.bytes.resize(start + payload.len() + NUMBERED_HEADER_BYTES, 0);
@@ -104,22 +104,22 @@ impl Outbox {
         Ok(Cost::of(length, fragments))
     }
 
-    /// Fills `datagram` with the next one, if there is one.
-    pub(super) fn pop(&mut self, protocol: ProtocolId, datagram: &mut Vec<u8>) -> bool {
+    /// Composes the next datagram, if there is one.
+    pub(super) fn compose(
+        &mut self,
+        protocol: ProtocolId,
+        datagram: &mut DatagramBuffer<'_>,
+    ) -> bool {
         let Some(front) = self.waiting.front_mut() else { return false };
         let packet = self.bytes.get(front.start..front.start + front.length).unwrap_or_default();
         let is_last = match &mut front.fragments {
             None => {
-                datagram.clear();
-                datagram.extend_from_slice(packet);
+                datagram.vec().extend_from_slice(packet);
                 true
             }
             Some((count, next)) => {
                 let fragment = Fragment::of_packet(front.sequence, *next, packet);
-                datagram.resize(MAX_PACKET_BYTES, 0);
-                let length = packet::write(FragmentPacket(fragment), protocol, datagram);
-                debug_assert!(length.is_ok(), "a fragment fits 1200 bytes");
-                datagram.truncate(length.unwrap_or(0));
+                packet::compose(FragmentPacket(fragment), protocol, datagram);
                 *next += 1;
                 *next == *count
             }

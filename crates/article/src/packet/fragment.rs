@@ -8,7 +8,7 @@ use haulier_core::fragment::Fragment;
 
 use crate::bits::Stream;
 use crate::packet::{Packet, packet_type};
-use crate::{DropReason, Sequence};
+use crate::{PacketDropReason, Sequence};
 
 /// Bytes of a fragment packet before its data.
 pub const FRAGMENT_HEADER_BYTES: usize = 9;
@@ -31,7 +31,7 @@ impl<'a> Packet<'a> for FragmentPacket<'a> {
     const BLANK: Self = Self(BLANK);
     const HAS_END_CHECK: bool = false;
 
-    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, DropReason> {
+    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, PacketDropReason> {
         serialize(self.0, stream, 1).map(Self)
     }
 }
@@ -45,7 +45,7 @@ impl<'a> Packet<'a> for RawFragmentPacket<'a> {
     const BLANK: Self = Self(BLANK);
     const HAS_END_CHECK: bool = false;
 
-    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, DropReason> {
+    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, PacketDropReason> {
         serialize(self.0, stream, 0).map(Self)
     }
 }
@@ -54,12 +54,12 @@ fn serialize<'a, S: Stream<'a>>(
     fragment: Fragment<'a>,
     stream: &mut S,
     count_minus: u32,
-) -> Result<Fragment<'a>, DropReason> {
+) -> Result<Fragment<'a>, PacketDropReason> {
     #[expect(clippy::cast_possible_truncation, reason = "16 bits were asked for")]
     let sequence = Sequence::new(stream.bits(u32::from(fragment.sequence().get()), 16)? as u16);
     packet_type(stream, FRAGMENT, TYPES).and_then(|kind| match kind {
         FRAGMENT => Ok(()),
-        _ => Err(DropReason::BadType),
+        _ => Err(PacketDropReason::BadType),
     })?;
     #[expect(
         clippy::cast_possible_truncation,

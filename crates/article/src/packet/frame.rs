@@ -4,9 +4,10 @@
 //! checksum and drops the datagram at the first gate. It is no authentication: who knows the id can
 //! forge every packet (STANDARD §3.1, "What the checksum is not").
 
+use haulier_core::DatagramBuffer;
 use haulier_core::fragment::MAX_FRAGMENTED_BYTES;
 
-use crate::DropReason;
+use crate::PacketDropReason;
 use crate::bits::{Reader, Stream, Writer};
 use crate::packet::Packet;
 
@@ -44,31 +45,49 @@ pub fn checksum(protocol: ProtocolId, body: &[u8]) -> u32 {
 /// Writes one framed packet to the start of `out` and returns its length in bytes.
 ///
 /// # Errors
-/// [`DropReason::Truncated`] if `out` is too small; [`MAX_PACKET_BYTES`] are always enough for the
+/// [`PacketDropReason::Truncated`] if `out` is too small; [`MAX_PACKET_BYTES`] are always enough for the
 /// packets of this crate.
 pub fn write<'a, P: Packet<'a>>(
     packet: P,
     protocol: ProtocolId,
     out: &mut [u8],
-) -> Result<usize, DropReason> {
-    let (crc, body) = out.split_first_chunk_mut::<CRC_BYTES>().ok_or(DropReason::Truncated)?;
+) -> Result<usize, PacketDropReason> {
+    let (crc, body) =
+        out.split_first_chunk_mut::<CRC_BYTES>().ok_or(PacketDropReason::Truncated)?;
     let mut writer = Writer::new(body);
     packet.serialize(&mut writer)?;
     if P::HAS_END_CHECK {
         writer.check(END_OF_PACKET)?;
     }
     let length = writer.finish()?;
-    let body = body.get(..length).ok_or(DropReason::Truncated)?;
+    let body = body.get(..length).ok_or(PacketDropReason::Truncated)?;
     *crc = checksum(protocol, body).to_le_bytes();
     Ok(CRC_BYTES + length)
+}
+
+/// Frames a packet of at most [`MAX_PACKET_BYTES`] where it will be sent from.
+pub(crate) fn compose<'a, P: Packet<'a>>(
+    packet: P,
+    protocol: ProtocolId,
+    datagram: &mut DatagramBuffer<'_>,
+) -> bool {
+    let end = datagram.vec().len() + MAX_PACKET_BYTES;
+    datagram.vec().resize(end, 0);
+    let length = write(packet, protocol, datagram);
+    debug_assert!(length.is_ok(), "a packet that is no fragmented one fits 1200 bytes");
+    datagram.truncate(length.unwrap_or(0));
+    length.is_ok()
 }
 
 /// Reads a datagram as one packet. Sizes are looked at before anything else, then the checksum, then
 /// the fields in their order; the first fault is the one reported.
 ///
 /// # Errors
-/// Why the datagram is not such a packet: always one of the hostile [`DropReason`]s.
-pub fn read<'a, P: Packet<'a>>(protocol: ProtocolId, datagram: &'a [u8]) -> Result<P, DropReason> {
+/// Why the datagram is not such a packet: always one of the hostile [`PacketDropReason`]s.
+pub fn read<'a, P: Packet<'a>>(
+    protocol: ProtocolId,
+    datagram: &'a [u8],
+) -> Result<P, PacketDropReason> {
     read_up_to(MAX_PACKET_BYTES, protocol, datagram)
 }
 
@@ -79,7 +98,7 @@ pub fn read<'a, P: Packet<'a>>(protocol: ProtocolId, datagram: &'a [u8]) -> Resu
 pub fn read_reassembled<'a, P: Packet<'a>>(
     protocol: ProtocolId,
     packet: &'a [u8],
-) -> Result<P, DropReason> {
+) -> Result<P, PacketDropReason> {
     read_up_to(MAX_FRAGMENTED_BYTES, protocol, packet)
 }
 
@@ -97,18 +116,18 @@ fn read_up_to<'a, P: Packet<'a>>(
     limit: usize,
     protocol: ProtocolId,
     datagram: &'a [u8],
-) -> Result<P, DropReason> {
+) -> Result<P, PacketDropReason> {
     if datagram.len() > limit {
-        return Err(DropReason::TooLong);
+        return Err(PacketDropReason::TooLong);
     }
     // The original took 4 from the length first, and read gigabytes past a datagram of 3.
     let Some((crc, body)) =
         datagram.split_first_chunk::<CRC_BYTES>().filter(|(_, b)| !b.is_empty())
     else {
-        return Err(DropReason::TooShort);
+        return Err(PacketDropReason::TooShort);
     };
     if u32::from_le_bytes(*crc) != checksum(protocol, body) {
-        return Err(DropReason::BadCrc);
+        return Err(PacketDropReason::BadCrc);
     }
     let mut reader = Reader::new(body);
     let packet = P::BLANK.serialize(&mut reader)?;

@@ -9,12 +9,13 @@ pub mod fragment;
 mod frame;
 pub mod numbered;
 
+pub(crate) use frame::compose;
 pub use frame::{
     END_OF_PACKET, MAX_PACKET_BYTES, ProtocolId, checksum, is_of_protocol, read, read_reassembled,
     write,
 };
 
-use crate::DropReason;
+use crate::PacketDropReason;
 use crate::bits::Stream;
 
 /// Something that fills one datagram, described once for writing, reading and measuring.
@@ -35,21 +36,21 @@ pub trait Packet<'a>: Sized {
     ///
     /// # Errors
     /// A reader says why the bytes are not such a packet.
-    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, DropReason>;
+    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, PacketDropReason>;
 }
 
 /// The packet type: an integer in `[0, types - 1]`, as wide as that range needs (STANDARD §3.3).
 ///
 /// # Errors
-/// [`DropReason::BadType`] for a number that fits the width but names no type.
+/// [`PacketDropReason::BadType`] for a number that fits the width but names no type.
 pub fn packet_type<'a, S: Stream<'a>>(
     stream: &mut S,
     kind: i32,
     types: i32,
-) -> Result<i32, DropReason> {
+) -> Result<i32, PacketDropReason> {
     use crate::bits::Error::OutOfRange;
     stream.int(kind, 0, types - 1).map_err(|error| match error {
-        OutOfRange => DropReason::BadType,
+        OutOfRange => PacketDropReason::BadType,
         other => other.into(),
     })
 }

@@ -11,7 +11,7 @@
 //! let length = packet::write(packet, ProtocolId::PACKETS, &mut buffer)?;
 //! assert_eq!(length, 17 + 4);
 //! assert_eq!(packet::read(ProtocolId::PACKETS, &buffer[..length]), Ok(packet));
-//! # Ok::<(), haulier_article::DropReason>(())
+//! # Ok::<(), haulier_article::PacketDropReason>(())
 //! ```
 
 use haulier_core::fragment::MAX_FRAGMENTED_BYTES;
@@ -19,7 +19,7 @@ use haulier_core::fragment::MAX_FRAGMENTED_BYTES;
 use crate::ack::AckBits;
 use crate::bits::{Result as BitsResult, Stream};
 use crate::packet::{Packet, packet_type};
-use crate::{DropReason, Sequence};
+use crate::{PacketDropReason, Sequence};
 
 /// Bytes that a payload packet with acks has beside its payload; without acks 6 fewer.
 pub const NUMBERED_HEADER_BYTES: usize = 17;
@@ -55,7 +55,7 @@ pub enum NumberedPacket<'a> {
 impl<'a> Packet<'a> for NumberedPacket<'a> {
     const BLANK: Self = Self::Ack(BLANK_ACKS);
 
-    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, DropReason> {
+    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, PacketDropReason> {
         let (kind, sequence, acks, payload): (_, _, _, &[u8]) = match self {
             Self::Payload { sequence, acks, payload } => (PAYLOAD, sequence, acks, payload),
             Self::Ack(acks) => (ACK, Sequence::new(0), Some(acks), &[]),
@@ -68,7 +68,9 @@ impl<'a> Packet<'a> for NumberedPacket<'a> {
                     has_acks.then(|| ack_bits(stream, acks.unwrap_or(BLANK_ACKS))).transpose()?;
                 // The payload is what lies between here and the end check.
                 let length = match stream.remaining() {
-                    Some(rest) => rest.checked_sub(END_CHECK_BYTES).ok_or(DropReason::Truncated)?,
+                    Some(rest) => {
+                        rest.checked_sub(END_CHECK_BYTES).ok_or(PacketDropReason::Truncated)?
+                    }
                     None => payload.len(),
                 };
                 let payload = stream.bytes(payload, length)?;
@@ -77,8 +79,8 @@ impl<'a> Packet<'a> for NumberedPacket<'a> {
             ACK if sequence == Sequence::new(0) => {
                 Ok(Self::Ack(ack_bits(stream, acks.unwrap_or(BLANK_ACKS))?))
             }
-            ACK => Err(DropReason::OutOfRange),
-            _ => Err(DropReason::BadType),
+            ACK => Err(PacketDropReason::OutOfRange),
+            _ => Err(PacketDropReason::BadType),
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use haulier_article::ack::{AckBits, PacketFate, ReceivedPackets, SentPackets};
-use haulier_article::{DropReason, Instant, Sequence};
+use haulier_article::{Instant, PacketDropReason, Sequence};
 
 use crate::support::ms;
 
@@ -34,7 +34,7 @@ fn only_what_was_accepted_is_acknowledged() {
     assert_eq!(received.check(ms(0), seq(5)), Ok(()));
     received.on_accepted(ms(0), seq(5), 1);
     assert_eq!(received.ack_bits(), Some(only(5)));
-    assert_eq!(received.check(ms(0), seq(5)), Err(DropReason::Duplicate));
+    assert_eq!(received.check(ms(0), seq(5)), Err(PacketDropReason::Duplicate));
 }
 
 /// The original did not clear the entries that a jump skips; a turn later they acknowledged packets that
@@ -61,7 +61,7 @@ fn packets_older_than_the_window_are_refused() {
     let mut received = ReceivedPackets::new();
     received.on_accepted(ms(0), seq(1_000), 1);
     assert_eq!(received.check(ms(0), seq(745)), Ok(()));
-    assert_eq!(received.check(ms(0), seq(744)), Err(DropReason::TooOld));
+    assert_eq!(received.check(ms(0), seq(744)), Err(PacketDropReason::TooOld));
 }
 
 /// As for reassembly: a peer that starts over is heard again after a second, and acknowledged from there.
@@ -90,7 +90,7 @@ fn old_packets_among_new_ones_are_no_restart() {
         let now = ms(u64::from(i) * 50);
         assert_eq!(received.check(now, seq(30_000 + i)), Ok(()));
         received.on_accepted(now, seq(30_000 + i), 1);
-        assert_eq!(received.check(now, seq(i)), Err(DropReason::TooOld));
+        assert_eq!(received.check(now, seq(i)), Err(PacketDropReason::TooOld));
     }
     assert_eq!(received.restarts(), 0);
 }

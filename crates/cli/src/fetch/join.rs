@@ -195,6 +195,7 @@ fn refused(server: SocketAddr, code: RefusalCode, access: &Access) -> String {
         (RefusalCode::TokenUsed, _) => {
             "the token was used before, and is good for one connection: ask for another one"
         }
+        (other, _) => return format!("{server} refuses: {other}"),
     };
     format!("{server} refuses: {why}")
 }

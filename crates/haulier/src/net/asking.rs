@@ -213,6 +213,8 @@ impl End for Asking {
     }
 }
 
-fn sum(a: WireBytes, b: WireBytes) -> WireBytes {
-    WireBytes { received: a.received + b.received, sent: a.sent + b.sent }
+const fn sum(mut sum: WireBytes, more: WireBytes) -> WireBytes {
+    sum.received += more.received;
+    sum.sent += more.sent;
+    sum
 }

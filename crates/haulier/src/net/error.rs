@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use haulier_proto::client::ClientError;
+use haulier_proto::connection::ConfigError;
 use haulier_proto::credentials::{TextError, TicketError};
 
 use super::race::Attempt;
@@ -86,6 +87,9 @@ pub enum ListenError {
     /// The system gives no socket there, no thread or no random bytes.
     #[error("cannot listen: {0}")]
     Io(#[from] io::Error),
+    /// A setting of its connections that cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// `on_tokio` was called outside of a runtime.
     #[error("there is no tokio runtime here: call start() inside of one, or leave out on_tokio()")]
     NoRuntime,

@@ -98,7 +98,7 @@ impl Listen {
         repair::prepare();
         let (clock, local) = (Clock::start(), self.socket.local_addr());
         let platform = Platform::new(haulier_udp::seed()?, aes());
-        let machine = ServerMachine::new(clock.now(), unix_time(), config, platform);
+        let machine = ServerMachine::new(clock.now(), unix_time(), config, platform)?;
         let serving = Serving { machine, is_shutting_down: false };
         let handle = Handle::start(serving, clock, Some(self.socket), self.drive);
         let handle = handle.map_err(|error| match error {

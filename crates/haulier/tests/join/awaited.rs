@@ -21,7 +21,7 @@ async fn serve(server: &Server, block: &Block) -> CloseReason {
                 server.send_message(id, data).unwrap();
             }
             ServerEvent::Connection(Event::Closed(reason)) => return reason,
-            ServerEvent::Connection(_) => {}
+            _ => {}
         }
     }
     panic!("the server was shut down");

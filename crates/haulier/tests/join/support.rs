@@ -143,7 +143,7 @@ impl Pair {
     pub(crate) fn server_end(&self) -> Option<&CloseReason> {
         self.at_server.iter().find_map(|(_, event)| match event {
             ServerEvent::Connection(event) => end_of(event),
-            ServerEvent::Connecting { .. } => None,
+            _ => None,
         })
     }
 
@@ -156,7 +156,7 @@ impl Pair {
     pub(crate) fn server_count(&self, is_it: impl Fn(&Event) -> bool) -> usize {
         let is_it = |event: &ServerEvent| match event {
             ServerEvent::Connection(event) => is_it(event),
-            ServerEvent::Connecting { .. } => false,
+            _ => false,
         };
         self.at_server.iter().filter(|(_, event)| is_it(event)).count()
     }

@@ -80,7 +80,7 @@ fn what_is_too_large_is_refused_before_it_is_sent() {
     config.connection.largest_block = 1000;
     let pair = Pair::connected(config);
     let large = Block::new(1, vec![0; 1001]);
-    assert_eq!(pair.client.send_block(&large), Err(SendError::TooLarge { max: 1000 }));
+    assert_eq!(pair.client.send_block(&large), Err(SendError::BlockTooLarge { max: 1000 }));
     assert_eq!(pair.client.send_message(vec![0; 1025]), Err(SendError::TooLarge { max: 1024 }));
     let max = 256 * 1024;
     assert_eq!(

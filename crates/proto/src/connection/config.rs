@@ -71,7 +71,53 @@ impl Default for ConnectionConfig {
     }
 }
 
+/// A setting that cannot work. The message names it, and says what would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// Nothing could ever be sent.
+    #[error(
+        "`rate_bps` is 0, so no block could be sent: at least {MIN_RATE_BPS} bit/s, or u64::MAX for no limit"
+    )]
+    NoRate,
+    /// A floor that no link carries would flood it, whatever is lost.
+    #[error(
+        "`floor_bps` is above {MAX_FLOOR_BPS} bit/s: blocks are sent at that rate whatever is lost"
+    )]
+    FloorTooHigh,
+    /// Both ends take the smaller idle time-out, and it is at least a second.
+    #[error("`idle_timeout` is below 1 s")]
+    IdleTimeoutTooShort,
+    /// No handshake could be completed.
+    #[error("`handshake_timeout` is 0")]
+    NoHandshakeTimeout,
+    /// No block could ever wait to be sent.
+    #[error("`queued_blocks` is 0: no block could be sent")]
+    NoQueuedBlocks,
+}
+
+/// The least limit that blocks can be sent under: a full datagram takes 10 s.
+const MIN_RATE_BPS: u64 = 1_000;
+
+/// The highest floor: what the slowest link on which a game is played still carries several of.
+const MAX_FLOOR_BPS: u64 = 10_000_000;
+
 impl ConnectionConfig {
+    /// Whether it can work. Both machines ask this when they are made.
+    ///
+    /// # Errors
+    /// The first setting that cannot.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let faults = [
+            (self.rate_bps < MIN_RATE_BPS, ConfigError::NoRate),
+            (self.floor_bps > MAX_FLOOR_BPS, ConfigError::FloorTooHigh),
+            (self.idle_timeout < Duration::from_secs(1), ConfigError::IdleTimeoutTooShort),
+            (self.handshake_timeout.is_zero(), ConfigError::NoHandshakeTimeout),
+            (self.queued_blocks == 0, ConfigError::NoQueuedBlocks),
+        ];
+        faults.into_iter().find(|(is_wrong, _)| *is_wrong).map_or(Ok(()), |(_, error)| Err(error))
+    }
+
     /// The idle time-out both ends use, given the peer's wish.
     pub(crate) fn agreed_idle_timeout(&self, theirs: Duration) -> Duration {
         self.idle_timeout.min(theirs).max(Duration::from_secs(1))
@@ -79,5 +125,28 @@ impl ConnectionConfig {
 
     pub(crate) fn datagrams_per_key(&self) -> u64 {
         self.datagrams_per_key.clamp(1, DATAGRAMS_PER_KEY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rate of 0 closed every block after 15 s, and a floor without bound sent 522 MB for one.
+    #[test]
+    fn a_setting_that_cannot_work_is_refused_by_name() {
+        let refused = |change: fn(&mut ConnectionConfig)| {
+            let mut config = ConnectionConfig::default();
+            change(&mut config);
+            config.check().unwrap_err()
+        };
+        assert_eq!(ConnectionConfig::default().check(), Ok(()));
+        assert_eq!(refused(|config| config.rate_bps = 0), ConfigError::NoRate);
+        assert_eq!(refused(|config| config.floor_bps = u64::MAX), ConfigError::FloorTooHigh);
+        let short = Duration::from_millis(999);
+        assert_eq!(refused(|config| config.queued_blocks = 0), ConfigError::NoQueuedBlocks);
+        let config = ConnectionConfig { idle_timeout: short, ..ConnectionConfig::default() };
+        let error = config.check().unwrap_err();
+        assert!(alloc::format!("{error}").contains("idle_timeout"), "{error}");
     }
 }

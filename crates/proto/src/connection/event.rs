@@ -11,8 +11,9 @@ use crate::wire::answer::RefusalCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockHandle(pub(crate) u32);
 
-/// What the application hears.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What the application hears. Its `Debug` prints lengths, never the bytes of the application.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// A client: the server's welcome is verified. A server: the client's address is proven.
     Connected,
@@ -62,12 +63,38 @@ pub enum Event {
     Closed(CloseReason),
 }
 
+impl core::fmt::Debug for Event {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Connected => f.write_str("Connected"),
+            Self::BlockProgress { tag, received, length } => {
+                write!(f, "BlockProgress {{ tag: {tag}, received: {received}, length: {length} }}")
+            }
+            Self::Block { tag, data } => {
+                write!(f, "Block {{ tag: {tag}, {} bytes }}", data.len())
+            }
+            Self::BlockSent { handle } => write!(f, "BlockSent {{ handle: {} }}", handle.0),
+            Self::Packet { sequence, data } => {
+                write!(f, "Packet {{ sequence: {}, {} bytes }}", sequence.get(), data.len())
+            }
+            Self::PacketAcked { sequence } => write!(f, "PacketAcked({})", sequence.get()),
+            Self::PacketLost { sequence } => write!(f, "PacketLost({})", sequence.get()),
+            Self::Message(data) => write!(f, "Message({} bytes)", data.len()),
+            Self::AddressChanged => f.write_str("AddressChanged"),
+            Self::Closed(reason) => f.debug_tuple("Closed").field(reason).finish(),
+        }
+    }
+}
+
 /// How a connection ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CloseReason {
     /// This end closed it.
+    #[error("closed here: {0}")]
     Here(CloseCode),
     /// The peer closed it.
+    #[error("closed by the peer: {code}{}", in_brackets(.reason))]
     There {
         /// Why, as a number.
         code: CloseCode,
@@ -75,39 +102,28 @@ pub enum CloseReason {
         reason: String,
     },
     /// Nothing came for the idle time-out.
+    #[error("the peer fell silent")]
     TimedOut,
     /// No handshake within its time-out: nobody there, or nobody who shares the secret.
+    #[error("no answer from the server")]
     NoAnswer,
     /// The host of the server says that nobody listens there.
+    #[error("nobody listens at the address of the server")]
     Unreachable,
-    /// The server will not.
+    /// The server refuses.
+    #[error("refused: {0}")]
     Refused(RefusalCode),
     /// The server was restarted and does not know this connection.
+    #[error("the server was restarted")]
     ServerRestarted,
+    /// This end may seal no more datagrams with its key, and the peer never confirmed a newer one
+    /// (STANDARD-1, H-2.3a).
+    #[error("the key of this end is used up, and the peer confirmed no newer one")]
+    KeyUsedUp,
 }
 
-impl core::fmt::Display for CloseReason {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Here(code) => write!(f, "closed here: {code}"),
-            Self::There { code, reason } if reason.is_empty() => {
-                write!(f, "closed by the peer: {code}")
-            }
-            Self::There { code, reason } => write!(f, "closed by the peer: {code} ({reason})"),
-            Self::TimedOut => f.write_str("the peer fell silent"),
-            Self::NoAnswer => f.write_str("no answer from the server"),
-            Self::Unreachable => f.write_str("nobody listens at the address of the server"),
-            Self::Refused(code) => f.write_str(match code {
-                RefusalCode::Version => "refused: the server speaks another version",
-                RefusalCode::Key => "refused: the server has another secret, or another mode",
-                RefusalCode::Full => "refused: the server is full",
-                RefusalCode::ShuttingDown => "refused: the server is shutting down",
-                RefusalCode::TokenExpired => "refused: the token has expired",
-                RefusalCode::TokenUsed => "refused: the token was used before",
-            }),
-            Self::ServerRestarted => f.write_str("the server was restarted"),
-        }
-    }
+fn in_brackets(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { alloc::format!(" ({reason})") }
 }
 
 /// Why a connection was closed, as a number (STANDARD-1, 5.4).
@@ -156,27 +172,31 @@ impl core::fmt::Display for CloseCode {
 }
 
 /// Why something was not taken to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// The connection is not open: not yet, or not any more.
+    #[error("the connection is not open")]
     NotOpen,
-    /// It is larger than its kind may be.
-    TooLarge {
-        /// The most, in bytes.
+    /// A block above what the peer takes.
+    #[error("larger than the {max} bytes that the peer takes: raise its `max_block_bytes`")]
+    BlockTooLarge {
+        /// The peer's limit, in bytes.
         max: u64,
     },
-    /// Too much waits already. Offer it again after an event.
-    QueueFull,
+    /// A packet or a message above what its kind may have.
+    #[error("larger than {max} bytes: send it as a block")]
+    TooLarge {
+        /// The limit, in bytes.
+        max: u64,
+    },
+    /// Too much waits already. Offer it again after an event, or raise the limit.
+    #[error("too much waits to be sent: offer it again later, or raise `{setting}`")]
+    QueueFull {
+        /// The field of [`ConnectionConfig`](super::ConnectionConfig) that limits it.
+        setting: &'static str,
+    },
+    /// All numbers of this kind are used up, after 2^32 messages or blocks: connect anew.
+    #[error("all numbers of this connection are used up: connect anew")]
+    NumbersUsedUp,
 }
-
-impl core::fmt::Display for SendError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::NotOpen => f.write_str("the connection is not open"),
-            Self::TooLarge { max } => write!(f, "larger than {max} bytes"),
-            Self::QueueFull => f.write_str("too much waits to be sent: offer it again later"),
-        }
-    }
-}
-
-impl core::error::Error for SendError {}

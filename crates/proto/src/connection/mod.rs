@@ -1,11 +1,12 @@
 //! One connection, once its keys are there: everything a game and a large block need, inside one stream of
 //! numbered, sealed datagrams (STANDARD-1, sections 4 and 5).
 //!
-//! A [`Client`](crate::client::ClientMachine) makes one by its handshake, a [`Server`](crate::server::ServerMachine) has
-//! many. Applications get a `&mut Connection` from either, to send and to look; what comes out are
-//! [`Event`]s. The parts: `protection` (keys), `path` (where the peer is, and what may be sent there),
-//! `blocks`, `packets`, [`message`](crate::message)s, [`transit`](crate::transit) (which datagrams arrived);
-//! `receive` and `transmit` tie them together, one for each direction.
+//! A [`ClientMachine`](crate::client::ClientMachine) makes one by its handshake, a
+//! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
+//! either, to send and to look; what comes out are [`Event`]s. The parts: `protection` (keys), `path` (where
+//! the peer is, and what may be sent there), `blocks`, `packets`, [`message`](crate::message)s,
+//! [`transit`](crate::transit) (which datagrams arrived); `receive` and `transmit` tie them together, one for
+//! each direction.
 
 mod blocks;
 mod config;
@@ -20,7 +21,7 @@ mod transmit;
 
 pub use crate::urgency::Urgency;
 pub use blocks::{Block, BlockProgress};
-pub use config::ConnectionConfig;
+pub use config::{ConfigError, ConnectionConfig};
 pub use event::{BlockHandle, CloseCode, CloseReason, Event, SendError};
 pub use path::Credit;
 pub use state::{ConnectionNews, ConnectionState};
@@ -232,6 +233,9 @@ impl Connection {
         stats.packets_dropped = self.packets_in.dropped;
         stats.key_updates = self.protection.key_updates();
         stats.suite = self.protection.suite();
+        let known = self.blocks_out.known();
+        (stats.bandwidth_bps, stats.loss) = (known.bandwidth_bps(), known.loss.share());
+        stats.datagrams_in_flight = u64::from(self.sent.in_flight());
         stats
     }
 
@@ -265,7 +269,7 @@ impl Connection {
         self.open()?;
         let max = self.peer_largest_block;
         if block.data().len() as u64 > max {
-            return Err(SendError::TooLarge { max });
+            return Err(SendError::BlockTooLarge { max });
         }
         if self.blocks_out.is_idle() {
             // Something new is to be said: whoever was silent is asked anew.
@@ -292,7 +296,8 @@ impl Connection {
         self.open()?;
         self.messages_out.send(data.into()).map(|_number| ()).map_err(|error| match error {
             SendMessageError::TooLarge => SendError::TooLarge { max: MAX_MESSAGE_BYTES as u64 },
-            _ => SendError::QueueFull,
+            SendMessageError::QueueFull => SendError::QueueFull { setting: "queued_message_bytes" },
+            SendMessageError::NumbersUsedUp => SendError::NumbersUsedUp,
         })
     }
 

@@ -38,7 +38,7 @@ impl OutgoingPackets {
         // The numbers turn; no two packets of one number may be open at a time.
         let is_full = !self.queue.is_empty() && self.queued_bytes + data.len() > most_bytes;
         if is_full || self.open.contains_key(&self.next.get()) {
-            return Err(SendError::QueueFull);
+            return Err(SendError::QueueFull { setting: "queued_packet_bytes" });
         }
         let sequence = self.next;
         self.next = sequence.next();

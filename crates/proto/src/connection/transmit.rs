@@ -249,8 +249,7 @@ impl Connection {
     ) -> Option<()> {
         if !self.protection.seal(number, header_bytes, out) {
             // The key is worn out and the peer never confirmed it: nothing may be sent any more.
-            let reason = super::CloseReason::TimedOut;
-            self.end(ConnectionNews::Silence, reason);
+            self.end(ConnectionNews::Silence, super::CloseReason::KeyUsedUp);
             return None;
         }
         debug_assert!(out.len() <= MAX_DATAGRAM_BYTES);

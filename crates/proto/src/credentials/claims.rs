@@ -5,15 +5,36 @@
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use core::num::NonZeroU32;
 
-use super::bytes::{ReadError, Reader, write_address, write_addresses};
+use super::bytes::{ReadError, read_address, read_addresses, write_address, write_addresses};
 use super::token::IssueError;
 use crate::crypto::Secret;
+use crate::fields::Fields;
 
 /// The most bytes of the matchmaker's own in a token.
 pub const MAX_USER_DATA_BYTES: usize = 256;
 
 const HAS_CLIENT_ADDRESS: u8 = 1;
+
+/// A rate as a token holds it: whole bytes per second, 8 bit/s to 34 Gbit/s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TokenRate(NonZeroU32);
+
+impl TokenRate {
+    /// The rate of so many bits per second, rounded up to whole bytes. `None` for 0, which would read as no
+    /// rate, and for more than a token can hold.
+    #[must_use]
+    pub fn from_bps(bps: u64) -> Option<Self> {
+        u32::try_from(bps.div_ceil(8)).ok().and_then(NonZeroU32::new).map(Self)
+    }
+
+    /// In bits per second.
+    #[must_use]
+    pub fn bps(self) -> u64 {
+        u64::from(self.0.get()) * 8
+    }
+}
 
 /// What is promised about a client, to its server and in secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,10 +48,10 @@ pub struct TokenClaims {
     /// Where the client is known to be. It raises the credit of who comes from there, and refuses nobody;
     /// its port is not compared.
     pub client_address: Option<SocketAddr>,
-    /// The least this client is to be sent, in bytes per second; not 0. `None`: not said.
-    pub least_bps: Option<u32>,
-    /// The most this client is to be sent, in bytes per second; not 0. `None`: not said.
-    pub most_bps: Option<u32>,
+    /// The rate this client should at least be sent at; advice. `None`: not given.
+    pub min_rate: Option<TokenRate>,
+    /// The rate this client is sent at, at most. `None`: no limit.
+    pub max_rate: Option<TokenRate>,
     /// The matchmaker's own words to the server, at most 256 bytes.
     pub user_data: Vec<u8>,
 }
@@ -62,11 +83,8 @@ impl TokenClaims {
             write_address(out, address);
         }
         write_addresses(out, &self.servers).ok_or(IssueError::TooManyServers)?;
-        for bps in [self.least_bps, self.most_bps] {
-            if bps == Some(0) {
-                return Err(IssueError::ZeroRate);
-            }
-            out.extend(bps.unwrap_or(0).to_le_bytes());
+        for rate in [self.min_rate, self.max_rate] {
+            out.extend(rate.map_or(0, |rate| rate.0.get()).to_le_bytes());
         }
         if self.user_data.len() > MAX_USER_DATA_BYTES {
             return Err(IssueError::TooMuchUserData);
@@ -79,32 +97,25 @@ impl TokenClaims {
     }
 
     pub(super) fn read(plain: &[u8], expiry_unix: u64) -> Result<(Self, Secret), ReadError> {
-        let mut reader = Reader::new(plain);
-        let client_id = reader.array()?;
-        let secret = Secret::from_bytes(reader.array()?);
-        let client_address = match reader.byte()? {
+        let mut fields = Fields(plain);
+        let client_id = fields.array()?;
+        let secret = Secret::from_bytes(fields.array()?);
+        let client_address = match fields.u8()? {
             0 => None,
-            HAS_CLIENT_ADDRESS => Some(reader.address()?),
+            HAS_CLIENT_ADDRESS => Some(read_address(&mut fields)?),
             _ => return Err(ReadError::Wrong),
         };
-        let servers = reader.addresses()?;
-        let mut rate = || reader.u32().map(|bps| Some(bps).filter(|&bps| bps > 0));
-        let (least_bps, most_bps) = (rate()?, rate()?);
-        let length = usize::from(reader.u16()?);
+        let servers = read_addresses(&mut fields)?;
+        let mut rate = || fields.u32().map(|rate| NonZeroU32::new(rate).map(TokenRate));
+        let (min_rate, max_rate) = (rate()?, rate()?);
+        let length = usize::from(fields.u16()?);
         if length > MAX_USER_DATA_BYTES {
             return Err(ReadError::Wrong);
         }
-        let user_data = reader.slice(length)?.to_vec();
-        reader.finish()?;
-        let claims = Self {
-            client_id,
-            servers,
-            expiry_unix,
-            client_address,
-            least_bps,
-            most_bps,
-            user_data,
-        };
+        let user_data = fields.bytes(length)?.to_vec();
+        fields.end()?;
+        let claims =
+            Self { client_id, servers, expiry_unix, client_address, min_rate, max_rate, user_data };
         Ok((claims, secret))
     }
 }

@@ -13,7 +13,7 @@ mod ticket;
 mod token;
 
 pub use bytes::MAX_ADDRESSES;
-pub use claims::{MAX_USER_DATA_BYTES, TokenClaims};
+pub use claims::{MAX_USER_DATA_BYTES, TokenClaims, TokenRate};
 pub use ticket::{Access, Ticket, TicketError};
 pub use token::{
     ConnectToken, IssueError, MAX_SEALED_BYTES, MIN_SEALED_BYTES, OpenedToken, TextError,

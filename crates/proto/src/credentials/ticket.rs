@@ -11,8 +11,9 @@ use core::net::SocketAddr;
 use base64ct::{Base64UrlUnpadded, Encoding};
 use zeroize::Zeroizing;
 
-use super::bytes::{MAX_ADDRESSES, ReadError, Reader, write_addresses};
+use super::bytes::{MAX_ADDRESSES, ReadError, read_addresses, write_addresses};
 use crate::crypto::Secret;
+use crate::fields::{FieldError, Fields};
 
 const PREFIX: &str = "haulier1:";
 const HAS_DIGEST: u8 = 1;
@@ -139,10 +140,10 @@ impl Ticket {
             Err(_) if encoded.len() % 4 == 1 => return Err(TicketError::CutOff),
             Err(_) => return Err(TicketError::Mistyped),
         };
-        let mut reader = Reader::new(&bytes);
-        let ticket = Self::read(&mut reader)?;
-        let found = reader.array()?;
-        reader.finish()?;
+        let mut fields = Fields(&bytes);
+        let ticket = Self::read(&mut fields)?;
+        let found = fields.array()?;
+        fields.end()?;
         let (before, _) = bytes.split_last_chunk::<CHECK_BYTES>().ok_or(TicketError::CutOff)?;
         if check(before) != found {
             return Err(TicketError::Mistyped);
@@ -150,16 +151,16 @@ impl Ticket {
         Ok(ticket)
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, TicketError> {
-        let flags = reader.byte()?;
+    fn read(fields: &mut Fields<'_>) -> Result<Self, TicketError> {
+        let flags = fields.u8()?;
         let is_open = flags & IS_OPEN != 0;
         if flags & !(HAS_DIGEST | HAS_IDENTITY | IS_OPEN) != 0
             || is_open && flags & HAS_IDENTITY != 0
         {
             return Err(TicketError::Mistyped);
         }
-        let protocol_id = reader.u64()?;
-        let addresses = reader.addresses()?;
+        let protocol_id = fields.u64()?;
+        let addresses = read_addresses(fields)?;
         if addresses.is_empty() {
             return Err(TicketError::Mistyped);
         }
@@ -167,10 +168,10 @@ impl Ticket {
         let access = if is_open {
             Access::Open
         } else {
-            Access::Secret(Secret::from_bytes(reader.array()?))
+            Access::Secret(Secret::from_bytes(fields.array()?))
         };
-        let digest = if flags & HAS_DIGEST != 0 { Some(reader.array()?) } else { None };
-        let identity = if flags & HAS_IDENTITY != 0 { Some(reader.array()?) } else { None };
+        let digest = if flags & HAS_DIGEST != 0 { Some(fields.array()?) } else { None };
+        let identity = if flags & HAS_IDENTITY != 0 { Some(fields.array()?) } else { None };
         Ok(Self { addresses, protocol_id, access, digest, identity })
     }
 
@@ -221,57 +222,44 @@ impl fmt::Debug for Ticket {
 }
 
 /// Why a text is no ticket, or one cannot be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {
     /// It does not begin like a ticket.
+    #[error("this is not a ticket; copy the whole line that begins with haulier1:")]
     NotATicket,
     /// It begins like one of a version that this program does not know.
+    #[error("this ticket is from a newer version of haulier; update this one")]
     Newer,
     /// It ends too early.
+    #[error("the ticket is cut off; copy the whole line, to its end")]
     CutOff,
     /// It is whole, and not what was printed.
+    #[error("the ticket is mistyped; copy it again rather than typing it")]
     Mistyped,
     /// No address, or more than 8.
+    #[error("a ticket needs 1 to 8 addresses")]
     Addresses,
     /// An address that leads nowhere: `0.0.0.0`, `[::]`, or port 0.
+    #[error(
+        "{0} leads nobody to the server: name an address of its host, as players reach it, and its port"
+    )]
     Unspecified(SocketAddr),
     /// A link-local address, which means something else on every interface of every host.
+    #[error(
+        "{0} is a link-local address, which a ticket cannot carry: name another one of the host"
+    )]
     LinkLocal(SocketAddr),
     /// An identity in mode `open`.
+    #[error("a server in mode open cannot prove an identity")]
     OpenIdentity,
 }
 
-impl fmt::Display for TicketError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotATicket => {
-                "this is not a ticket; copy the whole line that begins with haulier1:"
-            }
-            Self::Newer => "this ticket is from a newer version of haulier; update this one",
-            Self::CutOff => "the ticket is cut off; copy the whole line, to its end",
-            Self::Mistyped => "the ticket is mistyped; copy it again rather than typing it",
-            Self::Addresses => "a ticket needs 1 to 8 addresses",
-            Self::Unspecified(address) => {
-                return write!(
-                    f,
-                    "{address} leads nobody to the server: name an address of its host, as players \
-                     reach it, and its port"
-                );
-            }
-            Self::LinkLocal(address) => {
-                return write!(
-                    f,
-                    "{address} is a link-local address, which a ticket cannot carry: name another \
-                     one of the host"
-                );
-            }
-            Self::OpenIdentity => "a server in mode open cannot prove an identity",
-        })
+impl From<FieldError> for TicketError {
+    fn from(error: FieldError) -> Self {
+        ReadError::from(error).into()
     }
 }
-
-impl core::error::Error for TicketError {}
 
 impl From<ReadError> for TicketError {
     fn from(error: ReadError) -> Self {

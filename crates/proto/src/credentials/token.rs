@@ -15,9 +15,10 @@ use chacha20poly1305::XChaCha20Poly1305;
 use chacha20poly1305::aead::{AeadInPlace, KeyInit};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::bytes::{ReadError, Reader, write_addresses};
+use super::bytes::{ReadError, read_addresses, write_addresses};
 use super::claims::TokenClaims;
 use crate::crypto::Secret;
+use crate::fields::{FieldError, Fields};
 
 /// The fewest bytes in a sealed part: no address, no user data.
 pub const MIN_SEALED_BYTES: usize = HEADER_BYTES + 52 + TAG_BYTES;
@@ -150,11 +151,11 @@ impl<'a> Header<'a> {
         }
         let (bytes, rest) = sealed.split_at_checked(HEADER_BYTES).ok_or(TokenError::Malformed)?;
         let (ciphertext, tag) = rest.split_last_chunk().ok_or(TokenError::Malformed)?;
-        let mut reader = Reader::new(bytes);
-        if reader.byte()? != VERSION {
+        let mut fields = Fields(bytes);
+        if fields.u8()? != VERSION {
             return Err(TokenError::Malformed);
         }
-        let (key_id, expiry_unix, nonce) = (reader.u32()?, reader.u64()?, reader.array()?);
+        let (key_id, expiry_unix, nonce) = (fields.u32()?, fields.u64()?, fields.array()?);
         Ok(Self { bytes, key_id, expiry_unix, nonce, ciphertext, tag })
     }
 }
@@ -247,24 +248,24 @@ impl ConnectToken {
     /// # Errors
     /// [`TextError`] for anything else.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TextError> {
-        let mut reader = Reader::new(bytes);
-        if reader.array()? != MAGIC {
+        let mut fields = Fields(bytes);
+        if fields.array()? != MAGIC {
             return Err(TextError::NotAToken);
         }
-        let (protocol_id, expiry_unix) = (reader.u64()?, reader.u64()?);
-        let secret = Secret::from_bytes(reader.array()?);
-        let servers = reader.addresses()?;
-        let identity = match reader.byte()? {
+        let (protocol_id, expiry_unix) = (fields.u64()?, fields.u64()?);
+        let secret = Secret::from_bytes(fields.array()?);
+        let servers = read_addresses(&mut fields)?;
+        let identity = match fields.u8()? {
             0 => None,
-            HAS_IDENTITY => Some(reader.array()?),
+            HAS_IDENTITY => Some(fields.array()?),
             _ => return Err(TextError::Damaged),
         };
-        let length = usize::from(reader.u16()?);
+        let length = usize::from(fields.u16()?);
         if !(MIN_SEALED_BYTES..=MAX_SEALED_BYTES).contains(&length) {
             return Err(TextError::Damaged);
         }
-        let sealed = reader.slice(length)?.to_vec();
-        reader.finish()?;
+        let sealed = fields.bytes(length)?.to_vec();
+        fields.end()?;
         Ok(Self { protocol_id, expiry_unix, secret, servers, identity, sealed })
     }
 
@@ -298,69 +299,66 @@ impl fmt::Debug for ConnectToken {
     }
 }
 
-macro_rules! errors {
-    (
-        $(#[doc = $about:literal])+
-        $name:ident { $($(#[doc = $doc:literal])+ $variant:ident = $text:literal,)+ }
-    ) => {
-        $(#[doc = $about])+
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[non_exhaustive]
-        pub enum $name {
-            $($(#[doc = $doc])+ $variant,)+
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $(Self::$variant => $text,)+ })
-            }
-        }
-
-        impl core::error::Error for $name {}
-    };
+/// Why claims do not make a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IssueError {
+    /// More than 8 servers.
+    #[error("a token names at most 8 servers")]
+    TooManyServers,
+    /// More than 256 bytes of user data.
+    #[error("a token holds at most 256 bytes of user data")]
+    TooMuchUserData,
 }
 
-errors! {
-    /// Why claims do not make a token.
-    IssueError {
-        /// More than 8 servers.
-        TooManyServers = "a token names at most 8 servers",
-        /// More than 256 bytes of user data.
-        TooMuchUserData = "a token holds at most 256 bytes of user data",
-        /// A rate of 0, which would read as no rate.
-        ZeroRate = "a rate of 0 bytes per second is none; leave it out",
-    }
+/// Why a server refuses a sealed part, in the order in which it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// Not the form of one, or of another version. After the seal: the matchmaker's fault.
+    #[error("this is no connect token of version 1")]
+    Malformed,
+    /// The time it names has come. The one reason that a client is told (STANDARD-1, 3.5).
+    #[error("the connect token has expired")]
+    Expired,
+    /// Sealed with a key of another id.
+    #[error("the connect token is sealed with a key this server does not have")]
+    UnknownKey,
+    /// Not sealed with this key for this protocol id.
+    #[error("the seal of the connect token does not hold")]
+    BadSeal,
 }
 
-errors! {
-    /// Why a server refuses a sealed part, in the order in which it looks.
-    TokenError {
-        /// Not the form of one, or of another version. After the seal: the matchmaker's fault.
-        Malformed = "this is no connect token of version 1",
-        /// The time it names has come. The one reason that a client is told (STANDARD-1, 3.5).
-        Expired = "the connect token has expired",
-        /// Sealed with a key of another id.
-        UnknownKey = "the connect token is sealed with a key this server does not have",
-        /// Not sealed with this key for this protocol id.
-        BadSeal = "the seal of the connect token does not hold",
-    }
+/// Why bytes or a text are no connect token. For the client, who got them from a matchmaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextError {
+    /// It does not begin like a token, or like one of this version.
+    #[error("this is no connect token; one begins with haulier-token1:")]
+    NotAToken,
+    /// It ends too early.
+    #[error("the connect token is cut off; pass on all of it")]
+    CutOff,
+    /// It begins like one, and what follows cannot be right.
+    #[error("the connect token is damaged; ask the matchmaker for another one")]
+    Damaged,
 }
 
-errors! {
-    /// Why bytes or a text are no connect token. For the client, who got them from a matchmaker.
-    TextError {
-        /// It does not begin like a token, or like one of this version.
-        NotAToken = "this is no connect token; one begins with haulier-token1:",
-        /// It ends too early.
-        CutOff = "the connect token is cut off; pass on all of it",
-        /// It begins like one, and what follows cannot be right.
-        Damaged = "the connect token is damaged; ask the matchmaker for another one",
+impl From<FieldError> for TokenError {
+    fn from(error: FieldError) -> Self {
+        ReadError::from(error).into()
     }
 }
 
 impl From<ReadError> for TokenError {
     fn from(_: ReadError) -> Self {
         Self::Malformed
+    }
+}
+
+impl From<FieldError> for TextError {
+    fn from(error: FieldError) -> Self {
+        ReadError::from(error).into()
     }
 }
 

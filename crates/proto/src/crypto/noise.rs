@@ -177,34 +177,25 @@ impl fmt::Debug for Opened {
 }
 
 /// Why a Noise message was not made or not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoiseError {
     /// A payload of ours that fits no datagram.
+    #[error("the payload is too long for a handshake message")]
     TooLong,
     /// A message too short or too long to be one.
+    #[error("this is no handshake message")]
     Malformed,
     /// A message that does not open: another key, identity, pattern or prologue, or changed on its way.
+    #[error("the handshake message does not open with this key")]
     Refused,
     /// The handshake is over already.
+    #[error("the handshake is over already")]
     Finished,
     /// `snow` lacks what its pattern needs. A fault of this crate.
+    #[error("the handshake could not be set up")]
     Internal,
 }
-
-impl fmt::Display for NoiseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooLong => "the payload is too long for a handshake message",
-            Self::Malformed => "this is no handshake message",
-            Self::Refused => "the handshake message does not open with this key",
-            Self::Finished => "the handshake is over already",
-            Self::Internal => "the handshake could not be set up",
-        })
-    }
-}
-
-impl core::error::Error for NoiseError {}
 
 impl From<snow::Error> for NoiseError {
     fn from(error: snow::Error) -> Self {

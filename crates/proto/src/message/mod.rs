@@ -49,25 +49,16 @@ pub const MESSAGE_WINDOW: u32 = 256;
 pub const MESSAGE_FRAME_BYTES: usize = 7;
 
 /// The peer broke a rule of messages: the connection is closed with `protocol`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageViolation {
     /// A message of a number at or above the limit it was given [H-4.4a].
+    #[error("a message beyond the limit")]
     BeyondLimit,
     /// A message of more than 1024 bytes.
+    #[error("a message of more than 1024 bytes")]
     TooLarge,
     /// A limit that no reader of what was sent so far can have set.
+    #[error("a message limit further than one window ahead")]
     BadLimit,
 }
-
-impl core::fmt::Display for MessageViolation {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::BeyondLimit => "a message beyond the limit",
-            Self::TooLarge => "a message of more than 1024 bytes",
-            Self::BadLimit => "a message limit further than one window ahead",
-        })
-    }
-}
-
-impl core::error::Error for MessageViolation {}

@@ -22,28 +22,19 @@ const LARGEST: u32 = 1024;
 const _: () = assert!(LARGEST as usize == MAX_MESSAGE_BYTES);
 
 /// Why a message was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendMessageError {
     /// More than 1024 bytes. A block has room for more.
+    #[error("a message of more than 1024 bytes")]
     TooLarge,
     /// Too many messages, or bytes of them, wait or are in flight. Try again after an ack.
+    #[error("the queue of messages is full")]
     QueueFull,
     /// All 2^32 - 1 numbers of this connection are used. Connect anew.
+    #[error("the numbers of messages are used up")]
     NumbersUsedUp,
 }
-
-impl core::fmt::Display for SendMessageError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::TooLarge => "a message of more than 1024 bytes",
-            Self::QueueFull => "the queue of messages is full",
-            Self::NumbersUsedUp => "the numbers of messages are used up",
-        })
-    }
-}
-
-impl core::error::Error for SendMessageError {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {

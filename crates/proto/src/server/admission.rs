@@ -294,8 +294,8 @@ impl ServerMachine {
         self.memory.remember(request.name);
         let claims = request.verified.token.as_ref().map(|token| {
             self.memory.remember_token(token.name, request.name, token.claims.expiry_unix);
-            if let Some(most) = token.claims.most_bps {
-                connection.cap_rate_bps(u64::from(most) * 8);
+            if let Some(max_rate) = token.claims.max_rate {
+                connection.cap_rate_bps(max_rate.bps());
             }
             token.claims.clone()
         });

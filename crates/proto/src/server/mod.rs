@@ -1,18 +1,18 @@
 //! The server's end: many clients on one socket, each a [`Connection`] of its own.
 //!
-//! A [`ServerMachine`] turns datagrams and their source addresses into events, and says which datagram goes where.
-//! It looks at strangers in the order of cost (`admission.rs`, STANDARD-1 3.1), holds nothing for them, and
-//! what one client does wrong ends that client's connection alone.
+//! A [`ServerMachine`] turns datagrams and their source addresses into events, and says which datagram goes
+//! where. It looks at strangers in the order of cost (`admission.rs`, STANDARD-1 3.1), holds nothing for
+//! them, and what one client does wrong ends that client's connection alone.
 //!
 //! # The run loop
 //!
 //! 1. Hand in what arrived, with its source: [`handle_datagram`](ServerMachine::handle_datagram).
 //! 2. Act on passed deadlines: [`handle_timeout`](ServerMachine::handle_timeout).
-//! 3. Hear what happened: [`poll_event`](ServerMachine::poll_event) until `None`. A new client's request comes
-//!    first, as [`ServerEvent::Connecting`]: whoever answers it at once, with a block say, answers in the
-//!    first round trip.
-//! 4. Send everything there is: [`poll_transmit`](ServerMachine::poll_transmit) until `None`, then sleep until
-//!    [`poll_timeout`](ServerMachine::poll_timeout) or the next datagram.
+//! 3. Hear what happened: [`poll_event`](ServerMachine::poll_event) until `None`. A new client's request
+//!    comes first, as [`ServerEvent::Connecting`]: whoever answers it at once, with a block say, answers in
+//!    the first round trip.
+//! 4. Send everything there is: [`poll_transmit`](ServerMachine::poll_transmit) until a batch comes back
+//!    that is not full, then sleep until [`poll_timeout`](ServerMachine::poll_timeout) or the next datagram.
 
 mod admission;
 mod config;
@@ -31,7 +31,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use crate::connection::{CloseCode, Connection, ConnectionConfig, Event};
+use crate::connection::{CloseCode, ConfigError, Connection, ConnectionConfig, Event};
 use crate::credentials::TokenClaims;
 use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey, Suites};
 use crate::fragment::FragmentPool;
@@ -62,8 +62,9 @@ impl core::fmt::Display for ConnectionId {
     }
 }
 
-/// What a server hears.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a server hears. Its `Debug` prints lengths, never the bytes of an application.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ServerEvent {
     /// A client asks, and its credentials are right; its address is not proven yet. To refuse it, close the
     /// connection.
@@ -75,6 +76,22 @@ pub enum ServerEvent {
     },
     /// Something of its connection.
     Connection(Event),
+}
+
+impl core::fmt::Debug for ServerEvent {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Connecting { request, token } => {
+                write!(
+                    f,
+                    "Connecting {{ request: {} bytes, token: {} }}",
+                    request.len(),
+                    token.is_some()
+                )
+            }
+            Self::Connection(event) => f.debug_tuple("Connection").field(event).finish(),
+        }
+    }
 }
 
 /// What one source prefix has.
@@ -115,15 +132,18 @@ pub struct ServerMachine {
 }
 
 impl ServerMachine {
-    /// A server without connections. The seed in `platform` must be fit for keys; the same seed makes the same
-    /// server. `unix_time` is the time of day at `now`, in seconds since 1970: tokens expire by it.
-    #[must_use]
+    /// A server without connections. The seed in `platform` must be fit for keys; the same seed makes the
+    /// same server. `unix_time` is the time of day at `now`, in seconds since 1970: tokens expire by it.
+    ///
+    /// # Errors
+    /// [`ConfigError`]: a setting that cannot work.
     pub fn new(
         now: Instant,
         unix_time: u64,
         config: ServerConfig,
         platform: impl Into<Platform>,
-    ) -> Self {
+    ) -> Result<Self, ConfigError> {
+        config.connection.check()?;
         let platform = platform.into();
         let mut entropy = Entropy::new(platform.seed);
         let credentials = &config.credentials;
@@ -137,7 +157,7 @@ impl ServerMachine {
         let secret = credentials.secret.as_ref();
         let mut answer_budget = SendBudget::new(answer_rate(&config), now);
         answer_budget.fill(u64::from(config.limits.answers_per_second));
-        Self {
+        Ok(Self {
             suites: Suites::available(platform.has_aes),
             request_keys: secret.map(|secret| RequestKeys::new(secret, config.protocol_id)),
             cookie_key: CookieKey::new(entropy.next_secret()),
@@ -161,7 +181,7 @@ impl ServerMachine {
             shutting_down: false,
             connection_config: Arc::new(config.connection),
             config,
-        }
+        })
     }
 
     /// How it was configured.

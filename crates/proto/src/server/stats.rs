@@ -2,6 +2,7 @@
 
 /// Counters of a server, since it was made, and what it holds now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerStats {
     /// Connections now, those in their handshake included.
     pub connections: usize,

@@ -11,6 +11,7 @@ const MAX_VERSIONS: usize = 8;
 
 /// Why a server makes no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum RefusalCode {
     /// It does not speak the request's version.
     Version,
@@ -60,6 +61,19 @@ impl RefusalCode {
             Self::TokenExpired => "token_expired",
             Self::TokenUsed => "token_used",
         }
+    }
+}
+
+impl core::fmt::Display for RefusalCode {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Version => "the server speaks another version",
+            Self::Key => "the server has another secret, or another mode",
+            Self::Full => "the server is full",
+            Self::ShuttingDown => "the server is shutting down",
+            Self::TokenExpired => "the token has expired",
+            Self::TokenUsed => "the token was used before",
+        })
     }
 }
 

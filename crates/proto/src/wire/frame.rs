@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::Fields;
+use super::{Fields, field_u8, field_u16};
 use crate::bulk::repair::{RepairSlice, has_repair};
 use crate::chunk::{Ack, ChunkId, SLICE_BYTES, Slice, SliceCount, SliceSet};
 use crate::fragment::{FRAGMENT_BYTES, Fragment};
@@ -31,7 +31,7 @@ pub const MAX_WHOLE_PACKET_BYTES: usize = FRAGMENT_BYTES;
 /// A block that follows as chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockFrame {
-    /// The how-manieth of this direction, from 0.
+    /// Its number among the blocks of this direction, from 0.
     pub number: u32,
     /// The application's name for it.
     pub tag: u64,
@@ -119,7 +119,7 @@ impl<'a> Frame<'a> {
                 out.push(3);
                 out.extend_from_slice(&slice.chunk_id().get().to_le_bytes());
                 out.extend_from_slice(&[less_one(slice.index().count().get())]);
-                out.push(u8::try_from(slice.index().get()).unwrap_or(u8::MAX));
+                out.push(field_u8(slice.index().get()));
                 write_long_bytes(slice.data(), out);
             }
             Self::ChunkAck(ack) => {
@@ -137,7 +137,7 @@ impl<'a> Frame<'a> {
                 out.push(6);
                 out.extend_from_slice(&fragment.sequence().get().to_le_bytes());
                 out.push(less_one(fragment.count()));
-                out.push(u8::try_from(fragment.index()).unwrap_or(u8::MAX));
+                out.push(field_u8(fragment.index()));
                 write_long_bytes(fragment.data(), out);
             }
             Self::Message { number, data } => {
@@ -161,7 +161,7 @@ impl<'a> Frame<'a> {
                 out.push(11);
                 out.extend_from_slice(&code.to_le_bytes());
                 let reason = clipped(reason);
-                out.push(u8::try_from(reason.len()).unwrap_or(0));
+                out.push(field_u8(reason.len()));
                 out.extend_from_slice(reason.as_bytes());
             }
             Self::Block(block) => {
@@ -313,7 +313,7 @@ fn write_flags(received: &SliceSet, out: &mut Vec<u8>) {
 }
 
 fn write_long_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&u16::try_from(bytes.len()).unwrap_or(0).to_le_bytes());
+    out.extend_from_slice(&field_u16(bytes.len()).to_le_bytes());
     out.extend_from_slice(bytes);
 }
 
@@ -322,7 +322,7 @@ fn at_most(most: usize, bytes: &[u8]) -> Result<&[u8], DropReason> {
 }
 
 fn less_one(count: usize) -> u8 {
-    u8::try_from(count.saturating_sub(1)).unwrap_or(u8::MAX)
+    field_u8(count - 1)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Fields, VERSION, WireId};
+use super::{Fields, VERSION, WireId, field_u8, field_u16};
 use crate::DropReason;
 use crate::crypto::{Suite, Suites};
 
@@ -35,12 +35,12 @@ impl<'a> Hello<'a> {
     /// Appends it.
     pub fn write(&self, out: &mut Vec<u8>) {
         let count = self.versions.len().min(MAX_VERSIONS);
-        out.push(u8::try_from(count).unwrap_or_default());
+        out.push(field_u8(count));
         out.extend_from_slice(self.versions.get(..count).unwrap_or_default());
         out.push(self.suites.bits());
         out.extend_from_slice(&millis(self.idle_timeout).to_le_bytes());
         out.extend_from_slice(&self.largest_block.to_le_bytes());
-        out.extend_from_slice(&u16::try_from(self.request.len()).unwrap_or(0).to_le_bytes());
+        out.extend_from_slice(&field_u16(self.request.len()).to_le_bytes());
         out.extend_from_slice(self.request);
     }
 

@@ -14,6 +14,7 @@ pub use hello::{Hello, Welcome};
 pub use request::{Mode, RequestParts};
 
 use crate::DropReason;
+pub(crate) use crate::fields::Fields;
 
 /// The version of the wire that this crate speaks.
 pub const VERSION: u8 = 1;
@@ -99,50 +100,21 @@ impl Kind {
     }
 }
 
-/// Reads fields one after the other. Every method takes what it reads off the front, or fails with
-/// [`DropReason::Truncated`].
-#[derive(Clone, Debug)]
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+/// A length or an index of our own as its field holds it. One that does not fit is a fault of this crate, and
+/// would make a frame that says something else.
+pub(crate) fn field_u8(value: usize) -> u8 {
+    assert!(value <= usize::from(u8::MAX), "{value} does not fit its field");
+    #[expect(clippy::cast_possible_truncation, reason = "asserted")]
+    let field = value as u8;
+    field
+}
 
-impl<'a> Fields<'a> {
-    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], DropReason> {
-        let (head, rest) = self.0.split_at_checked(count).ok_or(DropReason::Truncated)?;
-        self.0 = rest;
-        Ok(head)
-    }
-
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], DropReason> {
-        let (head, rest) = self.0.split_first_chunk().ok_or(DropReason::Truncated)?;
-        self.0 = rest;
-        Ok(*head)
-    }
-
-    pub(crate) fn u8(&mut self) -> Result<u8, DropReason> {
-        Ok(u8::from_le_bytes(self.array()?))
-    }
-
-    pub(crate) fn u16(&mut self) -> Result<u16, DropReason> {
-        Ok(u16::from_le_bytes(self.array()?))
-    }
-
-    pub(crate) fn u32(&mut self) -> Result<u32, DropReason> {
-        Ok(u32::from_le_bytes(self.array()?))
-    }
-
-    pub(crate) fn u64(&mut self) -> Result<u64, DropReason> {
-        Ok(u64::from_le_bytes(self.array()?))
-    }
-
-    /// Bytes with their length, 2 bytes, in front.
-    pub(crate) fn long_bytes(&mut self) -> Result<&'a [u8], DropReason> {
-        let count = self.u16()?;
-        self.bytes(count.into())
-    }
-
-    /// That nothing is left.
-    pub(crate) const fn end(&self) -> Result<(), DropReason> {
-        if self.0.is_empty() { Ok(()) } else { Err(DropReason::TrailingBytes) }
-    }
+/// The same for a field of 16 bits.
+pub(crate) fn field_u16(value: usize) -> u16 {
+    assert!(value <= usize::from(u16::MAX), "{value} does not fit its field");
+    #[expect(clippy::cast_possible_truncation, reason = "asserted")]
+    let field = value as u16;
+    field
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Fields, Kind, MAX_DATAGRAM_BYTES, VERSION, WireId};
+use super::{Fields, Kind, MAX_DATAGRAM_BYTES, VERSION, WireId, field_u16};
 use crate::DropReason;
 
 /// The bytes of every request.
@@ -169,7 +169,7 @@ impl<'a> RequestParts<'a> {
         out.extend_from_slice(&self.client_id.0);
         out.push(if cookie.is_empty() { 0 } else { 20 });
         for part in [self.token, self.hello_message] {
-            out.extend_from_slice(&u16::try_from(part.len()).unwrap_or(0).to_le_bytes());
+            out.extend_from_slice(&field_u16(part.len()).to_le_bytes());
         }
         out.extend_from_slice(cookie);
         out.extend_from_slice(self.token);

@@ -56,7 +56,7 @@ impl Host for Peer {
     }
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        self.peer.poll_transmit(now, datagram).then_some(self.remote)
+        self.peer.poll_datagram(now, datagram).then_some(self.remote)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

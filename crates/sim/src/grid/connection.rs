@@ -85,7 +85,8 @@ fn stage<'a>(
 ) -> Stage<'a, ServerEnd, ClientEnd> {
     let config = ServerConfig::new(PROTOCOL_ID, server);
     let server = ServerEnd {
-        server: ServerMachine::new(Instant::ZERO, UNIX_TIME, config, bytes(place.seed, 11)),
+        server: ServerMachine::new(Instant::ZERO, UNIX_TIME, config, bytes(place.seed, 11))
+            .expect("a configuration that works"),
         block: Some(block.clone()),
         client: None,
         slices_sent: 0,
@@ -140,7 +141,7 @@ impl ServerEnd {
                 ServerEvent::Connection(Event::Closed(reason)) => {
                     self.failure.get_or_insert_with(|| format!("the server: {reason}"));
                 }
-                ServerEvent::Connection(_) => {}
+                _ => {}
             }
         }
         if let Some(connection) = self.client.and_then(|id| self.server.connection(id)) {

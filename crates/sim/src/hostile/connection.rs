@@ -61,7 +61,8 @@ impl Run {
             let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
             let config = ServerConfig::new(PROTOCOL_ID, credentials);
             let mut server =
-                ServerMachine::new(now, 0, ServerConfig { connection, ..config }, [1; 32]);
+                ServerMachine::new(now, 0, ServerConfig { connection, ..config }, [1; 32])
+                    .expect("a configuration that works");
             let mut raw = RawClient::new(None, 1);
             server.handle_datagram(now, address(2), &mut raw.request()).ok()?;
             let id = server.connections().next()?;

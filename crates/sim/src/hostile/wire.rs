@@ -62,7 +62,8 @@ fn ends(bytes: &[u8]) {
     let credentials =
         ServerCredentials { secret: Some(secret.clone()), ..ServerCredentials::default() };
     let config = ServerConfig::new(PROTOCOL_ID, credentials);
-    let mut server = ServerMachine::new(now, 0, config, [1; 32]);
+    let mut server =
+        ServerMachine::new(now, 0, config, [1; 32]).expect("a configuration that works");
     let taken = server.handle_datagram(now, address(2), &mut bytes.to_vec());
     assert!(taken.is_err(), "a server took {taken:?}");
     assert_eq!(server.stats().connections, 0);

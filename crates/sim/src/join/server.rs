@@ -53,7 +53,8 @@ impl ServerHost {
                 UNIX_TIME + now.since(Instant::ZERO).as_secs(),
                 config,
                 bytes,
-            ),
+            )
+            .expect("a configuration that works"),
             events: Vec::new(),
             answer,
             echoes: false,
@@ -78,7 +79,7 @@ impl ServerHost {
                     ServerEvent::Connection(Event::Packet { data, .. }) if self.echoes => {
                         let _full = connection.send_packet(data.clone());
                     }
-                    ServerEvent::Connection(_) => {}
+                    _ => {}
                 }
             }
             if !matches!(event, ServerEvent::Connection(Event::Packet { .. })) {

@@ -48,7 +48,7 @@ impl Host for ArticleServer {
     }
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        self.peer.poll_transmit(now, datagram).then_some(self.client)
+        self.peer.poll_datagram(now, datagram).then_some(self.client)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -102,7 +102,7 @@ impl Host for ArticleClient {
             datagram.extend_from_slice(REQUEST);
             return Some(self.server);
         }
-        self.peer.poll_transmit(now, datagram).then_some(self.server)
+        self.peer.poll_datagram(now, datagram).then_some(self.server)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

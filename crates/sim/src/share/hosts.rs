@@ -47,7 +47,8 @@ impl Source {
         let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
         let config = ServerConfig { connection, ..ServerConfig::new(PROTOCOL_ID, credentials) };
         Self {
-            server: ServerMachine::new(Instant::ZERO, UNIX_TIME, config, seed(rng)),
+            server: ServerMachine::new(Instant::ZERO, UNIX_TIME, config, seed(rng))
+                .expect("a configuration that works"),
             block: (block_bytes > 0).then(|| Block::new(1, rng.bytes(block_bytes))),
             client: None,
             queued: 0,
@@ -80,7 +81,7 @@ impl Source {
                 ServerEvent::Connection(Event::Closed(_)) => {
                     (self.client, self.next_packet) = (None, None);
                 }
-                ServerEvent::Connection(_) => {}
+                _ => {}
             }
         }
     }

@@ -266,7 +266,8 @@ impl ServerEnd {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(&Rng::stream(seed, 2_000_000 + life).bytes(32));
         Self {
-            server: ServerMachine::new(now, 1_795_219_200, config, bytes),
+            server: ServerMachine::new(now, 1_795_219_200, config, bytes)
+                .expect("a configuration that works"),
             seed,
             sessions: BTreeMap::new(),
             meter: AmplificationMeter::default(),
@@ -288,6 +289,7 @@ impl ServerEnd {
                     self.sessions.insert(id, session);
                 }
                 ServerEvent::Connection(event) => self.hear(id, &event),
+                _ => {}
             }
         }
         self.next_packet = None;

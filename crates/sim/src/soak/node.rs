@@ -208,8 +208,8 @@ impl Node for SoakNode {
 
     fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<NodeId> {
         let packets = self.packets.as_mut();
-        let is_any = packets.is_some_and(|packets| packets.poll_transmit(now, datagram))
-            || self.peer.poll_transmit(now, datagram);
+        let is_any = packets.is_some_and(|packets| packets.poll_datagram(now, datagram))
+            || self.peer.poll_datagram(now, datagram);
         if is_any { self.remote } else { None }
     }
 

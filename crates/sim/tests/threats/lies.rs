@@ -27,7 +27,7 @@ impl Con {
     fn new(config: ServerConfig, seed: u64, bytes: Option<usize>) -> Self {
         let mut entropy = [1; 32];
         entropy[..8].copy_from_slice(&seed.to_le_bytes());
-        let server = ServerMachine::new(ms(0), 0, config, entropy);
+        let server = ServerMachine::new(ms(0), 0, config, entropy).unwrap();
         let raw = RawClient::new(Some(&secret()), seed);
         let mut con = Self { server, raw, now: ms(0), closed: None };
         for _ in 0..3 {

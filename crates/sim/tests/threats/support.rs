@@ -218,7 +218,7 @@ pub(crate) struct Pair {
 impl Pair {
     pub(crate) fn connected(keyed: Keyed) -> Self {
         let now = ms(1000);
-        let server = ServerMachine::new(now, 1_795_219_200, server_config(keyed), [1; 32]);
+        let server = ServerMachine::new(now, 1_795_219_200, server_config(keyed), [1; 32]).unwrap();
         let client = ClientMachine::new(now, client_config(keyed), [2; 32]).unwrap();
         let mut pair = Self { server, client, now, wire: Vec::new() };
         (0..8).for_each(|_| pair.round());

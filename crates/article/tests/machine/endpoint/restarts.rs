@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use haulier_article::endpoint::{EndpointConfig, EndpointEvent};
 use haulier_article::packet::numbered::NumberedPacket;
-use haulier_article::{DropReason, Sequence};
+use haulier_article::{PacketDropReason, Sequence};
 
 use super::{End, forged_fragment, read};
 use crate::support::{data, ms};
@@ -21,7 +21,7 @@ fn a_forged_jump_of_the_reassembly_window_heals_with_the_next_packet() {
     };
     assert!(deliver(&mut b, a.send(ms(0), &large)).unwrap().is_some());
     assert_eq!(b.receive(ms(1), &forged_fragment(20_000)), Ok(None));
-    assert_eq!(deliver(&mut b, a.send(ms(1), &large)), Err(DropReason::TooOld));
+    assert_eq!(deliver(&mut b, a.send(ms(1), &large)), Err(PacketDropReason::TooOld));
     assert!(deliver(&mut b, a.send(ms(2), b"small")).unwrap().is_some());
     assert!(deliver(&mut b, a.send(ms(3), &large)).unwrap().is_some());
 }
@@ -102,7 +102,7 @@ fn a_stray_of_the_old_life_is_not_taken_for_the_new() {
             let lives = b.endpoint.stats().restarts;
             heard += u32::from(matches!(b.receive(now, &datagram), Ok(Some(_))));
             if b.endpoint.stats().restarts > lives {
-                assert_eq!(b.receive(now, &stray), Err(DropReason::TooOld));
+                assert_eq!(b.receive(now, &stray), Err(PacketDropReason::TooOld));
                 strays += 1;
             }
         }
@@ -159,7 +159,7 @@ fn late_copies_after_a_pause_are_no_restart() {
         b.receive(ms(i * 16), datagram).unwrap();
     }
     for (i, datagram) in (0..).zip(&datagrams) {
-        assert_eq!(b.receive(ms(960 + i * 16), datagram), Err(DropReason::Duplicate));
+        assert_eq!(b.receive(ms(960 + i * 16), datagram), Err(PacketDropReason::Duplicate));
     }
     assert_eq!(b.endpoint.stats().restarts, 0);
 }

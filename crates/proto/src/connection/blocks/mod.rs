@@ -23,8 +23,9 @@ const MAX_ANNOUNCED: usize = 8;
 const LEAST_BLOCK_TIME: Duration = Duration::from_secs(60);
 
 /// A block with its digest, which is computed once, however many connections send it; so are the repair
-/// slices that its chunks may need. Cheap to clone. Equal blocks have the same tag and bytes.
-#[derive(Clone, Debug)]
+/// slices that its chunks may need. Cheap to clone. Equal blocks have the same tag and bytes. Its `Debug`
+/// prints the length, never the bytes.
+#[derive(Clone)]
 pub struct Block {
     tag: u64,
     data: Bytes,
@@ -39,6 +40,12 @@ impl PartialEq for Block {
 }
 
 impl Eq for Block {}
+
+impl core::fmt::Debug for Block {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Block {{ tag: {}, {} bytes }}", self.tag, self.data.len())
+    }
+}
 
 impl Block {
     /// A block that the receiver will know by `tag`.

@@ -200,13 +200,13 @@ impl OutgoingBlocks {
         config: &ConnectionConfig,
     ) -> Result<BlockHandle, SendError> {
         if self.blocks.len() >= config.queued_blocks {
-            return Err(SendError::QueueFull);
+            return Err(SendError::QueueFull { setting: "queued_blocks" });
         }
         if self.sender.is_none() {
             self.sender = Some(self.new_sender(now, config));
         }
         let number = self.next;
-        self.next = number.checked_add(1).ok_or(SendError::QueueFull)?;
+        self.next = number.checked_add(1).ok_or(SendError::NumbersUsedUp)?;
         self.blocks.push_back(Outgoing {
             number,
             block,

@@ -78,38 +78,19 @@ fn nonce(packet_number: u64) -> [u8; 12] {
 }
 
 /// There is no such key: this build does not have the suite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this build does not have the cipher suite")]
 pub struct KeyError;
 
 /// Too many bytes to seal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many bytes for one seal")]
 pub struct SealError;
 
 /// A seal that does not hold. It does not say which part is wrong, for nobody may learn that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the seal does not hold")]
 pub struct OpenError;
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this build does not have the cipher suite")
-    }
-}
-
-impl fmt::Display for SealError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("too many bytes for one seal")
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the seal does not hold")
-    }
-}
-
-impl core::error::Error for KeyError {}
-impl core::error::Error for SealError {}
-impl core::error::Error for OpenError {}
 
 #[cfg(test)]
 mod tests;

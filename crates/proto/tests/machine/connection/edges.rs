@@ -4,7 +4,7 @@ use haulier_proto::DropReason;
 use haulier_proto::Machine;
 use haulier_proto::client::{ClientMachine, Credentials};
 use haulier_proto::connection::{Block, CloseReason, Event};
-use haulier_proto::credentials::{TokenClaims, TokenKey};
+use haulier_proto::credentials::{TokenClaims, TokenKey, TokenRate};
 use haulier_proto::crypto::{RequestKeys, Secret, Suite, open_tag, respond};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent};
 use haulier_proto::wire::answer::{RefusalCode, Retry};
@@ -200,7 +200,7 @@ fn a_token_limits_the_rate() {
     let mut lan = Lan::new(config);
     let claims = TokenClaims {
         expiry_unix: UNIX_TIME + 60,
-        most_bps: Some(50_000),
+        max_rate: TokenRate::from_bps(400_000),
         ..TokenClaims::default()
     };
     let token = key.issue(PROTOCOL_ID, &claims, Secret::from_bytes([1; 32]), [1; 24]).unwrap();

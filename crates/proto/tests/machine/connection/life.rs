@@ -147,7 +147,7 @@ fn a_restarted_server_is_noticed() {
     config.credentials.identity = Some(Identity::new(Secret::from_bytes([21; 32])));
     let mut lan = Lan::joined(config.clone(), client_config());
     lan.run(500);
-    lan.server = ServerMachine::new(lan.now, UNIX_TIME, config, [200; 32]);
+    lan.server = ServerMachine::new(lan.now, UNIX_TIME, config, [200; 32]).unwrap();
     lan.client(0).send_message(&b"are you there?"[..]).unwrap();
     lan.settle();
     assert_eq!(end_of(&lan, 0), Some(&CloseReason::ServerRestarted));

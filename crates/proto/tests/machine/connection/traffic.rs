@@ -9,7 +9,7 @@ use crate::lan::{Lan, Way, client_config, server_config};
 fn at_server(lan: &Lan) -> Vec<Event> {
     let events = lan.server_events.iter().filter_map(|(_, event)| match event {
         ServerEvent::Connection(event) => Some(event.clone()),
-        ServerEvent::Connecting { .. } => None,
+        _ => None,
     });
     events.collect()
 }
@@ -195,7 +195,7 @@ fn a_block_above_the_limit_takes_no_memory() {
     let mut lan = Lan::joined(server_config(), client);
     let world = Block::new(1, vec![1; 1_000_001]);
     let refused = lan.peer().send_block(&world);
-    assert_eq!(refused, Err(SendError::TooLarge { max: 1_000_000 }));
+    assert_eq!(refused, Err(SendError::BlockTooLarge { max: 1_000_000 }));
 }
 
 /// H-4.1c and the bar: acks are at most a tenth of what they answer.
