@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use haulier_article::chunk::{ChunkSenderEvent, SendFailure};
 use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine};
+use haulier_core::{Batch, Instant};
 use haulier_udp::{Clock, Runner, Socket};
 
 use crate::support::{loopback, mail, until};
@@ -95,9 +96,10 @@ fn a_stranger_whose_chunk_never_comes_is_let_go() {
     let to = client.carrier().local_addr();
     let mut stranger = ArticlePeer::new(config.clone());
     stranger.send_chunk(vec![9; 100_000]).unwrap();
-    let mut slice = Vec::new();
-    assert!(stranger.poll_transmit(haulier_core::Instant::ZERO, &mut slice));
-    UdpSocket::bind(loopback()).unwrap().send_to(&slice, to).unwrap();
+    let mut batch = Batch::new(1);
+    stranger.poll_transmit(Instant::ZERO, to.into(), &mut batch);
+    let (_, slice) = batch.iter().next().unwrap();
+    UdpSocket::bind(loopback()).unwrap().send_to(slice, to).unwrap();
     while client.machine.remote().is_none() {
         client.turn(TURN).unwrap();
     }
