@@ -1,21 +1,21 @@
-//! The system of the articles as a library: what its page says, then how to drive it.
+//! The articles' system as a library: the page of the crate, then how to drive it.
 //!
 #![doc = include_str!("../README.md")]
 //!
 //! # The run loop
 //!
-//! [`ArticlePeer`] is one end of the wire of chunks: a chunk sender and a chunk receiver; that of the packet
-//! layer is on [its own page](endpoint). Whatever drives it does four things in a loop:
+//! [`ArticlePeer`] is one end of a transfer of chunks: a chunk sender and a chunk receiver. The loop of the
+//! packet layer is on [its own page](endpoint). Whatever drives a peer repeats four steps:
 //!
-//! 1. hand in what arrived ([`handle_datagram`](ArticlePeer::handle_datagram));
-//! 2. act on a passed deadline ([`handle_timeout`](ArticlePeer::handle_timeout));
-//! 3. let the application speak ([`send_chunk`](ArticlePeer::send_chunk)) and listen
+//! 1. hand in the datagrams that arrived ([`handle_datagram`](ArticlePeer::handle_datagram));
+//! 2. hand in the time, if a deadline has passed ([`handle_timeout`](ArticlePeer::handle_timeout));
+//! 3. let the application send ([`send_chunk`](ArticlePeer::send_chunk)) and receive
 //!    ([`poll_event`](ArticlePeer::poll_event), [`pop_chunk`](ArticlePeer::pop_chunk));
-//! 4. send everything there is ([`poll_transmit`](ArticlePeer::poll_transmit) until it says no), then
-//!    sleep until [`poll_timeout`](ArticlePeer::poll_timeout) or the next datagram.
+//! 4. send all datagrams ([`poll_transmit`](ArticlePeer::poll_transmit), until a batch comes back that is
+//!    not full), then sleep until [`poll_timeout`](ArticlePeer::poll_timeout) or the next datagram.
 //!
-//! The rule that is easily broken: after each of the first three there may be something to send, so the
-//! fourth follows them all, and runs dry before the loop sleeps.
+//! Each of the first three steps may make something due, so the fourth always comes last. Forgetting it is
+//! the usual mistake.
 //!
 //! The whole of it, over a wire that loses every third datagram:
 //!

@@ -1,7 +1,7 @@
-//! A peer on a socket: the peer, and the one remote that it speaks with.
+//! A peer on a socket: the peer, and its one remote.
 //!
-//! The wire has no connections and no addresses, so somebody must decide whom to believe. The remote is
-//! fixed, or it is the first that sends a packet of this protocol; nobody else is heard while it is there.
+//! The wire has neither connections nor addresses, so this decides which datagrams to accept. The remote is
+//! fixed, or it is the first address that sends a valid packet; datagrams from others are dropped.
 
 use core::net::SocketAddr;
 
@@ -31,44 +31,44 @@ use crate::ArticlePeer;
 /// ```
 #[derive(Clone, Debug)]
 pub struct PeerMachine {
-    /// The peer, for the application to speak to.
+    /// The peer, for the application.
     pub peer: ArticlePeer,
-    /// The path of the newest packet that was used, so that answers leave from the address that was asked.
+    /// The path of the newest accepted packet, so that answers leave from the address that was asked.
     path: Option<FourTuple>,
-    /// That of a remote that never changes.
+    /// The path of a remote that never changes.
     fixed: Option<FourTuple>,
-    /// Datagrams from others than the remote.
+    /// Datagrams from other addresses than the remote.
     strangers: u64,
 }
 
 impl PeerMachine {
-    /// A peer that speaks with the first remote that sends a packet of this protocol.
+    /// A peer whose remote is the first address that sends a valid packet.
     #[must_use]
     pub const fn new(peer: ArticlePeer) -> Self {
         Self { peer, path: None, fixed: None, strangers: 0 }
     }
 
-    /// A peer that speaks with `remote` and nobody else.
+    /// A peer that accepts only datagrams from `remote`.
     #[must_use]
     pub const fn connected(peer: ArticlePeer, remote: SocketAddr) -> Self {
         let path = Some(FourTuple::new(remote));
         Self { peer, path, fixed: path, strangers: 0 }
     }
 
-    /// Whom it speaks with, once it knows.
+    /// The remote, once it is known.
     #[must_use]
     pub fn remote(&self) -> Option<SocketAddr> {
         self.path.map(|path| path.remote)
     }
 
-    /// Datagrams that came from others than the remote.
+    /// Dropped datagrams that came from other addresses than the remote.
     #[must_use]
     pub const fn strangers(&self) -> u64 {
         self.strangers
     }
 
-    /// Puts another peer in the place of this one. Unless the remote is fixed, it speaks with whoever sends
-    /// first.
+    /// Replaces the peer with another one and returns the old one. Unless the remote is fixed, it is again
+    /// the first address that sends a valid packet.
     pub const fn replace_peer(&mut self, peer: ArticlePeer) -> ArticlePeer {
         self.path = self.fixed;
         core::mem::replace(&mut self.peer, peer)
@@ -86,8 +86,8 @@ impl Machine for PeerMachine {
         }
     }
 
-    /// A remote whose half chunk is abandoned, and that never brought a whole one, was a stranger or is gone:
-    /// let the next one speak. Otherwise one forged slice would lock the honest sender out for good.
+    /// A remote whose chunk is abandoned, and that never sent a complete one, was a forger or is gone: the
+    /// next one may take its place. Otherwise one forged slice would lock the honest sender out for good.
     fn handle_timeout(&mut self, now: Instant) {
         let abandoned = self.peer.receiver().stats().chunks_abandoned;
         self.peer.handle_timeout(now);
@@ -103,7 +103,7 @@ impl Machine for PeerMachine {
         }
     }
 
-    /// Without a remote there is nobody to send to.
+    /// Without a remote there is nowhere to send to.
     fn poll_timeout(&self) -> Option<Instant> {
         self.path.and_then(|_| self.peer.poll_timeout())
     }
@@ -146,8 +146,8 @@ mod tests {
         batch.iter_mut().for_each(|(_, datagram)| to.handle_datagram(now, path, datagram));
     }
 
-    /// One forged slice names the first chunk and a count that no other slice of it has. While it lay there,
-    /// and the remote stayed the forger's, the honest sender was a stranger for good.
+    /// A forged slice names the first chunk, and another count than the honest sender's slices. As long as
+    /// the forger stayed the remote, the honest sender was dropped as a stranger.
     #[test]
     fn one_forged_slice_does_not_lock_the_honest_sender_out() {
         let mut receiver = machine();
@@ -165,7 +165,7 @@ mod tests {
                 carry(now, &mut receiver, at(9), &mut honest, 32);
             }
         }
-        assert!(receiver.strangers() > 0, "the forger was believed for a while");
+        assert!(receiver.strangers() > 0, "the forger was the remote for a while");
         assert_eq!(receiver.peer.pop_chunk().unwrap(), vec![7; 5_000]);
         let event = honest.peer.poll_event();
         assert!(
@@ -174,10 +174,10 @@ mod tests {
         );
     }
 
-    /// A sender that already brought a chunk stays the remote when it leaves the next one half sent: it may
-    /// be back, and a stranger must not take its place.
+    /// A remote that has sent a complete chunk stays the remote when it pauses in the middle of the next
+    /// one: a stranger must not take its place.
     #[test]
-    fn a_remote_that_brought_a_chunk_keeps_its_place() {
+    fn a_remote_that_has_sent_a_chunk_stays() {
         let mut receiver = machine();
         let mut first = sender(5_000, at(9));
         carry(Instant::ZERO, &mut first, at(1), &mut receiver, 32);

@@ -1,8 +1,8 @@
 //! Datagrams to be sent, end to end in one buffer.
 //!
-//! A machine composes each datagram where it will be sent from. Neighbours of equal length to one place are
-//! what the system sends with one call (generic segmentation offload), so a batch is never copied again. The
-//! invariant: the ends of the datagrams rise, and the last of them is the length of the buffer.
+//! A machine composes each datagram where it will be sent from, so a batch is not copied again. Neighbours
+//! of equal length to one address can be sent with one call (generic segmentation offload). The invariant:
+//! the ends of the datagrams never fall, and the last one is the length of the buffer.
 
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
@@ -37,31 +37,32 @@ struct Entry {
 }
 
 impl Batch {
-    /// An empty batch for up to `max_datagrams`. It allocates as it fills, and keeps that when cleared.
+    /// An empty batch for up to `max_datagrams`. It allocates as it fills, and keeps its memory when
+    /// cleared.
     #[must_use]
     pub const fn new(max_datagrams: usize) -> Self {
         Self { bytes: Vec::new(), datagrams: Vec::new(), max_datagrams }
     }
 
-    /// How many datagrams there are.
+    /// The number of datagrams.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.datagrams.len()
     }
 
-    /// Whether there are none.
+    /// Whether it holds no datagram.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.datagrams.is_empty()
     }
 
-    /// Whether it takes no more.
+    /// Whether it holds as many datagrams as it may.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.datagrams.len() >= self.max_datagrams
     }
 
-    /// Forgets all of them, and keeps the memory.
+    /// Removes all datagrams, and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.datagrams.clear();
@@ -128,7 +129,7 @@ impl Batch {
         Some(Run { path, bytes, segment_bytes, datagrams })
     }
 
-    /// The same, to be changed: a simulated wire damages them.
+    /// The datagrams, to be changed: to be decrypted in place, or corrupted by a simulated link.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (FourTuple, &mut [u8])> {
         let mut rest = &mut self.bytes[..];
         let mut start = 0;
@@ -162,19 +163,19 @@ pub struct DatagramBuffer<'a> {
 }
 
 impl<'a> DatagramBuffer<'a> {
-    /// A datagram that begins behind what is in `bytes`: for a caller without a batch.
+    /// A datagram that begins after the present contents of `bytes`: for a caller without a batch.
     #[must_use]
     pub const fn behind(bytes: &'a mut Vec<u8>) -> Self {
         let start = bytes.len();
         Self { bytes, start }
     }
 
-    /// The buffer, to append to. What is in front of the datagram is not to be touched.
+    /// The buffer, to append to. Bytes before the datagram must not be touched.
     pub const fn vec(&mut self) -> &mut Vec<u8> {
         self.bytes
     }
 
-    /// Drops all of the datagram but its first `length` bytes.
+    /// Shortens the datagram to its first `length` bytes.
     pub fn truncate(&mut self, length: usize) {
         self.bytes.truncate(self.start.saturating_add(length));
     }
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_finished_leaves_no_trace() {
+    fn an_unfinished_datagram_leaves_no_trace() {
         let mut batch = Batch::new(3);
         assert!(batch.push(path(1), b"one"));
         let given_up = batch.compose(|datagram| {

@@ -1,7 +1,7 @@
-//! The reasons why a wire does not use a packet: one word for each, and a counter for each word.
+//! The reasons why a wire drops a packet: a name for each, and a counter for each name.
 //!
-//! Bytes from outside become a type without illegal values or one of these, nothing in between. Two kinds are
-//! told apart: *hostile* reasons, which no honest peer of the same protocol causes (a corrupted datagram
+//! Bytes from outside become a type without illegal values or one of these, nothing in between. There are
+//! two kinds: *hostile* reasons, which no honest peer of the same protocol causes (a corrupted datagram
 //! does), and *honest* ones, which loss, duplication and reordering cause every day.
 
 /// Defines the reasons of one wire, each with its name and kind, and their counters. The two types are named
@@ -27,7 +27,7 @@ macro_rules! drop_reasons {
         }
 
         impl $reason {
-            /// Every reason: those of the frame first, then those of its fields, then those of the machine.
+            /// Every reason, in the order of their declaration.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// The name in logs, JSON and the golden vectors.
@@ -55,7 +55,7 @@ macro_rules! drop_reasons {
 
         impl core::error::Error for $reason {}
 
-        #[doc = concat!("How often each [`", stringify!($reason), "`] was met.")]
+        #[doc = concat!("How often each [`", stringify!($reason), "`] occurred.")]
         #[derive(Clone, Copy, PartialEq, Eq)]
         pub struct $counts([u64; $reason::ALL.len()]);
 
@@ -71,13 +71,13 @@ macro_rules! drop_reasons {
                 self.0[reason as usize] += 1;
             }
 
-            /// How often this reason was met.
+            /// How often this reason occurred.
             #[must_use]
             pub const fn get(&self, reason: $reason) -> u64 {
                 self.0[reason as usize]
             }
 
-            /// The reasons met at least once, with their counts.
+            /// The reasons that occurred, with their counts.
             pub fn iter(&self) -> impl Iterator<Item = ($reason, u64)> + '_ {
                 $reason::ALL.iter().map(|&r| (r, self.get(r))).filter(|&(_, count)| count > 0)
             }
@@ -95,7 +95,7 @@ macro_rules! drop_reasons {
             }
         }
 
-        /// By name, and without those that are zero: this is what ends in a game's log.
+        /// By name, without those that are zero: this ends up in the log of a game.
         impl core::fmt::Debug for $counts {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.debug_map().entries(self.iter()).finish()

@@ -1,4 +1,4 @@
-//! What both wires of haulier need: time, datagrams on their way out, and the joint between a protocol
+//! What both wires of haulier need: time, datagrams on their way out, and the interface between a protocol
 //! and whatever drives it; numbers that wrap, chunks in slices, and packets in fragments.
 //!
 //! A protocol is a [`Machine`]: time and datagrams go in; datagrams, and the time of its next deadline,
@@ -6,8 +6,8 @@
 //! sockets, a simulator over virtual time, and both see the same four calls.
 //!
 //! The rest is what the articles' wire (crate `haulier-article`) and haulier/1 (crate `haulier-proto`) have
-//! in common. Nothing here knows how a datagram of either looks: parts refuse with small errors of their
-//! own, and each wire has its list of reasons that it counts.
+//! in common. Nothing here knows how a datagram of either looks: its parts refuse with small errors of their
+//! own, and each wire has its own list of counted reasons.
 //!
 //! Each module uses only those after it: `machine`, `batch`, `four_tuple`, `fragment`, `restart`,
 //! `sequence_buffer`, `chunk`, `sequence`, `budget`, `rtt`, `drop_reasons`, `time`.

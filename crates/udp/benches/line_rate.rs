@@ -103,7 +103,7 @@ mod bench {
     ) -> RunnerStats {
         let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
         let (clock, config) = (Clock::start(), ServerConfig::new(7, credentials));
-        let machine = ServerMachine::new(clock.now(), 0, config, platform());
+        let machine = ServerMachine::new(clock.now(), 0, config, platform()).unwrap();
         let mut server = Runner::new(machine, socket(segments), clock);
         let to = server.carrier().local_addr();
         let config = ClientConfig::new(to, 7, Credentials::Open);

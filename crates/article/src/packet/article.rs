@@ -20,8 +20,8 @@ use crate::PacketDropReason;
 use crate::bits::{Result as BitsResult, Stream};
 use crate::packet::{Packet, packet_type};
 
-/// Bytes that a slice packet has beside its data: header and end check (STANDARD §4.1). The last slice,
-/// which says its size, has one more.
+/// Bytes of a slice packet besides its data: header and end check (STANDARD §4.1). The last slice, which
+/// carries its size, has one more.
 pub const SLICE_HEADER_BYTES: usize = 13;
 
 const TYPES: i32 = 2;
@@ -68,7 +68,7 @@ fn serialize_slice<'a, S: Stream<'a>>(
     let index = ranged(stream, slice.index().get(), 0, MAX_SLICES - 1)?;
     let count = slice_count(stream, slice.index().count())?;
     let index = count.index(index).ok_or(PacketDropReason::SliceIdOutOfRange)?;
-    // Only the last slice says how long it is; all others are full (STANDARD §4.1).
+    // Only the last slice carries its length; all others are full (STANDARD §4.1).
     let length = if index.is_last() {
         ranged(stream, slice.data().len(), 1, SLICE_BYTES)?
     } else {

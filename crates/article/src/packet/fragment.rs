@@ -1,8 +1,8 @@
 //! The fragment packet of *Packet Fragmentation and Reassembly*: a piece of a packet above the MTU.
 //!
-//! Only its bytes are here (STANDARD §5): parsed into a type that has no illegal value, or refused.
-//! The count is written as count - 1, which is what "1 to 256 in 8 bits" needs. The 2016 original
-//! wrote the count itself, so that 256 became 0; [`RawFragmentPacket`] speaks that encoding.
+//! Only its bytes are here (STANDARD §5): they become a type without illegal values, or a drop reason. The
+//! count is written as count - 1, which is what "1 to 256 in 8 bits" needs. The 2016 original wrote the
+//! count itself, so that 256 became 0; [`RawFragmentPacket`] has that encoding.
 
 use haulier_core::fragment::Fragment;
 
@@ -23,7 +23,7 @@ const BLANK: Fragment<'static> = match Fragment::new(Sequence::new(0), 0, 1, &[0
     Err(_) => unreachable!(),
 };
 
-/// A fragment on the wire with its count as count - 1: what haulier sends and reads.
+/// A fragment whose count is written as count - 1, the encoding that haulier uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentPacket<'a>(pub Fragment<'a>);
 
@@ -36,8 +36,8 @@ impl<'a> Packet<'a> for FragmentPacket<'a> {
     }
 }
 
-/// A fragment with its count as it is, the 2016 original's encoding: 1 to 255, and 256 cannot be said
-/// (8 bits make it 0, which reader and writer refuse).
+/// A fragment whose count is written as it is, the 2016 original's encoding: 1 to 255. 256 becomes 0 in 8
+/// bits, which reader and writer refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawFragmentPacket<'a>(pub Fragment<'a>);
 

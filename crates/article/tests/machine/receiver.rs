@@ -124,7 +124,7 @@ fn of_two_copies_that_differ_the_first_wins() {
 }
 
 #[test]
-fn the_size_of_a_chunk_is_not_told_before_its_last_slice() {
+fn the_size_of_a_chunk_is_unknown_before_its_last_slice() {
     let mut receiver = receiver();
     let chunk = data(0, 2_500);
     receiver.handle_slice(ms(0), &slice(0, 0, &chunk)).unwrap();

@@ -128,7 +128,7 @@ impl Reassembler {
         if fragment.count() > pool.config().max_fragments {
             return Err(ReassemblyError::PacketTooBig);
         }
-        pool.give_up_some(now);
+        pool.drop_some_late(now);
         self.advance_to(now, fragment.sequence(), pool)?;
         let entry = self.window.get(fragment.sequence()).copied();
         match entry.map_or((EntryState::Unheard, None), |entry| (entry.state, entry.key)) {

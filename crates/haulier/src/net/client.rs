@@ -68,7 +68,7 @@ use super::shared::State;
 ///         match event {
 ///             ServerEvent::Connecting { .. } => drop(server.send_block(id, &world)?),
 ///             ServerEvent::Connection(Event::Closed(_)) => break,
-///             ServerEvent::Connection(_) => {}
+///             _ => {}
 ///         }
 ///     }
 ///     Ok::<_, Box<dyn std::error::Error>>(())

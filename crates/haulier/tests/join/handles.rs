@@ -31,7 +31,7 @@ fn a_block_arrives_while_nobody_asks_for_it() {
             ServerEvent::Connection(Event::BlockSent { handle }) => {
                 arrived = sent == Some(handle);
             }
-            ServerEvent::Connection(_) => {}
+            _ => {}
         }
     }
     // All of it was acknowledged before the first look.
@@ -85,7 +85,7 @@ fn one_thread_sends_while_another_waits() {
         scope.spawn(move || {
             for number in 0..500 {
                 while let Err(error) = sender.send_message(number.to_string()) {
-                    assert_eq!(error, SendError::QueueFull);
+                    assert!(matches!(error, SendError::QueueFull { .. }), "{error}");
                     thread::yield_now();
                 }
             }

@@ -55,7 +55,7 @@ pub(crate) fn config_at(server: SocketAddr) -> ClientConfig {
 pub(crate) fn mortal_server(config: ServerConfig) -> (Runner<ServerMachine>, SocketAddr) {
     let (clock, socket) = (Clock::start(), Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap());
     let address = socket.local_addr();
-    let machine = ServerMachine::new(clock.now(), 0, config, [5; 32]);
+    let machine = ServerMachine::new(clock.now(), 0, config, [5; 32]).unwrap();
     (Runner::new(machine, socket, clock), address)
 }
 

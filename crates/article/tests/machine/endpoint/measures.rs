@@ -26,7 +26,7 @@ fn packets_without_an_ack_are_lost_after_a_second() {
 
 /// Packets that nobody asks about must not fill the memory.
 #[test]
-fn events_that_nobody_hears_are_bounded() {
+fn unread_events_are_bounded() {
     let mut a = End::new();
     for i in 0..2_000 {
         a.send(ms(i * 10), b"");
@@ -237,7 +237,7 @@ impl CongestionController for Counting {
 
 /// What a controller is told adds up: packets and bytes sent are those acked and lost.
 #[test]
-fn a_controller_is_told_of_every_packet() {
+fn a_controller_sees_every_packet() {
     let (config, controller) = (EndpointConfig::default(), Counting::default());
     let mut a = Endpoint::with_controller(config, controller).unwrap();
     let (mut b, mut pool, mut datagram) = (End::new(), FragmentPool::default(), Vec::new());

@@ -297,9 +297,9 @@ fn limits_that_cannot_work_are_refused() {
     assert_eq!(with(|c| c.max_fragments = 0), Some(PoolConfigError::MaxFragments));
     assert_eq!(with(|c| c.max_fragments = 257), Some(PoolConfigError::MaxFragments));
     assert_eq!(with(|c| c.max_bytes = 1 << 19), Some(PoolConfigError::CapBelowPeerCap));
-    let Some(PoolConfigError::PeerCapTooSmall { least }) = with(|c| c.max_bytes_per_peer = 1)
+    let Some(PoolConfigError::PeerCapTooSmall { min_bytes }) = with(|c| c.max_bytes_per_peer = 1)
     else {
         panic!("a cap of one byte was taken");
     };
-    assert!((256 * 1024..300 * 1024).contains(&least), "{least}");
+    assert!((256 * 1024..300 * 1024).contains(&min_bytes), "{min_bytes}");
 }
