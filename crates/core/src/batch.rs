@@ -234,8 +234,8 @@ mod tests {
     fn a_run_ends_at_another_place_a_longer_one_an_empty_one_and_behind_a_shorter_one() {
         let runs = |sizes: &[(u16, usize)], max_datagrams, max_bytes| {
             let mut batch = Batch::new(sizes.len());
-            for (number, &(port, size)) in sizes.iter().enumerate() {
-                assert!(batch.push(path(port), &vec![number as u8; size]));
+            for (number, &(port, size)) in (0u8..).zip(sizes) {
+                assert!(batch.push(path(port), &vec![number; size]));
             }
             let (mut first, mut runs) = (0, vec![]);
             while let Some(run) = batch.run(first, max_datagrams, max_bytes) {

@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         while let Some((id, event)) = server.wait(Duration::from_secs(60))? {
             match event {
                 ServerEvent::Connecting { .. } => {
-                    if server.send_block(id, &world).is_err() {
+                    let sent = server.send_block(id, &world);
+                    if sent.is_err() {
                         server.close(id, CloseCode::NOT_ACCEPTED, "your limit is below our world");
                     }
                 }

@@ -341,7 +341,8 @@ impl Finish {
         if is_late || all_acked {
             state.end.close(now, CloseCode::DONE, "");
         }
-        (is_late || state.end().is_some()).then_some(all_acked || self.ended.is_some())
+        let is_over = matches!(state.end(), Some(Ok(())));
+        (is_late || is_over).then_some(all_acked || self.ended.is_some())
     }
 
     fn outcome(self, finished: Option<bool>) -> Result<CloseReason, FinishError> {

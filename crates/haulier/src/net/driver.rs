@@ -10,12 +10,10 @@ use std::time::Duration;
 use haulier_core::Instant;
 use haulier_udp::{Interest, Runner, Socket};
 
+use super::LONG;
 use super::error::NetworkError;
 use super::race::Key;
 use super::shared::{End, Part, Shared, Trouble};
-
-/// A sleep that nothing ends but a datagram, a deadline or a handle.
-const LONG: Duration = Duration::from_secs(3600);
 
 /// Rounds after the last handle is gone, if the goodbyes of a large server fill several.
 const LAST_ROUNDS: usize = 20;
@@ -65,7 +63,7 @@ impl<E: End> Driver<E> {
             if let Err(error) = self.all_round() {
                 return self.fail(NetworkError::Socket(error.into()));
             }
-            if rounds > 1 && !self.pause().is_zero() {
+            if self.runners.iter().all(|(_, runner)| !runner.pause(LONG).is_zero()) {
                 break;
             }
         }
@@ -171,6 +169,6 @@ impl<E: End> Drop for Stops<E> {
         self.0.runners.clear();
         let is_panic = std::thread::panicking();
         let failure = if is_panic { NetworkError::Panicked } else { NetworkError::Runtime };
-        self.0.shared.stopped(Some(failure));
+        self.0.shared.stopped(failure);
     }
 }

@@ -10,13 +10,10 @@ use std::time::{Duration, Instant as StdInstant};
 use haulier_core::Instant;
 use haulier_udp::{Clock, Socket, WakeUp, wait};
 
-use super::NOWHERE;
 use super::driver::{Driver, Goes};
 use super::error::NetworkError;
 use super::shared::{End, Shared, State};
-
-/// A wait without an end: the system's own count milliseconds in 31 bits.
-const LONG: Duration = Duration::from_secs(3600);
+use super::{LONG, NOWHERE};
 
 /// How long dropping the last handle waits for the network thread: it is at most in the middle of a round.
 const STOP: Duration = Duration::from_secs(1);
@@ -136,10 +133,8 @@ impl<E: End> Handle<E> {
             let mut state = self.shared.lock();
             let found = check(&mut state, now);
             let end = state.end();
-            if found.is_none() && end.is_none() {
-                state.add_waker(context.waker());
-            }
-            self.shared.release(state, now);
+            let is_pending = found.is_none() && end.is_none();
+            self.shared.release_and_wait(state, now, is_pending.then_some(context.waker()));
             match (found, end) {
                 (None, None) => Poll::Pending,
                 (None, Some(Err(failure))) => Poll::Ready(Err(failure)),

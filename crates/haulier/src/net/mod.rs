@@ -24,8 +24,12 @@ pub use secrets::{issue_token, random_secret};
 pub use server::{Listen, Server};
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use haulier_proto::AesSupport;
+
+/// The longest sleep: the waits of some systems count milliseconds in 31 bits.
+const LONG: Duration = Duration::from_secs(3600);
 
 /// In the place of an address that is not known.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);

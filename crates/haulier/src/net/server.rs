@@ -332,7 +332,7 @@ impl Server {
     /// Datagrams that were not used, by reason.
     #[must_use]
     pub fn drops(&self) -> DropCounts {
-        self.handle.shared.look(|end| end.machine.drops().clone())
+        self.handle.shared.look(|end| *end.machine.drops())
     }
 
     /// Where it listens.

@@ -5,9 +5,10 @@
 //! changes something that another waits for wakes it, after the lock is released.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::ThreadId;
+use std::time::Duration;
 use std::{io, mem};
 
 use haulier_core::time::earliest;
@@ -155,9 +156,24 @@ impl<E: End> Shared<E> {
     }
 
     /// Gives back the lock, and wakes whoever has to know what was done under it.
-    pub(crate) fn release(&self, mut state: MutexGuard<'_, State<E>>, now: Instant) {
+    pub(crate) fn release(&self, state: MutexGuard<'_, State<E>>, now: Instant) {
+        self.release_and_wait(state, now, None);
+    }
+
+    /// The same; then `waiting` is woken by the next change.
+    pub(crate) fn release_and_wait(
+        &self,
+        mut state: MutexGuard<'_, State<E>>,
+        now: Instant,
+        waiting: Option<&Waker>,
+    ) {
         let driver = state.call_driver();
         let (sleepers, wakers) = state.settle(now);
+        if let Some(waker) = waiting
+            && !state.wakers.iter().any(|known| known.will_wake(waker))
+        {
+            state.wakers.push(waker.clone());
+        }
         drop(state);
         driver.iter().for_each(Waker::wake_by_ref);
         wakers.into_iter().for_each(Waker::wake);
@@ -180,15 +196,12 @@ impl<E: End> Shared<E> {
     pub(crate) fn sleep<'a>(
         &self,
         mut state: MutexGuard<'a, State<E>>,
-        max: std::time::Duration,
+        max: Duration,
     ) -> MutexGuard<'a, State<E>> {
         state.sleepers += 1;
+        // A poisoned lock is what the next `lock` reports.
         let slept = self.changed.wait_timeout(state, max);
-        let (mut state, _) = slept.unwrap_or_else(|poisoned| {
-            let (mut state, timeout) = poisoned.into_inner();
-            state.failure.get_or_insert(NetworkError::Panicked);
-            (state, timeout)
-        });
+        let (mut state, _) = slept.unwrap_or_else(PoisonError::into_inner);
         state.sleepers -= 1;
         state
     }
@@ -198,12 +211,12 @@ impl<E: End> Shared<E> {
         self.changed.notify_all();
     }
 
-    /// The driver is gone.
-    pub(crate) fn stopped(&self, failure: Option<NetworkError>) {
+    /// The driver is gone; by this failure, unless there was another, or it was asked to.
+    pub(crate) fn stopped(&self, failure: NetworkError) {
         let mut state = self.lock();
         state.is_stopped = true;
-        if !state.is_stopping && state.failure.is_none() {
-            state.failure = failure;
+        if !state.is_stopping {
+            state.failure.get_or_insert(failure);
         }
         let wakers = mem::take(&mut state.wakers);
         drop(state);
@@ -238,12 +251,6 @@ impl<E: End> State<E> {
     pub(crate) fn watch(&mut self, until: Instant) {
         self.is_finishing = true;
         self.alarm = earliest(self.alarm, Some(until));
-    }
-
-    pub(crate) fn add_waker(&mut self, waker: &Waker) {
-        if !self.wakers.iter().any(|known| known.will_wake(waker)) {
-            self.wakers.push(waker.clone());
-        }
     }
 
     #[cfg(feature = "tokio")]
@@ -286,15 +293,12 @@ impl<E: End> State<E> {
 
     /// Whom to wake because of what has happened: threads or not, and these tasks.
     fn settle(&mut self, now: Instant) -> (bool, Vec<Waker>) {
+        let is_due = self.alarm.take_if(|at| *at <= now).is_some();
         if self.sleepers == 0 && self.wakers.is_empty() {
             return (false, Vec::new());
         }
         if self.next_event.is_none() {
             self.next_event = self.end.poll_event(now);
-        }
-        let is_due = self.alarm.is_some_and(|at| at <= now);
-        if is_due {
-            self.alarm = None;
         }
         let is_any = self.next_event.is_some() || self.is_finishing || is_due;
         if !is_any && self.end().is_none() {

@@ -70,7 +70,7 @@ fn a_client_that_nobody_asks_stays_connected() {
 fn one_thread_sends_while_another_waits() {
     let pair = Pair::connected(with_secret());
     let (id, Pair { server, client, .. }) = (pair.id(), pair);
-    let (sender, echo) = (client.clone(), server.clone());
+    let (sender, echo) = (client.clone(), &server);
     thread::scope(|scope| {
         scope.spawn(move || {
             for _ in 0..500 {

@@ -145,6 +145,24 @@ fn events_stay_in_the_machine_until_somebody_waits_and_then_one_comes_out() {
     assert_eq!(handle.wait(MAX).unwrap(), Some(3));
 }
 
+/// Who waits for the end of a client looks after each round, and not all the time; nor does the driver, when
+/// the time for it has passed and nobody waits any more.
+#[test]
+fn waiting_for_more_than_events_does_not_spin() {
+    let (task, driver) = (Arc::new(Counter::default()), Waker::noop().clone());
+    let shared = Shared::new(Fake::default(), Clock::start(), driver);
+    shared.order(|state| state.watch(Instant::from_nanos(1)));
+    let waker = Waker::from(Arc::clone(&task));
+    let now = Instant::from_millis(1);
+    shared.release_and_wait(shared.lock(), Instant::ZERO, Some(&waker));
+    assert_eq!(task.count(), 0);
+    shared.release(shared.lock(), Instant::ZERO);
+    assert_eq!(task.count(), 1, "a round is over");
+    assert_eq!(shared.lock().begin_sleep(), Some(Instant::from_nanos(1)));
+    shared.release(shared.lock(), now);
+    assert_eq!(shared.lock().begin_sleep(), None);
+}
+
 #[test]
 fn a_panic_of_the_network_thread_is_an_error_of_every_call() {
     let handle = threaded(Fake::default());
