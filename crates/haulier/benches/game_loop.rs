@@ -1,9 +1,9 @@
 //! What a frame costs a transfer: a block from a server to a client that both look once a frame, against the
 //! same two waiting for events.
 //!
-//! `cargo bench -p haulier --bench game_loop`. Over loopback, with the rate capped at 5 Mbit/s; the ratios are
-//! of medians of one run. The time is that from `send_block` until all of the block is acknowledged, seen from
-//! outside: the frame in which the application notices it is not the transfer's.
+//! `cargo bench -p haulier --bench game_loop`. Over loopback, with the rate capped at 5 Mbit/s; the ratios
+//! are of medians of one run. The time is that from `send_block` until all of the block is acknowledged, seen
+//! from outside: the frame in which the application notices it is not the transfer's.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a bench program")]
 

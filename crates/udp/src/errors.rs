@@ -1,7 +1,7 @@
 //! What an error of a socket means: the one place where errors are sorted.
 //!
-//! Fatal is only "this is no socket". One peer's ICMP error, one odd packet or one address without a route must
-//! not end a socket that others use.
+//! Fatal is only "this is no socket". One peer's ICMP error, one odd packet or one address without a route
+//! must not end a socket that others use.
 
 use std::io::{self, ErrorKind};
 

@@ -7,9 +7,9 @@
 //! that reads one. The page docs/RUNNER.md describes all of it, and the handles over it that a game uses, in
 //! the crate `haulier`.
 //!
-//! Many datagrams pass with one call, where the system has one: [`Inbox`] holds those that were received, with
-//! the time at which each arrived; those to be sent go from the [`Batch`](haulier_core::Batch) in which they
-//! were composed.
+//! Many datagrams pass with one call, where the system has one: [`Inbox`] holds those that were received,
+//! with the time at which each arrived; those to be sent go from the [`Batch`](haulier_core::Batch) in which
+//! they were composed.
 
 mod carrier;
 mod clock;

@@ -1,7 +1,7 @@
 //! One machine on one carrier: the loop that everything else here waits for.
 //!
-//! A round never waits, takes in and sends a bounded number of datagrams, and meets errors a bounded number of
-//! times; what it left over is in its answer to [`pause`](Runner::pause). So whoever calls it, a thread, a
+//! A round never waits, takes in and sends a bounded number of datagrams, and meets errors a bounded number
+//! of times; what it left over is in its answer to [`pause`](Runner::pause). So whoever calls it, a thread, a
 //! task, or a game once a frame, has the same machine behind it.
 
 use std::io;

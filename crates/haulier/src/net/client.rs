@@ -102,8 +102,8 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Begins to ask for a connection, and returns at once: [`Event::Connected`] or [`Event::Closed`] says how
-    /// it went, or await [`connected`](Self::connected). `to` is the text of a ticket or connect token,
+    /// Begins to ask for a connection, and returns at once: [`Event::Connected`] or [`Event::Closed`] says
+    /// how it went, or await [`connected`](Self::connected). `to` is the text of a ticket or connect token,
     /// either of these read, a [`ClientConfig`](haulier_proto::client::ClientConfig), or a [`Connect`].
     ///
     /// # Errors
@@ -167,8 +167,8 @@ impl Client {
     /// Sends a block of any size, which arrives whole. Its bytes are not copied.
     ///
     /// # Errors
-    /// [`SendError`]: wait for [`Event::Connected`] before the first. `NotOpen` also if nothing drives the client
-    /// any more: [`poll`](Self::poll) says why.
+    /// [`SendError`]: wait for [`Event::Connected`] before the first. `NotOpen` also if nothing drives the
+    /// client any more: [`poll`](Self::poll) says why.
     pub fn send_block(&self, block: &Block) -> Result<BlockHandle, SendError> {
         self.change(|connection, now| connection.send_block(now, block))
             .ok_or(SendError::NotOpen)?

@@ -61,8 +61,8 @@ impl Connect {
     }
 
     /// The same, without a network thread: the client works only while [`Client::poll`](crate::Client::poll)
-    /// or [`Client::wait`](crate::Client::wait) runs. For consoles and tests. Call one of them often, in a load
-    /// screen too: what is not polled for the idle time-out (15 s) is gone.
+    /// or [`Client::wait`](crate::Client::wait) runs. For consoles and tests. Call one of them often, in a
+    /// load screen too: what is not polled for the idle time-out (15 s) is gone.
     #[must_use]
     pub const fn inline(mut self) -> Self {
         self.drive = Drive::Inline;

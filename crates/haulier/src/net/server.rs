@@ -189,8 +189,8 @@ impl Server {
     /// hashed then, and its bytes are never copied.
     ///
     /// # Errors
-    /// [`SendError`]; `NotOpen` also for a connection that is gone, and if nothing drives the server any more:
-    /// [`poll`](Self::poll) says why.
+    /// [`SendError`]; `NotOpen` also for a connection that is gone, and if nothing drives the server any
+    /// more: [`poll`](Self::poll) says why.
     pub fn send_block(&self, id: ConnectionId, block: &Block) -> Result<BlockHandle, SendError> {
         let sent = self.change(id, |connection, now| connection.send_block(now, block));
         sent.ok_or(SendError::NotOpen)?
@@ -272,8 +272,8 @@ impl Server {
         self.handle.shared.look(|end| end.machine.connections().collect())
     }
 
-    /// Looks at a connection: its round trip, progress, statistics, state. `None` when it is gone. The network
-    /// thread waits meanwhile, so only look.
+    /// Looks at a connection: its round trip, progress, statistics, state. `None` when it is gone. The
+    /// network thread waits meanwhile, so only look.
     pub fn with_connection<R>(
         &self,
         id: ConnectionId,

@@ -1,8 +1,8 @@
 //! A machine that a driver and any number of handles share: the lock, who waits for what, and who wakes whom.
 //!
 //! Nobody blocks, waits or calls the system while holding the lock. The driver takes it for one call of the
-//! machine at a time ([`Part`]); a handle takes it for one operation ([`Shared::act`]). The invariant: whoever
-//! changes something that another waits for wakes it, after the lock is released.
+//! machine at a time ([`Part`]); a handle takes it for one operation ([`Shared::act`]). The invariant:
+//! whoever changes something that another waits for wakes it, after the lock is released.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! Awaited handles: with an executor that knows nothing of sockets, with tokio's tasks in place of the network
-//! threads, and futures that are dropped half way.
+//! Awaited handles: with an executor that knows nothing of sockets, with tokio's tasks in place of the
+//! network threads, and futures that are dropped half way.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

@@ -1,7 +1,8 @@
 //! Five hundred clients join one server at the same time.
 //!
-//! One thread drives the clients, inline, each on a socket of its own, and the server has one. What a load screen of
-//! a whole server restart looks like: all handshakes at once, cookies included, and one block for all.
+//! One thread drives the clients, inline, each on a socket of its own, and the server has one. What a load
+//! screen of a whole server restart looks like: all handshakes at once, cookies included, and one block for
+//! all.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -1,5 +1,5 @@
-//! A server at a wildcard address answers from the address that was asked: a client on a connected socket, and
-//! every NAT and firewall in between, lets in nothing else.
+//! A server at a wildcard address answers from the address that was asked: a client on a connected socket,
+//! and every NAT and firewall in between, lets in nothing else.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::Command;
