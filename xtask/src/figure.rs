@@ -13,7 +13,7 @@ mod svg;
 
 use std::collections::BTreeMap;
 
-use crate::Workspace;
+use crate::workspace::Workspace;
 use rows::Row;
 
 const INPUT: &str = "docs/lab/joins.json";

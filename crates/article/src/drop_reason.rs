@@ -1,6 +1,5 @@
 //! Why a packet of the articles' wire was dropped.
 
-use haulier_core::Stale;
 use haulier_core::fragment::{FragmentError, ReassemblyError};
 
 use crate::bits;
@@ -98,15 +97,6 @@ impl From<ReassemblyError> for PacketDropReason {
             ReassemblyError::CountChanged => Self::CountChanged,
             ReassemblyError::Duplicate => Self::Duplicate,
             ReassemblyError::Evicted => Self::Evicted,
-        }
-    }
-}
-
-impl From<Stale> for PacketDropReason {
-    fn from(stale: Stale) -> Self {
-        match stale {
-            Stale::TooOld => Self::TooOld,
-            Stale::Duplicate => Self::Duplicate,
         }
     }
 }

@@ -34,7 +34,7 @@ pub use batch::{Batch, DatagramBuffer, Run};
 pub use budget::SendBudget;
 pub use four_tuple::FourTuple;
 pub use machine::Machine;
-pub use restart::{RestartWatch, Stale};
+pub use restart::RestartWatch;
 pub use rtt::RttEstimator;
 pub use sequence::{Sequence, Sequence32, SequenceNumber};
 pub use sequence_buffer::{PACKET_WINDOW, SequenceBuffer};

@@ -156,9 +156,15 @@ impl<S: SequenceNumber> SentPackets<S> {
     /// Takes in what the peer says it received. Numbers that were never sent, that left the window, that
     /// were acked before or called lost are passed over; so are those that should be called lost by now, for
     /// [`next_lost`](Self::next_lost) to find.
+    ///
+    /// If the newest of them was never sent, the ack is for packets that this end sent before it restarted,
+    /// or is forged: all of it is ignored.
     pub fn on_ack(&mut self, now: Instant, acks: AckBits<S>) -> AckNews<S> {
         let mut news =
             AckNews { sequences: [S::default(); 33], len: 0, bytes: 0, rtt_sample: None };
+        if acks.ack.distance_from(self.next) >= 0 {
+            return news;
+        }
         // They come newest first, and from there on nothing is open.
         let first_open = self.first_unsettled;
         let is_open = |sequence: &S| sequence.distance_from(first_open) >= 0;

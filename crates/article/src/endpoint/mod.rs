@@ -109,7 +109,8 @@ const MAX_EVENTS: usize = 512;
 /// What became of a packet. Each packet sent is reported once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndpointEvent {
-    /// The peer's application accepted it: certain.
+    /// The peer's application accepted it. Certain, unless this end has just restarted under the same
+    /// protocol id: STANDARD §9.4 says when an ack may then be for a packet from before the restart.
     Acked {
         /// Which one.
         sequence: Sequence,

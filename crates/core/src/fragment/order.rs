@@ -4,17 +4,19 @@
 //! of a packet that the pool has evicted to make room for another peer.
 
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 
 /// Names a value in a [`Slab`], until it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     place: u32,
-    generation: u32,
+    /// Not zero, so that an `Option<Key>` is no larger.
+    generation: NonZeroU32,
 }
 
 #[derive(Clone, Debug)]
 struct Place<T> {
-    generation: u32,
+    generation: NonZeroU32,
     value: Option<T>,
 }
 
@@ -43,8 +45,9 @@ impl<T> Slab<T> {
             return Key { place, generation: slot.generation };
         }
         let place = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        self.places.push(Place { generation: 0, value: Some(value) });
-        Key { place, generation: 0 }
+        let generation = NonZeroU32::MIN;
+        self.places.push(Place { generation, value: Some(value) });
+        Key { place, generation }
     }
 
     pub(super) fn get(&self, key: Key) -> Option<&T> {
@@ -63,7 +66,7 @@ impl<T> Slab<T> {
             return None;
         }
         let value = place.value.take()?;
-        place.generation = place.generation.wrapping_add(1);
+        place.generation = place.generation.checked_add(1).unwrap_or(NonZeroU32::MIN);
         self.free.push(key.place);
         Some(value)
     }

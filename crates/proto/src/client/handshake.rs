@@ -6,10 +6,10 @@ use core::time::Duration;
 
 use super::{ClientConfig, ClientError, Credentials};
 use crate::connection::{CloseReason, Connection, Parameters, Protection};
-use crate::crypto::{Entropy, Initiator, RequestKeys, Suites, equal, open_check};
+use crate::crypto::{COOKIE_BYTES, Entropy, Initiator, RequestKeys, Suites, equal, open_check};
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::hello::WELCOME_BYTES;
-use crate::wire::request::{CHECKED_BYTES, COOKIE_BYTES, Source};
+use crate::wire::request::{CHECKED_BYTES, Source};
 use crate::wire::{Hello, Mode, RequestParts, ResponseHeader, Role, VERSION, Welcome, WireId};
 use crate::{DatagramBuffer, DropReason, FourTuple, Instant, Platform};
 

@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::crypto::{
-    AeadKey, KeyError, SplitSecrets, Suite, TrafficSecret, open_tag, verify_open_tag,
+    AeadKey, KeyError, SplitSecrets, Suite, TAG_BYTES, TrafficSecret, open_tag, verify_open_tag,
 };
-use crate::wire::{OPEN_TAG_BYTES, Role, TAG_BYTES, WireId};
+use crate::wire::{OPEN_TAG_BYTES, Role, WireId};
 use crate::{DatagramBuffer, DropReason, Instant};
 
 /// Datagrams that AES-GCM stands with one key (RFC 9001, 6.6); long before, keys are changed.

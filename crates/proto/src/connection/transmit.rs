@@ -10,10 +10,11 @@ use core::time::Duration;
 use super::{Connection, ConnectionNews, ConnectionState, Item, UDP_IPV4_BYTES};
 use crate::bulk::{Sender, Symbol};
 use crate::chunk::{ChunkId, SLICE_BYTES};
+use crate::crypto::TAG_BYTES;
 use crate::time::earliest;
 use crate::wire::frame::{BLOCK_FRAME_BYTES, SLICE_FRAME_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
-use crate::wire::{DataHeader, Frame, MAX_DATAGRAM_BYTES, ResponseHeader, TAG_BYTES};
+use crate::wire::{DataHeader, Frame, MAX_DATAGRAM_BYTES, ResponseHeader};
 use crate::{DatagramBuffer, FourTuple, Instant};
 
 /// A slice frame of full size.

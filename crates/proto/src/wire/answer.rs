@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use super::request::COOKIE_BYTES;
 use super::{Fields, Kind, VERSION, WireId};
 use crate::DropReason;
+use crate::crypto::COOKIE_BYTES;
 
 /// The most versions that a refusal lists.
 const MAX_VERSIONS: usize = 8;

@@ -22,9 +22,6 @@ pub const VERSION: u8 = 1;
 /// The longest datagram, in bytes of UDP payload: what every path of today carries (RFC 9000, 14).
 pub const MAX_DATAGRAM_BYTES: usize = 1200;
 
-/// The tag of an encrypted datagram. That of mode `open` is shorter; room is kept for this one.
-pub const TAG_BYTES: usize = 16;
-
 /// The tag of a datagram in mode `open`: the sender's id and a crc32.
 pub const OPEN_TAG_BYTES: usize = 12;
 

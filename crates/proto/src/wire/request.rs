@@ -4,12 +4,10 @@ use alloc::vec::Vec;
 
 use super::{Fields, Kind, MAX_DATAGRAM_BYTES, VERSION, WireId, field_u16};
 use crate::DropReason;
+use crate::crypto::COOKIE_BYTES;
 
 /// The bytes of every request.
 pub const REQUEST_BYTES: usize = MAX_DATAGRAM_BYTES;
-
-/// The bytes of a cookie.
-pub const COOKIE_BYTES: usize = 20;
 
 /// The longest sealed token.
 pub const MAX_SEALED_TOKEN_BYTES: usize = 640;

@@ -220,7 +220,7 @@ impl<'s> Run<'s> {
         for (from_id, to_id) in [(self.a, self.b), (self.b, self.a)] {
             let ends = (&self.world.node(from_id).packets, &self.world.node(to_id).packets);
             let (Some(sender), Some(receiver)) = ends else { continue };
-            if let Some(what) = broken_promise(sender, receiver) {
+            if let Some(what) = broken_promise(sender, receiver, Duration::ZERO) {
                 return Verdict::Mismatch(what);
             }
             if let Some(what) = missing(sender, receiver, from..to) {

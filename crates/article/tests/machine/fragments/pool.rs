@@ -229,17 +229,35 @@ fn among_equal_peers_the_oldest_packet_of_all_makes_room() {
 #[test]
 fn a_packet_that_takes_too_long_is_given_up() {
     let mut bench = Bench::new();
-    bench.put_one(0, 0, 2).unwrap();
+    bench.put_one(0, 0, 3).unwrap();
     assert_eq!(bench.pool.poll_timeout(), Some(ms(5_000) + Duration::from_nanos(1)));
     bench.now = ms(5_000);
+    bench.put_one(0, 1, 3).unwrap();
     bench.put_one(1, 0, 3).unwrap();
     assert_eq!(bench.pool.stats().packets, 2, "five seconds are not too long");
     bench.now = ms(5_001);
-    assert_eq!(bench.put_one(0, 1, 2), Err(PacketDropReason::Evicted));
+    assert_eq!(bench.put_one(0, 2, 3), Err(PacketDropReason::Evicted));
     assert_eq!(bench.pool.stats().packets, 1);
     bench.pool.handle_timeout(ms(11_000));
     assert_eq!(bench.pool.stats().used_bytes, 0);
     assert_eq!((bench.pool.stats().timed_out, bench.pool.poll_timeout()), (2, None));
+}
+
+/// What is left of a packet that was given up is refused for as long as it keeps arriving. A fragment under
+/// its number that comes much later is of another packet, after a restart of the peer.
+#[test]
+fn the_number_of_a_packet_that_was_given_up_is_free_after_a_second() {
+    let mut bench = Bench::new();
+    bench.put_one(0, 0, 9).unwrap();
+    bench.pool.handle_timeout(ms(5_001));
+    bench.now = ms(900);
+    for index in 1..8 {
+        assert_eq!(bench.put_one(0, index, 9), Err(PacketDropReason::Evicted), "{index}");
+        bench.now = bench.now + Duration::from_secs(1);
+    }
+    bench.now = bench.now + Duration::from_millis(1);
+    let packet = data(0, 2 * 1024);
+    assert_eq!(bench.put_all(0, &packet), Ok(Some(packet)));
 }
 
 /// One fragment does not pay for the silence of thousands: it gives a few of the late packets up.

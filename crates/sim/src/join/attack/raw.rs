@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use haulier_proto::Instant;
 use haulier_proto::crypto::{
-    AeadKey, Entropy, Initiator, NOISE_OVERHEAD_BYTES, RequestKeys, Secret, SplitSecrets, Suite,
-    Suites, open_check, open_tag, respond, verify_open_tag,
+    AeadKey, COOKIE_BYTES, Entropy, Initiator, NOISE_OVERHEAD_BYTES, RequestKeys, Secret,
+    SplitSecrets, Suite, Suites, open_check, open_tag, respond, verify_open_tag,
 };
 use haulier_proto::transit::ReceivedDatagrams;
 use haulier_proto::wire::hello::WELCOME_BYTES;
-use haulier_proto::wire::request::{COOKIE_BYTES, Source};
+use haulier_proto::wire::request::Source;
 use haulier_proto::wire::{
     DataHeader, Frame, Hello, Mode, RequestParts, ResponseHeader, Role, VERSION, Welcome, WireId,
 };

@@ -1,7 +1,7 @@
 //! What the packet layer costs: an endpoint per packet, reassembly against a memcpy, acks, and the
 //! fragments of somebody who wants it to be slow.
 //!
-//!     cargo bench -p haulier-article --bench packets
+//!     cargo bench --manifest-path bench/Cargo.toml --bench packets
 //!
 //! Everything runs in the steady state: windows are full, buffers have grown, what was sent is acked.
 //! Where only a part of a round is of interest, the rest runs with the stopwatch held, a batch at a

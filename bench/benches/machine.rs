@@ -1,7 +1,7 @@
 //! What the machine costs, against the memcpy that nobody can avoid: bits, checksum, sequence buffer,
 //! cutting a chunk into packets, and putting it together again.
 //!
-//!     cargo bench -p haulier-article
+//!     cargo bench --manifest-path bench/Cargo.toml --bench machine
 //!
 //! Compare within one run only; `docs/PERFORMANCE.md` has ratios.
 

@@ -1,5 +1,7 @@
 //! What a connection costs: handshakes verified and refused, datagrams sealed and opened, a block through
-//! both machines. Memory is counted by `tests/memory.rs`.
+//! both machines. Memory is counted by `crates/proto/tests/memory.rs`.
+//!
+//!     cargo bench --manifest-path bench/Cargo.toml --bench connection
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, reason = "a bench program")]
 
