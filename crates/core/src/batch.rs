@@ -107,6 +107,28 @@ impl Batch {
         })
     }
 
+    /// The datagrams from `first` on that one call of the system can send: neighbours of one length to one
+    /// place, of which the last may be shorter. At most `max_datagrams` of them, and `max_bytes`; but always
+    /// one, if `first` is there.
+    #[must_use]
+    pub fn run(&self, first: usize, max_datagrams: usize, max_bytes: usize) -> Option<Run<'_>> {
+        let start = first.checked_sub(1).and_then(|at| self.datagrams.get(at)).map_or(0, |e| e.end);
+        let &Entry { path, mut end } = self.datagrams.get(first)?;
+        let segment_bytes = end - start;
+        let mut datagrams = 1;
+        for next in self.datagrams.iter().skip(first + 1).take(max_datagrams.saturating_sub(1)) {
+            let is_behind_a_full_one = end - start == datagrams * segment_bytes;
+            // An empty datagram would add nothing to the bytes, and so would not be there.
+            let fits = (1..=segment_bytes).contains(&(next.end - end));
+            if next.path != path || !is_behind_a_full_one || !fits || next.end - start > max_bytes {
+                break;
+            }
+            (datagrams, end) = (datagrams + 1, next.end);
+        }
+        let bytes = self.bytes.get(start..end).unwrap_or_default();
+        Some(Run { path, bytes, segment_bytes, datagrams })
+    }
+
     /// The datagrams, to be changed: to be decrypted in place, or corrupted by a simulated link.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (FourTuple, &mut [u8])> {
         let mut rest = &mut self.bytes[..];
@@ -118,6 +140,19 @@ impl Batch {
             (entry.path, datagram)
         })
     }
+}
+
+/// Datagrams that lie end to end and that one call of the system can send.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// Where they go.
+    pub path: FourTuple,
+    /// All of them, end to end.
+    pub bytes: &'a [u8],
+    /// The length of each but the last, which may be shorter.
+    pub segment_bytes: usize,
+    /// How many they are, 1 or more.
+    pub datagrams: usize,
 }
 
 /// The datagram being composed at the end of a [`Batch`]. It derefs to its own bytes alone.
@@ -193,5 +228,48 @@ mod tests {
         assert_eq!(batch.iter().next(), Some((path(1), &b"eno"[..])));
         batch.clear();
         assert!(batch.is_empty() && batch.iter().next().is_none());
+    }
+
+    #[test]
+    fn a_run_ends_at_another_place_a_longer_one_an_empty_one_and_behind_a_shorter_one() {
+        let runs = |sizes: &[(u16, usize)], max_datagrams, max_bytes| {
+            let mut batch = Batch::new(sizes.len());
+            for (number, &(port, size)) in (0u8..).zip(sizes) {
+                assert!(batch.push(path(port), &vec![number; size]));
+            }
+            let (mut first, mut runs) = (0, vec![]);
+            while let Some(run) = batch.run(first, max_datagrams, max_bytes) {
+                let own: Vec<u8> = batch.iter().skip(first).take(run.datagrams).fold(
+                    vec![],
+                    |mut own, (to, bytes)| {
+                        assert_eq!(to, run.path);
+                        own.extend_from_slice(bytes);
+                        own
+                    },
+                );
+                assert_eq!((run.bytes, run.segment_bytes), (&own[..], sizes[first].1));
+                runs.push(run.datagrams);
+                first += run.datagrams;
+            }
+            assert_eq!(first, sizes.len());
+            runs
+        };
+        let mixed = [
+            (1, 9),
+            (1, 9),
+            (1, 5),
+            (1, 9),
+            (2, 9),
+            (2, 10),
+            (2, 10),
+            (1, 0),
+            (1, 0),
+            (1, 9),
+            (1, 0),
+        ];
+        assert_eq!(runs(&mixed, 64, 65_000), [3, 1, 1, 2, 1, 1, 1, 1]);
+        assert_eq!(runs(&[(1, 9); 10], 4, 65_000), [4, 4, 2]);
+        assert_eq!(runs(&[(1, 9); 10], 64, 30), [3, 3, 3, 1]);
+        assert_eq!(runs(&[(1, 9); 2], 0, 0), [1, 1], "always one");
     }
 }

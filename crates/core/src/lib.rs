@@ -30,7 +30,7 @@ pub mod chunk;
 pub mod fragment;
 pub mod time;
 
-pub use batch::{Batch, DatagramBuffer};
+pub use batch::{Batch, DatagramBuffer, Run};
 pub use budget::SendBudget;
 pub use four_tuple::FourTuple;
 pub use machine::Machine;

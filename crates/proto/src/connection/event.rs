@@ -107,6 +107,9 @@ pub enum CloseReason {
     /// No handshake within its time-out: nobody there, or nobody who shares the secret.
     #[error("no answer from the server")]
     NoAnswer,
+    /// The host of the server says that nobody listens there.
+    #[error("nobody listens at the address of the server")]
+    Unreachable,
     /// The server refuses.
     #[error("refused: {0}")]
     Refused(RefusalCode),

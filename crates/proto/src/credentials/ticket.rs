@@ -44,7 +44,8 @@ impl Ticket {
     /// A ticket for a server at these addresses, 1 to 8, the likeliest first.
     ///
     /// # Errors
-    /// [`TicketError::Addresses`] for none or more than 8.
+    /// [`TicketError::Addresses`] for none or more than 8; [`TicketError::Unspecified`] and
+    /// [`TicketError::LinkLocal`] for one that leads nobody to the server.
     pub fn new(
         addresses: Vec<SocketAddr>,
         protocol_id: u64,
@@ -53,6 +54,7 @@ impl Ticket {
         if !(1..=MAX_ADDRESSES).contains(&addresses.len()) {
             return Err(TicketError::Addresses);
         }
+        addresses.iter().try_for_each(check_address)?;
         Ok(Self { addresses, protocol_id, access, digest: None, identity: None })
     }
 
@@ -162,6 +164,7 @@ impl Ticket {
         if addresses.is_empty() {
             return Err(TicketError::Mistyped);
         }
+        addresses.iter().try_for_each(check_address)?;
         let access = if is_open {
             Access::Open
         } else {
@@ -189,6 +192,20 @@ fn foreign(text: &str) -> TicketError {
     match version {
         Some((digits, _)) if digits.parse::<u32>().is_ok_and(|n| n > 1) => TicketError::Newer,
         _ => TicketError::NotATicket,
+    }
+}
+
+/// Whether a client on another host can go there.
+fn check_address(address: &SocketAddr) -> Result<(), TicketError> {
+    if address.ip().is_unspecified() || address.port() == 0 {
+        return Err(TicketError::Unspecified(*address));
+    }
+    match address {
+        // fe80::/10. A ticket has no room for a scope, which is another one on each host anyway.
+        SocketAddr::V6(v6) if v6.ip().segments()[0] & 0xffc0 == 0xfe80 => {
+            Err(TicketError::LinkLocal(*address))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -223,6 +240,16 @@ pub enum TicketError {
     /// No address, or more than 8.
     #[error("a ticket needs 1 to 8 addresses")]
     Addresses,
+    /// An address that leads nowhere: `0.0.0.0`, `[::]`, or port 0.
+    #[error(
+        "{0} leads nobody to the server: name an address of its host, as players reach it, and its port"
+    )]
+    Unspecified(SocketAddr),
+    /// A link-local address, which means something else on every interface of every host.
+    #[error(
+        "{0} is a link-local address, which a ticket cannot carry: name another one of the host"
+    )]
+    LinkLocal(SocketAddr),
     /// An identity in mode `open`.
     #[error("a server in mode open cannot prove an identity")]
     OpenIdentity,

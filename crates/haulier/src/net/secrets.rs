@@ -1,11 +1,4 @@
-//! The faces that a game uses: a client and a server, each one object that is asked once a frame.
-//!
-//! They add to the drivers what every game would write itself: the loop, the wait, the good-bye, and the
-//! next address when there is no answer at the first. They decide nothing about the wire.
-
-pub(crate) mod client;
-pub(crate) mod connect;
-pub(crate) mod server;
+//! Fresh secrets, connect tokens and tickets: what needs random bytes, or a server's own.
 
 use std::io;
 use std::net::SocketAddr;
