@@ -9,8 +9,8 @@ use core::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 
-use super::ServerMachine;
 use super::memory::{RequestName, TokenName};
+use super::{ConnectionId, ServerMachine};
 use crate::connection::{Connection, Parameters, Protection};
 use crate::credentials::{TokenClaims, TokenError};
 use crate::crypto::{
@@ -87,8 +87,8 @@ impl ServerMachine {
             }
         };
         let request = Request { name: name_of(&parts), parts, verified, bytes: datagram.len() };
-        if let Some(&slot) = self.by_request.get(&request.name) {
-            return self.on_copy(now, path, slot, request.bytes);
+        if let Some(&id) = self.by_request.get(&request.name) {
+            return self.on_copy(now, path, id, request.bytes);
         }
         if self.memory.knows(&request.name) {
             return Err(DropReason::Replayed);
@@ -162,15 +162,17 @@ impl ServerMachine {
         &mut self,
         now: Instant,
         path: FourTuple,
-        slot: u32,
+        id: ConnectionId,
         bytes: usize,
     ) -> Result<(), DropReason> {
-        let Some(connection) = self.slots.get_mut(slot) else { return Err(DropReason::Replayed) };
+        let Some(connection) = self.slots.connection_mut(id) else {
+            return Err(DropReason::Replayed);
+        };
         if !path.has_remote(connection.address()) {
             return Err(DropReason::Replayed);
         }
         connection.on_request(now, bytes);
-        self.touch(slot);
+        self.refresh(id);
         Ok(())
     }
 

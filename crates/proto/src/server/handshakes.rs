@@ -21,17 +21,17 @@ impl ServerMachine {
         let greediest = greediest.filter(|(_, share)| share.handshakes > mine + 1);
         let greediest = greediest.map(|(&prefix, _)| prefix);
         let found = self.begun.iter().position(|&(began, id)| {
-            let slot = self.slots.of_id(id).filter(|slot| slot.is_handshake);
+            let slot = self.slots.get(id).filter(|slot| slot.is_handshake);
             slot.is_some_and(|slot| match greediest {
                 Some(greediest) => slot.prefix == greediest,
                 None => now.since(began) >= PATIENCE,
             })
         });
         if let Some((_, id)) = found.and_then(|at| self.begun.remove(at)) {
-            if let Some(connection) = self.slots.get_mut(id.place) {
+            if let Some(connection) = self.slots.connection_mut(id) {
                 connection.end(ConnectionNews::Silence, CloseReason::NoAnswer);
             }
-            self.touch(id.place);
+            self.refresh(id);
         }
     }
 
@@ -39,7 +39,7 @@ impl ServerMachine {
     pub(super) fn shorten_line(&mut self) {
         if self.begun.len() > 64 + 2 * self.handshakes {
             let slots = &self.slots;
-            let is_handshake = |id| slots.of_id(id).is_some_and(|slot| slot.is_handshake);
+            let is_handshake = |id| slots.get(id).is_some_and(|slot| slot.is_handshake);
             self.begun.retain(|&(_, id)| is_handshake(id));
         }
     }

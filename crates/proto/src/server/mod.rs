@@ -30,6 +30,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use slotmap::{DefaultKey, Key as _};
 
 use crate::connection::{CloseCode, ConfigError, Connection, ConnectionConfig, Event};
 use crate::credentials::TokenClaims;
@@ -49,16 +50,13 @@ const MAX_ANSWERS: usize = 64;
 /// The least length of data that is answered with a reset, so that a reset is always shorter.
 const LEAST_FOR_RESET: usize = 26;
 
-/// Names a connection of a server. Never used twice.
+/// Names a connection of a server. Never used twice. It prints as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ConnectionId {
-    place: u32,
-    generation: u32,
-}
+pub struct ConnectionId(DefaultKey);
 
 impl core::fmt::Display for ConnectionId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{}", self.generation)
+        self.0.data().as_ffi().fmt(f)
     }
 }
 
@@ -113,8 +111,8 @@ pub struct ServerMachine {
     cookie_key: CookieKey,
     reset_key: ResetKey,
     slots: Slots,
-    by_id: BTreeMap<WireId, u32>,
-    by_request: BTreeMap<RequestName, u32>,
+    by_id: BTreeMap<WireId, ConnectionId>,
+    by_request: BTreeMap<RequestName, ConnectionId>,
     prefixes: BTreeMap<Prefix, Share>,
     handshakes: usize,
     /// Handshakes in the order of their beginning; those that are over are among them for a while.
@@ -215,16 +213,15 @@ impl ServerMachine {
     /// A connection, to look at; `None` when it is gone.
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
-        self.slots.of_id(id).map(|slot| &*slot.connection)
+        self.slots.get(id).map(|slot| &*slot.connection)
     }
 
     /// A connection, to act on; `None` when it is gone.
     #[must_use]
     pub fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
-        self.slots.of_id(id)?;
         // Whatever is done to it, it may have something to send afterwards.
-        self.slots.touch(id.place);
-        self.slots.get_mut(id.place)
+        self.slots.refresh(id);
+        self.slots.connection_mut(id)
     }
 
     /// The connections there are, those in their handshake included.
@@ -240,7 +237,7 @@ impl ServerMachine {
             if let Some(connection) = self.connection_mut(id) {
                 connection.close(now, CloseCode::SHUTTING_DOWN, "");
             }
-            self.touch(id.place);
+            self.refresh(id);
         }
     }
 
@@ -279,15 +276,15 @@ impl ServerMachine {
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         let header = DataHeader::read(datagram)?;
-        let Some(&place) = self.by_id.get(&header.to) else {
+        let Some(&id) = self.by_id.get(&header.to) else {
             self.reset(now, path, header.to, datagram.len());
             return Err(DropReason::UnknownConnection);
         };
-        let Some(connection) = self.slots.get_mut(place) else {
+        let Some(connection) = self.slots.connection_mut(id) else {
             return Err(DropReason::UnknownConnection);
         };
         let outcome = connection.handle_data(now, path, &header, datagram, &mut self.pool);
-        self.touch(place);
+        self.refresh(id);
         self.keep_memory(now);
         outcome
     }
@@ -297,12 +294,12 @@ impl ServerMachine {
         if self.slots.memory_bytes() <= self.config.limits.memory_bytes {
             return;
         }
-        let Some(place) = self.slots.greediest() else { return };
-        if let Some(connection) = self.slots.get_mut(place) {
+        let Some(id) = self.slots.largest() else { return };
+        if let Some(connection) = self.slots.connection_mut(id) {
             connection.close(now, CloseCode::RESOURCES, "");
             connection.let_go();
         }
-        self.touch(place);
+        self.refresh(id);
     }
 
     /// Tells a client of a former life that it is over.
@@ -318,11 +315,11 @@ impl ServerMachine {
     /// Acts on deadlines that have passed; harmless at any other time.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.pool.handle_timeout(now);
-        while let Some(place) = self.slots.next_due(now) {
-            if let Some(connection) = self.slots.get_mut(place) {
+        while let Some(id) = self.slots.next_due(now) {
+            if let Some(connection) = self.slots.connection_mut(id) {
                 connection.handle_timeout(now);
             }
-            self.touch(place);
+            self.refresh(id);
         }
     }
 
@@ -330,24 +327,19 @@ impl ServerMachine {
     #[must_use]
     pub fn poll_event(&mut self, now: Instant) -> Option<(ConnectionId, ServerEvent)> {
         while let Some((id, request, token)) = self.asking.pop_front() {
-            if self.slots.of_id(id).is_some() {
+            if self.slots.get(id).is_some() {
                 return Some((id, ServerEvent::Connecting { request, token }));
             }
         }
-        while let Some(place) = self.slots.next_news() {
-            let slot = self.slots.slot_mut(place);
-            let told = slot.and_then(|slot| {
-                let generation = slot.generation;
-                let event = slot.connection.poll_event(now)?;
-                Some((ConnectionId { place, generation }, ServerEvent::Connection(event)))
-            });
-            if told.is_some() {
+        while let Some(id) = self.slots.next_with_events() {
+            let connection = self.slots.connection_mut(id);
+            if let Some(event) = connection.and_then(|connection| connection.poll_event(now)) {
                 // Reading may have made room, and with it something to say.
-                self.slots.touch(place);
-                return told;
+                self.slots.refresh(id);
+                return Some((id, ServerEvent::Connection(event)));
             }
-            self.slots.told(place);
-            self.remove_if_over(place);
+            self.slots.on_events_read();
+            self.remove_if_over(id);
         }
         None
     }
@@ -362,17 +354,17 @@ impl ServerMachine {
             self.count_sent(answer.len());
         }
         while !batch.is_full()
-            && let Some(place) = self.slots.next_ready()
+            && let Some(id) = self.slots.next_ready()
         {
-            let connection = self.slots.get_mut(place);
+            let connection = self.slots.connection_mut(id);
             let sent = connection
                 .and_then(|connection| batch.compose(|out| connection.poll_transmit(now, out)));
             if let Some(bytes) = sent {
-                self.slots.sent_one();
+                self.slots.on_sent();
                 self.count_sent(bytes);
             } else {
-                self.slots.rest(place);
-                self.remove_if_over(place);
+                self.slots.on_nothing_to_send();
+                self.remove_if_over(id);
             }
         }
     }
@@ -381,7 +373,7 @@ impl ServerMachine {
     /// next, if nothing else happens; a moment in the past means at once.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.slots.is_anyone_ready() || !self.answers.is_empty() {
+        if self.slots.is_any_ready() || !self.answers.is_empty() {
             return Some(Instant::ZERO);
         }
         earliest(self.slots.first_deadline(), self.pool.poll_timeout())
@@ -393,9 +385,9 @@ impl ServerMachine {
     }
 
     /// Something happened to a connection.
-    fn touch(&mut self, place: u32) {
-        self.slots.touch(place);
-        if let Some(slot) = self.slots.slot_mut(place)
+    fn refresh(&mut self, id: ConnectionId) {
+        self.slots.refresh(id);
+        if let Some(slot) = self.slots.get_mut(id)
             && slot.is_handshake
             && !slot.connection.is_handshake()
         {
@@ -409,14 +401,14 @@ impl ServerMachine {
     }
 
     /// Forgets a connection that is over and has said so.
-    fn remove_if_over(&mut self, place: u32) {
+    fn remove_if_over(&mut self, id: ConnectionId) {
         let is_over =
             |slot: &slots::Slot| slot.connection.is_closed() && !slot.connection.has_events();
-        if !self.slots.slot(place).is_some_and(is_over) {
+        if !self.slots.get(id).is_some_and(is_over) {
             return;
         }
-        self.touch(place);
-        let Some(mut slot) = self.slots.remove(place) else { return };
+        self.refresh(id);
+        let Some(mut slot) = self.slots.remove(id) else { return };
         let connection = &slot.connection;
         self.paths.remember(connection.address().ip(), connection.known_path());
         slot.connection.clear(&mut self.pool);
@@ -445,8 +437,8 @@ impl ServerMachine {
         let prefix = Prefix::of(connection.address());
         let wire_id = connection.local_id();
         let id = self.slots.insert(connection, name, prefix);
-        self.by_id.insert(wire_id, id.place);
-        self.by_request.insert(name, id.place);
+        self.by_id.insert(wire_id, id);
+        self.by_request.insert(name, id);
         let share = self.prefixes.entry(prefix).or_default();
         share.connections += 1;
         share.handshakes += 1;
@@ -454,7 +446,7 @@ impl ServerMachine {
         self.begun.push_back((now, id));
         self.stats.requests += 1;
         self.asking.push_back((id, asked, token));
-        self.touch(id.place);
+        self.refresh(id);
         self.shorten_line();
     }
 
