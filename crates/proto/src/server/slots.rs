@@ -117,8 +117,8 @@ impl Slots {
         self.slots.keys().map(ConnectionId)
     }
 
-    /// Updates what is known of a connection after anything was done to it: it may have something to send, and
-    /// to report.
+    /// Updates what is known of a connection after anything was done to it: it may have something to send,
+    /// and to report.
     pub(super) fn refresh(&mut self, id: ConnectionId) {
         let Some(slot) = self.slots.get_mut(id.0) else { return };
         if !slot.is_ready {
