@@ -2,12 +2,12 @@
 
 use crate::DropReason;
 
-/// Why bytes are not what their form says.
+/// Why fields could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldError {
-    /// They end before the field does.
+    /// The bytes end before the field does.
     CutOff,
-    /// Something follows the last field.
+    /// Bytes follow the last field.
     Trailing,
 }
 
@@ -20,8 +20,8 @@ impl From<FieldError> for DropReason {
     }
 }
 
-/// Bytes whose fields are taken off the front, one after the other. Numbers are little-endian. A field that
-/// is cut off leaves them as they were.
+/// Bytes whose fields are read from the front, one after the other. Numbers are little-endian. A field that
+/// is cut off leaves the bytes unchanged.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
@@ -54,13 +54,13 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Bytes with their length, 2 bytes, in front.
+    /// Bytes after their length, which has 2 bytes.
     pub(crate) fn long_bytes(&mut self) -> Result<&'a [u8], FieldError> {
         let count = self.u16()?;
         self.bytes(count.into())
     }
 
-    /// That nothing is left.
+    /// Checks that nothing remains.
     pub(crate) const fn end(&self) -> Result<(), FieldError> {
         if self.0.is_empty() { Ok(()) } else { Err(FieldError::Trailing) }
     }

@@ -1,4 +1,4 @@
-//! What the application hears of a connection, and how one ends.
+//! Events of a connection for the application, and how a connection ends.
 
 use alloc::string::String;
 
@@ -7,59 +7,59 @@ use bytes::Bytes;
 use crate::Sequence;
 use crate::wire::answer::RefusalCode;
 
-/// Names a block from [`Connection::send_block`](super::Connection::send_block) to its event.
+/// Identifies a block in events; from [`Connection::send_block`](super::Connection::send_block).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockHandle(pub(crate) u32);
 
-/// What the application hears. Its `Debug` prints lengths, never the bytes of the application.
+/// An event for the application. Its `Debug` prints lengths, never the application's bytes.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A client: the server's welcome is verified. A server: the client's address is proven.
+    /// At a client: the server's welcome is verified. At a server: the client's address is validated.
     Connected,
-    /// More of a block is here. Once in a round of the loop at most.
+    /// More of a block has arrived. At most once in each round of the loop.
     BlockProgress {
-        /// The sender's name for it.
+        /// The tag that the sender gave it.
         tag: u64,
-        /// Bytes that are here, up to a kilobyte.
+        /// Bytes received, in steps of a slice (1024 bytes).
         received: u64,
-        /// Bytes it has.
+        /// Its size in bytes.
         length: u64,
     },
-    /// A block is here, whole and verified.
+    /// A block was received and verified.
     Block {
-        /// The sender's name for it.
+        /// The tag that the sender gave it.
         tag: u64,
         /// Its bytes.
         data: Bytes,
     },
-    /// A block of ours is with the peer, every slice of it acknowledged.
+    /// A block of this end was received by the peer: all of it is acknowledged.
     BlockSent {
         /// Which one.
         handle: BlockHandle,
     },
-    /// A packet is here. They come in the order of arrival.
+    /// A packet was received. Packets are reported in the order of their arrival.
     Packet {
-        /// Its number; higher is newer.
+        /// Its sequence; the newer packet has the higher one.
         sequence: Sequence,
         /// Its bytes.
         data: Bytes,
     },
-    /// A packet of ours arrived: certain.
+    /// A packet of this end arrived. This is certain.
     PacketAcked {
         /// Which one.
         sequence: Sequence,
     },
-    /// A packet of ours probably did not arrive.
+    /// A packet of this end probably did not arrive.
     PacketLost {
         /// Which one.
         sequence: Sequence,
     },
-    /// A message is here, the next in order.
+    /// A message was received, the next in order.
     Message(Bytes),
-    /// The client is at another address now, and has proven it.
+    /// The client's address has changed, and the new one is validated.
     AddressChanged,
-    /// The connection is over. The last event.
+    /// The connection has ended. This is the last event.
     Closed(CloseReason),
 }
 
@@ -94,35 +94,35 @@ pub enum CloseReason {
     #[error("closed here: {0}")]
     Here(CloseCode),
     /// The peer closed it.
-    #[error("closed by the peer: {code}{}", in_brackets(.reason))]
+    #[error("closed by the peer: {code}{}", in_parentheses(.reason))]
     There {
         /// Why, as a number.
         code: CloseCode,
-        /// Why, in the peer's words: to be shown, not to be believed.
+        /// Why, in the peer's words: to be shown, not to be trusted.
         reason: String,
     },
-    /// Nothing came for the idle time-out.
+    /// Nothing was received for the idle timeout.
     #[error("the peer fell silent")]
     TimedOut,
-    /// No handshake within its time-out: nobody there, or nobody who shares the secret.
+    /// The handshake timed out: no server there, or none that has the secret.
     #[error("no answer from the server")]
     NoAnswer,
     /// The host of the server says that nobody listens there.
     #[error("nobody listens at the address of the server")]
     Unreachable,
-    /// The server refuses.
+    /// The server refused the request.
     #[error("refused: {0}")]
     Refused(RefusalCode),
     /// The server was restarted and does not know this connection.
     #[error("the server was restarted")]
     ServerRestarted,
-    /// This end may seal no more datagrams with its key, and the peer never confirmed a newer one
-    /// (STANDARD-1, H-2.3a).
-    #[error("the key of this end is used up, and the peer confirmed no newer one")]
+    /// This end must not encrypt more datagrams with its key, and the peer never confirmed it, so that there
+    /// could be a key update (STANDARD-1, H-2.3a).
+    #[error("the key of this end is used up, and the peer never confirmed it")]
     KeyUsedUp,
 }
 
-fn in_brackets(reason: &str) -> String {
+fn in_parentheses(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { alloc::format!(" ({reason})") }
 }
 
@@ -131,24 +131,24 @@ fn in_brackets(reason: &str) -> String {
 pub struct CloseCode(pub u16);
 
 impl CloseCode {
-    /// All is well.
+    /// No error.
     pub const DONE: Self = Self(0);
-    /// The peer broke a rule of the wire.
+    /// The peer violated a rule of the wire.
     pub const PROTOCOL: Self = Self(1);
-    /// A block stood still, or crawled.
+    /// A block made no progress, or too little.
     pub const NO_PROGRESS: Self = Self(2);
-    /// A block is above what the receiver takes.
+    /// A block is larger than the receiver accepts.
     pub const BLOCK_TOO_LARGE: Self = Self(3);
     /// A block's bytes are not those that were announced.
     pub const BLOCK_DAMAGED: Self = Self(4);
-    /// The program goes away.
+    /// The program is shutting down.
     pub const SHUTTING_DOWN: Self = Self(5);
-    /// The application did not like the request.
+    /// The application rejected the request.
     pub const NOT_ACCEPTED: Self = Self(6);
     /// The peer's share of memory is used up.
     pub const RESOURCES: Self = Self(7);
 
-    /// A code of the application, from 256 on.
+    /// A code chosen by the application; `None` below 256.
     #[must_use]
     pub const fn application(code: u16) -> Option<Self> {
         if code >= 256 { Some(Self(code)) } else { None }
@@ -171,32 +171,32 @@ impl core::fmt::Display for CloseCode {
     }
 }
 
-/// Why something was not taken to be sent.
+/// Why something cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The connection is not open: not yet, or not any more.
+    /// The connection is not open yet, or closed.
     #[error("the connection is not open")]
     NotOpen,
-    /// A block above what the peer takes.
-    #[error("larger than the {max} bytes that the peer takes: raise its `max_block_bytes`")]
+    /// The block is larger than the peer accepts.
+    #[error("larger than the {max} bytes that the peer accepts: raise its `max_block_bytes`")]
     BlockTooLarge {
         /// The peer's limit, in bytes.
         max: u64,
     },
-    /// A packet or a message above what its kind may have.
+    /// The packet or message is too large for its kind.
     #[error("larger than {max} bytes: send it as a block")]
     TooLarge {
         /// The limit, in bytes.
         max: u64,
     },
-    /// Too much waits already. Offer it again after an event, or raise the limit.
-    #[error("too much waits to be sent: offer it again later, or raise `{setting}`")]
+    /// The queue is full. Try again after an event, or raise the limit.
+    #[error("too much is waiting to be sent: try again later, or raise `{setting}`")]
     QueueFull {
         /// The field of [`ConnectionConfig`](super::ConnectionConfig) that limits it.
         setting: &'static str,
     },
-    /// All numbers of this kind are used up, after 2^32 messages or blocks: connect anew.
-    #[error("all numbers of this connection are used up: connect anew")]
+    /// All 2^32 numbers of messages or blocks are used up: a new connection is needed.
+    #[error("all numbers of this connection are used up: open a new one")]
     NumbersUsedUp,
 }

@@ -1,14 +1,14 @@
-//! Addresses as tokens and tickets have them, and why their bytes are refused.
+//! The addresses in tokens and tickets.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::fields::{FieldError, Fields};
 
-/// The most addresses in a token or ticket.
-pub const MAX_ADDRESSES: usize = 8;
+/// The maximum of addresses in a token or ticket.
+pub(super) const MAX_ADDRESSES: usize = 8;
 
-/// Why bytes could not be read: they end too early, or cannot be what they stand for.
+/// Why a token or ticket could not be read: it ends too early, or a field has an invalid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadError {
     CutOff,
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn invalid_addresses_are_refused() {
         assert_eq!(read_address(&mut Fields(&[5; 20])), Err(ReadError::Wrong));
         assert_eq!(read_addresses(&mut Fields(&[9; 200])), Err(ReadError::Wrong), "nine of them");
         let nine = vec![SocketAddr::from(([0; 4], 1)); 9];

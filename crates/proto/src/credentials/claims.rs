@@ -1,7 +1,7 @@
-//! What a matchmaker says about a client inside a token: the sealed bytes and their meaning.
+//! The content of a token: what a matchmaker says about a client.
 //!
-//! Parsed only after the seal was verified, so a fault in here is the matchmaker's. Even so it is an
-//! error and not a panic.
+//! It is parsed only after the seal is verified, so invalid content is the matchmaker's fault; even then it
+//! is an error and not a panic.
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -12,18 +12,19 @@ use super::token::IssueError;
 use crate::crypto::Secret;
 use crate::fields::Fields;
 
-/// The most bytes of the matchmaker's own in a token.
-pub const MAX_USER_DATA_BYTES: usize = 256;
+/// The maximum of user data in a token, in bytes.
+const MAX_USER_DATA_BYTES: usize = 256;
 
+/// The flag of a token that gives the client's address.
 const HAS_CLIENT_ADDRESS: u8 = 1;
 
-/// A rate as a token holds it: whole bytes per second, 8 bit/s to 34 Gbit/s.
+/// A rate in a token: whole bytes per second, 8 bit/s to 34 Gbit/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenRate(NonZeroU32);
 
 impl TokenRate {
-    /// The rate of so many bits per second, rounded up to whole bytes. `None` for 0, which would read as no
-    /// rate, and for more than a token can hold.
+    /// The rate of so many bits per second, rounded up to whole bytes. `None` for 0, which means no limit in
+    /// a token, and for more than a token can hold.
     #[must_use]
     pub fn from_bps(bps: u64) -> Option<Self> {
         u32::try_from(bps.div_ceil(8)).ok().and_then(NonZeroU32::new).map(Self)
@@ -36,37 +37,35 @@ impl TokenRate {
     }
 }
 
-/// What is promised about a client, to its server and in secret.
+/// What a matchmaker tells a server about a client, in secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenClaims {
-    /// Who the client is to the application: an account, a player. Not the id of its connection.
+    /// The application's name for the player. Not the id of its connection.
     pub client_id: [u8; 8],
-    /// The servers the token is for, at most 8. Empty: any with the token key.
+    /// The servers that the token is for, at most 8. If empty, all servers with the token key.
     pub servers: Vec<SocketAddr>,
-    /// When the token ends, in Unix seconds. From that second on it is refused.
+    /// When the token expires, in Unix seconds. From that second on it is refused.
     pub expiry_unix: u64,
-    /// Where the client is known to be. It raises the credit of who comes from there, and refuses nobody;
-    /// its port is not compared.
+    /// The address at which the matchmaker knows the client; its port is not compared. The address of a
+    /// client at it counts as validated. A client at another address is not refused.
     pub client_address: Option<SocketAddr>,
-    /// The rate this client should at least be sent at; advice. `None`: not given.
+    /// A minimum rate for this client, for the application: the connection ignores it. `None` if not set.
     pub min_rate: Option<TokenRate>,
-    /// The rate this client is sent at, at most. `None`: no limit.
+    /// The maximum rate of blocks for this client. `None` for no limit.
     pub max_rate: Option<TokenRate>,
-    /// The matchmaker's own words to the server, at most 256 bytes.
+    /// Data from the matchmaker for the server, at most 256 bytes.
     pub user_data: Vec<u8>,
 }
 
 impl TokenClaims {
-    /// Whether a client at `address` is where the matchmaker saw it. `::ffff:1.2.3.4` is `1.2.3.4`.
-    #[must_use]
-    pub fn is_at(&self, address: SocketAddr) -> bool {
+    /// Whether `address` is the one at which the matchmaker knows the client. `::ffff:1.2.3.4` is `1.2.3.4`.
+    pub(crate) fn is_at(&self, address: SocketAddr) -> bool {
         self.client_address
             .is_some_and(|known| known.ip().to_canonical() == address.ip().to_canonical())
     }
 
     /// Whether the token is for a server at one of these addresses.
-    #[must_use]
-    pub fn is_for(&self, own: &[SocketAddr]) -> bool {
+    pub(crate) fn is_for(&self, own: &[SocketAddr]) -> bool {
         let same = |a: &SocketAddr, b: &SocketAddr| {
             a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
         };
@@ -74,7 +73,7 @@ impl TokenClaims {
             || self.servers.iter().any(|server| own.iter().any(|own| same(server, own)))
     }
 
-    /// The plaintext of the sealed part; the expiry is not in it, it stands before the seal.
+    /// The plaintext of the sealed part. The expiry is not in it, but in the header before it.
     pub(super) fn write(&self, secret: &Secret, out: &mut Vec<u8>) -> Result<(), IssueError> {
         out.extend(self.client_id);
         out.extend(secret.as_bytes());
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_an_ip_whatever_its_port_and_family() {
+    fn client_addresses_are_compared_without_port_and_family() {
         let claims = TokenClaims { client_address: Some(at("192.0.2.1:9")), ..Default::default() };
         assert!(claims.is_at(at("192.0.2.1:4000")));
         assert!(claims.is_at(at("[::ffff:192.0.2.1]:4000")));
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_an_ip_and_a_port() {
+    fn server_addresses_are_compared_with_their_port() {
         let servers = [at("192.0.2.1:9"), at("[2001:db8::1]:9")].into();
         let claims = TokenClaims { servers, ..Default::default() };
         assert!(claims.is_for(&[at("[::1]:9"), at("[::ffff:192.0.2.1]:9")]));

@@ -1,7 +1,7 @@
-//! The ticket: what `haulier serve` prints, people copy, and `haulier fetch` takes.
+//! The ticket: a line of text that `haulier serve` prints, people copy, and `haulier fetch` reads.
 //!
-//! People mistype, cut off and mix up, so a ticket ends in four bytes of a hash and each refusal says
-//! what to do. A ticket is a secret and does not print itself: [`Ticket::to_text`] is the one way out.
+//! People mistype lines, cut them off and mix them up, so a ticket ends with four bytes of a hash, and each
+//! error says what to do. A ticket is a secret, so its `Debug` does not print it; [`Ticket::to_text`] does.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,22 +15,27 @@ use super::bytes::{MAX_ADDRESSES, ReadError, read_addresses, write_addresses};
 use crate::crypto::Secret;
 use crate::fields::{FieldError, Fields};
 
+/// The start of a ticket.
 const PREFIX: &str = "haulier1:";
+
+// The flags of a ticket (STANDARD-1, 7).
 const HAS_DIGEST: u8 = 1;
 const HAS_IDENTITY: u8 = 2;
 const IS_OPEN: u8 = 4;
+
+/// Bytes of the hash at the end, enough to detect typing errors.
 const CHECK_BYTES: usize = 4;
 
-/// What a ticket gives besides addresses.
+/// Which clients the server of a ticket accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Mode `open`: nothing to hide, anybody may come.
+    /// Mode `open`: all clients, without encryption.
     Open,
-    /// Mode `secret`: who has these bytes may come.
+    /// Mode `secret`: clients with this secret.
     Secret(Secret),
 }
 
-/// Where a server is and what it takes to be let in.
+/// The addresses of a server, and what a client needs to join it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
     addresses: Vec<SocketAddr>,
@@ -41,7 +46,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// A ticket for a server at these addresses, 1 to 8, the likeliest first.
+    /// A ticket for a server at these addresses, 1 to 8, the most likely one first.
     ///
     /// # Errors
     /// [`TicketError::Addresses`] for none or more than 8; [`TicketError::Unspecified`] and
@@ -58,17 +63,17 @@ impl Ticket {
         Ok(Self { addresses, protocol_id, access, digest: None, identity: None })
     }
 
-    /// The same with the BLAKE3 of the file that is served.
+    /// The same ticket with the BLAKE3 of the file that is served.
     #[must_use]
     pub const fn with_digest(mut self, digest: [u8; 32]) -> Self {
         self.digest = Some(digest);
         self
     }
 
-    /// The same with the server's public key, which the client will insist on.
+    /// The same ticket with the server's public key, which the client then requires.
     ///
     /// # Errors
-    /// [`TicketError::OpenIdentity`] in mode `open`, where nothing could prove it.
+    /// [`TicketError::OpenIdentity`] in mode `open`, where it could not be proven.
     pub fn with_identity(mut self, identity: [u8; 32]) -> Result<Self, TicketError> {
         if self.access == Access::Open {
             return Err(TicketError::OpenIdentity);
@@ -77,7 +82,7 @@ impl Ticket {
         Ok(self)
     }
 
-    /// Where the server is, 1 to 8 addresses.
+    /// The server's addresses, 1 to 8.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -89,7 +94,7 @@ impl Ticket {
         self.protocol_id
     }
 
-    /// The mode, and its secret.
+    /// The mode and its secret.
     #[must_use]
     pub const fn access(&self) -> &Access {
         &self.access
@@ -107,14 +112,14 @@ impl Ticket {
         self.identity.as_ref()
     }
 
-    /// The line to copy. It is a secret, unless the mode is `open`.
+    /// The ticket as a line of text. It is a secret, unless the mode is `open`.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut bytes = Zeroizing::new(Vec::with_capacity(512));
         bytes.push(self.flags());
         bytes.extend(self.protocol_id.to_le_bytes());
-        // Not too many: `new` and `parse` looked.
-        let _within = write_addresses(&mut bytes, &self.addresses);
+        // Not too many: `new` and `parse` checked them.
+        let _fits = write_addresses(&mut bytes, &self.addresses);
         if let Access::Secret(secret) = &self.access {
             bytes.extend(secret.as_bytes());
         }
@@ -127,16 +132,16 @@ impl Ticket {
         text
     }
 
-    /// Reads a line that [`to_text`](Self::to_text) made. White space around it is passed over.
+    /// Reads what [`to_text`](Self::to_text) wrote. White space around it is ignored.
     ///
     /// # Errors
-    /// A [`TicketError`] whose words a person can act on.
+    /// A [`TicketError`] whose message says what to do.
     pub fn parse(text: &str) -> Result<Self, TicketError> {
         let text = text.trim();
         let encoded = text.strip_prefix(PREFIX).ok_or_else(|| foreign(text))?;
         let bytes = match Base64UrlUnpadded::decode_vec(encoded) {
             Ok(bytes) => Zeroizing::new(bytes),
-            // No bytes have a length of 1 more than a multiple of 4; a cut leaves one.
+            // Base64 never has a length of 4 n + 1, unless it is cut off.
             Err(_) if encoded.len() % 4 == 1 => return Err(TicketError::CutOff),
             Err(_) => return Err(TicketError::Mistyped),
         };
@@ -183,7 +188,7 @@ impl Ticket {
     }
 }
 
-/// What a text without our prefix is: a ticket of a later version, the start of one, or something else.
+/// The error for a text without the prefix: a ticket of a later version, the start of one, or something else.
 fn foreign(text: &str) -> TicketError {
     if !text.is_empty() && PREFIX.starts_with(text) {
         return TicketError::CutOff;
@@ -221,23 +226,23 @@ impl fmt::Debug for Ticket {
     }
 }
 
-/// Why a text is no ticket, or one cannot be made.
+/// Why a ticket could not be read or made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {
-    /// It does not begin like a ticket.
-    #[error("this is not a ticket; copy the whole line that begins with haulier1:")]
+    /// It does not start like a ticket.
+    #[error("this is not a ticket; copy the whole line that starts with haulier1:")]
     NotATicket,
-    /// It begins like one of a version that this program does not know.
+    /// It starts like one of a version that this program does not know.
     #[error("this ticket is from a newer version of haulier; update this one")]
     Newer,
     /// It ends too early.
     #[error("the ticket is cut off; copy the whole line, to its end")]
     CutOff,
-    /// It is whole, and not what was printed.
+    /// It is complete, but not what was printed.
     #[error("the ticket is mistyped; copy it again rather than typing it")]
     Mistyped,
-    /// No address, or more than 8.
+    /// It has no address, or more than 8.
     #[error("a ticket needs 1 to 8 addresses")]
     Addresses,
     /// An address that leads nowhere: `0.0.0.0`, `[::]`, or port 0.
@@ -250,7 +255,7 @@ pub enum TicketError {
         "{0} is a link-local address, which a ticket cannot carry: name another one of the host"
     )]
     LinkLocal(SocketAddr),
-    /// An identity in mode `open`.
+    /// It has an identity in mode `open`.
     #[error("a server in mode open cannot prove an identity")]
     OpenIdentity,
 }

@@ -1,6 +1,6 @@
 //! The datagrams of haulier/1 as values: `docs/STANDARD-1.md`, sections 2 to 4.
 //!
-//! Bytes become one of these types or a [`DropReason`]; nothing here decides, remembers or decrypts.
+//! Bytes become one of these types or a [`DropReason`]. Nothing here keeps state or decrypts.
 
 pub mod answer;
 pub mod frame;
@@ -19,40 +19,40 @@ pub(crate) use crate::fields::Fields;
 /// The version of the wire that this crate speaks.
 pub const VERSION: u8 = 1;
 
-/// The longest datagram, in bytes of UDP payload: what every path of today carries (RFC 9000, 14).
+/// The longest datagram, in bytes of UDP payload: practically every path carries it (RFC 9000, 14).
 pub const MAX_DATAGRAM_BYTES: usize = 1200;
 
-/// The tag of a datagram in mode `open`: the sender's id and a crc32.
+/// Bytes of the tag of a datagram in mode `open`: the sender's id and a crc32.
 pub const OPEN_TAG_BYTES: usize = 12;
 
-/// What names a connection to one of its ends, and to nobody else.
+/// The id of a connection at one of its ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WireId(pub [u8; 8]);
 
-/// What a datagram is, by its first byte.
+/// The kind of a datagram, by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// `0x80`: a client asks for a connection.
+    /// `0x80`: requests a connection.
     Request,
-    /// `0x81`: ask again, with this cookie.
+    /// `0x81`: asks for the request again, with a cookie.
     Retry,
-    /// `0x82`: no, and why.
+    /// `0x82`: refuses a request, with a reason.
     Refusal,
-    /// `0x83`: the welcome, and frames.
+    /// `0x83`: the welcome and frames.
     Response,
-    /// `0x84`: this connection is not known here any more.
+    /// `0x84`: the server no longer knows the connection.
     Reset,
     /// `0x40` to `0x43`: frames.
     Data {
-        /// Who sent it.
+        /// The end that sent it.
         from: Role,
-        /// The low bit of the key's number.
+        /// The key phase.
         phase: bool,
     },
 }
 
 impl Kind {
-    /// The kind that this first byte says.
+    /// The kind with this first byte.
     ///
     /// # Errors
     /// [`DropReason::UnknownKind`].
@@ -88,7 +88,7 @@ impl Kind {
     /// The kind of this datagram.
     ///
     /// # Errors
-    /// [`DropReason::TooShort`] when it is empty, [`DropReason::TooLong`], [`DropReason::UnknownKind`].
+    /// [`DropReason::TooShort`] if it is empty, [`DropReason::TooLong`], [`DropReason::UnknownKind`].
     pub fn of(datagram: &[u8]) -> Result<Self, DropReason> {
         if datagram.len() > MAX_DATAGRAM_BYTES {
             return Err(DropReason::TooLong);
@@ -97,8 +97,8 @@ impl Kind {
     }
 }
 
-/// A length or an index of our own as its field holds it. One that does not fit is a fault of this crate, and
-/// would make a frame that says something else.
+/// A length or index as a field of 8 bits. One that does not fit is a fault of this crate, and would make a
+/// frame with another meaning.
 pub(crate) fn field_u8(value: usize) -> u8 {
     assert!(value <= usize::from(u8::MAX), "{value} does not fit its field");
     #[expect(clippy::cast_possible_truncation, reason = "asserted")]

@@ -144,7 +144,7 @@ impl RawClient {
         let mut hello = Vec::new();
         Hello {
             versions: &[VERSION],
-            suites: Suites::LEAST,
+            suites: Suites::available(false),
             idle_timeout: Duration::from_secs(15),
             largest_block: 64 << 20,
             request: b"",
@@ -245,7 +245,7 @@ impl RawServer {
         let mut welcome = Vec::new();
         Welcome {
             server_id,
-            suite: Suites::LEAST.choose(Suites::LEAST),
+            suite: Suites::available(false).choose(Suites::available(false)),
             idle_timeout: Duration::from_secs(15),
             largest_block: 64 << 20,
             reset_token: bytes(16).try_into().ok()?,
@@ -261,7 +261,11 @@ impl RawServer {
                     respond(keys.noise_psk(), None, &prologue, dice, parts.hello_message).ok()?;
                 let (message, secrets) = opened.answer(&welcome).ok()?;
                 welcome = message;
-                sealed(Role::Server, Suites::LEAST.choose(Suites::LEAST), &secrets)
+                sealed(
+                    Role::Server,
+                    Suites::available(false).choose(Suites::available(false)),
+                    &secrets,
+                )
             }
             None => Keys::Open { local: server_id, remote },
         };
