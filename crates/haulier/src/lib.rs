@@ -9,7 +9,7 @@
 //! | a game loop | [`Client`] and [`Server`]: `poll()` once a frame, or `wait()`; feature `udp`, default |
 //! | tasks | the same two: `next_event().await`, with any executor |
 //! | no thread to spare | [`Connect::inline`] and [`Listen::inline`]; `on_tokio`, feature `tokio` |
-//! | a transport: Steam, WebRTC, QUIC | [`client::ClientMachine`], [`server::ServerMachine`]: OWN-TRANSPORT.md |
+//! | a transport: Steam, WebRTC, QUIC | [`client::ClientMachine`], [`server::ServerMachine`] |
 //! | a loop of your own over sockets | [`udp::Runner`] round one of these machines |
 //! | a matchmaker | [`issue_token`]: a [`ConnectToken`] lets one player join |
 //! | friends who play on one server | [`Ticket`]: a line to copy, [`Server::ticket`] makes it |

@@ -39,6 +39,7 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use crate::bulk::Known;
+use crate::chunk::ChunkId;
 use crate::crypto::Entropy;
 use crate::fragment::FragmentPool;
 use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
@@ -64,6 +65,8 @@ const UDP_IPV4_BYTES: usize = 28;
 pub(crate) enum Item {
     Ping,
     Slice,
+    /// The ack that says that this chunk is done.
+    ChunkDone(ChunkId),
     Packet(Sequence),
     Message(u32),
     MessageLimit(u32),

@@ -234,6 +234,12 @@ impl Connection {
         match item {
             // Slices have their own acks, which say what the receiver has.
             Item::Ping | Item::Slice => {}
+            Item::ChunkDone(chunk_id) => {
+                // Lost, it is repeated by the time alone.
+                if acked {
+                    self.blocks_in.receiver.on_done_heard(chunk_id);
+                }
+            }
             Item::Packet(sequence) => {
                 let event = match acked {
                     true => self.packets_out.on_acked(sequence),

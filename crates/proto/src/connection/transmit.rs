@@ -126,16 +126,28 @@ impl Connection {
         while let Some((number, data)) = self.messages_out.poll(draft.room()) {
             draft.push(&Frame::Message { number, data: &data }, Some(Item::Message(number)));
         }
-        if draft.room() >= CHUNK_ACK_FRAME_BYTES
-            && (draft.has_content || self.received.may_ack_alone())
-            && let Some(ack) = self.blocks_in.receiver.poll_ack(now)
-        {
-            draft.push(&Frame::ChunkAck(ack), None);
-        }
+        self.compose_chunk_acks(now, draft);
         if draft.room() >= FULL_SLICE_FRAME_BYTES && self.may_send_slices() {
             self.compose_slice(now, draft);
         }
         self.compose_ack(now, draft);
+    }
+
+    /// What the peer must know of its chunks. That one is done rides along with anything that asks for an ack,
+    /// for the ack of that says whether it was heard.
+    fn compose_chunk_acks(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
+        while draft.room() >= CHUNK_ACK_FRAME_BYTES
+            && (draft.has_content || self.received.may_ack_alone())
+        {
+            let receiver = &mut self.blocks_in.receiver;
+            let ack = match receiver.poll_ack(now) {
+                None if draft.is_ack_eliciting => receiver.poll_early_ack(now),
+                ack => ack,
+            };
+            let Some(ack) = ack else { return };
+            let item = ack.received.is_full().then_some(Item::ChunkDone(ack.chunk_id));
+            draft.push(&Frame::ChunkAck(ack), item);
+        }
     }
 
     fn compose_slice(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
