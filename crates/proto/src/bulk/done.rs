@@ -11,9 +11,12 @@ use super::{RECEIVE_WINDOW, SEND_WINDOW};
 use crate::Instant;
 use crate::chunk::{Ack, ChunkId, SliceCount, SliceSet};
 
-/// The first repetition follows after this long, each later one after twice as long as the one before. In a
-/// running transfer an ack of datagrams goes at least as often, so that the first ones cost no datagram.
+/// The first repetition follows after this long, each later one after twice as long as the one before.
 const FIRST_REPEAT: Duration = Duration::from_millis(10);
+
+/// For so long a repetition waits for a datagram that goes in any case. While a transfer runs, acks of datagrams
+/// are never further apart.
+const WAIT: Duration = Duration::from_millis(10);
 
 /// Repetitions at most: the last one is 0.6 s after the first ack. On most links a sender that has heard none
 /// of them has asked by then, and where nothing shows that one was heard they should end.
@@ -34,11 +37,17 @@ struct Unheard {
 }
 
 impl Unheard {
-    fn due_at(&self) -> Instant {
+    /// When it is repeated, if a datagram goes then.
+    fn repeat_at(&self) -> Instant {
         match self.said.checked_sub(1) {
             Some(repeats) => self.said_at + FIRST_REPEAT * (1 << repeats),
             None => Instant::ZERO,
         }
+    }
+
+    /// When it goes alone.
+    fn due_at(&self) -> Instant {
+        if self.said == 0 { Instant::ZERO } else { self.repeat_at() + WAIT }
     }
 }
 
@@ -96,11 +105,13 @@ impl DoneAcks {
         Some(Ack { chunk_id, received: SliceSet::full(count) })
     }
 
-    /// One more, for a datagram that asks for an ack and goes in any case: that ack will say that this one was
-    /// heard.
-    pub(super) fn poll_early(&mut self, now: Instant) -> Option<Ack> {
-        let is_old = |chunk: &Unheard| now.since(chunk.said_at) >= MIN_INTERVAL;
-        let (chunk_id, count) = self.say(now, is_old)?;
+    /// The next one for a datagram that goes in any case. If that asks for an ack, the ack will say that this
+    /// one was heard: it need not be time for it.
+    pub(super) fn poll_along(&mut self, now: Instant, asks: bool) -> Option<Ack> {
+        let (chunk_id, count) = self.say(now, |chunk| {
+            let is_old = now.since(chunk.said_at) >= MIN_INTERVAL;
+            chunk.repeat_at() <= now || asks && is_old
+        })?;
         Some(Ack { chunk_id, received: SliceSet::full(count) })
     }
 
@@ -174,7 +185,7 @@ mod tests {
     #[test]
     fn a_done_chunk_is_said_again_and_again_but_not_for_ever() {
         let times = said(&mut done(3..4)).into_iter().map(|(at, _)| at);
-        assert!(times.eq([0, 10, 30, 70, 150, 310, 630]));
+        assert!(times.eq([0, 20, 50, 100, 190, 360, 690]), "10, 20, 40 and so on, and the wait");
     }
 
     #[test]
@@ -190,9 +201,11 @@ mod tests {
         let mut acks = done(3..4);
         let ms = Instant::from_millis;
         assert!(acks.poll(ms(100)).is_some());
-        assert!(acks.poll(ms(105)).is_none() && acks.poll_early(ms(104)).is_none());
-        assert!(acks.poll_early(ms(105)).is_some());
-        assert_eq!(acks.poll_timeout(), Some(ms(125)), "that was the first repetition");
+        assert!(acks.poll(ms(119)).is_none() && acks.poll_along(ms(109), false).is_none());
+        assert!(acks.poll_along(ms(110), false).is_some());
+        assert_eq!(acks.poll_timeout(), Some(ms(140)), "20 later, and the wait");
+        assert!(acks.poll_along(ms(114), true).is_none());
+        assert!(acks.poll_along(ms(115), true).is_some(), "it asks whether it was heard");
     }
 
     /// A slice 16 chunks further says that its sender has heard, once there was something to hear.

@@ -164,9 +164,9 @@ impl Receiver {
         Some(Ack { chunk_id: self.first.plus(place_number(at)), received })
     }
 
-    /// One that is not due, for a datagram that asks for an ack: it may as well say that a chunk is done.
-    pub(crate) fn poll_early_ack(&mut self, now: Instant) -> Option<Ack> {
-        self.done.poll_early(now)
+    /// One that is not due, for a datagram that goes in any case, and that asks for an ack or not.
+    pub(crate) fn poll_ack_along(&mut self, now: Instant, asks: bool) -> Option<Ack> {
+        self.done.poll_along(now, asks)
     }
 
     /// When an ack is due; a moment in the past means at once.
