@@ -7,7 +7,7 @@ mod table;
 
 use std::path::Path;
 
-use haulier_sim::grid::{self, CellRuns, Kit, Outcome, Strategy, Summary};
+use haulier_lab::grid::{self, CellRuns, Kit, Outcome, Strategy, Summary};
 use serde_json::{Map, Value, json};
 
 use super::on_every_core;

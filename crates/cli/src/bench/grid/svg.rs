@@ -137,7 +137,7 @@ fn circle(out: &mut String, class: &str, at: (f64, f64), radius: f64) {
 
 #[cfg(test)]
 mod tests {
-    use haulier_sim::grid::{Strategy, Summary};
+    use haulier_lab::grid::{Strategy, Summary};
 
     use super::*;
 

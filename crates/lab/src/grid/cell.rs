@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::SLICES;
-use crate::{Access, LinkConfig, Loss, Probability};
+use haulier_sim::{Access, LinkConfig, Loss, Probability};
 
 /// The sender's own interface, in bits per second.
 const INTERFACE_BPS: u64 = 1_000_000_000;

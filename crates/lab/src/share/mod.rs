@@ -18,9 +18,9 @@ use std::time::Duration;
 use haulier_proto::Instant;
 use haulier_proto::connection::{ConnectionConfig, Urgency};
 
-use crate::join::address;
 use crate::rivals::cubic::{CubicReceiver, CubicSender};
-use crate::{Access, Host, HostId, Internet, LinkConfig, Rng};
+use haulier_sim::join::address;
+use haulier_sim::{Access, Host, HostId, Internet, LinkConfig, Rng};
 
 /// How haulier sends in every test of fairness and of odd links: the one place to change.
 #[must_use]

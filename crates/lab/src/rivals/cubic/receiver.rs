@@ -7,8 +7,8 @@ use std::time::Duration;
 use haulier_proto::Instant;
 
 use super::{Ack, MSS, SACK_BLOCKS, Segment};
-use crate::Host;
 use crate::share::Throughput;
+use haulier_sim::Host;
 
 /// How long an ack waits for a second segment: Linux's least.
 const DELAYED_ACK: Duration = Duration::from_millis(40);

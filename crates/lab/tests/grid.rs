@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haulier_sim::grid::{self, Cell, Kit, Moment, Outcome, SLICES, Strategy};
+use haulier_lab::grid::{self, Cell, Kit, Moment, Outcome, SLICES, Strategy};
 
 fn cell(number: u32) -> Cell {
     Cell::numbered(number).unwrap()

@@ -1,4 +1,4 @@
-//! The ends of a join: the hosts of [`join`](crate::join), and a second block on the same connection.
+//! The ends of a join: the hosts of [`join`](haulier_sim::join), and a second block on the same connection.
 
 use std::net::SocketAddr;
 
@@ -9,8 +9,8 @@ use haulier_proto::crypto::Secret;
 use haulier_proto::server::{ServerConfig, ServerCredentials};
 
 use super::{BLOCK_BYTES, Party};
-use crate::join::{Answer, ClientHost, PROTOCOL_ID, ServerHost};
-use crate::{Host, Rng};
+use haulier_sim::join::{Answer, ClientHost, PROTOCOL_ID, ServerHost};
+use haulier_sim::{Host, Rng};
 
 fn secret() -> Secret {
     Secret::from_bytes([7; 32])

@@ -7,8 +7,8 @@ use std::time::Duration;
 use haulier_proto::Instant;
 
 use super::Party;
-use crate::link::UDP_IP_OVERHEAD;
-use crate::{Host, Rng};
+use haulier_sim::link::UDP_IP_OVERHEAD;
+use haulier_sim::{Host, Rng};
 
 /// How a socket is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl<P: Party> Party for SlowSocket<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::join::address;
+    use haulier_sim::join::address;
 
     #[derive(Debug, Default)]
     struct Noting(Vec<Instant>);

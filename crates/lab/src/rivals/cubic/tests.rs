@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::join::address;
 use crate::share::{Competitor, Share};
-use crate::{Access, Host, Internet, LinkConfig, Loss, Probability, RateChange};
+use haulier_sim::join::address;
+use haulier_sim::{Access, Host, Internet, LinkConfig, Loss, Probability, RateChange};
 
 /// 20 Mbit/s, 50 ms, a queue of one bandwidth-delay product.
 fn link() -> LinkConfig {

@@ -17,8 +17,8 @@ use haulier_proto::{Instant, Machine};
 
 use super::stage::{End, Place, ReceivingEnd, SendingEnd, Stage, addresses};
 use super::{Kit, Moment, Outcome};
-use crate::join::PROTOCOL_ID;
-use crate::{Host, Rng};
+use haulier_sim::join::PROTOCOL_ID;
+use haulier_sim::{Host, Rng};
 
 /// How long a connection is quiet before its block is timed: what was measured in the visit is old then.
 const QUIET: Duration = Duration::from_secs(2);

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use haulier_proto::Instant;
 
-use crate::Host;
 use crate::grid::SLICES;
 use crate::grid::stage::{End, ReceivingEnd, addresses};
+use haulier_sim::Host;
 
 /// When acks are sent.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,15 @@
 //! Links on which a sender that measures may measure wrong: it must still be better than one that does not,
 //! the article's burst and 1 Mbit/s, and must never hang.
 //!
-//! What sends is [`haulier_sim::share::config`]. Each test prints one line for the join and one for the warm
+//! What sends is [`haulier_lab::share::config`]. Each test prints one line for the join and one for the warm
 //! block after it; `ODD_SEED` replays it.
 
 use std::time::Duration;
 
+use haulier_lab::odd::{Contender, OddLink, OddReport, Reading, Timing};
+use haulier_lab::share::{config, config_at};
 use haulier_proto::Instant;
 use haulier_proto::connection::ConnectionConfig;
-use haulier_sim::odd::{Contender, OddLink, OddReport, Reading, Timing};
-use haulier_sim::share::{config, config_at};
 use haulier_sim::{Access, Excess, LinkConfig, Loss, Probability, RateChange, TokenBucket};
 
 /// The first seed: 1, or what the environment says.

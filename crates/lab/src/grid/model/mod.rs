@@ -16,8 +16,8 @@ use haulier_proto::Instant;
 
 use super::stage::{End, Place, SendingEnd, Stage, addresses};
 use super::{Moment, Outcome, SLICE_WIRE_BYTES, SLICES};
-use crate::Host;
-use crate::link::UDP_IP_OVERHEAD;
+use haulier_sim::Host;
+use haulier_sim::link::UDP_IP_OVERHEAD;
 use receiver::{AckPolicy, Receiver};
 
 /// A burst, then what is missing.

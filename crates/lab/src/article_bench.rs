@@ -11,7 +11,7 @@ use std::time::Duration;
 use haulier_article::chunk::{MAX_CHUNK_BYTES, ResendDelay};
 use haulier_article::{ArticleConfig, ArticlePeer, Instant};
 
-use crate::{FrameNode, LinkConfig, Loss, PeerNode, Probability, Rng, World};
+use haulier_sim::{FrameNode, LinkConfig, Loss, PeerNode, Probability, Rng, World};
 
 /// Seeds that a median is taken over.
 pub const SEEDS: u64 = 200;

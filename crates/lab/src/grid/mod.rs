@@ -25,7 +25,7 @@ pub use summary::{CellRuns, Summary};
 
 use haulier_proto::connection::Block;
 
-use crate::Rng;
+use haulier_sim::Rng;
 
 /// The slices of the block that is timed.
 pub const SLICES: u64 = 256;

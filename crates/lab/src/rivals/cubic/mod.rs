@@ -15,7 +15,7 @@ pub use window::CubicWindow;
 
 use haulier_proto::Instant;
 
-use crate::link::UDP_IP_OVERHEAD;
+use haulier_sim::link::UDP_IP_OVERHEAD;
 
 /// Bytes of data in a segment: an Ethernet frame's 1500 without IP, TCP and timestamps.
 pub const MSS: u64 = 1448;

@@ -1,16 +1,16 @@
 //! Transfers that share a link: with each other, with TCP, and with the game they are for.
 //!
-//! What sends is [`haulier_sim::share::config`]. Every test prints what it found; `SHARE_SEED` replays it.
+//! What sends is [`haulier_lab::share::config`]. Every test prints what it found; `SHARE_SEED` replays it.
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use std::time::Duration;
 
-use haulier_proto::Instant;
-use haulier_proto::connection::ConnectionConfig;
-use haulier_sim::share::{
+use haulier_lab::share::{
     Competitor, GameReport, GameStream, Share, ShareReport, config, config_at, config_in_play,
 };
+use haulier_proto::Instant;
+use haulier_proto::connection::ConnectionConfig;
 use haulier_sim::{
     Access, Excess, LinkConfig, Loss, Probability, Profile, RateChange, TokenBucket,
 };

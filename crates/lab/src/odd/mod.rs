@@ -16,9 +16,9 @@ use std::time::Duration;
 use haulier_proto::Instant;
 use haulier_proto::connection::ConnectionConfig;
 
-use crate::join::address;
-use crate::link::UDP_IP_OVERHEAD;
-use crate::{Access, Excess, Host, Internet, Link, LinkConfig, Loss, RateChange};
+use haulier_sim::join::address;
+use haulier_sim::link::UDP_IP_OVERHEAD;
+use haulier_sim::{Access, Excess, Host, Internet, Link, LinkConfig, Loss, RateChange};
 
 /// Bytes of each of the two blocks: one full chunk.
 pub const BLOCK_BYTES: usize = 256 << 10;
@@ -266,8 +266,8 @@ fn shifted(access: &Access, begins: Instant) -> Access {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{join_limit, physical_limit};
-    use crate::{Probability, Profile};
+    use haulier_sim::profile::{join_limit, physical_limit};
+    use haulier_sim::{Probability, Profile};
 
     #[test]
     fn the_limit_is_that_of_the_profiles_where_nothing_changes() {

@@ -12,9 +12,9 @@ use haulier_proto::time::earliest;
 use haulier_proto::{Instant, Machine};
 
 use super::{GameStream, Throughput};
-use crate::join::PROTOCOL_ID;
-use crate::join::UNIX_TIME;
-use crate::{Host, Rng};
+use haulier_sim::join::PROTOCOL_ID;
+use haulier_sim::join::UNIX_TIME;
+use haulier_sim::{Host, Rng};
 
 /// Blocks that wait behind the one being sent, so that there is never a pause between two.
 const WAITING: usize = 2;

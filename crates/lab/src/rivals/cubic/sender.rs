@@ -7,7 +7,7 @@ use std::time::Duration;
 use haulier_proto::Instant;
 
 use super::{Ack, CubicWindow, Segment};
-use crate::Host;
+use haulier_sim::Host;
 
 /// A segment is lost when one that was sent this many later has arrived.
 const REORDERING: u64 = 3;

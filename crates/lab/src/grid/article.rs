@@ -9,7 +9,7 @@ use haulier_article::{ArticleConfig, ArticlePeer, Instant, PeerEvent};
 
 use super::stage::{End, Place, ReceivingEnd, SendingEnd, Stage, addresses};
 use super::{Kit, Moment, Outcome};
-use crate::Host;
+use haulier_sim::Host;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 

@@ -7,8 +7,8 @@ use haulier_proto::Instant;
 
 use super::outcome::HUNG;
 use super::{Cell, Moment, Outcome};
-use crate::join::address;
-use crate::{Host, HostId, Internet, LinkStats};
+use haulier_sim::join::address;
+use haulier_sim::{Host, HostId, Internet, LinkStats};
 
 /// Where the sending end is, and the receiving one.
 pub(super) fn addresses() -> (SocketAddr, SocketAddr) {

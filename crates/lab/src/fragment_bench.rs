@@ -9,7 +9,7 @@ use haulier_article::endpoint::{Endpoint, EndpointConfig};
 use haulier_article::fragment::{FRAGMENT_BYTES, FragmentPool};
 use haulier_article::packet::numbered::NUMBERED_HEADER_BYTES;
 
-use crate::{Link, LinkConfig, Loss, Probability, Rng};
+use haulier_sim::{Link, LinkConfig, Loss, Probability, Rng};
 
 /// The numbers of fragments that the article lists.
 pub const FRAGMENTS: [usize; 5] = [1, 2, 10, 100, 256];

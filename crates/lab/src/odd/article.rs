@@ -7,7 +7,7 @@ use haulier_article::time::earliest;
 use haulier_article::{ArticleConfig, ArticlePeer, Instant};
 
 use super::{BLOCK_BYTES, Party};
-use crate::Host;
+use haulier_sim::Host;
 
 /// What asks for the first chunk; no packet of the article's.
 const REQUEST: &[u8] = b"a chunk, please";
