@@ -6,11 +6,9 @@
 //! * [`ci`]: every check, in order; `.ci/run` does nothing else.
 //! * [`tidy`]: what no compiler looks at: links, line lengths, words that must not stay.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
-//! * [`figure`]: the README's first figure, drawn from measured joins.
 
 mod ci;
 mod corpus;
-mod figure;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -28,7 +26,6 @@ Commands:
   tidy              only the fast text checks (a second), good before every commit
   corpus            write the seeds of the fuzz targets anew from vectors/*.json
   corpus --check    fail if the seeds in the tree are other ones
-  figure            draw docs/lab/joins.svg from joins.json beside it, print the same as a table
 
 Before you propose a change:
   cargo xtask ci
@@ -67,7 +64,6 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), String> {
         ["tidy"] => tidy::run(workspace),
         ["corpus"] => corpus::write(workspace),
         ["corpus", "--check"] => corpus::check(workspace),
-        ["figure"] => figure::run(workspace),
         other => Err(format!("`{}` is no command; see: cargo xtask --help", other.join(" "))),
     }
 }
