@@ -6,12 +6,10 @@
 //! * [`tidy`]: what no compiler looks at: links, line lengths, words that must not stay.
 //! * [`api`]: the public API of each library, against the reviewed lists.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
-//! * [`figure`]: the README's first figure, drawn from measured joins.
 
 mod api;
 mod ci;
 mod corpus;
-mod figure;
 mod tidy;
 mod workspace;
 
@@ -34,7 +32,6 @@ Commands:
   api --write       write docs/api anew
   corpus            write the seeds of the fuzz targets anew from vectors/*.json
   corpus --check    fail if the seeds in the tree are other ones
-  figure            draw docs/lab/joins.svg from joins.json beside it, print the same as a table
 
 Before you propose a change:
   cargo test && cargo xtask ci
@@ -75,7 +72,6 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
         ["api", "--write"] => api::write(workspace),
         ["corpus"] => Ok(corpus::write(workspace)?),
         ["corpus", "--check"] => Ok(corpus::check(workspace)?),
-        ["figure"] => Ok(figure::run(workspace)?),
         other => {
             Err(format!("`{}` is no command; see: cargo xtask --help", other.join(" ")).into())
         }

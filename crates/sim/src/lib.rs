@@ -23,31 +23,19 @@
 //!
 //! * [`link`], [`shaping`], [`loss`], [`profile`], [`rng`], [`trace`], [`world`]: the world;
 //! * [`soak`]: transfers under drawn faults, which must all finish once the faults stop;
-//! * [`article_bench`]: the article's strategy on the links it was measured on before;
-//! * [`fragment_bench`]: how many packets are lost with one fragment in a hundred;
-//! * [`grid`]: a block over 1848 links, ours and others' strategies against the physical limit;
 //! * [`game`]: packets on frames beside a chunk, with a memory of what was promised;
-//! * [`share`]: transfers that share a link with each other, with TCP and with a game;
-//! * [`odd`]: links that are not one rate, one delay and a queue, and the article's sender on them;
-//! * [`rivals`]: other people's senders, for that;
 //! * [`hostile`]: what a peer must survive, driven by the fuzzers and replayed by the tests.
 
-pub mod article_bench;
-pub mod fragment_bench;
 pub mod game;
-pub mod grid;
 pub mod hostile;
 pub mod internet;
 pub mod join;
 pub mod link;
 pub mod loss;
 pub mod nodes;
-pub mod odd;
 pub mod profile;
-pub mod rivals;
 pub mod rng;
 pub mod shaping;
-pub mod share;
 pub mod soak;
 pub mod trace;
 pub mod world;

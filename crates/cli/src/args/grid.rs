@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, ValueEnum};
-use haulier_sim::grid::{Cell, Strategy};
+use haulier_lab::grid::{Cell, Strategy};
 
 use crate::units;
 

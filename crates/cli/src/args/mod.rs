@@ -266,7 +266,7 @@ pub(crate) enum Bench {
         /// row that is off its reference is no failure.
         #[arg(
             long,
-            default_value_t = haulier_sim::article_bench::SEEDS,
+            default_value_t = haulier_lab::article_bench::SEEDS,
             value_parser = clap::value_parser!(u64).range(1..)
         )]
         seeds: u64,

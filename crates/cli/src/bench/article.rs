@@ -1,6 +1,6 @@
 //! `haulier bench article`: the article's strategy beside the reference it was measured with before.
 
-use haulier_sim::article_bench::{self, Row};
+use haulier_lab::article_bench::{self, Row};
 use serde_json::json;
 
 use super::on_every_core;

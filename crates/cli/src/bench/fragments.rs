@@ -1,6 +1,6 @@
 //! `haulier bench fragments`: how many packets are lost when a datagram in a hundred is.
 
-use haulier_sim::fragment_bench::{self, Row};
+use haulier_lab::fragment_bench::{self, Row};
 use serde_json::json;
 
 use super::on_every_core;

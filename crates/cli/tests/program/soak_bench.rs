@@ -158,7 +158,7 @@ fn the_article_bench_has_120_rows() {
         "reference_s",
         "rtt_ms",
     ];
-    for (row, (link, reference)) in rows.iter().zip(haulier_sim::article_bench::rows()) {
+    for (row, (link, reference)) in rows.iter().zip(haulier_lab::article_bench::rows()) {
         assert_eq!(keys(row), expected);
         assert_eq!(row["rate_mbit"], link.rate_mbit);
         assert_eq!(row["budget_kbit"], link.budget_kbit);

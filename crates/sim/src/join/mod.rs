@@ -12,7 +12,7 @@ mod server;
 
 pub use client::ClientHost;
 pub use meter::AmplificationMeter;
-pub(crate) use server::UNIX_TIME;
+pub use server::UNIX_TIME;
 pub use server::{Answer, ServerHost};
 
 use std::net::{Ipv4Addr, SocketAddr};

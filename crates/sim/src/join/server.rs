@@ -90,7 +90,7 @@ impl ServerHost {
 }
 
 /// The time of day at the beginning of every simulation: 2026-11-21.
-pub(crate) const UNIX_TIME: u64 = 1_795_219_200;
+pub const UNIX_TIME: u64 = 1_795_219_200;
 
 impl Host for ServerHost {
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {

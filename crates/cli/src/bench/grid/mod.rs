@@ -2,12 +2,12 @@
 //! what it is measured against.
 
 mod replay;
-mod svg;
 mod table;
 
 use std::path::Path;
 
-use haulier_sim::grid::{self, CellRuns, Kit, Outcome, Strategy, Summary};
+use haulier_lab::figures;
+use haulier_lab::grid::{self, CellRuns, Kit, Outcome, Strategy, Summary};
 use serde_json::{Map, Value, json};
 
 use super::on_every_core;
@@ -46,7 +46,9 @@ pub(super) fn run(args: &GridArgs, report: &Report) -> Result<(), Failure> {
         }
     }
     if let Some(path) = &args.svg {
-        store(path, &svg::draw(&all))?;
+        let summaries: Vec<_> =
+            all.iter().map(|measured| (measured.strategy, measured.summary.clone())).collect();
+        store(path, &figures::grid(&summaries))?;
     }
     if let Some(path) = &args.out {
         store(path, &format!("{:#}\n", details(&all, seeds)))?;

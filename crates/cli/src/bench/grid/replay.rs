@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haulier_sim::grid::{self, Cell, Kit, Moment, Outcome, Strategy};
+use haulier_lab::grid::{self, Cell, Kit, Moment, Outcome, Strategy};
 use serde_json::{Map, Value, json};
 
 use super::table::rounded;

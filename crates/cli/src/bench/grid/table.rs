@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use haulier_sim::grid::{Cell, CellRuns, Summary};
+use haulier_lab::grid::{Cell, CellRuns, Summary};
 use serde_json::{Value, json};
 
 use super::Measured;

@@ -1,0 +1,8 @@
+//! Figures of what was measured, as SVG: the same numbers make the same bytes.
+
+mod grid;
+mod joins;
+mod plot;
+
+pub use grid::grid;
+pub use joins::Joins;

@@ -1,0 +1,248 @@
+//! The links of the grid. Each is one bottleneck with a droptail queue, behind a sender whose own interface
+//! is fast, and is named by its number for good.
+//!
+//! 1080 are those that senders are tuned on, 768 others are there to see whether the tuning was only for
+//! those. Loss comes after the bottleneck, so that what is lost has used it; the way back has the same rate,
+//! delay and mean loss. It is independent there even where it comes in bursts on the way to the client:
+//! bursts are counted in packets, and of the few packets of a way back eight can be a second.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::SLICES;
+use haulier_sim::{Access, LinkConfig, Loss, Probability};
+
+/// The sender's own interface, in bits per second.
+const INTERFACE_BPS: u64 = 1_000_000_000;
+
+/// The mean of the jitter, which is exponential and keeps the order.
+const JITTER: Duration = Duration::from_micros(200);
+
+/// A queue of one BDP has at least room for three packets.
+const LEAST_QUEUE_BYTES: u64 = 3 * 1100;
+
+/// One link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// Its name: 0 to 1079 are tuned, 1080 to 1847 others.
+    pub number: u32,
+    /// Rate of the bottleneck in Mbit/s, IP and UDP headers counted.
+    pub rate_mbit: u64,
+    /// Round trip without queueing, in ms, half each way.
+    pub rtt_ms: u64,
+    /// Mean loss each way, in parts of a thousand.
+    pub loss_permille: u64,
+    /// Mean length of runs of lost packets; 0 is independent loss.
+    pub burst_length: u32,
+    /// Droptail queue of the bottleneck in bytes, the packet being sent included.
+    pub queue_bytes: u64,
+}
+
+/// Losses in parts of a thousand, with the mean length of their bursts.
+type Losses = &'static [(u64, u32)];
+
+const TUNED_LOSSES: Losses =
+    &[(0, 0), (10, 0), (20, 0), (50, 0), (100, 0), (200, 0), (300, 0), (50, 8), (100, 8)];
+
+const OTHER_LOSSES: Losses =
+    &[(0, 0), (5, 0), (30, 0), (70, 0), (150, 0), (250, 0), (30, 4), (80, 12)];
+
+const KIB: u64 = 1024;
+
+impl Cell {
+    /// How many are tuned.
+    pub const TUNED: u32 = 6 * 5 * 9 * 4;
+
+    /// How many there are.
+    pub const ALL: u32 = Self::TUNED + 6 * 4 * 8 * 4;
+
+    /// The cells that senders are tuned on: 2 to 100 Mbit/s, 20 to 300 ms, up to 30 % loss, queues of 32 KiB,
+    /// one BDP, 256 and 512 KiB.
+    pub fn tuned() -> impl Iterator<Item = Self> {
+        let queues = |rate: u64, rtt: u64| {
+            let bdp = (rate * rtt * 125).max(LEAST_QUEUE_BYTES);
+            [32 * KIB, bdp, 256 * KIB, 512 * KIB]
+        };
+        product(0, &[2, 5, 10, 20, 50, 100], &[20, 50, 100, 200, 300], TUNED_LOSSES, queues)
+    }
+
+    /// Cells that nothing is tuned on: 3 to 150 Mbit/s, 30 to 250 ms, up to 25 % loss, bursts of 4 and 12,
+    /// queues of 24, 48 and 128 KiB and of 1 MiB.
+    pub fn others() -> impl Iterator<Item = Self> {
+        let queues = |_, _| [24 * KIB, 48 * KIB, 128 * KIB, 1024 * KIB];
+        let rates = &[3, 7, 15, 35, 75, 150];
+        product(Self::TUNED, rates, &[30, 80, 150, 250], OTHER_LOSSES, queues)
+    }
+
+    /// The cell of this number.
+    #[must_use]
+    pub fn numbered(number: u32) -> Option<Self> {
+        Self::tuned().chain(Self::others()).find(|cell| cell.number == number)
+    }
+
+    /// Whether it is of the even sample that a quick measurement is made with: every seventh. Seven divides
+    /// the length of no axis, so every value of each is there as often as any other, give or take one.
+    #[must_use]
+    pub const fn is_quick(&self) -> bool {
+        self.number.is_multiple_of(7)
+    }
+
+    /// The physical limit L: propagation, and the time of all slices on the bottleneck, replaced where they
+    /// are lost. Luck with the losses can beat it by a little. A join has the way of the request in it too.
+    #[must_use]
+    pub fn limit(&self, slice_wire_bytes: u64, is_join: bool) -> Duration {
+        let halves = if is_join { 2 } else { 1 };
+        let bits = SLICES * slice_wire_bytes * 8;
+        // bits / (Mbit/s) is in microseconds.
+        let nanos = bits * 1_000_000 / (self.rate_mbit * (1_000 - self.loss_permille));
+        Duration::from_micros(self.rtt_ms * 500 * halves) + Duration::from_nanos(nanos)
+    }
+
+    /// How its server is connected: by a fast interface of its own.
+    pub(super) fn server_access() -> Access {
+        let up = LinkConfig { rate_bps: Some(INTERFACE_BPS), ..LinkConfig::default() };
+        Access { up, down: LinkConfig::default() }
+    }
+
+    /// How its client is connected: by the bottleneck.
+    pub(super) fn client_access(&self) -> Access {
+        let mean = Probability::ratio(self.loss_permille, 1_000);
+        let independent =
+            if self.loss_permille == 0 { Loss::None } else { Loss::Independent(mean) };
+        let up = LinkConfig {
+            rate_bps: Some(self.rate_mbit * 1_000_000),
+            delay: Duration::from_micros(self.rtt_ms * 500),
+            loss: independent,
+            ..LinkConfig::default()
+        };
+        let down = LinkConfig {
+            queue_bytes: Some(self.queue_bytes),
+            exponential_jitter: JITTER,
+            loss: match self.burst_length {
+                0 => independent,
+                length => Loss::Bursts { mean, length },
+            },
+            ..up.clone()
+        };
+        Access { up, down }
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rate, rtt, loss) = (self.rate_mbit, self.rtt_ms, self.loss_permille);
+        write!(f, "cell {}: {rate} Mbit/s, {rtt} ms, loss {}", self.number, loss / 10)?;
+        if loss % 10 != 0 {
+            write!(f, ".{}", loss % 10)?;
+        }
+        write!(f, " %")?;
+        if self.burst_length > 0 {
+            write!(f, " in bursts of {}", self.burst_length)?;
+        }
+        write!(f, ", queue {} KiB", self.queue_bytes.div_ceil(KIB))
+    }
+}
+
+/// Every combination, the last axis turning fastest, numbered from `first` on.
+fn product(
+    first: u32,
+    rates: &'static [u64],
+    rtts: &'static [u64],
+    losses: Losses,
+    queues: impl Fn(u64, u64) -> [u64; 4],
+) -> impl Iterator<Item = Cell> {
+    let mut cells = Vec::with_capacity(rates.len() * rtts.len() * losses.len() * 4);
+    let mut number = first;
+    for &rate_mbit in rates {
+        for &rtt_ms in rtts {
+            for &(loss_permille, burst_length) in losses {
+                for queue_bytes in queues(rate_mbit, rtt_ms) {
+                    let link = (rate_mbit, rtt_ms, loss_permille, burst_length, queue_bytes);
+                    cells.push(cell(number, link));
+                    number += 1;
+                }
+            }
+        }
+    }
+    cells.into_iter()
+}
+
+const fn cell(number: u32, link: (u64, u64, u64, u32, u64)) -> Cell {
+    let (rate_mbit, rtt_ms, loss_permille, burst_length, queue_bytes) = link;
+    Cell { number, rate_mbit, rtt_ms, loss_permille, burst_length, queue_bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_as_promised_and_no_two_are_alike() {
+        let cells: Vec<Cell> = Cell::tuned().chain(Cell::others()).collect();
+        assert_eq!(Cell::tuned().count(), 1080);
+        assert_eq!(cells.len(), 1080 + 768);
+        assert_eq!(Cell::ALL as usize, cells.len());
+        for (number, cell) in (0..).zip(&cells) {
+            assert_eq!(cell.number, number);
+        }
+        // A BDP can be a queue size that is there anyway: alike but for the number.
+        let links: HashSet<String> =
+            cells.iter().map(|cell| cell.to_string().split_once(": ").unwrap().1.into()).collect();
+        assert!(links.len() > 1_800, "{}", links.len());
+        assert_eq!(Cell::numbered(1080), Cell::others().next());
+        assert_eq!(Cell::numbered(1848), None);
+    }
+
+    /// Each value of each axis, as often as its share of all cells.
+    #[test]
+    fn the_quick_sample_is_even() {
+        let count = |is_it: &dyn Fn(&Cell) -> bool| {
+            let all = Cell::tuned().filter(|cell| is_it(cell)).count();
+            let quick = Cell::tuned().filter(|cell| cell.is_quick() && is_it(cell)).count();
+            assert!(quick.abs_diff(all / 7) <= 2, "{quick} of {all}");
+        };
+        for rate in [2, 5, 10, 20, 50, 100] {
+            count(&|cell| cell.rate_mbit == rate);
+        }
+        for rtt in [20, 50, 100, 200, 300] {
+            count(&|cell| cell.rtt_ms == rtt);
+        }
+        for &loss in TUNED_LOSSES {
+            count(&|cell| (cell.loss_permille, cell.burst_length) == loss);
+        }
+        for queue in 0..4 {
+            count(&|cell| cell.number % 4 == queue);
+        }
+    }
+
+    /// By hand: 256 x 1088 x 8 bits at 10 Mbit/s are 222.8 ms; a tenth lost makes it 247.6 ms.
+    #[test]
+    fn the_limit_is_propagation_and_serialization() {
+        let link = Cell {
+            number: 0,
+            rate_mbit: 10,
+            rtt_ms: 100,
+            loss_permille: 0,
+            burst_length: 0,
+            queue_bytes: 1,
+        };
+        let ms = |cell: &Cell, is_join| cell.limit(1088, is_join).as_secs_f64() * 1e3;
+        assert!((ms(&link, false) - 272.822).abs() < 0.001);
+        assert!((ms(&link, true) - 322.822).abs() < 0.001);
+        let lossy = Cell { loss_permille: 100, ..link };
+        assert!((ms(&lossy, false) - 297.580).abs() < 0.001);
+    }
+
+    #[test]
+    fn a_cell_says_what_it_is() {
+        let cell = |number| Cell::numbered(number).unwrap().to_string();
+        assert_eq!(cell(0), "cell 0: 2 Mbit/s, 20 ms, loss 0 %, queue 32 KiB");
+        assert_eq!(
+            cell(1079),
+            "cell 1079: 100 Mbit/s, 300 ms, loss 10 % in bursts of 8, queue 512 KiB"
+        );
+        assert_eq!(cell(1084), "cell 1084: 3 Mbit/s, 30 ms, loss 0.5 %, queue 24 KiB");
+    }
+}

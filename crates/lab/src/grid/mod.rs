@@ -1,0 +1,183 @@
+//! The grid: one block of 256 KiB to one client over 1848 links, in virtual time, by the real machines and by
+//! the strategies that they are measured against.
+//!
+//! Every [`Cell`] is a link with a single bottleneck. A run is one [`Strategy`], one cell and one seed; its
+//! [`Outcome`] says how many times longer than [the physical limit](Cell::limit) it took, what was sent in
+//! vain, and what it did to the queue that others share. A [`Summary`] puts runs together.
+//!
+//! * [`cell`]: the links and their limits;
+//! * [`outcome`], [`summary`]: what is measured, and its percentiles;
+//! * `stage`: two ends and the link between them, with a stop-watch;
+//! * `connection`: the machines of haulier/1, warm and in two kinds of cold join;
+//! * `article`: the machine of the article; `model`: two strategies that only exist here.
+
+mod article;
+pub mod cell;
+mod connection;
+mod model;
+pub mod outcome;
+mod stage;
+pub mod summary;
+
+pub use cell::Cell;
+pub use outcome::{Moment, Outcome};
+pub use summary::{CellRuns, Summary};
+
+use haulier_proto::connection::Block;
+
+use haulier_sim::Rng;
+
+/// The slices of the block that is timed.
+pub const SLICES: u64 = 256;
+
+/// Bytes on the wire of a full slice of haulier/1: its data, the slice frame (7), the data header (13), the
+/// tag (16), UDP and IPv4 (28).
+pub const SLICE_WIRE_BYTES: u64 = 1024 + 7 + 13 + 16 + 28;
+
+/// The same on the article's wire: header and check (13), UDP and IPv4 (28).
+pub const ARTICLE_SLICE_WIRE_BYTES: u64 = 1024 + 13 + 28;
+
+/// How the block is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Strategy {
+    /// haulier/1, mode `secret`: a block over a connection that has carried one of 64 KiB and then was quiet
+    /// for two seconds.
+    Warm,
+    /// haulier/1, mode `secret`: a join, from before the first datagram to the block.
+    ColdTicket,
+    /// haulier/1, mode `token`, the token holding the client's address: a join.
+    ColdToken,
+    /// The article's machine: a burst, then 1 Mbit/s, resends and acks after 100 ms.
+    Article,
+    /// A model: a burst, then exactly what an ack shows to be missing. Acks after 10 ms.
+    BurstResend,
+    /// A model of TCP: 10 packets at first, slow start, one cut to 0.7 in a round trip with loss, SACK.
+    SlowStart,
+}
+
+impl Strategy {
+    /// All of them: ours, then the others.
+    pub const ALL: [Self; 6] = [
+        Self::Warm,
+        Self::ColdTicket,
+        Self::ColdToken,
+        Self::Article,
+        Self::BurstResend,
+        Self::SlowStart,
+    ];
+
+    /// Its name, in words joined by underscores.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Warm => "warm",
+            Self::ColdTicket => "cold_ticket",
+            Self::ColdToken => "cold_token",
+            Self::Article => "article",
+            Self::BurstResend => "burst_resend",
+            Self::SlowStart => "slow_start",
+        }
+    }
+
+    /// What people call it.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Warm => "haulier/1, connected",
+            Self::ColdTicket => "haulier/1, join by ticket",
+            Self::ColdToken => "haulier/1, join by token",
+            Self::Article => "the article's sender",
+            Self::BurstResend => "burst, exact resends",
+            Self::SlowStart => "slow start, as TCP",
+        }
+    }
+
+    /// The strategy with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|strategy| strategy.name() == name)
+    }
+
+    /// Whether it is haulier/1 itself.
+    #[must_use]
+    pub const fn is_ours(self) -> bool {
+        matches!(self, Self::Warm | Self::ColdTicket | Self::ColdToken)
+    }
+
+    /// Whether it is a machine of the library and no model. One that hangs is a fault; a model of TCP at 30 %
+    /// loss is only slow.
+    #[must_use]
+    pub const fn is_machine(self) -> bool {
+        self.is_ours() || matches!(self, Self::Article)
+    }
+
+    /// Whether the client has to ask first, so that a round trip is in the limit and not half of one.
+    #[must_use]
+    pub const fn is_join(self) -> bool {
+        matches!(self, Self::ColdTicket | Self::ColdToken)
+    }
+
+    /// Bytes of one of its slices on the wire.
+    #[must_use]
+    pub const fn slice_wire_bytes(self) -> u64 {
+        match self {
+            Self::Article => ARTICLE_SLICE_WIRE_BYTES,
+            _ => SLICE_WIRE_BYTES,
+        }
+    }
+}
+
+/// What all runs share and none should make again: blocks with their digests.
+#[derive(Clone, Debug)]
+pub struct Kit {
+    /// What a connection carries before it counts as warm.
+    visit: Block,
+    /// What is timed.
+    timed: Block,
+}
+
+impl Kit {
+    /// Random bytes of this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let block = |tag, kib: usize| Block::new(tag, Rng::stream(seed, tag).bytes(kib << 10));
+        Self { visit: block(1, 64), timed: block(2, 256) }
+    }
+}
+
+/// One run.
+#[must_use]
+pub fn run(strategy: Strategy, cell: &Cell, seed: u64, kit: &Kit) -> Outcome {
+    play(strategy, cell, seed, kit, None)
+}
+
+/// The same run, and what it looked like at some moments on the way.
+#[must_use]
+pub fn replay(strategy: Strategy, cell: &Cell, seed: u64, kit: &Kit) -> (Outcome, Vec<Moment>) {
+    let mut moments = Vec::new();
+    let outcome = play(strategy, cell, seed, kit, Some(&mut moments));
+    (outcome, moments)
+}
+
+fn play(
+    strategy: Strategy,
+    cell: &Cell,
+    seed: u64,
+    kit: &Kit,
+    moments: Option<&mut Vec<Moment>>,
+) -> Outcome {
+    let place = stage::Place {
+        cell,
+        // The same for all strategies: the first packets of each meet the same losses.
+        seed: Rng::stream(seed, 1 + u64::from(cell.number)).next_u64(),
+        limit: cell.limit(strategy.slice_wire_bytes(), strategy.is_join()),
+    };
+    match strategy {
+        Strategy::Warm => connection::warm(&place, kit, moments),
+        Strategy::ColdTicket => connection::cold_ticket(&place, kit, moments),
+        Strategy::ColdToken => connection::cold_token(&place, kit, moments),
+        Strategy::Article => article::run(&place, kit, moments),
+        Strategy::BurstResend => model::burst_resend(&place, moments),
+        Strategy::SlowStart => model::slow_start(&place, moments),
+    }
+}

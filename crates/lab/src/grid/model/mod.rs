@@ -1,0 +1,223 @@
+//! Strategies that exist only here: what they would cost, without the code of a wire.
+//!
+//! A packet is a number and a slice, padded to the size of a slice of haulier/1. An ack is the largest number
+//! that arrived and a bit for each one up to it, so no ack is missed that a later one follows. [`Desk`] is
+//! what a sender knows and may do; a [`Model`] decides.
+
+mod burst_resend;
+mod receiver;
+mod slow_start;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haulier_proto::Instant;
+
+use super::stage::{End, Place, SendingEnd, Stage, addresses};
+use super::{Moment, Outcome, SLICE_WIRE_BYTES, SLICES};
+use haulier_sim::Host;
+use haulier_sim::link::UDP_IP_OVERHEAD;
+use receiver::{AckPolicy, Receiver};
+
+/// A burst, then what is missing.
+pub(super) fn burst_resend(place: &Place<'_>, moments: Option<&mut Vec<Moment>>) -> Outcome {
+    run(place, burst_resend::BurstResend, burst_resend::ACKS, moments)
+}
+
+/// Like TCP.
+pub(super) fn slow_start(place: &Place<'_>, moments: Option<&mut Vec<Moment>>) -> Outcome {
+    run(place, slow_start::SlowStart::default(), slow_start::ACKS, moments)
+}
+
+fn run(
+    place: &Place<'_>,
+    model: impl Model,
+    acks: AckPolicy,
+    moments: Option<&mut Vec<Moment>>,
+) -> Outcome {
+    let rtt = Duration::from_millis(place.cell.rtt_ms);
+    let sender = Sender::new(model, rtt);
+    Stage::new(place, sender, Receiver::new(acks)).run(moments)
+}
+
+/// A slice of the block.
+pub(super) type SliceIndex = u16;
+
+const ALL_SLICES: std::ops::Range<SliceIndex> = 0..SLICES as SliceIndex;
+
+/// Bytes of a packet without UDP and IP.
+const PACKET_BYTES: usize = (SLICE_WIRE_BYTES - UDP_IP_OVERHEAD) as usize;
+
+/// How a model decides.
+trait Model {
+    /// The block is there to be sent.
+    fn start(&mut self, desk: &mut Desk);
+    /// The moment of [`Desk::wake_at`] has come.
+    fn wake(&mut self, desk: &mut Desk);
+    /// An ack has told something new of these packets.
+    fn on_ack(&mut self, desk: &mut Desk, news: &News);
+}
+
+/// What an ack told: packets are judged in the order in which they were sent, once.
+struct News {
+    /// The newest packet that arrived.
+    largest: usize,
+    received: usize,
+    /// Packets that did not arrive though later ones did, in order.
+    lost: Vec<usize>,
+}
+
+/// A packet that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    slice: SliceIndex,
+    at: Instant,
+}
+
+/// What a sender knows, and the way out.
+struct Desk {
+    now: Instant,
+    /// The round trip without queues, which models are told.
+    rtt: Duration,
+    /// Every packet, by its number.
+    sent: Vec<Sent>,
+    /// The first packet of which nothing is known.
+    next_unknown: usize,
+    has: Vec<bool>,
+    /// Copies of each slice on the way.
+    copies: Vec<u32>,
+    outbox: VecDeque<usize>,
+    wake: Option<Instant>,
+}
+
+impl Desk {
+    fn new(rtt: Duration) -> Self {
+        Self {
+            now: Instant::ZERO,
+            rtt,
+            sent: Vec::new(),
+            next_unknown: 0,
+            has: vec![false; SLICES as usize],
+            copies: vec![0; SLICES as usize],
+            outbox: VecDeque::new(),
+            wake: None,
+        }
+    }
+
+    /// Packets of which nothing is known.
+    fn in_flight(&self) -> usize {
+        self.sent.len() - self.next_unknown
+    }
+
+    /// Whether the peer has this slice.
+    fn is_acked(&self, slice: SliceIndex) -> bool {
+        self.has[usize::from(slice)]
+    }
+
+    /// Whether a copy of it is on the way.
+    fn is_on_the_way(&self, slice: SliceIndex) -> bool {
+        self.copies[usize::from(slice)] > 0
+    }
+
+    fn send(&mut self, slice: SliceIndex) {
+        self.copies[usize::from(slice)] += 1;
+        self.outbox.push_back(self.sent.len());
+        self.sent.push(Sent { slice, at: self.now });
+    }
+
+    /// Gives up every packet in flight; returns their slices in order.
+    fn forget_flight(&mut self) -> Vec<SliceIndex> {
+        let slices: Vec<SliceIndex> =
+            self.sent[self.next_unknown..].iter().map(|sent| sent.slice).collect();
+        slices.iter().for_each(|&slice| self.copies[usize::from(slice)] -= 1);
+        self.next_unknown = self.sent.len();
+        slices
+    }
+
+    /// Instead of any moment before.
+    const fn wake_at(&mut self, at: Instant) {
+        self.wake = Some(at);
+    }
+
+    /// Judges every packet up to the largest that arrived.
+    fn read(&mut self, ack: &receiver::Ack<'_>) -> Option<News> {
+        if ack.largest < self.next_unknown {
+            return None;
+        }
+        let mut news = News { largest: ack.largest, received: 0, lost: Vec::new() };
+        for number in self.next_unknown..=ack.largest {
+            let slice = usize::from(self.sent[number].slice);
+            self.copies[slice] -= 1;
+            if ack.has(number) {
+                news.received += 1;
+                self.has[slice] = true;
+            } else {
+                news.lost.push(number);
+            }
+        }
+        self.next_unknown = ack.largest + 1;
+        Some(news)
+    }
+}
+
+/// A sending end that does what its model says.
+struct Sender<M> {
+    model: M,
+    desk: Desk,
+    is_done: bool,
+}
+
+impl<M: Model> Sender<M> {
+    fn new(mut model: M, rtt: Duration) -> Self {
+        let mut desk = Desk::new(rtt);
+        model.start(&mut desk);
+        Self { model, desk, is_done: false }
+    }
+}
+
+impl<M: Model> Host for Sender<M> {
+    fn handle_datagram(&mut self, now: Instant, _from: SocketAddr, datagram: &mut [u8]) {
+        self.desk.now = now;
+        let Some(ack) = receiver::Ack::read(datagram) else { return };
+        if ack.is_whole {
+            self.is_done = true;
+            self.desk.wake = None;
+        } else if let Some(news) = self.desk.read(&ack) {
+            self.model.on_ack(&mut self.desk, &news);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.desk.now = now;
+        if self.desk.wake.is_some_and(|at| at <= now) {
+            self.desk.wake = None;
+            self.model.wake(&mut self.desk);
+        }
+    }
+
+    fn poll_transmit(&mut self, _now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
+        let number = self.desk.outbox.pop_front()?;
+        datagram.clear();
+        datagram.extend(u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
+        datagram.extend(self.desk.sent[number].slice.to_le_bytes());
+        datagram.resize(PACKET_BYTES, 0);
+        Some(addresses().1)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.desk.wake
+    }
+}
+
+impl<M: Model> End for Sender<M> {}
+
+impl<M: Model> SendingEnd for Sender<M> {
+    fn slices_sent(&self) -> u64 {
+        self.desk.sent.len() as u64
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+}

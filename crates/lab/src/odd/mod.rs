@@ -1,0 +1,324 @@
+//! Links on which a sender that measures may go wrong: a join over each, a warm block after it, and the
+//! article's sender on the same link.
+//!
+//! An [`OddLink`] says what the link is during the first block and during the second, with a pause between
+//! them, and how the client reads its socket. A [`Timing`] is judged by L, the physical limit, and by what
+//! the article's sender needs.
+
+mod article;
+mod haulier;
+mod socket;
+
+pub use socket::{Reading, SlowSocket};
+
+use std::time::Duration;
+
+use haulier_proto::Instant;
+use haulier_proto::connection::ConnectionConfig;
+
+use haulier_sim::join::address;
+use haulier_sim::link::UDP_IP_OVERHEAD;
+use haulier_sim::{Access, Excess, Host, Internet, Link, LinkConfig, Loss, RateChange};
+
+/// Bytes of each of the two blocks: one full chunk.
+pub const BLOCK_BYTES: usize = 256 << 10;
+
+/// The pause between the blocks: long enough for a sender to be idle, not for it to forget.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A block that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A link that is not one rate, one delay and a queue.
+#[derive(Clone, Debug)]
+pub struct OddLink {
+    /// For people.
+    pub name: &'static str,
+    /// The client's access during the first block, from the client's first request on; changes of rate are
+    /// counted from there.
+    pub cold: Access,
+    /// During the second, likewise.
+    pub warm: Access,
+    /// How the client reads.
+    pub reading: Reading,
+}
+
+/// Who sends.
+#[derive(Clone, Copy, Debug)]
+pub enum Contender {
+    /// A join of haulier/1, and a second block on its connection.
+    Haulier(ConnectionConfig),
+    /// The article's: burst and 1 Mbit/s. It has no handshake; a request of a few bytes starts it.
+    Article,
+}
+
+/// One block's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// From the request, or the call, until the client has the block; `None` if it hangs.
+    pub time: Option<Duration>,
+    /// L, the least that any sender could need.
+    pub limit: Duration,
+    /// Bytes that the server sent, until the next block at most, headers counted.
+    pub sent_bytes: u64,
+    /// Bytes dropped on the way down: at the queue, at the bucket, and at the socket's buffer.
+    pub dropped_bytes: u64,
+}
+
+/// Both blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OddReport {
+    /// The join.
+    pub cold: Timing,
+    /// The second block.
+    pub warm: Timing,
+}
+
+/// An end of a transfer, as the harness sees it.
+trait Party: Host {
+    /// Blocks that are here, whole.
+    fn blocks(&self) -> usize {
+        0
+    }
+    /// Sends another block.
+    fn send_block(&mut self, _now: Instant) {}
+    /// Bytes that its socket dropped.
+    fn dropped_bytes(&self) -> u64 {
+        0
+    }
+}
+
+impl OddLink {
+    /// The same link for both blocks, read at once.
+    #[must_use]
+    pub fn new(name: &'static str, access: Access) -> Self {
+        Self { name, cold: access.clone(), warm: access, reading: Reading::default() }
+    }
+
+    /// Runs both blocks.
+    #[must_use]
+    pub fn run(&self, contender: Contender, seed: u64) -> OddReport {
+        let mut internet: Internet<Box<dyn Party>> = Internet::new(seed);
+        let (at_server, at_client) = (address(1), address(2));
+        let (server, client): (Box<dyn Party>, Box<dyn Party>) = match contender {
+            Contender::Haulier(config) => (
+                Box::new(haulier::HaulierServer::new(config, seed)),
+                Box::new(self.socket(haulier::HaulierClient::new(config, at_server, seed), seed)),
+            ),
+            Contender::Article => (
+                Box::new(article::ArticleServer::new(at_client)),
+                Box::new(self.socket(article::ArticleClient::new(at_server), seed)),
+            ),
+        };
+        let server = internet.add(server, at_server, &Access::default());
+        let home = internet.add_segment(&shifted(&self.cold, Instant::ZERO));
+        let client = internet.add_behind(client, at_client, home);
+        let counters = |internet: &Internet<Box<dyn Party>>| {
+            let sent = internet.links(server).0.stats().offered_bytes;
+            let dropped = internet.segment_links(home).1.stats().dropped_bytes;
+            (sent, dropped + internet.host(client).dropped_bytes())
+        };
+        let mut before = (0, 0);
+        let mut timings = [(&self.cold, true), (&self.warm, false)].into_iter().enumerate().map(
+            |(n, (access, is_cold))| {
+                let begins = internet.now();
+                if n > 0 {
+                    internet.set_segment_access(home, &shifted(access, begins));
+                    internet.act(server, |server, now| server.send_block(now));
+                }
+                let is_here =
+                    |internet: &Internet<Box<dyn Party>>| internet.host(client).blocks() > n;
+                let is_done = internet.run_until(begins + PATIENCE, is_here);
+                let time = is_done.then(|| internet.now().since(begins));
+                internet.run_to(internet.now() + PAUSE);
+                let after = counters(&internet);
+                let (sent_bytes, dropped_bytes) = (after.0 - before.0, after.1 - before.1);
+                before = after;
+                Timing { time, limit: limit(access, is_cold), sent_bytes, dropped_bytes }
+            },
+        );
+        let (Some(cold), Some(warm)) = (timings.next(), timings.next()) else {
+            unreachable!("two blocks")
+        };
+        OddReport { cold, warm }
+    }
+
+    /// The same with so many seeds, from `seed` on.
+    #[must_use]
+    pub fn runs(&self, contender: Contender, seed: u64, runs: u64) -> Vec<OddReport> {
+        (0..runs).map(|n| self.run(contender, seed + n)).collect()
+    }
+
+    fn socket<P>(&self, party: P, seed: u64) -> SlowSocket<P> {
+        SlowSocket::new(party, self.reading, seed)
+    }
+}
+
+impl OddReport {
+    /// The run that is the median by time, of the join and of the warm block each for itself.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn median(reports: &[Self]) -> Self {
+        let median = |pick: fn(&Self) -> Timing| {
+            let mut timings: Vec<Timing> = reports.iter().map(pick).collect();
+            timings.sort_by_key(Timing::or_for_ever);
+            timings[timings.len() / 2]
+        };
+        Self { cold: median(|report| report.cold), warm: median(|report| report.warm) }
+    }
+
+    /// Whether one of the blocks never came.
+    #[must_use]
+    pub const fn hangs(&self) -> bool {
+        self.cold.time.is_none() || self.warm.time.is_none()
+    }
+}
+
+impl Timing {
+    /// The time, as long as can be if it hung.
+    #[must_use]
+    pub fn or_for_ever(&self) -> Duration {
+        self.time.unwrap_or(Duration::MAX)
+    }
+
+    /// The time in L.
+    #[must_use]
+    pub fn in_limits(&self) -> f64 {
+        self.time.map_or(f64::INFINITY, |time| time.as_secs_f64() / self.limit.as_secs_f64())
+    }
+
+    /// What was sent beyond the block in full datagrams, as a part of that.
+    #[must_use]
+    pub fn waste(&self) -> f64 {
+        self.sent_bytes as f64 / least_bytes(0.0) as f64 - 1.0
+    }
+}
+
+impl std::fmt::Display for Timing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.time {
+            Some(time) => {
+                write!(f, "{:6.0} ms, {:5.2} L", time.as_secs_f64() * 1e3, self.in_limits())?;
+            }
+            None => f.write_str("hangs")?,
+        }
+        let dropped = self.dropped_bytes as f64 / 1024.0;
+        write!(f, ", waste {:3.0} %, dropped {dropped:3.0} KiB", self.waste() * 1e2)
+    }
+}
+
+/// Bytes of a block in full datagrams with their headers, replaced where they are lost.
+fn least_bytes(loss: f64) -> u64 {
+    (BLOCK_BYTES as f64 * (1.0 + UDP_IP_OVERHEAD as f64 / 1200.0) / (1.0 - loss)) as u64
+}
+
+/// L on a link that may change: when the last datagram arrives if all are offered at once to the same link
+/// with an endless queue and no faults. A join has the way of the request before it.
+fn limit(access: &Access, is_cold: bool) -> Duration {
+    let begins = if is_cold { access.up.delay } else { Duration::ZERO };
+    let mut down = access.down.clone();
+    let bytes = least_bytes(down.loss.mean().as_f64());
+    if let Some(bucket) = &mut down.bucket {
+        bucket.excess = Excess::Queued;
+    }
+    let mut link = Link::new(
+        LinkConfig {
+            queue_bytes: None,
+            loss: Loss::None,
+            rate_bps: down.rate_bps,
+            rate_changes: down.rate_changes,
+            bucket: down.bucket,
+            aggregation: down.aggregation,
+            delay: down.delay,
+            ..LinkConfig::default()
+        },
+        0,
+    );
+    let begins_at = Instant::ZERO + begins;
+    let mut left = bytes;
+    while left > 0 {
+        let packet = left.clamp(UDP_IP_OVERHEAD, 1200 + UDP_IP_OVERHEAD);
+        link.offer(begins_at, &vec![0; (packet - UDP_IP_OVERHEAD) as usize]);
+        left = left.saturating_sub(packet);
+    }
+    let (mut last, mut datagram) = (begins_at, Vec::new());
+    while let Some(at) = link.poll_timeout() {
+        link.poll_delivery(at, &mut datagram);
+        last = at;
+    }
+    last.since(Instant::ZERO)
+}
+
+/// The access with its changes counted from `begins`.
+fn shifted(access: &Access, begins: Instant) -> Access {
+    let shift = |link: &LinkConfig| {
+        let later = |change: &RateChange| RateChange {
+            at: begins + change.at.since(Instant::ZERO),
+            rate_bps: change.rate_bps,
+        };
+        LinkConfig { rate_changes: link.rate_changes.iter().map(later).collect(), ..link.clone() }
+    };
+    Access { up: shift(&access.up), down: shift(&access.down) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haulier_sim::profile::{join_limit, physical_limit};
+    use haulier_sim::{Probability, Profile};
+
+    #[test]
+    fn the_limit_is_that_of_the_profiles_where_nothing_changes() {
+        for profile in &Profile::ALL {
+            let link = profile.link();
+            let access = Access { up: link.clone(), down: link.clone() };
+            let expected = [join_limit, physical_limit].map(|f| f(&link, BLOCK_BYTES as u64));
+            for (is_cold, expected) in [true, false].into_iter().zip(expected) {
+                let off = limit(&access, is_cold).abs_diff(expected);
+                assert!(off < Duration::from_millis(1), "{}: {off:?}", profile.name);
+            }
+        }
+    }
+
+    /// With nothing in its way the article's burst arrives at L, and so the harness adds no time of its own.
+    #[test]
+    fn the_articles_burst_is_at_the_limit_where_the_queue_holds_it() {
+        let link = LinkConfig { queue_bytes: None, ..Profile::named("fiber").unwrap().link() };
+        let link = OddLink::new("roomy", Access { up: link.clone(), down: link });
+        let report = link.run(Contender::Article, 1);
+        println!("{} | {}", report.cold, report.warm);
+        for timing in [report.cold, report.warm] {
+            assert!((0.99..1.06).contains(&timing.in_limits()), "{timing}");
+            assert_eq!(timing.dropped_bytes, 0);
+        }
+    }
+
+    /// 64 KiB of queue: the budget must bring the rest, 1.9 s at least, as in the article's table.
+    #[test]
+    fn the_articles_burst_into_a_short_queue_costs_seconds() {
+        let shallow = LinkConfig {
+            rate_bps: Some(10_000_000),
+            queue_bytes: Some(64 << 10),
+            delay: Duration::from_millis(25),
+            ..LinkConfig::default()
+        };
+        let link = OddLink::new("short queue", Access { up: shallow.clone(), down: shallow });
+        let report = link.run(Contender::Article, 1);
+        println!("{} | {}", report.cold, report.warm);
+        let seconds = report.warm.time.unwrap().as_secs_f64();
+        assert!((1.3..2.2).contains(&seconds), "{seconds}");
+        assert!(report.warm.dropped_bytes > 150_000);
+    }
+
+    #[test]
+    fn a_link_that_carries_nothing_is_a_hang() {
+        let dead = LinkConfig {
+            loss: Loss::Independent(Probability::percent(100)),
+            ..LinkConfig::default()
+        };
+        let link = OddLink::new("dead", Access { up: dead, down: LinkConfig::default() });
+        assert_eq!(link.run(Contender::Article, 1).cold.time, None);
+    }
+}

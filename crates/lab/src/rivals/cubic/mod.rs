@@ -1,0 +1,94 @@
+//! A TCP bulk transfer with CUBIC, as a pair of hosts: what most downloads beside ours are.
+//!
+//! It follows RFC 9438 (window), RFC 2018 (SACK), RFC 9002 6.1.1 (a packet is lost when one sent three later
+//! has arrived, which holds for what is sent again too), RFC 6937 (proportional rate reduction), RFC 6298
+//! with Linux's least time-out, and HyStart's delay test as Linux has it. There is no handshake, no receive
+//! window and no end. Segments are numbered, not bytes: each is full.
+
+mod receiver;
+mod sender;
+mod window;
+
+pub use receiver::CubicReceiver;
+pub use sender::CubicSender;
+pub use window::CubicWindow;
+
+use haulier_proto::Instant;
+
+use haulier_sim::link::UDP_IP_OVERHEAD;
+
+/// Bytes of data in a segment: an Ethernet frame's 1500 without IP, TCP and timestamps.
+pub const MSS: u64 = 1448;
+
+/// Bytes of IPv4, TCP and the timestamp option.
+pub const HEADER_BYTES: u64 = 52;
+
+/// Bytes of a segment as a datagram, so that it has 1500 on the link.
+const SEGMENT_BYTES: usize = (MSS + HEADER_BYTES - UDP_IP_OVERHEAD) as usize;
+
+/// Bytes of an ack as a datagram, without SACK.
+const ACK_BYTES: usize = (HEADER_BYTES - UDP_IP_OVERHEAD) as usize;
+
+/// SACK blocks that fit beside timestamps (RFC 2018, 3).
+const SACK_BLOCKS: usize = 3;
+
+/// What a segment says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Segment {
+    number: u32,
+    sent_at: Instant,
+}
+
+impl Segment {
+    fn write(self, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&self.number.to_le_bytes());
+        out.extend_from_slice(&self.sent_at.as_nanos().to_le_bytes());
+        out.resize(SEGMENT_BYTES, 0);
+    }
+
+    fn read(datagram: &[u8]) -> Option<Self> {
+        let number = u32::from_le_bytes(*datagram.first_chunk()?);
+        let sent_at = u64::from_le_bytes(*datagram.get(4..)?.first_chunk()?);
+        (datagram.len() == SEGMENT_BYTES)
+            .then_some(Self { number, sent_at: Instant::from_nanos(sent_at) })
+    }
+}
+
+/// What an ack says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Ack {
+    /// All before this one are here.
+    next: u32,
+    /// The timestamp of the segment that made it.
+    echo: Instant,
+    /// Runs beyond `next`: from, to and not including.
+    sacks: Vec<(u32, u32)>,
+}
+
+impl Ack {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&self.next.to_le_bytes());
+        out.extend_from_slice(&self.echo.as_nanos().to_le_bytes());
+        out.resize(ACK_BYTES, 0);
+        for (from, to) in &self.sacks {
+            out.extend_from_slice(&from.to_le_bytes());
+            out.extend_from_slice(&to.to_le_bytes());
+        }
+    }
+
+    fn read(datagram: &[u8]) -> Option<Self> {
+        let next = u32::from_le_bytes(*datagram.first_chunk()?);
+        let echo = u64::from_le_bytes(*datagram.get(4..)?.first_chunk()?);
+        let (pairs, _) = datagram.get(ACK_BYTES..)?.as_chunks::<8>();
+        let sacks = pairs.iter().map(|pair| {
+            let both = u64::from_le_bytes(*pair);
+            (both as u32, (both >> 32) as u32)
+        });
+        Some(Self { next, echo: Instant::from_nanos(echo), sacks: sacks.collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! The receiving end: which segments are here, and when to say so.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haulier_proto::Instant;
+
+use super::{Ack, MSS, SACK_BLOCKS, Segment};
+use crate::share::Throughput;
+use haulier_sim::Host;
+
+/// How long an ack waits for a second segment: Linux's least.
+const DELAYED_ACK: Duration = Duration::from_millis(40);
+
+/// Takes in a bulk transfer and counts it.
+#[derive(Clone, Debug)]
+pub struct CubicReceiver {
+    /// Bytes that came for the first time, by when.
+    pub throughput: Throughput,
+    sender: SocketAddr,
+    next: u32,
+    /// Runs beyond `next`: where each begins, and where it ends.
+    runs: BTreeMap<u32, u32>,
+    /// A segment of each run that will be reported, the newest first.
+    recent: Vec<u32>,
+    /// Segments since the last ack, the timestamp of the first, and when the ack is due.
+    unacked: u32,
+    echo: Instant,
+    ack_at: Option<Instant>,
+}
+
+impl CubicReceiver {
+    /// A receiver of what `sender` sends.
+    #[must_use]
+    pub fn new(sender: SocketAddr) -> Self {
+        Self {
+            throughput: Throughput::default(),
+            sender,
+            next: 0,
+            runs: BTreeMap::new(),
+            recent: Vec::new(),
+            unacked: 0,
+            echo: Instant::ZERO,
+            ack_at: None,
+        }
+    }
+
+    /// Notes a segment; returns whether it is new.
+    fn note(&mut self, number: u32) -> bool {
+        if number < self.next || self.run_of(number).is_some() {
+            return false;
+        }
+        let mut run = (number, number + 1);
+        if let Some((&from, &to)) = self.runs.range(..number).next_back()
+            && to == number
+        {
+            run.0 = from;
+        }
+        if let Some(to) = self.runs.remove(&run.1) {
+            run.1 = to;
+        }
+        if run.0 == self.next {
+            self.next = run.1;
+        } else {
+            self.runs.insert(run.0, run.1);
+        }
+        true
+    }
+
+    fn run_of(&self, number: u32) -> Option<(u32, u32)> {
+        let (&from, &to) = self.runs.range(..=number).next_back()?;
+        (number < to).then_some((from, to))
+    }
+
+    fn sacks(&mut self) -> Vec<(u32, u32)> {
+        let mut sacks: Vec<(u32, u32)> = Vec::new();
+        let mut recent = std::mem::take(&mut self.recent);
+        recent.retain(|&number| {
+            let run = self.run_of(number).filter(|run| !sacks.contains(run));
+            sacks.extend(run.filter(|_| sacks.len() < SACK_BLOCKS));
+            run.is_some()
+        });
+        recent.truncate(SACK_BLOCKS);
+        self.recent = recent;
+        sacks
+    }
+}
+
+impl Host for CubicReceiver {
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        let Some(segment) = Segment::read(datagram).filter(|_| from == self.sender) else { return };
+        let in_order = segment.number == self.next && self.runs.is_empty();
+        if self.note(segment.number) {
+            self.throughput.add(now, MSS);
+        }
+        self.recent.insert(0, segment.number);
+        if self.unacked == 0 || !in_order {
+            self.echo = segment.sent_at;
+        }
+        self.unacked += 1;
+        let waits = in_order && self.unacked < 2;
+        let due = if waits { now + DELAYED_ACK } else { now };
+        self.ack_at = Some(self.ack_at.map_or(due, |at| at.min(due)));
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
+        self.ack_at.filter(|&at| at <= now)?;
+        self.ack_at = None;
+        self.unacked = 0;
+        Ack { next: self.next, echo: self.echo, sacks: self.sacks() }.write(datagram);
+        Some(self.sender)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.ack_at
+    }
+
+    fn check_invariants(&self) {
+        assert!(self.runs.first_key_value().is_none_or(|(&from, _)| from > self.next));
+        assert!(self.runs.iter().all(|(from, to)| from < to));
+    }
+}
