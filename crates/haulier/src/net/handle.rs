@@ -116,6 +116,12 @@ impl<E: End> Handle<E> {
                     (found, _) => Ok(found),
                 };
             }
+            // What `check` has done may be urgent.
+            if let Some(driver) = state.call_driver() {
+                drop(state);
+                driver.wake();
+                continue;
+            }
             self.sleep(state, left.min(LONG));
         }
     }
@@ -161,7 +167,7 @@ impl<E: End> Handle<E> {
     }
 
     /// Until something may have changed, but no longer than `max`.
-    fn sleep(&self, mut state: MutexGuard<'_, State<E>>, max: Duration) {
+    fn sleep(&self, state: MutexGuard<'_, State<E>>, max: Duration) {
         if let Some((driver, wake_up)) = &self.inline
             && let Ok(mut driver) = driver.try_lock()
         {
@@ -175,10 +181,6 @@ impl<E: End> Handle<E> {
             drop(driver);
             // Another thread may wait for its turn to drive.
             return self.shared.notify();
-        }
-        // What `check` has done may be urgent.
-        if let Some(driver) = state.call_driver() {
-            driver.wake();
         }
         drop(self.shared.sleep(state, max));
     }

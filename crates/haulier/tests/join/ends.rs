@@ -183,6 +183,10 @@ fn a_transfer_goes_on_from_another_address() {
         |event: &Event| matches!(event, Event::Block { data, .. } if data == block.data());
     assert_eq!(pair.client_count(is_whole), 1);
     assert_eq!(pair.server_count(|event| *event == Event::AddressChanged), 1);
+    // Also when there is nothing else to say.
+    pair.until(|pair| pair.client.all_acked());
+    pair.client.rebind().unwrap();
+    pair.until(|pair| pair.server_count(|event| *event == Event::AddressChanged) == 2);
     let new = pair.client.local_addr();
     assert_ne!(old, new);
     let seen = pair.server.with_connection(id, |connection| connection.address());

@@ -89,7 +89,7 @@ pub(in crate::bench) fn fetch(
         while let Some(event) = driver.machine.peer.poll_event() {
             match event {
                 PeerEvent::Sender(ChunkSenderEvent::Sent { .. }) => {
-                    connect = Some(started.elapsed())
+                    connect = Some(started.elapsed());
                 }
                 PeerEvent::Sender(ChunkSenderEvent::Failed { .. }) => {
                     return Err(Failure::TimeOut("nobody answers".into()));
