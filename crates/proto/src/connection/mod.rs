@@ -5,7 +5,7 @@
 //! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
 //! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
 //! `path` (the peer's address, and what may be sent to it), `blocks`, `packets`,
-//! [`message`](crate::message)s, [`transit`](crate::transit) (which datagrams arrived), `liveness` (silence)
+//! messages, [`transit`](crate::transit) (which datagrams arrived), `liveness` (silence)
 //! and `closing`; `receive` and `transmit` connect them, one for each direction.
 
 mod blocks;
@@ -440,6 +440,8 @@ impl Connection {
             sender.check_invariants();
         }
         self.blocks_in.receiver.check_invariants();
+        self.messages_out.check_invariants();
+        self.messages_in.check_invariants();
     }
 }
 
