@@ -14,7 +14,7 @@ use crate::support::{MOST, PROTOCOL_ID, bytes, secret, with_secret};
 
 fn bind() -> Server {
     let mut config = with_secret();
-    config.connection.rate_bps = 200_000_000;
+    config.connection.max_rate_bps = 200_000_000;
     Server::bind("127.0.0.1:0", config).unwrap()
 }
 

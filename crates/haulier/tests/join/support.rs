@@ -34,7 +34,7 @@ pub(crate) fn bytes(count: usize) -> Vec<u8> {
 pub(crate) fn config_for(server: &Server) -> ClientConfig {
     let credentials = Credentials::Secret { secret: secret(), identity: None };
     let mut config = ClientConfig::new(server.local_addr().unwrap(), PROTOCOL_ID, credentials);
-    config.connection.rate_bps = 200_000_000;
+    config.connection.max_rate_bps = 200_000_000;
     config
 }
 
