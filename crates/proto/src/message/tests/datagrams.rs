@@ -1,5 +1,7 @@
 //! Messages over datagrams: the two modules as a connection puts them together, over a bad link.
 
+#![allow(clippy::cast_possible_truncation, reason = "numbers and lengths of a test are small")]
+
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;

@@ -262,7 +262,7 @@ fn what_comes_back_to_its_sender_is_dropped() {
         assert_eq!(refused, Err(DropReason::WrongRole));
     }
     let mut out = Vec::new();
-    assert!(!lan.clients[0].poll_datagram(lan.now, &mut out).is_some());
+    assert!(lan.clients[0].poll_datagram(lan.now, &mut out).is_none());
     assert_eq!(lan.server.poll_datagram(lan.now, &mut out), None);
 }
 
