@@ -66,7 +66,7 @@ fn main() {
 fn run(game: Game, bytes: usize) -> Duration {
     let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
     let mut config = ServerConfig::new(7, credentials);
-    config.connection.rate_bps = CAP_BPS;
+    config.connection.max_rate_bps = CAP_BPS;
     let listen = Listen::bind("127.0.0.1:0").unwrap();
     let listen = if game.is_inline { listen.inline() } else { listen };
     let server = listen.start(config).unwrap();

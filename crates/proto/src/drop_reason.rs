@@ -39,7 +39,7 @@ haulier_core::drop_reasons! {
     /// A request with no cookie, or an expired one, while cookies are required.
     NoCookie = "no_cookie", Honest;
     /// A request that exceeds a limit of the server, or reaches it while it shuts down.
-    NoPlace = "no_place", Honest;
+    NoSlot = "no_slot", Honest;
     /// A datagram that has no use in the present state, such as one for a connection that has ended.
     NotNow = "not_now", Honest;
     /// A frame type that this wire does not have.

@@ -52,7 +52,7 @@ fn join(
 fn the_first_slice_arrives_after_one_round_trip() {
     let rtt = Duration::from_millis(50);
     let mut server = server_config();
-    server.connection.rate_bps = 9_000_000;
+    server.connection.max_rate_bps = 9_000_000;
     let (mut internet, _, client) =
         join(server, client_config(), world(256 << 10), &access(10_000_000, rtt));
     let done = internet.run_until(Instant::from_millis(20_000), |internet| {
@@ -74,7 +74,7 @@ fn joins_keep_the_rule_of_three_on_every_profile() {
         for copies in [1, 3, 10] {
             let link = profile.link();
             let mut server = server_config();
-            server.connection.rate_bps = link.rate_bps.unwrap_or(10_000_000) * 9 / 10;
+            server.connection.max_rate_bps = link.rate_bps.unwrap_or(10_000_000) * 9 / 10;
             let access = Access { up: link.clone(), down: link };
             let client = ClientConfig { copies, ..client_config() };
             let (mut internet, server, client) = join(server, client, world(256 << 10), &access);
@@ -112,7 +112,7 @@ fn everything_ends_well() {
 fn both_ends_measure_and_a_long_way_costs_no_resends() {
     for rtt in [20, 200, 600] {
         let mut server = server_config();
-        server.connection.rate_bps = 20_000_000;
+        server.connection.max_rate_bps = 20_000_000;
         let link = access(25_000_000, Duration::from_millis(rtt));
         let (mut internet, server, client) = join(server, client_config(), world(1 << 20), &link);
         internet.run_until(Instant::from_millis(60_000), |internet| {

@@ -75,11 +75,11 @@ fn token(key: &TokenKey) -> Result<ConnectToken, Failure> {
 /// Both ends.
 fn config(args: &DemoArgs, bytes: usize) -> ConnectionConfig {
     ConnectionConfig {
-        rate_bps: args.budget.unwrap_or(u64::MAX),
+        max_rate_bps: args.budget.unwrap_or(u64::MAX),
         handshake_timeout: args.timeout,
         idle_timeout: args.timeout.max(LEAST_IDLE),
         no_progress_timeout: args.timeout,
-        largest_block: bytes as u64,
+        max_block_bytes: bytes as u64,
         ..ConnectionConfig::default()
     }
 }

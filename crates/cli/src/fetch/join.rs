@@ -96,7 +96,7 @@ impl Asking {
             connection: ConnectionConfig {
                 handshake_timeout: args.timeout,
                 idle_timeout: args.timeout.max(LEAST_IDLE),
-                largest_block: LARGEST_BLOCK,
+                max_block_bytes: LARGEST_BLOCK,
                 ..ConnectionConfig::default()
             },
             ..ClientConfig::new(server, access.protocol_id, credentials)

@@ -133,7 +133,7 @@ impl<'a> Clients<'a> {
     fn set_rate(&self, connection: &mut Connection, token: Option<&TokenClaims>) {
         let min = token.and_then(|token| token.min_rate).map_or(0, TokenRate::bps);
         let max = token.and_then(|token| token.max_rate).map_or(u64::MAX, TokenRate::bps);
-        connection.set_rate_bps(self.args.rate.unwrap_or(u64::MAX).max(min).min(max));
+        connection.set_max_rate_bps(self.args.rate.unwrap_or(u64::MAX).max(min).min(max));
     }
 
     fn on_connected(&mut self, server: &mut ServerMachine, id: ConnectionId) {

@@ -125,10 +125,10 @@ fn config(
         addresses,
         limits: ServerLimits { connections: args.max_clients.into(), ..ServerLimits::default() },
         connection: ConnectionConfig {
-            rate_bps: args.rate.unwrap_or(u64::MAX),
+            max_rate_bps: args.rate.unwrap_or(u64::MAX),
             urgency: args.urgency.into(),
             // Clients ask, and send nothing.
-            largest_block: 0,
+            max_block_bytes: 0,
             unread_packet_bytes: 4096,
             ..ConnectionConfig::default()
         },

@@ -273,8 +273,8 @@ impl Client {
     }
 
     /// Limits what blocks may use of the link, in bits per second.
-    pub fn set_rate_bps(&self, rate_bps: u64) {
-        self.change(|connection, _| connection.set_rate_bps(rate_bps));
+    pub fn set_max_rate_bps(&self, rate_bps: u64) {
+        self.change(|connection, _| connection.set_max_rate_bps(rate_bps));
     }
 
     /// Changes how much blocks may take of the link, from the next slice on.

@@ -314,8 +314,8 @@ impl Server {
 
     /// Limits what the blocks of a connection may use of the link, in bits per second. A token may hold a
     /// limit, which stays.
-    pub fn set_rate_bps(&self, id: ConnectionId, rate_bps: u64) {
-        self.change(id, |connection, _| connection.set_rate_bps(rate_bps));
+    pub fn set_max_rate_bps(&self, id: ConnectionId, rate_bps: u64) {
+        self.change(id, |connection, _| connection.set_max_rate_bps(rate_bps));
     }
 
     /// Changes how much the blocks of a connection may take of the link, from the next slice on.

@@ -161,7 +161,7 @@ fn a_server_that_is_dropped_says_so_and_its_port_is_free_at_once() {
 fn a_transfer_goes_on_from_another_address() {
     let mut config = with_secret();
     config.connection.idle_timeout = Duration::from_secs(3600);
-    config.connection.rate_bps = 50_000_000;
+    config.connection.max_rate_bps = 50_000_000;
     let server = bind(config);
     let mut config = config_for(&server);
     config.connection.idle_timeout = Duration::from_secs(3600);

@@ -47,7 +47,7 @@ pub(crate) fn config_for(server: &Server) -> ClientConfig {
 pub(crate) fn config_at(server: SocketAddr) -> ClientConfig {
     let credentials = Credentials::Secret { secret: secret(), identity: None };
     let mut config = ClientConfig::new(server, PROTOCOL_ID, credentials);
-    config.connection.rate_bps = 200_000_000;
+    config.connection.max_rate_bps = 200_000_000;
     config
 }
 

@@ -8,7 +8,7 @@ const FIVE_MB: usize = 5_000_000;
 
 fn fast() -> Pair {
     let mut config = with_secret();
-    config.connection.rate_bps = 200_000_000;
+    config.connection.max_rate_bps = 200_000_000;
     Pair::connected(config)
 }
 
@@ -77,7 +77,7 @@ fn packets_and_messages_beside_a_block() {
 #[test]
 fn what_is_too_large_is_refused_before_it_is_sent() {
     let mut config = with_secret();
-    config.connection.largest_block = 1000;
+    config.connection.max_block_bytes = 1000;
     let pair = Pair::connected(config);
     let large = Block::new(1, vec![0; 1001]);
     assert_eq!(pair.client.send_block(&large), Err(SendError::BlockTooLarge { max: 1000 }));

@@ -37,7 +37,7 @@ pub fn config_in_play() -> ConnectionConfig {
 /// At this rate at most: what the harness itself is tested with.
 #[must_use]
 pub fn config_at(rate_bps: u64) -> ConnectionConfig {
-    ConnectionConfig { rate_bps, ..ConnectionConfig::default() }
+    ConnectionConfig { max_rate_bps: rate_bps, ..ConnectionConfig::default() }
 }
 
 /// What a flow is.

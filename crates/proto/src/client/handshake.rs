@@ -165,7 +165,7 @@ impl Handshake {
             protection,
             idle_timeout: config.agreed_idle_timeout(welcome.idle_timeout),
             config,
-            peer_largest_block: welcome.largest_block,
+            peer_max_block_bytes: welcome.max_block_bytes,
             entropy: Entropy::new(self.entropy.bytes()),
             address: FourTuple::new(self.config.server),
             address_validated: true,
@@ -277,7 +277,7 @@ fn hello(config: &ClientConfig, suites: Suites) -> Vec<u8> {
         versions: &[VERSION],
         suites,
         idle_timeout: config.connection.idle_timeout,
-        largest_block: config.connection.largest_block,
+        max_block_bytes: config.connection.max_block_bytes,
         request: &config.request,
     }
     .write(&mut bytes);

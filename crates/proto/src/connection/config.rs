@@ -13,12 +13,12 @@ pub struct ConnectionConfig {
     /// The maximum rate of this end's blocks, in bits per second including headers: a server's value applies
     /// to each client's download, a client's to its uploads. Default `u64::MAX`, no limit, because the sender
     /// measures what the link can carry. At least 1000.
-    pub rate_bps: u64,
+    pub max_rate_bps: u64,
     /// How much of the link a block may take while it is sent. Default [`Urgency::LoadScreen`].
     pub urgency: Urgency,
     /// The minimum rate of blocks, in bits per second, whatever the delay and loss: below it a game could not
     /// be played either. Default 200 kbit/s; at most 10 Mbit/s.
-    pub floor_bps: u64,
+    pub min_rate_bps: u64,
     /// Silence after which the connection ends. Both ends use the smaller value of the two. Default 15 s; at
     /// least 1 s. After a third of it without sending, an end sends a ping.
     pub idle_timeout: Duration,
@@ -26,7 +26,7 @@ pub struct ConnectionConfig {
     pub handshake_timeout: Duration,
     /// The largest block accepted from the peer, in bytes. Default 64 MiB. Memory is allocated as data
     /// arrives.
-    pub largest_block: u64,
+    pub max_block_bytes: u64,
     /// Bytes of received blocks that may wait to be read. Default 64 MiB. Beyond it nothing more is accepted
     /// until the application reads; the peer's block fails if that takes too long.
     pub unread_block_bytes: u64,
@@ -43,7 +43,7 @@ pub struct ConnectionConfig {
     pub no_progress_timeout: Duration,
     /// A block that takes longer than 60 s plus its size at this rate, in bits per second, closes the
     /// connection: a peer that crawls holds memory that others need. Default 16 kbit/s; 0 disables it.
-    pub least_block_rate_bps: u64,
+    pub min_block_rate_bps: u64,
     /// Datagrams after which the key is updated. Default and maximum 2^22.
     pub datagrams_per_key: u64,
     /// Time after which the key is updated. Default 120 s.
@@ -53,19 +53,19 @@ pub struct ConnectionConfig {
 impl Default for ConnectionConfig {
     fn default() -> Self {
         Self {
-            rate_bps: u64::MAX,
+            max_rate_bps: u64::MAX,
             urgency: Urgency::LoadScreen,
-            floor_bps: 200_000,
+            min_rate_bps: 200_000,
             idle_timeout: Duration::from_secs(15),
             handshake_timeout: Duration::from_secs(10),
-            largest_block: 64 << 20,
+            max_block_bytes: 64 << 20,
             unread_block_bytes: 64 << 20,
             unread_packet_bytes: 1 << 20,
             queued_blocks: 64,
             queued_packet_bytes: 1 << 20,
             queued_message_bytes: 256 << 10,
             no_progress_timeout: Duration::from_secs(15),
-            least_block_rate_bps: 16_000,
+            min_block_rate_bps: 16_000,
             datagrams_per_key: MAX_DATAGRAMS_PER_KEY,
             key_lifetime: Duration::from_secs(120),
         }
@@ -76,18 +76,18 @@ impl Default for ConnectionConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// `rate_bps` is so low that blocks could not be sent.
+    /// `max_rate_bps` is so low that blocks could not be sent.
     #[error(
-        "`rate_bps` must be at least {LOWEST_MAX_RATE_BPS} bit/s, or u64::MAX for no limit: below it no \
+        "`max_rate_bps` must be at least {LOWEST_MAX_RATE_BPS} bit/s, or u64::MAX for no limit: below it no \
          block could be sent"
     )]
-    NoRate,
-    /// `floor_bps` would flood most links.
+    MaxRateTooLow,
+    /// `min_rate_bps` would flood most links.
     #[error(
-        "`floor_bps` must be at most {HIGHEST_MIN_RATE_BPS} bit/s: blocks are sent at this rate whatever is \
-         lost"
+        "`min_rate_bps` must be at most {HIGHEST_MIN_RATE_BPS} bit/s: blocks are sent at this rate whatever \
+         is lost"
     )]
-    FloorTooHigh,
+    MinRateTooHigh,
     /// `idle_timeout` is below a second.
     #[error("`idle_timeout` must be at least 1 s")]
     IdleTimeoutTooShort,
@@ -112,8 +112,8 @@ impl ConnectionConfig {
     /// The first setting that cannot work.
     pub fn check(&self) -> Result<(), ConfigError> {
         let faults = [
-            (self.rate_bps < LOWEST_MAX_RATE_BPS, ConfigError::NoRate),
-            (self.floor_bps > HIGHEST_MIN_RATE_BPS, ConfigError::FloorTooHigh),
+            (self.max_rate_bps < LOWEST_MAX_RATE_BPS, ConfigError::MaxRateTooLow),
+            (self.min_rate_bps > HIGHEST_MIN_RATE_BPS, ConfigError::MinRateTooHigh),
             (self.idle_timeout < Duration::from_secs(1), ConfigError::IdleTimeoutTooShort),
             (self.handshake_timeout.is_zero(), ConfigError::NoHandshakeTimeout),
             (self.queued_blocks == 0, ConfigError::NoQueuedBlocks),
@@ -145,8 +145,8 @@ mod tests {
             config.check().unwrap_err()
         };
         assert_eq!(ConnectionConfig::default().check(), Ok(()));
-        assert_eq!(refused(|config| config.rate_bps = 0), ConfigError::NoRate);
-        assert_eq!(refused(|config| config.floor_bps = u64::MAX), ConfigError::FloorTooHigh);
+        assert_eq!(refused(|config| config.max_rate_bps = 0), ConfigError::MaxRateTooLow);
+        assert_eq!(refused(|config| config.min_rate_bps = u64::MAX), ConfigError::MinRateTooHigh);
         let short = Duration::from_millis(999);
         assert_eq!(refused(|config| config.queued_blocks = 0), ConfigError::NoQueuedBlocks);
         let config = ConnectionConfig { idle_timeout: short, ..ConnectionConfig::default() };

@@ -5,7 +5,7 @@
 //! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
 //! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
 //! `path` (the peer's address, and what may be sent to it), `blocks`, `packets`,
-//! [`message`](crate::message)s, [`transit`](crate::transit) (which datagrams arrived), `liveness` (silence)
+//! messages, [`transit`](crate::transit) (which datagrams arrived), `liveness` (silence)
 //! and `closing`; `receive` and `transmit` connect them, one for each direction.
 
 mod blocks;
@@ -82,7 +82,7 @@ pub(crate) struct Parameters {
     pub(crate) protection: Protection,
     pub(crate) config: Arc<ConnectionConfig>,
     pub(crate) idle_timeout: Duration,
-    pub(crate) peer_largest_block: u64,
+    pub(crate) peer_max_block_bytes: u64,
     pub(crate) entropy: Entropy,
     pub(crate) address: FourTuple,
     pub(crate) address_validated: bool,
@@ -119,7 +119,7 @@ pub struct Connection {
     path_response: Option<[u8; 8]>,
     closing: Option<Closing>,
     events: VecDeque<Event>,
-    peer_largest_block: u64,
+    peer_max_block_bytes: u64,
     liveness: Liveness,
     /// The latest time that the driver passed in.
     now: Instant,
@@ -159,7 +159,7 @@ impl Connection {
             path_response: None,
             closing: None,
             events: VecDeque::new(),
-            peer_largest_block: parameters.peer_largest_block,
+            peer_max_block_bytes: parameters.peer_max_block_bytes,
             liveness: Liveness::new(now, parameters.idle_timeout, config.handshake_timeout),
             now,
             stats: ConnectionStats::default(),
@@ -197,8 +197,8 @@ impl Connection {
 
     /// The largest block that the peer accepts, in bytes.
     #[must_use]
-    pub const fn peer_largest_block(&self) -> u64 {
-        self.peer_largest_block
+    pub const fn peer_max_block_bytes(&self) -> u64 {
+        self.peer_max_block_bytes
     }
 
     /// The progress of the block being sent.
@@ -215,8 +215,8 @@ impl Connection {
 
     /// Changes the maximum rate of blocks, in bits per second including headers. A limit from the client's
     /// token still applies.
-    pub fn set_rate_bps(&mut self, rate_bps: u64) {
-        self.blocks_out.set_rate_bps(rate_bps);
+    pub fn set_max_rate_bps(&mut self, rate_bps: u64) {
+        self.blocks_out.set_max_rate_bps(rate_bps);
     }
 
     /// Changes how much of the link blocks may take, from the next slice on.
@@ -230,7 +230,7 @@ impl Connection {
     /// [`SendError`]; `BlockTooLarge` if the peer accepts no blocks of this size.
     pub fn send_block(&mut self, now: Instant, block: &Block) -> Result<BlockHandle, SendError> {
         self.open()?;
-        let max = self.peer_largest_block;
+        let max = self.peer_max_block_bytes;
         if block.data().len() as u64 > max {
             return Err(SendError::BlockTooLarge { max });
         }
@@ -443,6 +443,8 @@ impl Connection {
             sender.check_invariants();
         }
         self.blocks_in.receiver.check_invariants();
+        self.messages_out.check_invariants();
+        self.messages_in.check_invariants();
     }
 }
 

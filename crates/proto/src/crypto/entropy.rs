@@ -48,7 +48,7 @@ impl Entropy {
 
     /// The next number, uniform over all 2^64.
     #[must_use]
-    pub fn next_u64(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         u64::from_le_bytes(self.bytes())
     }
 

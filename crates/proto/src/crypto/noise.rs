@@ -51,7 +51,7 @@ impl Identity {
 
     /// The private key, to be stored.
     #[must_use]
-    pub const fn private(&self) -> &Secret {
+    pub(crate) const fn private(&self) -> &Secret {
         &self.0
     }
 }

@@ -53,7 +53,7 @@ impl Suites {
     /// The set in a hello. `None` if ChaCha20-Poly1305 is not in it. Other bits are ignored: they are suites
     /// of later versions, and a suite is chosen that both ends know.
     #[must_use]
-    pub const fn from_bits(bits: u8) -> Option<Self> {
+    pub(crate) const fn from_bits(bits: u8) -> Option<Self> {
         if bits & Self::CHACHA == 0 {
             return None;
         }
@@ -68,7 +68,7 @@ impl Suites {
 
     /// Whether a suite is in the set.
     #[must_use]
-    pub const fn contains(self, suite: Suite) -> bool {
+    pub(crate) const fn contains(self, suite: Suite) -> bool {
         match suite {
             Suite::ChaCha20Poly1305 => true,
             Suite::Aes256Gcm => self.aes,

@@ -6,58 +6,32 @@
 //!
 //! Numbers do not wrap. An end that has sent 2^32 - 1 messages can send no more on its connection
 //! ([`SendMessageError::NumbersUsedUp`]): at a thousand per second that takes seven weeks.
-//!
-//! ```
-//! use bytes::Bytes;
-//! use haulier_proto::message::{MessageReceiver, MessageSender};
-//!
-//! let (mut sender, mut receiver) = (MessageSender::default(), MessageReceiver::new());
-//! sender.send(Bytes::from_static(b"first"))?;
-//! sender.send(Bytes::from_static(b"second"))?;
-//!
-//! let (lost, _) = sender.poll(1200).unwrap();
-//! let (number, data) = sender.poll(1200).unwrap();
-//! receiver.receive(number, &data)?;
-//! assert!(receiver.pop().is_none(), "the first is not here yet");
-//!
-//! sender.on_acked(number);
-//! sender.on_lost(lost);
-//! let (number, data) = sender.poll(1200).unwrap();
-//! receiver.receive(number, &data)?;
-//! assert_eq!(receiver.pop().as_deref(), Some(&b"first"[..]));
-//! assert_eq!(receiver.pop().as_deref(), Some(&b"second"[..]));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use receiver::{Arrival, MessageReceiver};
-pub use sender::{MessageSender, SendMessageError};
+pub(crate) use receiver::MessageReceiver;
+pub(crate) use sender::{MessageSender, SendMessageError};
 
 /// The largest message, in bytes: it fits into one datagram together with an ack.
-pub const MAX_MESSAGE_BYTES: usize = 1024;
+pub(crate) const MAX_MESSAGE_BYTES: usize = 1024;
 
 /// Messages that may wait at a receiver: 256 KiB of the largest ones, or 8 round trips at 30 per round trip.
 /// A message limit is at most this far above what its receiver has read.
 pub(crate) const MESSAGE_WINDOW: u32 = 256;
 
 /// Bytes of a message frame without its data: type, number, length.
-pub const MESSAGE_FRAME_BYTES: usize = 7;
+pub(crate) const MESSAGE_FRAME_BYTES: usize = 7;
 
 /// A violation by the peer: the connection is closed with `protocol`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MessageViolation {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MessageViolation {
     /// A message at or above the limit [H-4.4a].
-    #[error("a message beyond the limit")]
     BeyondLimit,
     /// A message of more than 1024 bytes.
-    #[error("a message of more than 1024 bytes")]
     TooLarge,
     /// A limit more than one window above the messages sent [H-4.4a].
-    #[error("a message limit more than one window ahead")]
     BadLimit,
 }

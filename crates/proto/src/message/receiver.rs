@@ -14,16 +14,16 @@ const LIMIT_STEP: u32 = MESSAGE_WINDOW / 2;
 
 /// Whether a message is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub(crate) enum Arrival {
     /// It is new; [`MessageReceiver::pop`] may return it.
     New,
     /// It was received before: its ack was lost, or late.
     Duplicate,
 }
 
-/// Receives messages. See [the module](super) for an example. While no message waits, it uses no heap memory.
+/// Receives messages. While no message waits, it uses no heap memory.
 #[derive(Clone, Debug)]
-pub struct MessageReceiver {
+pub(crate) struct MessageReceiver {
     /// The messages from number `next` on, `None` where one is missing. The last one is never missing.
     waiting: VecDeque<Option<Bytes>>,
     /// The number of the next message to be read.
@@ -38,8 +38,7 @@ pub struct MessageReceiver {
 
 impl MessageReceiver {
     /// A receiver before the first message. Its limit is 256.
-    #[must_use]
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             waiting: VecDeque::new(),
             next: 0,
@@ -53,7 +52,11 @@ impl MessageReceiver {
     ///
     /// # Errors
     /// [`MessageViolation::BeyondLimit`] or [`MessageViolation::TooLarge`]; the connection must be closed.
-    pub fn receive(&mut self, number: u32, data: &[u8]) -> Result<Arrival, MessageViolation> {
+    pub(crate) fn receive(
+        &mut self,
+        number: u32,
+        data: &[u8],
+    ) -> Result<Arrival, MessageViolation> {
         if data.len() > MAX_MESSAGE_BYTES {
             return Err(MessageViolation::TooLarge);
         }
@@ -77,7 +80,7 @@ impl MessageReceiver {
     }
 
     /// The next message, in the order in which they were sent, if it has arrived.
-    pub fn pop(&mut self) -> Option<Bytes> {
+    pub(crate) fn pop(&mut self) -> Option<Bytes> {
         let data = self.waiting.front_mut()?.take()?;
         self.waiting.pop_front();
         self.waiting_bytes -= u32::try_from(data.len()).unwrap_or(0);
@@ -89,8 +92,7 @@ impl MessageReceiver {
     }
 
     /// Memory of the waiting messages, in bytes.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.waiting_bytes as usize + self.waiting.capacity() * size_of::<Option<Bytes>>()
     }
 
@@ -101,8 +103,7 @@ impl MessageReceiver {
 
     /// The limit to send to the peer: after half of a window was read, or after the last limit was lost. It
     /// is due until [`on_limit_sent`](Self::on_limit_sent).
-    #[must_use]
-    pub const fn limit_due(&self) -> Option<u32> {
+    pub(crate) const fn limit_due(&self) -> Option<u32> {
         let limit = self.next.saturating_add(MESSAGE_WINDOW);
         // The last step, at the end of the numbers, is shorter.
         let is_step = limit - self.limit >= LIMIT_STEP;
@@ -111,14 +112,14 @@ impl MessageReceiver {
     }
 
     /// This limit, from [`limit_due`](Self::limit_due), was sent. The peer may use it from now on.
-    pub fn on_limit_sent(&mut self, limit: u32) {
+    pub(crate) fn on_limit_sent(&mut self, limit: u32) {
         let highest = self.next.saturating_add(MESSAGE_WINDOW);
         self.limit = limit.clamp(self.limit, highest);
         self.is_limit_lost = false;
     }
 
     /// The datagram with this limit is lost. If it was the highest limit, it is retransmitted.
-    pub const fn on_limit_lost(&mut self, limit: u32) {
+    pub(crate) const fn on_limit_lost(&mut self, limit: u32) {
         self.is_limit_lost |= limit == self.limit;
     }
 
@@ -129,7 +130,7 @@ impl MessageReceiver {
     }
 
     /// Panics if the queue contradicts itself. For tests, fuzzers and the simulator.
-    pub fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         let window = u64::from(self.next)..=u64::from(self.next) + u64::from(MESSAGE_WINDOW);
         assert!(window.contains(&u64::from(self.limit)), "a limit outside the window");
         assert!(self.waiting.back().is_none_or(Option::is_some), "nothing at the end");
@@ -144,6 +145,7 @@ impl MessageReceiver {
     }
 }
 
+#[cfg(test)]
 impl Default for MessageReceiver {
     fn default() -> Self {
         Self::new()

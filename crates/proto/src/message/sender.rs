@@ -9,29 +9,18 @@ use bytes::Bytes;
 
 use super::{MAX_MESSAGE_BYTES, MESSAGE_FRAME_BYTES, MESSAGE_WINDOW, MessageViolation};
 
-/// Messages that may wait or be in flight by default: four windows, so that a burst at a change of level
-/// fits.
-const MAX_QUEUED: u32 = 1024;
-
-/// Their bytes by default: as much as the peer's window holds, 256 KiB.
-const MAX_QUEUED_BYTES: u32 = 262_144;
-
 /// [`MAX_MESSAGE_BYTES`] in the type in which queued bytes are counted.
 const LARGEST: u32 = 1024;
 const _: () = assert!(LARGEST as usize == MAX_MESSAGE_BYTES);
 
 /// Why a message cannot be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SendMessageError {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendMessageError {
     /// It has more than 1024 bytes. A block can have more.
-    #[error("a message of more than 1024 bytes")]
     TooLarge,
     /// Too many messages, or bytes of them, are waiting or in flight. Try again after an ack.
-    #[error("the queue of messages is full")]
     QueueFull,
     /// All 2^32 - 1 numbers of this connection are used: a new connection is needed.
-    #[error("the numbers of messages are used up")]
     NumbersUsedUp,
 }
 
@@ -49,9 +38,9 @@ struct Message {
     state: State,
 }
 
-/// Sends messages. See [the module](super) for an example. While it has no messages, it uses no heap memory.
+/// Sends messages. While it has no messages, it uses no heap memory.
 #[derive(Clone, Debug)]
-pub struct MessageSender {
+pub(crate) struct MessageSender {
     /// The messages from number `first` on. Those from `unsent` on were never sent.
     queue: VecDeque<Message>,
     first: u32,
@@ -68,8 +57,7 @@ pub struct MessageSender {
 impl MessageSender {
     /// A sender that keeps at most `max_queued` messages with at most `max_queued_bytes` bytes, waiting and
     /// in flight, but at least one of the largest size.
-    #[must_use]
-    pub fn new(max_queued: u32, max_queued_bytes: u32) -> Self {
+    pub(crate) fn new(max_queued: u32, max_queued_bytes: u32) -> Self {
         Self {
             queue: VecDeque::new(),
             first: 0,
@@ -88,7 +76,7 @@ impl MessageSender {
     ///
     /// # Errors
     /// [`SendMessageError`]; the message is not queued.
-    pub fn send(&mut self, data: Bytes) -> Result<u32, SendMessageError> {
+    pub(crate) fn send(&mut self, data: Bytes) -> Result<u32, SendMessageError> {
         if data.len() > MAX_MESSAGE_BYTES {
             return Err(SendMessageError::TooLarge);
         }
@@ -107,7 +95,7 @@ impl MessageSender {
 
     /// The next message for a datagram, if its frame fits into `room` bytes and the peer's limit allows it:
     /// lost ones first, then by number. It is in flight from then on.
-    pub fn poll(&mut self, room: usize) -> Option<(u32, Bytes)> {
+    pub(crate) fn poll(&mut self, room: usize) -> Option<(u32, Bytes)> {
         let number = match self.next_lost() {
             Some(lost) => lost,
             None if self.unsent < self.limit => self.unsent,
@@ -129,7 +117,7 @@ impl MessageSender {
     }
 
     /// A datagram with this message was acknowledged. Returns whether it is the first one.
-    pub fn on_acked(&mut self, number: u32) -> bool {
+    pub(crate) fn on_acked(&mut self, number: u32) -> bool {
         let Some(message) = self.message_mut(number) else { return false };
         if matches!(message.state, State::Waiting | State::Acked) {
             return false;
@@ -150,7 +138,7 @@ impl MessageSender {
     }
 
     /// The datagram with this message is lost: the message is retransmitted. Ignored if it is not in flight.
-    pub fn on_lost(&mut self, number: u32) {
+    pub(crate) fn on_lost(&mut self, number: u32) {
         let Some(message) = self.message_mut(number) else { return };
         if message.state == State::InFlight {
             message.state = State::Lost;
@@ -165,7 +153,7 @@ impl MessageSender {
     /// # Errors
     /// [`MessageViolation::BadLimit`] if it is more than a window above the messages sent: the peer cannot
     /// have read so many.
-    pub fn on_limit(&mut self, limit: u32) -> Result<(), MessageViolation> {
+    pub(crate) fn on_limit(&mut self, limit: u32) -> Result<(), MessageViolation> {
         if limit > self.unsent.saturating_add(MESSAGE_WINDOW) {
             return Err(MessageViolation::BadLimit);
         }
@@ -174,8 +162,7 @@ impl MessageSender {
     }
 
     /// Whether all messages are acked.
-    #[must_use]
-    pub fn all_acked(&self) -> bool {
+    pub(crate) fn all_acked(&self) -> bool {
         self.queue.is_empty()
     }
 
@@ -191,7 +178,7 @@ impl MessageSender {
     }
 
     /// Panics if the queue contradicts itself. For tests, fuzzers and the simulator.
-    pub fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         let front = self.queue.front();
         assert!(front.is_none_or(|message| message.state != State::Acked), "an acked front");
         let bytes: u32 = self.queue.iter().map(|message| len(&message.data)).sum();
@@ -247,9 +234,11 @@ impl MessageSender {
     }
 }
 
+/// Four windows of messages, with as many bytes as the peer's window holds.
+#[cfg(test)]
 impl Default for MessageSender {
     fn default() -> Self {
-        Self::new(MAX_QUEUED, MAX_QUEUED_BYTES)
+        Self::new(1024, 262_144)
     }
 }
 

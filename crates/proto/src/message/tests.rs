@@ -6,7 +6,10 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::receiver::Arrival;
 use super::*;
+
+mod datagrams;
 
 fn filled(sender: &mut MessageSender, count: usize) {
     for _ in 0..count {

@@ -196,7 +196,7 @@ impl ServerMachine {
         }
         if self.shutting_down {
             self.refuse(now, path, parts.client_id, RefusalCode::ShuttingDown, keys);
-            return Err(DropReason::NoPlace);
+            return Err(DropReason::NoSlot);
         }
         let by_cookie = parts.cookie.is_some_and(|cookie| {
             self.cookie_key.verify(cookie_time(now), parts.client_id.0, path.remote, &cookie)
@@ -216,17 +216,17 @@ impl ServerMachine {
             || share.connections >= limits.connections_per_prefix
         {
             self.refuse(now, path, parts.client_id, RefusalCode::Full, keys);
-            return Err(DropReason::NoPlace);
+            return Err(DropReason::NoSlot);
         }
         // No refusal here: handshakes are short, and the client repeats its request.
         if share.handshakes >= limits.handshakes_per_prefix {
-            return Err(DropReason::NoPlace);
+            return Err(DropReason::NoSlot);
         }
         if self.handshakes >= limits.handshakes {
             self.make_room(now, Prefix::of(path.remote));
         }
         if self.handshakes >= limits.handshakes {
-            return Err(DropReason::NoPlace);
+            return Err(DropReason::NoSlot);
         }
         // The matchmaker has exchanged data with the client at this address.
         let by_token = verified.token.as_ref().is_some_and(|token| token.claims.is_at(path.remote));
@@ -254,11 +254,11 @@ impl ServerMachine {
             server_id,
             suite: self.suites.choose(hello.suites),
             idle_timeout: config.agreed_idle_timeout(hello.idle_timeout),
-            largest_block: config.largest_block,
+            max_block_bytes: config.max_block_bytes,
             reset_token: self.reset_key.reset_token(server_id.0),
         };
         let app_request = Bytes::copy_from_slice(hello.request);
-        let peer_largest_block = hello.largest_block;
+        let peer_max_block_bytes = hello.max_block_bytes;
         let mut welcome_message = Vec::new();
         welcome.write(&mut welcome_message);
         let protection = match responder {
@@ -284,7 +284,7 @@ impl ServerMachine {
                 protection,
                 config,
                 idle_timeout: welcome.idle_timeout,
-                peer_largest_block,
+                peer_max_block_bytes,
                 entropy: Entropy::new(self.entropy.bytes()),
                 address: path,
                 address_validated: admitted.address_validated,

@@ -46,7 +46,7 @@ impl RefusalCode {
 
     /// Whether the server has verified the request, so that the refusal has a check that can be verified.
     #[must_use]
-    pub const fn is_verified(self) -> bool {
+    pub(crate) const fn is_verified(self) -> bool {
         matches!(self, Self::Full | Self::ShuttingDown | Self::TokenUsed)
     }
 
@@ -94,7 +94,7 @@ pub struct Refusal<'a> {
 
 impl<'a> Refusal<'a> {
     /// Writes everything but the check.
-    pub fn write(to: WireId, code: RefusalCode, out: &mut Vec<u8>) {
+    pub(crate) fn write(to: WireId, code: RefusalCode, out: &mut Vec<u8>) {
         out.clear();
         out.push(Kind::Refusal.byte());
         out.extend_from_slice(&to.0);

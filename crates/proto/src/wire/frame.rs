@@ -94,7 +94,7 @@ pub enum Frame<'a> {
 impl<'a> Frame<'a> {
     /// Whether a datagram with this frame is acknowledged.
     #[must_use]
-    pub const fn is_ack_eliciting(&self) -> bool {
+    pub(crate) const fn is_ack_eliciting(&self) -> bool {
         !matches!(
             self,
             Self::Padding

@@ -23,7 +23,7 @@ pub enum Role {
 impl Role {
     /// The other end.
     #[must_use]
-    pub const fn peer(self) -> Self {
+    pub(crate) const fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
             Self::Server => Self::Client,

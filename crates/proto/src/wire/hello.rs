@@ -26,7 +26,7 @@ pub struct Hello<'a> {
     /// The idle timeout that it proposes, in whole milliseconds.
     pub idle_timeout: Duration,
     /// The largest block that it accepts, in bytes.
-    pub largest_block: u64,
+    pub max_block_bytes: u64,
     /// The application's request. Anyone with the secret can read it, and it can be replayed.
     pub request: &'a [u8],
 }
@@ -39,7 +39,7 @@ impl<'a> Hello<'a> {
         out.extend_from_slice(self.versions.get(..count).unwrap_or_default());
         out.push(self.suites.bits());
         out.extend_from_slice(&millis(self.idle_timeout).to_le_bytes());
-        out.extend_from_slice(&self.largest_block.to_le_bytes());
+        out.extend_from_slice(&self.max_block_bytes.to_le_bytes());
         out.extend_from_slice(&field_u16(self.request.len()).to_le_bytes());
         out.extend_from_slice(self.request);
     }
@@ -60,7 +60,7 @@ impl<'a> Hello<'a> {
             versions,
             suites: Suites::from_bits(fields.u8()?).ok_or(DropReason::OutOfRange)?,
             idle_timeout: Duration::from_millis(fields.u32()?.into()),
-            largest_block: fields.u64()?,
+            max_block_bytes: fields.u64()?,
             request: fields.long_bytes()?,
         };
         fields.end()?;
@@ -84,7 +84,7 @@ pub struct Welcome {
     /// The idle timeout of both ends, in whole milliseconds.
     pub idle_timeout: Duration,
     /// The largest block that it accepts, in bytes.
-    pub largest_block: u64,
+    pub max_block_bytes: u64,
     /// The token of a valid reset.
     pub reset_token: [u8; 16],
 }
@@ -96,7 +96,7 @@ impl Welcome {
         out.push(VERSION);
         out.push(self.suite as u8);
         out.extend_from_slice(&millis(self.idle_timeout).to_le_bytes());
-        out.extend_from_slice(&self.largest_block.to_le_bytes());
+        out.extend_from_slice(&self.max_block_bytes.to_le_bytes());
         out.extend_from_slice(&self.reset_token);
     }
 
@@ -115,7 +115,7 @@ impl Welcome {
             server_id,
             suite: Suite::from_u8(fields.u8()?).ok_or(DropReason::OutOfRange)?,
             idle_timeout: Duration::from_millis(fields.u32()?.into()),
-            largest_block: fields.u64()?,
+            max_block_bytes: fields.u64()?,
             reset_token: fields.array()?,
         };
         fields.end()?;

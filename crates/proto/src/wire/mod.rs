@@ -56,7 +56,7 @@ impl Kind {
     ///
     /// # Errors
     /// [`DropReason::UnknownKind`].
-    pub const fn of_byte(byte: u8) -> Result<Self, DropReason> {
+    pub(crate) const fn of_byte(byte: u8) -> Result<Self, DropReason> {
         Ok(match byte {
             0x80 => Self::Request,
             0x81 => Self::Retry,
@@ -73,7 +73,7 @@ impl Kind {
 
     /// Its first byte.
     #[must_use]
-    pub const fn byte(self) -> u8 {
+    pub(crate) const fn byte(self) -> u8 {
         match self {
             Self::Request => 0x80,
             Self::Retry => 0x81,

@@ -53,7 +53,7 @@ impl Run {
         let connection = ConnectionConfig {
             urgency: if first & 2 != 0 { Urgency::LoadScreen } else { Urgency::DuringPlay },
             unread_block_bytes: 1 << 16,
-            largest_block: 1 << 20,
+            max_block_bytes: 1 << 20,
             ..ConnectionConfig::default()
         };
         // In mode `open`: the seal is a checksum, and a fuzzer runs ten times as fast.

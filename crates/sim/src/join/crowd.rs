@@ -95,7 +95,8 @@ impl Crowd {
         let credentials =
             ServerCredentials { secret: Some(secret.clone()), ..ServerCredentials::default() };
         let limits = ServerLimits { connections: 4096, ..ServerLimits::default() };
-        let connection = ConnectionConfig { rate_bps: 2_000_000, ..ConnectionConfig::default() };
+        let connection =
+            ConnectionConfig { max_rate_bps: 2_000_000, ..ConnectionConfig::default() };
         let config = ServerConfig::new(PROTOCOL_ID, credentials);
         let config = ServerConfig { limits, connection, ..config };
         let mut rng = Rng::stream(self.seed, 5);

@@ -137,10 +137,10 @@ fn t14_places_are_limited_per_prefix_and_in_total() {
     for n in 0..4u16 {
         assert_eq!(join(n.into(), 50, 5000 + n), (Ok(()), Some(0x83)));
     }
-    assert_eq!(join(10, 50, 6000), (Err(DropReason::NoPlace), Some(0x82)));
+    assert_eq!(join(10, 50, 6000), (Err(DropReason::NoSlot), Some(0x82)));
     assert_eq!(join(11, 51, 6000).0, Ok(()));
     assert_eq!(join(12, 52, 6000).0, Ok(()));
-    assert_eq!(join(13, 53, 6000), (Err(DropReason::NoPlace), Some(0x82)));
+    assert_eq!(join(13, 53, 6000), (Err(DropReason::NoSlot), Some(0x82)));
 }
 
 fn token_server() -> (ServerConfig, TokenKey) {

@@ -31,7 +31,7 @@ pub(crate) const BOTH: [Keyed; 2] = [Keyed::Open, Keyed::Secret];
 
 /// 8 Mbit/s and everything else as it usually is.
 pub(crate) fn connection() -> ConnectionConfig {
-    ConnectionConfig { rate_bps: 8_000_000, ..ConnectionConfig::default() }
+    ConnectionConfig { max_rate_bps: 8_000_000, ..ConnectionConfig::default() }
 }
 
 pub(crate) fn server_config(keyed: Keyed) -> ServerConfig {

@@ -78,7 +78,7 @@ fn token_key() -> TokenKey {
 }
 
 fn connection(data: &Bytes) -> ConnectionConfig {
-    ConnectionConfig { largest_block: data.len() as u64, ..ConnectionConfig::default() }
+    ConnectionConfig { max_block_bytes: data.len() as u64, ..ConnectionConfig::default() }
 }
 
 /// Joins once, and takes leave. The connection has compared the block's BLAKE3 before it hands it over. A

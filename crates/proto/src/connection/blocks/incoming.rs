@@ -82,7 +82,7 @@ impl IncomingBlocks {
                 false => CloseCode::PROTOCOL,
             });
         }
-        if frame.length > config.largest_block {
+        if frame.length > config.max_block_bytes {
             return Err(CloseCode::BLOCK_TOO_LARGE);
         }
         let announced =
@@ -216,7 +216,7 @@ impl IncomingBlocks {
         let block = self.announced.get(&self.current).filter(|_| !self.is_held_back(config))?;
         let started = block.started?;
         let stalled = self.last_progress + config.no_progress_timeout.saturating_mul(2);
-        let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0);
+        let rate = Some(config.min_block_rate_bps).filter(|&rate| rate > 0);
         let crawled =
             rate.map(|rate| started + max_block_time(block.length, rate).saturating_mul(2));
         earliest(Some(stalled), crawled)

@@ -86,7 +86,7 @@ impl OutgoingBlocks {
             next_chunk_id: ChunkId::new(0),
             known: Known::NOTHING,
             requests: RequestTrain::new(),
-            max_rate_bps: config.rate_bps,
+            max_rate_bps: config.max_rate_bps,
             rate_cap_bps: u64::MAX,
             urgency: config.urgency,
             rtt: None,
@@ -102,7 +102,7 @@ impl OutgoingBlocks {
         let config = SenderConfig {
             urgency: self.urgency,
             most_bps: self.max_rate_bps,
-            floor_bps: config.floor_bps,
+            floor_bps: config.min_rate_bps,
             give_up_after: config.no_progress_timeout,
             first_chunk_id: self.next_chunk_id,
         };
@@ -152,7 +152,7 @@ impl OutgoingBlocks {
         self.known = known;
     }
 
-    pub(crate) fn set_rate_bps(&mut self, rate_bps: u64) {
+    pub(crate) fn set_max_rate_bps(&mut self, rate_bps: u64) {
         self.max_rate_bps = rate_bps.min(self.rate_cap_bps);
         if let Some(sender) = &mut self.sender {
             sender.set_most_bps(self.max_rate_bps);
@@ -162,7 +162,7 @@ impl OutgoingBlocks {
     /// Limits this and every later maximum rate.
     pub(crate) fn cap_rate_bps(&mut self, rate_cap_bps: u64) {
         self.rate_cap_bps = rate_cap_bps;
-        self.set_rate_bps(self.max_rate_bps);
+        self.set_max_rate_bps(self.max_rate_bps);
     }
 
     pub(crate) fn set_urgency(&mut self, urgency: Urgency) {
@@ -333,7 +333,7 @@ impl OutgoingBlocks {
 
     fn crawl_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
         let outgoing = self.blocks.front()?;
-        let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0)?;
+        let rate = Some(config.min_block_rate_bps).filter(|&rate| rate > 0)?;
         Some(outgoing.started + max_block_time(outgoing.block.data.len() as u64, rate))
     }
 

@@ -17,9 +17,9 @@ fn at_server(lan: &Lan) -> Vec<Event> {
 #[test]
 fn blocks_go_both_ways_and_arrive_in_order() {
     let mut server = server_config();
-    server.connection.rate_bps = 80_000_000;
+    server.connection.max_rate_bps = 80_000_000;
     let mut client = client_config();
-    client.connection.rate_bps = 80_000_000;
+    client.connection.max_rate_bps = 80_000_000;
     let mut lan = Lan::joined(server, client);
     let sizes = [0usize, 1, 1024, 262_144, 262_145, 700_000, 0];
     for (tag, size) in (0..).zip(sizes) {
@@ -177,7 +177,7 @@ fn is_block(event: &Event) -> bool {
 #[test]
 fn a_message_is_never_behind_a_large_block() {
     let mut server = server_config();
-    server.connection.rate_bps = 250_000;
+    server.connection.max_rate_bps = 250_000;
     let mut lan = Lan::joined(server, client_config());
     lan.peer().send_block(&Block::new(1, vec![1; 2_000_000])).unwrap();
     lan.run(1_000);
@@ -191,7 +191,7 @@ fn a_message_is_never_behind_a_large_block() {
 #[test]
 fn a_block_above_the_limit_takes_no_memory() {
     let mut client = client_config();
-    client.connection.largest_block = 1_000_000;
+    client.connection.max_block_bytes = 1_000_000;
     let mut lan = Lan::joined(server_config(), client);
     let world = Block::new(1, vec![1; 1_000_001]);
     let refused = lan.peer().send_block(&world);
@@ -203,7 +203,7 @@ fn a_block_above_the_limit_takes_no_memory() {
 fn acks_are_a_tenth_of_what_they_answer_at_most() {
     for rate_bps in [300_000, 1_000_000, 10_000_000, 100_000_000] {
         let mut server = server_config();
-        server.connection.rate_bps = rate_bps;
+        server.connection.max_rate_bps = rate_bps;
         let mut lan = Lan::joined(server, client_config());
         lan.run(50);
         lan.peer().send_block(&Block::new(1, vec![5; 262_144])).unwrap();
@@ -252,7 +252,7 @@ fn a_block_that_stands_still_ends_the_connection() {
 #[test]
 fn a_block_that_crawls_ends_the_connection() {
     let mut server = server_config();
-    server.connection.least_block_rate_bps = 100_000;
+    server.connection.min_block_rate_bps = 100_000;
     let mut lan = Lan::joined(server, client_config());
     lan.run(100);
     lan.peer().send_block(&Block::new(1, vec![5; 1_000_000])).unwrap();
@@ -274,7 +274,7 @@ fn a_block_that_crawls_ends_the_connection() {
 #[test]
 fn a_block_behind_a_long_one_has_its_own_time() {
     let mut server = server_config();
-    server.connection.rate_bps = 200_000;
+    server.connection.max_rate_bps = 200_000;
     let mut lan = Lan::joined(server, client_config());
     lan.run(100);
     // The first takes 80 s, the second may take 70.
@@ -361,7 +361,7 @@ fn a_done_chunk_that_was_heard_is_not_said_again() {
 #[test]
 fn nobody_is_sent_a_block_into_silence() {
     let mut server = server_config();
-    server.connection.rate_bps = 8_000_000;
+    server.connection.max_rate_bps = 8_000_000;
     let mut lan = Lan::joined(server, client_config());
     lan.run(500);
     lan.peer().send_block(&Block::new(1, vec![5; 4_000_000])).unwrap();

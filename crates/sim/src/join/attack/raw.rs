@@ -146,7 +146,7 @@ impl RawClient {
             versions: &[VERSION],
             suites: Suites::available(false),
             idle_timeout: Duration::from_secs(15),
-            largest_block: 64 << 20,
+            max_block_bytes: 64 << 20,
             request: b"",
         }
         .write(&mut hello);
@@ -247,7 +247,7 @@ impl RawServer {
             server_id,
             suite: Suites::available(false).choose(Suites::available(false)),
             idle_timeout: Duration::from_secs(15),
-            largest_block: 64 << 20,
+            max_block_bytes: 64 << 20,
             reset_token: bytes(16).try_into().ok()?,
         }
         .write(&mut welcome);

@@ -1,12 +1,17 @@
 //! Messages over datagrams: the two modules as a connection puts them together, over a bad link.
 
-use std::collections::BTreeMap;
+#![allow(clippy::cast_possible_truncation, reason = "numbers and lengths of a test are small")]
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
 
 use bytes::Bytes;
-use haulier_proto::Instant;
-use haulier_proto::message::{MESSAGE_FRAME_BYTES, MessageReceiver, MessageSender};
-use haulier_proto::transit::{AckFrame, ReceivedDatagrams, SentDatagram, SentDatagrams};
 use proptest::prelude::*;
+
+use crate::Instant;
+use crate::message::{MESSAGE_FRAME_BYTES, MessageReceiver, MessageSender};
+use crate::transit::{AckFrame, ReceivedDatagrams, SentDatagram, SentDatagrams};
 
 /// What was in a datagram; an empty one is a ping.
 #[derive(Default)]
@@ -55,7 +60,7 @@ impl End {
         if let Some(limit) = datagram.limit {
             self.sender.on_limit(limit).unwrap();
         }
-        self.read.extend(std::iter::from_fn(|| self.receiver.pop()));
+        self.read.extend(core::iter::from_fn(|| self.receiver.pop()));
         self.check_invariants();
     }
 
