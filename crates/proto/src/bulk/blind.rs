@@ -18,8 +18,8 @@ pub(super) const LATER_RATE: f64 = 0.5;
 /// Of what the way back carries so much is used: somewhat less, for it is believed for a round trip.
 const HINT_GAIN: f64 = 0.95;
 
-/// Slices that are sent at the first guess in any case. A single chunk over a queue that no train fits into is
-/// through soonest that way.
+/// Slices that are sent at the first guess in any case. A single chunk over a queue that no train
+/// fits into is through soonest that way.
 const BELIEVED_SLICES: usize = 256;
 
 /// After those, and a round trip, the rate is halved with each so many slices.

@@ -14,8 +14,8 @@ use crate::chunk::{Ack, ChunkId, SliceCount, SliceSet};
 /// The first repetition follows after this long, each later one after twice as long as the one before.
 const FIRST_REPEAT: Duration = Duration::from_millis(10);
 
-/// For so long a repetition waits for a datagram that goes in any case. While a transfer runs, acks of datagrams
-/// are never further apart.
+/// How long a repetition waits for a datagram that is sent in any case. While a transfer runs, acks of
+/// datagrams are never further apart.
 const WAIT: Duration = Duration::from_millis(10);
 
 /// Repetitions at most: the last one is 0.6 s after the first ack. On most links a sender that has heard none
@@ -82,8 +82,8 @@ impl DoneAcks {
         }
     }
 
-    /// A slice of this chunk came. No sender has slices of more than [`SEND_WINDOW`] chunks under way from the
-    /// oldest that it does not know to be done [H-4.2d], so it has heard of those before them.
+    /// A slice of this chunk came. No sender has slices of more than [`SEND_WINDOW`] chunks in flight from
+    /// the oldest that it does not know to be done [H-4.2d], so it has heard of those before them.
     pub(super) fn on_slice(&mut self, chunk_id: ChunkId) {
         self.forget(|chunk| {
             let ahead = usize::try_from(chunk_id.distance_from(chunk.chunk_id));
