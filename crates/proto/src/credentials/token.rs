@@ -312,7 +312,7 @@ impl fmt::Debug for ConnectToken {
 #[non_exhaustive]
 pub enum IssueError {
     /// `servers` has more than 8 addresses.
-    #[error("`servers` may have at most 8 addresses")]
+    #[error("`servers` may name at most 8 servers")]
     TooManyServers,
     /// `user_data` has more than 256 bytes.
     #[error("`user_data` may have at most 256 bytes")]
