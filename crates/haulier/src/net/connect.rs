@@ -23,7 +23,7 @@ use super::handle::Drive;
 /// use haulier::Connect;
 ///
 /// let mut connect = Connect::try_from(ticket.as_str())?.with_request("name=alice");
-/// connect.connection.rate_bps = 5_000_000;
+/// connect.connection.max_rate_bps = 5_000_000;
 /// assert_eq!(connect.servers.len(), 1);
 /// # Ok(())
 /// # }
