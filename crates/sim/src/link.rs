@@ -60,6 +60,15 @@ pub struct LinkConfig {
     pub cut_outs: Vec<Range<Instant>>,
 }
 
+impl LinkConfig {
+    /// The same link when its faults have stopped: slow as before, and it keeps its promises.
+    #[must_use]
+    pub fn healed(&self) -> Self {
+        let Self { rate_bps, queue_bytes, delay, .. } = *self;
+        Self { rate_bps, queue_bytes, delay, ..Self::default() }
+    }
+}
+
 /// Bytes that UDP and IPv4 put round every datagram.
 pub const UDP_IP_OVERHEAD: u64 = 28;
 

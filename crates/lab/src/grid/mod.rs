@@ -9,9 +9,8 @@
 //! * [`outcome`], [`summary`]: what is measured, and its percentiles;
 //! * `stage`: two ends and the link between them, with a stop-watch;
 //! * `connection`: the machines of haulier/1, warm and in two kinds of cold join;
-//! * `article`: the machine of the article; `model`: two strategies that only exist here.
+//! * `model`: two strategies that only exist here.
 
-mod article;
 pub mod cell;
 mod connection;
 mod model;
@@ -23,9 +22,15 @@ pub use cell::Cell;
 pub use outcome::{Moment, Outcome};
 pub use summary::{CellRuns, Summary};
 
-use haulier_proto::connection::Block;
+use std::time::Duration;
 
+use haulier_article::ArticleConfig;
+use haulier_article::chunk::ResendDelay;
+use haulier_proto::connection::Block;
 use haulier_sim::Rng;
+
+use crate::ends::{Article, First, Reading};
+use stage::Stage;
 
 /// The slices of the block that is timed.
 pub const SLICES: u64 = 256;
@@ -176,8 +181,25 @@ fn play(
         Strategy::Warm => connection::warm(&place, kit, moments),
         Strategy::ColdTicket => connection::cold_ticket(&place, kit, moments),
         Strategy::ColdToken => connection::cold_token(&place, kit, moments),
-        Strategy::Article => article::run(&place, kit, moments),
+        Strategy::Article => {
+            let (config, first) = (article_config(), (First::AtOnce, &kit.timed));
+            let once = (Reading::default(), place.seed);
+            let ends = |world: &mut _, homes| Article::new(world, homes, &config, first, once);
+            Stage::new(&place, ends).run(moments)
+        }
         Strategy::BurstResend => model::burst_resend(&place, moments),
         Strategy::SlowStart => model::slow_start(&place, moments),
     }
+}
+
+/// The article's machine, as its author wrote of it: a burst, then a megabit per second, resends after 100 ms,
+/// acks at least 100 ms apart.
+fn article_config() -> ArticleConfig {
+    const INTERVAL: Duration = Duration::from_millis(100);
+    let mut config = ArticleConfig::default();
+    config.sender.resend_delay = ResendDelay::Fixed(INTERVAL);
+    config.sender.give_up_after = None;
+    config.receiver.ack_interval = INTERVAL;
+    config.receiver.abandon_after = None;
+    config
 }

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use haulier_proto::Instant;
+use haulier_proto::connection::Event;
+use haulier_sim::hosts::Listener;
 
 /// What a count is taken over: finer than any round trip of the profiles but one, coarse enough to keep.
 pub const WINDOW: Duration = Duration::from_millis(100);
@@ -40,6 +42,34 @@ impl Throughput {
     #[must_use]
     pub fn bps(&self, from: Instant, to: Instant) -> f64 {
         self.between(from, to) as f64 * 8.0 / to.since(from).as_secs_f64()
+    }
+}
+
+/// What a client received of blocks, by when it came. A block's first progress counts what came before it.
+#[derive(Clone, Debug, Default)]
+pub struct Goodput {
+    /// Bytes, by time.
+    pub throughput: Throughput,
+    /// Whether the connection was closed.
+    pub is_over: bool,
+    /// Bytes of the block in progress that are counted.
+    counted: u64,
+}
+
+impl Listener for Goodput {
+    fn on_event(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::BlockProgress { received, .. } => {
+                self.throughput.add(now, received.saturating_sub(self.counted));
+                self.counted = self.counted.max(received);
+            }
+            Event::Block { data, .. } => {
+                self.throughput.add(now, (data.len() as u64).saturating_sub(self.counted));
+                self.counted = 0;
+            }
+            Event::Closed(_) => self.is_over = true,
+            _ => {}
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use haulier_proto::connection::{Block, ConnectionConfig, Urgency};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
 use haulier_proto::{Instant, Machine};
 
-use crate::join::attack::raw::{Link, RawClient, RawServer};
-use crate::join::{PROTOCOL_ID, address};
+use crate::address;
+use crate::attack::raw::{Link, RawClient, RawServer};
+use crate::hosts::PROTOCOL_ID;
 
 /// A script of frames, sealed as the peer would, of time steps and of calls, against a server (if its first
 /// byte is even) or a client (if it is odd) that is itself sending; everything is checked after each step.

@@ -9,7 +9,8 @@ use haulier_proto::wire::answer::{Refusal, Retry, read_reset};
 use haulier_proto::wire::{DataHeader, Frames, Hello, Kind, RequestParts, ResponseHeader, Welcome};
 use haulier_proto::{Instant, Machine};
 
-use crate::join::{PROTOCOL_ID, address};
+use crate::address;
+use crate::hosts::PROTOCOL_ID;
 
 /// Any bytes at every parser, and as a datagram at a server and at a client: none panics, nothing is taken
 /// that was not made with a key, and frames that are accepted are canonical.

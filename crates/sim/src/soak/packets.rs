@@ -15,8 +15,9 @@ use haulier_article::{ArticleConfig, Instant, ProtocolId, Sequence};
 
 use super::scenario::draw_link;
 use super::{Outcome, Verdict};
-use crate::game::{GameNode, GamePackets, Told, Traffic};
-use crate::{LinkConfig, Loss, NodeId, Probability, Rng, World};
+use crate::hosts::ArticleHost;
+use crate::hosts::game::{GamePackets, Told, Traffic};
+use crate::{LinkConfig, Loss, Probability, Rng, World, address};
 
 /// How long the healthy link runs before what is sent on it must arrive: longer than the slowest packet
 /// of the faults was under way, and than an end needs to find that the other started over.
@@ -25,6 +26,9 @@ const SETTLE: Duration = Duration::from_secs(13);
 /// How long packets are then watched, and how long their acks are waited for.
 const WATCH: Duration = Duration::from_secs(3);
 const LOSS_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The delay of a link that has healed: a packet of ten seconds ago would be waited for.
+const MAX_HEALED_DELAY: Duration = Duration::from_millis(300);
 
 /// What a scenario of the packet layer is made of.
 #[derive(Clone, Debug)]
@@ -84,37 +88,38 @@ impl PacketScenario {
     #[must_use]
     pub fn run(&self) -> Outcome {
         let mut world = World::new(self.seed);
-        let mut node = |way: usize| {
+        let end = |way: usize| {
             let traffic = self.traffic[way].clone();
             let seed = Rng::stream(self.seed, 600 + way as u64).next_u64();
             let modes = GoodBadConfig::default();
             let packets = GamePackets::new(self.endpoint, modes, self.pool, traffic, seed);
-            world.add(GameNode::new(packets, ArticleConfig::default()))
+            let other = address(2 - way as u32);
+            ArticleHost::new(ArticleConfig::default(), other, ()).with_packets(packets)
         };
-        let (a, b) = (node(0), node(1));
-        world.connect_one_way(a, b, self.links[0].clone());
-        world.connect_one_way(b, a, self.links[1].clone());
+        let [there, back] = self.links.clone();
+        let ends = <[_; 2]>::from(world.pair(end(0), end(1), there, back));
         for &(at, which, down) in &self.crashes {
             world.run_to(at);
-            world.node_mut([a, b][which]).packets.crash(at + down);
+            world.act(ends[which], |host, _| host.game_mut().crash(at + down));
         }
         world.run_to(self.faults_until);
-        for (from, to) in [(a, b), (b, a)] {
-            if let Some(link) = world.link_mut(from, to) {
-                link.set_config(healthy(link.config()));
-            }
+        for link in world.links_mut(world.segment_of(ends[0])) {
+            let healed = link.config().healed();
+            let delay = healed.delay.min(MAX_HEALED_DELAY);
+            link.set_config(LinkConfig { delay, ..healed });
         }
         let watched_from = world.now() + SETTLE;
         let watched_to = watched_from + WATCH;
-        world.node_mut(a).packets.end_at(watched_to + LOSS_TIMEOUT);
-        world.node_mut(b).packets.end_at(watched_to + LOSS_TIMEOUT);
+        for end in ends {
+            world.act(end, |host, _| host.game_mut().end_at(watched_to + LOSS_TIMEOUT));
+        }
         world.run_to(watched_to + 3 * LOSS_TIMEOUT);
-        let verdict = judge(&world, a, b, watched_from..watched_to);
-        let received = |id: NodeId| world.node(id).packets.received.len() as u64;
+        let games = ends.map(|end| world.host(end).game());
+        let verdict = judge(games, watched_from..watched_to);
         Outcome {
             verdict,
             transfers: 0,
-            packets: received(a) + received(b),
+            packets: games.iter().map(|game| game.received.len() as u64).sum(),
             restarts: self.crashes.len() as u64,
             virtual_time: world.now().since(Instant::ZERO),
             trace_hash: world.trace().hash(),
@@ -122,24 +127,8 @@ impl PacketScenario {
     }
 }
 
-/// A link that keeps its promises, no slower than before.
-fn healthy(sick: &LinkConfig) -> LinkConfig {
-    LinkConfig {
-        rate_bps: sick.rate_bps,
-        queue_bytes: sick.queue_bytes,
-        delay: sick.delay.min(Duration::from_millis(300)),
-        ..LinkConfig::default()
-    }
-}
-
-fn judge(
-    world: &World<GameNode>,
-    a: NodeId,
-    b: NodeId,
-    watched: std::ops::Range<Instant>,
-) -> Verdict {
+fn judge([a, b]: [&GamePackets; 2], watched: std::ops::Range<Instant>) -> Verdict {
     for (name, from, to) in [("a", a, b), ("b", b, a)] {
-        let (from, to) = (&world.node(from).packets, &world.node(to).packets);
         if let Some(what) = broken_promise(from, to) {
             return Verdict::Mismatch(format!("{name}: {what}"));
         }
@@ -156,7 +145,7 @@ pub(super) fn broken_promise(from: &GamePackets, to: &GamePackets) -> Option<Str
     if let Some(what) = from.wrong.as_ref().or(to.wrong.as_ref()) {
         return Some(what.clone());
     }
-    let believed = |(number, record): (usize, &crate::game::SentRecord)| {
+    let believed = |(number, record): (usize, &crate::hosts::game::SentRecord)| {
         record.told == Told::Acked && !to.has_accepted(number)
     };
     let number = from.sent.iter().enumerate().position(believed)?;

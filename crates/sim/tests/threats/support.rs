@@ -1,4 +1,4 @@
-//! What the tests share: a server, a client, their configurations, and an internet with both.
+//! What the tests share: a server, a client, their configurations, and a world with both.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use haulier_proto::connection::{Block, ConnectionConfig, Event};
 use haulier_proto::crypto::{Identity, Secret};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
 use haulier_proto::{Instant, Machine};
-use haulier_sim::join::attack::{Attacker, Mind, Shot};
-use haulier_sim::join::{Answer, ClientHost, JoinHost, PROTOCOL_ID, ServerHost, address};
-use haulier_sim::{Access, HostId, Internet, LinkConfig, Rng};
+use haulier_sim::attack::{Attacker, Mind};
+use haulier_sim::hosts::{ClientHost, PROTOCOL_ID, Script, ServerHost};
+use haulier_sim::{Access, HostId, LinkConfig, Rng, Shot, World, address};
 
 pub(crate) const SERVER: u32 = 1;
 pub(crate) const CLIENT: u32 = 2;
@@ -66,18 +66,18 @@ pub(crate) fn dsl() -> Access {
         delay: Duration::from_millis(20),
         ..LinkConfig::default()
     };
-    Access { up: link.clone(), down: link }
+    Access::both_ways(&link)
 }
 
 pub(crate) fn ms(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// An internet with a server that gives everybody `bytes`, and one honest client.
+/// A world with a server that gives everybody `bytes`, and one honest client.
 pub(crate) struct Town {
-    pub(crate) internet: Internet<JoinHost>,
-    pub(crate) server: HostId,
-    pub(crate) client: HostId,
+    pub(crate) world: World,
+    pub(crate) server: HostId<ServerHost>,
+    pub(crate) client: HostId<ClientHost>,
     pub(crate) bytes: usize,
 }
 
@@ -96,43 +96,57 @@ impl Town {
         bytes: usize,
         seed: u64,
     ) -> Self {
-        let mut internet = Internet::new(seed);
-        let host = ServerHost::new(server, Answer::Block(block(bytes)), seed);
-        let host = JoinHost::Server(Box::new(host));
-        let server = internet.add(host, address(SERVER), &Access::default());
-        let mut host = ClientHost::new(client, Instant::ZERO, seed + 1);
-        host.leaves_after_blocks = None;
-        let client = internet.add(JoinHost::Client(Box::new(host)), address(CLIENT), &dsl());
-        Self { internet, server, client, bytes }
+        let mut world = World::new(seed);
+        let host = ServerHost::giving(block(bytes), server, seed);
+        let server = world.add(host, address(SERVER), &Access::default());
+        let host = ClientHost::new(Script::idle(), client, Instant::ZERO, seed + 1);
+        let client = world.add(host, address(CLIENT), &dsl());
+        Self { world, server, client, bytes }
     }
 
     /// Adds an attacker with a link of no limits.
-    pub(crate) fn attacker(&mut self, at: u32, mind: impl Mind + 'static) -> HostId {
-        let host = JoinHost::Other(Box::new(Attacker::new(mind)));
-        self.internet.add(host, address(at), &Access::default())
+    pub(crate) fn attacker<M: Mind + 'static>(&mut self, at: u32, mind: M) -> HostId<Attacker<M>> {
+        self.world.add(Attacker::new(mind), address(at), &Access::default())
     }
 
     /// Adds one that sits on everybody's path.
-    pub(crate) fn on_path(&mut self, mind: impl Mind + 'static) -> HostId {
+    pub(crate) fn on_path(&mut self, mind: impl Mind + 'static) {
         let id = self.attacker(ATTACKER, mind);
-        self.internet.observe(id);
-        id
+        self.world.observe(id);
     }
 
     pub(crate) fn client(&self) -> &ClientHost {
-        self.internet.host(self.client).client()
+        self.world.host(self.client)
     }
 
     pub(crate) fn server(&self) -> &ServerHost {
-        self.internet.host(self.server).server()
+        self.world.host(self.server)
+    }
+
+    /// How often the server found a client somewhere else.
+    pub(crate) fn address_changes(&self) -> usize {
+        let heard = self.server().all_apps().flat_map(|app| &app.heard);
+        heard.filter(|(_, event)| matches!(event, Event::AddressChanged)).count()
+    }
+
+    /// The client gets another port.
+    pub(crate) fn rebind(&mut self, port: u16) {
+        let mut new = address(CLIENT);
+        new.set_port(port);
+        self.world.rebind(self.client, new);
+    }
+
+    /// The server crashes and comes back.
+    pub(crate) fn restart_server(&mut self, keyed: Keyed, seed: u64) {
+        let key = Rng::stream(seed, 78).key();
+        self.world.act(self.server, |host, now| host.restart(now, server_config(keyed), key));
     }
 
     /// Runs until the client has its block, and checks that it is the right one and came once.
     pub(crate) fn assert_joins(&mut self, by: Instant) {
         let client = self.client;
-        let done = self
-            .internet
-            .run_until(by, |internet| internet.host(client).client().joined_after().is_some());
+        let done =
+            self.world.run_until(by, |world| world.host(client).app.joined_after().is_some());
         assert!(done, "no block by {by:?}: {:?}", last(self.client()));
         self.assert_one_block();
     }
@@ -140,7 +154,8 @@ impl Town {
     pub(crate) fn assert_one_block(&self) {
         let blocks: Vec<_> = self
             .client()
-            .events
+            .app
+            .heard
             .iter()
             .filter_map(|(_, event)| match event {
                 Event::Block { data, .. } => Some(data),
@@ -158,7 +173,7 @@ impl Town {
 }
 
 pub(crate) fn last(client: &ClientHost) -> Option<&Event> {
-    client.events.last().map(|(_, event)| event)
+    client.app.heard.last().map(|(_, event)| event)
 }
 
 /// Everything that an outsider could change in a server, but for its counters of refusals.
@@ -206,7 +221,7 @@ pub(crate) fn drain_client(client: &mut ClientMachine, now: Instant) -> Vec<Vec<
     all
 }
 
-/// A server and a connected client, without an internet: for what is asked of the machines directly.
+/// A server and a connected client, without a world: for what is asked of the machines directly.
 pub(crate) struct Pair {
     pub(crate) server: ServerMachine,
     pub(crate) client: ClientMachine,

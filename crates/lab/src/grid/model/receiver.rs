@@ -1,12 +1,11 @@
 //! The receiving end of every model: it keeps what arrives and acks by its policy.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::Instant;
+use haulier_proto::{Batch, FourTuple, Instant, Machine};
 
+use crate::ends::addresses;
 use crate::grid::SLICES;
-use crate::grid::stage::{End, ReceivingEnd, addresses};
 use haulier_sim::Host;
 
 /// When acks are sent.
@@ -90,6 +89,11 @@ impl Receiver {
         }
     }
 
+    /// When it had the whole block, if it has.
+    pub(super) const fn whole(&self) -> Option<Instant> {
+        self.whole
+    }
+
     fn on_packet(&mut self, now: Instant, number: usize, slice: usize) {
         let is_gap = number > self.largest.map_or(0, |largest| largest + 1);
         if self.bits.len() <= number / 8 {
@@ -134,8 +138,10 @@ impl Receiver {
     }
 }
 
-impl Host for Receiver {
-    fn handle_datagram(&mut self, now: Instant, _from: SocketAddr, datagram: &mut [u8]) {
+impl Host for Receiver {}
+
+impl Machine for Receiver {
+    fn handle_datagram(&mut self, now: Instant, _path: FourTuple, datagram: &mut [u8]) {
         let Some((number, rest)) = datagram.split_first_chunk() else { return };
         let Some(slice) = rest.first_chunk() else { return };
         let number = u32::from_le_bytes(*number) as usize;
@@ -151,24 +157,17 @@ impl Host for Receiver {
         }
     }
 
-    fn poll_transmit(&mut self, _now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        let largest = self.largest.filter(|_| std::mem::take(&mut self.is_ack_due))?;
-        datagram.clear();
-        datagram.extend(u32::try_from(largest).unwrap_or(u32::MAX).to_le_bytes());
-        datagram.push(u8::from(self.whole.is_some()));
-        datagram.extend_from_slice(&self.bits);
-        Some(addresses().0)
+    fn poll_transmit(&mut self, _now: Instant, batch: &mut Batch) {
+        let is_due = !batch.is_full() && std::mem::take(&mut self.is_ack_due);
+        if let Some(largest) = self.largest.filter(|_| is_due) {
+            let largest = u32::try_from(largest).unwrap_or(u32::MAX).to_le_bytes();
+            let is_whole = [u8::from(self.whole.is_some())];
+            let ack = [&largest[..], &is_whole, &self.bits].concat();
+            batch.push(addresses().0.into(), &ack);
+        }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.timer
-    }
-}
-
-impl End for Receiver {}
-
-impl ReceivingEnd for Receiver {
-    fn blocks(&self) -> (usize, Instant) {
-        (usize::from(self.whole.is_some()), self.whole.unwrap_or_default())
     }
 }
