@@ -84,7 +84,6 @@ impl Row {
     ///
     /// # Panics
     /// If a transfer does not finish within an hour of virtual time.
-    #[must_use]
     pub fn median(&self, seeds: u64) -> Duration {
         let mut times: Vec<Duration> = (0..seeds).map(|seed| self.time(seed)).collect();
         times.sort_unstable();
@@ -101,11 +100,9 @@ impl Row {
         config.receiver.ack_interval = Duration::from_millis(100);
         config.receiver.abandon_after = None;
         let link = LinkConfig {
-            rate_bps: Some(self.rate_mbit * 1_000_000),
             queue_bytes: self.queue_kib.map(|kib| kib * 1024),
-            delay: Duration::from_micros(self.rtt_ms * 500),
             loss: Loss::Independent(Probability::percent(self.loss_percent)),
-            ..LinkConfig::default()
+            ..LinkConfig::new(self.rate_mbit * 1_000_000, Duration::from_micros(self.rtt_ms * 500))
         };
         // Two games never tick together: the receiver's frames lie anywhere between the sender's.
         let phase = Rng::stream(seed, 1_000).below(FRAME.as_nanos() as u64);

@@ -26,12 +26,7 @@ fn s(seconds: u64) -> Instant {
 
 /// `mbit` with a queue; the round trip is that of the flows.
 fn bottleneck(mbit: u64, queue_bytes: u64) -> Access {
-    let link = LinkConfig {
-        rate_bps: Some(mbit * 1_000_000),
-        queue_bytes: Some(queue_bytes),
-        ..LinkConfig::default()
-    };
-    Access { up: link.clone(), down: link }
+    LinkConfig::new(mbit * 1_000_000, Duration::ZERO).with_queue(queue_bytes).into()
 }
 
 /// Bytes under way on a link of this rate and round trip.
@@ -352,7 +347,7 @@ fn a_game_feels_tcp_and_a_link_that_is_too_slow() {
     let tcp = Competitor::cubic().with_extra_rtt(Duration::from_millis(20));
     let beside = run(bottleneck(10, 64 << 10), vec![game(), tcp]);
     let narrow = LinkConfig { rate_bps: Some(40_000), ..bottleneck(1, 8 << 10).down };
-    let narrow = run(Access { up: narrow.clone(), down: narrow }, vec![game()]);
+    let narrow = run(narrow.into(), vec![game()]);
     println!("alone {alone:?}, beside TCP {beside:?}, on 40 kbit/s {narrow:?}, seed {}", seed());
     assert_eq!(alone.missing, 0);
     assert!(alone.p95 < Duration::from_millis(2));

@@ -44,11 +44,10 @@ pub struct Access {
     pub down: LinkConfig,
 }
 
-impl Access {
-    /// The same link both ways.
-    #[must_use]
-    pub fn both_ways(link: &LinkConfig) -> Self {
-        Self { up: link.clone(), down: link.clone() }
+/// The same link both ways.
+impl From<LinkConfig> for Access {
+    fn from(link: LinkConfig) -> Self {
+        Self { up: link.clone(), down: link }
     }
 }
 
@@ -488,8 +487,7 @@ mod tests {
         let mut world = World::new(1);
         let server = world.add(Scripted::default(), address(1), &Access::default());
         // 1000 bytes at IP level are a millisecond.
-        let link = LinkConfig { rate_bps: Some(8_000_000), ..LinkConfig::default() };
-        let home = world.add_segment(&Access::both_ways(&link));
+        let home = world.add_segment(&LinkConfig::new(8_000_000, Duration::ZERO).into());
         let hosts = [2, 3].map(|n| world.add_behind(Scripted::default(), address(n), home));
         world.act(server, |host, _| host.to_send = [2, 3, 2, 3].map(address).to_vec());
         world.run_to(Instant::from_millis(10));

@@ -3,25 +3,18 @@
 use std::time::Duration;
 
 use haulier_proto::Instant;
-use haulier_proto::client::{ClientConfig, Credentials};
-use haulier_proto::connection::{Block, Event};
-use haulier_proto::crypto::Secret;
-use haulier_proto::server::{ServerConfig, ServerCredentials};
-use haulier_sim::hosts::{ClientHost, PROTOCOL_ID, Script, ServerHost};
+use haulier_proto::client::ClientConfig;
+use haulier_proto::connection::{Block, ConnectionConfig, Event};
+use haulier_proto::server::ServerConfig;
+use haulier_sim::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
 use haulier_sim::{Access, HostId, LinkConfig, Profile, Rng, World, address};
 
-fn secret() -> Secret {
-    Secret::from_bytes([7; 32])
-}
-
 fn server_config() -> ServerConfig {
-    let credentials = ServerCredentials { secret: Some(secret()), ..ServerCredentials::default() };
-    ServerConfig::new(PROTOCOL_ID, credentials)
+    configs(Keyed::Secret, ConnectionConfig::default()).0
 }
 
 fn client_config() -> ClientConfig {
-    let credentials = Credentials::Secret { secret: secret(), identity: None };
-    ClientConfig::new(address(1), PROTOCOL_ID, credentials)
+    configs(Keyed::Secret, ConnectionConfig::default()).1
 }
 
 fn block(bytes: usize) -> Block {
@@ -30,9 +23,7 @@ fn block(bytes: usize) -> Block {
 
 /// A link of `rate` with a round trip of `rtt`, all of it on the client's side.
 fn access(rate_bps: u64, rtt: Duration) -> Access {
-    let delay = rtt / 2;
-    let rate_bps = Some(rate_bps);
-    Access::both_ways(&LinkConfig { rate_bps, delay, ..LinkConfig::default() })
+    LinkConfig::new(rate_bps, rtt / 2).into()
 }
 
 /// A server with a block for everybody, and a client that wants it.
@@ -47,7 +38,7 @@ impl Join {
         let mut world = World::new(1);
         let host = ServerHost::giving(block, server, 1);
         let server = world.add(host, address(1), &Access::default());
-        let host = ClientHost::new(Script::leaving_after(1), client, Instant::ZERO, 2);
+        let host = ClientHost::new(Script::idle().leaving_after(1), client, Instant::ZERO, 2);
         let client = world.add(host, address(2), access);
         Self { world, server, client }
     }
@@ -91,7 +82,7 @@ fn joins_keep_the_rule_of_three_on_every_profile() {
             let mut server = server_config();
             server.connection.rate_bps = link.rate_bps.unwrap_or(10_000_000) * 9 / 10;
             let client = ClientConfig { copies, ..client_config() };
-            let mut join = Join::new(server, client, block(256 << 10), &Access::both_ways(&link));
+            let mut join = Join::new(server, client, block(256 << 10), &link.into());
             let took = join.run();
             assert!(took.is_some(), "{} with {copies} copies", profile.name);
             let meter = &join.world.host(join.server).meter;

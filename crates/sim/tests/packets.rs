@@ -147,7 +147,7 @@ fn a_million_hostile_fragments_do_not_touch_the_honest_players() {
         hostile: 0,
     };
     let server = world.add(server, address(SERVER), &Access::default());
-    let jittery = Access::both_ways(&LinkConfig {
+    let jittery = Access::from(LinkConfig {
         delay: Duration::from_millis(20),
         jitter: Duration::from_millis(10),
         reorder: true,

@@ -28,12 +28,7 @@ fn ms(millis: u64) -> Instant {
 
 #[test]
 fn a_packet_takes_its_time_on_the_serializer_and_on_the_way() {
-    let config = LinkConfig {
-        rate_bps: Some(8_000_000),
-        delay: Duration::from_millis(20),
-        ..LinkConfig::default()
-    };
-    let mut link = Link::new(config, 1);
+    let mut link = Link::new(LinkConfig::new(8_000_000, Duration::from_millis(20)), 1);
     let packet = vec![0; 1_000 - UDP_IP_OVERHEAD as usize];
     link.offer(ms(0), &packet);
     link.offer(ms(0), &packet);
@@ -45,8 +40,7 @@ fn a_packet_takes_its_time_on_the_serializer_and_on_the_way() {
 
 #[test]
 fn a_full_queue_drops_the_tail() {
-    let config =
-        LinkConfig { rate_bps: Some(8_000_000), queue_bytes: Some(3_000), ..LinkConfig::default() };
+    let config = LinkConfig::new(8_000_000, Duration::ZERO).with_queue(3_000);
     let mut link = Link::new(config, 1);
     let packet = vec![0; 1_000 - UDP_IP_OVERHEAD as usize];
     let fates: Vec<Fate> = (0..5).map(|_| link.offer(ms(0), &packet)).collect();

@@ -1,10 +1,10 @@
 //! The machines of haulier/1: a server that gives its client a block, and more when it is told to.
 
 use haulier_proto::Instant;
-use haulier_proto::client::{ClientConfig, Credentials};
-use haulier_proto::connection::{Block, CloseReason, Connection, ConnectionConfig, Event};
-use haulier_proto::server::{ServerConfig, ServerCredentials};
-use haulier_sim::hosts::{ClientHost, Listener, PROTOCOL_ID, Script, ServerHost};
+use haulier_proto::client::ClientConfig;
+use haulier_proto::connection::{Block, CloseReason, Connection, Event};
+use haulier_proto::server::ServerConfig;
+use haulier_sim::hosts::{ClientHost, Listener, Script, ServerHost};
 use haulier_sim::{Framed, HostId, World};
 
 use super::{Ends, Homes, Reading, addresses};
@@ -21,18 +21,6 @@ impl Listener for Ending {
     }
 }
 
-/// What the two begin with.
-pub(crate) struct Setup {
-    pub(crate) credentials: (ServerCredentials, Credentials),
-    pub(crate) connection: ConnectionConfig,
-    /// For the client that asks.
-    pub(crate) block: Block,
-    /// Where the randomness of the server comes from, and of the client.
-    pub(crate) keys: [[u8; 32]; 2],
-    pub(crate) reading: Reading,
-    pub(crate) seed: u64,
-}
-
 /// A server and its client.
 pub(crate) struct Haulier {
     server: HostId<ServerHost<Script<Ending>>>,
@@ -40,22 +28,19 @@ pub(crate) struct Haulier {
 }
 
 impl Haulier {
-    pub(crate) fn new(world: &mut World, homes: Homes, setup: Setup) -> Self {
+    /// With these configurations, and what the randomness of each comes from. Who asks gets the block.
+    pub(crate) fn new(
+        world: &mut World,
+        homes: Homes,
+        ((server, client), keys): ((ServerConfig, ClientConfig), [[u8; 32]; 2]),
+        block: &Block,
+        (reading, seed): (Reading, u64),
+    ) -> Self {
         let (at_server, at_client) = addresses();
-        let Setup { credentials, connection, block, keys, reading, seed } = setup;
-        let config = ServerConfig::new(PROTOCOL_ID, credentials.0);
-        let config = ServerConfig { connection, ..config };
-        let accept = move |_, _: &_| {
-            let mut script = Script::heard_by(Ending::default());
-            script.blocks = Some((block.clone(), 1));
-            script
-        };
-        let server = ServerHost::with_seed(accept, config, keys[0]);
+        let script = Script::default().sending(block.clone(), 1);
+        let server = ServerHost::with_seed(move |_, _| script.clone(), server, keys[0]);
         let server = world.add_behind(server, at_server, homes.server);
-        let config = ClientConfig::new(at_server, PROTOCOL_ID, credentials.1);
-        let config = ClientConfig { connection, ..config };
-        let script = Script::heard_by(Ending::default());
-        let mut client = ClientHost::new(script, config, Instant::ZERO, 0);
+        let mut client = ClientHost::new(Script::default(), client, Instant::ZERO, 0);
         client.start.seed = keys[1];
         let client = world.add_behind(reading.socket(client, seed), at_client, homes.client);
         Self { server, client }

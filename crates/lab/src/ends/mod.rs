@@ -4,7 +4,7 @@ mod article;
 mod haulier;
 
 pub(crate) use article::{Article, First};
-pub(crate) use haulier::{Haulier, Setup};
+pub(crate) use haulier::Haulier;
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -38,13 +38,13 @@ pub(super) struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     /// Both ends at time zero, with the stop-watch started.
-    pub(super) fn new<E: Ends + 'static>(
+    pub(super) fn new(
         place: &Place<'a>,
-        ends: impl FnOnce(&mut World, Homes) -> E,
+        ends: impl FnOnce(&mut World, Homes) -> Box<dyn Ends>,
     ) -> Self {
         let mut world = World::new(place.seed).for_measuring();
         let homes = Homes::new(&mut world, &Cell::server_access(), &place.cell.client_access());
-        let ends = Box::new(ends(&mut world, homes));
+        let ends = ends(&mut world, homes);
         Self { place: *place, world, homes, ends, start: Start::default() }
     }
 

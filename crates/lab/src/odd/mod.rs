@@ -9,15 +9,13 @@ use std::time::Duration;
 
 use haulier_article::ArticleConfig;
 use haulier_proto::Instant;
-use haulier_proto::client::Credentials;
 use haulier_proto::connection::{Block, ConnectionConfig};
-use haulier_proto::crypto::Secret;
-use haulier_proto::server::ServerCredentials;
+use haulier_sim::hosts::{Keyed, configs};
 use haulier_sim::link::UDP_IP_OVERHEAD;
 use haulier_sim::{Access, Excess, Link, LinkConfig, Loss, RateChange, Rng, World};
 
 pub use crate::ends::Reading;
-use crate::ends::{Article, Ends, First, Haulier, Homes, Setup};
+use crate::ends::{Article, Ends, First, Haulier, Homes};
 
 /// Bytes of each of the two blocks: one full chunk.
 pub const BLOCK_BYTES: usize = 256 << 10;
@@ -75,13 +73,12 @@ pub struct OddReport {
 
 impl OddLink {
     /// The same link for both blocks, read at once.
-    #[must_use]
-    pub fn new(name: &'static str, access: Access) -> Self {
+    pub fn new(name: &'static str, access: impl Into<Access>) -> Self {
+        let access = access.into();
         Self { name, cold: access.clone(), warm: access, reading: Reading::default() }
     }
 
     /// Runs both blocks.
-    #[must_use]
     pub fn run(&self, contender: Contender, seed: u64) -> OddReport {
         let mut world = World::new(seed);
         let cold = shifted(&self.cold, Instant::ZERO);
@@ -125,16 +122,9 @@ impl OddLink {
         let reading = self.reading;
         match contender {
             Contender::Haulier(connection) => {
-                let secret = Secret::from_bytes([7; 32]);
-                let server = ServerCredentials {
-                    secret: Some(secret.clone()),
-                    ..ServerCredentials::default()
-                };
-                let credentials = (server, Credentials::Secret { secret, identity: None });
+                let configs = configs(Keyed::Secret, connection);
                 let keys = [78, 77].map(|purpose| Rng::stream(seed, purpose).key());
-                let block = block.clone();
-                let setup = Setup { credentials, connection, block, keys, reading, seed };
-                Box::new(Haulier::new(world, homes, setup))
+                Box::new(Haulier::new(world, homes, (configs, keys), block, (reading, seed)))
             }
             // The library's own settings: burst, 1 Mbit/s, resends by the round trip.
             Contender::Article => {
@@ -145,7 +135,6 @@ impl OddLink {
     }
 
     /// The same with so many seeds, from `seed` on.
-    #[must_use]
     pub fn runs(&self, contender: Contender, seed: u64, runs: u64) -> Vec<OddReport> {
         (0..runs).map(|n| self.run(contender, seed + n)).collect()
     }
@@ -156,7 +145,6 @@ impl OddReport {
     ///
     /// # Panics
     /// If there is none.
-    #[must_use]
     pub fn median(reports: &[Self]) -> Self {
         let median = |pick: fn(&Self) -> Timing| {
             let mut timings: Vec<Timing> = reports.iter().map(pick).collect();
@@ -167,7 +155,6 @@ impl OddReport {
     }
 
     /// Whether one of the blocks never came.
-    #[must_use]
     pub const fn hangs(&self) -> bool {
         self.cold.time.is_none() || self.warm.time.is_none()
     }
@@ -175,19 +162,16 @@ impl OddReport {
 
 impl Timing {
     /// The time, as long as can be if it hung.
-    #[must_use]
     pub fn or_for_ever(&self) -> Duration {
         self.time.unwrap_or(Duration::MAX)
     }
 
     /// The time in L.
-    #[must_use]
     pub fn in_limits(&self) -> f64 {
         self.time.map_or(f64::INFINITY, |time| time.as_secs_f64() / self.limit.as_secs_f64())
     }
 
     /// What was sent beyond the block in full datagrams, as a part of that.
-    #[must_use]
     pub fn waste(&self) -> f64 {
         self.sent_bytes as f64 / least_bytes(0.0) as f64 - 1.0
     }
@@ -270,7 +254,7 @@ mod tests {
     fn the_limit_is_that_of_the_profiles_where_nothing_changes() {
         for profile in &Profile::ALL {
             let link = profile.link();
-            let access = Access { up: link.clone(), down: link.clone() };
+            let access = Access::from(link.clone());
             let expected = [join_limit, physical_limit].map(|f| f(&link, BLOCK_BYTES as u64));
             for (is_cold, expected) in [true, false].into_iter().zip(expected) {
                 let off = limit(&access, is_cold).abs_diff(expected);
@@ -283,7 +267,7 @@ mod tests {
     #[test]
     fn the_articles_burst_is_at_the_limit_where_the_queue_holds_it() {
         let link = LinkConfig { queue_bytes: None, ..Profile::named("fiber").unwrap().link() };
-        let link = OddLink::new("roomy", Access { up: link.clone(), down: link });
+        let link = OddLink::new("roomy", link);
         let report = link.run(Contender::Article, 1);
         println!("{} | {}", report.cold, report.warm);
         for timing in [report.cold, report.warm] {
@@ -295,13 +279,8 @@ mod tests {
     /// 64 KiB of queue: the budget must bring the rest, 1.9 s at least, as in the article's table.
     #[test]
     fn the_articles_burst_into_a_short_queue_costs_seconds() {
-        let shallow = LinkConfig {
-            rate_bps: Some(10_000_000),
-            queue_bytes: Some(64 << 10),
-            delay: Duration::from_millis(25),
-            ..LinkConfig::default()
-        };
-        let link = OddLink::new("short queue", Access { up: shallow.clone(), down: shallow });
+        let shallow = LinkConfig::new(10_000_000, Duration::from_millis(25)).with_queue(64 << 10);
+        let link = OddLink::new("short queue", shallow);
         let report = link.run(Contender::Article, 1);
         println!("{} | {}", report.cold, report.warm);
         let seconds = report.warm.time.unwrap().as_secs_f64();

@@ -20,7 +20,6 @@ pub struct GameStream {
 
 impl GameStream {
     /// 60 packets of 100 bytes a second; blocks begin at `from`, and from then to `to` is counted.
-    #[must_use]
     pub const fn new(from: Instant, to: Instant) -> Self {
         let interval = Duration::from_nanos(16_666_667);
         Self { game: Game { interval, bytes: 100, blocks_from: from }, from, to }
@@ -42,7 +41,6 @@ pub struct GameReport {
 
 impl GameReport {
     /// The share of packets that did not come.
-    #[must_use]
     pub fn loss(&self) -> f64 {
         self.missing as f64 / self.sent.max(1) as f64
     }

@@ -13,99 +13,72 @@ pub use throughput::{Goodput, Throughput, WINDOW, jain, percentile};
 use std::time::Duration;
 
 use haulier_proto::Instant;
-use haulier_proto::client::{ClientConfig, Credentials};
+use haulier_proto::client::ClientConfig;
 use haulier_proto::connection::{Block, ConnectionConfig, Urgency};
-use haulier_proto::server::{ServerConfig, ServerCredentials};
-use haulier_sim::hosts::{ClientHost, PROTOCOL_ID, Script, ServerHost};
+use haulier_sim::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
 use haulier_sim::{Access, HostId, LinkConfig, Rng, SegmentId, World, address};
 
 use crate::rivals::cubic::{CubicReceiver, CubicSender};
 
 /// How haulier sends in every test of fairness and of odd links: the one place to change.
-#[must_use]
 pub fn config() -> ConnectionConfig {
     ConnectionConfig::default()
 }
 
 /// The same while a game is played, which must not feel the block.
-#[must_use]
 pub fn config_in_play() -> ConnectionConfig {
     ConnectionConfig { urgency: Urgency::DuringPlay, ..config() }
 }
 
 /// At this rate at most: what the harness itself is tested with.
-#[must_use]
 pub fn config_at(rate_bps: u64) -> ConnectionConfig {
     ConnectionConfig { rate_bps, ..ConnectionConfig::default() }
-}
-
-/// What a flow is.
-#[derive(Clone, Debug)]
-pub enum Kind {
-    /// Blocks of haulier/1, one after the other.
-    Haulier {
-        /// How server and client behave.
-        config: Box<ConnectionConfig>,
-        /// Bytes of each block; 0 sends none.
-        block_bytes: usize,
-        /// A game beside the blocks, on the same connection.
-        game: Option<GameStream>,
-    },
-    /// A TCP bulk transfer.
-    Cubic,
 }
 
 /// One of those who share.
 #[derive(Clone, Debug)]
 pub struct Competitor {
-    /// What it is.
-    pub kind: Kind,
-    /// When it begins.
-    pub starts: Instant,
+    /// How haulier/1 behaves at both ends; without, it is a TCP bulk transfer.
+    config: Option<ConnectionConfig>,
+    /// Bytes of each block; 0 sends none.
+    block_bytes: usize,
+    /// A game beside the blocks, on the same connection.
+    game: Option<GameStream>,
+    starts: Instant,
     /// Its own way beyond the shared access: added to every round trip, half each way.
-    pub extra_rtt: Duration,
+    extra_rtt: Duration,
 }
 
 impl Competitor {
-    /// A transfer of blocks of 16 MiB without end.
-    #[must_use]
-    pub fn haulier(config: ConnectionConfig) -> Self {
-        let kind = Kind::Haulier { config: Box::new(config), block_bytes: 16 << 20, game: None };
-        Self { kind, starts: Instant::ZERO, extra_rtt: Duration::ZERO }
+    /// A TCP bulk transfer.
+    pub const fn cubic() -> Self {
+        let (starts, extra_rtt) = (Instant::ZERO, Duration::ZERO);
+        Self { config: None, block_bytes: 0, game: None, starts, extra_rtt }
     }
 
-    /// A TCP bulk transfer.
-    #[must_use]
-    pub const fn cubic() -> Self {
-        Self { kind: Kind::Cubic, starts: Instant::ZERO, extra_rtt: Duration::ZERO }
+    /// A transfer of blocks of 16 MiB without end.
+    pub const fn haulier(config: ConnectionConfig) -> Self {
+        Self { config: Some(config), block_bytes: 16 << 20, ..Self::cubic() }
     }
 
     /// A game without blocks.
-    #[must_use]
-    pub fn game(config: ConnectionConfig, stream: GameStream) -> Self {
-        let config = Box::new(config);
-        let kind = Kind::Haulier { config, block_bytes: 0, game: Some(stream) };
-        Self { kind, starts: Instant::ZERO, extra_rtt: Duration::ZERO }
+    pub const fn game(config: ConnectionConfig, stream: GameStream) -> Self {
+        Self { config: Some(config), game: Some(stream), ..Self::cubic() }
     }
 
-    /// The same with a game on the connection; nothing if it is TCP.
-    #[must_use]
-    pub fn with_game(mut self, stream: GameStream) -> Self {
-        if let Kind::Haulier { game, .. } = &mut self.kind {
-            *game = Some(stream);
-        }
+    /// The same with a game on the connection.
+    pub const fn with_game(mut self, stream: GameStream) -> Self {
+        self.game = Some(stream);
         self
     }
 
     /// The same, later.
-    #[must_use]
     pub const fn starting_at(mut self, starts: Instant) -> Self {
         self.starts = starts;
         self
     }
 
     /// The same over a longer way.
-    #[must_use]
     pub const fn with_extra_rtt(mut self, extra_rtt: Duration) -> Self {
         self.extra_rtt = extra_rtt;
         self
@@ -124,7 +97,7 @@ pub struct Share {
 }
 
 /// What came of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ShareReport {
     /// Bytes of blocks or of the stream that arrived for the first time, of each flow.
     pub flows: Vec<Throughput>,
@@ -156,13 +129,11 @@ enum Flow {
 
 impl Share {
     /// Flows over a link that is the same both ways.
-    #[must_use]
     pub fn new(link: LinkConfig, flows: Vec<Competitor>, lasts: Duration) -> Self {
-        Self { access: Access::both_ways(&link), flows, lasts }
+        Self { access: link.into(), flows, lasts }
     }
 
     /// Runs it. The same seed is the same run.
-    #[must_use]
     pub fn run(&self, seed: u64) -> ShareReport {
         let mut world = World::new(seed).for_measuring();
         let home = world.add_segment(&self.access);
@@ -179,14 +150,11 @@ impl Share {
         }
         let down = world.links(home).1.stats();
         let mut report = ShareReport {
-            flows: Vec::new(),
-            games: Vec::new(),
             queue_p50: percentile(&mut waits, 50),
             queue_p95: percentile(&mut waits, 95),
             dropped: down.queue_full + down.policed,
             dropped_bytes: down.dropped_bytes,
-            timeouts: 0,
-            broken: 0,
+            ..ShareReport::default()
         };
         for (flow, competitor) in flows.iter().zip(&self.flows) {
             report.add(&world, flow, competitor);
@@ -204,7 +172,7 @@ impl ShareReport {
                 self.broken += usize::from(client.heard.is_over);
                 let report =
                     |stream| GameReport::of(stream, sent.unwrap_or_default(), &client.packets);
-                (&client.heard.throughput, competitor.stream().map(report))
+                (&client.heard.throughput, competitor.game.as_ref().map(report))
             }
             Flow::Cubic(sender, receiver) => {
                 self.timeouts += world.host(sender).timeouts;
@@ -216,33 +184,24 @@ impl ShareReport {
     }
 
     /// Jain's index of what the flows got in a span.
-    #[must_use]
     pub fn jain(&self, from: Instant, to: Instant) -> f64 {
         let shares: Vec<f64> = self.flows.iter().map(|flow| flow.bps(from, to)).collect();
         jain(&shares)
     }
 
     /// What each got in a span, in Mbit/s.
-    #[must_use]
     pub fn mbit(&self, from: Instant, to: Instant) -> Vec<f64> {
         self.flows.iter().map(|flow| (flow.bps(from, to) / 1e4).round() / 100.0).collect()
     }
 }
 
 impl Competitor {
-    const fn stream(&self) -> Option<&GameStream> {
-        match &self.kind {
-            Kind::Haulier { game, .. } => game.as_ref(),
-            Kind::Cubic => None,
-        }
-    }
-
     /// A server somewhere, and a client at home.
     fn add(&self, world: &mut World, home: SegmentId, n: u32, seed: u64) -> Flow {
         let (at_server, at_client) = (address(1 + n), address(1_000 + n));
         let way = LinkConfig { delay: self.extra_rtt / 2, ..LinkConfig::default() };
-        let way = Access::both_ways(&way);
-        let Kind::Haulier { config, block_bytes, game } = &self.kind else {
+        let way = Access::from(way);
+        let Some(config) = self.config else {
             let sender = CubicSender::new(at_client, self.starts);
             let sender = world.add(sender, at_server, &way);
             let receiver = world.add_behind(CubicReceiver::new(at_server), at_client, home);
@@ -250,20 +209,17 @@ impl Competitor {
         };
         let mut rng = Rng::stream(seed, 50 + u64::from(n));
         // Nothing is encrypted: the time is virtual, and a minute of 100 Mbit/s should not take one.
-        let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
-        let server = ServerConfig::new(PROTOCOL_ID, credentials);
+        let (server, client) = configs(Keyed::Open, config);
+        let client = ClientConfig { server: at_server, ..client };
         let key = rng.key();
-        let mut script = Script::heard_by(());
-        script.game = game.map(|stream| stream.game);
-        script.blocks =
-            (*block_bytes > 0).then(|| (Block::new(1, rng.bytes(*block_bytes)), usize::MAX));
-        let accept = move |_, _: &_| script.clone();
-        let server = ServerConfig { connection: **config, ..server };
-        let server = world.add(ServerHost::with_seed(accept, server, key), at_server, &way);
-        let client = ClientConfig::new(at_server, PROTOCOL_ID, Credentials::Open);
-        let client = ClientConfig { connection: **config, ..client };
-        let script = Script::heard_by(Goodput::default());
-        let mut client = ClientHost::new(script, client, self.starts, 0);
+        let mut script = Script::default();
+        script.game = self.game.map(|stream| stream.game);
+        if self.block_bytes > 0 {
+            script = script.sending(Block::new(1, rng.bytes(self.block_bytes)), usize::MAX);
+        }
+        let server = ServerHost::with_seed(move |_, _| script.clone(), server, key);
+        let server = world.add(server, at_server, &way);
+        let mut client = ClientHost::new(Script::default(), client, self.starts, 0);
         client.start.seed = rng.key();
         Flow::Haulier(server, world.add_behind(client, at_client, home))
     }

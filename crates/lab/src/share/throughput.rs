@@ -26,20 +26,17 @@ impl Throughput {
     }
 
     /// Bytes of each window of [`WINDOW`], from time zero to the last byte.
-    #[must_use]
     pub fn windows(&self) -> &[u64] {
         &self.windows
     }
 
     /// Bytes in the windows that begin from `from` on and before `to`.
-    #[must_use]
     pub fn between(&self, from: Instant, to: Instant) -> u64 {
         let end = window_of(to).min(self.windows.len());
         self.windows.get(window_of(from)..end).map_or(0, |windows| windows.iter().sum())
     }
 
     /// The same in bits per second.
-    #[must_use]
     pub fn bps(&self, from: Instant, to: Instant) -> f64 {
         self.between(from, to) as f64 * 8.0 / to.since(from).as_secs_f64()
     }
@@ -79,7 +76,6 @@ fn window_of(at: Instant) -> usize {
 
 /// Jain's index of fairness: 1 if all have the same, 1/n if one has everything (Jain, Chiu, Hawe 1984).
 /// Nobody has anything: 1.
-#[must_use]
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -87,7 +83,6 @@ pub fn jain(shares: &[f64]) -> f64 {
 }
 
 /// The value below which `percent` of them lie; zero if there are none. Sorts them.
-#[must_use]
 pub fn percentile(values: &mut [Duration], percent: usize) -> Duration {
     values.sort_unstable();
     let place = (values.len() * percent / 100).min(values.len().saturating_sub(1));

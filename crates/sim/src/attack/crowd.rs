@@ -6,13 +6,11 @@ use std::fmt;
 use std::time::Duration;
 
 use haulier_proto::Instant;
-use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{Block, ConnectionConfig};
-use haulier_proto::crypto::Secret;
-use haulier_proto::server::{ServerConfig, ServerCredentials, ServerLimits};
+use haulier_proto::server::{ServerConfig, ServerLimits};
 
 use super::{Attacker, Hostile, HostileKind};
-use crate::hosts::{ClientHost, PROTOCOL_ID, Script, ServerHost};
+use crate::hosts::{ClientHost, Keyed, Script, ServerHost, configs, secret};
 use crate::{Access, LinkConfig, Rng, World, address};
 
 /// How many of each, and from which seed.
@@ -91,41 +89,36 @@ impl Crowd {
     #[must_use]
     pub fn run(&self) -> CrowdReport {
         let mut world = World::new(self.seed);
-        let secret = Secret::from_bytes([7; 32]);
-        let credentials =
-            ServerCredentials { secret: Some(secret.clone()), ..ServerCredentials::default() };
-        let limits = ServerLimits { connections: 4096, ..ServerLimits::default() };
         let connection = ConnectionConfig { rate_bps: 2_000_000, ..ConnectionConfig::default() };
-        let config = ServerConfig::new(PROTOCOL_ID, credentials);
-        let config = ServerConfig { limits, connection, ..config };
+        let (server, client) = configs(Keyed::Secret, connection);
+        let limits = ServerLimits { connections: 4096, ..ServerLimits::default() };
+        let server = ServerConfig { limits, ..server };
         let mut rng = Rng::stream(self.seed, 5);
         let block = Block::new(1, rng.bytes(rng_size(&mut Rng::stream(self.seed, 6))));
-        let host = ServerHost::giving(block, config, self.seed);
+        let host = ServerHost::giving(block, server, self.seed);
         let server = world.add(host, address(1), &Access::default());
         let honest: Vec<_> = (0..self.honest)
             .map(|n| {
-                let credentials = Credentials::Secret { secret: secret.clone(), identity: None };
-                let config = ClientConfig::new(address(1), PROTOCOL_ID, credentials);
-                let config = ClientConfig { connection, ..config };
+                let config = client.clone();
                 let begins = Instant::from_millis(1_000 + rng.below(4_000));
-                let host =
-                    ClientHost::new(Script::leaving_after(1), config, begins, rng.next_u64());
-                let link = LinkConfig {
-                    rate_bps: Some(*rng.pick(&[2_000_000, 5_000_000, 20_000_000])),
-                    delay: Duration::from_millis(rng.between(5, 80)),
-                    ..LinkConfig::default()
-                };
-                world.add(host, address(10 + n), &Access::both_ways(&link))
+                let host = ClientHost::new(
+                    Script::idle().leaving_after(1),
+                    config,
+                    begins,
+                    rng.next_u64(),
+                );
+                let rate = *rng.pick(&[2_000_000, 5_000_000, 20_000_000]);
+                let link = LinkConfig::new(rate, Duration::from_millis(rng.between(5, 80)));
+                world.add(host, address(10 + n), &link.into())
             })
             .collect();
         for n in 0..self.hostile {
             let kind = HostileKind::ALL[n as usize % HostileKind::ALL.len()];
             let every = Duration::from_millis(rng.between(100, 1000));
             let seed = rng.next_u64();
-            let mind = Hostile::new(kind, address(1), secret.clone(), seed, every, END);
+            let mind = Hostile::new(kind, address(1), secret(), seed, every, END);
             let link = LinkConfig { delay: Duration::from_millis(10), ..LinkConfig::default() };
-            let access = Access::both_ways(&link);
-            world.add(Attacker::new(mind), address(100_000 + n), &access);
+            world.add(Attacker::new(mind), address(100_000 + n), &link.into());
         }
         world.run_until(END, |world| {
             world.steps() % 512 == 0

@@ -17,10 +17,46 @@ pub use script::{Events, Game, Listener, Script};
 pub use server::{ServerHost, UNIX_TIME};
 
 use haulier_core::Instant;
-use haulier_proto::connection::{Connection, Event};
+use haulier_proto::client::{ClientConfig, Credentials};
+use haulier_proto::connection::{Connection, ConnectionConfig, Event};
+use haulier_proto::crypto::Secret;
+use haulier_proto::server::{ServerConfig, ServerCredentials};
+
+use crate::address;
 
 /// The protocol id of everything simulated.
 pub const PROTOCOL_ID: u64 = 0x6861_756c_6965_7231;
+
+/// How a server and its clients know each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keyed {
+    /// Not at all, and nothing is encrypted.
+    Open,
+    /// By [`secret`].
+    Secret,
+}
+
+/// The secret of everybody who has one.
+#[must_use]
+pub fn secret() -> Secret {
+    Secret::from_bytes([7; 32])
+}
+
+/// The configurations of a server at the first [address](crate::address) and of its clients.
+#[must_use]
+pub fn configs(keyed: Keyed, connection: ConnectionConfig) -> (ServerConfig, ClientConfig) {
+    let (mut server, client) = match keyed {
+        Keyed::Open => (ServerCredentials::default(), Credentials::Open),
+        Keyed::Secret => (
+            ServerCredentials { secret: Some(secret()), ..ServerCredentials::default() },
+            Credentials::Secret { secret: secret(), identity: None },
+        ),
+    };
+    server.open = keyed == Keyed::Open;
+    let server = ServerConfig { connection, ..ServerConfig::new(PROTOCOL_ID, server) };
+    let client = ClientConfig::new(address(1), PROTOCOL_ID, client);
+    (server, ClientConfig { connection, ..client })
+}
 
 /// What happens on a connection, at one of its ends.
 pub trait App: 'static {

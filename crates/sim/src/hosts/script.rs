@@ -31,7 +31,7 @@ impl Listener for Events {
 }
 
 /// A script of what to send, which also counts what arrives.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Script<L = Events> {
     /// A block, and how often it is still to be sent.
     pub blocks: Option<(Block, usize)>,
@@ -70,19 +70,7 @@ impl Script {
     /// Sends nothing and stays.
     #[must_use]
     pub fn idle() -> Self {
-        Self::heard_by(Events::new())
-    }
-
-    /// Sends a block as soon as it is connected.
-    #[must_use]
-    pub fn sending(block: Block) -> Self {
-        Self { blocks: Some((block, 1)), ..Self::idle() }
-    }
-
-    /// Leaves when it has so many blocks.
-    #[must_use]
-    pub fn leaving_after(blocks: usize) -> Self {
-        Self { leaves_after_blocks: Some(blocks), ..Self::idle() }
+        Self::default()
     }
 
     /// When a client first heard anything of this kind, from its beginning on.
@@ -94,21 +82,16 @@ impl Script {
 }
 
 impl<L> Script<L> {
-    /// A script that does nothing, with somebody who listens.
+    /// Sends `block` so often, as soon as it is connected.
     #[must_use]
-    pub const fn heard_by(listener: L) -> Self {
-        Self {
-            blocks: None,
-            game: None,
-            leaves_after_blocks: None,
-            received: Vec::new(),
-            packets_sent: Vec::new(),
-            packets: Vec::new(),
-            heard: listener,
-            begun: Instant::ZERO,
-            queued: 0,
-            next_packet: None,
-        }
+    pub fn sending(self, block: Block, times: usize) -> Self {
+        Self { blocks: Some((block, times)), ..self }
+    }
+
+    /// Leaves when it has so many blocks.
+    #[must_use]
+    pub fn leaving_after(self, blocks: usize) -> Self {
+        Self { leaves_after_blocks: Some(blocks), ..self }
     }
 
     /// When a client's first block was whole, from its beginning on.

@@ -38,7 +38,7 @@ impl ServerHost {
     /// A server that gives everybody who asks this block.
     #[must_use]
     pub fn giving(block: Block, config: ServerConfig, seed: u64) -> Self {
-        Self::new(move |_, _| Script::sending(block.clone()), config, seed)
+        Self::new(move |_, _| Script::idle().sending(block.clone(), 1), config, seed)
     }
 }
 

@@ -11,9 +11,10 @@ use haulier_article::{ArticleConfig, ArticlePeer, Instant, PeerEvent};
 use crate::hosts::{ArticleApp, ArticleHost};
 
 /// How an application reads finished chunks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reader {
     /// At once.
+    #[default]
     Prompt,
     /// One at a time, this far apart.
     Slow(Duration),
@@ -25,7 +26,7 @@ pub(super) enum Reader {
 }
 
 /// The application of one end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ChunkEnd {
     reader: Reader,
     last_read: Option<Instant>,
@@ -48,19 +49,8 @@ pub(super) struct ChunkEnd {
 
 impl ChunkEnd {
     pub(super) fn new(reader: Reader, to_send: Vec<Bytes>, expected: Vec<Bytes>) -> Self {
-        Self {
-            reader,
-            last_read: None,
-            to_send: to_send.into(),
-            offered: 0,
-            expected: expected.into(),
-            sent_in_session: 0,
-            known_there: 0,
-            read_in_session: 0,
-            received: 0,
-            wrong: None,
-            broken: None,
-        }
+        let (to_send, expected) = (to_send.into(), expected.into());
+        Self { reader, to_send, expected, ..Self::default() }
     }
 
     /// Chunks that are not received, and not known to be sent.

@@ -30,7 +30,7 @@ impl Tally {
 }
 
 /// What crosses in one direction of a session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Plan {
     key: u64,
     blocks: Vec<usize>,
@@ -71,7 +71,7 @@ impl Plan {
 }
 
 /// One end of a session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Session {
     out: Plan,
     back: Plan,
@@ -98,19 +98,7 @@ impl Session {
     }
 
     fn new(out: Plan, back: Plan, now: Instant) -> Self {
-        Self {
-            out,
-            back,
-            blocks_sent: 0,
-            messages_sent: 0,
-            packets_sent: 0,
-            next_packet: now,
-            blocks: 0,
-            messages: 0,
-            packets: BTreeSet::new(),
-            tally: Tally::default(),
-            wrong: None,
-        }
+        Self { out, back, next_packet: now, ..Self::default() }
     }
 
     fn take(&mut self, event: &Event) -> Result<(), String> {

@@ -5,12 +5,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use haulier_proto::connection::{CloseReason, Event};
-use haulier_proto::wire::Frame;
 use haulier_sim::Shot;
 use haulier_sim::address;
 use haulier_sim::attack::raw::RawClient;
 
-use crate::support::{BOTH, Keyed, Meddler, Pair, SERVER, Ticker, Town, drain, last, ms, secret};
+use crate::support::{
+    BOTH, Keyed, Meddler, Pair, SERVER, Ticker, Town, drain, knock, last, ms, secret,
+};
 
 /// The client's NAT forgets it in the middle of a transfer, three times: the transfer goes on from the new
 /// address once that is proven, and nothing is lost.
@@ -128,17 +129,8 @@ fn t15_challenges_stay_within_the_credit_to_the_byte() {
     for length in 1..60usize {
         let mut pair = Pair::connected(Keyed::Secret);
         let mut raw = RawClient::new(Some(&secret()), 3);
-        let mut request = raw.request();
-        let _taken = pair.server.handle_datagram(pair.now, address(70), &mut request);
-        while pair.server.poll_event(pair.now).is_some() {}
-        for (_, datagram) in drain(&mut pair.server, pair.now) {
-            let _plaintext = raw.handle(pair.now, &datagram);
-        }
-        let link = raw.link.as_mut().unwrap();
-        let mut ping = link.frames(&[Frame::Ping]);
-        pair.server.handle_datagram(pair.now, address(70), &mut ping).unwrap();
-        let _acks = drain(&mut pair.server, pair.now);
-        let mut data = link.seal(&vec![0; length]);
+        let _answer = knock(&mut pair.server, &mut raw, pair.now, address(70));
+        let mut data = raw.link.as_mut().unwrap().seal(&vec![0; length]);
         let most = 3 * data.len();
         pair.server.handle_datagram(pair.now, address(71), &mut data).unwrap();
         let mut sent = 0;

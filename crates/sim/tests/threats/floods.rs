@@ -18,7 +18,7 @@ use haulier_sim::hosts::{ClientHost, PROTOCOL_ID, Script};
 
 use crate::support::{
     ATTACKER, BOTH, CLIENT, Keyed, SERVER, Ticker, Town, client_config, connection, drain,
-    drain_client, dsl, last, ms, secret, server_config,
+    drain_client, dsl, knock, last, ms, secret, server_config,
 };
 
 /// Five thousand requests a second without the key, from everywhere: nothing is remembered, and an honest
@@ -98,7 +98,7 @@ fn t10_handshakes_that_nobody_completes_keep_nobody_out() {
         // Let them fill all places first.
         town.world.run_to(ms(0));
         let config = client_config(Keyed::Secret);
-        let late = ClientHost::new(Script::leaving_after(1), config, ms(3_000), 9);
+        let late = ClientHost::new(Script::idle().leaving_after(1), config, ms(3_000), 9);
         let late = town.world.add(late, address(40), &dsl());
         let done =
             town.world.run_until(ms(20_000), |world| world.host(late).app.joined_after().is_some());
@@ -122,18 +122,8 @@ fn t14_places_are_limited_per_prefix_and_in_total() {
         let mut raw = RawClient::new(Some(&secret()), seed);
         let mut from = address(at);
         from.set_port(port);
-        let taken = server.handle_datagram(ms(1), from, &mut raw.request());
-        while server.poll_event(ms(1)).is_some() {}
-        let answer = drain(&mut server, ms(1));
-        for (_, datagram) in &answer {
-            let _plaintext = raw.handle(ms(1), datagram);
-        }
-        if let Some(link) = &mut raw.link {
-            let mut ping = link.frames(&[haulier_proto::wire::Frame::Ping]);
-            server.handle_datagram(ms(1), from, &mut ping).unwrap();
-            let _acks = drain(&mut server, ms(1));
-        }
-        (taken, answer.first().map(|(_, datagram)| datagram[0]))
+        let (taken, answer) = knock(&mut server, &mut raw, ms(1), from);
+        (taken, answer.first().map(|datagram| datagram[0]))
     };
     for n in 0..4u16 {
         assert_eq!(join(n.into(), 50, 5000 + n), (Ok(()), Some(0x83)));

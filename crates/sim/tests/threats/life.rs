@@ -99,7 +99,7 @@ fn a_clock_that_jumps_is_survived() {
                     .iter()
                     .any(|(_, event)| matches!(event, Event::Block { .. } | Event::Closed(_)));
                 assert!(is_well, "{keyed:?} {ahead} {behind} {at_server}: {:?}", heard.last());
-                let late = jumpy(client(Script::leaving_after(1), 3), 0, 0);
+                let late = jumpy(client(Script::idle().leaving_after(1), 3), 0, 0);
                 let late = world.add(late, address(20), &dsl());
                 let done = world.run_until(ms(60_000), |world| {
                     world.host(late).inner.app.joined_after().is_some()

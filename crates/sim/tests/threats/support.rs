@@ -3,29 +3,21 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
+use haulier_proto::client::{ClientConfig, ClientMachine};
 use haulier_proto::connection::{Block, ConnectionConfig, Event};
 use haulier_proto::crypto::{Identity, Secret};
-use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
-use haulier_proto::{Instant, Machine};
+use haulier_proto::server::{ServerConfig, ServerMachine};
+use haulier_proto::wire::Frame;
+use haulier_proto::{Batch, DropReason, Instant, Machine};
+use haulier_sim::attack::raw::RawClient;
 use haulier_sim::attack::{Attacker, Mind};
-use haulier_sim::hosts::{ClientHost, PROTOCOL_ID, Script, ServerHost};
+use haulier_sim::hosts::{ClientHost, Script, ServerHost, configs};
+pub(crate) use haulier_sim::hosts::{Keyed, secret};
 use haulier_sim::{Access, HostId, LinkConfig, Rng, Shot, World, address};
 
 pub(crate) const SERVER: u32 = 1;
 pub(crate) const CLIENT: u32 = 2;
 pub(crate) const ATTACKER: u32 = 3;
-
-pub(crate) fn secret() -> Secret {
-    Secret::from_bytes([7; 32])
-}
-
-/// The modes a server of these tests knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keyed {
-    Open,
-    Secret,
-}
 
 pub(crate) const BOTH: [Keyed; 2] = [Keyed::Open, Keyed::Secret];
 
@@ -35,24 +27,16 @@ pub(crate) fn connection() -> ConnectionConfig {
 }
 
 pub(crate) fn server_config(keyed: Keyed) -> ServerConfig {
-    let credentials = match keyed {
-        Keyed::Open => ServerCredentials { open: true, ..ServerCredentials::default() },
-        Keyed::Secret => {
-            // The identity is what a server keeps over restarts, and no client has.
-            let identity = Some(Identity::new(Secret::from_bytes([9; 32])));
-            ServerCredentials { secret: Some(secret()), identity, ..ServerCredentials::default() }
-        }
-    };
-    ServerConfig { connection: connection(), ..ServerConfig::new(PROTOCOL_ID, credentials) }
+    let mut config = configs(keyed, connection()).0;
+    if keyed == Keyed::Secret {
+        // The identity is what a server keeps over restarts, and no client has.
+        config.credentials.identity = Some(Identity::new(Secret::from_bytes([9; 32])));
+    }
+    config
 }
 
 pub(crate) fn client_config(keyed: Keyed) -> ClientConfig {
-    let credentials = match keyed {
-        Keyed::Open => Credentials::Open,
-        Keyed::Secret => Credentials::Secret { secret: secret(), identity: None },
-    };
-    let config = ClientConfig::new(address(SERVER), PROTOCOL_ID, credentials);
-    ClientConfig { connection: connection(), ..config }
+    configs(keyed, connection()).1
 }
 
 pub(crate) fn block(bytes: usize) -> Block {
@@ -61,12 +45,7 @@ pub(crate) fn block(bytes: usize) -> Block {
 
 /// 10 Mbit/s, 40 ms there and back.
 pub(crate) fn dsl() -> Access {
-    let link = LinkConfig {
-        rate_bps: Some(10_000_000),
-        delay: Duration::from_millis(20),
-        ..LinkConfig::default()
-    };
-    Access::both_ways(&link)
+    LinkConfig::new(10_000_000, Duration::from_millis(20)).into()
 }
 
 pub(crate) fn ms(millis: u64) -> Instant {
@@ -203,22 +182,38 @@ pub(crate) fn client_fingerprint(client: &ClientMachine) -> String {
     all
 }
 
-/// Everything a server wants to send now.
-pub(crate) fn drain(server: &mut ServerMachine, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
-    let (mut all, mut datagram) = (Vec::new(), Vec::new());
-    while let Some(to) = server.poll_datagram(now, &mut datagram) {
-        all.push((to.remote, datagram.clone()));
-    }
-    all
+/// Everything a machine wants to send now.
+pub(crate) fn drain(machine: &mut impl Machine, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
+    let mut batch = Batch::new(usize::MAX);
+    machine.poll_transmit(now, &mut batch);
+    batch.iter().map(|(to, datagram)| (to.remote, datagram.to_vec())).collect()
 }
 
 /// Everything a client wants to send now.
 pub(crate) fn drain_client(client: &mut ClientMachine, now: Instant) -> Vec<Vec<u8>> {
-    let (mut all, mut datagram) = (Vec::new(), Vec::new());
-    while client.poll_datagram(now, &mut datagram).is_some() {
-        all.push(datagram.clone());
+    drain(client, now).into_iter().map(|(_, datagram)| datagram).collect()
+}
+
+/// A client that seals what it is told to asks for a connection, and completes it if it gets an answer:
+/// whether the server took the request, and what it answered.
+pub(crate) fn knock(
+    server: &mut ServerMachine,
+    raw: &mut RawClient,
+    now: Instant,
+    from: SocketAddr,
+) -> (Result<(), DropReason>, Vec<Vec<u8>>) {
+    let taken = server.handle_datagram(now, from, &mut raw.request());
+    while server.poll_event(now).is_some() {}
+    let answer: Vec<_> = drain(server, now).into_iter().map(|(_, datagram)| datagram).collect();
+    for datagram in &answer {
+        let _plaintext = raw.handle(now, datagram);
     }
-    all
+    if let Some(link) = &mut raw.link {
+        let mut ping = link.frames(&[Frame::Ping]);
+        server.handle_datagram(now, from, &mut ping).unwrap();
+        let _acks = drain(server, now);
+    }
+    (taken, answer)
 }
 
 /// A server and a connected client, without a world: for what is asked of the machines directly.

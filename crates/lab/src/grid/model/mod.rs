@@ -15,34 +15,30 @@ use haulier_proto::{Batch, FourTuple, Instant, Machine};
 use haulier_sim::link::UDP_IP_OVERHEAD;
 use haulier_sim::{Host, HostId, World};
 
-use super::stage::{Place, Stage};
-use super::{Moment, Outcome, SLICE_WIRE_BYTES, SLICES};
-use crate::ends::{Ends, addresses};
+use super::{SLICE_WIRE_BYTES, SLICES};
+use crate::ends::{Ends, Homes, addresses};
 use receiver::{AckPolicy, Receiver};
 
 /// A burst, then what is missing.
-pub(super) fn burst_resend(place: &Place<'_>, moments: Option<&mut Vec<Moment>>) -> Outcome {
-    run(place, burst_resend::BurstResend, burst_resend::ACKS, moments)
+pub(super) fn burst_resend(world: &mut World, homes: Homes, rtt: Duration) -> Box<dyn Ends> {
+    ends(world, homes, Sender::new(burst_resend::BurstResend, rtt), burst_resend::ACKS)
 }
 
 /// Like TCP.
-pub(super) fn slow_start(place: &Place<'_>, moments: Option<&mut Vec<Moment>>) -> Outcome {
-    run(place, slow_start::SlowStart::default(), slow_start::ACKS, moments)
+pub(super) fn slow_start(world: &mut World, homes: Homes, rtt: Duration) -> Box<dyn Ends> {
+    ends(world, homes, Sender::new(slow_start::SlowStart::default(), rtt), slow_start::ACKS)
 }
 
-fn run(
-    place: &Place<'_>,
-    model: impl Model,
+fn ends<M: Model>(
+    world: &mut World,
+    homes: Homes,
+    sender: Sender<M>,
     acks: AckPolicy,
-    moments: Option<&mut Vec<Moment>>,
-) -> Outcome {
-    let rtt = Duration::from_millis(place.cell.rtt_ms);
+) -> Box<dyn Ends> {
     let (at_server, at_client) = addresses();
-    Stage::new(place, |world, homes| Modelled {
-        sender: world.add_behind(Sender::new(model, rtt), at_server, homes.server),
-        receiver: world.add_behind(Receiver::new(acks), at_client, homes.client),
-    })
-    .run(moments)
+    let sender = world.add_behind(sender, at_server, homes.server);
+    let receiver = world.add_behind(Receiver::new(acks), at_client, homes.client);
+    Box::new(Modelled { sender, receiver })
 }
 
 /// A slice of the block.
@@ -80,6 +76,7 @@ struct Sent {
 }
 
 /// What a sender knows, and the way out.
+#[derive(Default)]
 struct Desk {
     now: Instant,
     /// The round trip without queues, which models are told.
@@ -97,16 +94,8 @@ struct Desk {
 
 impl Desk {
     fn new(rtt: Duration) -> Self {
-        Self {
-            now: Instant::ZERO,
-            rtt,
-            sent: Vec::new(),
-            next_unknown: 0,
-            has: vec![false; SLICES as usize],
-            copies: vec![0; SLICES as usize],
-            outbox: VecDeque::new(),
-            wake: None,
-        }
+        let (has, copies) = (vec![false; SLICES as usize], vec![0; SLICES as usize]);
+        Self { rtt, has, copies, ..Self::default() }
     }
 
     /// Packets of which nothing is known.

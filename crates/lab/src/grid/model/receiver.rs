@@ -9,7 +9,7 @@ use crate::grid::SLICES;
 use haulier_sim::Host;
 
 /// When acks are sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AckPolicy {
     /// At most this long after the first packet that was not acked yet.
     pub(super) period: Duration,
@@ -52,7 +52,7 @@ impl<'a> Ack<'a> {
 }
 
 /// What arrived.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Receiver {
     policy: AckPolicy,
     /// A bit for each packet number.
@@ -72,21 +72,8 @@ pub(super) struct Receiver {
 
 impl Receiver {
     pub(super) fn new(policy: AckPolicy) -> Self {
-        Self {
-            policy,
-            bits: Vec::new(),
-            largest: None,
-            packets: 0,
-            has: vec![false; SLICES as usize],
-            missing: SLICES,
-            whole: None,
-            unacked: 0,
-            acked: Instant::ZERO,
-            timer: None,
-            silence: FIRST_SILENCE,
-            repeats: 0,
-            is_ack_due: false,
-        }
+        let has = vec![false; SLICES as usize];
+        Self { policy, has, missing: SLICES, silence: FIRST_SILENCE, ..Self::default() }
     }
 
     /// When it had the whole block, if it has.

@@ -32,7 +32,6 @@ pub struct CubicReceiver {
 
 impl CubicReceiver {
     /// A receiver of what `sender` sends.
-    #[must_use]
     pub fn new(sender: SocketAddr) -> Self {
         Self {
             throughput: Throughput::default(),

@@ -82,7 +82,6 @@ pub struct CubicSender {
 
 impl CubicSender {
     /// A sender that begins at `starts`.
-    #[must_use]
     pub fn new(receiver: SocketAddr, starts: Instant) -> Self {
         Self {
             window: CubicWindow::default(),
@@ -106,7 +105,6 @@ impl CubicSender {
     }
 
     /// The smoothed round trip.
-    #[must_use]
     pub const fn smoothed_rtt(&self) -> Option<Duration> {
         self.srtt
     }

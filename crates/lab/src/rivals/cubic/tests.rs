@@ -8,12 +8,7 @@ use haulier_sim::{Access, LinkConfig, Loss, Probability, RateChange, World, addr
 
 /// 20 Mbit/s, 50 ms, a queue of one bandwidth-delay product.
 fn link() -> LinkConfig {
-    LinkConfig {
-        rate_bps: Some(20_000_000),
-        queue_bytes: Some(125_000),
-        delay: Duration::from_millis(25),
-        ..LinkConfig::default()
-    }
+    LinkConfig::new(20_000_000, Duration::from_millis(25)).with_queue(125_000)
 }
 
 fn seconds(seconds: u64) -> Instant {
@@ -73,8 +68,7 @@ fn what_arrives_is_a_stream_without_holes() {
     let mut world = World::new(3);
     let sender = CubicSender::new(address(2), Instant::ZERO);
     world.add(sender, address(1), &Access::default());
-    let access = Access::both_ways(&bad);
-    let receiver = world.add(CubicReceiver::new(address(1)), address(2), &access);
+    let receiver = world.add(CubicReceiver::new(address(1)), address(2), &bad.into());
     world.run_to(seconds(10));
     let (_, down) = world.links(world.segment_of(receiver));
     let delivered = down.stats().delivered - down.stats().duplicated;
