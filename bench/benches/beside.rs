@@ -1,6 +1,6 @@
 //! haulier's packet layer, renet and laminar, doing the same in one run.
 //!
-//!     cargo bench --manifest-path bench/Cargo.toml
+//!     cargo bench --manifest-path bench/Cargo.toml --bench beside
 //!
 //! # What is measured
 //!

@@ -72,7 +72,7 @@ fn carry(
     datagram: &mut Vec<u8>,
     mut take: impl FnMut(&[u8]),
 ) {
-    while from.endpoint.poll_transmit(now, datagram) {
+    while from.endpoint.poll_datagram(now, datagram) {
         wire.send(datagram);
     }
     for datagram in wire.receive() {

@@ -1,8 +1,8 @@
-//! `cargo xtask ci`: every check, in order, with what each one proves.
+//! `cargo xtask ci`: every check that is no test, in order, with what each one proves.
 //!
-//! The invariant: CI runs this and nothing else, so whoever passes here passes there. A step that the
-//! machine cannot run (no rustup, no network) is skipped and named in the last lines; that is for people
-//! without rustup, and never silent.
+//! The invariant: CI runs `cargo test`, this, and nothing else, so whoever passes here passes there. A step
+//! that the machine cannot run (no rustup, no network) is skipped and named in the last lines, never
+//! silently.
 //!
 //! The steps are a table in [`steps`]; [`shell`] runs their commands.
 
@@ -11,7 +11,7 @@ mod steps;
 
 use std::time::{Duration, Instant};
 
-use crate::Workspace;
+use crate::workspace::Workspace;
 use shell::Shell;
 use steps::{STEPS, Step};
 
@@ -19,8 +19,14 @@ use steps::{STEPS, Step};
 pub(crate) enum Stop {
     /// The machine lacks something, and what.
     Skipped(String),
-    /// What went wrong, and the command that shows it again.
-    Failed { what: String, repeat: String },
+    /// What went wrong, and the command that shows it again, if it is but one.
+    Failed { what: String, repeat: Option<String> },
+}
+
+impl From<String> for Stop {
+    fn from(what: String) -> Self {
+        Self::Failed { what, repeat: None }
+    }
 }
 
 /// Runs every step, and stops at the first that fails.
@@ -55,7 +61,7 @@ fn run(workspace: &Workspace, steps: &[&Step]) -> Result<(), String> {
             Ok(()) => println!("=== {} passed in {}", step.name, seconds(took)),
             Err(Stop::Skipped(ref why)) => println!("=== {} SKIPPED: {why}", step.name),
             Err(Stop::Failed { what, repeat }) => {
-                return Err(failure(step, &what, &repeat, took));
+                return Err(failure(step, &what, repeat.as_deref(), took));
             }
         }
         results.push((step.name, took, outcome));
@@ -64,13 +70,14 @@ fn run(workspace: &Workspace, steps: &[&Step]) -> Result<(), String> {
     Ok(())
 }
 
-fn failure(step: &Step, what: &str, repeat: &str, took: Duration) -> String {
+fn failure(step: &Step, what: &str, repeat: Option<&str>, took: Duration) -> String {
+    let repeat = repeat.map(|command| format!("\n  just the command: {command}"));
     format!(
         "step `{name}` FAILED after {took}: {what}\n  \
-         this step again:  cargo xtask ci --only {name}\n  \
-         just the command: {repeat}",
+         this step again:  cargo xtask ci --only {name}{repeat}",
         name = step.name,
         took = seconds(took),
+        repeat = repeat.unwrap_or_default(),
     )
 }
 
@@ -124,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_failure_says_how_to_see_it_again() {
-        let text = failure(&STEPS[0], "exit status 1", "cargo x", Duration::from_secs(2));
+        let text = failure(&STEPS[0], "exit status 1", Some("cargo x"), Duration::from_secs(2));
         assert!(text.contains("FAILED after 2.0 s: exit status 1"), "{text}");
         assert!(text.contains(&format!("cargo xtask ci --only {}\n", STEPS[0].name)), "{text}");
         assert!(text.ends_with("just the command: cargo x"), "{text}");

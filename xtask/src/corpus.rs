@@ -8,7 +8,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::Workspace;
+use serde_json::Value;
+
+use crate::workspace::Workspace;
 
 /// The vectors that hold packets, and one in how many of them is taken. The acks are much alike.
 const SOURCES: &[(&str, usize)] = &[
@@ -74,7 +76,9 @@ fn seeds(workspace: &Workspace) -> Result<Seeds, String> {
     for (source, one_in) in SOURCES {
         let path = workspace.root.join("vectors").join(source);
         let text = std::fs::read_to_string(&path).map_err(|error| at(&path, error))?;
-        let packets = packets_of(&text, *one_in);
+        let json: Value =
+            serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let packets = packets_of(&json, *one_in);
         // Otherwise a change in how the vectors are written would leave an empty corpus that passes.
         if packets.is_empty() {
             return Err(format!("{}: no packets found in it", path.display()));
@@ -99,12 +103,24 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     })
 }
 
-/// The packets in a file of vectors: every `"hex": "..."` in it. That form is all of JSON we need.
-fn packets_of(text: &str, one_in: usize) -> Vec<Vec<u8>> {
-    let values = text.split("\"hex\": \"").skip(1).filter_map(|rest| rest.split('"').next());
-    let packets = values.step_by(one_in).filter_map(bytes_of_hex);
+/// The packets in a file of vectors: every text that is called `hex`.
+fn packets_of(vectors: &Value, one_in: usize) -> Vec<Vec<u8>> {
+    let mut hex = Vec::new();
+    collect_hex(vectors, &mut hex);
+    let packets = hex.into_iter().step_by(one_in).filter_map(bytes_of_hex);
     let (short, long): (Vec<_>, Vec<_>) = packets.partition(|p| p.len() <= PACKET_BYTES_MAX);
     short.into_iter().chain(long.into_iter().take(LONG_PACKETS)).collect()
+}
+
+fn collect_hex<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| collect_hex(value, found)),
+        Value::Object(fields) => {
+            found.extend(fields.get("hex").and_then(Value::as_str));
+            fields.values().for_each(|value| collect_hex(value, found));
+        }
+        _ => {}
+    }
 }
 
 fn bytes_of_hex(hex: &str) -> Option<Vec<u8>> {
@@ -156,22 +172,25 @@ fn is_ours(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn packets_come_out_of_the_text() {
-        let text = r#"{"name": "a", "hex": "00ff"}, {"body_hex": "11", "hex": ""}, {"hex": "7f"}"#;
-        assert_eq!(packets_of(text, 1), [vec![0, 255], vec![], vec![127]]);
-        assert_eq!(packets_of(text, 2), [vec![0, 255], vec![127]]);
+        let vectors = json!({"cases": [
+            {"name": "a", "hex": "00ff"}, {"body_hex": "11", "hex": ""}, {"in": {"hex": "7f"}},
+        ]});
+        assert_eq!(packets_of(&vectors, 1), [vec![0, 255], vec![], vec![127]]);
+        assert_eq!(packets_of(&vectors, 2), [vec![0, 255], vec![127]]);
         assert_eq!(bytes_of_hex("0g"), None);
     }
 
     #[test]
     fn of_long_packets_only_a_few_are_taken() {
-        let long = format!("\"hex\": \"{}\"", "ab".repeat(PACKET_BYTES_MAX + 1));
-        assert_eq!(packets_of(&long.repeat(9), 1).len(), LONG_PACKETS);
-        let fits = format!("\"hex\": \"{}\"", "ab".repeat(PACKET_BYTES_MAX));
-        assert_eq!(packets_of(&fits.repeat(9), 1).len(), 9);
+        let nine = |bytes| Value::from(vec![json!({ "hex": "ab".repeat(bytes) }); 9]);
+        assert_eq!(packets_of(&nine(PACKET_BYTES_MAX + 1), 1).len(), LONG_PACKETS);
+        assert_eq!(packets_of(&nine(PACKET_BYTES_MAX), 1).len(), 9);
     }
 
     #[test]

@@ -4,11 +4,13 @@
 //! its test. Each check reads the whole [`Tree`] and answers with findings of one form,
 //! `path:line: what, and what to do`. All of them are run, and all findings shown, before it fails.
 //!
+//! * [`arrows`]: modules that use only those below them.
 //! * [`lines`]: one file at a time: lengths, spaces, words that must not stay, size.
 //! * [`links`]: what Markdown points at; decisions that their index forgot.
 //! * [`requirements`]: the tags of `docs/STANDARD.md`, each with the test that holds it.
 //! * [`msrv`]: the oldest supported Rust, stated once.
 
+mod arrows;
 mod lines;
 mod links;
 mod msrv;
@@ -18,8 +20,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use crate::Workspace;
-pub(crate) use msrv::rust_version;
+use crate::workspace::Workspace;
+pub(crate) use msrv::oldest_rust;
 
 /// Something to mend.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,9 +71,8 @@ struct Tree {
 
 impl Tree {
     fn read(root: &Path) -> Result<Self, String> {
-        let paths = if root.join(".git").exists() { listed_by_git(root)? } else { found_in(root)? };
         let mut files = Vec::new();
-        for path in paths {
+        for path in listed_by_git(root)? {
             match std::fs::read(root.join(&path)) {
                 Ok(bytes) => files.push(File {
                     path,
@@ -110,34 +111,15 @@ fn listed_by_git(root: &Path) -> Result<BTreeSet<String>, String> {
     Ok(listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
 }
 
-/// Without git, as in an unpacked archive: everything but build output.
-fn found_in(root: &Path) -> Result<BTreeSet<String>, String> {
-    let mut paths = BTreeSet::new();
-    let mut directories = vec![String::new()];
-    while let Some(directory) = directories.pop() {
-        let entries = std::fs::read_dir(root.join(&directory));
-        for entry in entries.map_err(|error| format!("{directory}: {error}"))? {
-            let entry = entry.map_err(|error| format!("{directory}: {error}"))?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let path =
-                if directory.is_empty() { name.clone() } else { format!("{directory}/{name}") };
-            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                true if name == "target" => {}
-                true => directories.push(path),
-                false => drop(paths.insert(path)),
-            }
-        }
-    }
-    Ok(paths)
-}
-
 /// Runs every check.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     let tree = Tree::read(&workspace.root)?;
     let mut findings: Vec<Finding> = tree.files.iter().flat_map(lines::check).collect();
+    findings.extend(arrows::check(&tree));
     findings.extend(links::check(&tree));
     findings.extend(requirements::check(&tree));
-    findings.extend(msrv::check(&tree));
+    let version = msrv::stated(&workspace.packages()?)?;
+    findings.extend(msrv::check(&tree, &version));
     findings.sort();
     findings.iter().for_each(|finding| println!("{finding}"));
     match findings.len() {
@@ -170,11 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_to_list_the_tree_find_this_file() {
-        let root = Workspace::here().root;
-        assert!(found_in(&root).unwrap().contains("xtask/src/tidy.rs"));
-        if root.join(".git").exists() {
-            assert!(listed_by_git(&root).unwrap().contains("xtask/src/tidy.rs"));
-        }
+    fn the_tree_has_this_file() {
+        assert!(listed_by_git(&Workspace::here().root).unwrap().contains("xtask/src/tidy.rs"));
     }
 }

@@ -1,25 +1,21 @@
-//! The system of the articles, whole and bit for bit: large blocks that must arrive, and packets that are out
-//! of date too soon to be resent.
+//! The articles' system as a library: the page of the crate, then how to drive it.
 //!
-//! [`ArticlePeer`] sends and receives chunks; an [`endpoint::Endpoint`] the game's own packets, with acks,
-//! fragments and an eye on congestion. Their parts can be used alone. There is no clock, socket, thread or
-//! randomness in this crate, no `unsafe`, and no panic that bytes from outside can reach; there are no keys
-//! either: what crosses this wire can be read and forged.
+#![doc = include_str!("../README.md")]
 //!
 //! # The run loop
 //!
-//! [`ArticlePeer`] is one end of the wire of chunks: a chunk sender and a chunk receiver; that of the packet
-//! layer is on [its own page](endpoint). Whatever drives it does four things in a loop:
+//! [`ArticlePeer`] is one end of a transfer of chunks: a chunk sender and a chunk receiver. The loop of the
+//! packet layer is on [its own page](endpoint). Whatever drives a peer repeats four steps:
 //!
-//! 1. hand in what arrived ([`handle_datagram`](ArticlePeer::handle_datagram));
-//! 2. act on a passed deadline ([`handle_timeout`](ArticlePeer::handle_timeout));
-//! 3. let the application speak ([`send_chunk`](ArticlePeer::send_chunk)) and listen
+//! 1. hand in the datagrams that arrived ([`handle_datagram`](ArticlePeer::handle_datagram));
+//! 2. hand in the time, if a deadline has passed ([`handle_timeout`](ArticlePeer::handle_timeout));
+//! 3. let the application send ([`send_chunk`](ArticlePeer::send_chunk)) and receive
 //!    ([`poll_event`](ArticlePeer::poll_event), [`pop_chunk`](ArticlePeer::pop_chunk));
-//! 4. send everything there is ([`poll_transmit`](ArticlePeer::poll_transmit) until it says no), then
-//!    sleep until [`poll_timeout`](ArticlePeer::poll_timeout) or the next datagram.
+//! 4. send all datagrams ([`poll_transmit`](ArticlePeer::poll_transmit), until a batch comes back that is
+//!    not full), then sleep until [`poll_timeout`](ArticlePeer::poll_timeout) or the next datagram.
 //!
-//! The rule that is easily broken: after each of the first three there may be something to send, so the
-//! fourth follows them all, and runs dry before the loop sleeps.
+//! Each of the first three steps may make something due, so the fourth always comes last. Forgetting it is
+//! the usual mistake.
 //!
 //! The whole of it, over a wire that loses every third datagram:
 //!
@@ -34,7 +30,7 @@
 //! let (mut sent, mut datagram) = (0, Vec::new());
 //! let mut carry = |now, from: &mut ArticlePeer, to: &mut ArticlePeer| {
 //!     from.handle_timeout(now);
-//!     while from.poll_transmit(now, &mut datagram) {
+//!     while from.poll_datagram(now, &mut datagram) {
 //!         sent += 1;
 //!         if sent % 3 != 0 {
 //!             // A refusal is an ordinary outcome, already counted: here a duplicate.
@@ -58,7 +54,9 @@
 //!
 //! # Modules
 //!
-//! Parts know nothing of what stands above them in this list, and each can be used alone.
+//! Each module uses only those after it: `peer_machine`, `peer`, `endpoint`, `chunk`, `packet`, `ack`,
+//! `congestion`, `rtt`, `drop_reason`, `bits`. So each can be used without those before it. What this wire
+//! shares with haulier/1 is in `haulier_core`.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -83,10 +81,10 @@ mod drop_reason;
 
 pub mod bits;
 
-pub use drop_reason::{DropCounts, DropReason};
+pub use drop_reason::{PacketDropCounts, PacketDropReason};
 pub use haulier_core::{
     Batch, DatagramBuffer, FourTuple, Instant, Machine, RttEstimator, Sequence, Sequence32,
-    SequenceBuffer, SequenceNumber, fragment, is_more_recent, time,
+    SequenceBuffer, SequenceNumber, fragment, time,
 };
 pub use packet::{MAX_PACKET_BYTES, ProtocolId};
 pub use peer::{ArticleConfig, ArticlePeer, PeerEvent};

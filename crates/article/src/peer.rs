@@ -1,26 +1,26 @@
-//! One end of the article's wire: a conductor over a chunk sender, a chunk receiver and the framing.
+//! One end of the article's wire: a chunk sender, a chunk receiver, and the frame around their packets.
 //!
-//! It owns no policy. Datagrams are parsed and carried to the part they are for, what the parts want to
-//! say is framed, and the earliest deadline of the two is the deadline of the whole.
+//! It has no policy of its own. Datagrams are parsed and passed to the part they are for, the packets of the
+//! parts are framed, and the earlier deadline of the two is the deadline of the peer.
 
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use haulier_core::DatagramBuffer;
 use haulier_core::time::earliest;
+use haulier_core::{Batch, DatagramBuffer, FourTuple};
 
 use crate::chunk::{
     Cancelled, ChunkHandle, ChunkId, ChunkReceiver, ChunkReceiverConfig, ChunkReceiverEvent,
     ChunkSender, ChunkSenderConfig, ChunkSenderEvent, SendChunkError,
 };
 use crate::packet::article::ArticlePacket;
-use crate::packet::{self, MAX_PACKET_BYTES, ProtocolId};
-use crate::{DropCounts, DropReason, Instant};
+use crate::packet::{self, ProtocolId};
+use crate::{Instant, PacketDropCounts, PacketDropReason};
 
 /// How an [`ArticlePeer`] behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArticleConfig {
-    /// The number that both ends must know. Default [`ProtocolId::ARTICLE`].
+    /// The number that both ends must share. Default [`ProtocolId::ARTICLE`].
     pub protocol_id: ProtocolId,
     /// The sending end.
     pub sender: ChunkSenderConfig,
@@ -38,13 +38,13 @@ impl Default for ArticleConfig {
     }
 }
 
-/// What the application hears from an [`ArticlePeer`]. Received chunks are not events: they wait in
-/// [`ArticlePeer::pop_chunk`], because while they wait the peer is held back.
+/// An event of an [`ArticlePeer`]. Received chunks are not events: they wait in [`ArticlePeer::pop_chunk`],
+/// because a chunk that waits holds the sender back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerEvent {
     /// A chunk was sent, or failed.
     Sender(ChunkSenderEvent),
-    /// A chunk was dropped half-way.
+    /// An incomplete chunk was dropped.
     Receiver(ChunkReceiverEvent),
 }
 
@@ -54,7 +54,7 @@ pub struct ArticlePeer {
     protocol_id: ProtocolId,
     sender: ChunkSender,
     receiver: ChunkReceiver,
-    drops: DropCounts,
+    drops: PacketDropCounts,
 }
 
 impl ArticlePeer {
@@ -65,34 +65,38 @@ impl ArticlePeer {
             protocol_id: config.protocol_id,
             sender: ChunkSender::new(config.sender),
             receiver: ChunkReceiver::new(config.receiver),
-            drops: DropCounts::new(),
+            drops: PacketDropCounts::new(),
         }
     }
 
-    /// The sending end, to look at.
+    /// The sending end, for its state and statistics.
     #[must_use]
     pub const fn sender(&self) -> &ChunkSender {
         &self.sender
     }
 
-    /// The receiving end, to look at.
+    /// The receiving end, for its state and statistics.
     #[must_use]
     pub const fn receiver(&self) -> &ChunkReceiver {
         &self.receiver
     }
 
-    /// Datagrams that were not used, by reason.
+    /// Dropped datagrams, by reason.
     #[must_use]
-    pub const fn drops(&self) -> &DropCounts {
+    pub const fn drops(&self) -> &PacketDropCounts {
         &self.drops
     }
 
-    /// Takes in a datagram. Bounded work: one packet, at most 1200 bytes.
+    /// Handles a datagram. Bounded work: one packet of at most 1200 bytes.
     ///
     /// # Errors
-    /// Why it was not used, already counted in [`drops`](Self::drops). An ordinary outcome: only a driver
-    /// that wants to know who is speaking looks at it.
-    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> Result<(), DropReason> {
+    /// Why it was dropped, already counted in [`drops`](Self::drops). This is an ordinary outcome, which
+    /// most callers ignore.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+    ) -> Result<(), PacketDropReason> {
         let outcome = packet::read(self.protocol_id, datagram).and_then(|packet| match packet {
             ArticlePacket::Slice(slice) => self.receiver.handle_slice(now, &slice).map(|_| ()),
             ArticlePacket::Ack(ack) => self.sender.handle_ack(now, &ack),
@@ -100,7 +104,7 @@ impl ArticlePeer {
         outcome.inspect_err(|&reason| self.drops.count(reason))
     }
 
-    /// Acts on a deadline that has passed; harmless at any other time.
+    /// Acts on deadlines that have passed; no effect at any other time.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.sender.handle_timeout(now);
         self.receiver.handle_timeout(now);
@@ -114,19 +118,19 @@ impl ArticlePeer {
         self.sender.send_chunk(chunk)
     }
 
-    /// Takes a chunk back. See [`ChunkSender::cancel`].
+    /// Cancels a chunk. See [`ChunkSender::cancel`].
     pub fn cancel(&mut self, handle: ChunkHandle) -> Cancelled {
         self.sender.cancel(handle)
     }
 
-    /// Takes the oldest finished chunk out. Until that is done the peer cannot send more than the
+    /// Removes and returns the oldest complete chunk. Until then the other end cannot send more than the
     /// receive queue holds.
     #[must_use]
     pub fn pop_chunk(&mut self) -> Option<Bytes> {
         self.receiver.pop()
     }
 
-    /// Starts both directions over with chunk `first_chunk_id`; the other end must do the same.
+    /// Restarts both directions with chunk `first_chunk_id`; the other end must do the same.
     pub fn reset(&mut self, first_chunk_id: ChunkId) {
         self.sender.reset(first_chunk_id);
         self.receiver.reset(first_chunk_id);
@@ -142,17 +146,22 @@ impl ArticlePeer {
         self.sender.set_burst(burst);
     }
 
-    /// Fills `datagram` with the next datagram to send and returns `true`, or returns `false` when there
-    /// is none now. Ask until `false`. Acks go before slices. Does not allocate once `datagram` holds
-    /// [`MAX_PACKET_BYTES`].
+    /// Appends the datagrams to send now, until none is left or the batch is full. Acks go before slices.
+    /// `to` is where the other end is, which this wire does not know.
+    pub fn poll_transmit(&mut self, now: Instant, to: FourTuple, batch: &mut Batch) {
+        while batch.compose(|datagram| self.compose(now, datagram).then_some(to)).is_some() {}
+    }
+
+    /// Replaces the contents of `datagram` with the next datagram and returns `true`, or returns `false`
+    /// when there is none now. For transports that take one at a time. Does not allocate once `datagram`
+    /// holds [`MAX_PACKET_BYTES`](crate::MAX_PACKET_BYTES).
     #[must_use]
-    pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+    pub fn poll_datagram(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
         datagram.clear();
         self.compose(now, &mut DatagramBuffer::behind(datagram))
     }
 
-    /// Writes the next datagram where it will be sent from; `false` when there is none now.
-    pub(crate) fn compose(&mut self, now: Instant, datagram: &mut DatagramBuffer<'_>) -> bool {
+    fn compose(&mut self, now: Instant, datagram: &mut DatagramBuffer<'_>) -> bool {
         let packet = match self.receiver.poll_ack(now) {
             Some(ack) => ArticlePacket::Ack(ack),
             None => match self.sender.poll_slice(now) {
@@ -160,15 +169,10 @@ impl ArticlePeer {
                 None => return false,
             },
         };
-        let end = datagram.vec().len() + MAX_PACKET_BYTES;
-        datagram.vec().resize(end, 0);
-        let length = packet::write(packet, self.protocol_id, datagram);
-        debug_assert!(length.is_ok(), "a packet of this wire fits 1200 bytes");
-        datagram.truncate(length.unwrap_or(0));
-        length.is_ok()
+        packet::compose(packet, self.protocol_id, datagram)
     }
 
-    /// The next thing the application should hear. Ask until `None`.
+    /// The next event. Call until `None`.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<PeerEvent> {
         let sender = self.sender.poll_event().map(PeerEvent::Sender);
@@ -176,7 +180,7 @@ impl ArticlePeer {
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
-    /// next, if nothing else happens; a moment in the past means at once, `None` never.
+    /// next, if nothing else happens; a time in the past means at once, `None` never.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         earliest(self.sender.poll_timeout(), self.receiver.poll_timeout())

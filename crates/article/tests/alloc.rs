@@ -7,7 +7,7 @@ use haulier_article::{ArticleConfig, ArticlePeer, Instant, Sequence};
 /// Everything that goes over this link arrives, one millisecond late.
 fn step(now: Instant, from: &mut ArticlePeer, to: &mut ArticlePeer, datagram: &mut Vec<u8>) {
     from.handle_timeout(now);
-    while from.poll_transmit(now, datagram) {
+    while from.poll_datagram(now, datagram) {
         let _refused = to.handle_datagram(now, datagram);
     }
 }
@@ -50,7 +50,7 @@ fn carry(
 ) -> usize {
     let mut delivered = 0;
     from.handle_timeout(now);
-    while from.poll_transmit(now, datagram) {
+    while from.poll_datagram(now, datagram) {
         if let Ok(Some(delivery)) = to.handle_datagram(now, datagram, pool) {
             delivery.accept();
             delivered += 1;
@@ -78,7 +78,7 @@ fn an_endpoint_does_not_allocate_per_packet() {
             server.send(now, &snapshot[..bytes]).unwrap();
             if frame % 8 == 5 {
                 // A datagram of this packet is lost: if it has nine, the other eight wait in the pool.
-                assert!(server.poll_transmit(now, &mut datagram));
+                assert!(server.poll_datagram(now, &mut datagram));
             }
             delivered += carry(now, &mut server, &mut client, &mut client_pool, &mut datagram);
             client.send(now, &[1; 40]).unwrap();
@@ -117,7 +117,7 @@ fn a_queue_that_is_never_empty_does_not_grow() {
         for i in 0..200 {
             endpoint.send(Instant::from_millis(i), &payload).unwrap();
             for _ in 0..98 {
-                assert!(endpoint.poll_transmit(Instant::from_millis(i), &mut datagram));
+                assert!(endpoint.poll_datagram(Instant::from_millis(i), &mut datagram));
             }
         }
     });

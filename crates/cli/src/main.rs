@@ -18,6 +18,7 @@ mod output;
 mod recv;
 mod relay;
 mod report;
+mod runners;
 mod send;
 mod serve;
 mod soak;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use haulier::article::chunk::SLICE_BYTES;
 use haulier::article::{ArticleConfig, ArticlePeer};
 use haulier::file::{Digest, FileError, Finished, Incoming, Receipt, Status};
-use haulier::udp::{Driver, Socket};
+use haulier::udp::Socket;
 use serde_json::json;
 
 use crate::args::RecvArgs;
@@ -14,6 +14,7 @@ use crate::failure::{Failure, plain};
 use crate::interrupt;
 use crate::output::Output;
 use crate::report::Report;
+use crate::runners::{self, ArticleEnd};
 use crate::send::show_path;
 use crate::units::{in_millis, show_bytes};
 
@@ -39,8 +40,8 @@ pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
     if let Some(warning) = socket.buffers().warning() {
         report.warning(&warning);
     }
-    let driver = Driver::new(socket, new_peer(args)).map_err(|e| Failure::socket("socket", &e))?;
-    let addr = driver.local_addr().map_err(|e| Failure::socket("socket", &e))?;
+    let driver = runners::article(socket, new_peer(args));
+    let addr = driver.carrier().local_addr();
     report.event("listening", json!({ "addr": addr.to_string() }), &format!("waiting at {addr}"));
     let mut wait = Wait { driver, args, report };
     if !args.stay {
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
     loop {
         match wait.one_file() {
             Ok(()) => files += 1,
-            Err(Failure::Interrupted) if wait.driver.remote().is_none() => {
+            Err(Failure::Interrupted) if wait.driver.machine.remote().is_none() => {
                 report.done(
                     json!({ "ok": true, "files": files }),
                     &format!("{files} files received"),
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
             // One bad transfer is no reason to stop waiting for the next.
             Err(failure) => report.warning(&failure.to_string()),
         }
-        wait.driver.replace_peer(new_peer(args));
+        wait.driver.machine.replace_peer(new_peer(args));
     }
 }
 
@@ -75,7 +76,7 @@ fn new_peer(args: &RecvArgs) -> ArticlePeer {
 }
 
 struct Wait<'a> {
-    driver: Driver,
+    driver: ArticleEnd,
     args: &'a RecvArgs,
     report: &'a Report,
 }
@@ -120,7 +121,7 @@ impl Wait<'_> {
         self.report.finish_bar();
         // A sender that is gone need not be told.
         let is_gone = matches!(outcome, Err(Failure::TimeOut(_)));
-        if self.driver.remote().is_some() && !is_gone {
+        if self.driver.machine.remote().is_some() && !is_gone {
             self.tell(&receipt);
         }
         let finished = outcome?;
@@ -157,13 +158,13 @@ impl Wait<'_> {
         loop {
             interrupt::check()?;
             self.driver.turn(TURN).map_err(|error| Failure::socket("socket", &error))?;
-            let now_received = self.driver.peer.receiver().stats().slices_received;
+            let now_received = self.driver.machine.peer.receiver().stats().slices_received;
             if now_received != slices {
                 slices = now_received;
                 last_progress = Instant::now();
                 started.get_or_insert(last_progress);
             }
-            while let Some(chunk) = self.driver.peer.pop_chunk() {
+            while let Some(chunk) = self.driver.machine.peer.pop_chunk() {
                 if let Some(finished) = incoming.push(&chunk, output)? {
                     let elapsed = started.map_or(Duration::ZERO, |at: Instant| at.elapsed());
                     return Ok((finished, elapsed));
@@ -178,7 +179,7 @@ impl Wait<'_> {
         let Some(header) = incoming.header() else {
             return;
         };
-        let current = self.driver.peer.receiver().progress();
+        let current = self.driver.machine.peer.receiver().progress();
         let slices = current.map_or(0, |progress| progress.received.len() * SLICE_BYTES);
         let bytes = incoming.bytes() + slices as u64;
         let bytes = header.size.map_or(bytes, |size| bytes.min(size));
@@ -203,7 +204,7 @@ impl Wait<'_> {
 
     /// Datagrams came, but not of this protocol.
     fn hint(&self) -> String {
-        match self.driver.peer.drops().hostile() {
+        match self.driver.machine.peer.drops().hostile() {
             0 => String::new(),
             dropped => {
                 format!("; {dropped} datagrams were dropped: is --protocol-id the same there?")
@@ -213,22 +214,22 @@ impl Wait<'_> {
 
     /// Tells the sender what became of its file, and stays a little to ack its last slices.
     fn tell(&mut self, receipt: &Receipt) {
-        if self.driver.peer.send_chunk(receipt.to_bytes()).is_err() {
+        if self.driver.machine.peer.send_chunk(receipt.to_bytes()).is_err() {
             return;
         }
         let started = Instant::now();
         let mut quiet_since = Instant::now();
-        let mut heard = self.driver.socket().stats().received;
+        let mut heard = self.driver.stats().received;
         let mut told = false;
         while started.elapsed() < RECEIPT && (!told || quiet_since.elapsed() < LINGER) {
             if self.driver.turn(TURN).is_err() {
                 return;
             }
             // Chunks that the sender still had under way are of no use, but must not hold it up.
-            while self.driver.peer.pop_chunk().is_some() {}
-            told |= self.driver.peer.poll_event().is_some();
-            if self.driver.socket().stats().received != heard {
-                heard = self.driver.socket().stats().received;
+            while self.driver.machine.peer.pop_chunk().is_some() {}
+            told |= self.driver.machine.peer.poll_event().is_some();
+            if self.driver.stats().received != heard {
+                heard = self.driver.stats().received;
                 quiet_since = Instant::now();
             }
         }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use haulier::time::earliest;
-use haulier::udp::{Clock, Inbox, Received, Socket, wait};
+use haulier::udp::{Clock, Runner, Socket, wait};
+use haulier::{Batch, FourTuple, Instant, Machine};
 use haulier_sim::{Link, LinkConfig, LinkStats};
 
 /// The longest sleep of the relay: how fast it notices that it should stop.
@@ -43,25 +43,29 @@ impl Relay {
     pub(crate) fn start(link: &LinkConfig, seed: u64) -> io::Result<Self> {
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let (near, far) = (Socket::bind(loopback)?, Socket::bind(loopback)?);
-        let near_addr = near.local_addr()?;
+        let near_addr = near.local_addr();
         let receiver = Arc::new(Mutex::new(None));
         let stop = Arc::new(AtomicBool::new(false));
         let under_way = Arc::new(AtomicU64::new(0));
-        let mut worker = Worker {
-            near,
-            far,
+        let wires = Wires {
             there: Link::new(link.clone(), seed),
             back: Link::new(link.clone(), seed ^ 1),
             sender: None,
             receiver: Arc::clone(&receiver),
-            clock: Clock::start(),
-            inbox: Inbox::new(),
         };
+        let (wires, clock) = (Arc::new(Mutex::new(wires)), Clock::start());
+        let mut sides = [(near, true), (far, false)].map(|(socket, is_near)| {
+            Runner::new(Side { wires: Arc::clone(&wires), is_near, clock }, socket, clock)
+        });
         let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&under_way));
         let thread = thread::spawn(move || {
             // A socket that breaks down ends the relay; the transfer then times out and says so.
-            let _broken = worker.run(&stopped, &counted);
-            LinkCounts { there: *worker.there.stats(), back: *worker.back.stats() }
+            let _broken = run(&mut sides, &stopped, &counted);
+            let counts = |wires: &mut Wires| LinkCounts {
+                there: *wires.there.stats(),
+                back: *wires.back.stats(),
+            };
+            sides[0].machine.with(counts)
         });
         Ok(Self { near: near_addr, receiver, stop, under_way, thread })
     }
@@ -90,63 +94,78 @@ impl Relay {
     }
 }
 
-struct Worker {
-    near: Socket,
-    far: Socket,
+/// Both directions, and who is at their ends.
+struct Wires {
     there: Link,
     back: Link,
     /// Where the sender is: whoever spoke to the near socket last.
     sender: Option<SocketAddr>,
     receiver: Arc<Mutex<Option<SocketAddr>>>,
-    clock: Clock,
-    inbox: Inbox,
 }
 
-impl Worker {
-    fn run(&mut self, stop: &AtomicBool, under_way: &AtomicU64) -> io::Result<()> {
-        while !stop.load(Ordering::Relaxed) {
-            self.take_in()?;
-            self.deliver()?;
-            let flying = self.there.in_flight() + self.back.in_flight();
-            under_way.store(flying as u64, Ordering::Relaxed);
-            let next = earliest(self.there.poll_timeout(), self.back.poll_timeout());
-            let most = next.map_or(MOST, |at| self.clock.until(at).min(MOST));
-            wait(&[&self.near, &self.far], most)?;
-        }
-        Ok(())
-    }
+/// One of the two sockets: what it receives goes onto one link, what it sends comes from the other.
+struct Side {
+    wires: Arc<Mutex<Wires>>,
+    is_near: bool,
+    clock: Clock,
+}
 
-    /// Puts everything that waits at the sockets on the links.
-    fn take_in(&mut self) -> io::Result<()> {
-        while self.near.receive(&mut self.inbox)? != Received::Nothing {
-            self.inbox.drain(&self.clock, |_, from, datagram| {
-                self.sender = Some(from);
-                self.there.offer(self.clock.now(), datagram);
-            });
-        }
-        while self.far.receive(&mut self.inbox)? != Received::Nothing {
-            self.inbox.drain(&self.clock, |_, _, datagram| {
-                self.back.offer(self.clock.now(), datagram);
-            });
-        }
-        Ok(())
+impl Side {
+    fn with<R: Default>(&self, act: impl FnOnce(&mut Wires) -> R) -> R {
+        self.wires.lock().map_or_else(|_| R::default(), |mut wires| act(&mut wires))
     }
+}
 
-    /// Hands on everything that has arrived. A socket without room loses it, like any full queue.
-    fn deliver(&mut self) -> io::Result<()> {
+impl Machine for Side {
+    fn handle_datagram(&mut self, _: Instant, path: FourTuple, datagram: &mut [u8]) {
         let now = self.clock.now();
-        let receiver = self.receiver.lock().map(|slot| *slot).unwrap_or_default();
-        let mut datagram = Vec::with_capacity(BUFFER);
-        while self.there.poll_delivery(now, &mut datagram) {
-            if let Some(receiver) = receiver {
-                self.far.send(&datagram, receiver)?;
+        self.with(|wires| {
+            if self.is_near {
+                wires.sender = Some(path.remote);
             }
-        }
-        while self.back.poll_delivery(now, &mut datagram) {
-            if let Some(sender) = self.sender {
-                self.near.send(&datagram, sender)?;
-            }
-        }
-        Ok(())
+            let link = if self.is_near { &mut wires.there } else { &mut wires.back };
+            link.offer(now, datagram);
+        });
     }
+
+    fn handle_timeout(&mut self, _: Instant) {}
+
+    fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
+        self.with(|wires| {
+            let to = match self.is_near {
+                true => wires.sender,
+                false => wires.receiver.lock().map(|slot| *slot).unwrap_or_default(),
+            };
+            let link = if self.is_near { &mut wires.back } else { &mut wires.there };
+            let mut datagram = Vec::with_capacity(BUFFER);
+            while !batch.is_full() && link.poll_delivery(now, &mut datagram) {
+                if let Some(to) = to {
+                    batch.push(to.into(), &datagram);
+                }
+            }
+        });
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.with(|wires| match self.is_near {
+            true => wires.back.poll_timeout(),
+            false => wires.there.poll_timeout(),
+        })
+    }
+}
+
+/// Carries datagrams until it shall stop.
+fn run(
+    [near, far]: &mut [Runner<Side>; 2],
+    stop: &AtomicBool,
+    under_way: &AtomicU64,
+) -> io::Result<()> {
+    while !stop.load(Ordering::Relaxed) {
+        near.round()?;
+        far.round()?;
+        let flying = near.machine.with(|wires| wires.there.in_flight() + wires.back.in_flight());
+        under_way.store(flying as u64, Ordering::Relaxed);
+        wait(&[near.interest(), far.interest()], None, near.pause(far.pause(MOST)))?;
+    }
+    Ok(())
 }

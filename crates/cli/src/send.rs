@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use haulier::article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure};
 use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent};
 use haulier::file::{Header, Receipt, Status};
-use haulier::udp::{Driver, Socket};
+use haulier::udp::Socket;
 use serde_json::json;
 
 use crate::args::SendArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::report::Report;
+use crate::runners::{self, ArticleEnd};
 use crate::source::Source;
 use crate::units::{in_millis, show_bytes};
 
@@ -44,8 +45,7 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     if let Some(warning) = socket.buffers().warning() {
         report.warning(&warning);
     }
-    let driver = Driver::new(socket, ArticlePeer::new(config))
-        .map_err(|error| Failure::socket("socket", &error))?;
+    let driver = runners::article(socket, ArticlePeer::new(config));
     let start = json!({ "to": args.addr.to_string(), "name": header.name, "bytes": header.size });
     let text = format!("sending {} to {}{}", header.name, args.addr, patience(args, header.size));
     report.event("sending", start, &text);
@@ -104,7 +104,7 @@ fn open(args: &SendArgs) -> Result<(Header, Box<dyn Read + Send>), Failure> {
 }
 
 struct Transfer<'a> {
-    driver: Driver,
+    driver: ArticleEnd,
     size: Option<u64>,
     source: Source,
     /// Sizes of the chunks that the peer has taken and not finished, oldest first.
@@ -133,12 +133,12 @@ impl Transfer<'_> {
 
     /// Keeps the send queue filled.
     fn feed(&mut self) -> Result<(), Failure> {
-        while self.driver.peer.sender().queued() < QUEUED {
+        while self.driver.machine.peer.sender().queued() < QUEUED {
             let chunk = self.source.next();
             let chunk = chunk.map_err(|error| Failure::file(&self.args.file, &error))?;
             let Some(chunk) = chunk else { break };
             self.in_flight.push(chunk.len());
-            if self.driver.peer.send_chunk(chunk).is_err() {
+            if self.driver.machine.peer.send_chunk(chunk).is_err() {
                 // The run has failed; its event says why.
                 break;
             }
@@ -147,11 +147,11 @@ impl Transfer<'_> {
     }
 
     fn receipt(&mut self) -> Option<Receipt> {
-        self.driver.peer.pop_chunk().and_then(|chunk| Receipt::from_bytes(&chunk))
+        self.driver.machine.peer.pop_chunk().and_then(|chunk| Receipt::from_bytes(&chunk))
     }
 
     fn listen(&mut self) -> Result<(), Failure> {
-        while let Some(event) = self.driver.peer.poll_event() {
+        while let Some(event) = self.driver.machine.peer.poll_event() {
             match event {
                 PeerEvent::Sender(ChunkSenderEvent::Sent { .. }) => {
                     self.acked_bytes += self.in_flight.remove(0) as u64;
@@ -167,12 +167,12 @@ impl Transfer<'_> {
 
     fn gave_up(&self, reason: SendFailure) -> Failure {
         let (to, timeout) = (self.args.addr, self.args.timeout.as_secs_f64());
-        let heard = self.driver.socket().stats().received;
+        let heard = self.driver.stats().received;
         Failure::TimeOut(match reason {
             SendFailure::PeerForgot => {
                 format!("{to} lost what it had received: it was restarted, or waited too long")
             }
-            _ if heard == 0 && self.driver.socket().stats().refused > 0 => {
+            _ if heard == 0 && self.driver.stats().refused > 0 => {
                 format!(
                     "nobody listens at {to}: start `haulier recv --bind ADDR -o FILE` there first"
                 )
@@ -201,7 +201,7 @@ impl Transfer<'_> {
     }
 
     fn progress(&self) -> u64 {
-        let current = self.driver.peer.sender().progress();
+        let current = self.driver.machine.peer.sender().progress();
         let slices =
             current.map_or(0, |progress| (progress.acked * SLICE_BYTES).min(progress.bytes));
         // Header and trailer are no bytes of the file.
@@ -231,7 +231,7 @@ impl Transfer<'_> {
             return Err(Failure::Verification(what.into()));
         }
         let bytes = self.source.bytes();
-        let stats = self.driver.peer.sender().stats();
+        let stats = self.driver.machine.peer.sender().stats();
         let fields = json!({
             "ok": true,
             "bytes": bytes,
@@ -256,13 +256,13 @@ impl Transfer<'_> {
     /// Acks the receipt again while the receiver asks for it.
     fn linger(&mut self) {
         let mut quiet_since = Instant::now();
-        let mut heard = self.driver.socket().stats().received;
+        let mut heard = self.driver.stats().received;
         while quiet_since.elapsed() < LINGER && !interrupt::requested() {
             if self.driver.turn(TURN).is_err() {
                 return;
             }
-            if self.driver.socket().stats().received != heard {
-                heard = self.driver.socket().stats().received;
+            if self.driver.stats().received != heard {
+                heard = self.driver.stats().received;
                 quiet_since = Instant::now();
             }
         }

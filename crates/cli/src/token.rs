@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use haulier::credentials::{ConnectToken, TokenClaims};
+use haulier::credentials::{ConnectToken, TokenClaims, TokenRate};
 use serde_json::{Value, json};
 
 use crate::args::{IssueArgs, ShowArgs, TokenArgs, TokenCommand};
@@ -28,8 +28,8 @@ fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
         // A token of less than a second would have expired when it is printed.
         expiry_unix: unix_time() + args.expires.as_secs_f64().ceil() as u64,
         client_address: args.client_address,
-        least_bps: args.least_rate.map(bytes_per_second).transpose()?,
-        most_bps: args.rate.map(bytes_per_second).transpose()?,
+        min_rate: args.least_rate.map(token_rate).transpose()?,
+        max_rate: args.rate.map(token_rate).transpose()?,
         user_data: args.user_data.clone().unwrap_or_default().into_bytes(),
     };
     let nonce = *new_secret()?.as_bytes();
@@ -56,10 +56,9 @@ fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A token counts bytes, people count bits.
-fn bytes_per_second(bps: u64) -> Result<u32, Failure> {
-    let too_much = |_| Failure::Usage("a token's rate is at most 34G".into());
-    u32::try_from(bps / 8).map_err(too_much)
+fn token_rate(bps: u64) -> Result<TokenRate, Failure> {
+    let beyond = || Failure::Usage("a token's rate is above 0 and at most 34G".into());
+    TokenRate::from_bps(bps).ok_or_else(beyond)
 }
 
 fn show(args: &ShowArgs, report: &Report) -> Result<(), Failure> {
@@ -115,23 +114,23 @@ fn in_json(claims: &TokenClaims) -> Value {
         "client_id": u64::from_le_bytes(claims.client_id),
         "servers": texts(&claims.servers),
         "client_address": claims.client_address.map(|address| address.ip().to_string()),
-        "least_rate": claims.least_bps.map(|bytes| u64::from(bytes) * 8),
-        "rate": claims.most_bps.map(|bytes| u64::from(bytes) * 8),
+        "least_rate": claims.min_rate.map(TokenRate::bps),
+        "rate": claims.max_rate.map(TokenRate::bps),
         "user_data": String::from_utf8_lossy(&claims.user_data),
     })
 }
 
 fn in_words(claims: &TokenClaims) -> Vec<(&'static str, String)> {
-    let rate = |bytes: Option<u32>| {
-        bytes.map_or("not said".into(), |bytes| format!("{} bit/s", u64::from(bytes) * 8))
+    let rate = |rate: Option<TokenRate>| {
+        rate.map_or("not given".into(), |rate| format!("{} bit/s", rate.bps()))
     };
     let address = claims.client_address.map(|address| address.ip().to_string());
     vec![
         ("client id", u64::from_le_bytes(claims.client_id).to_string()),
         ("good at", listed(&claims.servers)),
         ("client is at", address.unwrap_or_else(|| "not said".into())),
-        ("least rate", rate(claims.least_bps)),
-        ("most rate", rate(claims.most_bps)),
+        ("least rate", rate(claims.min_rate)),
+        ("most rate", rate(claims.max_rate)),
         ("user data", show_words(&String::from_utf8_lossy(&claims.user_data))),
     ]
 }

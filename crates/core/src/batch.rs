@@ -1,8 +1,8 @@
 //! Datagrams to be sent, end to end in one buffer.
 //!
-//! A machine composes each datagram where it will be sent from. Neighbours of equal length to one place are
-//! what the system sends with one call (generic segmentation offload), so a batch is never copied again. The
-//! invariant: the ends of the datagrams rise, and the last of them is the length of the buffer.
+//! A machine composes each datagram where it will be sent from, so a batch is not copied again. Neighbours
+//! of equal length to one address can be sent with one call (generic segmentation offload). The invariant:
+//! the ends of the datagrams never fall, and the last one is the length of the buffer.
 
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
@@ -37,31 +37,32 @@ struct Entry {
 }
 
 impl Batch {
-    /// An empty batch for up to `max_datagrams`. It allocates as it fills, and keeps that when cleared.
+    /// An empty batch for up to `max_datagrams`. It allocates as it fills, and keeps its memory when
+    /// cleared.
     #[must_use]
     pub const fn new(max_datagrams: usize) -> Self {
         Self { bytes: Vec::new(), datagrams: Vec::new(), max_datagrams }
     }
 
-    /// How many datagrams there are.
+    /// The number of datagrams.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.datagrams.len()
     }
 
-    /// Whether there are none.
+    /// Whether it holds no datagram.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.datagrams.is_empty()
     }
 
-    /// Whether it takes no more.
+    /// Whether it holds as many datagrams as it may.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.datagrams.len() >= self.max_datagrams
     }
 
-    /// Forgets all of them, and keeps the memory.
+    /// Removes all datagrams, and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.datagrams.clear();
@@ -106,7 +107,29 @@ impl Batch {
         })
     }
 
-    /// The same, to be changed: a simulated wire damages them.
+    /// The datagrams from `first` on that one call of the system can send: neighbours of one length to one
+    /// place, of which the last may be shorter. At most `max_datagrams` of them, and `max_bytes`; but always
+    /// one, if `first` is there.
+    #[must_use]
+    pub fn run(&self, first: usize, max_datagrams: usize, max_bytes: usize) -> Option<Run<'_>> {
+        let start = first.checked_sub(1).and_then(|at| self.datagrams.get(at)).map_or(0, |e| e.end);
+        let &Entry { path, mut end } = self.datagrams.get(first)?;
+        let segment_bytes = end - start;
+        let mut datagrams = 1;
+        for next in self.datagrams.iter().skip(first + 1).take(max_datagrams.saturating_sub(1)) {
+            let is_behind_a_full_one = end - start == datagrams * segment_bytes;
+            // An empty datagram would add nothing to the bytes, and so would not be there.
+            let fits = (1..=segment_bytes).contains(&(next.end - end));
+            if next.path != path || !is_behind_a_full_one || !fits || next.end - start > max_bytes {
+                break;
+            }
+            (datagrams, end) = (datagrams + 1, next.end);
+        }
+        let bytes = self.bytes.get(start..end).unwrap_or_default();
+        Some(Run { path, bytes, segment_bytes, datagrams })
+    }
+
+    /// The datagrams, to be changed: to be decrypted in place, or corrupted by a simulated link.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (FourTuple, &mut [u8])> {
         let mut rest = &mut self.bytes[..];
         let mut start = 0;
@@ -119,6 +142,19 @@ impl Batch {
     }
 }
 
+/// Datagrams that lie end to end and that one call of the system can send.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// Where they go.
+    pub path: FourTuple,
+    /// All of them, end to end.
+    pub bytes: &'a [u8],
+    /// The length of each but the last, which may be shorter.
+    pub segment_bytes: usize,
+    /// How many they are, 1 or more.
+    pub datagrams: usize,
+}
+
 /// The datagram being composed at the end of a [`Batch`]. It derefs to its own bytes alone.
 #[derive(Debug)]
 pub struct DatagramBuffer<'a> {
@@ -127,19 +163,19 @@ pub struct DatagramBuffer<'a> {
 }
 
 impl<'a> DatagramBuffer<'a> {
-    /// A datagram that begins behind what is in `bytes`: for a caller without a batch.
+    /// A datagram that begins after the present contents of `bytes`: for a caller without a batch.
     #[must_use]
     pub const fn behind(bytes: &'a mut Vec<u8>) -> Self {
         let start = bytes.len();
         Self { bytes, start }
     }
 
-    /// The buffer, to append to. What is in front of the datagram is not to be touched.
+    /// The buffer, to append to. Bytes before the datagram must not be touched.
     pub const fn vec(&mut self) -> &mut Vec<u8> {
         self.bytes
     }
 
-    /// Drops all of the datagram but its first `length` bytes.
+    /// Shortens the datagram to its first `length` bytes.
     pub fn truncate(&mut self, length: usize) {
         self.bytes.truncate(self.start.saturating_add(length));
     }
@@ -170,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_finished_leaves_no_trace() {
+    fn an_unfinished_datagram_leaves_no_trace() {
         let mut batch = Batch::new(3);
         assert!(batch.push(path(1), b"one"));
         let given_up = batch.compose(|datagram| {
@@ -192,5 +228,48 @@ mod tests {
         assert_eq!(batch.iter().next(), Some((path(1), &b"eno"[..])));
         batch.clear();
         assert!(batch.is_empty() && batch.iter().next().is_none());
+    }
+
+    #[test]
+    fn a_run_ends_at_another_place_a_longer_one_an_empty_one_and_behind_a_shorter_one() {
+        let runs = |sizes: &[(u16, usize)], max_datagrams, max_bytes| {
+            let mut batch = Batch::new(sizes.len());
+            for (number, &(port, size)) in (0u8..).zip(sizes) {
+                assert!(batch.push(path(port), &vec![number; size]));
+            }
+            let (mut first, mut runs) = (0, vec![]);
+            while let Some(run) = batch.run(first, max_datagrams, max_bytes) {
+                let own: Vec<u8> = batch.iter().skip(first).take(run.datagrams).fold(
+                    vec![],
+                    |mut own, (to, bytes)| {
+                        assert_eq!(to, run.path);
+                        own.extend_from_slice(bytes);
+                        own
+                    },
+                );
+                assert_eq!((run.bytes, run.segment_bytes), (&own[..], sizes[first].1));
+                runs.push(run.datagrams);
+                first += run.datagrams;
+            }
+            assert_eq!(first, sizes.len());
+            runs
+        };
+        let mixed = [
+            (1, 9),
+            (1, 9),
+            (1, 5),
+            (1, 9),
+            (2, 9),
+            (2, 10),
+            (2, 10),
+            (1, 0),
+            (1, 0),
+            (1, 9),
+            (1, 0),
+        ];
+        assert_eq!(runs(&mixed, 64, 65_000), [3, 1, 1, 2, 1, 1, 1, 1]);
+        assert_eq!(runs(&[(1, 9); 10], 4, 65_000), [4, 4, 2]);
+        assert_eq!(runs(&[(1, 9); 10], 64, 30), [3, 3, 3, 1]);
+        assert_eq!(runs(&[(1, 9); 2], 0, 0), [1, 1], "always one");
     }
 }

@@ -11,11 +11,11 @@ use crate::Instant;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// Bytes that may be sent, refilled by elapsed time at a rate in bits per second.
+/// Bytes that may be sent. Elapsed time fills it at a rate in bits per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendBudget {
     rate_bps: u64,
-    /// What may be spent, in bits times 10^9: at a rate of r bits per second, r of these a nanosecond.
+    /// The available bits times 10^9: at a rate of r bits per second it grows by r each nanosecond.
     credit: u128,
     refilled_at: Instant,
 }
@@ -33,28 +33,28 @@ impl SendBudget {
         self.refilled_at
     }
 
-    /// Changes the rate. What has gathered stays.
+    /// Changes the rate, and keeps what is available.
     pub const fn set_rate_bps(&mut self, rate_bps: u64) {
         self.rate_bps = rate_bps;
     }
 
-    /// Throws away what has gathered; filling starts again at `now`.
+    /// Empties the budget; filling starts again at `now`.
     pub const fn empty(&mut self, now: Instant) {
         self.credit = 0;
         self.refilled_at = now;
     }
 
-    /// Sets what may be spent to `bytes`, whatever had gathered.
+    /// Makes exactly `bytes` available.
     pub const fn fill(&mut self, bytes: u64) {
         self.credit = cost(bytes);
     }
 
-    /// Throws away what has gathered beyond `bytes`.
+    /// Limits what is available to `bytes`.
     pub fn cap(&mut self, bytes: u64) {
         self.credit = self.credit.min(cost(bytes));
     }
 
-    /// Adds what the time since the last refill is worth, up to `cap_bytes` in all.
+    /// Adds what the rate gives for the time since the last refill, up to `cap_bytes` in total.
     pub fn refill(&mut self, now: Instant, cap_bytes: u64) {
         let elapsed = now.since(self.refilled_at).as_nanos();
         self.refilled_at = self.refilled_at.max(now);
@@ -62,7 +62,7 @@ impl SendBudget {
         self.credit = self.credit.saturating_add(earned).min(cost(cap_bytes));
     }
 
-    /// Takes `bytes` out, if they are there.
+    /// Spends `bytes` if they are available, and returns whether they were.
     pub const fn try_spend(&mut self, bytes: u64) -> bool {
         match self.credit.checked_sub(cost(bytes)) {
             Some(rest) => {
@@ -73,7 +73,7 @@ impl SendBudget {
         }
     }
 
-    /// When `bytes` will be there, if nothing is spent until then; `None` with a rate of 0.
+    /// When `bytes` will be available, if nothing is spent until then; `None` with a rate of 0.
     #[must_use]
     pub fn ready_at(&self, bytes: u64) -> Option<Instant> {
         let missing = cost(bytes).saturating_sub(self.credit);
@@ -85,13 +85,13 @@ impl SendBudget {
         (self.rate_bps > 0).then(|| self.refilled_at + wait)
     }
 
-    /// Whole bytes that may be spent now.
+    /// Whole bytes available now.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::try_from(self.credit / (8 * NANOS_PER_SECOND)).unwrap_or(u64::MAX)
     }
 
-    /// What `duration` is worth at this rate, in bytes.
+    /// The bytes that this rate gives in `duration`.
     #[must_use]
     pub fn bytes_in(&self, duration: Duration) -> u64 {
         let earned = duration.as_nanos().saturating_mul(u128::from(self.rate_bps));

@@ -1,18 +1,22 @@
-//! The reasons why a wire does not use a packet: one word for each, and a counter for each word.
+//! The reasons why a wire drops a packet: a name for each, and a counter for each name.
 //!
-//! Bytes from outside become a type without illegal values or one of these, nothing in between. Two kinds are
-//! told apart: *hostile* reasons, which no honest peer of the same protocol causes (a corrupted datagram
+//! Bytes from outside become a type without illegal values or one of these, nothing in between. There are
+//! two kinds: *hostile* reasons, which no honest peer of the same protocol causes (a corrupted datagram
 //! does), and *honest* ones, which loss, duplication and reordering cause every day.
 
-/// Defines `DropReason`, the reasons of a wire with their names and kinds, and `DropCounts`, their counters.
+/// Defines the reasons of one wire, each with its name and kind, and their counters. The two types are named
+/// first, because each wire has names of its own for them.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! drop_reasons {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $kind:ident;)+) => {
+    (
+        $reason:ident, $counts:ident;
+        $($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $kind:ident;)+
+    ) => {
         /// Why a datagram, or the packet in it, was dropped.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
-        pub enum DropReason {
+        pub enum $reason {
             $($(#[doc = $doc])+ $variant,)+
         }
 
@@ -22,8 +26,8 @@ macro_rules! drop_reasons {
             Honest,
         }
 
-        impl DropReason {
-            /// Every reason: those of the frame first, then those of its fields, then those of the machine.
+        impl $reason {
+            /// Every reason, in the order of their declaration.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// The name in logs, JSON and the golden vectors.
@@ -43,39 +47,39 @@ macro_rules! drop_reasons {
             }
         }
 
-        impl core::fmt::Display for DropReason {
+        impl core::fmt::Display for $reason {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.write_str(self.name())
             }
         }
 
-        impl core::error::Error for DropReason {}
+        impl core::error::Error for $reason {}
 
-        /// How often each [`DropReason`] was met.
+        #[doc = concat!("How often each [`", stringify!($reason), "`] occurred.")]
         #[derive(Clone, Copy, PartialEq, Eq)]
-        pub struct DropCounts([u64; DropReason::ALL.len()]);
+        pub struct $counts([u64; $reason::ALL.len()]);
 
-        impl DropCounts {
+        impl $counts {
             /// All zero.
             #[must_use]
             pub const fn new() -> Self {
-                Self([0; DropReason::ALL.len()])
+                Self([0; $reason::ALL.len()])
             }
 
             /// Counts one.
-            pub const fn count(&mut self, reason: DropReason) {
+            pub const fn count(&mut self, reason: $reason) {
                 self.0[reason as usize] += 1;
             }
 
-            /// How often this reason was met.
+            /// How often this reason occurred.
             #[must_use]
-            pub const fn get(&self, reason: DropReason) -> u64 {
+            pub const fn get(&self, reason: $reason) -> u64 {
                 self.0[reason as usize]
             }
 
-            /// The reasons met at least once, with their counts.
-            pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
-                DropReason::ALL.iter().map(|&r| (r, self.get(r))).filter(|&(_, count)| count > 0)
+            /// The reasons that occurred, with their counts.
+            pub fn iter(&self) -> impl Iterator<Item = ($reason, u64)> + '_ {
+                $reason::ALL.iter().map(|&r| (r, self.get(r))).filter(|&(_, count)| count > 0)
             }
 
             /// Packets dropped for hostile reasons.
@@ -91,14 +95,14 @@ macro_rules! drop_reasons {
             }
         }
 
-        /// By name, and without those that are zero: this is what ends in a game's log.
-        impl core::fmt::Debug for DropCounts {
+        /// By name, without those that are zero: this ends up in the log of a game.
+        impl core::fmt::Debug for $counts {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.debug_map().entries(self.iter()).finish()
             }
         }
 
-        impl Default for DropCounts {
+        impl Default for $counts {
             fn default() -> Self {
                 Self::new()
             }
@@ -111,6 +115,7 @@ mod tests {
     #![allow(unreachable_pub, reason = "what the macro makes is public where it is used")]
 
     drop_reasons! {
+        DropReason, DropCounts;
         /// Noise.
         Noise = "noise", Hostile;
         /// Late.

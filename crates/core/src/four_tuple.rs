@@ -2,28 +2,29 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-/// The addresses of a datagram: the remote end and, where the system tells, the local one.
+/// The addresses of a datagram: the remote end and, where the system provides it, the local one.
 ///
-/// A host may have several addresses. An answer must leave from the one that was asked, or the other end,
-/// and every NAT and firewall on the way, takes it for a stranger's. So a server keeps the local address of
-/// what it receives and hands it back with what it sends there.
+/// A host may have several addresses. An answer must leave from the address that was asked, or the other
+/// end, and every NAT and firewall on the way, discards it. So a server remembers the local address of the
+/// datagrams that it receives and passes it on with its answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FourTuple {
     /// The other end.
     pub remote: SocketAddr,
-    /// Our own address; `None` where it is not known, and the system chooses. The port is the socket's.
+    /// Our own address; `None` if it is unknown, and then the system chooses. The port is that of the
+    /// socket.
     pub local: Option<IpAddr>,
 }
 
 impl FourTuple {
-    /// To or from `remote`, whichever of our addresses that takes.
+    /// To or from `remote`, with any of our addresses.
     #[must_use]
     pub const fn new(remote: SocketAddr) -> Self {
         Self { remote, local: None }
     }
 
-    /// Whether both have the same remote end. The flow label and the scope of an IPv6 address are left out:
-    /// the first is no part of an address, and the second is a name that only this host uses.
+    /// Whether this is the remote end. The flow label and the scope of an IPv6 address are ignored: the
+    /// first is not part of the address, and the second is a name that only this host uses.
     #[must_use]
     pub fn has_remote(&self, remote: SocketAddr) -> bool {
         self.remote.ip() == remote.ip() && self.remote.port() == remote.port()

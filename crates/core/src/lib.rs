@@ -1,4 +1,4 @@
-//! What both wires of haulier need: time, datagrams on their way out, and the joint between a protocol
+//! What both wires of haulier need: time, datagrams on their way out, and the interface between a protocol
 //! and whatever drives it; numbers that wrap, chunks in slices, and packets in fragments.
 //!
 //! A protocol is a [`Machine`]: time and datagrams go in; datagrams, and the time of its next deadline,
@@ -6,8 +6,11 @@
 //! sockets, a simulator over virtual time, and both see the same four calls.
 //!
 //! The rest is what the articles' wire (crate `haulier-article`) and haulier/1 (crate `haulier-proto`) have
-//! in common. Nothing here knows how a datagram of either looks: parts refuse with small errors of their
-//! own, and each wire has its list of reasons that it counts.
+//! in common. Nothing here knows how a datagram of either looks: its parts refuse with small errors of their
+//! own, and each wire has its own list of counted reasons.
+//!
+//! Each module uses only those after it: `machine`, `batch`, `four_tuple`, `fragment`, `restart`,
+//! `sequence_buffer`, `chunk`, `sequence`, `budget`, `rtt`, `drop_reasons`, `time`.
 
 #![no_std]
 
@@ -27,12 +30,12 @@ pub mod chunk;
 pub mod fragment;
 pub mod time;
 
-pub use batch::{Batch, DatagramBuffer};
+pub use batch::{Batch, DatagramBuffer, Run};
 pub use budget::SendBudget;
 pub use four_tuple::FourTuple;
 pub use machine::Machine;
-pub use restart::{RestartWatch, Stale};
+pub use restart::RestartWatch;
 pub use rtt::RttEstimator;
-pub use sequence::{Sequence, Sequence32, SequenceNumber, is_more_recent};
+pub use sequence::{Sequence, Sequence32, SequenceNumber};
 pub use sequence_buffer::{PACKET_WINDOW, SequenceBuffer};
 pub use time::Instant;

@@ -1,75 +1,86 @@
-//! Telling a peer that started over from packets that are merely old.
+//! Telling a peer that has restarted from packets that are merely late.
 
 use core::time::Duration;
 
 use crate::{Instant, PACKET_WINDOW, SequenceNumber};
 
-/// How long they must go on for. Packets older than the window are far behind, and a program is not back
-/// in less than a second. A duplicate may be one that the link made, up to a second late.
-const SILENCE_TOO_OLD: Duration = Duration::from_secs(1);
-const SILENCE_DUPLICATE: Duration = Duration::from_secs(3);
+/// How long a streak must last to prove a restart. Packets older than the window are far behind, and a
+/// program needs a second to come back. A packet within the window may be a copy that the link made.
+const MIN_STREAK_TOO_OLD: Duration = Duration::from_secs(1);
+const MIN_STREAK_IN_WINDOW: Duration = Duration::from_secs(3);
 
-/// What the time from one of them to the next counts for at most, so that five of them are needed: one or two
-/// may be strays that a slow path held back, and a clock that jumps is no silence.
-const GAP: Duration = Duration::from_millis(250);
+/// What the time between two packets of a streak counts for at most, so that five of them are needed: one
+/// or two may be strays that a slow path held back, and a clock that jumps is no silence.
+const MAX_GAP: Duration = Duration::from_millis(250);
 
-/// How near to the newest of the new life a packet must be: a window's width.
-const NEAR: i64 = PACKET_WINDOW as i64;
+/// How far apart in number two packets of a streak may be: a window's width.
+const MAX_STEP: i64 = PACKET_WINDOW as i64;
 
-/// Why a packet brings nothing new.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stale {
-    /// It is older than the window.
-    TooOld,
-    /// It is here already.
-    Duplicate,
-}
+/// How late a copy made by the link may arrive. A packet that is further back than the streak, and later
+/// than this after it, is no copy of one of its packets and starts a new streak. Otherwise a stray from just
+/// before the restart, far ahead of the new numbers, would block detection until they have passed it.
+const MAX_COPY_DELAY: Duration = Duration::from_secs(1);
 
-/// Watches the packets that bring nothing new: those older than a window, and duplicates. A peer that
-/// starts over sends such, each newer than the one before, and nothing else. Reordering, copies and replay
-/// are mixed with packets that are accepted, or do not go forward (STANDARD A-5.4h; RFC 3550, A.1, has a
-/// test of this kind).
+/// Detects a restart of the peer from the packets that are not newer than everything used so far: too old,
+/// duplicates, and packets that fill a gap. A restarted peer sends only such packets, each newer than the one
+/// before it: a streak. Reordering, copies and replay come mixed with newer packets, or do not go forward
+/// (STANDARD A-5.4h; RFC 3550, A.1, has a similar test).
+///
+/// A packet that filled a gap used to count as proof that there was no restart. A restarted peer whose
+/// numbers fell into the old window was then heard only where packets had been lost before, and not
+/// acknowledged even there, until it had passed the whole window: 25 s at 10 packets a second.
 #[derive(Clone, Debug, Default)]
 pub struct RestartWatch<S> {
-    seen: Option<Seen<S>>,
+    newest_used: Option<S>,
+    streak: Option<Streak<S>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seen<S> {
+struct Streak<S> {
+    began_at: Instant,
     newest: S,
     last_at: Instant,
     lasted: Duration,
 }
 
 impl<S: SequenceNumber> RestartWatch<S> {
-    /// A packet was new and was used: the old life goes on. Merely to be within the window proves nothing,
-    /// for anybody may have numbered it.
-    pub fn on_used(&mut self) {
-        self.seen = None;
+    /// A packet was used. One that is newer than all before shows that there was no restart. Receiving it is
+    /// not enough, because anybody may have numbered it.
+    pub fn on_used(&mut self, sequence: S) {
+        if self.is_newest(sequence) {
+            self.newest_used = Some(sequence);
+            self.streak = None;
+        }
     }
 
-    /// A packet that is refused for this reason. Returns whether it proves a new life.
-    #[must_use]
-    pub fn on_refused(&mut self, now: Instant, sequence: S, stale: Stale) -> bool {
-        let new = Seen { newest: sequence, last_at: now, lasted: Duration::ZERO };
-        let seen = self.seen.get_or_insert(new);
-        let ahead = sequence.distance_from(seen.newest);
-        if ahead.abs() > NEAR {
-            *seen = new;
-        } else if ahead > 0 {
-            seen.lasted += now.since(seen.last_at).min(GAP);
-            seen.last_at = now;
-            seen.newest = sequence;
+    /// A packet arrived. If it proves a restart, returns when the first packet of the streak arrived: from
+    /// then on the peer's packets are those of after the restart.
+    pub fn on_received(&mut self, now: Instant, sequence: S, is_too_old: bool) -> Option<Instant> {
+        if !is_too_old && self.is_newest(sequence) {
+            return None;
         }
-        let silence = match stale {
-            Stale::Duplicate => SILENCE_DUPLICATE,
-            Stale::TooOld => SILENCE_TOO_OLD,
-        };
-        let is_proof = seen.lasted >= silence;
-        if is_proof {
-            self.seen = None;
+        let new = Streak { began_at: now, newest: sequence, last_at: now, lasted: Duration::ZERO };
+        let streak = self.streak.get_or_insert(new);
+        let step = sequence.distance_from(streak.newest);
+        let is_over = step < 0 && now.since(streak.last_at) > MAX_COPY_DELAY;
+        if is_over || step.abs() > MAX_STEP {
+            *streak = new;
+        } else if step > 0 {
+            streak.lasted += now.since(streak.last_at).min(MAX_GAP);
+            streak.last_at = now;
+            streak.newest = sequence;
+            let min = if is_too_old { MIN_STREAK_TOO_OLD } else { MIN_STREAK_IN_WINDOW };
+            if streak.lasted >= min {
+                let began_at = streak.began_at;
+                *self = Self { newest_used: None, streak: None };
+                return Some(began_at);
+            }
         }
-        is_proof
+        None
+    }
+
+    fn is_newest(&self, sequence: S) -> bool {
+        self.newest_used.is_none_or(|newest| sequence.is_newer_than(newest))
     }
 }
 
@@ -78,63 +89,107 @@ mod tests {
     use super::*;
     use crate::Sequence;
 
-    fn feed(watch: &mut RestartWatch<Sequence>, millis: u64, sequence: u16) -> bool {
-        let now = Instant::from_millis(millis);
-        watch.on_refused(now, Sequence::new(sequence), Stale::TooOld)
+    fn receive(
+        watch: &mut RestartWatch<Sequence>,
+        millis: u64,
+        sequence: u16,
+        is_too_old: bool,
+    ) -> Option<Instant> {
+        watch.on_received(Instant::from_millis(millis), Sequence::new(sequence), is_too_old)
+    }
+
+    fn too_old(watch: &mut RestartWatch<Sequence>, millis: u64, sequence: u16) -> bool {
+        receive(watch, millis, sequence, true).is_some()
+    }
+
+    /// A watch that has used a packet newer than all that the tests feed it.
+    fn watch_at_200() -> RestartWatch<Sequence> {
+        let mut watch = RestartWatch::default();
+        watch.on_used(Sequence::new(200));
+        watch
     }
 
     #[test]
-    fn a_new_life_is_believed_after_five_packets_and_a_second() {
+    fn a_restart_is_believed_after_five_packets_and_a_second() {
         let mut watch = RestartWatch::default();
-        let proof = (0..20u16).position(|i| feed(&mut watch, u64::from(i) * 200, i));
+        let proof = (0..20u16).position(|i| too_old(&mut watch, u64::from(i) * 200, i));
         assert_eq!(proof, Some(5));
         let mut fast = RestartWatch::default();
-        assert!(!(0..3).any(|i| feed(&mut fast, u64::from(i) * 10, i)));
-        assert!(!(3..100).any(|i| feed(&mut fast, u64::from(i) * 10, i)), "not yet a second");
-        assert!(feed(&mut fast, 1_000, 100));
+        assert!(!(0..3).any(|i| too_old(&mut fast, u64::from(i) * 10, i)));
+        assert!(!(3..100).any(|i| too_old(&mut fast, u64::from(i) * 10, i)), "not yet a second");
+        assert!(too_old(&mut fast, 1_000, 100));
     }
 
     #[test]
-    fn duplicates_must_go_on_for_three_seconds() {
-        let mut watch = RestartWatch::default();
-        let mut refuse = |i: u16| {
-            let now = Instant::from_millis(u64::from(i) * 100);
-            watch.on_refused(now, Sequence::new(i), Stale::Duplicate)
-        };
-        assert_eq!((0..100).position(&mut refuse), Some(30));
+    fn packets_within_the_window_must_go_on_for_three_seconds() {
+        let mut watch = watch_at_200();
+        let mut feed = |i: u16| receive(&mut watch, 7_000 + u64::from(i) * 100, i, false);
+        assert_eq!((0..30).find_map(&mut feed), None);
+        assert_eq!(feed(30), Some(Instant::from_millis(7_000)), "when the streak began");
+    }
+
+    #[test]
+    fn packets_that_fill_gaps_do_not_refute_a_restart() {
+        let mut watch = watch_at_200();
+        let proof = (0..40u16).position(|i| {
+            let proof = receive(&mut watch, u64::from(i) * 100, i, false);
+            watch.on_used(Sequence::new(i));
+            proof.is_some()
+        });
+        assert_eq!(proof, Some(30));
+    }
+
+    /// A copy of the last packet before the restart, far ahead of those after it.
+    #[test]
+    fn a_stray_ahead_does_not_block_detection() {
+        let mut watch = watch_at_200();
+        assert_eq!(receive(&mut watch, 0, 199, false), None);
+        let mut feed = |i: u16| receive(&mut watch, 1_100 + u64::from(i) * 100, i, false);
+        assert_eq!((0..30).find_map(&mut feed), None);
+        assert_eq!(feed(30), Some(Instant::from_millis(1_100)));
+    }
+
+    /// Copies of the streak's own packets, a second late, come between its packets.
+    #[test]
+    fn late_copies_of_a_streak_do_not_end_it() {
+        let mut watch = watch_at_200();
+        let mut feed = |i: u16, at: u16| receive(&mut watch, u64::from(at) * 20, i, false);
+        assert_eq!((0..50).find_map(|i| feed(i, i)), None);
+        assert_eq!((50..150).find_map(|i| feed(i, i).or(feed(i - 50, i))), None);
+        assert_eq!(feed(150, 150), Some(Instant::ZERO));
     }
 
     #[test]
     fn packets_far_apart_prove_nothing_the_sooner() {
         let mut watch = RestartWatch::default();
-        assert!(!feed(&mut watch, 0, 0));
+        assert!(!too_old(&mut watch, 0, 0));
         // The clock jumps by an hour; that is one gap of a quarter of a second.
-        assert!(!(1..4).any(|i| feed(&mut watch, u64::from(i) * 3_600_000, i)));
-        assert!(feed(&mut watch, 4 * 3_600_000, 4));
+        assert!(!(1..4).any(|i| too_old(&mut watch, u64::from(i) * 3_600_000, i)));
+        assert!(too_old(&mut watch, 4 * 3_600_000, 4));
     }
 
     #[test]
-    fn four_packets_are_no_new_life_however_long_they_take() {
+    fn four_packets_are_no_restart_however_long_they_take() {
         let mut watch = RestartWatch::default();
-        assert!(!(0..3).any(|i| feed(&mut watch, u64::from(i) * 10_000, i)));
+        assert!(!(0..3).any(|i| too_old(&mut watch, u64::from(i) * 10_000, i)));
         // Nor is the last of them again and again.
-        assert!(!(3..100).any(|i| feed(&mut watch, i * 10_000, 2)));
+        assert!(!(3..100).any(|i| too_old(&mut watch, i * 10_000, 2)));
     }
 
     #[test]
-    fn a_packet_that_is_used_refutes_it() {
+    fn a_newer_packet_that_is_used_refutes_it() {
         let mut watch = RestartWatch::default();
         for i in 0..100 {
-            assert!(!feed(&mut watch, u64::from(i) * 100, i));
+            assert!(!too_old(&mut watch, u64::from(i) * 100, i));
             if i % 8 == 2 {
-                watch.on_used();
+                watch.on_used(Sequence::new(1_000 + i));
             }
         }
     }
 
     #[test]
-    fn numbers_from_everywhere_are_no_new_life() {
+    fn numbers_from_everywhere_are_no_restart() {
         let mut watch = RestartWatch::default();
-        assert!((0..100).all(|i| !feed(&mut watch, u64::from(i) * 100, i * 300)));
+        assert!((0..100).all(|i| !too_old(&mut watch, u64::from(i) * 100, i * 300)));
     }
 }

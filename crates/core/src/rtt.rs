@@ -35,8 +35,8 @@ impl RttEstimator {
         Self { values: None }
     }
 
-    /// Takes a sample of which the peer says that it held the ack back for `ack_delay` (RFC 9002 §5.3).
-    /// Zero if the wire cannot say so.
+    /// Takes a sample. `ack_delay` is how long the peer says that it delayed the ack (RFC 9002 §5.3); zero
+    /// if the wire has no such field.
     pub fn on_sample(&mut self, latest_rtt: Duration, ack_delay: Duration) {
         let Some(old) = self.values else {
             // §5.2 and §5.3: the first sample is taken as it is, without its ack delay.
@@ -49,7 +49,7 @@ impl RttEstimator {
             return;
         };
         let min_rtt = old.min_rtt.min(latest_rtt);
-        // §5.3: the delay is taken off only where that does not bring the sample below the minimum.
+        // §5.3: the delay is subtracted only if that does not bring the sample below the minimum.
         let adjusted = match latest_rtt.checked_sub(ack_delay) {
             Some(adjusted) if adjusted >= min_rtt => adjusted,
             _ => latest_rtt,
@@ -63,7 +63,7 @@ impl RttEstimator {
         });
     }
 
-    /// The newest sample.
+    /// The latest sample.
     #[must_use]
     pub fn latest_rtt(&self) -> Option<Duration> {
         self.values.map(|values| values.latest_rtt)

@@ -1,10 +1,10 @@
 //! Numbers that wrap: the only place where wrap-around arithmetic happens.
 //!
-//! A 16-bit number on the wire comes round every 65,536 packets, 18 minutes at 60 a second. Of two such
-//! numbers the newer is the one less than half a turn ahead. Exactly half a turn apart, the numerically
-//! larger one is newer, so that the order stays antisymmetric (STANDARD §6.1).
+//! A 16-bit number on the wire repeats every 65,536 packets, 18 minutes at 60 a second. Of two such numbers
+//! the newer is the one less than half a turn ahead. Exactly half a turn apart, the numerically larger one
+//! is newer, so that the order stays antisymmetric (STANDARD §6.1).
 //!
-//! Who finds 16 bits too few takes [`Sequence32`]; what windows and acks need of a number is
+//! Where 16 bits are too few there is [`Sequence32`]; what windows and acks need of a number is
 //! [`SequenceNumber`].
 
 use core::fmt::Debug;
@@ -33,7 +33,7 @@ pub trait SequenceNumber: Copy + Debug + Default + PartialEq {
     #[must_use]
     fn distance_from(self, other: Self) -> i64;
 
-    /// The low 16 bits, which say where a ring of up to 65,536 entries keeps this number.
+    /// The low 16 bits, which determine the place of this number in a ring of up to 65,536 entries.
     #[must_use]
     fn low_bits(self) -> u16;
 }
@@ -127,7 +127,7 @@ macro_rules! sequence {
 }
 
 sequence! {
-    /// A 16-bit number that wraps. It has no `Ord`: "less than" is not transitive round a circle.
+    /// A 16-bit number that wraps. It has no `Ord`: "less than" is not transitive on a circle.
     ///
     /// ```
     /// # use haulier_core::Sequence;
@@ -138,16 +138,7 @@ sequence! {
 }
 
 sequence! {
-    /// A 32-bit number that wraps, for who sends so fast that 65,536 packets are soon gone: the size of
-    /// *Reliability, Ordering and Congestion Avoidance over UDP*. Nothing on this wire has it.
+    /// A 32-bit number that wraps, for senders so fast that 65,536 packets take little time: the size that
+    /// *Reliability, Ordering and Congestion Avoidance over UDP* uses. Neither wire of haulier does.
     Sequence32, u32, 0x8000_0000, 0x1_0000_0000
-}
-
-/// The older, three-argument comparison of *Reliability, Ordering and Congestion Avoidance over UDP*,
-/// for numbers in `[0, max]`. With a `max` of 65,535 it disagrees with [`Sequence::is_newer_than`] at a
-/// distance of exactly 32,768, because `max / 2` rounds down. Nothing here uses it; it is for peers that
-/// follow that article to the letter.
-#[must_use]
-pub const fn is_more_recent(s1: u32, s2: u32, max: u32) -> bool {
-    (s1 > s2 && s1 - s2 <= max / 2) || (s2 > s1 && s2 - s1 > max / 2)
 }

@@ -133,6 +133,16 @@ impl<T, const N: usize, S: SequenceNumber> SequenceBuffer<T, N, S> {
         self.next = None;
     }
 
+    /// Removes every entry that `keep` refuses. The window then ends with the newest entry left.
+    pub fn retain(&mut self, keep: impl Fn(S, &T) -> bool) {
+        let Some(next) = self.next else { return };
+        for slot in &mut self.slots {
+            slot.take_if(|(sequence, value)| !keep(*sequence, value));
+        }
+        let mut kept = (1..=Self::SIZE).map(|n| next.minus(n)).filter(|&s| self.get(s).is_some());
+        self.next = kept.next().map(S::next);
+    }
+
     /// The slot of a sequence: its rolling index.
     #[must_use]
     pub fn index(sequence: S) -> usize {

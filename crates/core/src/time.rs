@@ -1,9 +1,8 @@
-//! Time as the machine sees it: nanoseconds since an origin that the caller picks.
+//! Time as a machine sees it: nanoseconds since an origin that the caller picks.
 //!
-//! The machine never reads a clock. A driver maps its own clock onto this one, a simulation simply
-//! counts, and both may start at zero. All arithmetic saturates, so a clock that jumps backwards or
-//! to the end of time makes a transfer slow, never wrong. Why not `std::time::Instant`:
-//! `docs/decisions/0001-own-instant.md`.
+//! The machine never reads a clock. A driver maps its own clock onto this one, a simulation simply counts,
+//! and both may start at zero. All arithmetic saturates, so a clock that jumps makes a transfer slow, never
+//! wrong. Why not `std::time::Instant`: `docs/decisions/0001-own-instant.md`.
 
 use core::ops::{Add, Sub};
 use core::time::Duration;

@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use haulier::article::chunk::{ChunkId, ChunkSenderEvent};
-use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent, ProtocolId};
-use haulier::udp::{Driver, Socket};
+use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine, ProtocolId};
+use haulier::udp::{Clock, Runner, Socket};
 
 const USAGE: &str = "usage: article_peer send|recv ADDR FILE [--protocol-id ID] [--rate BITS] \
                      [--no-burst] [--chunk-id N]";
@@ -41,19 +41,25 @@ fn run() -> Result<(), Box<dyn Error>> {
     let addr: SocketAddr = addr.parse().map_err(|_| format!("{addr} is no address\n{USAGE}"))?;
     let peer = ArticlePeer::new(config(options)?);
     match mode.as_str() {
-        "send" => send(Driver::new(Socket::connect(addr)?, peer)?, file),
-        "recv" => receive(Driver::new(Socket::bind(addr)?, peer)?, file),
+        "send" => send(runner(PeerMachine::connected(peer, addr), Socket::connect(addr)?), file),
+        "recv" => receive(runner(PeerMachine::new(peer), Socket::bind(addr)?), file),
         _ => Err(USAGE.into()),
     }
 }
 
-fn send(mut driver: Driver, file: &str) -> Result<(), Box<dyn Error>> {
+type End = Runner<PeerMachine>;
+
+fn runner(machine: PeerMachine, socket: Socket) -> End {
+    Runner::new(machine, socket, Clock::start())
+}
+
+fn send(mut end: End, file: &str) -> Result<(), Box<dyn Error>> {
     let bytes = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
     let started = Instant::now();
-    driver.peer.send_chunk(bytes)?;
+    end.machine.peer.send_chunk(bytes)?;
     loop {
-        driver.turn(Duration::from_millis(20))?;
-        match driver.peer.poll_event() {
+        end.turn(Duration::from_millis(20))?;
+        match end.machine.peer.poll_event() {
             Some(PeerEvent::Sender(ChunkSenderEvent::Sent { .. })) => break,
             Some(PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. })) => {
                 return Err(format!("not delivered: {reason:?}").into());
@@ -61,7 +67,7 @@ fn send(mut driver: Driver, file: &str) -> Result<(), Box<dyn Error>> {
             _ => {}
         }
     }
-    let stats = driver.peer.sender().stats();
+    let stats = end.machine.peer.sender().stats();
     println!(
         "sent in {:?}: {} slices, {} again",
         started.elapsed(),
@@ -71,23 +77,23 @@ fn send(mut driver: Driver, file: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn receive(mut driver: Driver, file: &str) -> Result<(), Box<dyn Error>> {
-    println!("listening on {}", driver.local_addr()?);
+fn receive(mut end: End, file: &str) -> Result<(), Box<dyn Error>> {
+    println!("listening on {}", end.carrier().local_addr());
     let chunk = loop {
-        driver.turn(Duration::from_millis(20))?;
-        if let Some(chunk) = driver.peer.pop_chunk() {
+        end.turn(Duration::from_millis(20))?;
+        if let Some(chunk) = end.machine.peer.pop_chunk() {
             break chunk;
         }
     };
     std::fs::write(file, &chunk).map_err(|error| format!("{file}: {error}"))?;
-    let from = driver.remote().map_or(String::new(), |remote| format!(" from {remote}"));
+    let from = end.machine.remote().map_or(String::new(), |remote| format!(" from {remote}"));
     println!("received {} bytes{from}", chunk.len());
     let mut quiet_since = Instant::now();
-    let mut heard = driver.socket().stats().received;
+    let mut heard = end.stats().received;
     while quiet_since.elapsed() < LINGER {
-        driver.turn(Duration::from_millis(20))?;
-        if driver.socket().stats().received != heard {
-            heard = driver.socket().stats().received;
+        end.turn(Duration::from_millis(20))?;
+        if end.stats().received != heard {
+            heard = end.stats().received;
             quiet_since = Instant::now();
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ticket = std::env::args().nth(1).ok_or("give me the ticket of the server")?;
-    let mut client = Client::connect(ticket.as_str())?;
+    let client = Client::connect(ticket.as_str())?;
     while let Some(event) = client.wait(Duration::from_secs(20))? {
         match event {
             Event::BlockProgress { received, length, .. } => println!("{received} of {length}"),

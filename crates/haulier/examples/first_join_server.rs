@@ -8,22 +8,23 @@ use std::time::Duration;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let secret = Some(haulier::random_secret()?);
     let credentials = ServerCredentials { secret, ..ServerCredentials::default() };
-    let mut server = Server::bind("127.0.0.1:0", ServerConfig::new(1, credentials))?;
-    let ticket = server.ticket(&[server.local_addr()?])?.ok_or("it has a secret")?;
+    let server = Server::bind("127.0.0.1:0", ServerConfig::new(1, credentials))?;
+    let ticket = server.ticket(&[server.local_addr()])?.ok_or("it has a secret")?;
     println!("{}", ticket.to_text());
     let world = Block::new(1, vec![b'w'; 500_000]); // hashed once, whoever gets it
     loop {
-        while let Some((id, event)) = server.wait(Duration::from_millis(16))? {
+        while let Some((id, event)) = server.wait(Duration::from_secs(60))? {
             match event {
                 ServerEvent::Connecting { .. } => {
-                    if server.send_block(id, &world).is_err() {
+                    let sent = server.send_block(id, &world);
+                    if sent.is_err() {
                         server.close(id, CloseCode::NOT_ACCEPTED, "your limit is below our world");
                     }
                 }
                 ServerEvent::Connection(Event::Message(text)) => {
                     println!("a client says {}", String::from_utf8_lossy(&text));
                 }
-                ServerEvent::Connection(_) => {}
+                _ => {}
             }
         }
     }

@@ -25,7 +25,7 @@ fn frame(now: Instant, peer: &mut ArticlePeer, inbox: &mut LossyQueue, outbox: &
     }
     peer.handle_timeout(now);
     let mut packet = Vec::new();
-    while peer.poll_transmit(now, &mut packet) {
+    while peer.poll_datagram(now, &mut packet) {
         outbox.send(&packet);
     }
 }

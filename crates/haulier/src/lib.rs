@@ -2,18 +2,19 @@
 //!
 //! This is the crate to add. A [`Server`] lets clients in, and gives each a world of any size, packets that
 //! are in time or lost, and messages that arrive; a [`Client`] joins it in one round trip, encrypted. Both
-//! are one object that a game asks once a frame.
+//! are handles: a network thread does the work, and a game polls, waits or awaits them.
 //!
 //! | you have | you use |
 //! |---|---|
 //! | a game loop | [`Client`] and [`Server`]: `poll()` once a frame, or `wait()`; feature `udp`, default |
-//! | tokio | `aio::Client` and `aio::Server`: the same, awaited; feature `tokio` |
-//! | a transport: Steam, WebRTC, QUIC | [`client::Client`], [`server::Server`]; `docs/OWN-TRANSPORT.md` |
-//! | sockets of your own | [`udp::ClientDriver`] and [`udp::ServerDriver`] |
-//! | a matchmaker | [`issue_token`]: who has a [`ConnectToken`] may join |
+//! | tasks | the same two: `next_event().await`, with any executor |
+//! | no thread to spare | [`Connect::inline`] and [`Listen::inline`]; `on_tokio`, feature `tokio` |
+//! | a transport: Steam, WebRTC, QUIC | [`client::ClientMachine`], [`server::ServerMachine`] |
+//! | a loop of your own over sockets | [`udp::Runner`] round one of these machines |
+//! | a matchmaker | [`issue_token`]: a [`ConnectToken`] lets one player join |
 //! | friends who play on one server | [`Ticket`]: a line to copy, [`Server::ticket`] makes it |
 //! | files | [`mod@file`]: any size, as a run of chunks |
-//! | the wire of the articles | [`udp::Driver`] round an [`article::ArticlePeer`]; no encryption |
+//! | the wire of the articles | [`udp::Runner`] round an [`article::PeerMachine`]; no encryption |
 //! | parts of that alone | [`article::endpoint::Endpoint`] for packets, [`article::chunk`] for chunks |
 //!
 //! A join, both sides of it in one thread; `docs/FIRST-JOIN.md` has the two programs:
@@ -24,11 +25,11 @@
 //!
 //! let secret = Some(haulier::random_secret()?);
 //! let credentials = ServerCredentials { secret, ..ServerCredentials::default() };
-//! let mut server = Server::bind("127.0.0.1:0", ServerConfig::new(7, credentials))?;
-//! let ticket = server.ticket(&[server.local_addr()?])?.ok_or("the server has a secret")?;
+//! let server = Server::bind("127.0.0.1:0", ServerConfig::new(7, credentials))?;
+//! let ticket = server.ticket(&[server.local_addr()])?.ok_or("the server has a secret")?;
 //! let world = Block::new(1, vec![7; 500_000]); // hashed once, whoever gets it
 //!
-//! let mut client = Client::connect(&ticket)?; // or its text: "haulier1:..."
+//! let client = Client::connect(&ticket)?; // or its text: "haulier1:..."
 //! let data = 'joined: loop {
 //!     while let Some((id, event)) = server.poll()? {
 //!         if let ServerEvent::Connecting { .. } = event {
@@ -52,10 +53,8 @@
 
 pub mod file;
 
-#[cfg(feature = "tokio")]
-pub mod aio;
 #[cfg(feature = "udp")]
-mod face;
+mod net;
 
 pub use haulier_proto::*;
 
@@ -77,14 +76,12 @@ pub use haulier_proto::server::{
 pub use haulier_proto::wire::answer::RefusalCode;
 
 #[cfg(feature = "udp")]
-pub use face::{
-    client::Client,
-    connect::{Connect, ConnectError},
-    issue_token, random_secret,
-    server::Server,
+pub use net::{
+    Attempt, AttemptError, Client, Connect, ConnectError, FinishError, Listen, ListenError,
+    NetworkError, Server, issue_token, random_secret,
 };
 
-/// The drivers over real sockets.
+/// Runners over real sockets, for machines of one's own.
 #[cfg(feature = "udp")]
 pub use haulier_udp as udp;
 

@@ -74,7 +74,7 @@ impl Row {
             if step < packets {
                 assert!(sender.send(now, &payload).is_ok(), "the queue is emptied each time");
             }
-            while sender.poll_transmit(now, &mut datagram) {
+            while sender.poll_datagram(now, &mut datagram) {
                 there.offer(now, &datagram);
             }
             while there.poll_delivery(now, &mut datagram) {
@@ -82,7 +82,7 @@ impl Row {
                     delivery.accept();
                 }
             }
-            while receiver.poll_transmit(now, &mut datagram) {
+            while receiver.poll_datagram(now, &mut datagram) {
                 back.offer(now, &datagram);
             }
             while back.poll_delivery(now, &mut datagram) {

@@ -140,6 +140,24 @@ fn loss_alone_does_not_slow_a_transfer() {
     }
 }
 
+/// A tenth is lost both ways, acks among them: one lost ack that says a chunk is done must not stop the
+/// window. It did, and half of the link was used.
+#[test]
+fn lost_acks_do_not_stop_the_window() {
+    let loss = Loss::Independent(Probability::percent(10));
+    let lossy = |access: Access| Access {
+        up: LinkConfig { loss, ..access.up },
+        down: LinkConfig { loss, ..access.down },
+    };
+    let access = lossy(bottleneck(100, 512 << 10));
+    let flows = vec![Competitor::haulier(config()).with_extra_rtt(Duration::from_millis(100))];
+    let report = Share { access, flows, lasts: Duration::from_secs(8) }.run(seed());
+    line("10 % lost both ways", &report, 3, 8);
+    let mbit = report.mbit(s(3), s(8))[0];
+    let could = 100.0 * 0.9 * 1024.0 / 1088.0;
+    assert!(mbit > 0.85 * could, "{mbit} of {could}");
+}
+
 #[test]
 fn a_transfer_follows_the_rate_of_the_link() {
     for (mbit, later) in [(10, 5), (10, 20), (50, 10)] {
@@ -151,6 +169,24 @@ fn a_transfer_follows_the_rate_of_the_link() {
             assert!(got > 0.8 * 0.96 * mbit as f64, "{mbit}: {got}");
         }
     }
+}
+
+/// Ten transfers begin one after the other. The trains of the later ones find a full queue and tell no rate:
+/// they went on with their guess, and more than four fifths of all were dropped, for ever.
+#[test]
+fn ten_transfers_do_not_drown_each_other() {
+    let flow = |n: u64| {
+        let flow = Competitor::haulier(config()).with_blocks_of(2 << 20);
+        flow.with_extra_rtt(Duration::from_millis(50)).starting_at(Instant::from_millis(n * 500))
+    };
+    let flows = (0..10).map(flow).collect();
+    let access = bottleneck(10, 64 << 10);
+    let report = Share { access, flows, lasts: Duration::from_secs(20) }.run(seed());
+    line("ten on 10 Mbit/s", &report, 10, 20);
+    let dropped = report.dropped_bytes as f64 / report.offered_bytes as f64;
+    println!("{:.1} % of what was sent was dropped", dropped * 1e2);
+    assert!(dropped < 0.6, "{dropped}");
+    assert_eq!(report.broken, 0);
 }
 
 /// A line of 100 Mbit/s, of which 10 are paid for, and the rest dropped.
@@ -207,6 +243,24 @@ fn beside_tcp_both_get_a_quarter() {
         }
     }
     assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// Four of TCP never let the queue run empty. A transfer that took the smallest delay of the last ten seconds
+/// for that of an empty one sent more and more, until it had 47 of 50 Mbit/s and dropped 42 %.
+#[test]
+fn a_queue_that_others_keep_full_is_not_taken_for_an_empty_one() {
+    let rtt = Duration::from_millis(50);
+    let mut flows = vec![Competitor::haulier(config())];
+    flows.resize(5, Competitor::cubic());
+    let flows = flows.into_iter().map(|flow| flow.with_extra_rtt(rtt)).collect();
+    let access = bottleneck(50, bdp(50, 50));
+    let report = Share { access, flows, lasts: Duration::from_secs(60) }.run(seed());
+    line("beside four of TCP on 50 Mbit/s", &report, 30, 60);
+    let mbits = report.mbit(s(30), s(60));
+    let tcp = mbits[1..].iter().sum::<f64>() / 4.0;
+    assert!(mbits[0] < 2.0 * tcp && tcp < 3.0 * mbits[0], "{mbits:?}");
+    let dropped = report.dropped_bytes as f64 / report.offered_bytes as f64;
+    assert!(dropped < 0.05, "{dropped}");
 }
 
 /// The harness: TCP alone beside a transfer of a known rate gets the rest.

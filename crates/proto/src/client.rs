@@ -1,8 +1,8 @@
 //! The client's end: a handshake, then its [`Connection`].
 //!
-//! A [`ClientMachine`] asks for a connection with its first datagram, and that datagram carries the application's
-//! request: the first data arrives one round trip later (STANDARD-1, section 3). Until a response is
-//! verified nothing but requests goes out, and nothing that arrives changes anything but a counter.
+//! A [`ClientMachine`] requests a connection with its first datagram, which also carries the application's
+//! request: the first data arrives one round trip later (STANDARD-1, section 3). Until a response is verified
+//! it sends only requests, and keeps nothing of what arrives but retries and refusals.
 
 mod handshake;
 
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use crate::connection::{
-    CloseCode, CloseReason, Connection, ConnectionConfig, ConnectionNews, Event,
+    CloseCode, CloseReason, ConfigError, Connection, ConnectionConfig, ConnectionTrigger, Event,
 };
 use crate::credentials::ConnectToken;
 use crate::crypto::{Secret, equal};
@@ -19,45 +19,46 @@ use crate::fragment::FragmentPool;
 use crate::wire::hello::MAX_REQUEST_BYTES;
 use crate::wire::{DataHeader, Kind, answer};
 use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform};
-use handshake::{Handshake, Verdict};
+use handshake::{Handshake, Progress};
 
-/// What lets a client in.
+/// What a client proves to the server.
 #[derive(Clone, Debug)]
 pub enum Credentials {
-    /// Nothing: no encryption, and no protection from anybody on the path. For a LAN and for tests.
+    /// Nothing: no encryption, and no protection from attackers on the path. For a LAN and for tests.
     Open,
-    /// A secret that the server has too.
+    /// That it has a secret, which the server has too.
     Secret {
         /// The secret.
         secret: Secret,
-        /// The server's public key, if only the server with the private one will do.
+        /// The public key that the server must have.
         identity: Option<[u8; 32]>,
     },
     /// A connect token from a matchmaker.
     Token(ConnectToken),
 }
 
-/// What a client asks for, and how.
+/// The settings of a client.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// Where the server is.
+    /// The server's address.
     pub server: SocketAddr,
     /// The number of the application's protocol, never sent; both ends must have the same.
     pub protocol_id: u64,
-    /// What lets it in.
+    /// What it proves to the server.
     pub credentials: Credentials,
-    /// What the application asks for, up to 400 bytes: harmless if repeated, and no secret.
+    /// The application's request, up to 400 bytes. It can be replayed, and anyone with the secret can read
+    /// it: it has to be harmless when repeated, and to contain no secret.
     pub request: Vec<u8>,
-    /// Copies of the request sent at once, 1 to 10. Each lets the server answer with 3 datagrams before it
-    /// knows that the client is where it says; and how far apart they arrive tells it the rate to begin with.
-    /// Default 4.
+    /// Copies of the request sent at once, 1 to 10. Each one allows the server to answer with 3 datagrams
+    /// before the client's address is validated, and their spacing on arrival shows it the rate to start
+    /// with. Default 4.
     pub copies: u8,
-    /// The connection.
+    /// The settings of its connection.
     pub connection: ConnectionConfig,
 }
 
 impl ClientConfig {
-    /// For this server, with the rest as it usually is.
+    /// This server and these credentials, and the defaults for everything else.
     #[must_use]
     pub fn new(server: SocketAddr, protocol_id: u64, credentials: Credentials) -> Self {
         Self {
@@ -71,31 +72,26 @@ impl ClientConfig {
     }
 }
 
-/// Why there is no client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a client could not be created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClientError {
-    /// The request is above 400 bytes.
+    /// A setting of the connection that cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The request has more than 400 bytes.
+    #[error("`request` may have at most {MAX_REQUEST_BYTES} bytes")]
     RequestTooLong,
     /// The library for the handshake failed.
+    #[error("the handshake could not be started")]
     Handshake,
 }
-
-impl core::fmt::Display for ClientError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::RequestTooLong => write!(f, "a request has at most {MAX_REQUEST_BYTES} bytes"),
-            Self::Handshake => f.write_str("the handshake could not be begun"),
-        }
-    }
-}
-
-impl core::error::Error for ClientError {}
 
 #[derive(Debug)]
 enum Phase {
     Handshaking(Box<Handshake>),
     Connected(Box<Connection>),
-    /// Over before it began; the reason waits to be heard.
+    /// The handshake failed; its reason until it is read.
     Ended(Option<CloseReason>),
 }
 
@@ -104,7 +100,7 @@ enum Phase {
 pub struct ClientMachine {
     server: SocketAddr,
     phase: Phase,
-    /// What a reset must hold, once the welcome has said it.
+    /// The token of a valid reset, from the welcome.
     reset_token: Option<[u8; 16]>,
     welcome_bytes: usize,
     pool: FragmentPool,
@@ -112,17 +108,18 @@ pub struct ClientMachine {
     wire_bytes: WireBytes,
 }
 
-/// Bytes of all datagrams of a client, those of the handshake included, without UDP and IP.
+/// Bytes of all datagrams of a client, including the handshake, without UDP and IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WireBytes {
-    /// Received, whether or not they were of use.
+    /// Received, including dropped ones.
     pub received: u64,
     /// Sent.
     pub sent: u64,
 }
 
 impl ClientMachine {
-    /// Begins to ask. The seed in `platform` must be fit for keys; the same seed makes the same client.
+    /// Starts a handshake. The seed in `platform` must be fit for keys; the same seed gives the same client.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -134,6 +131,7 @@ impl ClientMachine {
         if config.request.len() > MAX_REQUEST_BYTES {
             return Err(ClientError::RequestTooLong);
         }
+        config.connection.check()?;
         let server = config.server;
         let handshake = Handshake::new(now, config, platform.into())?;
         Ok(Self {
@@ -147,7 +145,7 @@ impl ClientMachine {
         })
     }
 
-    /// Where the server is.
+    /// The server's address.
     #[must_use]
     pub const fn server(&self) -> SocketAddr {
         self.server
@@ -171,7 +169,7 @@ impl ClientMachine {
         }
     }
 
-    /// Whether there is nothing to wait for any more: closed, and said so.
+    /// Whether it has ended: the handshake failed, or the connection is closed and its last close was sent.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match &self.phase {
@@ -181,7 +179,7 @@ impl ClientMachine {
         }
     }
 
-    /// Datagrams that were not used, by reason.
+    /// Datagrams that were dropped, by reason.
     #[must_use]
     pub const fn drops(&self) -> &DropCounts {
         &self.drops
@@ -193,7 +191,7 @@ impl ClientMachine {
         self.wire_bytes
     }
 
-    /// Closes, or gives up a handshake.
+    /// Closes the connection, or abandons the handshake.
     pub fn close(&mut self, now: Instant, code: CloseCode, reason: &str) {
         match &mut self.phase {
             Phase::Handshaking(_) => self.phase = Phase::Ended(Some(CloseReason::Here(code))),
@@ -202,11 +200,11 @@ impl ClientMachine {
         }
     }
 
-    /// Takes in a datagram, and the address it came from: the server's, or it is dropped. It is decrypted in
+    /// Handles a datagram from this address, which is dropped unless it is the server's. It is decrypted in
     /// place.
     ///
     /// # Errors
-    /// Why it was not used, already counted in [`drops`](Self::drops). An ordinary outcome.
+    /// Why it was dropped, which is ordinary and already counted in [`drops`](Self::drops).
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -245,8 +243,8 @@ impl ClientMachine {
             }
             Kind::Refusal => {
                 let refusal = answer::Refusal::read(datagram)?;
-                let verdict = self.handshaking()?.on_refusal(now, &refusal)?;
-                if let Verdict::Over(reason) = verdict {
+                let progress = self.handshaking()?.on_refusal(now, &refusal)?;
+                if let Progress::Failed(reason) = progress {
                     self.phase = Phase::Ended(Some(reason));
                 }
                 Ok(())
@@ -274,9 +272,8 @@ impl ClientMachine {
                 let (mut connection, reset_token) = handshake.on_response(now, datagram)?;
                 let outcome =
                     connection.handle_response(now, path, welcome_bytes, datagram, &mut self.pool);
-                // A sealed welcome has proven itself, and is read only once: a flipped bit in the frames
-                // behind it is a lost datagram and must not end the handshake. An open one is as good as
-                // its checksum.
+                // An encrypted welcome is verified, and can be read only once: damage in the frames after it
+                // loses a datagram and must not end the handshake. In mode `open` only the checksum counts.
                 if reset_token.is_some() || outcome.is_ok() {
                     self.reset_token = reset_token;
                     self.phase = Phase::Connected(Box::new(connection));
@@ -298,16 +295,16 @@ impl ClientMachine {
         if !self.reset_token.is_some_and(|ours| equal(&ours, &token)) {
             return Err(DropReason::BadTag);
         }
-        connection.end(ConnectionNews::Reset, CloseReason::ServerRestarted);
+        connection.end(ConnectionTrigger::Reset, CloseReason::ServerRestarted);
         Ok(())
     }
 
-    /// Acts on a deadline that has passed; harmless at any other time.
+    /// Acts on deadlines that have passed; does nothing if none has.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.pool.handle_timeout(now);
         match &mut self.phase {
             Phase::Handshaking(handshake) => {
-                if let Verdict::Over(reason) = handshake.handle_timeout(now) {
+                if let Progress::Failed(reason) = handshake.handle_timeout(now) {
                     self.phase = Phase::Ended(Some(reason));
                 }
             }
@@ -316,7 +313,7 @@ impl ClientMachine {
         }
     }
 
-    /// The next thing the application should hear. Ask until `None`.
+    /// The next event. Call it until it returns `None`.
     #[must_use]
     pub fn poll_event(&mut self, now: Instant) -> Option<Event> {
         match &mut self.phase {
@@ -326,7 +323,7 @@ impl ClientMachine {
         }
     }
 
-    /// Appends what there is to send to the server, until nothing is left or the batch is full.
+    /// Appends datagrams to send until there are none or the batch is full.
     pub fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
         let Self { phase, server, wire_bytes, .. } = self;
         while let Some(bytes) = batch.compose(|datagram| match phase {
@@ -340,8 +337,8 @@ impl ClientMachine {
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
-    /// next, if nothing else happens; a moment in the past means at once.
+    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) next
+    /// if nothing else happens; an instant in the past means at once.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.phase {

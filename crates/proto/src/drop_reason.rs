@@ -3,83 +3,83 @@
 use haulier_core::fragment::{FragmentError, ReassemblyError};
 
 haulier_core::drop_reasons! {
+    DropReason, DropCounts;
     /// Longer than any packet of this wire (1200 bytes).
     TooLong = "too_long", Hostile;
-    /// No room for a checksum and one byte after it.
+    /// An empty datagram, or one without frames.
     TooShort = "too_short", Hostile;
     /// A first byte that no datagram of this wire has.
     UnknownKind = "unknown_kind", Hostile;
-    /// A datagram that reached a client from elsewhere than its server.
+    /// A datagram for a client that did not come from its server's address.
     NotFromServer = "not_from_server", Hostile;
-    /// A datagram that only the other role receives: one's own, reflected.
+    /// A datagram that only the other role receives, such as one's own, reflected.
     WrongRole = "wrong_role", Hostile;
-    /// A request that has not 1200 bytes, or an answer of another length than its kind has.
+    /// A request that does not have 1200 bytes.
     WrongLength = "wrong_length", Hostile;
     /// A version of the wire that this end does not speak.
     WrongVersion = "wrong_version", Honest;
-    /// A mode or an identity that this end does not have.
+    /// A mode that this end does not offer, or an identity that it does not have.
     WrongMode = "wrong_mode", Honest;
-    /// An id of no connection here. A server that was restarted gets them from honest clients.
+    /// An id that belongs to no connection. Honest clients of a restarted server cause it.
     UnknownConnection = "unknown_connection", Honest;
-    /// The check of a request or a refusal is another one: another secret, or damage.
+    /// The check of a request or refusal is wrong: another secret, or damage.
     BadCheckValue = "bad_check_value", Hostile;
-    /// The tag of a datagram is another one: damage, or forged.
+    /// The tag of a datagram is wrong: damaged or forged.
     BadTag = "bad_tag", Hostile;
-    /// A handshake message that does not open.
+    /// A handshake message that cannot be decrypted.
     BadHandshake = "bad_handshake", Hostile;
-    /// A token that is not sealed by a key of this server, or is cut, or for another server.
+    /// A token that is truncated, not sealed with a key of this server, or for another server.
     BadToken = "bad_token", Hostile;
-    /// A token whose time is over.
+    /// A token that has expired.
     TokenExpired = "token_expired", Honest;
     /// A token that was used for another request.
     TokenUsed = "token_used", Hostile;
-    /// A request that came before, from another address or for a connection that is gone.
+    /// A request that was seen before: from another address, or for a connection that has ended.
     Replayed = "replayed", Hostile;
-    /// A request without a cookie while cookies are asked for, or with one that is not good any more.
+    /// A request with no cookie, or an expired one, while cookies are required.
     NoCookie = "no_cookie", Honest;
-    /// A request for which there is no place.
-    NoPlace = "no_place", Honest;
-    /// A datagram for a connection that has ended, or that has no use for it now.
+    /// A request that exceeds a limit of the server, or reaches it while it shuts down.
+    NoSlot = "no_slot", Honest;
+    /// A datagram that has no use in the present state, such as one for a connection that has ended.
     NotNow = "not_now", Honest;
-    /// A packet type that this protocol does not have.
+    /// A frame type that this wire does not have.
     BadType = "bad_type", Hostile;
     /// A number outside its range.
     OutOfRange = "out_of_range", Hostile;
     /// A slice index at or above the slice count beside it.
     SliceIdOutOfRange = "slice_id_out_of_range", Hostile;
-    /// The bytes end before the packet does.
+    /// The bytes end before the last field.
     Truncated = "truncated", Hostile;
-    /// Padding bits that are not zero.
+    /// Flags of a chunk ack for slices that the chunk does not have.
     NonzeroPadding = "nonzero_padding", Hostile;
-    /// Bytes follow the end of the packet.
+    /// Bytes follow the last field.
     TrailingBytes = "trailing_bytes", Hostile;
     /// A fragment without data.
     FragmentEmpty = "fragment_empty", Hostile;
     /// A fragment of more than 1024 bytes.
     FragmentTooBig = "fragment_too_big", Hostile;
-    /// A fragment of a packet of no fragments.
+    /// A fragment count of 0.
     FragmentCountZero = "fragment_count_zero", Hostile;
     /// A fragment index at or above the fragment count beside it.
     FragmentIdOutOfRange = "fragment_id_out_of_range", Hostile;
-    /// A fragment shorter than 1024 bytes that is not the last of its packet.
+    /// A fragment shorter than 1024 bytes that is not the last one of its packet.
     MiddleFragmentNotFull = "middle_fragment_not_full", Hostile;
-    /// A fragment that gives its packet another fragment count than the packet's first one did.
+    /// A fragment with another fragment count than the first one of its packet.
     CountChanged = "count_changed", Hostile;
-    /// A fragment of a packet of more fragments than this end takes.
+    /// A fragment of a packet with more fragments than this end accepts.
     PacketTooBig = "packet_too_big", Hostile;
-    /// A packet or fragment older than the window of the newest 256, a datagram of `haulier/1` older than
-    /// that of 8192. Reordering by so much would do it too, but a replay does it every time.
+    /// A packet or fragment older than the newest 256, or a datagram older than the newest 8192. Extreme
+    /// reordering can cause it too, but a replay always does.
     TooOld = "too_old", Hostile;
-    /// A fragment of a packet that had to make room for newer ones, or took too long.
+    /// A fragment of a packet that was evicted.
     Evicted = "evicted", Honest;
-    /// A slice or an ack whose slice count is not that of the chunk. No honest sender causes it, but a
-    /// restarted one does, so it is no proof of an attack.
+    /// A slice or chunk ack with another slice count than that of the chunk.
     NumSlicesMismatch = "num_slices_mismatch", Honest;
-    /// A packet, fragment or slice that is here already. A slice still asks for an ack.
+    /// A datagram, fragment or slice that was received before. A slice still makes an ack due.
     Duplicate = "duplicate", Honest;
-    /// A slice of a chunk ahead of the one expected.
+    /// A slice of a chunk beyond the window of chunks that are accepted.
     FutureChunk = "future_chunk", Honest;
-    /// A slice of a chunk that is finished. If it is the one just before, it still asks for an ack.
+    /// A slice of a chunk that is finished. It still makes an ack due.
     OldChunk = "old_chunk", Honest;
 }
 

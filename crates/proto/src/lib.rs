@@ -1,17 +1,16 @@
-//! The machine of haulier: it decides, and touches nothing.
+//! The machines of haulier/1: the whole protocol without I/O.
 //!
-//! Time and datagrams come in; datagrams, events and a deadline go out. There is no clock, socket,
-//! thread or randomness in this crate, no `unsafe`, and no panic that bytes from outside can reach. So a
-//! game drives it over its own transport, a simulator over virtual time, and a seed replays every
-//! decision.
+//! Time and datagrams come in; datagrams, events and a deadline go out. There is no clock, socket, thread or
+//! randomness in this crate, no `unsafe`, and no panic that bytes from the wire can cause. So a game can run
+//! it over its own transport, a simulator in virtual time, and a seed replays every decision.
 //!
-//! A [`client::ClientMachine`] joins a [`server::ServerMachine`] in one round trip, encrypted; blocks, packets
-//! and messages share the [`connection::Connection`]. The run loop is on the page of the [server]. The wire of the
-//! articles, without keys, is the crate `haulier-article`.
+//! A [`client::ClientMachine`] joins a [`server::ServerMachine`] in one round trip, encrypted; blocks,
+//! packets and messages share the [`connection::Connection`]. The run loop is on the page of the [server].
+//! The wire of the articles, which is not encrypted, is in the crate `haulier-article`.
 //!
 //! # A join
 //!
-//! Over a wire that loses every third datagram:
+//! Over a link that loses every third datagram:
 //!
 //! ```
 //! use core::net::SocketAddr;
@@ -24,7 +23,7 @@
 //! let secret = Secret::from_bytes([7; 32]); // from a ticket; so are the seeds below from the system
 //! let credentials = ServerCredentials { secret: Some(secret.clone()), ..Default::default() };
 //! let config = ServerConfig::new(42, credentials);
-//! let mut server = ServerMachine::new(Instant::ZERO, 0, config, [1; 32]);
+//! let mut server = ServerMachine::new(Instant::ZERO, 0, config, [1; 32])?;
 //! let (at, home): (SocketAddr, SocketAddr) = ("192.0.2.1:4000".parse()?, "192.0.2.2:5000".parse()?);
 //! let config = ClientConfig::new(at, 42, Credentials::Secret { secret, identity: None });
 //! let mut client = ClientMachine::new(Instant::ZERO, config, [2; 32])?;
@@ -32,7 +31,7 @@
 //!
 //! let (mut sent, mut batch) = (0, Batch::new(32));
 //! let data = 'joined: loop {
-//!     sent += 1; // A millisecond a round; a real driver sleeps until `poll_timeout`.
+//!     sent += 1; // A round takes a millisecond; a real driver sleeps until `poll_timeout`.
 //!     let now = Instant::from_millis(sent);
 //!     server.handle_timeout(now);
 //!     client.handle_timeout(now);
@@ -40,7 +39,7 @@
 //!     for (_to, datagram) in batch.iter_mut() {
 //!         sent += 1;
 //!         if sent % 3 != 0 {
-//!             // A refusal is an ordinary outcome, already counted.
+//!             // A dropped datagram is ordinary, and already counted.
 //!             let _ = server.handle_datagram(now, home, datagram);
 //!         }
 //!     }
@@ -70,7 +69,9 @@
 //!
 //! # Modules
 //!
-//! Parts know nothing of what stands above them in this list, and each can be used alone.
+//! Each module uses only those after it: `server`, `client`, `connection`, `credentials`, `wire`, `bulk`,
+//! `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`, `drop_reason`. What this wire shares with
+//! that of the articles is in `haulier_core`.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -82,7 +83,6 @@ pub mod client;
 pub mod connection;
 pub mod credentials;
 pub mod crypto;
-pub mod message;
 pub mod server;
 pub mod transit;
 pub mod wire;
@@ -90,6 +90,8 @@ pub mod wire;
 mod platform;
 
 mod drop_reason;
+mod fields;
+mod message;
 mod urgency;
 
 pub use drop_reason::{DropCounts, DropReason};

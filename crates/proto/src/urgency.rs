@@ -1,12 +1,12 @@
-//! How much of the link a block may take: said by the application, heeded by the sender.
+//! How much of the link a block may take: set by the application, followed by the sender.
 
-/// What a block may do to the link.
+/// How much of the link a block may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Urgency {
-    /// Fills the link, with some milliseconds of queue: for a join, while the player looks at a load screen.
+    /// Fills the link, with some milliseconds of queueing delay: for a join, during a load screen.
     #[default]
     LoadScreen,
-    /// Stays behind the game's own packets, which see a packet's time of delay more and no more loss: for
-    /// what is sent while somebody plays.
+    /// Yields to the game's own packets, which are delayed by the time of one datagram and not lost: for
+    /// blocks that are sent during play.
     DuringPlay,
 }

@@ -30,7 +30,7 @@ impl Counted {
         let mut held = 0;
         held += counted(|| {
             let config = server_config();
-            lan.server = ServerMachine::new(lan.now, lan::UNIX_TIME, config, [9; 32]);
+            lan.server = ServerMachine::new(lan.now, lan::UNIX_TIME, config, [9; 32]).unwrap();
         });
         Self { lan, held, buffer: Vec::with_capacity(1_300) }
     }
@@ -173,7 +173,7 @@ fn forged_requests_take_no_memory() {
     lan.server = {
         let mut config = server_config();
         config.limits.answers_per_second = 0;
-        ServerMachine::new(lan.now, lan::UNIX_TIME, config, [1; 32])
+        ServerMachine::new(lan.now, lan::UNIX_TIME, config, [1; 32]).unwrap()
     };
     let n = lan.add(client_config());
     let mut request = Vec::new();

@@ -61,7 +61,7 @@ impl Join {
 fn the_first_slice_arrives_after_one_round_trip() {
     let rtt = Duration::from_millis(50);
     let mut server = server_config();
-    server.connection.rate_bps = 9_000_000;
+    server.connection.max_rate_bps = 9_000_000;
     let link = access(10_000_000, rtt);
     let mut join = Join::new(server, client_config(), block(256 << 10), &link);
     let all = join.run().expect("a block");
@@ -80,7 +80,7 @@ fn joins_keep_the_rule_of_three_on_every_profile() {
         for copies in [1, 3, 10] {
             let link = profile.link();
             let mut server = server_config();
-            server.connection.rate_bps = link.rate_bps.unwrap_or(10_000_000) * 9 / 10;
+            server.connection.max_rate_bps = link.rate_bps.unwrap_or(10_000_000) * 9 / 10;
             let client = ClientConfig { copies, ..client_config() };
             let mut join = Join::new(server, client, block(256 << 10), &link.into());
             let took = join.run();
@@ -116,7 +116,7 @@ fn everything_ends_well() {
 fn both_ends_measure_and_a_long_way_costs_no_resends() {
     for rtt in [20, 200, 600] {
         let mut server = server_config();
-        server.connection.rate_bps = 20_000_000;
+        server.connection.max_rate_bps = 20_000_000;
         let link = access(25_000_000, Duration::from_millis(rtt));
         let mut join = Join::new(server, client_config(), block(1 << 20), &link);
         join.run();

@@ -57,11 +57,8 @@ impl Machine for Server {
     }
 
     fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
-        let mut datagram = Vec::new();
         for (&to, end) in &mut self.endpoints {
-            while !batch.is_full() && end.poll_transmit(now, &mut datagram) {
-                batch.push(to.into(), &datagram);
-            }
+            end.poll_transmit(now, to.into(), batch);
         }
     }
 
@@ -203,13 +200,13 @@ fn a_spoofed_bomb_harms_fragments_of_that_player_only_while_it_lasts() {
                 accepted[phase][usize::from(delivery.accept().len() > 1_200)] += 1;
             }
         };
-        while player.poll_transmit(now, &mut datagram) {
+        while player.poll_datagram(now, &mut datagram) {
             accept(&datagram);
         }
         for _ in 0..if phase == 0 { 300 } else { 0 } {
             accept(&hostile.fragment());
         }
-        while server.poll_transmit(now, &mut datagram) {
+        while server.poll_datagram(now, &mut datagram) {
             let _ = player.handle_datagram(now, &datagram, &mut FragmentPool::default());
         }
     }

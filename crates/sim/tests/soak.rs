@@ -81,11 +81,11 @@ fn chunk_ids_wrap_in_one_run() {
     for i in 0..70_000u64 {
         let now = Instant::from_millis(i);
         a.send_chunk(i.to_le_bytes().to_vec()).unwrap();
-        while a.poll_transmit(now, &mut datagram) {
+        while a.poll_datagram(now, &mut datagram) {
             b.handle_datagram(now, &datagram).unwrap();
         }
         assert_eq!(b.pop_chunk().unwrap()[..], i.to_le_bytes());
-        while b.poll_transmit(now, &mut datagram) {
+        while b.poll_datagram(now, &mut datagram) {
             a.handle_datagram(now, &datagram).unwrap();
         }
     }

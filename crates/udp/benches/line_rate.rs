@@ -25,13 +25,15 @@ mod bench {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    use haulier_proto::client::{ClientConfig, Credentials};
-    use haulier_proto::connection::{Block, CloseCode, ConnectionConfig, Event};
-    use haulier_proto::crypto::{Secret, Suite, TrafficSecret};
-    use haulier_proto::server::{ConnectionId, ServerConfig, ServerCredentials, ServerEvent};
-    use haulier_udp::{
-        ClientDriver, Clock, Inbox, Outbox, Received, ServerDriver, Socket, SocketStats, has_aes,
+    use haulier_core::{Batch, FourTuple, Instant as Moment, Machine};
+    use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
+    use haulier_proto::connection::{Block, CloseCode, Event};
+    use haulier_proto::crypto::{AeadKey, Secret, Suite, TrafficSecret};
+    use haulier_proto::server::{
+        ConnectionId, ServerConfig, ServerCredentials, ServerEvent, ServerMachine,
     };
+    use haulier_proto::{AesSupport, Platform};
+    use haulier_udp::{Carrier as _, Clock, Runner, RunnerStats, Socket, has_aes, seed};
     use rustix::time::{ClockId, clock_gettime};
 
     /// What the block has: long enough for thousands of batches, and below the default limit of 64 MiB.
@@ -60,7 +62,7 @@ mod bench {
         }
     }
 
-    fn row(name: &str, run: impl FnOnce() -> SocketStats) {
+    fn row(name: &str, run: impl FnOnce() -> RunnerStats) {
         let (wall, cpu) = (Instant::now(), cpu());
         let stats = run();
         let (wall, cpu) = (wall.elapsed(), self::cpu() - cpu);
@@ -87,21 +89,29 @@ mod bench {
         socket
     }
 
+    fn platform() -> Platform {
+        let aes = if has_aes() { AesSupport::Hardware } else { AesSupport::Software };
+        Platform::new(seed().unwrap(), aes)
+    }
+
+    type Server = Runner<ServerMachine>;
+
     /// Runs `serve` with a client that has joined, and reads all there is in a thread of its own.
     fn joined(
         segments: usize,
-        mut serve: impl FnMut(&mut ServerDriver, ConnectionId) -> bool,
-    ) -> SocketStats {
+        mut serve: impl FnMut(&mut Server, ConnectionId) -> bool,
+    ) -> RunnerStats {
         let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
-        let connection = ConnectionConfig { ..ConnectionConfig::default() };
-        let config = ServerConfig { connection, ..ServerConfig::new(7, credentials) };
-        let mut server = ServerDriver::with_socket(socket(segments), config).unwrap();
-        let config = ClientConfig::new(server.local_addr().unwrap(), 7, Credentials::Open);
+        let (clock, config) = (Clock::start(), ServerConfig::new(7, credentials));
+        let machine = ServerMachine::new(clock.now(), 0, config, platform()).unwrap();
+        let mut server = Runner::new(machine, socket(segments), clock);
+        let to = server.carrier().local_addr();
+        let config = ClientConfig::new(to, 7, Credentials::Open);
         let client = thread::spawn(move || client(config));
         let mut id = None;
         while id.is_none() {
             server.turn(Duration::from_millis(1)).unwrap();
-            while let Some((at, event)) = server.server.poll_event(server.clock().now()) {
+            while let Some((at, event)) = server.machine.poll_event(clock.now()) {
                 if let ServerEvent::Connecting { .. } = event {
                     id = Some(at);
                 }
@@ -109,25 +119,23 @@ mod bench {
         }
         let id = id.unwrap();
         while serve(&mut server, id) {
-            while server.server.poll_event(server.clock().now()).is_some() {}
+            while server.machine.poll_event(clock.now()).is_some() {}
         }
-        let stats = *server.socket().stats();
-        server.server.connection_mut(id).unwrap().close(
-            haulier_proto::Instant::ZERO,
-            CloseCode::DONE,
-            "",
-        );
-        server.flush().unwrap();
+        let stats = *server.stats();
+        server.machine.connection_mut(id).unwrap().close(clock.now(), CloseCode::DONE, "");
+        server.transmit().unwrap();
         client.join().unwrap();
         stats
     }
 
     /// Takes everything until the server is gone.
     fn client(config: ClientConfig) {
-        let mut client = ClientDriver::connect(config).unwrap();
+        let (clock, socket) = (Clock::start(), Socket::connect(config.server).unwrap());
+        let machine = ClientMachine::new(clock.now(), config, platform()).unwrap();
+        let mut client = Runner::new(machine, socket, clock);
         loop {
             client.turn(Duration::from_millis(10)).unwrap();
-            while let Some(event) = client.client.poll_event(client.clock().now()) {
+            while let Some(event) = client.machine.poll_event(clock.now()) {
                 if let Event::Closed { .. } = event {
                     return;
                 }
@@ -136,11 +144,11 @@ mod bench {
     }
 
     /// The machine as it is: blocks, their acks, their pauses.
-    fn block(block: &Block, segments: usize) -> SocketStats {
+    fn block(block: &Block, segments: usize) -> RunnerStats {
         let mut begun = false;
         joined(segments, |server, id| {
             let now = server.clock().now();
-            let connection = server.server.connection_mut(id).unwrap();
+            let connection = server.machine.connection_mut(id).unwrap();
             if !begun {
                 connection.send_block(now, block).unwrap();
                 begun = true;
@@ -152,35 +160,57 @@ mod bench {
     }
 
     /// What a connection composes, seals and sends if nothing holds it back.
-    fn packets(segments: usize) -> SocketStats {
+    fn packets(segments: usize) -> RunnerStats {
         joined(segments, |server, id| {
-            let connection = server.server.connection_mut(id).unwrap();
+            let connection = server.machine.connection_mut(id).unwrap();
             // Until the queue is full.
             while connection.send_packet(&PACKET[..]).is_ok() {}
             server.round().unwrap();
-            server.socket().stats().sent < DATAGRAMS
+            server.stats().sent < DATAGRAMS
         })
     }
 
+    /// Seals so many datagrams, and sends them; forgets what it receives.
+    struct Sealer {
+        key: Option<AeadKey>,
+        to: FourTuple,
+        left: u64,
+    }
+
+    impl Machine for Sealer {
+        fn handle_datagram(&mut self, _: Moment, _: FourTuple, _: &mut [u8]) {}
+
+        fn handle_timeout(&mut self, _: Moment) {}
+
+        fn poll_transmit(&mut self, _: Moment, batch: &mut Batch) {
+            let Some(key) = &self.key else { return };
+            while self.left > 0 && !batch.is_full() {
+                batch.compose(|datagram| {
+                    let (start, bytes) = (datagram.vec().len(), datagram.vec());
+                    bytes.resize(start + 1184, 7);
+                    let (head, body) = bytes[start..].split_at_mut(13);
+                    let tag = key.seal(self.left, head, body).unwrap();
+                    bytes.extend_from_slice(&tag);
+                    Some(self.to)
+                });
+                self.left -= 1;
+            }
+        }
+
+        fn poll_timeout(&self) -> Option<Moment> {
+            (self.left > 0).then_some(Moment::ZERO)
+        }
+    }
+
     /// What the seal and the socket leave for a connection to compose in.
-    fn sealed(segments: usize, is_plain: bool) -> SocketStats {
-        let mut sender = socket(segments);
+    fn sealed(segments: usize, is_plain: bool) -> RunnerStats {
         let stop = Arc::new(AtomicBool::new(false));
         let (to, sink) = sink(is_plain, Arc::clone(&stop));
         let key = TrafficSecret::new(Secret::from_bytes([1; 32])).key(Suite::Aes256Gcm).unwrap();
-        let (mut outbox, mut number) = (Outbox::new(), 0);
-        while number < DATAGRAMS {
-            let begun = number;
-            let poll = |datagram: &mut Vec<u8>| {
-                datagram.clear();
-                datagram.resize(1184, 7);
-                let (head, body) = datagram.split_at_mut(13);
-                let tag = key.seal(number, head, body).unwrap();
-                datagram.extend_from_slice(&tag);
-                number += 1;
-                (number <= begun + 1024).then_some(to)
-            };
-            sender.transmit(&mut outbox, 1024, poll).unwrap();
+        let machine = Sealer { key: Some(key), to: to.into(), left: DATAGRAMS };
+        let mut sender = Runner::new(machine, socket(segments), Clock::start());
+        while sender.stats().sent < DATAGRAMS {
+            sender.round().unwrap();
         }
         stop.store(true, Relaxed);
         sink.join().unwrap();
@@ -200,15 +230,13 @@ mod bench {
             };
             return (to, thread::spawn(run));
         }
-        let mut socket = Socket::bind(loopback()).unwrap();
-        let to = socket.local_addr().unwrap();
+        let socket = Socket::bind(loopback()).unwrap();
+        let to = socket.local_addr();
+        let machine = Sealer { key: None, to: to.into(), left: 0 };
+        let mut sink = Runner::new(machine, socket, Clock::start());
         let run = move || {
-            let (clock, mut inbox) = (Clock::start(), Inbox::new());
             while !stop.load(Relaxed) {
-                if socket.receive(&mut inbox).unwrap() == Received::Nothing {
-                    socket.wait(Duration::from_millis(10)).unwrap();
-                }
-                inbox.drain(&clock, |_, _, _| {});
+                sink.turn(Duration::from_millis(10)).unwrap();
             }
         };
         (to, thread::spawn(run))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haulier_proto::Instant;
+use haulier_core::Instant;
 
 /// Counts nanoseconds from its making.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,15 @@
 //! Where datagrams are received, many with one call, and when each of them arrived.
 //!
-//! A program that looks once in a frame finds the datagrams of 16 ms at once. Who estimates the rate of a
-//! link from them must know when they arrived, not when somebody looked: the system stamps each, by the time
-//! of day, and [`Inbox::drain`] turns the stamp into the machine's time.
+//! A program that looks once in a frame finds the datagrams of 16 ms at once. To estimate the rate of a link
+//! from them it must know when they arrived, not when it looked: the system stamps each, by the time of day,
+//! and [`Inbox::drain`] turns the stamp into the machine's time.
 
 use std::fmt;
 use std::io::IoSliceMut;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use haulier_proto::Instant;
+use haulier_core::{FourTuple, Instant};
 use quinn_udp::{BATCH_SIZE, RecvMeta};
 
 use crate::Clock;
@@ -32,6 +32,8 @@ pub struct Inbox {
     metas: [RecvMeta; BUFFERS],
     /// How many of the buffers hold something.
     filled: usize,
+    /// Whether the socket has several addresses, so that it matters which of them was asked.
+    is_wildcard: bool,
     /// When the last datagram arrived: the next was not earlier, whatever its stamp says.
     latest: Instant,
 }
@@ -56,6 +58,7 @@ impl Inbox {
             buffers: vec![0; BUFFERS * BUFFER_BYTES].into(),
             metas: [RecvMeta::default(); BUFFERS],
             filled: 0,
+            is_wildcard: false,
             latest: Instant::ZERO,
         }
     }
@@ -63,9 +66,10 @@ impl Inbox {
     /// Lets `receive` fill the buffers, and returns how many datagrams that are. What was in them is gone.
     pub(crate) fn fill<E>(
         &mut self,
+        is_wildcard: bool,
         receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> Result<usize, E>,
     ) -> Result<usize, E> {
-        self.filled = 0;
+        (self.filled, self.is_wildcard) = (0, is_wildcard);
         let mut buffers = self.buffers.chunks_mut(BUFFER_BYTES);
         let mut slices: [IoSliceMut<'_>; BUFFERS] =
             std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
@@ -73,19 +77,21 @@ impl Inbox {
         Ok(self.metas[..self.filled].iter().map(datagrams).sum())
     }
 
-    /// Takes out all datagrams, in order: when it arrived by `clock`, from where, and its bytes. None arrived
-    /// before the one in front of it, in the future, or more than a second ago. Where the system has no
-    /// stamps, all of them arrived now.
-    pub fn drain(&mut self, clock: &Clock, mut each: impl FnMut(Instant, SocketAddr, &mut [u8])) {
+    /// Takes out all datagrams, in order: when it arrived by `clock`, from where and at which of our
+    /// addresses, and its bytes. None arrived before the one in front of it, in the future, or more than a
+    /// second ago. Where the system has no stamps, all of them arrived now.
+    pub fn drain(&mut self, clock: &Clock, mut each: impl FnMut(Instant, FourTuple, &mut [u8])) {
         // Both clocks together, and once: a turn costs less, and its datagrams keep their distances.
         let (now, wall) = (clock.now(), wall());
         for (buffer, meta) in self.buffers.chunks_mut(BUFFER_BYTES).zip(&self.metas[..self.filled])
         {
             self.latest = self.latest.max(arrival(now, wall, meta.timestamp));
+            let local = meta.dst_ip.filter(|&ip| self.is_wildcard && is_own(ip));
+            let path = FourTuple { remote: meta.addr, local };
             let mut rest = &mut buffer[..meta.len];
             for _ in 0..datagrams(meta) {
                 let (datagram, behind) = rest.split_at_mut(meta.stride.min(rest.len()));
-                each(self.latest, meta.addr, datagram);
+                each(self.latest, path, datagram);
                 rest = behind;
             }
         }
@@ -96,6 +102,11 @@ impl Inbox {
 /// How many datagrams lie in a buffer. An empty one is one too.
 fn datagrams(meta: &RecvMeta) -> usize {
     if meta.stride == 0 { 1 } else { meta.len.div_ceil(meta.stride).max(1) }
+}
+
+/// Whether an answer can leave from there: not from an address of many hosts.
+fn is_own(ip: IpAddr) -> bool {
+    !ip.is_multicast() && !ip.is_unspecified() && ip != IpAddr::from([255; 4])
 }
 
 /// The time of day, since 1970; zero on a machine that thinks it is earlier.
@@ -140,7 +151,7 @@ mod tests {
     #[test]
     fn joined_datagrams_come_apart_by_their_stride() {
         let mut inbox = Inbox::new();
-        let count = inbox.fill(|buffers, metas| {
+        let count = inbox.fill(false, |buffers, metas| {
             buffers[0][..10].copy_from_slice(&[1, 1, 1, 1, 2, 2, 2, 2, 3, 3]);
             (metas[0].len, metas[0].stride) = (10, 4);
             if BUFFERS > 1 {
@@ -161,7 +172,7 @@ mod tests {
     fn nothing_arrives_before_what_was_in_front_of_it() {
         let mut inbox = Inbox::new();
         inbox.latest = NOW;
-        let _one = inbox.fill(|_, _| Ok::<_, ()>(1));
+        let _one = inbox.fill(false, |_, _| Ok::<_, ()>(1));
         inbox.drain(&Clock::start(), |at, _, _| assert_eq!(at, NOW));
     }
 }

@@ -1,64 +1,36 @@
-//! Drives haulier over real UDP sockets.
+//! Drives machines over real UDP sockets.
 //!
-//! [`Socket`] is a non-blocking socket with the buffers that a burst needs and with errors sorted into
-//! those that end things and those that do not. [`Driver`] runs one [`ArticlePeer`] on it, in the
-//! caller's thread: each [`turn`](Driver::turn) receives, acts, sends, and then waits for the next
-//! datagram or deadline. [`Clock`] maps the real clock to the machine's time; it is the only place that
-//! reads one.
+//! A [`Runner`] has one [`Machine`](haulier_core::Machine) and one [`Socket`]: each
+//! [`round`](Runner::round) receives, acts and sends, and never waits; [`pause`](Runner::pause) says how long
+//! there is nothing to do, and [`wait`](wait()) sleeps that long, for one socket or several, or until a
+//! [`WakeUp`] from another thread. [`Clock`] maps the real clock to the machine's time; it is the only place
+//! that reads one. The page docs/RUNNER.md describes all of it, and the handles over it that a game uses, in
+//! the crate `haulier`.
 //!
-//! [`ClientDriver`] and [`ServerDriver`] do the same for the ends of a connection of haulier/1; with the
-//! feature `tokio` the module `aio` has both again, to be awaited. A game uses the faces over them in the
-//! crate `haulier`.
-//!
-//! Many datagrams pass with one call, where the system has one: [`Inbox`] holds those that were received, and
-//! when each arrived; [`Outbox`] those that are to be sent. A machine of one's own has both with
-//! [`Socket::receive`] and [`Socket::transmit`].
-//!
-//! [`ArticlePeer`]: haulier_article::ArticlePeer
-//!
-//! ```
-//! use haulier_article::{ArticleConfig, ArticlePeer};
-//! use haulier_udp::{Driver, Socket};
-//! use std::time::Duration;
-//!
-//! let server = ArticlePeer::new(ArticleConfig::default());
-//! let client = ArticlePeer::new(ArticleConfig::default());
-//! let mut client = Driver::new(Socket::bind("127.0.0.1:0".parse()?)?, client)?;
-//! let mut server = Driver::new(Socket::connect(client.local_addr()?)?, server)?;
-//! server.peer.send_chunk(vec![42; 200_000])?;
-//!
-//! let world = loop {
-//!     server.turn(Duration::from_millis(1))?;
-//!     client.turn(Duration::from_millis(1))?;
-//!     if let Some(world) = client.peer.pop_chunk() {
-//!         break world;
-//!     }
-//! };
-//! assert_eq!(world.len(), 200_000);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! Many datagrams pass with one call, where the system has one: [`Inbox`] holds those that were received,
+//! with the time at which each arrived; those to be sent go from the [`Batch`](haulier_core::Batch) in which
+//! they were composed.
 
-#[cfg(feature = "tokio")]
-pub mod aio;
-
-mod client;
+mod carrier;
 mod clock;
-mod driver;
+mod errors;
 mod inbox;
-mod machine;
-mod offload;
 mod outbox;
-mod server;
+mod runner;
 mod socket;
-mod turn;
+mod system;
+#[cfg(feature = "tokio")]
+mod tokio;
 mod wait;
+mod wake_up;
 
-pub use client::ClientDriver;
+pub use carrier::Carrier;
 pub use clock::Clock;
-pub use driver::Driver;
 pub use inbox::Inbox;
-pub use machine::{has_aes, platform, seed};
-pub use outbox::{Outbox, Transmitted};
-pub use server::ServerDriver;
-pub use socket::{BufferSizes, Received, Sent, Socket, SocketStats, WANTED_BUFFER_BYTES};
-pub use wait::wait;
+pub use runner::{Runner, RunnerStats};
+pub use socket::{BufferSizes, Socket, WANTED_BUFFER_BYTES};
+pub use system::{has_aes, seed};
+#[cfg(feature = "tokio")]
+pub use tokio::Readiness;
+pub use wait::{Interest, wait};
+pub use wake_up::WakeUp;

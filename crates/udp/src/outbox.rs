@@ -1,193 +1,163 @@
-//! What is to be sent, collected so that one call sends many datagrams.
+//! What a machine has handed out, on its way to the carrier.
 //!
-//! The system splits one buffer into datagrams of equal size (generic segmentation offload, GSO), of which
-//! the last may be shorter. So datagrams to one address are put end to end, until one is for somebody else,
-//! or longer, or no more are allowed. A machine that was asked for a datagram has handed it out: whatever the
-//! socket says, each is offered until it is taken or lost, in the order in which it was handed out.
+//! The system splits one buffer into datagrams of equal size (generic segmentation offload, GSO), so a batch
+//! goes run by run ([`Batch::run`]), from the buffer in which it was composed. A machine that was asked for a
+//! datagram has handed it out: whatever the system says, each is offered until it is taken or lost, in order.
 
 use std::io;
-use std::net::SocketAddr;
 
-use crate::Sent;
+use haulier_core::{Batch, Run};
 
-/// Bytes that one batch holds at most: the longest IPv4 packet, without the headers of IPv6 and UDP. One of
+use crate::errors::{Meaning, is_refused, is_split_refused, sort};
+use crate::{Carrier, RunnerStats};
+
+/// Datagrams of a batch: as many of 1200 bytes as one call sends.
+const BATCH_DATAGRAMS: usize = 54;
+
+/// Bytes that one call sends at most: the longest IPv4 packet, without the headers of IPv6 and UDP. One of
 /// IPv6 could be 40 bytes longer, which is no datagram more.
-const MAX_BATCH_BYTES: usize = 65_535 - 40 - 8;
+const MAX_RUN_BYTES: usize = 65_535 - 40 - 8;
 
-/// What sends, and has sorted its errors.
-pub(crate) trait DatagramSender {
-    /// How many datagrams one call sends; 1 if the system cannot split.
-    fn max_segments(&self) -> usize;
-    /// One datagram.
-    fn send(&mut self, datagram: &[u8], to: SocketAddr) -> io::Result<Sent>;
-    /// Several, all of `segment` bytes but for the last.
-    fn send_segments(
-        &mut self,
-        datagrams: &[u8],
-        segment: usize,
-        to: SocketAddr,
-    ) -> io::Result<BatchSent>;
-    /// The system refuses batches, and takes the same datagrams one by one.
-    fn stop_segments(&mut self);
-}
-
-/// What became of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BatchSent {
-    /// All is as for one datagram, and so for all of them.
-    As(Sent),
-    /// The system does not split, or not for this address. Nothing was sent.
-    Refused,
-}
-
-/// How far [`Socket::transmit`](crate::Socket::transmit) came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transmitted {
-    /// Nothing is left to send.
-    All,
-    /// The system has no room for more: go on when the socket is writable.
-    Blocked,
-    /// As many as it should, and there may be more.
-    Most,
-}
-
-/// Datagrams on their way from a machine to a socket.
-#[derive(Debug, Default)]
-pub struct Outbox {
-    /// The batch: datagrams of `segment` bytes end to end, only the last may be shorter.
-    bytes: Vec<u8>,
-    segment: usize,
-    /// How many they are.
-    count: usize,
-    /// Whom the batch is for; `None` if there is none.
-    to: Option<SocketAddr>,
-    /// Bytes of it that have left, one by one.
-    gone: usize,
+/// A batch, and how far it has been sent.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    batch: Batch,
+    /// The first datagram that has not gone.
+    next: usize,
     state: State,
-    /// The datagram that did not fit the batch, and begins the next.
-    staged: Vec<u8>,
-    staged_to: Option<SocketAddr>,
+    blocked: Option<Blocked>,
 }
 
-/// What the system said to the batch so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What the system said to the run at `next` so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Nothing, or "not now".
-    #[default]
     Fresh,
     /// An error, which may have been an earlier datagram's: sockets report those with the next call.
     LostOnce,
-    /// That it splits none. Whether a datagram of it was taken alone.
-    Singly { is_any_taken: bool },
+    /// That it splits none. Its datagrams go alone, up to here; whether one of them was taken.
+    Singly { end: usize, is_any_taken: bool },
+}
+
+/// Why nothing more can be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    /// The socket's buffer is full. The system says when there is room.
+    BySocket,
+    /// A queue behind it is full (`ENOBUFS`). Nobody says when there is room.
+    ByInterface,
+}
+
+/// What became of a run.
+enum Sent {
+    Taken,
+    Blocked(Blocked),
+    Lost,
+    /// The system does not split, or not for this address. Nothing was sent.
+    SplitRefused,
 }
 
 impl Outbox {
-    /// An empty one.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub(crate) const fn new() -> Self {
+        Self { batch: Batch::new(BATCH_DATAGRAMS), next: 0, state: State::Fresh, blocked: None }
     }
 
-    /// Whether something waits for the socket to be writable.
-    #[must_use]
-    pub const fn is_blocked(&self) -> bool {
-        self.to.is_some()
+    /// Whether, and why, something waits for room.
+    pub(crate) const fn blocked(&self) -> Option<Blocked> {
+        self.blocked
     }
 
-    /// Drops what waits.
-    pub fn clear(&mut self) {
-        (self.to, self.staged_to) = (None, None);
+    /// Lets `compose` fill the batch, which is empty before. Returns how many datagrams it has now.
+    pub(crate) fn fill(&mut self, compose: impl FnOnce(&mut Batch)) -> usize {
+        debug_assert!(self.next == self.batch.len(), "the last batch was sent");
+        self.batch.clear();
+        self.next = 0;
+        compose(&mut self.batch);
+        self.batch.len()
     }
 
-    /// Sends what waits, and then what `poll` hands out, up to `most` datagrams.
-    pub(crate) fn transmit(
+    /// Whether the batch came back without room: there may be more.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.batch.is_full()
+    }
+
+    /// Sends what is left of the batch. Returns whether all of it has gone.
+    pub(crate) fn send(
         &mut self,
-        sender: &mut impl DatagramSender,
-        most: usize,
-        mut poll: impl FnMut(&mut Vec<u8>) -> Option<SocketAddr>,
-    ) -> io::Result<Transmitted> {
-        let mut left = most;
+        carrier: &mut impl Carrier,
+        stats: &mut RunnerStats,
+    ) -> io::Result<bool> {
+        self.blocked = None;
         loop {
-            if self.to.is_none() {
-                if left == 0 {
-                    return Ok(Transmitted::Most);
+            let max_datagrams = match self.state {
+                State::Singly { .. } => 1,
+                State::Fresh | State::LostOnce => carrier.max_segments(),
+            };
+            let Some(run) = next_run(&self.batch, self.next, max_datagrams) else {
+                return Ok(true);
+            };
+            let is_several = run.datagrams > 1;
+            match (offer(carrier, &run, stats)?, &mut self.state) {
+                (Sent::Blocked(why), _) => {
+                    self.blocked = Some(why);
+                    return Ok(false);
                 }
-                self.fill(sender.max_segments().min(left), &mut poll);
-                left -= self.count;
-            }
-            let Some(to) = self.to else { return Ok(Transmitted::All) };
-            if self.send(sender, to)? == Sent::Blocked {
-                return Ok(Transmitted::Blocked);
-            }
-            self.to = None;
-        }
-    }
-
-    /// Collects the next batch; there is none now.
-    fn fill(&mut self, segments: usize, poll: &mut impl FnMut(&mut Vec<u8>) -> Option<SocketAddr>) {
-        self.bytes.clear();
-        (self.segment, self.count, self.gone, self.state) = (0, 0, 0, State::Fresh);
-        while self.takes_more(segments) {
-            let Some(to) = self.staged_to.take().or_else(|| poll(&mut self.staged)) else { return };
-            match self.to {
-                None => (self.to, self.segment) = (Some(to), self.staged.len()),
-                // An empty one would add nothing to the bytes, and so would not be there.
-                Some(batch)
-                    if batch != to
-                        || self.staged.is_empty()
-                        || self.staged.len() > self.segment =>
-                {
-                    self.staged_to = Some(to);
-                    return;
+                (Sent::SplitRefused, state) => {
+                    *state = State::Singly { end: self.next + run.datagrams, is_any_taken: false };
+                    continue;
                 }
-                Some(_) => {}
-            }
-            self.bytes.extend_from_slice(&self.staged);
-            self.count += 1;
-        }
-    }
-
-    fn takes_more(&self, segments: usize) -> bool {
-        let Some(to) = self.to else { return true };
-        self.count < segments
-            && self.bytes.len() == self.segment * self.count
-            && self.bytes.len() + self.segment <= MAX_BATCH_BYTES
-            && self.segment > 0
-            // Nothing can be sent there, and who made the address up would have each batch tried for nothing.
-            && to.port() != 0
-    }
-
-    /// Offers the batch, whole or what is left of it. Returns `Blocked` if it must be offered again.
-    fn send(&mut self, sender: &mut impl DatagramSender, to: SocketAddr) -> io::Result<Sent> {
-        while self.count > 1
-            && self.count <= sender.max_segments()
-            && !matches!(self.state, State::Singly { .. })
-        {
-            match sender.send_segments(&self.bytes, self.segment, to)? {
-                BatchSent::As(Sent::Lost) if self.state == State::Fresh => {
-                    self.state = State::LostOnce;
+                (Sent::Lost, state @ State::Fresh) if is_several => {
+                    *state = State::LostOnce;
+                    continue;
                 }
-                BatchSent::As(sent) => return Ok(sent),
-                BatchSent::Refused => self.state = State::Singly { is_any_taken: false },
-            }
-        }
-        loop {
-            let end = (self.gone + self.segment).min(self.bytes.len());
-            match (sender.send(&self.bytes[self.gone..end], to)?, &mut self.state) {
-                (Sent::Blocked, _) => return Ok(Sent::Blocked),
-                (Sent::Taken, State::Singly { is_any_taken }) => *is_any_taken = true,
+                (Sent::Taken, State::Singly { is_any_taken, .. }) => *is_any_taken = true,
                 _ => {}
             }
-            self.gone = end;
-            if end == self.bytes.len() {
-                break;
+            self.next += run.datagrams;
+            match self.state {
+                State::Singly { end, .. } if self.next < end => continue,
+                // If the address takes nothing at all, it was not the run that was refused.
+                State::Singly { is_any_taken: true, .. } => carrier.limit_segments(1),
+                _ => {}
             }
+            self.state = State::Fresh;
         }
-        // If the address takes nothing at all, it was not the batch that was refused.
-        if (self.state == State::Singly { is_any_taken: true }) {
-            sender.stop_segments();
+    }
+}
+
+/// The run at `next`. Nothing can be sent to port 0, and whoever made such an address up would have each run
+/// tried for nothing: those go alone.
+fn next_run(batch: &Batch, next: usize, max_datagrams: usize) -> Option<Run<'_>> {
+    let run = batch.run(next, max_datagrams, MAX_RUN_BYTES)?;
+    if run.datagrams > 1 && run.path.remote.port() == 0 {
+        return batch.run(next, 1, MAX_RUN_BYTES);
+    }
+    Some(run)
+}
+
+/// Offers a run to the system, and judges and counts what it says.
+fn offer(carrier: &mut impl Carrier, run: &Run<'_>, stats: &mut RunnerStats) -> io::Result<Sent> {
+    let Err(error) = carrier.send(run) else {
+        stats.sent += run.datagrams as u64;
+        stats.sent_bytes += run.bytes.len() as u64;
+        stats.batches += u64::from(run.datagrams > 1);
+        return Ok(Sent::Taken);
+    };
+    if run.datagrams > 1 && is_split_refused(&error) {
+        return Ok(Sent::SplitRefused);
+    }
+    match sort(&error) {
+        Meaning::NotNow => {
+            stats.blocked += 1;
+            let is_own = error.kind() == io::ErrorKind::WouldBlock;
+            Ok(Sent::Blocked(if is_own { Blocked::BySocket } else { Blocked::ByInterface }))
         }
-        Ok(Sent::Taken)
+        Meaning::PassesOver => {
+            stats.passed_over += 1;
+            stats.refused += u64::from(is_refused(&error));
+            Ok(Sent::Lost)
+        }
+        Meaning::Fatal => Err(error),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Waiting for sockets, precisely.
+//! Waiting for sockets, precisely, until something happens or another thread says so.
 //!
 //! Pacing has deadlines a millisecond apart, so a wait that is rounded up to whole milliseconds, as those of
 //! `epoll_wait` and `kqueue` libraries are, would miss each of them by half a millisecond. `ppoll` takes
@@ -11,39 +11,48 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::Socket;
+use crate::{Socket, WakeUp};
 
 /// Longer waits end early, for `poll` of some systems knows no longer ones than 24 days.
-const LONGEST: Duration = Duration::from_secs(86_400);
+const MAX_WAIT: Duration = Duration::from_secs(86_400);
 
-/// Sleeps until one of `sockets` has received something, or is writable again after it was not, but no
-/// longer than `most`. It may wake for nothing.
+/// What a runner waits for: [`Runner::interest`](crate::Runner::interest).
+#[derive(Clone, Copy, Debug)]
+pub struct Interest<'a> {
+    pub(crate) socket: &'a Socket,
+    pub(crate) is_readable: bool,
+    /// A socket is writable nearly always; asked without need, it would never let us sleep.
+    pub(crate) is_writable: bool,
+}
+
+/// Sleeps until one of the sockets has what its runner waits for, or `wake_up` is used, but no longer than
+/// `max`. It may return for nothing.
 ///
 /// # Errors
 /// As the system says.
-pub fn wait(sockets: &[&Socket], most: Duration) -> io::Result<()> {
-    let mut watched: Vec<_> = sockets.iter().map(|socket| watch(socket)).collect();
-    wait_for(&mut watched, most)
-}
-
-/// The same for one.
-pub(crate) fn wait_one(socket: &Socket, most: Duration) -> io::Result<()> {
-    wait_for(&mut [watch(socket)], most)
-}
-
-fn watch(socket: &Socket) -> PollFd<'_> {
-    // A socket is writable nearly always; asked without need, it would never let us sleep.
-    let room = if socket.awaits_room() { PollFlags::OUT } else { PollFlags::empty() };
-    PollFd::new(socket, PollFlags::IN | room)
-}
-
-fn wait_for(watched: &mut [PollFd<'_>], most: Duration) -> io::Result<()> {
-    if most.is_zero() {
+pub fn wait(interests: &[Interest<'_>], wake_up: Option<&WakeUp>, max: Duration) -> io::Result<()> {
+    if max.is_zero() {
         return Ok(());
     }
-    let most = Timespec::try_from(most.min(LONGEST)).ok();
-    match poll(watched, most.as_ref()) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
+    let mut watched: Vec<_> = interests.iter().filter_map(watch).collect();
+    watched.extend(wake_up.map(|wake_up| PollFd::new(wake_up, PollFlags::IN)));
+    let max = Timespec::try_from(max.min(MAX_WAIT)).ok();
+    match poll(&mut watched, max.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
     }
+    let was_used = watched.last().is_some_and(|last| !last.revents().is_empty());
+    match wake_up {
+        Some(wake_up) if was_used => wake_up.clear(),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A socket of no interest is left out: the system reports its errors even if nothing is asked.
+fn watch<'a>(interest: &Interest<'a>) -> Option<PollFd<'a>> {
+    let mut flags = PollFlags::empty();
+    flags.set(PollFlags::IN, interest.is_readable);
+    flags.set(PollFlags::OUT, interest.is_writable);
+    (!flags.is_empty()).then(|| PollFd::new(interest.socket, flags))
 }

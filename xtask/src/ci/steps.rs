@@ -1,10 +1,15 @@
-//! The table of steps. Cheap ones first, so that a slip is told within seconds.
+//! The table of steps. Cheap ones first, so that a slip is reported within seconds.
+//!
+//! Each set of packages, features and profile has its dependencies built anew, the C code of AWS-LC among
+//! them, half a minute of two cores each time. So everything is linted in one run with one set of features,
+//! [`ALL`], and the other sets are those without AWS-LC.
 
-use std::time::Duration;
+use serde_json::Value;
 
 use super::Stop;
-use super::shell::{Shell, Tool, failed};
-use crate::{corpus, tidy};
+use super::shell::{Shell, failed};
+use crate::workspace::Package;
+use crate::{api, corpus, tidy};
 
 /// One check.
 pub(super) struct Step {
@@ -16,101 +21,61 @@ pub(super) struct Step {
 
 /// Every check, in order.
 pub(super) const STEPS: &[Step] = &[
-    Step { name: "tools", proves: "what the steps need is here, or installed now", run: tools },
     Step {
         name: "tidy",
         proves: "texts are clean, links resolve, every requirement names its test",
-        run: |shell| tidy::run(shell.workspace).map_err(|what| failed(what, "cargo xtask tidy")),
+        run: |shell| Ok(tidy::run(shell.workspace)?),
     },
     Step {
         name: "corpus",
         proves: "the fuzz seeds are those the golden vectors make",
-        run: |shell| {
-            corpus::check(shell.workspace)
-                .map_err(|what| failed(what, "cargo xtask corpus --check"))
-        },
+        run: |shell| Ok(corpus::check(shell.workspace)?),
     },
     Step {
         name: "fmt",
         proves: "the code looks as rustfmt.toml says",
         run: |shell| {
-            shell.need(Tool::Rustfmt)?;
             shell.cargo("fmt --all --check")?;
             shell.cargo("fmt --check --manifest-path bench/Cargo.toml")?;
             shell.cargo("fmt --check --manifest-path fuzz/Cargo.toml")
         },
     },
     Step {
+        name: "deny",
+        proves: "dependencies, licences and sources are those of deny.toml and deny-no-std.toml",
+        run: deny,
+    },
+    Step {
+        name: "advisories",
+        proves: "no dependency has a known fault, or was withdrawn",
+        run: advisories,
+    },
+    Step {
         name: "clippy",
-        proves: "no warning anywhere, tests and benches included",
-        run: |shell| {
-            shell.need(Tool::Clippy)?;
-            shell.cargo(&format!("clippy --workspace --all-targets {ALL} -- -D warnings"))?;
-            shell.cargo("clippy -p haulier-proto --no-default-features -- -D warnings")?;
-            let features = "--no-default-features --features rust-crypto";
-            shell.cargo(&format!("clippy -p haulier-proto {features} -- -D warnings"))
-        },
+        proves: "no warning anywhere; tests, benches and fuzz targets compile",
+        run: clippy,
     },
     Step {
-        name: "test",
-        proves: "all tests pass, with every debug assertion armed",
-        run: |shell| {
-            // With both providers, so that they are compared with each other.
-            shell.cargo(&format!("test --workspace {ALL}"))
-        },
+        name: "features",
+        proves: "what is not built by default builds without a warning, and passes its tests",
+        run: features,
     },
     Step {
-        name: "test-release",
-        proves: "the machine's tests pass optimised, walking every pair of sequences",
-        run: |shell| shell.cargo("test --release --workspace --test machine"),
+        name: "xtask",
+        proves: "this tool finds what it looks for",
+        run: |shell| shell.cargo("test --locked -p xtask"),
     },
+    Step { name: "doc", proves: "the pages build, and their links lead somewhere", run: doc },
     Step {
-        name: "wasm",
-        proves: "the machine builds where there is no operating system",
-        run: |shell| {
-            shell.need(Tool::Wasm)?;
-            let target = "--target wasm32-unknown-unknown";
-            shell.cargo(&format!("build -p haulier-proto --no-default-features {target}"))?;
-            let aes = "--no-default-features --features rust-crypto";
-            shell.cargo(&format!("build -p haulier-proto {aes} {target}"))
-        },
+        name: "api",
+        proves: "the public API is the one in docs/api",
+        run: |shell| api::check(shell.workspace),
     },
-    Step { name: "dependencies", proves: "no runtime, no socket under the machine", run: under },
-    Step {
-        name: "no-udp",
-        proves: "the library builds without its sockets, and without C",
-        run: |shell| {
-            shell.cargo("check -p haulier --no-default-features")?;
-            shell.cargo("check -p haulier --no-default-features --features udp,rust-crypto")
-        },
-    },
-    Step {
-        name: "benches",
-        proves: "the benches compile, those beside other crates too",
-        run: |shell| {
-            shell.cargo(&format!("check --workspace --benches {ALL}"))?;
-            shell.cargo("check --locked --all-targets --manifest-path bench/Cargo.toml")
-        },
-    },
-    Step {
-        name: "fuzz",
-        proves: "the fuzz targets compile, on stable and without libFuzzer",
-        run: fuzz,
-    },
-    Step {
-        name: "doc",
-        proves: "the documentation builds, and its links lead somewhere",
-        run: doc,
-    },
+    Step { name: "wasm", proves: "the machine builds without an operating system", run: wasm },
     Step { name: "msrv", proves: "the oldest Rust we promise compiles everything", run: msrv },
     Step {
-        name: "build",
-        proves: "the program builds as people get it",
-        run: |shell| shell.cargo(BUILD),
-    },
-    Step {
         name: "demo",
-        proves: "the program carries a world over real sockets",
+        proves: "the program as people get it carries a world over real sockets",
         run: |shell| program(shell, "demo --json"),
     },
     Step {
@@ -129,214 +94,121 @@ pub(super) const STEPS: &[Step] = &[
         run: |shell| program(shell, "soak --layers connection --transfers 2000 --seed 1 --json"),
     },
     Step {
-        name: "grid",
-        proves: "a block gets through each of 155 links, by every kind of join",
-        run: |shell| program(shell, "bench grid --quick --json"),
-    },
-    Step {
-        name: "crowd",
-        proves: "a thousand hostile clients do not keep a hundred honest ones from joining",
+        name: "test-release",
+        proves: "optimised too: every pair of sequences; a thousand hostile clients keep nobody out",
         run: |shell| {
-            shell.cargo("test --release --workspace --test threats -- --ignored a_thousand")
+            shell
+                .cargo("test --locked --release --test machine --test threats -- --include-ignored")
         },
     },
     Step {
         name: "game",
         proves: "a game and a joining player share a link, in the example people look at",
-        run: |shell| shell.cargo("run --release --example game_loop"),
+        run: |shell| shell.cargo("run --locked --release --example game_loop"),
     },
 ];
 
-/// Everything there is, in as few builds as possible: each set of packages and features has the C code of
-/// AWS-LC compiled anew, a minute a time.
+/// Everything there is: async clients and servers, and both providers of AES.
 const ALL: &str = "--features haulier/tokio,haulier-proto/rust-crypto";
 
-/// Never fails: a step that still lacks its tool says so itself, and is counted as not run.
-fn tools(shell: &Shell<'_>) -> Result<(), Stop> {
-    println!("{}", shell.cargo_output("--version")?.trim());
-    for tool in Tool::ALL {
-        match shell.need(tool) {
-            Ok(()) => println!("{tool:?}: here"),
-            Err(Stop::Skipped(why) | Stop::Failed { what: why, .. }) => {
-                println!("{tool:?}: MISSING, steps that need it will be skipped: {why}");
-            }
-        }
+fn deny(shell: &Shell<'_>) -> Result<(), Stop> {
+    shell.cargo_deny("--locked --workspace check bans licenses sources")?;
+    for package in no_std(shell)? {
+        let manifest = package.manifest;
+        let config = "--config deny-no-std.toml check bans";
+        shell.cargo_deny(&format!("--locked --manifest-path {manifest} {config}"))?;
     }
     Ok(())
 }
 
-/// The crates that may be linked into the machine, itself included. One more is a decision: who adds it
-/// here has looked at what it drags in. None asks the system for anything: `libc` is there for
-/// `cpufeatures` to name CPU features, and `getrandom` must never be.
-const UNDER_PROTO: &[&str] = &[
-    // The machine.
-    "bytes",
-    "cfg-if",
-    "crc32fast",
-    "haulier-proto",
-    // Repair slices.
-    "fixedbitset",
-    "once_cell",
-    "reed-solomon-simd",
-    // Ours in `crypto` and `credentials`. The two of AWS-LC with the feature `aws-lc`, `aes-gcm` with
-    // `rust-crypto`.
-    "aes-gcm",
-    "aws-lc-rs",
-    "aws-lc-sys",
-    "base64ct",
-    "blake3",
-    "chacha20poly1305",
-    "snow",
-    "subtle",
-    "zeroize",
-    // Under blake3.
-    "arrayvec",
-    "constant_time_eq",
-    // Under snow: X25519, BLAKE2s.
-    "blake2",
-    "block-buffer",
-    "curve25519-dalek",
-    "digest",
-    "fiat-crypto",
-    // Under the AEADs of RustCrypto.
-    "aead",
-    "aes",
-    "chacha20",
-    "cipher",
-    "cpufeatures",
-    "crypto-common",
-    "ctr",
-    "generic-array",
-    "ghash",
-    "inout",
-    "libc",
-    "opaque-debug",
-    "poly1305",
-    "polyval",
-    "typenum",
-    "universal-hash",
-];
-
-/// The crates that run while the machine is compiled, and are not in it: C compilers, version checks and
-/// a derive macro.
-const BUILDS_PROTO: &[&str] = &[
-    "cc",
-    "cmake",
-    "curve25519-dalek-derive",
-    "dunce",
-    "find-msvc-tools",
-    "fs_extra",
-    "getrandom",
-    "jobserver",
-    "pkg-config",
-    "proc-macro2",
-    "quote",
-    "r-efi",
-    "readme-rustdocifier",
-    "rustc_version",
-    "semver",
-    "shlex",
-    "syn",
-    "unicode-ident",
-    "version_check",
-];
-
-fn under(shell: &Shell<'_>) -> Result<(), Stop> {
-    let both = [UNDER_PROTO, BUILDS_PROTO].concat();
-    let edges: [(_, &[&str]); 2] = [("normal,no-proc-macro", UNDER_PROTO), ("normal,build", &both)];
-    for features in ["", " --no-default-features", " --all-features"] {
-        for (edges, allowed) in edges {
-            // Every target: a crate that only Windows gets is a dependency all the same.
-            let arguments =
-                format!("tree -p haulier-proto -e {edges} --target all --prefix none{features}");
-            let tree = shell.cargo_output(&arguments)?;
-            let crates = judge_tree(&tree, allowed)
-                .map_err(|what| failed(what, &format!("cargo {arguments}")))?;
-            println!("under haulier-proto ({edges}{features}): {}", crates.join(", "));
-        }
-    }
-    Ok(())
+/// The database of advisories is a repository of its own, which not every machine reaches.
+fn advisories(shell: &Shell<'_>) -> Result<(), Stop> {
+    shell
+        .cargo_deny("fetch db")
+        .map_err(|_| Stop::Skipped("the database of advisories could not be fetched".to_owned()))?;
+    shell.cargo_deny("--locked --workspace check advisories")
 }
 
-fn judge_tree<'t>(tree: &'t str, allowed: &[&str]) -> Result<Vec<&'t str>, String> {
-    let lines = tree.lines().filter(|line| !line.trim().is_empty());
-    let mut crates: Vec<&str> = lines.filter_map(|line| line.split(' ').next()).collect();
-    crates.sort_unstable();
-    crates.dedup();
-    if let Some(foreign) = crates.iter().find(|name| !allowed.contains(name)) {
-        return Err(format!("`{foreign}` is under haulier-proto, and its list does not allow it"));
-    }
-    // An empty tree would pass the search above.
-    if !crates.contains(&"haulier-proto") {
-        return Err("haulier-proto is not in its own tree".to_owned());
-    }
-    Ok(crates)
-}
-
-fn fuzz(shell: &Shell<'_>) -> Result<(), Stop> {
+fn clippy(shell: &Shell<'_>) -> Result<(), Stop> {
+    let targets = "--locked --all-targets";
+    shell.cargo(&format!("clippy {targets} --workspace {ALL} -- -D warnings"))?;
+    shell.cargo(&format!("clippy {targets} --manifest-path bench/Cargo.toml -- -D warnings"))?;
     // The build script of libfuzzer-sys compiles libFuzzer, a minute of C++, unless it is told where one
     // is. A check links nothing, so the file need not be one.
     let pretended = [("CUSTOM_LIBFUZZER_PATH", "fuzz/Cargo.toml")];
-    shell.cargo_with(&pretended, "check --manifest-path fuzz/Cargo.toml")
+    let fuzz = "clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings";
+    shell.cargo_with(&pretended, fuzz)
+}
+
+fn features(shell: &Shell<'_>) -> Result<(), Stop> {
+    let machines: String =
+        no_std(shell)?.iter().map(|package| format!(" -p {}", package.name)).collect();
+    shell.cargo(&format!("clippy --locked{machines} --no-default-features -- -D warnings"))?;
+    // Without sockets; without C.
+    shell.cargo("clippy --locked -p haulier --no-default-features -- -D warnings")?;
+    let no_c = "--no-default-features --features udp,rust-crypto";
+    shell.cargo(&format!("clippy --locked -p haulier {no_c} -- -D warnings"))?;
+    // The awaited faces; both providers of AES against each other.
+    shell.cargo("test --locked -p haulier --features tokio --test join")?;
+    shell.cargo("test --locked -p haulier-proto --features rust-crypto --lib aead")
 }
 
 fn doc(shell: &Shell<'_>) -> Result<(), Stop> {
     // The program and the library are both named `haulier` and their pages would overwrite each other.
-    let arguments = "doc --workspace --no-deps --exclude haulier-cli";
-    shell.cargo_with(&[("RUSTDOCFLAGS", "-D warnings")], arguments)
+    let arguments = format!("doc --locked --workspace --no-deps --exclude haulier-cli {ALL}");
+    shell.cargo_with(&[("RUSTDOCFLAGS", "-D warnings")], &arguments)
+}
+
+fn wasm(shell: &Shell<'_>) -> Result<(), Stop> {
+    let target = "wasm32-unknown-unknown";
+    shell.need_target(target)?;
+    for package in no_std(shell)? {
+        let build =
+            format!("build --locked -p {} --no-default-features --target {target}", package.name);
+        shell.cargo(&build)?;
+    }
+    let aes = "--no-default-features --features rust-crypto";
+    shell.cargo(&format!("build --locked -p haulier-proto {aes} --target {target}"))
+}
+
+/// The crates that promise to need no operating system.
+fn no_std(shell: &Shell<'_>) -> Result<Vec<Package>, Stop> {
+    let packages = shell.workspace.packages()?;
+    let machines: Vec<Package> = packages.into_iter().filter(|p| p.is_no_std).collect();
+    if machines.is_empty() {
+        return Err("no crate has the category no-std".to_owned().into());
+    }
+    Ok(machines)
 }
 
 fn msrv(shell: &Shell<'_>) -> Result<(), Stop> {
-    let manifest = std::fs::read_to_string(shell.workspace.root.join("Cargo.toml"));
-    let version = manifest.ok().and_then(|text| tidy::rust_version(&text).map(str::to_owned));
-    let version =
-        version.ok_or_else(|| failed("Cargo.toml has no rust-version", "cargo xtask tidy"))?;
-    // A directory of its own: two toolchains in one would rebuild each other's work.
-    let target = shell.workspace.target.join("msrv");
+    let version = tidy::oldest_rust(shell.workspace)?;
     // Nothing of it runs, so nothing needs to be fast: C code of libraries is compiled in half the time.
     let quick = r#"--config profile.dev.package."*".opt-level=0"#;
-    shell.cargo_of(&version, &target, &format!("check --workspace --all-targets {quick}"))
+    shell.cargo_of(&version, &format!("check --locked --workspace --all-targets {quick}"))
 }
 
-const BUILD: &str = "build --release --workspace --bin haulier";
-
-/// Generous: both take seconds, and a slow machine is no failure. A hang is.
-const PROGRAM_LIMIT: Duration = Duration::from_secs(300);
-
+/// Runs the program as people get it.
 fn program(shell: &Shell<'_>, arguments: &str) -> Result<(), Stop> {
-    // Nothing to do after the step `build`; with --only, an old program would prove nothing.
-    shell.cargo(BUILD)?;
-    let lines = shell.program_lines("haulier", arguments, PROGRAM_LIMIT)?;
-    let last = lines.last().map_or("", String::as_str);
+    let command = format!("run --locked --release --bin haulier -- {arguments}");
+    let output = shell.cargo_output(&command)?;
+    let last = output.lines().last().unwrap_or_default();
     println!("{last}");
     if says_done(last) {
         return Ok(());
     }
     let what = format!("it exited with success, but its last line is not a good end: {last}");
-    Err(failed(what, &format!("cargo run --release -p haulier-cli -- {arguments}")))
+    Err(failed(what, &format!("cargo {command}")))
 }
 
 fn says_done(line: &str) -> bool {
-    let line: String = line.split_whitespace().collect();
-    line.contains(r#""event":"done""#) && line.contains(r#""ok":true"#)
+    let line: Value = serde_json::from_str(line).unwrap_or_default();
+    line["event"] == "done" && line["ok"] == true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_socket_crate_under_the_machine_is_found() {
-        let tree = "haulier-proto v0.1.0 (/x/crates/proto)\nbytes v1.12.0\ncrc32fast v1.5.0\n\
-                    cfg-if v1.0.4\nbytes v1.12.0 (*)\n";
-        let judge = |tree: &str| judge_tree(tree, UNDER_PROTO).map(|crates| crates.len());
-        assert_eq!(judge(tree), Ok(4));
-        for foreign in ["mio", "getrandom"] {
-            let error = judge(&format!("{tree}{foreign} v1.2.0\n")).unwrap_err();
-            assert!(error.contains(&format!("`{foreign}`")), "{error}");
-        }
-        assert!(judge("").is_err());
-    }
 
     #[test]
     fn only_a_good_end_is_one() {

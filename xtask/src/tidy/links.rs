@@ -1,7 +1,10 @@
 //! What Markdown points at: files that are there, headings that are there, and decisions that their
 //! index knows.
 //!
-//! Only links inside the tree are followed. Nothing here opens a connection.
+//! Only links inside the tree are followed. Nothing here opens a connection. rustdoc checks the links of
+//! the code's pages.
+
+use pulldown_cmark::{BrokenLink, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use super::{File, Finding, Tree};
 
@@ -19,6 +22,9 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn follow(tree: &Tree, from: &File, link: &str) -> Result<(), String> {
+    if link.starts_with('[') {
+        return Err(format!("no line defines it, such as {link}: path"));
+    }
     if link.contains("://") || link.starts_with("mailto:") {
         return Ok(());
     }
@@ -32,7 +38,7 @@ fn follow(tree: &Tree, from: &File, link: &str) -> Result<(), String> {
     let Some(file) = file.filter(|file| !heading.is_empty() && file.is_kind(&["md"])) else {
         return Ok(());
     };
-    if anchors_of(file).any(|anchor| anchor == heading) {
+    if anchors_of(file).iter().any(|anchor| anchor == heading) {
         return Ok(());
     }
     Err(format!("{target} has no heading with this anchor"))
@@ -52,39 +58,66 @@ fn resolve(from: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// The lines outside fenced code, which shows links but makes none.
-fn prose(file: &File) -> impl Iterator<Item = (usize, &str)> {
-    let mut fenced = false;
-    file.lines().filter(move |(_, text)| {
-        let is_fence = text.trim_start().starts_with("```");
-        fenced ^= is_fence;
-        !fenced && !is_fence
-    })
-}
-
+/// What a page links to, with the lines of the links.
 fn links_of(file: &File) -> Vec<(usize, String)> {
-    let mut links = Vec::new();
-    for (line, text) in prose(file) {
-        // Code is what stands between an odd backtick and the next.
-        let text: String = text.split('`').step_by(2).collect::<Vec<_>>().join("`");
-        let inline = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
-        // A title may follow the path: [words](path "title").
-        let paths = inline.filter_map(|(link, _)| link.split(' ').next());
-        links.extend(paths.map(|path| (line, path.to_owned())));
-        if let Some((_, path)) = text.split_once("]: ").filter(|(name, _)| name.starts_with('[')) {
-            links.push((line, path.trim().to_owned()));
+    let Some(text) = file.text.as_deref() else { return Vec::new() };
+    // `[words][name]` without a line `[name]: path` is no link, and is read as text.
+    let mut undefined = Vec::new();
+    let mut note = |link: BrokenLink<'_>| {
+        let is_full = matches!(link.link_type, LinkType::Reference | LinkType::ReferenceUnknown);
+        undefined.extend(is_full.then(|| (link.span.start, format!("[{}]", link.reference))));
+        None
+    };
+    let parser =
+        Parser::new_with_broken_link_callback(text, Options::ENABLE_TABLES, Some(&mut note));
+    let definitions = parser.reference_definitions().iter();
+    let mut links: Vec<(usize, String)> = definitions
+        .map(|(_, definition)| (definition.span.start, definition.dest.to_string()))
+        .collect();
+    for (event, span) in parser.into_offset_iter() {
+        if let Event::Start(
+            Tag::Link { link_type: LinkType::Inline, dest_url, .. } | Tag::Image { dest_url, .. },
+        ) = event
+        {
+            links.push((span.start, dest_url.to_string()));
         }
     }
-    links
+    links.append(&mut undefined);
+    links.sort();
+    let line_at = |at: usize| 1 + text[..at].matches('\n').count();
+    links.into_iter().map(|(at, link)| (line_at(at), link)).collect()
 }
 
-/// The anchors that code hosts give to headings: lower case, spaces to hyphens, punctuation gone.
-fn anchors_of(file: &File) -> impl Iterator<Item = String> {
-    prose(file).filter(|(_, text)| text.starts_with('#')).map(|(_, text)| {
-        let heading = text.trim_start_matches('#').trim().to_lowercase();
-        let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
-    })
+/// The anchors that code hosts give to headings: lower case, spaces to hyphens, punctuation gone, and a
+/// number for each that was there before.
+fn anchors_of(file: &File) -> Vec<String> {
+    let (mut anchors, mut heading) = (Vec::<String>::new(), None);
+    for event in Parser::new(file.text.as_deref().unwrap_or_default()) {
+        match (event, &mut heading) {
+            (Event::Start(Tag::Heading { .. }), _) => heading = Some(String::new()),
+            (Event::Text(text) | Event::Code(text), Some(heading)) => heading.push_str(&text),
+            (Event::End(TagEnd::Heading(_)), Some(text)) => {
+                anchors.push(anchor(text, &anchors));
+                heading = None;
+            }
+            _ => {}
+        }
+    }
+    anchors
+}
+
+fn anchor(heading: &str, others: &[String]) -> String {
+    let lower = heading.to_lowercase();
+    let kept = lower.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    let plain: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
+    let mut numbered = plain.clone();
+    for number in 1.. {
+        if !others.contains(&numbered) {
+            break;
+        }
+        numbered = format!("{plain}-{number}");
+    }
+    numbered
 }
 
 /// A decision that nothing lists is one that nobody finds.
@@ -111,14 +144,15 @@ mod tests {
     fn links_that_lead_somewhere() {
         let readme = "[a](docs/A.md) and [b](docs/A.md#1-the-bits-crc32--padding) `[x](no.md)`\n\
                       [dir](docs/) [web](https://x.example/) [here](#top)\n# Top\n\n[ref]: ./docs/A.md\n\
-                      ```\n[x](no.md)\n```\n[t](docs/A.md \"a title\")\n";
+                      ```\n[x](no.md)\n```\n[t](docs/A.md \"a title\") [r][ref] [2](#top-1)\n# Top\n";
         let page = "# Page\n## 1. The bits: `crc32` & padding\n[up](../README.md)";
         assert_eq!(findings(&[("README.md", readme), ("docs/A.md", page)]), [""; 0]);
     }
 
     #[test]
     fn links_that_do_not() {
-        let page = "ok\n[a](B.md) [b](../C.md), [c](#none)\n[d](../README.md#gone)\n[e]: F.md";
+        let page =
+            "ok\n[a](B.md) [b](../C.md), [c](#none)\n[d](../README.md#gone) [w][x]\n\n[e]: F.md";
         let found = findings(&[("README.md", "# Top"), ("docs/A.md", page)]);
         let missing = |line, link, path| {
             format!("docs/A.md:{line}: link `{link}`: there is no {path}, mend the path")
@@ -131,7 +165,8 @@ mod tests {
                 "docs/A.md:2: link `#none`: docs/A.md has no heading with this anchor".to_owned(),
                 "docs/A.md:3: link `../README.md#gone`: README.md has no heading with this anchor"
                     .to_owned(),
-                missing(4, "F.md", "docs/F.md"),
+                "docs/A.md:3: link `[x]`: no line defines it, such as [x]: path".to_owned(),
+                missing(5, "F.md", "docs/F.md"),
             ]
         );
     }

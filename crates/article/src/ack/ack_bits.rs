@@ -1,9 +1,9 @@
-//! An ack and its 32 bits: what one packet says about 33.
+//! An ack and its 32 bits: one packet acknowledges up to 33.
 
 use crate::{Sequence, SequenceNumber};
 
-/// The newest packet received, and which of the 32 before it were: the article's convention
-/// (STANDARD §9.1). "Nothing received yet" has no such value; it is the `None` beside it.
+/// The newest packet received, and which of the 32 before it were: the article's convention (STANDARD §9.1).
+/// "Nothing received yet" is not such a value but a `None` in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AckBits<S = Sequence> {
     /// The newest sequence received. It is itself acknowledged.

@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
-use haulier_core::{RestartWatch, Stale};
+use haulier_core::RestartWatch;
 
 use super::{AckBits, MEASURED_TIME, Measured, PACKET_WINDOW};
-use crate::{DropReason, Instant, Sequence, SequenceBuffer, SequenceNumber};
+use crate::{Instant, PacketDropReason, Sequence, SequenceBuffer, SequenceNumber};
 
 #[derive(Clone, Copy, Debug)]
 struct ReceivedPacket {
@@ -22,9 +22,9 @@ pub struct ReceivedPackets<S = Sequence> {
     window: SequenceBuffer<ReceivedPacket, { PACKET_WINDOW as usize }, S>,
     restart: RestartWatch<S>,
     restarts: u64,
-    /// The packet that proved a new life, until one of that life is accepted: strays of the old life are
+    /// The packet that proved a restart, until one is accepted after it: strays from before the restart are
     /// far from it, and must not take the window back.
-    new_life: Option<S>,
+    restarted_at: Option<S>,
 }
 
 impl<S: SequenceNumber> ReceivedPackets<S> {
@@ -35,34 +35,37 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
             window: SequenceBuffer::new(),
             restart: RestartWatch::default(),
             restarts: 0,
-            new_life: None,
+            restarted_at: None,
         }
     }
 
     /// Whether the packet with this number may be looked at.
     ///
-    /// Forgets everything when the peer has evidently started over (STANDARD A-5.4h); the packet that
-    /// proves it is then the first of the new life.
+    /// If the packet proves that the peer has restarted (STANDARD A-5.4h), forgets everything from before the
+    /// restart.
     ///
     /// # Errors
-    /// [`DropReason::TooOld`], [`DropReason::Duplicate`].
-    pub fn check(&mut self, now: Instant, sequence: S) -> Result<(), DropReason> {
-        let stale = match self.window.get(sequence) {
-            _ if self.is_too_old(sequence) => Stale::TooOld,
-            Some(_) => Stale::Duplicate,
-            None => return Ok(()),
-        };
-        if !self.restart.on_refused(now, sequence, stale) {
-            return Err(stale.into());
+    /// [`PacketDropReason::TooOld`], [`PacketDropReason::Duplicate`].
+    pub fn check(&mut self, now: Instant, sequence: S) -> Result<(), PacketDropReason> {
+        let is_too_old = self.is_too_old(sequence);
+        if let Some(began_at) = self.restart.on_received(now, sequence, is_too_old) {
+            // Packets accepted since the restart stay received, or copies of them would be delivered again.
+            self.window.retain(|number, packet| {
+                packet.received_at >= began_at && !number.is_newer_than(sequence)
+            });
+            self.restarts += 1;
+            self.restarted_at = Some(sequence);
+            return Ok(());
         }
-        self.window.clear();
-        self.restarts += 1;
-        self.new_life = Some(sequence);
-        Ok(())
+        match self.window.get(sequence) {
+            _ if is_too_old => Err(PacketDropReason::TooOld),
+            Some(_) => Err(PacketDropReason::Duplicate),
+            None => Ok(()),
+        }
     }
 
     fn is_too_old(&self, sequence: S) -> bool {
-        match self.new_life {
+        match self.restarted_at {
             Some(start) => sequence.distance_from(start).abs() > i64::from(PACKET_WINDOW),
             None => self.window.is_too_old(sequence),
         }
@@ -72,8 +75,8 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
     /// and a duplicate.
     pub fn on_accepted(&mut self, now: Instant, sequence: S, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.restart.on_used();
-        self.new_life = None;
+        self.restart.on_used(sequence);
+        self.restarted_at = None;
         let _ = self.window.insert(sequence, ReceivedPacket { received_at: now, bytes });
     }
 

@@ -70,7 +70,7 @@ impl SentPacket {
 
 /// A packet was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent<S = Sequence> {
+pub struct SentSequence<S = Sequence> {
     /// The number it goes out with.
     pub sequence: S,
     /// A packet that left the window for it, not acked yet, and its bytes on the wire: it is lost now.
@@ -138,7 +138,7 @@ impl<S: SequenceNumber> SentPackets<S> {
     }
 
     /// A packet of `bytes` bytes on the wire goes out: it takes the next number.
-    pub fn on_sent(&mut self, now: Instant, bytes: usize) -> Sent<S> {
+    pub fn on_sent(&mut self, now: Instant, bytes: usize) -> SentSequence<S> {
         let sequence = self.next;
         let oldest = sequence.minus(PACKET_WINDOW);
         let pushed_out = self
@@ -150,15 +150,21 @@ impl<S: SequenceNumber> SentPackets<S> {
         let _ = self.window.insert(sequence, packet);
         self.next = sequence.next();
         self.in_flight += 1;
-        Sent { sequence, pushed_out }
+        SentSequence { sequence, pushed_out }
     }
 
     /// Takes in what the peer says it received. Numbers that were never sent, that left the window, that
     /// were acked before or called lost are passed over; so are those that should be called lost by now, for
     /// [`next_lost`](Self::next_lost) to find.
+    ///
+    /// If the newest of them was never sent, the ack is for packets that this end sent before it restarted,
+    /// or is forged: all of it is ignored.
     pub fn on_ack(&mut self, now: Instant, acks: AckBits<S>) -> AckNews<S> {
         let mut news =
             AckNews { sequences: [S::default(); 33], len: 0, bytes: 0, rtt_sample: None };
+        if acks.ack.distance_from(self.next) >= 0 {
+            return news;
+        }
         // They come newest first, and from there on nothing is open.
         let first_open = self.first_unsettled;
         let is_open = |sequence: &S| sequence.distance_from(first_open) >= 0;

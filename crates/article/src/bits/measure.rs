@@ -1,8 +1,8 @@
-//! The direction that only counts: how long would this packet be?
+//! The direction that only counts how long a packet would be.
 
 use super::{Error, Result, Stream};
 
-/// Counts the bits that a [`Writer`](super::Writer) would write. Costs no buffer and cannot run out.
+/// Counts the bits that a [`Writer`](super::Writer) would write. Needs no buffer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measure {
     bits: usize,

@@ -1,10 +1,10 @@
 //! Bit-packed serialization: one function per packet that writes it, reads it and measures it.
 //!
-//! A packet's `serialize` is written once against [`Stream`]. Every primitive takes the value to write
-//! and returns the value that now holds: a [`Writer`] gives back what it was given, a [`Reader`] ignores
-//! that and gives back what the wire says, a [`Measure`] only counts. The two directions cannot drift
-//! apart, because there is one description of the format: the unified serialization of the articles
-//! (*Sending Large Blocks of Data*, "Packet Structure"; docs/decisions/0002).
+//! A packet's `serialize` is written once against [`Stream`]. Every primitive takes the value to write and
+//! returns the value in effect: a [`Writer`] returns what it was given, a [`Reader`] ignores that and
+//! returns what it read, a [`Measure`] only counts. The directions cannot drift apart, because there is one
+//! description of the format: the unified serialization of the articles (*Sending Large Blocks of Data*,
+//! "Packet Structure"; docs/decisions/0002).
 //!
 //! The format is STANDARD §2. The invariant of this module: a reader never looks past its slice and
 //! never panics, whatever the bytes.
@@ -47,34 +47,25 @@ pub use measure::Measure;
 pub use reader::Reader;
 pub use writer::Writer;
 
-/// Why a stream refused to go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Why a stream stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Error {
     /// The reader ran out of bytes, or the writer out of room.
+    #[error("the bytes end before the packet does")]
     EndOfBuffer,
     /// An integer outside its declared range.
+    #[error("a number is outside its range")]
     OutOfRange,
     /// A padding bit that is not zero.
+    #[error("padding bits are not zero")]
     NonzeroPadding,
-    /// The check value of a [`check`](Stream::check) is another one.
+    /// The value of a [`check`](Stream::check) does not match.
+    #[error("a check value does not match")]
     BadCheck,
     /// Bytes follow the end of the packet.
+    #[error("bytes follow the end of the packet")]
     TrailingBytes,
 }
-
-impl core::fmt::Display for Error {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::EndOfBuffer => "the bytes end before the packet does",
-            Self::OutOfRange => "a number is outside its range",
-            Self::NonzeroPadding => "padding bits are not zero",
-            Self::BadCheck => "a check value does not match",
-            Self::TrailingBytes => "bytes follow the end of the packet",
-        })
-    }
-}
-
-impl core::error::Error for Error {}
 
 /// What stream operations return.
 pub type Result<T> = core::result::Result<T, Error>;
@@ -116,12 +107,12 @@ pub const fn check_hash(text: &str) -> u32 {
     hash
 }
 
-/// A direction of serialization. `'a` is the life of the bytes that [`bytes`](Self::bytes) lends out:
-/// a reader hands back a part of the datagram, without a copy.
+/// A direction of serialization. `'a` is the lifetime of the slice that [`bytes`](Self::bytes) returns: a
+/// reader returns a part of the datagram, without a copy.
 ///
 /// # Implementing
 ///
-/// Only the constant and the first four methods have a direction; the others are built from them.
+/// Only the constant and the first four methods depend on the direction; the others are built from them.
 pub trait Stream<'a> {
     /// Whether values come from the wire (and the ones passed in are ignored).
     const READING: bool;
@@ -144,8 +135,8 @@ pub trait Stream<'a> {
     /// As [`align`](Self::align); [`Error::OutOfRange`] from a writer given fewer than `length` bytes.
     fn bytes(&mut self, data: &'a [u8], length: usize) -> Result<&'a [u8]>;
 
-    /// Whole bytes left to read after the next byte boundary; `None` when writing or measuring, where
-    /// the packet itself knows. For data that fills the rest of a packet.
+    /// Whole bytes left to read after the next byte boundary; `None` when writing or measuring. For data
+    /// that fills the rest of a packet.
     fn remaining(&self) -> Option<usize>;
 
     /// One bit.
@@ -201,7 +192,7 @@ pub trait Stream<'a> {
     }
 
     /// Text for a buffer of `buffer_size` bytes: its length in `[0, buffer_size - 1]`, then the bytes,
-    /// without terminator. Whether they are UTF-8 is for the caller to say.
+    /// without terminator. Whether they are UTF-8 is up to the caller.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if it does not fit the buffer; as [`bytes`](Self::bytes).
@@ -211,8 +202,8 @@ pub trait Stream<'a> {
         self.bytes(text, usize::try_from(length).map_err(|_| Error::OutOfRange)?)
     }
 
-    /// Aligns, then the [`check_hash`] of `text`: catches a reader and a writer that disagree about what
-    /// lies between two checks.
+    /// Aligns, then the [`check_hash`] of `text`: detects a reader and a writer that disagree about the
+    /// fields before it.
     ///
     /// # Errors
     /// [`Error::BadCheck`] if another value is found; as [`align`](Self::align).

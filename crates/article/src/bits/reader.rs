@@ -1,8 +1,8 @@
-//! The direction that reads a datagram: hostile until proven otherwise.
+//! The direction that reads a datagram, which may be hostile.
 
 use super::{Error, Result, Stream, mask};
 
-/// Unpacks bits from a slice. Never looks past its end and never panics.
+/// Unpacks bits from a slice. Never reads past its end and never panics.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     data: &'a [u8],
@@ -17,14 +17,7 @@ impl<'a> Reader<'a> {
         Self { data, position: 0 }
     }
 
-    /// Bits read so far.
-    #[must_use]
-    pub const fn bits_read(&self) -> usize {
-        self.position
-    }
-
-    /// Ends the packet: what is left of the last byte must be zero and nothing may follow
-    /// (STANDARD §2.9).
+    /// Ends the packet: the rest of the last byte must be zero and nothing may follow (STANDARD §2.9).
     ///
     /// # Errors
     /// [`Error::NonzeroPadding`], [`Error::TrailingBytes`].
@@ -68,7 +61,7 @@ impl<'a> Stream<'a> for Reader<'a> {
         if width as usize > self.remaining_bits() {
             return Err(Error::EndOfBuffer);
         }
-        // At most 7 + 32 bits of the window are looked at.
+        // At most 7 + 32 bits of the window are used.
         let value = self.window() >> (self.position % 8) & mask(width);
         self.position += width as usize;
         #[expect(clippy::cast_possible_truncation, reason = "masked to at most 32 bits")]

@@ -4,8 +4,8 @@ use super::{Error, Result, Stream, mask};
 
 /// Packs bits into a slice, from the low end of each byte (STANDARD §2.1).
 ///
-/// Bits gather in a 64-bit scratch word and leave it a byte at a time, so no write depends on how a
-/// value lies across bytes. Call [`finish`](Self::finish) at the end, or the last bits stay in scratch.
+/// Bits are collected in a 64-bit scratch word and leave it a byte at a time. Without
+/// [`finish`](Self::finish) at the end the last bits stay there.
 #[derive(Debug)]
 pub struct Writer<'b> {
     buffer: &'b mut [u8],
@@ -17,16 +17,10 @@ pub struct Writer<'b> {
 }
 
 impl<'b> Writer<'b> {
-    /// Writes from the start of `buffer`, over whatever is there.
+    /// Writes from the start of `buffer`, over its contents.
     #[must_use]
     pub const fn new(buffer: &'b mut [u8]) -> Self {
         Self { buffer, written: 0, scratch: 0, scratch_bits: 0 }
-    }
-
-    /// Bits written so far.
-    #[must_use]
-    pub const fn bits_written(&self) -> usize {
-        self.written * 8 + self.scratch_bits as usize
     }
 
     /// Writes out the last partial byte, filled up with zeros, and returns the length in bytes.

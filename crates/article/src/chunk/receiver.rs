@@ -1,8 +1,8 @@
-//! The receiving end: puts slices together, and says what it has whenever slices ask for it.
+//! The receiving end: puts slices together, and acknowledges them.
 //!
 //! *Sending Large Blocks of Data*, "ChunkReceiver Implementation" and "The Importance of Soak Testing". The
-//! invariant that keeps senders from hanging: every slice of the chunk in progress, of a finished one
-//! that waits unread, or of the chunk just before (with the right count) makes an ack due.
+//! invariant that keeps senders from hanging: every slice of the chunk in progress, of a complete one that
+//! waits unread, or of the chunk just before (with the right count) makes an ack due.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -12,21 +12,21 @@ use haulier_core::chunk::Assembly;
 use haulier_core::time::earliest;
 
 use crate::chunk::{Ack, ChunkId, ReceiverNews, ReceiverState, Slice, SliceCount, SliceSet};
-use crate::{DropReason, Instant};
+use crate::{Instant, PacketDropReason};
 
 /// How the receiver behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkReceiverConfig {
-    /// Acks are at least this far apart, but for the one that completes a chunk. Default 50 ms; the
-    /// article says 50 or 100 ms. It is what keeps a receiver from being used as an amplifier.
+    /// The minimum time between two acks, except before the one that completes a chunk. Default 50 ms; the
+    /// article says 50 or 100 ms. It prevents that a receiver is used as an amplifier.
     pub ack_interval: Duration,
-    /// Finished chunks that may wait to be read, at least 1 (0 is taken as 1). Default 1, the article's
+    /// Complete chunks that may wait to be read, at least 1 (0 counts as 1). Default 1, the article's
     /// "receive queue of length 1". While that many wait, slices of the next chunk are refused.
     pub max_unread: usize,
-    /// A chunk is dropped half-way after this long without a new slice; `None` keeps it for ever.
-    /// Default 10 s, below the sender's `give_up_after`: see there.
+    /// An incomplete chunk is dropped after this long without a new slice; `None` keeps it without limit.
+    /// Default 10 s, less than the sender's `give_up_after`: see there.
     pub abandon_after: Option<Duration>,
-    /// The number of the first chunk; the sender must use the same. Default 0.
+    /// The id of the first chunk; the sender must use the same. Default 0.
     pub first_chunk_id: ChunkId,
 }
 
@@ -41,37 +41,37 @@ impl Default for ChunkReceiverConfig {
     }
 }
 
-/// What a slice did.
+/// What an accepted slice changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum SliceArrival {
     /// It is new, and more are missing.
     New,
-    /// It was the last one missing: a chunk waits to be read.
+    /// It was the last one missing: a complete chunk waits to be read.
     Completed,
 }
 
-/// What happened without a call that could return it.
+/// An event of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkReceiverEvent {
-    /// A half-received chunk saw no new slice for [`ChunkReceiverConfig::abandon_after`] and was dropped.
+    /// An incomplete chunk was dropped: no new slice arrived for [`ChunkReceiverConfig::abandon_after`].
     Abandoned {
         /// Its number.
         chunk_id: ChunkId,
-        /// Slices that were here.
+        /// Slices that had arrived.
         received: usize,
-        /// Slices it has.
+        /// Slices of the whole chunk.
         slices: SliceCount,
     },
 }
 
-/// How far the chunk in progress has come.
+/// The progress of the chunk in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveProgress {
     /// Its number.
     pub chunk_id: ChunkId,
-    /// The slices that are here.
+    /// The slices that have arrived.
     pub received: SliceSet,
-    /// Its size in bytes; not known before its last slice is here.
+    /// Its size in bytes; unknown before its last slice has arrived.
     pub bytes: Option<usize>,
 }
 
@@ -80,13 +80,13 @@ pub struct ReceiveProgress {
 pub struct ChunkReceiverStats {
     /// Chunks completed.
     pub chunks_received: u64,
-    /// Chunks dropped half-way.
+    /// Incomplete chunks that were dropped.
     pub chunks_abandoned: u64,
     /// New slices.
     pub slices_received: u64,
-    /// Slices that were here already, or belong to the chunk before.
+    /// Slices that had arrived before, or belong to the chunk before.
     pub slices_duplicate: u64,
-    /// Acks handed out.
+    /// Acks sent.
     pub acks_sent: u64,
 }
 
@@ -99,25 +99,25 @@ pub struct ChunkReceiver {
     chunk_id: ChunkId,
     /// `Some` exactly in the state `Receiving`.
     current: Option<(Assembly, Instant)>,
-    /// The slice count of chunk `chunk_id - 1`, if that one was completed here.
+    /// The slice count of chunk `chunk_id - 1`, if this receiver completed that one.
     previous: Option<SliceCount>,
     unread: VecDeque<Bytes>,
-    /// The dirty flag of the article, for the chunk in progress.
+    /// Whether an ack is due for the chunk in progress: the dirty flag of the article.
     ack_due: bool,
-    /// The same for the chunk just before.
+    /// Whether an ack is due for the chunk just before.
     previous_ack_due: bool,
-    /// The ack due for the chunk before is the one that completes it: it does not wait for its turn.
+    /// Whether that ack is the one that completes the chunk, which does not wait for the ack interval.
     completing: bool,
-    /// When the last ack went out, and for which chunk.
+    /// When the last ack was sent, and for which chunk.
     last_ack: Option<(Instant, ChunkId)>,
-    /// The newest event. One is enough: between two lies [`ChunkReceiverConfig::abandon_after`], and a queue
-    /// that nobody reads would grow at the peer's will.
+    /// The newest event. One is enough: [`ChunkReceiverConfig::abandon_after`] lies between two, and the
+    /// peer could make an unread queue grow.
     event: Option<ChunkReceiverEvent>,
     stats: ChunkReceiverStats,
 }
 
 impl ChunkReceiver {
-    /// A receiver that expects its first chunk, and has allocated nothing for it.
+    /// A receiver that expects its first chunk. Allocates nothing yet.
     #[must_use]
     pub fn new(config: ChunkReceiverConfig) -> Self {
         Self {
@@ -136,19 +136,19 @@ impl ChunkReceiver {
         }
     }
 
-    /// What it is doing.
+    /// Its state.
     #[must_use]
     pub const fn state(&self) -> ReceiverState {
         self.state
     }
 
-    /// The number of the chunk in progress, or of the next one expected.
+    /// The id of the chunk in progress, or of the next one.
     #[must_use]
     pub const fn chunk_id(&self) -> ChunkId {
         self.chunk_id
     }
 
-    /// How far the chunk in progress is; `None` when nothing of it is here.
+    /// The progress of the chunk in progress; `None` if no slice of it has arrived.
     #[must_use]
     pub fn progress(&self) -> Option<ReceiveProgress> {
         self.current.as_ref().map(|(assembly, _)| ReceiveProgress {
@@ -158,16 +158,16 @@ impl ChunkReceiver {
         })
     }
 
-    /// Finished chunks that wait to be read.
+    /// The number of complete chunks that wait to be read.
     #[must_use]
     pub fn unread(&self) -> usize {
         self.unread.len()
     }
 
-    /// The chunk that an ack is due for, if one is. It may have to wait for its turn.
+    /// The chunk that an ack is due for, if any. The ack may have to wait for the ack interval.
     #[must_use]
     pub const fn ack_due(&self) -> Option<ChunkId> {
-        // When both are due they take turns, so that neither can starve the other.
+        // When both are due they alternate, so that neither starves the other.
         let last = match self.last_ack {
             Some((_, chunk_id)) => chunk_id.get(),
             None => self.chunk_id.get(),
@@ -182,7 +182,7 @@ impl ChunkReceiver {
         }
     }
 
-    /// Memory held for the chunk in progress, in bytes: at most twice what arrived, and 16 KiB.
+    /// Memory held for the chunk in progress, in bytes: at most twice what arrived plus 16 KiB.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.current.as_ref().map_or(0, |(assembly, _)| assembly.capacity_bytes())
@@ -194,7 +194,7 @@ impl ChunkReceiver {
         &self.stats
     }
 
-    /// Takes the oldest finished chunk out.
+    /// Removes and returns the oldest complete chunk.
     #[must_use]
     pub fn pop(&mut self) -> Option<Bytes> {
         let chunk = self.unread.pop_front()?;
@@ -204,8 +204,8 @@ impl ChunkReceiver {
         Some(chunk)
     }
 
-    /// Starts over, expecting chunk `first_chunk_id`; the sender must be reset to the same. Drops what is
-    /// half here and what waits unread: [`pop`](Self::pop) first what you want to keep.
+    /// Restarts, expecting chunk `first_chunk_id`; the sender must be reset to the same. Drops the
+    /// incomplete chunk and those that wait unread: [`pop`](Self::pop) them first to keep them.
     pub fn reset(&mut self, first_chunk_id: ChunkId) {
         self.on(ReceiverNews::Reset);
         self.chunk_id = first_chunk_id;
@@ -217,24 +217,28 @@ impl ChunkReceiver {
         self.completing = false;
     }
 
-    /// Takes in a slice. Constant work, but for the one pass over a completed chunk that did not come in
+    /// Handles a slice. Constant work, except for one pass over a completed chunk that did not arrive in
     /// order.
     ///
     /// # Errors
-    /// Why its data was not used. It may still have made an ack due.
-    pub fn handle_slice(&mut self, now: Instant, slice: &Slice<'_>) -> Result<Arrival, DropReason> {
+    /// Why its data was dropped. It may still have made an ack due.
+    pub fn handle_slice(
+        &mut self,
+        now: Instant,
+        slice: &Slice<'_>,
+    ) -> Result<SliceArrival, PacketDropReason> {
         if slice.chunk_id() == self.chunk_id {
             self.handle_current(now, slice)
         } else if slice.chunk_id() == self.chunk_id.previous() {
             Err(self.handle_previous(slice))
         } else if slice.chunk_id().is_newer_than(self.chunk_id) {
-            Err(DropReason::FutureChunk)
+            Err(PacketDropReason::FutureChunk)
         } else {
-            Err(DropReason::OldChunk)
+            Err(PacketDropReason::OldChunk)
         }
     }
 
-    /// Acts on a deadline that has passed; harmless at any other time.
+    /// Acts on deadlines that have passed; no effect at any other time.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.abandon_at().is_none_or(|at| now < at) {
             return;
@@ -251,7 +255,7 @@ impl ChunkReceiver {
         }
     }
 
-    /// The ack to send now, if one is due and its turn has come.
+    /// The ack to send now, if one is due and the ack interval has passed.
     #[must_use]
     pub fn poll_ack(&mut self, now: Instant) -> Option<Ack> {
         let chunk_id = self.ack_due()?;
@@ -271,14 +275,14 @@ impl ChunkReceiver {
         Some(Ack { chunk_id, received })
     }
 
-    /// The next thing the application should hear. Ask until `None`.
+    /// The next event. Call until `None`.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<ChunkReceiverEvent> {
         self.event.take()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_ack`](Self::poll_ack) next, if
-    /// nothing else happens; a moment in the past means at once.
+    /// nothing else happens; a time in the past means at once.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let ack_at = self.ack_due().map(|_| self.ack_at().unwrap_or(Instant::ZERO));
@@ -290,19 +294,23 @@ impl ChunkReceiver {
         assert_eq!(self.state == ReceiverState::Receiving, self.current.is_some());
         assert_eq!(self.state == ReceiverState::Full, self.unread.len() >= self.max_unread());
         assert!(self.unread.len() <= self.max_unread());
-        assert!(!self.ack_due || self.current.is_some(), "an ack for a chunk that is not here");
+        assert!(!self.ack_due || self.current.is_some(), "an ack for a chunk without slices");
         assert!(!self.previous_ack_due || self.previous.is_some());
         assert!(!self.completing || self.previous_ack_due);
         if let Some((assembly, _)) = &self.current {
-            assert!(!assembly.received().is_full(), "a finished chunk is still in progress");
+            assert!(!assembly.received().is_full(), "a complete chunk is still in progress");
             assert!(!assembly.received().is_empty());
             assembly.check_invariants();
         }
     }
 
-    fn handle_current(&mut self, now: Instant, slice: &Slice<'_>) -> Result<Arrival, DropReason> {
+    fn handle_current(
+        &mut self,
+        now: Instant,
+        slice: &Slice<'_>,
+    ) -> Result<SliceArrival, PacketDropReason> {
         if self.state == ReceiverState::Full {
-            return Err(DropReason::NotReadYet);
+            return Err(PacketDropReason::NotReadYet);
         }
         let count = slice.index().count();
         if self.state == ReceiverState::Waiting {
@@ -310,38 +318,42 @@ impl ChunkReceiver {
             self.on(ReceiverNews::FirstSlice);
         }
         let Some((assembly, last_new)) = self.current.as_mut() else {
-            return Err(DropReason::NotReadYet);
+            return Err(PacketDropReason::NotReadYet);
         };
         if count != assembly.received().count() {
-            return Err(DropReason::NumSlicesMismatch);
+            return Err(PacketDropReason::NumSlicesMismatch);
         }
-        // From here on the sender is told, whether the slice is new or not: the ack for its first copy
-        // may be lost. Leaving this line below the next test is hang number one.
+        // From here on an ack is due, whether the slice is new or not: the ack for its first copy may be
+        // lost. With this line below the next test the sender hangs (hang 1).
         self.ack_due = true;
         if !assembly.insert(slice) {
             self.stats.slices_duplicate += 1;
-            return Err(DropReason::Duplicate);
+            return Err(PacketDropReason::Duplicate);
         }
         *last_new = now;
         self.stats.slices_received += 1;
-        Ok(if assembly.received().is_full() { self.complete() } else { Arrival::New })
+        Ok(if assembly.received().is_full() { self.complete() } else { SliceArrival::New })
     }
 
-    /// A slice of the chunk before the one in progress: finished here, but the sender does not know yet.
-    /// Only a slice with that chunk's own count comes from its sender.
-    fn handle_previous(&mut self, slice: &Slice<'_>) -> DropReason {
-        let Some(count) = self.previous else { return DropReason::OldChunk };
+    /// A slice of the chunk before the one in progress: complete here, but the sender does not know yet.
+    /// Only a slice with the count of that chunk comes from its sender.
+    fn handle_previous(&mut self, slice: &Slice<'_>) -> PacketDropReason {
+        let Some(count) = self.previous else { return PacketDropReason::OldChunk };
         if slice.index().count() != count {
-            return DropReason::NumSlicesMismatch;
+            return PacketDropReason::NumSlicesMismatch;
         }
         self.previous_ack_due = true;
         self.stats.slices_duplicate += 1;
-        // Unread chunks are the newest ones: the chunk before is among them unless all were read.
-        if self.unread.is_empty() { DropReason::OldChunk } else { DropReason::Duplicate }
+        // Unread chunks are the newest ones: the chunk before is one of them unless all were read.
+        if self.unread.is_empty() {
+            PacketDropReason::OldChunk
+        } else {
+            PacketDropReason::Duplicate
+        }
     }
 
-    fn complete(&mut self) -> Arrival {
-        let Some((assembly, _)) = self.current.take() else { return Arrival::New };
+    fn complete(&mut self) -> SliceArrival {
+        let Some((assembly, _)) = self.current.take() else { return SliceArrival::New };
         self.previous = Some(assembly.received().count());
         self.chunk_id = self.chunk_id.next();
         self.stats.chunks_received += 1;
@@ -354,10 +366,10 @@ impl ChunkReceiver {
         } else {
             ReceiverNews::CompletedAndFull
         });
-        Arrival::Completed
+        SliceArrival::Completed
     }
 
-    /// When the ack that is due may go: at once if it completes a chunk, else when the last is old enough.
+    /// When the due ack may be sent: at once if it completes a chunk, else an ack interval after the last.
     fn ack_at(&self) -> Option<Instant> {
         if self.completing { None } else { Some(self.last_ack?.0 + self.config.ack_interval) }
     }

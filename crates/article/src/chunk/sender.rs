@@ -1,7 +1,7 @@
 //! The sending end: a queue of chunks, one in flight, sent slice by slice until all are acked.
 //!
 //! *Sending Large Blocks of Data*, "ChunkSender Implementation" and "Kicking it up a notch". Policy (burst,
-//! budget, giving up) is here, its knobs in `sender_config.rs`, and the bookkeeping of the chunk in flight
+//! budget, giving up) is here, its settings are in `sender_config.rs`, and the state of the chunk in flight
 //! in `sending.rs`.
 
 use alloc::collections::VecDeque;
@@ -10,60 +10,59 @@ use core::time::Duration;
 use bytes::Bytes;
 use haulier_core::SendBudget;
 use haulier_core::time::earliest;
+use thiserror::Error;
 
 use crate::chunk::sending::Sending;
 use crate::chunk::{
     Ack, ChunkId, ChunkSenderConfig, INITIAL_RESEND_DELAY, MAX_CHUNK_BYTES, SLICE_BYTES,
     SenderNews, SenderState, Slice, SliceCount, SliceIndex,
 };
-use crate::{ArticleRtt, DropReason, Instant};
+use crate::{ArticleRtt, Instant, PacketDropReason};
 
-/// Elapsed time that a busy sender may catch up on in one go, when its application polls rarely. A game
-/// at 10 frames a second still gets its whole rate; a game that froze for a minute does not send a
-/// minute's worth at once.
+/// The longest time for which a busy sender makes up at once, when its application polls rarely. A game at
+/// 10 frames a second still gets its whole rate; a game that froze for a minute does not send a minute's
+/// worth at once.
 const CATCH_UP: Duration = Duration::from_millis(100);
 
-/// Names a chunk from [`ChunkSender::send_chunk`] to its [`ChunkSenderEvent`]. Never reused.
+/// Identifies a chunk from [`ChunkSender::send_chunk`] to its [`ChunkSenderEvent`]. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChunkHandle(u64);
 
-/// Why a chunk was not taken. The bytes come back where they may be offered again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a chunk was not queued. The error returns the bytes where a later attempt may succeed.
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum SendChunkError {
-    /// A chunk has at least one byte.
+    /// The chunk has no bytes.
+    #[error("a chunk needs at least one byte")]
     Empty,
-    /// Over `max` bytes: cut it into a run of chunks.
+    /// The chunk has more than `max` bytes: cut it into a run of chunks.
+    #[error("a chunk has at most {max} bytes")]
     TooLarge {
         /// The largest chunk, in bytes.
         max: usize,
     },
-    /// [`ChunkSenderConfig::max_queued`] chunks wait already; offer it again after a [`ChunkSenderEvent`].
+    /// [`ChunkSenderConfig::max_queued`] chunks wait already; try again after a [`ChunkSenderEvent`].
+    #[error("the send queue is full: wait for an event, or raise max_queued")]
     QueueFull(Bytes),
     /// A chunk failed in flight; both ends need a reset first.
+    #[error("a chunk failed in flight: reset both ends first")]
     Stopped(Bytes),
 }
 
-impl core::fmt::Display for SendChunkError {
+/// Without the bytes: an `unwrap` must not print a world.
+impl core::fmt::Debug for SendChunkError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Empty => f.write_str("a chunk needs at least one byte"),
-            Self::TooLarge { max } => write!(f, "a chunk has at most {max} bytes"),
-            Self::QueueFull(_) => f.write_str("the send queue is full"),
-            Self::Stopped(_) => f.write_str("a chunk failed in flight: reset both ends first"),
-        }
+        write!(f, "SendChunkError({self})")
     }
 }
 
-impl core::error::Error for SendChunkError {}
-
-/// What became of a chunk. Every chunk that was taken ends in exactly one of these.
+/// The fate of a chunk. Every queued chunk ends in exactly one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkSenderEvent {
     /// Every slice is acked: the receiver has the chunk.
     Sent {
         /// The chunk.
         handle: ChunkHandle,
-        /// From its first slice to its last ack.
+        /// The time from its first slice to its last ack.
         elapsed: Duration,
     },
     /// The chunk did not get through.
@@ -80,7 +79,7 @@ pub enum ChunkSenderEvent {
 pub enum SendFailure {
     /// No slice was newly acked for [`ChunkSenderConfig::give_up_after`].
     NoProgress,
-    /// The receiver acked slices and later lacked them: it dropped the chunk half-way, or restarted.
+    /// The receiver acked slices and later lacked them: it dropped the incomplete chunk, or restarted.
     PeerForgot,
     /// The application cancelled it.
     Cancelled,
@@ -90,18 +89,18 @@ pub enum SendFailure {
     Reset,
 }
 
-/// What [`ChunkSender::cancel`] found.
+/// The effect of [`ChunkSender::cancel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
     /// It was still in the queue; the run goes on without it.
     Queued,
     /// It was in flight: the run ends here, and both ends need a reset.
     InFlight,
-    /// It is finished, or never was.
+    /// It has ended, or never existed.
     Unknown,
 }
 
-/// How far the chunk in flight has come.
+/// The progress of the chunk in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendProgress {
     /// The chunk.
@@ -116,14 +115,14 @@ pub struct SendProgress {
     pub acked: usize,
 }
 
-/// One slice of the chunk in flight, as the sender sees it.
+/// The state of one slice of the chunk in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SliceState {
     /// Not sent yet.
     Unsent,
-    /// Sent this often and not acked.
+    /// Sent and not acked.
     InFlight {
-        /// How often.
+        /// How often it was sent.
         sends: u32,
     },
     /// Acked.
@@ -137,20 +136,20 @@ pub struct ChunkSenderStats {
     pub chunks_sent: u64,
     /// Chunks that failed.
     pub chunks_failed: u64,
-    /// Slices handed out, resends counted.
+    /// Slices sent, retransmissions included.
     pub slices_sent: u64,
-    /// Slices handed out for the second or a later time.
+    /// Slices retransmitted.
     pub slices_resent: u64,
-    /// Bytes that those slices cost on the wire, headers counted as configured.
+    /// Bytes of those slices on the wire, with headers as configured.
     pub wire_bytes: u64,
-    /// Acks that were for the chunk in flight.
+    /// Acks for the chunk in flight.
     pub acks_received: u64,
 }
 
 /// Sends chunks, one at a time and in order.
 ///
-/// Ask [`poll_slice`](Self::poll_slice) until it returns `None` whenever something happened: a chunk was
-/// queued, an ack came in, or [`poll_timeout`](Self::poll_timeout) passed.
+/// Call [`poll_slice`](Self::poll_slice) until it returns `None` whenever something happened: a chunk was
+/// queued, an ack arrived, or [`poll_timeout`](Self::poll_timeout) passed.
 ///
 /// ```
 /// use haulier_article::Instant;
@@ -205,18 +204,18 @@ impl ChunkSender {
             stats: ChunkSenderStats::default(),
             config,
         };
-        // A new sender counts as one that was idle: it may send one RTT's worth at once.
+        // A new sender counts as idle: it may send one RTT's worth at once.
         sender.budget.fill(sender.idle_cap());
         sender
     }
 
-    /// What it is doing.
+    /// Its state.
     #[must_use]
     pub const fn state(&self) -> SenderState {
         self.state
     }
 
-    /// How far the chunk in flight is; `None` when none is.
+    /// The progress of the chunk in flight, if any.
     #[must_use]
     pub fn progress(&self) -> Option<SendProgress> {
         self.current.as_ref().map(|sending| SendProgress {
@@ -228,26 +227,26 @@ impl ChunkSender {
         })
     }
 
-    /// The slices of the chunk in flight, first to last; none when none is.
+    /// The states of the slices of the chunk in flight, first to last.
     pub fn slice_states(&self) -> impl Iterator<Item = SliceState> + '_ {
         self.current.iter().flat_map(|sending| {
             sending.acked().count().indices().map(|index| sending.state_of(index))
         })
     }
 
-    /// Chunks that wait behind the one in flight.
+    /// The number of chunks that wait behind the one in flight.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.queue.len()
     }
 
-    /// The number the next chunk to start will have.
+    /// The id of the next chunk to start.
     #[must_use]
     pub const fn next_chunk_id(&self) -> ChunkId {
         self.next_chunk_id
     }
 
-    /// The round-trip estimate. It contains the peer's wait before an ack.
+    /// The round-trip estimate. It includes the peer's delay before an ack.
     #[must_use]
     pub const fn rtt(&self) -> &ArticleRtt {
         &self.rtt
@@ -259,7 +258,7 @@ impl ChunkSender {
         &self.stats
     }
 
-    /// Puts a chunk of 1 byte to 256 KiB in the queue. No bytes are copied.
+    /// Queues a chunk of 1 byte to 256 KiB, without copying it.
     ///
     /// # Errors
     /// See [`SendChunkError`].
@@ -283,8 +282,8 @@ impl ChunkSender {
         Ok(handle)
     }
 
-    /// Takes a chunk back. From the queue it is simply removed; in flight it ends the run, because this
-    /// wire has no word for "forget chunk n" (docs/decisions/0004).
+    /// Cancels a chunk. A queued one is removed; one in flight ends the run, because this wire has no
+    /// message for "forget chunk n" (docs/decisions/0004).
     pub fn cancel(&mut self, handle: ChunkHandle) -> Cancelled {
         if self.current.as_ref().is_some_and(|sending| sending.handle == handle) {
             self.fail(SendFailure::Cancelled);
@@ -300,12 +299,12 @@ impl ChunkSender {
         }
     }
 
-    /// Starts over with chunk `first_chunk_id`; the receiver must be reset to the same. Every chunk not
-    /// yet acked whole fails with [`SendFailure::Reset`].
+    /// Restarts with chunk `first_chunk_id`; the receiver must be reset to the same. Every chunk not yet
+    /// acked whole fails with [`SendFailure::Reset`].
     ///
-    /// Packets of the old run may still be under way, and an old ack for a new chunk of the same number
-    /// and count would be believed. Take a number far from the last one, or better, change the protocol
-    /// id on both ends.
+    /// Packets of the old run may still be in flight, and an old ack for a new chunk with the same id and
+    /// count would be accepted. Use an id far from the last one, or better, change the protocol id on both
+    /// ends.
     pub fn reset(&mut self, first_chunk_id: ChunkId) {
         if let Some(sending) = self.current.take() {
             self.push_failed(sending.handle, SendFailure::Reset);
@@ -326,17 +325,17 @@ impl ChunkSender {
         self.config.burst = burst;
     }
 
-    /// Takes in an ack. Work is bounded by the 256 slices of a chunk.
+    /// Handles an ack. The work is bounded by the 256 slices of a chunk.
     ///
     /// # Errors
-    /// Why it was ignored; nothing has changed then.
-    pub fn handle_ack(&mut self, now: Instant, ack: &Ack) -> Result<(), DropReason> {
-        let sending = self.current.as_mut().ok_or(DropReason::NotSending)?;
+    /// Why it was dropped; nothing has changed then.
+    pub fn handle_ack(&mut self, now: Instant, ack: &Ack) -> Result<(), PacketDropReason> {
+        let sending = self.current.as_mut().ok_or(PacketDropReason::NotSending)?;
         if ack.chunk_id != sending.id {
-            return Err(DropReason::OtherChunk);
+            return Err(PacketDropReason::OtherChunk);
         }
         if ack.received.count() != sending.acked().count() {
-            return Err(DropReason::NumSlicesMismatch);
+            return Err(PacketDropReason::NumSlicesMismatch);
         }
         self.stats.acks_received += 1;
         let news = sending.on_ack(now, ack);
@@ -349,41 +348,41 @@ impl ChunkSender {
         Ok(())
     }
 
-    /// Acts on a deadline that has passed; harmless at any other time.
+    /// Acts on deadlines that have passed; no effect at any other time.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.give_up_at().is_some_and(|at| at <= now) {
             self.fail(SendFailure::NoProgress);
         }
     }
 
-    /// The next slice to send now, if any. Ask until `None`: a burst is up to 256 of them.
+    /// The next slice to send now, if any. Call until `None`: a burst has up to 256 of them.
     #[must_use]
     pub fn poll_slice(&mut self, now: Instant) -> Option<Slice<'_>> {
         self.start_next(now);
         let index = self.choose(now)?;
         let sending = self.current.as_mut()?;
-        let is_resend = sending.on_sent(now, index);
+        let is_retransmission = sending.on_sent(now, index);
         self.stats.slices_sent += 1;
-        self.stats.slices_resent += u64::from(is_resend);
+        self.stats.slices_resent += u64::from(is_retransmission);
         let cost = cost(&self.config, sending, index);
         self.stats.wire_bytes = self.stats.wire_bytes.saturating_add(cost);
         if self.state == SenderState::Burst && index.is_last() {
             self.hold_until = now + self.config.burst_wait;
-            // The burst was on credit of its own. What gathers from here on is for the resends.
+            // The burst was outside the budget. The budget fills from here on, for retransmissions.
             self.budget.empty(now);
             self.on(SenderNews::BurstSent);
         }
         self.current.as_ref()?.slice(index)
     }
 
-    /// The next thing the application should hear. Ask until `None` after every call that changes.
+    /// The next event. Call until `None` after every call that may cause one.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<ChunkSenderEvent> {
         self.events.pop_front()
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_slice`](Self::poll_slice) next,
-    /// if nothing else happens; a moment in the past means at once.
+    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_slice`](Self::poll_slice) next, if
+    /// nothing else happens; a time in the past means at once.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let send_at = match self.state {
@@ -402,7 +401,7 @@ impl ChunkSender {
         assert!(self.queue.len() <= self.config.max_queued);
         assert!(self.state != SenderState::Stopped || self.queue.is_empty());
         if let Some(sending) = &self.current {
-            assert!(!sending.acked().is_full(), "a finished chunk is still in flight");
+            assert!(!sending.acked().is_full(), "a complete chunk is still in flight");
             sending.check_invariants();
         }
     }
@@ -422,7 +421,7 @@ impl ChunkSender {
         });
     }
 
-    /// Which slice may go out now, paid for where the budget rules.
+    /// The slice that may be sent now. Its cost is taken from the budget, unless it is part of a burst.
     fn choose(&mut self, now: Instant) -> Option<SliceIndex> {
         if self.state == SenderState::Burst {
             return self.current.as_ref()?.next_unsent();
@@ -437,7 +436,7 @@ impl ChunkSender {
         let sending = self.current.as_ref()?;
         let Some(index) = sending.next_due(now, self.config.resend_delay(self.rtt.smoothed_rtt()))
         else {
-            // Nothing to spend it on: an idle budget is worth one RTT, no more.
+            // Nothing is due: an idle budget is limited to one RTT's worth.
             self.budget.cap(self.idle_cap());
             return None;
         };
@@ -454,13 +453,13 @@ impl ChunkSender {
         Some(due.max(ready))
     }
 
-    /// What an idle budget may gather: one RTT's worth, at least one slice (docs/decisions/0007).
+    /// The limit of an idle budget: one RTT's worth, at least one slice (docs/decisions/0007).
     fn idle_cap(&self) -> u64 {
         let rtt = self.rtt.smoothed_rtt().unwrap_or(INITIAL_RESEND_DELAY);
         self.budget.bytes_in(rtt).max(self.full_slice_cost())
     }
 
-    /// What a busy budget may gather between two polls.
+    /// The limit of a busy budget between two polls.
     fn busy_cap(&self) -> u64 {
         self.budget.bytes_in(CATCH_UP).max(self.idle_cap())
     }
@@ -475,9 +474,9 @@ impl ChunkSender {
 
     /// Every slice of the chunk in flight was acked at some time.
     ///
-    /// What an honest receiver has of a chunk only grows, so the ack that brings the last missing slice
-    /// names all of them. If it does not, the receiver dropped the chunk in between and began again: each
-    /// slice was there once, the chunk is not.
+    /// The set of slices that an honest receiver has only grows, so the ack of the last missing slice names
+    /// all of them. If it does not, the receiver dropped the chunk in between and began again: each slice
+    /// was there once, the chunk is not.
     fn finish(&mut self, now: Instant, peer_has_all: bool) {
         if !peer_has_all {
             return self.fail(SendFailure::PeerForgot);

@@ -1,4 +1,4 @@
-//! How a chunk sender behaves: its knobs, what each trades, and the resend delay they make.
+//! The settings of a chunk sender, what each of them trades, and the resend delay that they give.
 
 use core::time::Duration;
 
@@ -9,16 +9,17 @@ use crate::packet::article::SLICE_HEADER_BYTES;
 /// last 100ms" (*Sending Large Blocks of Data*, "ChunkSender Implementation").
 pub const INITIAL_RESEND_DELAY: Duration = Duration::from_millis(100);
 
-/// No resend delay is shorter, whatever is configured or measured: with none at all a sender whose budget
-/// allows it would send the same slice for ever at one moment. A millisecond is what drivers can tell apart.
+/// The shortest resend delay, whatever is configured or measured: without any delay a sender whose budget
+/// allows it would send the same slice again and again at the same time. A millisecond is what drivers can
+/// resolve.
 const MIN_RESEND_DELAY: Duration = Duration::from_millis(1);
 
-/// No measured resend delay is longer: 1.25 x the largest RTT that the articles expect, one second. One ack
-/// that was held up by an outage of seconds is a sample like any other, and without this bound it would
-/// keep a sender silent for as long again.
+/// The longest measured resend delay: 1.25 x the largest RTT that the articles expect, one second. An ack
+/// that was delayed by an outage of seconds is a sample like any other, and without this bound the sender
+/// would be silent for as long again.
 const MAX_RESEND_DELAY: Duration = Duration::from_millis(1_250);
 
-/// How the sender behaves. The default is the article's sender, a megabit per second with the burst.
+/// How the sender behaves. The default is the article's sender: one megabit per second, with the burst.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkSenderConfig {
     /// The budget in bits per second, packet and UDP/IP headers counted. The article's choices: 256
@@ -26,32 +27,32 @@ pub struct ChunkSenderConfig {
     pub rate_bps: u64,
     /// Whether a chunk starts with all its slices back to back, before the budget rules. Default on.
     ///
-    /// The article's warning: this leans on the buffers of routers that are not yours. It is borderline
-    /// fit for a few hundred KiB while the player has nothing better to do with the link, that is on a
-    /// load screen. Switch it off while a game is played (it adds delay and loss to everything else on
-    /// the link), for runs of megabytes, and where queues are short: a queue of 64 KiB drops
-    /// three quarters of a 256 KiB burst.
+    /// The article warns that a burst relies on the buffers of other people's routers. It is acceptable for
+    /// a few hundred KiB while the player has nothing better to do with the link, that is on a load screen.
+    /// Switch it off while a game is played (it adds delay and loss to everything else on the link), for
+    /// runs of megabytes, and where queues are short: a queue of 64 KiB drops three quarters of a 256 KiB
+    /// burst.
     pub burst: bool,
-    /// Silence between the burst and the first budgeted slice. Default 100 ms.
+    /// The pause between the burst and the first budgeted slice. Default 100 ms.
     pub burst_wait: Duration,
     /// When an unacked slice is sent again. Default [`ResendDelay::Rtt`].
     pub resend_delay: ResendDelay,
-    /// How far apart the peer's acks may be; an RTT below it is not waited for alone, since the ack of a
-    /// slice may legally come that late. Default 50 ms, the default of [`ChunkReceiverConfig`].
+    /// The peer's ack interval. The resend delay treats a shorter RTT as this long, because the ack of a
+    /// slice may be delayed by it. Default 50 ms, the default of [`ChunkReceiverConfig`].
     ///
     /// [`ChunkReceiverConfig`]: super::ChunkReceiverConfig
     pub peer_ack_interval: Duration,
-    /// A chunk fails after this long without a newly acked slice; `None` waits for ever. Default 15 s,
-    /// above the 10 s after which a receiver drops half a chunk, so that a receiver that was misled by a
-    /// single forged slice comes free before its sender gives up. A receiver that reads later than this after
-    /// the chunk before fails the next one.
+    /// A chunk fails after this long without a newly acked slice; `None` waits without limit. Default 15 s,
+    /// more than the 10 s after which a receiver drops an incomplete chunk, so that a receiver that was
+    /// misled by a single forged slice recovers before its sender gives up. If the receiving application
+    /// reads a chunk later than this, the next chunk fails.
     pub give_up_after: Option<Duration>,
-    /// Bytes on the wire beside a slice's data: default 41, that is the article packet's header and
-    /// check (13) and UDP over IPv4 (28; 48 for IPv6).
+    /// Bytes on the wire besides a slice's data. Default 41: header and check of the packet (13), and UDP
+    /// over IPv4 (28; 48 for IPv6).
     pub overhead_bytes: usize,
     /// Chunks that may wait behind the one in flight. Default 16, that is 4 MiB of full ones.
     pub max_queued: usize,
-    /// The number of the first chunk; the receiver must expect the same. Default 0.
+    /// The id of the first chunk; the receiver must expect the same. Default 0.
     pub first_chunk_id: ChunkId,
 }
 
@@ -71,18 +72,18 @@ impl Default for ChunkSenderConfig {
     }
 }
 
-/// How long after it was sent an unacked slice is sent again.
+/// The delay after which an unacked slice is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResendDelay {
     /// 1.25 x the smoothed RTT, but at least 1.25 x the peer's ack interval and at most 1.25 s;
     /// [`INITIAL_RESEND_DELAY`] before the first sample.
     Rtt,
-    /// Always this, but at least a millisecond.
+    /// Always this delay, but at least a millisecond.
     Fixed(Duration),
 }
 
 impl ChunkSenderConfig {
-    /// How long after it was sent an unacked slice may be sent again, with this smoothed RTT.
+    /// The resend delay with this smoothed RTT.
     pub(super) fn resend_delay(&self, smoothed_rtt: Option<Duration>) -> Duration {
         let rtt = match self.resend_delay {
             ResendDelay::Fixed(delay) => return delay.max(MIN_RESEND_DELAY),

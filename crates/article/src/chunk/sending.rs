@@ -13,8 +13,8 @@ use crate::chunk::{
 
 #[derive(Clone, Copy, Debug, Default)]
 struct SliceRecord {
-    /// `None` is "never sent". The original used time 0 for that, and so sent nothing in the first
-    /// 100 ms of its clock.
+    /// `None` if never sent. The original used time 0 for that, and so sent nothing in the first 100 ms of
+    /// its clock.
     last_sent: Option<Instant>,
     sends: u32,
 }
@@ -26,7 +26,7 @@ pub(super) struct Sending {
     pub(super) id: ChunkId,
     data: Bytes,
     acked: SliceSet,
-    /// Where the search for the next slice starts: after the last one sent.
+    /// The slice where the search for the next one starts: the one after the last sent.
     cursor: SliceIndex,
     records: Box<[SliceRecord]>,
     pub(super) started: Instant,
@@ -34,7 +34,7 @@ pub(super) struct Sending {
     pub(super) last_progress: Instant,
 }
 
-/// What an ack brought.
+/// What an ack changed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AckNews {
     /// Slices acked for the first time.
@@ -66,7 +66,7 @@ impl Sending {
         &self.acked
     }
 
-    /// The slice, ready for the wire.
+    /// The slice with its data.
     pub(super) fn slice(&self, index: SliceIndex) -> Option<Slice<'_>> {
         Slice::of_chunk(self.id, index, &self.data)
     }
@@ -87,7 +87,7 @@ impl Sending {
         }
     }
 
-    /// The next slice of the burst: simply the next one never sent.
+    /// The next slice of the burst: the next one that was never sent.
     pub(super) fn next_unsent(&self) -> Option<SliceIndex> {
         Some(self.cursor).filter(|cursor| self.records[cursor.get()].last_sent.is_none())
     }
@@ -118,22 +118,22 @@ impl Sending {
         Some(last_sent.map_or(Instant::ZERO, |sent| sent + resend_delay))
     }
 
-    /// Stores that the slice is sent now, and moves the cursor behind it. Returns whether it is a
-    /// resend. (The original never stored the time and moved its cursor by one whatever it sent:
+    /// Records that the slice is sent now, and moves the cursor past it. Returns whether it is a
+    /// retransmission. (The original never stored the time and moved its cursor by one whatever it sent:
     /// docs/decisions/0007.)
     pub(super) fn on_sent(&mut self, now: Instant, index: SliceIndex) -> bool {
         let record = &mut self.records[index.get()];
-        let is_resend = record.last_sent.is_some();
+        let is_retransmission = record.last_sent.is_some();
         let sends = record.sends.saturating_add(1);
         *record = SliceRecord { last_sent: Some(now), sends };
         self.cursor = index.next_cyclic();
-        is_resend
+        is_retransmission
     }
 
-    /// Takes in an ack for this chunk with this count.
+    /// Handles an ack for this chunk, with this slice count.
     ///
-    /// Flags only go from unacked to acked. A flag for a slice that was never sent is not believed: no
-    /// receiver can have it, and a believed one would never be sent.
+    /// Flags only go from unacked to acked. A flag for a slice that was never sent is ignored: no receiver
+    /// can have that slice, and it would never be sent.
     pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack) -> AckNews {
         let mut news = AckNews::default();
         let mut newest = None;

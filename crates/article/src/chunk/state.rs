@@ -1,16 +1,16 @@
-//! The states of a chunk sender and a chunk receiver, and every way from one to another.
+//! The states of a chunk sender and a chunk receiver, and the transitions between them.
 //!
 //! The tables are data: the machines move only through [`SenderState::next`] and
 //! [`ReceiverState::next`], and a test prints both into `docs/STATES.md`.
 
-/// What a [`ChunkSender`](super::ChunkSender) is doing.
+/// The state of a [`ChunkSender`](super::ChunkSender).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SenderState {
     /// No chunk in flight; the next in the queue may start.
     Idle,
     /// Sending every slice once, back to back.
     Burst,
-    /// After a burst: silent while the network drains and the first acks come.
+    /// After a burst: nothing is sent while the network drains and the first acks arrive.
     Hold,
     /// Sending unacked slices within the budget.
     Budgeted,
@@ -32,7 +32,7 @@ pub enum SenderNews {
     HoldOver,
     /// Every slice is acked.
     AllAcked,
-    /// Cancelled, given up, or the receiver lost what it had.
+    /// The chunk was cancelled or given up, or the receiver lost what it had.
     Failed,
     /// The application starts over.
     Reset,
@@ -51,7 +51,7 @@ impl SenderState {
             (Self::Idle, N::StartWithBudget) => Self::Budgeted,
             (Self::Burst, N::BurstSent) => Self::Hold,
             (Self::Hold, N::HoldOver) => Self::Budgeted,
-            // Not from a burst: its last slice is unsent, and flags of unsent slices are not believed.
+            // Not from a burst: its last slice is unsent, and acks of unsent slices are ignored.
             (Self::Hold | Self::Budgeted, N::AllAcked) => Self::Idle,
             (Self::Burst | Self::Hold | Self::Budgeted, N::Failed) => Self::Stopped,
             (_, N::Reset) => Self::Idle,
@@ -79,14 +79,14 @@ impl SenderNews {
     ];
 }
 
-/// What a [`ChunkReceiver`](super::ChunkReceiver) is doing.
+/// The state of a [`ChunkReceiver`](super::ChunkReceiver).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReceiverState {
-    /// Nothing of the next chunk is here.
+    /// No slice of the next chunk has arrived.
     Waiting,
-    /// Some slices of a chunk are here.
+    /// Some slices of a chunk have arrived.
     Receiving,
-    /// The receive queue is full of finished chunks; slices of the next are refused until one is read.
+    /// The receive queue is full of complete chunks; slices of the next are refused until one is read.
     Full,
 }
 
@@ -101,7 +101,7 @@ pub enum ReceiverNews {
     CompletedAndFull,
     /// The application read a chunk from a full queue.
     Read,
-    /// No new slice for too long: what is here of the chunk is dropped.
+    /// No new slice for too long: the incomplete chunk is dropped.
     Abandoned,
     /// The application starts over.
     Reset,

@@ -1,55 +1,54 @@
-//! "Simple binary congestion avoidance" (*Reliability, Ordering and Congestion Avoidance over UDP*): a
-//! good mode and a bad one, told apart by the round trip alone.
+//! "Simple binary congestion avoidance" (*Reliability, Ordering and Congestion Avoidance over UDP*): a good
+//! mode and a bad one, chosen by the round trip alone.
 
 use core::time::Duration;
 
 use super::CongestionController;
 use crate::Instant;
 
-/// What the network is thought to be.
+/// The assumed condition of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Send as often as the game likes to: 30 packets a second.
+pub enum CongestionMode {
+    /// Send at the full rate: 30 packets a second.
     Good,
     /// Send less until the network has recovered: 10 packets a second.
     Bad,
 }
 
-/// What moves a [`Mode`].
+/// What moves a [`CongestionMode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ModeNews {
+pub enum CongestionNews {
     /// The round trip is over the threshold.
     ConditionsBad,
     /// Conditions have been good for the recovery time.
     Recovered,
 }
 
-impl Mode {
+impl CongestionMode {
     /// Both modes.
     pub const ALL: [Self; 2] = [Self::Good, Self::Bad];
 
     /// The mode after `news`; `None` where it changes nothing.
     #[must_use]
-    pub const fn next(self, news: ModeNews) -> Option<Self> {
+    pub const fn next(self, news: CongestionNews) -> Option<Self> {
         match (self, news) {
-            (Self::Good, ModeNews::ConditionsBad) => Some(Self::Bad),
-            (Self::Bad, ModeNews::Recovered) => Some(Self::Good),
+            (Self::Good, CongestionNews::ConditionsBad) => Some(Self::Bad),
+            (Self::Bad, CongestionNews::Recovered) => Some(Self::Good),
             _ => None,
         }
     }
 }
 
-impl ModeNews {
+impl CongestionNews {
     /// Every kind of news.
     pub const ALL: [Self; 2] = [Self::ConditionsBad, Self::Recovered];
 }
 
-/// The numbers of [`GoodBad`]. The defaults are the article's, but for the first two, of which it names
-/// none.
+/// The settings of [`GoodBad`]. The defaults are those of the article, which has none for the first two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GoodBadConfig {
     /// The mode to start in. Default good: most networks are.
-    pub start: Mode,
+    pub start: CongestionMode,
     /// How long conditions must be good before the first return to good mode. Default 4 s.
     pub recovery: Duration,
     /// Packets a second in good mode, at least 1. Default 30.
@@ -62,15 +61,15 @@ pub struct GoodBadConfig {
     pub recovery_min: Duration,
     /// The recovery time never rises above this. Default 60 s.
     pub recovery_max: Duration,
-    /// Good mode that lasted less than this before it fell doubles the recovery time; good conditions for
-    /// this long in good mode halve it. Default 10 s.
+    /// If good mode lasted less than this, its end doubles the recovery time; each such period of good
+    /// conditions in good mode halves it. Default 10 s.
     pub trust_after: Duration,
 }
 
 impl Default for GoodBadConfig {
     fn default() -> Self {
         Self {
-            start: Mode::Good,
+            start: CongestionMode::Good,
             recovery: Duration::from_secs(4),
             good_packets_per_second: 30,
             bad_packets_per_second: 10,
@@ -82,27 +81,27 @@ impl Default for GoodBadConfig {
     }
 }
 
-/// Of the time between two looks this much counts at most. In the rest there was no traffic; but who sends
-/// a packet every two seconds must come back from bad mode too.
-const LOOK_GAP: Duration = Duration::from_secs(1);
+/// The longest time between two reports that counts; in the rest there was no traffic. It is not zero,
+/// because a sender of one packet every two seconds must leave bad mode too.
+const MAX_COUNTED_GAP: Duration = Duration::from_secs(1);
 
-/// The article's controller: drops to the bad mode at once, comes back slowly, and the slower the more
-/// often it had to drop (STANDARD §9.5).
+/// The article's controller: changes to bad mode at once and back slowly, and more slowly the more often it
+/// had to (STANDARD §9.5).
 #[derive(Clone, Debug)]
 pub struct GoodBad {
     config: GoodBadConfig,
-    mode: Mode,
+    mode: CongestionMode,
     recovery: Duration,
-    /// Since when conditions have been good, as far as the next decision is concerned: the start of good
-    /// mode or the last halving in it; in bad mode the last bad look. `None` before the first look.
+    /// When the present period of good conditions began, for the next decision: in good mode its start or
+    /// the last halving, in bad mode the last bad report. `None` before the first report.
     good_since: Option<Instant>,
-    last_look: Instant,
+    last_report: Instant,
     /// Whether good mode has lasted for `trust_after`.
     is_trusted: bool,
 }
 
 impl GoodBad {
-    /// A controller that has seen nothing.
+    /// A controller before its first report.
     #[must_use]
     pub const fn new(config: GoodBadConfig) -> Self {
         Self {
@@ -110,23 +109,23 @@ impl GoodBad {
             mode: config.start,
             recovery: config.recovery,
             good_since: None,
-            last_look: Instant::ZERO,
+            last_report: Instant::ZERO,
             is_trusted: false,
         }
     }
 
-    /// A controller whose first mode began at `now` and not with the first look at the conditions.
+    /// A controller whose first mode began at `now`, and not with the first report.
     #[must_use]
     pub const fn started_at(config: GoodBadConfig, now: Instant) -> Self {
         let mut controller = Self::new(config);
         controller.good_since = Some(now);
-        controller.last_look = now;
+        controller.last_report = now;
         controller
     }
 
     /// The present mode.
     #[must_use]
-    pub const fn mode(&self) -> Mode {
+    pub const fn mode(&self) -> CongestionMode {
         self.mode
     }
 
@@ -140,13 +139,13 @@ impl GoodBad {
     #[must_use]
     pub const fn packets_per_second(&self) -> u32 {
         match self.mode {
-            Mode::Good => self.config.good_packets_per_second,
-            Mode::Bad => self.config.bad_packets_per_second,
+            CongestionMode::Good => self.config.good_packets_per_second,
+            CongestionMode::Bad => self.config.bad_packets_per_second,
         }
     }
 
     fn on_bad_conditions(&mut self, now: Instant) {
-        if let Some(mode) = self.mode.next(ModeNews::ConditionsBad) {
+        if let Some(mode) = self.mode.next(CongestionNews::ConditionsBad) {
             if !self.is_trusted {
                 self.recovery = self.recovery.saturating_mul(2).min(self.config.recovery_max);
             }
@@ -160,26 +159,26 @@ impl GoodBad {
         let since = *self.good_since.get_or_insert(now);
         let good_for = now.since(since);
         match self.mode {
-            Mode::Good if good_for >= self.config.trust_after => {
+            CongestionMode::Good if good_for >= self.config.trust_after => {
                 self.recovery = (self.recovery / 2).max(self.config.recovery_min);
                 self.good_since = Some(now);
                 self.is_trusted = true;
             }
-            Mode::Bad if good_for >= self.recovery => {
-                if let Some(mode) = self.mode.next(ModeNews::Recovered) {
+            CongestionMode::Bad if good_for >= self.recovery => {
+                if let Some(mode) = self.mode.next(CongestionNews::Recovered) {
                     self.mode = mode;
                 }
                 self.good_since = Some(now);
             }
-            Mode::Good | Mode::Bad => {}
+            CongestionMode::Good | CongestionMode::Bad => {}
         }
     }
 
-    /// Time in which nobody looked was neither good nor bad: but for a little of it, it is taken out of the
-    /// present stretch. So is what a clock jumped ahead.
-    fn leave_out_gap(&mut self, now: Instant) {
-        let gap = now.since(self.last_look).saturating_sub(LOOK_GAP);
-        self.last_look = now;
+    /// Time without reports was neither good nor bad: most of it is taken out of the present period. So is a
+    /// jump of the clock.
+    fn skip_gap(&mut self, now: Instant) {
+        let gap = now.since(self.last_report).saturating_sub(MAX_COUNTED_GAP);
+        self.last_report = now;
         self.good_since = self.good_since.map(|since| (since + gap).min(now));
     }
 }
@@ -192,7 +191,7 @@ impl Default for GoodBad {
 
 impl CongestionController for GoodBad {
     fn on_conditions(&mut self, now: Instant, rtt: Duration) {
-        self.leave_out_gap(now);
+        self.skip_gap(now);
         if rtt > self.config.bad_rtt {
             self.on_bad_conditions(now);
         } else {
@@ -212,8 +211,8 @@ mod tests {
     const GOOD: Duration = Duration::from_millis(100);
     const BAD: Duration = Duration::from_millis(300);
 
-    /// Looks every 100 ms from `from` on, `count` of them; returns the moment of the last.
-    fn look(controller: &mut GoodBad, from: u64, count: u64, rtt: Duration) -> u64 {
+    /// Reports every 100 ms from `from` on, `count` times; returns the time of the last.
+    fn report(controller: &mut GoodBad, from: u64, count: u64, rtt: Duration) -> u64 {
         (1..=count)
             .for_each(|i| controller.on_conditions(Instant::from_millis(from + i * 100), rtt));
         from + count * 100
@@ -223,39 +222,43 @@ mod tests {
     fn modes_are_thirty_and_ten_packets_a_second() {
         let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
         assert_eq!(controller.packets_per_second(), 30);
-        look(&mut controller, 0, 1, BAD);
-        assert_eq!((controller.mode(), controller.packets_per_second()), (Mode::Bad, 10));
+        report(&mut controller, 0, 1, BAD);
+        assert_eq!((controller.mode(), controller.packets_per_second()), (CongestionMode::Bad, 10));
         assert_eq!(controller.send_interval(), Duration::from_millis(100));
     }
 
-    /// The edge that the vectors describe in words: a bad look as the hundredth comes before the tenth
+    /// The edge that the vectors describe in words: the hundredth report is a bad one, before the tenth
     /// second is over.
     #[test]
-    fn ninety_nine_good_looks_are_less_than_ten_seconds() {
+    fn ninety_nine_good_reports_are_less_than_ten_seconds() {
         let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
-        let now = look(&mut controller, 0, 99, GOOD);
-        look(&mut controller, now, 1, BAD);
+        let now = report(&mut controller, 0, 99, GOOD);
+        report(&mut controller, now, 1, BAD);
         assert_eq!(controller.recovery(), Duration::from_secs(8));
     }
 
     #[test]
     fn time_without_traffic_does_not_end_bad_mode() {
         let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
-        look(&mut controller, 0, 1, BAD);
-        let now = look(&mut controller, 3_600_000, 70, GOOD);
-        assert_eq!(controller.mode(), Mode::Bad);
-        look(&mut controller, now, 1, GOOD);
-        assert_eq!(controller.mode(), Mode::Good, "a second of the hour, and 7 s of looks");
+        report(&mut controller, 0, 1, BAD);
+        let now = report(&mut controller, 3_600_000, 70, GOOD);
+        assert_eq!(controller.mode(), CongestionMode::Bad);
+        report(&mut controller, now, 1, GOOD);
+        assert_eq!(
+            controller.mode(),
+            CongestionMode::Good,
+            "a second of the hour, and 7 s of reports"
+        );
     }
 
-    /// A packet every two seconds, and a look at each.
+    /// A packet every two seconds, and a report at each.
     #[test]
     fn slow_traffic_comes_back_from_bad_mode() {
         let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
-        look(&mut controller, 0, 1, BAD);
+        report(&mut controller, 0, 1, BAD);
         let seconds = |i: u64| Instant::from_millis(i * 2_000);
         (1..9).for_each(|i| controller.on_conditions(seconds(i), GOOD));
-        assert_eq!(controller.mode(), Mode::Good);
+        assert_eq!(controller.mode(), CongestionMode::Good);
     }
 
     #[test]
@@ -263,16 +266,16 @@ mod tests {
         let recovery = Duration::MAX;
         let config = GoodBadConfig { recovery, recovery_max: recovery, ..GoodBadConfig::default() };
         let mut controller = GoodBad::started_at(config, Instant::ZERO);
-        look(&mut controller, 0, 3, BAD);
+        report(&mut controller, 0, 3, BAD);
         assert_eq!(controller.recovery(), Duration::MAX);
     }
 
     #[test]
     fn a_clock_that_jumps_ahead_and_back_does_not_stop_the_recovery() {
         let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
-        look(&mut controller, 0, 1, BAD);
+        report(&mut controller, 0, 1, BAD);
         controller.on_conditions(Instant::from_nanos(u64::MAX), GOOD);
-        look(&mut controller, 200, 82, GOOD);
-        assert_eq!(controller.mode(), Mode::Good);
+        report(&mut controller, 200, 82, GOOD);
+        assert_eq!(controller.mode(), CongestionMode::Good);
     }
 }

@@ -1,12 +1,11 @@
-//! How often to send: congestion avoidance behind a narrow door.
+//! How often to send: congestion avoidance behind a small interface.
 //!
-//! The machine tells a [`CongestionController`] what happened to its packets and what the round trip is;
-//! the controller answers with one number. [`GoodBad`] is the article's; smarter ones come through the
-//! same door.
+//! An endpoint reports to a [`CongestionController`] what happened to its packets and what the round trip
+//! is; the controller answers with one number. [`GoodBad`] is that of the article.
 
 mod good_bad;
 
-pub use good_bad::{GoodBad, GoodBadConfig, Mode, ModeNews};
+pub use good_bad::{CongestionMode, CongestionNews, GoodBad, GoodBadConfig};
 
 use core::fmt::Debug;
 use core::time::Duration;
@@ -15,8 +14,8 @@ use crate::Instant;
 
 /// Decides how often to send.
 ///
-/// Only [`on_conditions`](Self::on_conditions) and [`send_interval`](Self::send_interval) must be there;
-/// the news of single packets is for controllers that count.
+/// Only [`on_conditions`](Self::on_conditions) and [`send_interval`](Self::send_interval) are required; the
+/// other methods are for controllers that count packets.
 pub trait CongestionController: Debug {
     /// A packet of `bytes` bytes on the wire was sent.
     fn on_sent(&mut self, _now: Instant, _bytes: usize) {}
@@ -27,9 +26,10 @@ pub trait CongestionController: Debug {
     /// A packet of `bytes` bytes on the wire was lost.
     fn on_lost(&mut self, _now: Instant, _bytes: usize) {}
 
-    /// What the round trip is now. Called every 100 ms while there is traffic, once there is an estimate.
+    /// The present round trip. Called every 100 ms while there is traffic, once there is an estimate.
     fn on_conditions(&mut self, now: Instant, rtt: Duration);
 
-    /// How long to wait from one packet to the next. Advice: the machine sends what it is given.
+    /// How long to wait from one packet to the next. This is advice: the endpoint sends whatever it is
+    /// given.
     fn send_interval(&self) -> Duration;
 }

@@ -1,4 +1,4 @@
-//! From a datagram to a packet of the peer: parsed, put together, checked, and marked as received once the
+//! From a datagram to a packet of the peer: parsed, reassembled, checked, and marked as received once the
 //! application has accepted it.
 
 use alloc::collections::VecDeque;
@@ -11,23 +11,25 @@ use crate::ack::{AckBits, PACKET_WINDOW, ReceivedPackets};
 use crate::packet::fragment::FragmentPacket;
 use crate::packet::numbered::{NumberedPacket, claims_to_be_fragment};
 use crate::packet::{self, ProtocolId};
-use crate::{DropReason, Instant, Sequence};
+use crate::{Instant, PacketDropReason, Sequence};
 
-/// Packets accepted after which their acks are put aside as an ack packet, whatever is sent later: half of
-/// what the ack bits reach, so that a loop which takes in many before it sends leaves none unsaid.
+/// The number of accepted packets after which their acks are queued as an ack packet, whatever is sent
+/// later: half of what ack bits can acknowledge, so that a loop that handles many datagrams before it sends
+/// acknowledges all of them.
 const ACK_AFTER_PACKETS: u16 = 16;
 
-/// How long an end that speaks is waited for, whose next packet would carry the acks: a frame at 60 Hz and a
-/// bit. It is part of the round trip that the peer measures, so it must be short.
-const SPEAKER_WAIT: Duration = Duration::from_millis(20);
+/// How long acks wait for a packet of the application to carry them, if this end has sent one recently: a
+/// frame at 60 Hz and a little more. It is part of the round trip that the peer measures, so it must be
+/// short.
+const PIGGYBACK_WAIT: Duration = Duration::from_millis(20);
 
-/// Ack packets that may wait: those of a whole window of packets.
+/// Ack packets that may be queued: those of a whole window of packets.
 const MAX_ACK_PACKETS: usize = (PACKET_WINDOW / ACK_AFTER_PACKETS) as usize;
 
-/// What a datagram turned out to be.
+/// The contents of a datagram.
 #[derive(Debug)]
 pub(super) enum Opened<'a> {
-    /// A fragment of a packet that is not whole yet.
+    /// A fragment of a packet that is not complete yet.
     Fragment,
     /// Only acks.
     Acks(AckBits),
@@ -35,14 +37,14 @@ pub(super) enum Opened<'a> {
     Packet { sequence: Sequence, acks: Option<AckBits>, payload: &'a [u8], cost: Cost },
 }
 
-/// Packets accepted that the peer was not told of yet.
+/// Accepted packets that are not acknowledged yet, and when acks were last sent.
 #[derive(Clone, Copy, Debug, Default)]
-struct Unsaid {
+struct PendingAcks {
     packets: u16,
     first_at: Option<Instant>,
-    /// When it was last told anything.
-    said_at: Option<Instant>,
-    /// When it was last told something in an ack packet.
+    /// When acks were last sent, in any packet.
+    acked_at: Option<Instant>,
+    /// When acks were last sent in an ack packet.
     ack_packet_at: Option<Instant>,
 }
 
@@ -51,26 +53,26 @@ struct Unsaid {
 pub(super) struct Incoming {
     pub(super) received: ReceivedPackets,
     pub(super) reassembler: Reassembler,
-    /// A packet was accepted that the reassembly window calls too old: the window is wrong, not the packet
-    /// (STANDARD A-9.3d). It starts over with the next fragment.
+    /// A packet was accepted that is too old for the reassembly window: the window is wrong, not the packet
+    /// (STANDARD A-9.3d). It is cleared with the next fragment.
     reassembly_is_off: bool,
-    unsaid: Unsaid,
+    pending: PendingAcks,
     /// Acks that wait for an ack packet of their own, oldest first.
     ack_packets: VecDeque<AckBits>,
-    /// How long after it was received a packet is acknowledged.
+    /// Packets are acknowledged until this long after they were received.
     ack_age: Duration,
     pub(super) packets: u64,
     pub(super) bytes: u64,
 }
 
 impl Incoming {
-    /// With the time after which the peer calls a packet lost.
+    /// With the time after which the peer considers a packet lost.
     pub(super) fn new(loss_timeout: Duration) -> Self {
         Self {
             received: ReceivedPackets::new(),
             reassembler: Reassembler::new(),
             reassembly_is_off: false,
-            unsaid: Unsaid::default(),
+            pending: PendingAcks::default(),
             ack_packets: VecDeque::with_capacity(MAX_ACK_PACKETS),
             ack_age: loss_timeout,
             packets: 0,
@@ -84,7 +86,7 @@ impl Incoming {
         now: Instant,
         datagram: &'a [u8],
         pool: &'a mut FragmentPool,
-    ) -> Result<Opened<'a>, DropReason> {
+    ) -> Result<Opened<'a>, PacketDropReason> {
         if claims_to_be_fragment(datagram) {
             return self.open_fragment(protocol, now, datagram, pool);
         }
@@ -104,7 +106,7 @@ impl Incoming {
         now: Instant,
         datagram: &'a [u8],
         pool: &'a mut FragmentPool,
-    ) -> Result<Opened<'a>, DropReason> {
+    ) -> Result<Opened<'a>, PacketDropReason> {
         let FragmentPacket(fragment) = packet::read(protocol, datagram)?;
         self.check(now, fragment.sequence())?;
         if core::mem::take(&mut self.reassembly_is_off) {
@@ -116,21 +118,21 @@ impl Incoming {
         let cost = Cost::of(whole.len(), Some(fragment.count()));
         match packet::read_reassembled(protocol, whole)? {
             NumberedPacket::Payload { sequence, .. } if sequence != fragment.sequence() => {
-                Err(DropReason::SequenceMismatch)
+                Err(PacketDropReason::SequenceMismatch)
             }
             NumberedPacket::Payload { sequence, acks, payload } => {
                 Ok(Opened::Packet { sequence, acks, payload, cost })
             }
-            NumberedPacket::Ack(_) => Err(DropReason::BadType),
+            NumberedPacket::Ack(_) => Err(PacketDropReason::BadType),
         }
     }
 
-    fn check(&mut self, now: Instant, sequence: Sequence) -> Result<(), DropReason> {
+    fn check(&mut self, now: Instant, sequence: Sequence) -> Result<(), PacketDropReason> {
         let lives = self.received.restarts();
         self.received.check(now, sequence)?;
         if self.received.restarts() != lives {
             self.reassembly_is_off = true;
-            // They are of packets of the former life, whose numbers now mean others.
+            // They acknowledge packets from before the restart, whose numbers now mean others.
             self.ack_packets.clear();
         }
         Ok(())
@@ -139,14 +141,14 @@ impl Incoming {
     fn on_accepted(&mut self, now: Instant, sequence: Sequence, bytes: usize) {
         self.received.on_accepted(now, sequence, bytes);
         self.reassembly_is_off |= self.reassembler.is_too_old(sequence);
-        let unsaid = &mut self.unsaid;
-        unsaid.packets += 1;
-        unsaid.first_at = Some(unsaid.first_at.map_or(now, |first| first.min(now)));
-        // A clock that jumped ahead and came back must not hold acks up until it is there again.
-        unsaid.said_at = unsaid.said_at.map(|said| said.min(now));
-        unsaid.ack_packet_at = unsaid.ack_packet_at.map(|said| said.min(now));
-        if unsaid.packets >= ACK_AFTER_PACKETS {
-            let acks = self.say(now);
+        let pending = &mut self.pending;
+        pending.packets += 1;
+        pending.first_at = Some(pending.first_at.map_or(now, |first| first.min(now)));
+        // A clock that jumped ahead and came back must not delay acks until it is there again.
+        pending.acked_at = pending.acked_at.map(|at| at.min(now));
+        pending.ack_packet_at = pending.ack_packet_at.map(|at| at.min(now));
+        if pending.packets >= ACK_AFTER_PACKETS {
+            let acks = self.take_acks(now);
             if self.ack_packets.len() < MAX_ACK_PACKETS {
                 self.ack_packets.extend(acks);
             }
@@ -155,38 +157,40 @@ impl Incoming {
         self.bytes += bytes as u64;
     }
 
-    /// What goes into the header of the packet that is about to be sent. The peer then knows.
-    pub(super) fn say(&mut self, now: Instant) -> Option<AckBits> {
-        self.unsaid = Unsaid { packets: 0, first_at: None, said_at: Some(now), ..self.unsaid };
+    /// The acks for the header of the packet that is about to be sent. They are then no longer pending.
+    pub(super) fn take_acks(&mut self, now: Instant) -> Option<AckBits> {
+        self.pending =
+            PendingAcks { packets: 0, first_at: None, acked_at: Some(now), ..self.pending };
         self.received.ack_bits_within(now, self.ack_age)
     }
 
     /// When an ack packet is due, if nothing is sent before: an interval after the last one, and at once for
-    /// a packet that comes alone. An end that has just spoken will soon again, and is waited for a little.
+    /// a packet that arrives alone. An end that has just sent something will probably do so again soon, so
+    /// then its acks wait a little.
     pub(super) fn ack_due(&self, interval: Option<Duration>) -> Option<Instant> {
         let interval = interval?;
         if !self.ack_packets.is_empty() {
             return Some(Instant::ZERO);
         }
-        let Unsaid { first_at, said_at, ack_packet_at, .. } = self.unsaid;
+        let PendingAcks { first_at, acked_at, ack_packet_at, .. } = self.pending;
         let first = first_at?;
-        let is_speaking = said_at.is_some_and(|said| first.since(said) < interval);
-        let due = if is_speaking { first + SPEAKER_WAIT } else { first };
+        let is_sending = acked_at.is_some_and(|at| first.since(at) < interval);
+        let due = if is_sending { first + PIGGYBACK_WAIT } else { first };
         Some(ack_packet_at.map_or(due, |last| due.max(last + interval)))
     }
 
-    /// What the next ack packet says, which is due.
+    /// The acks for the next ack packet, which is due.
     pub(super) fn next_ack_packet(&mut self, now: Instant) -> Option<AckBits> {
-        self.unsaid.ack_packet_at = Some(now);
-        self.ack_packets.pop_front().or_else(|| self.say(now))
+        self.pending.ack_packet_at = Some(now);
+        self.ack_packets.pop_front().or_else(|| self.take_acks(now))
     }
 }
 
 /// A packet of the peer, offered to the application.
 ///
-/// It counts as received, and will be acknowledged, only if it is [`accept`](Self::accept)ed. Dropped
-/// instead it was never here: the peer will count it as lost, and another copy of it would be offered
-/// again, unless it came in fragments.
+/// It counts as received, and will be acknowledged, only if it is [`accept`](Self::accept)ed. If it is
+/// dropped instead the peer will count it as lost, and another copy of it would be offered again, unless it
+/// came in fragments.
 #[derive(Debug)]
 #[must_use = "a packet that is not accepted is not acknowledged"]
 pub struct Delivery<'a> {
@@ -204,14 +208,14 @@ impl<'a> Delivery<'a> {
         self.sequence
     }
 
-    /// What the peer's application sent.
+    /// The payload of the peer's application.
     #[must_use]
     pub const fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// How often the peer was found to have started over by now. Its numbers of an earlier life say
-    /// nothing of this one.
+    /// How often the peer was found to have restarted so far. Its numbers from before a restart mean other
+    /// packets.
     #[must_use]
     pub const fn restarts(&self) -> u64 {
         self.incoming.received.restarts()

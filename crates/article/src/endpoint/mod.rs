@@ -1,21 +1,21 @@
-//! The packet layer as one object: for who has a connection and wants to know what arrives over it.
+//! The packet layer as one object: sends packets once, and reports which of them arrived.
 //!
-//! An [`Endpoint`] is one end towards one peer. It numbers packets, cuts those above the MTU, says and
-//! takes in acks, and measures round trip, loss and bandwidth. It resends nothing: it is for what is out
+//! An [`Endpoint`] is one end towards one peer. It numbers packets, cuts those above the MTU, sends and
+//! handles acks, and measures round trip, loss and bandwidth. It resends nothing: it is for data that is out
 //! of date in a tenth of a second (*Reliability, Ordering and Congestion Avoidance over UDP*, *Packet
 //! Fragmentation and Reassembly*; STANDARD §9).
 //!
 //! # The run loop
 //!
-//! 1. Hand in what arrived: [`handle_datagram`](Endpoint::handle_datagram). It offers a [`Delivery`],
-//!    which is acknowledged only if it is accepted.
-//! 2. Act on a passed deadline: [`handle_timeout`](Endpoint::handle_timeout), and that of the pool
-//!    ([`FragmentPool::handle_timeout`]), which holds half-received packets.
+//! 1. Hand in the datagrams that arrived: [`handle_datagram`](Endpoint::handle_datagram). It returns a
+//!    [`Delivery`], which is acknowledged only if it is accepted.
+//! 2. Hand in the time if a deadline has passed: [`handle_timeout`](Endpoint::handle_timeout), and that of
+//!    the pool ([`FragmentPool::handle_timeout`]), which holds incomplete packets.
 //! 3. Send the game's packet: [`send`](Endpoint::send), as often as
 //!    [`send_interval`](Endpoint::send_interval) advises.
-//! 4. Hear what became of earlier ones: [`poll_event`](Endpoint::poll_event) until `None`.
-//! 5. Send everything there is: [`poll_transmit`](Endpoint::poll_transmit) until `false`, then sleep
-//!    until [`poll_timeout`](Endpoint::poll_timeout) or the next datagram.
+//! 4. Learn what became of earlier ones: [`poll_event`](Endpoint::poll_event) until `None`.
+//! 5. Send all datagrams: [`poll_transmit`](Endpoint::poll_transmit) until a batch comes back that is not
+//!    full, then sleep until [`poll_timeout`](Endpoint::poll_timeout) or the next datagram.
 //!
 //! The whole of it, a snapshot of 3000 bytes sixty times a second, over a wire that loses every 20th
 //! datagram:
@@ -40,7 +40,7 @@
 //!     server.send(now, &vec![frame as u8; 3000])?;
 //!     client.send(now, b"forward, fire")?;
 //!
-//!     while server.poll_transmit(now, &mut datagram) {
+//!     while server.poll_datagram(now, &mut datagram) {
 //!         sent += 1;
 //!         if sent % 20 == 0 {
 //!             continue;
@@ -50,7 +50,7 @@
 //!             snapshots += usize::from(delivery.accept().len() == 3000);
 //!         }
 //!     }
-//!     while client.poll_transmit(now, &mut datagram) {
+//!     while client.poll_datagram(now, &mut datagram) {
 //!         if let Ok(Some(delivery)) = server.handle_datagram(now, &datagram, &mut server_pool) {
 //!             delivery.accept();
 //!         }
@@ -79,38 +79,43 @@ use core::time::Duration;
 
 use haulier_core::fragment::FragmentPool;
 use haulier_core::time::earliest;
+use haulier_core::{Batch, DatagramBuffer, FourTuple};
+use thiserror::Error;
 
 use crate::ack::{AckBits, SentPackets};
 use crate::congestion::{CongestionController, GoodBad};
+use crate::packet;
 use crate::packet::numbered::{MAX_PAYLOAD_BYTES, NumberedPacket};
-use crate::packet::{self, MAX_PACKET_BYTES};
 use crate::{
-    ArticleRtt, DropCounts, DropReason, Instant, RttEstimator, RttHistory, RttSpread, Sequence,
+    ArticleRtt, Instant, PacketDropCounts, PacketDropReason, RttEstimator, RttHistory, RttSpread,
+    Sequence,
 };
 use incoming::{Incoming, Opened};
 use outbox::{Outbox, UDP_IPV4_BYTES};
 use stats::Smoothed;
 
-/// How often loss, bandwidth and congestion are looked at while there is traffic. The step of the
+/// The interval at which loss, bandwidth and conditions are measured while there is traffic: the step of the
 /// article's timelines.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const MEASURE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Packets lost in a row that are an outage and not bad luck: at 10 % loss one run of four in 10,000.
+/// The number of packets lost in a row that means an outage: at 10 % loss chance does this to one run of
+/// four in 10,000.
 const OUTAGE_PACKETS: u32 = 4;
 
-/// Events that wait for the application: two windows of packets, far more than one round of the loop
-/// brings. Beyond that the oldest are dropped and counted.
+/// Events that may wait for the application: two windows of packets, far more than one round of the loop
+/// produces. Beyond that the oldest are dropped and counted.
 const MAX_EVENTS: usize = 512;
 
 /// What became of a packet. Each packet sent is reported once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndpointEvent {
-    /// The peer's application accepted it: certain.
+    /// The peer's application accepted it. Certain, unless this end has just restarted under the same
+    /// protocol id: STANDARD §9.4 says when an ack may then be for a packet from before the restart.
     Acked {
         /// Which one.
         sequence: Sequence,
     },
-    /// No ack came in time: it probably did not arrive.
+    /// No ack arrived in time: the packet is probably lost.
     Lost {
         /// Which one.
         sequence: Sequence,
@@ -118,32 +123,18 @@ pub enum EndpointEvent {
 }
 
 /// Why a packet was not sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendPacketError {
-    /// The payload is above [`MAX_PAYLOAD_BYTES`]. What is that large is a chunk.
+    /// The payload is above [`MAX_PAYLOAD_BYTES`]. Data of that size is sent as a chunk.
+    #[error("a packet carries at most {MAX_PAYLOAD_BYTES} bytes, not {bytes}: send a chunk")]
     TooLarge {
         /// Its size in bytes.
         bytes: usize,
     },
-    /// `max_queued_bytes` of earlier packets wait for [`Endpoint::poll_transmit`].
+    /// The queue of earlier packets for [`Endpoint::poll_transmit`] is full.
+    #[error("too many packets wait: call poll_transmit first, or raise max_queued_bytes")]
     QueueFull,
 }
-
-impl core::fmt::Display for SendPacketError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::TooLarge { bytes } => write!(
-                f,
-                "a packet carries at most {MAX_PAYLOAD_BYTES} bytes, not {bytes}: send a chunk"
-            ),
-            Self::QueueFull => {
-                f.write_str("too many packets wait: ask poll_transmit until it says no")
-            }
-        }
-    }
-}
-
-impl core::error::Error for SendPacketError {}
 
 /// One end towards one peer. The module's page has the loop that drives it.
 #[derive(Clone, Debug)]
@@ -157,15 +148,15 @@ pub struct Endpoint<C = GoodBad> {
     history: RttHistory,
     controller: C,
     events: VecDeque<EndpointEvent>,
-    drops: DropCounts,
+    drops: PacketDropCounts,
     counters: EndpointStats,
     smoothed: Smoothed,
-    /// Since when packets are sent and nothing at all is acked.
+    /// The time since which packets are sent and none is acked.
     unanswered_since: Option<Instant>,
     lost_in_a_row: u32,
-    /// Packets that left the window unacked since the last look.
+    /// Packets that have left the window unacked since the last measurement.
     pushed_out: u32,
-    next_look: Option<Instant>,
+    next_measurement: Option<Instant>,
 }
 
 impl Endpoint {
@@ -180,7 +171,7 @@ impl Endpoint {
 }
 
 impl<C: CongestionController> Endpoint<C> {
-    /// With a congestion controller of one's own.
+    /// With another congestion controller.
     ///
     /// # Errors
     /// [`EndpointConfigError`].
@@ -199,23 +190,23 @@ impl<C: CongestionController> Endpoint<C> {
             history: RttHistory::new(),
             controller,
             events: VecDeque::with_capacity(MAX_EVENTS),
-            drops: DropCounts::new(),
+            drops: PacketDropCounts::new(),
             counters: EndpointStats::default(),
             smoothed: Smoothed::default(),
             unanswered_since: None,
             lost_in_a_row: 0,
             pushed_out: 0,
-            next_look: None,
+            next_measurement: None,
         })
     }
 
-    /// How it was configured.
+    /// Its configuration.
     #[must_use]
     pub const fn config(&self) -> &EndpointConfig {
         &self.config
     }
 
-    /// What it has counted and measured.
+    /// Counters and measurements.
     #[must_use]
     pub fn stats(&self) -> EndpointStats {
         let mut stats = self.counters;
@@ -226,14 +217,14 @@ impl<C: CongestionController> Endpoint<C> {
         stats
     }
 
-    /// Datagrams that were not used, by reason.
+    /// Dropped datagrams, by reason.
     #[must_use]
-    pub const fn drops(&self) -> &DropCounts {
+    pub const fn drops(&self) -> &PacketDropCounts {
         &self.drops
     }
 
     /// The round trip as the article smooths it; the congestion controller sees this one. It includes the
-    /// time until the peer spoke or sent an ack packet: up to 20 ms, where a packet does not follow another.
+    /// delay until the peer sent a packet: up to 20 ms for a packet that arrives alone.
     #[must_use]
     pub const fn article_rtt(&self) -> Option<Duration> {
         self.article_rtt.smoothed_rtt()
@@ -245,13 +236,13 @@ impl<C: CongestionController> Endpoint<C> {
         &self.rtt
     }
 
-    /// How far the last 256 round trips are spread: jitter.
+    /// How the last 256 round trips spread: jitter.
     #[must_use]
     pub fn rtt_spread(&self) -> RttSpread {
         self.history.spread()
     }
 
-    /// The congestion controller, to look at.
+    /// The congestion controller.
     #[must_use]
     pub const fn controller(&self) -> &C {
         &self.controller
@@ -263,27 +254,27 @@ impl<C: CongestionController> Endpoint<C> {
         self.controller.send_interval()
     }
 
-    /// The number that the next packet will have.
+    /// The number of the next packet.
     #[must_use]
     pub const fn next_sequence(&self) -> Sequence {
         self.sent.next_sequence()
     }
 
-    /// Packets that are neither acked nor lost.
+    /// The number of packets that are neither acked nor lost.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
         self.sent.in_flight()
     }
 
     /// Sends a packet of 0 to [`MAX_PAYLOAD_BYTES`] bytes: queues it for
-    /// [`poll_transmit`](Self::poll_transmit), cut into fragments if it must be, and returns its number. Does
-    /// not allocate once packets of this size were sent before.
+    /// [`poll_transmit`](Self::poll_transmit), cut into fragments if it is too large for one datagram, and
+    /// returns its number. Does not allocate once packets of this size were sent before.
     ///
-    /// Between two calls of `poll_transmit` up to 256 packets may be sent. More than 256 in the loss timeout
-    /// are not for this layer: each reports the oldest as lost.
+    /// Between two calls of `poll_transmit` up to 256 packets may be sent. This layer is not made for more
+    /// than 256 within the loss timeout: each further one reports the oldest as lost.
     ///
     /// # Errors
-    /// [`SendPacketError`]; the packet then has no number and nothing happened.
+    /// [`SendPacketError`]; the packet then has no number, and nothing has changed.
     pub fn send(&mut self, now: Instant, payload: &[u8]) -> Result<Sequence, SendPacketError> {
         let bytes = payload.len();
         if bytes > MAX_PAYLOAD_BYTES {
@@ -293,7 +284,8 @@ impl<C: CongestionController> Endpoint<C> {
             return Err(SendPacketError::QueueFull);
         }
         let sequence = self.sent.next_sequence();
-        let packet = NumberedPacket::Payload { sequence, acks: self.incoming.say(now), payload };
+        let packet =
+            NumberedPacket::Payload { sequence, acks: self.incoming.take_acks(now), payload };
         let (protocol, max) = (self.config.protocol_id, self.config.max_datagram_bytes);
         let cost = self
             .outbox
@@ -308,23 +300,24 @@ impl<C: CongestionController> Endpoint<C> {
         self.counters.packets_fragmented += u64::from(cost.datagrams > 1);
         self.counters.bytes_sent += cost.bytes as u64;
         self.unanswered_since.get_or_insert(now);
-        self.wake(now);
+        self.schedule_measurement(now);
         Ok(sequence)
     }
 
-    /// Takes in a datagram. If it brings a packet, the packet is offered for acceptance; a fragment of one
-    /// that is not whole yet, or an ack packet, brings `None`. Bounded work: one packet of at most 256 KiB.
+    /// Handles a datagram. If it completes a packet, the packet is returned for acceptance; `None` for an
+    /// ack packet, and for a fragment of a packet that is not complete yet. Bounded work: one packet of at
+    /// most 256 KiB.
     ///
-    /// `pool` is always the same for this endpoint, and may be shared with others.
+    /// `pool` must always be the same for this endpoint, and may be shared with others.
     ///
     /// # Errors
-    /// Why it was not used, already counted in [`drops`](Self::drops).
+    /// Why it was dropped, already counted in [`drops`](Self::drops).
     pub fn handle_datagram<'a>(
         &'a mut self,
         now: Instant,
         datagram: &'a [u8],
         pool: &'a mut FragmentPool,
-    ) -> Result<Option<Delivery<'a>>, DropReason> {
+    ) -> Result<Option<Delivery<'a>>, PacketDropReason> {
         let opened = self.incoming.open(self.config.protocol_id, now, datagram, pool);
         match opened.inspect_err(|&reason| self.drops.count(reason))? {
             Opened::Fragment => Ok(None),
@@ -336,65 +329,73 @@ impl<C: CongestionController> Endpoint<C> {
                 if let Some(acks) = acks {
                     self.on_acks(now, acks);
                 }
-                self.wake(now);
+                self.schedule_measurement(now);
                 Ok(Some(Delivery { incoming: &mut self.incoming, now, sequence, payload, cost }))
             }
         }
     }
 
-    /// Acts on a deadline that has passed; harmless at any other time.
+    /// Acts on deadlines that have passed; no effect at any other time.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(lost) = self.sent.next_lost(now) {
             self.on_lost(now, lost, self.sent.bytes(lost).unwrap_or(0));
         }
-        if self.next_look.is_some_and(|at| at <= now) {
-            self.look(now);
+        if self.next_measurement.is_some_and(|at| at <= now) {
+            self.measure(now);
         }
     }
 
-    /// The next thing the application should hear. Ask until `None`.
+    /// The next event. Call until `None`.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.events.pop_front()
     }
 
-    /// Fills `datagram` with the next datagram to send and returns `true`, or returns `false` when there is
-    /// none now. Ask until `false`. Does not allocate once `datagram` holds [`MAX_PACKET_BYTES`].
+    /// Appends the datagrams to send now, until none is left or the batch is full. `to` is where the peer
+    /// is, which this wire does not know.
+    pub fn poll_transmit(&mut self, now: Instant, to: FourTuple, batch: &mut Batch) {
+        while batch.compose(|datagram| self.compose(now, datagram).then_some(to)).is_some() {}
+    }
+
+    /// Replaces the contents of `datagram` with the next datagram and returns `true`, or returns `false`
+    /// when there is none now. For transports that take one at a time. Does not allocate once `datagram`
+    /// holds [`MAX_PACKET_BYTES`](crate::MAX_PACKET_BYTES).
     #[must_use]
-    pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
-        let is_packet = self.outbox.pop(self.config.protocol_id, datagram);
-        let is_any = is_packet || self.write_ack_packet(now, datagram);
+    pub fn poll_datagram(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+        datagram.clear();
+        self.compose(now, &mut DatagramBuffer::behind(datagram))
+    }
+
+    fn compose(&mut self, now: Instant, datagram: &mut DatagramBuffer<'_>) -> bool {
+        let is_packet = self.outbox.compose(self.config.protocol_id, datagram);
+        let is_any = is_packet || self.compose_ack_packet(now, datagram);
         self.counters.datagrams_sent += u64::from(is_any);
         is_any
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
-    /// next, if nothing else happens; a moment in the past means at once, `None` never.
+    /// next, if nothing else happens; a time in the past means at once, `None` never.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let transmit = match self.outbox.is_empty() {
             true => self.incoming.ack_due(self.config.ack_interval),
             false => Some(Instant::ZERO),
         };
-        earliest(transmit, earliest(self.sent.poll_timeout(), self.next_look))
+        earliest(transmit, earliest(self.sent.poll_timeout(), self.next_measurement))
     }
 
-    /// Ends it, and gives the memory of its half-received packets back to the pool. An endpoint that is
-    /// merely dropped leaves them to the pool's timeout.
+    /// Ends the endpoint, and returns the memory of its incomplete packets to the pool. Those of an endpoint
+    /// that is only dropped stay until the pool's timeout.
     pub fn close(mut self, pool: &mut FragmentPool) {
         self.incoming.reassembler.clear(pool);
     }
 
-    fn write_ack_packet(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
+    fn compose_ack_packet(&mut self, now: Instant, datagram: &mut DatagramBuffer<'_>) -> bool {
         if self.incoming.ack_due(self.config.ack_interval).is_none_or(|due| due > now) {
             return false;
         }
         let Some(acks) = self.incoming.next_ack_packet(now) else { return false };
-        datagram.clear();
-        datagram.resize(MAX_PACKET_BYTES, 0);
-        let length = packet::write(NumberedPacket::Ack(acks), self.config.protocol_id, datagram);
-        debug_assert!(length.is_ok(), "an ack packet has 17 bytes");
-        datagram.truncate(length.unwrap_or(0));
+        packet::compose(NumberedPacket::Ack(acks), self.config.protocol_id, datagram);
         self.counters.acks_sent += 1;
         self.counters.bytes_sent += (datagram.len() + UDP_IPV4_BYTES) as u64;
         true
@@ -405,7 +406,7 @@ impl<C: CongestionController> Endpoint<C> {
         for &sequence in news.acked() {
             self.counters.packets_acked += 1;
             self.controller.on_acked(now, self.sent.bytes(sequence).unwrap_or(0));
-            self.tell(EndpointEvent::Acked { sequence });
+            self.push_event(EndpointEvent::Acked { sequence });
         }
         if let Some(sample) = news.rtt_sample {
             self.article_rtt.on_sample(sample);
@@ -422,10 +423,10 @@ impl<C: CongestionController> Endpoint<C> {
         self.counters.packets_lost += 1;
         self.lost_in_a_row = self.lost_in_a_row.saturating_add(1);
         self.controller.on_lost(now, bytes);
-        self.tell(EndpointEvent::Lost { sequence });
+        self.push_event(EndpointEvent::Lost { sequence });
     }
 
-    fn tell(&mut self, event: EndpointEvent) {
+    fn push_event(&mut self, event: EndpointEvent) {
         if self.events.len() >= MAX_EVENTS {
             self.events.pop_front();
             self.counters.events_dropped += 1;
@@ -433,30 +434,30 @@ impl<C: CongestionController> Endpoint<C> {
         self.events.push_back(event);
     }
 
-    /// There is traffic: look at it every 100 ms. The next look is never further away than that, so that a
-    /// clock which jumped ahead and came back does not end them.
-    fn wake(&mut self, now: Instant) {
-        let next = now + LOOK_INTERVAL;
-        self.next_look = Some(self.next_look.map_or(next, |at| at.min(next)));
+    /// There is traffic: measure every 100 ms. The next measurement is never further away than that, so that
+    /// a clock that jumped ahead and came back does not stop them.
+    fn schedule_measurement(&mut self, now: Instant) {
+        let next = now + MEASURE_INTERVAL;
+        self.next_measurement = Some(self.next_measurement.map_or(next, |at| at.min(next)));
     }
 
-    fn look(&mut self, now: Instant) {
+    fn measure(&mut self, now: Instant) {
         let (sent, received) = (self.sent.measure(now), self.incoming.received.measure(now));
         self.smoothed.update(&sent, core::mem::take(&mut self.pushed_out), &received);
         if let Some(rtt) = self.conditions(now) {
             self.controller.on_conditions(now, rtt);
         }
-        // Looks go on for as long as there is something to see.
+        // Measurements go on as long as there are packets to measure.
         let is_idle = self.sent.in_flight() == 0 && sent.packets + received.packets == 0;
         if is_idle {
             self.smoothed.on_idle();
             self.unanswered_since = None;
         }
-        self.next_look = (!is_idle).then(|| now + LOOK_INTERVAL);
+        self.next_measurement = (!is_idle).then(|| now + MEASURE_INTERVAL);
     }
 
-    /// The round trip that conditions are judged by. While nothing is answered it is at least the time
-    /// since then, once that is a whole loss timeout and some packets are lost (STANDARD §9.5).
+    /// The round trip that the controller gets. While nothing is acked it is at least the time since the
+    /// last ack, once that is a whole loss timeout and some packets are lost (STANDARD §9.5).
     fn conditions(&mut self, now: Instant) -> Option<Duration> {
         self.unanswered_since = self.unanswered_since.map(|since| since.min(now));
         let silence = self.unanswered_since.map(|since| now.since(since));

@@ -1,20 +1,20 @@
-//! Packets on their way out: framed once, cut into fragments as the driver asks for datagrams.
+//! Packets on their way out: framed once, and cut into fragments when the datagrams are composed.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use haulier_core::PACKET_WINDOW;
 use haulier_core::fragment::{Fragment, split};
+use haulier_core::{DatagramBuffer, PACKET_WINDOW};
 
 use crate::packet::fragment::{FRAGMENT_HEADER_BYTES, FragmentPacket};
 use crate::packet::numbered::{NUMBERED_HEADER_BYTES, NumberedPacket};
-use crate::packet::{self, MAX_PACKET_BYTES, ProtocolId};
-use crate::{DropReason, Sequence};
+use crate::packet::{self, ProtocolId};
+use crate::{PacketDropReason, Sequence};
 
-/// Bytes of UDP and IPv4 headers, which every datagram costs beside its own.
+/// Bytes of the UDP and IPv4 headers of a datagram.
 pub(super) const UDP_IPV4_BYTES: usize = 28;
 
-/// Packets that may wait: a window of them, or some would be called lost before they were sent.
+/// Packets that may wait: a window of them. With more, some would count as lost before they were sent.
 const MAX_WAITING: usize = PACKET_WINDOW as usize;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,11 +22,11 @@ struct Waiting {
     sequence: Sequence,
     start: usize,
     length: usize,
-    /// How many fragments, if it is too large for one datagram, and which is next.
+    /// The number of fragments, if it is too large for one datagram, and the next one.
     fragments: Option<(usize, usize)>,
 }
 
-/// The packets that wait to be sent, one behind the other in one buffer that is used again and again.
+/// The packets that wait to be sent, one after the other in one buffer that is reused.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
@@ -42,7 +42,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Of a packet of `length` bytes, in so many fragments.
+    /// The cost of a packet of `length` bytes in this many fragments.
     pub(super) const fn of(length: usize, fragments: Option<usize>) -> Self {
         let (datagrams, header) = match fragments {
             Some(fragments) => (fragments, FRAGMENT_HEADER_BYTES),
@@ -57,15 +57,15 @@ impl Outbox {
         self.waiting.is_empty()
     }
 
-    /// Whether a payload of this length may wait too, when `limit` bytes may.
+    /// Whether a payload of this length may be queued, with up to `limit` bytes in the queue.
     pub(super) fn has_room(&mut self, payload_bytes: usize, limit: usize) -> bool {
         let needed = payload_bytes + NUMBERED_HEADER_BYTES;
         let sent = self.waiting.front().map_or(self.bytes.len(), |front| front.start);
         if self.waiting.len() >= MAX_WAITING || self.bytes.len() - sent + needed > limit {
             return false;
         }
-        // The buffer is closed up when at least half of it was sent: sooner, and each packet would move
-        // all that wait.
+        // The buffer is compacted when at least half of it was sent. If that were done sooner each packet
+        // would move all that wait.
         if self.bytes.len() + needed > 2 * limit {
             self.bytes.drain(..sent);
             self.waiting.iter_mut().for_each(|packet| packet.start -= sent);
@@ -73,15 +73,15 @@ impl Outbox {
         true
     }
 
-    /// Frames a packet and queues it. One above `max_datagram` bytes will go out in fragments.
+    /// Frames a packet and queues it. One above `max_datagram` bytes will be sent in fragments.
     pub(super) fn push(
         &mut self,
         packet: NumberedPacket<'_>,
         protocol: ProtocolId,
         max_datagram: usize,
-    ) -> Result<Cost, DropReason> {
+    ) -> Result<Cost, PacketDropReason> {
         let NumberedPacket::Payload { sequence, payload, .. } = packet else {
-            return Err(DropReason::BadType);
+            return Err(PacketDropReason::BadType);
         };
         let start = self.bytes.len();
         self.bytes.resize(start + payload.len() + NUMBERED_HEADER_BYTES, 0);
@@ -104,22 +104,22 @@ impl Outbox {
         Ok(Cost::of(length, fragments))
     }
 
-    /// Fills `datagram` with the next one, if there is one.
-    pub(super) fn pop(&mut self, protocol: ProtocolId, datagram: &mut Vec<u8>) -> bool {
+    /// Composes the next datagram, if there is one.
+    pub(super) fn compose(
+        &mut self,
+        protocol: ProtocolId,
+        datagram: &mut DatagramBuffer<'_>,
+    ) -> bool {
         let Some(front) = self.waiting.front_mut() else { return false };
         let packet = self.bytes.get(front.start..front.start + front.length).unwrap_or_default();
         let is_last = match &mut front.fragments {
             None => {
-                datagram.clear();
-                datagram.extend_from_slice(packet);
+                datagram.vec().extend_from_slice(packet);
                 true
             }
             Some((count, next)) => {
                 let fragment = Fragment::of_packet(front.sequence, *next, packet);
-                datagram.resize(MAX_PACKET_BYTES, 0);
-                let length = packet::write(FragmentPacket(fragment), protocol, datagram);
-                debug_assert!(length.is_ok(), "a fragment fits 1200 bytes");
-                datagram.truncate(length.unwrap_or(0));
+                packet::compose(FragmentPacket(fragment), protocol, datagram);
                 *next += 1;
                 *next == *count
             }

@@ -2,8 +2,8 @@
 
 use crate::ack::Measured;
 
-/// How much of each new measurement goes into the smoothed one, ten times a second: about a second's
-/// memory, on top of the 2 to 4 s that the measured packets are old.
+/// The weight of each new measurement in the smoothed one, ten times a second: a time constant of about a
+/// second, on top of the 2 to 4 s that the measured packets are old.
 const SMOOTHING: f64 = 0.1;
 
 /// Counters of an endpoint, and what it measured on the older half of its windows (STANDARD §9.4).
@@ -19,25 +19,25 @@ pub struct EndpointStats {
     pub packets_lost: u64,
     /// Packets sent that had to be cut into fragments.
     pub packets_fragmented: u64,
-    /// Datagrams that those and all other packets became, ack packets included.
+    /// Datagrams sent, those of fragments and ack packets included.
     pub datagrams_sent: u64,
-    /// Ack packets sent, because there was nothing else to say.
+    /// Ack packets sent, because no payload packet could carry the acks.
     pub acks_sent: u64,
-    /// Times the peer was found to have started over.
+    /// Times the peer was found to have restarted.
     pub restarts: u64,
-    /// Events that were thrown away because nobody asked for them.
+    /// Events that were dropped because [`poll_event`](super::Endpoint::poll_event) was not called.
     pub events_dropped: u64,
     /// Bytes on the wire of all packets sent, UDP and IPv4 headers included.
     pub bytes_sent: u64,
     /// Bytes on the wire of all packets accepted.
     pub bytes_received: u64,
-    /// The part of the packets that are lost, 0 to 1, smoothed. Stays as it was while nothing is sent.
+    /// The fraction of packets that are lost, 0 to 1, smoothed. Unchanged while nothing is sent.
     pub loss: f64,
-    /// Bits per second sent, smoothed; 0 when nothing was for some seconds. So are the next two.
+    /// Bits per second sent, smoothed; 0 after some seconds without packets.
     pub sent_bps: f64,
-    /// Bits per second sent and acked, smoothed.
+    /// Bits per second sent and acked, in the same way.
     pub acked_bps: f64,
-    /// Bits per second received, smoothed.
+    /// Bits per second received, in the same way.
     pub received_bps: f64,
 }
 
@@ -51,7 +51,8 @@ pub(super) struct Smoothed {
 }
 
 impl Smoothed {
-    /// `pushed_out` packets left the window unacked since the last time, so that it does not show them.
+    /// `pushed_out` packets have left the window unacked since the last update; the window does not show
+    /// them.
     pub(super) fn update(&mut self, sent: &Measured, pushed_out: u32, received: &Measured) {
         #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
         let rate = |bps: Option<u64>| bps.map(|bps| bps as f64);
@@ -62,7 +63,7 @@ impl Smoothed {
         smooth(&mut self.received_bps, rate(received.bits_per_second()));
     }
 
-    /// Nothing is sent or received any more.
+    /// Nothing was sent or received for some seconds.
     pub(super) fn on_idle(&mut self) {
         *self = Self { loss: self.loss, ..Self::default() };
     }

@@ -11,17 +11,17 @@
 //!
 //! let read: ArticlePacket = packet::read(ProtocolId::ARTICLE, &buffer[..length])?;
 //! assert_eq!(read, ArticlePacket::Slice(slice));
-//! # Ok::<(), haulier_article::DropReason>(())
+//! # Ok::<(), haulier_article::PacketDropReason>(())
 //! ```
 
 use haulier_core::chunk::{Ack, ChunkId, MAX_SLICES, SLICE_BYTES, Slice, SliceCount, SliceSet};
 
-use crate::DropReason;
+use crate::PacketDropReason;
 use crate::bits::{Result as BitsResult, Stream};
 use crate::packet::{Packet, packet_type};
 
-/// Bytes that a slice packet has beside its data: header and end check (STANDARD §4.1). The last slice,
-/// which says its size, has one more.
+/// Bytes of a slice packet besides its data: header and end check (STANDARD §4.1). The last slice, which
+/// carries its size, has one more.
 pub const SLICE_HEADER_BYTES: usize = 13;
 
 const TYPES: i32 = 2;
@@ -48,7 +48,7 @@ pub enum ArticlePacket<'a> {
 impl<'a> Packet<'a> for ArticlePacket<'a> {
     const BLANK: Self = Self::Ack(BLANK_ACK);
 
-    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, DropReason> {
+    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, PacketDropReason> {
         let (kind, slice, ack) = match self {
             Self::Slice(slice) => (SLICE, slice, BLANK_ACK),
             Self::Ack(ack) => (ACK, BLANK_SLICE, ack),
@@ -63,19 +63,19 @@ impl<'a> Packet<'a> for ArticlePacket<'a> {
 fn serialize_slice<'a, S: Stream<'a>>(
     slice: Slice<'a>,
     stream: &mut S,
-) -> Result<Slice<'a>, DropReason> {
+) -> Result<Slice<'a>, PacketDropReason> {
     let chunk_id = chunk_id(stream, slice.chunk_id())?;
     let index = ranged(stream, slice.index().get(), 0, MAX_SLICES - 1)?;
     let count = slice_count(stream, slice.index().count())?;
-    let index = count.index(index).ok_or(DropReason::SliceIdOutOfRange)?;
-    // Only the last slice says how long it is; all others are full (STANDARD §4.1).
+    let index = count.index(index).ok_or(PacketDropReason::SliceIdOutOfRange)?;
+    // Only the last slice carries its length; all others are full (STANDARD §4.1).
     let length = if index.is_last() {
         ranged(stream, slice.data().len(), 1, SLICE_BYTES)?
     } else {
         SLICE_BYTES
     };
     let data = stream.bytes(slice.data(), length)?;
-    Slice::new(chunk_id, index, data).ok_or(DropReason::OutOfRange)
+    Slice::new(chunk_id, index, data).ok_or(PacketDropReason::OutOfRange)
 }
 
 fn serialize_ack<'a, S: Stream<'a>>(ack: Ack, stream: &mut S) -> BitsResult<Ack> {

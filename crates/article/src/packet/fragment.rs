@@ -1,14 +1,14 @@
 //! The fragment packet of *Packet Fragmentation and Reassembly*: a piece of a packet above the MTU.
 //!
-//! Only its bytes are here (STANDARD §5): parsed into a type that has no illegal value, or refused.
-//! The count is written as count - 1, which is what "1 to 256 in 8 bits" needs. The 2016 original
-//! wrote the count itself, so that 256 became 0; [`RawFragmentPacket`] speaks that encoding.
+//! Only its bytes are here (STANDARD §5): they become a type without illegal values, or a drop reason. The
+//! count is written as count - 1, which is what "1 to 256 in 8 bits" needs. The 2016 original wrote the
+//! count itself, so that 256 became 0; [`RawFragmentPacket`] has that encoding.
 
 use haulier_core::fragment::Fragment;
 
 use crate::bits::Stream;
 use crate::packet::{Packet, packet_type};
-use crate::{DropReason, Sequence};
+use crate::{PacketDropReason, Sequence};
 
 /// Bytes of a fragment packet before its data.
 pub const FRAGMENT_HEADER_BYTES: usize = 9;
@@ -23,7 +23,7 @@ const BLANK: Fragment<'static> = match Fragment::new(Sequence::new(0), 0, 1, &[0
     Err(_) => unreachable!(),
 };
 
-/// A fragment on the wire with its count as count - 1: what haulier sends and reads.
+/// A fragment whose count is written as count - 1, the encoding that haulier uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentPacket<'a>(pub Fragment<'a>);
 
@@ -31,13 +31,13 @@ impl<'a> Packet<'a> for FragmentPacket<'a> {
     const BLANK: Self = Self(BLANK);
     const HAS_END_CHECK: bool = false;
 
-    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, DropReason> {
+    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, PacketDropReason> {
         serialize(self.0, stream, 1).map(Self)
     }
 }
 
-/// A fragment with its count as it is, the 2016 original's encoding: 1 to 255, and 256 cannot be said
-/// (8 bits make it 0, which reader and writer refuse).
+/// A fragment whose count is written as it is, the 2016 original's encoding: 1 to 255. 256 becomes 0 in 8
+/// bits, which reader and writer refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawFragmentPacket<'a>(pub Fragment<'a>);
 
@@ -45,7 +45,7 @@ impl<'a> Packet<'a> for RawFragmentPacket<'a> {
     const BLANK: Self = Self(BLANK);
     const HAS_END_CHECK: bool = false;
 
-    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, DropReason> {
+    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, PacketDropReason> {
         serialize(self.0, stream, 0).map(Self)
     }
 }
@@ -54,12 +54,12 @@ fn serialize<'a, S: Stream<'a>>(
     fragment: Fragment<'a>,
     stream: &mut S,
     count_minus: u32,
-) -> Result<Fragment<'a>, DropReason> {
+) -> Result<Fragment<'a>, PacketDropReason> {
     #[expect(clippy::cast_possible_truncation, reason = "16 bits were asked for")]
     let sequence = Sequence::new(stream.bits(u32::from(fragment.sequence().get()), 16)? as u16);
     packet_type(stream, FRAGMENT, TYPES).and_then(|kind| match kind {
         FRAGMENT => Ok(()),
-        _ => Err(DropReason::BadType),
+        _ => Err(PacketDropReason::BadType),
     })?;
     #[expect(
         clippy::cast_possible_truncation,

@@ -11,7 +11,7 @@
 //! let length = packet::write(packet, ProtocolId::PACKETS, &mut buffer)?;
 //! assert_eq!(length, 17 + 4);
 //! assert_eq!(packet::read(ProtocolId::PACKETS, &buffer[..length]), Ok(packet));
-//! # Ok::<(), haulier_article::DropReason>(())
+//! # Ok::<(), haulier_article::PacketDropReason>(())
 //! ```
 
 use haulier_core::fragment::MAX_FRAGMENTED_BYTES;
@@ -19,9 +19,9 @@ use haulier_core::fragment::MAX_FRAGMENTED_BYTES;
 use crate::ack::AckBits;
 use crate::bits::{Result as BitsResult, Stream};
 use crate::packet::{Packet, packet_type};
-use crate::{DropReason, Sequence};
+use crate::{PacketDropReason, Sequence};
 
-/// Bytes that a payload packet with acks has beside its payload; without acks 6 fewer.
+/// Bytes of a payload packet with acks besides its payload; without acks 6 fewer.
 pub const NUMBERED_HEADER_BYTES: usize = 17;
 
 /// The largest payload: a packet of 256 fragments, less its header.
@@ -39,23 +39,23 @@ const BLANK_ACKS: AckBits = AckBits { ack: Sequence::new(0), bits: 0 };
 /// A packet of the packet layer that is not a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberedPacket<'a> {
-    /// Something of the application, and what has arrived of its peer's.
+    /// A payload of the application, and what has arrived from the peer.
     Payload {
         /// Its number.
         sequence: Sequence,
-        /// What the sender has received; `None` until something was.
+        /// What the sender has received; `None` if nothing yet.
         acks: Option<AckBits>,
         /// The application's bytes.
         payload: &'a [u8],
     },
-    /// Only what has arrived, from an end that has nothing else to say.
+    /// Only what has arrived, from an end that has no payload to send.
     Ack(AckBits),
 }
 
 impl<'a> Packet<'a> for NumberedPacket<'a> {
     const BLANK: Self = Self::Ack(BLANK_ACKS);
 
-    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, DropReason> {
+    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, PacketDropReason> {
         let (kind, sequence, acks, payload): (_, _, _, &[u8]) = match self {
             Self::Payload { sequence, acks, payload } => (PAYLOAD, sequence, acks, payload),
             Self::Ack(acks) => (ACK, Sequence::new(0), Some(acks), &[]),
@@ -66,9 +66,11 @@ impl<'a> Packet<'a> for NumberedPacket<'a> {
                 let has_acks = stream.bool(acks.is_some())?;
                 let acks =
                     has_acks.then(|| ack_bits(stream, acks.unwrap_or(BLANK_ACKS))).transpose()?;
-                // The payload is what lies between here and the end check.
+                // The payload fills the packet up to the end check.
                 let length = match stream.remaining() {
-                    Some(rest) => rest.checked_sub(END_CHECK_BYTES).ok_or(DropReason::Truncated)?,
+                    Some(rest) => {
+                        rest.checked_sub(END_CHECK_BYTES).ok_or(PacketDropReason::Truncated)?
+                    }
                     None => payload.len(),
                 };
                 let payload = stream.bytes(payload, length)?;
@@ -77,8 +79,8 @@ impl<'a> Packet<'a> for NumberedPacket<'a> {
             ACK if sequence == Sequence::new(0) => {
                 Ok(Self::Ack(ack_bits(stream, acks.unwrap_or(BLANK_ACKS))?))
             }
-            ACK => Err(DropReason::OutOfRange),
-            _ => Err(DropReason::BadType),
+            ACK => Err(PacketDropReason::OutOfRange),
+            _ => Err(PacketDropReason::BadType),
         }
     }
 }
@@ -92,9 +94,9 @@ fn sixteen<'a, S: Stream<'a>>(stream: &mut S, sequence: Sequence) -> BitsResult<
     Ok(Sequence::new(stream.bits(u32::from(sequence.get()), 16)? as u16))
 }
 
-/// Whether a datagram says that it is a fragment. Proves nothing: the checksum is not looked at.
+/// Whether the type of a datagram is that of a fragment. The checksum is not checked.
 #[must_use]
 pub fn claims_to_be_fragment(datagram: &[u8]) -> bool {
-    // Behind checksum and sequence, the two low bits are the type.
+    // After checksum and sequence, the two low bits are the type.
     datagram.get(6).is_some_and(|byte| byte & 3 == 0)
 }

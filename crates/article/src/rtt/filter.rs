@@ -3,14 +3,14 @@
 use core::time::Duration;
 
 /// A smoothed round-trip time: each sample moves it a tenth of the way (*Reliability, Ordering and
-/// Congestion Avoidance over UDP*). The first sample is taken whole: from a
-/// start at zero the estimate would be too short for the first dozen packets, the ones that matter most.
+/// Congestion Avoidance over UDP*). The first sample is taken whole: from zero the estimate would be too
+/// short for the first dozen packets, which matter most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArticleRtt {
     smoothed_rtt: Option<Duration>,
 }
 
-/// One part in how many a sample moves the estimate: "10 % of the difference".
+/// The divisor of a difference by which a sample moves the estimate: "10 % of the difference".
 const SMOOTHING: u32 = 10;
 
 impl ArticleRtt {
@@ -20,14 +20,14 @@ impl ArticleRtt {
         Self { smoothed_rtt: None }
     }
 
-    /// An estimate to move from, as if it had been a first sample: the article's own code starts at zero.
+    /// Starts with an estimate, as after a first sample: the article's own code starts at zero.
     #[must_use]
     pub const fn starting_at(rtt: Duration) -> Self {
         Self { smoothed_rtt: Some(rtt) }
     }
 
-    /// Takes a sample. Never one of something that was sent twice: nobody knows which of the two
-    /// transmissions an ack answers (Karn's rule, RFC 6298 §3).
+    /// Takes a sample. It must not be that of a retransmission, because an ack does not tell which of the
+    /// transmissions it answers (Karn's algorithm, RFC 6298 §3).
     pub fn on_sample(&mut self, sample: Duration) {
         let smoothed = match self.smoothed_rtt {
             None => sample,

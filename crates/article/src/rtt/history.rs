@@ -1,9 +1,9 @@
-//! The last round trips, and how far they are spread: jitter.
+//! The last round trips, and how they spread: jitter.
 
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// Samples kept: 4 s at 60 a second, enough for a spike of every few seconds to be in view, and 1 KiB.
+/// Samples kept: 4 s at 60 a second, so that a spike every few seconds shows, and 1 KiB.
 const SAMPLES: usize = 256;
 
 /// The newest 256 round-trip samples.
@@ -15,10 +15,10 @@ pub struct RttHistory {
     next: usize,
 }
 
-/// How far the round trips of the history are spread. Jitter is what lies between them.
+/// How the round trips of the history spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttSpread {
-    /// Samples looked at, 0 to 256. With 0 all durations are zero.
+    /// The number of samples, 0 to 256. With 0 all durations are zero.
     pub samples: usize,
     /// The shortest.
     pub min: Duration,
@@ -37,14 +37,14 @@ impl RttHistory {
         Self { samples: Box::new([0; SAMPLES]), len: 0, next: 0 }
     }
 
-    /// Takes a sample, over the oldest.
+    /// Takes a sample, in place of the oldest.
     pub fn on_sample(&mut self, sample: Duration) {
         self.samples[self.next] = u32::try_from(sample.as_micros()).unwrap_or(u32::MAX);
         self.next = (self.next + 1) % SAMPLES;
         self.len = (self.len + 1).min(SAMPLES);
     }
 
-    /// Minimum, mean, maximum and jitter. Looks at every sample.
+    /// Minimum, mean, maximum and jitter, from all samples.
     #[must_use]
     pub fn spread(&self) -> RttSpread {
         let samples = &self.samples[..self.len];

@@ -1,4 +1,4 @@
-//! The round-trip time, two ways: the article's filter, and a history from which jitter is read.
+//! The round-trip time, in two forms: the article's filter, and a history that gives the jitter.
 
 mod filter;
 mod history;

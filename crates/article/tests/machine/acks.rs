@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use haulier_article::ack::{AckBits, PacketFate, ReceivedPackets, SentPackets};
-use haulier_article::{DropReason, Instant, Sequence};
+use haulier_article::{Instant, PacketDropReason, Sequence};
 
 use crate::support::ms;
 
@@ -34,7 +34,7 @@ fn only_what_was_accepted_is_acknowledged() {
     assert_eq!(received.check(ms(0), seq(5)), Ok(()));
     received.on_accepted(ms(0), seq(5), 1);
     assert_eq!(received.ack_bits(), Some(only(5)));
-    assert_eq!(received.check(ms(0), seq(5)), Err(DropReason::Duplicate));
+    assert_eq!(received.check(ms(0), seq(5)), Err(PacketDropReason::Duplicate));
 }
 
 /// The original did not clear the entries that a jump skips; a turn later they acknowledged packets that
@@ -61,7 +61,7 @@ fn packets_older_than_the_window_are_refused() {
     let mut received = ReceivedPackets::new();
     received.on_accepted(ms(0), seq(1_000), 1);
     assert_eq!(received.check(ms(0), seq(745)), Ok(()));
-    assert_eq!(received.check(ms(0), seq(744)), Err(DropReason::TooOld));
+    assert_eq!(received.check(ms(0), seq(744)), Err(PacketDropReason::TooOld));
 }
 
 /// As for reassembly: a peer that starts over is heard again after a second, and acknowledged from there.
@@ -90,7 +90,7 @@ fn old_packets_among_new_ones_are_no_restart() {
         let now = ms(u64::from(i) * 50);
         assert_eq!(received.check(now, seq(30_000 + i)), Ok(()));
         received.on_accepted(now, seq(30_000 + i), 1);
-        assert_eq!(received.check(now, seq(i)), Err(DropReason::TooOld));
+        assert_eq!(received.check(now, seq(i)), Err(PacketDropReason::TooOld));
     }
     assert_eq!(received.restarts(), 0);
 }
@@ -147,13 +147,28 @@ fn a_packet_that_leaves_the_window_is_lost() {
 fn acks_of_packets_never_sent_are_ignored() {
     let mut sent = SentPackets::<Sequence>::new();
     sent.on_sent(ms(0), 1);
-    for ack in (1..=u16::MAX).step_by(7) {
+    for ack in (1..=u16::MAX).rev().step_by(7).chain([0]) {
         let news = sent.on_ack(ms(1), AckBits { ack: seq(ack), bits: u32::MAX });
-        let reaches = ack <= 32;
-        assert!(news.rtt_sample.is_none(), "{ack}");
-        assert_eq!(news.acked().len(), usize::from(reaches && ack == 1), "{ack}");
+        assert_eq!(news.acked().len(), usize::from(ack == 0), "{ack}");
+        assert_eq!(news.rtt_sample.is_some(), ack == 0, "{ack}");
     }
     sent.check_invariants();
+}
+
+/// A program restarts, 31 numbers back, while ten seconds' worth of its packets are still under way. Its
+/// peer acknowledges those one by one, and the bits of each ack name the numbers that are just being sent
+/// anew: 321 packets were reported as acked that nobody had.
+#[test]
+fn an_ack_whose_newest_was_never_sent_is_ignored() {
+    let mut sent = SentPackets::starting_at(seq(100), Duration::from_secs(1));
+    for number in 100..400 {
+        let now = ms(u64::from(number) * 16);
+        assert_eq!(sent.on_sent(now, 1).sequence, seq(number));
+        let stale = AckBits { ack: seq(number + 31), bits: u32::MAX };
+        assert!(sent.on_ack(now, stale).acked().is_empty(), "{number}");
+    }
+    let own = AckBits { ack: seq(399), bits: u32::MAX };
+    assert_eq!(sent.on_ack(ms(6_400), own).acked().len(), 33);
 }
 
 /// A bit is news only because earlier packets were lost; how late it is says nothing of the link.

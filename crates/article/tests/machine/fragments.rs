@@ -9,7 +9,7 @@ use haulier_article::fragment::{
 };
 use haulier_article::packet::fragment::FragmentPacket;
 use haulier_article::packet::{self, ProtocolId};
-use haulier_article::{DropReason, Instant, MAX_PACKET_BYTES, Sequence};
+use haulier_article::{Instant, MAX_PACKET_BYTES, PacketDropReason, Sequence};
 
 use crate::support::{data, ms};
 
@@ -22,7 +22,7 @@ struct Bench {
     now: Instant,
 }
 
-type Put = Result<Option<Vec<u8>>, DropReason>;
+type Put = Result<Option<Vec<u8>>, PacketDropReason>;
 
 impl Bench {
     fn new() -> Self {
@@ -83,7 +83,7 @@ fn forged(sequence: u16, index: u8, count_less_one: u8, data_bytes: usize) -> Ve
     bytes
 }
 
-fn refusal(bytes: &[u8]) -> Option<DropReason> {
+fn refusal(bytes: &[u8]) -> Option<PacketDropReason> {
     packet::read::<FragmentPacket<'_>>(ProtocolId::PACKETS, bytes).err()
 }
 
@@ -95,7 +95,7 @@ fn attack_1_fragment_ids_out_of_range() {
     for index in 0..=255 {
         match refusal(&forged(9, index, 1, 1024)) {
             None => accepted.push(index),
-            Some(reason) => assert_eq!(reason, DropReason::FragmentIdOutOfRange),
+            Some(reason) => assert_eq!(reason, PacketDropReason::FragmentIdOutOfRange),
         }
     }
     assert_eq!(accepted, [0, 1]);
@@ -114,14 +114,14 @@ fn attack_2_a_count_that_changes() {
         assert_eq!(bench.put_one(9, 0, first), Ok(None));
         let before = bench.pool.stats();
         for index in [0, 1, then - 1] {
-            assert_eq!(bench.put_one(9, index, then), Err(DropReason::CountChanged));
+            assert_eq!(bench.put_one(9, index, then), Err(PacketDropReason::CountChanged));
         }
         assert_eq!(bench.pool.stats(), before, "a refused fragment took memory");
     }
     // The honest packet is not harmed: what it was begun with still completes it.
     let (mut bench, packet) = (Bench::new(), data(9, 2048));
     assert_eq!(bench.put(&piece(9, 0, &packet)), Ok(None));
-    assert_eq!(bench.put_one(9, 200, 256), Err(DropReason::CountChanged));
+    assert_eq!(bench.put_one(9, 200, 256), Err(PacketDropReason::CountChanged));
     assert_eq!(bench.put(&piece(9, 1, &packet)), Ok(Some(packet.clone())));
 }
 
@@ -130,12 +130,20 @@ fn attack_2_a_count_that_changes() {
 #[test]
 fn attack_3_data_over_a_kilobyte() {
     for bytes in [1025, 1100, 1191] {
-        assert_eq!(refusal(&forged(9, 0, 1, bytes)), Some(DropReason::FragmentTooBig), "{bytes}");
-        assert_eq!(refusal(&forged(9, 1, 1, bytes)), Some(DropReason::FragmentTooBig), "{bytes}");
+        assert_eq!(
+            refusal(&forged(9, 0, 1, bytes)),
+            Some(PacketDropReason::FragmentTooBig),
+            "{bytes}"
+        );
+        assert_eq!(
+            refusal(&forged(9, 1, 1, bytes)),
+            Some(PacketDropReason::FragmentTooBig),
+            "{bytes}"
+        );
     }
-    assert_eq!(refusal(&forged(9, 0, 1, 1192)), Some(DropReason::TooLong));
-    assert_eq!(refusal(&forged(9, 0, 1, 0)), Some(DropReason::FragmentEmpty));
-    assert_eq!(refusal(&forged(9, 0, 1, 1023)), Some(DropReason::MiddleFragmentNotFull));
+    assert_eq!(refusal(&forged(9, 0, 1, 1192)), Some(PacketDropReason::TooLong));
+    assert_eq!(refusal(&forged(9, 0, 1, 0)), Some(PacketDropReason::FragmentEmpty));
+    assert_eq!(refusal(&forged(9, 0, 1, 1023)), Some(PacketDropReason::MiddleFragmentNotFull));
     assert_eq!(refusal(&forged(9, 1, 1, 1023)), None);
 }
 
@@ -198,11 +206,11 @@ fn a_delivered_packet_is_not_delivered_again() {
     assert_eq!(bench.put_all(9, &packet), Ok(Some(packet.clone())));
     for sequence in 10..=264 {
         bench.put_one(sequence, 0, 1).unwrap();
-        assert_eq!(bench.put(&piece(9, 0, &packet)), Err(DropReason::Duplicate));
-        assert_eq!(bench.put(&piece(9, 2, &packet)), Err(DropReason::Duplicate));
+        assert_eq!(bench.put(&piece(9, 0, &packet)), Err(PacketDropReason::Duplicate));
+        assert_eq!(bench.put(&piece(9, 2, &packet)), Err(PacketDropReason::Duplicate));
     }
     bench.put_one(265, 0, 1).unwrap();
-    assert_eq!(bench.put(&piece(9, 0, &packet)), Err(DropReason::TooOld));
+    assert_eq!(bench.put(&piece(9, 0, &packet)), Err(PacketDropReason::TooOld));
 }
 
 /// Of two copies that differ the first wins, whatever its length.
@@ -212,7 +220,7 @@ fn the_first_copy_of_a_fragment_wins() {
     assert_eq!(bench.put(&piece(9, 1, &packet)), Ok(None));
     let longer = [0; 900];
     let other = Fragment::new(Sequence::new(9), 1, 2, &longer).unwrap();
-    assert_eq!(bench.put(&other), Err(DropReason::Duplicate));
+    assert_eq!(bench.put(&other), Err(PacketDropReason::Duplicate));
     assert_eq!(bench.put(&piece(9, 0, &packet)), Ok(Some(packet.clone())));
 }
 
@@ -241,7 +249,7 @@ fn of_two_packets_for_one_slot_the_newer_wins() {
     let packet = data(265, 3 * 1024);
     assert_eq!(bench.put_all(265, &packet), Ok(Some(packet)));
     assert_eq!(bench.pool.stats().used_bytes, 0, "the old packet kept its memory");
-    assert_eq!(bench.put_one(9, 1, 3), Err(DropReason::TooOld));
+    assert_eq!(bench.put_one(9, 1, 3), Err(PacketDropReason::TooOld));
 }
 
 /// The original refused whatever was more than 1024 ahead of what it had heard, and stayed deaf for good.
@@ -261,8 +269,8 @@ fn sequences_wrap() {
         let packet = data(sequence.into(), 1500);
         assert_eq!(bench.put_all(sequence, &packet), Ok(Some(packet)), "{sequence}");
     }
-    assert_eq!(bench.put_one(65_535, 0, 2), Err(DropReason::TooOld));
-    assert_eq!(bench.put_one(499, 0, 2), Err(DropReason::Duplicate));
+    assert_eq!(bench.put_one(65_535, 0, 2), Err(PacketDropReason::TooOld));
+    assert_eq!(bench.put_one(499, 0, 2), Err(PacketDropReason::Duplicate));
 }
 
 /// A peer that starts over counts from the beginning again, far behind the window. It must not be deaf to
@@ -278,7 +286,7 @@ fn a_restart_of_the_peer_heals() {
             Ok(Some(_)) => delivered_at = delivered_at.or(Some(bench.now)),
             Ok(None) => {}
             Err(reason) => {
-                assert_eq!(reason, DropReason::TooOld);
+                assert_eq!(reason, PacketDropReason::TooOld);
                 refused += 1;
             }
         }
@@ -295,7 +303,7 @@ fn old_fragments_among_new_ones_are_no_restart() {
     for i in 0..200u16 {
         bench.now = bench.now + Duration::from_millis(50);
         bench.put_all(30_000 + i, &data(0, 1500)).unwrap();
-        assert_eq!(bench.put_one(i, 0, 2), Err(DropReason::TooOld));
+        assert_eq!(bench.put_one(i, 0, 2), Err(PacketDropReason::TooOld));
     }
 }
 

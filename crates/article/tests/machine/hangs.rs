@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use haulier_article::chunk::{
-    Arrival, ChunkReceiverEvent, ChunkSender, ChunkSenderConfig, ChunkSenderEvent, SendFailure,
-    Slice,
+    ChunkReceiverEvent, ChunkSender, ChunkSenderConfig, ChunkSenderEvent, SendFailure, Slice,
+    SliceArrival,
 };
 use haulier_article::packet::article::ArticlePacket;
 use haulier_article::packet::{self, ProtocolId};
-use haulier_article::{ArticleConfig, ArticlePeer, DropReason, Instant};
+use haulier_article::{ArticleConfig, ArticlePeer, Instant, PacketDropReason};
 
 use crate::support::{NONE, ack, data, eager_sender, ms, poll_all, receiver, slice};
 
@@ -51,7 +51,7 @@ fn lose_the_completing_ack(
     sender.send_chunk(data(0, 100)).unwrap();
     let now = ms(0);
     let slice = sender.poll_slice(now).unwrap();
-    assert_eq!(receiver.handle_slice(now, &slice), Ok(Arrival::Completed));
+    assert_eq!(receiver.handle_slice(now, &slice), Ok(SliceArrival::Completed));
     assert!(receiver.poll_ack(now).is_some(), "the ack that is lost");
     now
 }
@@ -120,8 +120,9 @@ fn a_forged_slice_count_holds_a_receiver_up_only_until_it_is_abandoned() {
         receiver.handle_timeout(now);
         abandoned = abandoned.or(receiver.poll_event());
         while let Some(slice) = sender.poll_slice(now) {
-            mismatches +=
-                u32::from(receiver.handle_slice(now, &slice) == Err(DropReason::NumSlicesMismatch));
+            mismatches += u32::from(
+                receiver.handle_slice(now, &slice) == Err(PacketDropReason::NumSlicesMismatch),
+            );
         }
         if let Some(ack) = receiver.poll_ack(now) {
             // An ack for 200 slices means nothing to a sender of 3.
@@ -143,10 +144,10 @@ fn a_reset_frees_a_receiver_from_a_forged_slice_count() {
     let honest = data(0, 1024);
     assert_eq!(
         receiver.handle_slice(ms(1), &slice(0, 0, &honest)),
-        Err(DropReason::NumSlicesMismatch)
+        Err(PacketDropReason::NumSlicesMismatch)
     );
     receiver.reset(haulier_article::chunk::ChunkId::new(0));
-    assert_eq!(receiver.handle_slice(ms(2), &slice(0, 0, &honest)), Ok(Arrival::Completed));
+    assert_eq!(receiver.handle_slice(ms(2), &slice(0, 0, &honest)), Ok(SliceArrival::Completed));
 }
 
 /// **The hole in a chunk** (the 2016 original, found by running it): the parser let slice 2 "of 2" through
@@ -173,7 +174,7 @@ fn a_slice_index_at_the_count_cannot_complete_a_chunk_with_a_hole() {
     let crc = packet::checksum(ProtocolId::ARTICLE, &bogus[4..]);
     bogus[..4].copy_from_slice(&crc.to_le_bytes());
 
-    assert_eq!(peer.handle_datagram(ms(1), &bogus), Err(DropReason::SliceIdOutOfRange));
+    assert_eq!(peer.handle_datagram(ms(1), &bogus), Err(PacketDropReason::SliceIdOutOfRange));
     assert_eq!(peer.pop_chunk(), None, "a chunk with a hole");
     assert_eq!(peer.receiver().progress().unwrap().received.len(), 1);
 }

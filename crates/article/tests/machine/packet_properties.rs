@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use haulier_article::ack::{AckBits, PacketFate, ReceivedPackets, SentPackets};
-use haulier_article::congestion::{CongestionController, GoodBad, GoodBadConfig, Mode};
+use haulier_article::congestion::{CongestionController, CongestionMode, GoodBad, GoodBadConfig};
 use haulier_article::fragment::{
     Fragment, FragmentPool, FragmentPoolConfig, Reassembler, ReassemblyError, split,
 };
@@ -12,7 +12,7 @@ use haulier_article::packet::fragment::FragmentPacket;
 use haulier_article::packet::numbered::NumberedPacket;
 use haulier_article::packet::{self, ProtocolId};
 use haulier_article::{
-    DropReason, Instant, MAX_PACKET_BYTES, RttEstimator, Sequence, Sequence32, SequenceNumber,
+    Instant, MAX_PACKET_BYTES, PacketDropReason, RttEstimator, Sequence, Sequence32, SequenceNumber,
 };
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ use crate::support::{data, ms};
 /// The article's rule for good and bad mode, counted in steps as `vectors/README.md` words it.
 #[derive(Debug)]
 struct StepModel {
-    mode: Mode,
+    mode: CongestionMode,
     recovery: u32,
     good_steps: u32,
     lasted: bool,
@@ -31,24 +31,24 @@ impl StepModel {
     /// One step of 100 ms; times are in steps of that length, halved exactly.
     fn step(&mut self, bad: bool) {
         match (self.mode, bad) {
-            (Mode::Good, true) => {
+            (CongestionMode::Good, true) => {
                 if !self.lasted {
                     self.recovery = (self.recovery * 2).min(600 * 64);
                 }
-                (self.mode, self.good_steps, self.lasted) = (Mode::Bad, 0, false);
+                (self.mode, self.good_steps, self.lasted) = (CongestionMode::Bad, 0, false);
             }
-            (Mode::Good, false) => {
+            (CongestionMode::Good, false) => {
                 self.good_steps += 1;
                 if self.good_steps.is_multiple_of(100) {
                     self.recovery = (self.recovery / 2).max(10 * 64);
                     self.lasted = true;
                 }
             }
-            (Mode::Bad, true) => self.good_steps = 0,
-            (Mode::Bad, false) => {
+            (CongestionMode::Bad, true) => self.good_steps = 0,
+            (CongestionMode::Bad, false) => {
                 self.good_steps += 1;
                 if self.good_steps * 64 >= self.recovery {
-                    (self.mode, self.good_steps) = (Mode::Good, 0);
+                    (self.mode, self.good_steps) = (CongestionMode::Good, 0);
                 }
             }
         }
@@ -197,7 +197,7 @@ proptest! {
             prop_assert_eq!(packet::read(ProtocolId::PACKETS, &out[..length]), Ok(packet));
             let as_fragment =
                 packet::read::<FragmentPacket<'_>>(ProtocolId::PACKETS, &out[..length]);
-            prop_assert_eq!(as_fragment, Err(DropReason::BadType));
+            prop_assert_eq!(as_fragment, Err(PacketDropReason::BadType));
         }
     }
 
@@ -208,7 +208,7 @@ proptest! {
     ) {
         let mut controller = GoodBad::started_at(GoodBadConfig::default(), Instant::ZERO);
         let mut model =
-            StepModel { mode: Mode::Good, recovery: 40 * 64, good_steps: 0, lasted: false };
+            StepModel { mode: CongestionMode::Good, recovery: 40 * 64, good_steps: 0, lasted: false };
         let mut now = 0;
         for (bad, steps) in stretches {
             // Bad stretches are short, or nothing else would ever happen.

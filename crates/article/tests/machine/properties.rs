@@ -193,7 +193,7 @@ proptest! {
             peer.handle_timeout(now);
             peer.check_invariants();
             let mut sent = 0;
-            while peer.poll_transmit(now, &mut out) {
+            while peer.poll_datagram(now, &mut out) {
                 sent += 1;
                 prop_assert!(sent <= 300, "a flood");
                 prop_assert!(packet::read::<ArticlePacket<'_>>(PROTOCOL, &out).is_ok());
@@ -288,7 +288,7 @@ fn run_oddly(config: ArticleConfig, origin: u64) {
             let (from, to) = if turn == 0 { (&mut a, &mut b) } else { (&mut b, &mut a) };
             from.handle_timeout(now);
             let mut sent = 0;
-            while sent < 1_000 && from.poll_transmit(now, &mut datagram) {
+            while sent < 1_000 && from.poll_datagram(now, &mut datagram) {
                 sent += 1;
                 let _refused = to.handle_datagram(now, &datagram);
             }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use haulier_article::DropReason;
+use haulier_article::PacketDropReason;
 use haulier_article::chunk::{
-    Arrival, ChunkId, ChunkReceiver, ChunkReceiverConfig, MAX_CHUNK_BYTES, ReceiverState, SliceSet,
+    ChunkId, ChunkReceiver, ChunkReceiverConfig, MAX_CHUNK_BYTES, ReceiverState, SliceArrival,
+    SliceSet,
 };
 
 use crate::support::{data, ms, receiver, slice};
@@ -46,7 +47,7 @@ fn the_completing_ack_goes_at_once_and_once() {
     let chunk = data(0, 2_000);
     receiver.handle_slice(ms(0), &slice(0, 0, &chunk)).unwrap();
     assert!(receiver.poll_ack(ms(0)).is_some());
-    assert_eq!(receiver.handle_slice(ms(1), &slice(0, 1, &chunk)), Ok(Arrival::Completed));
+    assert_eq!(receiver.handle_slice(ms(1), &slice(0, 1, &chunk)), Ok(SliceArrival::Completed));
     let ack = receiver.poll_ack(ms(1)).expect("not after 50 ms: now");
     assert!(ack.received.is_full());
     assert_eq!(receiver.poll_ack(ms(1)), None);
@@ -68,7 +69,7 @@ fn the_chunk_in_progress_and_the_one_before_take_turns() {
     let _ = receiver.poll_ack(ms(0));
     receiver.pop().unwrap();
     receiver.handle_slice(ms(1), &slice(1, 0, &new)).unwrap();
-    assert_eq!(receiver.handle_slice(ms(2), &slice(0, 0, &old)), Err(DropReason::OldChunk));
+    assert_eq!(receiver.handle_slice(ms(2), &slice(0, 0, &old)), Err(PacketDropReason::OldChunk));
     assert_eq!(receiver.poll_ack(ms(50)).unwrap().chunk_id, ChunkId::new(1));
     assert_eq!(receiver.poll_ack(ms(100)).unwrap().chunk_id, ChunkId::new(0), "then its turn");
     assert_eq!(receiver.poll_ack(ms(150)), None);
@@ -104,7 +105,7 @@ fn a_slice_with_another_count_is_no_reason_to_ack() {
     assert!(receiver.poll_ack(ms(0)).is_some());
     assert_eq!(
         receiver.handle_slice(ms(60), &slice(0, 0, &other)),
-        Err(DropReason::NumSlicesMismatch)
+        Err(PacketDropReason::NumSlicesMismatch)
     );
     assert_eq!(receiver.poll_ack(ms(120)), None);
 }
@@ -114,13 +115,16 @@ fn of_two_copies_that_differ_the_first_wins() {
     let mut receiver = receiver();
     let (chunk, forged) = (data(0, 2_000), data(9, 2_000));
     receiver.handle_slice(ms(0), &slice(0, 1, &chunk)).unwrap();
-    assert_eq!(receiver.handle_slice(ms(0), &slice(0, 1, &forged)), Err(DropReason::Duplicate));
+    assert_eq!(
+        receiver.handle_slice(ms(0), &slice(0, 1, &forged)),
+        Err(PacketDropReason::Duplicate)
+    );
     receiver.handle_slice(ms(0), &slice(0, 0, &chunk)).unwrap();
     assert_eq!(receiver.pop().unwrap(), chunk);
 }
 
 #[test]
-fn the_size_of_a_chunk_is_not_told_before_its_last_slice() {
+fn the_size_of_a_chunk_is_unknown_before_its_last_slice() {
     let mut receiver = receiver();
     let chunk = data(0, 2_500);
     receiver.handle_slice(ms(0), &slice(0, 0, &chunk)).unwrap();
@@ -135,15 +139,21 @@ fn a_longer_receive_queue_takes_the_next_chunk_while_one_waits() {
     let mut receiver = ChunkReceiver::new(config);
     for id in 0..2u16 {
         let chunk = data(id.into(), 100);
-        assert_eq!(receiver.handle_slice(ms(0), &slice(id, 0, &chunk)), Ok(Arrival::Completed));
+        assert_eq!(
+            receiver.handle_slice(ms(0), &slice(id, 0, &chunk)),
+            Ok(SliceArrival::Completed)
+        );
         assert_eq!(receiver.poll_ack(ms(0)).unwrap().chunk_id.get(), id);
     }
     assert_eq!(receiver.state(), ReceiverState::Full);
     let third = data(2, 100);
-    assert_eq!(receiver.handle_slice(ms(0), &slice(2, 0, &third)), Err(DropReason::NotReadYet));
+    assert_eq!(
+        receiver.handle_slice(ms(0), &slice(2, 0, &third)),
+        Err(PacketDropReason::NotReadYet)
+    );
     assert_eq!(receiver.ack_due(), None, "what is refused is not acked");
     assert_eq!(receiver.pop().unwrap(), data(0, 100));
-    assert_eq!(receiver.handle_slice(ms(0), &slice(2, 0, &third)), Ok(Arrival::Completed));
+    assert_eq!(receiver.handle_slice(ms(0), &slice(2, 0, &third)), Ok(SliceArrival::Completed));
     assert_eq!(receiver.pop().unwrap(), data(1, 100));
     assert_eq!(receiver.pop().unwrap(), third);
     assert_eq!(receiver.pop(), None);
@@ -200,7 +210,10 @@ fn chunk_ids_wrap() {
     let mut receiver = ChunkReceiver::new(config);
     for id in [65_535, 0, 1] {
         let chunk = data(usize::from(id), 64);
-        assert_eq!(receiver.handle_slice(ms(0), &slice(id, 0, &chunk)), Ok(Arrival::Completed));
+        assert_eq!(
+            receiver.handle_slice(ms(0), &slice(id, 0, &chunk)),
+            Ok(SliceArrival::Completed)
+        );
         let ack = receiver.poll_ack(ms(0)).unwrap();
         assert_eq!((ack.chunk_id.get(), ack.received), (id, SliceSet::full(ack.received.count())));
         assert_eq!(receiver.pop().unwrap(), chunk);
@@ -214,7 +227,7 @@ fn a_reset_forgets_the_chunk_before() {
     receiver.handle_slice(ms(0), &slice(0, 0, &chunk)).unwrap();
     receiver.reset(ChunkId::new(1));
     assert_eq!((receiver.unread(), receiver.ack_due()), (0, None));
-    assert_eq!(receiver.handle_slice(ms(0), &slice(0, 0, &chunk)), Err(DropReason::OldChunk));
+    assert_eq!(receiver.handle_slice(ms(0), &slice(0, 0, &chunk)), Err(PacketDropReason::OldChunk));
     assert_eq!(receiver.ack_due(), None);
     receiver.check_invariants();
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use haulier_article::DropReason;
 use haulier_article::Instant;
+use haulier_article::PacketDropReason;
 use haulier_article::chunk::{
     Cancelled, ChunkId, ChunkSender, ChunkSenderConfig, ChunkSenderEvent, INITIAL_RESEND_DELAY,
     MAX_CHUNK_BYTES, ResendDelay, SendChunkError, SendFailure, SenderState, SliceState,
@@ -249,7 +249,7 @@ fn a_cancel_in_flight_ends_the_run_until_a_reset() {
     assert_eq!(sender.poll_event(), failed(first, SendFailure::Cancelled));
     assert_eq!(sender.poll_event(), failed(second, SendFailure::RunEnded));
     assert!(matches!(sender.send_chunk(data(2, 10)), Err(SendChunkError::Stopped(_))));
-    assert_eq!(sender.handle_ack(ms(1), &ack(0, 1, [0])), Err(DropReason::NotSending));
+    assert_eq!(sender.handle_ack(ms(1), &ack(0, 1, [0])), Err(PacketDropReason::NotSending));
 
     sender.reset(ChunkId::new(7));
     sender.send_chunk(data(2, 10)).unwrap();

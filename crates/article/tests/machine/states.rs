@@ -2,7 +2,7 @@
 
 use haulier_article::ack::{PacketFate, PacketNews};
 use haulier_article::chunk::{ReceiverNews, ReceiverState, SenderNews, SenderState};
-use haulier_article::congestion::{Mode, ModeNews};
+use haulier_article::congestion::{CongestionMode, CongestionNews};
 use haulier_article::fragment::{EntryNews, EntryState};
 
 use crate::page::{assert_on_page, table};
@@ -14,7 +14,7 @@ fn the_page_shows_the_tables_of_the_code() {
         ("receiver", table(&ReceiverState::ALL, &ReceiverNews::ALL, ReceiverState::next)),
         ("entry", table(&EntryState::ALL, &EntryNews::ALL, EntryState::next)),
         ("fate", table(&PacketFate::ALL, &PacketNews::ALL, PacketFate::next)),
-        ("mode", table(&Mode::ALL, &ModeNews::ALL, Mode::next)),
+        ("mode", table(&CongestionMode::ALL, &CongestionNews::ALL, CongestionMode::next)),
     ]);
 }
 

@@ -34,7 +34,7 @@ fn serve(end: &EndArgs, report: &Report) -> Result<(), Failure> {
     let fail = |error: std::io::Error| Failure::socket("server", &error);
     let data = ends::block(end.bytes)?;
     let socket = Socket::bind(server(end)?).map_err(fail)?;
-    let addr = socket.local_addr().map_err(fail)?.to_string();
+    let addr = socket.local_addr().to_string();
     report.event("listening", json!({ "addr": addr }), &format!("listening at {addr}"));
     let goes_on = || !interrupt::requested();
     match end.wire {

@@ -15,7 +15,7 @@ use haulier::article::chunk::{
 };
 use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent};
 use haulier::file::Digest;
-use haulier::udp::{Driver, Socket};
+use haulier::udp::Socket;
 use haulier_sim::LinkConfig;
 use haulier_sim::profile::physical_limit;
 use serde_json::json;
@@ -26,6 +26,7 @@ use crate::args::DemoArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::report::Report;
+use crate::runners::{self, ArticleEnd};
 use crate::units::{in_millis, show_bytes};
 
 pub(super) fn run(
@@ -67,15 +68,15 @@ fn spawn_receiver(
     let mut config = ArticleConfig::default();
     config.receiver.abandon_after = Some(args.timeout);
     let socket = Socket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(fail)?;
-    let mut driver = Driver::new(socket, ArticlePeer::new(config)).map_err(fail)?;
-    relay.set_receiver(driver.local_addr().map_err(fail)?);
+    let mut driver = runners::article(socket, ArticlePeer::new(config));
+    relay.set_receiver(driver.carrier().local_addr());
     let stop = Arc::clone(stop);
     Ok(thread::spawn(move || {
         let mut hasher = blake3::Hasher::new();
         let (mut received, mut finished) = (0, None);
         while !stop.load(Ordering::Relaxed) {
             driver.turn(TURN).map_err(|error| error.to_string())?;
-            while let Some(chunk) = driver.peer.pop_chunk() {
+            while let Some(chunk) = driver.machine.peer.pop_chunk() {
                 hasher.update(&chunk);
                 received += chunk.len();
                 if received >= bytes {
@@ -83,7 +84,7 @@ fn spawn_receiver(
                 }
             }
         }
-        let stats = *driver.peer.receiver().stats();
+        let stats = *driver.machine.peer.receiver().stats();
         match finished {
             Some((digest, at)) => Ok(Got { digest, bytes: received as u64, at, stats }),
             None => Err("the receiver did not get everything".into()),
@@ -99,7 +100,7 @@ fn send(
     data: &Bytes,
     receiver: &JoinHandle<Result<Got, String>>,
     report: &Report,
-) -> Result<Driver, Failure> {
+) -> Result<ArticleEnd, Failure> {
     let fail = |error: std::io::Error| Failure::socket("sender", &error);
     let mut config = ArticleConfig::default();
     config.sender.rate_bps = budget(args, link, data.len());
@@ -111,10 +112,10 @@ fn send(
     if let Some(warning) = socket.buffers().warning() {
         report.warning(&warning);
     }
-    let mut driver = Driver::new(socket, ArticlePeer::new(config)).map_err(fail)?;
+    let mut driver = runners::article(socket, ArticlePeer::new(config));
     for start in (0..data.len()).step_by(MAX_CHUNK_BYTES) {
         let chunk = data.slice(start..data.len().min(start + MAX_CHUNK_BYTES));
-        driver.peer.send_chunk(chunk).map_err(|error| Failure::Usage(error.to_string()))?;
+        driver.machine.peer.send_chunk(chunk).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     let mut sent = 0;
     while sent < chunks {
@@ -123,7 +124,7 @@ fn send(
             return Err(Failure::TimeOut("the receiver broke down".into()));
         }
         driver.turn(TURN).map_err(fail)?;
-        while let Some(event) = driver.peer.poll_event() {
+        while let Some(event) = driver.machine.peer.poll_event() {
             match event {
                 PeerEvent::Sender(ChunkSenderEvent::Sent { .. }) => sent += 1,
                 PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. }) => {
@@ -139,7 +140,7 @@ fn send(
 }
 
 /// Lets the link empty itself, so that its counts are those of the whole transfer.
-fn linger(driver: &mut Driver, relay: &Relay) {
+fn linger(driver: &mut ArticleEnd, relay: &Relay) {
     let started = Instant::now();
     while !relay.is_quiet() && started.elapsed() < LAST_ACKS && !interrupt::requested() {
         if driver.turn(TURN).is_err() {
@@ -148,12 +149,12 @@ fn linger(driver: &mut Driver, relay: &Relay) {
     }
 }
 
-fn show(driver: &Driver, sent: usize, chunks: usize, bytes: usize, report: &Report) {
-    let current = driver.peer.sender().progress();
+fn show(driver: &ArticleEnd, sent: usize, chunks: usize, bytes: usize, report: &Report) {
+    let current = driver.machine.peer.sender().progress();
     let slices = current.map_or(0, |progress| (progress.acked * SLICE_BYTES).min(progress.bytes));
     let done = (sent * MAX_CHUNK_BYTES + slices).min(bytes);
     report.progress(done as u64, Some(bytes as u64), || {
-        map::draw(driver.peer.sender(), sent, chunks)
+        map::draw(driver.machine.peer.sender(), sent, chunks)
     });
 }
 
@@ -173,7 +174,7 @@ fn conclude(
     data: &Bytes,
     link: &LinkConfig,
     started: Instant,
-    driver: &Driver,
+    driver: &ArticleEnd,
     received: &Got,
     counts: &LinkCounts,
     report: &Report,
@@ -185,7 +186,7 @@ fn conclude(
     let total = received.at - started;
     let limit = physical_limit(link, data.len() as u64);
     let ratio = total.as_secs_f64() / limit.as_secs_f64();
-    let stats = driver.peer.sender().stats();
+    let stats = driver.machine.peer.sender().stats();
     let wire_bytes = counts.there.offered_bytes + counts.back.offered_bytes;
     let fields = json!({
         "ok": true,

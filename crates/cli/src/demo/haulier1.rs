@@ -16,7 +16,7 @@ use haulier::connection::{
 };
 use haulier::credentials::{ConnectToken, TokenClaims, TokenKey};
 use haulier::server::{ServerConfig, ServerCredentials, ServerEvent};
-use haulier::udp::{ClientDriver, ServerDriver};
+use haulier::udp::Socket;
 use haulier_sim::LinkConfig;
 use haulier_sim::profile::join_limit;
 use serde_json::json;
@@ -28,6 +28,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::keygen::new_secret;
 use crate::report::Report;
+use crate::runners::{self, ClientEnd};
 use crate::units::{in_millis, show_bytes};
 
 /// "hauldemo".
@@ -74,11 +75,11 @@ fn token(key: &TokenKey) -> Result<ConnectToken, Failure> {
 /// Both ends.
 fn config(args: &DemoArgs, bytes: usize) -> ConnectionConfig {
     ConnectionConfig {
-        rate_bps: args.budget.unwrap_or(u64::MAX),
+        max_rate_bps: args.budget.unwrap_or(u64::MAX),
         handshake_timeout: args.timeout,
         idle_timeout: args.timeout.max(LEAST_IDLE),
         no_progress_timeout: args.timeout,
-        largest_block: bytes as u64,
+        max_block_bytes: bytes as u64,
         ..ConnectionConfig::default()
     }
 }
@@ -95,16 +96,16 @@ fn spawn_server(
     let credentials = ServerCredentials { token_keys: vec![key], ..ServerCredentials::default() };
     let config = ServerConfig { connection, ..ServerConfig::new(PROTOCOL_ID, credentials) };
     let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let mut driver = ServerDriver::bind(local, config).map_err(fail)?;
-    relay.set_receiver(driver.local_addr().map_err(fail)?);
+    let mut driver = runners::server(Socket::bind(local).map_err(fail)?, config).map_err(fail)?;
+    relay.set_receiver(driver.carrier().local_addr());
     let (world, stop) = (world.clone(), Arc::clone(stop));
     Ok(thread::spawn(move || {
         let mut stats = ConnectionStats::default();
         while !stop.load(Ordering::Relaxed) {
             driver.turn(TURN).map_err(|error| error.to_string())?;
             let now = driver.clock().now();
-            while let Some((id, event)) = driver.server.poll_event(now) {
-                if let Some(connection) = driver.server.connection_mut(id) {
+            while let Some((id, event)) = driver.machine.poll_event(now) {
+                if let Some(connection) = driver.machine.connection_mut(id) {
                     if matches!(event, ServerEvent::Connecting { .. }) {
                         connection.send_block(now, &world).map_err(|error| error.to_string())?;
                     }
@@ -140,29 +141,29 @@ fn join(
         ..ClientConfig::new(relay.near(), PROTOCOL_ID, credentials)
     };
     let started = Instant::now();
-    let mut driver = ClientDriver::connect(config).map_err(fail)?;
-    if let Some(warning) = driver.socket().buffers().warning() {
+    let mut driver = runners::client(config).map_err(fail)?;
+    if let Some(warning) = driver.carrier().buffers().warning() {
         report.warning(&warning);
     }
     let mut connect = Duration::ZERO;
     loop {
         interrupt::check()?;
         driver.turn(TURN).map_err(fail)?;
-        while let Some(event) = driver.client.poll_event(driver.clock().now()) {
+        while let Some(event) = driver.machine.poll_event(driver.clock().now()) {
             match event {
                 Event::Connected => connect = started.elapsed(),
                 Event::Block { data, .. } => {
                     let total = started.elapsed();
                     leave(&mut driver, relay);
-                    let rtt = driver.client.connection().and_then(|c| c.rtt().smoothed_rtt());
-                    let (rtt, wire) = (rtt.unwrap_or_default(), driver.client.wire_bytes());
+                    let rtt = driver.machine.connection().and_then(|c| c.rtt().smoothed_rtt());
+                    let (rtt, wire) = (rtt.unwrap_or_default(), driver.machine.wire_bytes());
                     return Ok(Joined { connect, total, rtt, wire, data });
                 }
                 Event::Closed(reason) => return Err(gave_up(args, &reason)),
                 _ => {}
             }
         }
-        let connection = driver.client.connection();
+        let connection = driver.machine.connection();
         let progress = connection.and_then(Connection::receiving);
         let done = progress.map_or(0, |progress| progress.done);
         report.progress(done, Some(world.data().len() as u64), String::new);
@@ -170,10 +171,10 @@ fn join(
 }
 
 /// Closes, and lets the link empty itself, so that its counts are those of all of it.
-fn leave(driver: &mut ClientDriver, relay: &Relay) {
-    driver.client.close(driver.clock().now(), CloseCode::DONE, "");
+fn leave(driver: &mut ClientEnd, relay: &Relay) {
+    driver.machine.close(driver.clock().now(), CloseCode::DONE, "");
     let started = Instant::now();
-    let is_over = |driver: &ClientDriver| driver.client.is_closed() && relay.is_quiet();
+    let is_over = |driver: &ClientEnd| driver.machine.is_closed() && relay.is_quiet();
     while !is_over(driver) && started.elapsed() < LAST_ACKS && !interrupt::requested() {
         if driver.turn(TURN).is_err() {
             return;

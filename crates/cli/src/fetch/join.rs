@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use haulier::client::{ClientConfig, Credentials, WireBytes};
 use haulier::connection::{CloseReason, ConnectionConfig, Event};
-use haulier::udp::ClientDriver;
 use haulier::wire::answer::RefusalCode;
 
 use super::access::Access;
@@ -14,6 +13,7 @@ use crate::args::FetchArgs;
 use crate::failure::Failure;
 use crate::files::Request;
 use crate::interrupt;
+use crate::runners::{self, ClientEnd};
 
 /// How long an address may be silent before the next is asked, too: RFC 8305 has the same for TCP.
 const NEXT_AFTER: Duration = Duration::from_millis(250);
@@ -29,7 +29,7 @@ const LEAST_IDLE: Duration = Duration::from_secs(1);
 
 /// A connection, and what it took.
 pub(super) struct Joined {
-    pub(super) driver: ClientDriver,
+    pub(super) driver: ClientEnd,
     /// Before the first datagram.
     pub(super) started: Instant,
     pub(super) connect: Duration,
@@ -61,7 +61,7 @@ pub(super) fn join(
         if let Some(driver) = asking.turn() {
             // Each of the others may have been heard, and is not waited for.
             for other in asking.running.drain(..) {
-                add(&mut asking.elsewhere, other.client.wire_bytes());
+                add(&mut asking.elsewhere, other.machine.wire_bytes());
             }
             let (connect, elsewhere) = (started.elapsed(), asking.elsewhere);
             return Ok(Joined { driver, started, connect, elsewhere });
@@ -72,7 +72,7 @@ pub(super) fn join(
 struct Asking {
     /// The last is next.
     left: Vec<SocketAddr>,
-    running: Vec<ClientDriver>,
+    running: Vec<ClientEnd>,
     next_at: Instant,
     elsewhere: WireBytes,
     failed: Vec<(SocketAddr, CloseReason)>,
@@ -83,7 +83,7 @@ struct Asking {
 impl Asking {
     /// Begins with the next address, if it is time.
     fn begin(&mut self, access: &Access, request: &Request, args: &FetchArgs) {
-        let is_hopeless = self.running.iter().all(|driver| driver.socket().stats().refused > 0);
+        let is_hopeless = self.running.iter().all(|driver| driver.stats().refused > 0);
         if !is_hopeless && Instant::now() < self.next_at {
             return;
         }
@@ -96,12 +96,12 @@ impl Asking {
             connection: ConnectionConfig {
                 handshake_timeout: args.timeout,
                 idle_timeout: args.timeout.max(LEAST_IDLE),
-                largest_block: LARGEST_BLOCK,
+                max_block_bytes: LARGEST_BLOCK,
                 ..ConnectionConfig::default()
             },
             ..ClientConfig::new(server, access.protocol_id, credentials)
         };
-        match ClientDriver::connect(config) {
+        match runners::client(config) {
             Ok(driver) => self.running.push(driver),
             // No route: an address for others.
             Err(_) => self.failed.push((server, CloseReason::NoAnswer)),
@@ -109,20 +109,20 @@ impl Asking {
     }
 
     /// One turn of all; the one that is welcome.
-    fn turn(&mut self) -> Option<ClientDriver> {
+    fn turn(&mut self) -> Option<ClientEnd> {
         let share = TURN / u32::try_from(self.running.len().max(1)).unwrap_or(1);
         let mut at = 0;
         while let Some(driver) = self.running.get_mut(at) {
-            let server = driver.client.server();
+            let server = driver.machine.server();
             let ended = match driver.turn(share) {
-                Ok(()) => driver.client.poll_event(driver.clock().now()),
+                Ok(()) => driver.machine.poll_event(driver.clock().now()),
                 Err(_) => Some(Event::Closed(CloseReason::NoAnswer)),
             };
             match ended {
                 Some(Event::Closed(reason)) => {
                     let driver = self.running.remove(at);
-                    self.refused |= driver.socket().stats().refused > 0;
-                    add(&mut self.elsewhere, driver.client.wire_bytes());
+                    self.refused |= driver.stats().refused > 0;
+                    add(&mut self.elsewhere, driver.machine.wire_bytes());
                     self.failed.push((server, reason));
                 }
                 // The first event of a connection.
@@ -195,6 +195,7 @@ fn refused(server: SocketAddr, code: RefusalCode, access: &Access) -> String {
         (RefusalCode::TokenUsed, _) => {
             "the token was used before, and is good for one connection: ask for another one"
         }
+        (other, _) => return format!("{server} refuses: {other}"),
     };
     format!("{server} refuses: {why}")
 }

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use haulier::client::WireBytes;
 use haulier::connection::{CloseCode, CloseReason, Connection, Event};
 use haulier::file::{Digest, Header, Sink as _};
-use haulier::udp::ClientDriver;
 use serde_json::json;
 
 use crate::args::FetchArgs;
@@ -19,6 +18,7 @@ use crate::files::{NAME_ONE, NO_SUCH_FILE, NOT_STORED, NOT_UNDERSTOOD};
 use crate::interrupt;
 use crate::output::Output;
 use crate::report::Report;
+use crate::runners::ClientEnd;
 use crate::send::show_path;
 use crate::units::{in_millis, show_bytes, show_words};
 
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
         output.check_name(name).map_err(stored)?;
     }
     let joined = join::join(&access, &request, args)?;
-    let addr = joined.driver.client.server().to_string();
+    let addr = joined.driver.machine.server().to_string();
     let connect_ms = in_millis(joined.connect);
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
     report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
@@ -96,7 +96,7 @@ struct Cost {
 }
 
 struct Fetch<'a> {
-    driver: ClientDriver,
+    driver: ClientEnd,
     request: Request,
     digest: Option<[u8; 32]>,
     output: Output,
@@ -119,7 +119,7 @@ impl Fetch<'_> {
             turned.map_err(|error| {
                 Failed(Failure::socket("socket", &error), CloseCode::SHUTTING_DOWN)
             })?;
-            while let Some(event) = self.driver.client.poll_event(self.driver.clock().now()) {
+            while let Some(event) = self.driver.machine.poll_event(self.driver.clock().now()) {
                 match event {
                     Event::Message(message) => self.on_message(&message)?,
                     Event::BlockProgress { .. } => last_progress = Instant::now(),
@@ -214,14 +214,15 @@ impl Fetch<'_> {
     fn stopped(&self) -> Failed {
         let text = format!(
             "{} stopped answering: nothing new for {} s; nothing was stored",
-            self.driver.client.server(),
+            self.driver.machine.server(),
             self.timeout.as_secs_f64().max(1.0),
         );
         Failed(Failure::TimeOut(text), CloseCode::NO_PROGRESS)
     }
 
     fn show(&self) {
-        let Some(progress) = self.driver.client.connection().and_then(Connection::receiving) else {
+        let Some(progress) = self.driver.machine.connection().and_then(Connection::receiving)
+        else {
             return;
         };
         if progress.tag == FILE_TAG {
@@ -254,9 +255,9 @@ impl Fetch<'_> {
     /// Tells the server how it ended. It is sent three times, and nobody has to answer.
     fn close(&mut self, failed: Option<&Failed>) {
         let code = failed.map_or(CloseCode::DONE, |Failed(_, code)| *code);
-        self.driver.client.close(self.driver.clock().now(), code, "");
+        self.driver.machine.close(self.driver.clock().now(), code, "");
         let started = Instant::now();
-        while !self.driver.client.is_closed() && started.elapsed() < LAST_WORDS {
+        while !self.driver.machine.is_closed() && started.elapsed() < LAST_WORDS {
             if self.driver.turn(TURN).is_err() {
                 return;
             }
@@ -264,9 +265,9 @@ impl Fetch<'_> {
     }
 
     fn conclude(self, stored: Stored, cost: &Cost) -> Result<(), Failure> {
-        let wire = self.driver.client.wire_bytes();
+        let wire = self.driver.machine.wire_bytes();
         let rtt =
-            self.driver.client.connection().and_then(|connection| connection.rtt().smoothed_rtt());
+            self.driver.machine.connection().and_then(|connection| connection.rtt().smoothed_rtt());
         let rtt = in_millis(rtt.unwrap_or_default());
         let mut fields = json!({
             "ok": true,

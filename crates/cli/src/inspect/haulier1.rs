@@ -82,7 +82,7 @@ fn request(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
     }
     let hello = Hello::read(parts.hello_message)?;
     fields.push(("idle_ms", json!(hello.idle_timeout.as_millis())));
-    fields.push(("largest_block", json!(hello.largest_block)));
+    fields.push(("largest_block", json!(hello.max_block_bytes)));
     fields.push(("request", json!(preview(hello.request))));
     Ok(of("request", fields))
 }

@@ -12,7 +12,7 @@ mod packets;
 mod refusal;
 
 use haulier::article::packet::article::ArticlePacket;
-use haulier::article::{DropReason, ProtocolId, packet};
+use haulier::article::{PacketDropReason, ProtocolId, packet};
 use serde_json::{Value, json};
 
 use self::packets::LayerPacket;
@@ -98,7 +98,7 @@ fn readings(args: &InspectArgs) -> Result<Vec<Reading>, Failure> {
 /// The packet of the first reading that accepts the datagram; else the refusal of the first that the
 /// checksum fits.
 fn read<'a>(readings: &[Reading], datagram: &'a [u8]) -> Result<Packet<'a>, Refusal> {
-    let mut refusal = Refusal { reason: DropReason::BadCrc, by: None };
+    let mut refusal = Refusal { reason: PacketDropReason::BadCrc, by: None };
     for &reading in readings {
         let read = match reading.layer {
             Layer::Chunks => packet::read(reading.protocol, datagram).map(Content::Chunk),
@@ -108,7 +108,7 @@ fn read<'a>(readings: &[Reading], datagram: &'a [u8]) -> Result<Packet<'a>, Refu
         };
         match read {
             Ok(content) => return Ok(Packet { reading, content }),
-            Err(reason) if refusal.reason == DropReason::BadCrc => {
+            Err(reason) if refusal.reason == PacketDropReason::BadCrc => {
                 refusal = Refusal::new(reason, reading);
             }
             Err(_) => {}

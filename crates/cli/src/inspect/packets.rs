@@ -8,7 +8,7 @@ use haulier::article::ack::AckBits;
 use haulier::article::fragment::Fragment;
 use haulier::article::packet::fragment::{FragmentPacket, RawFragmentPacket};
 use haulier::article::packet::numbered::{NumberedPacket, claims_to_be_fragment};
-use haulier::article::{DropReason, ProtocolId, packet};
+use haulier::article::{PacketDropReason, ProtocolId, packet};
 use serde_json::{Value, json};
 
 use super::{Words, preview};
@@ -23,7 +23,7 @@ pub(super) fn read(
     protocol: ProtocolId,
     raw_count: bool,
     datagram: &[u8],
-) -> Result<LayerPacket<'_>, DropReason> {
+) -> Result<LayerPacket<'_>, PacketDropReason> {
     if !claims_to_be_fragment(datagram) {
         return packet::read(protocol, datagram).map(LayerPacket::Numbered);
     }

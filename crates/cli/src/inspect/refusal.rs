@@ -1,6 +1,6 @@
 //! Why a datagram is nothing: the reason as the library counts it, and the same in a sentence.
 
-use haulier::article::DropReason;
+use haulier::article::PacketDropReason;
 use serde_json::{Value, json};
 
 use super::Reading;
@@ -8,13 +8,13 @@ use super::Reading;
 /// A reason, and the reading that found it. Without one, the datagram did not get as far: its size or
 /// its checksum is wrong for all of them.
 pub(super) struct Refusal {
-    pub(super) reason: DropReason,
+    pub(super) reason: PacketDropReason,
     pub(super) by: Option<Reading>,
 }
 
 impl Refusal {
-    pub(super) fn new(reason: DropReason, reading: Reading) -> Self {
-        use DropReason::{BadCrc, TooLong, TooShort};
+    pub(super) fn new(reason: PacketDropReason, reading: Reading) -> Self {
+        use PacketDropReason::{BadCrc, TooLong, TooShort};
         let is_of_all = matches!(reason, TooLong | TooShort | BadCrc);
         Self { reason, by: (!is_of_all).then_some(reading) }
     }
@@ -22,7 +22,7 @@ impl Refusal {
     pub(super) fn in_json(&self, readings: &[Reading]) -> Value {
         let layer = self.by.map(|reading| reading.layer.name());
         let mut object = json!({ "ok": false, "layer": layer, "drop": self.reason.name() });
-        if self.reason == DropReason::BadCrc {
+        if self.reason == PacketDropReason::BadCrc {
             object["tried"] = json!(ids(readings));
         }
         object
@@ -47,10 +47,10 @@ fn ids(readings: &[Reading]) -> Vec<String> {
     ids
 }
 
-fn explain_frame(reason: DropReason, readings: &[Reading], size: usize) -> String {
+fn explain_frame(reason: PacketDropReason, readings: &[Reading], size: usize) -> String {
     match reason {
-        DropReason::TooShort => format!("{size} bytes hold no checksum and no packet"),
-        DropReason::TooLong => "a packet of this wire has at most 1200 bytes".into(),
+        PacketDropReason::TooShort => format!("{size} bytes hold no checksum and no packet"),
+        PacketDropReason::TooLong => "a packet of this wire has at most 1200 bytes".into(),
         _ => {
             let ids = ids(readings).join(" nor ");
             let neither = if ids.contains(" nor ") { "neither" } else { "not" };
@@ -61,36 +61,38 @@ fn explain_frame(reason: DropReason, readings: &[Reading], size: usize) -> Strin
 
 /// Both ways to write a count are 8 bits that nothing tells apart. Which refusals a wrong guess leads to
 /// is known, so they say how to try the other.
-fn explain(reason: DropReason, raw_count: bool) -> String {
+fn explain(reason: PacketDropReason, raw_count: bool) -> String {
     match reason {
-        DropReason::BadType => {
+        PacketDropReason::BadType => {
             "a packet is of type 0, a fragment, 1, a payload packet, or 2, an ack packet".into()
         }
-        DropReason::OutOfRange => {
+        PacketDropReason::OutOfRange => {
             "a number is outside its range: an ack packet must have sequence 0".into()
         }
-        DropReason::SliceIdOutOfRange => "the slice index is not below the slice count".into(),
-        DropReason::Truncated => "the bytes end before the packet does".into(),
-        DropReason::NonzeroPadding => "padding bits must be zero".into(),
-        DropReason::BadCheck => "the end-of-packet check is another value".into(),
-        DropReason::TrailingBytes => "bytes follow the end of the packet".into(),
-        DropReason::FragmentEmpty => "a fragment has at least 1 byte".into(),
-        DropReason::FragmentTooBig => "a fragment has at most 1024 bytes".into(),
-        DropReason::FragmentCountZero => {
+        PacketDropReason::SliceIdOutOfRange => {
+            "the slice index is not below the slice count".into()
+        }
+        PacketDropReason::Truncated => "the bytes end before the packet does".into(),
+        PacketDropReason::NonzeroPadding => "padding bits must be zero".into(),
+        PacketDropReason::BadCheck => "the end-of-packet check is another value".into(),
+        PacketDropReason::TrailingBytes => "bytes follow the end of the packet".into(),
+        PacketDropReason::FragmentEmpty => "a fragment has at least 1 byte".into(),
+        PacketDropReason::FragmentTooBig => "a fragment has at most 1024 bytes".into(),
+        PacketDropReason::FragmentCountZero => {
             "a packet has at least 1 fragment; is it a count less one? Leave out --raw-count".into()
         }
-        DropReason::FragmentIdOutOfRange if raw_count => {
+        PacketDropReason::FragmentIdOutOfRange if raw_count => {
             "the fragment index is not below the fragment count; is it a count less one? Leave out \
              --raw-count"
                 .into()
         }
-        DropReason::FragmentIdOutOfRange => {
+        PacketDropReason::FragmentIdOutOfRange => {
             "the fragment index is not below the fragment count".into()
         }
-        DropReason::MiddleFragmentNotFull if raw_count => {
+        PacketDropReason::MiddleFragmentNotFull if raw_count => {
             "only the last fragment may have less than 1024 bytes".into()
         }
-        DropReason::MiddleFragmentNotFull => {
+        PacketDropReason::MiddleFragmentNotFull => {
             "only the last fragment may have less than 1024 bytes; is it the 2016 original's? Try \
              --raw-count"
                 .into()

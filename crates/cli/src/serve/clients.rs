@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use haulier::connection::{Block, CloseCode, CloseReason, Connection, Event};
-use haulier::credentials::TokenClaims;
+use haulier::credentials::{TokenClaims, TokenRate};
 use haulier::server::{ConnectionId, ServerEvent, ServerMachine};
 use serde_json::json;
 
@@ -96,7 +96,7 @@ impl<'a> Clients<'a> {
                     self.on_closed(server.connection(id), id, &reason);
                 }
                 // Clients have nothing to say but their request.
-                ServerEvent::Connection(_) => {}
+                _ => {}
             }
         }
     }
@@ -131,10 +131,9 @@ impl<'a> Clients<'a> {
 
     /// The limit: what the arguments say, within what the token says.
     fn set_rate(&self, connection: &mut Connection, token: Option<&TokenClaims>) {
-        let bits = |bytes: u32| u64::from(bytes) * 8;
-        let least = token.and_then(|token| token.least_bps).map_or(0, bits);
-        let most = token.and_then(|token| token.most_bps).map_or(u64::MAX, bits);
-        connection.set_rate_bps(self.args.rate.unwrap_or(u64::MAX).max(least).min(most));
+        let min = token.and_then(|token| token.min_rate).map_or(0, TokenRate::bps);
+        let max = token.and_then(|token| token.max_rate).map_or(u64::MAX, TokenRate::bps);
+        connection.set_max_rate_bps(self.args.rate.unwrap_or(u64::MAX).max(min).min(max));
     }
 
     fn on_connected(&mut self, server: &mut ServerMachine, id: ConnectionId) {

@@ -15,7 +15,7 @@ use haulier::connection::ConnectionConfig;
 use haulier::credentials::{Access, Ticket};
 use haulier::crypto::Identity;
 use haulier::server::{ServerConfig, ServerCredentials, ServerLimits};
-use haulier::udp::{ServerDriver, Socket};
+use haulier::udp::Socket;
 use serde_json::json;
 
 use self::clients::Clients;
@@ -26,6 +26,7 @@ use crate::interrupt;
 use crate::keygen::new_secret;
 use crate::keys::{self, Kind};
 use crate::report::Report;
+use crate::runners;
 use crate::units::show_bytes;
 
 /// How long one turn of the loop may sleep.
@@ -40,14 +41,14 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
         report.warning(&warning);
     }
     let fail = |error: std::io::Error| Failure::socket("socket", &error);
-    let local = socket.local_addr().map_err(fail)?;
+    let local = socket.local_addr();
     let reachable = match args.address.is_empty() {
         true => addresses::reachable(local),
         false => args.address.clone(),
     };
     let ticket = ticket(args, &credentials, &reachable, &library)?;
-    let mut driver = ServerDriver::with_socket(socket, config(args, credentials, reachable, local))
-        .map_err(fail)?;
+    let mut driver =
+        runners::server(socket, config(args, credentials, reachable, local)).map_err(fail)?;
     announce(local, ticket.as_ref(), &library, report)?;
     let mut clients = Clients::new(&library, args, report);
     loop {
@@ -55,13 +56,13 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
             break;
         }
         driver.turn(TURN).map_err(fail)?;
-        clients.hear(driver.clock().now(), &mut driver.server);
+        clients.hear(driver.clock().now(), &mut driver.machine);
     }
     // Who is in the middle of a file hears of it, and waits no longer.
-    driver.server.shut_down(driver.clock().now());
-    while driver.server.stats().connections > 0 {
+    driver.machine.shut_down(driver.clock().now());
+    while driver.machine.stats().connections > 0 {
         driver.turn(TURN).map_err(fail)?;
-        clients.hear(driver.clock().now(), &mut driver.server);
+        clients.hear(driver.clock().now(), &mut driver.machine);
     }
     clients.conclude()
 }
@@ -124,10 +125,10 @@ fn config(
         addresses,
         limits: ServerLimits { connections: args.max_clients.into(), ..ServerLimits::default() },
         connection: ConnectionConfig {
-            rate_bps: args.rate.unwrap_or(u64::MAX),
+            max_rate_bps: args.rate.unwrap_or(u64::MAX),
             urgency: args.urgency.into(),
             // Clients ask, and send nothing.
-            largest_block: 0,
+            max_block_bytes: 0,
             unread_packet_bytes: 4096,
             ..ConnectionConfig::default()
         },

@@ -8,9 +8,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use haulier::article::chunk::MAX_CHUNK_BYTES;
-use haulier::article::{ArticleConfig, ArticlePeer};
+use haulier::article::{ArticleConfig, ArticlePeer, PeerMachine};
 use haulier::file::{Header, Outgoing, Receipt};
-use haulier::udp::{Driver, Socket};
+use haulier::udp::{Clock, Runner, Socket};
 
 use crate::support::wait_until;
 
@@ -34,14 +34,15 @@ fn peer(chunks: usize) -> ArticlePeer {
 
 /// Sends these chunks and returns the receipt.
 pub fn send(to: &str, chunks: Vec<Vec<u8>>) -> Receipt {
-    let socket = Socket::connect(to.parse().unwrap()).unwrap();
-    let mut driver = Driver::new(socket, peer(chunks.len())).unwrap();
+    let to = to.parse().unwrap();
+    let machine = PeerMachine::connected(peer(chunks.len()), to);
+    let mut driver = Runner::new(machine, Socket::connect(to).unwrap(), Clock::start());
     for chunk in chunks {
-        driver.peer.send_chunk(chunk).unwrap();
+        driver.machine.peer.send_chunk(chunk).unwrap();
     }
     let receipt = wait_until(|| {
         driver.turn(TURN).unwrap();
-        driver.peer.pop_chunk()
+        driver.machine.peer.pop_chunk()
     });
     for _ in 0..LAST_TURNS {
         driver.turn(TURN).unwrap();
@@ -60,17 +61,21 @@ impl FakeReceiver {
     /// Takes a run of chunks up to the first that is not full, then answers with one chunk, or nothing.
     pub fn start(answer: Option<Vec<u8>>) -> Self {
         let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let mut driver = Driver::new(socket, peer(1)).unwrap();
-        let (addr, stop) = (driver.local_addr().unwrap(), Arc::new(AtomicBool::new(false)));
+        let mut driver = Runner::new(PeerMachine::new(peer(1)), socket, Clock::start());
+        let (addr, stop) = (driver.carrier().local_addr(), Arc::new(AtomicBool::new(false)));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             let mut answer = answer;
             while !stopped.load(Ordering::Relaxed) {
                 driver.turn(TURN).unwrap();
-                if driver.peer.pop_chunk().is_some_and(|chunk| chunk.len() < MAX_CHUNK_BYTES)
+                if driver
+                    .machine
+                    .peer
+                    .pop_chunk()
+                    .is_some_and(|chunk| chunk.len() < MAX_CHUNK_BYTES)
                     && let Some(answer) = answer.take()
                 {
-                    driver.peer.send_chunk(answer).unwrap();
+                    driver.machine.peer.send_chunk(answer).unwrap();
                 }
             }
         });

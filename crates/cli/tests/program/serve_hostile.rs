@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use haulier::client::{ClientConfig, ClientMachine, Credentials};
 use haulier::connection::{Block, CloseCode, Connection};
+use haulier::server::ServerMachine;
 use haulier::server::{ServerConfig, ServerCredentials, ServerEvent};
-use haulier::udp::ServerDriver;
+use haulier::udp::{Clock, Runner, Socket};
 use haulier::{Instant, Machine};
 
 use crate::support::{Dir, data, fetch, serve};
@@ -28,17 +29,20 @@ impl Liar {
     fn start(answer: impl Fn(Instant, &mut Connection) + Send + 'static) -> Self {
         let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
         let config = ServerConfig::new(PROTOCOL, credentials);
-        let mut driver = ServerDriver::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
-        let addr = driver.local_addr().unwrap().to_string();
+        let (clock, socket) =
+            (Clock::start(), Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap());
+        let addr = socket.local_addr().to_string();
+        let machine = ServerMachine::new(clock.now(), 0, config, [5; 32]).unwrap();
+        let mut driver = Runner::new(machine, socket, clock);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 driver.turn(Duration::from_millis(5)).unwrap();
                 let now = driver.clock().now();
-                while let Some((id, event)) = driver.server.poll_event(now) {
+                while let Some((id, event)) = driver.machine.poll_event(now) {
                     if matches!(event, ServerEvent::Connecting { .. }) {
-                        answer(now, driver.server.connection_mut(id).unwrap());
+                        answer(now, driver.machine.connection_mut(id).unwrap());
                     }
                 }
             }

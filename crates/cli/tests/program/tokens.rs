@@ -154,7 +154,7 @@ fn a_token_that_cannot_be_made_is_not() {
         haulier(&[&basic[..], &["--expires", "60"], options].concat()).error(2)
     };
     let servers = vec!["--server=192.0.2.7:4016"; 9];
-    assert!(issue(&servers).contains("at most 8 servers"));
+    assert!(issue(&servers).contains("at most 8 addresses"));
     assert!(issue(&["--user-data", &"x".repeat(257)]).contains("at most 256 bytes"));
     assert!(issue(&["--rate", "100G"]).contains("at most 34G"));
 }

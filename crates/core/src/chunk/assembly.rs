@@ -1,4 +1,4 @@
-//! The memory of one half-received chunk: as much as arrived, in the order in which it arrived.
+//! The memory of one incomplete chunk: as much as arrived, in the order of arrival.
 //!
 //! A buffer with a place for every slice would let one forged slice "255 of 256" cost 256 KiB. Here a
 //! slice takes the next free place, whatever its index, and the buffer grows in steps as slices come:
@@ -12,15 +12,15 @@ use super::{ChunkId, SLICE_BYTES, Slice, SliceCount, SliceSet};
 /// Slices that the first allocation holds. Doubled at each step, so that a whole chunk takes six.
 const FIRST_STEP: usize = 8;
 
-/// The slices of one chunk that are here.
+/// The slices of one chunk that have arrived.
 #[derive(Clone, Debug)]
 pub struct Assembly {
     received: SliceSet,
-    /// The slices one after the other, each in a full-size place.
+    /// The slices in the order of arrival, each in a place of full size.
     places: Vec<u8>,
-    /// Which slice lies in each place.
+    /// The slice index of each place.
     order: Vec<u8>,
-    /// Bytes of the last slice, once it is here.
+    /// Bytes of the last slice, once it has arrived.
     last_slice_bytes: Option<usize>,
 }
 
@@ -36,13 +36,13 @@ impl Assembly {
         }
     }
 
-    /// Which slices are here.
+    /// The slices that have arrived.
     #[must_use]
     pub const fn received(&self) -> &SliceSet {
         &self.received
     }
 
-    /// The size of the chunk; not known before its last slice is here.
+    /// The size of the chunk; unknown before its last slice has arrived.
     #[must_use]
     pub fn chunk_bytes(&self) -> Option<usize> {
         Some((self.received.count().get() - 1) * SLICE_BYTES + self.last_slice_bytes?)
@@ -71,7 +71,7 @@ impl Assembly {
         true
     }
 
-    /// The slices that are here, in the order of their arrival.
+    /// The slices that have arrived, in the order of arrival.
     pub fn slices(&self, chunk_id: ChunkId) -> impl Iterator<Item = Slice<'_>> {
         let count = self.received.count();
         self.order.iter().zip(self.places.chunks(SLICE_BYTES)).filter_map(move |(&index, place)| {
@@ -81,7 +81,7 @@ impl Assembly {
         })
     }
 
-    /// The chunk, once every slice is here; `None` before.
+    /// The chunk, once every slice has arrived; `None` before.
     #[must_use]
     pub fn finish(self) -> Option<Vec<u8>> {
         if !self.received.is_full() {
@@ -124,8 +124,8 @@ impl Assembly {
     pub fn check_invariants(&self) {
         assert_eq!(self.received.len(), self.order.len());
         assert_eq!(self.places.len(), self.order.len() * SLICE_BYTES);
-        let most = 2 * self.order.len().max(FIRST_STEP) * (SLICE_BYTES + 1);
-        assert!(self.capacity_bytes() <= most, "more memory than what arrived is worth");
+        let max = 2 * self.order.len().max(FIRST_STEP) * (SLICE_BYTES + 1);
+        assert!(self.capacity_bytes() <= max, "more memory than what arrived needs");
     }
 }
 

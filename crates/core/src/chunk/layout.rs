@@ -1,4 +1,4 @@
-//! How a chunk is cut: counts, indices and the two things that cross the wire.
+//! How a chunk is cut: counts, indices, slices and acks.
 //!
 //! The types here have no illegal values. A [`SliceIndex`] comes only out of a [`SliceCount`], and a
 //! [`Slice`] only with as many bytes as its index allows, so no later code has to check again.
@@ -10,11 +10,11 @@
 use super::SliceSet;
 use crate::Sequence;
 
-/// Bytes in every slice but the last. With its header a slice stays under 1200 bytes, which passes
-/// every path that games meet (*Sending Large Blocks of Data*, "Packet Structure").
+/// Bytes in every slice but the last. With its header a slice stays below 1200 bytes, which fit every path
+/// that games meet (*Sending Large Blocks of Data*, "Packet Structure").
 pub const SLICE_BYTES: usize = 1024;
 
-/// Slices in the largest chunk: what an 8-bit field counts, and an ack of 32 bytes.
+/// Slices in the largest chunk: an 8-bit field counts them, and an ack has 32 bytes.
 pub const MAX_SLICES: usize = 256;
 
 /// Bytes in the largest chunk: 256 KiB.
@@ -121,7 +121,7 @@ pub struct Slice<'a> {
 }
 
 impl<'a> Slice<'a> {
-    /// A slice, if `data` is as long as its place asks: 1024 bytes, or 1 to 1024 for the last.
+    /// A slice, if `data` has the length that its index requires: 1024 bytes, or 1 to 1024 for the last.
     #[must_use]
     pub const fn new(chunk_id: ChunkId, index: SliceIndex, data: &'a [u8]) -> Option<Self> {
         let fits = data.len() == SLICE_BYTES
@@ -155,11 +155,10 @@ impl<'a> Slice<'a> {
     }
 }
 
-/// What a receiver has of a chunk: always the whole state, so that losing one ack loses nothing that
-/// the next does not say again.
+/// What a receiver has of a chunk: always the whole state, so that the next ack makes up for a lost one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// The chunk it speaks of.
+    /// The chunk it is about.
     pub chunk_id: ChunkId,
     /// The slices received; its count is the chunk's.
     pub received: SliceSet,

@@ -1,6 +1,6 @@
-//! A chunk in slices of 1 KiB: how it is cut, which of them are here, and putting them together again.
+//! A chunk in slices of 1 KiB: how it is cut, which slices have arrived, and how it is put together again.
 //!
-//! This is the layout of *Sending Large Blocks of Data*. Sender and receiver are each wire's own.
+//! This is the layout of *Sending Large Blocks of Data*. Each wire has a sender and a receiver of its own.
 
 mod assembly;
 mod layout;

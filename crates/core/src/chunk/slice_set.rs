@@ -4,8 +4,8 @@ use super::{MAX_SLICES, SliceCount, SliceIndex};
 
 const WORDS: usize = MAX_SLICES / 32;
 
-/// Flags for the slices of one chunk, with a running count. Slices only ever join it: an ack blows a
-/// fuse, and nothing mends fuses (*Sending Large Blocks of Data*, "Packet Structure").
+/// Flags for the slices of one chunk, with a running count. Slices are only ever added: in the words of the
+/// article, an ack blows a fuse (*Sending Large Blocks of Data*, "Packet Structure").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SliceSet {
     count: SliceCount,
@@ -77,15 +77,15 @@ impl SliceSet {
         self.count.indices().filter(|&index| self.contains(index))
     }
 
-    /// The flags as words of up to 32 bits, each with its width: as they lie in an ack packet.
+    /// The flags as words of up to 32 bits, each with its width, in the order of an ack packet.
     pub fn words(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.words.iter().zip(widths(self.count)).map(|(&word, width)| (word, width))
     }
 
-    /// A set from the words of an ack packet, each masked to its width by the reader.
+    /// A set from the words of an ack packet. `next` reads a word of the given width, masked to it.
     ///
     /// # Errors
-    /// That of the reader.
+    /// Those of `next`.
     pub fn from_words<E>(
         count: SliceCount,
         mut next: impl FnMut(u32) -> Result<u32, E>,
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fuse_is_blown_once() {
+    fn a_slice_is_added_once() {
         let count = SliceCount::new(40).unwrap();
         let mut set = SliceSet::empty(count);
         assert!(set.insert(count.index(39).unwrap()));

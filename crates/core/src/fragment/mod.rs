@@ -2,7 +2,8 @@
 //! Reassembly*).
 //!
 //! [`split`] cuts. A [`Reassembler`], one for each peer, puts together; the fragments of all peers lie in
-//! one [`FragmentPool`], so that one cap holds for all of them. Each wire has its own form of a [`Fragment`].
+//! one [`FragmentPool`], so that one cap holds for all of them. How a [`Fragment`] looks in a datagram is up
+//! to each wire.
 //!
 //! ```
 //! use haulier_core::fragment::{FragmentPool, Reassembler, split};
@@ -20,8 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! One lost fragment loses the packet: it is for two to four fragments of what is out of date in a tenth
-//! of a second. What must arrive is a [`chunk`](crate::chunk).
+//! One lost fragment loses the packet: this is for data of two to four fragments that is out of date in a
+//! tenth of a second. Data that must arrive is sent as a [`chunk`](crate::chunk).
 
 mod order;
 mod piece;

@@ -1,24 +1,26 @@
-//! Places that can be named, and queues of them, oldest first: the bookkeeping under a fragment pool.
+//! Values behind keys, and queues of them, oldest first: the bookkeeping of a fragment pool.
 //!
-//! Everything is reached by [`Key`], and a key of something that is gone finds nothing: a reassembler may
-//! hold on to a packet that the pool has given up for the sake of another peer.
+//! Every access is by [`Key`], and the key of a removed value finds nothing: a reassembler may hold the key
+//! of a packet that the pool has evicted to make room for another peer.
 
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 
-/// Names a place of a [`Slab`] for as long as the same thing is in it.
+/// Names a value in a [`Slab`], until it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     place: u32,
-    generation: u32,
+    /// Not zero, so that an `Option<Key>` is no larger.
+    generation: NonZeroU32,
 }
 
 #[derive(Clone, Debug)]
 struct Place<T> {
-    generation: u32,
+    generation: NonZeroU32,
     value: Option<T>,
 }
 
-/// Things by key. Grows to the most that were ever in it, and reuses places after that.
+/// Values by key. Grows to the largest number of values it ever held, and reuses places after that.
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
     places: Vec<Place<T>>,
@@ -43,8 +45,9 @@ impl<T> Slab<T> {
             return Key { place, generation: slot.generation };
         }
         let place = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        self.places.push(Place { generation: 0, value: Some(value) });
-        Key { place, generation: 0 }
+        let generation = NonZeroU32::MIN;
+        self.places.push(Place { generation, value: Some(value) });
+        Key { place, generation }
     }
 
     pub(super) fn get(&self, key: Key) -> Option<&T> {
@@ -63,7 +66,7 @@ impl<T> Slab<T> {
             return None;
         }
         let value = place.value.take()?;
-        place.generation = place.generation.wrapping_add(1);
+        place.generation = place.generation.checked_add(1).unwrap_or(NonZeroU32::MIN);
         self.free.push(key.place);
         Some(value)
     }
@@ -73,7 +76,7 @@ impl<T> Slab<T> {
     }
 }
 
-/// The neighbours of a thing in one queue.
+/// The neighbours of a value in one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Links {
     older: Option<Key>,
@@ -81,14 +84,14 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// The thing behind it in the queue.
+    /// The next newer value of the queue.
     pub(super) const fn newer(&self) -> Option<Key> {
         self.newer
     }
 }
 
-/// A queue of things in a slab, linked through the things themselves, so that any of them leaves it in one
-/// step. `pick` says which links of a thing are those of this queue.
+/// A queue of values in a slab, linked through the values themselves, so that any of them is removed in one
+/// step. `pick` selects the links of this queue in a value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Order {
     oldest: Option<Key>,
@@ -106,29 +109,29 @@ impl Order {
         self.oldest
     }
 
-    /// Puts a thing of the slab behind all others.
+    /// Appends a value of the slab, as the newest.
     pub(super) fn push<T>(&mut self, slab: &mut Slab<T>, pick: Pick<T>, key: Key) {
         let older = self.newest;
-        if let Some(thing) = slab.get_mut(key) {
-            *pick(thing) = Links { older, newer: None };
+        if let Some(value) = slab.get_mut(key) {
+            *pick(value) = Links { older, newer: None };
         }
         match older.and_then(|older| slab.get_mut(older)) {
-            Some(thing) => pick(thing).newer = Some(key),
+            Some(value) => pick(value).newer = Some(key),
             None => self.oldest = Some(key),
         }
         self.newest = Some(key);
     }
 
-    /// Takes a thing out, which must be in this queue.
+    /// Removes a value, which must be in this queue.
     pub(super) fn remove<T>(&mut self, slab: &mut Slab<T>, pick: Pick<T>, key: Key) {
-        let Some(thing) = slab.get_mut(key) else { return };
-        let Links { older, newer } = core::mem::take(pick(thing));
+        let Some(value) = slab.get_mut(key) else { return };
+        let Links { older, newer } = core::mem::take(pick(value));
         match older.and_then(|older| slab.get_mut(older)) {
-            Some(thing) => pick(thing).newer = newer,
+            Some(value) => pick(value).newer = newer,
             None => self.oldest = newer,
         }
         match newer.and_then(|newer| slab.get_mut(newer)) {
-            Some(thing) => pick(thing).older = older,
+            Some(value) => pick(value).older = older,
             None => self.newest = older,
         }
     }
@@ -138,8 +141,8 @@ impl Order {
 mod tests {
     use super::*;
 
-    fn links(thing: &mut (u32, Links)) -> &mut Links {
-        &mut thing.1
+    fn links(value: &mut (u32, Links)) -> &mut Links {
+        &mut value.1
     }
 
     fn drain(order: &mut Order, slab: &mut Slab<(u32, Links)>) -> Vec<u32> {
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn things_leave_a_queue_from_anywhere() {
+    fn values_are_removed_from_anywhere_in_a_queue() {
         for gone in 0..4usize {
             let (mut slab, mut order) = (Slab::new(), Order::default());
             let keys: Vec<Key> = (0..4).map(|i| slab.insert((i, Links::default()))).collect();

@@ -1,4 +1,4 @@
-//! A piece of a packet, as a value without illegal states, and how a packet is cut into them.
+//! A piece of a packet, as a type without illegal values, and how a packet is cut into them.
 
 use thiserror::Error;
 
@@ -16,7 +16,7 @@ pub const MAX_FRAGMENTED_BYTES: usize = MAX_FRAGMENTS * FRAGMENT_BYTES;
 /// The rule that a fragment breaks, or a packet that cannot be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum FragmentError {
-    /// A fragment without data, or a packet without.
+    /// A fragment or a packet without data.
     #[error("a fragment has at least one byte")]
     Empty,
     /// More than 1024 bytes.
@@ -25,10 +25,10 @@ pub enum FragmentError {
     /// A packet of no fragments.
     #[error("a packet has at least one fragment")]
     CountZero,
-    /// A packet of more fragments than there may be.
+    /// A packet of more than 256 fragments.
     #[error("a packet has at most {MAX_FRAGMENTS} fragments")]
     CountTooLarge,
-    /// An index at or above the count beside it.
+    /// An index at or above the count.
     #[error("the index of a fragment is below their count")]
     IndexOutOfRange,
     /// Shorter than 1024 bytes, and not the last of its packet.
@@ -38,7 +38,7 @@ pub enum FragmentError {
 
 /// A piece of a packet: fragment `index` of `count`, with its bytes.
 ///
-/// Always: `index < count`, `count` from 1 to 256, 1 to 1024 bytes, and exactly 1024 but for the last.
+/// Always: `index < count`, `count` from 1 to 256, 1 to 1024 bytes, and exactly 1024 except in the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment<'a> {
     sequence: Sequence,
@@ -48,7 +48,7 @@ pub struct Fragment<'a> {
 }
 
 impl<'a> Fragment<'a> {
-    /// A fragment, if its numbers and its length fit each other.
+    /// A fragment, if its numbers and its length agree.
     ///
     /// # Errors
     /// The rule that they break.
@@ -113,8 +113,8 @@ impl<'a> Fragment<'a> {
     }
 }
 
-/// Cuts a packet into fragments, in the order in which they are sent. A packet of up to 1024 bytes is one
-/// fragment; who sends packets of up to 1200 bytes whole does not ask.
+/// Cuts a packet into fragments, in the order in which they are sent. A packet of up to 1024 bytes gives one
+/// fragment; both wires send such packets whole instead.
 ///
 /// # Errors
 /// [`FragmentError::Empty`] for an empty packet, [`FragmentError::CountTooLarge`] above

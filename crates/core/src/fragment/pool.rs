@@ -1,29 +1,32 @@
-//! The memory of all packets in progress, of all peers: capped, pooled, the oldest given up first.
+//! The memory of all packets in progress, of all peers: capped, pooled, the oldest evicted first.
 //!
 //! "Let's say you have a sliding window of 256 packets, 256 fragments per packet max, and each fragment is
-//! 1k. That's 64 mb per client" (*Packet Fragmentation and Reassembly*, "Receiving Packet Fragments").
-//! Here a fragment that came takes one block of 1 KiB, and nothing is taken for those announced; a cap
-//! holds for each peer and one for all (docs/decisions/0008-fragment-memory.md). The invariant: what is
-//! in use never exceeds either cap, and equals what the packets in progress hold.
+//! 1k. That's 64 mb per client" (*Packet Fragmentation and Reassembly*, "Receiving Packet Fragments"). Here
+//! a fragment that arrived takes one block of 1 KiB, and announced ones take nothing; there is a cap for
+//! each peer and one for all (docs/decisions/0008-fragment-memory.md). The invariant: what is in use never
+//! exceeds either cap, and equals what the packets in progress hold.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use thiserror::Error;
+
 use super::order::{Key, Links, Order, Slab};
 use super::{FRAGMENT_BYTES, Fragment, MAX_FRAGMENTS};
 use crate::Instant;
 
-/// What a stored fragment is charged: its block, and the place of that block, twice over because vectors
-/// grow by doubling.
+/// Bytes charged for a stored fragment: its block, and twice its entry in the list of blocks, because
+/// vectors grow by doubling.
 const FRAGMENT_COST: usize = FRAGMENT_BYTES + 64;
 
-/// What a packet in progress is charged beside its fragments: its entry and that of its peer, twice over.
+/// Bytes charged for a packet in progress besides its fragments: twice its entry and that of its peer, for
+/// the same reason.
 const PACKET_COST: usize = 448;
 
-/// Packets that one fragment may give up because they took too long. Two would be enough to keep up, for
-/// each fragment begins one packet at most.
-const GIVEN_UP_AT_ONCE: usize = 8;
+/// Packets that may time out when one fragment arrives, which bounds the work. Two would be enough to keep
+/// up, because each fragment starts at most one packet.
+const MAX_TIMED_OUT_AT_ONCE: usize = 8;
 
 /// The limits of a [`FragmentPool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,16 +34,16 @@ pub struct FragmentPoolConfig {
     /// Bytes that the packets in progress of one peer may hold.
     ///
     /// Default 1 MiB: three packets of the largest size at once, or the whole window of 256 packets with
-    /// three fragments of each. An honest peer does not come near it.
+    /// three fragments each. An honest peer stays far below.
     pub max_bytes_per_peer: usize,
     /// Bytes that the packets in progress of all peers together may hold. Default 64 MiB: what the
     /// article's window would have cost for a single peer.
     pub max_bytes: usize,
-    /// The most fragments a packet may have, 1 to 256. Default 256. "Consider reducing the maximum
-    /// number of fragments per packet", says the article: four are enough for many games.
+    /// The maximum number of fragments of a packet, 1 to 256. Default 256. The article advises: "Consider
+    /// reducing the maximum number of fragments per packet"; four are enough for many games.
     pub max_fragments: usize,
-    /// A packet that is not whole after this is given up. Default 5 s, longer than a window of 256 packets
-    /// lasts at 60 a second.
+    /// A packet that is not complete after this time is dropped. Default 5 s, longer than a window of 256
+    /// packets lasts at 60 a second.
     pub timeout: Duration,
 }
 
@@ -56,61 +59,48 @@ impl Default for FragmentPoolConfig {
 }
 
 /// Limits under which a pool could not work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PoolConfigError {
     /// `max_fragments` is not from 1 to 256.
+    #[error("max_fragments must be from 1 to {MAX_FRAGMENTS}")]
     MaxFragments,
     /// `max_bytes_per_peer` does not hold one packet of `max_fragments`.
+    #[error("max_bytes_per_peer must be at least {min_bytes}, to hold one packet")]
     PeerCapTooSmall {
-        /// What it must be at least.
-        least: usize,
+        /// The smallest value that works.
+        min_bytes: usize,
     },
     /// `max_bytes` is less than `max_bytes_per_peer`.
+    #[error("max_bytes must not be less than max_bytes_per_peer")]
     CapBelowPeerCap,
 }
 
-impl core::fmt::Display for PoolConfigError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::MaxFragments => f.write_str("max_fragments must be from 1 to 256"),
-            Self::PeerCapTooSmall { least } => {
-                write!(f, "max_bytes_per_peer must be at least {least}, to hold one packet")
-            }
-            Self::CapBelowPeerCap => {
-                f.write_str("max_bytes must not be less than max_bytes_per_peer")
-            }
-        }
-    }
-}
-
-impl core::error::Error for PoolConfigError {}
-
-/// What a pool holds and has given up.
+/// What a pool holds, and the packets that it dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolStats {
     /// Bytes in use by packets in progress.
     pub used_bytes: usize,
-    /// The most that was ever in use.
+    /// The largest number of bytes that was ever in use.
     pub peak_bytes: usize,
     /// Packets in progress.
     pub packets: usize,
     /// Peers that have a packet in progress.
     pub peers: usize,
-    /// Packets given up because their peer was at its cap, or had more than its share when all were.
+    /// Packets evicted because their peer was at its cap, or had more than its share when the pool was full.
     pub evicted_for_own_peer: u64,
-    /// Packets given up for a packet of another peer.
+    /// Packets evicted for a packet of another peer.
     pub evicted_for_others: u64,
-    /// Packets given up because they took too long.
+    /// Packets dropped because they took too long.
     pub timed_out: u64,
 }
 
-/// A kilobyte of a packet.
+/// One fragment of a packet.
 #[derive(Clone, Debug)]
 struct Block {
     data: Box<[u8; FRAGMENT_BYTES]>,
     index: u8,
     length: u16,
-    /// The block that came before it, of the same packet.
+    /// The block of the same packet that arrived before it.
     next: Option<u32>,
 }
 
@@ -121,7 +111,7 @@ struct Packet {
     opened_at: Instant,
     count: u16,
     stored: u16,
-    /// Which fragments are here, one bit each.
+    /// The fragments that have arrived, one bit each.
     received: [u64; MAX_FRAGMENTS / 64],
     last_block: Option<u32>,
     among_all: Links,
@@ -145,7 +135,7 @@ struct Peer {
     order: Order,
 }
 
-/// Where fragments wait for each other. One for all peers of a socket.
+/// Holds the fragments of incomplete packets. One for all peers of a socket.
 #[derive(Clone, Debug)]
 pub struct FragmentPool {
     config: FragmentPoolConfig,
@@ -154,7 +144,7 @@ pub struct FragmentPool {
     packets: Slab<Packet>,
     peers: Slab<Peer>,
     order: Order,
-    /// The packet put together last. Grows to the largest that was ever whole.
+    /// The packet assembled last. Grows to the largest that was ever complete.
     assembled: Vec<u8>,
     stats: PoolStats,
 }
@@ -174,9 +164,9 @@ impl FragmentPool {
         if config.max_fragments == 0 || config.max_fragments > MAX_FRAGMENTS {
             return Err(PoolConfigError::MaxFragments);
         }
-        let least = PACKET_COST + config.max_fragments * FRAGMENT_COST;
-        if config.max_bytes_per_peer < least {
-            return Err(PoolConfigError::PeerCapTooSmall { least });
+        let min_bytes = PACKET_COST + config.max_fragments * FRAGMENT_COST;
+        if config.max_bytes_per_peer < min_bytes {
+            return Err(PoolConfigError::PeerCapTooSmall { min_bytes });
         }
         if config.max_bytes < config.max_bytes_per_peer {
             return Err(PoolConfigError::CapBelowPeerCap);
@@ -211,34 +201,34 @@ impl FragmentPool {
         &self.config
     }
 
-    /// What it holds and has given up.
+    /// What it holds, and the packets that it dropped.
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         PoolStats { packets: self.packets.len(), peers: self.peers.len(), ..self.stats }
     }
 
-    /// Gives up the packets that took too long. Each fragment that comes does some of that; to call it
-    /// too frees their blocks while all is silent.
+    /// Drops the packets that took too long. Each arriving fragment drops some as well; this frees their
+    /// memory while nothing arrives.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while self.give_up_oldest(now) {}
+        while self.drop_oldest_if_late(now) {}
     }
 
-    /// The same for a few packets: what one fragment may cost.
-    pub(super) fn give_up_some(&mut self, now: Instant) {
-        for _ in 0..GIVEN_UP_AT_ONCE {
-            if !self.give_up_oldest(now) {
+    /// The same for a few packets: bounded work, for one fragment.
+    pub(super) fn drop_some_late(&mut self, now: Instant) {
+        for _ in 0..MAX_TIMED_OUT_AT_ONCE {
+            if !self.drop_oldest_if_late(now) {
                 return;
             }
         }
     }
 
-    /// Gives the oldest packet up if it took too long, and returns whether it did.
-    fn give_up_oldest(&mut self, now: Instant) -> bool {
+    /// Drops the oldest packet if it took too long, and returns whether it did.
+    fn drop_oldest_if_late(&mut self, now: Instant) -> bool {
         let Some(oldest) = self.order.oldest() else { return false };
         if let Some(packet) = self.packets.get_mut(oldest)
             && now.since(packet.opened_at) <= self.config.timeout
         {
-            // A clock that jumped ahead and came back: the packet's time begins anew.
+            // The clock jumped ahead and came back: the time of this packet starts again.
             packet.opened_at = packet.opened_at.min(now);
             return false;
         }
@@ -247,14 +237,14 @@ impl FragmentPool {
         true
     }
 
-    /// When the oldest packet will have taken too long.
+    /// When the oldest packet will time out.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let oldest = self.order.oldest().and_then(|oldest| self.packets.get(oldest))?;
         Some(oldest.opened_at + self.config.timeout + Duration::from_nanos(1))
     }
 
-    /// Begins a packet with its first fragment, making room for it.
+    /// Starts a packet with its first fragment, making room for it.
     pub(super) fn open(
         &mut self,
         now: Instant,
@@ -285,8 +275,8 @@ impl FragmentPool {
         key
     }
 
-    /// Adds a fragment that is not here yet, making room for it. Returns `false` if the packet itself
-    /// had to go.
+    /// Adds a fragment that has not arrived before, making room for it. Returns `false` if the packet itself
+    /// was evicted.
     pub(super) fn store(&mut self, key: Key, fragment: &Fragment<'_>) -> bool {
         let Some(peer) = self.packets.get(key).map(|packet| packet.peer) else { return false };
         self.make_room(Some(peer), Some(key), FRAGMENT_COST);
@@ -297,7 +287,7 @@ impl FragmentPool {
         true
     }
 
-    /// How many fragments the packet has and how many are missing; `None` if it was given up.
+    /// How many fragments the packet has and how many are missing; `None` if it was dropped.
     pub(super) fn progress(&self, key: Key) -> Option<(usize, usize)> {
         let packet = self.packets.get(key)?;
         Some((packet.count.into(), usize::from(packet.count - packet.stored)))
@@ -308,8 +298,8 @@ impl FragmentPool {
         self.packets.get(key).is_some_and(|packet| packet.received[word] & bit != 0)
     }
 
-    /// Puts a packet together whose only missing fragment is this one, and ends it. That fragment is
-    /// copied to its place without being stored.
+    /// Assembles a packet whose only missing fragment is this one, and removes it. The fragment is copied to
+    /// its place without being stored.
     pub(super) fn assemble(&mut self, key: Key, missing: &Fragment<'_>) -> &[u8] {
         let mut total = 0;
         let mut at = self.packets.get(key).and_then(|packet| packet.last_block);
@@ -335,7 +325,7 @@ impl FragmentPool {
         self.assembled.get(..total).unwrap_or_default()
     }
 
-    /// Ends a packet and takes its memory back. Nothing happens if it was given up before.
+    /// Removes a packet and takes its memory back; no effect if it was dropped before.
     pub(super) fn release(&mut self, key: Key) {
         self.order.remove(&mut self.packets, |packet| &mut packet.among_all, key);
         let Some(peer_key) = self.packets.get(key).map(|packet| packet.peer) else { return };
@@ -369,8 +359,8 @@ impl FragmentPool {
             self.release(victim);
         }
         while self.stats.used_bytes + bytes > self.config.max_bytes {
-            // Who floods pays for it: above an equal share a peer makes room out of its own. But not with
-            // the packet that the room is for; with many peers the share is less than one packet.
+            // A peer that floods pays for it: above an equal share it makes room from its own packets,
+            // except the one that the room is for. With many peers the share is less than one packet.
             let has_more = held(self) * self.peers.len() > self.stats.used_bytes;
             let own = oldest(self).filter(|&own| has_more && Some(own) != for_packet);
             let Some(victim) = own.or_else(|| self.oldest_but(for_packet)) else { break };
@@ -425,15 +415,15 @@ impl FragmentPool {
         }
     }
 
-    /// Panics if the books do not balance or a cap is exceeded. For tests, fuzzers and the simulator.
+    /// Panics if the counts do not add up or a cap is exceeded. For tests, fuzzers and the simulator.
     pub fn check_invariants(&self) {
         let used: usize = self.packets.values().map(Packet::cost).sum();
         assert_eq!(used, self.stats.used_bytes, "what the packets hold");
         assert!(used <= self.config.max_bytes, "{used} bytes are over the cap");
         let by_peers: usize = self.peers.values().map(|peer| peer.used_bytes).sum();
         assert_eq!(by_peers, used, "what the peers hold");
-        let most = self.peers.values().map(|peer| peer.used_bytes).max().unwrap_or(0);
-        assert!(most <= self.config.max_bytes_per_peer, "a peer holds {most} bytes");
+        let max = self.peers.values().map(|peer| peer.used_bytes).max().unwrap_or(0);
+        assert!(max <= self.config.max_bytes_per_peer, "a peer holds {max} bytes");
         let stored: usize = self.packets.values().map(|packet| usize::from(packet.stored)).sum();
         assert_eq!(stored + self.free_blocks.len(), self.blocks.len(), "blocks");
         for packet in self.packets.values() {

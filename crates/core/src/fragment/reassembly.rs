@@ -8,16 +8,24 @@ use thiserror::Error;
 
 use super::order::Key;
 use super::{EntryNews, EntryState, Fragment, FragmentPool};
-use crate::{Instant, PACKET_WINDOW, RestartWatch, Sequence, SequenceBuffer, Stale};
+use crate::{Instant, PACKET_WINDOW, RestartWatch, Sequence, SequenceBuffer};
 
 /// How far the window may fall behind: a quarter of a turn, many windows and half of what can be told apart.
 const FAR: i64 = 1 << 14;
+
+/// How long after its last fragment the number of a packet that was given up is free again, in milliseconds:
+/// as late as a copy made by the link may arrive. After a restart the peer may use numbers that it left
+/// unfinished before; if they are newer than every packet that was ever whole, nothing else shows the
+/// restart.
+const FREE_AFTER_MS: u32 = 1_000;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     state: EntryState,
     /// Where its fragments are, while it is in progress.
     key: Option<Key>,
+    /// When its last fragment arrived, as [`millis`] of it: half as large as an instant.
+    last_at_ms: u32,
 }
 
 impl Entry {
@@ -49,15 +57,6 @@ pub enum ReassemblyError {
     /// Its packet had to make room for newer ones, or took too long.
     #[error("its packet was given up")]
     Evicted,
-}
-
-impl From<Stale> for ReassemblyError {
-    fn from(stale: Stale) -> Self {
-        match stale {
-            Stale::TooOld => Self::TooOld,
-            Stale::Duplicate => Self::Duplicate,
-        }
-    }
 }
 
 /// What a [`Reassembler`] has done.
@@ -128,10 +127,9 @@ impl Reassembler {
         if fragment.count() > pool.config().max_fragments {
             return Err(ReassemblyError::PacketTooBig);
         }
-        pool.give_up_some(now);
+        pool.drop_some_late(now);
         self.advance_to(now, fragment.sequence(), pool)?;
-        let entry = self.window.get(fragment.sequence()).copied();
-        match entry.map_or((EntryState::Unheard, None), |entry| (entry.state, entry.key)) {
+        match self.entry(now, fragment.sequence(), pool) {
             (EntryState::Delivered, _) => Err(ReassemblyError::Duplicate),
             (EntryState::Evicted, _) => Err(ReassemblyError::Evicted),
             (EntryState::InProgress, Some(key)) => self.go_on(key, fragment, pool),
@@ -139,6 +137,25 @@ impl Reassembler {
                 Ok(self.begin(now, fragment, pool))
             }
         }
+    }
+
+    /// What is known of a packet of which a fragment has arrived.
+    fn entry(
+        &mut self,
+        now: Instant,
+        sequence: Sequence,
+        pool: &FragmentPool,
+    ) -> (EntryState, Option<Key>) {
+        let Some(entry) = self.window.get_mut(sequence) else { return (EntryState::Unheard, None) };
+        if entry.key.is_some_and(|key| pool.progress(key).is_none()) {
+            entry.on_news(EntryNews::GivenUp);
+        }
+        let silence_ms = millis(now).wrapping_sub(entry.last_at_ms);
+        entry.last_at_ms = millis(now);
+        if entry.state == EntryState::Evicted && silence_ms > FREE_AFTER_MS {
+            entry.on_news(EntryNews::Forgotten);
+        }
+        (entry.state, entry.key)
     }
 
     /// The first fragment of a packet that is heard.
@@ -161,17 +178,14 @@ impl Reassembler {
         None
     }
 
-    /// A further fragment of a packet in progress, if the pool still has it.
+    /// A further fragment of a packet in progress.
     fn go_on<'a>(
         &mut self,
         key: Key,
         fragment: &Fragment<'a>,
         pool: &'a mut FragmentPool,
     ) -> Result<Option<&'a [u8]>, ReassemblyError> {
-        let Some((count, missing)) = pool.progress(key) else {
-            self.on_news(fragment.sequence(), EntryNews::GivenUp);
-            return Err(ReassemblyError::Evicted);
-        };
+        let (count, missing) = pool.progress(key).ok_or(ReassemblyError::Evicted)?;
         if count != fragment.count() {
             return Err(ReassemblyError::CountChanged);
         }
@@ -192,7 +206,7 @@ impl Reassembler {
 
     fn on_whole(&mut self, sequence: Sequence) {
         self.on_news(sequence, EntryNews::LastMissing);
-        self.restart.on_used();
+        self.restart.on_used(sequence);
         self.stats.packets += 1;
     }
 
@@ -214,6 +228,7 @@ impl Reassembler {
     /// Forgets everything heard of this peer, and gives its memory back.
     pub fn clear(&mut self, pool: &mut FragmentPool) {
         self.window.clear_with(|entry| forget(entry, pool));
+        self.restart = RestartWatch::default();
     }
 
     /// Brings the window to a sequence and makes an entry for it, if there is none.
@@ -223,20 +238,15 @@ impl Reassembler {
         sequence: Sequence,
         pool: &mut FragmentPool,
     ) -> Result<(), ReassemblyError> {
-        let refused = match self.state(sequence) {
-            _ if self.window.is_too_old(sequence) => Some(Stale::TooOld),
-            EntryState::Delivered => Some(Stale::Duplicate),
-            EntryState::Unheard | EntryState::InProgress | EntryState::Evicted => None,
-        };
-        if let Some(reason) = refused {
-            if !self.restart.on_refused(now, sequence, reason) {
-                return Err(reason.into());
-            }
+        let is_too_old = self.window.is_too_old(sequence);
+        if self.restart.on_received(now, sequence, is_too_old).is_some() {
             self.stats.restarts += 1;
             self.clear(pool);
+        } else if is_too_old {
+            return Err(ReassemblyError::TooOld);
         }
         if self.window.get(sequence).is_none() {
-            let entry = Entry { state: EntryState::Unheard, key: None };
+            let entry = Entry { state: EntryState::Unheard, key: None, last_at_ms: millis(now) };
             let _ = self.window.insert_with(sequence, entry, |old| forget(old, pool));
         }
         Ok(())
@@ -246,6 +256,12 @@ impl Reassembler {
     pub fn check_invariants(&self) {
         self.window.check_invariants();
     }
+}
+
+/// Milliseconds modulo 2^32, for differences.
+#[expect(clippy::cast_possible_truncation, reason = "modulo 2^32 is meant")]
+const fn millis(now: Instant) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
 }
 
 fn forget(mut entry: Entry, pool: &mut FragmentPool) {

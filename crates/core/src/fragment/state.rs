@@ -23,7 +23,8 @@ pub enum EntryNews {
     LastMissing,
     /// Its memory was given to others, or its time is over.
     GivenUp,
-    /// The window has moved past it, or the peer started over.
+    /// The window has moved past it, the peer restarted, or nothing of it arrived since long after it was
+    /// given up.
     Forgotten,
 }
 

@@ -1,30 +1,19 @@
-//! The faces that are awaited: the same joins in tasks, and futures that are dropped half way.
+//! Awaited handles: with an executor that knows nothing of sockets, with tokio's tasks in place of the
+//! network threads, and futures that are dropped half way.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-use haulier::aio::{Client, Server};
 use haulier::{
-    Block, ClientConfig, CloseCode, CloseReason, Connect, ConnectError, Credentials, Event,
-    RefusalCode, Secret, ServerEvent,
+    Block, Client, ClientConfig, CloseCode, CloseReason, Connect, ConnectError, Credentials, Event,
+    RefusalCode, Secret, Server, ServerEvent,
 };
 
-use crate::support::{MOST, PROTOCOL_ID, bytes, secret, with_secret};
-
-fn bind() -> Server {
-    let mut config = with_secret();
-    config.connection.rate_bps = 200_000_000;
-    Server::bind("127.0.0.1:0", config).unwrap()
-}
-
-fn connect_with(server: &Server, secret: Secret) -> Connect {
-    let credentials = Credentials::Secret { secret, identity: None };
-    Connect::new(server.local_addr().unwrap(), PROTOCOL_ID, credentials)
-}
+use crate::support::{MAX, PROTOCOL_ID, bind, block_on, bytes, config_for, with_secret};
 
 /// Serves `block` to everybody, and echoes messages; returns why its first client left.
-async fn serve(server: &mut Server, block: &Block) -> CloseReason {
+async fn serve(server: &Server, block: &Block) -> CloseReason {
     while let Some((id, event)) = server.next_event().await.unwrap() {
         match event {
             ServerEvent::Connecting { .. } => drop(server.send_block(id, block).unwrap()),
@@ -32,15 +21,47 @@ async fn serve(server: &mut Server, block: &Block) -> CloseReason {
                 server.send_message(id, data).unwrap();
             }
             ServerEvent::Connection(Event::Closed(reason)) => return reason,
-            ServerEvent::Connection(_) => {}
+            _ => {}
         }
     }
     panic!("the server was shut down");
 }
 
-/// Within the time that only ends a test that hangs.
-async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(MOST, future).await.expect("no time-out")
+/// Joins, gets the block and an echo, and leaves well.
+async fn join(connect: Connect, block: &Block) -> CloseReason {
+    let client = Client::connect(connect).unwrap();
+    client.connected().await.unwrap();
+    client.send_message("hello").unwrap();
+    let (mut world, mut echo) = (None, None);
+    while world.is_none() || echo.is_none() {
+        match client.next_event().await.unwrap().expect("it is open") {
+            Event::Block { data, .. } => world = Some(data),
+            Event::Message(data) => echo = Some(data),
+            _ => {}
+        }
+    }
+    assert_eq!((world.as_ref(), echo.unwrap()), (Some(block.data()), "hello".into()));
+    client.finish_async(MAX).await.unwrap()
+}
+
+/// Both at the same time, in one task.
+async fn both<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> (A, B) {
+    let (mut a, mut b, mut done) = (pin!(a), pin!(b), (None, None));
+    poll_fn(|context| {
+        if done.0.is_none()
+            && let Poll::Ready(output) = a.as_mut().poll(context)
+        {
+            done.0 = Some(output);
+        }
+        if done.1.is_none()
+            && let Poll::Ready(output) = b.as_mut().poll(context)
+        {
+            done.1 = Some(output);
+        }
+        if done.0.is_some() && done.1.is_some() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    (done.0.unwrap(), done.1.unwrap())
 }
 
 /// Polls it once, and drops it.
@@ -53,105 +74,99 @@ async fn begin<T>(future: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-#[tokio::test]
-async fn a_client_joins_and_leaves_well() {
-    let mut server = bind();
-    let connect = connect_with(&server, secret()).with_request("alice");
-    let block = Block::new(1, bytes(1_000_000));
-    let join = async {
-        let mut client = Client::connect(connect).await.unwrap();
-        client.send_message("hello").unwrap();
-        let (mut world, mut echo) = (None, None);
-        while world.is_none() || echo.is_none() {
-            match client.next_event().await.unwrap().expect("it is open") {
-                Event::Block { data, .. } => world = Some(data),
-                Event::Message(data) => echo = Some(data),
+fn ends() -> (CloseReason, CloseReason) {
+    let there = CloseReason::There { code: CloseCode::DONE, reason: String::new() };
+    (there, CloseReason::Here(CloseCode::DONE))
+}
+
+#[test]
+fn a_client_joins_and_leaves_well_in_any_executor() {
+    let (server, block) = (bind(with_secret()), Block::new(1, bytes(1_000_000)));
+    let connect = Connect::from(config_for(&server)).with_request("alice");
+    assert_eq!(block_on(both(serve(&server, &block), join(connect, &block))), ends());
+}
+
+/// Each wait is given up again and again; each event still comes, once and in order.
+#[test]
+fn a_future_that_is_dropped_loses_nothing() {
+    let (server, block) = (bind(with_secret()), Block::new(1, bytes(300_000)));
+    let connect = config_for(&server);
+    let joining = async {
+        let client = Client::connect(connect).unwrap();
+        client.connected().await.unwrap();
+        for number in 0..200 {
+            client.send_message(format!("{number}")).unwrap();
+        }
+        let (mut echoes, mut blocks, mut given_up) = (0, 0, 0);
+        while echoes < 200 || blocks < 1 {
+            let event = match begin(client.next_event()).await {
+                Some(event) => event,
+                None => {
+                    given_up += 1;
+                    client.next_event().await
+                }
+            };
+            match event.unwrap().expect("it is open") {
+                Event::Message(data) => {
+                    assert_eq!(data, echoes.to_string());
+                    echoes += 1;
+                }
+                Event::Block { data, .. } => {
+                    assert_eq!(&data, block.data());
+                    blocks += 1;
+                }
                 _ => {}
             }
         }
-        assert_eq!((world.as_ref(), echo.unwrap()), (Some(block.data()), "hello".into()));
-        client.finish(MOST).await.unwrap()
+        assert!(given_up > 0, "nothing was dropped");
+        client.finish_async(MAX).await.unwrap()
     };
-    let (there, here) = within(async { tokio::join!(serve(&mut server, &block), join) }).await;
-    assert_eq!(here, CloseReason::Here(CloseCode::DONE));
-    assert_eq!(there, CloseReason::There { code: CloseCode::DONE, reason: String::new() });
+    assert_eq!(block_on(both(serve(&server, &block), joining)), ends());
 }
 
-/// Each wait is given up again and again, at both ends; each event still comes, once and in order.
-#[tokio::test]
-async fn a_future_that_is_dropped_loses_nothing() {
-    let mut server = bind();
-    let connect = connect_with(&server, secret());
-    let block = Block::new(1, bytes(300_000));
-    let mut serving = pin!(serve(&mut server, &block));
-    let mut client = within(async {
-        tokio::select! {
-            client = Client::connect(connect) => client.unwrap(),
-            _ = &mut serving => panic!("the client has left"),
-        }
-    })
-    .await;
-    for number in 0..200 {
-        client.send_message(format!("{number}")).unwrap();
-    }
-    let (mut echoes, mut blocks, mut given_up) = (0, 0, 0);
-    within(async {
-        while echoes < 200 || blocks < 1 {
-            tokio::select! {
-                biased;
-                _ = &mut serving => panic!("the client has left"),
-                event = begin(client.next_event()) => match event.map(|event| event.unwrap()) {
-                    Some(Some(Event::Message(data))) => {
-                        assert_eq!(data, echoes.to_string());
-                        echoes += 1;
-                    }
-                    Some(Some(Event::Block { data, .. })) => {
-                        assert_eq!(&data, block.data());
-                        blocks += 1;
-                    }
-                    Some(event) => assert!(event.is_some(), "it is open"),
-                    None => {
-                        given_up += 1;
-                        // Nothing else lets the runtime look at its sockets.
-                        tokio::task::yield_now().await;
-                    }
-                },
+#[test]
+fn one_task_sends_while_another_receives() {
+    let (server, block) = (bind(with_secret()), Block::new(1, bytes(10)));
+    let joining = async {
+        let client = Client::connect(config_for(&server)).unwrap();
+        client.connected().await.unwrap();
+        let sending = async {
+            for number in 0..100 {
+                client.send_message(format!("{number}")).unwrap();
+                begin(std::future::pending::<()>()).await;
             }
-        }
-    })
-    .await;
-    assert!(given_up > 0, "nothing was dropped");
-}
-
-#[tokio::test]
-async fn a_refusal_is_an_error_that_says_why() {
-    let mut server = bind();
-    let connect = connect_with(&server, Secret::from_bytes([8; 32]));
-    let error = within(async {
-        tokio::select! {
-            client = Client::connect(connect) => client.unwrap_err(),
-            _ = server.next_event() => panic!("nobody may come in"),
-        }
-    })
-    .await;
-    let refused = CloseReason::Refused(RefusalCode::Key);
-    assert!(matches!(&error, ConnectError::Closed(reason) if *reason == refused), "{error:?}");
-    assert!(error.to_string().contains("another secret"), "{error}");
-}
-
-#[tokio::test]
-async fn a_server_that_finishes_tells_its_clients() {
-    let mut server = bind();
-    let mut connecting = Box::pin(Client::connect(connect_with(&server, secret())));
-    let mut client = within(async {
-        loop {
-            tokio::select! {
-                client = &mut connecting => break client.unwrap(),
-                event = server.next_event() => drop(event.unwrap()),
+        };
+        let receiving = async {
+            let mut echoes = 0;
+            while echoes < 100 {
+                let event = client.next_event().await.unwrap().expect("it is open");
+                echoes += u32::from(matches!(event, Event::Message(_)));
             }
-        }
-    })
-    .await;
+        };
+        both(sending, receiving).await;
+        client.finish_async(MAX).await.unwrap()
+    };
+    assert_eq!(block_on(both(serve(&server, &block), joining)), ends());
+}
+
+#[test]
+fn a_refusal_is_an_error_that_says_why() {
+    let server = bind(with_secret());
+    let credentials = Credentials::Secret { secret: Secret::from_bytes([8; 32]), identity: None };
+    let connect = Connect::new(server.local_addr(), PROTOCOL_ID, credentials);
+    let error = block_on(Client::connect(connect).unwrap().connected()).unwrap_err();
+    let ConnectError::Failed(attempts) = &error else { panic!("{error:?}") };
+    assert_eq!(attempts[0].server, server.local_addr());
+    let refused = CloseReason::Refused(RefusalCode::Key).to_string();
+    assert!(error.to_string().contains(&refused), "{error}");
+    assert_eq!(server.poll().unwrap(), None, "nobody may come in");
+}
+
+#[test]
+fn a_server_that_finishes_tells_its_clients() {
+    let server = bind(with_secret());
+    let client = Client::connect(config_for(&server)).unwrap();
+    block_on(client.connected()).unwrap();
     let end = async {
         while let Some(event) = client.next_event().await.unwrap() {
             if let Event::Closed(reason) = event {
@@ -160,18 +175,59 @@ async fn a_server_that_finishes_tells_its_clients() {
         }
         panic!("it ended without a word");
     };
-    let (told, reason) = within(async { tokio::join!(server.finish(MOST), end) }).await;
-    told.unwrap();
+    let (finished, reason) = block_on(both(server.finish_async(MAX), end));
+    finished.unwrap();
     let code = CloseCode::SHUTTING_DOWN;
     assert_eq!(reason, CloseReason::There { code, reason: String::new() });
 }
 
-/// What the polled face gets wrong the awaited one does, too: a configuration that makes no client.
-#[tokio::test]
-async fn a_request_that_is_too_long_makes_no_client() {
+#[test]
+fn a_request_that_is_too_long_makes_no_client() {
     let address = "192.0.2.1:1".parse().unwrap();
     let mut config = ClientConfig::new(address, PROTOCOL_ID, Credentials::Open);
     config.request = vec![0; 401];
-    let error = Client::connect(config).await.unwrap_err();
+    let error = Client::connect(config).unwrap_err();
     assert!(matches!(error, ConnectError::Config(_)), "{error:?}");
+}
+
+#[cfg(feature = "tokio")]
+mod on_tokio {
+    use haulier::{Listen, ListenError, NetworkError};
+
+    use super::*;
+
+    fn serving() -> Server {
+        Listen::bind("127.0.0.1:0").unwrap().on_tokio().start(with_secret()).unwrap()
+    }
+
+    /// One thread for both ends and both of their applications.
+    #[tokio::test]
+    async fn a_client_joins_and_leaves_well() {
+        let (server, block) = (serving(), Block::new(1, bytes(1_000_000)));
+        let connect = Connect::from(config_for(&server)).on_tokio();
+        assert_eq!(both(serve(&server, &block), join(connect, &block)).await, ends());
+    }
+
+    #[tokio::test]
+    async fn a_dropped_client_says_so_and_stops() {
+        let server = serving();
+        let client = Client::connect(Connect::from(config_for(&server)).on_tokio()).unwrap();
+        client.connected().await.unwrap();
+        drop(client);
+        let reason = serve(&server, &Block::new(1, bytes(10))).await;
+        assert_eq!(reason, ends().0);
+    }
+
+    #[test]
+    fn outside_of_a_runtime_there_is_none_and_its_end_is_told() {
+        let listen = Listen::bind("127.0.0.1:0").unwrap().on_tokio();
+        let error = listen.start(with_secret()).unwrap_err();
+        assert!(matches!(error, ListenError::NoRuntime), "{error}");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let server = runtime.block_on(async { serving() });
+        drop(runtime);
+        let error = server.wait(MAX).unwrap_err();
+        assert!(matches!(error, NetworkError::Runtime), "{error}");
+        assert!(block_on(server.next_event()).is_err());
+    }
 }

@@ -1,14 +1,22 @@
-//! A server and a client that take turns in one thread, and what both have heard.
+//! A server and a client, the events of both in one thread; ends that vanish; and an executor.
 
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use haulier::udp::{Clock, Runner, Socket};
 use haulier::{
     Client, ClientConfig, CloseReason, ConnectionId, Credentials, Event, Secret, Server,
     ServerConfig, ServerCredentials, ServerEvent,
 };
+use haulier_proto::server::ServerMachine;
 
 /// After this a test has failed, however slow the machine is.
-pub(crate) const MOST: Duration = Duration::from_secs(60);
+pub(crate) const MAX: Duration = Duration::from_secs(60);
 
 pub(crate) const PROTOCOL_ID: u64 = 7;
 
@@ -32,10 +40,42 @@ pub(crate) fn bytes(count: usize) -> Vec<u8> {
 
 /// What a client with the secret asks of this server. Its blocks may use all of loopback.
 pub(crate) fn config_for(server: &Server) -> ClientConfig {
+    config_at(server.local_addr())
+}
+
+/// The same, by its address.
+pub(crate) fn config_at(server: SocketAddr) -> ClientConfig {
     let credentials = Credentials::Secret { secret: secret(), identity: None };
-    let mut config = ClientConfig::new(server.local_addr().unwrap(), PROTOCOL_ID, credentials);
-    config.connection.rate_bps = 200_000_000;
+    let mut config = ClientConfig::new(server, PROTOCOL_ID, credentials);
+    config.connection.max_rate_bps = 200_000_000;
     config
+}
+
+/// A server that can be killed: dropped, it says nothing.
+pub(crate) fn mortal_server(config: ServerConfig) -> (Runner<ServerMachine>, SocketAddr) {
+    let (clock, socket) = (Clock::start(), Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap());
+    let address = socket.local_addr();
+    let machine = ServerMachine::new(clock.now(), 0, config, [5; 32]).unwrap();
+    (Runner::new(machine, socket, clock), address)
+}
+
+/// The least executor: polls in this thread, and sleeps until it is woken.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let (mut future, began) = (pin!(future), Instant::now());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        assert!(began.elapsed() < MAX, "it was not woken");
+        thread::park_timeout(MAX);
+    }
 }
 
 /// A server and a client of it.
@@ -60,15 +100,15 @@ impl Pair {
         pair
     }
 
-    /// Both take turns until it is so.
+    /// Takes the events of both until it is so.
     ///
     /// # Panics
-    /// If that takes longer than [`MOST`].
+    /// If that takes longer than [`MAX`].
     pub(crate) fn until(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) {
         let began = Instant::now();
         while !is_so(self) {
             let (server, client) = (&self.at_server, &self.at_client);
-            assert!(began.elapsed() < MOST, "server heard {server:?}, client heard {client:?}");
+            assert!(began.elapsed() < MAX, "server heard {server:?}, client heard {client:?}");
             self.turn();
         }
     }
@@ -103,7 +143,7 @@ impl Pair {
     pub(crate) fn server_end(&self) -> Option<&CloseReason> {
         self.at_server.iter().find_map(|(_, event)| match event {
             ServerEvent::Connection(event) => end_of(event),
-            ServerEvent::Connecting { .. } => None,
+            _ => None,
         })
     }
 
@@ -116,7 +156,7 @@ impl Pair {
     pub(crate) fn server_count(&self, is_it: impl Fn(&Event) -> bool) -> usize {
         let is_it = |event: &ServerEvent| match event {
             ServerEvent::Connection(event) => is_it(event),
-            ServerEvent::Connecting { .. } => false,
+            _ => false,
         };
         self.at_server.iter().filter(|(_, event)| is_it(event)).count()
     }

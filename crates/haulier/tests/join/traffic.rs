@@ -8,7 +8,7 @@ const FIVE_MB: usize = 5_000_000;
 
 fn fast() -> Pair {
     let mut config = with_secret();
-    config.connection.rate_bps = 200_000_000;
+    config.connection.max_rate_bps = 200_000_000;
     Pair::connected(config)
 }
 
@@ -19,13 +19,15 @@ fn five_megabytes_both_ways_at_once() {
     let (down, up) = (Block::new(1, bytes(FIVE_MB)), Block::new(2, bytes(FIVE_MB - 1)));
     let sent_down = pair.server.send_block(id, &down).unwrap();
     let sent_up = pair.client.send_block(&up).unwrap();
-    pair.until(|pair| {
-        pair.client_count(|event| *event == Event::BlockSent { handle: sent_up }) == 1
-            && pair.server_count(|event| *event == Event::BlockSent { handle: sent_down }) == 1
-    });
     let whole = |block: &Block| Event::Block { tag: block.tag(), data: block.data().clone() };
-    assert_eq!(pair.client_count(|event| *event == whole(&down)), 1);
-    assert_eq!(pair.server_count(|event| *event == whole(&up)), 1);
+    let (whole_down, whole_up) = (whole(&down), whole(&up));
+    pair.until(|pair| {
+        let sent_up = pair.client_count(|event| *event == Event::BlockSent { handle: sent_up });
+        let sent_down = pair.server_count(|event| *event == Event::BlockSent { handle: sent_down });
+        let came_down = pair.client_count(|event| *event == whole_down);
+        let came_up = pair.server_count(|event| *event == whole_up);
+        [sent_up, sent_down, came_down, came_up] == [1; 4]
+    });
     assert!(pair.client.all_acked());
 }
 
@@ -47,12 +49,12 @@ fn packets_and_messages_beside_a_block() {
             pair.client.send_message(format!("{said}")).unwrap();
             said += 1;
         }
-        let told =
+        let has_fate =
             |event: &Event| matches!(event, Event::PacketAcked { .. } | Event::PacketLost { .. });
         let is_message = |event: &Event| matches!(event, Event::Message(_));
         said == 500
-            && pair.client_count(told) == sent
-            && pair.server_count(told) == sent
+            && pair.client_count(has_fate) == sent
+            && pair.server_count(has_fate) == sent
             && pair.client_count(is_message) == said
             && pair.server_count(is_message) == said
             && pair.client_count(|event| matches!(event, Event::Block { .. })) == 1
@@ -75,22 +77,22 @@ fn packets_and_messages_beside_a_block() {
 #[test]
 fn what_is_too_large_is_refused_before_it_is_sent() {
     let mut config = with_secret();
-    config.connection.largest_block = 1000;
-    let mut pair = Pair::connected(config);
+    config.connection.max_block_bytes = 1000;
+    let pair = Pair::connected(config);
     let large = Block::new(1, vec![0; 1001]);
-    assert_eq!(pair.client.send_block(&large), Err(SendError::TooLarge { max: 1000 }));
+    assert_eq!(pair.client.send_block(&large), Err(SendError::BlockTooLarge { max: 1000 }));
     assert_eq!(pair.client.send_message(vec![0; 1025]), Err(SendError::TooLarge { max: 1024 }));
-    let most = 256 * 1024;
+    let max = 256 * 1024;
     assert_eq!(
-        pair.client.send_packet(vec![0; most + 1]),
-        Err(SendError::TooLarge { max: most as u64 })
+        pair.client.send_packet(vec![0; max + 1]),
+        Err(SendError::TooLarge { max: max as u64 })
     );
 }
 
 #[test]
 fn nothing_is_sent_before_it_is_connected() {
     let server = haulier::Server::bind("127.0.0.1:0", with_secret()).unwrap();
-    let mut client = haulier::Client::connect(crate::support::config_for(&server)).unwrap();
+    let client = haulier::Client::connect(crate::support::config_for(&server)).unwrap();
     assert_eq!(client.send_message("too early"), Err(SendError::NotOpen));
     assert!(client.all_acked());
 }

@@ -325,7 +325,9 @@ mod tests {
 
     #[test]
     fn a_failed_join_is_slower_than_any_other_whatever_its_row_says() {
-        let failed = json!({ "peer": "a", "profile": "fiber", "bytes": BLOCK_BYTES, "ok": false, "total_ms": 7 });
+        let failed = json!({
+            "peer": "a", "profile": "fiber", "bytes": BLOCK_BYTES, "ok": false, "total_ms": 7
+        });
         let rows =
             [failed.clone(), row("a", "fiber", 90.0), row("a", "fiber", 80.0), failed.clone()];
         let joins = |rows: &[Value]| joins(rows).0[0].cells[0].as_ref().unwrap().text();

@@ -1,4 +1,5 @@
-//! What figures are drawn with, as SVG: inks for light and dark surroundings, a few shapes, a logarithmic axis.
+//! What figures are drawn with, as SVG: inks for light and dark surroundings, a few shapes, a logarithmic
+//! axis.
 //!
 //! A figure needs no font but the reader's, no script and no file beside it. It brings its own ground, light
 //! or, for a reader who prefers it, dark, so that it is readable on a page of either kind. Positions have one

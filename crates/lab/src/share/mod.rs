@@ -32,7 +32,7 @@ pub fn config_in_play() -> ConnectionConfig {
 
 /// At this rate at most: what the harness itself is tested with.
 pub fn config_at(rate_bps: u64) -> ConnectionConfig {
-    ConnectionConfig { rate_bps, ..ConnectionConfig::default() }
+    ConnectionConfig { max_rate_bps: rate_bps, ..ConnectionConfig::default() }
 }
 
 /// One of those who share.
@@ -64,6 +64,12 @@ impl Competitor {
     /// A game without blocks.
     pub const fn game(config: ConnectionConfig, stream: GameStream) -> Self {
         Self { config: Some(config), game: Some(stream), ..Self::cubic() }
+    }
+
+    /// The same with blocks of so many bytes.
+    pub const fn with_blocks_of(mut self, bytes: usize) -> Self {
+        self.block_bytes = bytes;
+        self
     }
 
     /// The same with a game on the connection.
@@ -112,6 +118,8 @@ pub struct ShareReport {
     pub dropped: u64,
     /// Bytes of them.
     pub dropped_bytes: u64,
+    /// Bytes that the bottleneck was offered, dropped ones included.
+    pub offered_bytes: u64,
     /// Times that a TCP flow heard nothing for too long.
     pub timeouts: u64,
     /// Connections that were over before the time was.
@@ -154,6 +162,7 @@ impl Share {
             queue_p95: percentile(&mut waits, 95),
             dropped: down.queue_full + down.policed,
             dropped_bytes: down.dropped_bytes,
+            offered_bytes: down.offered_bytes,
             ..ShareReport::default()
         };
         for (flow, competitor) in flows.iter().zip(&self.flows) {

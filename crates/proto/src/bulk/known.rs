@@ -28,6 +28,12 @@ impl Known {
     pub(crate) const NOTHING: Self =
         Self { rate: None, loss: LossEstimate::new(), at: Instant::ZERO };
 
+    /// The rate in bits per second.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    pub(crate) fn bandwidth_bps(&self) -> Option<u64> {
+        self.rate.map(|rate| (rate * 8e6) as u64)
+    }
+
     /// What of it is to be believed now.
     pub(crate) fn distrusted(self, now: Instant) -> Self {
         let age = now.since(self.at);

@@ -1,4 +1,6 @@
-//! A client before it is welcome: requests, again and again, until a response verifies.
+//! The handshake of a client: it repeats its request until a response is verified.
+//!
+//! The invariant: every copy of the request has the same id and hello message, so that the server sees one.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -6,39 +8,38 @@ use core::time::Duration;
 
 use super::{ClientConfig, ClientError, Credentials};
 use crate::connection::{CloseReason, Connection, Parameters, Protection};
-use crate::crypto::{Entropy, Initiator, RequestKeys, Suites, equal, open_check};
+use crate::crypto::{
+    COOKIE_BYTES, Entropy, Initiator, NOISE_OVERHEAD_BYTES, RequestKeys, Suites, equal, open_check,
+};
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::hello::WELCOME_BYTES;
-use crate::wire::request::{CHECKED_BYTES, COOKIE_BYTES, Source};
+use crate::wire::request::{CHECKED_BYTES, Source};
 use crate::wire::{Hello, Mode, RequestParts, ResponseHeader, Role, VERSION, Welcome, WireId};
 use crate::{DatagramBuffer, DropReason, FourTuple, Instant, Platform};
 
-/// When the request is sent again the first time; 1.5 times as long each time after.
-const FIRST_RESEND: Duration = Duration::from_millis(250);
+/// The time before the request is first retransmitted; each later interval is 1.5 times as long (H-3.3a).
+const FIRST_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The longest time between two requests.
-const LAST_RESEND: Duration = Duration::from_secs(2);
+/// The longest interval between two requests (H-3.3a).
+const MAX_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long a refusal that cannot be verified is doubted.
-const DOUBT: Duration = Duration::from_secs(1);
+/// How long the client continues after a refusal that cannot be verified (H-3.5b).
+const HINT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Cookies that a client accepts: they age, but a server that asks for ever is none.
+/// Retries that a client follows. Cookies expire, so more than one can be honest; a loop is not.
 const MAX_RETRIES: u8 = 4;
 
-/// The most copies sent at once.
+/// The maximum of copies sent at once (H-3.4a).
 const MAX_COPIES: u8 = 10;
 
-/// Bytes of Noise message 2 beside its payload: an ephemeral key and a tag.
-const NOISE_BYTES: usize = 32 + 16;
-
-/// Whether a handshake goes on.
+/// Whether a handshake continues.
 #[derive(Debug)]
-pub(super) enum Verdict {
-    GoesOn,
-    Over(CloseReason),
+pub(super) enum Progress {
+    Continues,
+    Failed(CloseReason),
 }
 
-/// What proves and protects the handshake, but in mode `open`.
+/// The keys of the handshake, except in mode `open`.
 #[derive(Debug)]
 struct Keys {
     request: RequestKeys,
@@ -56,11 +57,11 @@ pub(super) struct Handshake {
     keys: Option<Keys>,
     cookie: Option<[u8; COOKIE_BYTES]>,
     retries: u8,
-    copies_left: u8,
+    copies_due: u8,
     next_at: Instant,
     interval: Duration,
-    began: Instant,
-    /// A refusal that could not be verified, and when it came.
+    deadline: Instant,
+    /// A refusal that cannot be verified, and when it is reported.
     hint: Option<(RefusalCode, Instant)>,
 }
 
@@ -99,7 +100,8 @@ impl Handshake {
             keys = Some(Keys { request, initiator });
         }
         Ok(Self {
-            copies_left: config.copies.clamp(1, MAX_COPIES),
+            copies_due: config.copies.clamp(1, MAX_COPIES),
+            deadline: now + config.connection.handshake_timeout,
             config,
             entropy,
             suites,
@@ -110,18 +112,18 @@ impl Handshake {
             cookie: None,
             retries: 0,
             next_at: now,
-            interval: FIRST_RESEND,
-            began: now,
+            interval: FIRST_INTERVAL,
             hint: None,
         })
     }
 
-    /// The bytes of the welcome message of every response to this client.
+    /// The length of the welcome message in every response to this client.
     pub(super) fn welcome_bytes(&self) -> usize {
-        WELCOME_BYTES + if self.keys.is_some() { NOISE_BYTES } else { 0 }
+        WELCOME_BYTES + if self.keys.is_some() { NOISE_OVERHEAD_BYTES } else { 0 }
     }
 
-    /// Verifies a response's welcome, and makes the connection of it.
+    /// Verifies the welcome of a response, and creates the connection. Returns its reset token too, except in
+    /// mode `open`.
     pub(super) fn on_response(
         &mut self,
         now: Instant,
@@ -163,10 +165,10 @@ impl Handshake {
             protection,
             idle_timeout: config.agreed_idle_timeout(welcome.idle_timeout),
             config,
-            largest_block: welcome.largest_block,
+            peer_max_block_bytes: welcome.max_block_bytes,
             entropy: Entropy::new(self.entropy.bytes()),
             address: FourTuple::new(self.config.server),
-            address_proven: true,
+            address_validated: true,
             welcome_message: Vec::new(),
         };
         let reset_token = self.keys.as_ref().map(|_| welcome.reset_token);
@@ -177,14 +179,14 @@ impl Handshake {
         if retry.to != self.local {
             return Err(DropReason::UnknownConnection);
         }
-        // Each copy of a request brings one; only the first of them counts.
-        let is_new = self.copies_left == 0 && self.cookie != Some(retry.cookie);
+        // Each copy of a request can cause one; only the first counts.
+        let is_new = self.copies_due == 0 && self.cookie != Some(retry.cookie);
         if !is_new || self.retries >= MAX_RETRIES {
             return Err(DropReason::NotNow);
         }
         self.retries += 1;
         self.cookie = Some(retry.cookie);
-        self.copies_left = 1;
+        self.copies_due = 1;
         self.next_at = now;
         Ok(())
     }
@@ -193,51 +195,46 @@ impl Handshake {
         &mut self,
         now: Instant,
         refusal: &Refusal<'_>,
-    ) -> Result<Verdict, DropReason> {
+    ) -> Result<Progress, DropReason> {
         if refusal.to != self.local {
             return Err(DropReason::UnknownConnection);
         }
         if refusal.code.is_verified() {
-            let right = match &self.keys {
+            let expected = match &self.keys {
                 Some(keys) => keys.request.check(refusal.checked),
                 None => open_check(self.config.protocol_id, refusal.checked),
             };
-            if !equal(&right, &refusal.check) {
+            if !equal(&expected, &refusal.check) {
                 return Err(DropReason::BadCheckValue);
             }
-            return Ok(Verdict::Over(CloseReason::Refused(refusal.code)));
+            return Ok(Progress::Failed(CloseReason::Refused(refusal.code)));
         }
         if refusal.check != [0; 16] {
             return Err(DropReason::BadCheckValue);
         }
-        self.hint.get_or_insert((refusal.code, now));
-        Ok(Verdict::GoesOn)
+        self.hint.get_or_insert((refusal.code, self.deadline.min(now + HINT_TIMEOUT)));
+        Ok(Progress::Continues)
     }
 
-    pub(super) fn handle_timeout(&mut self, now: Instant) -> Verdict {
-        let deadline = self.began + self.config.connection.handshake_timeout;
-        if let Some((code, at)) = self.hint
-            && (now.since(at) >= DOUBT || now >= deadline)
-        {
-            return Verdict::Over(CloseReason::Refused(code));
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> Progress {
+        match self.hint {
+            Some((code, at)) if at <= now => Progress::Failed(CloseReason::Refused(code)),
+            _ if self.deadline <= now => Progress::Failed(CloseReason::NoAnswer),
+            _ => Progress::Continues,
         }
-        if now >= deadline {
-            return Verdict::Over(CloseReason::NoAnswer);
-        }
-        Verdict::GoesOn
     }
 
     pub(super) fn poll_transmit(&mut self, now: Instant, out: &mut DatagramBuffer<'_>) -> bool {
-        if self.copies_left == 0 {
+        if self.copies_due == 0 {
             if now < self.next_at {
                 return false;
             }
-            self.copies_left = 1;
+            self.copies_due = 1;
         }
-        self.copies_left -= 1;
-        if self.copies_left == 0 {
+        self.copies_due -= 1;
+        if self.copies_due == 0 {
             self.next_at = now + self.interval;
-            self.interval = (self.interval * 3 / 2).min(LAST_RESEND);
+            self.interval = (self.interval * 3 / 2).min(MAX_INTERVAL);
         }
         self.write_request(out)
     }
@@ -269,10 +266,8 @@ impl Handshake {
     }
 
     pub(super) fn poll_timeout(&self) -> Instant {
-        let deadline = self.began + self.config.connection.handshake_timeout;
-        let doubted = self.hint.map_or(deadline, |(_, at)| at + DOUBT);
-        let next = if self.copies_left > 0 { Instant::ZERO } else { self.next_at };
-        next.min(doubted).min(deadline)
+        let next = if self.copies_due > 0 { Instant::ZERO } else { self.next_at };
+        next.min(self.hint.map_or(self.deadline, |(_, at)| at))
     }
 }
 
@@ -282,7 +277,7 @@ fn hello(config: &ClientConfig, suites: Suites) -> Vec<u8> {
         versions: &[VERSION],
         suites,
         idle_timeout: config.connection.idle_timeout,
-        largest_block: config.connection.largest_block,
+        max_block_bytes: config.connection.max_block_bytes,
         request: &config.request,
     }
     .write(&mut bytes);

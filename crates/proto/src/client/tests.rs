@@ -24,7 +24,10 @@ fn pair(open: bool) -> (ClientMachine, ServerMachine) {
     let client = ClientMachine::new(Instant::ZERO, config, [1; 32]).unwrap();
     let credentials =
         ServerCredentials { secret: Some(secret), open, ..ServerCredentials::default() };
-    (client, ServerMachine::new(Instant::ZERO, 0, ServerConfig::new(7, credentials), [2; 32]))
+    (
+        client,
+        ServerMachine::new(Instant::ZERO, 0, ServerConfig::new(7, credentials), [2; 32]).unwrap(),
+    )
 }
 
 /// Whoever sees the responses go by can send one on with the last byte changed, sooner than the right one:

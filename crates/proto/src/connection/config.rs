@@ -1,83 +1,156 @@
-//! How a connection behaves: its knobs, and what each trades.
+//! The settings of a connection, and what each one trades for what.
 
 use core::time::Duration;
 
 use crate::urgency::Urgency;
 
-/// Datagrams that one key may seal (STANDARD-1, H-2.3a): half of what RFC 9001 §6.6 allows AES-GCM.
-const DATAGRAMS_PER_KEY: u64 = 1 << 22;
+/// The maximum of datagrams per key (STANDARD-1, H-2.3a): half of what RFC 9001 §6.6 allows for AES-GCM.
+const MAX_DATAGRAMS_PER_KEY: u64 = 1 << 22;
 
-/// How a connection behaves. The default is for a join: a load screen, one large block, a game after it.
+/// The settings of a connection. The default is for a join: a load screen, one large block, then a game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionConfig {
-    /// The most that blocks of this end may use of the link, in bits per second, headers counted: a server's
-    /// value is for each client's download, a client's for its uploads. What the link has is found out, so
-    /// the default is no limit.
-    pub rate_bps: u64,
-    /// How much a block may take of the link while it is sent. Default [`Urgency::LoadScreen`].
+    /// The maximum rate of this end's blocks, in bits per second including headers: a server's value applies
+    /// to each client's download, a client's to its uploads. Default `u64::MAX`, no limit, because the sender
+    /// measures what the link can carry. At least 1000.
+    pub max_rate_bps: u64,
+    /// How much of the link a block may take while it is sent. Default [`Urgency::LoadScreen`].
     pub urgency: Urgency,
-    /// What blocks use at least, in bits per second, however long others fill the queue or whatever gets
-    /// lost: below it nobody can play either. Default 200 kbit/s.
-    pub floor_bps: u64,
-    /// Silence after which the connection is over. Both ends use the smaller of their two. Default 15 s; at
-    /// least 1 s. A third of it without sending brings a ping.
+    /// The minimum rate of blocks, in bits per second, whatever the delay and loss: below it a game could not
+    /// be played either. Default 200 kbit/s; at most 10 Mbit/s.
+    pub min_rate_bps: u64,
+    /// Silence after which the connection ends. Both ends use the smaller value of the two. Default 15 s; at
+    /// least 1 s. After a third of it without sending, an end sends a ping.
     pub idle_timeout: Duration,
-    /// How long a handshake may take. Default 10 s.
+    /// How long a handshake may take. Default 10 s; not 0.
     pub handshake_timeout: Duration,
-    /// The largest block taken from the peer, in bytes. Default 64 MiB. Memory follows what arrives.
-    pub largest_block: u64,
-    /// Bytes of finished blocks that may wait for the application. Default 64 MiB. Beyond it the peer is
-    /// held back, and in the end times out.
+    /// The largest block accepted from the peer, in bytes. Default 64 MiB. Memory is allocated as data
+    /// arrives.
+    pub max_block_bytes: u64,
+    /// Bytes of received blocks that may wait to be read. Default 64 MiB. Beyond it nothing more is accepted
+    /// until the application reads; the peer's block fails if that takes too long.
     pub unread_block_bytes: u64,
-    /// Bytes of received packets that may wait for the application. Default 1 MiB; the oldest are dropped
-    /// beyond it, for they are out of date.
+    /// Bytes of received packets that may wait to be read. Default 1 MiB; beyond it the oldest are dropped,
+    /// because they are out of date.
     pub unread_packet_bytes: usize,
-    /// Blocks that may wait to be sent. Default 64.
+    /// Blocks that may wait to be sent. Default 64; at least 1.
     pub queued_blocks: usize,
     /// Bytes of packets that may wait to be sent. Default 1 MiB.
     pub queued_packet_bytes: usize,
     /// Bytes of messages that may wait to be sent or acked. Default 256 KiB.
     pub queued_message_bytes: u32,
-    /// A block that makes no progress for this long ends the connection. Default 15 s.
+    /// A block that makes no progress for this long closes the connection. Default 15 s.
     pub no_progress_timeout: Duration,
-    /// A block that takes longer than 60 s and its size at this rate, in bits per second, ends the
-    /// connection: who crawls holds memory that others need. Default 16 kbit/s; 0 waits for ever.
-    pub least_block_rate_bps: u64,
-    /// Datagrams after which a new key is used. Default and most 2^22.
+    /// A block that takes longer than 60 s plus its size at this rate, in bits per second, closes the
+    /// connection: a peer that crawls holds memory that others need. Default 16 kbit/s; 0 disables it.
+    pub min_block_rate_bps: u64,
+    /// Datagrams after which the key is updated. Default and maximum 2^22.
     pub datagrams_per_key: u64,
-    /// Time after which a new key is used. Default 120 s.
+    /// Time after which the key is updated. Default 120 s.
     pub key_lifetime: Duration,
 }
 
 impl Default for ConnectionConfig {
     fn default() -> Self {
         Self {
-            rate_bps: u64::MAX,
+            max_rate_bps: u64::MAX,
             urgency: Urgency::LoadScreen,
-            floor_bps: 200_000,
+            min_rate_bps: 200_000,
             idle_timeout: Duration::from_secs(15),
             handshake_timeout: Duration::from_secs(10),
-            largest_block: 64 << 20,
+            max_block_bytes: 64 << 20,
             unread_block_bytes: 64 << 20,
             unread_packet_bytes: 1 << 20,
             queued_blocks: 64,
             queued_packet_bytes: 1 << 20,
             queued_message_bytes: 256 << 10,
             no_progress_timeout: Duration::from_secs(15),
-            least_block_rate_bps: 16_000,
-            datagrams_per_key: DATAGRAMS_PER_KEY,
+            min_block_rate_bps: 16_000,
+            datagrams_per_key: MAX_DATAGRAMS_PER_KEY,
             key_lifetime: Duration::from_secs(120),
         }
     }
 }
 
+/// A setting that cannot work. The message names it, and the values that do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// `max_rate_bps` is so low that blocks could not be sent.
+    #[error(
+        "`max_rate_bps` must be at least {LOWEST_MAX_RATE_BPS} bit/s, or u64::MAX for no limit: below it no \
+         block could be sent"
+    )]
+    MaxRateTooLow,
+    /// `min_rate_bps` would flood most links.
+    #[error(
+        "`min_rate_bps` must be at most {HIGHEST_MIN_RATE_BPS} bit/s: blocks are sent at this rate whatever \
+         is lost"
+    )]
+    MinRateTooHigh,
+    /// `idle_timeout` is below a second.
+    #[error("`idle_timeout` must be at least 1 s")]
+    IdleTimeoutTooShort,
+    /// `handshake_timeout` is 0: no handshake could succeed.
+    #[error("`handshake_timeout` must not be 0")]
+    NoHandshakeTimeout,
+    /// `queued_blocks` is 0: no block could be sent.
+    #[error("`queued_blocks` must be at least 1, or no block could be sent")]
+    NoQueuedBlocks,
+}
+
+/// The lowest maximum rate that still works, in bit/s: a full datagram takes 10 s.
+const LOWEST_MAX_RATE_BPS: u64 = 1_000;
+
+/// The highest minimum rate, in bit/s: above it, the links of many players would be flooded.
+const HIGHEST_MIN_RATE_BPS: u64 = 10_000_000;
+
 impl ConnectionConfig {
-    /// The idle time-out both ends use, given the peer's wish.
-    pub(crate) fn agreed_idle_timeout(&self, theirs: Duration) -> Duration {
-        self.idle_timeout.min(theirs).max(Duration::from_secs(1))
+    /// Checks the settings. Client and server machines call this when they are created.
+    ///
+    /// # Errors
+    /// The first setting that cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let faults = [
+            (self.max_rate_bps < LOWEST_MAX_RATE_BPS, ConfigError::MaxRateTooLow),
+            (self.min_rate_bps > HIGHEST_MIN_RATE_BPS, ConfigError::MinRateTooHigh),
+            (self.idle_timeout < Duration::from_secs(1), ConfigError::IdleTimeoutTooShort),
+            (self.handshake_timeout.is_zero(), ConfigError::NoHandshakeTimeout),
+            (self.queued_blocks == 0, ConfigError::NoQueuedBlocks),
+        ];
+        faults.into_iter().find(|(is_wrong, _)| *is_wrong).map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// The idle timeout that both ends use, given the one that the peer proposes.
+    pub(crate) fn agreed_idle_timeout(&self, peers: Duration) -> Duration {
+        self.idle_timeout.min(peers).max(Duration::from_secs(1))
     }
 
     pub(crate) fn datagrams_per_key(&self) -> u64 {
-        self.datagrams_per_key.clamp(1, DATAGRAMS_PER_KEY)
+        self.datagrams_per_key.clamp(1, MAX_DATAGRAMS_PER_KEY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A maximum rate of 0 closed the connection after 15 s, and an unbounded minimum sent 522 MB for a
+    /// block.
+    #[test]
+    fn a_setting_that_cannot_work_is_refused_by_name() {
+        let refused = |change: fn(&mut ConnectionConfig)| {
+            let mut config = ConnectionConfig::default();
+            change(&mut config);
+            config.check().unwrap_err()
+        };
+        assert_eq!(ConnectionConfig::default().check(), Ok(()));
+        assert_eq!(refused(|config| config.max_rate_bps = 0), ConfigError::MaxRateTooLow);
+        assert_eq!(refused(|config| config.min_rate_bps = u64::MAX), ConfigError::MinRateTooHigh);
+        let short = Duration::from_millis(999);
+        assert_eq!(refused(|config| config.queued_blocks = 0), ConfigError::NoQueuedBlocks);
+        let config = ConnectionConfig { idle_timeout: short, ..ConnectionConfig::default() };
+        let error = config.check().unwrap_err();
+        assert!(alloc::format!("{error}").contains("idle_timeout"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the application hears of a connection, and how one ends.
+//! Events of a connection for the application, and how a connection ends.
 
 use alloc::string::String;
 
@@ -7,104 +7,123 @@ use bytes::Bytes;
 use crate::Sequence;
 use crate::wire::answer::RefusalCode;
 
-/// Names a block from [`Connection::send_block`](super::Connection::send_block) to its event.
+/// Identifies a block in events; from [`Connection::send_block`](super::Connection::send_block).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockHandle(pub(crate) u32);
 
-/// What the application hears.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An event for the application. Its `Debug` prints lengths, never the application's bytes.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
-    /// A client: the server's welcome is verified. A server: the client's address is proven.
+    /// At a client: the server's welcome is verified. At a server: the client's address is validated.
     Connected,
-    /// More of a block is here. Once in a round of the loop at most.
+    /// More of a block has arrived. At most once in each round of the loop.
     BlockProgress {
-        /// The sender's name for it.
+        /// The tag that the sender gave it.
         tag: u64,
-        /// Bytes that are here, up to a kilobyte.
+        /// Bytes received, in steps of a slice (1024 bytes).
         received: u64,
-        /// Bytes it has.
+        /// Its size in bytes.
         length: u64,
     },
-    /// A block is here, whole and verified.
+    /// A block was received and verified.
     Block {
-        /// The sender's name for it.
+        /// The tag that the sender gave it.
         tag: u64,
         /// Its bytes.
         data: Bytes,
     },
-    /// A block of ours is with the peer, every slice of it acknowledged.
+    /// A block of this end was received by the peer: all of it is acknowledged.
     BlockSent {
         /// Which one.
         handle: BlockHandle,
     },
-    /// A packet is here. They come in the order of arrival.
+    /// A packet was received. Packets are reported in the order of their arrival.
     Packet {
-        /// Its number; higher is newer.
+        /// Its sequence; the newer packet has the higher one.
         sequence: Sequence,
         /// Its bytes.
         data: Bytes,
     },
-    /// A packet of ours arrived: certain.
+    /// A packet of this end arrived. This is certain.
     PacketAcked {
         /// Which one.
         sequence: Sequence,
     },
-    /// A packet of ours probably did not arrive.
+    /// A packet of this end probably did not arrive.
     PacketLost {
         /// Which one.
         sequence: Sequence,
     },
-    /// A message is here, the next in order.
+    /// A message was received, the next in order.
     Message(Bytes),
-    /// The client is at another address now, and has proven it.
+    /// The client's address has changed, and the new one is validated.
     AddressChanged,
-    /// The connection is over. The last event.
+    /// The connection has ended. This is the last event.
     Closed(CloseReason),
 }
 
+impl core::fmt::Debug for Event {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Connected => f.write_str("Connected"),
+            Self::BlockProgress { tag, received, length } => {
+                write!(f, "BlockProgress {{ tag: {tag}, received: {received}, length: {length} }}")
+            }
+            Self::Block { tag, data } => {
+                write!(f, "Block {{ tag: {tag}, {} bytes }}", data.len())
+            }
+            Self::BlockSent { handle } => write!(f, "BlockSent {{ handle: {} }}", handle.0),
+            Self::Packet { sequence, data } => {
+                write!(f, "Packet {{ sequence: {}, {} bytes }}", sequence.get(), data.len())
+            }
+            Self::PacketAcked { sequence } => write!(f, "PacketAcked({})", sequence.get()),
+            Self::PacketLost { sequence } => write!(f, "PacketLost({})", sequence.get()),
+            Self::Message(data) => write!(f, "Message({} bytes)", data.len()),
+            Self::AddressChanged => f.write_str("AddressChanged"),
+            Self::Closed(reason) => f.debug_tuple("Closed").field(reason).finish(),
+        }
+    }
+}
+
 /// How a connection ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CloseReason {
     /// This end closed it.
+    #[error("closed here: {0}")]
     Here(CloseCode),
     /// The peer closed it.
+    #[error("closed by the peer: {code}{}", in_parentheses(.reason))]
     There {
         /// Why, as a number.
         code: CloseCode,
-        /// Why, in the peer's words: to be shown, not to be believed.
+        /// Why, in the peer's words: to be shown, not to be trusted.
         reason: String,
     },
-    /// Nothing came for the idle time-out.
+    /// Nothing was received for the idle timeout.
+    #[error("the peer fell silent")]
     TimedOut,
-    /// No handshake within its time-out: nobody there, or nobody who shares the secret.
+    /// The handshake timed out: no server there, or none that has the secret.
+    #[error("no answer from the server")]
     NoAnswer,
-    /// The server will not.
+    /// The host of the server says that nobody listens there.
+    #[error("nobody listens at the address of the server")]
+    Unreachable,
+    /// The server refused the request.
+    #[error("refused: {0}")]
     Refused(RefusalCode),
     /// The server was restarted and does not know this connection.
+    #[error("the server was restarted")]
     ServerRestarted,
+    /// This end must not encrypt more datagrams with its key, and the peer never confirmed it, so that there
+    /// could be a key update (STANDARD-1, H-2.3a).
+    #[error("the key of this end is used up, and the peer never confirmed it")]
+    KeyUsedUp,
 }
 
-impl core::fmt::Display for CloseReason {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Here(code) => write!(f, "closed here: {code}"),
-            Self::There { code, reason } if reason.is_empty() => {
-                write!(f, "closed by the peer: {code}")
-            }
-            Self::There { code, reason } => write!(f, "closed by the peer: {code} ({reason})"),
-            Self::TimedOut => f.write_str("the peer fell silent"),
-            Self::NoAnswer => f.write_str("no answer from the server"),
-            Self::Refused(code) => f.write_str(match code {
-                RefusalCode::Version => "refused: the server speaks another version",
-                RefusalCode::Key => "refused: the server has another secret, or another mode",
-                RefusalCode::Full => "refused: the server is full",
-                RefusalCode::ShuttingDown => "refused: the server is shutting down",
-                RefusalCode::TokenExpired => "refused: the token has expired",
-                RefusalCode::TokenUsed => "refused: the token was used before",
-            }),
-            Self::ServerRestarted => f.write_str("the server was restarted"),
-        }
-    }
+fn in_parentheses(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { alloc::format!(" ({reason})") }
 }
 
 /// Why a connection was closed, as a number (STANDARD-1, 5.4).
@@ -112,24 +131,24 @@ impl core::fmt::Display for CloseReason {
 pub struct CloseCode(pub u16);
 
 impl CloseCode {
-    /// All is well.
+    /// No error.
     pub const DONE: Self = Self(0);
-    /// The peer broke a rule of the wire.
+    /// The peer violated a rule of the wire.
     pub const PROTOCOL: Self = Self(1);
-    /// A block stood still, or crawled.
+    /// A block made no progress, or too little.
     pub const NO_PROGRESS: Self = Self(2);
-    /// A block is above what the receiver takes.
+    /// A block is larger than the receiver accepts.
     pub const BLOCK_TOO_LARGE: Self = Self(3);
     /// A block's bytes are not those that were announced.
     pub const BLOCK_DAMAGED: Self = Self(4);
-    /// The program goes away.
+    /// The program is shutting down.
     pub const SHUTTING_DOWN: Self = Self(5);
-    /// The application did not like the request.
+    /// The application rejected the request.
     pub const NOT_ACCEPTED: Self = Self(6);
     /// The peer's share of memory is used up.
     pub const RESOURCES: Self = Self(7);
 
-    /// A code of the application, from 256 on.
+    /// A code chosen by the application; `None` below 256.
     #[must_use]
     pub const fn application(code: u16) -> Option<Self> {
         if code >= 256 { Some(Self(code)) } else { None }
@@ -152,28 +171,32 @@ impl core::fmt::Display for CloseCode {
     }
 }
 
-/// Why something was not taken to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why something cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendError {
-    /// The connection is not open: not yet, or not any more.
+    /// The connection is not open yet, or closed.
+    #[error("the connection is not open")]
     NotOpen,
-    /// It is larger than its kind may be.
-    TooLarge {
-        /// The most, in bytes.
+    /// The block is larger than the peer accepts.
+    #[error("larger than the {max} bytes that the peer accepts: raise its `max_block_bytes`")]
+    BlockTooLarge {
+        /// The peer's limit, in bytes.
         max: u64,
     },
-    /// Too much waits already. Offer it again after an event.
-    QueueFull,
+    /// The packet or message is too large for its kind.
+    #[error("larger than {max} bytes: send it as a block")]
+    TooLarge {
+        /// The limit, in bytes.
+        max: u64,
+    },
+    /// The queue is full. Try again after an event, or raise the limit.
+    #[error("too much is waiting to be sent: try again later, or raise `{setting}`")]
+    QueueFull {
+        /// The field of [`ConnectionConfig`](super::ConnectionConfig) that limits it.
+        setting: &'static str,
+    },
+    /// All 2^32 numbers of messages or blocks are used up: a new connection is needed.
+    #[error("all numbers of this connection are used up: open a new one")]
+    NumbersUsedUp,
 }
-
-impl core::fmt::Display for SendError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::NotOpen => f.write_str("the connection is not open"),
-            Self::TooLarge { max } => write!(f, "larger than {max} bytes"),
-            Self::QueueFull => f.write_str("too much waits to be sent: offer it again later"),
-        }
-    }
-}
-
-impl core::error::Error for SendError {}

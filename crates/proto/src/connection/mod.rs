@@ -1,15 +1,18 @@
-//! One connection, once its keys are there: everything a game and a large block need, inside one stream of
-//! numbered, sealed datagrams (STANDARD-1, sections 4 and 5).
+//! An established connection: one stream of numbered, sealed datagrams with everything that a game and a
+//! large block need (STANDARD-1, sections 4 and 5).
 //!
-//! A [`Client`](crate::client::ClientMachine) makes one by its handshake, a [`Server`](crate::server::ServerMachine) has
-//! many. Applications get a `&mut Connection` from either, to send and to look; what comes out are
-//! [`Event`]s. The parts: `protection` (keys), `path` (where the peer is, and what may be sent there),
-//! `blocks`, `packets`, [`message`](crate::message)s, [`transit`](crate::transit) (which datagrams arrived);
-//! `receive` and `transmit` tie them together, one for each direction.
+//! A [`ClientMachine`](crate::client::ClientMachine) makes one by its handshake, a
+//! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
+//! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
+//! `path` (the peer's address, and what may be sent to it), `blocks`, `packets`,
+//! messages, [`transit`](crate::transit) (which datagrams arrived), `liveness` (silence)
+//! and `closing`; `receive` and `transmit` connect them, one for each direction.
 
 mod blocks;
+mod closing;
 mod config;
 mod event;
+mod liveness;
 mod packets;
 mod path;
 mod protection;
@@ -20,16 +23,14 @@ mod transmit;
 
 pub use crate::urgency::Urgency;
 pub use blocks::{Block, BlockProgress};
-pub use config::ConnectionConfig;
+pub use config::{ConfigError, ConnectionConfig};
 pub use event::{BlockHandle, CloseCode, CloseReason, Event, SendError};
-pub use path::Credit;
-pub use state::{ConnectionNews, ConnectionState};
+pub use state::{ConnectionState, ConnectionTrigger};
 pub use stats::ConnectionStats;
 
 pub(crate) use protection::Protection;
 
 use alloc::collections::VecDeque;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -38,6 +39,7 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use crate::bulk::Known;
+use crate::chunk::ChunkId;
 use crate::crypto::Entropy;
 use crate::fragment::FragmentPool;
 use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
@@ -46,43 +48,32 @@ use crate::transit::{Arrivals, ReceivedDatagrams, SentDatagrams};
 use crate::wire::{Role, WireId};
 use crate::{FourTuple, Instant, RttEstimator, Sequence};
 use blocks::{IncomingBlocks, OutgoingBlocks};
+use closing::Closing;
+use liveness::Liveness;
 use packets::{IncomingPackets, OutgoingPackets};
 use path::Path;
 use protection::KeyLimits;
 
-/// Messages that may wait: as many windows as a game says things in a few seconds.
+/// Messages that may wait to be sent or acked: 16 windows, more than a game sends in a few seconds.
 const MAX_QUEUED_MESSAGES: u32 = 4096;
 
-/// Silence in the middle of a block after which the receiver asks: some round trips, few enough that a player
-/// hardly notices.
-const BLOCK_SILENCE: Duration = Duration::from_millis(500);
-
-/// UDP and IPv4 round a datagram.
+/// Bytes of the UDP and IPv4 headers of a datagram.
 const UDP_IPV4_BYTES: usize = 28;
 
-/// How often a close is sent.
-const CLOSES: u8 = 3;
-
-/// What was in a datagram that matters when it is acknowledged or lost.
+/// A part of a datagram that matters when it is acknowledged or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     Ping,
     Slice,
+    /// The ack that says that this chunk is done.
+    ChunkDone(ChunkId),
     Packet(Sequence),
     Message(u32),
     MessageLimit(u32),
     Block(u32),
 }
 
-#[derive(Debug)]
-struct Closing {
-    code: CloseCode,
-    reason: String,
-    left: u8,
-    next_at: Instant,
-}
-
-/// What a handshake hands over.
+/// The result of a handshake.
 #[derive(Debug)]
 pub(crate) struct Parameters {
     pub(crate) role: Role,
@@ -91,11 +82,11 @@ pub(crate) struct Parameters {
     pub(crate) protection: Protection,
     pub(crate) config: Arc<ConnectionConfig>,
     pub(crate) idle_timeout: Duration,
-    pub(crate) largest_block: u64,
+    pub(crate) peer_max_block_bytes: u64,
     pub(crate) entropy: Entropy,
     pub(crate) address: FourTuple,
-    pub(crate) address_proven: bool,
-    /// A server's: what every response carries.
+    pub(crate) address_validated: bool,
+    /// A server's, for its responses; empty at a client.
     pub(crate) welcome_message: Vec<u8>,
 }
 
@@ -104,17 +95,17 @@ pub(crate) struct Parameters {
 pub struct Connection {
     role: Role,
     state: ConnectionState,
-    /// Common to all connections of a server.
+    /// Shared by all connections of a server.
     config: Arc<ConnectionConfig>,
     protection: Protection,
     local: WireId,
     remote: WireId,
     path: Path,
-    /// A server's, until the client's first data.
+    /// A server's, until the client's first data; then empty.
     welcome_message: Vec<u8>,
     entropy: Entropy,
     received: ReceivedDatagrams,
-    /// Kept while a block comes.
+    /// Recorded while a block is received.
     arrivals: Arrivals,
     sent: SentDatagrams<Vec<Item>>,
     next_skip: u64,
@@ -128,16 +119,9 @@ pub struct Connection {
     path_response: Option<[u8; 8]>,
     closing: Option<Closing>,
     events: VecDeque<Event>,
-    idle_timeout: Duration,
-    peer_largest_block: u64,
-    born: Instant,
-    /// When something verified came last.
-    heard: Instant,
-    /// When something that asks for an ack went out last.
-    asked: Instant,
-    /// When the first such went out since the peer was heard.
-    unanswered: Option<Instant>,
-    /// The latest time that was handed in.
+    peer_max_block_bytes: u64,
+    liveness: Liveness,
+    /// The latest time that the driver passed in.
     now: Instant,
     stats: ConnectionStats,
 }
@@ -154,9 +138,9 @@ impl Connection {
             protection: parameters.protection,
             local: parameters.local,
             remote: parameters.remote,
-            path: match parameters.address_proven {
-                true => Path::proven(address),
-                false => Path::unproven(address),
+            path: match parameters.address_validated {
+                true => Path::validated(address),
+                false => Path::new(address),
             },
             welcome_message: parameters.welcome_message,
             next_skip: first_skip(&mut entropy),
@@ -170,17 +154,13 @@ impl Connection {
             packets_in: IncomingPackets::default(),
             messages_out: MessageSender::new(MAX_QUEUED_MESSAGES, config.queued_message_bytes),
             messages_in: MessageReceiver::new(),
-            // A client's ping makes its address proven; a server's makes the client answer.
+            // A client's ping validates its address; a server's makes the client answer.
             ping_due: true,
             path_response: None,
             closing: None,
             events: VecDeque::new(),
-            idle_timeout: parameters.idle_timeout,
-            peer_largest_block: parameters.largest_block,
-            born: now,
-            heard: now,
-            asked: now,
-            unanswered: None,
+            peer_max_block_bytes: parameters.peer_max_block_bytes,
+            liveness: Liveness::new(now, parameters.idle_timeout, config.handshake_timeout),
             now,
             stats: ConnectionStats::default(),
             config,
@@ -191,68 +171,55 @@ impl Connection {
         connection
     }
 
-    /// What it is doing.
+    /// Its state.
     #[must_use]
     pub const fn state(&self) -> ConnectionState {
         self.state
     }
 
-    /// How it was configured.
+    /// Its configuration.
     #[must_use]
     pub fn config(&self) -> &ConnectionConfig {
         &self.config
     }
 
-    /// Where the peer is.
+    /// The peer's address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.path.address().remote
     }
 
-    /// The round trip, as RFC 9002 keeps it.
+    /// The round-trip time, estimated as in RFC 9002.
     #[must_use]
     pub const fn rtt(&self) -> &RttEstimator {
         self.sent.rtt()
     }
 
-    /// The largest block that the peer takes, in bytes.
+    /// The largest block that the peer accepts, in bytes.
     #[must_use]
-    pub const fn peer_largest_block(&self) -> u64 {
-        self.peer_largest_block
+    pub const fn peer_max_block_bytes(&self) -> u64 {
+        self.peer_max_block_bytes
     }
 
-    /// What it has counted.
-    #[must_use]
-    pub fn stats(&self) -> ConnectionStats {
-        let mut stats = self.stats;
-        stats.datagrams_lost = self.sent.stats().lost;
-        let slices = self.blocks_out.stats();
-        (stats.slices_sent, stats.slices_resent) = (slices.slices, slices.resent);
-        stats.repair_slices_sent = slices.repairs;
-        stats.packets_dropped = self.packets_in.dropped;
-        stats.key_updates = self.protection.key_updates();
-        stats.suite = self.protection.suite();
-        stats
-    }
-
-    /// How far the block being sent is.
+    /// The progress of the block being sent.
     #[must_use]
     pub fn sending(&self) -> Option<BlockProgress> {
         self.blocks_out.progress()
     }
 
-    /// How far the block being received is.
+    /// The progress of the block being received.
     #[must_use]
     pub fn receiving(&self) -> Option<BlockProgress> {
         self.blocks_in.progress()
     }
 
-    /// Changes what blocks may use of the link, in bits per second. A token may hold a limit, which stays.
-    pub fn set_rate_bps(&mut self, rate_bps: u64) {
-        self.blocks_out.set_rate_bps(rate_bps);
+    /// Changes the maximum rate of blocks, in bits per second including headers. A limit from the client's
+    /// token still applies.
+    pub fn set_max_rate_bps(&mut self, rate_bps: u64) {
+        self.blocks_out.set_max_rate_bps(rate_bps);
     }
 
-    /// Changes how much blocks may take of the link, from the next slice on.
+    /// Changes how much of the link blocks may take, from the next slice on.
     pub fn set_urgency(&mut self, urgency: Urgency) {
         self.blocks_out.set_urgency(urgency);
     }
@@ -260,22 +227,21 @@ impl Connection {
     /// Sends a block of any size. Its bytes are not copied.
     ///
     /// # Errors
-    /// [`SendError`]; `TooLarge` if the peer takes no blocks of this size.
+    /// [`SendError`]; `BlockTooLarge` if the peer accepts no blocks of this size.
     pub fn send_block(&mut self, now: Instant, block: &Block) -> Result<BlockHandle, SendError> {
         self.open()?;
-        let max = self.peer_largest_block;
+        let max = self.peer_max_block_bytes;
         if block.data().len() as u64 > max {
-            return Err(SendError::TooLarge { max });
+            return Err(SendError::BlockTooLarge { max });
         }
         if self.blocks_out.is_idle() {
-            // Something new is to be said: whoever was silent is asked anew.
-            self.unanswered = None;
+            self.liveness.forget_unanswered();
         }
         self.blocks_out.send(now, block.clone(), &self.config)
     }
 
-    /// Sends a time-critical packet of up to 256 KiB, once; what becomes of it is an event. Up to 1024 bytes
-    /// it is one datagram, and in fragments above.
+    /// Sends a time-critical packet of up to 256 KiB, once; an event says whether it arrived. A packet of
+    /// more than 1024 bytes is sent in fragments.
     ///
     /// # Errors
     /// [`SendError`].
@@ -284,7 +250,7 @@ impl Connection {
         self.packets_out.send(data.into(), self.config.queued_packet_bytes)
     }
 
-    /// Sends a message of up to 1024 bytes: it arrives, once, in order.
+    /// Sends a message of up to 1024 bytes, which is delivered once and in order.
     ///
     /// # Errors
     /// [`SendError`].
@@ -292,37 +258,27 @@ impl Connection {
         self.open()?;
         self.messages_out.send(data.into()).map(|_number| ()).map_err(|error| match error {
             SendMessageError::TooLarge => SendError::TooLarge { max: MAX_MESSAGE_BYTES as u64 },
-            _ => SendError::QueueFull,
+            SendMessageError::QueueFull => SendError::QueueFull { setting: "queued_message_bytes" },
+            SendMessageError::NumbersUsedUp => SendError::NumbersUsedUp,
         })
     }
 
-    /// Lets the peer hear from this end at once, whatever there is to say: for a client whose address has
-    /// changed. One that only receives would say nothing before its next keep-alive, for all that is sent to
-    /// it goes to the old address.
+    /// Sends a ping at once: for a client whose address has changed. A client that only receives would
+    /// otherwise send nothing before its next keep-alive, because everything for it goes to the old address.
     pub const fn ping(&mut self) {
         self.ping_due = true;
     }
 
-    /// Whether everything that was sent to arrive (blocks and messages) is acknowledged.
+    /// Whether all blocks and messages sent so far are acknowledged.
     #[must_use]
     pub fn all_acked(&self) -> bool {
         self.blocks_out.is_idle() && self.messages_out.all_acked()
     }
 
-    /// Closes, with a reason of up to 200 bytes for the peer. What is not acknowledged may be lost: wait for
-    /// [`all_acked`](Self::all_acked) first where that matters.
-    pub fn close(&mut self, now: Instant, code: CloseCode, reason: &str) {
-        if self.on(ConnectionNews::CloseHere) {
-            let reason = crate::wire::frame::clipped(reason).into();
-            self.closing = Some(Closing { code, reason, left: CLOSES, next_at: now });
-            self.events.push_back(Event::Closed(CloseReason::Here(code)));
-        }
-    }
-
-    /// The next thing the application should hear. Ask until `None`.
+    /// The next event. Call it until it returns `None`.
     #[must_use]
     pub fn poll_event(&mut self, now: Instant) -> Option<Event> {
-        // The end is told last: what came before it was acknowledged, and the peer relies on that.
+        // The end is reported last: what arrived before it was acknowledged, and the peer relies on that.
         if !matches!(self.events.front(), None | Some(Event::Closed(_))) {
             return self.events.pop_front();
         }
@@ -349,14 +305,6 @@ impl Connection {
             || self.blocks_in.has_events()
     }
 
-    /// Ends it without a word, for a reason that the wire brought.
-    pub(crate) fn end(&mut self, news: ConnectionNews, reason: CloseReason) {
-        let was_closing = self.state == ConnectionState::Closing;
-        if self.on(news) && !was_closing {
-            self.events.push_back(Event::Closed(reason));
-        }
-    }
-
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         self.end_if_silent(now);
@@ -368,8 +316,8 @@ impl Connection {
         }
         self.blocks_in.receiver.handle_timeout(now);
         self.after_blocks(now);
-        let incoming = self.blocks_in.verdict(now, &self.config);
-        if let Some(code) = self.blocks_out.verdict(now, &self.config).or(incoming) {
+        let incoming = self.blocks_in.failure(now, &self.config);
+        if let Some(code) = self.blocks_out.failure(now, &self.config).or(incoming) {
             return self.close(now, code, "");
         }
         self.pass_losses(now);
@@ -377,38 +325,13 @@ impl Connection {
             self.ping_due = true;
         }
         if self.keep_alive_at() <= now {
-            self.asked = now;
+            self.liveness.on_keep_alive(now);
             self.ping_due = true;
         }
     }
 
-    fn end_if_silent(&mut self, now: Instant) {
-        if self.state == ConnectionState::Closed || self.silence_at() > now {
-            return;
-        }
-        let reason = match self.state {
-            ConnectionState::Responding => CloseReason::NoAnswer,
-            _ => CloseReason::TimedOut,
-        };
-        self.end(ConnectionNews::Silence, reason);
-    }
-
-    /// When silence ends it. A clock that jumped back only makes this later.
-    fn silence_at(&self) -> Instant {
-        match self.state {
-            ConnectionState::Responding => self.born + self.config.handshake_timeout,
-            _ => self.heard + self.idle_timeout,
-        }
-    }
-
-    /// When a ping is due. Who only receives says nothing by himself, and if his NAT forgets him the sender
-    /// speaks to nobody; so he speaks up when a block stands still.
     fn keep_alive_at(&self) -> Instant {
-        let idle = self.asked + self.idle_timeout / 3;
-        match self.blocks_in.progress() {
-            Some(_) => idle.min(self.asked.max(self.heard) + BLOCK_SILENCE),
-            None => idle,
-        }
+        self.liveness.keep_alive_at(self.blocks_in.progress().is_some())
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
@@ -418,7 +341,7 @@ impl Connection {
         if !self.state.is_open() {
             return None;
         }
-        let fixed = earliest(Some(self.silence_at()), Some(self.keep_alive_at()));
+        let fixed = earliest(Some(self.liveness.ends_at(self.state)), Some(self.keep_alive_at()));
         let blocks = earliest(
             self.blocks_out.poll_deadline(&self.config),
             self.blocks_in.poll_deadline(&self.config),
@@ -427,8 +350,8 @@ impl Connection {
         earliest(due, self.transmit_at())
     }
 
-    /// Memory that the peer makes this end hold, in bytes: blocks, packets and messages that are half here,
-    /// or whole and not read.
+    /// Memory that the peer makes this end hold, in bytes: blocks, packets and messages that are incomplete
+    /// or not read yet.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.blocks_in.memory_bytes()
@@ -436,17 +359,19 @@ impl Connection {
             + self.messages_in.memory_bytes()
     }
 
-    /// Drops what is here and not read: its memory is needed.
-    pub(crate) fn let_go(&mut self) {
+    /// Drops everything that is received and not read, to free its memory.
+    pub(crate) fn drop_unread(&mut self) {
         self.blocks_in = IncomingBlocks::new(&self.config);
-        self.packets_in.let_go();
+        self.packets_in.drop_unread();
         self.messages_in = MessageReceiver::new();
     }
 
+    /// Limits every later maximum rate as well.
     pub(crate) fn cap_rate_bps(&mut self, rate_cap_bps: u64) {
         self.blocks_out.cap_rate_bps(rate_cap_bps);
     }
 
+    /// Frees its fragments in the pool.
     pub(crate) fn clear(&mut self, pool: &mut FragmentPool) {
         self.packets_in.clear(pool);
     }
@@ -459,23 +384,24 @@ impl Connection {
         self.state == ConnectionState::Closed
     }
 
-    /// Whether it still waits for the client's first data.
+    /// Whether the client's first data has not arrived yet.
     pub(crate) fn is_handshake(&self) -> bool {
         self.state == ConnectionState::Responding
     }
 
-    /// A verified request of the client of this connection, first or copy.
+    /// A verified request for this connection arrived, the first or a copy.
     pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
         self.now = now;
         self.path.on_request(bytes);
         self.blocks_out.on_request(now, bytes + UDP_IPV4_BYTES);
     }
 
-    /// What was learned of the way to the peer, if its address is proven.
+    /// What was measured of the path to the peer, if its address is validated.
     pub(crate) fn known_path(&self) -> Known {
         if self.is_handshake() { Known::NOTHING } else { self.blocks_out.known() }
     }
 
+    /// Starts from what an earlier connection measured of the path.
     pub(crate) const fn set_known_path(&mut self, known: Known) {
         self.blocks_out.set_known(known);
     }
@@ -488,15 +414,15 @@ impl Connection {
         if self.state.is_open() { Ok(()) } else { Err(SendError::NotOpen) }
     }
 
-    /// Takes over what the chunk sender has to tell.
+    /// Handles the events of the chunk sender.
     fn after_blocks(&mut self, now: Instant) {
         let events = &mut self.events;
         self.blocks_out.poll(now, |handle| events.push_back(Event::BlockSent { handle }));
     }
 
     /// Returns whether the state has changed.
-    fn on(&mut self, news: ConnectionNews) -> bool {
-        match self.state.next(news) {
+    fn transition(&mut self, trigger: ConnectionTrigger) -> bool {
+        match self.state.next(trigger) {
             Some(next) => {
                 self.state = next;
                 true
@@ -517,10 +443,12 @@ impl Connection {
             sender.check_invariants();
         }
         self.blocks_in.receiver.check_invariants();
+        self.messages_out.check_invariants();
+        self.messages_in.check_invariants();
     }
 }
 
-/// The first number to skip: one of the first 256, but not the very first.
+/// The first packet number to skip: one of the first 256, but not number 0.
 fn first_skip(entropy: &mut Entropy) -> u64 {
     1 + entropy.next_u64() % 255
 }

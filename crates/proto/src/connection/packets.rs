@@ -26,24 +26,24 @@ pub(crate) struct OutgoingPackets {
     queue: VecDeque<Waiting>,
     queued_bytes: usize,
     next: Sequence,
-    /// Pieces of each packet whose fate is open.
-    open: BTreeMap<u16, u16>,
+    /// Unacknowledged fragments of each packet that is neither acked nor lost.
+    in_flight: BTreeMap<u16, u16>,
 }
 
 impl OutgoingPackets {
-    pub(crate) fn send(&mut self, data: Bytes, most_bytes: usize) -> Result<Sequence, SendError> {
+    pub(crate) fn send(&mut self, data: Bytes, max_bytes: usize) -> Result<Sequence, SendError> {
         if data.len() > MAX_FRAGMENTED_BYTES {
             return Err(SendError::TooLarge { max: MAX_FRAGMENTED_BYTES as u64 });
         }
-        // The numbers turn; no two packets of one number may be open at a time.
-        let is_full = !self.queue.is_empty() && self.queued_bytes + data.len() > most_bytes;
-        if is_full || self.open.contains_key(&self.next.get()) {
-            return Err(SendError::QueueFull);
+        // Sequences wrap; two packets with the same one must not be in flight at the same time.
+        let is_full = !self.queue.is_empty() && self.queued_bytes + data.len() > max_bytes;
+        if is_full || self.in_flight.contains_key(&self.next.get()) {
+            return Err(SendError::QueueFull { setting: "queued_packet_bytes" });
         }
         let sequence = self.next;
         self.next = sequence.next();
-        let pieces = data.len().div_ceil(FRAGMENT_BYTES).max(1);
-        self.open.insert(sequence.get(), u16::try_from(pieces).unwrap_or(u16::MAX));
+        let fragments = data.len().div_ceil(FRAGMENT_BYTES).max(1);
+        self.in_flight.insert(sequence.get(), u16::try_from(fragments).unwrap_or(u16::MAX));
         self.queued_bytes += data.len();
         self.queue.push_back(Waiting { sequence, data, next_fragment: 0 });
         Ok(sequence)
@@ -53,7 +53,7 @@ impl OutgoingPackets {
         self.queue.is_empty()
     }
 
-    /// Appends the next piece if `room` holds it, and returns its packet's number.
+    /// Appends the next packet or fragment if it fits into `room`, and returns its sequence.
     pub(crate) fn poll(&mut self, room: usize, out: &mut Vec<u8>) -> Option<Sequence> {
         let waiting = self.queue.front_mut()?;
         let sequence = waiting.sequence;
@@ -84,21 +84,21 @@ impl OutgoingPackets {
         Some(sequence)
     }
 
-    /// A datagram with a piece of this packet was acknowledged. Returns what there is to tell.
+    /// A datagram with this packet or a fragment of it was acknowledged. Returns an event after the last one.
     pub(crate) fn on_acked(&mut self, sequence: Sequence) -> Option<Event> {
-        let left = self.open.get_mut(&sequence.get())?;
-        *left -= 1;
-        if *left > 0 {
+        let remaining = self.in_flight.get_mut(&sequence.get())?;
+        *remaining -= 1;
+        if *remaining > 0 {
             return None;
         }
-        self.open.remove(&sequence.get());
+        self.in_flight.remove(&sequence.get());
         Some(Event::PacketAcked { sequence })
     }
 
-    /// A datagram with a piece of this packet is lost.
+    /// A datagram with this packet or a fragment of it is lost.
     pub(crate) fn on_lost(&mut self, sequence: Sequence) -> Option<Event> {
-        self.open.remove(&sequence.get())?;
-        // Pieces that are not sent yet are of no use any more.
+        self.in_flight.remove(&sequence.get())?;
+        // The fragments that were not sent yet are useless now.
         if let Some(at) = self.queue.iter().position(|waiting| waiting.sequence == sequence) {
             self.queued_bytes -= self.queue.remove(at).map_or(0, |waiting| waiting.data.len());
         }
@@ -109,7 +109,7 @@ impl OutgoingPackets {
 /// The receiving half.
 #[derive(Debug, Default)]
 pub(crate) struct IncomingPackets {
-    /// Made by the first fragment: most connections never see one.
+    /// Created by the first fragment: most connections never receive one.
     reassembler: Option<Box<Reassembler>>,
     waiting: VecDeque<(Sequence, Bytes)>,
     waiting_bytes: usize,
@@ -122,19 +122,19 @@ impl IncomingPackets {
         sequence: Sequence,
         data: Bytes,
         pool: &mut FragmentPool,
-        most_bytes: usize,
+        max_bytes: usize,
     ) {
         if let Some(reassembler) = &mut self.reassembler {
             reassembler.pass(sequence, pool);
         }
-        self.keep(sequence, data, most_bytes);
+        self.keep(sequence, data, max_bytes);
     }
 
-    fn keep(&mut self, sequence: Sequence, data: Bytes, most_bytes: usize) {
+    fn keep(&mut self, sequence: Sequence, data: Bytes, max_bytes: usize) {
         self.waiting_bytes += data.len();
         self.waiting.push_back((sequence, data));
-        // Empty ones cost a place too.
-        while self.waiting_bytes + self.waiting.len() * 64 > most_bytes && self.waiting.len() > 1 {
+        // Empty packets cost memory too.
+        while self.waiting_bytes + self.waiting.len() * 64 > max_bytes && self.waiting.len() > 1 {
             self.waiting_bytes -= self.waiting.pop_front().map_or(0, |(_, data)| data.len());
             self.dropped += 1;
         }
@@ -145,12 +145,12 @@ impl IncomingPackets {
         now: Instant,
         fragment: &Fragment<'_>,
         pool: &mut FragmentPool,
-        most_bytes: usize,
+        max_bytes: usize,
     ) -> Result<(), DropReason> {
         let reassembler = self.reassembler.get_or_insert_with(Box::default);
         if let Some(packet) = reassembler.handle_fragment(now, fragment, pool)? {
             let packet = Bytes::copy_from_slice(packet);
-            self.keep(fragment.sequence(), packet, most_bytes);
+            self.keep(fragment.sequence(), packet, max_bytes);
         }
         Ok(())
     }
@@ -164,13 +164,13 @@ impl IncomingPackets {
         Some(Event::Packet { sequence, data })
     }
 
-    /// Drops what waits.
-    pub(crate) fn let_go(&mut self) {
+    /// Drops the unread packets.
+    pub(crate) fn drop_unread(&mut self) {
         self.waiting = VecDeque::new();
         self.waiting_bytes = 0;
     }
 
-    /// Memory held by what waits, in bytes. Half-received packets are the pool's.
+    /// Memory of the unread packets, in bytes. Incomplete packets are in the pool.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.waiting_bytes + self.waiting.capacity() * size_of::<(Sequence, Bytes)>()
     }
@@ -179,6 +179,7 @@ impl IncomingPackets {
         !self.waiting.is_empty()
     }
 
+    /// Frees its fragments in the pool.
     pub(crate) fn clear(&mut self, pool: &mut FragmentPool) {
         if let Some(reassembler) = &mut self.reassembler {
             reassembler.clear(pool);

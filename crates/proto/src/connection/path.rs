@@ -1,78 +1,78 @@
-//! Where the peer is, and what may be sent there before that is proven (STANDARD-1, 3.4 and 5.2).
+//! The peer's address, and what may be sent to it before it is validated (STANDARD-1, 3.4 and 5.2).
 //!
-//! The invariant: to an address that is not proven, no more than three times the bytes and three times the
-//! datagrams that came verified from it. It holds after every datagram, not on average.
+//! The invariant: an address that is not validated is sent at most three times the bytes, and three times the
+//! datagrams, that were received from it and verified. It holds after every datagram, not on average.
 
 use core::time::Duration;
 
 use crate::wire::MAX_DATAGRAM_BYTES;
 use crate::{FourTuple, Instant};
 
-/// RFC 9000, 8: "no more than three times".
-const FACTOR: u64 = 3;
+/// How much more may be sent than was received: "three times" (RFC 9000, 8).
+const AMPLIFICATION_FACTOR: u64 = 3;
 
-/// How often a challenge is sent before the new address is forgotten.
-const CHALLENGES: u8 = 5;
+/// How often a path challenge is sent before the new address is forgotten.
+const MAX_CHALLENGES: u8 = 5;
 
-/// What was received from an address, and sent to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Credit {
+/// What was received from an address and sent to it, and so what may still be sent.
+#[derive(Clone, Copy, Debug, Default)]
+struct AmplificationLimit {
     received_bytes: u64,
     received: u64,
     sent_bytes: u64,
     sent: u64,
 }
 
-impl Credit {
-    /// A verified datagram came.
-    pub fn on_received(&mut self, bytes: usize) {
+impl AmplificationLimit {
+    /// A verified datagram arrived.
+    fn on_received(&mut self, bytes: usize) {
         self.received_bytes = self.received_bytes.saturating_add(bytes as u64);
         self.received = self.received.saturating_add(1);
     }
 
-    /// A datagram goes out.
-    pub fn on_sent(&mut self, bytes: usize) {
+    fn on_sent(&mut self, bytes: usize) {
         self.sent_bytes = self.sent_bytes.saturating_add(bytes as u64);
         self.sent = self.sent.saturating_add(1);
     }
 
-    /// Bytes that one more datagram may have; 0 if none may go.
-    #[must_use]
-    pub fn room(&self) -> usize {
-        if self.sent >= self.received.saturating_mul(FACTOR) {
+    /// Bytes that the next datagram may have; 0 if none may be sent.
+    fn room(&self) -> usize {
+        if self.sent >= self.received.saturating_mul(AMPLIFICATION_FACTOR) {
             return 0;
         }
-        let bytes = self.received_bytes.saturating_mul(FACTOR).saturating_sub(self.sent_bytes);
-        usize::try_from(bytes).unwrap_or(usize::MAX)
+        let allowed = self.received_bytes.saturating_mul(AMPLIFICATION_FACTOR);
+        usize::try_from(allowed.saturating_sub(self.sent_bytes)).unwrap_or(usize::MAX)
     }
 }
 
-/// An address the peer was heard from, not proven yet.
+/// A new address of the peer that is being validated.
 #[derive(Clone, Copy, Debug)]
-struct Probe {
+struct Candidate {
     address: FourTuple,
     challenge: [u8; 8],
-    credit: Credit,
+    limit: AmplificationLimit,
     next_at: Instant,
-    left: u8,
+    remaining: u8,
 }
 
-/// Where the peer is.
+/// The peer's address.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     address: FourTuple,
-    /// `None` once the address is proven.
-    credit: Option<Credit>,
-    probe: Option<Probe>,
+    /// `None` once the address is validated.
+    limit: Option<AmplificationLimit>,
+    candidate: Option<Candidate>,
 }
 
 impl Path {
-    pub(crate) const fn proven(address: FourTuple) -> Self {
-        Self { address, credit: None, probe: None }
+    /// The path to a validated address.
+    pub(crate) const fn validated(address: FourTuple) -> Self {
+        Self { address, limit: None, candidate: None }
     }
 
-    pub(crate) fn unproven(address: FourTuple) -> Self {
-        Self { address, credit: Some(Credit::default()), probe: None }
+    /// The path to an address that is not validated.
+    pub(crate) fn new(address: FourTuple) -> Self {
+        Self { address, limit: Some(AmplificationLimit::default()), candidate: None }
     }
 
     pub(crate) const fn address(&self) -> FourTuple {
@@ -81,96 +81,97 @@ impl Path {
 
     /// Bytes that the next datagram may have.
     pub(crate) fn room(&self) -> usize {
-        self.credit.map_or(MAX_DATAGRAM_BYTES, |credit| credit.room().min(MAX_DATAGRAM_BYTES))
+        self.limit.map_or(MAX_DATAGRAM_BYTES, |limit| limit.room().min(MAX_DATAGRAM_BYTES))
     }
 
     pub(crate) fn on_sent(&mut self, bytes: usize) {
-        if let Some(credit) = &mut self.credit {
-            credit.on_sent(bytes);
+        if let Some(limit) = &mut self.limit {
+            limit.on_sent(bytes);
         }
     }
 
-    /// A request, verified, came from the address.
+    /// A verified request arrived from the address.
     pub(crate) fn on_request(&mut self, bytes: usize) {
-        if let Some(credit) = &mut self.credit {
-            credit.on_received(bytes);
+        if let Some(limit) = &mut self.limit {
+            limit.on_received(bytes);
         }
     }
 
-    /// The peer has shown that it hears here.
-    pub(crate) fn prove(&mut self) {
-        self.credit = None;
+    /// The peer has received something at this address.
+    pub(crate) fn validate(&mut self) {
+        self.limit = None;
     }
 
-    /// The newest datagram of the peer came from here, verified.
+    /// The peer's newest datagram so far, verified, arrived from this address. `challenge` is random.
     pub(crate) fn on_newest_from(
         &mut self,
         now: Instant,
         from: FourTuple,
         bytes: usize,
-        dice: [u8; 8],
+        challenge: [u8; 8],
     ) {
         if self.address.has_remote(from.remote) {
-            // The peer may ask another of our addresses; answers leave from the one it asked last.
+            // The peer may send to another of our addresses; answers leave from the one it used last.
             self.address.local = from.local;
-            // It is still there, or there again; whoever replayed a datagram from elsewhere is forgotten.
-            self.probe = None;
+            // It is still here, or here again; an attacker who replayed a datagram from elsewhere is
+            // forgotten.
+            self.candidate = None;
             return;
         }
-        let fresh = Probe {
+        let fresh = Candidate {
             address: from,
-            challenge: dice,
-            credit: Credit::default(),
+            challenge,
+            limit: AmplificationLimit::default(),
             next_at: now,
-            left: CHALLENGES,
+            remaining: MAX_CHALLENGES,
         };
-        let probe = self.probe.get_or_insert(fresh);
-        if !probe.address.has_remote(from.remote) {
-            *probe = fresh;
+        let candidate = self.candidate.get_or_insert(fresh);
+        if !candidate.address.has_remote(from.remote) {
+            *candidate = fresh;
         }
-        probe.address.local = from.local;
-        probe.credit.on_received(bytes);
+        candidate.address.local = from.local;
+        candidate.limit.on_received(bytes);
     }
 
-    /// A response to a challenge came from here. Returns whether the peer has moved.
+    /// A path response arrived from this address. Returns whether the peer's address has changed.
     pub(crate) fn on_response(&mut self, from: FourTuple, response: [u8; 8]) -> bool {
-        match self.probe {
-            Some(probe) if probe.address.has_remote(from.remote) && probe.challenge == response => {
-                *self = Self::proven(from);
-                true
-            }
-            _ => false,
+        let is_right = self.candidate.is_some_and(|candidate| {
+            candidate.address.has_remote(from.remote) && candidate.challenge == response
+        });
+        if is_right {
+            *self = Self::validated(from);
         }
+        is_right
     }
 
-    /// The challenge to send now, where to, and in how many bytes at most.
+    /// The path challenge to send now: its destination, its bytes, and the room for its datagram.
     pub(crate) fn poll_challenge(&mut self, now: Instant) -> Option<(FourTuple, [u8; 8], usize)> {
-        let probe = self.probe.as_ref().filter(|probe| probe.next_at <= now)?;
-        if probe.left == 0 {
-            self.probe = None;
+        let candidate = self.candidate.as_ref().filter(|candidate| candidate.next_at <= now)?;
+        if candidate.remaining == 0 {
+            self.candidate = None;
             return None;
         }
-        let room = probe.credit.room().min(MAX_DATAGRAM_BYTES);
-        Some((probe.address, probe.challenge, room))
+        let room = candidate.limit.room().min(MAX_DATAGRAM_BYTES);
+        Some((candidate.address, candidate.challenge, room))
     }
 
-    /// It was sent, or could not be; the next is due after `interval`.
+    /// The challenge was sent, or did not fit; the next one is due after `interval`.
     pub(crate) fn on_challenge(
         &mut self,
         now: Instant,
         sent_bytes: Option<usize>,
         interval: Duration,
     ) {
-        if let Some(probe) = &mut self.probe {
-            probe.left = probe.left.saturating_sub(1);
-            probe.next_at = now + interval;
+        if let Some(candidate) = &mut self.candidate {
+            candidate.remaining = candidate.remaining.saturating_sub(1);
+            candidate.next_at = now + interval;
             if let Some(bytes) = sent_bytes {
-                probe.credit.on_sent(bytes);
+                candidate.limit.on_sent(bytes);
             }
         }
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.probe.map(|probe| probe.next_at)
+        self.candidate.map(|candidate| candidate.next_at)
     }
 }

@@ -1,23 +1,25 @@
-//! Sealing and opening datagrams, and the change of keys (STANDARD-1, 2.3).
+//! Encrypting and decrypting datagrams, and key updates (STANDARD-1, 2.3).
+//!
+//! The invariant: no packet number is sealed twice with one key, and no key seals more than its limit.
 
 use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::crypto::{
-    AeadKey, KeyError, SplitSecrets, Suite, TrafficSecret, open_tag, verify_open_tag,
+    AeadKey, KeyError, SplitSecrets, Suite, TAG_BYTES, TrafficSecret, open_tag, verify_open_tag,
 };
-use crate::wire::{OPEN_TAG_BYTES, Role, TAG_BYTES, WireId};
+use crate::wire::{OPEN_TAG_BYTES, Role, WireId};
 use crate::{DatagramBuffer, DropReason, Instant};
 
-/// Datagrams that AES-GCM stands with one key (RFC 9001, 6.6); long before, keys are changed.
-const MOST_PER_KEY: u64 = 1 << 23;
+/// Datagrams that AES-GCM may seal with one key (RFC 9001, 6.6). Keys are updated long before.
+const MAX_SEALED_PER_KEY: u64 = 1 << 23;
 
-/// What guards the datagrams of a connection.
+/// What protects the datagrams of a connection.
 #[derive(Debug)]
 pub(crate) enum Protection {
     /// Encrypted.
     Sealed(Box<Sealed>),
-    /// Mode `open`: an id and a checksum.
+    /// Mode `open`: an id and a crc32.
     Open { protocol_id: u64, local: WireId, remote: WireId },
 }
 
@@ -33,13 +35,15 @@ struct Sending {
     secret: TrafficSecret,
     key: AeadKey,
     phase: u64,
+    /// Datagrams sealed with this key.
     sealed: u64,
     since: Instant,
+    /// The first packet number sealed with this key.
     first_number: u64,
-    /// The peer has opened something of this key.
-    confirmed: bool,
-    /// The peer has gone to its next key, which proves that it has this one of ours: go on too.
-    follow: bool,
+    /// A datagram sealed with this key was acknowledged.
+    is_confirmed: bool,
+    /// The peer has started a key update: update this key too (H-2.3b).
+    is_update_due: bool,
 }
 
 #[derive(Debug)]
@@ -47,13 +51,13 @@ struct Receiving {
     secret: TrafficSecret,
     key: AeadKey,
     phase: u64,
-    /// The lowest number seen with this key.
+    /// The lowest packet number opened with this key.
     first_number: u64,
-    /// The key before, for what is late, until then.
+    /// The previous key for late datagrams, and until when it is kept.
     previous: Option<(AeadKey, Instant)>,
 }
 
-/// When a key has done enough.
+/// When a key is updated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyLimits {
     pub(crate) datagrams: u64,
@@ -80,8 +84,8 @@ impl Protection {
                 sealed: 0,
                 since: now,
                 first_number: 0,
-                confirmed: false,
-                follow: false,
+                is_confirmed: false,
+                is_update_due: false,
             },
             receive: Receiving {
                 key: theirs.key(suite)?,
@@ -93,19 +97,19 @@ impl Protection {
         })))
     }
 
-    /// The key phase to put into the header of the next datagram. Changes the key if that is due.
+    /// The key phase for the header of the next datagram. Updates the key if that is due.
     pub(crate) fn send_phase(&mut self, now: Instant, number: u64, limits: KeyLimits) -> bool {
         let Self::Sealed(sealed) = self else { return false };
         let send = &sealed.send;
-        let is_due = send.sealed >= limits.datagrams || now.since(send.since) >= limits.lifetime;
-        if send.follow || (is_due && send.confirmed) {
-            sealed.send.go_on(now, number, sealed.suite);
+        let is_old = send.sealed >= limits.datagrams || now.since(send.since) >= limits.lifetime;
+        if send.is_update_due || (is_old && send.is_confirmed) {
+            sealed.send.update(now, number, sealed.suite);
         }
         sealed.send.phase & 1 != 0
     }
 
-    /// Encrypts `datagram` behind its header and appends the tag. Returns `false`, and the datagram must not
-    /// be sent, if the key is worn out.
+    /// Encrypts `datagram` after its header and appends the tag. Returns `false` if the key has reached its
+    /// limit; the datagram must not be sent then.
     #[must_use]
     pub(crate) fn seal(
         &mut self,
@@ -116,8 +120,8 @@ impl Protection {
         match self {
             Self::Sealed(sealed) => {
                 let send = &mut sealed.send;
-                // A peer that never acknowledges gets no more.
-                if send.sealed >= MOST_PER_KEY {
+                // A peer that never acknowledges this key is sent nothing more.
+                if send.sealed >= MAX_SEALED_PER_KEY {
                     return false;
                 }
                 send.sealed += 1;
@@ -137,9 +141,8 @@ impl Protection {
         true
     }
 
-    /// Verifies a datagram and decrypts it in place. Returns its plaintext.
-    ///
-    /// `keep_old` is how long the old key stays if this datagram brings a new one.
+    /// Verifies a datagram and decrypts it in place. Returns its plaintext. If the peer has updated its key,
+    /// the previous one is kept for `keep_previous`.
     pub(crate) fn open<'a>(
         &mut self,
         now: Instant,
@@ -147,11 +150,11 @@ impl Protection {
         phase: bool,
         header_bytes: usize,
         datagram: &'a mut [u8],
-        keep_old: Duration,
+        keep_previous: Duration,
     ) -> Result<&'a [u8], DropReason> {
         match self {
             Self::Sealed(sealed) => {
-                sealed.open(now, number, phase, header_bytes, datagram, keep_old)
+                sealed.open(now, number, phase, header_bytes, datagram, keep_previous)
             }
             Self::Open { protocol_id, remote, .. } => {
                 let (covered, tag) =
@@ -163,16 +166,16 @@ impl Protection {
         }
     }
 
-    /// A datagram of ours with this number was acknowledged.
+    /// A datagram that this end sent was acknowledged.
     pub(crate) fn on_acked(&mut self, number: u64) {
         if let Self::Sealed(sealed) = self
             && number >= sealed.send.first_number
         {
-            sealed.send.confirmed = true;
+            sealed.send.is_confirmed = true;
         }
     }
 
-    /// How often the sending key was changed.
+    /// Updates of the sending key.
     pub(crate) fn key_updates(&self) -> u64 {
         match self {
             Self::Sealed(sealed) => sealed.send.phase,
@@ -180,7 +183,7 @@ impl Protection {
         }
     }
 
-    /// What it is encrypted with; `None` in mode `open`.
+    /// The cipher suite; `None` in mode `open`.
     pub(crate) fn suite(&self) -> Option<Suite> {
         match self {
             Self::Sealed(sealed) => Some(sealed.suite),
@@ -190,9 +193,9 @@ impl Protection {
 }
 
 impl Sending {
-    fn go_on(&mut self, now: Instant, number: u64, suite: Suite) {
+    fn update(&mut self, now: Instant, number: u64, suite: Suite) {
         let next = self.secret.next();
-        // It cannot fail: the same suite has given a key before. If it did, the old one would wear out.
+        // It cannot fail, because the same suite has given a key before. Otherwise the old key would go on.
         let Ok(key) = next.key(suite) else { return };
         self.secret = next;
         self.key = key;
@@ -200,8 +203,8 @@ impl Sending {
         self.sealed = 0;
         self.since = now;
         self.first_number = number;
-        self.confirmed = false;
-        self.follow = false;
+        self.is_confirmed = false;
+        self.is_update_due = false;
     }
 }
 
@@ -213,7 +216,7 @@ impl Sealed {
         phase: bool,
         header_bytes: usize,
         datagram: &'a mut [u8],
-        keep_old: Duration,
+        keep_previous: Duration,
     ) -> Result<&'a [u8], DropReason> {
         let receive = &mut self.receive;
         if receive.previous.as_ref().is_some_and(|(_, until)| *until <= now) {
@@ -234,17 +237,17 @@ impl Sealed {
             previous.open(number, header, text, tag).map_err(|_| DropReason::BadTag)?;
             return Ok(text);
         }
-        // The other phase, and not late: the peer has gone to its next key, if it opens with that.
+        // The other phase, and not late: the peer has updated its key, if the next one opens it.
         let secret = receive.secret.next();
         let key = secret.key(self.suite).map_err(|_| DropReason::BadTag)?;
         key.open(number, header, text, tag).map_err(|_| DropReason::BadTag)?;
-        let old = core::mem::replace(&mut receive.key, key);
+        let previous = core::mem::replace(&mut receive.key, key);
         receive.secret = secret;
         receive.phase += 1;
         receive.first_number = number;
-        receive.previous = Some((old, now + keep_old));
+        receive.previous = Some((previous, now + keep_previous));
         if self.send.phase < receive.phase {
-            self.send.follow = true;
+            self.send.is_update_due = true;
         }
         Ok(text)
     }
@@ -255,10 +258,9 @@ mod tests {
     use super::*;
     use crate::crypto::Secret;
 
-    /// H-2.3a: a peer that never acknowledges keeps a key from being changed, and gets no more datagrams than
-    /// the cipher stands.
+    /// H-2.3a: without an ack there is no key update, and the key seals no more datagrams than its limit.
     #[test]
-    fn a_key_that_is_worn_out_seals_nothing() {
+    fn a_key_at_its_limit_seals_nothing() {
         let secret = || TrafficSecret::new(Secret::from_bytes([1; 32]));
         let secrets = SplitSecrets { client_to_server: secret(), server_to_client: secret() };
         let suite = Suite::ChaCha20Poly1305;
@@ -269,7 +271,7 @@ mod tests {
             remote: WireId::default(),
         });
         let Protection::Sealed(sealed) = &mut protection else { unreachable!() };
-        sealed.send.sealed = MOST_PER_KEY - 1;
+        sealed.send.sealed = MAX_SEALED_PER_KEY - 1;
         let mut seal = |number| {
             let mut bytes = alloc::vec::Vec::new();
             let mut datagram = DatagramBuffer::behind(&mut bytes);

@@ -1,21 +1,20 @@
-//! The way in: a datagram is opened, verified as a whole, and only then acted on.
+//! Receiving: a datagram is decrypted and verified as a whole, and only then are its frames acted on.
 
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use bytes::Bytes;
 
-use super::{CloseCode, CloseReason, Connection, ConnectionNews, ConnectionState, Event, Item};
+use super::{CloseCode, CloseReason, Connection, ConnectionState, ConnectionTrigger, Event, Item};
 use crate::fragment::FragmentPool;
 use crate::transit::{AckFrame, SentDatagram};
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, Frame, Frames, ResponseHeader, Role};
 use crate::{DropReason, FourTuple, Instant};
 
-/// Probe time-outs for which the last key is kept (RFC 9001, 6.5).
-const OLD_KEY_PTOS: u32 = 3;
+/// Probe timeouts for which the previous key is kept (RFC 9001, 6.5).
+const PREVIOUS_KEY_PTOS: u32 = 3;
 
-/// A rule was broken: close with this code.
+/// The peer violated a rule: the connection is closed with this code.
 struct Violation(CloseCode);
 
 impl From<CloseCode> for Violation {
@@ -25,7 +24,7 @@ impl From<CloseCode> for Violation {
 }
 
 impl Connection {
-    /// Takes in data. Nothing changes before it is verified.
+    /// Handles a data datagram. Nothing changes before it is verified.
     pub(crate) fn handle_data(
         &mut self,
         now: Instant,
@@ -41,7 +40,7 @@ impl Connection {
         self.handle(now, path, header.number, layout, datagram, pool)
     }
 
-    /// Takes in a response, which only a client gets.
+    /// Handles a response, which only clients receive.
     pub(crate) fn handle_response(
         &mut self,
         now: Instant,
@@ -69,16 +68,16 @@ impl Connection {
         }
         let bytes = datagram.len();
         let number = self.received.expand(truncated);
-        let keep_old = self.sent.probe_timeout().saturating_mul(OLD_KEY_PTOS);
+        let keep_previous = self.sent.probe_timeout().saturating_mul(PREVIOUS_KEY_PTOS);
         let opened = self.received.check(number).and_then(|()| {
-            self.protection.open(now, number, phase, header_bytes, datagram, keep_old)
+            self.protection.open(now, number, phase, header_bytes, datagram, keep_previous)
         });
         let plaintext = opened.inspect_err(|_| self.stats.datagrams_refused += 1)?;
         self.now = now;
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += bytes as u64;
-        let asks = match verify(plaintext) {
-            Ok(asks) => asks,
+        let is_ack_eliciting = match verify(plaintext) {
+            Ok(is_ack_eliciting) => is_ack_eliciting,
             Err(reason) => {
                 self.stats.datagrams_refused += 1;
                 self.close(now, CloseCode::PROTOCOL, reason.name());
@@ -87,9 +86,8 @@ impl Connection {
         };
         let is_newest = self.received.largest().is_none_or(|largest| number > largest);
         self.received.set_block(self.blocks_in.is_receiving());
-        self.received.on_verified(now, number, asks);
-        self.heard = now;
-        self.unanswered = None;
+        self.received.on_verified(now, number, is_ack_eliciting);
+        self.liveness.on_received(now);
         if self.role == Role::Server {
             self.on_address(now, path, bytes, is_newest);
         }
@@ -103,7 +101,7 @@ impl Connection {
     fn on_address(&mut self, now: Instant, path: FourTuple, bytes: usize, is_newest: bool) {
         if self.state == ConnectionState::Responding && self.path.address().has_remote(path.remote)
         {
-            self.path.prove();
+            self.path.validate();
             self.become_connected();
         } else if is_newest {
             let challenge = self.entropy.bytes();
@@ -112,19 +110,19 @@ impl Connection {
     }
 
     fn become_connected(&mut self) {
-        if self.on(ConnectionNews::AddressProven) {
+        if self.transition(ConnectionTrigger::AddressValidated) {
             self.welcome_message = Vec::new();
             self.events.push_back(Event::Connected);
         }
     }
 
-    /// Acts on the frames of a datagram that is verified and whole.
+    /// Acts on the frames of a datagram that was verified as a whole.
     fn act(&mut self, now: Instant, path: FourTuple, plaintext: &[u8], pool: &mut FragmentPool) {
         for frame in Frames::of(plaintext).flatten() {
             if let Frame::Close { code, reason } = frame {
                 let code = CloseCode(code);
                 let reason = CloseReason::There { code, reason: reason.into() };
-                return self.end(ConnectionNews::CloseThere, reason);
+                return self.end(ConnectionTrigger::CloseThere, reason);
             }
             if !self.state.is_open() {
                 continue;
@@ -150,7 +148,7 @@ impl Connection {
             Frame::Padding | Frame::Ping | Frame::Close { .. } => {}
             Frame::Ack(ack) => return self.on_ack(now, &ack),
             Frame::Slice(slice) => {
-                // A duplicate is no violation: it has made an ack due, which is all it should.
+                // A duplicate is not a violation. It has made an ack due, and that is enough.
                 if self.blocks_in.receiver.on_slice(now, &slice).is_ok() {
                     self.blocks_in.on_slice(now, &self.config)?;
                 }
@@ -166,20 +164,20 @@ impl Connection {
                 }
             }
             Frame::ChunkAck(ack) => {
-                // Late acks of the chunk before are common.
+                // It ignores late acks of earlier chunks, which are common.
                 if let Some(sender) = self.blocks_out.sender_mut() {
                     sender.on_chunk_ack(now, &ack);
                 }
             }
             Frame::Packet { sequence, data } => {
                 let data = Bytes::copy_from_slice(data);
-                let most = self.config.unread_packet_bytes;
-                self.packets_in.on_packet(sequence, data, pool, most);
+                let max_bytes = self.config.unread_packet_bytes;
+                self.packets_in.on_packet(sequence, data, pool, max_bytes);
             }
             Frame::Fragment(fragment) => {
-                let most = self.config.unread_packet_bytes;
-                // A fragment without a place is lost like any other.
-                let _lost = self.packets_in.on_fragment(now, &fragment, pool, most);
+                let max_bytes = self.config.unread_packet_bytes;
+                // A fragment that is refused is lost like any other.
+                let _lost = self.packets_in.on_fragment(now, &fragment, pool, max_bytes);
             }
             Frame::Message { number, data } => {
                 let arrival = self.messages_in.receive(number, data);
@@ -192,7 +190,7 @@ impl Connection {
             Frame::PathResponse(bytes) => {
                 if self.role == Role::Server && self.path.on_response(path, bytes) {
                     self.blocks_out.forget_path();
-                    // A peer can do this as often as it likes; once untold is enough.
+                    // A peer can do this as often as it likes; one unread event is enough.
                     if !self.events.contains(&Event::AddressChanged) {
                         self.events.push_back(Event::AddressChanged);
                     }
@@ -218,7 +216,7 @@ impl Connection {
         }
         if let Some(newest) = newest {
             self.protection.on_acked(newest);
-            self.on(ConnectionNews::Confirmed);
+            self.transition(ConnectionTrigger::Confirmed);
         }
         if outcome.rtt_sample.is_some()
             && let Some(rtt) = self.sent.rtt().smoothed_rtt()
@@ -231,11 +229,17 @@ impl Connection {
         Ok(())
     }
 
-    /// What there was in a datagram has arrived, or is lost.
+    /// An item of a datagram was acknowledged, or is lost.
     fn on_item(&mut self, item: Item, acked: bool) {
         match item {
-            // A slice has acks of its own kind, and they say what the receiver has.
+            // Slices have their own acks, which say what the receiver has.
             Item::Ping | Item::Slice => {}
+            Item::ChunkDone(chunk_id) => {
+                // Lost, it is repeated by the time alone.
+                if acked {
+                    self.blocks_in.receiver.on_done_heard(chunk_id);
+                }
+            }
             Item::Packet(sequence) => {
                 let event = match acked {
                     true => self.packets_out.on_acked(sequence),
@@ -256,7 +260,7 @@ impl Connection {
         }
     }
 
-    /// Takes back what was in datagrams that are lost.
+    /// Retransmits or reports what was in datagrams that are now lost.
     pub(super) fn pass_losses(&mut self, now: Instant) {
         while let Some(lost) = self.sent.poll_lost(now) {
             self.on_lost(lost);
@@ -268,21 +272,16 @@ impl Connection {
             self.on_item(item, false);
         }
     }
-
-    /// The probe time-out, between bounds that make sense for a close or a challenge.
-    pub(super) fn repeat_interval(&self) -> Duration {
-        self.sent.probe_timeout().clamp(Duration::from_millis(50), Duration::from_secs(1))
-    }
 }
 
-/// That a plaintext is all frames, and at least one. Returns whether it asks for an ack.
+/// Checks that a plaintext consists of frames, and has at least one. Returns whether it is ack-eliciting.
 fn verify(plaintext: &[u8]) -> Result<bool, DropReason> {
     if plaintext.is_empty() {
         return Err(DropReason::TooShort);
     }
-    let mut asks = false;
+    let mut is_ack_eliciting = false;
     for frame in Frames::of(plaintext) {
-        asks |= frame?.asks_for_ack();
+        is_ack_eliciting |= frame?.is_ack_eliciting();
     }
-    Ok(asks)
+    Ok(is_ack_eliciting)
 }

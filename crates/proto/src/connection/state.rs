@@ -1,36 +1,36 @@
-//! What a connection is doing, as a table: docs/STATES.md is printed from it.
+//! The states of a connection as a table: docs/STATES.md is printed from it.
 
-/// What a connection is doing.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConnectionState {
-    /// A server's: it has answered, and waits for the first data that proves the client's address.
+    /// At a server: it has answered, and the client's first data, which validates its address, is missing.
     Responding,
-    /// A client's: it has verified a response, and repeats a ping until its own data is acknowledged.
+    /// At a client: it has verified a response, and repeats a ping until its own data is acknowledged.
     Confirming,
-    /// Both ends have heard each other.
+    /// Both ends have received data from each other.
     Connected,
-    /// This end has closed; its close is sent three times.
+    /// This end has closed, and its close frame is being sent three times.
     Closing,
-    /// It is over, and nothing is sent any more.
+    /// It has ended, and nothing is sent any more.
     Closed,
 }
 
-/// What moves a [`ConnectionState`].
+/// What changes a [`ConnectionState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ConnectionNews {
-    /// Data of the client was verified, from the address it asked from.
-    AddressProven,
+pub enum ConnectionTrigger {
+    /// The client's address was validated: by data from the address of its request, or by a path response.
+    AddressValidated,
     /// A datagram of ours was acknowledged.
     Confirmed,
-    /// The application closes, or the peer broke a rule, or a block stood still.
+    /// This end closes: the application did, the peer violated a rule, or a block made no progress.
     CloseHere,
     /// The peer closes.
     CloseThere,
-    /// The last close was sent.
+    /// The last close frame was sent.
     CloseSent,
-    /// Nothing was heard for the idle time-out, or for the handshake time-out.
+    /// Nothing arrived for the idle timeout or the handshake timeout, or no key is left to send with.
     Silence,
-    /// The peer does not know this connection any more.
+    /// A reset: the server no longer knows this connection.
     Reset,
 }
 
@@ -39,37 +39,36 @@ impl ConnectionState {
     pub const ALL: [Self; 5] =
         [Self::Responding, Self::Confirming, Self::Connected, Self::Closing, Self::Closed];
 
-    /// The state after `news`; `None` where it changes nothing.
+    /// The state after `trigger`; `None` if it changes nothing.
     #[must_use]
-    pub const fn next(self, news: ConnectionNews) -> Option<Self> {
-        use ConnectionNews as News;
-        Some(match (self, news) {
-            (Self::Responding, News::AddressProven) | (Self::Confirming, News::Confirmed) => {
-                Self::Connected
-            }
-            (Self::Responding | Self::Confirming | Self::Connected, News::CloseHere) => {
+    pub const fn next(self, trigger: ConnectionTrigger) -> Option<Self> {
+        use ConnectionTrigger as Trigger;
+        Some(match (self, trigger) {
+            (Self::Responding, Trigger::AddressValidated)
+            | (Self::Confirming, Trigger::Confirmed) => Self::Connected,
+            (Self::Responding | Self::Confirming | Self::Connected, Trigger::CloseHere) => {
                 Self::Closing
             }
             (
                 Self::Responding | Self::Confirming | Self::Connected | Self::Closing,
-                News::CloseThere | News::Silence | News::Reset,
+                Trigger::CloseThere | Trigger::Silence | Trigger::Reset,
             )
-            | (Self::Closing, News::CloseSent) => Self::Closed,
+            | (Self::Closing, Trigger::CloseSent) => Self::Closed,
             _ => return None,
         })
     }
 
-    /// Whether blocks, packets and messages may flow.
+    /// Whether blocks, packets and messages can be sent and received.
     #[must_use]
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Responding | Self::Confirming | Self::Connected)
     }
 }
 
-impl ConnectionNews {
-    /// Every kind of news.
+impl ConnectionTrigger {
+    /// Every trigger.
     pub const ALL: [Self; 7] = [
-        Self::AddressProven,
+        Self::AddressValidated,
         Self::Confirmed,
         Self::CloseHere,
         Self::CloseThere,

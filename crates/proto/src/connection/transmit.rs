@@ -1,19 +1,19 @@
-//! The way out: what goes into the next datagram, in the order of its urgency.
+//! Sending: what goes into the next datagram, in order of priority.
 //!
-//! Control first, then the game's packets, then messages, then slices within the budget: the order of
-//! [H-4.3]. An ack comes last, into what room is left. A datagram is composed behind its header, sealed in
-//! place, and remembered by what must be known if it is lost.
+//! Control frames first, then the game's packets, then messages, then slices within the send budget: the
+//! order of [H-4.3]. An ack comes last, in the remaining space. A datagram is composed after its header,
+//! encrypted in place, and recorded with what has to be known if it is lost.
 
 use alloc::vec::Vec;
-use core::time::Duration;
 
-use super::{Connection, ConnectionNews, ConnectionState, Item, UDP_IPV4_BYTES};
+use super::{CloseReason, Connection, ConnectionState, ConnectionTrigger, Item, UDP_IPV4_BYTES};
 use crate::bulk::{Sender, Symbol};
 use crate::chunk::{ChunkId, SLICE_BYTES};
+use crate::crypto::TAG_BYTES;
 use crate::time::earliest;
 use crate::wire::frame::{BLOCK_FRAME_BYTES, SLICE_FRAME_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
-use crate::wire::{DataHeader, Frame, MAX_DATAGRAM_BYTES, ResponseHeader, TAG_BYTES};
+use crate::wire::{DataHeader, Frame, MAX_DATAGRAM_BYTES, ResponseHeader};
 use crate::{DatagramBuffer, FourTuple, Instant};
 
 /// A slice frame of full size.
@@ -22,22 +22,15 @@ const FULL_SLICE_FRAME_BYTES: usize = SLICE_FRAME_BYTES + SLICE_BYTES;
 /// The longest chunk ack.
 const CHUNK_ACK_FRAME_BYTES: usize = 4 + 32;
 
-/// How often an end that only receives measures the round trip: often enough for its time-outs.
-const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Silence of the peer after which no more slices go out, unless the round trip is longer than that.
-const SILENCE: Duration = Duration::from_secs(1);
-
-/// The frames of a datagram in the making.
+/// A datagram that is being composed.
 struct Draft<'a, 'b> {
     out: &'a mut DatagramBuffer<'b>,
-    /// Where the tag must begin at the latest.
+    /// Where its frames have to end.
     end: usize,
     items: Vec<Item>,
-    /// Something in it asks for an ack.
-    asks: bool,
-    /// Something in it is no ack.
-    speaks: bool,
+    is_ack_eliciting: bool,
+    /// It has a frame that is not an ack.
+    has_content: bool,
     slice: Option<(ChunkId, Symbol)>,
     has_chunk_ack: bool,
     has_ack: bool,
@@ -45,7 +38,7 @@ struct Draft<'a, 'b> {
 
 impl Draft<'_, '_> {
     const fn has_frames(&self) -> bool {
-        self.speaks || self.has_chunk_ack
+        self.has_content || self.has_chunk_ack
     }
 
     fn room(&self) -> usize {
@@ -54,8 +47,9 @@ impl Draft<'_, '_> {
 
     fn push(&mut self, frame: &Frame<'_>, item: Option<Item>) {
         frame.write(self.out.vec());
-        self.asks |= frame.asks_for_ack();
-        self.speaks |= !matches!(frame, Frame::Ack(_) | Frame::ChunkAck(_) | Frame::Arrivals(_));
+        self.is_ack_eliciting |= frame.is_ack_eliciting();
+        self.has_content |=
+            !matches!(frame, Frame::Ack(_) | Frame::ChunkAck(_) | Frame::Arrivals(_));
         self.has_chunk_ack |= matches!(frame, Frame::ChunkAck(_));
         self.has_ack |= matches!(frame, Frame::Ack(_));
         self.items.extend(item);
@@ -63,8 +57,8 @@ impl Draft<'_, '_> {
 }
 
 impl Connection {
-    /// Composes the next datagram in `out` and says where it goes; `None` when there is none now, and what is
-    /// in `out` then is nothing.
+    /// Composes the next datagram in `out` and returns its destination. `None` if there is none now; the
+    /// content of `out` is then meaningless.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -87,38 +81,36 @@ impl Connection {
             out,
             end,
             items: Vec::new(),
-            asks: false,
-            speaks: false,
+            is_ack_eliciting: false,
+            has_content: false,
             slice: None,
             has_chunk_ack: false,
             has_ack: false,
         };
         self.compose(now, &mut draft);
-        let Draft { items, asks, speaks, slice, has_ack, has_chunk_ack, .. } = draft;
+        let Draft { items, is_ack_eliciting, has_content, slice, has_ack, has_chunk_ack, .. } =
+            draft;
         if out.len() == header_bytes {
             return None;
         }
-        self.finish(now, number, header_bytes, out)?;
+        self.finish(number, header_bytes, out)?;
         self.path.on_sent(out.len());
-        self.remember(now, number, out.len(), asks.then_some(items));
+        self.remember(now, number, out.len(), is_ack_eliciting.then_some(items));
         if has_ack {
             self.received.set_block(self.blocks_in.is_receiving());
-            self.received.on_ack_sent(now, !speaks);
-        } else if has_chunk_ack && !speaks {
-            // It is paid for by what came as well [H-4.1c]. An ack that found no room beside one stays due.
+            self.received.on_ack_sent(now, !has_content);
+        } else if has_chunk_ack && !has_content {
+            // It counts against [H-4.1c] too. An ack that did not fit beside it stays due.
             self.received.on_other_ack_alone();
         }
-        if asks {
-            self.asked = now;
-            // With nothing else in flight there is nothing else to be answered.
-            let is_first = self.unanswered.is_none() || self.sent.in_flight() <= 1;
-            self.unanswered = if is_first { Some(now) } else { self.unanswered };
+        if is_ack_eliciting {
+            self.liveness.on_ack_eliciting_sent(now, self.sent.in_flight());
         }
-        if !speaks {
+        if !has_content {
             self.stats.ack_bytes_sent += out.len() as u64;
         }
         if let Some(sender) = self.blocks_out.sender_mut() {
-            // The game's own packets use the same link, without waiting for it.
+            // Packets and messages use the link too, although they do not wait for the send budget.
             sender.on_sent(now, number, out.len() + UDP_IPV4_BYTES, slice);
         }
         Some(self.path.address())
@@ -129,21 +121,40 @@ impl Connection {
         self.compose_control(draft);
         while let Some(sequence) = self.packets_out.poll(draft.room(), draft.out.vec()) {
             draft.items.push(Item::Packet(sequence));
-            (draft.asks, draft.speaks) = (true, true);
+            (draft.is_ack_eliciting, draft.has_content) = (true, true);
         }
         while let Some((number, data)) = self.messages_out.poll(draft.room()) {
             draft.push(&Frame::Message { number, data: &data }, Some(Item::Message(number)));
         }
-        if draft.room() >= CHUNK_ACK_FRAME_BYTES
-            && (draft.speaks || self.received.may_ack_alone())
-            && let Some(ack) = self.blocks_in.receiver.poll_ack(now)
-        {
-            draft.push(&Frame::ChunkAck(ack), None);
-        }
+        self.compose_chunk_acks(now, draft);
         if draft.room() >= FULL_SLICE_FRAME_BYTES && self.may_send_slices() {
             self.compose_slice(now, draft);
         }
         self.compose_ack(now, draft);
+    }
+
+    /// What the peer must know of its chunks. That one is done is repeated along with what goes in any case;
+    /// if that asks for an ack, the ack says whether it was heard.
+    fn compose_chunk_acks(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
+        let is_ack_due = self.is_ack_due(now);
+        while draft.room() >= CHUNK_ACK_FRAME_BYTES
+            && (draft.has_content || self.received.may_ack_alone())
+        {
+            let receiver = &mut self.blocks_in.receiver;
+            let ack = match receiver.poll_ack(now) {
+                None if draft.has_frames() || is_ack_due => {
+                    receiver.poll_ack_along(now, draft.is_ack_eliciting)
+                }
+                ack => ack,
+            };
+            let Some(ack) = ack else { return };
+            let item = ack.received.is_full().then_some(Item::ChunkDone(ack.chunk_id));
+            draft.push(&Frame::ChunkAck(ack), item);
+        }
+    }
+
+    fn is_ack_due(&self, now: Instant) -> bool {
+        self.received.ack_due().is_some_and(|due| due <= now)
     }
 
     fn compose_slice(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
@@ -180,8 +191,7 @@ impl Connection {
 
     /// An ack rides along with anything that goes; alone it waits until it is due.
     fn compose_ack(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
-        let is_due = self.received.ack_due().is_some_and(|due| due <= now);
-        if !is_due && !draft.has_frames() {
+        if !self.is_ack_due(now) && !draft.has_frames() {
             return;
         }
         if let Some(ack) = self.received.ack_frame(now)
@@ -189,15 +199,15 @@ impl Connection {
         {
             draft.push(&Frame::Ack(ack), None);
             self.compose_arrivals(draft);
-            if !draft.has_frames() && self.wants_sample(now) && draft.room() > 0 {
+            if !draft.has_frames() && self.is_sample_due(now) && draft.room() > 0 {
                 Frame::Ping.write(draft.out.vec());
                 draft.items.push(Item::Ping);
-                draft.asks = true;
+                draft.is_ack_eliciting = true;
             }
         }
     }
 
-    /// While a block comes, its sender measures the link by when its datagrams arrived.
+    /// While a block is received, its sender measures the link by the arrival times of its datagrams.
     fn compose_arrivals(&mut self, draft: &mut Draft<'_, '_>) {
         if let Some(arrivals) = self.arrivals.frame()
             && arrivals.encoded_len() < draft.room()
@@ -209,15 +219,20 @@ impl Connection {
         }
     }
 
-    /// Who only receives sends nothing that is acked, and so measures nothing: now and then one of its acks
-    /// asks for one.
-    fn wants_sample(&self, now: Instant) -> bool {
-        let is_old = now.since(self.asked) >= SAMPLE_INTERVAL;
-        self.sent.in_flight() == 0 && (is_old || self.sent.rtt().latest_rtt().is_none())
+    /// Whether an ack should be ack-eliciting itself. An end that only receives would otherwise never measure
+    /// the round trip.
+    fn is_sample_due(&self, now: Instant) -> bool {
+        let is_unmeasured = self.sent.rtt().latest_rtt().is_none();
+        self.sent.in_flight() == 0 && (is_unmeasured || self.liveness.is_sample_due(now))
     }
 
-    /// Begins a datagram with its header. Returns its packet number.
-    fn begin(&mut self, now: Instant, out: &mut DatagramBuffer<'_>, room: usize) -> Option<u64> {
+    /// Starts a datagram with its header. Returns its packet number.
+    pub(super) fn begin(
+        &mut self,
+        now: Instant,
+        out: &mut DatagramBuffer<'_>,
+        room: usize,
+    ) -> Option<u64> {
         let header_bytes = match self.welcome_message.len() {
             0 => DATA_HEADER_BYTES,
             welcome_bytes => ResponseHeader::bytes(welcome_bytes),
@@ -239,18 +254,16 @@ impl Connection {
         Some(number)
     }
 
-    /// Seals what was begun.
-    fn finish(
+    /// Encrypts a datagram after its last frame. `None` ends the connection: no key is left.
+    pub(super) fn finish(
         &mut self,
-        _now: Instant,
         number: u64,
         header_bytes: usize,
         out: &mut DatagramBuffer<'_>,
     ) -> Option<()> {
         if !self.protection.seal(number, header_bytes, out) {
-            // The key is worn out and the peer never confirmed it: nothing may be sent any more.
-            let reason = super::CloseReason::TimedOut;
-            self.end(ConnectionNews::Silence, reason);
+            // The key has reached its limit and the peer never confirmed it: nothing may be sent any more.
+            self.end(ConnectionTrigger::Silence, CloseReason::KeyUsedUp);
             return None;
         }
         debug_assert!(out.len() <= MAX_DATAGRAM_BYTES);
@@ -259,7 +272,8 @@ impl Connection {
         Some(())
     }
 
-    /// The next packet number; now and then one is passed over, for who acknowledges it (H-2.2c).
+    /// The next packet number. One in 256 is skipped, so that a peer that acknowledges it is exposed
+    /// (H-2.2c).
     fn next_number(&mut self) -> u64 {
         if self.sent.next_number() == self.next_skip {
             self.sent.skip(1);
@@ -268,8 +282,14 @@ impl Connection {
         self.sent.next_number()
     }
 
-    /// A datagram went out; `items` are what must be known of it if it asks for an ack.
-    fn remember(&mut self, now: Instant, number: u64, bytes: usize, items: Option<Vec<Item>>) {
+    /// Records a datagram that was sent, with its `items` if it is ack-eliciting.
+    pub(super) fn remember(
+        &mut self,
+        now: Instant,
+        number: u64,
+        bytes: usize,
+        items: Option<Vec<Item>>,
+    ) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         if let Some(lost) = self.sent.on_sent(now, number, bytes, items) {
             self.on_lost(lost);
@@ -293,46 +313,23 @@ impl Connection {
             self.path.on_challenge(now, None, interval);
             return None;
         }
-        self.finish(now, number, header_bytes, out)?;
+        self.finish(number, header_bytes, out)?;
         self.path.on_challenge(now, Some(out.len()), interval);
         self.remember(now, number, out.len(), None);
         Some(to)
     }
 
-    fn transmit_close(&mut self, now: Instant, out: &mut DatagramBuffer<'_>) -> Option<FourTuple> {
-        let interval = self.repeat_interval();
-        let closing = self.closing.as_mut().filter(|closing| closing.next_at <= now)?;
-        closing.left -= 1;
-        closing.next_at = now + interval;
-        let (code, reason, left) = (closing.code.0, closing.reason.clone(), closing.left);
-        if left == 0 {
-            self.on(ConnectionNews::CloseSent);
-        }
-        let number = self.begin(now, out, self.path.room())?;
-        let header_bytes = out.len();
-        Frame::Close { code, reason: &reason }.write(out.vec());
-        if out.len() + TAG_BYTES > self.path.room() {
-            return None;
-        }
-        self.finish(now, number, header_bytes, out)?;
-        self.path.on_sent(out.len());
-        self.remember(now, number, out.len(), None);
-        Some(self.path.address())
-    }
-
-    /// Whether the peer answers. Nobody is sent a block into silence: who joins in somebody's name, or goes
-    /// away, would else get all of the rate until the block is given up. Pings go on, and a few slices after
-    /// each time-out; the first answer lets all flow again.
+    /// Whether slices may be sent: they stop while the peer is silent (H-4.2c). Otherwise an attacker who
+    /// joins with somebody else's address, or a client that is gone, would receive the full rate until the
+    /// block fails. Pings continue, and so do a few slices after each probe timeout; slices resume with the
+    /// first answer.
     fn may_send_slices(&self) -> bool {
-        if self.blocks_out.sender().is_some_and(Sender::is_probing) {
-            return true;
-        }
-        let lately = self.sent.probe_timeout().saturating_mul(3).max(SILENCE);
-        let unanswered = self.unanswered.filter(|_| self.sent.in_flight() > 0);
-        unanswered.is_none_or(|asked| self.now.since(asked) <= lately)
+        self.blocks_out.sender().is_some_and(Sender::is_probing)
+            || self.sent.in_flight() == 0
+            || !self.liveness.is_peer_silent(self.now, self.sent.probe_timeout())
     }
 
-    /// When there is something to send, as far as the credit allows.
+    /// When there is something to send, as far as the amplification limit allows.
     pub(super) fn transmit_at(&self) -> Option<Instant> {
         let header_bytes = match self.welcome_message.len() {
             0 => DATA_HEADER_BYTES,
@@ -347,7 +344,7 @@ impl Connection {
             || self.messages_in.limit_due().is_some()
             || self.blocks_out.has_announcement()
             || !self.packets_out.is_empty()
-            || self.messages_out.wants_to_send();
+            || self.messages_out.has_due();
         let now = is_pending.then_some(Instant::ZERO);
         let slices = match room >= FULL_SLICE_FRAME_BYTES && self.may_send_slices() {
             true => self.blocks_out.sender().and_then(Sender::poll_timeout),

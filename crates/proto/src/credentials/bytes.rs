@@ -1,76 +1,45 @@
-//! The common ground of tokens and tickets: a reader that runs out instead of panicking, and addresses.
+//! The addresses in tokens and tickets.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The most addresses in a token or ticket.
-pub const MAX_ADDRESSES: usize = 8;
+use crate::fields::{FieldError, Fields};
 
-/// Why bytes could not be read: they end too early, or cannot be what they stand for.
+/// The maximum of addresses in a token or ticket.
+pub(super) const MAX_ADDRESSES: usize = 8;
+
+/// Why a token or ticket could not be read: it ends too early, or a field has an invalid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadError {
     CutOff,
     Wrong,
 }
 
-/// Reads from the front.
-pub(super) struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    pub(super) const fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    pub(super) fn slice(&mut self, length: usize) -> Result<&'a [u8], ReadError> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(ReadError::CutOff)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(ReadError::CutOff)?;
-        self.0 = rest;
-        Ok(*taken)
-    }
-
-    pub(super) fn byte(&mut self) -> Result<u8, ReadError> {
-        self.array().map(|[byte]| byte)
-    }
-
-    pub(super) fn u16(&mut self) -> Result<u16, ReadError> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    pub(super) fn u32(&mut self) -> Result<u32, ReadError> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    pub(super) fn u64(&mut self) -> Result<u64, ReadError> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    pub(super) fn address(&mut self) -> Result<SocketAddr, ReadError> {
-        let ip: IpAddr = match self.byte()? {
-            4 => Ipv4Addr::from(self.array::<4>()?).into(),
-            6 => Ipv6Addr::from(self.array::<16>()?).into(),
-            _ => return Err(ReadError::Wrong),
-        };
-        Ok(SocketAddr::new(ip, self.u16()?))
-    }
-
-    /// A count and as many addresses.
-    pub(super) fn addresses(&mut self) -> Result<Vec<SocketAddr>, ReadError> {
-        let count = usize::from(self.byte()?);
-        if count > MAX_ADDRESSES {
-            return Err(ReadError::Wrong);
+impl From<FieldError> for ReadError {
+    fn from(error: FieldError) -> Self {
+        match error {
+            FieldError::CutOff => Self::CutOff,
+            FieldError::Trailing => Self::Wrong,
         }
-        (0..count).map(|_| self.address()).collect()
     }
+}
 
-    /// That everything was read.
-    pub(super) const fn finish(self) -> Result<(), ReadError> {
-        if self.0.is_empty() { Ok(()) } else { Err(ReadError::Wrong) }
+pub(super) fn read_address(fields: &mut Fields<'_>) -> Result<SocketAddr, ReadError> {
+    let ip: IpAddr = match fields.u8()? {
+        4 => Ipv4Addr::from(fields.array::<4>()?).into(),
+        6 => Ipv6Addr::from(fields.array::<16>()?).into(),
+        _ => return Err(ReadError::Wrong),
+    };
+    Ok(SocketAddr::new(ip, fields.u16()?))
+}
+
+/// A count and as many addresses.
+pub(super) fn read_addresses(fields: &mut Fields<'_>) -> Result<Vec<SocketAddr>, ReadError> {
+    let count = usize::from(fields.u8()?);
+    if count > MAX_ADDRESSES {
+        return Err(ReadError::Wrong);
     }
+    (0..count).map(|_| read_address(fields)).collect()
 }
 
 pub(super) fn write_address(out: &mut Vec<u8>, address: SocketAddr) {
@@ -108,18 +77,18 @@ mod tests {
         let mut bytes = Vec::new();
         write_addresses(&mut bytes, &addresses).unwrap();
         assert_eq!(bytes.len(), 1 + 7 + 19);
-        let mut reader = Reader::new(&bytes);
-        assert_eq!(reader.addresses(), Ok(addresses));
-        reader.finish().unwrap();
+        let mut fields = Fields(&bytes);
+        assert_eq!(read_addresses(&mut fields), Ok(addresses));
+        fields.end().unwrap();
         for length in 0..bytes.len() {
-            assert_eq!(Reader::new(&bytes[..length]).addresses(), Err(ReadError::CutOff));
+            assert_eq!(read_addresses(&mut Fields(&bytes[..length])), Err(ReadError::CutOff));
         }
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
-        assert_eq!(Reader::new(&[5; 20]).address(), Err(ReadError::Wrong));
-        assert_eq!(Reader::new(&[9; 200]).addresses(), Err(ReadError::Wrong), "nine of them");
+    fn invalid_addresses_are_refused() {
+        assert_eq!(read_address(&mut Fields(&[5; 20])), Err(ReadError::Wrong));
+        assert_eq!(read_addresses(&mut Fields(&[9; 200])), Err(ReadError::Wrong), "nine of them");
         let nine = vec![SocketAddr::from(([0; 4], 1)); 9];
         assert_eq!(write_addresses(&mut Vec::new(), &nine), None);
     }

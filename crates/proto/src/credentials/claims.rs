@@ -1,51 +1,71 @@
-//! What a matchmaker says about a client inside a token: the sealed bytes and their meaning.
+//! The content of a token: what a matchmaker says about a client.
 //!
-//! Parsed only after the seal was verified, so a fault in here is the matchmaker's. Even so it is an
-//! error and not a panic.
+//! It is parsed only after the seal is verified, so invalid content is the matchmaker's fault; even then it
+//! is an error and not a panic.
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use core::num::NonZeroU32;
 
-use super::bytes::{ReadError, Reader, write_address, write_addresses};
+use super::bytes::{ReadError, read_address, read_addresses, write_address, write_addresses};
 use super::token::IssueError;
 use crate::crypto::Secret;
+use crate::fields::Fields;
 
-/// The most bytes of the matchmaker's own in a token.
-pub const MAX_USER_DATA_BYTES: usize = 256;
+/// The maximum of user data in a token, in bytes.
+const MAX_USER_DATA_BYTES: usize = 256;
 
+/// The flag of a token that gives the client's address.
 const HAS_CLIENT_ADDRESS: u8 = 1;
 
-/// What is promised about a client, to its server and in secret.
+/// A rate in a token: whole bytes per second, 8 bit/s to 34 Gbit/s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TokenRate(NonZeroU32);
+
+impl TokenRate {
+    /// The rate of so many bits per second, rounded up to whole bytes. `None` for 0, which means no limit in
+    /// a token, and for more than a token can hold.
+    #[must_use]
+    pub fn from_bps(bps: u64) -> Option<Self> {
+        u32::try_from(bps.div_ceil(8)).ok().and_then(NonZeroU32::new).map(Self)
+    }
+
+    /// In bits per second.
+    #[must_use]
+    pub fn bps(self) -> u64 {
+        u64::from(self.0.get()) * 8
+    }
+}
+
+/// What a matchmaker tells a server about a client, in secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenClaims {
-    /// Who the client is to the application: an account, a player. Not the id of its connection.
+    /// The application's name for the player. Not the id of its connection.
     pub client_id: [u8; 8],
-    /// The servers the token is for, at most 8. Empty: any with the token key.
+    /// The servers that the token is for, at most 8. If empty, all servers with the token key.
     pub servers: Vec<SocketAddr>,
-    /// When the token ends, in Unix seconds. From that second on it is refused.
+    /// When the token expires, in Unix seconds. From that second on it is refused.
     pub expiry_unix: u64,
-    /// Where the client is known to be. It raises the credit of who comes from there, and refuses nobody;
-    /// its port is not compared.
+    /// The address at which the matchmaker knows the client; its port is not compared. The address of a
+    /// client at it counts as validated. A client at another address is not refused.
     pub client_address: Option<SocketAddr>,
-    /// The least this client is to be sent, in bytes per second; not 0. `None`: not said.
-    pub least_bps: Option<u32>,
-    /// The most this client is to be sent, in bytes per second; not 0. `None`: not said.
-    pub most_bps: Option<u32>,
-    /// The matchmaker's own words to the server, at most 256 bytes.
+    /// A minimum rate for this client, for the application: the connection ignores it. `None` if not set.
+    pub min_rate: Option<TokenRate>,
+    /// The maximum rate of blocks for this client. `None` for no limit.
+    pub max_rate: Option<TokenRate>,
+    /// Data from the matchmaker for the server, at most 256 bytes.
     pub user_data: Vec<u8>,
 }
 
 impl TokenClaims {
-    /// Whether a client at `address` is where the matchmaker saw it. `::ffff:1.2.3.4` is `1.2.3.4`.
-    #[must_use]
-    pub fn is_at(&self, address: SocketAddr) -> bool {
+    /// Whether `address` is the one at which the matchmaker knows the client. `::ffff:1.2.3.4` is `1.2.3.4`.
+    pub(crate) fn is_at(&self, address: SocketAddr) -> bool {
         self.client_address
             .is_some_and(|known| known.ip().to_canonical() == address.ip().to_canonical())
     }
 
     /// Whether the token is for a server at one of these addresses.
-    #[must_use]
-    pub fn is_for(&self, own: &[SocketAddr]) -> bool {
+    pub(crate) fn is_for(&self, own: &[SocketAddr]) -> bool {
         let same = |a: &SocketAddr, b: &SocketAddr| {
             a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
         };
@@ -53,7 +73,7 @@ impl TokenClaims {
             || self.servers.iter().any(|server| own.iter().any(|own| same(server, own)))
     }
 
-    /// The plaintext of the sealed part; the expiry is not in it, it stands before the seal.
+    /// The plaintext of the sealed part. The expiry is not in it, but in the header before it.
     pub(super) fn write(&self, secret: &Secret, out: &mut Vec<u8>) -> Result<(), IssueError> {
         out.extend(self.client_id);
         out.extend(secret.as_bytes());
@@ -62,11 +82,8 @@ impl TokenClaims {
             write_address(out, address);
         }
         write_addresses(out, &self.servers).ok_or(IssueError::TooManyServers)?;
-        for bps in [self.least_bps, self.most_bps] {
-            if bps == Some(0) {
-                return Err(IssueError::ZeroRate);
-            }
-            out.extend(bps.unwrap_or(0).to_le_bytes());
+        for rate in [self.min_rate, self.max_rate] {
+            out.extend(rate.map_or(0, |rate| rate.0.get()).to_le_bytes());
         }
         if self.user_data.len() > MAX_USER_DATA_BYTES {
             return Err(IssueError::TooMuchUserData);
@@ -79,32 +96,25 @@ impl TokenClaims {
     }
 
     pub(super) fn read(plain: &[u8], expiry_unix: u64) -> Result<(Self, Secret), ReadError> {
-        let mut reader = Reader::new(plain);
-        let client_id = reader.array()?;
-        let secret = Secret::from_bytes(reader.array()?);
-        let client_address = match reader.byte()? {
+        let mut fields = Fields(plain);
+        let client_id = fields.array()?;
+        let secret = Secret::from_bytes(fields.array()?);
+        let client_address = match fields.u8()? {
             0 => None,
-            HAS_CLIENT_ADDRESS => Some(reader.address()?),
+            HAS_CLIENT_ADDRESS => Some(read_address(&mut fields)?),
             _ => return Err(ReadError::Wrong),
         };
-        let servers = reader.addresses()?;
-        let mut rate = || reader.u32().map(|bps| Some(bps).filter(|&bps| bps > 0));
-        let (least_bps, most_bps) = (rate()?, rate()?);
-        let length = usize::from(reader.u16()?);
+        let servers = read_addresses(&mut fields)?;
+        let mut rate = || fields.u32().map(|rate| NonZeroU32::new(rate).map(TokenRate));
+        let (min_rate, max_rate) = (rate()?, rate()?);
+        let length = usize::from(fields.u16()?);
         if length > MAX_USER_DATA_BYTES {
             return Err(ReadError::Wrong);
         }
-        let user_data = reader.slice(length)?.to_vec();
-        reader.finish()?;
-        let claims = Self {
-            client_id,
-            servers,
-            expiry_unix,
-            client_address,
-            least_bps,
-            most_bps,
-            user_data,
-        };
+        let user_data = fields.bytes(length)?.to_vec();
+        fields.end()?;
+        let claims =
+            Self { client_id, servers, expiry_unix, client_address, min_rate, max_rate, user_data };
         Ok((claims, secret))
     }
 }
@@ -118,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_an_ip_whatever_its_port_and_family() {
+    fn client_addresses_are_compared_without_port_and_family() {
         let claims = TokenClaims { client_address: Some(at("192.0.2.1:9")), ..Default::default() };
         assert!(claims.is_at(at("192.0.2.1:4000")));
         assert!(claims.is_at(at("[::ffff:192.0.2.1]:4000")));
@@ -127,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_an_ip_and_a_port() {
+    fn server_addresses_are_compared_with_their_port() {
         let servers = [at("192.0.2.1:9"), at("[2001:db8::1]:9")].into();
         let claims = TokenClaims { servers, ..Default::default() };
         assert!(claims.is_for(&[at("[::1]:9"), at("[::ffff:192.0.2.1]:9")]));

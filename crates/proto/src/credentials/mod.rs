@@ -1,21 +1,15 @@
-//! What a client must have before it may ask: a connect token from a matchmaker, or a ticket from a
-//! person.
+//! What a client needs to join: a connect token from a matchmaker, or a ticket from a person (STANDARD-1,
+//! sections 6 and 7).
 //!
-//! Both are bytes that outlive a program and travel by other ways than the wire, so each has a text form
-//! and is refused with words. A server trusts nothing in a token before its seal was verified, and takes
-//! no memory for it until then.
-//!
-//! STANDARD-1, sections 6 and 7. How a connection uses them is not known here.
+//! Both are stored and passed on outside of the wire, so each has a text form, and an error that says what to
+//! do. A server trusts nothing in a token, and allocates nothing for it, before its seal is verified. How a
+//! connection uses them is not known here.
 
 mod bytes;
 mod claims;
 mod ticket;
 mod token;
 
-pub use bytes::MAX_ADDRESSES;
-pub use claims::{MAX_USER_DATA_BYTES, TokenClaims};
+pub use claims::{TokenClaims, TokenRate};
 pub use ticket::{Access, Ticket, TicketError};
-pub use token::{
-    ConnectToken, IssueError, MAX_SEALED_BYTES, MIN_SEALED_BYTES, OpenedToken, TextError,
-    TokenError, TokenKey,
-};
+pub use token::{ConnectToken, IssueError, OpenedToken, TextError, TokenError, TokenKey};

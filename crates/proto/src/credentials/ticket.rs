@@ -1,7 +1,7 @@
-//! The ticket: what `haulier serve` prints, people copy, and `haulier fetch` takes.
+//! The ticket: a line of text that `haulier serve` prints, people copy, and `haulier fetch` reads.
 //!
-//! People mistype, cut off and mix up, so a ticket ends in four bytes of a hash and each refusal says
-//! what to do. A ticket is a secret and does not print itself: [`Ticket::to_text`] is the one way out.
+//! People mistype lines, cut them off and mix them up, so a ticket ends with four bytes of a hash, and each
+//! error says what to do. A ticket is a secret, so its `Debug` does not print it; [`Ticket::to_text`] does.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,25 +11,31 @@ use core::net::SocketAddr;
 use base64ct::{Base64UrlUnpadded, Encoding};
 use zeroize::Zeroizing;
 
-use super::bytes::{MAX_ADDRESSES, ReadError, Reader, write_addresses};
+use super::bytes::{MAX_ADDRESSES, ReadError, read_addresses, write_addresses};
 use crate::crypto::Secret;
+use crate::fields::{FieldError, Fields};
 
+/// The start of a ticket.
 const PREFIX: &str = "haulier1:";
+
+// The flags of a ticket (STANDARD-1, 7).
 const HAS_DIGEST: u8 = 1;
 const HAS_IDENTITY: u8 = 2;
 const IS_OPEN: u8 = 4;
+
+/// Bytes of the hash at the end, enough to detect typing errors.
 const CHECK_BYTES: usize = 4;
 
-/// What a ticket gives besides addresses.
+/// Which clients the server of a ticket accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Mode `open`: nothing to hide, anybody may come.
+    /// Mode `open`: all clients, without encryption.
     Open,
-    /// Mode `secret`: who has these bytes may come.
+    /// Mode `secret`: clients with this secret.
     Secret(Secret),
 }
 
-/// Where a server is and what it takes to be let in.
+/// The addresses of a server, and what a client needs to join it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
     addresses: Vec<SocketAddr>,
@@ -40,10 +46,11 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// A ticket for a server at these addresses, 1 to 8, the likeliest first.
+    /// A ticket for a server at these addresses, 1 to 8, the most likely one first.
     ///
     /// # Errors
-    /// [`TicketError::Addresses`] for none or more than 8.
+    /// [`TicketError::Addresses`] for none or more than 8; [`TicketError::Unspecified`] and
+    /// [`TicketError::LinkLocal`] for one that leads nobody to the server.
     pub fn new(
         addresses: Vec<SocketAddr>,
         protocol_id: u64,
@@ -52,20 +59,21 @@ impl Ticket {
         if !(1..=MAX_ADDRESSES).contains(&addresses.len()) {
             return Err(TicketError::Addresses);
         }
+        addresses.iter().try_for_each(check_address)?;
         Ok(Self { addresses, protocol_id, access, digest: None, identity: None })
     }
 
-    /// The same with the BLAKE3 of the file that is served.
+    /// The same ticket with the BLAKE3 of the file that is served.
     #[must_use]
     pub const fn with_digest(mut self, digest: [u8; 32]) -> Self {
         self.digest = Some(digest);
         self
     }
 
-    /// The same with the server's public key, which the client will insist on.
+    /// The same ticket with the server's public key, which the client then requires.
     ///
     /// # Errors
-    /// [`TicketError::OpenIdentity`] in mode `open`, where nothing could prove it.
+    /// [`TicketError::OpenIdentity`] in mode `open`, where it could not be proven.
     pub fn with_identity(mut self, identity: [u8; 32]) -> Result<Self, TicketError> {
         if self.access == Access::Open {
             return Err(TicketError::OpenIdentity);
@@ -74,7 +82,7 @@ impl Ticket {
         Ok(self)
     }
 
-    /// Where the server is, 1 to 8 addresses.
+    /// The server's addresses, 1 to 8.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -86,7 +94,7 @@ impl Ticket {
         self.protocol_id
     }
 
-    /// The mode, and its secret.
+    /// The mode and its secret.
     #[must_use]
     pub const fn access(&self) -> &Access {
         &self.access
@@ -104,14 +112,14 @@ impl Ticket {
         self.identity.as_ref()
     }
 
-    /// The line to copy. It is a secret, unless the mode is `open`.
+    /// The ticket as a line of text. It is a secret, unless the mode is `open`.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut bytes = Zeroizing::new(Vec::with_capacity(512));
         bytes.push(self.flags());
         bytes.extend(self.protocol_id.to_le_bytes());
-        // Not too many: `new` and `parse` looked.
-        let _within = write_addresses(&mut bytes, &self.addresses);
+        // Not too many: `new` and `parse` checked them.
+        let _fits = write_addresses(&mut bytes, &self.addresses);
         if let Access::Secret(secret) = &self.access {
             bytes.extend(secret.as_bytes());
         }
@@ -124,23 +132,23 @@ impl Ticket {
         text
     }
 
-    /// Reads a line that [`to_text`](Self::to_text) made. White space around it is passed over.
+    /// Reads what [`to_text`](Self::to_text) wrote. White space around it is ignored.
     ///
     /// # Errors
-    /// A [`TicketError`] whose words a person can act on.
+    /// A [`TicketError`] whose message says what to do.
     pub fn parse(text: &str) -> Result<Self, TicketError> {
         let text = text.trim();
         let encoded = text.strip_prefix(PREFIX).ok_or_else(|| foreign(text))?;
         let bytes = match Base64UrlUnpadded::decode_vec(encoded) {
             Ok(bytes) => Zeroizing::new(bytes),
-            // No bytes have a length of 1 more than a multiple of 4; a cut leaves one.
+            // Base64 never has a length of 4 n + 1, unless it is cut off.
             Err(_) if encoded.len() % 4 == 1 => return Err(TicketError::CutOff),
             Err(_) => return Err(TicketError::Mistyped),
         };
-        let mut reader = Reader::new(&bytes);
-        let ticket = Self::read(&mut reader)?;
-        let found = reader.array()?;
-        reader.finish()?;
+        let mut fields = Fields(&bytes);
+        let ticket = Self::read(&mut fields)?;
+        let found = fields.array()?;
+        fields.end()?;
         let (before, _) = bytes.split_last_chunk::<CHECK_BYTES>().ok_or(TicketError::CutOff)?;
         if check(before) != found {
             return Err(TicketError::Mistyped);
@@ -148,26 +156,27 @@ impl Ticket {
         Ok(ticket)
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, TicketError> {
-        let flags = reader.byte()?;
+    fn read(fields: &mut Fields<'_>) -> Result<Self, TicketError> {
+        let flags = fields.u8()?;
         let is_open = flags & IS_OPEN != 0;
         if flags & !(HAS_DIGEST | HAS_IDENTITY | IS_OPEN) != 0
             || is_open && flags & HAS_IDENTITY != 0
         {
             return Err(TicketError::Mistyped);
         }
-        let protocol_id = reader.u64()?;
-        let addresses = reader.addresses()?;
+        let protocol_id = fields.u64()?;
+        let addresses = read_addresses(fields)?;
         if addresses.is_empty() {
             return Err(TicketError::Mistyped);
         }
+        addresses.iter().try_for_each(check_address)?;
         let access = if is_open {
             Access::Open
         } else {
-            Access::Secret(Secret::from_bytes(reader.array()?))
+            Access::Secret(Secret::from_bytes(fields.array()?))
         };
-        let digest = if flags & HAS_DIGEST != 0 { Some(reader.array()?) } else { None };
-        let identity = if flags & HAS_IDENTITY != 0 { Some(reader.array()?) } else { None };
+        let digest = if flags & HAS_DIGEST != 0 { Some(fields.array()?) } else { None };
+        let identity = if flags & HAS_IDENTITY != 0 { Some(fields.array()?) } else { None };
         Ok(Self { addresses, protocol_id, access, digest, identity })
     }
 
@@ -179,7 +188,7 @@ impl Ticket {
     }
 }
 
-/// What a text without our prefix is: a ticket of a later version, the start of one, or something else.
+/// The error for a text without the prefix: a ticket of a later version, the start of one, or something else.
 fn foreign(text: &str) -> TicketError {
     if !text.is_empty() && PREFIX.starts_with(text) {
         return TicketError::CutOff;
@@ -188,6 +197,20 @@ fn foreign(text: &str) -> TicketError {
     match version {
         Some((digits, _)) if digits.parse::<u32>().is_ok_and(|n| n > 1) => TicketError::Newer,
         _ => TicketError::NotATicket,
+    }
+}
+
+/// Whether a client on another host can go there.
+fn check_address(address: &SocketAddr) -> Result<(), TicketError> {
+    if address.ip().is_unspecified() || address.port() == 0 {
+        return Err(TicketError::Unspecified(*address));
+    }
+    match address {
+        // fe80::/10. A ticket has no room for a scope, which is another one on each host anyway.
+        SocketAddr::V6(v6) if v6.ip().segments()[0] & 0xffc0 == 0xfe80 => {
+            Err(TicketError::LinkLocal(*address))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -203,40 +226,45 @@ impl fmt::Debug for Ticket {
     }
 }
 
-/// Why a text is no ticket, or one cannot be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a ticket could not be read or made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {
-    /// It does not begin like a ticket.
+    /// It does not start like a ticket.
+    #[error("this is not a ticket; copy the whole line that starts with haulier1:")]
     NotATicket,
-    /// It begins like one of a version that this program does not know.
+    /// It starts like one of a version that this program does not know.
+    #[error("this ticket is from a newer version of haulier; update this one")]
     Newer,
     /// It ends too early.
+    #[error("the ticket is cut off; copy the whole line, to its end")]
     CutOff,
-    /// It is whole, and not what was printed.
+    /// It is complete, but not what was printed.
+    #[error("the ticket is mistyped; copy it again rather than typing it")]
     Mistyped,
-    /// No address, or more than 8.
+    /// It has no address, or more than 8.
+    #[error("a ticket needs 1 to 8 addresses")]
     Addresses,
-    /// An identity in mode `open`.
+    /// An address that leads nowhere: `0.0.0.0`, `[::]`, or port 0.
+    #[error(
+        "{0} leads nobody to the server: name an address of its host, as players reach it, and its port"
+    )]
+    Unspecified(SocketAddr),
+    /// A link-local address, which means something else on every interface of every host.
+    #[error(
+        "{0} is a link-local address, which a ticket cannot carry: name another one of the host"
+    )]
+    LinkLocal(SocketAddr),
+    /// It has an identity in mode `open`.
+    #[error("a server in mode open cannot prove an identity")]
     OpenIdentity,
 }
 
-impl fmt::Display for TicketError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotATicket => {
-                "this is not a ticket; copy the whole line that begins with haulier1:"
-            }
-            Self::Newer => "this ticket is from a newer version of haulier; update this one",
-            Self::CutOff => "the ticket is cut off; copy the whole line, to its end",
-            Self::Mistyped => "the ticket is mistyped; copy it again rather than typing it",
-            Self::Addresses => "a ticket needs 1 to 8 addresses",
-            Self::OpenIdentity => "a server in mode open cannot prove an identity",
-        })
+impl From<FieldError> for TicketError {
+    fn from(error: FieldError) -> Self {
+        ReadError::from(error).into()
     }
 }
-
-impl core::error::Error for TicketError {}
 
 impl From<ReadError> for TicketError {
     fn from(error: ReadError) -> Self {

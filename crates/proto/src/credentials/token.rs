@@ -1,8 +1,8 @@
-//! The connect token: a matchmaker issues it, a client carries it, a server opens it.
+//! The connect token: a matchmaker issues it, a client passes it on, a server opens it.
 //!
-//! The sealed part is for servers; the client passes it on unread. The other part is the client's own,
-//! with the secret both will have. A server looks at length, version and expiry before it spends time on
-//! the seal, and takes memory only once that holds.
+//! The sealed part is for servers; the client passes it on unread. The other part is the client's, with the
+//! secret that both ends will have. A server checks length, version and expiry before it spends time on the
+//! seal, and allocates only after that is verified.
 
 use alloc::string::String;
 use alloc::vec;
@@ -15,45 +15,55 @@ use chacha20poly1305::XChaCha20Poly1305;
 use chacha20poly1305::aead::{AeadInPlace, KeyInit};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::bytes::{ReadError, Reader, write_addresses};
+use super::bytes::{ReadError, read_addresses, write_addresses};
 use super::claims::TokenClaims;
 use crate::crypto::Secret;
+use crate::fields::{FieldError, Fields};
+use crate::wire::field_u16;
+use crate::wire::request::MAX_SEALED_BYTES;
 
-/// The fewest bytes in a sealed part: no address, no user data.
-pub const MIN_SEALED_BYTES: usize = HEADER_BYTES + 52 + TAG_BYTES;
+/// The length of the shortest sealed part, without addresses and user data.
+const MIN_SEALED_BYTES: usize = HEADER_BYTES + 52 + TAG_BYTES;
 
-/// The most bytes in a sealed part that a request has room for.
-pub const MAX_SEALED_BYTES: usize = 640;
-
+/// The version of a sealed part, its first byte.
 const VERSION: u8 = b'1';
-/// Version, key id, expiry, nonce.
+
+/// Bytes before the ciphertext: version, key id, expiry, nonce.
 const HEADER_BYTES: usize = 1 + 4 + 8 + NONCE_BYTES;
+
+/// Bytes of the nonce of XChaCha20-Poly1305: long enough to be random.
 const NONCE_BYTES: usize = 24;
+
+/// Bytes of its tag.
 const TAG_BYTES: usize = 16;
 
-/// How the client's part begins.
+/// The first bytes of the client's part.
 const MAGIC: [u8; 4] = *b"HLT1";
+
+/// The flag of a client's part with an identity.
 const HAS_IDENTITY: u8 = 1;
+
+/// The start of a token as text.
 const TEXT_PREFIX: &str = "haulier-token1:";
 
-/// The key a matchmaker and its servers share.
+/// The key that a matchmaker shares with its servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenKey {
     /// Names the key, so that servers can have the next one before a matchmaker uses it.
     pub id: u32,
-    /// The key itself.
+    /// The key.
     pub key: Secret,
 }
 
 impl TokenKey {
-    /// Makes a token. `secret` and `nonce` are random, fresh ones for each: the secret is what the
-    /// client's keys come from, and two tokens of one nonce betray each other.
+    /// Issues a token. `secret` and `nonce` must be random and fresh for each token: the client's keys are
+    /// derived from the secret, and two tokens with the same nonce reveal each other.
     ///
     /// The server's identity, if it has one, is added with
     /// [`ConnectToken::with_identity`](ConnectToken::with_identity).
     ///
     /// # Errors
-    /// Claims that break a limit of [`TokenClaims`].
+    /// [`IssueError`] for claims beyond a limit of [`TokenClaims`].
     pub fn issue(
         &self,
         protocol_id: u64,
@@ -66,7 +76,7 @@ impl TokenKey {
         sealed.extend(claims.expiry_unix.to_le_bytes());
         sealed.extend(nonce);
         let aad = associated(protocol_id, &sealed);
-        // Sized, so that no growth leaves a copy of the secret behind.
+        // With capacity, so that growing leaves no copy of the secret behind.
         let mut plain = Zeroizing::new(Vec::with_capacity(MAX_SEALED_BYTES));
         claims.write(&secret, &mut plain)?;
         let tag = XChaCha20Poly1305::new(self.key.as_bytes().into())
@@ -84,12 +94,11 @@ impl TokenKey {
         })
     }
 
-    /// Opens the sealed part of a request. Nothing is allocated unless its seal holds.
-    ///
-    /// That the token is for this server, and was not used before, is asked of the answer.
+    /// Opens the sealed part of a request. Nothing is allocated before the seal is verified. The caller
+    /// checks that the token is for this server and was not used before.
     ///
     /// # Errors
-    /// The first [`TokenError`] in their order.
+    /// [`TokenError`].
     pub fn open(
         &self,
         protocol_id: u64,
@@ -118,14 +127,14 @@ impl TokenKey {
         Ok(OpenedToken { claims, secret, nonce: header.nonce })
     }
 
-    /// The id of the key that a sealed part says it needs, for a server with several.
+    /// The id of the key that a sealed part names.
     #[must_use]
     pub fn id_of(sealed: &[u8]) -> Option<u32> {
         Header::read(sealed).ok().map(|header| header.key_id)
     }
 }
 
-/// The protocol id, then the header: what the seal also covers.
+/// The associated data of the seal: the protocol id and the header.
 fn associated(protocol_id: u64, header: &[u8]) -> [u8; 8 + HEADER_BYTES] {
     let mut aad = [0; 8 + HEADER_BYTES];
     let bytes = protocol_id.to_le_bytes().into_iter().chain(header.iter().copied());
@@ -133,7 +142,7 @@ fn associated(protocol_id: u64, header: &[u8]) -> [u8; 8 + HEADER_BYTES] {
     aad
 }
 
-/// A sealed part in its pieces, none of them verified.
+/// The parts of a sealed part, none of them verified.
 struct Header<'a> {
     bytes: &'a [u8],
     key_id: u32,
@@ -150,27 +159,27 @@ impl<'a> Header<'a> {
         }
         let (bytes, rest) = sealed.split_at_checked(HEADER_BYTES).ok_or(TokenError::Malformed)?;
         let (ciphertext, tag) = rest.split_last_chunk().ok_or(TokenError::Malformed)?;
-        let mut reader = Reader::new(bytes);
-        if reader.byte()? != VERSION {
+        let mut fields = Fields(bytes);
+        if fields.u8()? != VERSION {
             return Err(TokenError::Malformed);
         }
-        let (key_id, expiry_unix, nonce) = (reader.u32()?, reader.u64()?, reader.array()?);
+        let (key_id, expiry_unix, nonce) = (fields.u32()?, fields.u64()?, fields.array()?);
         Ok(Self { bytes, key_id, expiry_unix, nonce, ciphertext, tag })
     }
 }
 
-/// A sealed part whose seal held.
+/// The content of a sealed part whose seal is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenedToken {
-    /// What the matchmaker says.
+    /// What the matchmaker says about the client.
     pub claims: TokenClaims,
-    /// What the keys of the request come from; the client has it too.
+    /// The keys of the request are derived from it; the client has it too.
     pub secret: Secret,
-    /// The token's own name: no two tokens have the same. A server remembers it until the expiry.
+    /// Unique for each token. A server remembers it until the token expires.
     pub nonce: [u8; NONCE_BYTES],
 }
 
-/// The client's part of a token: where to go, with which secret, and the sealed part to show there.
+/// The client's part of a token: the servers, the secret, and the sealed part to be passed on.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConnectToken {
     protocol_id: u64,
@@ -182,7 +191,7 @@ pub struct ConnectToken {
 }
 
 impl ConnectToken {
-    /// The same with the public key of its servers, which the client will insist on.
+    /// The same token with the public key of its servers, which the client then requires.
     #[must_use]
     pub fn with_identity(mut self, identity: [u8; 32]) -> Self {
         self.identity = Some(identity);
@@ -195,37 +204,37 @@ impl ConnectToken {
         self.protocol_id
     }
 
-    /// When the token ends, in Unix seconds.
+    /// When the token expires, in Unix seconds.
     #[must_use]
     pub const fn expiry_unix(&self) -> u64 {
         self.expiry_unix
     }
 
-    /// What the keys of the request come from.
+    /// The secret that the keys of the request are derived from.
     #[must_use]
     pub const fn secret(&self) -> &Secret {
         &self.secret
     }
 
-    /// Where to go, at most 8 addresses, in this order. Empty if the client is told another way.
+    /// The servers to try, in this order, at most 8. Empty if the client knows them from elsewhere.
     #[must_use]
     pub fn servers(&self) -> &[SocketAddr] {
         &self.servers
     }
 
-    /// The public key of the servers, if the client must insist on it.
+    /// The public key of the servers, if the client must require it.
     #[must_use]
     pub const fn identity(&self) -> Option<&[u8; 32]> {
         self.identity.as_ref()
     }
 
-    /// The part for the server, [`MIN_SEALED_BYTES`] to [`MAX_SEALED_BYTES`].
+    /// The sealed part for the server, 105 to 640 bytes.
     #[must_use]
     pub fn sealed(&self) -> &[u8] {
         &self.sealed
     }
 
-    /// The bytes to hand to the client, over a channel that keeps secrets.
+    /// The bytes for the client, to be sent over a channel that keeps secrets.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
@@ -233,11 +242,11 @@ impl ConnectToken {
         out.extend(self.protocol_id.to_le_bytes());
         out.extend(self.expiry_unix.to_le_bytes());
         out.extend(self.secret.as_bytes());
-        // Neither can be too many: both came through a constructor that looked.
-        let _within = write_addresses(&mut out, &self.servers);
+        // Neither servers nor sealed part are too long: `issue` and `from_bytes` checked them.
+        let _fits = write_addresses(&mut out, &self.servers);
         out.push(if self.identity.is_some() { HAS_IDENTITY } else { 0 });
         out.extend(self.identity.iter().flatten());
-        out.extend(u16::try_from(self.sealed.len()).unwrap_or(u16::MAX).to_le_bytes());
+        out.extend(field_u16(self.sealed.len()).to_le_bytes());
         out.extend(&self.sealed);
         out
     }
@@ -247,24 +256,24 @@ impl ConnectToken {
     /// # Errors
     /// [`TextError`] for anything else.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TextError> {
-        let mut reader = Reader::new(bytes);
-        if reader.array()? != MAGIC {
+        let mut fields = Fields(bytes);
+        if fields.array()? != MAGIC {
             return Err(TextError::NotAToken);
         }
-        let (protocol_id, expiry_unix) = (reader.u64()?, reader.u64()?);
-        let secret = Secret::from_bytes(reader.array()?);
-        let servers = reader.addresses()?;
-        let identity = match reader.byte()? {
+        let (protocol_id, expiry_unix) = (fields.u64()?, fields.u64()?);
+        let secret = Secret::from_bytes(fields.array()?);
+        let servers = read_addresses(&mut fields)?;
+        let identity = match fields.u8()? {
             0 => None,
-            HAS_IDENTITY => Some(reader.array()?),
+            HAS_IDENTITY => Some(fields.array()?),
             _ => return Err(TextError::Damaged),
         };
-        let length = usize::from(reader.u16()?);
+        let length = usize::from(fields.u16()?);
         if !(MIN_SEALED_BYTES..=MAX_SEALED_BYTES).contains(&length) {
             return Err(TextError::Damaged);
         }
-        let sealed = reader.slice(length)?.to_vec();
-        reader.finish()?;
+        let sealed = fields.bytes(length)?.to_vec();
+        fields.end()?;
         Ok(Self { protocol_id, expiry_unix, secret, servers, identity, sealed })
     }
 
@@ -278,7 +287,7 @@ impl ConnectToken {
         text
     }
 
-    /// Reads what [`to_text`](Self::to_text) wrote. White space around it is passed over.
+    /// Reads what [`to_text`](Self::to_text) wrote. White space around it is ignored.
     ///
     /// # Errors
     /// [`TextError`] for anything else.
@@ -298,69 +307,66 @@ impl fmt::Debug for ConnectToken {
     }
 }
 
-macro_rules! errors {
-    (
-        $(#[doc = $about:literal])+
-        $name:ident { $($(#[doc = $doc:literal])+ $variant:ident = $text:literal,)+ }
-    ) => {
-        $(#[doc = $about])+
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[non_exhaustive]
-        pub enum $name {
-            $($(#[doc = $doc])+ $variant,)+
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $(Self::$variant => $text,)+ })
-            }
-        }
-
-        impl core::error::Error for $name {}
-    };
+/// Why a token could not be issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IssueError {
+    /// `servers` has more than 8 addresses.
+    #[error("`servers` may have at most 8 addresses")]
+    TooManyServers,
+    /// `user_data` has more than 256 bytes.
+    #[error("`user_data` may have at most 256 bytes")]
+    TooMuchUserData,
 }
 
-errors! {
-    /// Why claims do not make a token.
-    IssueError {
-        /// More than 8 servers.
-        TooManyServers = "a token names at most 8 servers",
-        /// More than 256 bytes of user data.
-        TooMuchUserData = "a token holds at most 256 bytes of user data",
-        /// A rate of 0, which would read as no rate.
-        ZeroRate = "a rate of 0 bytes per second is none; leave it out",
-    }
+/// Why a server refuses a sealed part, in the order in which it checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// It is malformed or of another version. Inside the seal, that is the matchmaker's fault.
+    #[error("this is not a connect token of version 1")]
+    Malformed,
+    /// It has expired. Only this reason is reported to the client (STANDARD-1, 3.5).
+    #[error("the connect token has expired")]
+    Expired,
+    /// It is sealed with a key of another id.
+    #[error("the connect token is sealed with a key that this server does not have")]
+    UnknownKey,
+    /// It is not sealed with this key for this protocol id, or damaged.
+    #[error("the seal of the connect token is wrong")]
+    BadSeal,
 }
 
-errors! {
-    /// Why a server refuses a sealed part, in the order in which it looks.
-    TokenError {
-        /// Not the form of one, or of another version. After the seal: the matchmaker's fault.
-        Malformed = "this is no connect token of version 1",
-        /// The time it names has come. The one reason that a client is told (STANDARD-1, 3.5).
-        Expired = "the connect token has expired",
-        /// Sealed with a key of another id.
-        UnknownKey = "the connect token is sealed with a key this server does not have",
-        /// Not sealed with this key for this protocol id.
-        BadSeal = "the seal of the connect token does not hold",
-    }
+/// Why a client could not read a connect token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextError {
+    /// It does not start like a token of this version.
+    #[error("this is not a connect token; one starts with haulier-token1:")]
+    NotAToken,
+    /// It ends too early.
+    #[error("the connect token is cut off; pass on all of it")]
+    CutOff,
+    /// It starts like a token, but has an invalid field.
+    #[error("the connect token is damaged; ask the matchmaker for another one")]
+    Damaged,
 }
 
-errors! {
-    /// Why bytes or a text are no connect token. For the client, who got them from a matchmaker.
-    TextError {
-        /// It does not begin like a token, or like one of this version.
-        NotAToken = "this is no connect token; one begins with haulier-token1:",
-        /// It ends too early.
-        CutOff = "the connect token is cut off; pass on all of it",
-        /// It begins like one, and what follows cannot be right.
-        Damaged = "the connect token is damaged; ask the matchmaker for another one",
+impl From<FieldError> for TokenError {
+    fn from(error: FieldError) -> Self {
+        ReadError::from(error).into()
     }
 }
 
 impl From<ReadError> for TokenError {
     fn from(_: ReadError) -> Self {
         Self::Malformed
+    }
+}
+
+impl From<FieldError> for TextError {
+    fn from(error: FieldError) -> Self {
+        ReadError::from(error).into()
     }
 }
 

@@ -1,7 +1,7 @@
-//! Many random bytes out of 32: for ids, paddings, challenges and ephemeral keys.
+//! Any number of random bytes from 32: for ids, padding, challenges and ephemeral keys.
 //!
-//! Each call replaces the key first (fast key erasure), so who sees the generator learns nothing about
-//! bytes it gave before. It neither clones nor prints: two copies would give the same keys twice.
+//! Each call replaces the key first (fast key erasure), so that its state reveals nothing about earlier
+//! bytes. It has no `Clone`: two copies would give the same keys twice.
 
 use core::fmt;
 
@@ -11,20 +11,20 @@ use super::Secret;
 
 /// A deterministic generator: BLAKE3 keyed with the seed, as a stream.
 ///
-/// As good as its seed. That must come from a generator fit for keys, the operating system's, wherever
-/// the bytes guard anything; a seed of a test's own choosing replays the test.
+/// It is only as good as its seed, which has to come from the operating system's generator wherever the bytes
+/// protect anything. A fixed seed replays a test.
 pub struct Entropy {
     key: Secret,
 }
 
 impl Entropy {
-    /// The generator that begins with this seed, of which it keeps no copy after the first call.
+    /// The generator with this seed. It keeps no copy of it after the first call.
     #[must_use]
     pub const fn new(seed: [u8; 32]) -> Self {
         Self { key: Secret::from_bytes(seed) }
     }
 
-    /// Fills `out`, of any length. The calls are told apart: two of 8 bytes are not one of 16.
+    /// Fills `out`, of any length. Two calls for 8 bytes give other bytes than one for 16.
     pub fn fill(&mut self, out: &mut [u8]) {
         let mut hasher = blake3::Hasher::new_keyed(self.key.as_bytes());
         hasher.update(b"haulier/1 2026 entropy");
@@ -46,9 +46,9 @@ impl Entropy {
         bytes
     }
 
-    /// The next number, any of 2^64 alike.
+    /// The next number, uniform over all 2^64.
     #[must_use]
-    pub fn next_u64(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         u64::from_le_bytes(self.bytes())
     }
 
@@ -82,9 +82,9 @@ mod tests {
         assert_ne!(a.next_u64(), Entropy::new([2; 32]).next_u64());
     }
 
-    /// A generator whose key stood still would hand out one ephemeral key twice.
+    /// A generator whose key did not change would give the same ephemeral key twice.
     #[test]
-    fn no_value_comes_twice() {
+    fn no_value_is_repeated() {
         let mut entropy = Entropy::new([0; 32]);
         let values: BTreeSet<u64> = (0..1000).map(|_| entropy.next_u64()).collect();
         assert_eq!(values.len(), 1000);

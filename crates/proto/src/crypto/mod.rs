@@ -1,16 +1,16 @@
-//! The cryptography of `haulier/1`: keys, seals, checks and the handshake's Noise.
+//! The cryptography of `haulier/1`: keys, encryption, checks, and Noise for the handshake.
 //!
-//! Nothing here is invented: BLAKE3 derives and checks, Noise agrees on keys, ChaCha20-Poly1305 or
-//! AES-256-GCM seals. Randomness comes in as bytes, so that a seed replays a handshake. Every comparison
-//! with a secret takes the same time whatever the bytes are, and secrets are wiped when dropped.
+//! Only well-known primitives: BLAKE3 for key derivation and checks, Noise for key agreement, and
+//! ChaCha20-Poly1305 or AES-256-GCM for encryption. Random values are passed in, so that a seed replays a
+//! handshake. Comparisons with secrets are in constant time, and secrets are wiped when dropped.
 //!
-//! Which datagram carries what is not known here; STANDARD-1 gives the section of each part.
+//! The layout of datagrams is not known here; STANDARD-1 has it.
 //!
-//! * [`Secret`], [`kdf`]: 32 bytes that nobody prints, and how others come from them;
-//! * [`RequestKeys`], [`CookieKey`], [`ResetKey`]: the checks of datagrams that have no seal;
+//! * [`Secret`], [`kdf`]: 32 secret bytes, and deriving others from them;
+//! * [`RequestKeys`], [`CookieKey`], [`ResetKey`]: the checks of datagrams that are not encrypted;
 //! * [`Initiator`], [`respond`]: the two Noise messages;
-//! * [`Suites`], [`AeadKey`], [`TrafficSecret`]: the seal of everything after them;
-//! * [`Entropy`]: many random bytes out of 32.
+//! * [`Suites`], [`AeadKey`], [`TrafficSecret`]: the encryption of everything after them;
+//! * [`Entropy`]: any number of random bytes from 32.
 
 mod aead;
 mod check;
@@ -23,11 +23,11 @@ mod traffic;
 pub use aead::{AeadKey, KeyError, OpenError, SealError, TAG_BYTES};
 pub use check::{
     COOKIE_BYTES, COOKIE_UNIT_SECONDS, CookieKey, RequestKeys, ResetKey, open_check, open_tag,
-    verify_open_check, verify_open_tag,
+    verify_open_tag,
 };
 pub use entropy::Entropy;
 pub use noise::{
-    Identity, Initiator, NOISE_OVERHEAD_BYTES, NoiseError, Opened, SplitSecrets, respond,
+    Identity, Initiator, NOISE_OVERHEAD_BYTES, NoiseError, Responder, SplitSecrets, respond,
 };
 pub use secret::{Secret, equal, kdf};
 pub use suite::{Suite, Suites};

@@ -1,8 +1,8 @@
-//! The handshake's two messages: Noise NNpsk0, or NKpsk0 where the client knows the server's identity.
+//! The two messages of the handshake: Noise NNpsk0, or NKpsk0 if the client knows the server's identity.
 //!
-//! `snow` runs the pattern; here it gets its one random value from the caller, and a client that reads a
-//! forged answer goes on waiting for the right one. Without the pre-shared key nobody makes either
-//! message; without the private identity nobody answers in pattern NK.
+//! `snow` runs the pattern. Here it is given its one random value by the caller, and a client that reads a
+//! forged answer can still read the right one. Neither message can be made without the pre-shared key, and
+//! pattern NK cannot be answered without the server's private key.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -24,15 +24,15 @@ const NK: &str = "Noise_NKpsk0_25519_ChaChaPoly_BLAKE2s";
 /// Bytes by which a message is longer than its payload: an ephemeral public key and a tag.
 pub const NOISE_OVERHEAD_BYTES: usize = 32 + 16;
 
-/// Where this stands both messages fit a datagram with room to spare.
+/// The longest message: what a datagram holds. Both real messages are shorter.
 const MAX_MESSAGE_BYTES: usize = 1200;
 
-/// A server's X25519 private key, to which its clients hold the public one.
+/// A server's X25519 private key. Its clients have the public key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity(Secret);
 
 impl Identity {
-    /// Any 32 random bytes are a private key.
+    /// The identity with this private key: any 32 random bytes.
     #[must_use]
     pub const fn new(private: Secret) -> Self {
         Self(private)
@@ -49,19 +49,19 @@ impl Identity {
         public
     }
 
-    /// The private key, for who stores it.
+    /// The private key, to be stored.
     #[must_use]
-    pub const fn private(&self) -> &Secret {
+    pub(crate) const fn private(&self) -> &Secret {
         &self.0
     }
 }
 
-/// What a finished handshake leaves: one secret for each direction.
+/// The result of a handshake: one secret for each direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitSecrets {
-    /// Of what the client seals.
+    /// The client's datagrams are sealed with it.
     pub client_to_server: TrafficSecret,
-    /// Of what the server seals.
+    /// The server's datagrams are sealed with it.
     pub server_to_client: TrafficSecret,
 }
 
@@ -78,15 +78,15 @@ impl SplitSecrets {
     }
 }
 
-/// A client between its message and the server's.
+/// The client's state between the two messages.
 pub struct Initiator(Box<HandshakeState>);
 
 impl Initiator {
-    /// Begins: the client's state, and message 1 with `hello` in it. The message is sent again as it is;
-    /// another one needs another `ephemeral_entropy`: 32 random bytes, never used twice.
+    /// The client's state, and message 1 with `hello` in it. The message can be retransmitted as it is.
+    /// `ephemeral_entropy` is 32 random bytes, never used twice.
     ///
     /// # Errors
-    /// [`NoiseError::TooLong`] for a hello above 1152 bytes.
+    /// [`NoiseError::TooLong`] for a hello of more than 1152 bytes.
     pub fn new(
         psk: &Secret,
         server_identity: Option<&[u8; 32]>,
@@ -104,39 +104,40 @@ impl Initiator {
         Ok((Self(state), message))
     }
 
-    /// Reads the server's message: its payload, the welcome, and the keys.
+    /// Reads the server's message. Returns its payload, which is the welcome, and the keys.
     ///
-    /// A message that fails changes nothing, for anybody can send one; the right one may still come.
+    /// A message that fails changes nothing, because anyone can send one; the right one can still be read.
     ///
     /// # Errors
     /// [`NoiseError::Refused`] for a message that is not from this server for this client,
-    /// [`NoiseError::Finished`] once a message was taken.
+    /// [`NoiseError::Finished`] after a message was read.
     pub fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, SplitSecrets), NoiseError> {
-        // A failed read leaves snow's chaining key and hash as they were. It leaves the cipher with a wrong
-        // key; message 2 begins with an ephemeral key, whose mixing replaces it before any use.
+        // A failed read leaves snow's chaining key and hash unchanged, and its cipher with a wrong key.
+        // Message 2 starts with an ephemeral key, and mixing that in replaces the cipher's key before it is
+        // used.
         let welcome = read(&mut self.0, message)?;
         Ok((welcome, SplitSecrets::of(&mut self.0)))
     }
 }
 
-/// A server that has read a client's message and not answered yet.
-pub struct Opened {
+/// The server's state after it has read the client's message.
+pub struct Responder {
     hello: Vec<u8>,
     state: Box<HandshakeState>,
 }
 
-/// Reads a client's message, in pattern NK if there is an `identity`. The entropy is that of the answer:
+/// Reads a client's message, in pattern NK if there is an `identity`. `ephemeral_entropy` is for the answer:
 /// 32 random bytes, never used twice.
 ///
 /// # Errors
-/// [`NoiseError::Refused`] for a message of another key, identity, pattern or prologue, or a changed one.
+/// [`NoiseError::Refused`] for a message with another key, identity, pattern or prologue, or a changed one.
 pub fn respond(
     psk: &Secret,
     identity: Option<&Identity>,
     prologue: &[u8],
     ephemeral_entropy: [u8; 32],
     message: &[u8],
-) -> Result<Opened, NoiseError> {
+) -> Result<Responder, NoiseError> {
     let name = if identity.is_some() { NK } else { NN };
     let mut builder = builder(name, psk, prologue, ephemeral_entropy)?;
     if let Some(identity) = identity {
@@ -144,11 +145,11 @@ pub fn respond(
     }
     let mut state = Box::new(builder.build_responder()?);
     let hello = read(&mut state, message)?;
-    Ok(Opened { hello, state })
+    Ok(Responder { hello, state })
 }
 
-impl Opened {
-    /// The payload of the client's message. It may be a replay.
+impl Responder {
+    /// The payload of the client's message. It can be a replay.
     #[must_use]
     pub fn hello(&self) -> &[u8] {
         &self.hello
@@ -157,7 +158,7 @@ impl Opened {
     /// Message 2 with `welcome` in it, and the keys.
     ///
     /// # Errors
-    /// [`NoiseError::TooLong`] for a welcome above 1152 bytes.
+    /// [`NoiseError::TooLong`] for a welcome of more than 1152 bytes.
     pub fn answer(mut self, welcome: &[u8]) -> Result<(Vec<u8>, SplitSecrets), NoiseError> {
         let message = write(&mut self.state, welcome)?;
         Ok((message, SplitSecrets::of(&mut self.state)))
@@ -170,41 +171,32 @@ impl fmt::Debug for Initiator {
     }
 }
 
-impl fmt::Debug for Opened {
+impl fmt::Debug for Responder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Opened(..)")
+        f.write_str("Responder(..)")
     }
 }
 
-/// Why a Noise message was not made or not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a Noise message could not be made or read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoiseError {
-    /// A payload of ours that fits no datagram.
+    /// The payload does not fit a datagram.
+    #[error("the payload is too long for a handshake message")]
     TooLong,
-    /// A message too short or too long to be one.
+    /// The message is too short or too long.
+    #[error("this is not a handshake message")]
     Malformed,
-    /// A message that does not open: another key, identity, pattern or prologue, or changed on its way.
+    /// The message cannot be decrypted: another key, identity, pattern or prologue, or it was changed.
+    #[error("the handshake message cannot be decrypted with this key")]
     Refused,
-    /// The handshake is over already.
+    /// The handshake is already finished.
+    #[error("the handshake is already finished")]
     Finished,
-    /// `snow` lacks what its pattern needs. A fault of this crate.
+    /// `snow` does not support what the pattern needs: a fault of this crate.
+    #[error("the handshake could not be set up")]
     Internal,
 }
-
-impl fmt::Display for NoiseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooLong => "the payload is too long for a handshake message",
-            Self::Malformed => "this is no handshake message",
-            Self::Refused => "the handshake message does not open with this key",
-            Self::Finished => "the handshake is over already",
-            Self::Internal => "the handshake could not be set up",
-        })
-    }
-}
-
-impl core::error::Error for NoiseError {}
 
 impl From<snow::Error> for NoiseError {
     fn from(error: snow::Error) -> Self {
@@ -229,7 +221,7 @@ fn write(state: &mut HandshakeState, payload: &[u8]) -> Result<Vec<u8>, NoiseErr
 }
 
 fn read(state: &mut HandshakeState, message: &[u8]) -> Result<Vec<u8>, NoiseError> {
-    // snow has its own bounds; these make it plain that no length from outside gets further.
+    // snow has its own bounds; these make it plain that no other length from the wire gets there.
     if !(NOISE_OVERHEAD_BYTES..=MAX_MESSAGE_BYTES).contains(&message.len()) {
         return Err(NoiseError::Malformed);
     }
@@ -245,16 +237,16 @@ fn builder<'a>(
     prologue: &'a [u8],
     entropy: [u8; 32],
 ) -> Result<Builder<'a>, NoiseError> {
-    let ours = Box::new(OurEntropy(Cell::new(Some(Secret::from_bytes(entropy)))));
-    let resolver = FallbackResolver::new(ours, Box::new(DefaultResolver));
+    let entropy = Box::new(CallersEntropy(Cell::new(Some(Secret::from_bytes(entropy)))));
+    let resolver = FallbackResolver::new(entropy, Box::new(DefaultResolver));
     let builder = Builder::with_resolver(name.parse()?, Box::new(resolver));
     Ok(builder.prologue(prologue)?.psk(0, psk.as_bytes())?)
 }
 
-/// Gives snow the caller's bytes, once, and has nothing else: no generator of the system's is near.
-struct OurEntropy(Cell<Option<Secret>>);
+/// Gives snow the caller's random bytes, once. It never uses the system's generator.
+struct CallersEntropy(Cell<Option<Secret>>);
 
-impl CryptoResolver for OurEntropy {
+impl CryptoResolver for CallersEntropy {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
         Some(Box::new(OneDraw(self.0.take())))
     }
@@ -272,7 +264,7 @@ impl CryptoResolver for OurEntropy {
     }
 }
 
-/// A generator of 32 bytes, all at once: an ephemeral private key.
+/// A generator that gives 32 bytes once: an ephemeral private key.
 struct OneDraw(Option<Secret>);
 
 impl Random for OneDraw {

@@ -1,25 +1,25 @@
-//! Secrets of 32 bytes, and the one way in which they come out of each other.
+//! Secrets of 32 bytes, and how one is derived from another.
 //!
-//! A [`Secret`] is wiped when dropped, is compared in constant time, and never prints itself. It can be
-//! cloned, because both ends of a test and every connection of a server need it; each clone is wiped too.
+//! A [`Secret`] is wiped when dropped, compared in constant time, and never printed. It can be cloned,
+//! because every connection of a server needs it; each clone is wiped too.
 
 use core::fmt;
 
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
-/// 32 bytes that are worth hiding: a key, a ticket's secret, a private key.
+/// 32 secret bytes: a key, a ticket's secret, a private key.
 #[derive(Clone)]
 pub struct Secret([u8; 32]);
 
 impl Secret {
-    /// The secret with these bytes. Who hands them in should wipe his own copy.
+    /// The secret with these bytes. The caller should wipe its own copy.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes themselves, to be used and not kept.
+    /// The bytes, to be used and not kept.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -46,9 +46,9 @@ impl PartialEq for Secret {
 
 impl Eq for Secret {}
 
-/// BLAKE3's derive_key mode: the secret for one purpose, `context`, out of `parts` back to back.
+/// BLAKE3's derive_key mode: the secret for one purpose, the `context`, from the concatenated `parts`.
 ///
-/// The parts are not told apart from each other, so each must have a fixed length.
+/// Boundaries between parts have no effect, so each part must have a fixed length.
 #[must_use]
 pub fn kdf(context: &str, parts: &[&[u8]]) -> Secret {
     let mut hasher = blake3::Hasher::new_derive_key(context);
@@ -62,13 +62,13 @@ pub fn kdf(context: &str, parts: &[&[u8]]) -> Secret {
     secret
 }
 
-/// Whether two runs of bytes are equal, in a time that depends on their lengths alone.
+/// Whether two byte strings are equal, in a time that depends only on their lengths.
 #[must_use]
 pub fn equal(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()
 }
 
-/// The first `N` bytes (at most 32) of BLAKE3 keyed with `key` over `parts` back to back.
+/// The first `N` bytes (at most 32) of BLAKE3 keyed with `key` over the concatenated `parts`.
 pub(super) fn keyed<const N: usize>(key: &Secret, parts: &[&[u8]]) -> [u8; N] {
     const { assert!(N <= blake3::OUT_LEN) };
     let mut hasher = blake3::Hasher::new_keyed(key.as_bytes());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_differ_are_not_equal() {
+    fn strings_of_different_lengths_are_not_equal() {
         assert!(equal(b"", b""));
         assert!(!equal(b"a", b""));
         assert!(!equal(b"a", b"ab"));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keyed_check_starts_a_keyed_hash() {
+    fn a_keyed_check_is_the_start_of_a_keyed_hash() {
         let key = Secret::from_bytes([3; 32]);
         let whole = blake3::keyed_hash(key.as_bytes(), b"onetwo");
         assert_eq!(keyed::<16>(&key, &[b"one", b"two"]), whole.as_bytes()[..16]);

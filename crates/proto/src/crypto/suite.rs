@@ -1,20 +1,20 @@
-//! The two AEADs a connection can be sealed with, and how one of them is chosen.
+//! The two AEADs of a connection, and how one of them is chosen.
 //!
-//! ChaCha20-Poly1305 runs everywhere, in constant time. AES-256-GCM is chosen when both ends have it in
-//! hardware; without, it is slower, and in software hard to keep free of leaks through time.
+//! ChaCha20-Poly1305 runs everywhere, in constant time. AES-256-GCM is chosen if both ends have it in
+//! hardware: in software it is slower, and hard to make constant-time.
 
 /// An AEAD with a key of 32 bytes, a nonce of 12 and a tag of 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Suite {
-    /// RFC 8439. Every build has it.
+    /// RFC 8439. In every build.
     ChaCha20Poly1305 = 0,
-    /// NIST SP 800-38D. Builds with the feature `aws-lc` or `rust-crypto` have it.
+    /// NIST SP 800-38D. In builds with the feature `aws-lc` or `rust-crypto`.
     Aes256Gcm = 1,
 }
 
 impl Suite {
-    /// The suite a welcome names, or `None` for a number that stands for nothing.
+    /// The suite of a number in a welcome, if there is one.
     #[must_use]
     pub const fn from_u8(number: u8) -> Option<Self> {
         match number {
@@ -24,13 +24,7 @@ impl Suite {
         }
     }
 
-    /// The number in a welcome.
-    #[must_use]
-    pub const fn to_u8(self) -> u8 {
-        self as u8
-    }
-
-    /// Whether this build can seal with it at all.
+    /// Whether this build has it.
     #[must_use]
     pub const fn is_built_in(self) -> bool {
         match self {
@@ -50,19 +44,16 @@ impl Suites {
     const CHACHA: u8 = 1 << Suite::ChaCha20Poly1305 as u8;
     const AES: u8 = 1 << Suite::Aes256Gcm as u8;
 
-    /// Nothing but ChaCha20-Poly1305.
-    pub const LEAST: Self = Self { aes: false };
-
-    /// What this build can use on a machine with AES instructions, or without.
+    /// The suites that this build can use, on a processor with AES instructions or without.
     #[must_use]
-    pub const fn available(aes_hardware: bool) -> Self {
-        Self { aes: aes_hardware && Suite::Aes256Gcm.is_built_in() }
+    pub const fn available(has_aes: bool) -> Self {
+        Self { aes: has_aes && Suite::Aes256Gcm.is_built_in() }
     }
 
-    /// The set in a hello. `None` if ChaCha20-Poly1305 is not in it. Bits without a meaning are passed
-    /// over: they are suites of a later day, and the choice falls on one that both ends know.
+    /// The set in a hello. `None` if ChaCha20-Poly1305 is not in it. Other bits are ignored: they are suites
+    /// of later versions, and a suite is chosen that both ends know.
     #[must_use]
-    pub const fn from_bits(bits: u8) -> Option<Self> {
+    pub(crate) const fn from_bits(bits: u8) -> Option<Self> {
         if bits & Self::CHACHA == 0 {
             return None;
         }
@@ -77,7 +68,7 @@ impl Suites {
 
     /// Whether a suite is in the set.
     #[must_use]
-    pub const fn contains(self, suite: Suite) -> bool {
+    pub(crate) const fn contains(self, suite: Suite) -> bool {
         match suite {
             Suite::ChaCha20Poly1305 => true,
             Suite::Aes256Gcm => self.aes,
@@ -100,7 +91,7 @@ mod tests {
         for number in 0..=u8::MAX {
             let suite = Suite::from_u8(number);
             assert_eq!(suite.is_some(), number < 2);
-            assert!(suite.is_none_or(|suite| suite.to_u8() == number));
+            assert!(suite.is_none_or(|suite| suite as u8 == number));
         }
     }
 
@@ -112,13 +103,13 @@ mod tests {
             assert!(set.is_none_or(|set| set.bits() == bits & 3), "{bits}");
             assert!(set.is_none_or(|set| set.contains(Suite::ChaCha20Poly1305)), "{bits}");
         }
-        assert_eq!(Suites::available(false), Suites::LEAST);
+        assert_eq!(Suites::available(false), Suites { aes: false });
     }
 
-    /// H-3.2b: AES only if both can use it, whoever asks whom.
+    /// H-3.2b: AES only if both ends can use it.
     #[test]
     fn the_choice_is_the_same_from_both_ends() {
-        let (with, without) = (Suites { aes: true }, Suites::LEAST);
+        let (with, without) = (Suites { aes: true }, Suites { aes: false });
         assert_eq!(with.choose(with), Suite::Aes256Gcm);
         assert_eq!(with.choose(without), Suite::ChaCha20Poly1305);
         assert_eq!(without.choose(with), Suite::ChaCha20Poly1305);

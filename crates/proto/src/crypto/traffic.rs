@@ -1,21 +1,21 @@
-//! The chain of keys of one direction: a secret gives a key, and the secret of the key after it.
+//! The keys of one direction: a secret gives a key, and the secret of the next key.
 //!
-//! Who steals a secret can go forward, never back: the chain is BLAKE3 (STANDARD-1, 2.3).
+//! A stolen secret gives access to later keys, never to earlier ones (STANDARD-1, 2.3).
 
 use super::{AeadKey, KeyError, Secret, Suite, kdf};
 
-/// What the key of one direction and one key phase is made from.
+/// The secret of one direction and one key phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrafficSecret(Secret);
 
 impl TrafficSecret {
-    /// The first secret of a direction: half of what Noise splits.
+    /// The first secret of a direction, from Noise's split.
     #[must_use]
     pub const fn new(secret: Secret) -> Self {
         Self(secret)
     }
 
-    /// The key that seals, and opens, the datagrams of this phase.
+    /// The key of the datagrams of this phase.
     ///
     /// # Errors
     /// [`KeyError`] if this build does not have the suite.
@@ -29,13 +29,13 @@ impl TrafficSecret {
         Self(kdf("haulier/1 2026 next", &[self.0.as_bytes()]))
     }
 
-    /// The bytes of the key. For tests against golden bytes; [`key`](Self::key) is what seals.
+    /// The bytes of the key, to be compared with golden ones.
     #[must_use]
     pub fn key_secret(&self) -> Secret {
         kdf("haulier/1 2026 key", &[self.0.as_bytes()])
     }
 
-    /// The secret itself, for golden bytes.
+    /// The secret itself, to be compared with golden bytes.
     #[must_use]
     pub const fn secret(&self) -> &Secret {
         &self.0
@@ -46,9 +46,9 @@ impl TrafficSecret {
 mod tests {
     use super::*;
 
-    /// A datagram of one phase must not open in another, and no key may be the secret behind it.
+    /// A datagram of one phase does not open in another, and no key equals the secret that it comes from.
     #[test]
-    fn phases_are_strangers() {
+    fn phases_are_independent() {
         let first = TrafficSecret::new(Secret::from_bytes([9; 32]));
         let second = first.next();
         assert_ne!(first, second);

@@ -1,73 +1,37 @@
-//! Messages: small, resent until they arrive, delivered in order (`docs/STANDARD-1.md`, section
-//! 4.4).
+//! Messages: small, retransmitted until they arrive, delivered in order (`docs/STANDARD-1.md`, section 4.4).
 //!
-//! [`MessageSender`] numbers and keeps them until they are acked, [`MessageReceiver`] puts them in
-//! order again. Which datagram a message went in, and whether that one arrived, is known to
-//! [`transit`](crate::transit); the two are told by message number.
+//! [`MessageSender`] numbers messages and keeps them until they are acked, [`MessageReceiver`] restores their
+//! order. [`transit`](crate::transit) knows which datagrams arrived; the connection reports the fate of a
+//! message by its number.
 //!
 //! Numbers do not wrap. An end that has sent 2^32 - 1 messages can send no more on its connection
-//! ([`SendMessageError::NumbersUsedUp`]): at a thousand a second that is seven weeks.
-//!
-//! ```
-//! use bytes::Bytes;
-//! use haulier_proto::message::{MessageReceiver, MessageSender};
-//!
-//! let (mut sender, mut receiver) = (MessageSender::default(), MessageReceiver::new());
-//! sender.send(Bytes::from_static(b"first"))?;
-//! sender.send(Bytes::from_static(b"second"))?;
-//!
-//! let (lost, _) = sender.poll(1200).unwrap();
-//! let (number, data) = sender.poll(1200).unwrap();
-//! receiver.receive(number, &data)?;
-//! assert!(receiver.pop().is_none(), "the first is not here yet");
-//!
-//! sender.on_acked(number);
-//! sender.on_lost(lost);
-//! let (number, data) = sender.poll(1200).unwrap();
-//! receiver.receive(number, &data)?;
-//! assert_eq!(receiver.pop().as_deref(), Some(&b"first"[..]));
-//! assert_eq!(receiver.pop().as_deref(), Some(&b"second"[..]));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! ([`SendMessageError::NumbersUsedUp`]): at a thousand per second that takes seven weeks.
 
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use receiver::{Arrival, MessageReceiver};
-pub use sender::{MessageSender, SendMessageError};
+pub(crate) use receiver::MessageReceiver;
+pub(crate) use sender::{MessageSender, SendMessageError};
 
-/// The largest message, in bytes: it fits into one datagram beside an ack.
-pub const MAX_MESSAGE_BYTES: usize = 1024;
+/// The largest message, in bytes: it fits into one datagram together with an ack.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 1024;
 
-/// Messages that may wait at a receiver: 256 KiB of the largest, and 8 round trips' worth at 30 a
-/// round trip. A message limit is at most this far above what its receiver has read.
-pub const MESSAGE_WINDOW: u32 = 256;
+/// Messages that may wait at a receiver: 256 KiB of the largest ones, or 8 round trips at 30 per round trip.
+/// A message limit is at most this far above what its receiver has read.
+pub(crate) const MESSAGE_WINDOW: u32 = 256;
 
-/// Bytes of a message frame beside its data: type, number, length.
-pub const MESSAGE_FRAME_BYTES: usize = 7;
+/// Bytes of a message frame without its data: type, number, length.
+pub(crate) const MESSAGE_FRAME_BYTES: usize = 7;
 
-/// The peer broke a rule of messages: the connection is closed with `protocol`.
+/// A violation by the peer: the connection is closed with `protocol`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MessageViolation {
-    /// A message of a number at or above the limit it was given [H-4.4a].
+pub(crate) enum MessageViolation {
+    /// A message at or above the limit [H-4.4a].
     BeyondLimit,
     /// A message of more than 1024 bytes.
     TooLarge,
-    /// A limit that no reader of what was sent so far can have set.
+    /// A limit more than one window above the messages sent [H-4.4a].
     BadLimit,
 }
-
-impl core::fmt::Display for MessageViolation {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::BeyondLimit => "a message beyond the limit",
-            Self::TooLarge => "a message of more than 1024 bytes",
-            Self::BadLimit => "a message limit further than one window ahead",
-        })
-    }
-}
-
-impl core::error::Error for MessageViolation {}

@@ -1,7 +1,7 @@
-//! The receiving end of messages: each once, in order.
+//! The receiving end of messages: delivers each one once and in order.
 //!
-//! The invariant: what waits lies below the limit, which is at most one window above what was read.
-//! So a peer can make it hold 256 messages of 1024 bytes, and no more.
+//! The invariant: all waiting messages are below the limit, which is at most one window above what was read.
+//! So a peer can make it hold at most 256 messages of 1024 bytes.
 
 use alloc::collections::VecDeque;
 
@@ -9,37 +9,36 @@ use bytes::Bytes;
 
 use super::{MAX_MESSAGE_BYTES, MESSAGE_WINDOW, MessageViolation};
 
-/// The limit is raised once it can be by this much [H-4.4b]: two frames for each window read.
+/// The limit is raised in steps of this size [H-4.4b]: two frames for each window read.
 const LIMIT_STEP: u32 = MESSAGE_WINDOW / 2;
 
-/// What a message did.
+/// Whether a message is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
-    /// It is new; [`MessageReceiver::pop`] may have something.
+pub(crate) enum Arrival {
+    /// It is new; [`MessageReceiver::pop`] may return it.
     New,
-    /// It came before: its ack was lost, or late.
+    /// It was received before: its ack was lost, or late.
     Duplicate,
 }
 
-/// Receives messages. See [the module](super) for an example. While nothing waits it holds no heap.
+/// Receives messages. While no message waits, it uses no heap memory.
 #[derive(Clone, Debug)]
-pub struct MessageReceiver {
-    /// From number `next` on; the last one is always there.
+pub(crate) struct MessageReceiver {
+    /// The messages from number `next` on, `None` where one is missing. The last one is never missing.
     waiting: VecDeque<Option<Bytes>>,
-    /// The next one to read.
+    /// The number of the next message to be read.
     next: u32,
-    /// The largest limit sent: what the peer may know of.
+    /// The highest limit sent.
     limit: u32,
-    /// Bytes of what waits.
+    /// Bytes of the waiting messages.
     waiting_bytes: u32,
-    /// The datagram of that limit is lost.
+    /// The datagram with that limit is lost.
     is_limit_lost: bool,
 }
 
 impl MessageReceiver {
-    /// Nothing received; the limit is 256.
-    #[must_use]
-    pub const fn new() -> Self {
+    /// A receiver before the first message. Its limit is 256.
+    pub(crate) const fn new() -> Self {
         Self {
             waiting: VecDeque::new(),
             next: 0,
@@ -49,12 +48,15 @@ impl MessageReceiver {
         }
     }
 
-    /// Takes a message in, and copies it if it is new.
+    /// Handles a message, and copies it if it is new.
     ///
     /// # Errors
-    /// [`MessageViolation::BeyondLimit`] or [`MessageViolation::TooLarge`]; the connection has to
-    /// end.
-    pub fn receive(&mut self, number: u32, data: &[u8]) -> Result<Arrival, MessageViolation> {
+    /// [`MessageViolation::BeyondLimit`] or [`MessageViolation::TooLarge`]; the connection must be closed.
+    pub(crate) fn receive(
+        &mut self,
+        number: u32,
+        data: &[u8],
+    ) -> Result<Arrival, MessageViolation> {
         if data.len() > MAX_MESSAGE_BYTES {
             return Err(MessageViolation::TooLarge);
         }
@@ -68,8 +70,8 @@ impl MessageReceiver {
             self.waiting.resize(index + 1, None);
         }
         match self.waiting.get_mut(index) {
-            Some(place @ None) => {
-                *place = Some(Bytes::copy_from_slice(data));
+            Some(missing @ None) => {
+                *missing = Some(Bytes::copy_from_slice(data));
                 self.waiting_bytes += u32::try_from(data.len()).unwrap_or(0);
                 Ok(Arrival::New)
             }
@@ -77,8 +79,8 @@ impl MessageReceiver {
         }
     }
 
-    /// The next message, in the order in which they were sent.
-    pub fn pop(&mut self) -> Option<Bytes> {
+    /// The next message, in the order in which they were sent, if it has arrived.
+    pub(crate) fn pop(&mut self) -> Option<Bytes> {
         let data = self.waiting.front_mut()?.take()?;
         self.waiting.pop_front();
         self.waiting_bytes -= u32::try_from(data.len()).unwrap_or(0);
@@ -89,57 +91,53 @@ impl MessageReceiver {
         Some(data)
     }
 
-    /// Memory held by what waits, in bytes.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
+    /// Memory of the waiting messages, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.waiting_bytes as usize + self.waiting.capacity() * size_of::<Option<Bytes>>()
     }
 
-    /// Whether [`pop`](Self::pop) would give a message.
-    #[must_use]
-    pub fn has_next(&self) -> bool {
+    /// Whether [`pop`](Self::pop) would return a message.
+    pub(crate) fn has_next(&self) -> bool {
         self.waiting.front().is_some_and(Option::is_some)
     }
 
-    /// The limit to send to the peer: when half of the window was read, and again if that was lost.
-    /// It asks until [`on_limit_sent`](Self::on_limit_sent).
-    #[must_use]
-    pub const fn limit_due(&self) -> Option<u32> {
+    /// The limit to send to the peer: after half of a window was read, or after the last limit was lost. It
+    /// is due until [`on_limit_sent`](Self::on_limit_sent).
+    pub(crate) const fn limit_due(&self) -> Option<u32> {
         let limit = self.next.saturating_add(MESSAGE_WINDOW);
-        // The last step, where numbers end, is a shorter one.
+        // The last step, at the end of the numbers, is shorter.
         let is_step = limit - self.limit >= LIMIT_STEP;
         let is_last = limit == u32::MAX && self.limit < limit;
         if is_step || is_last || self.is_limit_lost { Some(limit) } else { None }
     }
 
-    /// This limit, as [`limit_due`](Self::limit_due) named it, went out. From now on the peer may
-    /// use it.
-    pub fn on_limit_sent(&mut self, limit: u32) {
+    /// This limit, from [`limit_due`](Self::limit_due), was sent. The peer may use it from now on.
+    pub(crate) fn on_limit_sent(&mut self, limit: u32) {
         let highest = self.next.saturating_add(MESSAGE_WINDOW);
         self.limit = limit.clamp(self.limit, highest);
         self.is_limit_lost = false;
     }
 
-    /// The datagram of this limit is lost. If none above it went out since, it is sent again.
-    pub const fn on_limit_lost(&mut self, limit: u32) {
+    /// The datagram with this limit is lost. If it was the highest limit, it is retransmitted.
+    pub(crate) const fn on_limit_lost(&mut self, limit: u32) {
         self.is_limit_lost |= limit == self.limit;
     }
 
-    /// The number of the next message to read.
-    #[must_use]
-    pub const fn next_number(&self) -> u32 {
+    /// The number of the next message to be read.
+    #[cfg(test)]
+    pub(super) const fn next_number(&self) -> u32 {
         self.next
     }
 
     /// Panics if the queue contradicts itself. For tests, fuzzers and the simulator.
-    pub fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         let window = u64::from(self.next)..=u64::from(self.next) + u64::from(MESSAGE_WINDOW);
         assert!(window.contains(&u64::from(self.limit)), "a limit outside the window");
         assert!(self.waiting.back().is_none_or(Option::is_some), "nothing at the end");
         assert!(self.waiting.len() <= (self.limit - self.next) as usize, "beyond the limit");
     }
 
-    /// One that is about to read `next`. For tests: nobody waits for 2^32 messages.
+    /// A receiver whose next message is number `next`, for tests.
     #[cfg(test)]
     pub(super) fn starting_at(next: u32) -> Self {
         let limit = next.saturating_add(MESSAGE_WINDOW);
@@ -147,6 +145,7 @@ impl MessageReceiver {
     }
 }
 
+#[cfg(test)]
 impl Default for MessageReceiver {
     fn default() -> Self {
         Self::new()

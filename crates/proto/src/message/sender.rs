@@ -1,8 +1,7 @@
-//! The sending end of messages: keeps each until it is acked.
+//! The sending end of messages: keeps each one until it is acked.
 //!
-//! The invariant: the front of the queue is not acked, and each message is in one place only:
-//! waiting for its first datagram, in flight in one datagram, lost and waiting for another, or
-//! acked.
+//! The invariant: the front of the queue is not acked, and each message is in exactly one state: waiting for
+//! its first datagram, in flight in one datagram, lost and waiting for retransmission, or acked.
 
 use alloc::collections::VecDeque;
 
@@ -10,40 +9,20 @@ use bytes::Bytes;
 
 use super::{MAX_MESSAGE_BYTES, MESSAGE_FRAME_BYTES, MESSAGE_WINDOW, MessageViolation};
 
-/// Messages that may wait or be in flight, unless configured: four windows, so that a burst of a
-/// level change fits while the peer reads.
-const MAX_QUEUED: u32 = 1024;
-
-/// Their bytes, unless configured: as much as the peer's window holds, 256 KiB.
-const MAX_QUEUED_BYTES: u32 = 262_144;
-
-/// The largest message again, as the bytes in the queue are counted.
+/// [`MAX_MESSAGE_BYTES`] in the type in which queued bytes are counted.
 const LARGEST: u32 = 1024;
 const _: () = assert!(LARGEST as usize == MAX_MESSAGE_BYTES);
 
-/// Why a message was not taken.
+/// Why a message cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SendMessageError {
-    /// More than 1024 bytes. A block has room for more.
+pub(crate) enum SendMessageError {
+    /// It has more than 1024 bytes. A block can have more.
     TooLarge,
-    /// Too many messages, or bytes of them, wait or are in flight. Try again after an ack.
+    /// Too many messages, or bytes of them, are waiting or in flight. Try again after an ack.
     QueueFull,
-    /// All 2^32 - 1 numbers of this connection are used. Connect anew.
+    /// All 2^32 - 1 numbers of this connection are used: a new connection is needed.
     NumbersUsedUp,
 }
-
-impl core::fmt::Display for SendMessageError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::TooLarge => "a message of more than 1024 bytes",
-            Self::QueueFull => "the queue of messages is full",
-            Self::NumbersUsedUp => "the numbers of messages are used up",
-        })
-    }
-}
-
-impl core::error::Error for SendMessageError {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -59,15 +38,15 @@ struct Message {
     state: State,
 }
 
-/// Sends messages. See [the module](super) for an example. Without messages it holds no heap.
+/// Sends messages. While it has no messages, it uses no heap memory.
 #[derive(Clone, Debug)]
-pub struct MessageSender {
-    /// From number `first` on; those from `unsent` on were never sent.
+pub(crate) struct MessageSender {
+    /// The messages from number `first` on. Those from `unsent` on were never sent.
     queue: VecDeque<Message>,
     first: u32,
     unsent: u32,
     limit: u32,
-    /// How many are lost, and no number below which any is.
+    /// How many messages are lost; none of them is below `lost_from`.
     lost: u32,
     lost_from: u32,
     queued_bytes: u32,
@@ -76,11 +55,9 @@ pub struct MessageSender {
 }
 
 impl MessageSender {
-    /// A sender that keeps at most `max_queued` messages and `max_queued_bytes` bytes of them,
-    /// waiting and in flight. Default 1024 and 262,144. Room for less than one largest message is
-    /// taken as that.
-    #[must_use]
-    pub fn new(max_queued: u32, max_queued_bytes: u32) -> Self {
+    /// A sender that keeps at most `max_queued` messages with at most `max_queued_bytes` bytes, waiting and
+    /// in flight, but at least one of the largest size.
+    pub(crate) fn new(max_queued: u32, max_queued_bytes: u32) -> Self {
         Self {
             queue: VecDeque::new(),
             first: 0,
@@ -94,17 +71,17 @@ impl MessageSender {
         }
     }
 
-    /// Takes a message of 0 to 1024 bytes, and returns its number. Of `data` that is part of
-    /// something larger, all of that stays in memory until the ack.
+    /// Queues a message of 0 to 1024 bytes, and returns its number. If `data` is a part of a larger
+    /// allocation, all of that stays in memory until the ack.
     ///
     /// # Errors
-    /// See [`SendMessageError`]; the message was not taken.
-    pub fn send(&mut self, data: Bytes) -> Result<u32, SendMessageError> {
+    /// [`SendMessageError`]; the message is not queued.
+    pub(crate) fn send(&mut self, data: Bytes) -> Result<u32, SendMessageError> {
         if data.len() > MAX_MESSAGE_BYTES {
             return Err(SendMessageError::TooLarge);
         }
         let count = self.count();
-        // The last number stays unused: no limit, which is above its numbers, could ever allow it.
+        // The last number is not used: a limit is above the numbers it allows, so none could allow it.
         let number = self.first.checked_add(count).filter(|&number| number < u32::MAX);
         let number = number.ok_or(SendMessageError::NumbersUsedUp)?;
         let bytes = self.queued_bytes.saturating_add(len(&data));
@@ -116,9 +93,9 @@ impl MessageSender {
         Ok(number)
     }
 
-    /// The next message to put into a datagram, if its frame fits into `room` bytes and the peer's
-    /// limit allows it: lost ones first, then by number. It counts as in flight from here on.
-    pub fn poll(&mut self, room: usize) -> Option<(u32, Bytes)> {
+    /// The next message for a datagram, if its frame fits into `room` bytes and the peer's limit allows it:
+    /// lost ones first, then by number. It is in flight from then on.
+    pub(crate) fn poll(&mut self, room: usize) -> Option<(u32, Bytes)> {
         let number = match self.next_lost() {
             Some(lost) => lost,
             None if self.unsent < self.limit => self.unsent,
@@ -139,9 +116,8 @@ impl MessageSender {
         Some((number, data))
     }
 
-    /// The datagram of this message arrived. Returns whether that is news; its bytes are freed
-    /// then.
-    pub fn on_acked(&mut self, number: u32) -> bool {
+    /// A datagram with this message was acknowledged. Returns whether it is the first one.
+    pub(crate) fn on_acked(&mut self, number: u32) -> bool {
         let Some(message) = self.message_mut(number) else { return false };
         if matches!(message.state, State::Waiting | State::Acked) {
             return false;
@@ -161,8 +137,8 @@ impl MessageSender {
         true
     }
 
-    /// The datagram of this message is lost: it is sent again. Passed over if it is not in flight.
-    pub fn on_lost(&mut self, number: u32) {
+    /// The datagram with this message is lost: the message is retransmitted. Ignored if it is not in flight.
+    pub(crate) fn on_lost(&mut self, number: u32) {
         let Some(message) = self.message_mut(number) else { return };
         if message.state == State::InFlight {
             message.state = State::Lost;
@@ -171,13 +147,13 @@ impl MessageSender {
         }
     }
 
-    /// The peer allows all numbers below `limit`. A lower one than before is an old one that came
-    /// late, and is passed over.
+    /// The peer allows all numbers below `limit`. A lower limit than an earlier one arrived late, and is
+    /// ignored.
     ///
     /// # Errors
-    /// [`MessageViolation::BadLimit`] if it is more than a window above all that was sent: nobody
-    /// can have read so far.
-    pub fn on_limit(&mut self, limit: u32) -> Result<(), MessageViolation> {
+    /// [`MessageViolation::BadLimit`] if it is more than a window above the messages sent: the peer cannot
+    /// have read so many.
+    pub(crate) fn on_limit(&mut self, limit: u32) -> Result<(), MessageViolation> {
         if limit > self.unsent.saturating_add(MESSAGE_WINDOW) {
             return Err(MessageViolation::BadLimit);
         }
@@ -185,26 +161,24 @@ impl MessageSender {
         Ok(())
     }
 
-    /// Whether every message taken was acked.
-    #[must_use]
-    pub fn all_acked(&self) -> bool {
+    /// Whether all messages are acked.
+    pub(crate) fn all_acked(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Whether [`poll`](Self::poll) has something for a datagram with room enough.
-    #[must_use]
-    pub fn wants_to_send(&self) -> bool {
+    /// Whether [`poll`](Self::poll) has a message for a datagram with enough room.
+    pub(crate) fn has_due(&self) -> bool {
         self.lost > 0 || (self.unsent < self.limit && self.unsent < self.end())
     }
 
-    /// Bytes of the messages that wait or are in flight.
-    #[must_use]
-    pub const fn queued_bytes(&self) -> usize {
+    /// Bytes of the messages that are waiting or in flight.
+    #[cfg(test)]
+    pub(super) const fn queued_bytes(&self) -> usize {
         self.queued_bytes as usize
     }
 
     /// Panics if the queue contradicts itself. For tests, fuzzers and the simulator.
-    pub fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         let front = self.queue.front();
         assert!(front.is_none_or(|message| message.state != State::Acked), "an acked front");
         let bytes: u32 = self.queue.iter().map(|message| len(&message.data)).sum();
@@ -224,12 +198,12 @@ impl MessageSender {
         );
     }
 
-    /// Messages in the queue. Those that are acked behind a front that is not count too.
+    /// Messages in the queue, including acked ones that follow one that is not.
     fn count(&self) -> u32 {
         u32::try_from(self.queue.len()).unwrap_or(u32::MAX)
     }
 
-    /// The number behind the queue.
+    /// The number after the last one in the queue.
     fn end(&self) -> u32 {
         self.first.saturating_add(self.count())
     }
@@ -239,8 +213,7 @@ impl MessageSender {
         self.queue.get_mut(index)
     }
 
-    /// The first lost message. The search goes on where the last one ended, so each loss is passed
-    /// once.
+    /// The first lost message. Each search continues where the previous one ended.
     fn next_lost(&mut self) -> Option<u32> {
         if self.lost == 0 {
             return None;
@@ -253,7 +226,7 @@ impl MessageSender {
         Some(number)
     }
 
-    /// One that has used up all numbers but `left`. For tests: nobody waits for 2^32 messages.
+    /// A sender with only so many numbers left, for tests.
     #[cfg(test)]
     pub(super) fn with_numbers_left(left: u32) -> Self {
         let first = u32::MAX - left;
@@ -261,9 +234,11 @@ impl MessageSender {
     }
 }
 
+/// Four windows of messages, with as many bytes as the peer's window holds.
+#[cfg(test)]
 impl Default for MessageSender {
     fn default() -> Self {
-        Self::new(MAX_QUEUED, MAX_QUEUED_BYTES)
+        Self::new(1024, 262_144)
     }
 }
 

@@ -6,7 +6,10 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::receiver::Arrival;
 use super::*;
+
+mod datagrams;
 
 fn filled(sender: &mut MessageSender, count: usize) {
     for _ in 0..count {
@@ -56,7 +59,7 @@ fn lost_ones_go_first_and_nothing_goes_where_it_does_not_fit() {
     sender.on_lost(4);
     sender.check_invariants();
     assert_eq!(polled(&mut sender), [0, 1, 2, 3, 4], "4 was not in flight, so it was not lost");
-    assert!(!sender.wants_to_send() && !sender.all_acked());
+    assert!(!sender.has_due() && !sender.all_acked());
     assert!([3, 1, 0, 4, 2].into_iter().all(|number| sender.on_acked(number)));
     assert!(sender.all_acked() && sender.queued_bytes() == 0);
 }
@@ -70,7 +73,7 @@ fn the_limit_is_obeyed_and_only_rises() {
     assert_eq!(sender.on_limit(300), Ok(()), "an old one");
     assert_eq!(polled(&mut sender).len(), 128);
     assert_eq!(sender.on_limit(384 + 257), Err(MessageViolation::BadLimit));
-    assert!(!sender.wants_to_send(), "a wrong limit changes nothing");
+    assert!(!sender.has_due(), "a wrong limit changes nothing");
     assert_eq!(sender.on_limit(384 + 256), Ok(()));
     assert_eq!(polled(&mut sender).len(), 16);
     sender.check_invariants();

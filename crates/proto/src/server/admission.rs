@@ -1,7 +1,8 @@
 //! From a stranger's request to a connection, the cheapest check first (STANDARD-1, H-3.1b).
 //!
-//! Nothing is allocated, and nothing but a counter changes, before the request's check holds. That takes one
-//! pass of BLAKE3 over the datagram and, with a token, one small decryption; key agreement comes last.
+//! Nothing is allocated, and nothing but a counter changes, before the request's check is verified. That
+//! costs one pass of BLAKE3 over the datagram and, with a token, one small decryption. Key agreement comes
+//! last.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,22 +10,22 @@ use core::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 
-use super::ServerMachine;
 use super::memory::{RequestName, TokenName};
+use super::{ConnectionId, ServerMachine};
 use crate::connection::{Connection, Parameters, Protection};
 use crate::credentials::{TokenClaims, TokenError};
 use crate::crypto::{
-    COOKIE_UNIT_SECONDS, Entropy, Opened, RequestKeys, equal, open_check, respond,
+    COOKIE_UNIT_SECONDS, Entropy, RequestKeys, Responder, equal, open_check, respond,
 };
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::request::{AnyVersion, Source};
 use crate::wire::{Hello, RequestParts, Role, Welcome, WireId};
 use crate::{DropReason, FourTuple, Instant};
 
-/// A refusal to send, and what to count.
+/// The refusal to send, if any, and the reason to count.
 type Refused = (Option<RefusalCode>, DropReason);
 
-/// What the check of a request was made with, and what a token said.
+/// The keys of a verified request, and its token.
 struct Verified {
     keys: Option<RequestKeys>,
     token: Option<OpenToken>,
@@ -35,7 +36,7 @@ struct OpenToken {
     claims: TokenClaims,
 }
 
-/// A request whose check holds.
+/// A request whose check is verified.
 struct Request<'a> {
     name: RequestName,
     parts: RequestParts<'a>,
@@ -43,28 +44,28 @@ struct Request<'a> {
     bytes: usize,
 }
 
-/// That a request may become a connection.
+/// A request that may become a connection.
 struct Admitted {
-    address_proven: bool,
+    address_validated: bool,
 }
 
-/// What a source is counted by.
+/// The part of a source address that limits are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Prefix([u8; 8]);
 
 impl Prefix {
-    /// An IPv4 address, or the first 64 bits of an IPv6 one: what one customer has.
+    /// An IPv4 address, or the first 64 bits of an IPv6 address: what a provider gives one customer.
     pub(super) fn of(address: SocketAddr) -> Self {
         let mut prefix = [0; 8];
         let octets = match address.ip().to_canonical() {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
             IpAddr::V6(v6) => {
-                prefix.iter_mut().zip(v6.octets()).for_each(|(place, octet)| *place = octet);
+                prefix.iter_mut().zip(v6.octets()).for_each(|(to, octet)| *to = octet);
                 return Self(prefix);
             }
         };
-        // ::ffff:a.b.c.d in its last 8 bytes; no IPv6 /64 that is routed begins so.
-        prefix.iter_mut().zip(octets.into_iter().skip(8)).for_each(|(p, octet)| *p = octet);
+        // The last 8 bytes of ::ffff:a.b.c.d. No routed IPv6 /64 starts like that.
+        prefix.iter_mut().zip(octets.into_iter().skip(8)).for_each(|(to, octet)| *to = octet);
         Self(prefix)
     }
 }
@@ -87,17 +88,17 @@ impl ServerMachine {
             }
         };
         let request = Request { name: name_of(&parts), parts, verified, bytes: datagram.len() };
-        if let Some(&slot) = self.by_request.get(&request.name) {
-            return self.on_copy(now, path, slot, request.bytes);
+        if let Some(&id) = self.by_request.get(&request.name) {
+            return self.on_copy(now, path, id, request.bytes);
         }
         if self.memory.knows(&request.name) {
             return Err(DropReason::Replayed);
         }
         let admitted = self.admit(now, path, &request)?;
-        self.enter(now, path, &request, admitted)
+        self.accept(now, path, &request, admitted)
     }
 
-    /// Everything that needs no memory: version, mode, lengths, token, check.
+    /// The checks that need no memory: version, mode, lengths, token, check.
     fn verify_request<'a>(
         &self,
         now: Instant,
@@ -123,11 +124,11 @@ impl ServerMachine {
             }
             Source::Open | Source::Token => return Err(no_such_mode),
         };
-        let right = match &verified.keys {
+        let expected = match &verified.keys {
             Some(keys) => keys.check(parts.checked),
             None => open_check(self.config.protocol_id, parts.checked),
         };
-        if !equal(&right, &parts.check) {
+        if !equal(&expected, &parts.check) {
             return Err((Some(RefusalCode::Key), DropReason::BadCheckValue));
         }
         Ok((parts, verified))
@@ -157,24 +158,26 @@ impl ServerMachine {
         Err(last)
     }
 
-    /// One more copy of a request that has its connection.
+    /// A further copy of a request that has become a connection.
     fn on_copy(
         &mut self,
         now: Instant,
         path: FourTuple,
-        slot: u32,
+        id: ConnectionId,
         bytes: usize,
     ) -> Result<(), DropReason> {
-        let Some(connection) = self.slots.get_mut(slot) else { return Err(DropReason::Replayed) };
+        let Some(connection) = self.slots.connection_mut(id) else {
+            return Err(DropReason::Replayed);
+        };
         if !path.has_remote(connection.address()) {
             return Err(DropReason::Replayed);
         }
         connection.on_request(now, bytes);
-        self.touch(slot);
+        self.refresh(id);
         Ok(())
     }
 
-    /// Used tokens, cookies and limits.
+    /// Checks used tokens, cookies and limits.
     fn admit(
         &mut self,
         now: Instant,
@@ -193,15 +196,12 @@ impl ServerMachine {
         }
         if self.shutting_down {
             self.refuse(now, path, parts.client_id, RefusalCode::ShuttingDown, keys);
-            return Err(DropReason::NoPlace);
+            return Err(DropReason::NoSlot);
         }
-        let by_cookie = match &parts.cookie {
-            Some(cookie) => {
-                self.cookie_key.verify(cookie_time(now), parts.client_id.0, path.remote, cookie)
-            }
-            None => false,
-        };
-        let limits = &self.config.limits;
+        let by_cookie = parts.cookie.is_some_and(|cookie| {
+            self.cookie_key.verify(cookie_time(now), parts.client_id.0, path.remote, &cookie)
+        });
+        let limits = self.config.limits;
         let is_busy = self.handshakes >= limits.handshakes_without_cookie
             || (verified.token.is_some() && !self.memory.has_room());
         if is_busy && !by_cookie {
@@ -211,42 +211,41 @@ impl ServerMachine {
             self.answer(path, out);
             return Err(DropReason::NoCookie);
         }
-        let limits = *limits;
         let share = self.prefixes.get(&Prefix::of(path.remote)).copied().unwrap_or_default();
         if self.slots.len() >= limits.connections
             || share.connections >= limits.connections_per_prefix
         {
             self.refuse(now, path, parts.client_id, RefusalCode::Full, keys);
-            return Err(DropReason::NoPlace);
+            return Err(DropReason::NoSlot);
         }
-        // A handshake is over in a moment, so there is no reason to send anybody away: it asks again.
+        // No refusal here: handshakes are short, and the client repeats its request.
         if share.handshakes >= limits.handshakes_per_prefix {
-            return Err(DropReason::NoPlace);
+            return Err(DropReason::NoSlot);
         }
         if self.handshakes >= limits.handshakes {
             self.make_room(now, Prefix::of(path.remote));
         }
         if self.handshakes >= limits.handshakes {
-            return Err(DropReason::NoPlace);
+            return Err(DropReason::NoSlot);
         }
-        // The matchmaker has spoken with the client at this address: as good as a round trip.
+        // The matchmaker has exchanged data with the client at this address.
         let by_token = verified.token.as_ref().is_some_and(|token| token.claims.is_at(path.remote));
-        Ok(Admitted { address_proven: by_cookie || by_token })
+        Ok(Admitted { address_validated: by_cookie || by_token })
     }
 
-    /// Key agreement, and a connection.
-    fn enter(
+    /// Agrees on keys and creates the connection.
+    fn accept(
         &mut self,
         now: Instant,
         path: FourTuple,
         request: &Request<'_>,
         admitted: Admitted,
     ) -> Result<(), DropReason> {
-        let keyed = match &request.verified.keys {
+        let responder = match &request.verified.keys {
             Some(keys) => Some(self.read_hello(&request.parts, keys)?),
             None => None,
         };
-        let bytes = keyed.as_ref().map_or(request.parts.hello_message, Opened::hello);
+        let bytes = responder.as_ref().map_or(request.parts.hello_message, Responder::hello);
         let hello = Hello::read(bytes)?;
         let client_id = request.parts.client_id;
         let server_id = self.new_id();
@@ -255,16 +254,17 @@ impl ServerMachine {
             server_id,
             suite: self.suites.choose(hello.suites),
             idle_timeout: config.agreed_idle_timeout(hello.idle_timeout),
-            largest_block: config.largest_block,
+            max_block_bytes: config.max_block_bytes,
             reset_token: self.reset_key.reset_token(server_id.0),
         };
-        let (asked, largest_block) = (Bytes::copy_from_slice(hello.request), hello.largest_block);
+        let app_request = Bytes::copy_from_slice(hello.request);
+        let peer_max_block_bytes = hello.max_block_bytes;
         let mut welcome_message = Vec::new();
         welcome.write(&mut welcome_message);
-        let protection = match keyed {
-            Some(opened) => {
+        let protection = match responder {
+            Some(responder) => {
                 let (message, secrets) =
-                    opened.answer(&welcome_message).map_err(|_| DropReason::BadHandshake)?;
+                    responder.answer(&welcome_message).map_err(|_| DropReason::BadHandshake)?;
                 welcome_message = message;
                 Protection::sealed(now, Role::Server, welcome.suite, secrets)
                     .map_err(|_| DropReason::BadHandshake)?
@@ -284,22 +284,22 @@ impl ServerMachine {
                 protection,
                 config,
                 idle_timeout: welcome.idle_timeout,
-                largest_block,
+                peer_max_block_bytes,
                 entropy: Entropy::new(self.entropy.bytes()),
                 address: path,
-                address_proven: admitted.address_proven,
+                address_validated: admitted.address_validated,
                 welcome_message,
             },
         );
         self.memory.remember(request.name);
         let claims = request.verified.token.as_ref().map(|token| {
             self.memory.remember_token(token.name, request.name, token.claims.expiry_unix);
-            if let Some(most) = token.claims.most_bps {
-                connection.cap_rate_bps(u64::from(most) * 8);
+            if let Some(max_rate) = token.claims.max_rate {
+                connection.cap_rate_bps(max_rate.bps());
             }
             token.claims.clone()
         });
-        self.insert(now, connection, request.name, asked, claims, request.bytes);
+        self.insert(now, connection, request.name, app_request, claims, request.bytes);
         Ok(())
     }
 
@@ -307,16 +307,16 @@ impl ServerMachine {
         &mut self,
         parts: &RequestParts<'_>,
         keys: &RequestKeys,
-    ) -> Result<Opened, DropReason> {
+    ) -> Result<Responder, DropReason> {
         let identity = self.config.credentials.identity.as_ref();
         let identity = identity.filter(|_| parts.mode.identity);
         let prologue = RequestParts::prologue(parts.mode, parts.client_id);
-        let dice = self.entropy.bytes();
-        respond(keys.noise_psk(), identity, &prologue, dice, parts.hello_message)
+        let ephemeral = self.entropy.bytes();
+        respond(keys.noise_psk(), identity, &prologue, ephemeral, parts.hello_message)
             .map_err(|_| DropReason::BadHandshake)
     }
 
-    /// Says no, if the rate of answers allows.
+    /// Queues a refusal, if the rate of answers allows it.
     fn refuse(
         &mut self,
         now: Instant,
@@ -345,7 +345,7 @@ impl ServerMachine {
 fn name_of(parts: &RequestParts<'_>) -> RequestName {
     let mut name = [0; 16];
     let bytes = parts.client_id.0.iter().chain(parts.hello_message);
-    name.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+    name.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
     name
 }
 

@@ -1,4 +1,4 @@
-//! Whom a server lets in, and how many.
+//! The settings of a server: which clients it accepts, and how many.
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -7,44 +7,43 @@ use crate::connection::ConnectionConfig;
 use crate::credentials::TokenKey;
 use crate::crypto::{Identity, Secret};
 
-/// Whom a server lets in.
+/// Which clients a server accepts.
 #[derive(Clone, Debug, Default)]
 pub struct ServerCredentials {
-    /// Who has this secret (a ticket).
+    /// Clients with this secret, from a ticket.
     pub secret: Option<Secret>,
-    /// Who has a connect token sealed with one of these. Two live at once while keys are changed.
+    /// Clients with a connect token sealed with one of these keys. Two are in use while a key is replaced.
     pub token_keys: Vec<TokenKey>,
-    /// What this server proves itself with, to clients that insist.
+    /// Proves this server to clients that require it.
     pub identity: Option<Identity>,
-    /// Everybody, without encryption: for a LAN and for tests. Off unless asked for.
+    /// All clients, without encryption: for a LAN and for tests. Default `false`.
     pub open: bool,
 }
 
-/// How many, and how much. Each limit bounds memory or work that strangers could ask for.
+/// The limits of a server. Each one bounds memory or work that strangers could cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Connections, those in their handshake included. Default 1024.
+    /// Connections, including handshakes in progress. Default 1024.
     pub connections: usize,
     /// Of these, from one source prefix (an IPv4 address, an IPv6 /64). Default 256: a school behind one
     /// address.
     pub connections_per_prefix: usize,
-    /// Handshakes in progress. At the limit the prefix with the most gives one up for one with fewer; of
-    /// equals, one that is a second old. If there is none, requests are passed over without a word, for
-    /// their clients ask again. Default 256.
+    /// Handshakes in progress. At the limit the prefix with the most loses one to a prefix with fewer; among
+    /// equals, the oldest one ends if it is a second old. If there is none, requests are dropped without an
+    /// answer, because clients repeat them. Default 256.
     pub handshakes: usize,
-    /// Of these, from one source prefix; more are passed over the same way. Default 64: who has a key must
-    /// not take all places from one address.
+    /// Of these, from one source prefix; more are dropped the same way. Default 64: one address with the
+    /// secret must not use up all handshakes.
     pub handshakes_per_prefix: usize,
-    /// Handshakes in progress above which a request must bring a cookie, at the price of a round trip.
-    /// Default 64.
+    /// Handshakes in progress above which a request needs a cookie, which costs a round trip. Default 64.
     pub handshakes_without_cookie: usize,
-    /// Bytes that clients may make this server hold, all together: blocks, packets and messages that are half
-    /// here, or whole and not read. Above it the connection that holds the most is closed with `resources`.
+    /// Bytes that all clients together may make this server hold: blocks, packets and messages that are
+    /// incomplete or not read. Above it, the connection that holds the most is closed with `resources`.
     /// Default 1 GiB.
     pub memory_bytes: usize,
-    /// Refusals and resets a second, for all sources together. Default 100.
+    /// Refusals and resets per second, for all sources together. Default 100.
     pub answers_per_second: u32,
-    /// Requests and used tokens remembered against replay, some 100 bytes each. Default 65,536.
+    /// Requests and used tokens remembered to detect replays, some 100 bytes each. Default 65,536.
     pub remembered: usize,
 }
 
@@ -63,23 +62,24 @@ impl Default for ServerLimits {
     }
 }
 
-/// How a server behaves.
+/// The settings of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// The number of the application's protocol, never sent; both ends must have the same.
     pub protocol_id: u64,
-    /// Whom it lets in.
+    /// Which clients it accepts.
     pub credentials: ServerCredentials,
-    /// Where clients reach it, to compare with the list in a token; empty compares nothing.
+    /// The addresses at which clients reach it, to be compared with those in a token. If empty, nothing is
+    /// compared.
     pub addresses: Vec<SocketAddr>,
-    /// How many, and how much.
+    /// How many clients it accepts, and how much memory and work they may cause.
     pub limits: ServerLimits,
-    /// Every connection; each can be changed later.
+    /// The settings of its connections.
     pub connection: ConnectionConfig,
 }
 
 impl ServerConfig {
-    /// With these credentials and the rest as it usually is.
+    /// These credentials, and the defaults for everything else.
     #[must_use]
     pub fn new(protocol_id: u64, credentials: ServerCredentials) -> Self {
         Self {

@@ -1,46 +1,46 @@
-//! Who has a place for a handshake, when there are more who want one than places.
+//! Which handshake makes room for another when there are as many as allowed.
 
 use core::time::Duration;
 
 use super::ServerMachine;
 use super::admission::Prefix;
 use crate::Instant;
-use crate::connection::{CloseReason, ConnectionNews};
+use crate::connection::{CloseReason, ConnectionTrigger};
 
-/// A handshake that is older than this makes room for another when there is no more: three round trips
-/// of a player far away.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A handshake that is older than this may be ended to make room: three round trips of a distant player.
+const MIN_AGE_TO_EVICT: Duration = Duration::from_secs(1);
 
 impl ServerMachine {
-    /// Makes room for a handshake from this prefix, when there is none. Who has the key can fill all places
-    /// with handshakes that he never completes, and an honest client completes its own in a round trip. So
-    /// the prefix with the most gives one up for one with fewer; of equals, who has waited long enough.
+    /// Makes room for a handshake from this prefix. An attacker with the secret can fill the server with
+    /// handshakes that it never completes, while an honest client completes its own in a round trip. So the
+    /// prefix with the most handshakes loses one to a prefix with fewer; among equals, the oldest handshake
+    /// ends if it is a second old.
     pub(super) fn make_room(&mut self, now: Instant, prefix: Prefix) {
-        let mine = self.prefixes.get(&prefix).map_or(0, |share| share.handshakes);
-        let greediest = self.prefixes.iter().max_by_key(|(_, share)| share.handshakes);
-        let greediest = greediest.filter(|(_, share)| share.handshakes > mine + 1);
-        let greediest = greediest.map(|(&prefix, _)| prefix);
-        let found = self.begun.iter().position(|&(began, id)| {
-            let slot = self.slots.of_id(id).filter(|slot| slot.is_handshake);
-            slot.is_some_and(|slot| match greediest {
-                Some(greediest) => slot.prefix == greediest,
-                None => now.since(began) >= PATIENCE,
+        let own = self.prefixes.get(&prefix).map_or(0, |share| share.handshakes);
+        let largest = self.prefixes.iter().max_by_key(|(_, share)| share.handshakes);
+        let largest = largest.filter(|(_, share)| share.handshakes > own + 1);
+        let largest = largest.map(|(&prefix, _)| prefix);
+        let found = self.started.iter().position(|&(started, id)| {
+            let slot = self.slots.get(id).filter(|slot| slot.is_handshake);
+            slot.is_some_and(|slot| match largest {
+                Some(largest) => slot.prefix == largest,
+                None => now.since(started) >= MIN_AGE_TO_EVICT,
             })
         });
-        if let Some((_, id)) = found.and_then(|at| self.begun.remove(at)) {
-            if let Some(connection) = self.slots.get_mut(id.place) {
-                connection.end(ConnectionNews::Silence, CloseReason::NoAnswer);
+        if let Some((_, id)) = found.and_then(|at| self.started.remove(at)) {
+            if let Some(connection) = self.slots.connection_mut(id) {
+                connection.end(ConnectionTrigger::Silence, CloseReason::NoAnswer);
             }
-            self.touch(id.place);
+            self.refresh(id);
         }
     }
 
-    /// Forgets handshakes that are over, so that the line is not longer than those in progress twice over.
-    pub(super) fn shorten_line(&mut self) {
-        if self.begun.len() > 64 + 2 * self.handshakes {
+    /// Removes finished handshakes once they are the majority of the queue.
+    pub(super) fn forget_finished_handshakes(&mut self) {
+        if self.started.len() > 64 + 2 * self.handshakes {
             let slots = &self.slots;
-            let is_handshake = |id| slots.of_id(id).is_some_and(|slot| slot.is_handshake);
-            self.begun.retain(|&(_, id)| is_handshake(id));
+            let is_handshake = |id| slots.get(id).is_some_and(|slot| slot.is_handshake);
+            self.started.retain(|&(_, id)| is_handshake(id));
         }
     }
 }

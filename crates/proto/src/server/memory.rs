@@ -1,75 +1,76 @@
-//! What a server remembers of requests, so that a recorded one is worth nothing.
+//! Requests and tokens that a server has seen, so that replaying a recorded one has no effect.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Names a request, whatever cookie and padding it came with: the client's id and the start of its
-/// ephemeral key, both random.
+/// Names a request, whatever its cookie and padding: the client's id and the start of its ephemeral key, both
+/// random.
 pub(super) type RequestName = [u8; 16];
 
-/// A used token's nonce, the random part of it.
+/// Names a token: its nonce.
 pub(super) type TokenName = [u8; 24];
 
-/// Requests seen and tokens used. Bounded; the oldest request makes room, a token never before it expires.
+/// Requests seen and tokens used. Bounded: the oldest request makes room for a new one, and a token is only
+/// forgotten once it has expired.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
-    most: usize,
-    requests: BTreeMap<RequestName, ()>,
+    capacity: usize,
+    requests: BTreeSet<RequestName>,
     order: VecDeque<RequestName>,
-    tokens: BTreeMap<TokenName, (RequestName, u64)>,
-    by_expiry: BTreeMap<(u64, TokenName), ()>,
+    tokens: BTreeMap<TokenName, RequestName>,
+    by_expiry: BTreeSet<(u64, TokenName)>,
 }
 
 impl Memory {
-    pub(super) const fn new(most: usize) -> Self {
+    pub(super) const fn new(capacity: usize) -> Self {
         Self {
-            most,
-            requests: BTreeMap::new(),
+            capacity,
+            requests: BTreeSet::new(),
             order: VecDeque::new(),
             tokens: BTreeMap::new(),
-            by_expiry: BTreeMap::new(),
+            by_expiry: BTreeSet::new(),
         }
     }
 
     /// Whether this request was seen.
     pub(super) fn knows(&self, request: &RequestName) -> bool {
-        self.requests.contains_key(request)
+        self.requests.contains(request)
     }
 
-    /// Whether this token was used, for another request than this.
+    /// Whether this token was used for another request.
     pub(super) fn is_used(&self, token: &TokenName, request: &RequestName) -> bool {
-        self.tokens.get(token).is_some_and(|(by, _)| by != request)
+        self.tokens.get(token).is_some_and(|used_by| used_by != request)
     }
 
     /// Whether one more token can be remembered.
     pub(super) fn has_room(&self) -> bool {
-        self.tokens.len() < self.most
+        self.tokens.len() < self.capacity
     }
 
-    /// Forgets tokens that have expired by `now`, in Unix seconds: nobody can use them any more.
+    /// Forgets tokens that have expired by `now`, in Unix seconds: they are refused for that reason.
     pub(super) fn forget_expired(&mut self, now: u64) {
-        while let Some((&(expiry, token), ())) = self.by_expiry.first_key_value()
+        while let Some(&(expiry, token)) = self.by_expiry.first()
             && expiry < now
         {
-            self.by_expiry.remove(&(expiry, token));
+            self.by_expiry.pop_first();
             self.tokens.remove(&token);
         }
     }
 
     pub(super) fn remember(&mut self, request: RequestName) {
-        if self.order.len() >= self.most
+        if self.order.len() >= self.capacity
             && let Some(oldest) = self.order.pop_front()
         {
             self.requests.remove(&oldest);
         }
-        if self.requests.insert(request, ()).is_none() {
+        if self.requests.insert(request) {
             self.order.push_back(request);
         }
     }
 
     pub(super) fn remember_token(&mut self, token: TokenName, request: RequestName, expiry: u64) {
         if self.has_room() {
-            self.tokens.insert(token, (request, expiry));
-            self.by_expiry.insert((expiry, token), ());
+            self.tokens.insert(token, request);
+            self.by_expiry.insert((expiry, token));
         }
     }
 
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_of_each_need_no_more_memory_than_was_set() {
+    fn a_million_of_each_are_bounded_by_the_capacity() {
         let mut memory = Memory::new(1000);
         for i in 0..1_000_000u64 {
             let mut name = [0; 16];

@@ -1,18 +1,18 @@
-//! The server's end: many clients on one socket, each a [`Connection`] of its own.
+//! The server's end: many clients on one socket, each with a [`Connection`] of its own.
 //!
-//! A [`ServerMachine`] turns datagrams and their source addresses into events, and says which datagram goes where.
-//! It looks at strangers in the order of cost (`admission.rs`, STANDARD-1 3.1), holds nothing for them, and
-//! what one client does wrong ends that client's connection alone.
+//! A [`ServerMachine`] turns datagrams and their source addresses into events and datagrams to send. It
+//! checks requests of strangers in the order of cost (`admission.rs`, STANDARD-1 3.1) and keeps no state for
+//! them. A client that violates a rule ends only its own connection.
 //!
 //! # The run loop
 //!
-//! 1. Hand in what arrived, with its source: [`handle_datagram`](ServerMachine::handle_datagram).
+//! 1. Pass in each datagram with its source: [`handle_datagram`](ServerMachine::handle_datagram).
 //! 2. Act on passed deadlines: [`handle_timeout`](ServerMachine::handle_timeout).
-//! 3. Hear what happened: [`poll_event`](ServerMachine::poll_event) until `None`. A new client's request comes
-//!    first, as [`ServerEvent::Connecting`]: whoever answers it at once, with a block say, answers in the
-//!    first round trip.
-//! 4. Send everything there is: [`poll_transmit`](ServerMachine::poll_transmit) until `None`, then sleep until
-//!    [`poll_timeout`](ServerMachine::poll_timeout) or the next datagram.
+//! 3. Read the events: [`poll_event`](ServerMachine::poll_event) until `None`. The first one of a new client
+//!    is [`ServerEvent::Connecting`] with its request: an application that answers it at once, for example
+//!    with a block, answers in the first round trip.
+//! 4. Send what is due: [`poll_transmit`](ServerMachine::poll_transmit) until a batch is not full, then sleep
+//!    until [`poll_timeout`](ServerMachine::poll_timeout) or the next datagram.
 
 mod admission;
 mod config;
@@ -30,8 +30,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use slotmap::{DefaultKey, Key as _};
 
-use crate::connection::{CloseCode, Connection, ConnectionConfig, Event};
+use crate::connection::{CloseCode, ConfigError, Connection, ConnectionConfig, Event};
 use crate::credentials::TokenClaims;
 use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey, Suites};
 use crate::fragment::FragmentPool;
@@ -43,41 +44,55 @@ use memory::{Memory, RequestName};
 use paths::Paths;
 use slots::Slots;
 
-/// Answers to strangers that may wait to be sent: what one batch of datagrams can bring.
+/// Answers to strangers that may wait to be sent: as many as one batch of datagrams can cause.
 const MAX_ANSWERS: usize = 64;
 
-/// The least length of data that is answered with a reset, so that a reset is always shorter.
-const LEAST_FOR_RESET: usize = 26;
+/// The minimum length of data that is answered with a reset, in bytes (H-3.6a): a reset is always shorter.
+const MIN_BYTES_FOR_RESET: usize = 26;
 
-/// Names a connection of a server. Never used twice.
+/// Names a connection of a server, and is never used for another one. It prints as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ConnectionId {
-    place: u32,
-    generation: u32,
-}
+pub struct ConnectionId(DefaultKey);
 
 impl core::fmt::Display for ConnectionId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{}", self.generation)
+        self.0.data().as_ffi().fmt(f)
     }
 }
 
-/// What a server hears.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An event of a server. Its `Debug` prints lengths, never the application's bytes.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ServerEvent {
-    /// A client asks, and its credentials are right; its address is not proven yet. To refuse it, close the
-    /// connection.
+    /// A client with valid credentials has sent a request. Its address is not validated yet. To reject it,
+    /// close the connection.
     Connecting {
-        /// What it asks for.
+        /// The application's request.
         request: Bytes,
-        /// What its token says, if it has one.
+        /// The content of its token, if it has one.
         token: Option<TokenClaims>,
     },
-    /// Something of its connection.
+    /// An event of its connection.
     Connection(Event),
 }
 
-/// What one source prefix has.
+impl core::fmt::Debug for ServerEvent {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Connecting { request, token } => {
+                write!(
+                    f,
+                    "Connecting {{ request: {} bytes, token: {} }}",
+                    request.len(),
+                    token.is_some()
+                )
+            }
+            Self::Connection(event) => f.debug_tuple("Connection").field(event).finish(),
+        }
+    }
+}
+
+/// What one source prefix uses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     connections: usize,
@@ -88,7 +103,7 @@ struct Share {
 #[derive(Debug)]
 pub struct ServerMachine {
     config: ServerConfig,
-    /// That of every connection, held once.
+    /// Shared by all connections.
     connection_config: Arc<ConnectionConfig>,
     suites: Suites,
     request_keys: Option<RequestKeys>,
@@ -96,17 +111,18 @@ pub struct ServerMachine {
     cookie_key: CookieKey,
     reset_key: ResetKey,
     slots: Slots,
-    by_id: BTreeMap<WireId, u32>,
-    by_request: BTreeMap<RequestName, u32>,
+    by_id: BTreeMap<WireId, ConnectionId>,
+    by_request: BTreeMap<RequestName, ConnectionId>,
     prefixes: BTreeMap<Prefix, Share>,
     handshakes: usize,
-    /// Handshakes in the order of their beginning; those that are over are among them for a while.
-    begun: VecDeque<(Instant, ConnectionId)>,
+    /// Handshakes in the order of their start. Finished ones stay in it for a while.
+    started: VecDeque<(Instant, ConnectionId)>,
     memory: Memory,
     paths: Paths,
     answers: VecDeque<(FourTuple, Vec<u8>)>,
     answer_budget: SendBudget,
-    asking: VecDeque<(ConnectionId, Bytes, Option<TokenClaims>)>,
+    /// Requests that the application has not read.
+    requests: VecDeque<(ConnectionId, Bytes, Option<TokenClaims>)>,
     pool: FragmentPool,
     drops: DropCounts,
     stats: ServerStats,
@@ -115,29 +131,32 @@ pub struct ServerMachine {
 }
 
 impl ServerMachine {
-    /// A server without connections. The seed in `platform` must be fit for keys; the same seed makes the same
-    /// server. `unix_time` is the time of day at `now`, in seconds since 1970: tokens expire by it.
-    #[must_use]
+    /// A server without connections. The seed in `platform` must be fit for keys; the same seed gives the
+    /// same server. `unix_time` is the time of day at `now`, in seconds since 1970, for the expiry of tokens.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for a setting that cannot work.
     pub fn new(
         now: Instant,
         unix_time: u64,
         config: ServerConfig,
         platform: impl Into<Platform>,
-    ) -> Self {
+    ) -> Result<Self, ConfigError> {
+        config.connection.check()?;
         let platform = platform.into();
         let mut entropy = Entropy::new(platform.seed);
         let credentials = &config.credentials;
-        // Never from the secret: whoever has the ticket could end the connections of others.
+        // Never from the secret: anyone with the ticket could then close other clients' connections.
         let token_key = credentials.token_keys.first().map(|token_key| &token_key.key);
-        let kept = credentials.identity.as_ref().map(Identity::private).or(token_key);
-        let reset_key = match kept {
-            Some(kept) => ResetKey::derived(kept),
+        let long_term = credentials.identity.as_ref().map(Identity::private).or(token_key);
+        let reset_key = match long_term {
+            Some(secret) => ResetKey::derived(secret),
             None => ResetKey::random(entropy.next_secret()),
         };
         let secret = credentials.secret.as_ref();
         let mut answer_budget = SendBudget::new(answer_rate(&config), now);
         answer_budget.fill(u64::from(config.limits.answers_per_second));
-        Self {
+        Ok(Self {
             suites: Suites::available(platform.has_aes),
             request_keys: secret.map(|secret| RequestKeys::new(secret, config.protocol_id)),
             cookie_key: CookieKey::new(entropy.next_secret()),
@@ -148,12 +167,12 @@ impl ServerMachine {
             by_request: BTreeMap::new(),
             prefixes: BTreeMap::new(),
             handshakes: 0,
-            begun: VecDeque::new(),
+            started: VecDeque::new(),
             memory: Memory::new(config.limits.remembered),
             paths: Paths::default(),
             answers: VecDeque::new(),
             answer_budget,
-            asking: VecDeque::new(),
+            requests: VecDeque::new(),
             pool: FragmentPool::default(),
             drops: DropCounts::new(),
             stats: ServerStats::default(),
@@ -161,16 +180,16 @@ impl ServerMachine {
             shutting_down: false,
             connection_config: Arc::new(config.connection),
             config,
-        }
+        })
     }
 
-    /// How it was configured.
+    /// Its configuration.
     #[must_use]
     pub const fn config(&self) -> &ServerConfig {
         &self.config
     }
 
-    /// What all of it has counted.
+    /// Its counters.
     #[must_use]
     pub fn stats(&self) -> ServerStats {
         let mut stats = self.stats;
@@ -181,7 +200,7 @@ impl ServerMachine {
         stats
     }
 
-    /// Datagrams that were not used, by reason, of all clients and strangers.
+    /// Datagrams that were dropped, by reason, from clients and strangers.
     #[must_use]
     pub const fn drops(&self) -> &DropCounts {
         &self.drops
@@ -192,27 +211,26 @@ impl ServerMachine {
         self.unix_time = (now, unix_time);
     }
 
-    /// A connection, to look at; `None` when it is gone.
+    /// A connection, to look at; `None` if it has been removed.
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
-        self.slots.of_id(id).map(|slot| &*slot.connection)
+        self.slots.get(id).map(|slot| &*slot.connection)
     }
 
-    /// A connection, to act on; `None` when it is gone.
+    /// A connection, to act on; `None` if it has been removed.
     #[must_use]
     pub fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
-        self.slots.of_id(id)?;
-        // Whatever is done to it, it may have something to send afterwards.
-        self.slots.touch(id.place);
-        self.slots.get_mut(id.place)
+        // After any change it may have something to send.
+        self.slots.refresh(id);
+        self.slots.connection_mut(id)
     }
 
-    /// The connections there are, those in their handshake included.
+    /// All connections, including handshakes in progress.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         self.slots.ids()
     }
 
-    /// Closes every connection and takes no more. Turn the loop until there are no connections.
+    /// Closes all connections and refuses new ones. Continue the loop until there are no connections.
     pub fn shut_down(&mut self, now: Instant) {
         self.shutting_down = true;
         let ids: Vec<_> = self.slots.ids().collect();
@@ -220,14 +238,14 @@ impl ServerMachine {
             if let Some(connection) = self.connection_mut(id) {
                 connection.close(now, CloseCode::SHUTTING_DOWN, "");
             }
-            self.touch(id.place);
+            self.refresh(id);
         }
     }
 
-    /// Takes in a datagram, and the address it came from. It is decrypted in place.
+    /// Handles a datagram from this address. It is decrypted in place.
     ///
     /// # Errors
-    /// Why it was not used, already counted in [`drops`](Self::drops). An ordinary outcome.
+    /// Why it was dropped, which is ordinary and already counted in [`drops`](Self::drops).
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -259,35 +277,35 @@ impl ServerMachine {
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         let header = DataHeader::read(datagram)?;
-        let Some(&place) = self.by_id.get(&header.to) else {
+        let Some(&id) = self.by_id.get(&header.to) else {
             self.reset(now, path, header.to, datagram.len());
             return Err(DropReason::UnknownConnection);
         };
-        let Some(connection) = self.slots.get_mut(place) else {
+        let Some(connection) = self.slots.connection_mut(id) else {
             return Err(DropReason::UnknownConnection);
         };
         let outcome = connection.handle_data(now, path, &header, datagram, &mut self.pool);
-        self.touch(place);
-        self.keep_memory(now);
+        self.refresh(id);
+        self.enforce_memory_limit(now);
         outcome
     }
 
-    /// Clients together hold more than they may: who holds the most goes, and nobody else hears of it.
-    fn keep_memory(&mut self, now: Instant) {
+    /// If clients together hold more memory than they may, closes the connection that holds the most.
+    fn enforce_memory_limit(&mut self, now: Instant) {
         if self.slots.memory_bytes() <= self.config.limits.memory_bytes {
             return;
         }
-        let Some(place) = self.slots.greediest() else { return };
-        if let Some(connection) = self.slots.get_mut(place) {
+        let Some(id) = self.slots.largest() else { return };
+        if let Some(connection) = self.slots.connection_mut(id) {
             connection.close(now, CloseCode::RESOURCES, "");
-            connection.let_go();
+            connection.drop_unread();
         }
-        self.touch(place);
+        self.refresh(id);
     }
 
-    /// Tells a client of a former life that it is over.
+    /// Answers data of a connection from before a restart.
     fn reset(&mut self, now: Instant, to: FourTuple, id: WireId, bytes: usize) {
-        if bytes >= LEAST_FOR_RESET && self.reset_key.is_own_id(id.0) && self.may_answer(now) {
+        if bytes >= MIN_BYTES_FOR_RESET && self.reset_key.is_own_id(id.0) && self.may_answer(now) {
             let mut out = Vec::new();
             answer::write_reset(self.reset_key.reset_token(id.0), &mut out);
             self.stats.resets += 1;
@@ -295,45 +313,40 @@ impl ServerMachine {
         }
     }
 
-    /// Acts on deadlines that have passed; harmless at any other time.
+    /// Acts on deadlines that have passed; does nothing if none has.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.pool.handle_timeout(now);
-        while let Some(place) = self.slots.next_due(now) {
-            if let Some(connection) = self.slots.get_mut(place) {
+        while let Some(id) = self.slots.next_due(now) {
+            if let Some(connection) = self.slots.connection_mut(id) {
                 connection.handle_timeout(now);
             }
-            self.touch(place);
+            self.refresh(id);
         }
     }
 
-    /// The next thing the application should hear, and of which connection. Ask until `None`.
+    /// The next event, and its connection. Call it until it returns `None`.
     #[must_use]
     pub fn poll_event(&mut self, now: Instant) -> Option<(ConnectionId, ServerEvent)> {
-        while let Some((id, request, token)) = self.asking.pop_front() {
-            if self.slots.of_id(id).is_some() {
+        while let Some((id, request, token)) = self.requests.pop_front() {
+            if self.slots.get(id).is_some() {
                 return Some((id, ServerEvent::Connecting { request, token }));
             }
         }
-        while let Some(place) = self.slots.next_news() {
-            let slot = self.slots.slot_mut(place);
-            let told = slot.and_then(|slot| {
-                let generation = slot.generation;
-                let event = slot.connection.poll_event(now)?;
-                Some((ConnectionId { place, generation }, ServerEvent::Connection(event)))
-            });
-            if told.is_some() {
-                // Reading may have made room, and with it something to say.
-                self.slots.touch(place);
-                return told;
+        while let Some(id) = self.slots.next_with_events() {
+            let connection = self.slots.connection_mut(id);
+            if let Some(event) = connection.and_then(|connection| connection.poll_event(now)) {
+                // Reading may have made room, which the peer has to be sent.
+                self.slots.refresh(id);
+                return Some((id, ServerEvent::Connection(event)));
             }
-            self.slots.told(place);
-            self.remove_if_over(place);
+            self.slots.on_events_read();
+            self.remove_if_over(id);
         }
         None
     }
 
-    /// Appends what there is to send, until nothing is left or the batch is full. Clients take turns, of up
-    /// to 16 datagrams each.
+    /// Appends datagrams to send until there are none or the batch is full. Clients take turns of up to 16
+    /// datagrams.
     pub fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
         while !batch.is_full()
             && let Some((to, answer)) = self.answers.pop_front()
@@ -342,26 +355,26 @@ impl ServerMachine {
             self.count_sent(answer.len());
         }
         while !batch.is_full()
-            && let Some(place) = self.slots.next_ready()
+            && let Some(id) = self.slots.next_ready()
         {
-            let connection = self.slots.get_mut(place);
+            let connection = self.slots.connection_mut(id);
             let sent = connection
                 .and_then(|connection| batch.compose(|out| connection.poll_transmit(now, out)));
             if let Some(bytes) = sent {
-                self.slots.sent_one();
+                self.slots.on_sent();
                 self.count_sent(bytes);
             } else {
-                self.slots.rest(place);
-                self.remove_if_over(place);
+                self.slots.on_nothing_to_send();
+                self.remove_if_over(id);
             }
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
-    /// next, if nothing else happens; a moment in the past means at once.
+    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) next
+    /// if nothing else happens; an instant in the past means at once.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.slots.is_anyone_ready() || !self.answers.is_empty() {
+        if self.slots.is_any_ready() || !self.answers.is_empty() {
             return Some(Instant::ZERO);
         }
         earliest(self.slots.first_deadline(), self.pool.poll_timeout())
@@ -372,10 +385,10 @@ impl ServerMachine {
         self.stats.bytes_sent += bytes as u64;
     }
 
-    /// Something happened to a connection.
-    fn touch(&mut self, place: u32) {
-        self.slots.touch(place);
-        if let Some(slot) = self.slots.slot_mut(place)
+    /// Updates what is known of a connection after anything was done to it.
+    fn refresh(&mut self, id: ConnectionId) {
+        self.slots.refresh(id);
+        if let Some(slot) = self.slots.get_mut(id)
             && slot.is_handshake
             && !slot.connection.is_handshake()
         {
@@ -388,15 +401,15 @@ impl ServerMachine {
         }
     }
 
-    /// Forgets a connection that is over and has said so.
-    fn remove_if_over(&mut self, place: u32) {
+    /// Removes a connection that has ended, once the application has read its last event.
+    fn remove_if_over(&mut self, id: ConnectionId) {
         let is_over =
             |slot: &slots::Slot| slot.connection.is_closed() && !slot.connection.has_events();
-        if !self.slots.slot(place).is_some_and(is_over) {
+        if !self.slots.get(id).is_some_and(is_over) {
             return;
         }
-        self.touch(place);
-        let Some(mut slot) = self.slots.remove(place) else { return };
+        self.refresh(id);
+        let Some(mut slot) = self.slots.remove(id) else { return };
         let connection = &slot.connection;
         self.paths.remember(connection.address().ip(), connection.known_path());
         slot.connection.clear(&mut self.pool);
@@ -416,7 +429,7 @@ impl ServerMachine {
         now: Instant,
         mut connection: Connection,
         name: RequestName,
-        asked: Bytes,
+        request: Bytes,
         token: Option<TokenClaims>,
         bytes: usize,
     ) {
@@ -425,20 +438,20 @@ impl ServerMachine {
         let prefix = Prefix::of(connection.address());
         let wire_id = connection.local_id();
         let id = self.slots.insert(connection, name, prefix);
-        self.by_id.insert(wire_id, id.place);
-        self.by_request.insert(name, id.place);
+        self.by_id.insert(wire_id, id);
+        self.by_request.insert(name, id);
         let share = self.prefixes.entry(prefix).or_default();
         share.connections += 1;
         share.handshakes += 1;
         self.handshakes += 1;
-        self.begun.push_back((now, id));
+        self.started.push_back((now, id));
         self.stats.requests += 1;
-        self.asking.push_back((id, asked, token));
-        self.touch(id.place);
-        self.shorten_line();
+        self.requests.push_back((id, request, token));
+        self.refresh(id);
+        self.forget_finished_handshakes();
     }
 
-    /// An id that no living connection has.
+    /// An id that no present connection has.
     fn new_id(&mut self) -> WireId {
         loop {
             let id = WireId(self.reset_key.id(self.entropy.bytes()));
@@ -454,7 +467,7 @@ impl ServerMachine {
         }
     }
 
-    /// Whether one more refusal or reset may go, and counts it.
+    /// Whether one more refusal or reset may be sent; if so, counts it.
     fn may_answer(&mut self, now: Instant) -> bool {
         self.answer_budget.refill(now, u64::from(self.config.limits.answers_per_second));
         self.answers.len() < MAX_ANSWERS && self.answer_budget.try_spend(1)
@@ -495,7 +508,7 @@ impl Machine for ServerMachine {
     }
 }
 
-/// The budget counts bytes at bits a second; here one byte is one answer.
+/// A send budget fills at a rate in bit/s. Here one byte stands for one answer.
 fn answer_rate(config: &ServerConfig) -> u64 {
     u64::from(config.limits.answers_per_second).saturating_mul(8)
 }

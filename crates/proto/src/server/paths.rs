@@ -1,7 +1,9 @@
-//! What a server remembers of the ways to its clients, so that who comes back need not be measured again.
+//! What a server remembers of the paths to its clients, so that the path of a returning client need not be
+//! measured again.
 //!
-//! Only what a proven address has acknowledged gets here, and no more than a fixed number of addresses: who
-//! has many can push others out, and gains that they are measured anew.
+//! Only what a validated address has acknowledged is remembered, and for a fixed number of addresses. An
+//! attacker with many addresses can displace others, with the only effect that their paths are measured
+//! again.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::net::IpAddr;
@@ -9,10 +11,10 @@ use core::net::IpAddr;
 use crate::Instant;
 use crate::bulk::Known;
 
-/// Addresses remembered: some 150 bytes each.
-const MOST: usize = 4096;
+/// Addresses remembered, some 150 bytes each.
+const MAX_ADDRESSES: usize = 4096;
 
-/// Paths by the client's address; ports change with every visit.
+/// Paths by the client's IP address; its port is another one for every visit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paths {
     known: BTreeMap<IpAddr, Known>,
@@ -20,8 +22,9 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// Keeps what was learned of the way to this address, if that is news: who came and got nothing has only
-    /// what was recalled, and that must not fade twice. The oldest address makes room.
+    /// Remembers what was measured of the path to this address, if it is newer than what is known: a client
+    /// that was sent nothing has only what was recalled, and that must not be discounted twice. The oldest
+    /// address makes room.
     pub(super) fn remember(&mut self, to: IpAddr, known: Known) {
         if known.rate.is_none() {
             return;
@@ -33,14 +36,14 @@ impl Paths {
         if self.known.insert(to, known).is_none() {
             self.order.push_back(to);
         }
-        if self.known.len() > MOST
+        if self.known.len() > MAX_ADDRESSES
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);
         }
     }
 
-    /// What of that is to be believed now.
+    /// What was remembered, discounted by its age.
     pub(super) fn recall(&self, now: Instant, to: IpAddr) -> Known {
         let known = self.known.get(&to.to_canonical());
         known.map_or(Known::NOTHING, |known| known.distrusted(now))
@@ -56,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_is_known_and_memory_is_bounded() {
+    fn returning_clients_are_known_and_memory_is_bounded() {
         let mut paths = Paths::default();
         let address = |n: u32| IpAddr::from(n.to_be_bytes());
         for n in 0..5000 {
@@ -64,13 +67,13 @@ mod tests {
             paths.remember(address(n), known(f64::from(n) + 0.5, 1));
             paths.remember(address(n), known(1.0, 1));
         }
-        assert_eq!(paths.known.len(), MOST);
-        assert_eq!(paths.order.len(), MOST);
+        assert_eq!(paths.known.len(), MAX_ADDRESSES);
+        assert_eq!(paths.order.len(), MAX_ADDRESSES);
         assert_eq!(paths.recall(Instant::ZERO, address(4999)).rate, Some(4999.5));
         assert_eq!(paths.recall(Instant::ZERO, address(1)).rate, None);
         let hour = Instant::from_millis(3_600_000);
         assert_eq!(paths.recall(hour, address(4999)).rate, None);
         paths.remember(address(9999), Known::NOTHING);
-        assert_eq!(paths.known.len(), MOST);
+        assert_eq!(paths.known.len(), MAX_ADDRESSES);
     }
 }

@@ -1,12 +1,13 @@
-//! The places of a server's connections, and who of them needs what when.
+//! A server's connections, and which of them has something to send, to report, or to do later.
 //!
-//! A server of ten thousand idle connections must not look at all of them each time a datagram comes: those
-//! with something to send stand in a line, those with something to tell in another, and the deadlines of
-//! the rest are in order.
+//! A server of ten thousand idle connections must not look at all of them for each datagram: those that may
+//! have something to send are in one queue, those with events in another, and the deadlines of the rest are
+//! sorted. The invariant: a connection is in a queue exactly if its slot says so.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
-use alloc::vec::Vec;
+
+use slotmap::{DefaultKey, SlotMap};
 
 use crate::Instant;
 use crate::connection::Connection;
@@ -15,45 +16,41 @@ use super::ConnectionId;
 use super::admission::Prefix;
 use super::memory::RequestName;
 
-/// Datagrams that a connection may send before the next one's turn: what a socket hands over at once (a GSO
-/// batch of full datagrams has 53), and still no more than 20 KB, which nobody behind it notices.
-const RUN: u8 = 16;
+/// Datagrams that a connection may send before the next one's turn: few enough that 20 KB at most delay the
+/// others, and enough for a socket that takes many per call (a GSO batch of full datagrams has 53).
+const MAX_DATAGRAMS_PER_TURN: u8 = 16;
 
-/// A connection and what the server knows beside it.
+/// A connection and what the server knows about it.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) connection: Box<Connection>,
-    pub(super) generation: u32,
     pub(super) name: RequestName,
     pub(super) prefix: Prefix,
-    /// It is counted among the handshakes in progress.
+    /// Counted among the handshakes in progress.
     pub(super) is_handshake: bool,
-    /// What it held when it was last looked at.
+    /// The memory it held when it was last refreshed.
     memory_bytes: usize,
     deadline: Option<Instant>,
     is_ready: bool,
-    has_news: bool,
+    has_events: bool,
 }
 
-/// The places.
+/// All connections of a server.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    places: Vec<Option<Slot>>,
-    free: Vec<u32>,
-    len: usize,
-    /// What all of them hold.
+    slots: SlotMap<DefaultKey, Slot>,
+    /// The sum over all slots.
     memory_bytes: usize,
-    generation: u32,
-    deadlines: BTreeSet<(Instant, u32)>,
-    ready: VecDeque<u32>,
-    /// What the first of them has sent in its turn.
-    run: u8,
-    news: VecDeque<u32>,
+    deadlines: BTreeSet<(Instant, ConnectionId)>,
+    ready: VecDeque<ConnectionId>,
+    /// Datagrams that the first of `ready` has sent in its turn.
+    sent_in_turn: u8,
+    with_events: VecDeque<ConnectionId>,
 }
 
 impl Slots {
-    pub(super) const fn len(&self) -> usize {
-        self.len
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
     }
 
     /// Memory that clients make the server hold, in bytes.
@@ -61,11 +58,10 @@ impl Slots {
         self.memory_bytes
     }
 
-    /// The connection that holds the most of it.
-    pub(super) fn greediest(&self) -> Option<u32> {
-        let slots = self.places.iter().zip(0..);
-        let held = slots.filter_map(|(slot, place)| Some((slot.as_ref()?.memory_bytes, place)));
-        held.max().map(|(_, place)| place)
+    /// The connection that holds the most memory.
+    pub(super) fn largest(&self) -> Option<ConnectionId> {
+        let held = self.slots.iter().map(|(key, slot)| (slot.memory_bytes, ConnectionId(key)));
+        held.max().map(|(_, id)| id)
     }
 
     pub(super) fn insert(
@@ -74,151 +70,131 @@ impl Slots {
         name: RequestName,
         prefix: Prefix,
     ) -> ConnectionId {
-        self.generation = self.generation.wrapping_add(1);
-        let slot = Slot {
+        ConnectionId(self.slots.insert(Slot {
             connection: Box::new(connection),
-            generation: self.generation,
             name,
             prefix,
             is_handshake: true,
             memory_bytes: 0,
             deadline: None,
             is_ready: false,
-            has_news: false,
-        };
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(None);
-            u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
-        });
-        if let Some(free) = self.places.get_mut(place as usize) {
-            *free = Some(slot);
-            self.len += 1;
-        }
-        ConnectionId { place, generation: self.generation }
+            has_events: false,
+        }))
     }
 
-    pub(super) fn remove(&mut self, place: u32) -> Option<Slot> {
-        let slot = self.places.get_mut(place as usize)?.take()?;
+    pub(super) fn remove(&mut self, id: ConnectionId) -> Option<Slot> {
+        let slot = self.slots.remove(id.0)?;
         if let Some(at) = slot.deadline {
-            self.deadlines.remove(&(at, place));
+            self.deadlines.remove(&(at, id));
         }
-        // Long lines are walked only for who stands in them.
+        // The queues can be long, so they are searched only when it is in them.
         if slot.is_ready {
-            if self.ready.front() == Some(&place) {
-                self.run = 0;
+            if self.ready.front() == Some(&id) {
+                self.sent_in_turn = 0;
             }
-            self.ready.retain(|&other| other != place);
+            self.ready.retain(|&other| other != id);
         }
-        if slot.has_news {
-            self.news.retain(|&other| other != place);
+        if slot.has_events {
+            self.with_events.retain(|&other| other != id);
         }
-        self.free.push(place);
         self.memory_bytes -= slot.memory_bytes;
-        self.len -= 1;
         Some(slot)
     }
 
-    pub(super) fn slot(&self, place: u32) -> Option<&Slot> {
-        self.places.get(place as usize)?.as_ref()
+    pub(super) fn get(&self, id: ConnectionId) -> Option<&Slot> {
+        self.slots.get(id.0)
     }
 
-    pub(super) fn slot_mut(&mut self, place: u32) -> Option<&mut Slot> {
-        self.places.get_mut(place as usize)?.as_mut()
+    pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Slot> {
+        self.slots.get_mut(id.0)
     }
 
-    pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut Connection> {
-        self.slot_mut(place).map(|slot| &mut *slot.connection)
-    }
-
-    pub(super) fn of_id(&self, id: ConnectionId) -> Option<&Slot> {
-        self.slot(id.place).filter(|slot| slot.generation == id.generation)
+    pub(super) fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.get_mut(id).map(|slot| &mut *slot.connection)
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        self.places.iter().zip(0..).filter_map(|(slot, place)| {
-            slot.as_ref().map(|slot| ConnectionId { place, generation: slot.generation })
-        })
+        self.slots.keys().map(ConnectionId)
     }
 
-    /// Something happened to it: it may have to send, and to tell.
-    pub(super) fn touch(&mut self, place: u32) {
-        let Some(slot) = self.places.get_mut(place as usize).and_then(Option::as_mut) else {
-            return;
-        };
+    /// Updates what is known of a connection after anything was done to it: it may have something to send,
+    /// and to report.
+    pub(super) fn refresh(&mut self, id: ConnectionId) {
+        let Some(slot) = self.slots.get_mut(id.0) else { return };
         if !slot.is_ready {
             slot.is_ready = true;
-            self.ready.push_back(place);
+            self.ready.push_back(id);
         }
         let held = slot.connection.memory_bytes();
         self.memory_bytes = self.memory_bytes - slot.memory_bytes + held;
         slot.memory_bytes = held;
-        if !slot.has_news && slot.connection.has_events() {
-            slot.has_news = true;
-            self.news.push_back(place);
+        if !slot.has_events && slot.connection.has_events() {
+            slot.has_events = true;
+            self.with_events.push_back(id);
         }
     }
 
-    /// The next that may have to send. It goes to the end of the line after its turn, or out of it.
-    pub(super) fn next_ready(&mut self) -> Option<u32> {
+    /// The connection whose turn it is to send.
+    pub(super) fn next_ready(&self) -> Option<ConnectionId> {
         self.ready.front().copied()
     }
 
-    pub(super) fn sent_one(&mut self) {
-        self.run += 1;
-        if self.run >= RUN {
-            self.run = 0;
+    /// That connection has sent a datagram. At the end of its turn it goes to the end of the queue.
+    pub(super) fn on_sent(&mut self) {
+        self.sent_in_turn += 1;
+        if self.sent_in_turn >= MAX_DATAGRAMS_PER_TURN {
+            self.sent_in_turn = 0;
             self.ready.rotate_left(1);
         }
     }
 
-    /// It has nothing more to send: until its next deadline.
-    pub(super) fn rest(&mut self, place: u32) {
-        self.ready.pop_front();
-        self.run = 0;
-        let Some(slot) = self.places.get_mut(place as usize).and_then(Option::as_mut) else {
-            return;
-        };
+    /// That connection has nothing more to send before its next deadline.
+    pub(super) fn on_nothing_to_send(&mut self) {
+        self.sent_in_turn = 0;
+        let Some(id) = self.ready.pop_front() else { return };
+        let Some(slot) = self.slots.get_mut(id.0) else { return };
         slot.is_ready = false;
-        // Sending can end a connection, and that is news.
-        if !slot.has_news && slot.connection.has_events() {
-            slot.has_news = true;
-            self.news.push_back(place);
+        // Sending can end a connection, and that is an event.
+        if !slot.has_events && slot.connection.has_events() {
+            slot.has_events = true;
+            self.with_events.push_back(id);
         }
         let deadline = slot.connection.poll_timeout();
         if slot.deadline != deadline {
             if let Some(at) = slot.deadline {
-                self.deadlines.remove(&(at, place));
+                self.deadlines.remove(&(at, id));
             }
             if let Some(at) = deadline {
-                self.deadlines.insert((at, place));
+                self.deadlines.insert((at, id));
             }
             slot.deadline = deadline;
         }
     }
 
-    /// The next whose deadline has passed.
-    pub(super) fn next_due(&mut self, now: Instant) -> Option<u32> {
-        let &(at, place) = self.deadlines.first().filter(|(at, _)| *at <= now)?;
-        self.deadlines.remove(&(at, place));
-        if let Some(slot) = self.slot_mut(place) {
+    /// The next connection whose deadline has passed. The deadline is removed.
+    pub(super) fn next_due(&mut self, now: Instant) -> Option<ConnectionId> {
+        let (_, id) = self.deadlines.first().filter(|(at, _)| *at <= now).copied()?;
+        self.deadlines.pop_first();
+        if let Some(slot) = self.get_mut(id) {
             slot.deadline = None;
         }
-        Some(place)
+        Some(id)
     }
 
-    pub(super) fn next_news(&mut self) -> Option<u32> {
-        self.news.front().copied()
+    /// The first connection with events.
+    pub(super) fn next_with_events(&self) -> Option<ConnectionId> {
+        self.with_events.front().copied()
     }
 
-    /// It has told everything.
-    pub(super) fn told(&mut self, place: u32) {
-        self.news.pop_front();
-        if let Some(slot) = self.slot_mut(place) {
-            slot.has_news = false;
+    /// That connection has no more events.
+    pub(super) fn on_events_read(&mut self) {
+        let Some(id) = self.with_events.pop_front() else { return };
+        if let Some(slot) = self.get_mut(id) {
+            slot.has_events = false;
         }
     }
 
-    pub(super) fn is_anyone_ready(&self) -> bool {
+    pub(super) fn is_any_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
@@ -227,15 +203,14 @@ impl Slots {
     }
 
     pub(super) fn check_invariants(&self) {
-        assert_eq!(self.places.iter().flatten().count(), self.len);
-        let held: usize = self.places.iter().flatten().map(|slot| slot.memory_bytes).sum();
+        let held: usize = self.slots.values().map(|slot| slot.memory_bytes).sum();
         assert_eq!(held, self.memory_bytes, "memory held");
-        for (slot, place) in self.places.iter().zip(0u32..) {
-            let Some(slot) = slot else { continue };
+        for (key, slot) in &self.slots {
+            let id = ConnectionId(key);
             slot.connection.check_invariants();
-            assert_eq!(slot.is_ready, self.ready.contains(&place), "in the line of senders");
-            assert_eq!(slot.has_news, self.news.contains(&place), "in the line of news");
-            let is_waiting = slot.deadline.is_some_and(|at| self.deadlines.contains(&(at, place)));
+            assert_eq!(slot.is_ready, self.ready.contains(&id), "in the queue of senders");
+            assert_eq!(slot.has_events, self.with_events.contains(&id), "in the queue of events");
+            let is_waiting = slot.deadline.is_some_and(|at| self.deadlines.contains(&(at, id)));
             assert_eq!(slot.deadline.is_some(), is_waiting, "its deadline");
         }
     }

@@ -1,31 +1,32 @@
-//! What a server counts, of all its clients together.
+//! What a server counts, for all its clients together.
 
-/// Counters of a server, since it was made, and what it holds now.
+/// Counters of a server since it was created, and what it holds now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerStats {
-    /// Connections now, those in their handshake included.
+    /// Connections now, including handshakes in progress.
     pub connections: usize,
-    /// Of these, whose first data has not come.
+    /// Of these, handshakes in progress.
     pub handshakes: usize,
-    /// Bytes that clients make it hold: what is half received, or not read.
+    /// Bytes that clients make it hold now: data that is incomplete or not read.
     pub memory_bytes: usize,
-    /// Requests and tokens remembered against replay.
+    /// Requests and tokens remembered now, to detect replays.
     pub remembered: usize,
     /// Requests that became a connection.
     pub requests: u64,
-    /// Of these, whose address was proven.
+    /// Of these, handshakes that were completed.
     pub accepted: u64,
-    /// Connections that are over.
+    /// Connections that have ended.
     pub closed: u64,
     /// Refusals sent.
     pub refused: u64,
     /// Resets sent.
     pub resets: u64,
-    /// Datagrams handed in, of clients and strangers.
+    /// Datagrams received, from clients and strangers.
     pub datagrams_received: u64,
     /// Bytes in them.
     pub bytes_received: u64,
-    /// Datagrams handed out.
+    /// Datagrams sent.
     pub datagrams_sent: u64,
     /// Bytes in them.
     pub bytes_sent: u64,

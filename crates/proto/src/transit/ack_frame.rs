@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use super::number::expand_number;
 use crate::DropReason;
+use crate::fields::Fields;
 
 /// Numbers an ack looks back over, its largest among them: 1.2 MB of full datagrams. What is older
 /// was in acks before, and is lost to its sender by now.
@@ -126,23 +127,23 @@ impl AckFrame {
     /// [`DropReason::Truncated`], or [`DropReason::OutOfRange`] for more than 31 runs, a gap or run
     /// of 0, or more than [`ACK_SPAN`] numbers. `bytes` is as before then.
     pub fn read(bytes: &mut &[u8]) -> Result<Self, DropReason> {
-        let mut rest = *bytes;
-        let largest = u32::from_le_bytes(take(&mut rest)?);
-        let delay = u16::from_le_bytes(take(&mut rest)?);
-        let [runs] = take(&mut rest)?;
-        let first = u16::from_le_bytes(take(&mut rest)?);
+        let mut fields = Fields(bytes);
+        let largest = fields.u32()?;
+        let delay = fields.u16()?;
+        let runs = fields.u8()?;
+        let first = fields.u16()?;
         if usize::from(runs) > MAX_ACK_RUNS || first >= ACK_SPAN {
             return Err(DropReason::OutOfRange);
         }
         let mut frame = Self { delay, ..Self::new(u64::from(largest), Duration::ZERO, first) };
         for _ in 0..runs {
-            let gap = u16::from_le_bytes(take(&mut rest)?);
-            let run = u16::from_le_bytes(take(&mut rest)?);
+            let gap = fields.u16()?;
+            let run = fields.u16()?;
             if !frame.push_run(gap, run) {
                 return Err(DropReason::OutOfRange);
             }
         }
-        *bytes = rest;
+        *bytes = fields.0;
         Ok(frame)
     }
 
@@ -172,12 +173,6 @@ impl Iterator for AckRanges<'_> {
         self.above = start;
         Some(start..=end)
     }
-}
-
-fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], DropReason> {
-    let (head, rest) = bytes.split_first_chunk().ok_or(DropReason::Truncated)?;
-    *bytes = rest;
-    Ok(*head)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::number::expand_number;
+use crate::fields::Fields;
 use crate::{DropReason, Instant};
 
 /// Arrivals told beside the newest: with them the frame has 102 bytes, type and all.
@@ -107,20 +108,20 @@ impl ArrivalsFrame {
     /// [`DropReason::Truncated`], or [`DropReason::OutOfRange`] for more than 31 earlier arrivals or one that
     /// is 0 numbers back.
     pub fn read(bytes: &mut &[u8]) -> Result<Self, DropReason> {
-        let mut rest = *bytes;
-        let number = u32::from_le_bytes(take(&mut rest)?);
-        let at_micros = u32::from_le_bytes(take(&mut rest)?);
-        let [count] = take(&mut rest)?;
+        let mut fields = Fields(bytes);
+        let number = fields.u32()?;
+        let at_micros = fields.u32()?;
+        let count = fields.u8()?;
         let mut frame = Self { number, at_micros, ..Self::new(0, Instant::ZERO) };
         for _ in 0..count {
-            let [back] = take(&mut rest)?;
-            let units = u16::from_le_bytes(take(&mut rest)?);
+            let back = fields.u8()?;
+            let units = fields.u16()?;
             let before = Duration::from_micros(u64::from(units) * UNIT_MICROS);
             if !frame.push(back.into(), before) {
                 return Err(DropReason::OutOfRange);
             }
         }
-        *bytes = rest;
+        *bytes = fields.0;
         Ok(frame)
     }
 
@@ -177,12 +178,6 @@ impl Arrivals {
     pub fn clear(&mut self) {
         self.newest = VecDeque::new();
     }
-}
-
-fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], DropReason> {
-    let (head, rest) = bytes.split_first_chunk().ok_or(DropReason::Truncated)?;
-    *bytes = rest;
-    Ok(*head)
 }
 
 #[cfg(test)]

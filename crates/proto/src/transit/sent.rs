@@ -44,16 +44,9 @@ pub struct AckOutcome {
 
 /// The peer acked a number that was never used: it acks what it did not get, to be sent more. The
 /// connection is closed with `protocol` [H-2.2c].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an ack of a datagram that was never sent")]
 pub struct NeverSent;
-
-impl core::fmt::Display for NeverSent {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("an ack of a datagram that was never sent")
-    }
-}
-
-impl core::error::Error for NeverSent {}
 
 /// Counters since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

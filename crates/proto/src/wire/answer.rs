@@ -1,33 +1,34 @@
-//! What a server says without a connection: retry, refusal, reset (STANDARD-1, 3.5 and 3.6).
+//! A server's answers without a connection: retry, refusal, reset (STANDARD-1, 3.5 and 3.6).
 
 use alloc::vec::Vec;
 
-use super::request::COOKIE_BYTES;
 use super::{Fields, Kind, VERSION, WireId};
 use crate::DropReason;
+use crate::crypto::COOKIE_BYTES;
 
-/// The most versions that a refusal lists.
+/// The maximum of versions that a refusal lists.
 const MAX_VERSIONS: usize = 8;
 
-/// Why a server makes no connection.
+/// Why a server refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum RefusalCode {
     /// It does not speak the request's version.
     Version,
-    /// The secret or the mode is another one.
+    /// It has another secret, or does not offer the mode.
     Key,
-    /// It has no place.
+    /// It has as many connections as it accepts.
     Full,
-    /// It is going away.
+    /// It is shutting down.
     ShuttingDown,
-    /// The token's time is over.
+    /// The token has expired.
     TokenExpired,
     /// The token was used for another connection.
     TokenUsed,
 }
 
 impl RefusalCode {
-    /// Every code.
+    /// Every code, in the order of their bytes.
     pub const ALL: [Self; 6] = [
         Self::Version,
         Self::Key,
@@ -43,9 +44,9 @@ impl RefusalCode {
         self as u8 + 1
     }
 
-    /// Whether who refuses has verified the request, so that the refusal can be verified too.
+    /// Whether the server has verified the request, so that the refusal has a check that can be verified.
     #[must_use]
-    pub const fn is_verified(self) -> bool {
+    pub(crate) const fn is_verified(self) -> bool {
         matches!(self, Self::Full | Self::ShuttingDown | Self::TokenUsed)
     }
 
@@ -63,24 +64,37 @@ impl RefusalCode {
     }
 }
 
+impl core::fmt::Display for RefusalCode {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Version => "the server speaks another version",
+            Self::Key => "the server has another secret or does not offer this mode",
+            Self::Full => "the server is full",
+            Self::ShuttingDown => "the server is shutting down",
+            Self::TokenExpired => "the token has expired",
+            Self::TokenUsed => "the token was used before",
+        })
+    }
+}
+
 /// A refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal<'a> {
-    /// Whose request.
+    /// The client's id.
     pub to: WireId,
     /// Why.
     pub code: RefusalCode,
-    /// What the server speaks, if the version is why.
+    /// The versions that the server speaks, if the version is the reason.
     pub versions: &'a [u8],
-    /// All before the check.
+    /// The bytes before the check.
     pub checked: &'a [u8],
-    /// The check, or zero.
+    /// The check, or zeros.
     pub check: [u8; 16],
 }
 
 impl<'a> Refusal<'a> {
-    /// Writes all but the check.
-    pub fn write(to: WireId, code: RefusalCode, out: &mut Vec<u8>) {
+    /// Writes everything but the check.
+    pub(crate) fn write(to: WireId, code: RefusalCode, out: &mut Vec<u8>) {
         out.clear();
         out.push(Kind::Refusal.byte());
         out.extend_from_slice(&to.0);
@@ -116,12 +130,12 @@ impl<'a> Refusal<'a> {
     }
 }
 
-/// A retry: the same request, please, with this cookie.
+/// A retry: asks for the same request with this cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Whose request.
+    /// The client's id.
     pub to: WireId,
-    /// What proves that the client hears at its address.
+    /// Validates the client's address.
     pub cookie: [u8; COOKIE_BYTES],
 }
 
@@ -148,9 +162,6 @@ impl Retry {
         Ok(retry)
     }
 }
-
-/// The bytes of a reset.
-pub const RESET_BYTES: usize = 17;
 
 /// Writes a reset with this token.
 pub fn write_reset(token: [u8; 16], out: &mut Vec<u8>) {

@@ -1,8 +1,8 @@
-//! Frames: what is inside a datagram once it is open (STANDARD-1, section 4).
+//! Frames: the content of a decrypted datagram (STANDARD-1, section 4).
 
 use alloc::vec::Vec;
 
-use super::Fields;
+use super::{Fields, field_u8, field_u16};
 use crate::bulk::repair::{RepairSlice, has_repair};
 use crate::chunk::{Ack, ChunkId, SLICE_BYTES, Slice, SliceCount, SliceSet};
 use crate::fragment::{FRAGMENT_BYTES, Fragment};
@@ -10,58 +10,58 @@ use crate::message::MAX_MESSAGE_BYTES;
 use crate::transit::{AckFrame, ArrivalsFrame};
 use crate::{DropReason, Sequence};
 
-/// The bytes of a slice frame before its data.
-pub const SLICE_FRAME_BYTES: usize = 7;
+/// Bytes of a slice frame before its data.
+pub(crate) const SLICE_FRAME_BYTES: usize = 7;
 
-/// The bytes of a fragment frame before its data.
-pub const FRAGMENT_FRAME_BYTES: usize = 7;
+/// Bytes of a fragment frame before its data.
+pub(crate) const FRAGMENT_FRAME_BYTES: usize = 7;
 
-/// The bytes of a packet frame before its data.
-pub const PACKET_FRAME_BYTES: usize = 5;
+/// Bytes of a packet frame before its data.
+pub(crate) const PACKET_FRAME_BYTES: usize = 5;
 
-/// The bytes of a block frame.
-pub const BLOCK_FRAME_BYTES: usize = 53;
+/// Bytes of a block frame.
+pub(crate) const BLOCK_FRAME_BYTES: usize = 53;
 
 /// The longest reason of a close, in bytes.
-pub const MAX_REASON_BYTES: usize = 200;
+const MAX_REASON_BYTES: usize = 200;
 
-/// The largest packet that is not cut.
-pub const MAX_WHOLE_PACKET_BYTES: usize = FRAGMENT_BYTES;
+/// The largest packet that is sent without fragments, in bytes.
+pub(crate) const MAX_WHOLE_PACKET_BYTES: usize = FRAGMENT_BYTES;
 
-/// A block that follows as chunks.
+/// Announces a block, whose chunks follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockFrame {
-    /// The how-manieth of this direction, from 0.
+    /// Its number among the blocks of this direction, from 0.
     pub number: u32,
-    /// The application's name for it.
+    /// The tag that the application chose for it.
     pub tag: u64,
-    /// Its bytes.
+    /// Its size in bytes.
     pub length: u64,
-    /// Their BLAKE3.
+    /// The BLAKE3 of its bytes.
     pub digest: [u8; 32],
 }
 
-/// One frame.
+/// A frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// A byte of nothing.
+    /// One byte without effect.
     Padding,
-    /// Asks for an ack and for nothing else.
+    /// Ack-eliciting, and has no other effect.
     Ping,
-    /// Which datagrams arrived.
+    /// Which datagrams were received.
     Ack(AckFrame),
     /// A slice of a chunk.
     Slice(Slice<'a>),
-    /// Which slices arrived.
+    /// Which slices of a chunk were received.
     ChunkAck(Ack),
     /// A time-critical packet.
     Packet {
-        /// Its number.
+        /// Its sequence.
         sequence: Sequence,
         /// Its bytes.
         data: &'a [u8],
     },
-    /// A piece of one.
+    /// A fragment of a packet.
     Fragment(Fragment<'a>),
     /// A message.
     Message {
@@ -72,18 +72,18 @@ pub enum Frame<'a> {
     },
     /// Messages below this number may be sent.
     MessageLimit(u32),
-    /// Say this back from where you hear it.
+    /// Asks for a path response with the same bytes.
     PathChallenge([u8; 8]),
-    /// What a challenge said.
+    /// Answers a path challenge.
     PathResponse([u8; 8]),
-    /// The end.
+    /// Closes the connection.
     Close {
         /// Why, as a number.
         code: u16,
         /// Why, in words.
         reason: &'a str,
     },
-    /// A block follows.
+    /// Announces a block.
     Block(BlockFrame),
     /// A repair slice of a chunk.
     Repair(RepairSlice<'a>),
@@ -92,9 +92,9 @@ pub enum Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Whether the peer must acknowledge a datagram with this frame.
+    /// Whether a datagram with this frame is acknowledged.
     #[must_use]
-    pub const fn asks_for_ack(&self) -> bool {
+    pub(crate) const fn is_ack_eliciting(&self) -> bool {
         !matches!(
             self,
             Self::Padding
@@ -119,7 +119,7 @@ impl<'a> Frame<'a> {
                 out.push(3);
                 out.extend_from_slice(&slice.chunk_id().get().to_le_bytes());
                 out.extend_from_slice(&[less_one(slice.index().count().get())]);
-                out.push(u8::try_from(slice.index().get()).unwrap_or(u8::MAX));
+                out.push(field_u8(slice.index().get()));
                 write_long_bytes(slice.data(), out);
             }
             Self::ChunkAck(ack) => {
@@ -137,7 +137,7 @@ impl<'a> Frame<'a> {
                 out.push(6);
                 out.extend_from_slice(&fragment.sequence().get().to_le_bytes());
                 out.push(less_one(fragment.count()));
-                out.push(u8::try_from(fragment.index()).unwrap_or(u8::MAX));
+                out.push(field_u8(fragment.index()));
                 write_long_bytes(fragment.data(), out);
             }
             Self::Message { number, data } => {
@@ -160,8 +160,8 @@ impl<'a> Frame<'a> {
             Self::Close { code, reason } => {
                 out.push(11);
                 out.extend_from_slice(&code.to_le_bytes());
-                let reason = clipped(reason);
-                out.push(u8::try_from(reason.len()).unwrap_or(0));
+                let reason = truncate_reason(reason);
+                out.push(field_u8(reason.len()));
                 out.extend_from_slice(reason.as_bytes());
             }
             Self::Block(block) => {
@@ -225,12 +225,12 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The frames of a plaintext, one after the other. Ends after the first that is none.
+/// The frames of a plaintext, one after the other. Ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Frames<'a>(Option<Fields<'a>>);
 
 impl<'a> Frames<'a> {
-    /// Of this plaintext.
+    /// The frames of this plaintext.
     #[must_use]
     pub const fn of(plaintext: &'a [u8]) -> Self {
         Self(Some(Fields(plaintext)))
@@ -250,9 +250,9 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// A reason cut to what a close holds, between two characters.
+/// Truncates a reason to what a close frame holds, between two characters.
 #[must_use]
-pub fn clipped(reason: &str) -> &str {
+pub(crate) fn truncate_reason(reason: &str) -> &str {
     let mut end = reason.len().min(MAX_REASON_BYTES);
     while !reason.is_char_boundary(end) {
         end -= 1;
@@ -313,16 +313,16 @@ fn write_flags(received: &SliceSet, out: &mut Vec<u8>) {
 }
 
 fn write_long_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&u16::try_from(bytes.len()).unwrap_or(0).to_le_bytes());
+    out.extend_from_slice(&field_u16(bytes.len()).to_le_bytes());
     out.extend_from_slice(bytes);
 }
 
-fn at_most(most: usize, bytes: &[u8]) -> Result<&[u8], DropReason> {
-    if bytes.len() <= most { Ok(bytes) } else { Err(DropReason::OutOfRange) }
+fn at_most(max: usize, bytes: &[u8]) -> Result<&[u8], DropReason> {
+    if bytes.len() <= max { Ok(bytes) } else { Err(DropReason::OutOfRange) }
 }
 
 fn less_one(count: usize) -> u8 {
-    u8::try_from(count.saturating_sub(1)).unwrap_or(u8::MAX)
+    field_u8(count - 1)
 }
 
 #[cfg(test)]
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_behind_the_last_slice_are_refused() {
+    fn flags_after_the_last_slice_are_refused() {
         let bytes = [4, 0, 0, 10, 0, 0b1000];
         assert_eq!(Frames::of(&bytes).next(), Some(Err(DropReason::NonzeroPadding)));
         assert_eq!(Frames::of(&[99]).next(), Some(Err(DropReason::BadType)));
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn a_long_reason_is_cut_between_characters() {
         let reason = "é".repeat(150);
-        assert_eq!(clipped(&reason).len(), 200);
-        assert_eq!(clipped(&"xé".repeat(100)).len(), 199);
+        assert_eq!(truncate_reason(&reason).len(), 200);
+        assert_eq!(truncate_reason(&"xé".repeat(100)).len(), 199);
     }
 }

@@ -1,4 +1,4 @@
-//! The clear bytes in front of what is encrypted: data and responses (STANDARD-1, 2.2 and 3.2).
+//! The headers of data and responses, which are not encrypted (STANDARD-1, 2.2 and 3.2).
 
 use alloc::vec::Vec;
 
@@ -11,19 +11,19 @@ pub const DATA_HEADER_BYTES: usize = 13;
 /// Bytes of a response before the welcome message: kind and client id.
 const RESPONSE_PREFIX_BYTES: usize = 9;
 
-/// Which end of a connection.
+/// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Asked for it.
+    /// The end that opened it.
     Client,
-    /// Was asked.
+    /// The end that accepted it.
     Server,
 }
 
 impl Role {
     /// The other end.
     #[must_use]
-    pub const fn peer(self) -> Self {
+    pub(crate) const fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
             Self::Server => Self::Client,
@@ -31,12 +31,12 @@ impl Role {
     }
 }
 
-/// What is in front of the frames of a data datagram.
+/// The header of a data datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataHeader {
-    /// Who sends it.
+    /// The end that sends it.
     pub from: Role,
-    /// The low bit of the number of the key.
+    /// The key phase.
     pub phase: bool,
     /// The receiver's id.
     pub to: WireId,
@@ -52,10 +52,10 @@ impl DataHeader {
         out.extend_from_slice(&self.number.to_le_bytes());
     }
 
-    /// Reads it off the front of a datagram.
+    /// Reads it from the start of a datagram.
     ///
     /// # Errors
-    /// [`DropReason::UnknownKind`] if it is no data, [`DropReason::Truncated`].
+    /// [`DropReason::UnknownKind`] if it is not data, [`DropReason::Truncated`].
     pub fn read(datagram: &[u8]) -> Result<Self, DropReason> {
         let mut fields = Fields(datagram);
         let Kind::Data { from, phase } = Kind::of_byte(fields.u8()?)? else {
@@ -65,7 +65,7 @@ impl DataHeader {
     }
 }
 
-/// What is in front of the frames of a response.
+/// The header of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHeader<'a> {
     /// The client's id.
@@ -77,7 +77,7 @@ pub struct ResponseHeader<'a> {
 }
 
 impl<'a> ResponseHeader<'a> {
-    /// Bytes before the frames, when the welcome message has `welcome_bytes`.
+    /// Bytes before the frames if the welcome message has `welcome_bytes`.
     #[must_use]
     pub const fn bytes(welcome_bytes: usize) -> usize {
         RESPONSE_PREFIX_BYTES + welcome_bytes + 4
@@ -91,10 +91,10 @@ impl<'a> ResponseHeader<'a> {
         out.extend_from_slice(&self.number.to_le_bytes());
     }
 
-    /// Reads it off the front of a datagram whose welcome message has `welcome_bytes`.
+    /// Reads it from the start of a datagram whose welcome message has `welcome_bytes`.
     ///
     /// # Errors
-    /// [`DropReason::UnknownKind`] if it is no response, [`DropReason::Truncated`].
+    /// [`DropReason::UnknownKind`] if it is not a response, [`DropReason::Truncated`].
     pub fn read(datagram: &'a [u8], welcome_bytes: usize) -> Result<Self, DropReason> {
         let mut fields = Fields(datagram);
         if Kind::of_byte(fields.u8()?)? != Kind::Response {

@@ -1,33 +1,33 @@
-//! What the ends tell each other in the two messages of the handshake (STANDARD-1, 3.1 and 3.2).
+//! Hello and welcome: the payloads of the two handshake messages (STANDARD-1, 3.1 and 3.2).
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Fields, VERSION, WireId};
+use super::{Fields, VERSION, WireId, field_u8, field_u16};
 use crate::DropReason;
 use crate::crypto::{Suite, Suites};
 
 /// The longest request of an application, in bytes: it shares the first datagram with a token.
-pub const MAX_REQUEST_BYTES: usize = 400;
+pub(crate) const MAX_REQUEST_BYTES: usize = 400;
 
-/// The bytes of a welcome.
+/// Bytes of a welcome.
 pub const WELCOME_BYTES: usize = 38;
 
-/// The most versions that a hello lists.
+/// The maximum of versions that a hello lists.
 const MAX_VERSIONS: usize = 8;
 
-/// What a client says first.
+/// What a client says about itself in its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
     /// The versions it speaks, 1 to 8 of them.
     pub versions: &'a [u8],
     /// The suites it can use.
     pub suites: Suites,
-    /// The idle time-out it wants, in whole milliseconds.
+    /// The idle timeout that it proposes, in whole milliseconds.
     pub idle_timeout: Duration,
-    /// The largest block it takes, in bytes.
-    pub largest_block: u64,
-    /// What the application asks for. Readable by whoever has the secret, and can be replayed.
+    /// The largest block that it accepts, in bytes.
+    pub max_block_bytes: u64,
+    /// The application's request. Anyone with the secret can read it, and it can be replayed.
     pub request: &'a [u8],
 }
 
@@ -35,12 +35,12 @@ impl<'a> Hello<'a> {
     /// Appends it.
     pub fn write(&self, out: &mut Vec<u8>) {
         let count = self.versions.len().min(MAX_VERSIONS);
-        out.push(u8::try_from(count).unwrap_or_default());
+        out.push(field_u8(count));
         out.extend_from_slice(self.versions.get(..count).unwrap_or_default());
         out.push(self.suites.bits());
         out.extend_from_slice(&millis(self.idle_timeout).to_le_bytes());
-        out.extend_from_slice(&self.largest_block.to_le_bytes());
-        out.extend_from_slice(&u16::try_from(self.request.len()).unwrap_or(0).to_le_bytes());
+        out.extend_from_slice(&self.max_block_bytes.to_le_bytes());
+        out.extend_from_slice(&field_u16(self.request.len()).to_le_bytes());
         out.extend_from_slice(self.request);
     }
 
@@ -48,7 +48,7 @@ impl<'a> Hello<'a> {
     ///
     /// # Errors
     /// [`DropReason::Truncated`], [`DropReason::TrailingBytes`], [`DropReason::OutOfRange`],
-    /// [`DropReason::WrongVersion`] if ours is not among the versions.
+    /// [`DropReason::WrongVersion`] if [`VERSION`] is not listed.
     pub fn read(bytes: &'a [u8]) -> Result<Self, DropReason> {
         let mut fields = Fields(bytes);
         let count = usize::from(fields.u8()?);
@@ -60,7 +60,7 @@ impl<'a> Hello<'a> {
             versions,
             suites: Suites::from_bits(fields.u8()?).ok_or(DropReason::OutOfRange)?,
             idle_timeout: Duration::from_millis(fields.u32()?.into()),
-            largest_block: fields.u64()?,
+            max_block_bytes: fields.u64()?,
             request: fields.long_bytes()?,
         };
         fields.end()?;
@@ -74,18 +74,18 @@ impl<'a> Hello<'a> {
     }
 }
 
-/// What a server answers.
+/// A server's answer to a hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Welcome {
-    /// Where data goes.
+    /// The server's id, for data.
     pub server_id: WireId,
-    /// What data is encrypted with.
+    /// The cipher suite of the connection.
     pub suite: Suite,
-    /// The idle time-out of both, in whole milliseconds.
+    /// The idle timeout of both ends, in whole milliseconds.
     pub idle_timeout: Duration,
-    /// The largest block it takes, in bytes.
-    pub largest_block: u64,
-    /// What a reset must hold to be believed.
+    /// The largest block that it accepts, in bytes.
+    pub max_block_bytes: u64,
+    /// The token of a valid reset.
     pub reset_token: [u8; 16],
 }
 
@@ -96,7 +96,7 @@ impl Welcome {
         out.push(VERSION);
         out.push(self.suite as u8);
         out.extend_from_slice(&millis(self.idle_timeout).to_le_bytes());
-        out.extend_from_slice(&self.largest_block.to_le_bytes());
+        out.extend_from_slice(&self.max_block_bytes.to_le_bytes());
         out.extend_from_slice(&self.reset_token);
     }
 
@@ -115,7 +115,7 @@ impl Welcome {
             server_id,
             suite: Suite::from_u8(fields.u8()?).ok_or(DropReason::OutOfRange)?,
             idle_timeout: Duration::from_millis(fields.u32()?.into()),
-            largest_block: fields.u64()?,
+            max_block_bytes: fields.u64()?,
             reset_token: fields.array()?,
         };
         fields.end()?;

@@ -1,6 +1,6 @@
 //! The datagrams of haulier/1 as values: `docs/STANDARD-1.md`, sections 2 to 4.
 //!
-//! Bytes become one of these types or a [`DropReason`]; nothing here decides, remembers or decrypts.
+//! Bytes become one of these types or a [`DropReason`]. Nothing here keeps state or decrypts.
 
 pub mod answer;
 pub mod frame;
@@ -14,51 +14,49 @@ pub use hello::{Hello, Welcome};
 pub use request::{Mode, RequestParts};
 
 use crate::DropReason;
+pub(crate) use crate::fields::Fields;
 
 /// The version of the wire that this crate speaks.
 pub const VERSION: u8 = 1;
 
-/// The longest datagram, in bytes of UDP payload: what every path of today carries (RFC 9000, 14).
+/// The longest datagram, in bytes of UDP payload: practically every path carries it (RFC 9000, 14).
 pub const MAX_DATAGRAM_BYTES: usize = 1200;
 
-/// The tag of an encrypted datagram. That of mode `open` is shorter; room is kept for this one.
-pub const TAG_BYTES: usize = 16;
-
-/// The tag of a datagram in mode `open`: the sender's id and a crc32.
+/// Bytes of the tag of a datagram in mode `open`: the sender's id and a crc32.
 pub const OPEN_TAG_BYTES: usize = 12;
 
-/// What names a connection to one of its ends, and to nobody else.
+/// The id of a connection at one of its ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WireId(pub [u8; 8]);
 
-/// What a datagram is, by its first byte.
+/// The kind of a datagram, by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// `0x80`: a client asks for a connection.
+    /// `0x80`: requests a connection.
     Request,
-    /// `0x81`: ask again, with this cookie.
+    /// `0x81`: asks for the request again, with a cookie.
     Retry,
-    /// `0x82`: no, and why.
+    /// `0x82`: refuses a request, with a reason.
     Refusal,
-    /// `0x83`: the welcome, and frames.
+    /// `0x83`: the welcome and frames.
     Response,
-    /// `0x84`: this connection is not known here any more.
+    /// `0x84`: the server no longer knows the connection.
     Reset,
     /// `0x40` to `0x43`: frames.
     Data {
-        /// Who sent it.
+        /// The end that sent it.
         from: Role,
-        /// The low bit of the key's number.
+        /// The key phase.
         phase: bool,
     },
 }
 
 impl Kind {
-    /// The kind that this first byte says.
+    /// The kind with this first byte.
     ///
     /// # Errors
     /// [`DropReason::UnknownKind`].
-    pub const fn of_byte(byte: u8) -> Result<Self, DropReason> {
+    pub(crate) const fn of_byte(byte: u8) -> Result<Self, DropReason> {
         Ok(match byte {
             0x80 => Self::Request,
             0x81 => Self::Retry,
@@ -75,7 +73,7 @@ impl Kind {
 
     /// Its first byte.
     #[must_use]
-    pub const fn byte(self) -> u8 {
+    pub(crate) const fn byte(self) -> u8 {
         match self {
             Self::Request => 0x80,
             Self::Retry => 0x81,
@@ -90,7 +88,7 @@ impl Kind {
     /// The kind of this datagram.
     ///
     /// # Errors
-    /// [`DropReason::TooShort`] when it is empty, [`DropReason::TooLong`], [`DropReason::UnknownKind`].
+    /// [`DropReason::TooShort`] if it is empty, [`DropReason::TooLong`], [`DropReason::UnknownKind`].
     pub fn of(datagram: &[u8]) -> Result<Self, DropReason> {
         if datagram.len() > MAX_DATAGRAM_BYTES {
             return Err(DropReason::TooLong);
@@ -99,50 +97,21 @@ impl Kind {
     }
 }
 
-/// Reads fields one after the other. Every method takes what it reads off the front, or fails with
-/// [`DropReason::Truncated`].
-#[derive(Clone, Debug)]
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+/// A length or index as a field of 8 bits. One that does not fit is a fault of this crate, and would make a
+/// frame with another meaning.
+pub(crate) fn field_u8(value: usize) -> u8 {
+    assert!(value <= usize::from(u8::MAX), "{value} does not fit its field");
+    #[expect(clippy::cast_possible_truncation, reason = "asserted")]
+    let field = value as u8;
+    field
+}
 
-impl<'a> Fields<'a> {
-    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], DropReason> {
-        let (head, rest) = self.0.split_at_checked(count).ok_or(DropReason::Truncated)?;
-        self.0 = rest;
-        Ok(head)
-    }
-
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], DropReason> {
-        let (head, rest) = self.0.split_first_chunk().ok_or(DropReason::Truncated)?;
-        self.0 = rest;
-        Ok(*head)
-    }
-
-    pub(crate) fn u8(&mut self) -> Result<u8, DropReason> {
-        Ok(u8::from_le_bytes(self.array()?))
-    }
-
-    pub(crate) fn u16(&mut self) -> Result<u16, DropReason> {
-        Ok(u16::from_le_bytes(self.array()?))
-    }
-
-    pub(crate) fn u32(&mut self) -> Result<u32, DropReason> {
-        Ok(u32::from_le_bytes(self.array()?))
-    }
-
-    pub(crate) fn u64(&mut self) -> Result<u64, DropReason> {
-        Ok(u64::from_le_bytes(self.array()?))
-    }
-
-    /// Bytes with their length, 2 bytes, in front.
-    pub(crate) fn long_bytes(&mut self) -> Result<&'a [u8], DropReason> {
-        let count = self.u16()?;
-        self.bytes(count.into())
-    }
-
-    /// That nothing is left.
-    pub(crate) const fn end(&self) -> Result<(), DropReason> {
-        if self.0.is_empty() { Ok(()) } else { Err(DropReason::TrailingBytes) }
-    }
+/// The same for a field of 16 bits.
+pub(crate) fn field_u16(value: usize) -> u16 {
+    assert!(value <= usize::from(u16::MAX), "{value} does not fit its field");
+    #[expect(clippy::cast_possible_truncation, reason = "asserted")]
+    let field = value as u16;
+    field
 }
 
 #[cfg(test)]

@@ -1,30 +1,29 @@
-//! The request: the only datagram that can make a server do anything for a stranger (STANDARD-1, 3.1).
+//! The request: the only datagram of a stranger that a server acts on (STANDARD-1, 3.1).
 
 use alloc::vec::Vec;
 
-use super::{Fields, Kind, MAX_DATAGRAM_BYTES, VERSION, WireId};
+use super::{Fields, Kind, MAX_DATAGRAM_BYTES, VERSION, WireId, field_u16};
 use crate::DropReason;
+use crate::crypto::COOKIE_BYTES;
 
-/// The bytes of every request.
+/// Bytes of every request.
 pub const REQUEST_BYTES: usize = MAX_DATAGRAM_BYTES;
 
-/// The bytes of a cookie.
-pub const COOKIE_BYTES: usize = 20;
+/// The longest sealed token, in bytes: what a request has room for beside the longest hello.
+pub(crate) const MAX_SEALED_BYTES: usize = 640;
 
-/// The longest sealed token.
-pub const MAX_SEALED_TOKEN_BYTES: usize = 640;
+/// Bytes before the check.
+pub(crate) const CHECKED_BYTES: usize = REQUEST_BYTES - 16;
 
-/// Where the check begins.
-pub const CHECKED_BYTES: usize = REQUEST_BYTES - 16;
-
+/// Bytes before the cookie.
 const FIXED_BYTES: usize = 16;
 
-/// Where keys come from.
+/// What the keys are derived from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// There are none.
+    /// There are no keys.
     Open,
-    /// A secret that both have.
+    /// A secret that both ends have.
     Secret,
     /// A connect token.
     Token,
@@ -33,9 +32,9 @@ pub enum Source {
 /// The mode byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mode {
-    /// Where keys come from.
+    /// What the keys are derived from.
     pub source: Source,
-    /// Whether the client knows the server's identity and insists on it.
+    /// Whether the client requires the server's identity.
     pub identity: bool,
 }
 
@@ -48,9 +47,9 @@ impl Mode {
         self.source as u8 | if self.identity { Self::IDENTITY } else { 0 }
     }
 
-    /// The mode of this byte, if there is one.
+    /// The mode with this byte, if there is one.
     #[must_use]
-    pub const fn of_byte(byte: u8) -> Option<Self> {
+    pub(crate) const fn of_byte(byte: u8) -> Option<Self> {
         let identity = byte & Self::IDENTITY != 0;
         let source = match byte & !Self::IDENTITY {
             0 if !identity => Source::Open,
@@ -62,40 +61,36 @@ impl Mode {
     }
 }
 
-/// A request, its parts still closed.
+/// The parts of a request, none of them verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestParts<'a> {
     /// How it is protected.
     pub mode: Mode,
-    /// What the client wants to be called.
+    /// The client's id.
     pub client_id: WireId,
-    /// The cookie, if a server gave one.
+    /// The cookie, if a server has sent one.
     pub cookie: Option<[u8; COOKIE_BYTES]>,
-    /// The sealed token; empty unless the mode asks for one.
+    /// The sealed token; empty unless the mode requires one.
     pub token: &'a [u8],
     /// Noise message 1, or the bare hello.
     pub hello_message: &'a [u8],
-    /// What the check is over.
+    /// The bytes before the check.
     pub checked: &'a [u8],
     /// The check.
     pub check: [u8; 16],
 }
 
-/// What is the same in all versions of a request.
+/// The fields that are the same in all versions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AnyVersion {
-    /// Its version.
-    pub version: u8,
-    /// What the client wants to be called.
-    pub client_id: WireId,
+pub(crate) struct AnyVersion {
+    pub(crate) version: u8,
+    pub(crate) client_id: WireId,
 }
 
 impl AnyVersion {
-    /// Reads version and id of a request of any version.
-    ///
-    /// # Errors
-    /// [`DropReason::WrongLength`] if it has not [`REQUEST_BYTES`].
-    pub fn read(datagram: &[u8]) -> Result<Self, DropReason> {
+    /// Reads the version and id of a request of any version. Fails with [`DropReason::WrongLength`] if it
+    /// does not have [`REQUEST_BYTES`].
+    pub(crate) fn read(datagram: &[u8]) -> Result<Self, DropReason> {
         if datagram.len() != REQUEST_BYTES {
             return Err(DropReason::WrongLength);
         }
@@ -106,11 +101,11 @@ impl AnyVersion {
 }
 
 impl<'a> RequestParts<'a> {
-    /// Takes a request apart. Reads nothing of the parts, and allocates nothing.
+    /// Divides a request into its parts, without allocating.
     ///
     /// # Errors
-    /// [`DropReason::WrongLength`], [`DropReason::WrongVersion`], [`DropReason::OutOfRange`] for a mode or
-    /// lengths that do not exist.
+    /// [`DropReason::WrongLength`], [`DropReason::WrongVersion`], [`DropReason::OutOfRange`] for an invalid
+    /// mode or length.
     pub fn read(datagram: &'a [u8]) -> Result<Self, DropReason> {
         if AnyVersion::read(datagram)?.version != VERSION {
             return Err(DropReason::WrongVersion);
@@ -124,7 +119,7 @@ impl<'a> RequestParts<'a> {
         let token_bytes = usize::from(fields.u16()?);
         let hello_bytes = usize::from(fields.u16()?);
         let has_token = mode.source == Source::Token;
-        if (token_bytes > 0) != has_token || token_bytes > MAX_SEALED_TOKEN_BYTES {
+        if (token_bytes > 0) != has_token || token_bytes > MAX_SEALED_BYTES {
             return Err(DropReason::OutOfRange);
         }
         let cookie = match cookie_bytes {
@@ -143,20 +138,18 @@ impl<'a> RequestParts<'a> {
         })
     }
 
-    /// What Noise takes into its transcript beside its messages.
-    ///
-    /// The bytes 1 to 10 of the request behind the name of the wire: who changes version, mode or id gets
-    /// other keys.
+    /// The prologue of the Noise handshake: the name of the wire and bytes 1 to 10 of the request, so that
+    /// changing version, mode or id gives other keys.
     #[must_use]
     pub fn prologue(mode: Mode, client_id: WireId) -> [u8; 19] {
         let mut prologue = *b"haulier/1\0\0\0\0\0\0\0\0\0\0";
         let fields = [VERSION, mode.byte()].into_iter().chain(client_id.0);
-        prologue.iter_mut().skip(9).zip(fields).for_each(|(place, byte)| *place = byte);
+        prologue.iter_mut().skip(9).zip(fields).for_each(|(to, byte)| *to = byte);
         prologue
     }
 
-    /// Appends all but the check: [`CHECKED_BYTES`]. `padding` gives the random bytes of the rest. Returns
-    /// `false`, and appends nothing, if the parts do not fit.
+    /// Appends everything but the check. `padding` fills the rest with random bytes. Returns `false`, and
+    /// appends nothing, if the parts do not fit.
     #[must_use]
     pub fn write(&self, out: &mut Vec<u8>, padding: impl FnOnce(&mut [u8])) -> bool {
         let start = out.len();
@@ -169,7 +162,7 @@ impl<'a> RequestParts<'a> {
         out.extend_from_slice(&self.client_id.0);
         out.push(if cookie.is_empty() { 0 } else { 20 });
         for part in [self.token, self.hello_message] {
-            out.extend_from_slice(&u16::try_from(part.len()).unwrap_or(0).to_le_bytes());
+            out.extend_from_slice(&field_u16(part.len()).to_le_bytes());
         }
         out.extend_from_slice(cookie);
         out.extend_from_slice(self.token);

@@ -90,7 +90,7 @@ impl Lan {
         let platform = Platform::new([9; 32], server);
         Self {
             now: Instant::ZERO,
-            server: ServerMachine::new(Instant::ZERO, UNIX_TIME, config, platform),
+            server: ServerMachine::new(Instant::ZERO, UNIX_TIME, config, platform).unwrap(),
             clients: Vec::new(),
             addresses: Vec::new(),
             server_events: Vec::new(),

@@ -1,7 +1,6 @@
 //! The map of the tests of haulier/1. Parts are tested beside their code; here is what needs more than one.
 //!
 //! * `vectors`: the golden bytes of `/vectors/haulier1.json`;
-//! * `messages`: messages over datagrams, both ways over a bad link;
 //! * `connection`: STANDARD-1 point by point, in one room (`lan`);
 //! * `states`: the state table of a connection, printed and compared with `docs/STATES.md`.
 //!
@@ -22,7 +21,6 @@ mod connection;
 mod lan;
 #[path = "../../../article/tests/machine/vectors/load.rs"]
 mod load;
-mod messages;
 #[path = "../../../article/tests/machine/page.rs"]
 mod page;
 mod states;

@@ -89,7 +89,8 @@ impl Crowd {
     #[must_use]
     pub fn run(&self) -> CrowdReport {
         let mut world = World::new(self.seed);
-        let connection = ConnectionConfig { rate_bps: 2_000_000, ..ConnectionConfig::default() };
+        let connection =
+            ConnectionConfig { max_rate_bps: 2_000_000, ..ConnectionConfig::default() };
         let (server, client) = configs(Keyed::Secret, connection);
         let limits = ServerLimits { connections: 4096, ..ServerLimits::default() };
         let server = ServerConfig { limits, ..server };

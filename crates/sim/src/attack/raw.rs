@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use haulier_proto::Instant;
 use haulier_proto::crypto::{
-    AeadKey, Entropy, Initiator, NOISE_OVERHEAD_BYTES, RequestKeys, Secret, SplitSecrets, Suite,
-    Suites, open_check, open_tag, respond, verify_open_tag,
+    AeadKey, COOKIE_BYTES, Entropy, Initiator, NOISE_OVERHEAD_BYTES, RequestKeys, Secret,
+    SplitSecrets, Suite, Suites, open_check, open_tag, respond, verify_open_tag,
 };
 use haulier_proto::transit::ReceivedDatagrams;
 use haulier_proto::wire::hello::WELCOME_BYTES;
-use haulier_proto::wire::request::{COOKIE_BYTES, Source};
+use haulier_proto::wire::request::Source;
 use haulier_proto::wire::{
     DataHeader, Frame, Hello, Mode, RequestParts, ResponseHeader, Role, VERSION, Welcome, WireId,
 };
@@ -142,9 +142,9 @@ impl RawClient {
         let mut hello = Vec::new();
         Hello {
             versions: &[VERSION],
-            suites: Suites::LEAST,
+            suites: Suites::available(false),
             idle_timeout: Duration::from_secs(15),
-            largest_block: 64 << 20,
+            max_block_bytes: 64 << 20,
             request: b"",
         }
         .write(&mut hello);
@@ -243,9 +243,9 @@ impl RawServer {
         let mut welcome = Vec::new();
         Welcome {
             server_id,
-            suite: Suites::LEAST.choose(Suites::LEAST),
+            suite: Suites::available(false).choose(Suites::available(false)),
             idle_timeout: Duration::from_secs(15),
-            largest_block: 64 << 20,
+            max_block_bytes: 64 << 20,
             reset_token: bytes(16).try_into().ok()?,
         }
         .write(&mut welcome);
@@ -259,7 +259,11 @@ impl RawServer {
                     respond(keys.noise_psk(), None, &prologue, dice, parts.hello_message).ok()?;
                 let (message, secrets) = opened.answer(&welcome).ok()?;
                 welcome = message;
-                sealed(Role::Server, Suites::LEAST.choose(Suites::LEAST), &secrets)
+                sealed(
+                    Role::Server,
+                    Suites::available(false).choose(Suites::available(false)),
+                    &secrets,
+                )
             }
             None => Keys::Open { local: server_id, remote },
         };

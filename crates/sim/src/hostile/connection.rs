@@ -91,7 +91,7 @@ impl Run {
         let connection = ConnectionConfig {
             urgency: if first & 2 != 0 { Urgency::LoadScreen } else { Urgency::DuringPlay },
             unread_block_bytes: 1 << 16,
-            largest_block: 1 << 20,
+            max_block_bytes: 1 << 20,
             ..ConnectionConfig::default()
         };
         // In mode `open`: the seal is a checksum, and a fuzzer runs ten times as fast.
@@ -99,7 +99,7 @@ impl Run {
         let block = Block::new(1, vec![3; 70_000]);
         let mut out = Vec::new();
         if first & 1 == 0 {
-            let mut server = ServerMachine::new(now, 0, server, [1; 32]);
+            let mut server = ServerMachine::new(now, 0, server, [1; 32]).ok()?;
             let mut raw = RawClient::new(None, 1);
             server.handle_datagram(now, address(2), &mut raw.request()).ok()?;
             let mut end = End::Server(Box::new(server));

@@ -142,7 +142,7 @@ impl Run {
             self.ends[at].endpoint.handle_timeout(self.now);
             let mut sent = 0;
             let mut datagram = std::mem::take(&mut self.out);
-            while self.ends[at].endpoint.poll_transmit(self.now, &mut datagram) {
+            while self.ends[at].endpoint.poll_datagram(self.now, &mut datagram) {
                 sent += 1;
                 assert!(sent <= 64, "more than a packet and an ack at one moment");
                 self.deliver(1 - at, &datagram, true);

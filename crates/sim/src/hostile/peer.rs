@@ -91,7 +91,7 @@ impl Run {
     fn settle(&mut self) {
         self.peer.handle_timeout(self.now);
         let mut sent = 0;
-        while self.peer.poll_transmit(self.now, &mut self.out) {
+        while self.peer.poll_datagram(self.now, &mut self.out) {
             sent += 1;
             assert!(sent <= 300, "more than a burst and its ack at one moment");
             let read = packet::read::<ArticlePacket<'_>>(PROTOCOL, &self.out);

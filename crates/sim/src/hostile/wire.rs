@@ -61,7 +61,7 @@ fn frames(bytes: &[u8]) {
 fn ends(bytes: &[u8]) {
     let now = Instant::from_millis(1);
     let (server, client) = configs(Keyed::Secret, ConnectionConfig::default());
-    let mut server = ServerMachine::new(now, 0, server, [1; 32]);
+    let mut server = ServerMachine::new(now, 0, server, [1; 32]).expect("a configuration");
     let taken = server.handle_datagram(now, address(2), &mut bytes.to_vec());
     assert!(taken.is_err(), "a server took {taken:?}");
     assert_eq!(server.stats().connections, 0);

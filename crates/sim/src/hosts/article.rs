@@ -43,7 +43,6 @@ pub struct ArticleHost<A = ()> {
     /// The application.
     pub app: A,
     remote: SocketAddr,
-    scratch: Vec<u8>,
 }
 
 impl<A: ArticleApp> ArticleHost<A> {
@@ -51,7 +50,7 @@ impl<A: ArticleApp> ArticleHost<A> {
     #[must_use]
     pub fn new(config: ArticleConfig, remote: SocketAddr, app: A) -> Self {
         let machine = PeerMachine::connected(ArticlePeer::new(config), remote);
-        Self { machine, packets: None, app, remote, scratch: Vec::new() }
+        Self { machine, packets: None, app, remote }
     }
 
     /// The same with a game beside it.
@@ -113,9 +112,7 @@ impl<A: ArticleApp> Machine for ArticleHost<A> {
             batch.push(to, datagram);
         }
         if let Some(packets) = &mut self.packets {
-            while !batch.is_full() && packets.poll_transmit(now, &mut self.scratch) {
-                batch.push(to, &self.scratch);
-            }
+            packets.endpoint.poll_transmit(now, to, batch);
         }
         self.machine.poll_transmit(now, batch);
     }

@@ -9,7 +9,7 @@ use haulier_article::congestion::{GoodBad, GoodBadConfig};
 use haulier_article::endpoint::{Endpoint, EndpointConfig, EndpointEvent};
 use haulier_article::fragment::{FragmentPool, FragmentPoolConfig};
 use haulier_article::time::earliest;
-use haulier_article::{DropReason, Instant, Sequence};
+use haulier_article::{Instant, PacketDropReason, Sequence};
 
 use crate::{Probability, Rng};
 
@@ -53,8 +53,14 @@ pub struct SentRecord {
     pub at: Instant,
     /// Bytes of its payload.
     pub bytes: usize,
+    /// The number it had on the wire.
+    pub sequence: Sequence,
+    /// How often its sender had crashed before.
+    pub crashes: u32,
     /// What its sender was told of it.
     pub told: Told,
+    /// When.
+    pub told_at: Instant,
 }
 
 /// A packet accepted.
@@ -79,14 +85,16 @@ pub struct GamePackets {
     pub sent: Vec<SentRecord>,
     /// What was accepted, in that order.
     pub received: Vec<ReceivedRecord>,
-    /// By number, what was accepted.
-    accepted: Vec<bool>,
+    /// By number, when it was accepted.
+    accepted: Vec<Option<Instant>>,
     /// The first thing that must not happen and did.
     pub wrong: Option<String>,
     traffic: Traffic,
     next_send: Option<Instant>,
     /// While the program is down, after a crash.
     down_until: Instant,
+    /// How often it has crashed.
+    crashes: u32,
     modes: GoodBadConfig,
     rng: Rng,
 }
@@ -114,6 +122,7 @@ impl GamePackets {
             wrong: None,
             next_send: Some(traffic.starts),
             down_until: Instant::ZERO,
+            crashes: 0,
             modes,
             traffic,
             rng: Rng::new(seed),
@@ -123,7 +132,13 @@ impl GamePackets {
     /// Whether the packet with this number was accepted here.
     #[must_use]
     pub fn has_accepted(&self, number: usize) -> bool {
-        self.accepted.get(number).copied().unwrap_or(false)
+        self.accepted_at(number).is_some()
+    }
+
+    /// When the packet with this number was accepted here, if it was.
+    #[must_use]
+    pub fn accepted_at(&self, number: usize) -> Option<Instant> {
+        self.accepted.get(number).copied().flatten()
     }
 
     /// No more packets after `at`; no more refusals from now on.
@@ -132,13 +147,14 @@ impl GamePackets {
         self.traffic.refuse = Probability::NEVER;
     }
 
-    /// The program crashes, and is back at `until` with another first number and no memory. What it had
-    /// sent has no fate then; it counts as told lost.
+    /// The program crashes, and restarts at `until` with no memory: `back` numbers before the one that would
+    /// have been next, or at any number. What it had sent has no fate then; it counts as lost.
     ///
     /// # Panics
-    /// If the configuration cannot work, which the first life had too.
-    pub fn crash(&mut self, until: Instant) {
-        let first_sequence = Sequence::new(self.rng.next_u64() as u16);
+    /// If the configuration cannot work, and it did before.
+    pub fn crash(&mut self, until: Instant, back: Option<u16>) {
+        let any = Sequence::new(self.rng.next_u64() as u16);
+        let first_sequence = back.map_or(any, |back| self.endpoint.next_sequence().minus(back));
         let config = EndpointConfig { first_sequence, ..*self.endpoint.config() };
         let old = std::mem::replace(
             &mut self.endpoint,
@@ -148,6 +164,7 @@ impl GamePackets {
         let unsettled = self.sent.iter_mut().filter(|packet| packet.told == Told::Nothing);
         unsettled.for_each(|packet| packet.told = Told::Lost);
         self.down_until = until;
+        self.crashes += 1;
         self.next_send = self.next_send.map(|at| at.max(until));
     }
 
@@ -155,7 +172,11 @@ impl GamePackets {
     ///
     /// # Errors
     /// Why it was not used.
-    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> Result<(), DropReason> {
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+    ) -> Result<(), PacketDropReason> {
         if now < self.down_until {
             return Ok(());
         }
@@ -168,8 +189,8 @@ impl GamePackets {
                     let delay = now.since(sent_at);
                     self.received.push(ReceivedRecord { number, at: now, delay });
                     let place = number as usize;
-                    self.accepted.resize(self.accepted.len().max(place + 1), false);
-                    if std::mem::replace(&mut self.accepted[place], true) {
+                    self.accepted.resize(self.accepted.len().max(place + 1), None);
+                    if self.accepted[place].replace(now).is_some() {
                         self.wrong.get_or_insert(format!("packet {number} was delivered twice"));
                     }
                 }
@@ -178,22 +199,17 @@ impl GamePackets {
                 }
             }
         }
-        self.listen();
+        self.listen(now);
         Ok(())
     }
 
     /// Acts on deadlines, and sends when it is time.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.endpoint.handle_timeout(now);
-        self.listen();
+        self.listen(now);
         if self.next_send.is_some_and(|at| at <= now) {
             self.send(now);
         }
-    }
-
-    /// Fills `datagram` with the next one to send, if there is one.
-    pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
-        self.endpoint.poll_transmit(now, datagram)
     }
 
     /// When to wake it next.
@@ -213,10 +229,14 @@ impl GamePackets {
         let bytes = self.rng.between(from.max(PAYLOAD_MIN) as u64, to.max(PAYLOAD_MIN) as u64);
         let payload = payload(self.sent.len() as u64, now, bytes as usize);
         match self.endpoint.send(now, &payload) {
-            Ok(_) => {
-                let record = SentRecord { at: now, bytes: payload.len(), told: Told::Nothing };
-                self.sent.push(record);
-            }
+            Ok(sequence) => self.sent.push(SentRecord {
+                at: now,
+                bytes: payload.len(),
+                sequence,
+                crashes: self.crashes,
+                told: Told::Nothing,
+                told_at: now,
+            }),
             Err(error) => {
                 self.wrong.get_or_insert(format!("a packet was not sent: {error}"));
             }
@@ -226,7 +246,7 @@ impl GamePackets {
         self.next_send = (self.traffic.ends.is_none_or(|end| next <= end)).then_some(next);
     }
 
-    fn listen(&mut self) {
+    fn listen(&mut self, now: Instant) {
         while let Some(event) = self.endpoint.poll_event() {
             let (sequence, told) = match event {
                 EndpointEvent::Acked { sequence } => (sequence, Told::Acked),
@@ -240,7 +260,7 @@ impl GamePackets {
             if record.told != Told::Nothing {
                 self.wrong.get_or_insert(format!("{event:?} after {:?}", record.told));
             }
-            record.told = told;
+            (record.told, record.told_at) = (told, now);
         }
     }
 

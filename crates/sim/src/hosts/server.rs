@@ -59,7 +59,7 @@ impl<A: App> ServerHost<A> {
         seed: [u8; 32],
     ) -> Self {
         Self {
-            server: ServerMachine::new(Instant::ZERO, UNIX_TIME, config, seed),
+            server: machine(Instant::ZERO, config, seed),
             meter: AmplificationMeter::default(),
             apps: BTreeMap::new(),
             past: Vec::new(),
@@ -71,8 +71,7 @@ impl<A: App> ServerHost<A> {
 
     /// The program crashed, and another one is there now that knows nothing of its connections.
     pub fn restart(&mut self, now: Instant, config: ServerConfig, seed: [u8; 32]) {
-        let unix_time = UNIX_TIME + now.since(Instant::ZERO).as_secs();
-        self.server = ServerMachine::new(now, unix_time, config, seed);
+        self.server = machine(now, config, seed);
         self.meter = AmplificationMeter::default();
         self.past.extend(std::mem::take(&mut self.apps).into_values());
         self.active.clear();
@@ -114,6 +113,7 @@ impl<A: App> ServerHost<A> {
                         self.past.extend(self.apps.remove(&id));
                     }
                 }
+                _ => {}
             }
         }
         let Self { active, apps, server, .. } = self;
@@ -129,6 +129,11 @@ impl<A: App> ServerHost<A> {
             app.wakes_at().is_some()
         });
     }
+}
+
+fn machine(now: Instant, config: ServerConfig, seed: [u8; 32]) -> ServerMachine {
+    let unix_time = UNIX_TIME + now.since(Instant::ZERO).as_secs();
+    ServerMachine::new(now, unix_time, config, seed).expect("a configuration that works")
 }
 
 impl<A: App> Machine for ServerHost<A> {

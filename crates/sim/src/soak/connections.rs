@@ -58,7 +58,7 @@ impl ConnectionScenario {
         let mut rng = Rng::stream(seed, 900);
         let faults = Duration::from_millis(rng.between(1_000, 30_000));
         let connection = ConnectionConfig {
-            rate_bps: *rng.pick(&[500_000, 1_000_000, 4_000_000]),
+            max_rate_bps: *rng.pick(&[500_000, 1_000_000, 4_000_000]),
             urgency: *rng.pick(&[Urgency::LoadScreen, Urgency::DuringPlay]),
             idle_timeout: Duration::from_millis(rng.between(2_000, 15_000)),
             datagrams_per_key: *rng.pick(&[10, 100, 1 << 22]),

@@ -232,7 +232,7 @@ impl<'s> Run<'s> {
         self.world.run_to(to + 3 * MARGIN);
         let [a, b] = self.hosts().map(ArticleHost::game);
         for (sender, receiver) in [(a, b), (b, a)] {
-            if let Some(what) = broken_promise(sender, receiver) {
+            if let Some(what) = broken_promise(sender, receiver, Duration::ZERO) {
                 return Verdict::Mismatch(what);
             }
             if let Some(what) = missing(sender, receiver, from..to) {

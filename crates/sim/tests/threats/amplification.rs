@@ -96,7 +96,7 @@ fn t1_junk_gets_no_byte_and_changes_nothing() {
 #[test]
 fn t1_refusals_are_small_and_few() {
     for keyed in BOTH {
-        let mut server = ServerMachine::new(ms(0), 0, server_config(keyed), [1; 32]);
+        let mut server = ServerMachine::new(ms(0), 0, server_config(keyed), [1; 32]).unwrap();
         let mut rng = Rng::new(5);
         let (mut bytes_out, mut refusals) = (0, 0);
         let key = (keyed == Keyed::Secret).then(secret);

@@ -117,7 +117,7 @@ fn t14_places_are_limited_per_prefix_and_in_total() {
     let limits =
         ServerLimits { connections: 6, connections_per_prefix: 4, ..ServerLimits::default() };
     let config = ServerConfig { limits, ..server_config(Keyed::Secret) };
-    let mut server = ServerMachine::new(ms(0), 0, config, [1; 32]);
+    let mut server = ServerMachine::new(ms(0), 0, config, [1; 32]).unwrap();
     let mut join = |seed: u64, at: u32, port: u16| {
         let mut raw = RawClient::new(Some(&secret()), seed);
         let mut from = address(at);
@@ -128,10 +128,10 @@ fn t14_places_are_limited_per_prefix_and_in_total() {
     for n in 0..4u16 {
         assert_eq!(join(n.into(), 50, 5000 + n), (Ok(()), Some(0x83)));
     }
-    assert_eq!(join(10, 50, 6000), (Err(DropReason::NoPlace), Some(0x82)));
+    assert_eq!(join(10, 50, 6000), (Err(DropReason::NoSlot), Some(0x82)));
     assert_eq!(join(11, 51, 6000).0, Ok(()));
     assert_eq!(join(12, 52, 6000).0, Ok(()));
-    assert_eq!(join(13, 53, 6000), (Err(DropReason::NoPlace), Some(0x82)));
+    assert_eq!(join(13, 53, 6000), (Err(DropReason::NoSlot), Some(0x82)));
 }
 
 fn token_server() -> (ServerConfig, TokenKey) {
@@ -157,7 +157,7 @@ fn token_client(key: &TokenKey, expiry: u64, nonce: u8) -> ClientConfig {
 #[test]
 fn t9_a_token_is_used_once() {
     let (config, key) = token_server();
-    let mut server = ServerMachine::new(ms(0), NOW_UNIX, config, [1; 32]);
+    let mut server = ServerMachine::new(ms(0), NOW_UNIX, config, [1; 32]).unwrap();
     let client = token_client(&key, NOW_UNIX + 60, 5);
     let make = |seed| {
         haulier_proto::client::ClientMachine::new(ms(0), client.clone(), [seed; 32]).unwrap()
@@ -190,7 +190,7 @@ fn t9_an_expired_or_foreign_token_is_refused() {
         (token_client(&key, NOW_UNIX + 9, 5), DropReason::TokenExpired),
         (token_client(&other, NOW_UNIX + 99, 5), DropReason::BadToken),
     ] {
-        let mut server = ServerMachine::new(ms(0), NOW_UNIX, config.clone(), [1; 32]);
+        let mut server = ServerMachine::new(ms(0), NOW_UNIX, config.clone(), [1; 32]).unwrap();
         let now = Instant::from_millis(10_000);
         let mut client = haulier_proto::client::ClientMachine::new(now, client, [1; 32]).unwrap();
         let mut request = drain_client(&mut client, now).remove(0);

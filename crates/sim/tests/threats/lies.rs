@@ -27,7 +27,7 @@ impl Con {
     fn new(config: ServerConfig, seed: u64, bytes: Option<usize>) -> Self {
         let mut entropy = [1; 32];
         entropy[..8].copy_from_slice(&seed.to_le_bytes());
-        let server = ServerMachine::new(ms(0), 0, config, entropy);
+        let server = ServerMachine::new(ms(0), 0, config, entropy).unwrap();
         let raw = RawClient::new(Some(&secret()), seed);
         let mut con = Self { server, raw, now: ms(0), closed: None };
         for _ in 0..3 {
@@ -90,7 +90,7 @@ fn t4_optimistic_acks_are_caught_within_two_windows() {
     let mut worst = 0;
     for seed in 0..1000 {
         let config = server_config(Keyed::Secret);
-        let connection = ConnectionConfig { rate_bps: 100_000_000, ..config.connection };
+        let connection = ConnectionConfig { max_rate_bps: 100_000_000, ..config.connection };
         let mut con = Con::new(ServerConfig { connection, ..config }, seed, Some(2_000_000));
         let mut caught = None;
         while con.largest() < 2000 && caught.is_none() {
@@ -165,7 +165,7 @@ fn t5_a_flood_of_ack_ranges_costs_little_and_gets_nothing() {
 fn t6_an_announcement_takes_no_memory() {
     let frame = |number, length| BlockFrame { number, tag: 0, length, digest: [0; 32] };
     let config = server_config(Keyed::Secret);
-    let connection = ConnectionConfig { largest_block: 1 << 20, ..config.connection };
+    let connection = ConnectionConfig { max_block_bytes: 1 << 20, ..config.connection };
     let config = ServerConfig { connection, ..config };
     let mut con = Con::new(config.clone(), 1, None);
     con.say(&[Frame::Block(frame(0, (1 << 20) + 1))]);

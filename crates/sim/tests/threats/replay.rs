@@ -76,7 +76,8 @@ fn t9_a_join_in_which_everything_comes_three_times() {
 fn t9_a_recording_played_to_a_restarted_server_gets_no_connection() {
     for keyed in BOTH {
         let pair = Pair::connected(keyed);
-        let mut server = ServerMachine::new(pair.now, 1_795_219_200, server_config(keyed), [3; 32]);
+        let mut server =
+            ServerMachine::new(pair.now, 1_795_219_200, server_config(keyed), [3; 32]).unwrap();
         let (mut bytes_in, mut bytes_out) = (0, 0);
         for _ in 0..100 {
             for (_, bytes) in pair.wire.iter().filter(|(to_server, _)| *to_server) {

@@ -23,7 +23,7 @@ pub(crate) const BOTH: [Keyed; 2] = [Keyed::Open, Keyed::Secret];
 
 /// 8 Mbit/s and everything else as it usually is.
 pub(crate) fn connection() -> ConnectionConfig {
-    ConnectionConfig { rate_bps: 8_000_000, ..ConnectionConfig::default() }
+    ConnectionConfig { max_rate_bps: 8_000_000, ..ConnectionConfig::default() }
 }
 
 pub(crate) fn server_config(keyed: Keyed) -> ServerConfig {
@@ -228,7 +228,7 @@ pub(crate) struct Pair {
 impl Pair {
     pub(crate) fn connected(keyed: Keyed) -> Self {
         let now = ms(1000);
-        let server = ServerMachine::new(now, 1_795_219_200, server_config(keyed), [1; 32]);
+        let server = ServerMachine::new(now, 1_795_219_200, server_config(keyed), [1; 32]).unwrap();
         let client = ClientMachine::new(now, client_config(keyed), [2; 32]).unwrap();
         let mut pair = Self { server, client, now, wire: Vec::new() };
         (0..8).for_each(|_| pair.round());

@@ -70,7 +70,7 @@ fn a_flood_of_packets_gets_an_ack_packet_for_sixteen() {
 
 /// A loop that was held up takes in a hundred packets before it sends. One ack reaches back over 33 only.
 #[test]
-fn a_heap_of_packets_is_acknowledged_whole() {
+fn many_packets_at_once_are_all_acknowledged() {
     for speaks in [false, true] {
         let (mut a, mut b) = (End::new(), End::new());
         let datagrams: Vec<_> = (0..100).flat_map(|i| a.send(ms(i), b"x")).collect();
@@ -103,7 +103,7 @@ fn what_was_received_long_ago_is_not_acknowledged() {
 }
 
 #[test]
-fn no_ack_packet_where_there_is_something_to_say_or_none_is_wanted() {
+fn no_ack_packet_where_a_payload_carries_the_acks_or_none_is_wanted() {
     let (mut a, mut b) = (End::new(), End::new());
     let datagram = a.send(ms(0), b"x").remove(0);
     b.receive(ms(0), &datagram).unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haulier_article::Instant;
-use haulier_article::congestion::{CongestionController, Mode};
+use haulier_article::congestion::{CongestionController, CongestionMode};
 use haulier_article::endpoint::{Endpoint, EndpointConfig};
 use haulier_article::fragment::FragmentPool;
 
@@ -26,7 +26,7 @@ fn packets_without_an_ack_are_lost_after_a_second() {
 
 /// Packets that nobody asks about must not fill the memory.
 #[test]
-fn events_that_nobody_hears_are_bounded() {
+fn unread_events_are_bounded() {
     let mut a = End::new();
     for i in 0..2_000 {
         a.send(ms(i * 10), b"");
@@ -79,7 +79,7 @@ fn round_trip_loss_and_bandwidth_of_a_game() {
     assert_eq!(a.endpoint.rtt().min_rtt().map(|rtt| rtt.as_millis()), Some(100));
     let spread = a.endpoint.rtt_spread();
     assert!(spread.samples > 200 && spread.jitter < Duration::from_millis(4), "{spread:?}");
-    assert_eq!(a.endpoint.controller().mode(), Mode::Good);
+    assert_eq!(a.endpoint.controller().mode(), CongestionMode::Good);
     assert_eq!(a.endpoint.send_interval(), Duration::from_secs(1) / 30);
 }
 
@@ -87,7 +87,7 @@ fn round_trip_loss_and_bandwidth_of_a_game() {
 fn a_long_round_trip_leads_to_bad_mode() {
     let (mut a, mut b) = (End::new(), End::new());
     play(&mut a, &mut b, 150, |_| false);
-    assert_eq!(a.endpoint.controller().mode(), Mode::Bad);
+    assert_eq!(a.endpoint.controller().mode(), CongestionMode::Bad);
     assert_eq!(a.endpoint.send_interval(), Duration::from_millis(100));
 }
 
@@ -97,7 +97,7 @@ fn an_outage_is_bad_conditions() {
     let (mut a, mut b) = (End::new(), End::new());
     // Acks stop after 250 packets, 8.25 s; at 9.3 s nothing was acked for a second.
     play(&mut a, &mut b, 40, |frame| frame >= 250);
-    assert_eq!(a.endpoint.controller().mode(), Mode::Bad);
+    assert_eq!(a.endpoint.controller().mode(), CongestionMode::Bad);
     assert!(a.endpoint.article_rtt().unwrap() < Duration::from_millis(120));
 }
 
@@ -163,9 +163,9 @@ fn bad_mode_does_not_lengthen_the_round_trip() {
             let _late = if to_b { &mut b } else { &mut a }.receive(ms(now), &datagram);
         }
         let mode = a.endpoint.controller().mode();
-        assert!(now != 8_000 || mode == Mode::Bad, "the spike went unnoticed");
+        assert!(now != 8_000 || mode == CongestionMode::Bad, "the spike went unnoticed");
     }
-    assert_eq!(a.endpoint.controller().mode(), Mode::Good);
+    assert_eq!(a.endpoint.controller().mode(), CongestionMode::Good);
 }
 
 /// One packet each two seconds, of which one is lost: that is no outage.
@@ -182,7 +182,7 @@ fn one_lost_packet_of_a_slow_sender_is_no_outage() {
         }
         for step in 0..19 {
             a.endpoint.handle_timeout(ms(i * 2_000 + 50 + step * 100));
-            assert_eq!(a.endpoint.controller().mode(), Mode::Good, "after packet {i}");
+            assert_eq!(a.endpoint.controller().mode(), CongestionMode::Good, "after packet {i}");
         }
     }
     assert_eq!(a.endpoint.stats().packets_lost, 1);
@@ -237,7 +237,7 @@ impl CongestionController for Counting {
 
 /// What a controller is told adds up: packets and bytes sent are those acked and lost.
 #[test]
-fn a_controller_is_told_of_every_packet() {
+fn a_controller_sees_every_packet() {
     let (config, controller) = (EndpointConfig::default(), Counting::default());
     let mut a = Endpoint::with_controller(config, controller).unwrap();
     let (mut b, mut pool, mut datagram) = (End::new(), FragmentPool::default(), Vec::new());
@@ -246,7 +246,7 @@ fn a_controller_is_told_of_every_packet() {
         let now = ms(if i < 400 { i } else { i * 10 });
         a.handle_timeout(now);
         a.send(now, &vec![1; i as usize * 5]).unwrap();
-        while a.poll_transmit(now, &mut datagram) {
+        while a.poll_datagram(now, &mut datagram) {
             if i % 3 == 0 {
                 let _fragment = b.receive(now, &datagram);
             }

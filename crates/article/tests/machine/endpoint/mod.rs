@@ -10,7 +10,7 @@ use haulier_article::fragment::{Fragment, FragmentPool};
 use haulier_article::packet::fragment::FragmentPacket;
 use haulier_article::packet::numbered::NumberedPacket;
 use haulier_article::packet::{self, ProtocolId};
-use haulier_article::{DropReason, Instant, MAX_PACKET_BYTES, Sequence};
+use haulier_article::{Instant, MAX_PACKET_BYTES, PacketDropReason, Sequence};
 
 mod acks;
 mod measures;
@@ -35,7 +35,7 @@ impl End {
     fn transmit(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let mut datagram = Vec::new();
         std::iter::from_fn(|| {
-            self.endpoint.poll_transmit(now, &mut datagram).then(|| datagram.clone())
+            self.endpoint.poll_datagram(now, &mut datagram).then(|| datagram.clone())
         })
         .collect()
     }
@@ -46,7 +46,11 @@ impl End {
     }
 
     /// Accepts whatever the datagram brings.
-    fn receive(&mut self, now: Instant, datagram: &[u8]) -> Result<Option<Vec<u8>>, DropReason> {
+    fn receive(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+    ) -> Result<Option<Vec<u8>>, PacketDropReason> {
         let delivery = self.endpoint.handle_datagram(now, datagram, &mut self.pool);
         let payload = delivery.map(|delivery| delivery.map(|packet| packet.accept().to_vec()));
         self.endpoint.check_invariants();

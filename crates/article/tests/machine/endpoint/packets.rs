@@ -7,7 +7,7 @@ use haulier_article::endpoint::{Endpoint, EndpointConfig, EndpointConfigError, S
 use haulier_article::packet::fragment::FragmentPacket;
 use haulier_article::packet::numbered::{MAX_PAYLOAD_BYTES, NumberedPacket};
 use haulier_article::packet::{self, ProtocolId};
-use haulier_article::{DropReason, MAX_PACKET_BYTES, Sequence};
+use haulier_article::{MAX_PACKET_BYTES, PacketDropReason, Sequence};
 
 use super::{End, acked, lost, read, write};
 use crate::support::{data, ms};
@@ -91,7 +91,7 @@ fn the_queue_of_packets_is_bounded() {
     assert_eq!(a.endpoint.send(ms(0), &payload), Err(SendPacketError::QueueFull));
     let mut datagram = Vec::new();
     for _ in 0..196 {
-        assert!(a.endpoint.poll_transmit(ms(0), &mut datagram));
+        assert!(a.endpoint.poll_datagram(ms(0), &mut datagram));
     }
     // The first has left, so another may wait; and so on, the buffer being closed up now and then.
     let mut b = End::new();
@@ -99,7 +99,7 @@ fn the_queue_of_packets_is_bounded() {
     for _ in 0..20 {
         assert!(a.endpoint.send(ms(0), &payload).is_ok());
         for _ in 0..196 {
-            assert!(a.endpoint.poll_transmit(ms(0), &mut datagram));
+            assert!(a.endpoint.poll_datagram(ms(0), &mut datagram));
             brought += usize::from(b.receive(ms(0), &datagram).unwrap().is_some());
         }
     }
@@ -130,8 +130,8 @@ fn a_packet_that_is_not_accepted_is_not_acknowledged() {
     assert!(matches!(read(&answer), NumberedPacket::Payload { acks: None, .. }));
     // A second copy is offered again.
     assert!(b.receive(ms(3), &datagram).unwrap().is_some());
-    assert_eq!(b.receive(ms(4), &datagram), Err(DropReason::Duplicate));
-    assert_eq!(b.endpoint.drops().get(DropReason::Duplicate), 1);
+    assert_eq!(b.receive(ms(4), &datagram), Err(PacketDropReason::Duplicate));
+    assert_eq!(b.endpoint.drops().get(PacketDropReason::Duplicate), 1);
 }
 
 /// Fragments of a refused packet are not put together again; and it is not acknowledged either.
@@ -144,7 +144,7 @@ fn a_fragmented_packet_that_is_not_accepted_is_not_acknowledged() {
     }
     let answer = b.send(ms(2), b"").remove(0);
     assert!(matches!(read(&answer), NumberedPacket::Payload { acks: None, .. }));
-    assert_eq!(b.receive(ms(3), &datagrams[0]), Err(DropReason::Duplicate));
+    assert_eq!(b.receive(ms(3), &datagrams[0]), Err(PacketDropReason::Duplicate));
     a.receive(ms(4), &answer).unwrap();
     a.endpoint.handle_timeout(ms(1_001));
     assert_eq!(a.events(), [lost(0)]);
@@ -158,7 +158,7 @@ fn duplicates_of_a_delivered_packet_are_not_delivered() {
     let brought = datagrams.iter().chain(&datagrams).map(|d| b.receive(ms(1), d));
     let delivered = brought.filter(|brought| matches!(brought, Ok(Some(_)))).count();
     assert_eq!(delivered, 1);
-    assert_eq!(b.endpoint.drops().get(DropReason::Duplicate), datagrams.len() as u64);
+    assert_eq!(b.endpoint.drops().get(PacketDropReason::Duplicate), datagrams.len() as u64);
 }
 
 /// A datagram refused for a hostile reason changes nothing and is not answered.
@@ -178,12 +178,12 @@ fn a_refused_datagram_changes_nothing() {
         assert!(b.transmit(ms(10_000)).is_empty());
         reason
     };
-    assert_eq!(sealed(&|bytes| bytes[6] |= 3), DropReason::BadType);
-    assert_eq!(sealed(&|bytes| bytes[6] |= 8), DropReason::NonzeroPadding);
-    assert_eq!(sealed(&|bytes| bytes.truncate(10)), DropReason::Truncated);
-    assert_eq!(sealed(&|bytes| bytes.truncate(3)), DropReason::TooShort);
-    assert_eq!(sealed(&|bytes| bytes.push(0)), DropReason::BadCheck);
-    assert_eq!(sealed(&|bytes| bytes.resize(1201, 0)), DropReason::TooLong);
+    assert_eq!(sealed(&|bytes| bytes[6] |= 3), PacketDropReason::BadType);
+    assert_eq!(sealed(&|bytes| bytes[6] |= 8), PacketDropReason::NonzeroPadding);
+    assert_eq!(sealed(&|bytes| bytes.truncate(10)), PacketDropReason::Truncated);
+    assert_eq!(sealed(&|bytes| bytes.truncate(3)), PacketDropReason::TooShort);
+    assert_eq!(sealed(&|bytes| bytes.push(0)), PacketDropReason::BadCheck);
+    assert_eq!(sealed(&|bytes| bytes.resize(1201, 0)), PacketDropReason::TooLong);
     // An ack packet with a sequence is no ack packet.
     let ack = |number: u8| {
         let mut bytes = write(NumberedPacket::Ack(AckBits { ack: Sequence::new(1), bits: 0 }));
@@ -193,7 +193,7 @@ fn a_refused_datagram_changes_nothing() {
         bytes
     };
     assert_eq!(b.receive(ms(0), &ack(0)), Ok(None));
-    assert_eq!(b.receive(ms(0), &ack(1)), Err(DropReason::OutOfRange));
+    assert_eq!(b.receive(ms(0), &ack(1)), Err(PacketDropReason::OutOfRange));
 }
 
 /// "The packet header inside fragment 0 must carry the same sequence", and be a payload packet.
@@ -214,9 +214,9 @@ fn what_is_in_the_fragments_must_be_what_they_say() {
     let sequence = Sequence::new(7);
     let packet = NumberedPacket::Payload { sequence, acks: None, payload: &payload };
     assert_eq!(inside(packet, 7), Ok(Some(payload.clone())));
-    assert_eq!(inside(packet, 8), Err(DropReason::SequenceMismatch));
+    assert_eq!(inside(packet, 8), Err(PacketDropReason::SequenceMismatch));
     let ack = NumberedPacket::Ack(AckBits { ack: sequence, bits: 0 });
-    assert_eq!(inside(ack, 0), Err(DropReason::BadType));
+    assert_eq!(inside(ack, 0), Err(PacketDropReason::BadType));
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use haulier_article::endpoint::{EndpointConfig, EndpointEvent};
 use haulier_article::packet::numbered::NumberedPacket;
-use haulier_article::{DropReason, Sequence};
+use haulier_article::{PacketDropReason, Sequence};
 
-use super::{End, forged_fragment, read};
+use super::{End, acked, forged_fragment, read};
 use crate::support::{data, ms};
 
 /// A forged fragment with a number far ahead moves the reassembly window; honest fragments would then be
@@ -21,7 +21,7 @@ fn a_forged_jump_of_the_reassembly_window_heals_with_the_next_packet() {
     };
     assert!(deliver(&mut b, a.send(ms(0), &large)).unwrap().is_some());
     assert_eq!(b.receive(ms(1), &forged_fragment(20_000)), Ok(None));
-    assert_eq!(deliver(&mut b, a.send(ms(1), &large)), Err(DropReason::TooOld));
+    assert_eq!(deliver(&mut b, a.send(ms(1), &large)), Err(PacketDropReason::TooOld));
     assert!(deliver(&mut b, a.send(ms(2), b"small")).unwrap().is_some());
     assert!(deliver(&mut b, a.send(ms(3), &large)).unwrap().is_some());
 }
@@ -102,7 +102,7 @@ fn a_stray_of_the_old_life_is_not_taken_for_the_new() {
             let lives = b.endpoint.stats().restarts;
             heard += u32::from(matches!(b.receive(now, &datagram), Ok(Some(_))));
             if b.endpoint.stats().restarts > lives {
-                assert_eq!(b.receive(now, &stray), Err(DropReason::TooOld));
+                assert_eq!(b.receive(now, &stray), Err(PacketDropReason::TooOld));
                 strays += 1;
             }
         }
@@ -159,7 +159,7 @@ fn late_copies_after_a_pause_are_no_restart() {
         b.receive(ms(i * 16), datagram).unwrap();
     }
     for (i, datagram) in (0..).zip(&datagrams) {
-        assert_eq!(b.receive(ms(960 + i * 16), datagram), Err(DropReason::Duplicate));
+        assert_eq!(b.receive(ms(960 + i * 16), datagram), Err(PacketDropReason::Duplicate));
     }
     assert_eq!(b.endpoint.stats().restarts, 0);
 }
@@ -185,5 +185,74 @@ fn acks_that_wait_do_not_outlive_the_life_they_are_of() {
         let NumberedPacket::Ack(acks) = read(&answer) else { panic!("{answer:?}") };
         let named: Vec<u16> = acks.sequences().map(Sequence::get).collect();
         assert!(named.iter().all(|number| accepted.contains(number)), "{named:?}");
+    }
+}
+
+/// The link loses every second packet, the peer crashes and begins 150 numbers back. Its packets fell into
+/// the gaps, and each one that was used counted as a sign that there had been no restart: for 15 seconds
+/// every second packet was refused, and none was acknowledged.
+#[test]
+fn a_restart_into_the_gaps_of_the_window_heals() {
+    let (mut old, mut b) = (End::new(), End::new());
+    for i in 0..200 {
+        let datagram = old.send(ms(i * 100), b"old").remove(0);
+        if i % 2 == 0 {
+            b.receive(ms(i * 100), &datagram).unwrap();
+        }
+    }
+    let first_sequence = Sequence::new(50);
+    let mut new = End::with(EndpointConfig { first_sequence, ..EndpointConfig::default() });
+    for i in 0..60 {
+        let now = ms(22_000 + i * 100);
+        let datagram = new.send(now, b"new").remove(0);
+        let is_known = i > 30;
+        assert!(b.receive(now, &datagram).is_ok() || !is_known, "packet {i} was refused");
+        assert_eq!(
+            b.receive(now, &datagram),
+            Err(PacketDropReason::Duplicate),
+            "packet {i}, a copy"
+        );
+        new.events();
+        b.send(now, b"answer").iter().for_each(|answer| drop(new.receive(now, answer)));
+        let is_acked = new.events().contains(&acked(50 + i as u16));
+        assert!(is_acked || !is_known, "packet {i} was not acknowledged");
+    }
+    assert_eq!(b.endpoint.stats().restarts, 1);
+}
+
+/// What was accepted since the restart, in gaps, before the restart was known: a copy is not delivered again.
+#[test]
+fn a_restart_that_is_found_late_delivers_nothing_twice() {
+    let (mut b, end) = (End::new(), Sequence::new(250));
+    let mut old = End::with(EndpointConfig { first_sequence: end, ..EndpointConfig::default() });
+    b.receive(ms(0), &old.send(ms(0), b"old")[0]).unwrap();
+    let mut new = End::new();
+    let datagrams: Vec<_> =
+        (0..40).map(|i| new.send(ms(2_000 + i * 100), b"new").remove(0)).collect();
+    for (i, datagram) in (0..).zip(&datagrams) {
+        assert!(b.receive(ms(2_000 + i * 100), datagram).unwrap().is_some(), "{i}");
+    }
+    assert_eq!(b.endpoint.stats().restarts, 1);
+    for datagram in &datagrams {
+        assert_eq!(b.receive(ms(6_000), datagram), Err(PacketDropReason::Duplicate));
+    }
+}
+
+/// Packets of which the link lost a fragment leave numbers behind that are newer than every packet that came
+/// whole. After a restart the peer's packets with these numbers were refused as evicted, on a healthy link.
+#[test]
+fn numbers_left_unfinished_before_a_restart_are_free_after_it() {
+    let (mut old, mut b) = (End::new(), End::new());
+    for i in 0..20 {
+        let first = old.send(ms(i * 100), &data(1, 3_000)).remove(0);
+        assert_eq!(b.receive(ms(i * 100), &first), Ok(None));
+    }
+    let mut new = End::new();
+    for i in 0..20 {
+        let now = ms(7_000 + i * 100);
+        b.pool.handle_timeout(now);
+        let datagrams = new.send(now, &data(2, 3_000));
+        let brought = datagrams.iter().map(|datagram| b.receive(now, datagram)).last();
+        assert_eq!(brought, Some(Ok(Some(data(2, 3_000)))), "packet {i}");
     }
 }

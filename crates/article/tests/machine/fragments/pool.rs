@@ -5,7 +5,7 @@ use std::time::Duration;
 use haulier_article::fragment::{
     EntryState, Fragment, FragmentPool, FragmentPoolConfig, PoolConfigError, Reassembler, split,
 };
-use haulier_article::{DropReason, Sequence};
+use haulier_article::{PacketDropReason, Sequence};
 
 use super::{Bench, Put, piece, put};
 use crate::support::{data, ms};
@@ -26,7 +26,7 @@ fn memory_follows_what_came_not_what_was_announced() {
 fn a_lower_limit_of_fragments_is_kept() {
     let config = FragmentPoolConfig { max_fragments: 4, ..FragmentPoolConfig::default() };
     let mut bench = Bench::with(config);
-    assert_eq!(bench.put_one(0, 0, 5), Err(DropReason::PacketTooBig));
+    assert_eq!(bench.put_one(0, 0, 5), Err(PacketDropReason::PacketTooBig));
     assert_eq!(bench.peer.state(Sequence::new(0)), EntryState::Unheard);
     let packet = data(0, 4096);
     assert_eq!(bench.put_all(0, &packet), Ok(Some(packet)));
@@ -49,7 +49,11 @@ fn the_oldest_packet_makes_room() {
     assert!((10..20).contains(&kept), "{kept} packets");
     for sequence in 0..20 - kept {
         for index in [1, 2, 0] {
-            assert_eq!(bench.put_one(sequence, index, 8), Err(DropReason::Evicted), "{sequence}");
+            assert_eq!(
+                bench.put_one(sequence, index, 8),
+                Err(PacketDropReason::Evicted),
+                "{sequence}"
+            );
         }
         assert_eq!(bench.peer.state(Sequence::new(sequence)), EntryState::Evicted);
     }
@@ -59,8 +63,8 @@ fn the_oldest_packet_makes_room() {
     }
     let left = bench.pool.stats().packets as u16;
     let oldest_left = 20 - left;
-    assert_eq!(bench.put_one(oldest_left - 1, 1, 8), Err(DropReason::Evicted));
-    assert_eq!(bench.put_one(oldest_left, 0, 8), Err(DropReason::Duplicate));
+    assert_eq!(bench.put_one(oldest_left - 1, 1, 8), Err(PacketDropReason::Evicted));
+    assert_eq!(bench.put_one(oldest_left, 0, 8), Err(PacketDropReason::Duplicate));
     let whole = bench.put_one(19, 7, 8).unwrap().unwrap();
     assert_eq!(whole, data(19, 8 * 1024));
 }
@@ -131,7 +135,7 @@ fn a_peer_below_its_share_keeps_what_it_has() {
             for (at, packet) in (0..).zip(packets) {
                 let put = put(ms(1), &mut honest, &mut pool, &piece(at, index, packet));
                 match (at, index) {
-                    (0, 0) => assert!(put == Err(DropReason::Duplicate)),
+                    (0, 0) => assert!(put == Err(PacketDropReason::Duplicate)),
                     (_, 4) => assert!(put == Ok(Some(packet.clone())), "first: {begins_first}"),
                     _ => assert!(put == Ok(None)),
                 }
@@ -187,8 +191,8 @@ fn a_packet_that_is_the_oldest_of_a_peer_at_its_cap_gives_way() {
     }
     let full = bench.pool.stats().used_bytes;
     let outcomes: Vec<Put> = (1..6).map(|index| bench.put_one(0, index, 8)).collect();
-    assert!(outcomes.contains(&Err(DropReason::Evicted)), "{outcomes:?}");
-    assert_eq!(outcomes[4], Err(DropReason::Evicted));
+    assert!(outcomes.contains(&Err(PacketDropReason::Evicted)), "{outcomes:?}");
+    assert_eq!(outcomes[4], Err(PacketDropReason::Evicted));
     assert!(bench.pool.stats().used_bytes < full);
     assert_eq!(bench.pool.stats().packets, 1);
 }
@@ -214,10 +218,10 @@ fn among_equal_peers_the_oldest_packet_of_all_makes_room() {
     assert_eq!(pool.stats().evicted_for_others, 40 - kept as u64);
     let (gone, left) = peers.split_at_mut(40 - kept);
     for peer in gone {
-        assert_eq!(put(ms(0), peer, &mut pool, &fragment(1)), Err(DropReason::Evicted));
+        assert_eq!(put(ms(0), peer, &mut pool, &fragment(1)), Err(PacketDropReason::Evicted));
     }
     for peer in left {
-        assert_eq!(put(ms(0), peer, &mut pool, &fragment(0)), Err(DropReason::Duplicate));
+        assert_eq!(put(ms(0), peer, &mut pool, &fragment(0)), Err(PacketDropReason::Duplicate));
     }
 }
 
@@ -225,17 +229,35 @@ fn among_equal_peers_the_oldest_packet_of_all_makes_room() {
 #[test]
 fn a_packet_that_takes_too_long_is_given_up() {
     let mut bench = Bench::new();
-    bench.put_one(0, 0, 2).unwrap();
+    bench.put_one(0, 0, 3).unwrap();
     assert_eq!(bench.pool.poll_timeout(), Some(ms(5_000) + Duration::from_nanos(1)));
     bench.now = ms(5_000);
+    bench.put_one(0, 1, 3).unwrap();
     bench.put_one(1, 0, 3).unwrap();
     assert_eq!(bench.pool.stats().packets, 2, "five seconds are not too long");
     bench.now = ms(5_001);
-    assert_eq!(bench.put_one(0, 1, 2), Err(DropReason::Evicted));
+    assert_eq!(bench.put_one(0, 2, 3), Err(PacketDropReason::Evicted));
     assert_eq!(bench.pool.stats().packets, 1);
     bench.pool.handle_timeout(ms(11_000));
     assert_eq!(bench.pool.stats().used_bytes, 0);
     assert_eq!((bench.pool.stats().timed_out, bench.pool.poll_timeout()), (2, None));
+}
+
+/// What is left of a packet that was given up is refused for as long as it keeps arriving. A fragment under
+/// its number that comes much later is of another packet, after a restart of the peer.
+#[test]
+fn the_number_of_a_packet_that_was_given_up_is_free_after_a_second() {
+    let mut bench = Bench::new();
+    bench.put_one(0, 0, 9).unwrap();
+    bench.pool.handle_timeout(ms(5_001));
+    bench.now = ms(900);
+    for index in 1..8 {
+        assert_eq!(bench.put_one(0, index, 9), Err(PacketDropReason::Evicted), "{index}");
+        bench.now = bench.now + Duration::from_secs(1);
+    }
+    bench.now = bench.now + Duration::from_millis(1);
+    let packet = data(0, 2 * 1024);
+    assert_eq!(bench.put_all(0, &packet), Ok(Some(packet)));
 }
 
 /// One fragment does not pay for the silence of thousands: it gives a few of the late packets up.
@@ -293,9 +315,9 @@ fn limits_that_cannot_work_are_refused() {
     assert_eq!(with(|c| c.max_fragments = 0), Some(PoolConfigError::MaxFragments));
     assert_eq!(with(|c| c.max_fragments = 257), Some(PoolConfigError::MaxFragments));
     assert_eq!(with(|c| c.max_bytes = 1 << 19), Some(PoolConfigError::CapBelowPeerCap));
-    let Some(PoolConfigError::PeerCapTooSmall { least }) = with(|c| c.max_bytes_per_peer = 1)
+    let Some(PoolConfigError::PeerCapTooSmall { min_bytes }) = with(|c| c.max_bytes_per_peer = 1)
     else {
         panic!("a cap of one byte was taken");
     };
-    assert!((256 * 1024..300 * 1024).contains(&least), "{least}");
+    assert!((256 * 1024..300 * 1024).contains(&min_bytes), "{min_bytes}");
 }

@@ -4,7 +4,7 @@
 use haulier_article::fragment::{Fragment, FragmentPool, Reassembler, split};
 use haulier_article::packet::fragment::{FragmentPacket, RawFragmentPacket};
 use haulier_article::packet::{self, Packet, ProtocolId};
-use haulier_article::{DropReason, Instant, MAX_PACKET_BYTES, Sequence};
+use haulier_article::{Instant, MAX_PACKET_BYTES, PacketDropReason, Sequence};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -29,7 +29,10 @@ pub(super) fn encode(fragment: Fragment<'_>, encoding: &Value) -> Vec<u8> {
     }
 }
 
-pub(super) fn decode<'a>(bytes: &'a [u8], encoding: &Value) -> Result<Fragment<'a>, DropReason> {
+pub(super) fn decode<'a>(
+    bytes: &'a [u8],
+    encoding: &Value,
+) -> Result<Fragment<'a>, PacketDropReason> {
     match text(encoding) {
         "raw" => packet::read::<RawFragmentPacket<'_>>(PROTOCOL, bytes).map(|packet| packet.0),
         _ => packet::read::<FragmentPacket<'_>>(PROTOCOL, bytes).map(|packet| packet.0),
@@ -62,7 +65,7 @@ fn the_original_encoding_cannot_say_256() {
     let fragment = Fragment::new(Sequence::new(9), 0, 256, &data).unwrap();
     let mut out = [0; MAX_PACKET_BYTES];
     let raw = packet::write(RawFragmentPacket(fragment), PROTOCOL, &mut out);
-    assert_eq!(raw, Err(DropReason::FragmentCountZero));
+    assert_eq!(raw, Err(PacketDropReason::FragmentCountZero));
     let minus1 = write(FragmentPacket(fragment));
     assert_eq!(packet::read(PROTOCOL, &minus1), Ok(FragmentPacket(fragment)));
 }
@@ -76,7 +79,7 @@ fn another_packet_type_is_no_fragment() {
     let crc = packet::checksum(PROTOCOL, &bytes[4..]);
     bytes[..4].copy_from_slice(&crc.to_le_bytes());
     let read = packet::read::<FragmentPacket<'_>>(PROTOCOL, &bytes);
-    assert_eq!(read, Err(DropReason::BadType));
+    assert_eq!(read, Err(PacketDropReason::BadType));
 }
 
 /// The packet that a row describes.

@@ -2,14 +2,14 @@
 //! several packets given to one chunk sender, one chunk receiver or one reassembler.
 
 use haulier_article::chunk::{
-    Arrival, ChunkId, ChunkReceiver, ChunkReceiverConfig, ChunkSender, ChunkSenderConfig,
-    SenderState,
+    ChunkId, ChunkReceiver, ChunkReceiverConfig, ChunkSender, ChunkSenderConfig, SenderState,
+    SliceArrival,
 };
 use haulier_article::fragment::{FragmentPool, Reassembler};
 use haulier_article::packet::article::ArticlePacket;
 use haulier_article::packet::fragment::{FragmentPacket, RawFragmentPacket};
 use haulier_article::packet::{self, ProtocolId};
-use haulier_article::{ArticleConfig, ArticlePeer, DropReason, Instant};
+use haulier_article::{ArticleConfig, ArticlePeer, Instant, PacketDropReason};
 use serde_json::Value;
 
 use super::fragments::decode;
@@ -19,7 +19,7 @@ use super::{load, rows, size, text, unhex};
 const FRAGMENTS: ProtocolId = ProtocolId::PACKETS;
 
 /// Why the parser of that layer refuses the datagram.
-fn refusal(row: &Value, bytes: &[u8]) -> DropReason {
+fn refusal(row: &Value, bytes: &[u8]) -> PacketDropReason {
     let refused = match (text(&row["layer"]), row["count_encoding"].as_str()) {
         ("chunk", _) => packet::read::<ArticlePacket<'_>>(ProtocolId::ARTICLE, bytes).err(),
         ("abc3", _) => packet::read::<Abc3>(FRAGMENTS, bytes).err(),
@@ -49,7 +49,7 @@ fn a_refused_datagram_is_counted_and_changes_nothing() {
     let mut peer = ArticlePeer::new(ArticleConfig::default());
     let untouched = format!("{:?}{:?}", peer.sender(), peer.receiver());
     let chunk_rows = rows(&file, "cases", 107).iter().filter(|row| row["layer"] == "chunk");
-    let mut expected = haulier_article::DropCounts::new();
+    let mut expected = haulier_article::PacketDropCounts::new();
     for row in chunk_rows {
         let bytes = unhex(text(&row["hex"]));
         let reason = peer.handle_datagram(Instant::ZERO, &bytes).unwrap_err();
@@ -66,7 +66,11 @@ fn parse(step: &Value) -> Vec<u8> {
 }
 
 /// What a script expects of a step, and what happened.
-fn assert_step<T: std::fmt::Debug>(name: &str, step: &Value, outcome: &Result<T, DropReason>) {
+fn assert_step<T: std::fmt::Debug>(
+    name: &str,
+    step: &Value,
+    outcome: &Result<T, PacketDropReason>,
+) {
     match text(&step["expect"]) {
         "accept" => assert!(outcome.is_ok(), "{name}: {outcome:?}"),
         "ignore" => {
@@ -99,7 +103,7 @@ fn run_receiver_script(script: &Value) {
         };
         let outcome = receiver.handle_slice(Instant::ZERO, &slice);
         assert_step(name, step, &outcome);
-        if outcome == Ok(Arrival::Completed) {
+        if outcome == Ok(SliceArrival::Completed) {
             let _ = receiver.poll_ack(Instant::ZERO);
         }
         receiver.check_invariants();
@@ -168,7 +172,7 @@ fn run_reassembly_script(script: &Value) {
         let bytes = parse(step);
         let fragment =
             decode(&bytes, &encoding).unwrap_or_else(|reason| panic!("{name}: {reason}"));
-        let outcome: Result<_, DropReason> =
+        let outcome: Result<_, PacketDropReason> =
             peer.handle_fragment(Instant::ZERO, &fragment, &mut pool).map_err(Into::into);
         packets += usize::from(matches!(outcome, Ok(Some(_))));
         assert_step(name, step, &outcome);

@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use haulier_article::ack::{AckBits, PacketFate, ReceivedPackets, SentPackets};
-use haulier_article::congestion::{CongestionController, GoodBad, GoodBadConfig, Mode};
-use haulier_article::{ArticleRtt, DropReason, Instant, Sequence, Sequence32, SequenceNumber};
+use haulier_article::congestion::{CongestionController, CongestionMode, GoodBad, GoodBadConfig};
+use haulier_article::{
+    ArticleRtt, Instant, PacketDropReason, Sequence, Sequence32, SequenceNumber,
+};
 use serde_json::Value;
 
 use super::{hex_number, int, load, rows, text};
@@ -44,7 +46,7 @@ fn encode<S: SequenceNumber>(row: &Value, of: impl Fn(u32) -> S) {
     for sequence in sequences(&row["received_in_order"], &of) {
         match received.check(Instant::ZERO, sequence) {
             Ok(()) => received.on_accepted(Instant::ZERO, sequence, 1),
-            Err(reason) => assert_eq!(reason, DropReason::Duplicate, "{row}"),
+            Err(reason) => assert_eq!(reason, PacketDropReason::Duplicate, "{row}"),
         }
         received.check_invariants();
     }
@@ -163,7 +165,8 @@ fn loss_timeout() {
 fn congestion_modes() {
     for row in rows(&load("reliable_acks.json"), "congestion_modes", 8) {
         let name = text(&row["name"]);
-        let mode = |name: &str| if name == "good" { Mode::Good } else { Mode::Bad };
+        let mode =
+            |name: &str| if name == "good" { CongestionMode::Good } else { CongestionMode::Bad };
         let config = GoodBadConfig {
             start: mode(text(&row["start_mode"])),
             recovery: seconds(&row["start_recovery_s"]),

@@ -1,6 +1,7 @@
 //! `sequence.json`: comparisons, distances, rolling indexes and scripts for the sequence buffer.
 
-use haulier_article::{Sequence, SequenceBuffer, is_more_recent};
+use haulier_article::ack::is_more_recent;
+use haulier_article::{Sequence, SequenceBuffer};
 use serde_json::Value;
 
 use super::{int, load, rows, size, text};

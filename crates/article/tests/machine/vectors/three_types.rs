@@ -1,7 +1,7 @@
 //! The test protocols of the vectors: packets of types that the article only uses as examples. They ride
 //! the same frame through the same trait, so the frame is tested with types and ranges of its own.
 
-use haulier_article::DropReason;
+use haulier_article::PacketDropReason;
 use haulier_article::bits::Stream;
 use haulier_article::packet::{Packet, packet_type};
 
@@ -17,7 +17,7 @@ fn ints<'a, S: Stream<'a>, const N: usize>(
     stream: &mut S,
     mut values: [i32; N],
     range: impl Fn(usize) -> (i32, i32),
-) -> Result<[i32; N], DropReason> {
+) -> Result<[i32; N], PacketDropReason> {
     for (i, value) in values.iter_mut().enumerate() {
         let (min, max) = range(i);
         *value = stream.int(*value, min, max)?;
@@ -32,7 +32,7 @@ fn range_of_a(i: usize) -> (i32, i32) {
 impl<'a> Packet<'a> for Abc3 {
     const BLANK: Self = Self::A([0; 3]);
 
-    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, DropReason> {
+    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, PacketDropReason> {
         let (kind, a, b, c) = match self {
             Self::A(a) => (0, a, [0; 2], [0; 16]),
             Self::B(b) => (1, [0; 3], b, [0; 16]),
@@ -66,7 +66,7 @@ const MAX_ITEMS: i32 = 16_384;
 impl<'a> Packet<'a> for Abc4 {
     const BLANK: Self = Self { sequence: 0, body: Abc4Body::A([0; 3]) };
 
-    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, DropReason> {
+    fn serialize<S: Stream<'a>>(self, stream: &mut S) -> Result<Self, PacketDropReason> {
         let (kind, a, b, c) = match self.body {
             Abc4Body::A(a) => (1, a, vec![], [0.0; 6]),
             Abc4Body::B(b) => (2, [0; 3], b, [0.0; 6]),
@@ -77,13 +77,16 @@ impl<'a> Packet<'a> for Abc4 {
             1 => Abc4Body::A(ints(stream, a, range_of_a)?),
             2 => Abc4Body::B(items(stream, b)?),
             3 => Abc4Body::C(floats(stream, c)?),
-            _ => return Err(DropReason::BadType),
+            _ => return Err(PacketDropReason::BadType),
         };
         Ok(Self { sequence, body })
     }
 }
 
-fn items<'a, S: Stream<'a>>(stream: &mut S, mut items: Vec<i32>) -> Result<Vec<i32>, DropReason> {
+fn items<'a, S: Stream<'a>>(
+    stream: &mut S,
+    mut items: Vec<i32>,
+) -> Result<Vec<i32>, PacketDropReason> {
     let count = stream.int(items.len() as i32, 0, MAX_ITEMS)?;
     // Room for what comes, not for what is announced.
     for i in 0..usize::try_from(count).unwrap() {
@@ -96,7 +99,10 @@ fn items<'a, S: Stream<'a>>(stream: &mut S, mut items: Vec<i32>) -> Result<Vec<i
     Ok(items)
 }
 
-fn floats<'a, S: Stream<'a>>(stream: &mut S, mut c: [f32; 6]) -> Result<[f32; 6], DropReason> {
+fn floats<'a, S: Stream<'a>>(
+    stream: &mut S,
+    mut c: [f32; 6],
+) -> Result<[f32; 6], PacketDropReason> {
     let (position, velocity) = c.split_at_mut(3);
     for value in position {
         *value = stream.float(*value)?;

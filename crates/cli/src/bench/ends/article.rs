@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use haulier::article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES};
 use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent};
-use haulier::udp::{Driver, Socket};
+use haulier::udp::Socket;
 
 use super::{Joined, TURN, took_too_long};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::runners;
 
 /// What the client says.
 const HELLO: &[u8] = b"?";
@@ -29,18 +30,18 @@ pub(in crate::bench) fn serve(
     goes_on: impl Fn() -> bool,
 ) -> io::Result<()> {
     let chunks = data.len().div_ceil(MAX_CHUNK_BYTES);
-    let mut driver = Driver::new(socket, peer(chunks))?;
+    let mut driver = runners::article(socket, peer(chunks));
     let (mut sent, mut served_at, mut strangers) = (0, None, 0);
     while goes_on() {
         driver.turn(TURN)?;
-        if driver.peer.pop_chunk().is_some() {
+        if driver.machine.peer.pop_chunk().is_some() {
             for start in (0..data.len()).step_by(MAX_CHUNK_BYTES) {
                 let chunk = data.slice(start..data.len().min(start + MAX_CHUNK_BYTES));
-                driver.peer.send_chunk(chunk).map_err(io::Error::other)?;
+                driver.machine.peer.send_chunk(chunk).map_err(io::Error::other)?;
             }
         }
         let mut is_gone = false;
-        while let Some(event) = driver.peer.poll_event() {
+        while let Some(event) = driver.machine.peer.poll_event() {
             match event {
                 PeerEvent::Sender(ChunkSenderEvent::Sent { .. }) => sent += 1,
                 PeerEvent::Sender(ChunkSenderEvent::Failed { .. }) => is_gone = true,
@@ -48,12 +49,12 @@ pub(in crate::bench) fn serve(
             }
         }
         if sent >= chunks && served_at.is_none() {
-            (served_at, strangers) = (Some(Instant::now()), driver.strangers());
+            (served_at, strangers) = (Some(Instant::now()), driver.machine.strangers());
         }
-        let is_next =
-            served_at.is_some_and(|at| at.elapsed() > AFTERWARDS || driver.strangers() > strangers);
+        let is_next = served_at
+            .is_some_and(|at| at.elapsed() > AFTERWARDS || driver.machine.strangers() > strangers);
         if is_gone || is_next {
-            driver.replace_peer(peer(chunks));
+            driver.machine.replace_peer(peer(chunks));
             (sent, served_at) = (0, None);
         }
     }
@@ -79,16 +80,16 @@ pub(in crate::bench) fn fetch(
     let digest = blake3::hash(expected);
     let mut hasher = blake3::Hasher::new();
     let started = Instant::now();
-    let mut driver = Driver::new(Socket::connect(server).map_err(fail)?, peer(1)).map_err(fail)?;
-    driver.peer.send_chunk(HELLO).map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut driver = runners::article(Socket::connect(server).map_err(fail)?, peer(1));
+    driver.machine.peer.send_chunk(HELLO).map_err(|error| Failure::Usage(error.to_string()))?;
     let (mut received, mut connect) = (0, None);
     while started.elapsed() < timeout {
         interrupt::check()?;
         driver.turn(TURN).map_err(fail)?;
-        while let Some(event) = driver.peer.poll_event() {
+        while let Some(event) = driver.machine.peer.poll_event() {
             match event {
                 PeerEvent::Sender(ChunkSenderEvent::Sent { .. }) => {
-                    connect = Some(started.elapsed())
+                    connect = Some(started.elapsed());
                 }
                 PeerEvent::Sender(ChunkSenderEvent::Failed { .. }) => {
                     return Err(Failure::TimeOut("nobody answers".into()));
@@ -96,7 +97,7 @@ pub(in crate::bench) fn fetch(
                 PeerEvent::Receiver(_) => {}
             }
         }
-        while let Some(chunk) = driver.peer.pop_chunk() {
+        while let Some(chunk) = driver.machine.peer.pop_chunk() {
             hasher.update(&chunk);
             received += chunk.len();
         }

@@ -10,12 +10,13 @@ use haulier::connection::{Block, CloseCode, ConnectionConfig, Event};
 use haulier::credentials::{TokenClaims, TokenKey};
 use haulier::crypto::Secret;
 use haulier::server::{ServerConfig, ServerCredentials, ServerEvent};
-use haulier::udp::{ClientDriver, ServerDriver, Socket};
+use haulier::udp::Socket;
 
 use super::{Joined, TURN, took_too_long};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::keygen::new_secret;
+use crate::runners;
 
 /// "haullab1".
 const PROTOCOL_ID: u64 = 0x6861_756c_6c61_6231;
@@ -39,14 +40,14 @@ pub(in crate::bench) fn serve(
         connection: connection(data),
         ..ServerConfig::new(PROTOCOL_ID, credentials)
     };
-    let mut driver = ServerDriver::with_socket(socket, config)?;
+    let mut driver = runners::server(socket, config)?;
     let block = Block::new(0, data.clone());
     while goes_on() {
         driver.turn(TURN)?;
         let now = driver.clock().now();
-        while let Some((id, event)) = driver.server.poll_event(now) {
+        while let Some((id, event)) = driver.machine.poll_event(now) {
             let ServerEvent::Connecting { .. } = event else { continue };
-            if let Some(connection) = driver.server.connection_mut(id) {
+            if let Some(connection) = driver.machine.connection_mut(id) {
                 connection.send_block(now, &block).map_err(io::Error::other)?;
             }
         }
@@ -77,7 +78,7 @@ fn token_key() -> TokenKey {
 }
 
 fn connection(data: &Bytes) -> ConnectionConfig {
-    ConnectionConfig { largest_block: data.len() as u64, ..ConnectionConfig::default() }
+    ConnectionConfig { max_block_bytes: data.len() as u64, ..ConnectionConfig::default() }
 }
 
 /// Joins once, and takes leave. The connection has compared the block's BLAKE3 before it hands it over. A
@@ -95,12 +96,12 @@ pub(in crate::bench) fn fetch(
         ..ClientConfig::new(server, PROTOCOL_ID, credentials)
     };
     let started = Instant::now();
-    let mut driver = ClientDriver::connect(config).map_err(fail)?;
+    let mut driver = runners::client(config).map_err(fail)?;
     let mut connect = Duration::ZERO;
     while started.elapsed() < timeout {
         interrupt::check()?;
         driver.turn(TURN).map_err(fail)?;
-        while let Some(event) = driver.client.poll_event(driver.clock().now()) {
+        while let Some(event) = driver.machine.poll_event(driver.clock().now()) {
             match event {
                 Event::Connected => connect = started.elapsed(),
                 Event::Block { data, .. } => {
@@ -108,8 +109,8 @@ pub(in crate::bench) fn fetch(
                     if data != expected {
                         return Err(Failure::Verification("this is another block".into()));
                     }
-                    driver.client.close(driver.clock().now(), CloseCode::DONE, "");
-                    driver.flush().map_err(fail)?;
+                    driver.machine.close(driver.clock().now(), CloseCode::DONE, "");
+                    driver.transmit().map_err(fail)?;
                     while lingers() {
                         driver.turn(TURN).map_err(fail)?;
                     }

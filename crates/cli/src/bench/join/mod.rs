@@ -101,7 +101,7 @@ fn try_measure(run: &Run, data: &Bytes, timeout: Duration) -> Result<Outcome, Fa
     // Twice, for the link back has the odd number beside it.
     let relay = Relay::start(&run.profile.link(), 2 * run.seed).map_err(fail)?;
     let socket = Socket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(fail)?;
-    relay.set_receiver(socket.local_addr().map_err(fail)?);
+    relay.set_receiver(socket.local_addr());
     let stop = &AtomicBool::new(false);
     let joined = thread::scope(|scope| {
         let goes_on = || !stop.load(Ordering::Relaxed);

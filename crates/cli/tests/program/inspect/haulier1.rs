@@ -21,7 +21,8 @@ fn handshake(credentials: Credentials, served: ServerCredentials) -> [Vec<Vec<u8
     config.copies = 1;
     config.request = b"HLF1\x01world".to_vec();
     let mut client_end = ClientMachine::new(now, config, [1; 32]).unwrap();
-    let mut server_end = ServerMachine::new(now, 0, ServerConfig::new(PROTOCOL, served), [2; 32]);
+    let mut server_end =
+        ServerMachine::new(now, 0, ServerConfig::new(PROTOCOL, served), [2; 32]).unwrap();
     let mut datagram = Vec::new();
     assert!(client_end.poll_datagram(now, &mut datagram).is_some());
     let requests = vec![datagram.clone()];

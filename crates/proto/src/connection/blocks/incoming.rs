@@ -1,4 +1,5 @@
-//! The receiving half: chunks become blocks, in the order of their numbers, verified before anybody hears.
+//! The receiving half: chunks become blocks, in the order of their numbers, verified before they are
+//! delivered.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -6,7 +7,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::{BlockProgress, MAX_ANNOUNCED, longest_time};
+use super::{BlockProgress, MAX_ANNOUNCED, max_block_time};
 use crate::Instant;
 use crate::bulk::Receiver;
 use crate::chunk::MAX_CHUNK_BYTES;
@@ -14,7 +15,7 @@ use crate::connection::{CloseCode, ConnectionConfig, Event};
 use crate::time::earliest;
 use crate::wire::frame::BlockFrame;
 
-/// What a finished block is counted for beside its bytes: empty ones take a place too.
+/// Bytes charged for a finished block besides its data: empty blocks need memory too.
 const FINISHED_COST: u64 = 256;
 
 #[derive(Debug)]
@@ -22,7 +23,8 @@ struct Announced {
     tag: u64,
     length: u64,
     digest: [u8; 32],
-    began: Option<Instant>,
+    /// When it became the current block.
+    started: Option<Instant>,
 }
 
 /// The receiving half.
@@ -30,23 +32,23 @@ struct Announced {
 pub(crate) struct IncomingBlocks {
     pub(crate) receiver: Receiver,
     announced: BTreeMap<u32, Announced>,
-    /// The block that the next chunk belongs to.
+    /// The number of the block that the next chunk belongs to.
     current: u32,
     data: Vec<u8>,
-    /// Of the bytes in `data`: a chunk at a time, for no datagram may cost the digest of a whole block.
+    /// Over the bytes in `data`, a chunk at a time: no single datagram may cost the digest of a whole block.
     hasher: Option<Box<blake3::Hasher>>,
     finished: VecDeque<(u64, Bytes)>,
     finished_bytes: u64,
-    progressed: bool,
-    /// When the block in progress last came further.
-    moved: Instant,
-    /// A rule was broken where nobody could be told: the connection closes at its next time-out.
+    has_progress_event: bool,
+    /// When the current block last made progress.
+    last_progress: Instant,
+    /// A violation found while an event was read: the connection closes at its next timeout.
     violation: Option<CloseCode>,
 }
 
 impl IncomingBlocks {
     pub(crate) fn new(config: &ConnectionConfig) -> Self {
-        // The sender gives up first, and the connection ends with that.
+        // The sender waits half as long, so that it is the one that reports it (H-5.1b).
         let receiver = Receiver::new(config.no_progress_timeout.saturating_mul(2));
         Self {
             receiver,
@@ -56,13 +58,13 @@ impl IncomingBlocks {
             hasher: None,
             finished: VecDeque::new(),
             finished_bytes: 0,
-            progressed: false,
-            moved: Instant::ZERO,
+            has_progress_event: false,
+            last_progress: Instant::ZERO,
             violation: None,
         }
     }
 
-    /// A block frame came.
+    /// A block was announced.
     pub(crate) fn on_frame(
         &mut self,
         now: Instant,
@@ -73,39 +75,39 @@ impl IncomingBlocks {
             return Ok(());
         }
         if (frame.number - self.current) as usize >= MAX_ANNOUNCED {
-            // Empty blocks are finished for their sender once they are announced. Held back by a reader
-            // that does not read, they pile up here, and that is nobody's lie.
+            // For their sender, empty blocks are done once they are announced. They pile up here if this
+            // application does not read, which is not a violation.
             return Err(match self.is_held_back(config) {
                 true => CloseCode::RESOURCES,
                 false => CloseCode::PROTOCOL,
             });
         }
-        if frame.length > config.largest_block {
+        if frame.length > config.max_block_bytes {
             return Err(CloseCode::BLOCK_TOO_LARGE);
         }
         let announced =
-            Announced { tag: frame.tag, length: frame.length, digest: frame.digest, began: None };
+            Announced { tag: frame.tag, length: frame.length, digest: frame.digest, started: None };
         self.announced.insert(frame.number, announced);
         self.advance(now, config)
     }
 
-    /// A slice was new; chunks may be whole now.
+    /// A new slice arrived, and may have completed a chunk.
     pub(crate) fn on_slice(
         &mut self,
         now: Instant,
         config: &ConnectionConfig,
     ) -> Result<(), CloseCode> {
-        self.progressed = true;
-        self.moved = now;
+        self.has_progress_event = true;
+        self.last_progress = now;
         self.advance(now, config)
     }
 
-    /// Finished blocks wait for the application, and no more are taken before it reads them.
+    /// Whether too many finished blocks wait: no more are accepted before the application reads them.
     const fn is_held_back(&self, config: &ConnectionConfig) -> bool {
         self.finished_bytes > config.unread_block_bytes
     }
 
-    /// Takes finished chunks into their blocks, as far as blocks are announced and read.
+    /// Moves finished chunks into their blocks, as far as blocks are announced and read.
     pub(crate) fn advance(
         &mut self,
         now: Instant,
@@ -113,8 +115,8 @@ impl IncomingBlocks {
     ) -> Result<(), CloseCode> {
         while !self.is_held_back(config) {
             let Some(block) = self.announced.get_mut(&self.current) else { break };
-            if block.began.is_none() {
-                (block.began, self.moved) = (Some(now), now);
+            if block.started.is_none() {
+                (block.started, self.last_progress) = (Some(now), now);
             }
             let missing = block.length - self.data.len() as u64;
             if missing == 0 {
@@ -150,7 +152,7 @@ impl IncomingBlocks {
         self.current = self.current.checked_add(1).ok_or(CloseCode::PROTOCOL)?;
         self.finished_bytes += data.len() as u64 + FINISHED_COST;
         self.finished.push_back((block.tag, data));
-        self.progressed = false;
+        self.has_progress_event = false;
         Ok(())
     }
 
@@ -160,13 +162,13 @@ impl IncomingBlocks {
             if self.finished.is_empty() {
                 self.finished = VecDeque::new();
             }
-            // There is room again for what was held back, and the waiting was not the peer's fault.
-            self.moved = now;
+            // What was held back may proceed. The pause was not the peer's fault.
+            self.last_progress = now;
             self.violation = self.violation.or(self.advance(now, config).err());
             return Some(Event::Block { tag, data });
         }
-        let progress = self.progress().filter(|_| self.progressed)?;
-        self.progressed = false;
+        let progress = self.progress().filter(|_| self.has_progress_event)?;
+        self.has_progress_event = false;
         Some(Event::BlockProgress {
             tag: progress.tag,
             received: progress.done,
@@ -175,7 +177,8 @@ impl IncomingBlocks {
     }
 
     pub(crate) fn has_events(&self) -> bool {
-        !self.finished.is_empty() || (self.progressed && self.announced.contains_key(&self.current))
+        !self.finished.is_empty()
+            || (self.has_progress_event && self.announced.contains_key(&self.current))
     }
 
     pub(crate) fn progress(&self) -> Option<BlockProgress> {
@@ -191,13 +194,13 @@ impl IncomingBlocks {
         finished.saturating_add(self.data.capacity() + self.receiver.memory_bytes())
     }
 
-    /// Whether slices may be on their way: when they arrive matters then.
+    /// Whether slices are expected: their arrival times are recorded then.
     pub(crate) fn is_receiving(&self) -> bool {
         self.announced.contains_key(&self.current) || self.receiver.slices() > 0
     }
 
-    /// Why the connection must end, if it must: a rule was broken, or the block in progress crawls.
-    pub(crate) fn verdict(&self, now: Instant, config: &ConnectionConfig) -> Option<CloseCode> {
+    /// Why the connection has to close, if it has to: a violation, or a block without enough progress.
+    pub(crate) fn failure(&self, now: Instant, config: &ConnectionConfig) -> Option<CloseCode> {
         let late = self.late_at(config).filter(|&at| at <= now);
         self.violation.or(late.map(|_| CloseCode::NO_PROGRESS))
     }
@@ -207,15 +210,16 @@ impl IncomingBlocks {
         earliest(late_at, self.receiver.abandon_at())
     }
 
-    /// When the block in progress stood still, or crawled, for too long. Twice what its sender takes: that
-    /// one knows better, and gives up first if it is honest.
+    /// When the current block has made no progress, or too little, for too long. Twice the time that its
+    /// sender waits: the sender knows better, and an honest one gives up first.
     fn late_at(&self, config: &ConnectionConfig) -> Option<Instant> {
         let block = self.announced.get(&self.current).filter(|_| !self.is_held_back(config))?;
-        let began = block.began?;
-        let still = self.moved + config.no_progress_timeout.saturating_mul(2);
-        let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0);
-        let crawl = rate.map(|rate| began + longest_time(block.length, rate).saturating_mul(2));
-        earliest(Some(still), crawl)
+        let started = block.started?;
+        let stalled = self.last_progress + config.no_progress_timeout.saturating_mul(2);
+        let rate = Some(config.min_block_rate_bps).filter(|&rate| rate > 0);
+        let crawled =
+            rate.map(|rate| started + max_block_time(block.length, rate).saturating_mul(2));
+        earliest(Some(stalled), crawled)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {

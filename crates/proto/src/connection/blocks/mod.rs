@@ -1,7 +1,7 @@
 //! Blocks over chunks: what the application sends, of any size, as a run of chunks (STANDARD-1, 4.2).
 //!
-//! A block frame announces number, tag, length and digest; the chunks follow on the chunk sender, without a
-//! copy. On the other side a chunk waits in the chunk receiver until its block is announced.
+//! A block frame announces number, tag, length and digest; the chunk sender sends the chunks without copying
+//! them. At the receiver a chunk waits in the chunk receiver until its block is announced.
 
 mod incoming;
 mod outgoing;
@@ -15,16 +15,17 @@ use bytes::Bytes;
 
 use crate::bulk::BlockRepair;
 
-/// Blocks announced and not finished: enough that the next one follows without a pause, few enough that a
-/// receiver needs no memory for them.
+/// Blocks announced and not finished: enough that the next one follows without a pause, and so few that a
+/// receiver needs little memory for them.
 const MAX_ANNOUNCED: usize = 8;
 
-/// What a block may take beside its size at the least rate.
-const LEAST_BLOCK_TIME: Duration = Duration::from_secs(60);
+/// The time that a block may take beyond its size at the minimum rate (H-5.1b).
+const EXTRA_BLOCK_TIME: Duration = Duration::from_secs(60);
 
-/// A block with its digest, which is computed once, however many connections send it; so are the repair
-/// slices that its chunks may need. Cheap to clone. Equal blocks have the same tag and bytes.
-#[derive(Clone, Debug)]
+/// A block and its digest. The digest and the repair slices are computed once, however many connections send
+/// the block. Cheap to clone. Blocks are equal if tag and bytes are. Its `Debug` prints the length, never the
+/// bytes.
+#[derive(Clone)]
 pub struct Block {
     tag: u64,
     data: Bytes,
@@ -40,8 +41,14 @@ impl PartialEq for Block {
 
 impl Eq for Block {}
 
+impl core::fmt::Debug for Block {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Block {{ tag: {}, {} bytes }}", self.tag, self.data.len())
+    }
+}
+
 impl Block {
-    /// A block that the receiver will know by `tag`.
+    /// A block. The receiver is given the `tag` with it.
     #[must_use]
     pub fn new(tag: u64, data: impl Into<Bytes>) -> Self {
         let data = data.into();
@@ -50,7 +57,7 @@ impl Block {
         Self { tag, data, digest, repair }
     }
 
-    /// The application's name for it.
+    /// The tag that the application chose for it.
     #[must_use]
     pub const fn tag(&self) -> u64 {
         self.tag
@@ -69,18 +76,18 @@ impl Block {
     }
 }
 
-/// How far the block in flight is.
+/// The progress of a block in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockProgress {
-    /// The application's name for it.
+    /// The tag that the application chose for it.
     pub tag: u64,
-    /// Bytes that are through, in whole chunks and slices.
+    /// Bytes received or acknowledged, in whole slices.
     pub done: u64,
-    /// Bytes it has.
+    /// Its size in bytes.
     pub length: u64,
 }
 
-/// What a block of this size may take at this rate, in bits per second (H-5.1b).
-fn longest_time(bytes: u64, rate: u64) -> Duration {
-    Duration::from_secs(bytes.saturating_mul(8) / rate).saturating_add(LEAST_BLOCK_TIME)
+/// The time that a block of this size may take, given the minimum rate in bit/s (H-5.1b).
+fn max_block_time(bytes: u64, min_rate_bps: u64) -> Duration {
+    Duration::from_secs(bytes.saturating_mul(8) / min_rate_bps).saturating_add(EXTRA_BLOCK_TIME)
 }

@@ -1,10 +1,10 @@
-//! The sending half: announcements, and one chunk after the other for the chunk sender.
+//! The sending half: announces blocks, and hands their chunks to the chunk sender one after the other.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::{Block, BlockProgress, MAX_ANNOUNCED, longest_time};
+use super::{Block, BlockProgress, MAX_ANNOUNCED, max_block_time};
 use crate::Instant;
 use crate::bulk::{Chunk, Known, RequestTrain, Sender, SenderConfig, SenderEvent, SenderStats};
 use crate::chunk::{ChunkId, MAX_CHUNK_BYTES};
@@ -14,26 +14,28 @@ use crate::wire::frame::BlockFrame;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Announcement {
     Due,
-    /// Sent so often, the last time when so many slices had been.
     InFlight {
         copies: u8,
+        /// Slices that had been sent before the last copy.
         slices: u64,
     },
     Acked,
 }
 
-/// An announcement is said again after 8, 16 and 32 more slices, acknowledged or not: without it the receiver
-/// can do nothing with a chunk, and 53 bytes are less than a round trip.
-const ANNOUNCEMENTS: u8 = 4;
+/// Copies of an announcement that are sent before one is acknowledged or lost. Without it the receiver can do
+/// nothing with a chunk, and 53 bytes cost less than a round trip.
+const MAX_ANNOUNCEMENTS: u8 = 4;
+
+/// Slices between the first two copies, halved: they follow after 8, 16 and 32 more.
 const SLICES_BETWEEN: u64 = 4;
 
 impl Announcement {
-    /// Whether it goes into the next datagram, `slices` having been sent.
+    /// Whether it belongs into the next datagram, after `slices` were sent.
     const fn is_due(self, slices: u64) -> bool {
         match self {
             Self::Due => true,
             Self::InFlight { copies, slices: last } => {
-                copies < ANNOUNCEMENTS && slices >= last + (SLICES_BETWEEN << copies)
+                copies < MAX_ANNOUNCEMENTS && slices >= last + (SLICES_BETWEEN << copies)
             }
             Self::Acked => false,
         }
@@ -45,34 +47,34 @@ struct Outgoing {
     number: u32,
     block: Block,
     announcement: Announcement,
-    /// Bytes handed to the chunk sender.
-    handed: usize,
-    /// Chunks handed and not acked.
+    /// Bytes given to the chunk sender.
+    given_bytes: usize,
+    /// Chunks given to the chunk sender and not done.
     open_chunks: usize,
-    /// When it became the first in the line: one that waits behind a long one does not crawl.
+    /// When it became the first in the queue: waiting for an earlier block does not count as crawling.
     started: Instant,
 }
 
 /// The sending half.
 #[derive(Debug)]
 pub(crate) struct OutgoingBlocks {
-    /// There while there are blocks: an idle connection is small.
+    /// Exists while there are blocks, so that an idle connection is small.
     sender: Option<Box<Sender>>,
-    /// For the next sender.
+    /// The first chunk id of the next sender.
     next_chunk_id: ChunkId,
     known: Known,
-    /// How the copies of the request arrived.
+    /// The spacing of the copies of the request.
     requests: RequestTrain,
-    rate_bps: u64,
-    /// What a token allows at most.
+    max_rate_bps: u64,
+    /// The maximum that the client's token sets.
     rate_cap_bps: u64,
     urgency: Urgency,
     rtt: Option<Duration>,
     blocks: VecDeque<Outgoing>,
     next: u32,
-    /// The blocks of the chunks that are handed in and not done, in their order.
+    /// For each chunk that the chunk sender has, the number of its block, in order.
     chunks: VecDeque<u32>,
-    /// Slices sent and resent, and repair slices, by senders that are gone.
+    /// The counters of earlier senders.
     past: SenderStats,
     failed: bool,
 }
@@ -84,7 +86,7 @@ impl OutgoingBlocks {
             next_chunk_id: ChunkId::new(0),
             known: Known::NOTHING,
             requests: RequestTrain::new(),
-            rate_bps: config.rate_bps,
+            max_rate_bps: config.max_rate_bps,
             rate_cap_bps: u64::MAX,
             urgency: config.urgency,
             rtt: None,
@@ -99,8 +101,8 @@ impl OutgoingBlocks {
     fn new_sender(&self, now: Instant, config: &ConnectionConfig) -> Box<Sender> {
         let config = SenderConfig {
             urgency: self.urgency,
-            most_bps: self.rate_bps,
-            floor_bps: config.floor_bps,
+            most_bps: self.max_rate_bps,
+            floor_bps: config.min_rate_bps,
             give_up_after: config.no_progress_timeout,
             first_chunk_id: self.next_chunk_id,
         };
@@ -119,12 +121,12 @@ impl OutgoingBlocks {
         self.sender.as_deref()
     }
 
-    /// The same, to ask it for slices and give it acks.
+    /// The same, to be changed.
     pub(crate) fn sender_mut(&mut self) -> Option<&mut Sender> {
         self.sender.as_deref_mut()
     }
 
-    /// A copy of the request arrived, of so many bytes with UDP and IP.
+    /// A copy of the request arrived; `bytes` includes UDP and IP headers.
     pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
         self.requests.on_copy(now, bytes);
         if let (Some(rate), Some(sender)) = (self.requests.rate(), &mut self.sender) {
@@ -132,12 +134,12 @@ impl OutgoingBlocks {
         }
     }
 
-    /// What was learned of the path, for the next visit.
+    /// What was measured of the path, for the client's next visit.
     pub(crate) fn known(&self) -> Known {
         self.sender.as_ref().map_or(self.known, |sender| sender.known())
     }
 
-    /// The path is another one.
+    /// The client's address has changed: what was measured does not apply to its new path.
     pub(crate) fn forget_path(&mut self) {
         (self.known, self.requests) = (Known::NOTHING, RequestTrain::new());
         if let Some(sender) = &mut self.sender {
@@ -145,23 +147,22 @@ impl OutgoingBlocks {
         }
     }
 
-    /// What is known of the path from before.
+    /// Starts from what an earlier connection measured of the path.
     pub(crate) const fn set_known(&mut self, known: Known) {
         self.known = known;
     }
 
-    pub(crate) fn set_rate_bps(&mut self, rate_bps: u64) {
-        self.rate_bps = rate_bps.min(self.rate_cap_bps);
-        let rate_bps = self.rate_bps;
+    pub(crate) fn set_max_rate_bps(&mut self, rate_bps: u64) {
+        self.max_rate_bps = rate_bps.min(self.rate_cap_bps);
         if let Some(sender) = &mut self.sender {
-            sender.set_most_bps(rate_bps);
+            sender.set_most_bps(self.max_rate_bps);
         }
     }
 
-    /// From now on no rate is above this one.
+    /// Limits this and every later maximum rate.
     pub(crate) fn cap_rate_bps(&mut self, rate_cap_bps: u64) {
         self.rate_cap_bps = rate_cap_bps;
-        self.set_rate_bps(self.rate_bps);
+        self.set_max_rate_bps(self.max_rate_bps);
     }
 
     pub(crate) fn set_urgency(&mut self, urgency: Urgency) {
@@ -171,7 +172,7 @@ impl OutgoingBlocks {
         }
     }
 
-    /// The round trip of the connection is this now.
+    /// The connection measured a round trip; `rtt` is the smoothed value.
     pub(crate) fn set_rtt(&mut self, rtt: Duration) {
         self.rtt = Some(rtt);
         if let Some(sender) = &mut self.sender {
@@ -179,7 +180,7 @@ impl OutgoingBlocks {
         }
     }
 
-    /// What was sent.
+    /// The counters of all its senders.
     pub(crate) fn stats(&self) -> SenderStats {
         let now = self.sender.as_ref().map(|sender| sender.stats()).unwrap_or_default();
         SenderStats {
@@ -200,43 +201,43 @@ impl OutgoingBlocks {
         config: &ConnectionConfig,
     ) -> Result<BlockHandle, SendError> {
         if self.blocks.len() >= config.queued_blocks {
-            return Err(SendError::QueueFull);
+            return Err(SendError::QueueFull { setting: "queued_blocks" });
         }
         if self.sender.is_none() {
             self.sender = Some(self.new_sender(now, config));
         }
         let number = self.next;
-        self.next = number.checked_add(1).ok_or(SendError::QueueFull)?;
+        self.next = number.checked_add(1).ok_or(SendError::NumbersUsedUp)?;
         self.blocks.push_back(Outgoing {
             number,
             block,
             announcement: Announcement::Due,
-            handed: 0,
+            given_bytes: 0,
             open_chunks: 0,
             started: now,
         });
-        self.hand_on(now);
+        self.feed_sender(now);
         Ok(BlockHandle(number))
     }
 
-    /// Gives the chunk sender its next chunks, so that one always waits.
-    fn hand_on(&mut self, now: Instant) {
+    /// Gives the chunk sender its next chunks, so that one is always waiting.
+    fn feed_sender(&mut self, now: Instant) {
         let Some(sender) = &mut self.sender else { return };
         for outgoing in self.blocks.iter_mut().take(MAX_ANNOUNCED) {
             let length = outgoing.block.data.len();
-            while outgoing.handed < length {
+            while outgoing.given_bytes < length {
                 if sender.waiting() > 0 {
                     return;
                 }
-                let end = length.min(outgoing.handed + MAX_CHUNK_BYTES);
+                let end = length.min(outgoing.given_bytes + MAX_CHUNK_BYTES);
                 let chunk = Chunk {
-                    bytes: outgoing.block.data.slice(outgoing.handed..end),
+                    bytes: outgoing.block.data.slice(outgoing.given_bytes..end),
                     repair: outgoing.block.repair.clone(),
-                    place: outgoing.handed / MAX_CHUNK_BYTES,
+                    place: outgoing.given_bytes / MAX_CHUNK_BYTES,
                 };
                 sender.send(now, chunk);
                 self.chunks.push_back(outgoing.number);
-                outgoing.handed = end;
+                outgoing.given_bytes = end;
                 outgoing.open_chunks += 1;
             }
         }
@@ -265,6 +266,7 @@ impl OutgoingBlocks {
         self.blocks.iter().take(MAX_ANNOUNCED).any(due)
     }
 
+    /// An announcement was acknowledged, or is lost.
     pub(crate) fn on_announced(&mut self, number: u32, acked: bool) {
         if let Some(outgoing) = self.blocks.iter_mut().find(|outgoing| outgoing.number == number) {
             outgoing.announcement = match outgoing.announcement {
@@ -275,7 +277,7 @@ impl OutgoingBlocks {
         }
     }
 
-    /// Takes in what the chunk sender says, and hands finished blocks to `done`.
+    /// Handles the events of the chunk sender, and passes finished blocks to `done`.
     pub(crate) fn poll(&mut self, now: Instant, mut done: impl FnMut(BlockHandle)) {
         let Some(sender) = &mut self.sender else { return };
         while let Some(event) = sender.poll_event() {
@@ -291,7 +293,7 @@ impl OutgoingBlocks {
         }
         let is_done = |outgoing: &Outgoing| {
             outgoing.announcement == Announcement::Acked
-                && outgoing.handed == outgoing.block.data.len()
+                && outgoing.given_bytes == outgoing.block.data.len()
                 && outgoing.open_chunks == 0
         };
         while self.blocks.front().is_some_and(is_done) {
@@ -301,7 +303,7 @@ impl OutgoingBlocks {
                 next.started = now;
             }
         }
-        self.hand_on(now);
+        self.feed_sender(now);
         if self.blocks.is_empty() {
             self.past = self.stats();
             self.known = self.known();
@@ -315,27 +317,27 @@ impl OutgoingBlocks {
     pub(crate) fn progress(&self) -> Option<BlockProgress> {
         let outgoing = self.blocks.front()?;
         let length = outgoing.block.data.len();
-        let is_its = |number: &&u32| **number == outgoing.number;
-        let open = self.chunks.iter().filter(is_its).count() * MAX_CHUNK_BYTES;
-        // Chunks of later blocks may be among those in flight, near the end.
-        let in_flight = self.sender.as_ref().map_or(0, |sender| sender.bytes_with_peer());
-        let done = (outgoing.handed.saturating_sub(open) + in_flight).min(length);
+        let is_of_this = |number: &&u32| **number == outgoing.number;
+        let open = self.chunks.iter().filter(is_of_this).count() * MAX_CHUNK_BYTES;
+        // Near the end, these may include chunks of later blocks.
+        let with_peer = self.sender.as_ref().map_or(0, |sender| sender.bytes_with_peer());
+        let done = (outgoing.given_bytes.saturating_sub(open) + with_peer).min(length);
         Some(BlockProgress { tag: outgoing.block.tag, done: done as u64, length: length as u64 })
     }
 
-    /// Why the connection must end, if it must: nothing moves any more, or too slowly.
-    pub(crate) fn verdict(&self, now: Instant, config: &ConnectionConfig) -> Option<CloseCode> {
+    /// Why the connection has to close, if it has to: a block makes no progress, or too little.
+    pub(crate) fn failure(&self, now: Instant, config: &ConnectionConfig) -> Option<CloseCode> {
         let is_late = self.crawl_deadline(config).is_some_and(|at| at <= now);
         (self.failed || is_late).then_some(CloseCode::NO_PROGRESS)
     }
 
     fn crawl_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
         let outgoing = self.blocks.front()?;
-        let rate = Some(config.least_block_rate_bps).filter(|&rate| rate > 0)?;
-        Some(outgoing.started + longest_time(outgoing.block.data.len() as u64, rate))
+        let rate = Some(config.min_block_rate_bps).filter(|&rate| rate > 0)?;
+        Some(outgoing.started + max_block_time(outgoing.block.data.len() as u64, rate))
     }
 
-    /// When time alone ends something, whether or not anything may be sent.
+    /// When [`failure`](Self::failure) has to be called.
     pub(crate) fn poll_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
         if self.failed { Some(Instant::ZERO) } else { self.crawl_deadline(config) }
     }

@@ -128,3 +128,18 @@ proptest! {
         let _whatever = Ticket::parse(&encoded(&bytes));
     }
 }
+
+/// `serve` at 0.0.0.0 once printed tickets that led every client to itself.
+#[test]
+fn an_address_that_leads_nobody_to_the_server_is_refused() {
+    let new = |text: &str| Ticket::new(vec![text.parse().unwrap()], 7, Access::Open).map(drop);
+    for text in ["0.0.0.0:4000", "[::]:4000", "192.0.2.1:0"] {
+        assert_eq!(new(text), Err(TicketError::Unspecified(text.parse().unwrap())));
+    }
+    let scoped = "[fe80::1%3]:4000";
+    assert_eq!(new(scoped), Err(TicketError::LinkLocal(scoped.parse().unwrap())));
+    assert_eq!(new("[2001:db8::1]:4000"), Ok(()));
+    let mut whole = ticket();
+    whole.addresses[0].set_ip([0, 0, 0, 0].into());
+    assert_eq!(Ticket::parse(&whole.to_text()), Err(TicketError::Unspecified(whole.addresses[0])));
+}

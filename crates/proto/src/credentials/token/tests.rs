@@ -5,6 +5,7 @@ use alloc::format;
 use proptest::prelude::*;
 
 use super::*;
+use crate::credentials::TokenRate;
 
 const PROTOCOL: u64 = 0x1122_3344_5566_7788;
 const EXPIRY: u64 = 2_000_000_000;
@@ -23,8 +24,8 @@ fn claims() -> TokenClaims {
         servers: ["192.0.2.1:4000", "[2001:db8::1]:4001"].map(|text| text.parse().unwrap()).into(),
         expiry_unix: EXPIRY,
         client_address: Some("198.51.100.3:0".parse().unwrap()),
-        least_bps: Some(10_000),
-        most_bps: None,
+        min_rate: TokenRate::from_bps(80_000),
+        max_rate: None,
         user_data: b"team red".to_vec(),
     }
 }
@@ -73,7 +74,15 @@ fn claims_have_limits() {
     assert_eq!(refused(TokenClaims { servers, ..claims() }), IssueError::TooManyServers);
     let user_data = vec![0; 257];
     assert_eq!(refused(TokenClaims { user_data, ..claims() }), IssueError::TooMuchUserData);
-    assert_eq!(refused(TokenClaims { most_bps: Some(0), ..claims() }), IssueError::ZeroRate);
+}
+
+/// A token counts bytes, the rest of the library bits: nobody multiplies by hand.
+#[test]
+fn a_rate_is_in_bits_and_never_zero() {
+    let bps = |bps| TokenRate::from_bps(bps).map(TokenRate::bps);
+    assert_eq!([0, 1, 8, 80_001].map(bps), [None, Some(8), Some(8), Some(80_008)]);
+    let max = u64::from(u32::MAX) * 8;
+    assert_eq!([max, max + 1, u64::MAX].map(bps), [Some(max), None, None]);
 }
 
 #[test]
@@ -171,8 +180,8 @@ proptest! {
             servers: servers.into_iter().map(plain).collect(),
             expiry_unix: EXPIRY,
             client_address: client_address.map(plain),
-            least_bps: None,
-            most_bps: Some(most),
+            min_rate: None,
+            max_rate: TokenRate::from_bps(u64::from(most) * 8),
             user_data,
         };
         let token = issue(&claims);

@@ -1,11 +1,11 @@
-//! Both suites from AWS-LC, which picks the fastest code for the CPU at run time.
+//! Both suites from AWS-LC, which selects the fastest code for the CPU at run time.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
 use super::{KeyError, OpenError, SealError, TAG_BYTES};
 use crate::crypto::{Secret, Suite};
 
-/// The handle is small, its key schedule lies in C's heap and is wiped there.
+/// A small handle. Its key schedule is on the C heap and is wiped there.
 pub(super) struct Cipher(LessSafeKey);
 
 impl Cipher {
@@ -14,7 +14,7 @@ impl Cipher {
             Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
             Suite::Aes256Gcm => &AES_256_GCM,
         };
-        // It fails for a key of the wrong length, which this is not, or without memory.
+        // It fails for a key of the wrong length, which this is not, or if memory runs out.
         let key = UnboundKey::new(algorithm, secret.as_bytes()).map_err(|_| KeyError)?;
         Ok(Self(LessSafeKey::new(key)))
     }

@@ -1,8 +1,7 @@
-//! One key of an AEAD: seals and opens in place, without taking memory.
+//! One key of an AEAD: encrypts and decrypts in place, without allocating.
 //!
-//! The nonce is the packet number, so a number must never be sealed twice with one key; that is the
-//! caller's duty (STANDARD-1, H-2.2a). Key schedules lie on the heap: the struct itself is a few words,
-//! for a connection has up to four.
+//! The nonce is the packet number, so the caller must never seal a number twice with one key (STANDARD-1,
+//! H-2.2a). Key schedules are on the heap, because a connection has up to three keys and should be small.
 
 #[cfg(feature = "aws-lc")]
 mod aws_lc;
@@ -25,7 +24,7 @@ pub const TAG_BYTES: usize = 16;
 pub struct AeadKey(Cipher);
 
 impl AeadKey {
-    /// The key of `suite` with these 32 bytes.
+    /// The key of this suite with these 32 bytes.
     ///
     /// # Errors
     /// [`KeyError`] if this build does not have the suite.
@@ -33,10 +32,10 @@ impl AeadKey {
         Cipher::new(secret, suite).map(Self)
     }
 
-    /// Encrypts `in_out` in place and returns the tag over it and over `aad`, what stands before it.
+    /// Encrypts `in_out` in place. Returns the tag over it and `aad`, the bytes before it.
     ///
     /// # Errors
-    /// [`SealError`] if there are more bytes than the cipher takes, some gigabytes; never for a datagram.
+    /// [`SealError`] for more bytes than the cipher accepts, some gigabytes; never for a datagram.
     pub fn seal(
         &self,
         packet_number: u64,
@@ -49,8 +48,8 @@ impl AeadKey {
     /// Decrypts the ciphertext `in_out` in place.
     ///
     /// # Errors
-    /// [`OpenError`] if number, `aad`, ciphertext, tag and key do not belong together. What is in `in_out`
-    /// then is not said, and is neither ciphertext nor plaintext to rely on.
+    /// [`OpenError`] if number, `aad`, ciphertext, tag and key do not match. The content of `in_out` is then
+    /// unspecified.
     pub fn open(
         &self,
         packet_number: u64,
@@ -77,39 +76,20 @@ fn nonce(packet_number: u64) -> [u8; 12] {
     nonce
 }
 
-/// There is no such key: this build does not have the suite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// This build does not have the suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this build does not have the cipher suite")]
 pub struct KeyError;
 
-/// Too many bytes to seal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// There are too many bytes to encrypt at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many bytes to encrypt at once")]
 pub struct SealError;
 
-/// A seal that does not hold. It does not say which part is wrong, for nobody may learn that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The tag is wrong. What exactly does not match must not be revealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the tag is wrong")]
 pub struct OpenError;
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this build does not have the cipher suite")
-    }
-}
-
-impl fmt::Display for SealError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("too many bytes for one seal")
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the seal does not hold")
-    }
-}
-
-impl core::error::Error for KeyError {}
-impl core::error::Error for SealError {}
-impl core::error::Error for OpenError {}
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use crate::crypto::{Secret, Suite};
 
 pub(super) enum Cipher {
     ChaCha(Box<ChaCha20Poly1305>),
-    /// Its round keys are about a kilobyte.
+    /// Its round keys take about a kilobyte.
     #[cfg(feature = "rust-crypto")]
     Aes(Box<Aes256Gcm>),
 }

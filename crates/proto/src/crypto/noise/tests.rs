@@ -19,7 +19,7 @@ fn start(nk: bool) -> (Initiator, Vec<u8>) {
     Initiator::new(&psk(), public.as_ref(), PROLOGUE, [3; 32], HELLO).unwrap()
 }
 
-fn open(nk: bool, message: &[u8]) -> Result<Opened, NoiseError> {
+fn open(nk: bool, message: &[u8]) -> Result<Responder, NoiseError> {
     respond(&psk(), nk.then(identity).as_ref(), PROLOGUE, [4; 32], message)
 }
 
@@ -146,5 +146,5 @@ fn payloads_have_a_limit() {
 #[test]
 fn states_are_for_any_thread() {
     const fn any_thread<T: Send + Sync>() {}
-    const { (any_thread::<Initiator>(), any_thread::<Opened>(), any_thread::<SplitSecrets>()) };
+    const { (any_thread::<Initiator>(), any_thread::<Responder>(), any_thread::<SplitSecrets>()) };
 }

@@ -4,7 +4,7 @@ use haulier_proto::DropReason;
 use haulier_proto::Machine;
 use haulier_proto::client::{ClientMachine, Credentials};
 use haulier_proto::connection::{Block, CloseReason, Event};
-use haulier_proto::credentials::{TokenClaims, TokenKey};
+use haulier_proto::credentials::{TokenClaims, TokenKey, TokenRate};
 use haulier_proto::crypto::{RequestKeys, Secret, Suite, open_tag, respond};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent};
 use haulier_proto::wire::answer::{RefusalCode, Retry};
@@ -107,7 +107,7 @@ fn a_suite_that_was_not_offered_is_refused() {
         server_id: WireId([1; 8]),
         suite: Suite::Aes256Gcm,
         idle_timeout: Duration::from_secs(10),
-        largest_block: 1,
+        max_block_bytes: 1,
         reset_token: [0; 16],
     }
     .write(&mut welcome);
@@ -161,7 +161,7 @@ fn the_greediest_makes_room_for_all() {
     // Half of a block each, but a whole one of the second, and nobody reads.
     let sizes = [300_000, 900_000, 200_000];
     for (n, size) in sizes.into_iter().enumerate() {
-        lan.client(n).set_rate_bps(80_000_000);
+        lan.client(n).set_max_rate_bps(80_000_000);
         lan.client(n).send_block(&Block::new(1, vec![1; size])).unwrap();
     }
     let mut out = Vec::new();
@@ -200,13 +200,13 @@ fn a_token_limits_the_rate() {
     let mut lan = Lan::new(config);
     let claims = TokenClaims {
         expiry_unix: UNIX_TIME + 60,
-        most_bps: Some(50_000),
+        max_rate: TokenRate::from_bps(400_000),
         ..TokenClaims::default()
     };
     let token = key.issue(PROTOCOL_ID, &claims, Secret::from_bytes([1; 32]), [1; 24]).unwrap();
     lan.add(client_with(Credentials::Token(token)));
     lan.settle();
-    lan.peer().set_rate_bps(80_000_000);
+    lan.peer().set_max_rate_bps(80_000_000);
     lan.peer().send_block(&Block::new(1, vec![1; 400_000])).unwrap();
     lan.run(4_000);
     let sent = lan.peer().stats().bytes_sent;
@@ -414,7 +414,7 @@ fn one_source_has_so_many_handshakes() {
         let from = address(if n < 3 { n } else { 5_000 });
         outcomes.push(lan.server.handle_datagram(lan.now, from, &mut request));
     }
-    assert_eq!(outcomes, [Ok(()), Ok(()), Err(DropReason::NoPlace), Ok(())]);
+    assert_eq!(outcomes, [Ok(()), Ok(()), Err(DropReason::NoSlot), Ok(())]);
     let mut out = Vec::new();
     while lan.server.poll_datagram(lan.now, &mut out).is_some() {
         assert_eq!(out[0], 0x83, "no refusal");

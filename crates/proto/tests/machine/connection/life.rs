@@ -17,7 +17,7 @@ use crate::lan::{Lan, UNIX_TIME, Way, address, client_config, server_address, se
 fn keys_are_changed_on_the_way_under_loss_and_reordering() {
     let mut server = server_config();
     server.connection.datagrams_per_key = 40;
-    server.connection.rate_bps = 20_000_000;
+    server.connection.max_rate_bps = 20_000_000;
     let mut lan = Lan::joined(server, client_config());
     lan.peer().send_block(&Block::new(1, vec![5; 500_000])).unwrap();
     let mut n = 0u64;
@@ -147,7 +147,7 @@ fn a_restarted_server_is_noticed() {
     config.credentials.identity = Some(Identity::new(Secret::from_bytes([21; 32])));
     let mut lan = Lan::joined(config.clone(), client_config());
     lan.run(500);
-    lan.server = ServerMachine::new(lan.now, UNIX_TIME, config, [200; 32]);
+    lan.server = ServerMachine::new(lan.now, UNIX_TIME, config, [200; 32]).unwrap();
     lan.client(0).send_message(&b"are you there?"[..]).unwrap();
     lan.settle();
     assert_eq!(end_of(&lan, 0), Some(&CloseReason::ServerRestarted));
@@ -200,7 +200,7 @@ fn a_clock_that_jumps_harms_nobody() {
 fn no_number_is_sealed_twice_and_some_are_skipped() {
     let mut server = server_config();
     server.connection.datagrams_per_key = 100;
-    server.connection.rate_bps = 20_000_000;
+    server.connection.max_rate_bps = 20_000_000;
     let mut lan = Lan::joined(server, client_config());
     let (mut numbers, mut n) = (Vec::new(), 0u64);
     lan.peer().send_block(&Block::new(1, vec![5; 2_000_000])).unwrap();
@@ -262,7 +262,7 @@ fn what_comes_back_to_its_sender_is_dropped() {
         assert_eq!(refused, Err(DropReason::WrongRole));
     }
     let mut out = Vec::new();
-    assert!(!lan.clients[0].poll_datagram(lan.now, &mut out).is_some());
+    assert!(lan.clients[0].poll_datagram(lan.now, &mut out).is_none());
     assert_eq!(lan.server.poll_datagram(lan.now, &mut out), None);
 }
 
@@ -271,7 +271,7 @@ fn what_comes_back_to_its_sender_is_dropped() {
 #[test]
 fn a_download_survives_a_nat_that_forgets() {
     let mut server = server_config();
-    server.connection.rate_bps = 1_000_000;
+    server.connection.max_rate_bps = 1_000_000;
     let mut lan = Lan::joined(server, client_config());
     lan.run(500);
     lan.peer().send_block(&Block::new(1, vec![5; 400_000])).unwrap();
@@ -292,7 +292,7 @@ fn a_late_datagram_opens_with_the_key_before() {
     for (wait, is_late) in [(40, false), (20_000, true)] {
         let mut server = server_config();
         server.connection.datagrams_per_key = 30;
-        server.connection.rate_bps = 8_000_000;
+        server.connection.max_rate_bps = 8_000_000;
         let mut lan = Lan::joined(server, client_config());
         lan.run(100);
         lan.peer().send_message(&b"held up"[..]).unwrap();

@@ -4,7 +4,7 @@
 //! or data datagram is a head, a ciphertext and a tag.
 
 use haulier_proto::credentials::{
-    Access, ConnectToken, Ticket, TicketError, TokenClaims, TokenError, TokenKey,
+    Access, ConnectToken, Ticket, TicketError, TokenClaims, TokenError, TokenKey, TokenRate,
 };
 use haulier_proto::crypto::{
     AeadKey, CookieKey, Identity, Initiator, RequestKeys, ResetKey, Secret, Suite, TrafficSecret,
@@ -86,7 +86,8 @@ fn ids_resets_and_cookies() {
 #[test]
 fn tokens() {
     let file = load("haulier1.json");
-    let rate = |value: &Value| Some(u32::try_from(int(value)).unwrap()).filter(|&bps| bps > 0);
+    // The vectors have what is on the wire: bytes per second, 0 for none.
+    let rate = |value: &Value| TokenRate::from_bps(u64::try_from(int(value)).unwrap() * 8);
     for row in rows(&file, "tokens", 4) {
         let name = text(&row["name"]);
         let key = TokenKey {
@@ -98,8 +99,8 @@ fn tokens() {
             servers: addresses(&row["servers"]),
             expiry_unix: row["expiry_unix"].as_u64().unwrap(),
             client_address: some(&row["client_address"], |a| text(a).parse().unwrap()),
-            least_bps: rate(&row["least_bps"]),
-            most_bps: rate(&row["most_bps"]),
+            min_rate: rate(&row["least_bps"]),
+            max_rate: rate(&row["most_bps"]),
             user_data: unhex(text(&row["user_data"])),
         };
         let (inside, nonce) = (secret(&row["secret"]), bytes(&row["nonce"]));

@@ -1,0 +1,354 @@
+//! A game's client.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use haulier_core::Instant;
+use haulier_proto::Sequence;
+use haulier_proto::client::WireBytes;
+use haulier_proto::connection::{
+    Block, BlockHandle, BlockProgress, CloseCode, CloseReason, Connection, ConnectionState,
+    ConnectionStats, Event, SendError, Urgency,
+};
+use haulier_udp::{Clock, Socket};
+
+use super::aes;
+use super::asking::Asking;
+use super::connect::Connect;
+use super::error::{ConnectError, FinishError, NetworkError};
+use super::handle::{Handle, StartError};
+use super::race::Attempt;
+use super::shared::State;
+
+/// A client of a game, and its connection to a server.
+///
+/// It is a handle: a network thread does the work, at its own pace, and goes on while the game loads a level.
+/// Clone it to send from one thread or task while another waits for events; each event goes to one of them.
+/// When the last is dropped the connection is closed with [`CloseCode::DONE`], and what was not acknowledged
+/// may be lost: [`finish`](Self::finish) waits for it. See [`Connect`] for a client without a thread.
+///
+/// ```no_run
+/// use haulier::{Client, Event};
+///
+/// let client = Client::connect("haulier1:...the line the server has printed...")?;
+/// loop {
+///     while let Some(event) = client.poll()? {
+///         match event {
+///             Event::Connected => client.send_message("hello")?,
+///             Event::BlockProgress { received, length, .. } => println!("{received}/{length}"),
+///             Event::Block { data, .. } => println!("the world has {} bytes", data.len()),
+///             Event::Closed(reason) => return Ok(println!("{reason}")),
+///             _ => {}
+///         }
+///     }
+///     // ... the rest of the frame ...
+/// }
+/// # #[allow(unreachable_code, reason = "a game's loop")]
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Awaited, with any executor:
+///
+/// ```
+/// use haulier::{Block, Client, Connect, Credentials, Event};
+/// use haulier::{Server, ServerConfig, ServerCredentials, ServerEvent};
+/// use std::time::Duration;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+/// let server = Server::bind("127.0.0.1:0", ServerConfig::new(7, credentials))?;
+/// let address = server.local_addr();
+/// let serve = async {
+///     let world = Block::new(1, vec![7; 100_000]);
+///     while let Some((id, event)) = server.next_event().await? {
+///         match event {
+///             ServerEvent::Connecting { .. } => drop(server.send_block(id, &world)?),
+///             ServerEvent::Connection(Event::Closed(_)) => break,
+///             _ => {}
+///         }
+///     }
+///     Ok::<_, Box<dyn std::error::Error>>(())
+/// };
+/// let join = async {
+///     let client = Client::connect(Connect::new(address, 7, Credentials::Open))?;
+///     client.connected().await?;
+///     while let Some(event) = client.next_event().await? {
+///         if let Event::Block { data, .. } = event {
+///             assert_eq!(data, vec![7; 100_000]);
+///             break;
+///         }
+///     }
+///     client.finish_async(Duration::from_secs(5)).await?;
+///     Ok::<_, Box<dyn std::error::Error>>(())
+/// };
+/// tokio::try_join!(serve, join)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    handle: Arc<Handle<Asking>>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Client");
+        debug.field("server", &self.server()).field("state", &self.state()).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Begins to ask for a connection, and returns at once: [`Event::Connected`] or [`Event::Closed`] says
+    /// how it went, or await [`connected`](Self::connected). `to` is the text of a ticket or connect token,
+    /// either of these read, a [`ClientConfig`](haulier_proto::client::ClientConfig), or a [`Connect`].
+    ///
+    /// # Errors
+    /// [`ConnectError`]: for a text that is neither, no address or one that leads nowhere, or no socket.
+    pub fn connect(
+        to: impl TryInto<Connect, Error: Into<ConnectError>>,
+    ) -> Result<Self, ConnectError> {
+        let connect = to.try_into().map_err(Into::into)?;
+        connect.check()?;
+        let (clock, drive) = (Clock::start(), connect.drive);
+        let asking = Asking::new(clock.now(), connect, haulier_udp::seed()?, aes())?;
+        let handle = Handle::start(asking, clock, None, drive).map_err(|error| match error {
+            StartError::Io(error) => ConnectError::Io(error),
+            #[cfg(feature = "tokio")]
+            StartError::NoRuntime => ConnectError::NoRuntime,
+        })?;
+        let client = Self { handle: Arc::new(handle) };
+        let has_route = !client.handle.shared.lock().locals.is_empty();
+        if has_route { Ok(client) } else { Err(ConnectError::Failed(client.attempts())) }
+    }
+
+    /// Waits until there is a connection. Takes no event: [`Event::Connected`] still comes.
+    ///
+    /// # Errors
+    /// [`ConnectError::Failed`] if there will be none; [`ConnectError::Network`] if nothing drives the client
+    /// any more, or it is inline.
+    pub async fn connected(&self) -> Result<(), ConnectError> {
+        let outcome = self.handle.when(|state, _| state.end.outcome()).await?;
+        match outcome {
+            Some(true) => Ok(()),
+            _ => Err(ConnectError::Failed(self.attempts())),
+        }
+    }
+
+    /// The next event, without waiting. Ask in a loop until `None`, once a frame.
+    ///
+    /// # Errors
+    /// [`NetworkError`], once all events are taken.
+    pub fn poll(&self) -> Result<Option<Event>, NetworkError> {
+        self.handle.poll()
+    }
+
+    /// The next event; waits for it, but no longer than `max`. `None` when that is over, or when the client
+    /// is closed and nothing will ever come.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn wait(&self, max: Duration) -> Result<Option<Event>, NetworkError> {
+        self.handle.wait(max)
+    }
+
+    /// The next event; `None` once the client is closed and nothing will ever come. It may be dropped at any
+    /// time, and loses no event. Any executor will do.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll); [`NetworkError::Inline`].
+    pub async fn next_event(&self) -> Result<Option<Event>, NetworkError> {
+        self.handle.when(State::take_event).await
+    }
+
+    /// Sends a block of any size, which arrives whole. Its bytes are not copied.
+    ///
+    /// # Errors
+    /// [`SendError`]: wait for [`Event::Connected`] before the first. `NotOpen` also if nothing drives the
+    /// client any more: [`poll`](Self::poll) says why.
+    pub fn send_block(&self, block: &Block) -> Result<BlockHandle, SendError> {
+        self.change(|connection, now| connection.send_block(now, block))
+            .ok_or(SendError::NotOpen)?
+    }
+
+    /// Sends a packet of up to 256 KiB, once: time-critical. An event says whether it arrived.
+    ///
+    /// # Errors
+    /// [`SendError`]: wait for [`Event::Connected`] before the first.
+    pub fn send_packet(&self, data: impl Into<Bytes>) -> Result<Sequence, SendError> {
+        self.change(|connection, _| connection.send_packet(data)).ok_or(SendError::NotOpen)?
+    }
+
+    /// Sends a message of up to 1024 bytes: it arrives, once, in order.
+    ///
+    /// # Errors
+    /// [`SendError`]: wait for [`Event::Connected`] before the first.
+    pub fn send_message(&self, data: impl Into<Bytes>) -> Result<(), SendError> {
+        self.change(|connection, _| connection.send_message(data)).ok_or(SendError::NotOpen)?
+    }
+
+    /// Whether every block and message that was sent is acknowledged.
+    #[must_use]
+    pub fn all_acked(&self) -> bool {
+        self.with_connection(Connection::all_acked).unwrap_or(true)
+    }
+
+    /// Closes, with up to 200 bytes for the server to show. Nothing is received any more.
+    pub fn close(&self, code: CloseCode, reason: &str) {
+        self.handle.shared.act(|end, now| end.close(now, code, reason));
+    }
+
+    /// Whether it is over, and the server was told so: there will be no more events.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        let state = self.handle.shared.lock();
+        state.end().is_some()
+    }
+
+    /// Leaves well: waits until all blocks and messages sent are acknowledged, closes with
+    /// [`CloseCode::DONE`], and waits until that is sent, all within `max`. Events that come meanwhile are
+    /// dropped. Returns how it ended.
+    ///
+    /// # Errors
+    /// [`FinishError`]; the connection is closed all the same.
+    pub fn finish(self, max: Duration) -> Result<CloseReason, FinishError> {
+        let mut finish = self.finishing(max);
+        let finished = self.handle.wait_for(max, |state, now| finish.check(state, now))?;
+        finish.outcome(finished)
+    }
+
+    /// The same, awaited.
+    ///
+    /// # Errors
+    /// [`FinishError`]; the connection is closed all the same.
+    pub async fn finish_async(self, max: Duration) -> Result<CloseReason, FinishError> {
+        let mut finish = self.finishing(max);
+        let finished = self.handle.when(|state, now| finish.check(state, now)).await?;
+        finish.outcome(finished)
+    }
+
+    fn finishing(&self, max: Duration) -> Finish {
+        let until = self.handle.shared.clock.now() + max;
+        self.handle.shared.order(|state| state.watch(until));
+        Finish { until, ended: None }
+    }
+
+    /// Looks at the connection: its round trip, progress, statistics, state. `None` before the server's
+    /// welcome is verified. The network thread waits meanwhile, so only look.
+    pub fn with_connection<R>(&self, look: impl FnOnce(&Connection) -> R) -> Option<R> {
+        self.handle.shared.look(|end| end.connection().map(look))
+    }
+
+    /// What the connection has counted.
+    #[must_use]
+    pub fn stats(&self) -> Option<ConnectionStats> {
+        self.with_connection(Connection::stats)
+    }
+
+    /// The smoothed round trip, once it was measured.
+    #[must_use]
+    pub fn rtt(&self) -> Option<Duration> {
+        self.with_connection(|connection| connection.rtt().smoothed_rtt())?
+    }
+
+    /// How far the block being sent is.
+    #[must_use]
+    pub fn sending(&self) -> Option<BlockProgress> {
+        self.with_connection(Connection::sending)?
+    }
+
+    /// How far the block being received is.
+    #[must_use]
+    pub fn receiving(&self) -> Option<BlockProgress> {
+        self.with_connection(Connection::receiving)?
+    }
+
+    /// What the connection is doing.
+    #[must_use]
+    pub fn state(&self) -> Option<ConnectionState> {
+        self.with_connection(Connection::state)
+    }
+
+    /// Limits what blocks may use of the link, in bits per second.
+    pub fn set_max_rate_bps(&self, rate_bps: u64) {
+        self.change(|connection, _| connection.set_max_rate_bps(rate_bps));
+    }
+
+    /// Changes how much blocks may take of the link, from the next slice on.
+    pub fn set_urgency(&self, urgency: Urgency) {
+        self.change(|connection, _| connection.set_urgency(urgency));
+    }
+
+    /// Where the server is; one of several addresses while it is being found.
+    #[must_use]
+    pub fn server(&self) -> SocketAddr {
+        self.handle.shared.look(Asking::server)
+    }
+
+    /// The addresses that were asked so far, and what came of it.
+    #[must_use]
+    pub fn attempts(&self) -> Vec<Attempt> {
+        self.handle.shared.look(|end| end.attempts().to_vec())
+    }
+
+    /// Bytes of all datagrams, with those of the handshake and of addresses that were asked in vain.
+    #[must_use]
+    pub fn wire_bytes(&self) -> WireBytes {
+        self.handle.shared.look(Asking::wire_bytes)
+    }
+
+    /// The address of its own socket; of the newest, while several addresses are asked.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.handle.local_addr()
+    }
+
+    /// Goes on from a new socket: call it when the network under the game has changed, from Wi-Fi to
+    /// mobile, say. The connection lives on. While it is being made nothing happens.
+    ///
+    /// # Errors
+    /// As the system says; then the old socket is still there.
+    pub fn rebind(&self) -> std::io::Result<()> {
+        let Some(server) = self.with_connection(Connection::address) else { return Ok(()) };
+        self.handle.rebind(Socket::connect(server)?);
+        Ok(())
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut Connection, Instant) -> R) -> Option<R> {
+        self.handle.shared.act(|end, now| Some(change(end.connection_mut()?, now)))?
+    }
+}
+
+/// A client on its way out.
+struct Finish {
+    until: Instant,
+    ended: Option<CloseReason>,
+}
+
+impl Finish {
+    /// Whether everything had arrived, once it is over.
+    fn check(&mut self, state: &mut State<Asking>, now: Instant) -> Option<bool> {
+        while let Some(event) = state.take_event(now) {
+            if let Event::Closed(reason) = event {
+                self.ended.get_or_insert(reason);
+            }
+        }
+        let is_late = now >= self.until;
+        let all_acked = state.end.connection().is_none_or(Connection::all_acked);
+        if is_late || all_acked {
+            state.end.close(now, CloseCode::DONE, "");
+        }
+        let is_over = matches!(state.end(), Some(Ok(())));
+        (is_late || is_over).then_some(all_acked || self.ended.is_some())
+    }
+
+    fn outcome(self, finished: Option<bool>) -> Result<CloseReason, FinishError> {
+        match finished {
+            Some(false) => Err(FinishError::TimedOut),
+            _ => Ok(self.ended.unwrap_or(CloseReason::Here(CloseCode::DONE))),
+        }
+    }
+}

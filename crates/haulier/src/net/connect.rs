@@ -1,0 +1,169 @@
+//! What a client needs to connect, and where it has come from: a ticket, a token, or the program.
+
+use std::net::{Ipv6Addr, SocketAddr};
+
+use haulier_proto::client::{ClientConfig, Credentials};
+use haulier_proto::connection::ConnectionConfig;
+use haulier_proto::credentials::{Access, ConnectToken, Ticket};
+
+use super::NOWHERE;
+use super::error::ConnectError;
+use super::handle::Drive;
+
+/// What a client needs to connect: a ticket, a connect token or a [`ClientConfig`] becomes one.
+///
+/// A server may have several addresses. The first is asked, and the next one too whenever 250 ms have passed
+/// or an address has failed, IPv6 and IPv4 in turn; the first that is welcome wins. A closed port is told at
+/// once, silence after the handshake time-out.
+///
+/// ```
+/// # fn main() -> Result<(), haulier::ConnectError> {
+/// # let ticket = haulier::Ticket::new(
+/// #     vec!["192.0.2.1:4016".parse().unwrap()], 7, haulier::Access::Open)?.to_text();
+/// use haulier::Connect;
+///
+/// let mut connect = Connect::try_from(ticket.as_str())?.with_request("name=alice");
+/// connect.connection.rate_bps = 5_000_000;
+/// assert_eq!(connect.servers.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Connect {
+    /// Where the server is, the likeliest first.
+    pub servers: Vec<SocketAddr>,
+    /// The number of the application's protocol, never sent; both ends must have the same.
+    pub protocol_id: u64,
+    /// What lets the client in.
+    pub credentials: Credentials,
+    /// What the application asks for, up to 400 bytes: harmless if repeated, and no secret.
+    pub request: Vec<u8>,
+    /// Copies of the request sent at once, 1 to 10: see [`ClientConfig::copies`]. Default 4.
+    pub copies: u8,
+    /// The connection. Each address has all of its handshake time-out.
+    pub connection: ConnectionConfig,
+    pub(crate) drive: Drive,
+}
+
+impl Connect {
+    /// To this server, with the rest as it usually is.
+    #[must_use]
+    pub fn new(server: SocketAddr, protocol_id: u64, credentials: Credentials) -> Self {
+        ClientConfig::new(server, protocol_id, credentials).into()
+    }
+
+    /// The same, asking for this: up to 400 bytes, harmless if repeated, and no secret.
+    #[must_use]
+    pub fn with_request(mut self, request: impl Into<Vec<u8>>) -> Self {
+        self.request = request.into();
+        self
+    }
+
+    /// The same, without a network thread: the client works only while [`Client::poll`](crate::Client::poll)
+    /// or [`Client::wait`](crate::Client::wait) runs. For consoles and tests. Call one of them often, in a
+    /// load screen too: what is not polled for the idle time-out (15 s) is gone.
+    #[must_use]
+    pub const fn inline(mut self) -> Self {
+        self.drive = Drive::Inline;
+        self
+    }
+
+    /// The same, driven by a task of the tokio runtime in which the client connects, without a thread of its
+    /// own. Its waits are those of tokio's timers, which count milliseconds.
+    #[cfg(feature = "tokio")]
+    #[must_use]
+    pub const fn on_tokio(mut self) -> Self {
+        self.drive = Drive::Tokio;
+        self
+    }
+
+    /// The configuration of a client for one of the servers.
+    pub(crate) fn config(&self, server: SocketAddr) -> ClientConfig {
+        let mut config = ClientConfig::new(server, self.protocol_id, self.credentials.clone());
+        config.request.clone_from(&self.request);
+        config.copies = self.copies;
+        config.connection = self.connection;
+        config
+    }
+
+    /// Whether its addresses are some that a client can ask.
+    pub(crate) fn check(&self) -> Result<(), ConnectError> {
+        if self.servers.is_empty() {
+            return Err(ConnectError::NoServer);
+        }
+        for &server in &self.servers {
+            if server.ip().is_unspecified() || server.port() == 0 {
+                return Err(ConnectError::Unspecified(server));
+            }
+            if let SocketAddr::V6(v6) = server
+                && is_link_local(v6.ip())
+                && v6.scope_id() == 0
+            {
+                return Err(ConnectError::NoScope(server));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// fe80::/10, which every interface has.
+const fn is_link_local(ip: &Ipv6Addr) -> bool {
+    ip.segments()[0] & 0xffc0 == 0xfe80
+}
+
+impl From<ClientConfig> for Connect {
+    fn from(config: ClientConfig) -> Self {
+        Self {
+            servers: vec![config.server],
+            protocol_id: config.protocol_id,
+            credentials: config.credentials,
+            request: config.request,
+            copies: config.copies,
+            connection: config.connection,
+            drive: Drive::default(),
+        }
+    }
+}
+
+impl From<&Ticket> for Connect {
+    fn from(ticket: &Ticket) -> Self {
+        let credentials = match ticket.access() {
+            Access::Open => Credentials::Open,
+            Access::Secret(secret) => {
+                Credentials::Secret { secret: secret.clone(), identity: ticket.identity().copied() }
+            }
+        };
+        let servers = ticket.addresses().to_vec();
+        Self { servers, ..Self::new(NOWHERE, ticket.protocol_id(), credentials) }
+    }
+}
+
+/// A token need not say where the servers are: then fill in [`Connect::servers`].
+impl From<&ConnectToken> for Connect {
+    fn from(token: &ConnectToken) -> Self {
+        let credentials = Credentials::Token(token.clone());
+        let servers = token.servers().to_vec();
+        Self { servers, ..Self::new(NOWHERE, token.protocol_id(), credentials) }
+    }
+}
+
+/// The text of a ticket (`haulier1:...`) or of a connect token (`haulier-token1:...`).
+impl TryFrom<&str> for Connect {
+    type Error = ConnectError;
+
+    fn try_from(text: &str) -> Result<Self, ConnectError> {
+        if text.trim_start().starts_with("haulier-token") {
+            return Ok(Self::from(&ConnectToken::parse(text)?));
+        }
+        Ok(Self::from(&Ticket::parse(text)?))
+    }
+}
+
+impl TryFrom<&String> for Connect {
+    type Error = ConnectError;
+
+    fn try_from(text: &String) -> Result<Self, ConnectError> {
+        text.as_str().try_into()
+    }
+}

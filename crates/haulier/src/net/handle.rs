@@ -1,0 +1,222 @@
+//! What `Client` and `Server` are made of: polling, waiting and awaiting, whoever drives.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::task::{Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant as StdInstant};
+
+use haulier_core::Instant;
+use haulier_udp::{Clock, Socket, WakeUp, wait};
+
+use super::driver::{Driver, Goes};
+use super::error::NetworkError;
+use super::shared::{End, Shared, State};
+use super::{LONG, NOWHERE};
+
+/// How long dropping the last handle waits for the network thread: it is at most in the middle of a round.
+const STOP: Duration = Duration::from_secs(1);
+
+/// Who calls the driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Drive {
+    #[default]
+    Thread,
+    Inline,
+    #[cfg(feature = "tokio")]
+    Tokio,
+}
+
+/// Why nothing drives.
+pub(crate) enum StartError {
+    Io(std::io::Error),
+    #[cfg(feature = "tokio")]
+    NoRuntime,
+}
+
+/// The last of them stops the driver.
+pub(crate) struct Handle<E: End> {
+    pub(crate) shared: Arc<Shared<E>>,
+    inline: Option<(Mutex<Driver<E>>, Arc<WakeUp>)>,
+    drive: Drive,
+}
+
+impl<E: End> Handle<E> {
+    /// Starts a driver of `end`, on these sockets and those that it wants opened.
+    pub(crate) fn start(
+        end: E,
+        clock: Clock,
+        socket: Option<Socket>,
+        drive: Drive,
+    ) -> Result<Self, StartError> {
+        let wake_up = Arc::new(WakeUp::new().map_err(StartError::Io)?);
+        let shared = Arc::new(Shared::new(end, clock, Waker::from(Arc::clone(&wake_up))));
+        let mut driver = Driver::new(Arc::clone(&shared));
+        match socket {
+            Some(socket) => driver.adopt(0, socket),
+            // The first socket is opened here, so that a machine without a route is told so at once.
+            None => drop(driver.begin()),
+        }
+        let mut inline = None;
+        match drive {
+            Drive::Thread => super::thread::spawn(driver, wake_up).map_err(StartError::Io)?,
+            Drive::Inline => inline = Some((Mutex::new(driver), wake_up)),
+            #[cfg(feature = "tokio")]
+            Drive::Tokio if super::on_tokio::spawn(driver) => {}
+            #[cfg(feature = "tokio")]
+            Drive::Tokio => return Err(StartError::NoRuntime),
+        }
+        Ok(Self { shared, inline, drive })
+    }
+
+    /// The next event, without waiting. Inline, the first of a run of calls makes a round, and the one that
+    /// finds nothing sends what was said meanwhile.
+    pub(crate) fn poll(&self) -> Result<Option<E::Event>, NetworkError> {
+        if self.inline.is_some() && !self.shared.lock().is_draining {
+            self.drive_inline(Driver::round);
+        }
+        let now = self.shared.clock.now();
+        let mut state = self.shared.lock();
+        let event = state.take_event(now);
+        let end = state.end();
+        state.is_draining = event.is_some();
+        self.shared.release(state, now);
+        if event.is_some() {
+            return Ok(event);
+        }
+        self.drive_inline(Driver::transmit);
+        end.map_or(Ok(None), |end| end.map(|()| None))
+    }
+
+    /// The next event; waits for it, but no longer than `max`.
+    pub(crate) fn wait(&self, max: Duration) -> Result<Option<E::Event>, NetworkError> {
+        self.wait_for(max, State::take_event)
+    }
+
+    /// Waits until `check` has something, but no longer than `max`, and not if everything is over.
+    pub(crate) fn wait_for<T>(
+        &self,
+        max: Duration,
+        mut check: impl FnMut(&mut State<E>, Instant) -> Option<T>,
+    ) -> Result<Option<T>, NetworkError> {
+        let until = StdInstant::now().checked_add(max);
+        self.drive_inline(Driver::round);
+        loop {
+            let now = self.shared.clock.now();
+            let mut state = self.shared.lock();
+            let found = check(&mut state, now);
+            let end = state.end();
+            let left = until.map_or(LONG, |at| at.saturating_duration_since(StdInstant::now()));
+            if found.is_some() || end.is_some() || left.is_zero() {
+                self.shared.release(state, now);
+                self.drive_inline(Driver::transmit);
+                return match (found, end) {
+                    (None, Some(Err(failure))) => Err(failure),
+                    (found, _) => Ok(found),
+                };
+            }
+            // What `check` has done may be urgent.
+            if let Some(driver) = state.call_driver() {
+                drop(state);
+                driver.wake();
+                continue;
+            }
+            self.sleep(state, left.min(LONG));
+        }
+    }
+
+    /// The same, awaited. Nothing is lost if the future is dropped.
+    pub(crate) async fn when<T>(
+        &self,
+        mut check: impl FnMut(&mut State<E>, Instant) -> Option<T>,
+    ) -> Result<Option<T>, NetworkError> {
+        if self.inline.is_some() {
+            return Err(NetworkError::Inline);
+        }
+        poll_fn(|context| {
+            let now = self.shared.clock.now();
+            let mut state = self.shared.lock();
+            let found = check(&mut state, now);
+            let end = state.end();
+            let is_pending = found.is_none() && end.is_none();
+            self.shared.release_and_wait(state, now, is_pending.then_some(context.waker()));
+            match (found, end) {
+                (None, None) => Poll::Pending,
+                (None, Some(Err(failure))) => Poll::Ready(Err(failure)),
+                (found, _) => Poll::Ready(Ok(found)),
+            }
+        })
+        .await
+    }
+
+    /// Where its socket is; the newest, if it has several.
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        let State { end, locals, .. } = &mut *self.shared.lock();
+        let used = locals.iter().rev().find(|(key, _)| end.machine(*key).is_some());
+        used.or(locals.last()).map_or(NOWHERE, |(_, local)| *local)
+    }
+
+    /// Goes on from a new socket.
+    pub(crate) fn rebind(&self, socket: Socket) {
+        self.shared.order(|state| {
+            state.locals.iter_mut().for_each(|(_, local)| *local = socket.local_addr());
+            state.new_socket = Some(socket);
+        });
+        self.drive_inline(Driver::round);
+    }
+
+    /// Until something may have changed, but no longer than `max`.
+    fn sleep(&self, state: MutexGuard<'_, State<E>>, max: Duration) {
+        if let Some((driver, wake_up)) = &self.inline
+            && let Ok(mut driver) = driver.try_lock()
+        {
+            drop(state);
+            let pause = driver.pause().min(max);
+            let waited = wait(&driver.interests(), Some(wake_up), pause);
+            if let Err(error) = waited {
+                self.shared.lock().fail(NetworkError::Socket(error.into()));
+            }
+            driver.round();
+            drop(driver);
+            // Another thread may wait for its turn to drive.
+            return self.shared.notify();
+        }
+        drop(self.shared.sleep(state, max));
+    }
+
+    /// Inline: calls the driver, unless another thread does already.
+    fn drive_inline(&self, call: impl FnOnce(&mut Driver<E>) -> Goes) {
+        let Some((driver, _)) = &self.inline else { return };
+        match driver.try_lock() {
+            Ok(mut driver) => drop(call(&mut driver)),
+            Err(TryLockError::Poisoned(_)) => self.shared.lock().fail(NetworkError::Panicked),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+}
+
+impl<E: End> Drop for Handle<E> {
+    fn drop(&mut self) {
+        self.shared.order(|state| {
+            state.end.leave(self.shared.clock.now());
+            state.is_stopping = true;
+        });
+        self.drive_inline(Driver::round);
+        let until = StdInstant::now() + STOP;
+        let mut state = self.shared.lock();
+        // A task of the same thread could not stop while this waits, and a thread cannot wait for itself: the
+        // last handle may be dropped by a waker.
+        let is_own = state.driver_thread == Some(thread::current().id());
+        while self.drive == Drive::Thread && !is_own && !state.is_stopped() {
+            let left = until.saturating_duration_since(StdInstant::now());
+            if left.is_zero() {
+                return;
+            }
+            state = self.shared.sleep(state, left);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! Who wakes whom, and what is left when a driver ends, with an end that does what a test tells it to.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake};
+
+use haulier_core::{Batch, FourTuple, Machine};
+
+use super::super::race::Key;
+use super::super::shared::Trouble;
+use super::*;
+
+/// Longer than any test may take.
+const MAX: Duration = Duration::from_secs(60);
+
+struct NoMachine;
+
+impl Machine for NoMachine {
+    fn handle_datagram(&mut self, _: Instant, _: FourTuple, _: &mut [u8]) {}
+    fn handle_timeout(&mut self, _: Instant) {}
+    fn poll_transmit(&mut self, _: Instant, _: &mut Batch) {}
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+#[derive(Default)]
+struct Fake {
+    due: Option<Instant>,
+    events: VecDeque<u32>,
+    is_over: bool,
+    panics: bool,
+    opens: Vec<(Key, SocketAddr)>,
+}
+
+impl End for Fake {
+    type Machine = NoMachine;
+    type Event = u32;
+
+    const THREAD: &'static str = "haulier-test";
+
+    fn machine(&mut self, _: Key) -> Option<&mut NoMachine> {
+        None
+    }
+
+    fn step(&mut self, _: Instant) -> Vec<(Key, SocketAddr)> {
+        assert!(!self.panics, "as the test wants");
+        std::mem::take(&mut self.opens)
+    }
+
+    fn on_trouble(&mut self, _: Instant, _: Key, trouble: Trouble) -> io::Result<()> {
+        match trouble {
+            Trouble::NotOpened(error) => Err(error),
+            trouble => panic!("{trouble:?}"),
+        }
+    }
+
+    fn step_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn machine_timeout(&self) -> Option<Instant> {
+        self.due
+    }
+
+    fn poll_event(&mut self, _: Instant) -> Option<u32> {
+        self.events.pop_front()
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn on_rebound(&mut self) {}
+
+    fn leave(&mut self, _: Instant) {}
+
+    fn prepare() {}
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Counter(AtomicUsize);
+
+impl Counter {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for Counter {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn threaded(end: Fake) -> Handle<Fake> {
+    Handle::start(end, Clock::start(), None, Drive::Thread).unwrap_or_else(|_| panic!("no thread"))
+}
+
+#[test]
+fn the_driver_is_woken_once_and_only_if_it_would_sleep_too_long() {
+    let driver = Arc::new(Counter::default());
+    let shared = Shared::new(Fake::default(), Clock::start(), Arc::clone(&driver).into());
+    let due = |at| shared.act(|end, _| end.due = at);
+    due(Some(Instant::ZERO));
+    assert_eq!(driver.count(), 0, "it has not slept yet");
+    due(Some(Instant::from_millis(50)));
+    assert_eq!(shared.lock().begin_sleep(), None);
+    due(Some(Instant::from_millis(60)));
+    assert_eq!(driver.count(), 0, "it will look earlier");
+    for _ in 0..100 {
+        due(Some(Instant::from_millis(40)));
+    }
+    assert_eq!(driver.count(), 1);
+    due(None);
+    shared.lock().begin_sleep();
+    due(None);
+    assert_eq!(driver.count(), 1);
+    shared.order(|state| state.is_stopping = true);
+    assert_eq!((driver.count(), shared.lock().begin_sleep()), (2, Some(Instant::ZERO)));
+}
+
+/// Otherwise the limits on what is not read would mean nothing.
+#[test]
+fn events_stay_in_the_machine_until_somebody_waits_and_then_one_comes_out() {
+    let handle = threaded(Fake::default());
+    let (task, shared) = (Arc::new(Counter::default()), &handle.shared);
+    let arrive = |event| {
+        shared.act(|end, _| end.events.push_back(event));
+        shared.look(|end| end.events.len())
+    };
+    assert_eq!(arrive(1), 1);
+    assert_eq!(handle.poll().unwrap(), Some(1));
+    let waker = Arc::clone(&task).into();
+    let mut context = Context::from_waker(&waker);
+    let mut next = pin!(handle.when(State::take_event));
+    assert!(next.as_mut().poll(&mut context).is_pending());
+    assert_eq!((arrive(2), task.count()), (0, 1));
+    assert_eq!((arrive(3), task.count()), (1, 1), "it was woken already");
+    assert!(matches!(next.as_mut().poll(&mut context), Poll::Ready(Ok(Some(2)))));
+    assert_eq!(handle.wait(MAX).unwrap(), Some(3));
+}
+
+/// Who waits for the end of a client looks after each round, and not all the time; nor does the driver, when
+/// the time for it has passed and nobody waits any more.
+#[test]
+fn waiting_for_more_than_events_does_not_spin() {
+    let (task, driver) = (Arc::new(Counter::default()), Waker::noop().clone());
+    let shared = Shared::new(Fake::default(), Clock::start(), driver);
+    shared.order(|state| state.watch(Instant::from_nanos(1)));
+    let waker = Waker::from(Arc::clone(&task));
+    let now = Instant::from_millis(1);
+    shared.release_and_wait(shared.lock(), Instant::ZERO, Some(&waker));
+    assert_eq!(task.count(), 0);
+    shared.release(shared.lock(), Instant::ZERO);
+    assert_eq!(task.count(), 1, "a round is over");
+    assert_eq!(shared.lock().begin_sleep(), Some(Instant::from_nanos(1)));
+    shared.release(shared.lock(), now);
+    assert_eq!(shared.lock().begin_sleep(), None);
+}
+
+#[test]
+fn a_panic_of_the_network_thread_is_an_error_of_every_call() {
+    let handle = threaded(Fake::default());
+    handle.shared.act(|end, _| end.events.push_back(1));
+    handle.shared.order(|state| state.end.panics = true);
+    assert_eq!(handle.wait(MAX).unwrap(), Some(1), "what was there comes first");
+    let error = handle.wait(MAX).unwrap_err();
+    assert!(matches!(error, NetworkError::Panicked), "{error}");
+    assert!(handle.poll().is_err());
+    assert_eq!(handle.shared.act(|_, _| ()), None);
+    let mut context = Context::from_waker(Waker::noop());
+    let next = pin!(handle.when(State::take_event)).poll(&mut context);
+    assert!(matches!(next, Poll::Ready(Err(NetworkError::Panicked))));
+}
+
+#[test]
+fn a_socket_that_breaks_ends_whoever_waits() {
+    for drive in [Drive::Thread, Drive::Inline] {
+        let Ok(handle) = Handle::start(Fake::default(), Clock::start(), None, drive) else {
+            panic!("no thread")
+        };
+        // No socket may be connected to a broadcast address.
+        let nowhere = SocketAddr::from(([255; 4], 9));
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| handle.wait(MAX));
+            handle.shared.order(|state| state.end.opens = vec![(1, nowhere)]);
+            let error = waiting.join().unwrap().unwrap_err();
+            assert!(matches!(error, NetworkError::Socket(_)), "{error}");
+        });
+        assert!(handle.poll().is_err());
+    }
+}
+
+#[test]
+fn the_end_is_an_answer_to_everybody_who_waits() {
+    let handle = threaded(Fake::default());
+    thread::scope(|scope| {
+        let waiting = [(); 2].map(|()| scope.spawn(|| handle.wait(MAX)));
+        handle.shared.act(|end, _| end.is_over = true);
+        for thread in waiting {
+            assert!(matches!(thread.join().unwrap(), Ok(None)));
+        }
+    });
+}
+
+#[test]
+fn the_last_handle_stops_its_thread() {
+    let handle = threaded(Fake::default());
+    let shared = Arc::clone(&handle.shared);
+    drop(handle);
+    assert!(shared.lock().is_stopped(), "the drop has waited for it");
+}

@@ -1,0 +1,32 @@
+//! A driver on a thread of its own.
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use haulier_udp::{WakeUp, wait};
+
+use super::driver::{Driver, Goes, Stops};
+use super::error::NetworkError;
+use super::shared::End;
+
+/// Starts it. It stops when it is asked to, or fails.
+pub(crate) fn spawn<E: End>(driver: Driver<E>, wake_up: Arc<WakeUp>) -> io::Result<()> {
+    let driver = Stops(driver);
+    thread::Builder::new().name(E::THREAD.into()).spawn(move || run(driver, &wake_up)).map(drop)
+}
+
+fn run<E: End>(mut stops: Stops<E>, wake_up: &WakeUp) {
+    let driver = &mut stops.0;
+    driver.shared.lock().driver_thread = Some(thread::current().id());
+    let mut is_first = true;
+    while driver.round() == Goes::On {
+        if std::mem::take(&mut is_first) {
+            E::prepare();
+        }
+        let pause = driver.pause();
+        if let Err(error) = wait(&driver.interests(), Some(wake_up), pause) {
+            return driver.shared.lock().fail(NetworkError::Socket(error.into()));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Messages over datagrams: the two modules as a connection puts them together, over a bad link.
+
+#![allow(clippy::cast_possible_truncation, reason = "numbers and lengths of a test are small")]
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use crate::Instant;
+use crate::message::{MESSAGE_FRAME_BYTES, MessageReceiver, MessageSender};
+use crate::transit::{AckFrame, ReceivedDatagrams, SentDatagram, SentDatagrams};
+
+/// What was in a datagram; an empty one is a ping.
+#[derive(Default)]
+struct Contents {
+    messages: Vec<u32>,
+    limit: Option<u32>,
+}
+
+#[derive(Clone)]
+struct Datagram {
+    number: u32,
+    ack: Vec<u8>,
+    messages: Vec<(u32, Bytes)>,
+    limit: Option<u32>,
+    ack_eliciting: bool,
+}
+
+#[derive(Default)]
+struct End {
+    sent: SentDatagrams<Contents>,
+    received: ReceivedDatagrams,
+    sender: MessageSender,
+    receiver: MessageReceiver,
+    is_probe_due: bool,
+    read: Vec<Bytes>,
+}
+
+impl End {
+    fn handle(&mut self, now: u64, datagram: &Datagram) {
+        let number = self.received.expand(datagram.number);
+        if self.received.check(number).is_err() {
+            return;
+        }
+        self.received.on_verified(Instant::from_millis(now), number, datagram.ack_eliciting);
+        if !datagram.ack.is_empty() {
+            let ack = AckFrame::read(&mut &datagram.ack[..]).unwrap();
+            let sender = &mut self.sender;
+            let on_news = |news: SentDatagram<Contents>| {
+                assert!(news.contents.messages.iter().all(|&number| sender.on_acked(number)));
+            };
+            self.sent.on_ack(Instant::from_millis(now), &ack, on_news).unwrap();
+        }
+        for (number, data) in &datagram.messages {
+            self.receiver.receive(*number, data).unwrap();
+        }
+        if let Some(limit) = datagram.limit {
+            self.sender.on_limit(limit).unwrap();
+        }
+        self.read.extend(core::iter::from_fn(|| self.receiver.pop()));
+        self.check_invariants();
+    }
+
+    fn handle_timeout(&mut self, now: u64) {
+        while let Some(lost) = self.sent.poll_lost(Instant::from_millis(now)) {
+            lost.contents.messages.iter().for_each(|&number| self.sender.on_lost(number));
+            if let Some(limit) = lost.contents.limit {
+                self.receiver.on_limit_lost(limit);
+            }
+        }
+        self.is_probe_due |= self.sent.on_pto(Instant::from_millis(now));
+    }
+
+    fn poll_transmit(&mut self, now: u64) -> Option<Datagram> {
+        let limit = self.receiver.limit_due();
+        let is_ack_due =
+            self.received.ack_due().is_some_and(|due| due <= Instant::from_millis(now));
+        let (mut room, mut messages) = (1000, Vec::new());
+        while let Some((number, data)) = self.sender.poll(room) {
+            room -= data.len() + MESSAGE_FRAME_BYTES;
+            messages.push((number, data));
+        }
+        let ack_eliciting = limit.is_some() || !messages.is_empty() || self.is_probe_due;
+        if !ack_eliciting && !is_ack_due {
+            return None;
+        }
+        let mut ack = Vec::new();
+        if let Some(frame) = self.received.ack_frame(Instant::from_millis(now)) {
+            frame.write(&mut ack);
+            self.received.on_ack_sent(Instant::from_millis(now), !ack_eliciting);
+        }
+        if let Some(limit) = limit {
+            self.receiver.on_limit_sent(limit);
+        }
+        self.is_probe_due = false;
+        let number = self.sent.next_number();
+        let named = messages.iter().map(|(number, _)| *number).collect();
+        let contents = ack_eliciting.then_some(Contents { messages: named, limit });
+        assert!(
+            self.sent
+                .on_sent(Instant::from_millis(now), number, 1200 - room as u32, contents)
+                .is_none()
+        );
+        if number.is_multiple_of(97) {
+            self.sent.skip(1);
+        }
+        Some(Datagram { number: number as u32, ack, messages, limit, ack_eliciting })
+    }
+
+    fn check_invariants(&self) {
+        self.sent.check_invariants();
+        self.received.check_invariants();
+        self.sender.check_invariants();
+        self.receiver.check_invariants();
+    }
+}
+
+fn message(from: usize, number: usize) -> Bytes {
+    let length = (number * 131 + from * 17) % 300;
+    Bytes::from([&(number as u32).to_le_bytes()[..], &vec![from as u8; length]].concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    /// Both ends talk at once over a link that loses, doubles and reorders. All of it arrives, once,
+    /// in order, and both ends learn that it did.
+    #[test]
+    fn two_ends_over_a_bad_link(
+        totals in [0..700usize, 0..700usize], loss in 0..100u8,
+        draws in prop::collection::vec(any::<u8>(), 1..500),
+    ) {
+        let mut ends = [End::default(), End::default()];
+        let mut under_way = BTreeMap::new();
+        let (mut sent, mut carried) = ([0, 0], 0usize);
+        for now in 0.. {
+            prop_assert!(now < 600_000, "{} and {}", ends[0].read.len(), ends[1].read.len());
+            while let Some(entry) = under_way.first_entry() {
+                let &(arrival, _, to): &(u64, usize, usize) = entry.key();
+                if arrival > now {
+                    break;
+                }
+                ends[to].handle(now, &entry.remove());
+            }
+            for from in 0..2 {
+                let end = &mut ends[from];
+                end.handle_timeout(now);
+                while sent[from] < totals[from]
+                    && end.sender.send(message(from, sent[from])).is_ok()
+                {
+                    sent[from] += 1;
+                }
+                while let Some(datagram) = end.poll_transmit(now) {
+                    for copy in 0..2 {
+                        carried += 1;
+                        let draw = draws[carried % draws.len()].wrapping_add(carried as u8);
+                        // One in eight is doubled.
+                        if draw >= loss && (copy == 0 || draw % 8 == 0) {
+                            let arrival = now + 10 + u64::from(draw % 50);
+                            under_way.insert((arrival, carried, 1 - from), datagram.clone());
+                        }
+                    }
+                }
+            }
+            let is_done = |at: usize| ends[1 - at].read.len() == totals[at]
+                && sent[at] == totals[at] && ends[at].sender.all_acked()
+                && ends[at].sent.in_flight() == 0;
+            if is_done(0) && is_done(1) {
+                break;
+            }
+        }
+        for from in 0..2 {
+            let expected: Vec<_> = (0..totals[from]).map(|number| message(from, number)).collect();
+            prop_assert_eq!(&ends[1 - from].read, &expected);
+        }
+    }
+}

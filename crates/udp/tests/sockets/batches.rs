@@ -1,0 +1,130 @@
+//! Many datagrams with one call, and when each of them arrived.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use haulier_core::FourTuple;
+use haulier_udp::{Carrier as _, Clock, Runner, Socket};
+
+use crate::support::{Mail, loopback, mail, until};
+
+/// Sends all of these, each to its address. Returns the sender.
+fn send(socket: Socket, datagrams: &[(SocketAddr, Vec<u8>)]) -> Runner<Mail> {
+    let mut sender = mail(socket);
+    let to_send = datagrams.iter().map(|(to, bytes)| (FourTuple::new(*to), bytes.clone()));
+    sender.machine.to_send = to_send.collect();
+    let wanted = datagrams.len() as u64;
+    until(&mut sender, |sender| sender.stats().sent == wanted);
+    sender
+}
+
+/// The next datagrams, so many.
+fn receive(socket: Socket, wanted: usize) -> Vec<Vec<u8>> {
+    let mut receiver = mail(socket);
+    until(&mut receiver, |receiver| receiver.machine.received.len() >= wanted);
+    assert_eq!(receiver.stats().received, wanted as u64);
+    receiver.machine.received.into_iter().map(|(_, _, bytes)| bytes).collect()
+}
+
+/// Runs of equal sizes, sizes that rise and fall, and empty ones, mixed for two addresses. More than one
+/// call holds, in both directions.
+fn unequal(first: SocketAddr, second: SocketAddr) -> Vec<(SocketAddr, Vec<u8>)> {
+    (0..600usize)
+        .map(|i| {
+            let to = if i / 70 % 2 == 0 { first } else { second };
+            let size = if i % 50 < 40 { 1200 } else { [0, 7, 1200, 900, 901, 1][i % 6] };
+            (to, [&i.to_le_bytes()[..], &vec![i as u8; 1200]].concat()[..size].to_vec())
+        })
+        .collect()
+}
+
+fn arrives_complete_and_in_order(max_segments: usize) {
+    let mut sender = Socket::bind(loopback()).unwrap();
+    sender.limit_segments(max_segments);
+    let ends = [Socket::bind(loopback()).unwrap(), Socket::connect(sender.local_addr()).unwrap()];
+    let [first, second] = [&ends[0], &ends[1]].map(Socket::local_addr);
+    let all = unequal(first, second);
+    let sender = send(sender, &all);
+    for (end, to) in ends.into_iter().zip([first, second]) {
+        let wanted: Vec<_> =
+            all.iter().filter(|(at, _)| *at == to).map(|(_, bytes)| bytes).collect();
+        assert!(receive(end, wanted.len()).iter().eq(wanted));
+    }
+    let stats = sender.stats();
+    assert_eq!(stats.sent_bytes, all.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>());
+    assert_eq!(stats.batches > 0, sender.carrier().max_segments() > 1, "{stats:?}");
+}
+
+#[test]
+fn unequal_datagrams_to_two_addresses_arrive_complete_and_in_order() {
+    arrives_complete_and_in_order(usize::MAX);
+}
+
+#[test]
+fn one_by_one_too() {
+    arrives_complete_and_in_order(1);
+}
+
+/// As many as fit a run go together, and not one more: then the system would refuse, and split none.
+#[test]
+fn short_ones_go_as_many_as_the_system_takes() {
+    let receiver = Socket::bind(loopback()).unwrap();
+    let to = receiver.local_addr();
+    let sender = Socket::connect(to).unwrap();
+    let before = sender.max_segments();
+    let all: Vec<_> = (0..250u8).map(|i| (to, vec![i; 20])).collect();
+    let sender = send(sender, &all);
+    assert!(receive(receiver, all.len()).iter().eq(all.iter().map(|(_, bytes)| bytes)));
+    assert_eq!(sender.carrier().max_segments(), before);
+    let each = before.min(54) as u64;
+    assert_eq!(sender.stats().batches, if before > 1 { 250_u64.div_ceil(each) } else { 0 });
+}
+
+/// A program that looks once in a frame must not take the frame for the link.
+#[test]
+fn a_datagram_that_waited_is_stamped_with_its_arrival() {
+    let clock = Clock::start();
+    let socket = Socket::bind(loopback()).unwrap();
+    let to = socket.local_addr();
+    let mut receiver = Runner::new(Mail::default(), socket, clock);
+    let sender = UdpSocket::bind(loopback()).unwrap();
+    // Not at the clock's very beginning, before which nothing can arrive.
+    thread::sleep(Duration::from_millis(40));
+    let before = clock.now();
+    sender.send_to(b"first", to).unwrap();
+    thread::sleep(Duration::from_millis(30));
+    sender.send_to(b"second", to).unwrap();
+    thread::sleep(Duration::from_millis(30));
+    let read = clock.now();
+    until(&mut receiver, |receiver| receiver.machine.received.len() == 2);
+    let received = &receiver.machine.received;
+    let [first, second] = [received[0].0, received[1].0];
+    assert!(first <= second && second <= clock.now(), "{before:?} {received:?}");
+    if cfg!(target_os = "linux") {
+        // The two clocks run apart by less than this, if nobody sets one of them.
+        let min = Duration::from_millis(20);
+        assert!(first + Duration::from_millis(5) >= before, "{before:?} {received:?}");
+        assert!(second.since(first) >= min && read.since(second) >= min, "{received:?}");
+    }
+}
+
+/// A server at [::] answers IPv4 by its mapped addresses, in batches too.
+#[test]
+fn mapped_addresses_are_sent_to() {
+    let Ok(server) = Socket::bind("[::]:0".parse().unwrap()) else {
+        return println!("no IPv6 here");
+    };
+    let to = SocketAddr::from(([127, 0, 0, 1], server.local_addr().port()));
+    let client = send(Socket::connect(to).unwrap(), &[(to, b"hello".to_vec())]);
+    let mut server = mail(server);
+    until(&mut server, |server| !server.machine.received.is_empty());
+    let path = server.machine.received[0].1;
+    assert!(path.remote.is_ipv6(), "{path:?}");
+    server.machine.to_send = (0..100u8).map(|i| (path, vec![i; 1200])).collect();
+    until(&mut server, |server| server.stats().sent == 100);
+    let mut client = client;
+    until(&mut client, |client| client.machine.received.len() == 100);
+    let received = client.machine.received.iter().map(|(_, _, bytes)| bytes.clone());
+    assert!(received.eq((0..100u8).map(|i| vec![i; 1200])));
+}
