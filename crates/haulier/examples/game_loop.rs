@@ -6,7 +6,7 @@
 //!     cargo run --release --example game_loop
 //!     cargo run --release --example game_loop -- --link wifi --seed 7
 //!
-//! The loop of one end is in `haulier_sim::game` (`GamePackets` and `GameNode`): the game's packets go
+//! The loop of one end is in `haulier_sim::hosts` (`GamePackets` in an `ArticleHost`): the game's packets go
 //! first, then the chunk's slices.
 
 use std::time::Duration;
@@ -15,8 +15,9 @@ use haulier::article::congestion::GoodBadConfig;
 use haulier::article::endpoint::EndpointConfig;
 use haulier::article::fragment::FragmentPoolConfig;
 use haulier::article::{ArticleConfig, Instant};
-use haulier_sim::game::{GameNode, GamePackets, ReceivedRecord, Told, Traffic};
-use haulier_sim::{NodeId, Probability, Profile, World};
+use haulier_sim::hosts::ArticleHost;
+use haulier_sim::hosts::game::{GamePackets, ReceivedRecord, Told, Traffic};
+use haulier_sim::{HostId, Probability, Profile, World, address};
 
 const SECOND: Duration = Duration::from_secs(1);
 const SECONDS: u64 = 8;
@@ -48,7 +49,13 @@ impl Join {
 }
 
 /// One end: what it sends, and both layers.
-fn node(bytes: (usize, usize), large_percent: u64, burst: bool, seed: u64) -> GameNode {
+fn end(
+    remote: u32,
+    bytes: (usize, usize),
+    large_percent: u64,
+    seed: u64,
+    join: Join,
+) -> ArticleHost {
     let traffic = Traffic {
         interval: None,
         starts: Instant::ZERO,
@@ -65,23 +72,24 @@ fn node(bytes: (usize, usize), large_percent: u64, burst: bool, seed: u64) -> Ga
     };
     let (config, pool) = (EndpointConfig::default(), FragmentPoolConfig::default());
     let mut chunks = ArticleConfig::default();
-    chunks.sender.burst = burst;
-    GameNode::new(GamePackets::new(config, modes, pool, traffic, seed), chunks)
+    chunks.sender.burst = join == Join::Burst;
+    let packets = GamePackets::new(config, modes, pool, traffic, seed);
+    ArticleHost::new(chunks, address(remote), ()).with_packets(packets)
 }
 
 struct Played {
-    world: World<GameNode>,
-    server: NodeId,
-    client: NodeId,
+    world: World,
+    server: HostId<ArticleHost>,
+    client: HostId<ArticleHost>,
     /// How long the player waited for the world.
     joined: Option<Duration>,
 }
 
 fn play(join: Join, profile: &Profile, seed: u64, show: bool) -> Played {
     let mut world = World::new(seed);
-    let server = world.add(node((200, 900), 15, join == Join::Burst, seed));
-    let client = world.add(node((30, 90), 0, false, seed + 1));
-    world.connect(server, client, &profile.link());
+    let server = end(2, (200, 900), 15, seed, join);
+    let client = end(1, (30, 90), 0, seed + 1, Join::Budget);
+    let (server, client) = world.pair(server, client, profile.link(), profile.link());
     if show {
         println!("\n{}:", join.name());
         println!(
@@ -92,40 +100,36 @@ fn play(join: Join, profile: &Profile, seed: u64, show: bool) -> Played {
     for second in 0..SECONDS {
         let from = Instant::ZERO + SECOND * second as u32;
         if from == JOIN && join != Join::None {
-            let chunk = world.node_mut(server).peer.send_chunk(vec![7; WORLD_BYTES]);
+            let chunk = vec![7; WORLD_BYTES];
+            let chunk = world.act(server, |host, _| host.machine.peer.send_chunk(chunk));
             assert!(chunk.is_ok(), "an empty queue takes a chunk");
         }
         // In steps, to see when the player has the world.
         for tenth in 1..=1_000 {
             world.run_to(from + SECOND * tenth / 1_000);
-            if world.node_mut(client).peer.pop_chunk().is_some() {
+            if world.act(client, |host, _| host.machine.peer.pop_chunk()).is_some() {
                 joined = Some(world.now().since(JOIN));
             }
         }
         if show {
-            print_second(&world, (server, client), second, joined);
+            print_second(world.host(server), world.host(client), second, joined);
         }
     }
     Played { world, server, client, joined }
 }
 
-fn print_second(
-    world: &World<GameNode>,
-    (server, client): (NodeId, NodeId),
-    second: u64,
-    joined: Option<Duration>,
-) {
-    let (server, client) = (world.node(server), world.node(client));
+fn print_second(server: &ArticleHost, client: &ArticleHost, second: u64, joined: Option<Duration>) {
+    let (sent, received) = (&server.game().sent, &client.game().received);
     let within = |at: Instant| at.as_nanos() / 1_000_000_000 == second;
-    let sent: Vec<_> = server.packets.sent.iter().filter(|packet| within(packet.at)).collect();
-    let in_fragments = sent.iter().filter(|packet| packet.bytes > 1_183).count();
-    let arrived = client.packets.received.iter().filter(|packet| within(packet.at)).count();
+    let now: Vec<_> = sent.iter().filter(|packet| within(packet.at)).collect();
+    let in_fragments = now.iter().filter(|packet| packet.bytes > 1_183).count();
+    let arrived = received.iter().filter(|packet| within(packet.at)).count();
     // Of the packets sent a second ago all is known by now.
-    let told = |told| server.packets.sent.iter().filter(|packet| packet.told == told).count();
-    let endpoint = &server.packets.endpoint;
+    let told = |told| sent.iter().filter(|packet| packet.told == told).count();
+    let endpoint = &server.game().endpoint;
     let rtt = endpoint.article_rtt().unwrap_or_default().as_secs_f64() * 1e3;
     let jitter = endpoint.rtt_spread().jitter.as_secs_f64() * 1e3;
-    let chunk = match (server.peer.sender().progress(), joined) {
+    let chunk = match (server.peer().sender().progress(), joined) {
         (Some(progress), _) => format!("{} of 256 slices acked", progress.acked),
         (None, Some(after)) => format!("there after {:.2} s", after.as_secs_f64()),
         (None, None) => "-".into(),
@@ -134,7 +138,7 @@ fn print_second(
         "{:3}  {:5}  {in_fragments:8}  {arrived:7}  {:5}  {:4}  {rtt:7.1}  {jitter:9.1}  {:4.1} %  \
          {:4}  {chunk}",
         second + 1,
-        sent.len(),
+        now.len(),
         told(Told::Acked),
         told(Told::Lost),
         endpoint.stats().loss * 100.0,
@@ -152,8 +156,8 @@ struct Snapshots {
 
 impl Snapshots {
     fn add(&mut self, played: &Played, from: Instant, to: Instant) {
-        let sent = &played.world.node(played.server).packets.sent;
-        let received = &played.world.node(played.client).packets.received;
+        let sent = &played.world.host(played.server).game().sent;
+        let received = &played.world.host(played.client).game().received;
         let is_within = |at: Instant| (from..to).contains(&at);
         self.sent += sent.iter().filter(|packet| is_within(packet.at)).count();
         let of_those = |packet: &&ReceivedRecord| is_within(sent[packet.number as usize].at);

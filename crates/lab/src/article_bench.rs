@@ -9,9 +9,9 @@
 use std::time::Duration;
 
 use haulier_article::chunk::{MAX_CHUNK_BYTES, ResendDelay};
-use haulier_article::{ArticleConfig, ArticlePeer, Instant};
+use haulier_article::{ArticleConfig, ArticlePeer, Instant, PeerMachine};
 
-use haulier_sim::{FrameNode, LinkConfig, Loss, PeerNode, Probability, Rng, World};
+use haulier_sim::{Framed, LinkConfig, Loss, Probability, Rng, World, address};
 
 /// Seeds that a median is taken over.
 pub const SEEDS: u64 = 200;
@@ -84,7 +84,6 @@ impl Row {
     ///
     /// # Panics
     /// If a transfer does not finish within an hour of virtual time.
-    #[must_use]
     pub fn median(&self, seeds: u64) -> Duration {
         let mut times: Vec<Duration> = (0..seeds).map(|seed| self.time(seed)).collect();
         times.sort_unstable();
@@ -101,28 +100,25 @@ impl Row {
         config.receiver.ack_interval = Duration::from_millis(100);
         config.receiver.abandon_after = None;
         let link = LinkConfig {
-            rate_bps: Some(self.rate_mbit * 1_000_000),
             queue_bytes: self.queue_kib.map(|kib| kib * 1024),
-            delay: Duration::from_micros(self.rtt_ms * 500),
             loss: Loss::Independent(Probability::percent(self.loss_percent)),
-            ..LinkConfig::default()
+            ..LinkConfig::new(self.rate_mbit * 1_000_000, Duration::from_micros(self.rtt_ms * 500))
         };
-        let mut sending = ArticlePeer::new(config.clone());
-        let chunk = vec![0; MAX_CHUNK_BYTES];
-        assert!(sending.send_chunk(chunk).is_ok(), "an empty queue takes a chunk");
-
-        let mut world = World::new(seed);
         // Two games never tick together: the receiver's frames lie anywhere between the sender's.
         let phase = Rng::stream(seed, 1_000).below(FRAME.as_nanos() as u64);
-        let frames = |peer, first| FrameNode::new(PeerNode::new(peer), FRAME, first);
-        let sender = world.add(frames(sending, Instant::ZERO));
-        let receiver = world.add(frames(ArticlePeer::new(config), Instant::from_nanos(phase)));
-        world.connect(sender, receiver, &link);
+        let end = |remote, first| {
+            let peer = ArticlePeer::new(config.clone());
+            Framed::new(PeerMachine::connected(peer, address(remote)), FRAME, first)
+        };
+        let (mut sender, receiver) = (end(2, Instant::ZERO), end(1, Instant::from_nanos(phase)));
+        let chunk = vec![0; MAX_CHUNK_BYTES];
+        assert!(sender.inner.peer.send_chunk(chunk).is_ok(), "an empty queue takes a chunk");
+
+        let mut world = World::new(seed).for_measuring();
+        let (_, receiver) = world.pair(sender, receiver, link.clone(), link);
         let hour = Instant::from_millis(3_600_000);
-        world.run_until(|world| {
-            world.node(receiver).inner.peer.receiver().unread() > 0 || world.now() > hour
-        });
-        assert!(world.now() <= hour, "{self:?} with seed {seed} does not finish");
+        world.run_until(hour, |world| world.host(receiver).inner.peer.receiver().unread() > 0);
+        assert!(world.now() < hour, "{self:?} with seed {seed} does not finish");
         world.now().since(Instant::ZERO)
     }
 }

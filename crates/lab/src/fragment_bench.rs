@@ -36,14 +36,12 @@ pub fn rows() -> impl Iterator<Item = Row> {
 
 impl Row {
     /// The part of the packets that the article's formula says is lost: `1 - (1 - loss) ^ fragments`.
-    #[must_use]
     pub fn expected(&self) -> f64 {
         let arrives = 1.0 - self.loss_percent as f64 / 100.0;
         1.0 - (0..self.fragments).map(|_| arrives).product::<f64>()
     }
 
     /// Packets that must be sent for the part lost to scatter by no more than 0.15 points.
-    #[must_use]
     pub fn packets(&self) -> u64 {
         let lost = self.expected();
         (lost * (1.0 - lost) / (SCATTER * SCATTER)).ceil() as u64
@@ -54,7 +52,6 @@ impl Row {
     ///
     /// # Panics
     /// If the endpoints do not keep to the number of fragments.
-    #[must_use]
     pub fn lost(&self, packets: u64, seed: u64) -> f64 {
         let config = LinkConfig {
             loss: Loss::Independent(Probability::percent(self.loss_percent)),

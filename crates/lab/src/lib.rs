@@ -12,6 +12,7 @@
 //! * [`fragment_bench`]: how many packets are lost with one fragment in a hundred.
 
 pub mod article_bench;
+mod ends;
 pub mod figures;
 pub mod fragment_bench;
 pub mod grid;

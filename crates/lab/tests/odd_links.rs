@@ -28,20 +28,11 @@ const fn ms(millis: u64) -> Duration {
 
 /// 10 Mbit/s, 50 ms, and a queue of one bandwidth-delay product, into which the article's burst does not fit.
 fn link() -> LinkConfig {
-    LinkConfig {
-        rate_bps: Some(10 * MBIT),
-        queue_bytes: Some(64 << 10),
-        delay: ms(25),
-        ..LinkConfig::default()
-    }
+    LinkConfig::new(10 * MBIT, ms(25)).with_queue(64 << 10)
 }
 
 fn at_rate(rate_bps: u64) -> LinkConfig {
     LinkConfig { rate_bps: Some(rate_bps), ..link() }
-}
-
-fn both_ways(link: &LinkConfig) -> Access {
-    Access { up: link.clone(), down: link.clone() }
 }
 
 /// How much of the article's time ours may take. The luck of its resends moves that by 3 %: what is better
@@ -79,20 +70,20 @@ fn judge(link: &OddLink) {
 fn nothing_odd() {
     // Where the queue holds nearly all of the burst, little is left to be better in: printed.
     let roomy = LinkConfig { queue_bytes: Some(256 << 10), ..link() };
-    compare(&OddLink::new("nothing odd, 256 KiB of queue", both_ways(&roomy)), config());
-    judge(&OddLink::new("nothing odd", both_ways(&link())));
+    compare(&OddLink::new("nothing odd, 256 KiB of queue", roomy), config());
+    judge(&OddLink::new("nothing odd", link()));
 }
 
 #[test]
 fn a_remembered_rate_that_is_four_times_too_high() {
-    let warm = both_ways(&at_rate(10 * MBIT / 4));
-    judge(&OddLink { warm, ..OddLink::new("rate / 4 while idle", both_ways(&link())) });
+    let warm = at_rate(10 * MBIT / 4).into();
+    judge(&OddLink { warm, ..OddLink::new("rate / 4 while idle", link()) });
 }
 
 #[test]
 fn a_remembered_rate_that_is_four_times_too_low() {
-    let warm = both_ways(&at_rate(4 * 10 * MBIT));
-    judge(&OddLink { warm, ..OddLink::new("rate * 4 while idle", both_ways(&link())) });
+    let warm = at_rate(4 * 10 * MBIT).into();
+    judge(&OddLink { warm, ..OddLink::new("rate * 4 while idle", link()) });
 }
 
 /// A line of 100 Mbit/s, of which 10 are paid for.
@@ -103,12 +94,12 @@ fn bucket(excess: Excess) -> LinkConfig {
 
 #[test]
 fn a_policer_after_20_kb() {
-    judge(&OddLink::new("policer", both_ways(&bucket(Excess::Dropped))));
+    judge(&OddLink::new("policer", bucket(Excess::Dropped)));
 }
 
 #[test]
 fn a_shaper_after_20_kb() {
-    judge(&OddLink::new("shaper", both_ways(&bucket(Excess::Queued))));
+    judge(&OddLink::new("shaper", bucket(Excess::Queued)));
 }
 
 /// The link has another rate from the middle of each block on. On the way up it stays.
@@ -160,7 +151,7 @@ const FRAME: Duration = Duration::from_millis(16);
 #[test]
 fn a_receiver_reads_once_per_frame() {
     let reading = Reading { every: FRAME, holds: None };
-    judge(&OddLink { reading, ..OddLink::new("reads per frame", both_ways(&link())) });
+    judge(&OddLink { reading, ..OddLink::new("reads per frame", link()) });
 }
 
 /// 100 Mbit/s bring 160 datagrams in a frame.
@@ -168,20 +159,20 @@ fn a_receiver_reads_once_per_frame() {
 fn a_socket_holds_92_datagrams() {
     let reading = Reading { every: FRAME, holds: Some(92) };
     let fast = LinkConfig { queue_bytes: Some(256 << 10), delay: ms(10), ..at_rate(100 * MBIT) };
-    judge(&OddLink { reading, ..OddLink::new("socket of 92 datagrams", both_ways(&fast)) });
+    judge(&OddLink { reading, ..OddLink::new("socket of 92 datagrams", fast) });
 }
 
 #[test]
 fn jitter_puts_packets_out_of_order() {
     let jitter = LinkConfig { jitter: ms(5), reorder: true, ..link() };
-    judge(&OddLink::new("5 ms of jitter", both_ways(&jitter)));
+    judge(&OddLink::new("5 ms of jitter", jitter));
 }
 
 #[test]
 fn some_packets_come_twice() {
     let twice =
         LinkConfig { duplicate: Probability::percent(3), duplicate_delay: ms(20), ..link() };
-    judge(&OddLink::new("3 % come twice", both_ways(&twice)));
+    judge(&OddLink::new("3 % come twice", twice));
 }
 
 /// A block of 256 KiB as datagrams, in bits: a source slice in each, with all headers.
@@ -192,10 +183,9 @@ const BLOCK_BITS: f64 = 256.0 * 1_088.0 * 8.0;
 #[test]
 fn a_known_rate_takes_the_time_it_needs() {
     let fixed = config_at(MBIT);
-    for link in [
-        OddLink::new("nothing odd", both_ways(&link())),
-        OddLink::new("policer", both_ways(&bucket(Excess::Dropped))),
-    ] {
+    for link in
+        [OddLink::new("nothing odd", link()), OddLink::new("policer", bucket(Excess::Dropped))]
+    {
         for (ours, _) in compare(&link, fixed) {
             let factor = ours.or_for_ever().as_secs_f64() / (BLOCK_BITS / MBIT as f64);
             assert!((0.95..1.15).contains(&factor), "{}: {factor}", link.name);
@@ -207,9 +197,7 @@ fn a_known_rate_takes_the_time_it_needs() {
 #[test]
 fn a_sender_that_knows_the_rate_is_better() {
     let paced = config_at(9 * MBIT);
-    for (ours, article) in
-        compare(&OddLink::new("nothing odd, 9 Mbit/s", both_ways(&link())), paced)
-    {
+    for (ours, article) in compare(&OddLink::new("nothing odd, 9 Mbit/s", link()), paced) {
         assert!(is_better((ours, article)) && ours.in_limits() < 1.5, "{ours:?}");
     }
 }

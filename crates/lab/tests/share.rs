@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use haulier_lab::share::{
-    Competitor, GameReport, GameStream, Kind, Share, ShareReport, config, config_at, config_in_play,
+    Competitor, GameReport, GameStream, Share, ShareReport, config, config_at, config_in_play,
 };
 use haulier_proto::Instant;
 use haulier_proto::connection::ConnectionConfig;
@@ -26,12 +26,7 @@ fn s(seconds: u64) -> Instant {
 
 /// `mbit` with a queue; the round trip is that of the flows.
 fn bottleneck(mbit: u64, queue_bytes: u64) -> Access {
-    let link = LinkConfig {
-        rate_bps: Some(mbit * 1_000_000),
-        queue_bytes: Some(queue_bytes),
-        ..LinkConfig::default()
-    };
-    Access { up: link.clone(), down: link }
+    LinkConfig::new(mbit * 1_000_000, Duration::ZERO).with_queue(queue_bytes).into()
 }
 
 /// Bytes under way on a link of this rate and round trip.
@@ -181,8 +176,7 @@ fn a_transfer_follows_the_rate_of_the_link() {
 #[test]
 fn ten_transfers_do_not_drown_each_other() {
     let flow = |n: u64| {
-        let kind = Kind::Haulier { config: Box::new(config()), block_bytes: 2 << 20, game: None };
-        let flow = Competitor { kind, ..Competitor::haulier(config()) };
+        let flow = Competitor::haulier(config()).with_blocks_of(2 << 20);
         flow.with_extra_rtt(Duration::from_millis(50)).starting_at(Instant::from_millis(n * 500))
     };
     let flows = (0..10).map(flow).collect();
@@ -407,7 +401,7 @@ fn a_game_feels_tcp_and_a_link_that_is_too_slow() {
     let tcp = Competitor::cubic().with_extra_rtt(Duration::from_millis(20));
     let beside = run(bottleneck(10, 64 << 10), vec![game(), tcp]);
     let narrow = LinkConfig { rate_bps: Some(40_000), ..bottleneck(1, 8 << 10).down };
-    let narrow = run(Access { up: narrow.clone(), down: narrow }, vec![game()]);
+    let narrow = run(narrow.into(), vec![game()]);
     println!("alone {alone:?}, beside TCP {beside:?}, on 40 kbit/s {narrow:?}, seed {}", seed());
     assert_eq!(alone.missing, 0);
     assert!(alone.p95 < Duration::from_millis(2));

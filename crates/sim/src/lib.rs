@@ -1,51 +1,53 @@
-//! The world of haulier: links with faults, virtual time, and everything from one seed.
+//! The world of haulier: hosts and links with faults in virtual time, and everything from one seed.
 //!
-//! A [`World`] holds [`Node`]s (machines of `haulier-proto` with a bit of application round them) and the
-//! [`Link`]s between them, and moves from event to event without waiting. Every random choice comes
-//! from the seed, all arithmetic is in integers, and the [`Trace`] of two runs with the same seed has the
-//! same hash, on any machine.
+//! A [`World`] holds [`Host`]s (a machine, usually with a bit of application round it) and the [`Link`]s between
+//! them, and moves from event to event without waiting. Every random choice comes from the seed, all arithmetic
+//! is in integers, and the [`Trace`] of two runs with the same seed has the same hash, on any machine.
 //!
 //! ```
-//! use haulier_article::{ArticleConfig, ArticlePeer};
-//! use haulier_sim::{PeerNode, Profile, World};
+//! use haulier_article::{ArticleConfig, ArticlePeer, Instant, PeerMachine};
+//! use haulier_sim::{Profile, World, address};
+//!
+//! let mut server = PeerMachine::connected(ArticlePeer::new(ArticleConfig::default()), address(2));
+//! let client = PeerMachine::connected(ArticlePeer::new(ArticleConfig::default()), address(1));
+//! server.peer.send_chunk(vec![1; 100_000])?;
 //!
 //! let mut world = World::new(42);
-//! let server = world.add(PeerNode::new(ArticlePeer::new(ArticleConfig::default())));
-//! let client = world.add(PeerNode::new(ArticlePeer::new(ArticleConfig::default())));
-//! world.connect(server, client, &Profile::named("mobile").unwrap().link());
-//!
-//! world.node_mut(server).peer.send_chunk(vec![1; 100_000])?;
-//! world.run_until(|world| world.node(client).peer.receiver().unread() > 0);
+//! let link = Profile::named("mobile").unwrap().link();
+//! let (_server, client) = world.pair(server, client, link.clone(), link);
+//! let minute = Instant::from_millis(60_000);
+//! assert!(world.run_until(minute, |world| world.host(client).peer.receiver().unread() > 0));
 //! println!("{:?} later, trace {:016x}", world.now(), world.trace().hash());
-//! # assert!(world.now() > haulier_article::Instant::from_millis(50));
+//! # assert!(world.now() > Instant::from_millis(50));
 //! # Ok::<(), haulier_article::chunk::SendChunkError>(())
 //! ```
 //!
-//! * [`link`], [`shaping`], [`loss`], [`profile`], [`rng`], [`trace`], [`world`]: the world;
+//! * [`World`], [`Host`], [`Framed`], [`link`], [`shaping`], [`Loss`], [`profile`], [`Rng`], [`Trace`]: the world;
+//! * [`hosts`]: the two ends of haulier/1 and a peer of the article's wire, with applications;
 //! * [`soak`]: transfers under drawn faults, which must all finish once the faults stop;
-//! * [`game`]: packets on frames beside a chunk, with a memory of what was promised;
+//! * [`attack`]: hosts that mean no good;
 //! * [`hostile`]: what a peer must survive, driven by the fuzzers and replayed by the tests.
 
-pub mod game;
+pub mod attack;
+mod framed;
+mod host;
 pub mod hostile;
-pub mod internet;
-pub mod join;
+pub mod hosts;
 pub mod link;
-pub mod loss;
-pub mod nodes;
+mod loss;
 pub mod profile;
-pub mod rng;
+mod rng;
 pub mod shaping;
 pub mod soak;
-pub mod trace;
-pub mod world;
+mod trace;
+mod world;
 
-pub use internet::{Access, Host, HostId, Internet, SegmentId};
+pub use framed::Framed;
+pub use host::{Host, Shot};
 pub use link::{Fate, Link, LinkConfig, LinkStats};
 pub use loss::Loss;
-pub use nodes::{FrameNode, PeerNode};
 pub use profile::Profile;
 pub use rng::{Probability, Rng};
 pub use shaping::{Excess, RateChange, TokenBucket};
 pub use trace::Trace;
-pub use world::{Node, NodeId, World};
+pub use world::{Access, HostId, SegmentId, World, address};

@@ -60,6 +60,27 @@ pub struct LinkConfig {
     pub cut_outs: Vec<Range<Instant>>,
 }
 
+impl LinkConfig {
+    /// A link of this rate and delay without faults, and with room for everything.
+    #[must_use]
+    pub fn new(rate_bps: u64, delay: Duration) -> Self {
+        Self { rate_bps: Some(rate_bps), delay, ..Self::default() }
+    }
+
+    /// The same with a queue of so many bytes.
+    #[must_use]
+    pub fn with_queue(self, bytes: u64) -> Self {
+        Self { queue_bytes: Some(bytes), ..self }
+    }
+
+    /// The same link when its faults have stopped: slow as before, and it keeps its promises.
+    #[must_use]
+    pub fn healed(&self) -> Self {
+        let Self { rate_bps, queue_bytes, delay, .. } = *self;
+        Self { rate_bps, queue_bytes, delay, ..Self::default() }
+    }
+}
+
 /// Bytes that UDP and IPv4 put round every datagram.
 pub const UDP_IP_OVERHEAD: u64 = 28;
 

@@ -79,6 +79,13 @@ impl Rng {
         &choices[self.below(choices.len() as u64) as usize]
     }
 
+    /// 32 random bytes, as machines begin with.
+    pub fn key(&mut self) -> [u8; 32] {
+        let mut key = [0; 32];
+        self.0.fill_bytes(&mut key);
+        key
+    }
+
     /// Random bytes.
     pub fn bytes(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];

@@ -3,49 +3,58 @@
 use std::time::Duration;
 
 use haulier_proto::Instant;
-use haulier_proto::client::{ClientConfig, Credentials};
-use haulier_proto::connection::{Block, Event};
-use haulier_proto::crypto::Secret;
-use haulier_proto::server::{ServerConfig, ServerCredentials};
-use haulier_sim::join::{Answer, ClientHost, JoinHost, PROTOCOL_ID, ServerHost, address};
-use haulier_sim::{Access, HostId, Internet, LinkConfig, Profile, Rng};
-
-fn secret() -> Secret {
-    Secret::from_bytes([7; 32])
-}
+use haulier_proto::client::ClientConfig;
+use haulier_proto::connection::{Block, ConnectionConfig, Event};
+use haulier_proto::server::ServerConfig;
+use haulier_sim::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
+use haulier_sim::{Access, HostId, LinkConfig, Profile, Rng, World, address};
 
 fn server_config() -> ServerConfig {
-    let credentials = ServerCredentials { secret: Some(secret()), ..ServerCredentials::default() };
-    ServerConfig::new(PROTOCOL_ID, credentials)
+    configs(Keyed::Secret, ConnectionConfig::default()).0
 }
 
 fn client_config() -> ClientConfig {
-    let credentials = Credentials::Secret { secret: secret(), identity: None };
-    ClientConfig::new(address(1), PROTOCOL_ID, credentials)
+    configs(Keyed::Secret, ConnectionConfig::default()).1
 }
 
-fn world(bytes: usize) -> Block {
+fn block(bytes: usize) -> Block {
     Block::new(1, Rng::new(9).bytes(bytes))
 }
 
 /// A link of `rate` with a round trip of `rtt`, all of it on the client's side.
 fn access(rate_bps: u64, rtt: Duration) -> Access {
-    let link = LinkConfig { rate_bps: Some(rate_bps), delay: rtt / 2, ..LinkConfig::default() };
-    Access { up: link.clone(), down: link }
+    LinkConfig::new(rate_bps, rtt / 2).into()
 }
 
-fn join(
-    server: ServerConfig,
-    client: ClientConfig,
-    block: Block,
-    access: &Access,
-) -> (Internet<JoinHost>, HostId, HostId) {
-    let mut internet = Internet::new(1);
-    let host = ServerHost::new(server, Answer::Block(block), 1);
-    let server = internet.add(JoinHost::Server(Box::new(host)), address(1), &Access::default());
-    let host = ClientHost::new(client, Instant::ZERO, 2);
-    let client = internet.add(JoinHost::Client(Box::new(host)), address(2), access);
-    (internet, server, client)
+/// A server with a block for everybody, and a client that wants it.
+struct Join {
+    world: World,
+    server: HostId<ServerHost>,
+    client: HostId<ClientHost>,
+}
+
+impl Join {
+    fn new(server: ServerConfig, client: ClientConfig, block: Block, access: &Access) -> Self {
+        let mut world = World::new(1);
+        let host = ServerHost::giving(block, server, 1);
+        let server = world.add(host, address(1), &Access::default());
+        let host = ClientHost::new(Script::idle().leaving_after(1), client, Instant::ZERO, 2);
+        let client = world.add(host, address(2), access);
+        Self { world, server, client }
+    }
+
+    fn client(&self) -> &ClientHost {
+        self.world.host(self.client)
+    }
+
+    /// Until the block is there; how long that took.
+    fn run(&mut self) -> Option<Duration> {
+        let client = self.client;
+        self.world.run_until(Instant::from_millis(120_000), |world| {
+            world.host(client).app.joined_after().is_some()
+        });
+        self.client().app.joined_after()
+    }
 }
 
 #[test]
@@ -53,18 +62,15 @@ fn the_first_slice_arrives_after_one_round_trip() {
     let rtt = Duration::from_millis(50);
     let mut server = server_config();
     server.connection.max_rate_bps = 9_000_000;
-    let (mut internet, _, client) =
-        join(server, client_config(), world(256 << 10), &access(10_000_000, rtt));
-    let done = internet.run_until(Instant::from_millis(20_000), |internet| {
-        internet.host(client).client().joined_after().is_some()
-    });
-    let host = internet.host(client).client();
-    assert!(done, "{} events", host.events.len());
+    let link = access(10_000_000, rtt);
+    let mut join = Join::new(server, client_config(), block(256 << 10), &link);
+    let all = join.run().expect("a block");
     // Three requests up and one response down at 10 Mbit/s.
     let serialized = Duration::from_nanos((1228 * 3 + 1228) * 800);
-    let first = host.first(|event| matches!(event, Event::BlockProgress { .. })).unwrap();
+    let is_first = |event: &Event| matches!(event, Event::BlockProgress { .. });
+    let first = join.client().app.first(is_first).unwrap();
     assert!(first <= rtt + serialized, "{first:?}");
-    println!("first {first:?}, all {:?}", host.joined_after());
+    println!("first {first:?}, all {all:?}");
 }
 
 /// H-3.4a from outside, after every datagram, and that all of them end: the hosts check it in each step.
@@ -75,19 +81,16 @@ fn joins_keep_the_rule_of_three_on_every_profile() {
             let link = profile.link();
             let mut server = server_config();
             server.connection.max_rate_bps = link.rate_bps.unwrap_or(10_000_000) * 9 / 10;
-            let access = Access { up: link.clone(), down: link };
             let client = ClientConfig { copies, ..client_config() };
-            let (mut internet, server, client) = join(server, client, world(256 << 10), &access);
-            let joined = internet.run_until(Instant::from_millis(120_000), |internet| {
-                internet.host(client).client().joined_after().is_some()
-            });
-            assert!(joined, "{} with {copies} copies", profile.name);
-            let meter = &internet.host(server).server().meter;
+            let mut join = Join::new(server, client, block(256 << 10), &link.into());
+            let took = join.run();
+            assert!(took.is_some(), "{} with {copies} copies", profile.name);
+            let meter = &join.world.host(join.server).meter;
             meter.check();
             println!(
                 "{:8} {copies:2} copies: {:.2} s, at worst {:.2} bytes out for one in",
                 profile.name,
-                internet.host(client).client().joined_after().unwrap_or_default().as_secs_f64(),
+                took.unwrap_or_default().as_secs_f64(),
                 meter.worst_bytes(),
             );
         }
@@ -97,13 +100,14 @@ fn joins_keep_the_rule_of_three_on_every_profile() {
 #[test]
 fn everything_ends_well() {
     let rtt = Duration::from_millis(50);
-    let (mut internet, server, client) =
-        join(server_config(), client_config(), world(600_000), &access(10_000_000, rtt));
-    internet.run_to(Instant::from_millis(60_000));
-    let events = &internet.host(client).client().events;
-    assert!(matches!(events.last().unwrap().1, Event::Closed(_)), "{:?}", events.last());
-    let server = internet.host(server).server();
-    assert_eq!(server.server.stats().connections, 0, "{:?}", server.events.last());
+    let link = access(10_000_000, rtt);
+    let mut join = Join::new(server_config(), client_config(), block(600_000), &link);
+    join.world.run_to(Instant::from_millis(60_000));
+    let last = join.client().app.heard.last();
+    assert!(matches!(last, Some((_, Event::Closed(_)))), "{last:?}");
+    let server = join.world.host(join.server);
+    let last = server.past.last().and_then(|app| app.heard.last());
+    assert_eq!(server.server.stats().connections, 0, "{last:?}");
 }
 
 /// Who only receives knows the round trip all the same, and who sends over a long way sends nothing twice
@@ -114,16 +118,11 @@ fn both_ends_measure_and_a_long_way_costs_no_resends() {
         let mut server = server_config();
         server.connection.max_rate_bps = 20_000_000;
         let link = access(25_000_000, Duration::from_millis(rtt));
-        let (mut internet, server, client) = join(server, client_config(), world(1 << 20), &link);
-        internet.run_until(Instant::from_millis(60_000), |internet| {
-            internet.host(client).client().joined_after().is_some()
-        });
-        let host = internet.host(client).client();
-        let connection = host.client.as_ref().and_then(|client| client.connection()).unwrap();
-        let measured = connection.rtt().smoothed_rtt().expect("a sample").as_millis();
-        let server = &internet.host(server).server().server;
-        let id = server.connections().next().unwrap();
-        let stats = server.connection(id).unwrap().stats();
+        let mut join = Join::new(server, client_config(), block(1 << 20), &link);
+        join.run();
+        let connection = join.client().client.as_ref().and_then(|client| client.connection());
+        let measured = connection.unwrap().rtt().smoothed_rtt().expect("a sample").as_millis();
+        let stats = join.world.host(join.server).connection().unwrap().stats();
         println!(
             "{rtt} ms: {measured} ms, {} resent of {}",
             stats.slices_resent, stats.slices_sent

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use haulier_article::congestion::GoodBadConfig;
@@ -11,9 +12,13 @@ use haulier_article::fragment::{Fragment, FragmentPool, FragmentPoolConfig};
 use haulier_article::packet::fragment::FragmentPacket;
 use haulier_article::packet::{self, ProtocolId};
 use haulier_article::time::earliest;
-use haulier_article::{Instant, MAX_PACKET_BYTES, Sequence};
-use haulier_sim::game::{GamePackets, Traffic};
-use haulier_sim::{LinkConfig, Node, NodeId, Probability, Rng, World};
+use haulier_article::{
+    ArticleConfig, Batch, FourTuple, Instant, MAX_PACKET_BYTES, Machine, Sequence,
+};
+use haulier_sim::attack::{Attacker, Mind};
+use haulier_sim::hosts::ArticleHost;
+use haulier_sim::hosts::game::{GamePackets, Traffic};
+use haulier_sim::{Access, Host, LinkConfig, Probability, Rng, Shot, World, address};
 
 const HOSTILE_PACKETS: u64 = 1_000_000;
 const SECONDS: u64 = 10;
@@ -21,35 +26,63 @@ const SECONDS: u64 = 10;
 /// Hostile fragments a tick of 1 ms, of all attackers together.
 const PER_TICK: u64 = HOSTILE_PACKETS / (SECONDS * 1_000);
 
-enum Role {
-    /// One endpoint for each address it hears from, and one pool for all.
-    Server(Box<Server>),
-    /// 60 packets a second, of which one in four is cut into fragments.
-    Honest(Box<GamePackets>),
-    /// Fragments of packets that are never whole.
-    Attacker(Box<Attacker>),
-}
+const SERVER: u32 = 1;
 
+/// One endpoint for each address it hears from, and one pool for all.
 struct Server {
     pool: FragmentPool,
-    endpoints: BTreeMap<NodeId, Endpoint>,
+    endpoints: BTreeMap<SocketAddr, Endpoint>,
     /// Payloads accepted, by who sent them: whole packets and fragmented ones.
-    accepted: BTreeMap<NodeId, (u64, u64)>,
+    accepted: BTreeMap<SocketAddr, (u64, u64)>,
     hostile: u64,
 }
 
-struct Attacker {
+impl Host for Server {}
+
+impl Machine for Server {
+    fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
+        let new = || Endpoint::new(EndpointConfig::default()).unwrap();
+        let endpoint = self.endpoints.entry(path.remote).or_insert_with(new);
+        self.hostile += u64::from(datagram.get(20) == Some(&0xee));
+        if let Ok(Some(delivery)) = endpoint.handle_datagram(now, datagram, &mut self.pool) {
+            let bytes = delivery.accept().len();
+            let (whole, fragmented) = self.accepted.entry(path.remote).or_default();
+            *(if bytes > 1_200 { fragmented } else { whole }) += 1;
+        }
+        while endpoint.poll_event().is_some() {}
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.endpoints.values_mut().for_each(|endpoint| endpoint.handle_timeout(now));
+    }
+
+    fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
+        for (&to, end) in &mut self.endpoints {
+            end.poll_transmit(now, to.into(), batch);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.endpoints.values().map(Endpoint::poll_timeout).fold(None, earliest)
+    }
+}
+
+/// Fragments of packets that are never whole.
+struct Bomber {
     rng: Rng,
     next: Instant,
-    left_in_tick: u64,
     per_tick: u64,
     sent: u64,
 }
 
-impl Attacker {
+impl Bomber {
+    fn new(seed: u64, per_tick: u64) -> Self {
+        Self { rng: Rng::new(seed), next: Instant::ZERO, per_tick, sent: 0 }
+    }
+
     /// A fragment of the shape that holds the most memory; its number goes on slowly, so that 256 packets
     /// fill, and now and then jumps.
-    fn fragment(&mut self, datagram: &mut Vec<u8>) {
+    fn fragment(&mut self) -> Vec<u8> {
         let sequence = match self.rng.below(1_000) {
             0 => self.rng.below(65_536) as u16,
             _ => (self.sent / 255) as u16,
@@ -57,85 +90,28 @@ impl Attacker {
         let count = if self.rng.below(10) == 0 { 2 + self.rng.below(255) as usize } else { 256 };
         let index = (self.sent as usize % 255).min(count - 2);
         let fragment = Fragment::new(Sequence::new(sequence), index, count, &[0xee; 1024]).unwrap();
-        datagram.resize(MAX_PACKET_BYTES, 0);
-        let length =
-            packet::write(FragmentPacket(fragment), ProtocolId::PACKETS, datagram).unwrap();
+        let mut datagram = vec![0; MAX_PACKET_BYTES];
+        let packet = FragmentPacket(fragment);
+        let length = packet::write(packet, ProtocolId::PACKETS, &mut datagram).unwrap();
         datagram.truncate(length);
         self.sent += 1;
+        datagram
     }
 }
 
-struct TestNode {
-    role: Role,
-    remote: Option<NodeId>,
-}
-
-impl Node for TestNode {
-    fn handle_link(&mut self, to: NodeId) {
-        self.remote = Some(to);
+impl Mind for Bomber {
+    fn wakes_at(&self) -> Option<Instant> {
+        Some(self.next)
     }
 
-    fn handle_datagram(&mut self, now: Instant, from: NodeId, datagram: &[u8]) {
-        match &mut self.role {
-            Role::Server(server) => {
-                let endpoint = server
-                    .endpoints
-                    .entry(from)
-                    .or_insert_with(|| Endpoint::new(EndpointConfig::default()).unwrap());
-                server.hostile += u64::from(datagram.get(20) == Some(&0xee));
-                let delivery = endpoint.handle_datagram(now, datagram, &mut server.pool);
-                if let Ok(Some(delivery)) = delivery {
-                    let bytes = delivery.accept().len();
-                    let (whole, fragmented) = server.accepted.entry(from).or_default();
-                    *(if bytes > 1_200 { fragmented } else { whole }) += 1;
-                }
-                while endpoint.poll_event().is_some() {}
-            }
-            Role::Honest(game) => drop(game.handle_datagram(now, datagram)),
-            Role::Attacker(_) => {}
-        }
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        match &mut self.role {
-            Role::Server(server) => {
-                server.endpoints.values_mut().for_each(|endpoint| endpoint.handle_timeout(now));
-            }
-            Role::Honest(game) => game.handle_timeout(now),
-            Role::Attacker(attacker) => {
-                attacker.next = now + Duration::from_millis(1);
-                attacker.left_in_tick = attacker.per_tick;
-            }
-        }
-    }
-
-    fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<NodeId> {
-        match &mut self.role {
-            Role::Server(server) => server
-                .endpoints
-                .iter_mut()
-                .find_map(|(&to, end)| end.poll_datagram(now, datagram).then_some(to)),
-            Role::Honest(game) => game.poll_datagram(now, datagram).then_some(self.remote?),
-            Role::Attacker(attacker) => {
-                attacker.left_in_tick = attacker.left_in_tick.checked_sub(1)?;
-                attacker.fragment(datagram);
-                self.remote
-            }
-        }
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        match &self.role {
-            Role::Server(server) => {
-                server.endpoints.values().map(Endpoint::poll_timeout).fold(None, earliest)
-            }
-            Role::Honest(game) => game.poll_timeout(),
-            Role::Attacker(attacker) => Some(attacker.next),
-        }
+    fn wake(&mut self, now: Instant, out: &mut Vec<Shot>) {
+        self.next = now + Duration::from_millis(1);
+        out.extend((0..self.per_tick).map(|_| Shot::own(address(SERVER), self.fragment())));
     }
 }
 
-fn honest(seed: u64) -> TestNode {
+/// 60 packets a second, of which one in four is cut into fragments.
+fn honest(seed: u64) -> ArticleHost {
     let traffic = Traffic {
         interval: Some(Duration::from_nanos(16_666_667)),
         starts: Instant::from_millis(seed),
@@ -152,13 +128,7 @@ fn honest(seed: u64) -> TestNode {
         traffic,
         seed,
     );
-    TestNode { role: Role::Honest(Box::new(game)), remote: None }
-}
-
-fn attacker(seed: u64, per_tick: u64) -> TestNode {
-    let attacker =
-        Attacker { rng: Rng::new(seed), next: Instant::ZERO, left_in_tick: 0, per_tick, sent: 0 };
-    TestNode { role: Role::Attacker(Box::new(attacker)), remote: None }
+    ArticleHost::new(ArticleConfig::default(), address(SERVER), ()).with_packets(game)
 }
 
 /// "Can I crash the server this way?" A million hostile fragments in ten seconds, 0.8 Gbit/s, from ten
@@ -167,30 +137,28 @@ fn attacker(seed: u64, per_tick: u64) -> TestNode {
 fn a_million_hostile_fragments_do_not_touch_the_honest_players() {
     let config = FragmentPoolConfig { max_bytes: 4 << 20, ..FragmentPoolConfig::default() };
     let mut world = World::new(11);
-    let server = world.add(TestNode {
-        role: Role::Server(Box::new(Server {
-            pool: FragmentPool::new(config).unwrap(),
-            endpoints: BTreeMap::new(),
-            accepted: BTreeMap::new(),
-            hostile: 0,
-        })),
-        remote: None,
-    });
-    let players: Vec<NodeId> = (1..=4).map(|seed| world.add(honest(seed))).collect();
-    let attackers: Vec<NodeId> =
-        (0..10).map(|seed| world.add(attacker(100 + seed, PER_TICK / 10))).collect();
-    let jittery = LinkConfig {
+    let server = Server {
+        pool: FragmentPool::new(config).unwrap(),
+        endpoints: BTreeMap::new(),
+        accepted: BTreeMap::new(),
+        hostile: 0,
+    };
+    let server = world.add(server, address(SERVER), &Access::default());
+    let jittery = Access::from(LinkConfig {
         delay: Duration::from_millis(20),
         jitter: Duration::from_millis(10),
         reorder: true,
         ..LinkConfig::default()
-    };
-    for &node in players.iter().chain(&attackers) {
-        world.connect(node, server, &jittery);
+    });
+    let players =
+        [1, 2, 3, 4].map(|seed| world.add(honest(seed.into()), address(10 + seed), &jittery));
+    for seed in 100..110 {
+        let bomber = Attacker::new(Bomber::new(seed.into(), PER_TICK / 10));
+        world.add(bomber, address(seed), &jittery);
     }
     world.run_to(Instant::from_millis(SECONDS * 1_000 + 100));
 
-    let Role::Server(state) = &world.node(server).role else { unreachable!() };
+    let state = world.host(server);
     let stats = state.pool.stats();
     println!("{} hostile packets; {stats:?}", state.hostile);
     assert!(state.hostile >= HOSTILE_PACKETS, "{} hostile packets", state.hostile);
@@ -199,8 +167,8 @@ fn a_million_hostile_fragments_do_not_touch_the_honest_players() {
     assert!(stats.peak_bytes > config.max_bytes * 9 / 10, "the cap was never reached");
     assert!(stats.evicted_for_own_peer > 500, "{stats:?}");
     for player in players {
-        let Role::Honest(game) = &world.node(player).role else { unreachable!() };
-        let (whole, fragmented) = state.accepted[&player];
+        let game = world.host(player).game();
+        let (whole, fragmented) = state.accepted[&world.address(player)];
         println!("player: {} sent, {whole} whole and {fragmented} put together", game.sent.len());
         assert!(fragmented > 100, "{fragmented}");
         assert_eq!(whole + fragmented, game.sent.len() as u64, "not all arrived");
@@ -216,9 +184,8 @@ fn a_spoofed_bomb_harms_fragments_of_that_player_only_while_it_lasts() {
     let mut pool = FragmentPool::default();
     let mut server = Endpoint::new(EndpointConfig::default()).unwrap();
     let mut player = Endpoint::new(EndpointConfig::default()).unwrap();
-    let mut hostile =
-        Attacker { rng: Rng::new(5), next: Instant::ZERO, left_in_tick: 0, per_tick: 0, sent: 0 };
-    let (mut datagram, mut forged) = (Vec::new(), Vec::new());
+    let mut hostile = Bomber::new(5, 0);
+    let mut datagram = Vec::new();
     // While the bomb lasts; while what it left in the window times out; after that. Sent and accepted, whole
     // and fragmented.
     let (mut sent, mut accepted) = ([[0u32; 2]; 3], [[0u32; 2]; 3]);
@@ -237,8 +204,7 @@ fn a_spoofed_bomb_harms_fragments_of_that_player_only_while_it_lasts() {
             accept(&datagram);
         }
         for _ in 0..if phase == 0 { 300 } else { 0 } {
-            hostile.fragment(&mut forged);
-            accept(&forged);
+            accept(&hostile.fragment());
         }
         while server.poll_datagram(now, &mut datagram) {
             let _ = player.handle_datagram(now, &datagram, &mut FragmentPool::default());

@@ -19,7 +19,6 @@ const INKS: [Ink; 3] = [
 ];
 
 /// Draws it.
-#[must_use]
 pub fn grid(all: &[(Strategy, Summary)]) -> String {
     let max = all.iter().map(|(_, summary)| summary.p99).fold(2.0, f64::max);
     let axis = LogAxis::new((LEFT, RIGHT), &[1.0, 2.0, 5.0], max);

@@ -107,7 +107,6 @@ impl Joins {
     }
 
     /// One row for each peer: its mean, and for each link its median and p95.
-    #[must_use]
     pub fn table(&self) -> String {
         let names = Profile::ALL.map(|profile| profile.name).join(" | ");
         let limits = Profile::ALL.map(|profile| format!("{:.0}", limit_ms(&profile))).join(" | ");

@@ -75,21 +75,18 @@ impl Cell {
     }
 
     /// The cell of this number.
-    #[must_use]
     pub fn numbered(number: u32) -> Option<Self> {
         Self::tuned().chain(Self::others()).find(|cell| cell.number == number)
     }
 
     /// Whether it is of the even sample that a quick measurement is made with: every seventh. Seven divides
     /// the length of no axis, so every value of each is there as often as any other, give or take one.
-    #[must_use]
     pub const fn is_quick(&self) -> bool {
         self.number.is_multiple_of(7)
     }
 
     /// The physical limit L: propagation, and the time of all slices on the bottleneck, replaced where they
     /// are lost. Luck with the losses can beat it by a little. A join has the way of the request in it too.
-    #[must_use]
     pub fn limit(&self, slice_wire_bytes: u64, is_join: bool) -> Duration {
         let halves = if is_join { 2 } else { 1 };
         let bits = SLICES * slice_wire_bytes * 8;
@@ -100,8 +97,8 @@ impl Cell {
 
     /// How its server is connected: by a fast interface of its own.
     pub(super) fn server_access() -> Access {
-        let up = LinkConfig { rate_bps: Some(INTERFACE_BPS), ..LinkConfig::default() };
-        Access { up, down: LinkConfig::default() }
+        let up = LinkConfig::new(INTERFACE_BPS, Duration::ZERO);
+        Access { up, ..Access::default() }
     }
 
     /// How its client is connected: by the bottleneck.
@@ -109,12 +106,8 @@ impl Cell {
         let mean = Probability::ratio(self.loss_permille, 1_000);
         let independent =
             if self.loss_permille == 0 { Loss::None } else { Loss::Independent(mean) };
-        let up = LinkConfig {
-            rate_bps: Some(self.rate_mbit * 1_000_000),
-            delay: Duration::from_micros(self.rtt_ms * 500),
-            loss: independent,
-            ..LinkConfig::default()
-        };
+        let (rate, delay) = (self.rate_mbit * 1_000_000, Duration::from_micros(self.rtt_ms * 500));
+        let up = LinkConfig { loss: independent, ..LinkConfig::new(rate, delay) };
         let down = LinkConfig {
             queue_bytes: Some(self.queue_bytes),
             exponential_jitter: JITTER,

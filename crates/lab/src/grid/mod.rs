@@ -9,9 +9,8 @@
 //! * [`outcome`], [`summary`]: what is measured, and its percentiles;
 //! * `stage`: two ends and the link between them, with a stop-watch;
 //! * `connection`: the machines of haulier/1, warm and in two kinds of cold join;
-//! * `article`: the machine of the article; `model`: two strategies that only exist here.
+//! * `model`: two strategies that only exist here.
 
-mod article;
 pub mod cell;
 mod connection;
 mod model;
@@ -23,9 +22,16 @@ pub use cell::Cell;
 pub use outcome::{Moment, Outcome};
 pub use summary::{CellRuns, Summary};
 
-use haulier_proto::connection::Block;
+use std::time::Duration;
 
+use haulier_article::ArticleConfig;
+use haulier_article::chunk::ResendDelay;
+use haulier_proto::connection::Block;
 use haulier_sim::Rng;
+
+use crate::ends::{Article, Ends, First, Reading};
+use connection::{by_secret, by_token};
+use stage::Stage;
 
 /// The slices of the block that is timed.
 pub const SLICES: u64 = 256;
@@ -67,7 +73,6 @@ impl Strategy {
     ];
 
     /// Its name, in words joined by underscores.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Warm => "warm",
@@ -80,7 +85,6 @@ impl Strategy {
     }
 
     /// What people call it.
-    #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
             Self::Warm => "haulier/1, connected",
@@ -93,32 +97,27 @@ impl Strategy {
     }
 
     /// The strategy with this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|strategy| strategy.name() == name)
     }
 
     /// Whether it is haulier/1 itself.
-    #[must_use]
     pub const fn is_ours(self) -> bool {
         matches!(self, Self::Warm | Self::ColdTicket | Self::ColdToken)
     }
 
     /// Whether it is a machine of the library and no model. One that hangs is a fault; a model of TCP at 30 %
     /// loss is only slow.
-    #[must_use]
     pub const fn is_machine(self) -> bool {
         self.is_ours() || matches!(self, Self::Article)
     }
 
     /// Whether the client has to ask first, so that a round trip is in the limit and not half of one.
-    #[must_use]
     pub const fn is_join(self) -> bool {
         matches!(self, Self::ColdTicket | Self::ColdToken)
     }
 
     /// Bytes of one of its slices on the wire.
-    #[must_use]
     pub const fn slice_wire_bytes(self) -> u64 {
         match self {
             Self::Article => ARTICLE_SLICE_WIRE_BYTES,
@@ -138,7 +137,6 @@ pub struct Kit {
 
 impl Kit {
     /// Random bytes of this seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         let block = |tag, kib: usize| Block::new(tag, Rng::stream(seed, tag).bytes(kib << 10));
         Self { visit: block(1, 64), timed: block(2, 256) }
@@ -146,13 +144,11 @@ impl Kit {
 }
 
 /// One run.
-#[must_use]
 pub fn run(strategy: Strategy, cell: &Cell, seed: u64, kit: &Kit) -> Outcome {
     play(strategy, cell, seed, kit, None)
 }
 
 /// The same run, and what it looked like at some moments on the way.
-#[must_use]
 pub fn replay(strategy: Strategy, cell: &Cell, seed: u64, kit: &Kit) -> (Outcome, Vec<Moment>) {
     let mut moments = Vec::new();
     let outcome = play(strategy, cell, seed, kit, Some(&mut moments));
@@ -172,12 +168,43 @@ fn play(
         seed: Rng::stream(seed, 1 + u64::from(cell.number)).next_u64(),
         limit: cell.limit(strategy.slice_wire_bytes(), strategy.is_join()),
     };
-    match strategy {
-        Strategy::Warm => connection::warm(&place, kit, moments),
-        Strategy::ColdTicket => connection::cold_ticket(&place, kit, moments),
-        Strategy::ColdToken => connection::cold_token(&place, kit, moments),
-        Strategy::Article => article::run(&place, kit, moments),
-        Strategy::BurstResend => model::burst_resend(&place, moments),
-        Strategy::SlowStart => model::slow_start(&place, moments),
+    let seed = place.seed;
+    let mut stage = Stage::new(&place, |world, homes| -> Box<dyn Ends> {
+        let rtt = Duration::from_millis(cell.rtt_ms);
+        match strategy {
+            Strategy::Warm => connection::join(world, homes, by_secret(), &kit.visit, seed),
+            Strategy::ColdTicket => connection::join(world, homes, by_secret(), &kit.timed, seed),
+            Strategy::ColdToken => connection::join(world, homes, by_token(), &kit.timed, seed),
+            Strategy::Article => {
+                let (first, once) = ((First::AtOnce, &kit.timed), (Reading::default(), seed));
+                Box::new(Article::new(world, homes, &article_config(), first, once))
+            }
+            Strategy::BurstResend => model::burst_resend(world, homes, rtt),
+            Strategy::SlowStart => model::slow_start(world, homes, rtt),
+        }
+    });
+    if strategy == Strategy::Warm {
+        let visit = stage.run(None);
+        if let Some(reason) = visit.hang {
+            return Outcome { hang: Some(format!("in the visit before: {reason}")), ..visit };
+        }
+        stage.wait(QUIET);
+        stage.restart(&kit.timed);
     }
+    stage.run(moments)
+}
+
+/// How long a connection is quiet before its block is timed: what was measured in the visit is old then.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// The article's machine, as its author wrote of it: a burst, then a megabit per second, resends after 100 ms,
+/// acks at least 100 ms apart.
+fn article_config() -> ArticleConfig {
+    const INTERVAL: Duration = Duration::from_millis(100);
+    let mut config = ArticleConfig::default();
+    config.sender.resend_delay = ResendDelay::Fixed(INTERVAL);
+    config.sender.give_up_after = None;
+    config.receiver.ack_interval = INTERVAL;
+    config.receiver.abandon_after = None;
+    config
 }

@@ -28,13 +28,11 @@ pub struct Outcome {
 
 impl Outcome {
     /// How many times the physical limit it took. One that hangs counts as if it had been done at the end.
-    #[must_use]
     pub fn ratio(&self) -> f64 {
         self.took.as_nanos() as f64 / self.limit.as_nanos() as f64
     }
 
     /// Slices sent beyond those of the block, as a part of these. What is lost and replaced is in it.
-    #[must_use]
     pub fn waste(&self) -> f64 {
         self.slices_sent as f64 / super::SLICES as f64 - 1.0
     }

@@ -21,7 +21,6 @@ pub struct CellRuns {
 
 impl CellRuns {
     /// The ratio that this part of the runs is not above.
-    #[must_use]
     pub fn ratio(&self, part: f64) -> f64 {
         percentile(self.runs.iter().map(Outcome::ratio), part)
     }
@@ -68,7 +67,6 @@ pub struct Summary {
 
 impl Summary {
     /// Of these runs.
-    #[must_use]
     pub fn new<'a>(cells: impl IntoIterator<Item = &'a CellRuns>) -> Self {
         let cells: Vec<&CellRuns> = cells.into_iter().collect();
         let runs = || cells.iter().flat_map(|cell| &cell.runs);

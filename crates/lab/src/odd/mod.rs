@@ -5,20 +5,17 @@
 //! them, and how the client reads its socket. A [`Timing`] is judged by L, the physical limit, and by what
 //! the article's sender needs.
 
-mod article;
-mod haulier;
-mod socket;
-
-pub use socket::{Reading, SlowSocket};
-
 use std::time::Duration;
 
+use haulier_article::ArticleConfig;
 use haulier_proto::Instant;
-use haulier_proto::connection::ConnectionConfig;
-
-use haulier_sim::join::address;
+use haulier_proto::connection::{Block, ConnectionConfig};
+use haulier_sim::hosts::{Keyed, configs};
 use haulier_sim::link::UDP_IP_OVERHEAD;
-use haulier_sim::{Access, Excess, Host, Internet, Link, LinkConfig, Loss, RateChange};
+use haulier_sim::{Access, Excess, Link, LinkConfig, Loss, RateChange, Rng, World};
+
+pub use crate::ends::Reading;
+use crate::ends::{Article, Ends, First, Haulier, Homes};
 
 /// Bytes of each of the two blocks: one full chunk.
 pub const BLOCK_BYTES: usize = 256 << 10;
@@ -74,83 +71,72 @@ pub struct OddReport {
     pub warm: Timing,
 }
 
-/// An end of a transfer, as the harness sees it.
-trait Party: Host {
-    /// Blocks that are here, whole.
-    fn blocks(&self) -> usize {
-        0
-    }
-    /// Sends another block.
-    fn send_block(&mut self, _now: Instant) {}
-    /// Bytes that its socket dropped.
-    fn dropped_bytes(&self) -> u64 {
-        0
-    }
-}
-
 impl OddLink {
     /// The same link for both blocks, read at once.
-    #[must_use]
-    pub fn new(name: &'static str, access: Access) -> Self {
+    pub fn new(name: &'static str, access: impl Into<Access>) -> Self {
+        let access = access.into();
         Self { name, cold: access.clone(), warm: access, reading: Reading::default() }
     }
 
     /// Runs both blocks.
-    #[must_use]
     pub fn run(&self, contender: Contender, seed: u64) -> OddReport {
-        let mut internet: Internet<Box<dyn Party>> = Internet::new(seed);
-        let (at_server, at_client) = (address(1), address(2));
-        let (server, client): (Box<dyn Party>, Box<dyn Party>) = match contender {
-            Contender::Haulier(config) => (
-                Box::new(haulier::HaulierServer::new(config, seed)),
-                Box::new(self.socket(haulier::HaulierClient::new(config, at_server, seed), seed)),
-            ),
-            Contender::Article => (
-                Box::new(article::ArticleServer::new(at_client)),
-                Box::new(self.socket(article::ArticleClient::new(at_server), seed)),
-            ),
-        };
-        let server = internet.add(server, at_server, &Access::default());
-        let home = internet.add_segment(&shifted(&self.cold, Instant::ZERO));
-        let client = internet.add_behind(client, at_client, home);
-        let counters = |internet: &Internet<Box<dyn Party>>| {
-            let sent = internet.links(server).0.stats().offered_bytes;
-            let dropped = internet.segment_links(home).1.stats().dropped_bytes;
-            (sent, dropped + internet.host(client).dropped_bytes())
+        let mut world = World::new(seed);
+        let cold = shifted(&self.cold, Instant::ZERO);
+        let homes = Homes::new(&mut world, &Access::default(), &cold);
+        let block = Block::new(1, Rng::stream(seed, 92).bytes(BLOCK_BYTES));
+        let ends = self.ends(&mut world, homes, contender, &block, seed);
+        let counters = |world: &World| {
+            let sent = world.links(homes.server).0.stats().offered_bytes;
+            let dropped = world.links(homes.client).1.stats().dropped_bytes;
+            (sent, dropped + ends.dropped_bytes(world))
         };
         let mut before = (0, 0);
-        let mut timings = [(&self.cold, true), (&self.warm, false)].into_iter().enumerate().map(
-            |(n, (access, is_cold))| {
-                let begins = internet.now();
-                if n > 0 {
-                    internet.set_segment_access(home, &shifted(access, begins));
-                    internet.act(server, |server, now| server.send_block(now));
+        let mut timing = |n, access: &Access| {
+            let begins = world.now();
+            if n > 0 {
+                let Access { up, down } = shifted(access, begins);
+                for (link, config) in world.links_mut(homes.client).into_iter().zip([up, down]) {
+                    link.set_config(config);
                 }
-                let is_here =
-                    |internet: &Internet<Box<dyn Party>>| internet.host(client).blocks() > n;
-                let is_done = internet.run_until(begins + PATIENCE, is_here);
-                let time = is_done.then(|| internet.now().since(begins));
-                internet.run_to(internet.now() + PAUSE);
-                let after = counters(&internet);
-                let (sent_bytes, dropped_bytes) = (after.0 - before.0, after.1 - before.1);
-                before = after;
-                Timing { time, limit: limit(access, is_cold), sent_bytes, dropped_bytes }
-            },
-        );
-        let (Some(cold), Some(warm)) = (timings.next(), timings.next()) else {
-            unreachable!("two blocks")
+                ends.send(&mut world, &block);
+            }
+            let is_done = world.run_until(begins + PATIENCE, |world| ends.received(world).0 > n);
+            let time = is_done.then(|| world.now().since(begins));
+            world.run_to(world.now() + PAUSE);
+            let after = counters(&world);
+            let (sent_bytes, dropped_bytes) = (after.0 - before.0, after.1 - before.1);
+            before = after;
+            Timing { time, limit: limit(access, n == 0), sent_bytes, dropped_bytes }
         };
-        OddReport { cold, warm }
+        OddReport { cold: timing(0, &self.cold), warm: timing(1, &self.warm) }
+    }
+
+    fn ends(
+        &self,
+        world: &mut World,
+        homes: Homes,
+        contender: Contender,
+        block: &Block,
+        seed: u64,
+    ) -> Box<dyn Ends> {
+        let reading = self.reading;
+        match contender {
+            Contender::Haulier(connection) => {
+                let configs = configs(Keyed::Secret, connection);
+                let keys = [78, 77].map(|purpose| Rng::stream(seed, purpose).key());
+                Box::new(Haulier::new(world, homes, (configs, keys), block, (reading, seed)))
+            }
+            // The library's own settings: burst, 1 Mbit/s, resends by the round trip.
+            Contender::Article => {
+                let (config, first) = (ArticleConfig::default(), (First::Asked, block));
+                Box::new(Article::new(world, homes, &config, first, (reading, seed)))
+            }
+        }
     }
 
     /// The same with so many seeds, from `seed` on.
-    #[must_use]
     pub fn runs(&self, contender: Contender, seed: u64, runs: u64) -> Vec<OddReport> {
         (0..runs).map(|n| self.run(contender, seed + n)).collect()
-    }
-
-    fn socket<P>(&self, party: P, seed: u64) -> SlowSocket<P> {
-        SlowSocket::new(party, self.reading, seed)
     }
 }
 
@@ -159,7 +145,6 @@ impl OddReport {
     ///
     /// # Panics
     /// If there is none.
-    #[must_use]
     pub fn median(reports: &[Self]) -> Self {
         let median = |pick: fn(&Self) -> Timing| {
             let mut timings: Vec<Timing> = reports.iter().map(pick).collect();
@@ -170,7 +155,6 @@ impl OddReport {
     }
 
     /// Whether one of the blocks never came.
-    #[must_use]
     pub const fn hangs(&self) -> bool {
         self.cold.time.is_none() || self.warm.time.is_none()
     }
@@ -178,19 +162,16 @@ impl OddReport {
 
 impl Timing {
     /// The time, as long as can be if it hung.
-    #[must_use]
     pub fn or_for_ever(&self) -> Duration {
         self.time.unwrap_or(Duration::MAX)
     }
 
     /// The time in L.
-    #[must_use]
     pub fn in_limits(&self) -> f64 {
         self.time.map_or(f64::INFINITY, |time| time.as_secs_f64() / self.limit.as_secs_f64())
     }
 
     /// What was sent beyond the block in full datagrams, as a part of that.
-    #[must_use]
     pub fn waste(&self) -> f64 {
         self.sent_bytes as f64 / least_bytes(0.0) as f64 - 1.0
     }
@@ -273,7 +254,7 @@ mod tests {
     fn the_limit_is_that_of_the_profiles_where_nothing_changes() {
         for profile in &Profile::ALL {
             let link = profile.link();
-            let access = Access { up: link.clone(), down: link.clone() };
+            let access = Access::from(link.clone());
             let expected = [join_limit, physical_limit].map(|f| f(&link, BLOCK_BYTES as u64));
             for (is_cold, expected) in [true, false].into_iter().zip(expected) {
                 let off = limit(&access, is_cold).abs_diff(expected);
@@ -286,7 +267,7 @@ mod tests {
     #[test]
     fn the_articles_burst_is_at_the_limit_where_the_queue_holds_it() {
         let link = LinkConfig { queue_bytes: None, ..Profile::named("fiber").unwrap().link() };
-        let link = OddLink::new("roomy", Access { up: link.clone(), down: link });
+        let link = OddLink::new("roomy", link);
         let report = link.run(Contender::Article, 1);
         println!("{} | {}", report.cold, report.warm);
         for timing in [report.cold, report.warm] {
@@ -298,13 +279,8 @@ mod tests {
     /// 64 KiB of queue: the budget must bring the rest, 1.9 s at least, as in the article's table.
     #[test]
     fn the_articles_burst_into_a_short_queue_costs_seconds() {
-        let shallow = LinkConfig {
-            rate_bps: Some(10_000_000),
-            queue_bytes: Some(64 << 10),
-            delay: Duration::from_millis(25),
-            ..LinkConfig::default()
-        };
-        let link = OddLink::new("short queue", Access { up: shallow.clone(), down: shallow });
+        let shallow = LinkConfig::new(10_000_000, Duration::from_millis(25)).with_queue(64 << 10);
+        let link = OddLink::new("short queue", shallow);
         let report = link.run(Contender::Article, 1);
         println!("{} | {}", report.cold, report.warm);
         let seconds = report.warm.time.unwrap().as_secs_f64();

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use haulier_proto::Instant;
+use haulier_proto::connection::Event;
+use haulier_sim::hosts::Listener;
 
 /// What a count is taken over: finer than any round trip of the profiles but one, coarse enough to keep.
 pub const WINDOW: Duration = Duration::from_millis(100);
@@ -24,22 +26,47 @@ impl Throughput {
     }
 
     /// Bytes of each window of [`WINDOW`], from time zero to the last byte.
-    #[must_use]
     pub fn windows(&self) -> &[u64] {
         &self.windows
     }
 
     /// Bytes in the windows that begin from `from` on and before `to`.
-    #[must_use]
     pub fn between(&self, from: Instant, to: Instant) -> u64 {
         let end = window_of(to).min(self.windows.len());
         self.windows.get(window_of(from)..end).map_or(0, |windows| windows.iter().sum())
     }
 
     /// The same in bits per second.
-    #[must_use]
     pub fn bps(&self, from: Instant, to: Instant) -> f64 {
         self.between(from, to) as f64 * 8.0 / to.since(from).as_secs_f64()
+    }
+}
+
+/// What a client received of blocks, by when it came. A block's first progress counts what came before it.
+#[derive(Clone, Debug, Default)]
+pub struct Goodput {
+    /// Bytes, by time.
+    pub throughput: Throughput,
+    /// Whether the connection was closed.
+    pub is_over: bool,
+    /// Bytes of the block in progress that are counted.
+    counted: u64,
+}
+
+impl Listener for Goodput {
+    fn on_event(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::BlockProgress { received, .. } => {
+                self.throughput.add(now, received.saturating_sub(self.counted));
+                self.counted = self.counted.max(received);
+            }
+            Event::Block { data, .. } => {
+                self.throughput.add(now, (data.len() as u64).saturating_sub(self.counted));
+                self.counted = 0;
+            }
+            Event::Closed(_) => self.is_over = true,
+            _ => {}
+        }
     }
 }
 
@@ -49,7 +76,6 @@ fn window_of(at: Instant) -> usize {
 
 /// Jain's index of fairness: 1 if all have the same, 1/n if one has everything (Jain, Chiu, Hawe 1984).
 /// Nobody has anything: 1.
-#[must_use]
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -57,7 +83,6 @@ pub fn jain(shares: &[f64]) -> f64 {
 }
 
 /// The value below which `percent` of them lie; zero if there are none. Sorts them.
-#[must_use]
 pub fn percentile(values: &mut [Duration], percent: usize) -> Duration {
     values.sort_unstable();
     let place = (values.len() * percent / 100).min(values.len().saturating_sub(1));

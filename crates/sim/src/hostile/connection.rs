@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
-use haulier_proto::connection::{Block, ConnectionConfig, Urgency};
-use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
-use haulier_proto::{Instant, Machine};
+use haulier_core::{Batch, FourTuple, Instant, Machine};
+use haulier_proto::client::ClientMachine;
+use haulier_proto::connection::{Block, Connection, ConnectionConfig, Urgency};
+use haulier_proto::server::ServerMachine;
 
-use crate::join::attack::raw::{Link, RawClient, RawServer};
-use crate::join::{PROTOCOL_ID, address};
+use crate::address;
+use crate::attack::raw::{Link, RawClient, RawServer};
+use crate::hosts::{Keyed, configs};
+
+/// Datagrams at one moment that are a flood.
+const FLOOD: usize = 600;
 
 /// A script of frames, sealed as the peer would, of time steps and of calls, against a server (if its first
 /// byte is even) or a client (if it is odd) that is itself sending; everything is checked after each step.
@@ -42,6 +46,40 @@ enum End {
     Client(Box<ClientMachine>),
 }
 
+impl End {
+    /// The machine, and where its peer is.
+    fn machine(&mut self) -> (&mut dyn Machine, FourTuple) {
+        match self {
+            Self::Server(server) => (&mut **server, address(2).into()),
+            Self::Client(client) => (&mut **client, address(1).into()),
+        }
+    }
+
+    fn connection(&mut self) -> Option<&mut Connection> {
+        match self {
+            Self::Server(server) => {
+                let id = server.connections().next()?;
+                server.connection_mut(id)
+            }
+            Self::Client(client) => client.connection_mut(),
+        }
+    }
+
+    fn read(&mut self, now: Instant) {
+        match self {
+            Self::Server(server) => while server.poll_event(now).is_some() {},
+            Self::Client(client) => while client.poll_event(now).is_some() {},
+        }
+    }
+
+    fn check_invariants(&self) {
+        match self {
+            Self::Server(server) => server.check_invariants(),
+            Self::Client(client) => client.check_invariants(),
+        }
+    }
+}
+
 struct Run {
     end: End,
     link: Link,
@@ -57,32 +95,24 @@ impl Run {
             ..ConnectionConfig::default()
         };
         // In mode `open`: the seal is a checksum, and a fuzzer runs ten times as fast.
+        let (server, client) = configs(Keyed::Open, connection);
+        let block = Block::new(1, vec![3; 70_000]);
+        let mut out = Vec::new();
         if first & 1 == 0 {
-            let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
-            let config = ServerConfig::new(PROTOCOL_ID, credentials);
-            let mut server =
-                ServerMachine::new(now, 0, ServerConfig { connection, ..config }, [1; 32])
-                    .expect("a configuration that works");
+            let mut server = ServerMachine::new(now, 0, server, [1; 32]).ok()?;
             let mut raw = RawClient::new(None, 1);
             server.handle_datagram(now, address(2), &mut raw.request()).ok()?;
-            let id = server.connections().next()?;
-            let block = Block::new(1, vec![3; 70_000]);
-            server.connection_mut(id)?.send_block(now, &block).ok()?;
-            let mut out = Vec::new();
-            while server.poll_datagram(now, &mut out).is_some() {
+            let mut end = End::Server(Box::new(server));
+            end.connection()?.send_block(now, &block).ok()?;
+            while end.machine().0.poll_datagram(now, &mut out).is_some() {
                 let _plaintext = raw.handle(now, &out);
             }
-            Some(Self { end: End::Server(Box::new(server)), link: raw.link?, reads: true })
+            Some(Self { end, link: raw.link?, reads: true })
         } else {
-            let config = ClientConfig::new(address(1), PROTOCOL_ID, Credentials::Open);
-            let config = ClientConfig { connection, ..config };
-            let mut client = ClientMachine::new(now, config, [1; 32]).ok()?;
-            let mut out = Vec::new();
+            let mut client = ClientMachine::new(now, client, [1; 32]).ok()?;
             client.poll_datagram(now, &mut out)?;
             let mut raw = RawServer::answer(None, &out, 1)?;
-            let mut response = raw.response(&[1]);
-            client.handle_datagram(now, client.server(), &mut response).ok()?;
-            let block = Block::new(1, vec![3; 70_000]);
+            client.handle_datagram(now, address(1), &mut raw.response(&[1])).ok()?;
             client.connection_mut()?.send_block(now, &block).ok()?;
             Some(Self { end: End::Client(Box::new(client)), link: raw.link, reads: true })
         }
@@ -91,22 +121,13 @@ impl Run {
     fn give(&mut self, now: Instant, plaintext: &[u8]) {
         let plaintext = &plaintext[..plaintext.len().min(1171)];
         let mut datagram = self.link.seal(plaintext);
-        let _outcome = match &mut self.end {
-            End::Server(server) => server.handle_datagram(now, address(2), &mut datagram),
-            End::Client(client) => client.handle_datagram(now, client.server(), &mut datagram),
-        };
+        let (machine, from) = self.end.machine();
+        machine.handle_datagram(now, from, &mut datagram);
     }
 
     fn act(&mut self, now: Instant, op: u8) {
         self.reads = op & 1 != 0;
-        let connection = match &mut self.end {
-            End::Server(server) => {
-                let id = server.connections().next();
-                id.and_then(|id| server.connection_mut(id))
-            }
-            End::Client(client) => client.connection_mut(),
-        };
-        let Some(connection) = connection else { return };
+        let Some(connection) = self.end.connection() else { return };
         match op & 6 {
             0 => {
                 let _full = connection.send_packet(vec![op; 3000]);
@@ -122,34 +143,20 @@ impl Run {
     }
 
     fn settle(&mut self, now: Instant) {
-        let mut out = Vec::new();
-        let mut sent = 0;
-        let reads = self.reads;
-        let deadline = match &mut self.end {
-            End::Server(server) => {
-                server.handle_timeout(now);
-                while reads && server.poll_event(now).is_some() {}
-                while server.poll_datagram(now, &mut out).is_some() {
-                    sent += 1;
-                    assert!(out.len() <= 1200 && sent <= 600, "{sent} datagrams at one moment");
-                }
-                while reads && server.poll_event(now).is_some() {}
-                server.check_invariants();
-                server.poll_timeout()
+        self.end.machine().0.handle_timeout(now);
+        let mut batch = Batch::new(FLOOD + 1);
+        for _ in 0..2 {
+            if self.reads {
+                self.end.read(now);
             }
-            End::Client(client) => {
-                client.handle_timeout(now);
-                while reads && client.poll_event(now).is_some() {}
-                while client.poll_datagram(now, &mut out).is_some() {
-                    sent += 1;
-                    assert!(out.len() <= 1200 && sent <= 600, "{sent} datagrams at one moment");
-                }
-                client.check_invariants();
-                client.poll_timeout()
-            }
-        };
+            self.end.machine().0.poll_transmit(now, &mut batch);
+        }
+        assert!(!batch.is_full(), "a flood at one moment");
+        assert!(batch.iter().all(|(_, datagram)| datagram.len() <= 1200));
+        self.end.check_invariants();
         // Reading may have woken it once more; a deadline in the past beside that would spin.
-        if !reads {
+        if !self.reads {
+            let deadline = self.end.machine().0.poll_timeout();
             assert!(deadline.is_none_or(|at| at > now), "a deadline left behind: {deadline:?}");
         }
     }

@@ -1,15 +1,17 @@
 //! Any bytes at every parser of haulier/1.
 
-use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
+use haulier_proto::client::ClientMachine;
+use haulier_proto::connection::ConnectionConfig;
 use haulier_proto::credentials::{ConnectToken, Ticket, TokenKey};
 use haulier_proto::crypto::Secret;
-use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
+use haulier_proto::server::ServerMachine;
 use haulier_proto::transit::AckFrame;
 use haulier_proto::wire::answer::{Refusal, Retry, read_reset};
 use haulier_proto::wire::{DataHeader, Frames, Hello, Kind, RequestParts, ResponseHeader, Welcome};
 use haulier_proto::{Instant, Machine};
 
-use crate::join::{PROTOCOL_ID, address};
+use crate::address;
+use crate::hosts::{Keyed, PROTOCOL_ID, configs};
 
 /// Any bytes at every parser, and as a datagram at a server and at a client: none panics, nothing is taken
 /// that was not made with a key, and frames that are accepted are canonical.
@@ -58,12 +60,8 @@ fn frames(bytes: &[u8]) {
 
 fn ends(bytes: &[u8]) {
     let now = Instant::from_millis(1);
-    let secret = Secret::from_bytes([2; 32]);
-    let credentials =
-        ServerCredentials { secret: Some(secret.clone()), ..ServerCredentials::default() };
-    let config = ServerConfig::new(PROTOCOL_ID, credentials);
-    let mut server =
-        ServerMachine::new(now, 0, config, [1; 32]).expect("a configuration that works");
+    let (server, client) = configs(Keyed::Secret, ConnectionConfig::default());
+    let mut server = ServerMachine::new(now, 0, server, [1; 32]).expect("a configuration");
     let taken = server.handle_datagram(now, address(2), &mut bytes.to_vec());
     assert!(taken.is_err(), "a server took {taken:?}");
     assert_eq!(server.stats().connections, 0);
@@ -71,9 +69,7 @@ fn ends(bytes: &[u8]) {
     while server.poll_datagram(now, &mut out).is_some() {
         assert!(bytes.len() == 1200 && out.len() <= 34, "an answer to {} bytes", bytes.len());
     }
-    let credentials = Credentials::Secret { secret, identity: None };
-    let config = ClientConfig::new(address(1), PROTOCOL_ID, credentials);
-    let mut client = ClientMachine::new(now, config, [1; 32]).expect("a configuration that works");
+    let mut client = ClientMachine::new(now, client, [1; 32]).expect("a configuration that works");
     let taken = client.handle_datagram(now, client.server(), &mut bytes.to_vec());
     assert!(taken.is_err() || taken == Ok(()) && matches!(bytes.first(), Some(0x81 | 0x82)));
 }

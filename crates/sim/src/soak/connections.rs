@@ -8,17 +8,18 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use haulier_proto::Instant;
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{ConnectionConfig, Urgency};
 use haulier_proto::crypto::Secret;
 use haulier_proto::server::{ServerConfig, ServerCredentials};
 
-use super::connection_ends::{ClientEnd, ServerEnd, SoakHost};
+use super::connection_ends::{Session, Sessions, Tally};
 use super::scenario::draw_link;
 use super::{Outcome, Verdict};
-use crate::join::{PROTOCOL_ID, address};
-use crate::{Access, HostId, Internet, LinkConfig, Probability, Rng};
+use crate::hosts::{ClientHost, PROTOCOL_ID, ServerHost};
+use crate::{Access, HostId, LinkConfig, Probability, Rng, World, address};
 
 /// Virtual time without a client that gets further, after the faults, that counts as a hang. An idle time-out
 /// of 15 s, a new handshake and a transfer at half a megabit fit.
@@ -116,43 +117,42 @@ impl ConnectionScenario {
     /// If a machine does, or if the server breaks the rule of three.
     #[must_use]
     pub fn run(&self) -> Outcome {
-        let mut internet = Internet::new(self.seed);
-        let server = ServerEnd::new(self.server_config(), self.seed, 0);
-        let server =
-            internet.add(SoakHost::Server(Box::new(server)), address(1), &Access::default());
-        let clients: Vec<_> = (0..)
-            .zip(&self.clients)
-            .map(|(n, [up, down])| {
-                let client = ClientEnd::new(self.client_config(), self.seed, n);
-                let access = Access { up: up.clone(), down: down.clone() };
-                internet.add(SoakHost::Client(Box::new(client)), address(10 + n), &access)
-            })
-            .collect();
-        let mut run = Run { scenario: self, internet, server, clients };
+        let mut world = World::new(self.seed);
+        let (seed, key) = (self.seed, server_key(self.seed, 0));
+        let accept = move |now, request: &Bytes| Session::of_request(seed, request, now);
+        let mut server = ServerHost::with_seed(accept, self.server_config(), key);
+        server.is_checked = true;
+        let server = world.add(server, address(1), &Access::default());
+        let clients = (0..).zip(&self.clients).map(|(n, [up, down])| {
+            let app = Sessions::new(self.seed, n);
+            let client = ClientHost::new(app, self.client_config(), Instant::ZERO, 0);
+            let access = Access { up: up.clone(), down: down.clone() };
+            world.add(client, address(10 + n), &access)
+        });
+        let clients = clients.collect();
+        let mut run = Run { scenario: self, world, server, clients };
         let verdict = run.until_the_end();
-        let (mut transfers, mut packets, mut restarts) = (0, 0, 0);
-        for (_, host) in run.internet.hosts() {
-            let tally = host.tally();
-            transfers += tally.blocks;
-            packets += tally.packets;
-            restarts += tally.sessions_ended;
-        }
         Outcome {
             verdict,
-            transfers,
-            packets,
-            restarts,
-            virtual_time: run.internet.now().since(Instant::ZERO),
-            trace_hash: run.internet.trace().hash(),
+            transfers: run.tallies().map(|tally| tally.blocks).sum(),
+            packets: run.tallies().map(|tally| tally.packets).sum(),
+            restarts: run.tallies().map(|tally| tally.sessions_ended).sum(),
+            virtual_time: run.world.now().since(Instant::ZERO),
+            trace_hash: run.world.trace().hash(),
         }
     }
 }
 
+/// What the server begins this life with.
+fn server_key(seed: u64, life: u64) -> [u8; 32] {
+    Rng::stream(seed, 2_000_000 + life).key()
+}
+
 struct Run<'s> {
     scenario: &'s ConnectionScenario,
-    internet: Internet<SoakHost>,
-    server: HostId,
-    clients: Vec<HostId>,
+    world: World,
+    server: HostId<ServerHost<Session>>,
+    clients: Vec<HostId<ClientHost<Sessions>>>,
 }
 
 impl Run<'_> {
@@ -167,24 +167,24 @@ impl Run<'_> {
             return Verdict::Mismatch(what);
         }
         self.heal();
-        let (mut moved_at, mut moved) = (self.internet.now(), self.progress());
+        let (mut moved_at, mut moved) = (self.world.now(), self.progress());
         while !self.is_done() {
-            let step = self.internet.now() + Duration::from_millis(200);
+            let step = self.world.now() + Duration::from_millis(200);
             if let Some(what) = self.run_to(step) {
                 return Verdict::Mismatch(what);
             }
             if self.progress() != moved {
-                (moved_at, moved) = (self.internet.now(), self.progress());
+                (moved_at, moved) = (self.world.now(), self.progress());
             }
-            if self.internet.now() - moved_at > HANG {
+            if self.world.now() - moved_at > HANG {
                 return Verdict::Hang(self.describe());
             }
         }
-        let end = self.internet.now() + FORGET;
+        let end = self.world.now() + FORGET;
         if let Some(what) = self.run_to(end) {
             return Verdict::Mismatch(what);
         }
-        match self.internet.host(self.server).connections() {
+        match self.world.host(self.server).server.stats().connections {
             0 => Verdict::Finished,
             left => Verdict::Hang(format!("{left} connections are not forgotten")),
         }
@@ -192,59 +192,64 @@ impl Run<'_> {
 
     /// Runs on; returns what went wrong.
     fn run_to(&mut self, end: Instant) -> Option<String> {
-        let wrong = |internet: &Internet<SoakHost>| {
-            internet.hosts().find_map(|(_, host)| host.wrong().cloned())
+        let (server, clients) = (self.server, self.clients.clone());
+        let wrong = |world: &World| {
+            let of_server = world.host(server).all_apps().find_map(|app| app.wrong.as_ref());
+            let mut of_clients = (0..).zip(&clients).filter_map(|(number, &id)| {
+                Some((number, world.host(id).app.session.wrong.as_ref()?))
+            });
+            of_server
+                .map(|what| format!("server: {what}"))
+                .or_else(|| of_clients.next().map(|(n, what)| format!("client {n}: {what}")))
         };
-        self.internet.run_until(end, |internet| wrong(internet).is_some());
-        wrong(&self.internet)
+        self.world.run_until(end, |world| wrong(world).is_some());
+        wrong(&self.world)
     }
 
     fn strike(&mut self, number: usize, blow: Blow) {
         match blow {
             Blow::ServerRestarts => {
-                let (config, seed) = (self.scenario.server_config(), self.scenario.seed);
-                let life = 1 + number as u64;
-                self.internet.act(self.server, |host, now| {
-                    host.restart_server(now, config, seed, life);
-                });
+                let config = self.scenario.server_config();
+                let key = server_key(self.scenario.seed, 1 + number as u64);
+                self.world.act(self.server, |host, now| host.restart(now, config, key));
             }
             Blow::AddressChanges(client) => {
-                let mut new = self.internet.address(self.clients[client]);
+                let mut new = self.world.address(self.clients[client]);
                 new.set_port(new.port() + 1);
-                self.internet.rebind(self.clients[client], new);
+                self.world.rebind(self.clients[client], new);
             }
             Blow::ClientCrashes(client) => {
-                self.internet.act(self.clients[client], SoakHost::crash_client);
+                self.world.act(self.clients[client], ClientHost::crash_early);
             }
         }
     }
 
     /// The faults stop: what is left are links that keep their promises.
     fn heal(&mut self) {
-        let healthy = |sick: &LinkConfig| LinkConfig {
-            rate_bps: sick.rate_bps,
-            queue_bytes: sick.queue_bytes,
-            delay: sick.delay,
-            ..LinkConfig::default()
-        };
         for &id in &self.clients {
-            let (up, down) = self.internet.links(id);
-            let access = Access { up: healthy(up.config()), down: healthy(down.config()) };
-            self.internet.set_access(id, &access);
+            for link in self.world.links_mut(self.world.segment_of(id)) {
+                link.set_config(link.config().healed());
+            }
         }
     }
 
     fn is_done(&self) -> bool {
-        self.clients.iter().all(|&id| self.internet.host(id).is_done())
+        self.clients.iter().all(|&id| self.world.host(id).is_done())
+    }
+
+    fn tallies(&self) -> impl Iterator<Item = Tally> {
+        let of_server = self.world.host(self.server).all_apps().map(|app| app.tally);
+        of_server.chain(self.clients.iter().map(|&id| self.world.host(id).app.session.tally))
     }
 
     /// A number that grows as long as anything of use happens.
     fn progress(&self) -> u64 {
-        self.internet.hosts().map(|(_, host)| host.tally().progress()).sum()
+        self.tallies().map(|tally| tally.progress()).sum()
     }
 
     fn describe(&self) -> String {
-        let hosts = self.internet.hosts().map(|(_, host)| host.describe());
-        hosts.collect::<Vec<_>>().join("; ")
+        let clients = self.clients.iter().map(|&id| self.world.host(id).describe());
+        let clients = clients.collect::<Vec<_>>().join("; ");
+        format!("server {:?}; {clients}", self.world.host(self.server).server.stats())
     }
 }

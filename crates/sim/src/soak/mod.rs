@@ -7,9 +7,9 @@
 //! be sent is there. Then the faults stop, and liveness is asked for: everything must finish. A scenario
 //! that fails names its seed, and `haulier soak --scenario SEED` runs exactly that one again.
 
+mod chunk_end;
 mod connection_ends;
 mod connections;
-mod node;
 mod packets;
 mod scenario;
 

@@ -16,8 +16,9 @@ use haulier_article::{ArticleConfig, Instant, ProtocolId, Sequence};
 
 use super::scenario::draw_link;
 use super::{Outcome, Verdict};
-use crate::game::{GameNode, GamePackets, SentRecord, Told, Traffic};
-use crate::{LinkConfig, Loss, NodeId, Probability, Rng, World};
+use crate::hosts::ArticleHost;
+use crate::hosts::game::{GamePackets, SentRecord, Told, Traffic};
+use crate::{LinkConfig, Loss, Probability, Rng, World, address};
 
 /// How long the healthy link runs before what is sent on it must arrive, at the least.
 const SETTLE: Duration = Duration::from_secs(13);
@@ -29,6 +30,9 @@ const RECOGNITION: Duration = Duration::from_secs(4);
 /// How long packets are then watched, and how long their acks are waited for.
 const WATCH: Duration = Duration::from_secs(3);
 const LOSS_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The delay of a link that has healed: a packet of ten seconds ago would be waited for.
+const MAX_HEALED_DELAY: Duration = Duration::from_millis(300);
 
 /// What a scenario of the packet layer is made of.
 #[derive(Clone, Debug)]
@@ -105,37 +109,38 @@ impl PacketScenario {
     #[must_use]
     pub fn run(&self) -> Outcome {
         let mut world = World::new(self.seed);
-        let mut node = |way: usize| {
+        let end = |way: usize| {
             let traffic = self.traffic[way].clone();
             let seed = Rng::stream(self.seed, 600 + way as u64).next_u64();
             let modes = GoodBadConfig::default();
             let packets = GamePackets::new(self.endpoint, modes, self.pool, traffic, seed);
-            world.add(GameNode::new(packets, ArticleConfig::default()))
+            let other = address(2 - way as u32);
+            ArticleHost::new(ArticleConfig::default(), other, ()).with_packets(packets)
         };
-        let (a, b) = (node(0), node(1));
-        world.connect_one_way(a, b, self.links[0].clone());
-        world.connect_one_way(b, a, self.links[1].clone());
+        let [there, back] = self.links.clone();
+        let ends = <[_; 2]>::from(world.pair(end(0), end(1), there, back));
         for &Crash { at, which, down, back } in &self.crashes {
             world.run_to(at);
-            world.node_mut([a, b][which]).packets.crash(at + down, back);
+            world.act(ends[which], |host, _| host.game_mut().crash(at + down, back));
         }
         world.run_to(self.faults_until);
-        for (from, to) in [(a, b), (b, a)] {
-            if let Some(link) = world.link_mut(from, to) {
-                link.set_config(healthy(link.config()));
-            }
+        for link in world.links_mut(world.segment_of(ends[0])) {
+            let healed = link.config().healed();
+            let delay = healed.delay.min(MAX_HEALED_DELAY);
+            link.set_config(LinkConfig { delay, ..healed });
         }
         let watched_from = world.now() + self.settle();
         let watched_to = watched_from + WATCH;
-        world.node_mut(a).packets.end_at(watched_to + LOSS_TIMEOUT);
-        world.node_mut(b).packets.end_at(watched_to + LOSS_TIMEOUT);
+        for end in ends {
+            world.act(end, |host, _| host.game_mut().end_at(watched_to + LOSS_TIMEOUT));
+        }
         world.run_to(watched_to + 3 * LOSS_TIMEOUT);
-        let verdict = self.judge(&world, [a, b], watched_from..watched_to);
-        let received = |id: NodeId| world.node(id).packets.received.len() as u64;
+        let games = ends.map(|end| world.host(end).game());
+        let verdict = self.judge(games, watched_from..watched_to);
         Outcome {
             verdict,
             transfers: 0,
-            packets: received(a) + received(b),
+            packets: games.iter().map(|game| game.received.len() as u64).sum(),
             restarts: self.crashes.len() as u64,
             virtual_time: world.now().since(Instant::ZERO),
             trace_hash: world.trace().hash(),
@@ -149,15 +154,9 @@ impl PacketScenario {
         SETTLE.max(slowest + self.pool.timeout + RECOGNITION)
     }
 
-    fn judge(
-        &self,
-        world: &World<GameNode>,
-        [a, b]: [NodeId; 2],
-        watched: std::ops::Range<Instant>,
-    ) -> Verdict {
+    fn judge(&self, [a, b]: [&GamePackets; 2], watched: std::ops::Range<Instant>) -> Verdict {
         let [there, back] = &self.links;
         for (name, from, to, way_back) in [("a", a, b, back), ("b", b, a, there)] {
-            let (from, to) = (&world.node(from).packets, &world.node(to).packets);
             if let Some(what) = broken_promise(from, to, longest_transit(way_back)) {
                 return Verdict::Mismatch(format!("{name}: {what}"));
             }
@@ -167,16 +166,6 @@ impl PacketScenario {
             to.pool.check_invariants();
         }
         Verdict::Finished
-    }
-}
-
-/// A link that keeps its promises, no slower than before.
-fn healthy(sick: &LinkConfig) -> LinkConfig {
-    LinkConfig {
-        rate_bps: sick.rate_bps,
-        queue_bytes: sick.queue_bytes,
-        delay: sick.delay.min(Duration::from_millis(300)),
-        ..LinkConfig::default()
     }
 }
 
@@ -310,9 +299,9 @@ mod tests {
         let (mut a, mut b) = (game(at(0)), game(at(60_000)));
         let (mut packet, mut ack) = (vec![], vec![]);
         a.handle_timeout(at(0));
-        assert!(a.poll_datagram(at(0), &mut packet));
+        assert!(a.endpoint.poll_datagram(at(0), &mut packet));
         b.handle_datagram(at(500), &packet).unwrap();
-        assert!(b.poll_datagram(at(500), &mut ack));
+        assert!(b.endpoint.poll_datagram(at(500), &mut ack));
         a.crash(at(2_000), Some(1));
         a.handle_timeout(at(2_000));
         a.handle_datagram(at(2_500), &ack).unwrap();

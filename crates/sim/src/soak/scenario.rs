@@ -9,10 +9,11 @@ use haulier_article::endpoint::EndpointConfig;
 use haulier_article::fragment::FragmentPoolConfig;
 use haulier_article::{ArticleConfig, Instant, ProtocolId};
 
-use super::node::{Reader, SoakNode};
+use super::chunk_end::{ChunkEnd, Reader};
 use super::packets::{broken_promise, draw_traffic, missing};
-use crate::game::{GamePackets, Traffic};
-use crate::{LinkConfig, Loss, NodeId, Probability, Rng, World};
+use crate::hosts::ArticleHost;
+use crate::hosts::game::{GamePackets, Traffic};
+use crate::{HostId, LinkConfig, Loss, Probability, Rng, World, address};
 
 /// Virtual time in which no chunk finishes, after the faults have stopped, that counts as a hang. The
 /// slowest honest chunk is 256 KiB at 256 kbit/s, resent here and there: some 10 s. Slices that still move
@@ -123,14 +124,12 @@ impl Scenario {
             Verdict::Finished => run.judge_packets(),
             other => other,
         };
-        let accepted =
-            |id| run.world.node(id).packets.as_ref().map_or(0, |p| p.received.len() as u64);
-        let packets = accepted(run.a) + accepted(run.b);
-        let received = |id| run.world.node(id).received;
+        let hosts = run.ends.map(|end| run.world.host(end));
+        let packets = hosts.iter().filter_map(|host| host.packets.as_ref());
         Outcome {
             verdict,
-            transfers: received(run.a) + received(run.b),
-            packets,
+            transfers: hosts.iter().map(|host| host.app.received).sum(),
+            packets: packets.map(|game| game.received.len() as u64).sum(),
             restarts: run.restarts.into(),
             virtual_time: run.world.now().since(Instant::ZERO),
             trace_hash: run.world.trace().hash(),
@@ -140,12 +139,14 @@ impl Scenario {
 
 struct Run<'s> {
     scenario: &'s Scenario,
-    world: World<SoakNode>,
-    a: NodeId,
-    b: NodeId,
+    world: World,
+    ends: [HostId<ArticleHost<ChunkEnd>>; 2],
     healed: bool,
     restarts: u32,
 }
+
+/// There is always something later, until nothing happens any more.
+const FOR_EVER: Instant = Instant::from_nanos(u64::MAX);
 
 impl<'s> Run<'s> {
     fn new(scenario: &'s Scenario) -> Self {
@@ -153,18 +154,23 @@ impl<'s> Run<'s> {
         let mut chunks = |sizes: &[usize]| -> Vec<Bytes> {
             sizes.iter().map(|&size| Bytes::from(data.bytes(size))).collect()
         };
-        let (there, back) = (chunks(&scenario.sizes[0]), chunks(&scenario.sizes[1]));
-        let [reader_a, reader_b] = scenario.readers;
-        let config = &scenario.config;
+        let chunks = [chunks(&scenario.sizes[0]), chunks(&scenario.sizes[1])];
+        let end = |way: usize| {
+            let (to_send, expected) = (chunks[way].clone(), chunks[1 - way].clone());
+            let app = ChunkEnd::new(scenario.readers[way], to_send, expected);
+            let other = address(2 - way as u32);
+            let mut host = ArticleHost::of_soak(scenario.config.clone(), other, app);
+            host.packets = scenario.packets.as_ref().map(|t| game(scenario, &t[way], way));
+            host
+        };
         let mut world = World::new(scenario.seed);
-        let packets = |way: usize| scenario.packets.as_ref().map(|t| game(scenario, &t[way], way));
-        let mut a = SoakNode::new(config.clone(), reader_a, there.clone(), back.clone());
-        let mut b = SoakNode::new(config.clone(), reader_b, back, there);
-        (a.packets, b.packets) = (packets(0), packets(1));
-        let (a, b) = (world.add(a), world.add(b));
-        world.connect_one_way(a, b, scenario.links[0].clone());
-        world.connect_one_way(b, a, scenario.links[1].clone());
-        Self { scenario, world, a, b, healed: false, restarts: 0 }
+        let [there, back] = scenario.links.clone();
+        let ends = world.pair(end(0), end(1), there, back).into();
+        Self { scenario, world, ends, healed: false, restarts: 0 }
+    }
+
+    fn hosts(&self) -> [&ArticleHost<ChunkEnd>; 2] {
+        self.ends.map(|end| self.world.host(end))
     }
 
     fn until_the_end(&mut self) -> Verdict {
@@ -174,14 +180,14 @@ impl<'s> Run<'s> {
             if let Some(what) = self.wrong() {
                 return Verdict::Mismatch(what);
             }
-            if self.is_done() {
+            if self.unfinished() == 0 {
                 return Verdict::Finished;
             }
             if self.restart_if_broken() {
                 continue;
             }
             self.tell();
-            let stepped = self.world.step();
+            let stepped = self.step();
             if !self.healed && (self.world.now() >= self.scenario.faults_until || !stepped) {
                 self.heal();
                 last_progress = self.world.now();
@@ -192,12 +198,20 @@ impl<'s> Run<'s> {
                 last_progress = self.world.now();
             }
             if self.healed
-                && !self.is_done()
+                && self.unfinished() > 0
                 && (!stepped || self.world.now() - last_progress > HANG)
             {
                 return Verdict::Hang(self.describe());
             }
         }
+    }
+
+    /// What is due now, and then the next moment at which anything happens; whether there is one.
+    fn step(&mut self) -> bool {
+        self.world.run_to(self.world.now());
+        let stepped = self.world.step(FOR_EVER);
+        self.world.run_to(self.world.now());
+        stepped
     }
 
     /// The chunks are through. The game goes on for a while on what is now a healthy link, and all its
@@ -212,14 +226,12 @@ impl<'s> Run<'s> {
         }
         let from = self.world.now() + SETTLE;
         let to = from + WATCH;
-        for id in [self.a, self.b] {
-            let packets = self.world.node_mut(id).packets.as_mut();
-            packets.into_iter().for_each(|packets| packets.end_at(to + MARGIN));
+        for end in self.ends {
+            self.world.act(end, |host, _| host.game_mut().end_at(to + MARGIN));
         }
         self.world.run_to(to + 3 * MARGIN);
-        for (from_id, to_id) in [(self.a, self.b), (self.b, self.a)] {
-            let ends = (&self.world.node(from_id).packets, &self.world.node(to_id).packets);
-            let (Some(sender), Some(receiver)) = ends else { continue };
+        let [a, b] = self.hosts().map(ArticleHost::game);
+        for (sender, receiver) in [(a, b), (b, a)] {
             if let Some(what) = broken_promise(sender, receiver, Duration::ZERO) {
                 return Verdict::Mismatch(what);
             }
@@ -232,10 +244,12 @@ impl<'s> Run<'s> {
 
     /// Lets each end know, past the link, how many of its chunks to come the other knows to be sent.
     fn tell(&mut self) {
-        let sent = |id| self.world.node(id).sent_in_session;
-        let (by_a, by_b) = (sent(self.a), sent(self.b));
-        self.world.node_mut(self.a).told = by_b;
-        self.world.node_mut(self.b).told = by_a;
+        let sent = self.hosts().map(|host| host.app.sent_in_session);
+        for (end, sent_there) in self.ends.into_iter().zip([sent[1], sent[0]]) {
+            if self.world.host(end).app.known_there != sent_there {
+                self.world.act(end, |host, _| host.app.known_there = sent_there);
+            }
+        }
     }
 
     /// The faults stop: what is left is a slow link that keeps its promises.
@@ -243,74 +257,61 @@ impl<'s> Run<'s> {
         self.healed = true;
         let now = self.scenario.faults_until.max(self.world.now());
         self.world.run_to(now);
-        for (from, to) in [(self.a, self.b), (self.b, self.a)] {
-            if let Some(link) = self.world.link_mut(from, to) {
-                let sick = link.config();
-                let healthy = LinkConfig {
-                    rate_bps: sick.rate_bps,
-                    queue_bytes: sick.queue_bytes,
-                    delay: sick.delay,
-                    ..LinkConfig::default()
-                };
-                link.set_config(healthy);
-            }
+        for link in self.world.links_mut(self.world.segment_of(self.ends[0])) {
+            link.set_config(link.config().healed());
         }
     }
 
     /// After a time-out neither end knows which chunk the other is at; both begin a new session, told
     /// over some other way (in a game, the connection) what has arrived.
     fn restart_if_broken(&mut self) -> bool {
-        let (a, b) = (self.world.node(self.a), self.world.node(self.b));
-        if a.broken.is_none() && b.broken.is_none() {
+        if self.hosts().iter().all(|host| host.app.broken.is_none()) {
             return false;
         }
-        self.world.node_mut(self.a).read_rest();
-        self.world.node_mut(self.b).read_rest();
-        let (a, b) = (self.world.node(self.a), self.world.node(self.b));
-        let a_arrived = a.unsent().saturating_sub(b.unreceived());
-        let b_arrived = b.unsent().saturating_sub(a.unreceived());
+        for end in self.ends {
+            self.world.act(end, |host, _| host.read_rest());
+        }
+        let [a, b] = self.hosts().map(|host| (host.app.to_send.len(), host.app.expected.len()));
         self.restarts += 1;
-        let id = ProtocolId(self.scenario.config.protocol_id.0.wrapping_add(self.restarts));
-        self.world.node_mut(self.a).restart(id, a_arrived);
-        self.world.node_mut(self.b).restart(id, b_arrived);
+        let mut config = self.scenario.config.clone();
+        config.protocol_id = ProtocolId(config.protocol_id.0.wrapping_add(self.restarts));
+        for (end, (unsent, unreceived)) in self.ends.into_iter().zip([(a.0, b.1), (b.0, a.1)]) {
+            let arrived = unsent.saturating_sub(unreceived);
+            self.world.act(end, |host, _| host.restart(config.clone(), arrived));
+        }
         true
     }
 
     fn wrong(&self) -> Option<String> {
-        let (a, b) = (self.world.node(self.a), self.world.node(self.b));
+        let [a, b] = self.hosts();
         for (from, to) in [(a, b), (b, a)] {
-            if from.sent_in_session > to.completed_in_session() {
+            // Chunks completed there in this session.
+            if from.app.sent_in_session > to.peer().receiver().stats().chunks_received {
                 return Some("a chunk was reported as sent that is not there".into());
             }
         }
-        a.wrong.clone().or_else(|| b.wrong.clone())
+        a.app.wrong.clone().or_else(|| b.app.wrong.clone())
     }
 
-    fn is_done(&self) -> bool {
-        self.world.node(self.a).is_done() && self.world.node(self.b).is_done()
-    }
-
-    /// Chunks that are not received, and not known to be sent.
     fn unfinished(&self) -> usize {
-        let (a, b) = (self.world.node(self.a), self.world.node(self.b));
-        a.unsent() + a.unreceived() + b.unsent() + b.unreceived()
+        self.hosts().iter().map(|host| host.app.unfinished()).sum()
     }
 
     fn describe(&self) -> String {
         let config = &self.scenario.config;
-        let end = |id| {
-            let node = self.world.node(id);
+        let [a, b] = self.hosts().map(|host| {
+            let (sender, receiver) = (host.peer().sender(), host.peer().receiver());
             format!(
                 "sender {:?} {:?}, receiver {:?} unread {}",
-                node.peer.sender().state(),
-                node.peer.sender().progress(),
-                node.peer.receiver().state(),
-                node.peer.receiver().unread(),
+                sender.state(),
+                sender.progress(),
+                receiver.state(),
+                receiver.unread(),
             )
-        };
+        });
         let times = (config.sender.give_up_after, config.receiver.abandon_after);
         let at = self.world.now().since(Instant::ZERO);
-        format!("after {at:?}, time-outs {times:?}: {}; {}", end(self.a), end(self.b))
+        format!("after {at:?}, time-outs {times:?}: {a}; {b}")
     }
 }
 
@@ -391,7 +392,7 @@ fn draw_reader(rng: &mut Rng, faults: Duration) -> Reader {
             let until = Duration::from_nanos(rng.below(faults.as_nanos() as u64));
             Reader::StoppedUntil(Instant::ZERO + until)
         }
-        2 => Reader::WhenTold,
+        2 => Reader::WhenKnown,
         _ => Reader::Prompt,
     }
 }

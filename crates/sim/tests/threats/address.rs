@@ -5,14 +5,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use haulier_proto::connection::{CloseReason, Event};
-use haulier_proto::server::ServerEvent;
-use haulier_proto::wire::Frame;
-use haulier_sim::join::address;
-use haulier_sim::join::attack::Shot;
-use haulier_sim::join::attack::raw::RawClient;
+use haulier_sim::Shot;
+use haulier_sim::address;
+use haulier_sim::attack::raw::RawClient;
 
 use crate::support::{
-    BOTH, CLIENT, Keyed, Meddler, Pair, SERVER, Ticker, Town, drain, last, ms, secret,
+    BOTH, Keyed, Meddler, Pair, SERVER, Ticker, Town, drain, knock, last, ms, secret,
 };
 
 /// The client's NAT forgets it in the middle of a transfer, three times: the transfer goes on from the new
@@ -22,19 +20,17 @@ fn t15_a_client_whose_address_changes_mid_transfer_gets_its_block() {
     for keyed in BOTH {
         let mut town = Town::new(keyed, 2_000_000);
         for (at, port) in [(400, 4100), (900, 4200), (1400, 4300)] {
-            town.internet.run_to(ms(at));
-            let mut new = address(CLIENT);
-            new.set_port(port);
-            town.internet.rebind(town.client, new);
+            town.world.run_to(ms(at));
+            town.rebind(port);
         }
         town.assert_joins(ms(40_000));
-        let changed =
-            |event: &ServerEvent| matches!(event, ServerEvent::Connection(Event::AddressChanged));
-        let events = &town.server().events;
-        let changes = events.iter().filter(|(_, _, event)| changed(event)).count();
-        println!("{keyed:?}: {changes} changes, joined after {:?}", town.client().joined_after());
+        let changes = town.address_changes();
+        println!(
+            "{keyed:?}: {changes} changes, joined after {:?}",
+            town.client().app.joined_after()
+        );
         assert!(changes >= 1);
-        town.internet.run_to(ms(45_000));
+        town.world.run_to(ms(45_000));
         assert!(town.is_open());
     }
 }
@@ -46,11 +42,9 @@ fn t15_a_client_whose_address_changes_mid_transfer_gets_its_block() {
 fn t15_a_change_before_the_first_response_ends_with_a_reason() {
     for keyed in BOTH {
         let mut town = Town::new(keyed, 100_000);
-        town.internet.run_to(ms(10));
-        let mut new = address(CLIENT);
-        new.set_port(4100);
-        town.internet.rebind(town.client, new);
-        town.internet.run_to(ms(30_000));
+        town.world.run_to(ms(10));
+        town.rebind(4100);
+        town.world.run_to(ms(30_000));
         let event = last(town.client());
         assert!(matches!(event, Some(Event::Closed(CloseReason::NoAnswer))), "{keyed:?} {event:?}");
         assert_eq!(town.server().server.stats().connections, 0);
@@ -64,15 +58,13 @@ fn t15_a_change_right_after_the_response_is_proven() {
     for keyed in BOTH {
         for at in 41..48 {
             let mut town = Town::new(keyed, 100_000);
-            town.internet.run_to(ms(at));
-            let mut new = address(CLIENT);
-            new.set_port(4100);
-            town.internet.rebind(town.client, new);
-            town.internet.run_to(ms(30_000));
+            town.world.run_to(ms(at));
+            town.rebind(4100);
+            town.world.run_to(ms(30_000));
             let host = town.client();
             let event = last(host);
             let is_typed = matches!(event, Some(Event::Closed(_)));
-            assert!(host.joined_after().is_some() || is_typed, "{keyed:?} {at}: {event:?}");
+            assert!(host.app.joined_after().is_some() || is_typed, "{keyed:?} {at}: {event:?}");
         }
     }
 }
@@ -96,15 +88,11 @@ fn t15_a_hijack_with_copied_datagrams_reaches_the_victim_three_times_at_most() {
                 out.push(Shot::spoofed(from, to, original));
             }
         }));
-        town.internet.run_to(ms(15_000));
-        let moved =
-            town.server().events.iter().any(|(_, _, event)| {
-                matches!(event, ServerEvent::Connection(Event::AddressChanged))
-            });
-        assert!(!moved, "the victim never answered");
+        town.world.run_to(ms(15_000));
+        assert_eq!(town.address_changes(), 0, "the victim never answered");
         // In the handshake nobody can tell the two apart; after it the block must come.
         let host = town.client();
-        println!("{keyed:?}: {:?}", host.joined_after());
+        println!("{keyed:?}: {:?}", host.app.joined_after());
         let sent = town.server().meter.unproven_bytes_to(victim);
         assert!(sent <= 3 * copied.get(), "{sent} bytes to the victim for {}", copied.get());
     }
@@ -127,7 +115,7 @@ fn t15_a_hijack_now_and_then_does_not_slow_the_client() {
             }
         }));
         town.assert_joins(ms(20_000));
-        town.client().joined_after().unwrap()
+        town.client().app.joined_after().unwrap()
     };
     let (quiet, attacked) = (time(false), time(true));
     println!("{quiet:?} without, {attacked:?} with");
@@ -141,17 +129,8 @@ fn t15_challenges_stay_within_the_credit_to_the_byte() {
     for length in 1..60usize {
         let mut pair = Pair::connected(Keyed::Secret);
         let mut raw = RawClient::new(Some(&secret()), 3);
-        let mut request = raw.request();
-        let _taken = pair.server.handle_datagram(pair.now, address(70), &mut request);
-        while pair.server.poll_event(pair.now).is_some() {}
-        for (_, datagram) in drain(&mut pair.server, pair.now) {
-            let _plaintext = raw.handle(pair.now, &datagram);
-        }
-        let link = raw.link.as_mut().unwrap();
-        let mut ping = link.frames(&[Frame::Ping]);
-        pair.server.handle_datagram(pair.now, address(70), &mut ping).unwrap();
-        let _acks = drain(&mut pair.server, pair.now);
-        let mut data = link.seal(&vec![0; length]);
+        let _answer = knock(&mut pair.server, &mut raw, pair.now, address(70));
+        let mut data = raw.link.as_mut().unwrap().seal(&vec![0; length]);
         let most = 3 * data.len();
         pair.server.handle_datagram(pair.now, address(71), &mut data).unwrap();
         let mut sent = 0;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use haulier_proto::server::ServerMachine;
 use haulier_sim::Rng;
-use haulier_sim::join::address;
-use haulier_sim::join::attack::Shot;
-use haulier_sim::join::attack::raw::RawClient;
+use haulier_sim::Shot;
+use haulier_sim::address;
+use haulier_sim::attack::raw::RawClient;
 
 use crate::support::{
     ATTACKER, BOTH, CLIENT, Keyed, Meddler, Pair, SERVER, Ticker, Town, client_fingerprint, drain,
@@ -33,7 +33,7 @@ fn t1_spoofed_requests_get_three_times_their_bytes_at_most() {
         let every = Duration::from_millis(2);
         town.attacker(ATTACKER, Ticker { every, next: ms(0), left: 2000, act });
         town.assert_joins(ms(5_000));
-        town.internet.run_to(ms(20_000));
+        town.world.run_to(ms(20_000));
         let meter = &town.server().meter;
         println!(
             "{keyed:?}: {:.3} bytes, {:.3} datagrams for one",
@@ -164,14 +164,14 @@ fn t2_acks_are_a_small_part_of_what_they_answer() {
         }));
         let client = town.client;
         let mut worst: f64 = 0.0;
-        let done = town.internet.run_until(ms(120_000), |internet| {
-            let host = internet.host(client).client();
+        let done = town.world.run_until(ms(120_000), |world| {
+            let host = world.host(client);
             if let Some(connection) = host.client.as_ref().and_then(|c| c.connection()) {
                 let stats = connection.stats();
                 let ratio = stats.ack_bytes_sent as f64 / stats.bytes_received.max(1) as f64;
                 worst = worst.max(ratio);
             }
-            host.joined_after().is_some()
+            host.app.joined_after().is_some()
         });
         assert!(done);
         let stats = town.client().client.as_ref().unwrap().connection().unwrap().stats();

@@ -1,6 +1,6 @@
 //! The bar: a crowd of hostile clients, with and without the key, and honest ones among them.
 
-use haulier_sim::join::crowd::{Crowd, CrowdReport};
+use haulier_sim::attack::crowd::{Crowd, CrowdReport};
 
 fn judge(quiet: &CrowdReport, attacked: &CrowdReport) {
     let slow = attacked.slow_down(quiet);

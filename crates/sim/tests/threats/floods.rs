@@ -10,13 +10,15 @@ use haulier_proto::server::{ServerConfig, ServerCredentials, ServerLimits, Serve
 use haulier_proto::wire::answer::RefusalCode;
 use haulier_proto::{DropReason, Instant};
 use haulier_sim::Rng;
-use haulier_sim::join::attack::raw::RawClient;
-use haulier_sim::join::attack::{Hostile, HostileKind, Shot};
-use haulier_sim::join::{PROTOCOL_ID, address};
+use haulier_sim::Shot;
+use haulier_sim::address;
+use haulier_sim::attack::raw::RawClient;
+use haulier_sim::attack::{Hostile, HostileKind};
+use haulier_sim::hosts::{ClientHost, PROTOCOL_ID, Script};
 
 use crate::support::{
     ATTACKER, BOTH, CLIENT, Keyed, SERVER, Ticker, Town, client_config, connection, drain,
-    drain_client, last, ms, secret, server_config,
+    drain_client, dsl, knock, last, ms, secret, server_config,
 };
 
 /// Five thousand requests a second without the key, from everywhere: nothing is remembered, and an honest
@@ -37,7 +39,7 @@ fn t10_a_flood_of_forged_requests_slows_no_join() {
         town.assert_joins(ms(5_000));
         let stats = town.server().server.stats();
         assert_eq!((stats.connections, stats.remembered), (1, 1));
-        town.client().joined_after().unwrap()
+        town.client().app.joined_after().unwrap()
     };
     assert_eq!(time(0), time(5_000));
 }
@@ -61,7 +63,7 @@ fn t10_a_spoofed_flood_with_the_key_costs_a_round_trip() {
         town.attacker(ATTACKER, Ticker { every, next: ms(0), left: 20_000, act });
         town.assert_joins(ms(5_000));
         let server = &town.server().server;
-        println!("{keyed:?} {:?} {:?}", town.client().joined_after(), server.stats());
+        println!("{keyed:?} {:?} {:?}", town.client().app.joined_after(), server.stats());
         assert!(server.stats().handshakes <= 64);
         assert!(server.drops().get(DropReason::NoCookie) > 0, "cookies were asked for");
     }
@@ -94,16 +96,15 @@ fn t10_handshakes_that_nobody_completes_keep_nobody_out() {
             town.attacker(1000 + n, mind);
         }
         // Let them fill all places first.
-        town.internet.run_to(ms(0));
-        let late = haulier_sim::join::ClientHost::new(client_config(Keyed::Secret), ms(3_000), 9);
-        let late = haulier_sim::join::JoinHost::Client(Box::new(late));
-        let late = town.internet.add(late, address(40), &crate::support::dsl());
-        let done = town.internet.run_until(ms(20_000), |internet| {
-            internet.host(late).client().joined_after().is_some()
-        });
+        town.world.run_to(ms(0));
+        let config = client_config(Keyed::Secret);
+        let late = ClientHost::new(Script::idle().leaving_after(1), config, ms(3_000), 9);
+        let late = town.world.add(late, address(40), &dsl());
+        let done =
+            town.world.run_until(ms(20_000), |world| world.host(late).app.joined_after().is_some());
         let stats = town.server().server.stats();
-        let host = town.internet.host(late).client();
-        println!("{attackers}: {:?} {stats:?}", host.joined_after());
+        let host = town.world.host(late);
+        println!("{attackers}: {:?} {stats:?}", host.app.joined_after());
         assert!(done, "{:?} {stats:?}", last(host));
         assert!(stats.handshakes <= 64);
     }
@@ -121,18 +122,8 @@ fn t14_places_are_limited_per_prefix_and_in_total() {
         let mut raw = RawClient::new(Some(&secret()), seed);
         let mut from = address(at);
         from.set_port(port);
-        let taken = server.handle_datagram(ms(1), from, &mut raw.request());
-        while server.poll_event(ms(1)).is_some() {}
-        let answer = drain(&mut server, ms(1));
-        for (_, datagram) in &answer {
-            let _plaintext = raw.handle(ms(1), datagram);
-        }
-        if let Some(link) = &mut raw.link {
-            let mut ping = link.frames(&[haulier_proto::wire::Frame::Ping]);
-            server.handle_datagram(ms(1), from, &mut ping).unwrap();
-            let _acks = drain(&mut server, ms(1));
-        }
-        (taken, answer.first().map(|(_, datagram)| datagram[0]))
+        let (taken, answer) = knock(&mut server, &mut raw, ms(1), from);
+        (taken, answer.first().map(|datagram| datagram[0]))
     };
     for n in 0..4u16 {
         assert_eq!(join(n.into(), 50, 5000 + n), (Ok(()), Some(0x83)));
@@ -226,7 +217,7 @@ fn t11_a_flood_at_a_connection_changes_nothing() {
         let every = Duration::from_micros(200);
         town.attacker(ATTACKER, Ticker { every, next: ms(0), left: flood, act });
         town.assert_joins(ms(5_000));
-        town.client().joined_after().unwrap()
+        town.client().app.joined_after().unwrap()
     };
     assert_eq!(time(0), time(5_000));
 }

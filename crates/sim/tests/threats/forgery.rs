@@ -6,8 +6,9 @@ use haulier_proto::connection::{CloseReason, Event};
 use haulier_proto::crypto::open_tag;
 use haulier_proto::wire::{DataHeader, Frame, Role, WireId};
 use haulier_sim::Rng;
-use haulier_sim::join::attack::Shot;
-use haulier_sim::join::{PROTOCOL_ID, address};
+use haulier_sim::Shot;
+use haulier_sim::address;
+use haulier_sim::hosts::PROTOCOL_ID;
 
 use crate::support::{
     BOTH, CLIENT, Keyed, Meddler, Pair, SERVER, Town, client_fingerprint, drain, drain_client,
@@ -131,7 +132,7 @@ fn t8_a_flipped_copy_before_every_datagram() {
                 },
             ));
             town.assert_joins(ms(20_000));
-            town.internet.run_to(ms(22_000));
+            town.world.run_to(ms(22_000));
             assert!(town.is_open(), "{keyed:?} {seed}: {:?}", last(town.client()));
         }
     }
@@ -206,10 +207,10 @@ fn t16_a_false_refusal_does_not_keep_a_client_out() {
                 datagram.clear();
             }
         }));
-        town.internet.run_to(ms(3_000));
+        town.world.run_to(ms(3_000));
         let refused = matches!(last(town.client()), Some(Event::Closed(CloseReason::Refused(_))));
         assert!(refused, "{:?}", last(town.client()));
-        let closed = town.client().first(|event| matches!(event, Event::Closed(_)));
+        let closed = town.client().app.first(|event| matches!(event, Event::Closed(_)));
         assert!(closed.unwrap() >= Duration::from_secs(1));
     }
 }

@@ -7,11 +7,10 @@ use haulier_proto::client::ClientConfig;
 use haulier_proto::connection::{CloseReason, ConnectionConfig, Event};
 use haulier_proto::server::ServerConfig;
 use haulier_sim::Rng;
-use haulier_sim::join::attack::Shot;
-use haulier_sim::join::{Answer, ServerHost};
+use haulier_sim::Shot;
 
 use crate::support::{
-    BOTH, Keyed, Meddler, Town, block, client_config, connection, last, ms, server_config,
+    BOTH, Keyed, Meddler, Town, client_config, connection, last, ms, server_config,
 };
 
 /// All data datagrams that ever crossed the wire: where to, with which phase and number, and what.
@@ -40,17 +39,13 @@ fn t18_a_restarted_server_repeats_no_nonce_and_is_noticed() {
         town.on_path(Meddler(move |_, _, _, datagram: &mut Vec<u8>, _: &mut Vec<Shot>| {
             note(&mut record.borrow_mut(), datagram);
         }));
-        town.internet.run_to(ms(300));
+        town.world.run_to(ms(300));
         assert!(town.is_open());
-        let config = server_config(Keyed::Secret);
-        town.internet.act(town.server, |host, now| {
-            let answer = Answer::Block(block(10));
-            *host.server_mut() = ServerHost::starting_at(now, config, answer, 5 + 10 * life);
-        });
-        town.internet.run_to(ms(10_000));
+        town.restart_server(Keyed::Secret, 5 + 10 * life);
+        town.world.run_to(ms(10_000));
         let event = last(town.client());
         assert!(matches!(event, Some(Event::Closed(CloseReason::ServerRestarted))), "{event:?}");
-        let heard = town.client().first(|event| matches!(event, Event::Closed(_))).unwrap();
+        let heard = town.client().app.first(|event| matches!(event, Event::Closed(_))).unwrap();
         println!("noticed after {:?}", heard - Duration::from_millis(300));
     }
 }
@@ -59,12 +54,9 @@ fn t18_a_restarted_server_repeats_no_nonce_and_is_noticed() {
 #[test]
 fn t18_in_mode_open_a_restart_is_noticed_by_silence() {
     let mut town = Town::new(Keyed::Open, 1_000_000);
-    town.internet.run_to(ms(300));
-    town.internet.act(town.server, |host, now| {
-        let config = server_config(Keyed::Open);
-        *host.server_mut() = ServerHost::starting_at(now, config, Answer::Nothing, 100);
-    });
-    town.internet.run_to(ms(20_000));
+    town.world.run_to(ms(300));
+    town.restart_server(Keyed::Open, 100);
+    town.world.run_to(ms(20_000));
     let event = last(town.client());
     assert!(matches!(event, Some(Event::Closed(CloseReason::TimedOut))), "{event:?}");
 }

@@ -1,20 +1,19 @@
 //! Clocks that jump, hosts that vanish, and closes that get lost.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::Instant;
+use haulier_core::{Batch, FourTuple, Instant, Machine};
 use haulier_proto::connection::Event;
-use haulier_sim::join::{Answer, ClientHost, JoinHost, ServerHost, address};
-use haulier_sim::{Access, Host, Internet};
+use haulier_sim::hosts::{ClientHost, Script, ServerHost};
+use haulier_sim::{Access, Host, World, address};
 
 use crate::support::{
     BOTH, CLIENT, SERVER, Town, block, client_config, dsl, last, ms, server_config,
 };
 
 /// A host whose clock jumps at a moment of the real time.
-struct Jumpy {
-    inner: JoinHost,
+struct Jumpy<H> {
+    inner: H,
     at: Instant,
     /// From then on it shows so much more, or less.
     ahead: Duration,
@@ -23,7 +22,7 @@ struct Jumpy {
     real: Instant,
 }
 
-impl Jumpy {
+impl<H> Jumpy<H> {
     fn clock(&mut self, now: Instant) -> Instant {
         self.real = now;
         self.shown(now)
@@ -40,10 +39,10 @@ impl Jumpy {
     }
 }
 
-impl Host for Jumpy {
-    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+impl<H: Machine> Machine for Jumpy<H> {
+    fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
         let now = self.clock(now);
-        self.inner.handle_datagram(now, from, datagram);
+        self.inner.handle_datagram(now, path, datagram);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -51,9 +50,9 @@ impl Host for Jumpy {
         self.inner.handle_timeout(now);
     }
 
-    fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
+    fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
         let now = self.clock(now);
-        self.inner.poll_transmit(now, datagram)
+        self.inner.poll_transmit(now, batch);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -62,10 +61,18 @@ impl Host for Jumpy {
         let until = self.real + at.since(self.shown(self.real));
         Some(if self.real < self.at { until.min(self.at) } else { until })
     }
+}
 
+impl<H: Host> Host for Jumpy<H> {
     fn check_invariants(&self) {
         self.inner.check_invariants();
     }
+}
+
+/// The clock of `inner` jumps after 300 ms.
+fn jumpy<H>(inner: H, ahead: u64, behind: u64) -> Jumpy<H> {
+    let [ahead, behind] = [ahead, behind].map(Duration::from_secs);
+    Jumpy { inner, at: ms(300), ahead, behind, real: ms(0) }
 }
 
 /// An hour ahead, or two back, in the middle of a transfer, at either end: nobody panics, nobody spins, and a
@@ -75,39 +82,30 @@ fn a_clock_that_jumps_is_survived() {
     for keyed in BOTH {
         for (ahead, behind) in [(3600, 0), (0, 7200), (1, 0), (0, 1)] {
             for at_server in [true, false] {
-                let mut internet = Internet::new(1);
-                let jumpy = |inner, is_jumpy: bool| {
-                    let (ahead, behind) = if is_jumpy { (ahead, behind) } else { (0, 0) };
-                    let ahead = Duration::from_secs(ahead);
-                    let behind = Duration::from_secs(behind);
-                    Jumpy { inner, at: ms(300), ahead, behind, real: ms(0) }
+                let mut world = World::new(1);
+                let jump = |is_here: bool| if is_here { (ahead, behind) } else { (0, 0) };
+                let (of_server, of_client) = (jump(at_server), jump(!at_server));
+                let host = ServerHost::giving(block(500_000), server_config(keyed), 1);
+                let server = jumpy(host, of_server.0, of_server.1);
+                let server = world.add(server, address(SERVER), &Access::default());
+                let client = |script, seed| {
+                    ClientHost::new(script, client_config(keyed), Instant::ZERO, seed)
                 };
-                let answer = Answer::Block(block(500_000));
-                let host = ServerHost::new(server_config(keyed), answer, 1);
-                let server = JoinHost::Server(Box::new(host));
-                let server =
-                    internet.add(jumpy(server, at_server), address(SERVER), &Access::default());
-                let mut host = ClientHost::new(client_config(keyed), Instant::ZERO, 2);
-                host.leaves_after_blocks = None;
-                let client = JoinHost::Client(Box::new(host));
-                let client = internet.add(jumpy(client, !at_server), address(CLIENT), &dsl());
-                internet.run_to(ms(20_000));
-                let heard = &internet.host(client).inner.client().events;
+                let host = jumpy(client(Script::idle(), 2), of_client.0, of_client.1);
+                let honest = world.add(host, address(CLIENT), &dsl());
+                world.run_to(ms(20_000));
+                let heard = &world.host(honest).inner.app.heard;
                 let is_well = heard
                     .iter()
                     .any(|(_, event)| matches!(event, Event::Block { .. } | Event::Closed(_)));
                 assert!(is_well, "{keyed:?} {ahead} {behind} {at_server}: {:?}", heard.last());
-                let host = ClientHost::new(client_config(keyed), Instant::ZERO, 3);
-                let late = jumpy(JoinHost::Client(Box::new(host)), false);
-                let late = internet.add(late, address(20), &dsl());
-                let done = internet.run_until(ms(60_000), |internet| {
-                    internet.host(late).inner.client().joined_after().is_some()
+                let late = jumpy(client(Script::idle().leaving_after(1), 3), 0, 0);
+                let late = world.add(late, address(20), &dsl());
+                let done = world.run_until(ms(60_000), |world| {
+                    world.host(late).inner.app.joined_after().is_some()
                 });
-                assert!(
-                    done,
-                    "{keyed:?} {ahead} {behind} {at_server}: {:?}",
-                    internet.host(server).inner.server().server.stats()
-                );
+                let stats = world.host(server).inner.server.stats();
+                assert!(done, "{keyed:?} {ahead} {behind} {at_server}: {stats:?}");
             }
         }
     }
@@ -118,10 +116,10 @@ fn a_clock_that_jumps_is_survived() {
 fn t12_a_client_that_vanishes_is_forgotten() {
     for keyed in BOTH {
         let mut town = Town::new(keyed, 5_000_000);
-        town.internet.run_to(ms(500));
+        town.world.run_to(ms(500));
         assert!(town.is_open());
-        town.internet.act(town.client, |host, _| host.client_mut().is_frozen = true);
-        town.internet.run_to(ms(18_000));
+        town.world.act(town.client, |host, _| host.is_frozen = true);
+        town.world.run_to(ms(18_000));
         let stats = town.server().server.stats();
         assert_eq!((stats.connections, stats.handshakes), (0, 0), "{:?}", last(town.client()));
     }

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use haulier_proto::server::ServerMachine;
-use haulier_sim::join::address;
-use haulier_sim::join::attack::Shot;
+use haulier_sim::Shot;
+use haulier_sim::address;
 
 use crate::support::{
     BOTH, CLIENT, Meddler, Pair, SERVER, Town, client_fingerprint, drain, drain_client,
@@ -62,7 +62,7 @@ fn t9_a_join_in_which_everything_comes_three_times() {
             out.push(Shot::spoofed(address(55), to, datagram.clone()));
         }));
         town.assert_joins(ms(10_000));
-        town.internet.run_to(ms(20_000));
+        town.world.run_to(ms(20_000));
         town.assert_one_block();
         assert!(town.is_open());
         assert_eq!(town.server().server.stats().requests, 1, "one connection");
@@ -116,9 +116,9 @@ fn t9_a_request_that_comes_first_from_elsewhere_is_metered() {
                 out.push(Shot::spoofed(address(55), to, std::mem::take(datagram)));
             }
         }));
-        town.internet.run_to(ms(12_000));
+        town.world.run_to(ms(12_000));
         assert!(*seen.borrow() > 3);
-        assert!(town.client().joined_after().is_none());
+        assert!(town.client().app.joined_after().is_none());
         let meter = &town.server().meter;
         assert!(meter.unproven_bytes_to(address(55)) <= 3 * 1200 * *seen.borrow());
         assert_eq!(meter.unproven_bytes_to(address(CLIENT)), 0);

@@ -1,31 +1,23 @@
-//! What the tests share: a server, a client, their configurations, and an internet with both.
+//! What the tests share: a server, a client, their configurations, and a world with both.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
+use haulier_proto::client::{ClientConfig, ClientMachine};
 use haulier_proto::connection::{Block, ConnectionConfig, Event};
 use haulier_proto::crypto::{Identity, Secret};
-use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
-use haulier_proto::{Instant, Machine};
-use haulier_sim::join::attack::{Attacker, Mind, Shot};
-use haulier_sim::join::{Answer, ClientHost, JoinHost, PROTOCOL_ID, ServerHost, address};
-use haulier_sim::{Access, HostId, Internet, LinkConfig, Rng};
+use haulier_proto::server::{ServerConfig, ServerMachine};
+use haulier_proto::wire::Frame;
+use haulier_proto::{Batch, DropReason, Instant, Machine};
+use haulier_sim::attack::raw::RawClient;
+use haulier_sim::attack::{Attacker, Mind};
+use haulier_sim::hosts::{ClientHost, Script, ServerHost, configs};
+pub(crate) use haulier_sim::hosts::{Keyed, secret};
+use haulier_sim::{Access, HostId, LinkConfig, Rng, Shot, World, address};
 
 pub(crate) const SERVER: u32 = 1;
 pub(crate) const CLIENT: u32 = 2;
 pub(crate) const ATTACKER: u32 = 3;
-
-pub(crate) fn secret() -> Secret {
-    Secret::from_bytes([7; 32])
-}
-
-/// The modes a server of these tests knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keyed {
-    Open,
-    Secret,
-}
 
 pub(crate) const BOTH: [Keyed; 2] = [Keyed::Open, Keyed::Secret];
 
@@ -35,24 +27,16 @@ pub(crate) fn connection() -> ConnectionConfig {
 }
 
 pub(crate) fn server_config(keyed: Keyed) -> ServerConfig {
-    let credentials = match keyed {
-        Keyed::Open => ServerCredentials { open: true, ..ServerCredentials::default() },
-        Keyed::Secret => {
-            // The identity is what a server keeps over restarts, and no client has.
-            let identity = Some(Identity::new(Secret::from_bytes([9; 32])));
-            ServerCredentials { secret: Some(secret()), identity, ..ServerCredentials::default() }
-        }
-    };
-    ServerConfig { connection: connection(), ..ServerConfig::new(PROTOCOL_ID, credentials) }
+    let mut config = configs(keyed, connection()).0;
+    if keyed == Keyed::Secret {
+        // The identity is what a server keeps over restarts, and no client has.
+        config.credentials.identity = Some(Identity::new(Secret::from_bytes([9; 32])));
+    }
+    config
 }
 
 pub(crate) fn client_config(keyed: Keyed) -> ClientConfig {
-    let credentials = match keyed {
-        Keyed::Open => Credentials::Open,
-        Keyed::Secret => Credentials::Secret { secret: secret(), identity: None },
-    };
-    let config = ClientConfig::new(address(SERVER), PROTOCOL_ID, credentials);
-    ClientConfig { connection: connection(), ..config }
+    configs(keyed, connection()).1
 }
 
 pub(crate) fn block(bytes: usize) -> Block {
@@ -61,23 +45,18 @@ pub(crate) fn block(bytes: usize) -> Block {
 
 /// 10 Mbit/s, 40 ms there and back.
 pub(crate) fn dsl() -> Access {
-    let link = LinkConfig {
-        rate_bps: Some(10_000_000),
-        delay: Duration::from_millis(20),
-        ..LinkConfig::default()
-    };
-    Access { up: link.clone(), down: link }
+    LinkConfig::new(10_000_000, Duration::from_millis(20)).into()
 }
 
 pub(crate) fn ms(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// An internet with a server that gives everybody `bytes`, and one honest client.
+/// A world with a server that gives everybody `bytes`, and one honest client.
 pub(crate) struct Town {
-    pub(crate) internet: Internet<JoinHost>,
-    pub(crate) server: HostId,
-    pub(crate) client: HostId,
+    pub(crate) world: World,
+    pub(crate) server: HostId<ServerHost>,
+    pub(crate) client: HostId<ClientHost>,
     pub(crate) bytes: usize,
 }
 
@@ -96,43 +75,57 @@ impl Town {
         bytes: usize,
         seed: u64,
     ) -> Self {
-        let mut internet = Internet::new(seed);
-        let host = ServerHost::new(server, Answer::Block(block(bytes)), seed);
-        let host = JoinHost::Server(Box::new(host));
-        let server = internet.add(host, address(SERVER), &Access::default());
-        let mut host = ClientHost::new(client, Instant::ZERO, seed + 1);
-        host.leaves_after_blocks = None;
-        let client = internet.add(JoinHost::Client(Box::new(host)), address(CLIENT), &dsl());
-        Self { internet, server, client, bytes }
+        let mut world = World::new(seed);
+        let host = ServerHost::giving(block(bytes), server, seed);
+        let server = world.add(host, address(SERVER), &Access::default());
+        let host = ClientHost::new(Script::idle(), client, Instant::ZERO, seed + 1);
+        let client = world.add(host, address(CLIENT), &dsl());
+        Self { world, server, client, bytes }
     }
 
     /// Adds an attacker with a link of no limits.
-    pub(crate) fn attacker(&mut self, at: u32, mind: impl Mind + 'static) -> HostId {
-        let host = JoinHost::Other(Box::new(Attacker::new(mind)));
-        self.internet.add(host, address(at), &Access::default())
+    pub(crate) fn attacker<M: Mind + 'static>(&mut self, at: u32, mind: M) -> HostId<Attacker<M>> {
+        self.world.add(Attacker::new(mind), address(at), &Access::default())
     }
 
     /// Adds one that sits on everybody's path.
-    pub(crate) fn on_path(&mut self, mind: impl Mind + 'static) -> HostId {
+    pub(crate) fn on_path(&mut self, mind: impl Mind + 'static) {
         let id = self.attacker(ATTACKER, mind);
-        self.internet.observe(id);
-        id
+        self.world.observe(id);
     }
 
     pub(crate) fn client(&self) -> &ClientHost {
-        self.internet.host(self.client).client()
+        self.world.host(self.client)
     }
 
     pub(crate) fn server(&self) -> &ServerHost {
-        self.internet.host(self.server).server()
+        self.world.host(self.server)
+    }
+
+    /// How often the server found a client somewhere else.
+    pub(crate) fn address_changes(&self) -> usize {
+        let heard = self.server().all_apps().flat_map(|app| &app.heard);
+        heard.filter(|(_, event)| matches!(event, Event::AddressChanged)).count()
+    }
+
+    /// The client gets another port.
+    pub(crate) fn rebind(&mut self, port: u16) {
+        let mut new = address(CLIENT);
+        new.set_port(port);
+        self.world.rebind(self.client, new);
+    }
+
+    /// The server crashes and comes back.
+    pub(crate) fn restart_server(&mut self, keyed: Keyed, seed: u64) {
+        let key = Rng::stream(seed, 78).key();
+        self.world.act(self.server, |host, now| host.restart(now, server_config(keyed), key));
     }
 
     /// Runs until the client has its block, and checks that it is the right one and came once.
     pub(crate) fn assert_joins(&mut self, by: Instant) {
         let client = self.client;
-        let done = self
-            .internet
-            .run_until(by, |internet| internet.host(client).client().joined_after().is_some());
+        let done =
+            self.world.run_until(by, |world| world.host(client).app.joined_after().is_some());
         assert!(done, "no block by {by:?}: {:?}", last(self.client()));
         self.assert_one_block();
     }
@@ -140,7 +133,8 @@ impl Town {
     pub(crate) fn assert_one_block(&self) {
         let blocks: Vec<_> = self
             .client()
-            .events
+            .app
+            .heard
             .iter()
             .filter_map(|(_, event)| match event {
                 Event::Block { data, .. } => Some(data),
@@ -158,7 +152,7 @@ impl Town {
 }
 
 pub(crate) fn last(client: &ClientHost) -> Option<&Event> {
-    client.events.last().map(|(_, event)| event)
+    client.app.heard.last().map(|(_, event)| event)
 }
 
 /// Everything that an outsider could change in a server, but for its counters of refusals.
@@ -188,25 +182,41 @@ pub(crate) fn client_fingerprint(client: &ClientMachine) -> String {
     all
 }
 
-/// Everything a server wants to send now.
-pub(crate) fn drain(server: &mut ServerMachine, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
-    let (mut all, mut datagram) = (Vec::new(), Vec::new());
-    while let Some(to) = server.poll_datagram(now, &mut datagram) {
-        all.push((to.remote, datagram.clone()));
-    }
-    all
+/// Everything a machine wants to send now.
+pub(crate) fn drain(machine: &mut impl Machine, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
+    let mut batch = Batch::new(usize::MAX);
+    machine.poll_transmit(now, &mut batch);
+    batch.iter().map(|(to, datagram)| (to.remote, datagram.to_vec())).collect()
 }
 
 /// Everything a client wants to send now.
 pub(crate) fn drain_client(client: &mut ClientMachine, now: Instant) -> Vec<Vec<u8>> {
-    let (mut all, mut datagram) = (Vec::new(), Vec::new());
-    while client.poll_datagram(now, &mut datagram).is_some() {
-        all.push(datagram.clone());
-    }
-    all
+    drain(client, now).into_iter().map(|(_, datagram)| datagram).collect()
 }
 
-/// A server and a connected client, without an internet: for what is asked of the machines directly.
+/// A client that seals what it is told to asks for a connection, and completes it if it gets an answer:
+/// whether the server took the request, and what it answered.
+pub(crate) fn knock(
+    server: &mut ServerMachine,
+    raw: &mut RawClient,
+    now: Instant,
+    from: SocketAddr,
+) -> (Result<(), DropReason>, Vec<Vec<u8>>) {
+    let taken = server.handle_datagram(now, from, &mut raw.request());
+    while server.poll_event(now).is_some() {}
+    let answer: Vec<_> = drain(server, now).into_iter().map(|(_, datagram)| datagram).collect();
+    for datagram in &answer {
+        let _plaintext = raw.handle(now, datagram);
+    }
+    if let Some(link) = &mut raw.link {
+        let mut ping = link.frames(&[Frame::Ping]);
+        server.handle_datagram(now, from, &mut ping).unwrap();
+        let _acks = drain(server, now);
+    }
+    (taken, answer)
+}
+
+/// A server and a connected client, without a world: for what is asked of the machines directly.
 pub(crate) struct Pair {
     pub(crate) server: ServerMachine,
     pub(crate) client: ClientMachine,

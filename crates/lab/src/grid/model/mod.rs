@@ -9,36 +9,36 @@ mod receiver;
 mod slow_start;
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::Instant;
-
-use super::stage::{End, Place, SendingEnd, Stage, addresses};
-use super::{Moment, Outcome, SLICE_WIRE_BYTES, SLICES};
-use haulier_sim::Host;
+use haulier_proto::{Batch, FourTuple, Instant, Machine};
 use haulier_sim::link::UDP_IP_OVERHEAD;
+use haulier_sim::{Host, HostId, World};
+
+use super::{SLICE_WIRE_BYTES, SLICES};
+use crate::ends::{Ends, Homes, addresses};
 use receiver::{AckPolicy, Receiver};
 
 /// A burst, then what is missing.
-pub(super) fn burst_resend(place: &Place<'_>, moments: Option<&mut Vec<Moment>>) -> Outcome {
-    run(place, burst_resend::BurstResend, burst_resend::ACKS, moments)
+pub(super) fn burst_resend(world: &mut World, homes: Homes, rtt: Duration) -> Box<dyn Ends> {
+    ends(world, homes, Sender::new(burst_resend::BurstResend, rtt), burst_resend::ACKS)
 }
 
 /// Like TCP.
-pub(super) fn slow_start(place: &Place<'_>, moments: Option<&mut Vec<Moment>>) -> Outcome {
-    run(place, slow_start::SlowStart::default(), slow_start::ACKS, moments)
+pub(super) fn slow_start(world: &mut World, homes: Homes, rtt: Duration) -> Box<dyn Ends> {
+    ends(world, homes, Sender::new(slow_start::SlowStart::default(), rtt), slow_start::ACKS)
 }
 
-fn run(
-    place: &Place<'_>,
-    model: impl Model,
+fn ends<M: Model>(
+    world: &mut World,
+    homes: Homes,
+    sender: Sender<M>,
     acks: AckPolicy,
-    moments: Option<&mut Vec<Moment>>,
-) -> Outcome {
-    let rtt = Duration::from_millis(place.cell.rtt_ms);
-    let sender = Sender::new(model, rtt);
-    Stage::new(place, sender, Receiver::new(acks)).run(moments)
+) -> Box<dyn Ends> {
+    let (at_server, at_client) = addresses();
+    let sender = world.add_behind(sender, at_server, homes.server);
+    let receiver = world.add_behind(Receiver::new(acks), at_client, homes.client);
+    Box::new(Modelled { sender, receiver })
 }
 
 /// A slice of the block.
@@ -50,7 +50,7 @@ const ALL_SLICES: std::ops::Range<SliceIndex> = 0..SLICES as SliceIndex;
 const PACKET_BYTES: usize = (SLICE_WIRE_BYTES - UDP_IP_OVERHEAD) as usize;
 
 /// How a model decides.
-trait Model {
+trait Model: 'static {
     /// The block is there to be sent.
     fn start(&mut self, desk: &mut Desk);
     /// The moment of [`Desk::wake_at`] has come.
@@ -76,6 +76,7 @@ struct Sent {
 }
 
 /// What a sender knows, and the way out.
+#[derive(Default)]
 struct Desk {
     now: Instant,
     /// The round trip without queues, which models are told.
@@ -93,16 +94,8 @@ struct Desk {
 
 impl Desk {
     fn new(rtt: Duration) -> Self {
-        Self {
-            now: Instant::ZERO,
-            rtt,
-            sent: Vec::new(),
-            next_unknown: 0,
-            has: vec![false; SLICES as usize],
-            copies: vec![0; SLICES as usize],
-            outbox: VecDeque::new(),
-            wake: None,
-        }
+        let (has, copies) = (vec![false; SLICES as usize], vec![0; SLICES as usize]);
+        Self { rtt, has, copies, ..Self::default() }
     }
 
     /// Packets of which nothing is known.
@@ -176,8 +169,10 @@ impl<M: Model> Sender<M> {
     }
 }
 
-impl<M: Model> Host for Sender<M> {
-    fn handle_datagram(&mut self, now: Instant, _from: SocketAddr, datagram: &mut [u8]) {
+impl<M: Model> Host for Sender<M> {}
+
+impl<M: Model> Machine for Sender<M> {
+    fn handle_datagram(&mut self, now: Instant, _path: FourTuple, datagram: &mut [u8]) {
         self.desk.now = now;
         let Some(ack) = receiver::Ack::read(datagram) else { return };
         if ack.is_whole {
@@ -196,13 +191,15 @@ impl<M: Model> Host for Sender<M> {
         }
     }
 
-    fn poll_transmit(&mut self, _now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        let number = self.desk.outbox.pop_front()?;
-        datagram.clear();
-        datagram.extend(u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
-        datagram.extend(self.desk.sent[number].slice.to_le_bytes());
-        datagram.resize(PACKET_BYTES, 0);
-        Some(addresses().1)
+    fn poll_transmit(&mut self, _now: Instant, batch: &mut Batch) {
+        while !batch.is_full()
+            && let Some(number) = self.desk.outbox.pop_front()
+        {
+            let mut packet = [0; PACKET_BYTES];
+            packet[..4].copy_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
+            packet[4..6].copy_from_slice(&self.desk.sent[number].slice.to_le_bytes());
+            batch.push(addresses().1.into(), &packet);
+        }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -210,14 +207,23 @@ impl<M: Model> Host for Sender<M> {
     }
 }
 
-impl<M: Model> End for Sender<M> {}
+/// A model and its receiver.
+struct Modelled<M> {
+    sender: HostId<Sender<M>>,
+    receiver: HostId<Receiver>,
+}
 
-impl<M: Model> SendingEnd for Sender<M> {
-    fn slices_sent(&self) -> u64 {
-        self.desk.sent.len() as u64
+impl<M: Model> Ends for Modelled<M> {
+    fn received(&self, world: &World) -> (usize, Instant) {
+        let whole = world.host(self.receiver).whole();
+        (usize::from(whole.is_some()), whole.unwrap_or_default())
     }
 
-    fn is_done(&self) -> bool {
-        self.is_done
+    fn slices_sent(&self, world: &World) -> u64 {
+        world.host(self.sender).desk.sent.len() as u64
+    }
+
+    fn is_done(&self, world: &World) -> bool {
+        world.host(self.sender).is_done
     }
 }

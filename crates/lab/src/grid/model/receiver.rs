@@ -1,16 +1,15 @@
 //! The receiving end of every model: it keeps what arrives and acks by its policy.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::Instant;
+use haulier_proto::{Batch, FourTuple, Instant, Machine};
 
+use crate::ends::addresses;
 use crate::grid::SLICES;
-use crate::grid::stage::{End, ReceivingEnd, addresses};
 use haulier_sim::Host;
 
 /// When acks are sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AckPolicy {
     /// At most this long after the first packet that was not acked yet.
     pub(super) period: Duration,
@@ -53,7 +52,7 @@ impl<'a> Ack<'a> {
 }
 
 /// What arrived.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Receiver {
     policy: AckPolicy,
     /// A bit for each packet number.
@@ -73,21 +72,13 @@ pub(super) struct Receiver {
 
 impl Receiver {
     pub(super) fn new(policy: AckPolicy) -> Self {
-        Self {
-            policy,
-            bits: Vec::new(),
-            largest: None,
-            packets: 0,
-            has: vec![false; SLICES as usize],
-            missing: SLICES,
-            whole: None,
-            unacked: 0,
-            acked: Instant::ZERO,
-            timer: None,
-            silence: FIRST_SILENCE,
-            repeats: 0,
-            is_ack_due: false,
-        }
+        let has = vec![false; SLICES as usize];
+        Self { policy, has, missing: SLICES, silence: FIRST_SILENCE, ..Self::default() }
+    }
+
+    /// When it had the whole block, if it has.
+    pub(super) const fn whole(&self) -> Option<Instant> {
+        self.whole
     }
 
     fn on_packet(&mut self, now: Instant, number: usize, slice: usize) {
@@ -134,8 +125,10 @@ impl Receiver {
     }
 }
 
-impl Host for Receiver {
-    fn handle_datagram(&mut self, now: Instant, _from: SocketAddr, datagram: &mut [u8]) {
+impl Host for Receiver {}
+
+impl Machine for Receiver {
+    fn handle_datagram(&mut self, now: Instant, _path: FourTuple, datagram: &mut [u8]) {
         let Some((number, rest)) = datagram.split_first_chunk() else { return };
         let Some(slice) = rest.first_chunk() else { return };
         let number = u32::from_le_bytes(*number) as usize;
@@ -151,24 +144,17 @@ impl Host for Receiver {
         }
     }
 
-    fn poll_transmit(&mut self, _now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        let largest = self.largest.filter(|_| std::mem::take(&mut self.is_ack_due))?;
-        datagram.clear();
-        datagram.extend(u32::try_from(largest).unwrap_or(u32::MAX).to_le_bytes());
-        datagram.push(u8::from(self.whole.is_some()));
-        datagram.extend_from_slice(&self.bits);
-        Some(addresses().0)
+    fn poll_transmit(&mut self, _now: Instant, batch: &mut Batch) {
+        let is_due = !batch.is_full() && std::mem::take(&mut self.is_ack_due);
+        if let Some(largest) = self.largest.filter(|_| is_due) {
+            let largest = u32::try_from(largest).unwrap_or(u32::MAX).to_le_bytes();
+            let is_whole = [u8::from(self.whole.is_some())];
+            let ack = [&largest[..], &is_whole, &self.bits].concat();
+            batch.push(addresses().0.into(), &ack);
+        }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.timer
-    }
-}
-
-impl End for Receiver {}
-
-impl ReceivingEnd for Receiver {
-    fn blocks(&self) -> (usize, Instant) {
-        (usize::from(self.whole.is_some()), self.whole.unwrap_or_default())
     }
 }

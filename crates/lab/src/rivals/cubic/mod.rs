@@ -40,11 +40,11 @@ struct Segment {
 }
 
 impl Segment {
-    fn write(self, out: &mut Vec<u8>) {
-        out.clear();
-        out.extend_from_slice(&self.number.to_le_bytes());
-        out.extend_from_slice(&self.sent_at.as_nanos().to_le_bytes());
-        out.resize(SEGMENT_BYTES, 0);
+    fn to_bytes(self) -> Vec<u8> {
+        let mut out = vec![0; SEGMENT_BYTES];
+        out[..4].copy_from_slice(&self.number.to_le_bytes());
+        out[4..12].copy_from_slice(&self.sent_at.as_nanos().to_le_bytes());
+        out
     }
 
     fn read(datagram: &[u8]) -> Option<Self> {
@@ -67,15 +67,13 @@ struct Ack {
 }
 
 impl Ack {
-    fn write(&self, out: &mut Vec<u8>) {
-        out.clear();
-        out.extend_from_slice(&self.next.to_le_bytes());
-        out.extend_from_slice(&self.echo.as_nanos().to_le_bytes());
-        out.resize(ACK_BYTES, 0);
-        for (from, to) in &self.sacks {
-            out.extend_from_slice(&from.to_le_bytes());
-            out.extend_from_slice(&to.to_le_bytes());
-        }
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut out = vec![0; ACK_BYTES];
+        out[..4].copy_from_slice(&self.next.to_le_bytes());
+        out[4..12].copy_from_slice(&self.echo.as_nanos().to_le_bytes());
+        let ends = self.sacks.iter().flat_map(|(from, to)| [from, to]);
+        out.extend(ends.flat_map(|end| end.to_le_bytes()));
+        out
     }
 
     fn read(datagram: &[u8]) -> Option<Self> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::Instant;
+use haulier_proto::{Batch, FourTuple, Instant, Machine};
 
 use super::{Ack, MSS, SACK_BLOCKS, Segment};
 use crate::share::Throughput;
@@ -32,7 +32,6 @@ pub struct CubicReceiver {
 
 impl CubicReceiver {
     /// A receiver of what `sender` sends.
-    #[must_use]
     pub fn new(sender: SocketAddr) -> Self {
         Self {
             throughput: Throughput::default(),
@@ -87,9 +86,11 @@ impl CubicReceiver {
     }
 }
 
-impl Host for CubicReceiver {
-    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
-        let Some(segment) = Segment::read(datagram).filter(|_| from == self.sender) else { return };
+impl Machine for CubicReceiver {
+    fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
+        let Some(segment) = Segment::read(datagram).filter(|_| path.has_remote(self.sender)) else {
+            return;
+        };
         let in_order = segment.number == self.next && self.runs.is_empty();
         if self.note(segment.number) {
             self.throughput.add(now, MSS);
@@ -106,18 +107,20 @@ impl Host for CubicReceiver {
 
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        self.ack_at.filter(|&at| at <= now)?;
-        self.ack_at = None;
-        self.unacked = 0;
-        Ack { next: self.next, echo: self.echo, sacks: self.sacks() }.write(datagram);
-        Some(self.sender)
+    fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
+        if self.ack_at.is_some_and(|at| at <= now) && !batch.is_full() {
+            (self.ack_at, self.unacked) = (None, 0);
+            let ack = Ack { next: self.next, echo: self.echo, sacks: self.sacks() };
+            batch.push(self.sender.into(), &ack.to_bytes());
+        }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.ack_at
     }
+}
 
+impl Host for CubicReceiver {
     fn check_invariants(&self) {
         assert!(self.runs.first_key_value().is_none_or(|(&from, _)| from > self.next));
         assert!(self.runs.iter().all(|(from, to)| from < to));

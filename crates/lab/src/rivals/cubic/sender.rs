@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_proto::Instant;
+use haulier_proto::{Batch, FourTuple, Instant, Machine};
 
 use super::{Ack, CubicWindow, Segment};
 use haulier_sim::Host;
@@ -82,7 +82,6 @@ pub struct CubicSender {
 
 impl CubicSender {
     /// A sender that begins at `starts`.
-    #[must_use]
     pub fn new(receiver: SocketAddr, starts: Instant) -> Self {
         Self {
             window: CubicWindow::default(),
@@ -106,7 +105,6 @@ impl CubicSender {
     }
 
     /// The smoothed round trip.
-    #[must_use]
     pub const fn smoothed_rtt(&self) -> Option<Duration> {
         self.srtt
     }
@@ -262,9 +260,9 @@ impl CubicSender {
     }
 }
 
-impl Host for CubicSender {
-    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
-        if let Some(ack) = Ack::read(datagram).filter(|_| from == self.receiver) {
+impl Machine for CubicSender {
+    fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
+        if let Some(ack) = Ack::read(datagram).filter(|_| path.has_remote(self.receiver)) {
             self.on_ack(now, &ack);
         }
     }
@@ -276,26 +274,29 @@ impl Host for CubicSender {
         }
     }
 
-    fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        if !self.has_started || f64::from(self.in_flight) + 1.0 > self.window.segments() {
-            return None;
+    fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
+        while self.has_started
+            && f64::from(self.in_flight) + 1.0 <= self.window.segments()
+            && !batch.is_full()
+        {
+            let number = self.pick(now);
+            self.in_flight += 1;
+            if let Phase::Recovery { out, .. } = &mut self.phase {
+                *out += 1.0;
+            }
+            if self.rto_at.is_none() {
+                self.rto_at = Some(now + self.rto());
+            }
+            batch.push(self.receiver.into(), &Segment { number, sent_at: now }.to_bytes());
         }
-        let number = self.pick(now);
-        self.in_flight += 1;
-        if let Phase::Recovery { out, .. } = &mut self.phase {
-            *out += 1.0;
-        }
-        if self.rto_at.is_none() {
-            self.rto_at = Some(now + self.rto());
-        }
-        Segment { number, sent_at: now }.write(datagram);
-        Some(self.receiver)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         if self.has_started { self.rto_at } else { Some(self.starts) }
     }
+}
 
+impl Host for CubicSender {
     fn check_invariants(&self) {
         // Counting all of them at each step would make a long run quadratic: the first is enough to see
         // that acked ones are gone.

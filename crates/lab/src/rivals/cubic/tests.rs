@@ -3,25 +3,19 @@
 use std::time::Duration;
 
 use super::*;
-use crate::share::{Competitor, Share};
-use haulier_sim::join::address;
-use haulier_sim::{Access, Host, Internet, LinkConfig, Loss, Probability, RateChange};
+use crate::share::{Competitor, Share, ShareReport};
+use haulier_sim::{Access, LinkConfig, Loss, Probability, RateChange, World, address};
 
 /// 20 Mbit/s, 50 ms, a queue of one bandwidth-delay product.
 fn link() -> LinkConfig {
-    LinkConfig {
-        rate_bps: Some(20_000_000),
-        queue_bytes: Some(125_000),
-        delay: Duration::from_millis(25),
-        ..LinkConfig::default()
-    }
+    LinkConfig::new(20_000_000, Duration::from_millis(25)).with_queue(125_000)
 }
 
 fn seconds(seconds: u64) -> Instant {
     Instant::from_millis(seconds * 1_000)
 }
 
-fn share(link: LinkConfig, flows: usize, seconds: u64) -> crate::share::ShareReport {
+fn share(link: LinkConfig, flows: usize, seconds: u64) -> ShareReport {
     let flows = (0..flows).map(|_| Competitor::cubic()).collect();
     Share::new(link, flows, Duration::from_secs(seconds)).run(1)
 }
@@ -71,13 +65,12 @@ fn what_arrives_is_a_stream_without_holes() {
         reorder: true,
         ..link()
     };
-    let mut internet: Internet<Box<dyn Host>> = Internet::new(3);
+    let mut world = World::new(3);
     let sender = CubicSender::new(address(2), Instant::ZERO);
-    internet.add(Box::new(sender), address(1), &Access::default());
-    let receiver = internet.add_segment(&Access { up: bad.clone(), down: bad });
-    internet.add_behind(Box::new(CubicReceiver::new(address(1))), address(2), receiver);
-    internet.run_to(seconds(10));
-    let (_, down) = internet.segment_links(receiver);
+    world.add(sender, address(1), &Access::default());
+    let receiver = world.add(CubicReceiver::new(address(1)), address(2), &bad.into());
+    world.run_to(seconds(10));
+    let (_, down) = world.links(world.segment_of(receiver));
     let delivered = down.stats().delivered - down.stats().duplicated;
     println!("{delivered} segments at 2 % loss");
     // 1.22 / sqrt(0.02) segments a round trip is 2.2 Mbit/s: Mathis, and CUBIC's friendly region.

@@ -69,19 +69,16 @@ impl Default for CubicWindow {
 
 impl CubicWindow {
     /// Segments that may be under way.
-    #[must_use]
     pub const fn segments(&self) -> f64 {
         self.cwnd
     }
 
     /// The window at which slow start ends, or ended.
-    #[must_use]
     pub const fn threshold(&self) -> f64 {
         self.ssthresh
     }
 
     /// Whether it grows by what is acked.
-    #[must_use]
     pub fn is_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }

@@ -7,9 +7,9 @@ use haulier_proto::Instant;
 use haulier_proto::crypto::Secret;
 use haulier_proto::wire::{Frame, Frames};
 
+use super::Mind;
 use super::raw::RawClient;
-use super::{Mind, Shot};
-use crate::Rng;
+use crate::{Rng, Shot, address};
 
 /// The bad thing a hostile client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Hostile {
     }
 
     fn stranger(&mut self) -> SocketAddr {
-        super::super::address(0x80_0000 | self.rng.below(1 << 20) as u32)
+        address(0x80_0000 | self.rng.below(1 << 20) as u32)
     }
 
     fn fresh(&mut self, now: Instant) -> Vec<u8> {

@@ -1,9 +1,7 @@
-//! A game over a link: packets on frames both ways, and chunks beside them.
+//! A game over the article's packet layer.
 //!
-//! [`GamePackets`] is the packet layer with a game round it, which remembers everything: what it sent and
-//! what it was told of it, what it received and when. So it can say whether a promise was broken, and what
-//! a player would have felt. [`GameNode`] puts a chunk peer beside it, on the same link: the game's own
-//! packets go first.
+//! [`GamePackets`] remembers everything: what it sent and what it was told of it, what it received and when. So
+//! it can say whether a promise was broken, and what a player would have felt.
 
 use std::time::Duration;
 
@@ -11,9 +9,9 @@ use haulier_article::congestion::{GoodBad, GoodBadConfig};
 use haulier_article::endpoint::{Endpoint, EndpointConfig, EndpointEvent};
 use haulier_article::fragment::{FragmentPool, FragmentPoolConfig};
 use haulier_article::time::earliest;
-use haulier_article::{ArticleConfig, ArticlePeer, Instant, PacketDropReason, Sequence, packet};
+use haulier_article::{Instant, PacketDropReason, Sequence};
 
-use crate::{Node, NodeId, Probability, Rng};
+use crate::{Probability, Rng};
 
 /// What a game sends.
 #[derive(Clone, Debug)]
@@ -214,11 +212,6 @@ impl GamePackets {
         }
     }
 
-    /// Fills `datagram` with the next one to send, if there is one.
-    pub fn poll_datagram(&mut self, now: Instant, datagram: &mut Vec<u8>) -> bool {
-        self.endpoint.poll_datagram(now, datagram)
-    }
-
     /// When to wake it next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
@@ -301,70 +294,5 @@ fn check(payload: &[u8]) -> Result<(u64, Instant), String> {
     match wrong {
         Some(at) => Err(format!("byte {at} of packet {number} is another")),
         None => Ok((number, Instant::from_nanos(sent_at))),
-    }
-}
-
-/// A game's two layers on one link: its packets, and a chunk peer beside them.
-#[derive(Clone, Debug)]
-pub struct GameNode {
-    /// The packet layer.
-    pub packets: GamePackets,
-    /// The chunk layer. Its protocol id must be another.
-    pub peer: ArticlePeer,
-    remote: Option<NodeId>,
-}
-
-impl GameNode {
-    /// A node of both layers.
-    #[must_use]
-    pub fn new(packets: GamePackets, chunks: ArticleConfig) -> Self {
-        Self { packets, peer: ArticlePeer::new(chunks), remote: None }
-    }
-}
-
-/// Gives a datagram to the layer whose checksum it has.
-pub(crate) fn dispatch(
-    now: Instant,
-    datagram: &[u8],
-    packets: Option<&mut GamePackets>,
-    peer: &mut ArticlePeer,
-) {
-    let is_for = |packets: &GamePackets| {
-        packet::is_of_protocol(packets.endpoint.config().protocol_id, datagram)
-    };
-    // A refusal is an ordinary outcome, counted where it happens.
-    let _counted = match packets {
-        Some(packets) if is_for(packets) => packets.handle_datagram(now, datagram),
-        _ => peer.handle_datagram(now, datagram),
-    };
-}
-
-impl Node for GameNode {
-    fn handle_link(&mut self, to: NodeId) {
-        self.remote = Some(to);
-    }
-
-    fn handle_datagram(&mut self, now: Instant, _from: NodeId, datagram: &[u8]) {
-        dispatch(now, datagram, Some(&mut self.packets), &mut self.peer);
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.packets.handle_timeout(now);
-        self.peer.handle_timeout(now);
-    }
-
-    fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<NodeId> {
-        let is_any =
-            self.packets.poll_datagram(now, datagram) || self.peer.poll_datagram(now, datagram);
-        if is_any { self.remote } else { None }
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        earliest(self.packets.poll_timeout(), self.peer.poll_timeout())
-    }
-
-    fn check_invariants(&self) {
-        self.packets.check_invariants();
-        self.peer.check_invariants();
     }
 }

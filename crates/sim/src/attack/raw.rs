@@ -19,7 +19,7 @@ use haulier_proto::wire::{
 };
 
 use crate::Rng;
-use crate::join::PROTOCOL_ID;
+use crate::hosts::PROTOCOL_ID;
 
 const DATA_HEADER_BYTES: usize = 13;
 
@@ -137,9 +137,7 @@ impl RawClient {
     /// A client with this secret, or of mode `open`.
     #[must_use]
     pub fn new(secret: Option<&Secret>, seed: u64) -> Self {
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(&Rng::stream(seed, 79).bytes(32));
-        let mut entropy = Entropy::new(bytes);
+        let mut entropy = Entropy::new(Rng::stream(seed, 79).key());
         let id = WireId(entropy.bytes());
         let mut hello = Vec::new();
         Hello {

@@ -6,14 +6,12 @@ use std::fmt;
 use std::time::Duration;
 
 use haulier_proto::Instant;
-use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{Block, ConnectionConfig};
-use haulier_proto::crypto::Secret;
-use haulier_proto::server::{ServerConfig, ServerCredentials, ServerLimits};
+use haulier_proto::server::{ServerConfig, ServerLimits};
 
-use super::attack::{Attacker, Hostile, HostileKind};
-use super::{Answer, ClientHost, JoinHost, PROTOCOL_ID, ServerHost, address};
-use crate::{Access, Internet, LinkConfig, Rng};
+use super::{Attacker, Hostile, HostileKind};
+use crate::hosts::{ClientHost, Keyed, Script, ServerHost, configs, secret};
+use crate::{Access, LinkConfig, Rng, World, address};
 
 /// How many of each, and from which seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,53 +88,45 @@ impl Crowd {
     /// Runs it: honest clients begin in the first five seconds, hostile ones are there all the time.
     #[must_use]
     pub fn run(&self) -> CrowdReport {
-        let mut internet = Internet::new(self.seed);
-        let secret = Secret::from_bytes([7; 32]);
-        let credentials =
-            ServerCredentials { secret: Some(secret.clone()), ..ServerCredentials::default() };
-        let limits = ServerLimits { connections: 4096, ..ServerLimits::default() };
+        let mut world = World::new(self.seed);
         let connection =
             ConnectionConfig { max_rate_bps: 2_000_000, ..ConnectionConfig::default() };
-        let config = ServerConfig::new(PROTOCOL_ID, credentials);
-        let config = ServerConfig { limits, connection, ..config };
+        let (server, client) = configs(Keyed::Secret, connection);
+        let limits = ServerLimits { connections: 4096, ..ServerLimits::default() };
+        let server = ServerConfig { limits, ..server };
         let mut rng = Rng::stream(self.seed, 5);
         let block = Block::new(1, rng.bytes(rng_size(&mut Rng::stream(self.seed, 6))));
-        let host = ServerHost::new(config, Answer::Block(block), self.seed);
-        let host = JoinHost::Server(Box::new(host));
-        let server = internet.add(host, address(1), &Access::default());
+        let host = ServerHost::giving(block, server, self.seed);
+        let server = world.add(host, address(1), &Access::default());
         let honest: Vec<_> = (0..self.honest)
             .map(|n| {
-                let credentials = Credentials::Secret { secret: secret.clone(), identity: None };
-                let config = ClientConfig::new(address(1), PROTOCOL_ID, credentials);
-                let config = ClientConfig { connection, ..config };
+                let config = client.clone();
                 let begins = Instant::from_millis(1_000 + rng.below(4_000));
-                let host = ClientHost::new(config, begins, rng.next_u64());
-                let link = LinkConfig {
-                    rate_bps: Some(*rng.pick(&[2_000_000, 5_000_000, 20_000_000])),
-                    delay: Duration::from_millis(rng.between(5, 80)),
-                    ..LinkConfig::default()
-                };
-                let access = Access { up: link.clone(), down: link };
-                internet.add(JoinHost::Client(Box::new(host)), address(10 + n), &access)
+                let host = ClientHost::new(
+                    Script::idle().leaving_after(1),
+                    config,
+                    begins,
+                    rng.next_u64(),
+                );
+                let rate = *rng.pick(&[2_000_000, 5_000_000, 20_000_000]);
+                let link = LinkConfig::new(rate, Duration::from_millis(rng.between(5, 80)));
+                world.add(host, address(10 + n), &link.into())
             })
             .collect();
         for n in 0..self.hostile {
             let kind = HostileKind::ALL[n as usize % HostileKind::ALL.len()];
             let every = Duration::from_millis(rng.between(100, 1000));
             let seed = rng.next_u64();
-            let mind = Hostile::new(kind, address(1), secret.clone(), seed, every, END);
+            let mind = Hostile::new(kind, address(1), secret(), seed, every, END);
             let link = LinkConfig { delay: Duration::from_millis(10), ..LinkConfig::default() };
-            let access = Access { up: link.clone(), down: link };
-            let host = JoinHost::Other(Box::new(Attacker::new(mind)));
-            internet.add(host, address(100_000 + n), &access);
+            world.add(Attacker::new(mind), address(100_000 + n), &link.into());
         }
-        internet.run_until(END, |internet| {
-            internet.steps() % 512 == 0
-                && honest.iter().all(|&id| internet.host(id).client().joined_after().is_some())
+        world.run_until(END, |world| {
+            world.steps() % 512 == 0
+                && honest.iter().all(|&id| world.host(id).app.joined_after().is_some())
         });
-        let times: Vec<_> =
-            honest.iter().map(|&id| internet.host(id).client().joined_after()).collect();
-        let host = internet.host(server).server();
+        let times: Vec<_> = honest.iter().map(|&id| world.host(id).app.joined_after()).collect();
+        let host = world.host(server);
         CrowdReport {
             honest: times.len(),
             joined: times.iter().flatten().count(),

@@ -1,0 +1,121 @@
+//! A client of haulier/1 with its application.
+
+use haulier_core::time::earliest;
+use haulier_core::{Batch, FourTuple, Instant, Machine};
+use haulier_proto::client::{ClientConfig, ClientMachine};
+use haulier_proto::connection::Event;
+
+use super::{App, Script};
+use crate::{Host, Rng};
+
+/// What a client begins with.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Its configuration.
+    pub config: ClientConfig,
+    /// Where all its randomness comes from.
+    pub seed: [u8; 32],
+}
+
+/// A client, connection after connection if its application wants that.
+#[derive(Debug)]
+pub struct ClientHost<A = Script> {
+    /// The client; `None` before it begins, and after a crash.
+    pub client: Option<ClientMachine>,
+    /// The application.
+    pub app: A,
+    /// Datagrams are handed in as they come; set, nothing happens any more: a program that hangs.
+    pub is_frozen: bool,
+    /// What it begins with, the next time.
+    pub start: Start,
+    begins: Option<Instant>,
+}
+
+impl<A: App> ClientHost<A> {
+    /// A client that begins at `begins`.
+    #[must_use]
+    pub fn new(app: A, config: ClientConfig, begins: Instant, seed: u64) -> Self {
+        let start = Start { config, seed: Rng::stream(seed, 77).key() };
+        Self { client: None, app, is_frozen: false, start, begins: Some(begins) }
+    }
+
+    /// The program crashes, and begins anew at `until`.
+    pub fn crash(&mut self, until: Instant) {
+        (self.client, self.begins) = (None, Some(until));
+    }
+
+    /// Whether there is no client, or one that has nothing to do any more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let client = self.client.as_ref();
+        client.is_none_or(|client| client.is_closed() && client.poll_timeout().is_none())
+    }
+
+    fn turn(&mut self, now: Instant) {
+        self.hear(now);
+        let connection = self.client.as_mut().and_then(ClientMachine::connection_mut);
+        if let Some(connection) = connection.filter(|connection| connection.state().is_open()) {
+            self.app.act(now, connection);
+            // It may have closed.
+            self.hear(now);
+        }
+    }
+
+    fn hear(&mut self, now: Instant) {
+        while let Some(event) = self.client.as_mut().and_then(|client| client.poll_event(now)) {
+            let is_last = matches!(event, Event::Closed(_));
+            self.app.hear(now, event);
+            if is_last {
+                self.begins = self.app.begins_again(now);
+            }
+        }
+    }
+}
+
+impl<A: App> Machine for ClientHost<A> {
+    fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
+        if self.is_frozen {
+            return;
+        }
+        if let Some(client) = &mut self.client {
+            let _counted = client.handle_datagram(now, path, datagram);
+        }
+        self.turn(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.is_over() && self.begins.is_some_and(|at| at <= now) {
+            self.begins = None;
+            self.app.begin(now, &mut self.start);
+            let Start { config, seed } = self.start.clone();
+            self.client = Some(ClientMachine::new(now, config, seed).expect("a configuration"));
+        }
+        if let Some(client) = self.client.as_mut().filter(|_| !self.is_frozen) {
+            client.handle_timeout(now);
+            self.turn(now);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
+        if let Some(client) = self.client.as_mut().filter(|_| !self.is_frozen) {
+            client.poll_transmit(now, batch);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match &self.client {
+            _ if self.is_frozen => None,
+            Some(client) if !self.is_over() => {
+                let is_open = client.connection().is_some_and(|c| c.state().is_open());
+                earliest(client.poll_timeout(), self.app.wakes_at().filter(|_| is_open))
+            }
+            _ => self.begins,
+        }
+    }
+}
+
+impl<A: App> Host for ClientHost<A> {
+    fn check_invariants(&self) {
+        self.client.iter().for_each(ClientMachine::check_invariants);
+    }
+}

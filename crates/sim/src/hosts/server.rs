@@ -1,0 +1,173 @@
+//! A server of haulier/1 with an application on each connection.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use haulier_core::time::earliest;
+use haulier_core::{Batch, FourTuple, Instant, Machine};
+use haulier_proto::connection::{Block, Connection, Event};
+use haulier_proto::server::{ConnectionId, ServerConfig, ServerEvent, ServerMachine};
+
+use super::{AmplificationMeter, App, Script};
+use crate::{Host, Rng};
+
+/// The time of day at the beginning of every simulation: 2026-11-21.
+pub const UNIX_TIME: u64 = 1_795_219_200;
+
+/// Makes the application for a client that asks, of what it asks.
+type Accept<A> = Box<dyn FnMut(Instant, &Bytes) -> A>;
+
+/// A server.
+pub struct ServerHost<A = Script> {
+    /// The server.
+    pub server: ServerMachine,
+    /// What it sent to addresses that are not proven.
+    pub meter: AmplificationMeter,
+    /// Applications of connections that are there.
+    pub apps: BTreeMap<ConnectionId, A>,
+    /// Those of connections that are over, in the order of their ends.
+    pub past: Vec<A>,
+    /// Whether the machine's own invariants are checked too: all connections, after each step.
+    pub is_checked: bool,
+    accept: Accept<A>,
+    /// Connections whose application may act before it hears anything.
+    active: BTreeSet<ConnectionId>,
+}
+
+impl ServerHost {
+    /// A server that gives everybody who asks this block.
+    #[must_use]
+    pub fn giving(block: Block, config: ServerConfig, seed: u64) -> Self {
+        Self::new(move |_, _| Script::idle().sending(block.clone(), 1), config, seed)
+    }
+}
+
+impl<A: App> ServerHost<A> {
+    /// A server that gives each client the application that `accept` makes for its request.
+    pub fn new(
+        accept: impl FnMut(Instant, &Bytes) -> A + 'static,
+        config: ServerConfig,
+        seed: u64,
+    ) -> Self {
+        Self::with_seed(accept, config, Rng::stream(seed, 78).key())
+    }
+
+    /// The same, all of its randomness from this seed.
+    pub fn with_seed(
+        accept: impl FnMut(Instant, &Bytes) -> A + 'static,
+        config: ServerConfig,
+        seed: [u8; 32],
+    ) -> Self {
+        Self {
+            server: machine(Instant::ZERO, config, seed),
+            meter: AmplificationMeter::default(),
+            apps: BTreeMap::new(),
+            past: Vec::new(),
+            is_checked: false,
+            accept: Box::new(accept),
+            active: BTreeSet::new(),
+        }
+    }
+
+    /// The program crashed, and another one is there now that knows nothing of its connections.
+    pub fn restart(&mut self, now: Instant, config: ServerConfig, seed: [u8; 32]) {
+        self.server = machine(now, config, seed);
+        self.meter = AmplificationMeter::default();
+        self.past.extend(std::mem::take(&mut self.apps).into_values());
+        self.active.clear();
+    }
+
+    /// The applications of all connections there were.
+    pub fn all_apps(&self) -> impl Iterator<Item = &A> {
+        self.past.iter().chain(self.apps.values())
+    }
+
+    /// The first of its connections.
+    #[must_use]
+    pub fn connection(&self) -> Option<&Connection> {
+        self.server.connections().next().and_then(|id| self.server.connection(id))
+    }
+
+    /// The same, to send on.
+    #[must_use]
+    pub fn connection_mut(&mut self) -> Option<&mut Connection> {
+        let id = self.server.connections().next()?;
+        self.server.connection_mut(id)
+    }
+
+    fn turn(&mut self, now: Instant) {
+        while let Some((id, event)) = self.server.poll_event(now) {
+            match event {
+                ServerEvent::Connecting { request, .. } => {
+                    let old = self.apps.insert(id, (self.accept)(now, &request));
+                    self.past.extend(old);
+                    self.active.insert(id);
+                }
+                ServerEvent::Connection(event) => {
+                    let is_last = matches!(event, Event::Closed(_));
+                    if let Some(app) = self.apps.get_mut(&id) {
+                        app.hear(now, event);
+                        self.active.insert(id);
+                    }
+                    if is_last {
+                        self.past.extend(self.apps.remove(&id));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let Self { active, apps, server, .. } = self;
+        active.retain(|&id| {
+            let Some(app) = apps.get_mut(&id) else { return false };
+            // To ask for a connection wakes it.
+            if app.is_due(now)
+                && server.connection(id).is_some_and(|connection| connection.state().is_open())
+                && let Some(connection) = server.connection_mut(id)
+            {
+                app.act(now, connection);
+            }
+            app.wakes_at().is_some()
+        });
+    }
+}
+
+fn machine(now: Instant, config: ServerConfig, seed: [u8; 32]) -> ServerMachine {
+    let unix_time = UNIX_TIME + now.since(Instant::ZERO).as_secs();
+    ServerMachine::new(now, unix_time, config, seed).expect("a configuration that works")
+}
+
+impl<A: App> Machine for ServerHost<A> {
+    fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
+        let (bytes, head) = (datagram.len(), datagram[..datagram.len().min(32)].to_vec());
+        let taken = self.server.handle_datagram(now, path, datagram).is_ok();
+        self.meter.on_received(path.remote, &head, bytes, taken);
+        self.turn(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.server.handle_timeout(now);
+        self.turn(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
+        let before = batch.len();
+        self.server.poll_transmit(now, batch);
+        for (to, datagram) in batch.iter().skip(before) {
+            self.meter.on_sent(to.remote, datagram.len());
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let apps = self.active.iter().filter_map(|id| self.apps.get(id));
+        apps.map(App::wakes_at).fold(self.server.poll_timeout(), earliest)
+    }
+}
+
+impl<A: App> Host for ServerHost<A> {
+    fn check_invariants(&self) {
+        self.meter.check();
+        if self.is_checked {
+            self.server.check_invariants();
+        }
+    }
+}
