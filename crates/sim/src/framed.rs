@@ -25,7 +25,8 @@ pub struct Framed<H> {
 }
 
 impl<H> Framed<H> {
-    /// Frames of this length, the first at `first_frame`. A length of zero is no frame: the host acts at once.
+    /// Frames of this length, the first at `first_frame`. A length of zero is no frame: the host acts at
+    /// once.
     #[must_use]
     pub const fn new(inner: H, frame: Duration, first_frame: Instant) -> Self {
         Self {
@@ -40,8 +41,8 @@ impl<H> Framed<H> {
         }
     }
 
-    /// The socket's buffer holds so many datagrams between two frames; the rest is dropped. A kernel counts its
-    /// own memory and not bytes: 208 KiB, Linux's default, hold 92 datagrams of 1200.
+    /// The socket's buffer holds so many datagrams between two frames; the rest is dropped. A kernel
+    /// counts its own memory and not bytes: 208 KiB, Linux's default, hold 92 datagrams of 1200.
     #[must_use]
     pub const fn holding(mut self, datagrams: usize) -> Self {
         self.max_waiting = datagrams;

@@ -7,11 +7,11 @@ use haulier_core::{Instant, Machine};
 
 /// A machine in the [`World`](crate::World), usually with an application round it.
 ///
-/// Whatever implements [`Machine`] is a host by an empty `impl`. The rest is for attackers, and for tests that
-/// look inside after each step.
+/// Whatever implements [`Machine`] is a host by an empty `impl`. The rest is for attackers, and for tests
+/// that look inside after each step.
 pub trait Host: Machine + Any {
-    /// The next datagram that claims to come from an address of the host's choice. Asked, until there is none,
-    /// before the machine's own are taken.
+    /// The next datagram that claims to come from an address of the host's choice. Asked, until there is
+    /// none, before the machine's own are taken.
     fn poll_shot(&mut self) -> Option<Shot> {
         None
     }

@@ -1,7 +1,8 @@
 //! The world of haulier: hosts and links with faults in virtual time, and everything from one seed.
 //!
-//! A [`World`] holds [`Host`]s (a machine, usually with a bit of application round it) and the [`Link`]s between
-//! them, and moves from event to event without waiting. Every random choice comes from the seed, all arithmetic
+//! A [`World`] holds [`Host`]s (a machine, usually with a bit of application round it) and the [`Link`]s
+//! between them, and moves from event to event without waiting. Every random choice comes from the seed, all
+//! arithmetic
 //! is in integers, and the [`Trace`] of two runs with the same seed has the same hash, on any machine.
 //!
 //! ```
@@ -22,7 +23,8 @@
 //! # Ok::<(), haulier_article::chunk::SendChunkError>(())
 //! ```
 //!
-//! * [`World`], [`Host`], [`Framed`], [`link`], [`shaping`], [`Loss`], [`profile`], [`Rng`], [`Trace`]: the world;
+//! * [`World`], [`Host`], [`Framed`], [`link`], [`shaping`], [`Loss`], [`profile`], [`Rng`], [`Trace`]:
+//!   the world;
 //! * [`hosts`]: the two ends of haulier/1 and a peer of the article's wire, with applications;
 //! * [`soak`]: transfers under drawn faults, which must all finish once the faults stop;
 //! * [`attack`]: hosts that mean no good;

@@ -1,5 +1,5 @@
-//! The article's machine at both ends. It has no handshake: a client may ask for the first chunk by a datagram
-//! of its own.
+//! The article's machine at both ends. It has no handshake: a client may ask for the first chunk by a
+//! datagram of its own.
 
 use std::time::Duration;
 

@@ -197,8 +197,8 @@ fn play(
 /// How long a connection is quiet before its block is timed: what was measured in the visit is old then.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// The article's machine, as its author wrote of it: a burst, then a megabit per second, resends after 100 ms,
-/// acks at least 100 ms apart.
+/// The article's machine, as its author wrote of it: a burst, then a megabit per second, resends after 100
+/// ms, acks at least 100 ms apart.
 fn article_config() -> ArticleConfig {
     const INTERVAL: Duration = Duration::from_millis(100);
     let mut config = ArticleConfig::default();

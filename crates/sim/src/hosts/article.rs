@@ -33,7 +33,8 @@ pub trait ArticleApp: 'static {
 /// Nothing is done but what a test does from outside.
 impl ArticleApp for () {}
 
-/// A peer, its application, and a game on the same socket. The game's packets, of another protocol id, go first.
+/// A peer, its application, and a game on the same socket. The game's packets, of another protocol id, go
+/// first.
 #[derive(Clone, Debug)]
 pub struct ArticleHost<A = ()> {
     /// The peer, and whom it speaks with.

@@ -1,7 +1,7 @@
 //! A game over the article's packet layer.
 //!
-//! [`GamePackets`] remembers everything: what it sent and what it was told of it, what it received and when. So
-//! it can say whether a promise was broken, and what a player would have felt.
+//! [`GamePackets`] remembers everything: what it sent and what it was told of it, what it received and
+//! when. So it can say whether a promise was broken, and what a player would have felt.
 
 use std::time::Duration;
 
