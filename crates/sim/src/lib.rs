@@ -2,8 +2,8 @@
 //!
 //! A [`World`] holds [`Host`]s (a machine, usually with a bit of application round it) and the [`Link`]s
 //! between them, and moves from event to event without waiting. Every random choice comes from the seed, all
-//! arithmetic
-//! is in integers, and the [`Trace`] of two runs with the same seed has the same hash, on any machine.
+//! arithmetic is in integers, and the [`Trace`] of two runs with the same seed has the same hash, on any
+//! machine.
 //!
 //! ```
 //! use haulier_article::{ArticleConfig, ArticlePeer, Instant, PeerMachine};

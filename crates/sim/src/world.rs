@@ -1,15 +1,13 @@
 //! The world: hosts with addresses, the links between them, and one clock that jumps from event to event.
 //!
-//! Each host has an access, a link up and a link down, its own or shared with others of the same home;
-//! what is
-//! between accesses costs nothing. A datagram says where it comes from and where it goes, and the first of
-//! the
-//! two may be a lie. A NAT that forgets is a host whose address changes, and a host on the path sees, and may
-//! change, whatever passes. Two hosts with nothing but a link between them are a [`pair`](World::pair).
+//! Each host has an access, a link up and a link down, its own or shared with others of the same home; what
+//! is between accesses costs nothing. A datagram says where it comes from and where it goes, and the first of
+//! the two may be a lie. A NAT that forgets is a host whose address changes, and a host on the path sees, and
+//! may change, whatever passes. Two hosts with nothing but a link between them are a [`pair`](World::pair).
 //!
-//! The invariant: a run depends on the seed and on what the hosts do, on nothing else. Events are in a
-//! heap, so thousands of hosts are cheap. Those of one moment come in the order of hosts and accesses;
-//! between a pair everything arrives before deadlines are looked at. Recorded seeds depend on both.
+//! The invariant: a run depends on the seed and on what the hosts do, on nothing else. Events are in a heap,
+//! so thousands of hosts are cheap. Those of one moment come in the order of hosts and accesses; between a
+//! pair everything arrives before deadlines are looked at. Recorded seeds depend on both.
 
 use std::any::Any;
 use std::cmp::Reverse;

@@ -1,9 +1,8 @@
 //! Attackers as programs: hosts of the [`World`](crate::World) that mean no good.
 //!
-//! An [`Attacker`] is a host with a [`Mind`], which sees what comes and what passes, and says what to
-//! send: from
-//! its own address or from anybody's. [`Hostile`] are the minds of a [`crowd`]; [`raw`] has the two ends of
-//! haulier/1 that seal whatever they are given.
+//! An [`Attacker`] is a host with a [`Mind`], which sees what comes and what passes, and says what to send:
+//! from its own address or from anybody's. [`Hostile`] are the minds of a [`crowd`]; [`raw`] has the two ends
+//! of haulier/1 that seal whatever they are given.
 
 pub mod crowd;
 mod hostile;
