@@ -120,7 +120,7 @@ impl Joins {
         table
     }
 
-    /// The medians of the peers that are among [`SERIES`]; at least one has to be.
+    /// The medians of the peers that are among those of the figure; at least one has to be.
     ///
     /// # Errors
     /// If none is.

@@ -42,7 +42,7 @@ pub fn secret() -> Secret {
     Secret::from_bytes([7; 32])
 }
 
-/// The configurations of a server at the first [address](crate::address) and of its clients.
+/// The configurations of a server at the first [`address`](crate::address()) and of its clients.
 #[must_use]
 pub fn configs(keyed: Keyed, connection: ConnectionConfig) -> (ServerConfig, ClientConfig) {
     let (mut server, client) = match keyed {
