@@ -145,6 +145,24 @@ fn loss_alone_does_not_slow_a_transfer() {
     }
 }
 
+/// A tenth is lost both ways, acks among them: one lost ack that says a chunk is done must not stop the
+/// window. It did, and half of the link was used.
+#[test]
+fn lost_acks_do_not_stop_the_window() {
+    let loss = Loss::Independent(Probability::percent(10));
+    let lossy = |access: Access| Access {
+        up: LinkConfig { loss, ..access.up },
+        down: LinkConfig { loss, ..access.down },
+    };
+    let access = lossy(bottleneck(100, 512 << 10));
+    let flows = vec![Competitor::haulier(config()).with_extra_rtt(Duration::from_millis(100))];
+    let report = Share { access, flows, lasts: Duration::from_secs(8) }.run(seed());
+    line("10 % lost both ways", &report, 3, 8);
+    let mbit = report.mbit(s(3), s(8))[0];
+    let could = 100.0 * 0.9 * 1024.0 / 1088.0;
+    assert!(mbit > 0.85 * could, "{mbit} of {could}");
+}
+
 #[test]
 fn a_transfer_follows_the_rate_of_the_link() {
     for (mbit, later) in [(10, 5), (10, 20), (50, 10)] {

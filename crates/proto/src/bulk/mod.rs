@@ -8,6 +8,7 @@
 mod bottleneck;
 mod chunk;
 mod config;
+mod done;
 mod flight;
 mod known;
 mod loss;

@@ -1,7 +1,7 @@
 //! The receiving end of blocks: several chunks at a time, each whole from any of its slices.
 //!
 //! The invariants: chunks are handed over in order; a slice of a chunk that is done makes the ack that says
-//! so due (so a sender whose ack was lost need only send any slice again); and no slice within the window is
+//! so due (so a sender that missed it need only send any slice again); and no slice within the window is
 //! ever refused for want of room, because the sender learns that a chunk is done only while there is room for
 //! what it may send next.
 
@@ -12,17 +12,16 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
+use super::done::DoneAcks;
 use super::repair::{RepairSlice, decode};
 use super::{RECEIVE_WINDOW, SEND_WINDOW};
-use crate::chunk::{Ack, Assembly, ChunkId, SLICE_BYTES, Slice, SliceCount, SliceSet};
+use crate::chunk::{Ack, Assembly, ChunkId, SLICE_BYTES, Slice, SliceCount};
+use crate::time::earliest;
 use crate::{DropReason, Instant};
 
 /// Acks of a chunk in progress are this far apart: they repeat what the acks of datagrams say, for the case
 /// that many of those were lost.
 const ACK_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Acks for slices of chunks that are done already are this far apart: only who does not know sends them.
-const DONE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Places whose chunks may be said to be done: then all that the sender may send has room.
 const TOLD: usize = RECEIVE_WINDOW - SEND_WINDOW;
@@ -86,10 +85,8 @@ pub(crate) struct Receiver {
     places: VecDeque<Place>,
     /// The oldest chunk that was not handed over.
     first: ChunkId,
-    /// Acks to send at once: of chunks that are done.
-    done: VecDeque<(ChunkId, SliceCount)>,
-    /// When one of a chunk that was done before went out last.
-    repeated_at: Option<Instant>,
+    /// Acks of chunks that are done.
+    done: DoneAcks,
     /// When a slice was new last.
     moved: Instant,
     abandon_after: Duration,
@@ -100,8 +97,7 @@ impl Receiver {
         Self {
             places: VecDeque::new(),
             first: ChunkId::new(0),
-            done: VecDeque::new(),
-            repeated_at: None,
+            done: DoneAcks::new(),
             moved: Instant::ZERO,
             abandon_after,
         }
@@ -146,7 +142,7 @@ impl Receiver {
         self.first = self.first.next();
         // There is room for one more now: the next that was kept back may be told.
         if let Some(Place::Done(_, count)) = self.places.get(TOLD - 1) {
-            self.done.push_back((self.first.plus(place_number(TOLD - 1)), *count));
+            self.done.push(self.first.plus(place_number(TOLD - 1)), *count);
         }
         if self.places.is_empty() {
             self.places = VecDeque::new();
@@ -156,11 +152,8 @@ impl Receiver {
 
     /// The ack of a chunk to send now, if one is due.
     pub(crate) fn poll_ack(&mut self, now: Instant) -> Option<Ack> {
-        if let Some((chunk_id, count)) = self.done.pop_front() {
-            if self.done.is_empty() {
-                self.done = VecDeque::new();
-            }
-            return Some(Ack { chunk_id, received: SliceSet::full(count) });
+        if let Some(ack) = self.done.poll(now) {
+            return Some(ack);
         }
         let mut halves = self.halves_mut();
         let (at, half) = halves.find(|(_, half)| half.ack_at().is_some_and(|at| at <= now))?;
@@ -171,12 +164,19 @@ impl Receiver {
         Some(Ack { chunk_id: self.first.plus(place_number(at)), received })
     }
 
+    /// One that is not due, for a datagram that goes in any case, and that asks for an ack or not.
+    pub(crate) fn poll_ack_along(&mut self, now: Instant, asks: bool) -> Option<Ack> {
+        self.done.poll_along(now, asks)
+    }
+
     /// When an ack is due; a moment in the past means at once.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        if !self.done.is_empty() {
-            return Some(Instant::ZERO);
-        }
-        self.halves().filter_map(Half::ack_at).min()
+        earliest(self.done.poll_timeout(), self.halves().filter_map(Half::ack_at).min())
+    }
+
+    /// A datagram that said that this chunk is done was acknowledged.
+    pub(crate) fn on_done_heard(&mut self, chunk_id: ChunkId) {
+        self.done.on_heard(chunk_id);
     }
 
     /// When what is half here is given up, unless more comes.
@@ -218,6 +218,7 @@ impl Receiver {
 
     pub(crate) fn check_invariants(&self) {
         assert!(self.places.len() <= RECEIVE_WINDOW);
+        self.done.check_invariants();
         for half in self.halves() {
             half.sources.check_invariants();
             assert!(half.slices() < half.count().get(), "it is done");
@@ -247,18 +248,19 @@ impl Receiver {
     ) -> Result<(usize, &mut Half), DropReason> {
         let Ok(at) = usize::try_from(chunk_id.distance_from(self.first)) else {
             // Handed over already, whatever it was.
-            self.repeat(now, chunk_id, count);
+            self.done.on_late_slice(now, chunk_id, count);
             return Err(DropReason::OldChunk);
         };
         if at >= RECEIVE_WINDOW {
             return Err(DropReason::FutureChunk);
         }
+        self.done.on_slice(chunk_id);
         while self.places.len() <= at {
             self.places.push_back(Place::Unseen);
         }
         if let Some(&Place::Done(_, count)) = self.places.get(at) {
             if at < TOLD {
-                self.repeat(now, chunk_id, count);
+                self.done.on_late_slice(now, chunk_id, count);
             }
             return Err(DropReason::Duplicate);
         }
@@ -274,15 +276,6 @@ impl Receiver {
         Ok((at, half))
     }
 
-    /// A sender does not know that this chunk is done: it is told again.
-    fn repeat(&mut self, now: Instant, chunk_id: ChunkId, count: SliceCount) {
-        if self.repeated_at.is_none_or(|at| now.since(at) >= DONE_INTERVAL) && self.done.is_empty()
-        {
-            self.repeated_at = Some(now);
-            self.done.push_back((chunk_id, count));
-        }
-    }
-
     fn on_new(&mut self, now: Instant, at: usize) -> Result<(), DropReason> {
         self.moved = now;
         let Some(place) = self.places.get_mut(at) else { return Ok(()) };
@@ -295,7 +288,7 @@ impl Receiver {
         let chunk = half.finish(chunk_id).ok_or(DropReason::OutOfRange)?;
         *place = Place::Done(chunk.into(), count);
         if at < TOLD {
-            self.done.push_back((chunk_id, count));
+            self.done.push(chunk_id, count);
         }
         Ok(())
     }

@@ -37,6 +37,7 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use crate::bulk::Known;
+use crate::chunk::ChunkId;
 use crate::crypto::Entropy;
 use crate::fragment::FragmentPool;
 use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
@@ -67,6 +68,8 @@ const CLOSES: u8 = 3;
 pub(crate) enum Item {
     Ping,
     Slice,
+    /// The ack that says that this chunk is done.
+    ChunkDone(ChunkId),
     Packet(Sequence),
     Message(u32),
     MessageLimit(u32),

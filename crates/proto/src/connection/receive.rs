@@ -236,6 +236,12 @@ impl Connection {
         match item {
             // A slice has acks of its own kind, and they say what the receiver has.
             Item::Ping | Item::Slice => {}
+            Item::ChunkDone(chunk_id) => {
+                // Lost, it is repeated by the time alone.
+                if acked {
+                    self.blocks_in.receiver.on_done_heard(chunk_id);
+                }
+            }
             Item::Packet(sequence) => {
                 let event = match acked {
                     true => self.packets_out.on_acked(sequence),

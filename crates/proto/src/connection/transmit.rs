@@ -130,16 +130,35 @@ impl Connection {
         while let Some((number, data)) = self.messages_out.poll(draft.room()) {
             draft.push(&Frame::Message { number, data: &data }, Some(Item::Message(number)));
         }
-        if draft.room() >= CHUNK_ACK_FRAME_BYTES
-            && (draft.speaks || self.received.may_ack_alone())
-            && let Some(ack) = self.blocks_in.receiver.poll_ack(now)
-        {
-            draft.push(&Frame::ChunkAck(ack), None);
-        }
+        self.compose_chunk_acks(now, draft);
         if draft.room() >= FULL_SLICE_FRAME_BYTES && self.may_send_slices() {
             self.compose_slice(now, draft);
         }
         self.compose_ack(now, draft);
+    }
+
+    /// What the peer must know of its chunks. That one is done is repeated along with what goes in any case;
+    /// if that asks for an ack, the ack says whether it was heard.
+    fn compose_chunk_acks(&mut self, now: Instant, draft: &mut Draft<'_>) {
+        let is_ack_due = self.is_ack_due(now);
+        while draft.room() >= CHUNK_ACK_FRAME_BYTES
+            && (draft.speaks || self.received.may_ack_alone())
+        {
+            let receiver = &mut self.blocks_in.receiver;
+            let ack = match receiver.poll_ack(now) {
+                None if draft.has_frames() || is_ack_due => {
+                    receiver.poll_ack_along(now, draft.asks)
+                }
+                ack => ack,
+            };
+            let Some(ack) = ack else { return };
+            let item = ack.received.is_full().then_some(Item::ChunkDone(ack.chunk_id));
+            draft.push(&Frame::ChunkAck(ack), item);
+        }
+    }
+
+    fn is_ack_due(&self, now: Instant) -> bool {
+        self.received.ack_due().is_some_and(|due| due <= now)
     }
 
     fn compose_slice(&mut self, now: Instant, draft: &mut Draft<'_>) {
@@ -176,8 +195,7 @@ impl Connection {
 
     /// An ack rides along with anything that goes; alone it waits until it is due.
     fn compose_ack(&mut self, now: Instant, draft: &mut Draft<'_>) {
-        let is_due = self.received.ack_due().is_some_and(|due| due <= now);
-        if !is_due && !draft.has_frames() {
+        if !self.is_ack_due(now) && !draft.has_frames() {
             return;
         }
         if let Some(ack) = self.received.ack_frame(now)

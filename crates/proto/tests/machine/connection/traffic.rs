@@ -309,6 +309,50 @@ fn datagrams_of_acks_are_half_of_what_came_at_most() {
     assert!(ups <= downs / 2 + 8, "{ups} datagrams for {downs}");
 }
 
+/// H-4.2e: the ack that says a chunk is done is lost, and no slice comes that asks for it.
+#[test]
+fn a_done_chunk_is_said_again() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(500);
+    lan.peer().send_block(&Block::new(1, vec![1; 3_000])).unwrap();
+    lan.run_with(1, |way, _| matches!(way, Way::Down(_)));
+    assert!(lan.client_events[0].iter().any(is_block) && !lan.peer().all_acked());
+    lan.run_with(60, |way, datagram| matches!(way, Way::Up(_)) || datagram.len() < 600);
+    assert!(lan.peer().all_acked(), "the server has heard it");
+    // Nothing that asks for an ack goes this way, so nothing says that it was heard: some more, and no end.
+    let mut ups = 0;
+    lan.run_with(4_000, |way, _| {
+        ups += u32::from(matches!(way, Way::Up(_)));
+        true
+    });
+    assert!(ups <= 5, "{ups} datagrams of a client that has nothing to say");
+}
+
+/// H-4.2e: a client that talks anyway learns from the acks of that what its server has heard.
+#[test]
+fn a_done_chunk_that_was_heard_is_not_said_again() {
+    let ups = |talks: bool| {
+        let mut lan = Lan::joined(server_config(), client_config());
+        lan.run(500);
+        lan.peer().send_block(&Block::new(1, vec![1; 60_000])).unwrap();
+        while !lan.client_events[0].iter().any(is_block) {
+            lan.run(1);
+        }
+        lan.run(6);
+        if talks {
+            lan.client(0).send_message(&b"here"[..]).unwrap();
+        }
+        let mut ups = 0;
+        lan.run_with(1_000, |way, _| {
+            ups += u32::from(matches!(way, Way::Up(_)));
+            true
+        });
+        ups
+    };
+    let (silent, talking) = (ups(false), ups(true));
+    assert!(talking + 2 < silent, "{talking} datagrams, {silent} of one that says nothing");
+}
+
 /// H-4.2c: a client that joins and falls silent, or whose address was never its own, gets a second of the
 /// rate and no more; one that comes back gets the rest.
 #[test]
