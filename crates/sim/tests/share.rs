@@ -9,7 +9,7 @@ use std::time::Duration;
 use haulier_proto::Instant;
 use haulier_proto::connection::ConnectionConfig;
 use haulier_sim::share::{
-    Competitor, GameReport, GameStream, Share, ShareReport, config, config_at, config_in_play,
+    Competitor, GameReport, GameStream, Kind, Share, ShareReport, config, config_at, config_in_play,
 };
 use haulier_sim::{
     Access, Excess, LinkConfig, Loss, Probability, Profile, RateChange, TokenBucket,
@@ -174,6 +174,25 @@ fn a_transfer_follows_the_rate_of_the_link() {
             assert!(got > 0.8 * 0.96 * mbit as f64, "{mbit}: {got}");
         }
     }
+}
+
+/// Ten transfers begin one after the other. The trains of the later ones find a full queue and tell no rate:
+/// they went on with their guess, and more than four fifths of all were dropped, for ever.
+#[test]
+fn ten_transfers_do_not_drown_each_other() {
+    let flow = |n: u64| {
+        let kind = Kind::Haulier { config: Box::new(config()), block_bytes: 2 << 20, game: None };
+        let flow = Competitor { kind, ..Competitor::haulier(config()) };
+        flow.with_extra_rtt(Duration::from_millis(50)).starting_at(Instant::from_millis(n * 500))
+    };
+    let flows = (0..10).map(flow).collect();
+    let access = bottleneck(10, 64 << 10);
+    let report = Share { access, flows, lasts: Duration::from_secs(20) }.run(seed());
+    line("ten on 10 Mbit/s", &report, 10, 20);
+    let dropped = report.dropped_bytes as f64 / report.offered_bytes as f64;
+    println!("{:.1} % of what was sent was dropped", dropped * 1e2);
+    assert!(dropped < 0.6, "{dropped}");
+    assert_eq!(report.broken, 0);
 }
 
 /// A line of 100 Mbit/s, of which 10 are paid for, and the rest dropped.

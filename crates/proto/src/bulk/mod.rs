@@ -5,6 +5,7 @@
 //! true by the arrival times that the peer reports, an estimate of the `loss`, and its own record of what
 //! is in `flight`. `Receiver` makes each chunk whole from any of its slices.
 
+mod blind;
 mod bottleneck;
 mod chunk;
 mod config;

@@ -9,6 +9,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::SEND_WINDOW;
+use super::blind::{self, Blind};
 use super::bottleneck::{Bottleneck, micros};
 use super::chunk::{Chunk, OpenChunk};
 use super::config::{SenderConfig, SenderEvent, SenderStats};
@@ -63,17 +64,6 @@ const MOST_STAKE: f64 = 1.1;
 /// What may be sent at once under a limit that was set: so much time's worth.
 const LIMIT_MICROS: f64 = 2_000.0;
 
-/// What is sent while nothing is known: 20 Mbit/s for 0.6 chunks, then 4 Mbit/s. In bytes per microsecond.
-const BLIND: f64 = 2.5;
-const BLIND_SLICES: usize = 154;
-const BLIND_TAIL: f64 = 0.5;
-
-/// What is sent blindly may be ahead of its rate by this much, in microseconds: a tick's worth.
-const BLIND_AHEAD: f64 = 1_000.0;
-
-/// Of what the way back carries so much is used: somewhat less, for it is believed for a round trip.
-const HINT_GAIN: f64 = 0.95;
-
 /// Of what a time-out gives up so many packets count as lost: a run of losses, and not the end of the path.
 const MOST_BLAMED: usize = 16;
 
@@ -105,11 +95,8 @@ pub(crate) struct Sender {
     replayed: (u64, f64),
     /// Slices acknowledged.
     acked: usize,
-    blind_sent: usize,
-    /// When what was sent blindly is through, at the rate it is sent at.
-    blind_at: f64,
-    /// A rate to begin with, while there is none.
-    hint: Option<f64>,
+    /// Decides while no rate is known.
+    blind: Blind,
     /// Packets of the train that may still go back to back.
     train_left: usize,
     trains: u8,
@@ -147,9 +134,7 @@ impl Sender {
             share: Share::new(config.floor_bps),
             replayed: (0, 0.0),
             acked: 0,
-            blind_sent: 0,
-            blind_at: 0.0,
-            hint: None,
+            blind: Blind::new(config.floor_bps),
             train_left: TRAIN,
             trains: 1,
             resume_at: Instant::ZERO,
@@ -192,8 +177,7 @@ impl Sender {
         (self.bottleneck, self.loss) = (Bottleneck::new(None), LossEstimate::new());
         // The model decides again, as at the beginning of a transfer.
         (self.share, self.acked) = (Share::new(self.config.floor_bps), 0);
-        (self.hint, self.train_left, self.trains) = (None, TRAIN, 1);
-        (self.blind_sent, self.blind_at) = (0, 0.0);
+        (self.blind, self.train_left, self.trains) = (Blind::new(self.config.floor_bps), TRAIN, 1);
         self.is_stale = true;
     }
 
@@ -203,7 +187,7 @@ impl Sender {
 
     /// What the way back can carry: to begin with, while nothing better is known.
     pub(crate) const fn set_hint(&mut self, rate: f64) {
-        self.hint = Some(rate);
+        self.blind.set_hint(rate);
     }
 
     pub(crate) const fn set_most_bps(&mut self, most_bps: u64) {
@@ -296,9 +280,11 @@ impl Sender {
             self.resume_at = now + TICK;
         }
         self.last_slice = Some((now, self.bottleneck.idle_at()));
-        self.blind_sent += 1;
-        if self.train_left == 0 {
-            self.blind_at = self.blind_at.max(micros(now)) + bytes / self.blind_rate();
+        if self.bottleneck.rate().is_none() && !self.share.is_on() {
+            match self.train_left {
+                0 => self.blind.on_sent(now, bytes, self.rtt),
+                _ => self.blind.on_train_sent(now),
+            }
         }
         self.train_left = self.train_left.saturating_sub(1);
         self.stats.slices += 1;
@@ -346,6 +332,9 @@ impl Sender {
             self.timeouts = 0;
             if self.trains < TRAINS && !self.bottleneck.has_train(TRAIN / 2) {
                 self.trains += 1;
+                self.train_left = TRAIN;
+            }
+            if self.bottleneck.rate().is_none() && self.blind.poll_train(now) {
                 self.train_left = TRAIN;
             }
         }
@@ -427,7 +416,7 @@ impl Sender {
         if !core::mem::take(&mut self.is_stale) {
             return;
         }
-        let Self { flights, bottleneck, loss, open, share, .. } = self;
+        let Self { flights, bottleneck, loss, open, share, blind, .. } = self;
         // What was dropped at the bottleneck and what was lost behind it cannot be told apart before.
         let is_known = bottleneck.rate().is_some();
         if let Some(largest) = flights.largest_received() {
@@ -440,6 +429,9 @@ impl Sender {
                 settled => settled,
             };
             share.on_settled(flight.number, fate != Fate::Received);
+            if !is_known {
+                blind.on_settled(fate != Fate::Received);
+            }
             match fate {
                 Fate::Received if is_known => loss.on_packet(false),
                 Fate::Lost if is_known => loss.on_packet(true),
@@ -512,8 +504,7 @@ impl Sender {
                 return None;
             }
             // As much as a tick is worth goes out together.
-            let is_early = self.blind_at > micros(now) + BLIND_AHEAD;
-            return is_early.then(|| now + TICK);
+            return self.blind.is_early(now).then(|| now + TICK);
         };
         let packet = self.packet_bytes() / rate;
         let most = (MOST_BACKLOG_PACKETS * packet).max(MOST_BACKLOG_MICROS);
@@ -547,18 +538,12 @@ impl Sender {
         (self.config.most_bps.max(1) as f64 / 8e6).max(1e-6)
     }
 
-    /// What is sent while no rate is known, in bytes per microsecond.
-    fn blind_rate(&self) -> f64 {
-        let blind = if self.blind_sent < BLIND_SLICES { BLIND } else { BLIND_TAIL };
-        self.hint.map_or(blind, |hint| hint * HINT_GAIN)
-    }
-
     /// How far a limit may be overdrawn, in microseconds of it. A train goes whole, and is made good for
     /// after it: without one no rate would ever be known under a limit that lets a few packets pass at a
     /// time.
     fn limit_micros(&self) -> f64 {
         let is_train = self.train_left > 0 && self.bottleneck.rate().is_none();
-        match is_train && self.most() > BLIND_TAIL {
+        match is_train && self.most() > blind::LATER_RATE {
             true => LIMIT_MICROS.max(TRAIN_BYTES / self.most()),
             false => LIMIT_MICROS,
         }

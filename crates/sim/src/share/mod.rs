@@ -140,6 +140,8 @@ pub struct ShareReport {
     pub dropped: u64,
     /// Bytes of them.
     pub dropped_bytes: u64,
+    /// Bytes that the bottleneck was offered, dropped ones included.
+    pub offered_bytes: u64,
     /// Times that a TCP flow heard nothing for too long.
     pub timeouts: u64,
     /// Connections that were over before the time was.
@@ -203,6 +205,7 @@ impl Share {
             queue_p95: percentile(&mut waits, 95),
             dropped: down.stats().queue_full + down.stats().policed,
             dropped_bytes: down.stats().dropped_bytes,
+            offered_bytes: down.stats().offered_bytes,
             timeouts: hosts().filter_map(|(source, _)| source.timeouts()).sum(),
             broken: hosts().filter(|(_, sink)| sink.sink().is_some_and(Sink::is_over)).count(),
         }
