@@ -251,6 +251,24 @@ fn beside_tcp_both_get_a_quarter() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
+/// Four of TCP never let the queue run empty. A transfer that took the smallest delay of the last ten seconds
+/// for that of an empty one sent more and more, until it had 47 of 50 Mbit/s and dropped 42 %.
+#[test]
+fn a_queue_that_others_keep_full_is_not_taken_for_an_empty_one() {
+    let rtt = Duration::from_millis(50);
+    let mut flows = vec![Competitor::haulier(config())];
+    flows.resize(5, Competitor::cubic());
+    let flows = flows.into_iter().map(|flow| flow.with_extra_rtt(rtt)).collect();
+    let access = bottleneck(50, bdp(50, 50));
+    let report = Share { access, flows, lasts: Duration::from_secs(60) }.run(seed());
+    line("beside four of TCP on 50 Mbit/s", &report, 30, 60);
+    let mbits = report.mbit(s(30), s(60));
+    let tcp = mbits[1..].iter().sum::<f64>() / 4.0;
+    assert!(mbits[0] < 2.0 * tcp && tcp < 3.0 * mbits[0], "{mbits:?}");
+    let dropped = report.dropped_bytes as f64 / report.offered_bytes as f64;
+    assert!(dropped < 0.05, "{dropped}");
+}
+
 /// The harness: TCP alone beside a transfer of a known rate gets the rest.
 #[test]
 fn tcp_takes_what_a_slow_transfer_leaves() {

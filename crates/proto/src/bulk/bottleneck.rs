@@ -60,7 +60,8 @@ const LEAST_QUEUE: f64 = 20.0 * 1024.0;
 /// What every queue holds even if nothing was seen to wait: three full packets.
 const FIRST_SEEN: f64 = 3.0 * 1228.0;
 
-/// After this long the smallest delay is looked for anew: clocks drift, and paths change.
+/// After this long the smallest delay is looked for anew, if the queue was empty meanwhile: clocks drift, and
+/// paths change.
 const BASE_LIFETIME: f64 = 10_000_000.0;
 
 /// How far a measured rate may be from what it was: nonsense from the wire must not become arithmetic.
@@ -89,7 +90,9 @@ impl Sample {
     }
 }
 
-/// The smallest one-way delay of late, in two halves of its lifetime.
+/// The smallest one-way delay of late, in two halves of its lifetime. While the queue is never seen empty the
+/// smallest delay of late is one with a queue, and the older one stays. It stays wrong, then, where the way
+/// has become longer by more than a queue that counts: the transfer does as beside others who fill it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Base {
     now: f64,
@@ -104,7 +107,9 @@ impl Base {
 
     pub(crate) fn on_delay(&mut self, at: f64, delay: f64) {
         if at - self.since > BASE_LIFETIME / 2.0 {
-            *self = Self { now: f64::INFINITY, before: self.now, since: at };
+            let was_empty = self.now < self.before + UNQUEUED;
+            let before = if was_empty { self.now } else { self.before };
+            *self = Self { now: f64::INFINITY, before, since: at };
         }
         self.now = self.now.min(delay);
     }
@@ -465,4 +470,43 @@ impl Bottleneck {
 #[expect(clippy::cast_precision_loss, reason = "2^53 ns are 104 days")]
 pub(crate) fn micros(at: Instant) -> f64 {
     at.as_nanos() as f64 / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a second of datagrams says of the base, with this delay.
+    fn seconds(base: &mut Base, range: core::ops::Range<u32>, delay: impl Fn(f64) -> f64) -> f64 {
+        for ms in range.start * 1_000..range.end * 1_000 {
+            base.on_delay(f64::from(ms) * 1_000.0, delay(f64::from(ms) / 1_000.0));
+        }
+        base.get().unwrap()
+    }
+
+    #[test]
+    fn a_queue_that_stands_for_a_minute_is_no_base() {
+        let mut base = Base::new();
+        seconds(&mut base, 0..1, |_| 25_000.0);
+        let standing = seconds(&mut base, 1..60, |_| 77_000.0);
+        assert!((standing - 25_000.0).abs() < 1e-9, "{standing}");
+    }
+
+    /// Clocks that drift by a part in 10,000, up or down: what is empty stays empty.
+    #[test]
+    fn the_base_follows_clocks_that_drift() {
+        for drift in [-100.0, 100.0] {
+            let mut base = Base::new();
+            let delay = |at: f64| 25_000.0 + drift * at + 30_000.0 * (at % 1.0);
+            let after = seconds(&mut base, 0..60, delay);
+            assert!((after - delay(60.0)).abs() < 1_100.0, "{after}, {drift}");
+        }
+    }
+
+    #[test]
+    fn a_way_that_is_shorter_now_is_believed_at_once() {
+        let mut base = Base::new();
+        seconds(&mut base, 0..20, |_| 25_000.0);
+        assert!((seconds(&mut base, 20..21, |_| 20_000.0) - 20_000.0).abs() < 1e-9);
+    }
 }
