@@ -107,9 +107,9 @@ impl Blind {
         self.lost += u32::from(is_lost);
     }
 
-    /// Whether the next slice must wait.
-    pub(super) fn is_early(&self, now: Instant) -> bool {
-        self.paced_at > micros(now) + AHEAD
+    /// Whether the next slice must wait, for a caller that is late by so many microseconds.
+    pub(super) fn is_early(&self, now: Instant, late: f64) -> bool {
+        self.paced_at > micros(now) + AHEAD + late
     }
 
     /// Whether a train should look for the rate again.
@@ -121,7 +121,8 @@ impl Blind {
         is_due
     }
 
-    fn rate(&self) -> f64 {
+    /// Bytes per microsecond.
+    pub(super) fn rate(&self) -> f64 {
         let unhinted = if self.sent < FIRST_SLICES { FIRST_RATE } else { LATER_RATE };
         let first = self.hint.map_or(unhinted, |hint| hint * HINT_GAIN);
         let halved = (0..self.halvings).fold(first, |rate, _| rate / 2.0);
@@ -139,7 +140,7 @@ mod tests {
     fn send(blind: &mut Blind, from_ms: u64, slices: u64, is_lost: fn(u64) -> bool) -> u64 {
         let mut ms = from_ms;
         for n in 0..slices {
-            while blind.is_early(Instant::from_millis(ms)) {
+            while blind.is_early(Instant::from_millis(ms), 0.0) {
                 ms += 1;
             }
             blind.on_settled(is_lost(n));

@@ -57,6 +57,10 @@ const QUEUED: f64 = 4_000.0;
 /// them.
 const LEAST_QUEUE: f64 = 20.0 * 1024.0;
 
+/// A caller that comes late needs more of the queue than one that comes in time: so many times what was seen to
+/// fit is tried, until that is too much.
+const TRIED: f64 = 4.0;
+
 /// What every queue holds even if nothing was seen to wait: three full packets.
 const FIRST_SEEN: f64 = 3.0 * 1228.0;
 
@@ -144,6 +148,9 @@ pub(crate) struct Bottleneck {
     idle_at: f64,
     /// The longest queue that was seen to take a packet, in bytes.
     pub(crate) queue_seen: f64,
+    /// Whether more than that is sent at once, and whether such was dropped.
+    tries_more: bool,
+    is_full: bool,
     /// The smallest queueing delay of the newest window.
     pub(crate) standing: f64,
 }
@@ -164,6 +171,8 @@ impl Bottleneck {
             anchor: None,
             idle_at: 0.0,
             queue_seen: FIRST_SEEN,
+            tries_more: false,
+            is_full: false,
             standing: 0.0,
         }
     }
@@ -193,8 +202,14 @@ impl Bottleneck {
     }
 
     /// Bytes that the queue is believed to hold.
-    const fn room(&self) -> f64 {
-        self.queue_seen.max(LEAST_QUEUE)
+    pub(crate) const fn room(&self) -> f64 {
+        let tried = if self.tries_more && !self.is_full { TRIED } else { 1.0 };
+        tried * self.queue_seen.max(LEAST_QUEUE)
+    }
+
+    /// Whether the caller has to put more into the queue at once than was seen to fit, because it comes late.
+    pub(crate) const fn try_more(&mut self, tries_more: bool) {
+        self.tries_more = tries_more;
     }
 
     /// How long a full queue would take to drain; for ever while no rate is known.
@@ -420,7 +435,8 @@ impl Bottleneck {
     }
 
     /// What became of a datagram that was overtaken: lost behind the bottleneck, or dropped in front of it.
-    pub(crate) fn fate_of(&self, flight: &Flight) -> Fate {
+    pub(crate) fn fate_of(&mut self, flight: &Flight) -> Fate {
+        self.is_full |= flight.backlog > self.queue_seen.max(LEAST_QUEUE);
         if flight.backlog <= self.queue_seen { Fate::Lost } else { Fate::Dropped }
     }
 

@@ -46,6 +46,10 @@ const MOST_BACKLOG_MICROS: f64 = 2_000.0;
 /// How often slices go out, as a batch.
 const TICK: Duration = Duration::from_millis(1);
 
+/// A caller that comes late, as one that calls once a frame, may send what the time since it should have come
+/// allows, up to this much: 50 ms are frames at 20 Hz. More would be a burst that no queue holds.
+const MAX_LATE: f64 = 50_000.0;
+
 /// While a rate that was brought along is not confirmed, so much of it is left out where the round trip is as
 /// long as the chunk: an error shows late there.
 const SHYNESS: f64 = 0.1;
@@ -103,6 +107,11 @@ pub(crate) struct Sender {
     /// Nothing goes out before this: the end of the tick, or of the space between two slices.
     resume_at: Instant,
     next_tail: Instant,
+    /// When a slice could go, as of the last call or of the first news since; `None` while none could.
+    due_at: Option<Instant>,
+    /// The last call, and how late it was in microseconds.
+    called_at: Instant,
+    late: f64,
     /// When the last slice went out, and when the bottleneck was to be done with it.
     last_slice: Option<(Instant, f64)>,
     /// When the limit that was set is kept again, in microseconds.
@@ -139,6 +148,9 @@ impl Sender {
             trains: 1,
             resume_at: Instant::ZERO,
             next_tail: Instant::ZERO,
+            due_at: None,
+            called_at: Instant::ZERO,
+            late: 0.0,
             last_slice: None,
             within_limit_at: 0.0,
             progress: now,
@@ -224,12 +236,12 @@ impl Sender {
     pub(crate) fn poll_slice(&mut self, now: Instant) -> Option<(ChunkId, Symbol)> {
         self.refresh();
         self.share.set(self.config.urgency, false, self.bottleneck.rate());
-        if now < self.resume_at {
-            return None;
-        }
-        let want = self.want()?;
+        self.on_call(now);
+        let want = self.want();
+        self.due_at = want.map(|_| self.resume_at.max(now));
+        let want = want.filter(|_| now >= self.resume_at)?;
         if let Some(later) = self.not_before(now, want) {
-            self.resume_at = later;
+            (self.resume_at, self.due_at) = (later, Some(later));
             return None;
         }
         if want.open >= self.open.len() {
@@ -238,14 +250,18 @@ impl Sender {
             self.next_id = id.next();
             self.open.push_back(OpenChunk::new(id, chunk)?);
         }
-        let sent = micros(now);
-        let gap = self.tail_gap();
         if want.is_tail {
-            self.next_tail = Instant::from_nanos(nanos(sent + gap));
+            let paced_at = micros(self.next_tail).clamp(micros(now) - self.late, micros(now));
+            self.next_tail = Instant::from_nanos(nanos(paced_at + self.tail_gap()));
         }
         self.probe = false;
         let chunk = self.open.get_mut(want.open)?;
         Some((chunk.id, chunk.next_symbol()))
+    }
+
+    /// No slice may go, for other reasons than its own: whoever calls later is not late.
+    pub(crate) const fn on_blocked(&mut self) {
+        self.due_at = None;
     }
 
     /// The chunk with this number, while it is open.
@@ -265,7 +281,7 @@ impl Sender {
         let bytes = bytes as f64;
         let (backlog, passes) = self.bottleneck.on_sent(now, bytes);
         self.within_limit_at = self.within_limit_at.max(micros(now)) + bytes / self.most();
-        self.share.on_sent(now, number, bytes);
+        self.share.on_sent(now, number, bytes, self.late_at(self.share.pace()));
         self.flights.push(Flight {
             number,
             sent_at: now,
@@ -327,6 +343,7 @@ impl Sender {
             });
         }
         self.is_stale |= is_news;
+        self.due_at.get_or_insert(now);
         if is_progress {
             self.progress = now;
             self.timeouts = 0;
@@ -361,6 +378,7 @@ impl Sender {
             self.timeouts = 0;
             self.is_stale = true;
         }
+        self.due_at.get_or_insert(now);
         while self.open.front().is_some_and(|chunk| chunk.is_done) {
             if let Some(chunk) = self.open.pop_front() {
                 self.events.push_back(SenderEvent::Done(chunk.id));
@@ -456,6 +474,27 @@ impl Sender {
         });
     }
 
+    /// Finds out how late the caller is: what it may send for that is the same for all of this call.
+    fn on_call(&mut self, now: Instant) {
+        if now == self.called_at {
+            return;
+        }
+        self.called_at = now;
+        let Some(due) = self.due_at else {
+            self.late = 0.0;
+            return;
+        };
+        let is_late = now > due && self.config.urgency == Urgency::LoadScreen;
+        self.late = if is_late { (micros(now) - micros(due)).min(MAX_LATE) } else { 0.0 };
+        self.bottleneck.try_more(is_late);
+    }
+
+    /// What the caller may send for being late, in microseconds of this rate: no more than fits the queue beside
+    /// what may wait there anyway.
+    fn late_at(&self, rate: f64) -> f64 {
+        self.late.min((self.bottleneck.room() / rate - BACKLOG_MICROS).max(0.0))
+    }
+
     /// What should go next, if anything.
     fn want(&self) -> Option<Want> {
         if self.timeouts > 0 && self.after_timeout == 0 {
@@ -491,7 +530,8 @@ impl Sender {
 
     /// When that may go, if not now.
     fn not_before(&self, now: Instant, want: Want) -> Option<Instant> {
-        let within_limit_at = self.within_limit_at - self.limit_micros();
+        let limit_micros = self.limit_micros() + self.late_at(self.most());
+        let within_limit_at = self.within_limit_at - limit_micros;
         if within_limit_at > micros(now) {
             return Some(Instant::from_nanos(nanos(within_limit_at)).max(now + TICK));
         }
@@ -504,7 +544,8 @@ impl Sender {
                 return None;
             }
             // As much as a tick is worth goes out together.
-            return self.blind.is_early(now).then(|| now + TICK);
+            let late = self.late_at(self.blind.rate());
+            return self.blind.is_early(now, late).then(|| now + TICK);
         };
         let packet = self.packet_bytes() / rate;
         let most = (MOST_BACKLOG_PACKETS * packet).max(MOST_BACKLOG_MICROS);
@@ -513,7 +554,8 @@ impl Sender {
             backlog = backlog.max(TRAIN_MICROS);
         }
         // Never more than is believed to fit, a packet and the one to be sent left out.
-        let backlog = backlog.min((self.bottleneck.room_micros() - 2.0 * packet).max(packet));
+        let fits = (self.bottleneck.room_micros() - 2.0 * packet).max(packet);
+        let backlog = (backlog + self.late).min(fits);
         let free_at = self.bottleneck.idle_at() - backlog;
         if free_at > micros(now) {
             return Some(Instant::from_nanos(nanos(free_at)).max(now + TICK));

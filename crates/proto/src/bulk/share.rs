@@ -112,7 +112,7 @@ const MOST_DRAINS: u32 = 3;
 /// Datagrams smaller than this are quicker through the bottleneck, and are not compared with full ones.
 const FULL: f64 = 1_000.0;
 
-/// How late a tick may be before what was not sent meanwhile is forgotten.
+/// How late a tick may be before what was not sent meanwhile is forgotten, unless the caller was later.
 const CATCH_UP: f64 = 4_000.0;
 
 /// The same beside a game: a tick, so that no two slices go back to back unless a tick brings more than one.
@@ -257,13 +257,14 @@ impl Share {
         (at > now).then(|| at.max(now + TICK))
     }
 
-    pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: f64) {
+    /// A datagram went out, by a caller that was late by so many microseconds.
+    pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: f64, late: f64) {
         self.next = number + 1;
         if !self.is_on() {
             return;
         }
         // Beside a game what was not sent in time is not made up for: nothing goes back to back.
-        let late = if self.mode == Mode::Play { PLAY_CATCH_UP } else { CATCH_UP };
+        let late = if self.mode == Mode::Play { PLAY_CATCH_UP } else { CATCH_UP + late };
         self.paced_at = self.paced_at.max(micros(now) - late) + bytes / self.pace;
     }
 
@@ -530,7 +531,7 @@ mod tests {
                 let sample = Sample::of(self.number, PACKET, now, at, self.passed);
                 let is_lost = link.loses > 0 && self.number.is_multiple_of(link.loses);
                 self.back.push_back((at + link.way, sample, is_lost));
-                self.share.on_sent(instant, self.number, PACKET);
+                self.share.on_sent(instant, self.number, PACKET, 0.0);
                 self.number += 1;
             }
         }

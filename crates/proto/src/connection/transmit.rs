@@ -76,6 +76,11 @@ impl Connection {
         if let Some(to) = self.transmit_challenge(now, out) {
             return Some(to);
         }
+        if !self.has_room_for_slices()
+            && let Some(sender) = self.blocks_out.sender_mut()
+        {
+            sender.on_blocked();
+        }
         let number = self.begin(now, out, self.path.room())?;
         let header_bytes = out.len();
         let end = self.path.room() - TAG_BYTES;
@@ -232,11 +237,7 @@ impl Connection {
 
     /// Begins a datagram with its header. Returns its packet number.
     fn begin(&mut self, now: Instant, out: &mut Vec<u8>, room: usize) -> Option<u64> {
-        let header_bytes = match self.welcome_message.len() {
-            0 => DATA_HEADER_BYTES,
-            welcome_bytes => ResponseHeader::bytes(welcome_bytes),
-        };
-        if room <= header_bytes + TAG_BYTES {
+        if room <= self.header_bytes() + TAG_BYTES {
             return None;
         }
         out.clear();
@@ -342,14 +343,26 @@ impl Connection {
         unanswered.is_none_or(|asked| self.now.since(asked) <= lately)
     }
 
-    /// When there is something to send, as far as the credit allows.
-    pub(super) fn transmit_at(&self) -> Option<Instant> {
-        let header_bytes = match self.welcome_message.len() {
+    /// Whether slices may go as far as the credit and the peer's silence are concerned.
+    fn has_room_for_slices(&self) -> bool {
+        self.frame_room() >= FULL_SLICE_FRAME_BYTES && self.may_send_slices()
+    }
+
+    /// Bytes that a datagram has for frames.
+    fn frame_room(&self) -> usize {
+        self.path.room().saturating_sub(self.header_bytes() + TAG_BYTES)
+    }
+
+    fn header_bytes(&self) -> usize {
+        match self.welcome_message.len() {
             0 => DATA_HEADER_BYTES,
             welcome_bytes => ResponseHeader::bytes(welcome_bytes),
-        };
-        let room = self.path.room().saturating_sub(header_bytes + TAG_BYTES);
-        if room < BLOCK_FRAME_BYTES {
+        }
+    }
+
+    /// When there is something to send, as far as the credit allows.
+    pub(super) fn transmit_at(&self) -> Option<Instant> {
+        if self.frame_room() < BLOCK_FRAME_BYTES {
             return None;
         }
         let is_pending = self.ping_due
@@ -359,7 +372,7 @@ impl Connection {
             || !self.packets_out.is_empty()
             || self.messages_out.wants_to_send();
         let now = is_pending.then_some(Instant::ZERO);
-        let slices = match room >= FULL_SLICE_FRAME_BYTES && self.may_send_slices() {
+        let slices = match self.has_room_for_slices() {
             true => self.blocks_out.sender().and_then(Sender::poll_timeout),
             false => self.blocks_out.sender().and_then(Sender::timeout_at),
         };
