@@ -13,7 +13,7 @@ use haulier::{
 use zeroize::Zeroizing;
 
 use crate::args::FetchArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, plain};
 use crate::keys::{self, Kind};
 use crate::units;
 
@@ -143,32 +143,32 @@ impl Access {
     /// Why there is no connection, with what to do: a refusal says more than a closed port, and that more
     /// than silence.
     pub(super) fn not_connected(&self, attempts: &[Attempt]) -> Failure {
-        let errors = || {
-            attempts
-                .iter()
-                .filter_map(|attempt| attempt.error.as_ref().map(|error| (attempt.server, error)))
-        };
-        let refusal = errors().find_map(|(server, error)| match error {
-            AttemptError::Closed(CloseReason::Refused(code)) => Some((server, *code)),
-            _ => None,
-        });
-        let is_closed_port =
-            errors().any(|(_, error)| matches!(error, AttemptError::NobodyListens));
+        let (mut is_closed_port, mut is_silent, mut no_route) = (false, false, None);
+        for attempt in attempts {
+            match &attempt.error {
+                Some(AttemptError::Closed(CloseReason::Refused(code))) => {
+                    return Failure::TimeOut(self.refused(attempt.server, *code));
+                }
+                Some(AttemptError::NobodyListens) => is_closed_port = true,
+                Some(AttemptError::NoRoute(error)) => no_route = Some(plain(error)),
+                _ => is_silent = true,
+            }
+        }
         let timeout = self.connect.connection.handshake_timeout.as_secs_f64();
         let to: Vec<String> = self.connect.servers.iter().map(SocketAddr::to_string).collect();
         let to = to.join(" and ");
-        Failure::TimeOut(match refusal {
-            Some((server, code)) => self.refused(server, code),
-            None if is_closed_port => format!(
+        Failure::TimeOut(match no_route {
+            _ if is_closed_port => format!(
                 "nobody listens at {to}: is `haulier serve` running there? If it was started again, \
                  take the ticket that it prints now"
             ),
+            Some(error) if !is_silent => format!("{to} cannot be reached from here: {error}"),
             // A server that cannot prove the identity cannot even read the request.
-            None if self.insists() => format!(
+            _ if self.insists() => format!(
                 "no answer from {to} for {timeout} s: is `haulier serve` running there, with the \
                  identity that you insist on, and does the firewall let UDP through?"
             ),
-            None => format!(
+            _ => format!(
                 "no answer from {to} for {timeout} s: is `haulier serve` running there, and does the \
                  firewall let UDP through?"
             ),
