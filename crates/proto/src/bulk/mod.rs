@@ -1,9 +1,10 @@
 //! Blocks on `haulier/1`: chunks sent at the rate of the bottleneck, with repair slices for what gets lost
 //! (`docs/SENDER.md`, STANDARD-1 section 4.2).
 //!
-//! `Sender` decides which slice goes next and when. It asks a model of the `bottleneck`, which it keeps
-//! true by the arrival times that the peer reports, and an estimate of the `loss`. What became of datagrams
-//! it reads in the [`Ledger`](crate::transit::Ledger) of the connection. `Receiver` makes each chunk whole from any of its slices.
+//! `Sender` decides which slice goes next and when. It asks a model of the `bottleneck`, which it keeps true
+//! by the arrival times that the peer reports, and an estimate of the `loss`. What became of datagrams it
+//! reads in the [`Ledger`](crate::transit::Ledger) of the connection. `Receiver` makes each chunk whole from
+//! any of its slices.
 
 mod blind;
 mod bottleneck;

@@ -372,8 +372,8 @@ impl Sender {
         }
     }
 
-    /// Before fates are settled: after news, the backlog of each datagram is corrected, which says what became
-    /// of those that are lost.
+    /// Before fates are settled: after news, the backlog of each datagram is corrected, which says what
+    /// became of those that are lost.
     pub(crate) fn begin_settling(&mut self, ledger: &mut Ledger) {
         let largest = ledger.largest_acked().filter(|&number| number >= self.config.first_number);
         if self.is_stale

@@ -1,9 +1,9 @@
 //! What became of a datagram, and who needs to know.
 //!
-//! The [`Ledger`](crate::transit::Ledger) says it once, for an ack or after a timeout. Here it reaches the block
-//! sender, which measures the path by it, and those who put something into the datagram. The invariant: each
-//! item comes back acknowledged or lost, once; those of a datagram that was lost and arrived late come back a
-//! second time.
+//! The [`Ledger`](crate::transit::Ledger) says it once, for an ack or after a timeout. Here it reaches the
+//! block sender, which measures the path by it, and those who put something into the datagram. The invariant:
+//! each item comes back acknowledged or lost, once; those of a datagram that was lost and arrived late come
+//! back a second time.
 
 use super::{CloseCode, Connection, ConnectionTrigger};
 use crate::Instant;
@@ -47,8 +47,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Settles the fates of datagrams, by which the block sender measures the path and counts what is in flight.
-    /// Called before it is asked what to send: several acks that arrived together are then judged together.
+    /// Settles the fates of datagrams, by which the block sender measures the path and counts what is in
+    /// flight. Called before it is asked what to send: several acks that arrived together are then judged
+    /// together.
     pub(super) fn settle_fates(&mut self) {
         if let Some(sender) = self.blocks_out.sender_mut() {
             sender.begin_settling(&mut self.sent);

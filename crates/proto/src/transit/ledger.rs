@@ -1,15 +1,17 @@
-//! The ledger of datagrams: one record for each datagram sent, and one verdict on it.
+//! The ledger of datagrams: one record for each one sent, and the only place that judges what became of it.
 //!
 //! A record holds what has to be known once the fate of a datagram is: its number, when it was sent, its
-//! bytes, the backlog that it met, what was in it. An ack is walked once ([`Ledger::poll_acked`]); what it did
-//! not name is lost when something sent later arrived ([`Ledger::poll_verdict`]). RTT, probe timeouts,
-//! retransmission, the estimates of the path and the choice of slices all follow from these two, and none of
-//! them judges for itself.
+//! bytes, the backlog that it met, what was in it. An ack is walked once ([`Ledger::poll_acked`]). Then two
+//! lines move forward over the records. [`Ledger::poll_fate`] settles what the block sender counts: a
+//! datagram that was overtaken by more than the reordering seen so far is lost at once, for any other slice
+//! can replace its slice, and a late ack corrects the count. [`Ledger::poll_lost`] hands back what else was
+//! in a datagram, and waits as RFC 9002 says: a packet is reported as lost only once, and a message is sent
+//! again. RTT, probes, retransmission, the estimates of the path and the choice of slices follow from these
+//! three; none of them judges for itself.
 //!
-//! The invariant: records are in the order of their numbers; those before `settled` have a fate, those from it
-//! on have none or are acknowledged. What was in a datagram is handed back once, acknowledged or lost. A fate
-//! may still change: a datagram that counts as lost may arrive late, and from how late it was the ledger learns
-//! for how long to wait.
+//! The invariant: records are in the order of their numbers, and each before `settled` has a fate. What was
+//! in a datagram is handed back once, as acknowledged or as lost. A fate may still change: what counts as
+//! lost may arrive, and from how late it was the ledger learns for how long to wait.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -20,26 +22,28 @@ use super::timing::Timing;
 use crate::chunk::ChunkId;
 use crate::{Instant, RttEstimator, Sequence};
 
-/// Records at most: as many as a peer can tell apart, see [`REPLAY_WINDOW`](super::REPLAY_WINDOW). When there
-/// are more, the oldest datagram is lost.
+/// Records at most: as many as a peer can tell apart, see [`REPLAY_WINDOW`](super::REPLAY_WINDOW). When
+/// there are more, the oldest datagram is lost.
 pub(crate) const MAX_RECORDS: usize = 8192;
 
 /// Settled records kept while a block is sent, for acks that come late: as many numbers as one ack names.
 pub(crate) const KEPT_FOR_BLOCKS: usize = 1024;
 
-/// Settled records kept otherwise, if as many are in flight: those of 50 ms of a game that sends 300 a second.
+/// Settled records kept otherwise, if as many are in flight: those of 50 ms of a game that sends 300 a
+/// second.
 pub(crate) const KEPT: usize = 16;
 
-/// Records and items that there is room for even when nothing is in flight: otherwise an end that sends a little
-/// all the time would allocate for each datagram.
+/// Records and items that there is room for even when nothing is in flight: otherwise an end that sends a
+/// little all the time would allocate for each datagram.
 const MIN_ROOM: usize = 4;
 
-/// The longest reordering that is learned, 50 ms: what a link with several paths does, and three packets of a
-/// game at 60 a second. A datagram that is overtaken by more is lost, and retransmitted if it arrives later.
+/// The longest reordering that is learned, 50 ms: what a link with several paths does, and three packets of
+/// a game at 60 a second. A datagram that is overtaken by more is lost, and retransmitted if it arrives
+/// later.
 const MAX_REORDERING: Duration = Duration::from_millis(50);
 
-/// How many later datagrams must have been sent, up to one that is acknowledged, for the contents of a datagram
-/// to be lost (RFC 9002, 6.1.1).
+/// How many later datagrams must have been sent, up to one that is acknowledged, for the contents of a
+/// datagram to be lost (RFC 9002, 6.1.1).
 const PACKET_THRESHOLD: u64 = 3;
 
 /// A slice of a chunk as it is counted: source slices from 0, repair slices from 256.
@@ -216,8 +220,8 @@ impl Ledger {
         self.next
     }
 
-    /// Leaves the next number out, so that a peer that acknowledges it is caught. When is the caller's to draw
-    /// [H-2.2c]. The newest 16 are remembered.
+    /// Leaves the next number out, so that a peer that acknowledges it is caught. When is the caller's to
+    /// draw [H-2.2c]. The newest 16 are remembered.
     pub(crate) fn skip(&mut self) {
         self.skipped.insert(self.next);
         self.next = self.next.saturating_add(1);
@@ -275,7 +279,7 @@ impl Ledger {
         self.records.len() >= MAX_RECORDS
     }
 
-    /// Begins to walk an ack. Then [`poll_acked`](Self::poll_acked) until `None`, and
+    /// Begins to walk an ack. Call [`poll_acked`](Self::poll_acked) until `None` next, and then
     /// [`end_ack`](Self::end_ack).
     ///
     /// # Errors
@@ -297,8 +301,8 @@ impl Ledger {
         })
     }
 
-    /// The next datagram that the ack names for the first time: newer ranges first, in order within each. The
-    /// work of a whole walk is 32 searches and a step for each recorded datagram named, at most 1024.
+    /// The next datagram that the ack names for the first time: newer ranges first, in order within each.
+    /// The work of a whole walk is 32 searches and a step for each recorded datagram named, at most 1024.
     pub(crate) fn poll_acked(&mut self, now: Instant, walk: &mut AckWalk<'_>) -> Option<Acked> {
         loop {
             let Some(end) = walk.end else {
@@ -337,8 +341,8 @@ impl Ledger {
         }
     }
 
-    /// Ends the walk of an ack. Returns whether it gave an RTT sample: its largest number has to be news, and
-    /// its delay known.
+    /// Ends the walk of an ack. Returns whether it gave an RTT sample: its largest number has to be news,
+    /// and its delay known.
     pub(crate) fn end_ack(&mut self, walk: &AckWalk<'_>) -> bool {
         if walk.has_news {
             self.timing.on_news();
@@ -349,9 +353,9 @@ impl Ledger {
         }
     }
 
-    /// The next datagram that has a fate, in the order of sending: it is acknowledged, or lost because another,
-    /// sent later by at least the reordering that was seen, is. `lost_as` says whether that is [`Fate::Lost`] or
-    /// [`Fate::Dropped`]. Call it until `None` after each ack.
+    /// The next datagram that has a fate, in the order of sending: it is acknowledged, or lost because
+    /// another, sent later by at least the reordering that was seen, is. `lost_as` says whether that is
+    /// [`Fate::Lost`] or [`Fate::Dropped`]. Call it until `None` after each ack.
     pub(crate) fn poll_fate(
         &mut self,
         lost_as: impl FnOnce(&Datagram) -> Fate,
@@ -372,8 +376,8 @@ impl Ledger {
     }
 
     /// The next datagram whose contents are lost by `now`, in the order of sending: three later ones or more
-    /// were sent up to one that is acknowledged, or 9/8 RTT have passed. Call it until `None`, after each ack
-    /// and each timeout.
+    /// were sent up to one that is acknowledged, or 9/8 RTT have passed. Call it until `None`, after each
+    /// ack and each timeout.
     pub(crate) fn poll_lost(&mut self, now: Instant) -> Option<Datagram> {
         // The clock jumped ahead and came back: the time begins anew.
         self.probe_from = self.probe_from.min(now);
@@ -399,8 +403,8 @@ impl Ledger {
         Some(lost)
     }
 
-    /// Nothing was heard for long: what is in flight no longer counts as that. Returns how many datagrams from
-    /// this number on these are.
+    /// Nothing was heard for long: what is in flight no longer counts as that. Returns how many datagrams
+    /// from this number on these are.
     pub(crate) fn give_up(&mut self, from: u64) -> usize {
         let mut given_up = 0;
         for record in self.records.range_mut(self.settled..) {
@@ -443,7 +447,8 @@ impl Ledger {
         self.items.get(place).copied().filter(|_| n < datagram.items)
     }
 
-    /// When to call [`poll_lost`](Self::poll_lost) and [`on_pto`](Self::on_pto) next; `None` while nothing is in flight.
+    /// When to call [`poll_lost`](Self::poll_lost) and [`on_pto`](Self::on_pto) next; `None` while nothing
+    /// is in flight.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let oldest = self.oldest_open()?;
         if self.is_overtaken(oldest) {
@@ -453,8 +458,8 @@ impl Ledger {
     }
 
     /// Whether a probe is due: nothing was acknowledged for a probe timeout (RFC 9002, 6.2) since the last
-    /// ack-eliciting datagram. Any such datagram is a probe, a ping if there is nothing else. Nothing is lost
-    /// by it. The next one is due after twice the time, at most 2 s.
+    /// ack-eliciting datagram. Any such datagram is a probe, a ping if there is nothing else. Nothing is
+    /// lost by it. The next one is due after twice the time, at most 2 s.
     #[must_use]
     pub(crate) fn on_pto(&mut self, now: Instant) -> bool {
         let is_due = self.oldest_open().is_some_and(|oldest| {

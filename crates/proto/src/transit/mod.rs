@@ -1,9 +1,9 @@
 //! Which datagrams of a connection arrived (`docs/STANDARD-1.md`, sections 2.2 and 4.1).
 //!
-//! [`ReceivedDatagrams`] remembers what arrived, refuses what arrived before, and knows when an ack is due. An
-//! [`AckFrame`] says it to the peer. The peer's ledger has a record of each datagram that it sent, and decides
-//! there, and nowhere else, what became of it. What to do about a lost one is left to those who sent something
-//! in it.
+//! [`ReceivedDatagrams`] remembers what arrived, refuses what arrived before, and knows when an ack is due.
+//! An [`AckFrame`] says it to the peer. The peer's ledger has a record of each datagram that it sent, and
+//! decides there, and nowhere else, what became of it. What to do about a lost one is left to those who sent
+//! something in it.
 //!
 //! ```
 //! use haulier_proto::Instant;
