@@ -299,7 +299,7 @@ impl Connection {
         if !self.state.is_open() {
             return;
         }
-        self.settle_fates();
+        self.settle_fates(now);
         if let Some(sender) = self.blocks_out.sender_mut() {
             sender.handle_timeout(now, &mut self.sent);
         }
