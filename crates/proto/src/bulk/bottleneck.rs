@@ -282,7 +282,7 @@ impl Bottleneck {
         self.last_micros = Some(at_micros);
         self.clock += f64::from(turned);
         let from = ledger.place(self.counted.map_or(self.first, |counted| counted + 1));
-        for datagram in ledger.from(from).take_while(|datagram| datagram.number <= number) {
+        for datagram in ledger.iter_from(from).take_while(|datagram| datagram.number <= number) {
             self.passed += datagram.wire_bytes();
             self.received += if datagram.fate == Fate::Acked { datagram.wire_bytes() } else { 0.0 };
         }
@@ -420,7 +420,7 @@ impl Bottleneck {
         let Some(rate) = self.rate else { return };
         let (place, mut idle_at) = (ledger.place(from.0), from.1);
         let mut seen = self.queue_seen;
-        for datagram in ledger.from_mut(place).take_while(|datagram| datagram.number <= to) {
+        for datagram in ledger.iter_mut_from(place).take_while(|datagram| datagram.number <= to) {
             let sent = micros(datagram.sent_at);
             datagram.backlog = (idle_at - sent).max(0.0) * rate + datagram.wire_bytes();
             let passed = datagram.fate == Fate::Acked || datagram.backlog <= seen;
@@ -455,7 +455,7 @@ impl Bottleneck {
         let (number, mut idle_at) = self.anchor();
         let room = self.room();
         let first = ledger.settled().min(ledger.place(number)).max(ledger.place(self.first));
-        for datagram in ledger.from(first) {
+        for datagram in ledger.iter_from(first) {
             let is_open = datagram.fate == Fate::InFlight;
             let Some(rate) = self.rate else {
                 if is_open {

@@ -383,14 +383,12 @@ impl Sender {
         }
     }
 
-    /// It is called, and fates are settled. After news, the backlog of each datagram is corrected first, which
-    /// says what became of those that are lost.
+    /// It is called, and fates are settled. After news, the backlog of each datagram is corrected first,
+    /// which says what became of those that are lost.
     pub(crate) fn begin_settling(&mut self, now: Instant, ledger: &mut Ledger) {
         self.on_call(now);
-        let largest = ledger.largest_acked().filter(|&number| number >= self.config.first_number);
-        if self.is_stale
-            && let Some(largest) = largest
-        {
+        let largest = ledger.largest_acked().filter(|_| self.is_stale);
+        if let Some(largest) = largest.filter(|&number| number >= self.config.first_number) {
             self.bottleneck.replay_settled(self.replayed, largest, ledger);
             self.replayed = self.bottleneck.anchor();
         }
@@ -472,7 +470,7 @@ impl Sender {
     fn is_getting_through(&self, ledger: &Ledger) -> bool {
         let Some(first) = ledger.settled().checked_sub(TRAIN) else { return false };
         first >= ledger.place(self.config.first_number)
-            && ledger.from(first).take(TRAIN).all(|datagram| datagram.fate == Fate::Acked)
+            && ledger.iter_from(first).take(TRAIN).all(|datagram| datagram.fate == Fate::Acked)
     }
 
     /// It is called, perhaps late.

@@ -17,10 +17,11 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::ack_frame::{AckFrame, AckRanges};
+use super::datagram::{Contents, Datagram, Fate, Outgoing};
+use super::items::{Item, Items};
 use super::skipped::Skipped;
 use super::timing::Timing;
-use crate::chunk::ChunkId;
-use crate::{Instant, RttEstimator, Sequence};
+use crate::{Instant, RttEstimator};
 
 /// Records at most: as many as a peer can tell apart, see [`REPLAY_WINDOW`](super::REPLAY_WINDOW). When
 /// there are more, the oldest datagram is lost.
@@ -35,7 +36,7 @@ pub(crate) const KEPT: usize = 16;
 
 /// Records and items that there is room for even when nothing is in flight: otherwise an end that sends a
 /// little all the time would allocate for each datagram.
-const MIN_ROOM: usize = 4;
+pub(super) const MIN_ROOM: usize = 4;
 
 /// The longest reordering that is learned, 50 ms: what a link with several paths does, and three packets of
 /// a game at 60 a second. A datagram that is overtaken by more is lost, and retransmitted if it arrives
@@ -45,89 +46,6 @@ const MAX_REORDERING: Duration = Duration::from_millis(50);
 /// How many later datagrams must have been sent, up to one that is acknowledged, for the contents of a
 /// datagram to be lost (RFC 9002, 6.1.1).
 const PACKET_THRESHOLD: u64 = 3;
-
-/// A slice of a chunk as it is counted: source slices from 0, repair slices from 256.
-pub(crate) type Symbol = u16;
-
-/// A part of a datagram that matters when it is acknowledged or lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Item {
-    /// The ack that says that this chunk is done.
-    ChunkDone(ChunkId),
-    Packet(Sequence),
-    Message(u32),
-    MessageLimit(u32),
-    Block(u32),
-}
-
-/// What became of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// Not known yet.
-    InFlight,
-    /// It is acknowledged.
-    Acked,
-    /// It passed the bottleneck and was lost behind it; or nothing is known of a bottleneck.
-    Lost,
-    /// It found the bottleneck's queue full, if the model is right.
-    Dropped,
-    /// Nothing was heard for long: it no longer counts as in flight. What was in it is lost when something
-    /// sent later arrives, as ever.
-    GivenUp,
-}
-
-/// Whether what was in a datagram still waits for its fate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Contents {
-    /// It asked for no ack, so that nothing in it matters.
-    AckOnly,
-    Open,
-    Settled,
-}
-
-/// The record of a datagram.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Datagram {
-    /// Its packet number.
-    pub(crate) number: u64,
-    pub(crate) sent_at: Instant,
-    /// Bytes in the modelled queue of the bottleneck when it had joined, itself included.
-    pub(crate) backlog: f64,
-    /// Where its items begin, counted from the connection's first; wraps.
-    first_item: u32,
-    items: u16,
-    /// As UDP carries it on IPv4.
-    wire_bytes: u16,
-    pub(crate) slice: Option<(ChunkId, Symbol)>,
-    pub(crate) fate: Fate,
-    contents: Contents,
-}
-
-impl Datagram {
-    /// Its bytes with the headers of UDP and IPv4.
-    pub(crate) fn wire_bytes(&self) -> f64 {
-        f64::from(self.wire_bytes)
-    }
-
-    pub(crate) const fn is_ack_eliciting(&self) -> bool {
-        !matches!(self.contents, Contents::AckOnly)
-    }
-
-    const fn is_open(&self) -> bool {
-        matches!(self.contents, Contents::Open)
-    }
-}
-
-/// A datagram on its way into the ledger.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Outgoing {
-    pub(crate) number: u64,
-    /// With the headers of UDP and IPv4.
-    pub(crate) wire_bytes: usize,
-    pub(crate) is_ack_eliciting: bool,
-    pub(crate) slice: Option<(ChunkId, Symbol)>,
-    pub(crate) backlog: f64,
-}
 
 /// The peer acknowledged a number that was never used: it acknowledges what it did not receive, to be sent
 /// more. The connection is closed with `protocol` [H-2.2c].
@@ -166,12 +84,7 @@ pub(crate) struct Acked {
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     records: VecDeque<Datagram>,
-    /// What was in them, in the same order; at the end, what goes into the next one.
-    items: VecDeque<Item>,
-    /// The count of the first of `items`; wraps.
-    first_item: u32,
-    /// Items at the end that belong to the datagram being composed.
-    staged: u16,
+    items: Items,
     next: u64,
     /// The place of the first record without a settled fate.
     settled: usize,
@@ -181,15 +94,14 @@ pub(crate) struct Ledger {
     newest: Option<(u64, Instant)>,
     /// How much later a datagram may have been sent that overtakes another, which yet arrives.
     reordering: Duration,
-    /// From when the probe timeout runs: the last ack-eliciting datagram, or the last probe.
-    probe_from: Instant,
     timing: Timing,
     skipped: Skipped,
     lost: u64,
     in_flight: u16,
+    /// Nothing is in flight any more, since the last [`trim`](Self::trim).
     is_drained: bool,
-    /// The most records and items since nothing was in flight: what there is room kept for.
-    peak: (usize, usize),
+    /// The most records since nothing was in flight: what there is room kept for.
+    peak: usize,
 }
 
 impl Ledger {
@@ -197,21 +109,18 @@ impl Ledger {
     pub(crate) const fn new() -> Self {
         Self {
             records: VecDeque::new(),
-            items: VecDeque::new(),
-            first_item: 0,
-            staged: 0,
+            items: Items::new(),
             next: 0,
             settled: 0,
             first_open: 0,
             newest: None,
             reordering: Duration::ZERO,
-            probe_from: Instant::ZERO,
             timing: Timing::new(),
             skipped: Skipped::new(),
             lost: 0,
             in_flight: 0,
             is_drained: false,
-            peak: (0, 0),
+            peak: 0,
         }
     }
 
@@ -229,42 +138,26 @@ impl Ledger {
 
     /// Begins a datagram: items added for one that was not sent are dropped.
     pub(crate) fn begin(&mut self) {
-        self.items.truncate(self.items.len().saturating_sub(self.staged.into()));
-        self.staged = 0;
+        self.items.discard();
     }
 
     /// This goes into the next datagram, and is handed back with its fate if that is ack-eliciting.
     pub(crate) fn add(&mut self, item: Item) {
-        self.items.push_back(item);
-        self.staged += 1;
+        self.items.add(item);
     }
 
     /// A datagram was sent as [`next_number`](Self::next_number) (asserted), with the items added since
     /// [`begin`](Self::begin).
     pub(crate) fn on_sent(&mut self, now: Instant, outgoing: Outgoing) {
-        let Outgoing { number, slice, backlog, .. } = outgoing;
         if !outgoing.is_ack_eliciting {
-            self.begin();
+            self.items.discard();
         }
-        self.on_unrecorded(number);
-        let items = core::mem::take(&mut self.staged);
-        let contents = if outgoing.is_ack_eliciting { Contents::Open } else { Contents::AckOnly };
-        self.records.push_back(Datagram {
-            number,
-            sent_at: now,
-            backlog,
-            first_item: self.first_item.wrapping_add(count(self.items.len() - usize::from(items))),
-            items,
-            wire_bytes: u16::try_from(outgoing.wire_bytes).unwrap_or(u16::MAX),
-            slice,
-            fate: Fate::InFlight,
-            contents,
-        });
-        let (records, items) = self.peak;
-        self.peak = (records.max(self.records.len()), items.max(self.items.len()));
+        self.on_unrecorded(outgoing.number);
+        self.records.push_back(Datagram::new(now, outgoing, self.items.commit()));
+        self.peak = self.peak.max(self.records.len());
         if outgoing.is_ack_eliciting {
             self.in_flight += 1;
-            self.probe_from = now;
+            self.timing.restart(now);
         }
     }
 
@@ -379,13 +272,13 @@ impl Ledger {
     /// were sent up to one that is acknowledged, or 9/8 RTT have passed. Call it until `None`, after each
     /// ack and each timeout.
     pub(crate) fn poll_lost(&mut self, now: Instant) -> Option<Datagram> {
-        // The clock jumped ahead and came back: the time begins anew.
-        self.probe_from = self.probe_from.min(now);
+        self.timing.on_time(now);
         let is_open = |record: &Datagram| record.is_open();
         let skipped = self.records.range(self.first_open..).position(is_open);
         self.first_open += skipped.unwrap_or(self.records.len() - self.first_open);
         let must_go = self.must_go(self.first_open);
         let record = self.records.get_mut(self.first_open)?;
+        // The clock jumped ahead and came back: the time begins anew.
         record.sent_at = record.sent_at.min(now);
         let is_lost = self.newest.is_some_and(|(newest, _)| {
             let Some(later) = newest.checked_sub(record.number) else { return false };
@@ -422,29 +315,23 @@ impl Ledger {
         let is_settled = |ledger: &Self| ledger.settled.min(ledger.first_open) > 0;
         while is_settled(self) && (self.settled > kept || self.is_full()) {
             let Some(record) = self.records.pop_front() else { break };
-            let items = usize::from(record.items).min(self.items.len());
-            self.items.drain(..items);
-            self.first_item = self.first_item.wrapping_add(record.items.into());
+            self.items.drop_front(record.items);
             (self.first_open, self.settled) = (self.first_open - 1, self.settled - 1);
         }
         if !core::mem::take(&mut self.is_drained) {
             return;
         }
-        let (records, items) = (self.peak.0.max(MIN_ROOM), self.peak.1.max(MIN_ROOM));
-        if self.records.capacity() > 2 * records {
-            self.records.shrink_to(records);
+        let needed = self.peak.max(MIN_ROOM);
+        if self.records.capacity() > 2 * needed {
+            self.records.shrink_to(needed);
         }
-        if self.items.capacity() > 2 * items {
-            self.items.shrink_to(items);
-        }
-        self.peak = (self.records.len(), self.items.len());
+        self.peak = self.records.len();
+        self.items.shrink();
     }
 
     /// What was in a recorded datagram, the `n`th of it.
     pub(crate) fn item(&self, datagram: &Datagram, n: u16) -> Option<Item> {
-        let first = datagram.first_item.wrapping_sub(self.first_item);
-        let place = usize::try_from(first).ok()?.checked_add(n.into())?;
-        self.items.get(place).copied().filter(|_| n < datagram.items)
+        self.items.get(datagram.items, n)
     }
 
     /// When to call [`poll_lost`](Self::poll_lost) and [`on_pto`](Self::on_pto) next; `None` while nothing
@@ -454,7 +341,7 @@ impl Ledger {
         if self.is_overtaken(oldest) {
             return Some(oldest.sent_at + self.timing.loss_delay());
         }
-        Some(self.probe_from + self.timing.backed_off_timeout())
+        Some(self.timing.probe_at())
     }
 
     /// Whether a probe is due: nothing was acknowledged for a probe timeout (RFC 9002, 6.2) since the last
@@ -462,12 +349,11 @@ impl Ledger {
     /// lost by it. The next one is due after twice the time, at most 2 s.
     #[must_use]
     pub(crate) fn on_pto(&mut self, now: Instant) -> bool {
-        let is_due = self.oldest_open().is_some_and(|oldest| {
-            !self.is_overtaken(oldest) && now >= self.probe_from + self.timing.backed_off_timeout()
-        });
+        let is_due = self
+            .oldest_open()
+            .is_some_and(|oldest| !self.is_overtaken(oldest) && now >= self.timing.probe_at());
         if is_due {
-            self.timing.on_probe();
-            self.probe_from = now;
+            self.timing.on_probe(now);
         }
         is_due
     }
@@ -509,12 +395,12 @@ impl Ledger {
     }
 
     /// The records from this place on.
-    pub(crate) fn from(&self, place: usize) -> impl Iterator<Item = &Datagram> {
+    pub(crate) fn iter_from(&self, place: usize) -> impl Iterator<Item = &Datagram> {
         self.records.range(place.min(self.records.len())..)
     }
 
     /// The same, to set their backlog.
-    pub(crate) fn from_mut(&mut self, place: usize) -> impl Iterator<Item = &mut Datagram> {
+    pub(crate) fn iter_mut_from(&mut self, place: usize) -> impl Iterator<Item = &mut Datagram> {
         let place = place.min(self.records.len());
         self.records.range_mut(place..)
     }
@@ -535,8 +421,7 @@ impl Ledger {
         let has_fate = |record: &Datagram| record.fate != Fate::InFlight;
         assert!(self.records.range(..self.settled).all(has_fate), "a fate for each");
         assert!(!self.records.range(..self.first_open).any(Datagram::is_open), "open before");
-        let items: usize = self.records.iter().map(|record| usize::from(record.items)).sum();
-        assert_eq!(items + usize::from(self.staged), self.items.len(), "items without a datagram");
+        self.items.check_invariants(self.records.iter().map(|record| record.items));
         let is_waiting = self.poll_timeout().is_some();
         assert_eq!(is_waiting, self.in_flight > 0, "a deadline for those in flight");
     }
@@ -576,9 +461,4 @@ impl Ledger {
         let overtaken = overtaken.saturating_add(overtaken / 4).min(MAX_REORDERING);
         self.reordering = self.reordering.max(overtaken);
     }
-}
-
-/// A number of items, which [`MAX_RECORDS`] datagrams hold.
-fn count(items: usize) -> u32 {
-    u32::try_from(items).unwrap_or(u32::MAX)
 }

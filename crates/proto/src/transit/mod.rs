@@ -20,6 +20,8 @@
 
 mod ack_frame;
 mod arrivals;
+mod datagram;
+mod items;
 mod ledger;
 mod number;
 mod received;
@@ -31,9 +33,9 @@ mod window;
 
 pub use ack_frame::{ACK_SPAN, AckFrame, AckRanges, MAX_ACK_RUNS};
 pub use arrivals::{Arrivals, ArrivalsFrame, MAX_EARLIER_ARRIVALS};
-pub(crate) use ledger::{
-    Acked, Datagram, Fate, Item, KEPT, KEPT_FOR_BLOCKS, Ledger, Outgoing, Symbol,
-};
+pub(crate) use datagram::{Datagram, Fate, Outgoing, Symbol};
+pub(crate) use items::Item;
+pub(crate) use ledger::{Acked, KEPT, KEPT_FOR_BLOCKS, Ledger};
 pub use number::expand_number;
 pub use received::ReceivedDatagrams;
 pub use window::REPLAY_WINDOW;

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::MAX_ACK_DELAY;
-use crate::RttEstimator;
+use crate::{Instant, RttEstimator};
 
 /// The RTT before the first sample, 333 ms (RFC 9002, 6.2.2).
 const INITIAL_RTT: Duration = Duration::from_millis(333);
@@ -25,11 +25,13 @@ pub(super) struct Timing {
     rtt: RttEstimator,
     /// Probes since the last ack that brought news.
     probes: u8,
+    /// From when the probe timeout runs: the last ack-eliciting datagram, or the last probe.
+    probe_from: Instant,
 }
 
 impl Timing {
     pub(super) const fn new() -> Self {
-        Self { rtt: RttEstimator::new(), probes: 0 }
+        Self { rtt: RttEstimator::new(), probes: 0, probe_from: Instant::ZERO }
     }
 
     pub(super) const fn rtt(&self) -> &RttEstimator {
@@ -51,8 +53,24 @@ impl Timing {
         self.probes = 0;
     }
 
-    pub(super) const fn on_probe(&mut self) {
+    /// The probe timeout runs from now on.
+    pub(super) const fn restart(&mut self, now: Instant) {
+        self.probe_from = now;
+    }
+
+    /// If the clock jumped ahead and came back, it runs from now on.
+    pub(super) fn on_time(&mut self, now: Instant) {
+        self.probe_from = self.probe_from.min(now);
+    }
+
+    pub(super) const fn on_probe(&mut self, now: Instant) {
         self.probes = self.probes.saturating_add(1);
+        self.probe_from = now;
+    }
+
+    /// When the next probe is due.
+    pub(super) fn probe_at(&self) -> Instant {
+        self.probe_from + self.backed_off_timeout()
     }
 
     /// After how long a datagram is lost if a later one was acknowledged: 9/8 RTT.
@@ -70,7 +88,7 @@ impl Timing {
     }
 
     /// The probe timeout, doubled with each probe that had no answer.
-    pub(super) fn backed_off_timeout(&self) -> Duration {
+    fn backed_off_timeout(&self) -> Duration {
         let factor = 1_u32.checked_shl(u32::from(self.probes)).unwrap_or(u32::MAX);
         self.probe_timeout().saturating_mul(factor).min(MAX_WAIT)
     }
@@ -102,9 +120,9 @@ mod tests {
         assert!(timing.on_sample(ms(80), ms(0)));
         for expected in [260, 520, 1040, 2000, 2000] {
             assert_eq!(timing.backed_off_timeout(), ms(expected));
-            timing.on_probe();
+            timing.on_probe(Instant::ZERO);
         }
-        (0..300).for_each(|_| timing.on_probe());
+        (0..300).for_each(|_| timing.on_probe(Instant::ZERO));
         assert_eq!(timing.backed_off_timeout(), ms(2000));
         timing.on_news();
         assert_eq!(timing.backed_off_timeout(), ms(260));

@@ -7,7 +7,7 @@ use super::*;
 use crate::transit::ledger::MAX_RECORDS;
 
 fn fates(sent: &Ledger) -> Vec<Fate> {
-    sent.from(0).map(|datagram| datagram.fate).collect()
+    sent.iter_from(0).map(|datagram| datagram.fate).collect()
 }
 
 /// Sends so many datagrams, each a millisecond after the one before.
@@ -152,7 +152,7 @@ fn what_is_given_up_is_not_lost_yet() {
     assert_eq!(lost(&mut sent, at(1)).len(), 2_978);
     assert!(lost(&mut sent, at(5_000)).len() == 2 && sent.in_flight() == 9);
     sent.trim(KEPT_FOR_BLOCKS);
-    assert!(sent.get(9).is_none() && sent.from(0).count() <= KEPT_FOR_BLOCKS);
+    assert!(sent.get(9).is_none() && sent.iter_from(0).count() <= KEPT_FOR_BLOCKS);
 }
 
 /// An ack asks for no ack: its record has a fate, and nothing waits for that.
@@ -246,5 +246,5 @@ fn the_oldest_makes_room_and_memory_is_given_back() {
         assert_eq!(lost(&mut sent, at(now + 1)), [0; 0]);
     }
     sent.trim(0);
-    assert!(sent.from(0).count() == 0 && sent.capacity() <= 2 * KEPT, "{}", sent.capacity());
+    assert!(sent.iter_from(0).count() == 0 && sent.capacity() <= 2 * KEPT, "{}", sent.capacity());
 }
