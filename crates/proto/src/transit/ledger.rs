@@ -204,15 +204,15 @@ impl Ledger {
                 (walk.place, walk.end) = (self.place(*range.start()), Some(*range.end()));
                 continue;
             };
-            let named = self.records.get_mut(walk.place).filter(|record| record.number <= end);
-            let Some(record) = named else {
+            // Nearly all that an ack names was in the ack before.
+            let is_known = |record: &&Datagram| record.number <= end && record.fate == Fate::Acked;
+            walk.place += self.iter_from(walk.place).take_while(is_known).count();
+            let news = self.records.get_mut(walk.place).filter(|record| record.number <= end);
+            let Some(record) = news else {
                 walk.end = None;
                 continue;
             };
             walk.place += 1;
-            if record.fate == Fate::Acked {
-                continue;
-            }
             let before = core::mem::replace(&mut record.fate, Fate::Acked);
             let (was_open, acked) = (record.is_open(), *record);
             if was_open {
@@ -230,7 +230,8 @@ impl Ledger {
             if self.newest.is_none_or(|(newest, _)| newest < acked.number) {
                 self.newest = Some((acked.number, acked.sent_at));
             }
-            return Some(Acked { datagram: acked, before, was_lost: !was_open });
+            let was_lost = acked.contents == Contents::Settled;
+            return Some(Acked { datagram: acked, before, was_lost });
         }
     }
 
