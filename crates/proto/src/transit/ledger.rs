@@ -28,11 +28,7 @@ use crate::{Instant, RttEstimator};
 pub(crate) const MAX_RECORDS: usize = 8192;
 
 /// Settled records kept while a block is sent, for acks that come late: as many numbers as one ack names.
-pub(crate) const KEPT_FOR_BLOCKS: usize = 1024;
-
-/// Settled records kept otherwise, if as many are in flight: those of 50 ms of a game that sends 300 a
-/// second.
-pub(crate) const KEPT: usize = 16;
+pub(crate) const KEPT: usize = 1024;
 
 /// Records and items that there is room for even when nothing is in flight: otherwise an end that sends a
 /// little all the time would allocate for each datagram.

@@ -35,7 +35,7 @@ pub use ack_frame::{ACK_SPAN, AckFrame, AckRanges, MAX_ACK_RUNS};
 pub use arrivals::{Arrivals, ArrivalsFrame, MAX_EARLIER_ARRIVALS};
 pub(crate) use datagram::{Datagram, Fate, Outgoing, Symbol};
 pub(crate) use items::Item;
-pub(crate) use ledger::{Acked, KEPT, KEPT_FOR_BLOCKS, Ledger};
+pub(crate) use ledger::{Acked, KEPT, Ledger};
 pub use number::expand_number;
 pub use received::ReceivedDatagrams;
 pub use window::REPLAY_WINDOW;
