@@ -440,9 +440,13 @@ impl Bottleneck {
     }
 
     /// What became of a datagram that was overtaken: lost behind the bottleneck, or dropped in front of it.
-    pub(crate) fn fate_of(&mut self, datagram: &Datagram) -> Fate {
-        self.is_full |= datagram.backlog > self.queue_seen.max(LEAST_QUEUE);
+    pub(crate) fn fate_of(&self, datagram: &Datagram) -> Fate {
         if datagram.backlog <= self.queue_seen { Fate::Lost } else { Fate::Dropped }
+    }
+
+    /// A datagram did not arrive.
+    pub(crate) fn on_lost(&mut self, datagram: &Datagram) {
+        self.is_full |= datagram.backlog > self.queue_seen.max(LEAST_QUEUE);
     }
 
     /// Replays what is in flight behind the newest told arrival. `visit` gets each with whether it is

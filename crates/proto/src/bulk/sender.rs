@@ -101,9 +101,9 @@ pub(crate) struct Sender {
     /// Nothing goes out before this: the end of the tick, or of the space between two slices.
     resume_at: Instant,
     next_tail: Instant,
+    lateness: Lateness,
     /// The size of the last datagram.
     last_bytes: f64,
-    lateness: Lateness,
     /// When the last slice went out, and when the bottleneck was to be done with it.
     last_slice: Option<(Instant, f64)>,
     limit: Limit,
@@ -142,8 +142,8 @@ impl Sender {
             trains: 1,
             resume_at: Instant::ZERO,
             next_tail: Instant::ZERO,
-            last_bytes: 1228.0,
             lateness: Lateness::new(),
+            last_bytes: 1228.0,
             last_slice: None,
             limit: Limit::new(config.most_bps),
             progress: now,
@@ -234,6 +234,7 @@ impl Sender {
         now: Instant,
         ledger: &Ledger,
     ) -> Option<(ChunkId, Symbol)> {
+        self.on_call(now);
         self.share.set(self.config.urgency, false, self.bottleneck.rate());
         let want = self.want();
         self.lateness.set_due(want.map(|_| self.resume_at.max(now)));
@@ -347,7 +348,7 @@ impl Sender {
             self.train_left = TRAIN;
         }
         if self.bottleneck.rate().is_none()
-            && self.is_getting_through(ledger)
+            && ledger.were_newest_acked(TRAIN, self.config.first_number)
             && self.blind.poll_train(now)
         {
             self.train_left = TRAIN;
@@ -383,10 +384,9 @@ impl Sender {
         }
     }
 
-    /// It is called, and fates are settled. After news, the backlog of each datagram is corrected first,
-    /// which says what became of those that are lost.
-    pub(crate) fn begin_settling(&mut self, now: Instant, ledger: &mut Ledger) {
-        self.on_call(now);
+    /// Before fates are settled: after news, the backlog of each datagram is corrected, which says what
+    /// became of those that are lost.
+    pub(crate) fn begin_settling(&mut self, ledger: &mut Ledger) {
         let largest = ledger.largest_acked().filter(|_| self.is_stale);
         if let Some(largest) = largest.filter(|&number| number >= self.config.first_number) {
             self.bottleneck.replay_settled(self.replayed, largest, ledger);
@@ -395,7 +395,7 @@ impl Sender {
     }
 
     /// Where this datagram was lost: behind the bottleneck, or in front of it.
-    pub(crate) fn lost_as(&mut self, datagram: &Datagram) -> Fate {
+    pub(crate) fn lost_as(&self, datagram: &Datagram) -> Fate {
         self.bottleneck.fate_of(datagram)
     }
 
@@ -405,7 +405,10 @@ impl Sender {
         if datagram.number < self.config.first_number {
             return;
         }
-        self.is_stale |= fate != Fate::Acked;
+        if fate != Fate::Acked {
+            self.is_stale = true;
+            self.bottleneck.on_lost(datagram);
+        }
         self.share.on_settled(datagram.number, fate != Fate::Acked);
         // What was dropped at the bottleneck and what was lost behind it cannot be told apart before.
         if self.bottleneck.rate().is_some() && fate != Fate::Dropped {
@@ -434,6 +437,7 @@ impl Sender {
 
     /// Acts on a deadline that has passed.
     pub(crate) fn handle_timeout(&mut self, now: Instant, ledger: &mut Ledger) {
+        self.on_call(now);
         if self.fails_at().is_some_and(|at| at <= now) && !self.has_failed {
             self.has_failed = true;
             self.events.push_back(SenderEvent::Failed);
@@ -446,7 +450,7 @@ impl Sender {
             self.probe = true;
             self.progress = now;
             self.is_stale = true;
-            self.begin_settling(now, ledger);
+            self.begin_settling(ledger);
             self.end_settling(ledger);
         }
     }
@@ -464,13 +468,6 @@ impl Sender {
 
     pub(crate) fn check_invariants(&self) {
         assert!(self.open.len() <= SEND_WINDOW);
-    }
-
-    /// Whether the newest datagrams that are settled were all received, as many as a train has.
-    fn is_getting_through(&self, ledger: &Ledger) -> bool {
-        let Some(first) = ledger.settled().checked_sub(TRAIN) else { return false };
-        first >= ledger.place(self.config.first_number)
-            && ledger.iter_from(first).take(TRAIN).all(|datagram| datagram.fate == Fate::Acked)
     }
 
     /// It is called, perhaps late.

@@ -298,7 +298,7 @@ impl Connection {
         if !self.state.is_open() {
             return;
         }
-        self.settle_fates(now);
+        self.settle_fates();
         if let Some(sender) = self.blocks_out.sender_mut() {
             sender.handle_timeout(now, &mut self.sent);
         }

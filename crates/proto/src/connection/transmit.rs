@@ -68,7 +68,7 @@ impl Connection {
         if !self.state.is_open() {
             return None;
         }
-        self.settle_fates(now);
+        self.settle_fates();
         if let Some(to) = self.transmit_challenge(now, out) {
             return Some(to);
         }

@@ -50,12 +50,12 @@ impl Connection {
     /// Settles the fates of datagrams, by which the block sender measures the path and counts what is in
     /// flight. Called before it is asked what to send: several acks that arrived together are then judged
     /// together.
-    pub(super) fn settle_fates(&mut self, now: Instant) {
+    pub(super) fn settle_fates(&mut self) {
         if let Some(sender) = self.blocks_out.sender_mut() {
-            sender.begin_settling(now, &mut self.sent);
+            sender.begin_settling(&mut self.sent);
         }
         loop {
-            let sender = self.blocks_out.sender_mut();
+            let sender = self.blocks_out.sender();
             let lost_as =
                 |lost: &Datagram| sender.map_or(Fate::Lost, |sender| sender.lost_as(lost));
             let Some(settled) = self.sent.poll_fate(lost_as) else { break };
@@ -81,7 +81,7 @@ impl Connection {
         self.sent.on_sent(now, outgoing);
         if self.sent.is_full() {
             self.pass_losses(now);
-            self.settle_fates(now);
+            self.settle_fates();
         }
     }
 

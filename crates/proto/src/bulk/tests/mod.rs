@@ -46,7 +46,7 @@ fn handle_ack(ledger: &mut Ledger, sender: Option<&mut Sender>, now: Instant, ac
 
 /// Fates are settled, as a connection does it.
 fn settle(ledger: &mut Ledger, sender: &mut Sender, now: Instant) {
-    sender.begin_settling(now, ledger);
+    sender.begin_settling(ledger);
     while let Some(settled) = ledger.poll_fate(|datagram| sender.lost_as(datagram)) {
         sender.on_settled(&settled);
     }
