@@ -165,7 +165,7 @@ impl OpenChunk {
     /// first that is least in flight.
     pub(crate) fn next_repeated(&self, ledger: &Ledger) -> Symbol {
         let mut in_flight = [0_u8; SYMBOLS];
-        for datagram in ledger.from(ledger.settled()) {
+        for datagram in ledger.iter_from(ledger.settled()) {
             if let (Fate::InFlight, Some((id, symbol))) = (datagram.fate, datagram.slice)
                 && id == self.id
                 && let Some(times) = in_flight.get_mut(usize::from(symbol))
