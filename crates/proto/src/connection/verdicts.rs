@@ -51,10 +51,11 @@ impl Connection {
     /// flight. Called before it is asked what to send: several acks that arrived together are then judged
     /// together.
     pub(super) fn settle_fates(&mut self) {
+        let has_news = self.sent.poll_news();
         if let Some(sender) = self.blocks_out.sender_mut() {
             sender.begin_settling(&mut self.sent);
         }
-        loop {
+        while has_news {
             let sender = self.blocks_out.sender();
             let lost_as =
                 |lost: &Datagram| sender.map_or(Fate::Lost, |sender| sender.lost_as(lost));
@@ -66,7 +67,9 @@ impl Connection {
         if let Some(sender) = self.blocks_out.sender_mut() {
             sender.end_settling(&self.sent);
         }
-        self.sent.trim(self.blocks_out.sender().map_or(0, |_| KEPT));
+        if has_news {
+            self.sent.trim(self.blocks_out.sender().map_or(0, |_| KEPT));
+        }
     }
 
     /// Retransmits or reports what was in datagrams that are lost by now.
