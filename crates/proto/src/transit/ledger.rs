@@ -416,6 +416,13 @@ impl Ledger {
         self.settled
     }
 
+    /// Whether the newest settled datagrams, so many of those from number `from` on, were all acknowledged.
+    pub(crate) fn were_newest_acked(&self, count: usize, from: u64) -> bool {
+        let Some(first) = self.settled.checked_sub(count) else { return false };
+        let mut newest = self.records.range(first..self.settled);
+        first >= self.place(from) && newest.all(|record| record.fate == Fate::Acked)
+    }
+
     /// Panics if the records contradict each other. For tests, fuzzers and the simulator.
     pub(crate) fn check_invariants(&self) {
         let open = self.records.iter().filter(|record| record.is_open());
