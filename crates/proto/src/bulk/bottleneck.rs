@@ -1,8 +1,8 @@
-//! A model of the narrowest place on the way: what waits in front of it now.
+//! A model of the bottleneck and the queue in front of it.
 //!
-//! The queue is a replay: everything sent, at its time, through a queue that drains at the rate that
-//! [`RateFinder`] says, set right by each arrival that is reported. So a sender knows what waits before
-//! any loss or round trip says so.
+//! Every datagram sent is replayed, at its send time, through a queue that drains at the rate of
+//! [`RateFinder`]; each reported arrival corrects it. So the sender knows the backlog before a loss or a
+//! longer round trip shows it.
 
 use super::loss::LossEstimate;
 use super::rate_finder::RateFinder;
@@ -12,24 +12,24 @@ use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::transit::{ArrivalsFrame, Datagram, Fate, Ledger};
 
-/// What is known of the bottleneck.
+/// The model of the bottleneck.
 #[derive(Clone, Debug)]
 pub(crate) struct Bottleneck {
     samples: Samples,
     finder: RateFinder,
-    /// Where the next replay of what is settled begins.
+    /// Where the next replay of settled datagrams starts: packet number, and when the queue was idle.
     replayed: (u64, Span),
-    /// When it will be done with all that was sent.
+    /// When everything sent will have passed.
     idle_at: Span,
-    /// The longest queue that was seen to take a packet.
+    /// The largest backlog with which a packet was not dropped.
     queue_seen: Bytes,
-    /// Whether more than that is sent at once, and whether such was dropped.
+    /// Whether a larger backlog is tried, and whether one was dropped.
     tries_more: bool,
     is_full: bool,
 }
 
 impl Bottleneck {
-    /// Of a transfer whose first datagram has the number `first`.
+    /// The model for a transfer whose first datagram has the number `first`.
     pub(crate) const fn new(known: Option<Rate>, first: u64) -> Self {
         Self {
             samples: Samples::new(first),
@@ -42,34 +42,34 @@ impl Bottleneck {
         }
     }
 
-    /// How fast it drains.
+    /// The estimate of its rate.
     pub(crate) const fn finder(&self) -> &RateFinder {
         &self.finder
     }
 
-    /// The same; `None` before anything was measured.
+    /// The rate at which it drains; `None` until it is known.
     pub(crate) const fn rate(&self) -> Option<Rate> {
         self.finder.rate()
     }
 
-    /// When the queue will be empty, if nothing more is sent.
+    /// When the queue will be empty if nothing more is sent.
     pub(crate) const fn idle_at(&self) -> Span {
         self.idle_at
     }
 
-    /// Bytes that the queue is believed to hold.
+    /// Bytes that the queue is assumed to hold.
     pub(crate) const fn room(&self) -> Bytes {
         let room = self.queue_seen.max(MIN_QUEUE);
         if self.tries_more && !self.is_full { Bytes(TRIED * room.0) } else { room }
     }
 
-    /// Whether the caller has to put more into the queue at once than was seen to fit, because it comes late.
+    /// Sets whether to try a larger backlog than was seen to fit, because the caller is late.
     pub(crate) const fn try_more(&mut self, tries_more: bool) {
         self.tries_more = tries_more;
     }
 
-    /// A packet goes out: it joins the queue, unless the queue is thought to be full. Returns the backlog
-    /// with it, and whether it is expected to pass.
+    /// A packet is sent: it joins the queue, unless the model says the queue is full. Returns the backlog with
+    /// it, and whether it is expected to pass.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: Bytes) -> (Bytes, bool) {
         let Some(rate) = self.rate() else { return (Bytes::ZERO, true) };
         let (backlog, done) = join(self.idle_at, now.into(), bytes, rate);
@@ -80,8 +80,7 @@ impl Bottleneck {
         (backlog, passes)
     }
 
-    /// The receiver says when datagrams arrived. Those that are news become samples, and the rate follows.
-    /// Returns how many they are.
+    /// The receiver reported arrival times. New ones become samples, and update the rate. Returns their number.
     pub(crate) fn on_arrivals(
         &mut self,
         frame: &ArrivalsFrame,
@@ -89,26 +88,26 @@ impl Bottleneck {
         loss: &LossEstimate,
         is_long: bool,
     ) -> usize {
-        let news = self.samples.on_arrivals(frame, ledger);
-        if news > 0 {
-            self.finder.on_samples(&self.samples, news, loss, is_long);
+        let count = self.samples.on_arrivals(frame, ledger);
+        if count > 0 {
+            self.finder.on_samples(&self.samples, count, loss, is_long);
         }
-        news
+        count
     }
 
-    /// The newest so many arrivals.
-    pub(crate) fn newest(&self, news: usize) -> impl Iterator<Item = &Sample> {
-        self.samples.newest(news)
+    /// The newest `count` arrivals.
+    pub(crate) fn newest(&self, count: usize) -> impl Iterator<Item = &Sample> {
+        self.samples.newest(count)
     }
 
-    /// Where a replay starts: behind the newest reported arrival, or at the very beginning.
+    /// Where a replay starts: after the newest reported arrival, or at the first datagram.
     fn anchor(&self) -> (u64, Span) {
         let beginning = (self.samples.first(), Span::ZERO);
         self.samples.done().map_or(beginning, |(number, done)| (number + 1, done))
     }
 
-    /// Replays what was sent since the last reported arrival, with what became of it, and corrects
-    /// `backlog` of those up to the newest acknowledged: so that their fate can be settled.
+    /// Replays the datagrams sent since the last reported arrival, with their fates, and corrects `backlog` of
+    /// those up to the newest acknowledged, so that their fates can be settled.
     pub(crate) fn replay_settled(&mut self, ledger: &mut Ledger) {
         let anchor = self.anchor();
         let from = core::mem::replace(&mut self.replayed, anchor);
@@ -130,18 +129,18 @@ impl Bottleneck {
         }
     }
 
-    /// What became of a datagram that was overtaken: lost behind the bottleneck, or dropped in front of it.
+    /// The fate of a datagram that was overtaken: lost behind the bottleneck, or dropped at its queue.
     pub(crate) fn fate_of(&self, datagram: &Datagram) -> Fate {
         if Bytes(datagram.backlog) <= self.queue_seen { Fate::Lost } else { Fate::Dropped }
     }
 
-    /// A datagram did not arrive.
+    /// A datagram was lost.
     pub(crate) fn on_lost(&mut self, datagram: &Datagram) {
         self.is_full |= Bytes(datagram.backlog) > self.queue_seen.max(MIN_QUEUE);
     }
 
-    /// Replays what is in flight behind the newest reported arrival. `visit` gets each with whether it is
-    /// expected to pass the queue.
+    /// Replays the datagrams in flight after the newest reported arrival. Calls `visit` with each, and whether
+    /// it is expected to pass the queue.
     pub(crate) fn replay_in_flight(
         &mut self,
         ledger: &Ledger,
@@ -171,8 +170,8 @@ impl Bottleneck {
     }
 }
 
-/// A packet sent at a moment joins a queue that would be empty at `idle_at`: the backlog with it, and
-/// when the queue will be empty then.
+/// A packet sent at `sent` joins a queue that would be empty at `idle_at`. Returns the backlog with it, and
+/// when the queue will be empty.
 fn join(idle_at: Span, sent: Span, bytes: Bytes, rate: Rate) -> (Bytes, Span) {
     let backlog = rate * (idle_at - sent).max(Span::ZERO) + bytes;
     (backlog, idle_at.max(sent) + bytes / rate)

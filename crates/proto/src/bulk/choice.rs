@@ -1,9 +1,9 @@
-//! Which slice goes next.
+//! Choice of the next slice.
 //!
-//! The source slices of each chunk in order; repair for what is known to be missing; and at the end of
-//! all, repair for what may yet get lost, until enough is expected to arrive with a margin for how wrong
-//! that may be. Never more: what is enough cannot be known before a round trip, and what is sent
-//! meanwhile would be waste.
+//! First repair slices for those known to be missing, then the source slices of each chunk in order. At the
+//! end come repair slices for those that may still be lost, until enough slices are expected to arrive, with
+//! a margin for the error of that estimate. The sender then stops: whether more is needed shows only after a
+//! round trip, and slices sent before that would mostly be waste.
 
 use alloc::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use super::units::{Rate, Span};
 use crate::chunk::ChunkId;
 use crate::transit::{Ledger, Symbol};
 
-/// What is known of the path.
+/// The estimates for the path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path<'a> {
     pub(super) loss: &'a LossEstimate,
@@ -24,26 +24,26 @@ pub(super) struct Path<'a> {
     pub(super) rate: Option<Rate>,
 }
 
-/// Where the next slice is from.
+/// Which chunk the next slice is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// Which open chunk; one beyond the last opens the next.
+    /// The position of the open chunk; one beyond the last opens the next chunk.
     open: usize,
-    /// Nothing is missing, and this is for what may yet get lost: it goes at half the rate.
+    /// No slice is missing, and this one is for further losses: it is sent at half the rate.
     pub(super) is_tail: bool,
 }
 
-/// A slice as it goes on the wire.
+/// The slice to send.
 #[derive(Debug)]
 pub(crate) struct Chosen<'a> {
     pub(crate) chunk_id: ChunkId,
     pub(crate) symbol: Symbol,
     pub(crate) slice: WireSlice<'a>,
-    /// It was sent before.
+    /// It is a retransmission.
     pub(super) is_repeated: bool,
 }
 
-/// The chunks to send: those with slices on the way, and those that wait.
+/// The chunks to send: those begun, and those waiting.
 #[derive(Debug)]
 pub(super) struct Chunks {
     open: VecDeque<OpenChunk>,
@@ -52,7 +52,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// None; the first will have this number.
+    /// No chunks yet; the first will have this id.
     pub(super) const fn new(first_id: ChunkId) -> Self {
         Self { open: VecDeque::new(), waiting: VecDeque::new(), next_id: first_id }
     }
@@ -61,12 +61,12 @@ impl Chunks {
         self.next_id
     }
 
-    /// Hands in the next one.
+    /// Adds the next chunk.
     pub(super) fn push(&mut self, chunk: Chunk) {
         self.waiting.push_back(chunk);
     }
 
-    /// Those handed in whose first slice was not sent.
+    /// The number of chunks of which no slice was sent.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -75,7 +75,7 @@ impl Chunks {
         self.open.is_empty() && self.waiting.is_empty()
     }
 
-    /// Those with slices on the way.
+    /// The chunks begun and not done, oldest first.
     pub(super) const fn open(&self) -> &VecDeque<OpenChunk> {
         &self.open
     }
@@ -88,13 +88,13 @@ impl Chunks {
         self.open.iter_mut().find(|chunk| chunk.id == id)
     }
 
-    /// The oldest one, if the receiver says that it has all of it.
+    /// Removes the oldest chunk if the receiver reported that it is complete.
     pub(super) fn pop_done(&mut self) -> Option<ChunkId> {
         self.open.front().filter(|chunk| chunk.is_done)?;
         self.open.pop_front().map(|chunk| chunk.id)
     }
 
-    /// What should go next, if anything. `is_probe`: a slice has to go, whichever.
+    /// What to send next, if anything. With `is_probe` a slice is chosen in any case.
     pub(super) fn choose(&self, is_probe: bool, path: &Path<'_>) -> Option<Choice> {
         let at = |open| Some(Choice { open, is_tail: false });
         let find = |test: &dyn Fn(&OpenChunk) -> bool| self.open.iter().position(test);
@@ -108,10 +108,10 @@ impl Chunks {
         if !self.waiting.is_empty() && self.open.len() < SEND_WINDOW {
             return at(self.open.len());
         }
-        // What a round trip more would cost, as a part of all: there is the more to be won by a margin.
+        // The relative cost of another round trip: the larger it is, the more a margin saves.
         let chunk = path.rate.map_or(path.rtt, |rate| CHUNK / rate);
         let stake = (path.rtt / (path.rtt / 2.0 + chunk)).min(MAX_STAKE);
-        let margin = |(least, more): (f64, f64)| least + more * stake;
+        let margin = |(base, by_stake): (f64, f64)| base + by_stake * stake;
         let short = |sigmas| find(&|chunk| chunk.is_short(path.loss, sigmas));
         if let Some(open) = short(margin(MARGIN)) {
             return at(open);
@@ -119,7 +119,7 @@ impl Chunks {
         short(margin(TAIL_MARGIN)).map(|open| Choice { open, is_tail: true })
     }
 
-    /// Takes the slice that was chosen.
+    /// Returns the chosen slice, and counts it as sent.
     pub(super) fn take(&mut self, choice: Choice, ledger: &Ledger) -> Option<Chosen<'_>> {
         if choice.open >= self.open.len() {
             let chunk = self.waiting.pop_front()?;
@@ -156,8 +156,7 @@ mod tests {
         loss
     }
 
-    /// The symbols of what is chosen until nothing is, and how many of them at the end are tail; all of it is
-    /// expected to arrive but for the losses.
+    /// The symbols chosen until there are no more, and how many of them are tail. All count as in flight.
     fn run(chunks: &mut Chunks, loss: &LossEstimate) -> (alloc::vec::Vec<(u16, Symbol)>, usize) {
         let path = Path { loss, rtt: Span::from_millis(50), rate: Some(Rate::from_kbps(10_000)) };
         let (mut chosen, mut tails) = (alloc::vec::Vec::new(), 0);
@@ -171,22 +170,22 @@ mod tests {
     }
 
     #[test]
-    fn sources_go_in_order_chunk_after_chunk() {
+    fn source_slices_are_sent_in_order() {
         let (chosen, tails) = run(&mut chunks(2, 3), &loss(0));
         assert_eq!(chosen, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
         assert_eq!(tails, 0);
     }
 
     #[test]
-    fn repair_covers_what_may_get_lost_and_a_margin_and_no_more() {
+    fn repair_covers_expected_losses_and_a_margin() {
         let (chosen, tails) = run(&mut chunks(1, 256), &loss(10));
         let repairs = chosen.iter().filter(|(_, symbol)| *symbol >= 256).count();
-        // A tenth is 29, for repair slices get lost too.
+        // 10 % is 29, because repair slices are lost too.
         assert!((35..75).contains(&repairs) && (1..repairs).contains(&tails), "{repairs} {tails}");
     }
 
     #[test]
-    fn what_is_known_to_be_missing_comes_before_what_was_not_sent() {
+    fn repair_of_missing_slices_comes_before_unsent_slices() {
         let mut chunks = chunks(2, 4);
         let path = Path { loss: &loss(0), rtt: Span::from_millis(50), rate: None };
         for _ in 0..4 {
@@ -200,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn no_more_chunks_are_open_than_the_window_has() {
+    fn open_chunks_are_limited_by_the_window() {
         let mut chunks = chunks(20, 1);
         let (chosen, _) = run(&mut chunks, &loss(0));
         assert_eq!((chosen.len(), chunks.waiting()), (SEND_WINDOW, 20 - SEND_WINDOW));
     }
 
     #[test]
-    fn a_probe_goes_though_enough_is_on_the_way() {
+    fn a_probe_is_sent_even_if_enough_is_in_flight() {
         let (mut chunks, loss) = (chunks(1, 2), loss(0));
         run(&mut chunks, &loss);
         let path = Path { loss: &loss, rtt: Span::from_millis(50), rate: None };

@@ -1,5 +1,5 @@
-//! One chunk on its way out: what of it was sent, what is with the receiver, and what is still expected
-//! there. What is in flight is the ledger's to say.
+//! One chunk of the sender: which of its slices were sent, which the receiver has, and how many more are
+//! expected to arrive. The ledger has those in flight.
 
 use libm::sqrt;
 
@@ -14,12 +14,12 @@ use crate::transit::{Fate, Ledger, Symbol};
 /// Symbols of a chunk: sources from 0, repair slices from 256.
 const SYMBOLS: usize = MAX_SLICES + REPAIR_SLICES;
 
-/// A chunk that was handed to the sender.
+/// A chunk to send.
 #[derive(Clone, Debug)]
 pub(crate) struct Chunk {
     pub(crate) bytes: Bytes,
     pub(crate) repair: BlockRepair,
-    /// Which of its block it is.
+    /// Its position in the block.
     pub(crate) place: usize,
 }
 
@@ -30,23 +30,23 @@ pub(crate) enum WireSlice<'a> {
     Repair(RepairSlice<'a>),
 }
 
-/// A chunk with slices on the way.
+/// A chunk of which slices were sent.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenChunk {
     pub(crate) id: ChunkId,
     pub(crate) chunk: Chunk,
     count: SliceCount,
-    /// Symbols that are with the receiver.
-    with_peer: [u64; SYMBOLS / 64],
-    got: usize,
+    /// Symbols that the receiver has, and their number.
+    received: [u64; SYMBOLS / 64],
+    received_count: usize,
     next_source: u16,
     next_repair: u16,
-    /// Slices in flight that passed the bottleneck's queue, if the model is right.
-    flying: f64,
-    /// Those of them expected to arrive, and the variance of their number.
+    /// Slices in flight that the model expects to pass the bottleneck's queue.
+    in_flight: f64,
+    /// The expected number of them that arrive, and its variance.
     expected: f64,
     variance: f64,
-    /// The receiver says that it has all.
+    /// The receiver reported that the chunk is complete.
     pub(crate) is_done: bool,
 }
 
@@ -58,11 +58,11 @@ impl OpenChunk {
             id,
             chunk,
             count,
-            with_peer: [0; SYMBOLS / 64],
-            got: 0,
+            received: [0; SYMBOLS / 64],
+            received_count: 0,
             next_source: 0,
             next_repair: 0,
-            flying: 0.0,
+            in_flight: 0.0,
             expected: 0.0,
             variance: 0.0,
             is_done: false,
@@ -70,86 +70,87 @@ impl OpenChunk {
     }
 
     pub(crate) fn has(&self, symbol: Symbol) -> bool {
-        let word = self.with_peer.get(usize::from(symbol / 64)).copied().unwrap_or(u64::MAX);
+        let word = self.received.get(usize::from(symbol / 64)).copied().unwrap_or(u64::MAX);
         word >> (symbol % 64) & 1 != 0
     }
 
-    /// It is with the receiver. Returns whether that is news.
+    /// The receiver has this symbol. Returns whether that is new.
     pub(crate) fn on_received(&mut self, symbol: Symbol) -> bool {
         if self.has(symbol) {
             return false;
         }
-        if let Some(word) = self.with_peer.get_mut(usize::from(symbol / 64)) {
+        if let Some(word) = self.received.get_mut(usize::from(symbol / 64)) {
             *word |= 1 << (symbol % 64);
-            self.got += 1;
+            self.received_count += 1;
         }
         true
     }
 
-    /// What the receiver says of the source slices. Returns whether it brought news.
+    /// Reads which source slices the receiver has. Returns whether that is progress.
     pub(crate) fn on_ack(&mut self, received: &SliceSet) -> bool {
         if received.count() != self.count {
             return false;
         }
-        let mut news = received.is_full() && !self.is_done;
+        let mut is_progress = received.is_full() && !self.is_done;
         self.is_done |= received.is_full();
         for index in received.iter() {
-            news |= self.on_received(symbol_of(index.get()));
+            is_progress |= self.on_received(symbol_of(index.get()));
         }
-        news
+        is_progress
     }
 
-    /// One more of its slices is on the way, and is lost with this probability.
+    /// One more of its slices is in flight; it is lost with this probability.
     pub(crate) fn expect(&mut self, loss: f64) {
-        self.flying += 1.0;
+        self.in_flight += 1.0;
         self.expected += 1.0 - loss;
         self.variance += loss * (1.0 - loss);
     }
 
-    /// Expects nothing, to count anew.
-    pub(crate) const fn expect_nothing(&mut self) {
-        (self.flying, self.expected, self.variance) = (0.0, 0.0, 0.0);
+    /// Resets the count of slices in flight.
+    pub(crate) const fn clear_expected(&mut self) {
+        (self.in_flight, self.expected, self.variance) = (0.0, 0.0, 0.0);
     }
 
-    /// Whether every slice was sent once.
+    /// Whether every source slice was sent once.
     pub(crate) fn is_sent(&self) -> bool {
         usize::from(self.next_source) >= self.count.get()
     }
 
-    /// Enough is there, or said to be there, that nothing more need be sent.
-    pub(crate) fn is_enough(&self) -> bool {
-        self.is_done || self.got >= self.count.get()
+    /// Whether the receiver has enough slices to reconstruct the chunk.
+    pub(crate) fn has_enough(&self) -> bool {
+        self.is_done || self.received_count >= self.count.get()
     }
 
-    /// Whether slices are missing that nothing on the way can replace.
+    /// Whether slices are missing that those in flight cannot replace.
     pub(crate) fn lacks_slices(&self) -> bool {
-        !self.is_enough() && self.got() + self.flying < self.need()
+        !self.has_enough() && self.received() + self.in_flight < self.needed()
     }
 
-    /// Whether what is there and expected is less than is needed and so many standard deviations more: those
-    /// of the losses, and of their estimate. Half a slice counts as doubt, too, unless losses are hardly to
-    /// be expected.
+    /// Whether the slices received and expected are fewer than those needed and a margin of this many standard
+    /// deviations, of the losses and of their estimate. Half a slice is added to the deviation, unless
+    /// losses are unlikely.
     pub(crate) fn is_short(&self, loss: &LossEstimate, sigmas: f64) -> bool {
         let share = loss.share();
-        if self.is_enough() || self.need() * share < NO_LOSS {
+        if self.has_enough() || self.needed() * share < NO_LOSS {
             return self.lacks_slices();
         }
-        let doubt = self.flying * self.flying * share * (1.0 - share) / (loss.packets() + 1.0);
-        let deviation = sqrt((self.variance + doubt) * loss.inflation());
-        self.got() + self.expected < self.need() + sigmas * (deviation + 0.5)
+        let uncertainty =
+            self.in_flight * self.in_flight * share * (1.0 - share) / (loss.packets() + 1.0);
+        let deviation = sqrt((self.variance + uncertainty) * loss.inflation());
+        self.received() + self.expected < self.needed() + sigmas * (deviation + 0.5)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "at most 512")]
-    const fn got(&self) -> f64 {
-        self.got as f64
+    const fn received(&self) -> f64 {
+        self.received_count as f64
     }
 
     #[expect(clippy::cast_precision_loss, reason = "at most 256")]
-    const fn need(&self) -> f64 {
+    const fn needed(&self) -> f64 {
         self.count.get() as f64
     }
 
-    /// The next slice that was not sent yet: source slices in order, then repair slices.
+    /// The next unsent slice: source slices in order, then repair slices.
     pub(crate) fn next_unsent(&mut self) -> Option<Symbol> {
         if !self.is_sent() {
             self.next_source += 1;
@@ -162,8 +163,8 @@ impl OpenChunk {
         None
     }
 
-    /// The slice to send again, once all were sent: one that the receiver does not have, and of these the
-    /// first that is least in flight.
+    /// The slice to retransmit once all were sent: of those that the receiver does not have, the first with
+    /// the fewest copies in flight.
     pub(crate) fn next_repeated(&self, ledger: &Ledger) -> Symbol {
         let mut in_flight = [0_u8; SYMBOLS];
         for datagram in ledger.iter_from(ledger.settled()) {
@@ -181,8 +182,7 @@ impl OpenChunk {
         missing.min_by_key(times).unwrap_or(0)
     }
 
-    /// The slice with this number, as it goes on the wire. The first repair slice that is asked for makes
-    /// all.
+    /// The slice of this symbol, as sent. The first request for a repair slice encodes all of them.
     pub(crate) fn slice(&self, symbol: Symbol) -> Option<WireSlice<'_>> {
         let Some(index) = symbol.checked_sub(symbol_of(MAX_SLICES)) else {
             let index = self.count.index(symbol.into())?;
@@ -199,9 +199,9 @@ impl OpenChunk {
         }))
     }
 
-    /// Bytes that are with the receiver, as far as slices tell.
-    pub(crate) fn bytes_with_peer(&self) -> usize {
-        (self.got * SLICE_BYTES).min(self.chunk.bytes.len())
+    /// Bytes that the receiver has, estimated from its slices.
+    pub(crate) fn received_bytes(&self) -> usize {
+        (self.received_count * SLICE_BYTES).min(self.chunk.bytes.len())
     }
 }
 

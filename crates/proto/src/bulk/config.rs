@@ -1,11 +1,11 @@
-//! What a sender is told, and what it tells.
+//! The settings of a sender, its events and its counters.
 
 use core::time::Duration;
 
 use crate::chunk::ChunkId;
 use crate::urgency::Urgency;
 
-/// How a sender behaves.
+/// The settings of a sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderConfig {
     pub(crate) urgency: Urgency,
@@ -17,22 +17,22 @@ pub(crate) struct SenderConfig {
     pub(crate) first_number: u64,
 }
 
-/// What the sender tells.
+/// What the sender reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SenderEvent {
     /// The peer has all of this chunk.
     Done(ChunkId),
-    /// Nothing of what was sent gets there.
+    /// No chunk made progress for `give_up_after`.
     Failed,
 }
 
 /// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SenderStats {
-    /// Slices sent: sources, repair slices and what was sent twice.
+    /// Slices sent: source slices, repair slices and retransmissions.
     pub(crate) slices: u64,
     /// Repair slices among them.
     pub(crate) repairs: u64,
-    /// Those sent before among them.
+    /// Retransmissions among them.
     pub(crate) resent: u64,
 }

@@ -1,8 +1,8 @@
-//! The acks that say a chunk is done, each repeated until its sender is known to have heard it.
+//! Completing acks, each repeated until the sender is known to have received it.
 //!
-//! Only such an ack frees a place in the sender's window, and nothing else says the same: one that is lost
-//! and not repeated stops the transfer until the sender asks. The invariant: at most [`RECEIVE_WINDOW`]
-//! chunks are kept, and each is said a bounded number of times unless its sender asks for more.
+//! Only such an ack frees a place in the sender's window: if one is lost and not repeated, the transfer stops
+//! until the sender probes. The invariant: at most [`RECEIVE_WINDOW`] chunks are kept, and each ack is sent a
+//! bounded number of times, unless the sender probes for more.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -11,69 +11,75 @@ use super::{RECEIVE_WINDOW, SEND_WINDOW};
 use crate::Instant;
 use crate::chunk::{Ack, ChunkId, SliceCount, SliceSet};
 
-/// The first repetition follows after this long, each later one after twice as long as the one before.
+/// The delay of the first repetition. It doubles with each one.
 const FIRST_REPEAT: Duration = Duration::from_millis(10);
 
-/// How long a repetition waits for a datagram that is sent in any case. While a transfer runs, acks of
-/// datagrams are never further apart.
+/// How long a repetition waits for a datagram to share. During a transfer acks of datagrams are never
+/// further apart.
 const WAIT: Duration = Duration::from_millis(10);
 
-/// Repetitions at most: the last one is 0.6 s after the first ack. On most links a sender that has heard none
-/// of them has asked by then, and where nothing shows that one was heard they should end.
+/// The maximum number of repetitions: the last one is 0.6 s after the first ack. On most links a sender that
+/// received none of them has probed by then. Without a confirmation the repetitions must end.
 const MAX_REPEATS: u32 = 6;
 
-/// Answers to slices of chunks that are done already are this far apart: only a sender that does not know
-/// sends them, and one answer serves for all that were under way. Nothing is repeated sooner.
+/// The minimum interval between answers to slices of chunks that are done already. Such slices come from a
+/// sender that has not received the ack, and one answer serves for all those in flight. It is the minimum
+/// interval of repetitions, too.
 const MIN_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A chunk that is done, whose sender may not know it.
+/// A complete chunk whose ack is not confirmed.
 #[derive(Clone, Copy, Debug)]
-struct Unheard {
+struct Unconfirmed {
     chunk_id: ChunkId,
     count: SliceCount,
-    /// How often it was said, and when last.
-    said: u32,
-    said_at: Instant,
+    /// How often the ack was sent, and when last.
+    sent: u32,
+    sent_at: Instant,
 }
 
-impl Unheard {
-    /// When it is repeated, if a datagram goes then.
+impl Unconfirmed {
+    /// When it is repeated in a datagram that is sent anyway.
     fn repeat_at(&self) -> Instant {
-        match self.said.checked_sub(1) {
-            Some(repeats) => self.said_at + FIRST_REPEAT * (1 << repeats),
+        match self.sent.checked_sub(1) {
+            Some(repeats) => self.sent_at + FIRST_REPEAT * (1 << repeats),
             None => Instant::ZERO,
         }
     }
 
-    /// When it goes alone.
+    /// When it is sent in a datagram of its own.
     fn due_at(&self) -> Instant {
-        if self.said == 0 { Instant::ZERO } else { self.repeat_at() + WAIT }
+        if self.sent == 0 { Instant::ZERO } else { self.repeat_at() + WAIT }
     }
 }
 
-/// The chunks that are done, and which of them are to be said when.
+/// The completing acks to send, and when.
 #[derive(Debug)]
 pub(super) struct DoneAcks {
-    unheard: VecDeque<Unheard>,
-    /// The answer to a slice of a chunk that is done.
+    unconfirmed: VecDeque<Unconfirmed>,
+    /// The answer to a slice of a complete chunk.
     answer: Option<(ChunkId, SliceCount)>,
     answered_at: Option<Instant>,
 }
 
 impl DoneAcks {
     pub(super) const fn new() -> Self {
-        Self { unheard: VecDeque::new(), answer: None, answered_at: None }
+        Self { unconfirmed: VecDeque::new(), answer: None, answered_at: None }
     }
 
-    /// This chunk is done: that is said at once, and again until it is heard.
+    /// This chunk is complete: the ack is sent at once, and repeated until it is confirmed.
     pub(super) fn push(&mut self, chunk_id: ChunkId, count: SliceCount) {
-        if self.unheard.len() >= RECEIVE_WINDOW {
-            self.unheard.pop_front();
+        if self.unconfirmed.len() >= RECEIVE_WINDOW {
+            self.unconfirmed.pop_front();
         }
-        self.unheard.push_back(Unheard { chunk_id, count, said: 0, said_at: Instant::ZERO });
+        self.unconfirmed.push_back(Unconfirmed {
+            chunk_id,
+            count,
+            sent: 0,
+            sent_at: Instant::ZERO,
+        });
     }
 
-    /// A slice of a chunk that is done came: its sender does not know, or did not when it sent that.
+    /// A slice of a complete chunk arrived: the sender had not received the ack when it sent the slice.
     pub(super) fn on_late_slice(&mut self, now: Instant, chunk_id: ChunkId, count: SliceCount) {
         let is_time = self.answered_at.is_none_or(|at| now.since(at) >= MIN_INTERVAL);
         if is_time && self.poll_timeout().is_none_or(|at| at > now) {
@@ -82,17 +88,17 @@ impl DoneAcks {
         }
     }
 
-    /// A slice of this chunk came. No sender has slices of more than [`SEND_WINDOW`] chunks in flight from
-    /// the oldest that it does not know to be done [H-4.2d], so it has heard of those before them.
+    /// A slice of this chunk arrived. A sender has slices in flight of at most [`SEND_WINDOW`] chunks, from the
+    /// oldest without a completing ack on [H-4.2d], so it has received the acks of those before them.
     pub(super) fn on_slice(&mut self, chunk_id: ChunkId) {
         self.forget(|chunk| {
             let ahead = usize::try_from(chunk_id.distance_from(chunk.chunk_id));
-            chunk.said > 0 && ahead.is_ok_and(|ahead| ahead >= SEND_WINDOW)
+            chunk.sent > 0 && ahead.is_ok_and(|ahead| ahead >= SEND_WINDOW)
         });
     }
 
-    /// A datagram that said that this chunk is done was acknowledged.
-    pub(super) fn on_heard(&mut self, chunk_id: ChunkId) {
+    /// A datagram with the completing ack of this chunk was acknowledged.
+    pub(super) fn on_confirmed(&mut self, chunk_id: ChunkId) {
         self.forget(|chunk| chunk.chunk_id == chunk_id);
     }
 
@@ -100,55 +106,55 @@ impl DoneAcks {
     pub(super) fn poll(&mut self, now: Instant) -> Option<Ack> {
         let (chunk_id, count) = match self.answer.take() {
             Some(answer) => answer,
-            None => self.say(now, |chunk| chunk.due_at() <= now)?,
+            None => self.send(now, |chunk| chunk.due_at() <= now)?,
         };
         Some(Ack { chunk_id, received: SliceSet::full(count) })
     }
 
-    /// The next one for a datagram that goes in any case. If that asks for an ack, the ack will say that this
-    /// one was heard: it need not be time for it.
-    pub(super) fn poll_along(&mut self, now: Instant, asks: bool) -> Option<Ack> {
-        let (chunk_id, count) = self.say(now, |chunk| {
-            let is_old = now.since(chunk.said_at) >= MIN_INTERVAL;
-            chunk.repeat_at() <= now || asks && is_old
+    /// The next ack for a datagram that is sent anyway. If that is ack-eliciting, its acknowledgement confirms
+    /// this ack, which may then be sent before it is due.
+    pub(super) fn poll_along(&mut self, now: Instant, is_ack_eliciting: bool) -> Option<Ack> {
+        let (chunk_id, count) = self.send(now, |chunk| {
+            let is_old = now.since(chunk.sent_at) >= MIN_INTERVAL;
+            chunk.repeat_at() <= now || is_ack_eliciting && is_old
         })?;
         Some(Ack { chunk_id, received: SliceSet::full(count) })
     }
 
-    /// When one is due; a moment in the past means at once.
+    /// When an ack is due; an instant in the past means now.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         if self.answer.is_some() {
             return Some(Instant::ZERO);
         }
-        self.unheard.iter().map(Unheard::due_at).min()
+        self.unconfirmed.iter().map(Unconfirmed::due_at).min()
     }
 
     pub(super) fn check_invariants(&self) {
-        assert!(self.unheard.len() <= RECEIVE_WINDOW);
-        assert!(self.unheard.iter().all(|chunk| chunk.said <= MAX_REPEATS));
+        assert!(self.unconfirmed.len() <= RECEIVE_WINDOW);
+        assert!(self.unconfirmed.iter().all(|chunk| chunk.sent <= MAX_REPEATS));
     }
 
-    /// Says the first for which it is time.
-    fn say(
+    /// Takes the first ack for which it is time.
+    fn send(
         &mut self,
         now: Instant,
-        is_time: impl Fn(&Unheard) -> bool,
+        is_time: impl Fn(&Unconfirmed) -> bool,
     ) -> Option<(ChunkId, SliceCount)> {
-        let chunk = self.unheard.iter_mut().find(|chunk| is_time(chunk))?;
-        chunk.said_at = now;
-        chunk.said += 1;
-        let said = (chunk.chunk_id, chunk.count);
-        if chunk.said > MAX_REPEATS {
-            self.on_heard(said.0);
+        let chunk = self.unconfirmed.iter_mut().find(|chunk| is_time(chunk))?;
+        chunk.sent_at = now;
+        chunk.sent += 1;
+        let sent = (chunk.chunk_id, chunk.count);
+        if chunk.sent > MAX_REPEATS {
+            self.on_confirmed(sent.0);
         }
-        Some(said)
+        Some(sent)
     }
 
-    fn forget(&mut self, is_known: impl Fn(&Unheard) -> bool) {
-        self.unheard.retain(|chunk| !is_known(chunk));
-        if self.unheard.is_empty() && self.unheard.capacity() > 0 {
-            // An idle connection is small.
-            self.unheard = VecDeque::new();
+    fn forget(&mut self, is_confirmed: impl Fn(&Unconfirmed) -> bool) {
+        self.unconfirmed.retain(|chunk| !is_confirmed(chunk));
+        if self.unconfirmed.is_empty() && self.unconfirmed.capacity() > 0 {
+            // An idle connection holds little memory.
+            self.unconfirmed = VecDeque::new();
         }
     }
 }
@@ -170,8 +176,8 @@ mod tests {
         acks
     }
 
-    /// When each ack is said, in milliseconds, by a caller that comes when it is asked to.
-    fn said(acks: &mut DoneAcks) -> Vec<(u64, u16)> {
+    /// When each ack is sent, in milliseconds, with a punctual caller.
+    fn sent(acks: &mut DoneAcks) -> Vec<(u64, u16)> {
         core::iter::from_fn(|| {
             let now = acks.poll_timeout()?;
             acks.check_invariants();
@@ -183,21 +189,21 @@ mod tests {
     }
 
     #[test]
-    fn a_done_chunk_is_said_again_and_again_but_not_for_ever() {
-        let times = said(&mut done(3..4)).into_iter().map(|(at, _)| at);
+    fn a_completing_ack_is_repeated_a_limited_number_of_times() {
+        let times = sent(&mut done(3..4)).into_iter().map(|(at, _)| at);
         assert!(times.eq([0, 20, 50, 100, 190, 360, 690]), "10, 20, 40 and so on, and the wait");
     }
 
     #[test]
-    fn what_is_heard_is_not_said_again() {
+    fn a_confirmed_ack_is_not_repeated() {
         let mut acks = done(3..5);
         assert_eq!(acks.poll(Instant::ZERO).unwrap().chunk_id.get(), 3);
-        acks.on_heard(ChunkId::new(3));
-        assert!(said(&mut acks).iter().all(|&(_, id)| id == 4));
+        acks.on_confirmed(ChunkId::new(3));
+        assert!(sent(&mut acks).iter().all(|&(_, id)| id == 4));
     }
 
     #[test]
-    fn what_goes_anyway_carries_it_sooner() {
+    fn a_datagram_sent_anyway_carries_the_ack_sooner() {
         let mut acks = done(3..4);
         let ms = Instant::from_millis;
         assert!(acks.poll(ms(100)).is_some());
@@ -205,12 +211,12 @@ mod tests {
         assert!(acks.poll_along(ms(110), false).is_some());
         assert_eq!(acks.poll_timeout(), Some(ms(140)), "20 later, and the wait");
         assert!(acks.poll_along(ms(114), true).is_none());
-        assert!(acks.poll_along(ms(115), true).is_some(), "it asks whether it was heard");
+        assert!(acks.poll_along(ms(115), true).is_some(), "an acknowledgement would confirm it");
     }
 
-    /// A slice 16 chunks further says that its sender has heard, once there was something to hear.
+    /// A slice 16 chunks ahead shows that its sender received the ack, if one was sent.
     #[test]
-    fn a_slice_of_a_later_window_proves_that_it_was_heard() {
+    fn a_slice_of_a_later_window_confirms_the_ack() {
         let mut acks = DoneAcks::new();
         for id in [u16::MAX, 0] {
             acks.push(ChunkId::new(id), COUNT);
@@ -218,16 +224,16 @@ mod tests {
         acks.on_slice(ChunkId::new(30));
         let now = Instant::from_millis(1);
         let first = [acks.poll(now), acks.poll(now)].map(|ack| ack.unwrap().chunk_id.get());
-        assert_eq!(first, [u16::MAX, 0], "each is said once");
+        assert_eq!(first, [u16::MAX, 0], "each is sent once");
         acks.on_slice(ChunkId::new(15));
-        assert!(said(&mut acks).iter().all(|&(_, id)| id == 0));
+        assert!(sent(&mut acks).iter().all(|&(_, id)| id == 0));
         let mut acks = done(0..1);
         assert!(acks.poll(now).is_some());
         acks.on_slice(ChunkId::new(16));
         assert_eq!(acks.poll_timeout(), None);
     }
 
-    /// Whoever asks is answered every 5 ms; however many chunks are done, the memory is that of a window.
+    /// Answers are 5 ms apart; however many chunks are complete, the memory is that of a window.
     #[test]
     fn answers_and_memory_are_bounded() {
         let mut acks = DoneAcks::new();
@@ -239,7 +245,7 @@ mod tests {
         let mut acks = done(0..1000);
         acks.check_invariants();
         assert_eq!(
-            said(&mut acks).first(),
+            sent(&mut acks).first(),
             Some(&(0, 1000 - u16::try_from(RECEIVE_WINDOW).unwrap()))
         );
     }

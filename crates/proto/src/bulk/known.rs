@@ -1,14 +1,14 @@
-//! What is known of a path from before: by an earlier block, or an earlier visit from the same address.
+//! The remembered rate and loss of a path, from an earlier block or an earlier visit from the same address.
 //!
-//! Careful Resume (RFC 9959) is the model: what was measured is a start and not a promise, it loses half of
-//! its worth with age, is forgotten in the end, and at once when the path changes.
+//! This follows Careful Resume (RFC 9959): a remembered rate is a starting point and not a guarantee. It is
+//! halved after a minute, forgotten after ten, and forgotten at once when the path changes.
 
 use super::loss::LossEstimate;
 use super::tuning::known::{FRESH, USABLE};
 use super::units::Rate;
 use crate::Instant;
 
-/// Rate and losses of a path, and when they were true.
+/// Rate and loss of a path, and when they were measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Known {
     pub(crate) rate: Option<Rate>,
@@ -25,8 +25,8 @@ impl Known {
         self.rate.map(Rate::bps)
     }
 
-    /// What of it is to be believed now.
-    pub(crate) fn distrusted(self, now: Instant) -> Self {
+    /// What to assume of it at `now`, reduced by age.
+    pub(crate) fn discounted(self, now: Instant) -> Self {
         let age = now.since(self.at);
         if age <= FRESH {
             self
@@ -43,9 +43,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_fades_and_is_forgotten() {
+    fn the_rate_is_halved_with_age_and_then_forgotten() {
         let known = Known { rate: Some(Rate(8.0)), ..Known::NOTHING };
-        let rate = |seconds: u64| known.distrusted(Instant::from_millis(seconds * 1000)).rate;
+        let rate = |seconds: u64| known.discounted(Instant::from_millis(seconds * 1000)).rate;
         assert_eq!([rate(0), rate(60)], [Some(Rate(8.0)); 2]);
         assert_eq!([rate(61), rate(600)], [Some(Rate(4.0)); 2]);
         assert_eq!(rate(601), None);

@@ -1,21 +1,21 @@
-//! How late the caller is, which says how much more it may send at once.
+//! How late the caller is: this much more may be sent at once.
 //!
-//! A machine without a network thread is called once a frame, and what could have gone 16 ms ago goes
-//! now: what the time since then allows, up to [`MAX_LATE`]. The invariant: a caller that comes when it
-//! is asked to is never late, and nothing changes for it.
+//! A machine without a network thread is called once a frame, so a slice that was due 16 ms ago is sent now.
+//! The sender may then send what that time allows, up to [`MAX_LATE`]. The invariant: a caller that calls at
+//! the requested deadline is never late, and lateness has no effect on it.
 
 use super::tuning::TICK;
 use super::tuning::lateness::MAX_LATE;
 use super::units::Span;
 use crate::Instant;
 
-/// What is known of the caller.
+/// When the caller was last called, and how late.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lateness {
-    /// When a slice could go, as of the last call or of the first news since; `None` while none could.
+    /// When the next slice was due, as of the last call or the first input since; `None` while none was.
     due_at: Option<Instant>,
     called_at: Instant,
-    /// Of the last call.
+    /// How late the last call was.
     late: Span,
 }
 
@@ -24,7 +24,7 @@ impl Lateness {
         Self { due_at: None, called_at: Instant::ZERO, late: Span::ZERO }
     }
 
-    /// It is called.
+    /// The sender is called at `now`.
     pub(super) fn on_call(&mut self, now: Instant) {
         if now < self.called_at + TICK {
             return;
@@ -34,13 +34,13 @@ impl Lateness {
         self.late = late.clamp(Span::ZERO, MAX_LATE);
     }
 
-    /// A slice can go from then on, or none can.
+    /// The next slice is due then, or none is.
     pub(super) const fn set_due(&mut self, due_at: Option<Instant>) {
         self.due_at = due_at;
     }
 
-    /// Something came that may let a slice go.
-    pub(super) fn on_news(&mut self, now: Instant) {
+    /// Input arrived that may make a slice due.
+    pub(super) fn on_input(&mut self, now: Instant) {
         self.due_at.get_or_insert(now);
     }
 
@@ -49,7 +49,7 @@ impl Lateness {
         self.late
     }
 
-    /// Whether that is more than a timer may be: the caller has frames.
+    /// Whether it was later than a timer may be, so that the caller is driven by frames.
     pub(super) fn is_frame(&self) -> bool {
         self.late > Span::from(TICK)
     }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn in_time_is_never_late() {
+    fn a_punctual_caller_is_never_late() {
         let mut lateness = Lateness::new();
         for ms in 1..100 {
             assert!(called(&mut lateness, ms * 1_000).abs() < 1e-9);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_as_late_in_each_of_its_batches() {
+    fn each_batch_of_a_frame_has_the_same_lateness() {
         let mut lateness = Lateness::new();
         lateness.set_due(Some(at(10_000)));
         assert!((called(&mut lateness, 26_000) - 16_000.0).abs() < 1e-9);
@@ -89,18 +89,18 @@ mod tests {
     }
 
     #[test]
-    fn with_nothing_to_send_nobody_is_late() {
+    fn without_a_slice_to_send_the_caller_is_not_late() {
         let mut lateness = Lateness::new();
         assert!(called(&mut lateness, 5_000_000).abs() < 1e-9);
-        lateness.on_news(at(5_010_000));
-        lateness.on_news(at(5_015_000));
+        lateness.on_input(at(5_010_000));
+        lateness.on_input(at(5_015_000));
         assert!((called(&mut lateness, 5_020_000) - 10_000.0).abs() < 1e-9, "since the first");
         lateness.set_due(None);
         assert!(called(&mut lateness, 6_000_000).abs() < 1e-9);
     }
 
     #[test]
-    fn a_program_that_stood_still_has_no_more_than_some_frames() {
+    fn lateness_after_a_long_stall_is_limited() {
         let mut lateness = Lateness::new();
         lateness.set_due(Some(at(0)));
         assert!((called(&mut lateness, 10_000_000) - MAX_LATE.0).abs() < 1e-9);

@@ -1,16 +1,15 @@
-//! The rate that was set as a limit (`max_rate_bps`): kept on average, overdrawn by no more than a tick
-//! needs.
+//! The configured maximum rate (`max_rate_bps`): kept on average, exceeded by no more than one tick needs.
 
 use super::tuning::TICK;
 use super::tuning::limit::AHEAD;
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 
-/// A limit and how far it is used.
+/// A limit, and how much of it is used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     rate: Rate,
-    /// When all that was sent is paid for.
+    /// When everything sent so far is within the limit.
     paid_at: Span,
 }
 
@@ -21,9 +20,9 @@ impl Limit {
         limit
     }
 
-    /// Another limit from now on, in bits per second.
+    /// Changes the limit, in bits per second.
     pub(super) fn set(&mut self, max_bps: u64) {
-        self.rate = Rate::from_bps(max_bps).max(Rate::LEAST);
+        self.rate = Rate::from_bps(max_bps).max(Rate::MIN);
     }
 
     pub(super) const fn rate(&self) -> Rate {
@@ -34,9 +33,10 @@ impl Limit {
         self.paid_at = self.paid_at.max(now.into()) + bytes / self.rate;
     }
 
-    /// When the next datagram may go, if not now. It may overdraw by a tick; by `train`, if that is more,
-    /// for a train goes whole and is made good for after it: without one no rate would ever be known
-    /// under a limit that lets a few packets pass at a time; and by what the caller is late.
+    /// When the next datagram may be sent; `None` if now. The limit may be exceeded by [`AHEAD`], by the bytes
+    /// of `train` if they are more, and by the time that the caller is `late`. A train is sent whole and
+    /// compensated for later: a limit that passes a few packets at a time would otherwise never let a rate
+    /// be measured.
     pub(super) fn opens_at(&self, now: Instant, train: Bytes, late: Span) -> Option<Instant> {
         let at = self.paid_at - AHEAD.max(train / self.rate) - late;
         (at > now.into()).then(|| at.instant().max(now + TICK))
@@ -47,11 +47,11 @@ impl Limit {
 mod tests {
     use super::*;
 
-    /// Datagrams of 1000 bytes that go in a second, asked every so many ms.
-    fn sent(every: u64, train: Bytes, late: Span) -> u64 {
+    /// The datagrams of 1000 bytes sent in a second by a caller that asks every `every_ms`.
+    fn sent(every_ms: u64, train: Bytes, late: Span) -> u64 {
         let mut limit = Limit::new(8_000_000);
         let mut sent = 0;
-        for ms in (1_000..2_000).step_by(usize::try_from(every).unwrap()) {
+        for ms in (1_000..2_000).step_by(usize::try_from(every_ms).unwrap()) {
             let now = Instant::from_millis(ms);
             while limit.opens_at(now, train, late).is_none() {
                 limit.on_sent(now, Bytes(1_000.0));
@@ -62,17 +62,17 @@ mod tests {
     }
 
     #[test]
-    fn it_is_kept_to_a_tick() {
+    fn the_limit_is_kept_within_a_tick() {
         assert!((1_000..1_004).contains(&sent(1, Bytes::ZERO, Span::ZERO)));
     }
 
     #[test]
-    fn a_train_goes_whole_and_is_made_good_for() {
+    fn a_train_is_sent_whole_and_compensated_for() {
         assert!((1_018..1_024).contains(&sent(1, Bytes(20_000.0), Span::ZERO)));
     }
 
     #[test]
-    fn a_caller_with_frames_needs_what_it_is_late_by() {
+    fn a_late_caller_may_send_what_it_missed() {
         assert!(sent(20, Bytes::ZERO, Span::ZERO) < 200);
         assert!((980..1_024).contains(&sent(20, Bytes::ZERO, Span::from_millis(19))));
     }

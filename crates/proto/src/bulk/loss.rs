@@ -1,15 +1,15 @@
-//! How much of what is sent gets lost, how sure that is, and whether losses come in bursts.
+//! The loss rate of a path, its uncertainty, and the burstiness of the losses.
 //!
-//! A share seen in `n` packets is a guess; how many repair slices to send depends on how wrong it may be. So
-//! the estimate is a Beta distribution, begun with a prior, and its variance goes into the margin beside that
-//! of the losses themselves. Losses in runs scatter more: a two-state chain (Gilbert 1960) fitted to the mean
-//! run says by what factor.
+//! A loss share measured over `n` packets is an estimate, and the number of repair slices depends on its
+//! error. So the estimate is a Beta distribution with a prior, and its variance is part of the margin, like
+//! the variance of the losses themselves. Bursty losses have a larger variance: a two-state Markov chain
+//! (Gilbert 1960) fitted to the mean run length gives the factor.
 
 use super::tuning::loss::{
     MAX_INFLATION, MAX_LOSS, MEMORY_PACKETS, PRIOR_LOSS, PRIOR_PACKETS, PRIOR_RUN, PRIOR_RUNS,
 };
 
-/// What a connection knows of its losses.
+/// The loss estimate of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LossEstimate {
     seen: f64,
@@ -45,25 +45,25 @@ impl LossEstimate {
         self.was_lost = lost;
     }
 
-    /// One that was counted as lost came after all.
+    /// A packet that was counted as lost was acknowledged after all.
     pub(crate) fn on_late(&mut self) {
         self.lost = (self.lost - 1.0).max(0.0);
         self.runs = (self.runs - 0.5).max(0.0);
     }
 
-    /// The share that is lost, 0 to 0.6.
+    /// The estimated share of lost packets, 0 to 0.6.
     pub(crate) fn share(&self) -> f64 {
         let lost = self.prior * self.prior_packets + self.lost;
         (lost / (self.prior_packets + self.seen)).min(MAX_LOSS)
     }
 
-    /// Packets that the estimate rests on, those of the prior among them.
+    /// The weight of the estimate in packets, including the prior.
     pub(crate) fn packets(&self) -> f64 {
         self.prior_packets + self.seen
     }
 
-    /// By what factor the number of losses scatters more than if they were independent: 1 to 12. For a chain
-    /// with correlation `c` from packet to packet it is (1 + c) / (1 - c).
+    /// The variance of the number of losses relative to that of independent losses: 1 to 12. For a chain with
+    /// correlation `c` between successive packets it is (1 + c) / (1 - c).
     pub(crate) fn inflation(&self) -> f64 {
         let p = self.share();
         let alone = 1.0 / (1.0 - p);
@@ -85,30 +85,30 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_with_the_prior_and_ends_with_what_is_seen() {
+    fn the_estimate_moves_from_the_prior_to_the_measured_share() {
         assert!((after([]).share() - PRIOR_LOSS).abs() < 1e-9);
         let tenth = after((0..1000).map(|n| n % 10 == 0));
         assert!((tenth.share() - 0.1).abs() < 0.005);
-        assert!(tenth.inflation() < 1.05, "they stand alone");
+        assert!(tenth.inflation() < 1.05, "single losses");
         assert!(after((0..100).map(|_| true)).share() <= MAX_LOSS);
     }
 
     #[test]
-    fn runs_widen_the_margin() {
+    fn runs_of_losses_inflate_the_variance() {
         let bursts = after((0..960).map(|n| n % 160 < 8));
         assert!((bursts.share() - 0.05).abs() < 0.005);
         assert!(bursts.inflation() > 3.0, "{}", bursts.inflation());
     }
 
     #[test]
-    fn what_was_only_late_is_taken_back() {
+    fn late_packets_are_subtracted_from_the_losses() {
         let mut loss = after((0..100).map(|n| n % 5 == 0));
         (0..20).for_each(|_| loss.on_late());
         assert!(loss.share() < 0.01);
     }
 
     #[test]
-    fn the_past_fades() {
+    fn old_losses_fade() {
         let fates = (0..2000).map(|n| n < 1000 && n % 3 == 0);
         assert!(after(fates).share() < 0.12);
     }

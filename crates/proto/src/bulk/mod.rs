@@ -1,11 +1,11 @@
-//! Blocks on `haulier/1`: chunks sent at the rate of the bottleneck, with repair slices for what gets lost
+//! Blocks on `haulier/1`: chunks sent at the bottleneck's rate, with repair slices for losses
 //! (`docs/SENDER.md`, STANDARD-1 section 4.2).
 //!
-//! The sender is made of parts. `choice` says which slice goes next, and `pacing` when, by one of five
-//! laws. They ask a model of the `bottleneck`, whose rate `rate_finder` has from the `samples` that the
-//! peer's reports of arrival times are, an estimate of the `loss`, the `limit` that was set, how late the
-//! caller is (`lateness`), and what follows from `silence`. `Sender` is where they meet; `tuning` has
-//! every number. `Receiver` makes each chunk whole from any of its slices.
+//! The sender has several parts. `choice` selects the next slice, and `pacing` decides when it is sent, by
+//! one of five laws. Both use a model of the `bottleneck`, whose rate `rate_finder` estimates from the
+//! `samples` of reported arrival times; the `loss` estimate; the configured `limit`; how late the caller is
+//! (`lateness`); and probe timeouts (`silence`). `Sender` connects them, and `tuning` has every constant.
+//! `Receiver` reconstructs each chunk from any of its slices.
 
 mod bottleneck;
 mod choice;
@@ -45,8 +45,8 @@ pub(crate) use sender::Sender;
 #[cfg(test)]
 pub(crate) use units::Rate;
 
-/// Chunks a sender has open at a time: 4 MiB, what 100 Mbit/s hold in flight over 300 ms.
+/// The maximum number of open chunks of a sender: 4 MiB, the bytes in flight at 100 Mbit/s and 300 ms.
 pub(crate) const SEND_WINDOW: usize = 16;
 
-/// Chunks a receiver holds at most, done ones that nobody reads among them.
+/// The maximum number of chunks a receiver holds, including unread ones.
 pub(crate) const RECEIVE_WINDOW: usize = 2 * SEND_WINDOW;

@@ -1,8 +1,8 @@
-//! How fast the bottleneck drains, from the times at which datagrams arrived.
+//! Estimates the bottleneck's rate from the arrival times of datagrams.
 //!
-//! Packets sent closer together than the bottleneck can pass them arrive at its rate: trains say it at
-//! once, and windows of a link that was busy correct it. It is handed samples and says a rate; another
-//! way to find it takes the place of this file.
+//! Packets sent faster than the bottleneck's rate arrive at that rate: trains measure it at once, and windows
+//! of a busy link correct it. The input is samples and the output a rate, so another method can replace this
+//! file.
 
 use libm::sqrt;
 
@@ -15,49 +15,49 @@ use super::tuning::rate_finder::{
 use super::tuning::samples::UNQUEUED;
 use super::units::{Bytes, Rate, Span};
 
-/// The rate, and what it rests on.
+/// The rate, and how it was measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateFinder {
-    /// `None` before anything was measured.
+    /// `None` until it is known.
     rate: Option<Rate>,
-    /// It was measured in this transfer, not brought along.
+    /// It was measured in this transfer, not remembered.
     is_measured: bool,
-    /// Arrivals of the longest train that told a rate.
+    /// Arrivals of the longest train that gave a rate.
     train: usize,
     /// The smallest queueing delay of the newest window.
     standing: Span,
 }
 
 impl RateFinder {
-    /// One that begins with the rate that is known, if there is one.
+    /// Starts with the remembered rate, if there is one.
     pub(crate) const fn new(known: Option<Rate>) -> Self {
         Self { rate: known, is_measured: false, train: 0, standing: Span::ZERO }
     }
 
-    /// `None` before anything was measured.
+    /// The rate; `None` until it is known.
     pub(crate) const fn rate(&self) -> Option<Rate> {
         self.rate
     }
 
-    /// Whether it was measured in this transfer, not brought along.
+    /// Whether it was measured in this transfer, not remembered.
     pub(crate) const fn is_measured(&self) -> bool {
         self.is_measured
     }
 
-    /// Whether a train of so many arrivals has told the rate.
+    /// Whether a train of at least this many arrivals gave the rate.
     pub(crate) const fn has_train(&self, packets: usize) -> bool {
         self.train >= packets
     }
 
-    /// The newest so many samples are news.
+    /// The newest `count` samples are new.
     pub(crate) fn on_samples(
         &mut self,
         samples: &Samples,
-        news: usize,
+        count: usize,
         loss: &LossEstimate,
         is_long: bool,
     ) {
-        self.measure_trains(samples, news);
+        self.measure_trains(samples, count);
         self.measure_window(samples, loss, is_long);
     }
 
@@ -65,10 +65,10 @@ impl RateFinder {
         self.rate = Some(rate.clamp(RATES.0, RATES.1));
     }
 
-    /// Packets sent back to back arrive at the rate of the bottleneck, whatever waits there. Only more than
-    /// is known is believed: others' packets between them make it less.
-    fn measure_trains(&mut self, samples: &Samples, news: usize) {
-        let first = samples.all().len().saturating_sub(news);
+    /// Packets sent back to back arrive at the bottleneck's rate, whatever its backlog. Other traffic between
+    /// them lowers the measured rate, so a train mostly raises the estimate.
+    fn measure_trains(&mut self, samples: &Samples, count: usize) {
+        let first = samples.all().len().saturating_sub(count);
         for end in first..samples.all().len() {
             let Some((rate, arrivals)) = train_ending(samples, end) else { continue };
             let is_better = arrivals > self.train && !self.is_measured;
@@ -86,36 +86,36 @@ impl RateFinder {
         }
     }
 
-    /// What got through in the newest window. While the link was busy all the time that is what it can carry;
-    /// else it can carry that at least.
+    /// The delivered rate of the newest window. If the link was busy all the time, this is its rate; otherwise
+    /// it is a lower bound.
     fn measure_window(&mut self, samples: &Samples, loss: &LossEstimate, is_long: bool) {
         let Some((first, standing)) = newest_window(samples) else { return };
         let Some(last) = samples.all().back() else { return };
         let is_queued = standing > QUEUED;
         let (arrived, sent) = (last.at - first.at, last.sent - first.sent);
         let is_squeezed = arrived > SQUEEZED * sent;
-        // A busy link passed what it can, however slowly it was fed meanwhile.
+        // A busy link delivers at its rate, however slowly datagrams were sent in that time.
         let time = if is_queued { arrived } else { arrived.max(sent) };
         if time <= Span::ZERO {
             return;
         }
-        let (least, most) = passed(&first, last, loss);
-        // Nothing is dropped where nothing waits.
+        let (min, max) = passed(&first, last, loss);
+        // Without a queue nothing is dropped.
         let is_empty = standing < UNQUEUED && self.rate.is_some();
-        let least = if is_empty { last.passed - first.passed } else { least };
-        let (least, most) = (least / time, most.max(least) / time);
+        let min = if is_empty { last.passed - first.passed } else { min };
+        let (min, max) = (min / time, max.max(min) / time);
         self.standing = standing;
         match self.rate {
-            None if is_squeezed => self.set(least),
+            None if is_squeezed => self.set(min),
             None => {}
             Some(old) if is_queued && !self.is_measured => {
                 self.is_measured = true;
-                self.set(old.clamp(least, most));
+                self.set(old.clamp(min, max));
             }
             Some(old) if is_queued && is_long => {
-                self.set(old + FOLLOWED * (old.clamp(least, most) - old));
+                self.set(old + FOLLOWED * (old.clamp(min, max) - old));
             }
-            Some(old) => self.set(old.max(least)),
+            Some(old) => self.set(old.max(min)),
         }
     }
 
@@ -126,13 +126,13 @@ impl RateFinder {
     }
 }
 
-/// The rate of the train whose last arrival is at this place, and its arrivals: the smaller one of the
-/// whole and of its last half. The first may be what a token bucket had saved up, the second what jitter
-/// has pushed together.
+/// The rate of the train whose last arrival is sample `end`, and its number of arrivals. The rate is the
+/// smaller of those of the whole train and of its last half: a token bucket may have passed the first half
+/// at once, and jitter may have compressed the last.
 fn train_ending(samples: &Samples, end: usize) -> Option<(Rate, usize)> {
     let samples = samples.all();
     let last = samples.get(end)?;
-    // Judged once, when it is over or all there is.
+    // A train is judged when it is complete, or at the newest sample.
     if samples.get(end + 1).is_some_and(|next| next.sent - last.sent < TRAIN_SPAN) {
         return None;
     }
@@ -144,7 +144,7 @@ fn train_ending(samples: &Samples, end: usize) -> Option<(Rate, usize)> {
     let since = |first: &Sample| {
         let time = (last.at - first.at).max(AT_ONCE);
         let (sent, received) = (last.passed - first.passed, last.received - first.received);
-        // Where a train finds the queue full, all of its rest is dropped, and does not arrive in between.
+        // A full queue drops the rest of a train, so those missing between arrivals were lost behind it.
         let bytes = if received > MAX_USUAL * sent { sent } else { received };
         bytes / time
     };
@@ -153,7 +153,7 @@ fn train_ending(samples: &Samples, end: usize) -> Option<(Rate, usize)> {
     Some((whole.min(half), arrivals))
 }
 
-/// Where the newest window begins, and the smallest queueing delay in it.
+/// The first sample of the newest window, and the smallest queueing delay in it.
 fn newest_window(samples: &Samples) -> Option<(Sample, Span)> {
     let newest = samples.all().back()?;
     let base = samples.base()?;
@@ -167,9 +167,9 @@ fn newest_window(samples: &Samples) -> Option<(Sample, Span)> {
     None
 }
 
-/// Bytes that passed the bottleneck between two arrivals: at least, and at most. What was lost behind it
-/// took its time there; what is missing beyond the usual losses, and twice their spread, was dropped in
-/// front of it and took none.
+/// The minimum and maximum number of bytes that passed the bottleneck between two arrivals. Datagrams lost
+/// behind it took time there. Those missing beyond the usual losses and twice their standard deviation were
+/// dropped at its queue, and took none.
 fn passed(first: &Sample, last: &Sample, loss: &LossEstimate) -> (Bytes, Bytes) {
     let (sent, received) = (last.passed - first.passed, last.received - first.received);
     let share = loss.share();

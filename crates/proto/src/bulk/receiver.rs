@@ -1,9 +1,8 @@
-//! The receiving end of blocks: several chunks at a time, each whole from any of its slices.
+//! The receiving end of blocks: several chunks at a time, each reconstructed from any of its slices.
 //!
-//! The invariants: chunks are handed over in order; a slice of a chunk that is done makes the ack that says
-//! so due (so a sender that missed it need only send any slice again); and no slice within the window is
-//! ever refused for want of room, because the sender learns that a chunk is done only while there is room for
-//! what it may send next.
+//! The invariants: chunks are returned in order; a slice of a complete chunk makes its ack due again, so a
+//! sender that missed the ack can send any slice; and no slice within the window is refused for lack of room,
+//! because a completing ack is sent only when there is room for what the sender may send next.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -19,25 +18,26 @@ use crate::chunk::{Ack, Assembly, ChunkId, SLICE_BYTES, Slice, SliceCount};
 use crate::time::earliest;
 use crate::{DropReason, Instant};
 
-/// Acks of a chunk in progress are this far apart: they repeat what the acks of datagrams say, for the case
-/// that many of those were lost.
+/// The interval between acks of a chunk in progress. They repeat what the acks of datagrams report, in case
+/// many of those were lost.
 const ACK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Places whose chunks may be said to be done: then all that the sender may send has room.
-const TOLD: usize = RECEIVE_WINDOW - SEND_WINDOW;
+/// Completing acks are sent for this many places, from the oldest on: then everything that the sender may
+/// send has room.
+const MAX_REPORTED: usize = RECEIVE_WINDOW - SEND_WINDOW;
 
-/// A chunk with slices here.
+/// A chunk that is partly received.
 #[derive(Debug)]
-struct Half {
+struct Partial {
     sources: Assembly,
     repairs: Vec<(u8, Box<[u8; SLICE_BYTES]>)>,
-    /// Bytes of the last source slice, as a repair slice says.
+    /// Bytes of the last source slice, as a repair slice reports.
     last_bytes: Option<usize>,
     acked_at: Instant,
     ack_due: bool,
 }
 
-impl Half {
+impl Partial {
     const fn new(now: Instant, count: SliceCount) -> Self {
         let sources = Assembly::new(count);
         Self { sources, repairs: Vec::new(), last_bytes: None, acked_at: now, ack_due: false }
@@ -60,7 +60,7 @@ impl Half {
         self.ack_due.then(|| self.acked_at + ACK_INTERVAL)
     }
 
-    /// The chunk, from as many slices as it has; `None` if they contradict each other.
+    /// The chunk, from as many slices as its count; `None` if they contradict each other.
     fn finish(self, chunk_id: ChunkId) -> Option<Vec<u8>> {
         if self.sources.received().is_full() {
             return self.sources.finish();
@@ -74,21 +74,21 @@ impl Half {
 #[derive(Debug)]
 enum Place {
     Unseen,
-    Half(Box<Half>),
+    Partial(Box<Partial>),
     Done(Bytes, SliceCount),
 }
 
 /// Receives the chunks of blocks.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    /// The chunks from `first` on, as far as anything of them came.
+    /// The chunks from `first` on, up to the last of which a slice arrived.
     places: VecDeque<Place>,
-    /// The oldest chunk that was not handed over.
+    /// The oldest chunk that was not returned yet.
     first: ChunkId,
-    /// Acks of chunks that are done.
+    /// Acks of complete chunks.
     done: DoneAcks,
-    /// When a slice was new last.
-    moved: Instant,
+    /// When the last new slice arrived.
+    progress_at: Instant,
     abandon_after: Duration,
 }
 
@@ -98,24 +98,24 @@ impl Receiver {
             places: VecDeque::new(),
             first: ChunkId::new(0),
             done: DoneAcks::new(),
-            moved: Instant::ZERO,
+            progress_at: Instant::ZERO,
             abandon_after,
         }
     }
 
-    /// Takes in a source slice.
+    /// Receives a source slice.
     ///
     /// # Errors
-    /// Why it was not used; it may have made an ack due.
+    /// Why it was not used; an ack may be due even then.
     pub(crate) fn on_slice(&mut self, now: Instant, slice: &Slice<'_>) -> Result<(), DropReason> {
-        let (at, half) = self.half(now, slice.chunk_id(), slice.index().count())?;
-        if !half.sources.insert(slice) {
+        let (at, partial) = self.partial(now, slice.chunk_id(), slice.index().count())?;
+        if !partial.sources.insert(slice) {
             return Err(DropReason::Duplicate);
         }
         self.on_new(now, at)
     }
 
-    /// Takes in a repair slice.
+    /// Receives a repair slice.
     ///
     /// # Errors
     /// As [`on_slice`](Self::on_slice).
@@ -124,25 +124,25 @@ impl Receiver {
         now: Instant,
         slice: &RepairSlice<'_>,
     ) -> Result<(), DropReason> {
-        let (at, half) = self.half(now, slice.chunk_id, slice.count)?;
-        if half.repairs.iter().any(|(index, _)| *index == slice.index) {
+        let (at, partial) = self.partial(now, slice.chunk_id, slice.count)?;
+        if partial.repairs.iter().any(|(index, _)| *index == slice.index) {
             return Err(DropReason::Duplicate);
         }
-        half.repairs.push((slice.index, Box::new(*slice.data)));
-        half.last_bytes = Some(slice.last_bytes.into());
+        partial.repairs.push((slice.index, Box::new(*slice.data)));
+        partial.last_bytes = Some(slice.last_bytes.into());
         self.on_new(now, at)
     }
 
-    /// The oldest chunk, if it is done.
+    /// Removes the oldest chunk, if it is complete.
     pub(crate) fn pop(&mut self) -> Option<Bytes> {
         if !matches!(self.places.front(), Some(Place::Done(..))) {
             return None;
         }
         let Some(Place::Done(chunk, _)) = self.places.pop_front() else { return None };
         self.first = self.first.next();
-        // There is room for one more now: the next that was kept back may be told.
-        if let Some(Place::Done(_, count)) = self.places.get(TOLD - 1) {
-            self.done.push(self.first.plus(place_number(TOLD - 1)), *count);
+        // There is room for one more now: the next ack that was held back may be sent.
+        if let Some(Place::Done(_, count)) = self.places.get(MAX_REPORTED - 1) {
+            self.done.push(self.first.plus(place_number(MAX_REPORTED - 1)), *count);
         }
         if self.places.is_empty() {
             self.places = VecDeque::new();
@@ -155,51 +155,52 @@ impl Receiver {
         if let Some(ack) = self.done.poll(now) {
             return Some(ack);
         }
-        let mut halves = self.halves_mut();
-        let (at, half) = halves.find(|(_, half)| half.ack_at().is_some_and(|at| at <= now))?;
-        half.ack_due = false;
-        half.acked_at = now;
-        let received = *half.sources.received();
-        drop(halves);
+        let mut partials = self.partials_mut();
+        let (at, partial) =
+            partials.find(|(_, partial)| partial.ack_at().is_some_and(|at| at <= now))?;
+        partial.ack_due = false;
+        partial.acked_at = now;
+        let received = *partial.sources.received();
+        drop(partials);
         Some(Ack { chunk_id: self.first.plus(place_number(at)), received })
     }
 
-    /// One that is not due, for a datagram that goes in any case, and that asks for an ack or not.
-    pub(crate) fn poll_ack_along(&mut self, now: Instant, asks: bool) -> Option<Ack> {
-        self.done.poll_along(now, asks)
+    /// An ack that is not due, for a datagram that is sent anyway.
+    pub(crate) fn poll_ack_along(&mut self, now: Instant, is_ack_eliciting: bool) -> Option<Ack> {
+        self.done.poll_along(now, is_ack_eliciting)
     }
 
-    /// When an ack is due; a moment in the past means at once.
+    /// When an ack is due; an instant in the past means now.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        earliest(self.done.poll_timeout(), self.halves().filter_map(Half::ack_at).min())
+        earliest(self.done.poll_timeout(), self.partials().filter_map(Partial::ack_at).min())
     }
 
-    /// A datagram that said that this chunk is done was acknowledged.
-    pub(crate) fn on_done_heard(&mut self, chunk_id: ChunkId) {
-        self.done.on_heard(chunk_id);
+    /// A datagram with the completing ack of this chunk was acknowledged.
+    pub(crate) fn on_done_confirmed(&mut self, chunk_id: ChunkId) {
+        self.done.on_confirmed(chunk_id);
     }
 
-    /// When what is half here is given up, unless more comes.
+    /// When partly received chunks are abandoned, unless a new slice arrives.
     pub(crate) fn abandon_at(&self) -> Option<Instant> {
-        self.halves().next().map(|_| self.moved + self.abandon_after)
+        self.partials().next().map(|_| self.progress_at + self.abandon_after)
     }
 
-    /// Gives up what is half here, if nothing was new for long: its sender is gone.
+    /// Abandons partly received chunks if no slice was new for `abandon_after`: the sender is gone.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.abandon_at().is_some_and(|at| at <= now) {
             for place in &mut self.places {
-                if matches!(place, Place::Half(_)) {
+                if matches!(place, Place::Partial(_)) {
                     *place = Place::Unseen;
                 }
             }
         }
     }
 
-    /// Slices here of chunks that are not handed over.
+    /// The number of slices held of chunks that were not returned yet.
     pub(crate) fn slices(&self) -> usize {
         let slices = |place: &Place| match place {
             Place::Unseen => 0,
-            Place::Half(half) => half.slices(),
+            Place::Partial(partial) => partial.slices(),
             Place::Done(_, count) => count.get(),
         };
         self.places.iter().map(slices).sum()
@@ -209,7 +210,7 @@ impl Receiver {
     pub(crate) fn memory_bytes(&self) -> usize {
         let memory = |place: &Place| match place {
             Place::Unseen => 0,
-            Place::Half(half) => size_of::<Half>() + half.memory_bytes(),
+            Place::Partial(partial) => size_of::<Partial>() + partial.memory_bytes(),
             Place::Done(chunk, _) => chunk.len(),
         };
         let places = self.places.capacity() * size_of::<Place>();
@@ -219,35 +220,35 @@ impl Receiver {
     pub(crate) fn check_invariants(&self) {
         assert!(self.places.len() <= RECEIVE_WINDOW);
         self.done.check_invariants();
-        for half in self.halves() {
-            half.sources.check_invariants();
-            assert!(half.slices() < half.count().get(), "it is done");
+        for partial in self.partials() {
+            partial.sources.check_invariants();
+            assert!(partial.slices() < partial.count().get(), "the chunk is complete");
         }
     }
 
-    fn halves(&self) -> impl Iterator<Item = &Half> {
+    fn partials(&self) -> impl Iterator<Item = &Partial> {
         self.places.iter().filter_map(|place| match place {
-            Place::Half(half) => Some(&**half),
+            Place::Partial(partial) => Some(&**partial),
             _ => None,
         })
     }
 
-    fn halves_mut(&mut self) -> impl Iterator<Item = (usize, &mut Half)> {
+    fn partials_mut(&mut self) -> impl Iterator<Item = (usize, &mut Partial)> {
         self.places.iter_mut().enumerate().filter_map(|(at, place)| match place {
-            Place::Half(half) => Some((at, &mut **half)),
+            Place::Partial(partial) => Some((at, &mut **partial)),
             _ => None,
         })
     }
 
-    /// The chunk a slice belongs to, begun if it is its first.
-    fn half(
+    /// The chunk of a slice, created if this is its first.
+    fn partial(
         &mut self,
         now: Instant,
         chunk_id: ChunkId,
         count: SliceCount,
-    ) -> Result<(usize, &mut Half), DropReason> {
+    ) -> Result<(usize, &mut Partial), DropReason> {
         let Ok(at) = usize::try_from(chunk_id.distance_from(self.first)) else {
-            // Handed over already, whatever it was.
+            // Returned already.
             self.done.on_late_slice(now, chunk_id, count);
             return Err(DropReason::OldChunk);
         };
@@ -259,35 +260,37 @@ impl Receiver {
             self.places.push_back(Place::Unseen);
         }
         if let Some(&Place::Done(_, count)) = self.places.get(at) {
-            if at < TOLD {
+            if at < MAX_REPORTED {
                 self.done.on_late_slice(now, chunk_id, count);
             }
             return Err(DropReason::Duplicate);
         }
         let place = self.places.get_mut(at).ok_or(DropReason::FutureChunk)?;
         if matches!(place, Place::Unseen) {
-            *place = Place::Half(Box::new(Half::new(now, count)));
+            *place = Place::Partial(Box::new(Partial::new(now, count)));
         }
-        let Place::Half(half) = place else { return Err(DropReason::Duplicate) };
-        if half.count() != count {
+        let Place::Partial(partial) = place else { return Err(DropReason::Duplicate) };
+        if partial.count() != count {
             return Err(DropReason::NumSlicesMismatch);
         }
-        half.ack_due = true;
-        Ok((at, half))
+        partial.ack_due = true;
+        Ok((at, partial))
     }
 
     fn on_new(&mut self, now: Instant, at: usize) -> Result<(), DropReason> {
-        self.moved = now;
+        self.progress_at = now;
         let Some(place) = self.places.get_mut(at) else { return Ok(()) };
-        if !matches!(place, Place::Half(half) if half.slices() >= half.count().get()) {
+        if !matches!(place, Place::Partial(partial) if partial.slices() >= partial.count().get()) {
             return Ok(());
         }
-        // Begun anew if it cannot be put together: then a repair slice lied, or was none.
-        let Place::Half(half) = core::mem::replace(place, Place::Unseen) else { return Ok(()) };
-        let (count, chunk_id) = (half.count(), self.first.plus(place_number(at)));
-        let chunk = half.finish(chunk_id).ok_or(DropReason::OutOfRange)?;
+        // If it cannot be decoded, a repair slice was forged: the chunk starts over.
+        let Place::Partial(partial) = core::mem::replace(place, Place::Unseen) else {
+            return Ok(());
+        };
+        let (count, chunk_id) = (partial.count(), self.first.plus(place_number(at)));
+        let chunk = partial.finish(chunk_id).ok_or(DropReason::OutOfRange)?;
         *place = Place::Done(chunk.into(), count);
-        if at < TOLD {
+        if at < MAX_REPORTED {
             self.done.push(chunk_id, count);
         }
         Ok(())

@@ -1,8 +1,9 @@
-//! Repair slices: any as many slices of a chunk as it has, source or repair, make it whole (STANDARD-1, 4.2).
+//! Repair slices: any `k` of the source and repair slices of a chunk of `k` slices reconstruct it (STANDARD-1,
+//! 4.2).
 //!
-//! Reed-Solomon over GF(2^16) by `reed-solomon-simd`, in its low-rate layout, which is chosen by hand: there
-//! the first repair slices are the same however many are made, so 256 are made once, and sent as they are
-//! needed. Encoding takes no part in a transfer that loses nothing.
+//! Reed-Solomon over GF(2^16) from `reed-solomon-simd`. The low-rate layout is selected explicitly: in it a
+//! repair slice does not depend on how many are made, so 256 are made at once and sent as needed. A transfer
+//! without losses encodes nothing.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -16,22 +17,22 @@ use reed_solomon_simd::rate::{LowRateDecoder, LowRateEncoder, RateDecoder, RateE
 
 use crate::chunk::{ChunkId, MAX_CHUNK_BYTES, SLICE_BYTES, Slice, SliceCount};
 
-/// Repair slices a chunk has: as many as the largest has sources, so half of all may be lost before slices
-/// have to be sent twice.
+/// The number of repair slices of a chunk: as many as the largest chunk has source slices, so half of all
+/// may be lost before slices have to be retransmitted.
 pub const REPAIR_SLICES: usize = 256;
 
-/// The repair slices of every chunk of a block: made when the first is needed, then common to all who send
-/// it.
+/// The repair slices of every chunk of a block: encoded when the first is needed, then shared by all
+/// connections that send it.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockRepair(Arc<[OnceBox<Bytes>]>);
 
 impl BlockRepair {
-    /// None are made yet.
+    /// For a block of this many bytes; nothing is encoded yet.
     pub(crate) fn of_block(bytes: usize) -> Self {
         Self((0..bytes.div_ceil(MAX_CHUNK_BYTES)).map(|_| OnceBox::new()).collect())
     }
 
-    /// Repair slice `index` of the chunk at `place` in its block, whose bytes are these.
+    /// Repair slice `index` of `chunk`, which is at position `place` in the block.
     pub(crate) fn slice(
         &self,
         place: usize,
@@ -43,36 +44,36 @@ impl BlockRepair {
     }
 }
 
-/// One repair slice of a chunk, as it crosses the wire.
+/// One repair slice of a chunk, as sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepairSlice<'a> {
     /// The chunk it belongs to.
     pub chunk_id: ChunkId,
-    /// The source slices that chunk has: 2 to 256.
+    /// The number of source slices of that chunk: 2 to 256.
     pub count: SliceCount,
-    /// Which of its repair slices this is.
+    /// Its index among the repair slices, from 0.
     pub index: u8,
-    /// Bytes of the chunk's last source slice, 1 to 1024: by them a receiver knows the chunk's size.
+    /// Bytes of the chunk's last source slice, 1 to 1024: from them the receiver knows the chunk's size.
     pub last_bytes: u16,
     /// Its bytes.
     pub data: &'a [u8; SLICE_BYTES],
 }
 
-/// Whether there are repair slices for a chunk of this size. Of one slice a copy does the same.
+/// Whether a chunk of this slice count has repair slices. A chunk of one slice has none: a copy does the
+/// same.
 #[must_use]
 pub const fn has_repair(count: SliceCount) -> bool {
     count.get() > 1
 }
 
-/// Makes the tables of the code, once a process. It takes 8 ms, against 0.2 ms for the repair slices of a
-/// chunk, and without this they pass when the first repair slice is to be sent or used: in the middle of a
-/// transfer.
+/// Computes the tables of the code, once per process. This takes 8 ms, against 0.2 ms to encode a chunk.
+/// Without it the first repair slice sent or used computes them, in the middle of a transfer.
 pub fn prepare() {
     let _tables_are_static = DefaultEngine::new();
 }
 
-/// All repair slices of a chunk, one after the other; none for one that has no use for them. The last source
-/// slice counts as filled up with zeros.
+/// All repair slices of a chunk, one after the other; empty for a chunk that has none. The last source slice
+/// is padded with zeros.
 #[must_use]
 pub fn encode(chunk: &[u8]) -> Bytes {
     try_encode(chunk).unwrap_or_default()
@@ -102,8 +103,8 @@ fn padded(data: &[u8]) -> [u8; SLICE_BYTES] {
     slice
 }
 
-/// Makes a chunk of `bytes` bytes from `sources` and `repairs` (number and bytes), as many together as it has
-/// slices. `None` if there are too few of them.
+/// Reconstructs a chunk of `bytes` bytes from `sources` and `repairs` (index and bytes), together as many as
+/// its slice count. `None` if they are too few.
 pub(crate) fn decode<'a>(
     bytes: usize,
     sources: impl Iterator<Item = Slice<'a>>,
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn any_as_many_slices_as_it_has_make_a_chunk() {
+    fn any_k_slices_reconstruct_a_chunk() {
         for bytes in [1025, 3000, 17 * 1024 + 1, 200_000, MAX_CHUNK_BYTES] {
             let chunk = chunk(bytes);
             let slices = slices(&chunk);
@@ -182,12 +183,12 @@ mod tests {
         }
     }
 
-    /// By this a sender may send any of them, and a receiver need not know how many were made.
+    /// A sender may send any of them, and a receiver need not know how many were made.
     #[test]
     fn the_bytes_of_a_repair_slice_are_fixed() {
         let encoded = encode(&chunk(MAX_CHUNK_BYTES));
         assert_eq!(encoded.len(), REPAIR_SLICES * SLICE_BYTES);
-        // The same without what this processor is good at.
+        // The same without SIMD.
         let plain = chunk(MAX_CHUNK_BYTES);
         let mut encoder =
             LowRateEncoder::new(256, REPAIR_SLICES, SLICE_BYTES, NoSimd::new(), None).unwrap();
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_made_once_for_all_who_send_the_block() {
+    fn repair_slices_are_shared_by_all_senders_of_a_block() {
         let block = chunk(MAX_CHUNK_BYTES + 2000);
         let repair = BlockRepair::of_block(block.len());
         let (last, same) = (&block[MAX_CHUNK_BYTES..], repair.clone());

@@ -1,10 +1,11 @@
-//! What the copies of a request tell of the link before the first slice is sent.
+//! An initial rate from the copies of a client's request, before the first slice is sent.
 //!
-//! A client sends them back to back, 1200 bytes each: a train. How far apart they arrive is the rate of the
-//! way they took; the way back is seldom slower, so it is where a sender begins that knows nothing better. It
-//! is believed for one round trip, until the first slices have measured the way that matters.
+//! A client sends the copies back to back, 1200 bytes each: a train. The spacing of their arrivals gives the
+//! rate of the client's upstream path. The downstream path is seldom slower, so a server without a better
+//! estimate starts at that rate. It is used for one round trip, until the first slices have measured the
+//! downstream path.
 
-use super::tuning::requests::{RATES, SHORTEST, TRAIN_GAP};
+use super::tuning::requests::{MIN_TIME, RATES, TRAIN_GAP};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 
@@ -13,7 +14,7 @@ use crate::Instant;
 pub(crate) struct RequestTrain {
     first: Option<Span>,
     last: Span,
-    /// Bytes after the first copy, UDP and IP counted.
+    /// Bytes after the first copy, UDP and IP included.
     bytes: Bytes,
 }
 
@@ -22,7 +23,7 @@ impl RequestTrain {
         Self { first: None, last: Span::ZERO, bytes: Bytes::ZERO }
     }
 
-    /// A copy of this many bytes, with UDP and IP, arrived.
+    /// A copy arrived; `bytes` is its size with UDP and IP.
     pub(crate) fn on_copy(&mut self, now: Instant, bytes: usize) {
         let at = Span::from(now);
         match self.first {
@@ -35,10 +36,10 @@ impl RequestTrain {
         }
     }
 
-    /// The rate of the way they took; `None` if they do not tell.
+    /// The rate of the path they took; `None` if the spacing does not show one.
     pub(crate) fn rate(&self) -> Option<Rate> {
         let time = self.last - self.first?;
-        (time >= SHORTEST).then(|| (self.bytes / time).clamp(RATES.0, RATES.1))
+        (time >= MIN_TIME).then(|| (self.bytes / time).clamp(RATES.0, RATES.1))
     }
 }
 
@@ -55,13 +56,13 @@ mod tests {
     }
 
     #[test]
-    fn four_copies_tell_the_rate() {
+    fn four_copies_give_the_rate() {
         let rate = train(&[5000, 5982, 6965, 7947]).unwrap();
         assert!((rate.0 * 8.0 - 10.0).abs() < 0.1, "{rate:?}");
     }
 
     #[test]
-    fn one_copy_or_one_moment_tells_nothing() {
+    fn one_copy_or_one_instant_gives_no_rate() {
         assert_eq!(train(&[]), None);
         assert_eq!(train(&[5000]), None);
         assert_eq!(train(&[5000, 5000, 5001]), None);
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rate_is_beyond_belief() {
+    fn the_rate_stays_within_its_range() {
         assert_eq!(train(&[0, 25, 50]), Some(Rate(12.5)));
         assert_eq!(train(&[0, 90_000]), Some(Rate(0.125)));
     }

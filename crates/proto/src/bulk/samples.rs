@@ -1,5 +1,5 @@
-//! What the arrival times that a receiver reports say of single datagrams: how long each was under way,
-//! and how much was sent and received up to it.
+//! Samples of single datagrams from reported arrival times: the one-way delay of each, and the bytes sent and
+//! received up to it.
 
 use alloc::collections::VecDeque;
 
@@ -12,20 +12,22 @@ use crate::transit::{ArrivalsFrame, Datagram, Fate, Ledger, MAX_EARLIER_ARRIVALS
 pub(crate) struct Sample {
     pub(crate) number: u64,
     pub(crate) bytes: Bytes,
-    /// By the receiver's clock.
+    /// When it arrived, by the receiver's clock.
     pub(crate) at: Span,
-    /// By the sender's.
+    /// When it was sent, by the sender's clock.
     pub(crate) sent: Span,
-    /// Between the two: differences mean something.
+    /// The one-way delay: `at` less `sent`. Only differences have a meaning.
     pub(crate) delay: Span,
-    /// Bytes sent, and received, up to this one, itself counted.
+    /// Bytes sent, and received, up to and including this one.
     pub(crate) passed: Bytes,
     pub(crate) received: Bytes,
 }
 
-/// The smallest one-way delay of late, in two halves of its lifetime. While the queue is never seen empty the
-/// smallest delay of late is one with a queue, and the older one stays. It stays wrong, then, where the way
-/// has become longer by more than a queue that counts: the transfer does as beside others who fill it.
+/// The base delay: the smallest recent one-way delay, kept in two halves of its lifetime.
+///
+/// While the queue is never seen empty, the recent minimum includes a queue, so the older minimum is kept. If
+/// the path itself becomes longer by more than [`UNQUEUED`], the base stays too small: the transfer then acts
+/// as if others filled the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BaseDelay {
     now: Span,
@@ -53,24 +55,24 @@ impl BaseDelay {
     }
 }
 
-/// The newest of them.
+/// The newest samples.
 #[derive(Clone, Debug)]
 pub(crate) struct Samples {
     newest: VecDeque<Sample>,
     base: BaseDelay,
-    /// The number of the first datagram that counts.
+    /// The number of the transfer's first datagram.
     first: u64,
     /// The number up to which bytes are counted, and the counts.
     counted: Option<u64>,
     passed: Bytes,
     received: Bytes,
-    /// The receiver's clock, as it was read and without its turns.
+    /// The receiver's clock: as last reported, and extended beyond its 32 bits.
     last_micros: Option<u32>,
     clock: Span,
 }
 
 impl Samples {
-    /// Of a transfer whose first datagram has the number `first`.
+    /// The samples of a transfer whose first datagram has the number `first`.
     pub(crate) const fn new(first: u64) -> Self {
         Self {
             newest: VecDeque::new(),
@@ -88,7 +90,7 @@ impl Samples {
         self.first
     }
 
-    /// The receiver says when datagrams arrived. Returns how many of these are news.
+    /// The receiver reported arrival times. Returns how many of them are new.
     pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, ledger: &Ledger) -> usize {
         let mut reported = [(0, 0); MAX_EARLIER_ARRIVALS + 1];
         let mut count = 0;
@@ -110,13 +112,13 @@ impl Samples {
         if number < self.first || self.counted.is_some_and(|counted| number <= counted) {
             return false;
         }
-        let turned = at_micros.wrapping_sub(self.last_micros.unwrap_or(at_micros));
-        // The larger half are steps back: an older arrival, reported late.
-        if turned > u32::MAX / 2 {
+        let elapsed = at_micros.wrapping_sub(self.last_micros.unwrap_or(at_micros));
+        // A step back is an older arrival, reported late.
+        if elapsed > u32::MAX / 2 {
             return false;
         }
         self.last_micros = Some(at_micros);
-        self.clock += Span(f64::from(turned));
+        self.clock += Span(f64::from(elapsed));
         self.count(number, ledger);
         self.push(datagram);
         true
@@ -151,22 +153,22 @@ impl Samples {
         });
     }
 
-    /// All that are remembered.
+    /// All remembered samples, oldest first.
     pub(crate) const fn all(&self) -> &VecDeque<Sample> {
         &self.newest
     }
 
-    /// The newest so many.
+    /// The newest `count` samples.
     pub(crate) fn newest(&self, count: usize) -> impl Iterator<Item = &Sample> {
         self.newest.range(self.newest.len().saturating_sub(count)..)
     }
 
-    /// The smallest delay: that without a queue.
+    /// The base delay: the one-way delay without a queue.
     pub(crate) fn base(&self) -> Option<Span> {
         self.base.get()
     }
 
-    /// The newest datagram, and when the bottleneck was done with it by the sender's clock.
+    /// The newest datagram, and when it passed the bottleneck, by the sender's clock.
     pub(crate) fn done(&self) -> Option<(u64, Span)> {
         let at = self.base().map_or(Span::ZERO, |base| self.clock - base);
         self.counted.map(|number| (number, at))
@@ -177,7 +179,7 @@ impl Samples {
 mod tests {
     use super::*;
 
-    /// What a second of datagrams says of the base, with this delay in microseconds.
+    /// The base after some seconds of datagrams with this delay, in microseconds.
     fn seconds(
         base: &mut BaseDelay,
         range: core::ops::Range<u32>,
@@ -191,14 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_stands_for_a_minute_is_no_base() {
+    fn a_standing_queue_does_not_change_the_base() {
         let mut base = BaseDelay::new();
         seconds(&mut base, 0..1, |_| 25_000.0);
         let standing = seconds(&mut base, 1..60, |_| 77_000.0);
         assert!((standing - 25_000.0).abs() < 1e-9, "{standing}");
     }
 
-    /// Clocks that drift by a part in 10,000, up or down: what is empty stays empty.
+    /// Clocks that drift by a part in 10,000, up or down: an empty queue still reads as empty.
     #[test]
     fn the_base_follows_clocks_that_drift() {
         for drift in [-100.0, 100.0] {
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_is_shorter_now_is_believed_at_once() {
+    fn a_shorter_path_changes_the_base_at_once() {
         let mut base = BaseDelay::new();
         seconds(&mut base, 0..20, |_| 25_000.0);
         assert!((seconds(&mut base, 20..21, |_| 20_000.0) - 20_000.0).abs() < 1e-9);

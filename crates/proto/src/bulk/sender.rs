@@ -1,9 +1,9 @@
-//! Sends the chunks of blocks: which slice goes next is the [`choice`](super::choice)'s to say, and when the
-//! [`pacing`](super::pacing)'s (`docs/SENDER.md`).
+//! Sends the chunks of blocks: [`choice`](super::choice) selects the next slice, and
+//! [`pacing`](super::pacing) decides when it is sent (`docs/SENDER.md`).
 //!
-//! Here the parts meet. What the ledger says became of datagrams, and when the receiver says that they
-//! arrived, reaches the model of the bottleneck, the estimate of the losses and the pacing; what these
-//! say decides about the next slice. The invariant: a slice is handed out only if it may go now.
+//! The sender connects the parts. It passes the fates of datagrams and the reported arrival times to the
+//! model of the bottleneck, the loss estimate and the pacing, which decide about the next slice. The
+//! invariant: a slice is returned only if it may be sent now.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -21,7 +21,7 @@ use super::pacing::{Pacing, Queue};
 use super::silence::Silence;
 use super::trains::Trains;
 use super::tuning::choice::TAIL_RATE;
-use super::tuning::silence::MAX_BLAMED;
+use super::tuning::silence::MAX_COUNTED_LOST;
 use super::tuning::{FULL_PACKET, MIN_PACKET, TICK, blind, trains};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
@@ -42,16 +42,16 @@ pub(crate) struct Sender {
     trains: Trains,
     lateness: Lateness,
     silence: Silence,
-    /// Slices acknowledged.
+    /// The number of acknowledged slices.
     acked: usize,
-    /// Nothing goes out before this: the end of the tick, or of the space between two slices.
+    /// No slice is sent before this: the end of the tick, or of the gap between two slices.
     resume_at: Instant,
     next_tail: Instant,
     /// The size of the last datagram.
     last_bytes: Bytes,
-    /// A slice was named by the ack that is being handled.
+    /// The ack being handled acknowledges a slice.
     has_progress: bool,
-    /// There was news since what is in flight was replayed.
+    /// There was feedback since the datagrams in flight were replayed.
     is_stale: bool,
     events: VecDeque<SenderEvent>,
     stats: SenderStats,
@@ -88,24 +88,24 @@ impl Sender {
         self.chunks.next_id()
     }
 
-    /// What was learned of the path.
+    /// The measured rate and loss of the path.
     pub(crate) const fn known(&self) -> Known {
-        Known { rate: self.bottleneck.rate(), loss: self.loss, at: self.silence.progress() }
+        Known { rate: self.bottleneck.rate(), loss: self.loss, at: self.silence.restarted_at() }
     }
 
-    /// Whether the transfer keeps to a share of the link by now.
+    /// Whether the transfer has its own rate, its share of the link.
     #[cfg(test)]
     pub(crate) const fn has_share(&self) -> bool {
         self.pacing.has_own_rate()
     }
 
-    /// The chunk with this number, while it is open.
+    /// The chunk with this id, while it is open.
     #[cfg(test)]
     pub(crate) fn chunk(&self, id: ChunkId) -> Option<&OpenChunk> {
         self.chunks.open().iter().find(|chunk| chunk.id == id)
     }
 
-    /// The path is another one: it is measured anew, as at the beginning of a transfer.
+    /// The path changed: it is measured again, as at the start of a transfer.
     pub(crate) fn forget_path(&mut self) {
         self.bottleneck = Bottleneck::new(None, self.config.first_number);
         self.loss = LossEstimate::new();
@@ -118,7 +118,7 @@ impl Sender {
         self.silence.set_rtt(rtt);
     }
 
-    /// What the way back can carry: to begin with, while nothing better is known.
+    /// Sets the initial rate, as measured on the reverse path.
     pub(crate) const fn set_hint(&mut self, rate: Rate) {
         self.pacing.set_hint(rate);
     }
@@ -131,12 +131,12 @@ impl Sender {
         self.config.urgency = urgency;
     }
 
-    /// Chunks handed in whose first slice was not sent.
+    /// The number of chunks of which no slice was sent.
     pub(crate) fn waiting(&self) -> usize {
         self.chunks.waiting()
     }
 
-    /// Hands in the next chunk.
+    /// Queues the next chunk.
     pub(crate) fn send(&mut self, now: Instant, chunk: Chunk) {
         if self.chunks.is_empty() {
             self.silence.begin(now);
@@ -144,16 +144,16 @@ impl Sender {
         self.chunks.push(chunk);
     }
 
-    /// Bytes that are with the peer, of chunks that are not done.
-    pub(crate) fn bytes_with_peer(&self) -> usize {
-        self.chunks.open().iter().map(OpenChunk::bytes_with_peer).sum()
+    /// Bytes that the peer has of chunks that are not done.
+    pub(crate) fn received_bytes(&self) -> usize {
+        self.chunks.open().iter().map(OpenChunk::received_bytes).sum()
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<SenderEvent> {
         self.events.pop_front()
     }
 
-    /// The slice to send now. What it is carried in must be reported by [`on_sent`](Self::on_sent).
+    /// The slice to send now. The datagram with it must be reported by [`on_sent`](Self::on_sent).
     pub(crate) fn poll_slice(&mut self, now: Instant, ledger: &Ledger) -> Option<Chosen<'_>> {
         self.on_call(now);
         self.pacing.follow(self.config.urgency, false, self.bottleneck.rate());
@@ -175,13 +175,13 @@ impl Sender {
         Some(chosen)
     }
 
-    /// No slice may go, for other reasons than its own: whoever calls later is not late.
+    /// No slice may be sent, for a reason outside this sender: a later call does not count as late.
     pub(crate) const fn on_blocked(&mut self) {
         self.lateness.set_due(None);
     }
 
-    /// A datagram of so many bytes (with UDP and IP) was sent, with a slice in it or without. Returns the
-    /// backlog that it met, for its record.
+    /// A datagram was sent, with or without a slice; `bytes` includes UDP and IP. Returns the modelled backlog
+    /// in bytes for its record.
     pub(crate) fn on_sent(
         &mut self,
         now: Instant,
@@ -197,7 +197,7 @@ impl Sender {
         self.last_bytes = bytes;
         let Some((id, symbol)) = slice else { return backlog.0 };
         if !passes && self.pacing.is_modelled() {
-            // It finds no room, if the model is right: whatever comes next must wait for some.
+            // The model expects it to be dropped: the next one must wait for room.
             self.resume_at = now + TICK;
         }
         self.silence.on_slice_sent(now, self.bottleneck.idle_at());
@@ -222,26 +222,26 @@ impl Sender {
             self.loss.on_late();
         }
         let Some((id, symbol)) = acked.datagram.slice else { return };
-        // Not what else goes this way: a game would hide that nothing more is heard of a chunk.
+        // Only slices count: acknowledged game packets would hide that a chunk makes no progress.
         self.has_progress = true;
         self.acked += 1;
         if let Some(chunk) = self.chunks.get_mut(id) {
-            // Once there is enough, only its chunk ack is progress: who acknowledges what follows a
-            // timeout, and never says that it has the chunk, is not waited for.
-            let was_enough = chunk.is_enough();
-            if chunk.on_received(symbol) && !was_enough {
-                self.silence.on_moved(now);
+            // Once enough slices are acknowledged, only the chunk ack is progress. A peer that acknowledges
+            // probes and never acks the chunk must not keep the transfer alive.
+            let had_enough = chunk.has_enough();
+            if chunk.on_received(symbol) && !had_enough {
+                self.silence.on_progress(now);
             }
         }
     }
 
-    /// All of an ack was handed to [`on_acked`](Self::on_acked).
+    /// All datagrams of an ack were passed to [`on_acked`](Self::on_acked).
     pub(crate) fn end_ack(&mut self, now: Instant, ledger: &Ledger) {
-        self.lateness.on_news(now);
+        self.lateness.on_input(now);
         if !core::mem::take(&mut self.has_progress) {
             return;
         }
-        self.silence.on_news(now);
+        self.silence.on_feedback(now);
         if !self.bottleneck.finder().has_train(trains::PACKETS / 2) {
             self.trains.try_again();
         }
@@ -249,45 +249,45 @@ impl Sender {
             && ledger.were_newest_acked(trains::PACKETS, self.config.first_number)
             && self.pacing.poll_train(now)
         {
-            self.trains.look_again();
+            self.trains.restart();
         }
     }
 
-    /// The peer says when datagrams arrived. Comes after the ack that names them.
+    /// The peer reported when datagrams arrived. Called after the ack of these datagrams.
     pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, ledger: &Ledger) {
         let is_long = self.acked > MAX_SLICES;
         let Self { bottleneck, pacing, .. } = self;
-        let news = bottleneck.on_arrivals(frame, ledger, &self.loss, is_long);
+        let count = bottleneck.on_arrivals(frame, ledger, &self.loss, is_long);
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());
-        for sample in bottleneck.newest(news) {
+        for sample in bottleneck.newest(count) {
             pacing.on_arrival(sample, self.silence.rtt().into());
         }
         self.is_stale = true;
     }
 
-    /// The peer says what it has of a chunk.
+    /// The peer reported which slices of a chunk it has.
     pub(crate) fn on_chunk_ack(&mut self, now: Instant, ack: &Ack) {
         let Some(chunk) = self.chunks.get_mut(ack.chunk_id) else { return };
         if chunk.on_ack(&ack.received) {
-            self.silence.on_news(now);
-            self.silence.on_moved(now);
+            self.silence.on_feedback(now);
+            self.silence.on_progress(now);
             self.is_stale = true;
         }
-        self.lateness.on_news(now);
+        self.lateness.on_input(now);
         while let Some(id) = self.chunks.pop_done() {
             self.events.push_back(SenderEvent::Done(id));
         }
     }
 
-    /// Before fates are settled: after news, the backlog of each datagram is corrected, which says what
-    /// became of those that are lost.
+    /// Called before fates are settled. After feedback it corrects the backlog of each datagram, which decides
+    /// how the missing ones were lost.
     pub(crate) fn begin_settling(&mut self, ledger: &mut Ledger) {
         if self.is_stale {
             self.bottleneck.replay_settled(ledger);
         }
     }
 
-    /// Where this datagram was lost: behind the bottleneck, or in front of it.
+    /// How this datagram was lost: dropped at the bottleneck's queue, or lost behind it.
     pub(crate) fn lost_as(&self, datagram: &Datagram) -> Fate {
         self.bottleneck.fate_of(datagram)
     }
@@ -303,20 +303,20 @@ impl Sender {
             self.bottleneck.on_lost(datagram);
         }
         self.pacing.on_settled(datagram.number, fate != Fate::Acked);
-        // What was dropped at the bottleneck and what was lost behind it cannot be told apart before.
+        // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished.
         if self.bottleneck.rate().is_some() && fate != Fate::Dropped {
             self.loss.on_packet(fate == Fate::Lost);
         }
     }
 
-    /// After fates are settled, if there was news: what is expected of what is in flight, and when the
-    /// bottleneck will be idle.
+    /// Called after fates are settled. After feedback it updates how many slices in flight are expected to
+    /// arrive, and when the bottleneck will be idle.
     pub(crate) fn end_settling(&mut self, ledger: &Ledger) {
         if !core::mem::take(&mut self.is_stale) {
             return;
         }
         let Self { bottleneck, loss, chunks, .. } = self;
-        chunks.open_mut().for_each(OpenChunk::expect_nothing);
+        chunks.open_mut().for_each(OpenChunk::clear_expected);
         let share = loss.share();
         bottleneck.replay_in_flight(ledger, |datagram, passes| {
             if passes
@@ -337,7 +337,7 @@ impl Sender {
         }
         if self.timeout_at().is_some_and(|at| at <= now) {
             let given_up = ledger.give_up(self.config.first_number);
-            (0..given_up.min(MAX_BLAMED)).for_each(|_| self.loss.on_packet(true));
+            (0..given_up.min(MAX_COUNTED_LOST)).for_each(|_| self.loss.on_packet(true));
             self.silence.on_timeout(now);
             self.is_stale = true;
             self.begin_settling(ledger);
@@ -345,18 +345,18 @@ impl Sender {
         }
     }
 
-    /// Whether what goes out now follows a timeout: few slices, to hear whether the peer is there.
+    /// Whether the peer has not answered since a timeout: slices are probes, and limited.
     pub(crate) const fn is_probing(&self) -> bool {
         self.silence.is_probing()
     }
 
-    /// When there is something to do.
+    /// The next deadline.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let slice = self.choose().map(|_| self.resume_at);
         earliest(earliest(slice, self.timeout_at()), self.fails_at())
     }
 
-    /// When what is in flight counts as gone.
+    /// When everything in flight is given up.
     pub(crate) fn timeout_at(&self) -> Option<Instant> {
         self.chunks.open().front()?;
         self.silence.timeout_at()
@@ -366,12 +366,12 @@ impl Sender {
         assert!(self.chunks.open().len() <= SEND_WINDOW);
     }
 
-    /// When it fails, if nothing moves before.
+    /// When the transfer fails, unless a chunk makes progress before.
     fn fails_at(&self) -> Option<Instant> {
         if self.chunks.is_empty() { None } else { self.silence.fails_at(self.config.give_up_after) }
     }
 
-    /// It is called, perhaps late.
+    /// The sender is called, perhaps late.
     fn on_call(&mut self, now: Instant) {
         self.silence.on_call(now);
         self.lateness.on_call(now);
@@ -379,7 +379,7 @@ impl Sender {
         self.bottleneck.try_more(is_alone && self.lateness.is_frame());
     }
 
-    /// What should go next, if anything.
+    /// The next slice to send, if any.
     fn choose(&self) -> Option<Choice> {
         if !self.silence.may_send() {
             return None;
@@ -389,7 +389,7 @@ impl Sender {
         self.chunks.choose(self.silence.is_probe_due(), &path)
     }
 
-    /// When that may go, if not now.
+    /// When it may be sent; `None` if now.
     fn opens_at(&self, now: Instant, choice: Choice) -> Option<Instant> {
         let queue = self.queue();
         let late = queue.lateness_at(self.limit.rate());
@@ -405,13 +405,14 @@ impl Sender {
         Queue::new(&self.bottleneck, rtt, packet, self.trains.is_running(), late)
     }
 
-    /// A train that has to go in spite of the limit; none where that is below the guess.
+    /// Bytes of a train that may exceed the limit; zero where the limit is below the initial rate.
     fn train_over_limit(&self) -> Bytes {
         let is_train = self.trains.is_running() && self.bottleneck.rate().is_none();
         if is_train && self.limit.rate() > blind::LATER_RATE { trains::BYTES } else { Bytes::ZERO }
     }
 
-    /// When the next slice of the tail may go, if not now. At a guess it goes as all do.
+    /// When the next slice of the tail may be sent; `None` if now. Without a measured rate the tail is not
+    /// slowed.
     fn tail_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
         self.pacing.rate(queue)?;
         Some(self.next_tail).filter(|&next| next > now)

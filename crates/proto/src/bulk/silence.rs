@@ -1,5 +1,5 @@
-//! When nothing is heard: a timeout gives up what is in flight, and some slices ask whether the peer is
-//! there; if nothing moves for long, the transfer fails.
+//! Probe timeouts of a transfer. A timeout gives up what is in flight, and a few slices probe whether the
+//! peer still answers. A transfer without progress for long fails.
 
 use core::time::Duration;
 
@@ -7,22 +7,22 @@ use super::tuning::silence::{AFTER_FIRST, AFTER_LATER, FIRST_RTT, MAX_DOUBLINGS,
 use super::units::Span;
 use crate::Instant;
 
-/// What was heard last, and how often nothing was.
+/// The last feedback, and the timeouts since.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
     rtt: Duration,
-    /// When there was news last, or everything was given up.
-    progress: Instant,
-    /// There was news since the last call.
-    has_news: bool,
-    /// When a chunk came further last.
-    moved: Instant,
-    /// When the last slice went out, and when the bottleneck was to be done with it.
+    /// When feedback came last, or everything in flight was given up.
+    restarted_at: Instant,
+    /// Feedback came since the last call.
+    has_feedback: bool,
+    /// When a chunk last made progress.
+    progress_at: Instant,
+    /// When the last slice was sent, and when the bottleneck is expected to have passed it.
     last_slice: Option<(Instant, Span)>,
     timeouts: u32,
-    /// Slices that may still follow the last timeout.
+    /// Slices that may still be sent after the last timeout.
     left: usize,
-    /// The first of them has not gone out.
+    /// The first of them was not sent yet.
     is_probe_due: bool,
     has_failed: bool,
 }
@@ -31,9 +31,9 @@ impl Silence {
     pub(super) const fn new(now: Instant) -> Self {
         Self {
             rtt: FIRST_RTT,
-            progress: now,
-            has_news: false,
-            moved: now,
+            restarted_at: now,
+            has_feedback: false,
+            progress_at: now,
             last_slice: None,
             timeouts: 0,
             left: 0,
@@ -50,75 +50,75 @@ impl Silence {
         self.rtt
     }
 
-    /// When there was news last, or everything was given up.
-    pub(super) const fn progress(&self) -> Instant {
-        self.progress
+    /// When feedback came last, or everything in flight was given up.
+    pub(super) const fn restarted_at(&self) -> Instant {
+        self.restarted_at
     }
 
     /// A transfer begins.
     pub(super) const fn begin(&mut self, now: Instant) {
-        (self.progress, self.moved) = (now, now);
+        (self.restarted_at, self.progress_at) = (now, now);
     }
 
-    /// It is called. News may have waited for that, and what it answers could not go out before.
+    /// The sender is called. Feedback may have waited for this call, and the response to it too.
     pub(super) fn on_call(&mut self, now: Instant) {
-        if core::mem::take(&mut self.has_news) {
-            self.progress = self.progress.max(now);
+        if core::mem::take(&mut self.has_feedback) {
+            self.restarted_at = self.restarted_at.max(now);
         }
     }
 
-    /// The peer has said something of this transfer.
-    pub(super) const fn on_news(&mut self, now: Instant) {
-        (self.progress, self.has_news) = (now, true);
+    /// The peer reported something about this transfer.
+    pub(super) const fn on_feedback(&mut self, now: Instant) {
+        (self.restarted_at, self.has_feedback) = (now, true);
         self.timeouts = 0;
     }
 
-    /// A chunk came further.
-    pub(super) const fn on_moved(&mut self, now: Instant) {
-        self.moved = now;
+    /// A chunk made progress.
+    pub(super) const fn on_progress(&mut self, now: Instant) {
+        self.progress_at = now;
     }
 
-    /// A slice went out; the bottleneck should be done with it at `idle_at`.
+    /// A slice was sent; the bottleneck should have passed it at `idle_at`.
     pub(super) const fn on_slice_sent(&mut self, now: Instant, idle_at: Span) {
         self.last_slice = Some((now, idle_at));
         self.left = self.left.saturating_sub(1);
         self.is_probe_due = false;
     }
 
-    /// Whether what goes out now follows a timeout: few slices, to hear whether the peer is there.
+    /// Whether the peer has not answered since a timeout: slices are probes, and limited.
     pub(super) const fn is_probing(&self) -> bool {
         self.timeouts > 0
     }
 
-    /// Whether the first slice after a timeout has not gone out.
+    /// Whether the first slice after a timeout was not sent yet.
     pub(super) const fn is_probe_due(&self) -> bool {
         self.is_probe_due
     }
 
-    /// Whether a slice may go.
+    /// Whether a slice may be sent.
     pub(super) const fn may_send(&self) -> bool {
         self.timeouts == 0 || self.left > 0
     }
 
-    /// When what is in flight counts as gone.
+    /// When everything in flight is given up.
     pub(super) fn timeout_at(&self) -> Option<Instant> {
         let (sent_at, idle_at) = self.last_slice?;
         let idle_at = idle_at.instant().min(sent_at + MAX_WAIT);
-        let base = self.progress.max(sent_at).max(idle_at);
+        let base = self.restarted_at.max(sent_at).max(idle_at);
         let wait = self.rtt + self.rtt / 4 + SLACK;
         Some(base + wait.saturating_mul(1 << self.timeouts.min(MAX_DOUBLINGS)).min(MAX_WAIT))
     }
 
-    /// What is in flight is given up.
+    /// Everything in flight is given up.
     pub(super) fn on_timeout(&mut self, now: Instant) {
         self.timeouts = self.timeouts.saturating_add(1);
         self.left = if self.timeouts == 1 { AFTER_FIRST } else { AFTER_LATER };
-        (self.is_probe_due, self.progress) = (true, now);
+        (self.is_probe_due, self.restarted_at) = (true, now);
     }
 
-    /// When the transfer fails, if nothing moves before.
-    pub(super) fn fails_at(&self, patience: Duration) -> Option<Instant> {
-        (!self.has_failed).then(|| self.moved + patience)
+    /// When the transfer fails, unless a chunk makes progress before.
+    pub(super) fn fails_at(&self, give_up_after: Duration) -> Option<Instant> {
+        (!self.has_failed).then(|| self.progress_at + give_up_after)
     }
 
     pub(super) const fn on_failed(&mut self) {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_timeout_waits_twice_as_long_and_lets_fewer_slices_go() {
+    fn each_timeout_waits_twice_as_long_and_allows_fewer_slices() {
         let mut silence = sent_at(ms(1_000));
         let mut at = ms(1_000);
         for (wait, slices) in [(70, 12), (140, 4), (280, 4), (560, 4), (1_120, 4), (1_120, 4)] {
@@ -156,15 +156,15 @@ mod tests {
             }
             assert_eq!(sent, slices);
         }
-        silence.on_news(at);
+        silence.on_feedback(at);
         assert!(silence.may_send() && !silence.is_probing());
     }
 
-    /// A frame brings news that is older than its timeout: what follows from it is waited for from then on.
+    /// A frame may deliver feedback older than the timeout: the timeout restarts at the call.
     #[test]
-    fn news_that_waited_for_a_call_counts_as_of_the_call() {
+    fn feedback_that_waited_for_a_call_counts_from_that_call() {
         let mut silence = sent_at(ms(1_000));
-        silence.on_news(ms(1_010));
+        silence.on_feedback(ms(1_010));
         silence.on_call(ms(1_100));
         assert_eq!(silence.timeout_at(), Some(ms(1_170)));
         silence.on_call(ms(1_150));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_at_the_bottleneck_is_waited_for() {
+    fn the_timeout_includes_the_backlog_at_the_bottleneck() {
         let mut silence = sent_at(ms(1_000));
         silence.on_slice_sent(ms(1_000), Span::from_millis(1_500));
         assert!(silence.timeout_at() > Some(ms(1_569)));
@@ -183,11 +183,11 @@ mod tests {
     #[test]
     fn a_transfer_fails_once() {
         let mut silence = Silence::new(ms(1_000));
-        let patience = Duration::from_secs(15);
-        assert_eq!(silence.fails_at(patience), Some(ms(16_000)));
-        silence.on_moved(ms(5_000));
-        assert_eq!(silence.fails_at(patience), Some(ms(20_000)));
+        let give_up_after = Duration::from_secs(15);
+        assert_eq!(silence.fails_at(give_up_after), Some(ms(16_000)));
+        silence.on_progress(ms(5_000));
+        assert_eq!(silence.fails_at(give_up_after), Some(ms(20_000)));
         silence.on_failed();
-        assert_eq!(silence.fails_at(patience), None);
+        assert_eq!(silence.fails_at(give_up_after), None);
     }
 }

@@ -1,8 +1,8 @@
-//! Trains: slices sent back to back, whose arrivals tell the rate of the bottleneck.
+//! Trains: slices sent back to back, whose arrival times give the rate of the bottleneck.
 
 use super::tuning::trains::{MAX_TRAINS, PACKETS};
 
-/// What is left of the running one, and how many there were.
+/// The slices left in the current train, and the number of trains begun.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trains {
     left: usize,
@@ -10,12 +10,12 @@ pub(super) struct Trains {
 }
 
 impl Trains {
-    /// The one that opens a transfer.
+    /// Starts the train that opens a transfer.
     pub(super) const fn new() -> Self {
         Self { left: PACKETS, begun: 1 }
     }
 
-    /// Whether slices go back to back.
+    /// Whether slices are sent back to back.
     pub(super) const fn is_running(&self) -> bool {
         self.left > 0
     }
@@ -24,7 +24,7 @@ impl Trains {
         self.left = self.left.saturating_sub(1);
     }
 
-    /// The one before has told nothing: another one, unless there were enough.
+    /// Starts another train because the last gave no rate, up to [`MAX_TRAINS`].
     pub(super) const fn try_again(&mut self) {
         if self.begun < MAX_TRAINS {
             self.begun += 1;
@@ -32,8 +32,8 @@ impl Trains {
         }
     }
 
-    /// Another one in any case: the rate is still unknown, and slices get through.
-    pub(super) const fn look_again(&mut self) {
+    /// Starts another train in any case: the rate is still unknown, and slices arrive.
+    pub(super) const fn restart(&mut self) {
         self.left = PACKETS;
     }
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transfer_has_two_and_more_only_if_asked() {
+    fn a_transfer_has_two_trains_and_more_on_request() {
         let mut trains = Trains::new();
         let mut run = |begin: fn(&mut Trains)| {
             begin(&mut trains);
@@ -56,6 +56,6 @@ mod tests {
         };
         let counts = [run(|_| {}), run(Trains::try_again), run(Trains::try_again)];
         assert_eq!(counts, [PACKETS, PACKETS, 0]);
-        assert_eq!(run(Trains::look_again), PACKETS);
+        assert_eq!(run(Trains::restart), PACKETS);
     }
 }

@@ -1,33 +1,33 @@
-//! Every number that the sender's behaviour was tuned by, with its unit and its reason; `docs/SENDER.md`
-//! says what they do together and names them instead of repeating them.
+//! Every tuning constant of the sender, with its unit and reason. `docs/SENDER.md` says what they do
+//! together and refers to them by name.
 //!
-//! Most were found on the grid of links (`haulier bench grid`), those of [`delay`], [`beside_tcp`] and
-//! [`beside_game`] in the tests of shares. A change of any of them is a change of that grid's snapshot.
+//! Most values were found on the grid of links (`haulier bench grid`); those of [`delay`], [`beside_tcp`]
+//! and [`beside_game`] in the sharing tests. Changing any of them changes the grid's snapshot.
 
 use super::units::{Bytes, Rate, Span};
 
-/// How often slices go out, as a batch.
+/// The interval at which slices are sent, as a batch.
 pub(super) const TICK: core::time::Duration = core::time::Duration::from_millis(1);
 
-/// The size that a datagram with a slice has, UDP and IP counted, before one was sent.
+/// The assumed size of a datagram with a slice, UDP and IP included, until one is sent.
 pub(super) const FULL_PACKET: Bytes = Bytes(1_228.0);
 
-/// And the least that one is taken for.
+/// The minimum assumed size of a datagram.
 pub(super) const MIN_PACKET: Bytes = Bytes(200.0);
 
-/// The rate that was set as a limit: `limit.rs`.
+/// The configured maximum rate: `limit.rs`.
 pub(super) mod limit {
     use super::Span;
 
-    /// What may be sent at once.
+    /// How far sending may run ahead of the limit.
     pub(crate) const AHEAD: Span = Span::from_millis(2);
 }
 
-/// A caller that is not called in time: `lateness.rs`.
+/// A sender that is called late: `lateness.rs`.
 pub(super) mod lateness {
     use super::Span;
 
-    /// The most that counts: frames at 20 Hz. More would be a burst that no queue holds.
+    /// The maximum lateness that is made up for: frames at 20 Hz. More would be a burst that no queue holds.
     pub(crate) const MAX_LATE: Span = Span::from_millis(50);
 }
 
@@ -37,31 +37,32 @@ pub(super) mod blind {
 
     use super::{Rate, Span};
 
-    /// What is sent at first, for 0.6 chunks.
+    /// The initial rate, for the first 0.6 of a chunk.
     pub(crate) const FIRST_RATE: Rate = Rate::from_kbps(20_000);
     pub(crate) const FIRST_SLICES: usize = 154;
 
-    /// What is sent after those.
+    /// The rate after that.
     pub(crate) const LATER_RATE: Rate = Rate::from_kbps(4_000);
 
-    /// Of what the way back carries so much is used: somewhat less, for it is believed for a round trip.
+    /// The fraction of the measured reverse-path rate that is used: below 1, because it is relied on for a
+    /// round trip.
     pub(crate) const HINT_GAIN: f64 = 0.95;
 
-    /// Slices that are sent at the first guess in any case. A single chunk over a queue that no train
-    /// fits into is through soonest that way.
+    /// Slices that are always sent at the initial rate. A single chunk over a queue too short for a train
+    /// is delivered soonest that way.
     pub(crate) const BELIEVED_SLICES: usize = 256;
 
-    /// After those, and a round trip, the rate is halved with each so many slices.
+    /// After those and a round trip, the rate is halved every this many slices.
     pub(crate) const HALVED_AFTER: usize = 128;
 
-    /// Halvings at most, where no floor is set.
+    /// The maximum number of halvings, where no floor is set.
     pub(crate) const MAX_HALVINGS: usize = 10;
 
-    /// What is sent may be ahead of its rate by this much: a tick's worth.
+    /// How far sending may run ahead of the rate: one tick.
     pub(crate) const AHEAD: Span = Span::from_millis(1);
 
-    /// Once the rate was halved, trains are this far apart: at the default floor a train is as much as is
-    /// sent between two.
+    /// The interval between trains once the rate was halved: at the default floor a train is as much as is
+    /// sent between two of them.
     pub(crate) const TRAIN_INTERVAL: Duration = Duration::from_secs(1);
 }
 
@@ -69,17 +70,17 @@ pub(super) mod blind {
 pub(super) mod trains {
     use super::{Bytes, Span};
 
-    /// Packets of one: they fit a queue of 32 KiB.
+    /// Packets in a train: they fit a queue of 32 KiB.
     pub(crate) const PACKETS: usize = 20;
 
-    /// Their bytes, when all are full.
+    /// Bytes of a train of full packets.
     pub(crate) const BYTES: Bytes = Bytes(20.0 * 1_228.0);
 
-    /// Where a rate is known, a train may wait at the bottleneck for so long at most.
+    /// The maximum backlog of a train at the bottleneck, where the rate is known.
     pub(crate) const MAX_BACKLOG: Span = Span::from_millis(15);
 
-    /// Trains of a transfer at most: the first may be cut short by the credit of an address that is not
-    /// proven.
+    /// The maximum number of trains of a transfer: the first may be cut short by the amplification limit of
+    /// an address that is not validated.
     pub(crate) const MAX_TRAINS: u8 = 2;
 }
 
@@ -87,108 +88,108 @@ pub(super) mod trains {
 pub(super) mod model {
     use super::{Bytes, Span};
 
-    /// The backlog a sender allows itself at the bottleneck: 4 ms and two packets, but no more than 12
-    /// packets or, on links so fast that these are less, two ticks. Less leaves the link idle when a
-    /// timer is late; more is delay for others.
+    /// The target backlog at the bottleneck: 4 ms and two packets, but no more than 12 packets, or two
+    /// ticks on links so fast that this is more. A smaller backlog leaves the link idle when a timer is
+    /// late; a larger one delays others.
     pub(crate) const BACKLOG: Span = Span::from_millis(4);
     pub(crate) const BACKLOG_PACKETS: f64 = 2.0;
     pub(crate) const MAX_BACKLOG_PACKETS: f64 = 12.0;
     pub(crate) const MAX_BACKLOG: Span = Span::from_millis(2);
 
-    /// While a rate that was brought along is not confirmed, so much of it is left out where the round
-    /// trip is as long as the chunk: an error shows late there.
-    pub(crate) const SHYNESS: f64 = 0.1;
+    /// The reduction of a remembered rate that is not confirmed yet, where the round trip is as long as
+    /// sending a chunk: an error shows late there.
+    pub(crate) const UNCONFIRMED_REDUCTION: f64 = 0.1;
 
-    /// Bytes that a chunk is taken for in that.
+    /// The chunk size assumed for that.
     pub(crate) const CHUNK: Bytes = Bytes(256.0 * 1_088.0);
 }
 
-/// What a long transfer sends at: `pacing/delay.rs`.
+/// The rate of a long transfer: `pacing/delay.rs`.
 pub(super) mod delay {
     use super::{Rate, Span};
 
-    /// The delay aimed at by a flow of [`REFERENCE`]: as much as the sender of one chunk allows itself.
+    /// The target delay of a flow of [`REFERENCE`]: the same as the backlog for a single chunk.
     pub(crate) const TARGET: Span = Span::from_millis(4);
     pub(crate) const REFERENCE: Rate = Rate::from_kbps(10_000);
 
-    /// No target is below this: two ticks of another sender are no standing queue.
+    /// The minimum target: two ticks of another sender are no standing queue.
     pub(crate) const MIN_TARGET: Span = Span(1_500.0);
 
-    /// What is given away when the queue stands. Less, and a late flow gets its share late; more leaves
-    /// the link idle.
-    pub(crate) const GIVEN: f64 = 0.1;
+    /// The relative decrease when there is a standing queue. With less, a late flow gets its share late;
+    /// more leaves the link idle.
+    pub(crate) const DECREASE: f64 = 0.1;
 
-    /// What is taken back per second by a flow of [`REFERENCE`], as a part of its rate; of others the
-    /// root of that, so that the smaller takes more of its own. 100 Mbit/s are back in 1.6 s, and a round
-    /// trip of 100 ms of it is 0.6 ms of queue.
-    pub(crate) const TAKEN: f64 = 0.2;
+    /// The relative increase per second of a flow of [`REFERENCE`]. It scales with the inverse square root
+    /// of the rate, so that smaller flows grow faster. 100 Mbit/s are reached again in 1.6 s, and growth
+    /// over a round trip of 100 ms makes 0.6 ms of queue.
+    pub(crate) const INCREASE: f64 = 0.2;
 
-    /// Beyond what was there before, growth doubles from round to round up to this part of the rate: the link
+    /// Above the last delivered rate, growth doubles every round up to this fraction of the rate: the link
     /// has changed.
     pub(crate) const MAX_GROWTH: f64 = 0.1;
 
-    /// Targets and growth of flows below a four-hundredth of [`REFERENCE`] are those of that: no division by
-    /// nothing.
+    /// The minimum square root of the rate relative to [`REFERENCE`]: slower flows use the target and growth
+    /// of a four-hundredth of it. Avoids a division by zero.
     pub(crate) const MIN_ROOT: f64 = 0.05;
 
-    /// The rate is judged after so long: 20 datagrams at 10 Mbit/s. At most, so that long ways are not left
-    /// behind.
+    /// A round lasts a round trip, but at least 20 datagrams at 10 Mbit/s, and not so long that flows with
+    /// a long round trip fall behind.
     pub(crate) const MIN_ROUND: Span = Span::from_millis(20);
     pub(crate) const MAX_ROUND: Span = Span::from_millis(100);
 
-    /// Fewer arrivals tell nothing of what stands: one of them may have been lucky with jitter.
+    /// The minimum arrivals in a round: among fewer, jitter may hide a standing queue.
     pub(crate) const MIN_ARRIVALS: usize = 4;
 
-    /// A queue with less delay is empty, but for what two senders' ticks put there.
+    /// A queue with less delay counts as empty: two senders' ticks cause that much.
     pub(crate) const EMPTY: Span = Span::from_millis(1);
 
-    /// How often this flow gives way, down to which part of what it had, until others are blamed for a queue
-    /// that was never empty meanwhile. Two of ours empty it with nearly every cut.
+    /// After this many decreases, and below this fraction of its rate before, a flow attributes a queue that
+    /// was never empty in that time to others. Two haulier flows empty it with nearly every decrease.
     pub(crate) const MAX_YIELDS: u32 = 4;
     pub(crate) const YIELDED: f64 = 0.8;
 
-    /// A flow that uses less of its rate than this has nothing to send, and does not grow.
+    /// A flow that uses a smaller fraction of its rate is limited by its data, and does not grow.
     pub(crate) const USED: f64 = 0.7;
 
-    /// For a round trip after a cut it sends less, so that its part of the queue drains; but not less
-    /// than this.
+    /// The maximum further reduction for a round trip after a decrease, which drains the flow's part of the
+    /// queue.
     pub(crate) const MAX_DRAIN: f64 = 0.5;
 
-    /// How late a tick may be before what was not sent meanwhile is forgotten, unless the caller was later.
+    /// The maximum delay of a tick that is made up for, unless the caller was later.
     pub(crate) const CATCH_UP: Span = Span::from_millis(4);
 }
 
-/// Where others fill the queue: `pacing/beside_tcp.rs`.
+/// Sharing a queue that others fill: `pacing/beside_tcp.rs`.
 pub(super) mod beside_tcp {
-    /// A loss cuts the rate to this, as CUBIC's (RFC 9438, 4.6).
+    /// The factor by which a loss reduces the rate, as in CUBIC (RFC 9438, 4.6).
     pub(crate) const CUT: f64 = 0.7;
 
-    /// It is one of a full queue where the delay is at least this part of the longest seen.
+    /// A loss counts as a sign of a full queue when the delay is at least this fraction of the longest seen.
     pub(crate) const FULL_QUEUE: f64 = 0.5;
 
-    /// And where more is lost than usual, by so many standard deviations.
+    /// It also takes more losses than usual, by this many standard deviations.
     pub(crate) const SIGMAS: f64 = 2.0;
 }
 
-/// Losses that sending less ends: `pacing/policer.rs`.
+/// Losses that a lower rate ends: `pacing/policer.rs`.
 pub(super) mod policer {
-    /// Datagrams in whose losses a policer is looked for, and how far above the usual share they are then:
-    /// bursts of eight that lose 5 % in the mean reach this once in a million windows.
+    /// Datagrams per detection window, and how far the loss share must exceed the usual one: loss bursts of
+    /// eight with a mean of 5 % reach this once in a million windows.
     pub(crate) const WINDOW: u32 = 256;
     pub(crate) const UNUSUAL: f64 = 0.25;
 
-    /// The same once one was found, and while it is found out.
+    /// The same once a policer was found, and during a trial.
     pub(crate) const POLICED_WINDOW: u32 = 48;
     pub(crate) const POLICED: f64 = 0.06;
 
-    /// A trial that leaves less than this of the unusual losses has found one.
+    /// A trial that leaves less than this fraction of the unusual losses has found a policer.
     pub(crate) const ENDED: f64 = 0.5;
 
-    /// How much of a window's losses becomes usual.
+    /// Weight of a window in the moving average of the usual loss share.
     pub(crate) const LEARNED: f64 = 0.3;
 
-    /// While more than this is lost the rate does not grow, whoever's fault that is: sending more would
-    /// be more of the same.
+    /// The loss share above which the rate does not grow, whatever the cause: a higher rate would only lose
+    /// more.
     pub(crate) const FUTILE: f64 = 0.5;
 }
 
@@ -196,66 +197,67 @@ pub(super) mod policer {
 pub(super) mod beside_game {
     use super::{Rate, Span};
 
-    /// What a game leaves to a transfer at first: 40 full datagrams a second.
+    /// The initial rate of a transfer beside a game: 40 full datagrams a second.
     pub(crate) const START: Rate = Rate::from_kbps(400);
 
-    /// What a transfer uses of what it could: at 2 Mbit/s a slice takes 4.9 ms, and a game's packet that
-    /// meets one is to meet no second.
+    /// The fraction of the link's rate that a transfer uses: at 2 Mbit/s a slice takes 4.9 ms, and a game's
+    /// packet should queue behind one slice at most.
     pub(crate) const SHARE: f64 = 0.7;
 
-    /// Growth from round to round while it looks for that: what is too much waits for an eighth of a
-    /// round trip.
+    /// Growth per round while it searches for that rate: the excess then queues for an eighth of a round
+    /// trip.
     pub(crate) const GROWTH: f64 = 1.15;
 
-    /// And on long ways so much that what is too much for a round trip is no more queue than this.
+    /// On long paths growth is limited further, so that a round trip of excess makes no longer a queue.
     pub(crate) const MAX_QUEUE: Span = Span::from_millis(25);
 
-    /// After the first of these it looks again, more gently, and each time that nothing was found twice
-    /// as late, up to the second: the rounds of queue are then less than one in twenty.
-    pub(crate) const FIRST_LOOK: Span = Span::from_secs(8);
-    pub(crate) const LAST_LOOK: Span = Span::from_secs(32);
-    pub(crate) const LOOK_GROWTH: f64 = 1.05;
+    /// The first search for a higher rate starts after this time, and grows more gently. The interval
+    /// doubles after each search without a result, up to the second: then less than one round in twenty has
+    /// a queue.
+    pub(crate) const FIRST_SEARCH: Span = Span::from_secs(8);
+    pub(crate) const MAX_SEARCH: Span = Span::from_secs(32);
+    pub(crate) const SEARCH_GROWTH: f64 = 1.05;
 
-    /// Rounds with a queue, one after the other, that are believed: one is jitter, unless the queue is
-    /// twice as long.
+    /// Consecutive rounds with a queue before the rate is reduced: a single one is jitter, unless the queue
+    /// is twice as long.
     pub(crate) const ROUNDS: u32 = 2;
 
-    /// Delay of eight datagrams in a row that is a queue: more than what others' jitter leaves of the
-    /// smallest.
+    /// The delay of eight consecutive datagrams that counts as a queue: more than jitter adds to the smallest
+    /// of them.
     pub(crate) const QUEUED: Span = Span(1_500.0);
     pub(crate) const ARRIVALS: usize = 8;
 
-    /// The newest of a round are looked at, four to eight: what one round adds is seen in that round.
+    /// The newest four to eight arrivals of a round are judged, so that a queue shows in the round that
+    /// caused it.
     pub(crate) const TAIL: usize = 4;
 
-    /// Less got through than was sent: the queue grows.
+    /// The queue grows when less than this fraction of the sending rate is delivered.
     pub(crate) const SQUEEZED: f64 = 0.93;
 
-    /// Rounds that a queue may take to drain once too much was sent; if it takes longer, less is left
-    /// than was thought.
+    /// Rounds that a queue may take to drain. If it takes longer, the available rate is lower than assumed.
     pub(crate) const MAX_DRAINS: u32 = 3;
 
-    /// How late a tick may be before what was not sent meanwhile is forgotten: a tick, so that no two
-    /// slices go back to back unless a tick brings more than one.
+    /// The maximum delay of a tick that is made up for: one tick, so that slices are not sent back to back
+    /// unless a tick is due more than one.
     pub(crate) const CATCH_UP: Span = Span::from_millis(1);
 }
 
-/// Datagrams smaller than this are quicker through the bottleneck, and their delays are not compared with
-/// those of full ones.
+/// The minimum size of a full datagram. Smaller ones pass the bottleneck faster, so their delays are not
+/// compared with those of full ones.
 pub(super) const FULL: Bytes = Bytes(1_000.0);
 
-/// Delays and what they say: `samples.rs`.
+/// One-way delays: `samples.rs`.
 pub(super) mod samples {
     use super::Span;
 
-    /// Delay above the smallest one that shows no queue.
+    /// Queueing delay, above the base delay, that does not count as a queue.
     pub(crate) const UNQUEUED: Span = Span::from_millis(2);
 
-    /// After this long the smallest delay is looked for anew, if the queue was empty meanwhile: clocks drift,
-    /// and paths change.
+    /// After this time the base delay is measured again, if the queue was empty in between: clocks drift, and
+    /// paths change.
     pub(crate) const BASE_LIFETIME: Span = Span::from_secs(10);
 
-    /// Arrivals remembered.
+    /// Maximum number of remembered arrivals.
     pub(crate) const REMEMBERED: usize = 128;
 }
 
@@ -263,49 +265,48 @@ pub(super) mod samples {
 pub(super) mod rate_finder {
     use super::{Bytes, Rate, Span};
 
-    /// The shortest time a rate is measured over: long enough that 0.2 ms of jitter are a few percent.
+    /// The minimum time a rate is measured over: 0.2 ms of jitter are then a few percent.
     pub(crate) const WINDOW: Span = Span::from_millis(5);
 
-    /// The fewest arrivals a rate is measured over: two of them, off by 0.2 ms of jitter, are then no great
-    /// error.
+    /// The minimum arrivals a rate is measured over: 0.2 ms of jitter in two of them is then a small error.
     pub(crate) const WINDOW_ARRIVALS: usize = 8;
 
-    /// Packets sent within this time of each other are a train.
+    /// Packets sent within this time belong to one train.
     pub(crate) const TRAIN_SPAN: Span = Span(300.0);
 
-    /// A train that is said to have arrived in less than this did so at once: a receiver's network card,
-    /// or its system, hands over what came within some ten microseconds as one. Half a train of 20 is
-    /// then 1 Gbit/s.
+    /// The minimum arrival time of a train: a receiver's network card or operating system delivers what
+    /// arrived within some ten microseconds at once. Half a train of 20 is then 1 Gbit/s.
     pub(crate) const AT_ONCE: Span = Span(100.0);
 
-    /// The fewest arrivals of a train that tell a rate.
+    /// The minimum arrivals of a train that give a rate.
     pub(crate) const MIN_TRAIN: usize = 8;
 
-    /// The fewest that tell that a known rate is too low.
+    /// The minimum arrivals of a train that may raise a known rate.
     pub(crate) const LONG_TRAIN: usize = 14;
 
-    /// A train whose rate is this much above the known one shows that there is more: less is jitter.
+    /// The factor above the known rate at which a train may raise it: less is jitter.
     pub(crate) const TRAIN_ABOVE: f64 = 1.3;
 
-    /// A longer train makes a rate no smaller than this part of it: others' packets were between its own.
+    /// A longer train lowers the rate by this factor at most: others' packets may be between its own.
     pub(crate) const TRAIN_BELOW: f64 = 0.7;
 
-    /// No more than this part of a window is taken for lost behind the bottleneck.
+    /// The maximum fraction of a window that counts as lost behind the bottleneck.
     pub(crate) const MAX_USUAL: f64 = 0.6;
 
-    /// Bytes that a datagram is taken for where their number matters.
+    /// The assumed datagram size where the number of datagrams matters.
     pub(crate) const PACKET: Bytes = Bytes(1_100.0);
 
-    /// Packets that arrive over so much longer than they were sent were held up at the bottleneck.
+    /// Packets that arrive over a time this many times longer than they were sent in queued at the
+    /// bottleneck.
     pub(crate) const SQUEEZED: f64 = 1.2;
 
-    /// Delay above the smallest one that shows a queue and no jitter.
+    /// Queueing delay that shows a queue and not jitter.
     pub(crate) const QUEUED: Span = Span::from_millis(4);
 
-    /// So much of what a window says is believed once a transfer is long.
+    /// Weight of a window in the moving average once a transfer is long.
     pub(crate) const FOLLOWED: f64 = 0.1;
 
-    /// How far a measured rate may be from what it was: nonsense from the wire must not become arithmetic.
+    /// The range of measured rates, in bytes per microsecond: false reports must not lead to extreme values.
     pub(crate) const RATES: (Rate, Rate) = (Rate(0.000_5), Rate(12_500.0));
 }
 
@@ -313,108 +314,107 @@ pub(super) mod rate_finder {
 pub(super) mod bottleneck {
     use super::Bytes;
 
-    /// A queue that every link has: 16 full packets. The smallest ones seen hold 24 KiB, and others may be in
-    /// them.
+    /// The queue that every link is assumed to have: 16 full packets. The smallest ones seen hold 24 KiB,
+    /// and others may use them too.
     pub(crate) const MIN_QUEUE: Bytes = Bytes(20.0 * 1_024.0);
 
-    /// A caller that comes late needs more of the queue than one that comes in time: so many times what was
-    /// seen to fit is tried, until that is too much.
+    /// A late caller needs more of the queue than a punctual one: this many times the queue seen so far is
+    /// tried, until packets are dropped.
     pub(crate) const TRIED: f64 = 4.0;
 
-    /// What every queue holds even if nothing was seen to wait: three full packets.
+    /// The queue seen before any backlog was observed: three full packets.
     pub(crate) const FIRST_SEEN: Bytes = Bytes(3.0 * 1_228.0);
 }
 
-/// Which slice goes next, and how many more than are needed: `choice.rs`, `chunk.rs`.
+/// Choice of the next slice, and the margin of repair slices: `choice.rs`, `chunk.rs`.
 pub(super) mod choice {
-    /// Standard deviations of margin that are sent at the full rate, and up to which it goes on at half
-    /// of it: at least, and more in proportion to what a round trip would cost. Found on the grid: more
-    /// of it buys seldom runs a round trip, and every run some percent of waste.
+    /// Margin in standard deviations: sent at the full rate up to `MARGIN`, then at `TAIL_RATE` of it up to
+    /// `TAIL_MARGIN`. Each is a base and a part in proportion to the cost of a round trip, `MAX_STAKE` at
+    /// most. Found on the grid: a larger margin saves few runs a round trip, and costs every run some
+    /// percent of waste.
     pub(crate) const MARGIN: (f64, f64) = (0.6, 1.0);
     pub(crate) const TAIL_MARGIN: (f64, f64) = (1.0, 2.0);
     pub(crate) const TAIL_RATE: f64 = 0.5;
     pub(crate) const MAX_STAKE: f64 = 1.1;
 
-    /// Losses expected of a chunk below which no repair is sent ahead: a link that lost nothing for
-    /// longer than a chunk gets none.
+    /// Expected losses of a chunk below which no repair is sent in advance: none is sent on a link that lost
+    /// nothing for longer than a chunk.
     pub(crate) const NO_LOSS: f64 = 0.25;
 }
 
-/// What is lost: `loss.rs`.
+/// The loss estimate: `loss.rs`.
 pub(super) mod loss {
-    /// Packets that the prior is worth before anything was seen: one lost packet among the first ten
-    /// moves the estimate, and does not make it.
+    /// Weight of the prior in packets: one loss among the first ten moves the estimate without determining
+    /// it.
     pub(crate) const PRIOR_PACKETS: f64 = 16.0;
 
-    /// The share lost that is assumed before anything was seen: what a wireless link loses in a bad hour.
+    /// Prior loss share: that of a wireless link in a bad hour.
     pub(crate) const PRIOR_LOSS: f64 = 0.02;
 
-    /// Packets after which the past counts half: some chunks, for a link changes while one plays.
+    /// Packets after which earlier ones count half: some chunks, because links change during a game.
     pub(crate) const MEMORY_PACKETS: f64 = 1_024.0;
 
-    /// No estimate is above this; beyond it repair cannot be planned, only sent.
+    /// The maximum estimate: above it repair cannot be planned, only sent.
     pub(crate) const MAX_LOSS: f64 = 0.6;
 
-    /// Runs of the prior, for the mean run: as if so many were seen.
+    /// Weight of the prior mean run length, in runs.
     pub(crate) const PRIOR_RUNS: f64 = 2.0;
 
-    /// Their mean length: what is lost in a row on a wireless link when it is lost at all.
+    /// Prior mean length of a run of losses: that of wireless links.
     pub(crate) const PRIOR_RUN: f64 = 4.0;
 
-    /// The variance of bursty losses over that of independent ones is at most this. A chain with runs of
-    /// 8 has 14, and those with longer ones more: to believe all of it would cost more repair than the
-    /// rare long run.
+    /// The maximum ratio of the variance of bursty losses to that of independent ones. A chain with runs of
+    /// 8 has 14, longer runs have more: full coverage would cost more repair than the rare long run.
     pub(crate) const MAX_INFLATION: f64 = 12.0;
 }
 
-/// When nothing is heard: `silence.rs`.
+/// Probe timeouts: `silence.rs`.
 pub(super) mod silence {
     use core::time::Duration;
 
-    /// A timeout is due after 1.25 round trips and this.
+    /// Added to 1.25 round trips for the probe timeout.
     pub(crate) const SLACK: Duration = Duration::from_millis(20);
 
-    /// No timeout is later than this.
+    /// The maximum probe timeout.
     pub(crate) const MAX_WAIT: Duration = Duration::from_secs(2);
 
-    /// Each timeout without an answer waits twice as long, so often.
+    /// How many times the probe timeout doubles without an answer.
     pub(crate) const MAX_DOUBLINGS: u32 = 4;
 
-    /// Of what a timeout gives up so many packets count as lost: a run of losses, and not the end of the
-    /// path.
-    pub(crate) const MAX_BLAMED: usize = 16;
+    /// The maximum number of packets in flight at a timeout that count as lost in the loss estimate: a run of
+    /// losses, and not the end of the path.
+    pub(crate) const MAX_COUNTED_LOST: usize = 16;
 
-    /// Slices that may follow a timeout, and each later one without an answer.
+    /// Slices that may be sent after the first timeout, and after each later one without an answer.
     pub(crate) const AFTER_FIRST: usize = 12;
     pub(crate) const AFTER_LATER: usize = 4;
 
-    /// The round trip before one was measured (RFC 9002, 6.2.2).
+    /// The initial RTT (RFC 9002, 6.2.2).
     pub(crate) const FIRST_RTT: Duration = Duration::from_millis(333);
 }
 
-/// What the copies of a request tell: `requests.rs`.
+/// The rate measured from copies of a request: `requests.rs`.
 pub(super) mod requests {
     use super::{Rate, Span};
 
-    /// Copies further apart than this are no train: the later one was sent again for want of an answer.
+    /// Copies further apart than this are no train: the later one is a retransmission.
     pub(crate) const TRAIN_GAP: Span = Span::from_millis(100);
 
-    /// Together they take at least this long, or the clock that timed them was only read once.
-    pub(crate) const SHORTEST: Span = Span(20.0);
+    /// The minimum time from first to last copy: in less, the clock was only read once.
+    pub(crate) const MIN_TIME: Span = Span(20.0);
 
-    /// The slowest and the fastest rate that are believed: 1 and 100 Mbit/s. More would risk a queue for
-    /// the sake of a millisecond.
+    /// The range of rates used: 1 to 100 Mbit/s. A higher one would risk a queue to save a millisecond.
     pub(crate) const RATES: (Rate, Rate) = (Rate::from_kbps(1_000), Rate::from_kbps(100_000));
 }
 
-/// What is known of a path from before: `known.rs`.
+/// Remembered properties of a path: `known.rs`.
 pub(super) mod known {
     use core::time::Duration;
 
-    /// For so long a rate is believed as it was measured.
+    /// How long a measured rate is used in full.
     pub(crate) const FRESH: Duration = Duration::from_secs(60);
 
-    /// For so long half of it is. Half costs a fifth of a join if nothing has changed; all of it costs a
-    /// queue if the path has come down.
+    /// How long half of it is used. Half the rate makes a join a fifth slower if nothing has changed; the
+    /// full rate fills the queue if the path has become slower.
     pub(crate) const USABLE: Duration = Duration::from_secs(600);
 }

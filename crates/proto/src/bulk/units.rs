@@ -1,6 +1,7 @@
-//! The units that the sender reckons in, so that a rate is never taken for a span.
+//! The units of the sender's estimates, as types: a rate cannot be mistaken for a time span.
 //!
-//! All are floating point, for estimates are not exact. A moment is the [`Span`] since the clock began.
+//! All are floating point, because estimates are not exact. A point in time is the [`Span`] since the origin
+//! of the clock.
 
 use core::ops::{Add, AddAssign, Div, Mul, MulAssign, Sub};
 use core::time::Duration;
@@ -27,8 +28,8 @@ macro_rules! unit {
                 Self(self.0.max(other.0))
             }
 
-            pub(crate) const fn clamp(self, least: Self, most: Self) -> Self {
-                Self(self.0.clamp(least.0, most.0))
+            pub(crate) const fn clamp(self, min: Self, max: Self) -> Self {
+                Self(self.0.clamp(min.0, max.0))
             }
 
             pub(crate) const fn is_finite(self) -> bool {
@@ -83,7 +84,7 @@ macro_rules! unit {
             }
         }
 
-        /// What part the one is of the other.
+        /// The ratio of the two.
         impl Div for $unit {
             type Output = f64;
             fn div(self, other: Self) -> f64 {
@@ -94,12 +95,12 @@ macro_rules! unit {
 }
 
 unit! {
-    /// Microseconds; or a moment, as the span since the clock began.
+    /// Microseconds; or a point in time, as microseconds since the origin of the clock.
     Span
 }
 
 unit! {
-    /// Bytes on the wire, UDP and IP counted.
+    /// Bytes on the wire, UDP and IP included.
     Bytes
 }
 
@@ -117,7 +118,7 @@ impl Span {
         Self(secs as f64 * 1e6)
     }
 
-    /// The first moment of the clock that is not before this one.
+    /// The first instant of the clock that is not before this one.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     pub(crate) fn instant(self) -> Instant {
         Instant::from_nanos((self.0 * 1000.0) as u64 + 1)
@@ -145,8 +146,8 @@ impl From<usize> for Bytes {
 }
 
 impl Rate {
-    /// What counts for no rate at all: 8 bit/s. No division by less.
-    pub(crate) const LEAST: Self = Self(1e-6);
+    /// The minimum rate, 8 bit/s, so that no division is by zero.
+    pub(crate) const MIN: Self = Self(1e-6);
 
     pub(crate) const fn from_kbps(kbps: u32) -> Self {
         Self(kbps as f64 / 8e3)
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_never_before_its_span() {
+    fn an_instant_is_never_before_its_span() {
         let at = Instant::from_nanos(1_234_567);
         assert!(Span::from(at).instant() > at);
         assert!(Span::from(at).instant().since(at) <= Duration::from_nanos(2));

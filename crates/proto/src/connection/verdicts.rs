@@ -1,17 +1,17 @@
-//! What became of a datagram, and who needs to know.
+//! Passes the fate of each datagram to the parts that sent something in it.
 //!
-//! The [`Ledger`](crate::transit::Ledger) says it once, for an ack or after a timeout. Here it reaches the
-//! block sender, which measures the path by it, and those who put something into the datagram. The invariant:
-//! each item comes back once, acknowledged or lost. One that is acknowledged after it was lost stays lost: a
-//! packet was reported, and a message is in flight again.
+//! The [`Ledger`](crate::transit::Ledger) settles it, on an ack or after a timeout. The block sender measures
+//! the path with it. The invariant: each item of a datagram is reported once, as acknowledged or lost. One
+//! that is acknowledged after it was lost stays lost: a packet was reported, and a message is in flight
+//! again.
 
 use super::{CloseCode, Connection, ConnectionTrigger};
 use crate::Instant;
 use crate::transit::{AckFrame, Datagram, Fate, Item, KEPT, Outgoing};
 
-/// The news of an item: that of the datagram that carried it.
+/// The fate of an item: that of its datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum News {
+enum ItemFate {
     Acked,
     Lost,
 }
@@ -29,7 +29,7 @@ impl Connection {
                 sender.on_acked(now, &acked);
             }
             if !acked.was_lost {
-                self.pass(&acked.datagram, News::Acked);
+                self.pass(&acked.datagram, ItemFate::Acked);
             }
         }
         if self.sent.end_ack(&walk)
@@ -81,7 +81,7 @@ impl Connection {
     /// Retransmits or reports what was in datagrams that are lost by now.
     pub(super) fn pass_losses(&mut self, now: Instant) {
         while let Some(lost) = self.sent.poll_lost(now) {
-            self.pass(&lost, News::Lost);
+            self.pass(&lost, ItemFate::Lost);
         }
     }
 
@@ -94,35 +94,35 @@ impl Connection {
         }
     }
 
-    /// Tells those who put something into a datagram.
-    fn pass(&mut self, datagram: &Datagram, news: News) {
+    /// Passes the fate of a datagram to each of its items.
+    fn pass(&mut self, datagram: &Datagram, fate: ItemFate) {
         let mut n = 0;
         while let Some(item) = self.sent.item(datagram, n) {
-            self.on_item(item, news);
+            self.on_item(item, fate);
             n += 1;
         }
     }
 
-    fn on_item(&mut self, item: Item, news: News) {
-        match (item, news) {
-            (Item::ChunkDone(chunk_id), News::Acked) => {
-                self.blocks_in.receiver.on_done_heard(chunk_id);
+    fn on_item(&mut self, item: Item, fate: ItemFate) {
+        match (item, fate) {
+            (Item::ChunkDone(chunk_id), ItemFate::Acked) => {
+                self.blocks_in.receiver.on_done_confirmed(chunk_id);
             }
-            // Lost, it is repeated by the time alone.
-            (Item::ChunkDone(_), News::Lost) | (Item::MessageLimit(_), News::Acked) => {}
-            (Item::Packet(sequence), News::Acked) => {
+            // A lost one is repeated by its timer alone.
+            (Item::ChunkDone(_), ItemFate::Lost) | (Item::MessageLimit(_), ItemFate::Acked) => {}
+            (Item::Packet(sequence), ItemFate::Acked) => {
                 self.events.extend(self.packets_out.on_acked(sequence));
             }
-            (Item::Packet(sequence), News::Lost) => {
+            (Item::Packet(sequence), ItemFate::Lost) => {
                 self.events.extend(self.packets_out.on_lost(sequence));
             }
-            (Item::Message(number), News::Acked) => {
+            (Item::Message(number), ItemFate::Acked) => {
                 self.messages_out.on_acked(number);
             }
-            (Item::Message(number), News::Lost) => self.messages_out.on_lost(number),
-            (Item::MessageLimit(limit), News::Lost) => self.messages_in.on_limit_lost(limit),
-            (Item::Block(number), news) => {
-                self.blocks_out.on_announced(number, news == News::Acked);
+            (Item::Message(number), ItemFate::Lost) => self.messages_out.on_lost(number),
+            (Item::MessageLimit(limit), ItemFate::Lost) => self.messages_in.on_limit_lost(limit),
+            (Item::Block(number), fate) => {
+                self.blocks_out.on_announced(number, fate == ItemFate::Acked);
             }
         }
     }

@@ -46,7 +46,7 @@ impl Paths {
     /// What was remembered, discounted by its age.
     pub(super) fn recall(&self, now: Instant, to: IpAddr) -> Known {
         let known = self.known.get(&to.to_canonical());
-        known.map_or(Known::NOTHING, |known| known.distrusted(now))
+        known.map_or(Known::NOTHING, |known| known.discounted(now))
     }
 }
 

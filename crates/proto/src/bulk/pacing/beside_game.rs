@@ -1,11 +1,11 @@
-//! What a transfer sends at beside a game: so little that a game's packet meets no queue.
+//! The rate of a transfer beside a game: low enough that the game's packets meet no queue.
 //!
-//! The first sign of a queue is too much. It starts slowly, looks for what the link carries, and leaves three
-//! tenths of that free; now and then it looks again, for links change.
+//! Any sign of a queue reduces the rate. The transfer starts slowly, searches for the link's rate, and leaves
+//! three tenths of it free. It searches again from time to time, because links change.
 
 use super::super::tuning::beside_game::{
-    ARRIVALS, CATCH_UP, FIRST_LOOK, GROWTH, LAST_LOOK, LOOK_GROWTH, MAX_DRAINS, MAX_QUEUE, QUEUED,
-    ROUNDS, SHARE, SQUEEZED, START,
+    ARRIVALS, CATCH_UP, FIRST_SEARCH, GROWTH, MAX_DRAINS, MAX_QUEUE, MAX_SEARCH, QUEUED, ROUNDS,
+    SEARCH_GROWTH, SHARE, SQUEEZED, START,
 };
 use super::super::tuning::delay::MIN_ROUND;
 use super::super::units::{Bytes, Rate, Span};
@@ -14,39 +14,41 @@ use super::flow::{Flow, Round};
 use super::policer::Finding;
 use crate::Instant;
 
-/// A flow that makes no queue.
+/// A flow that builds no queue.
 #[derive(Clone, Debug)]
 pub(super) struct BesideGame {
     pub(super) flow: Flow,
-    /// What got through when there was a queue last, and when that was.
+    /// The delivered rate at the last queue, and when that was.
     ceiling: Rate,
     ceiling_at: Span,
-    look_after: Span,
-    /// The queue is being emptied.
+    /// The time from that queue to the next search for a higher rate.
+    search_after: Span,
+    /// The queue is draining.
     drains: bool,
-    /// Rounds with a queue, one after the other.
+    /// Consecutive rounds with a queue.
     queued: u32,
 }
 
 impl BesideGame {
-    /// From datagram `next` on, over a link that carries `known` if anything is known of it.
+    /// A flow from datagram `next` on, over a link of rate `known`, if that is known.
     pub(super) fn new(floor: Rate, next: u64, known: Option<Rate>) -> Self {
         Self {
             flow: Flow::new(START, floor, next),
             ceiling: known.unwrap_or(Rate::INFINITY),
             ceiling_at: Span::ZERO,
-            look_after: FIRST_LOOK,
+            search_after: FIRST_SEARCH,
             drains: false,
             queued: 0,
         }
     }
 
-    /// A datagram went out. What was not sent in time is not made up for: nothing goes back to back.
+    /// A datagram was sent. No more than a tick of delay is made up for, so that slices are not sent back to
+    /// back.
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes) {
         self.flow.on_sent(now, number, bytes, CATCH_UP);
     }
 
-    /// Whether so much time and so many arrivals are a round.
+    /// Whether the round is complete, in time and arrivals.
     pub(super) fn is_round(&self, lasts: Span) -> bool {
         self.flow.round.arrivals >= ARRIVALS && lasts >= MIN_ROUND
     }
@@ -62,14 +64,14 @@ impl BesideGame {
             Finding::Change(rate) => return self.flow.restart(rate),
         }
         if delay > QUEUED {
-            self.empty(now, delay, rtt);
+            self.reduce(now, delay, rtt);
         } else {
-            self.look(now, rtt);
+            self.grow(now, rtt);
         }
     }
 
-    /// There is a queue.
-    fn empty(&mut self, now: Span, delay: Span, rtt: Span) {
+    /// Reduces the rate, because there is a queue.
+    fn reduce(&mut self, now: Span, delay: Span, rtt: Span) {
         let mut rate = self.flow.rate();
         let delivered = self.flow.delivered().min(rate);
         self.queued += 1;
@@ -79,8 +81,8 @@ impl BesideGame {
         }
         if !self.drains || self.queued > MAX_DRAINS {
             let is_known = rate < GROWTH * self.ceiling;
-            let later = LAST_LOOK.min(2.0 * self.look_after);
-            self.look_after = if is_known { later } else { FIRST_LOOK };
+            let later = MAX_SEARCH.min(2.0 * self.search_after);
+            self.search_after = if is_known { later } else { FIRST_SEARCH };
             (self.ceiling, self.ceiling_at) = (delivered, now);
             (self.drains, self.queued) = (true, 0);
             rate = SHARE * delivered;
@@ -89,8 +91,8 @@ impl BesideGame {
         self.flow.drain(delay, rtt);
     }
 
-    /// There is none: it may be that the link carries more.
-    fn look(&mut self, now: Span, rtt: Span) {
+    /// Grows if the link may be faster, because there is no queue.
+    fn grow(&mut self, now: Span, rtt: Span) {
         (self.drains, self.queued) = (false, 0);
         let rate = self.flow.rate();
         let share = SHARE * self.ceiling;
@@ -98,10 +100,10 @@ impl BesideGame {
             let growth = GROWTH.min(1.0 + MAX_QUEUE / rtt.max(Span(1.0)));
             self.flow.restart((rate * growth).min(share));
             self.ceiling_at = now;
-        } else if !self.flow.policer.is_futile() && now - self.ceiling_at > self.look_after {
-            // Far above what it was: the link has changed.
+        } else if !self.flow.policer.is_futile() && now - self.ceiling_at > self.search_after {
+            // Far above the last ceiling: the link has changed.
             let is_new = rate > GROWTH * self.ceiling;
-            self.flow.restart(rate * if is_new { GROWTH } else { LOOK_GROWTH });
+            self.flow.restart(rate * if is_new { GROWTH } else { SEARCH_GROWTH });
         } else {
             self.flow.round = Round::default();
         }

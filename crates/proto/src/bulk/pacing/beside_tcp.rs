@@ -1,7 +1,7 @@
-//! What a long transfer sends at where others fill the queue: as TCP does.
+//! The rate of a long transfer where others fill the queue: like TCP's.
 //!
-//! A datagram more each round trip, and three tenths less on a loss while the queue is long. The queue
-//! found empty, those others are gone.
+//! It grows by a datagram each round trip, and is reduced by three tenths on a loss while the queue is long.
+//! When the queue is empty, the others are gone.
 
 use libm::sqrt;
 
@@ -13,16 +13,16 @@ use super::delay::Delay;
 use super::flow::{Flow, Round};
 use super::policer::Seen;
 
-/// A flow that takes its part of a full queue.
+/// A flow that competes for its share of a full queue.
 #[derive(Clone, Debug)]
 pub(super) struct BesideTcp {
     pub(super) flow: Flow,
-    /// The longest delay since others were blamed.
+    /// The longest queueing delay since this law began.
     longest: Span,
 }
 
 impl BesideTcp {
-    /// Takes the rate again that was given up to others, who fill the queue with so much delay.
+    /// Restores the rate from before the decreases; `delay` is the queueing delay that others cause.
     pub(super) fn new(mut flow: Flow, rate: Rate, delay: Span) -> Self {
         flow.restart(rate);
         Self { flow, longest: delay }
@@ -32,7 +32,7 @@ impl BesideTcp {
         self.flow.is_round(lasts, rtt)
     }
 
-    /// Judges a round that lasted so long. Returns what goes on if the queue was empty: the others are gone.
+    /// Judges a round of this length. Returns the law to continue with if the queue was empty.
     pub(super) fn judge(&mut self, lasts: Span, rtt: Span) -> Option<Delay> {
         let flow = &mut self.flow;
         self.longest = self.longest.max(flow.round.max_delay);

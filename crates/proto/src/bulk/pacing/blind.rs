@@ -1,9 +1,9 @@
-//! What is sent while no rate is known: a guess, and less of it the longer nothing is measured.
+//! Pacing while no rate is known: an initial guess, reduced the longer no rate is measured.
 //!
-//! A train that is dropped at a full queue tells no rate, and a flow that goes on with its guess keeps that
-//! queue full: ten of them on one link dropped 82 % of what they sent. So the guess holds for a chunk and a
-//! round trip. After that it is halved with each half chunk, down to the floor, until a rate is measured: a
-//! train looks for one again where what was sent gets through.
+//! A train that is dropped at a full queue gives no rate, and a flow that keeps its guess keeps that queue
+//! full: ten of them on one link dropped 82 % of what they sent. So the guess is used for a chunk and a round
+//! trip. Then it is halved with each half chunk, down to the floor, until a rate is measured. Where slices
+//! arrive, another train is sent to measure it.
 
 use super::super::tuning::blind::{
     AHEAD, BELIEVED_SLICES, FIRST_RATE, FIRST_SLICES, HALVED_AFTER, HINT_GAIN, LATER_RATE,
@@ -16,14 +16,14 @@ use crate::Instant;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blind {
     floor: Rate,
-    /// A rate to begin with.
+    /// The initial rate, if one was measured.
     hint: Option<Rate>,
-    /// Slices sent, and when the first of them was.
+    /// Slices sent, and when the first was.
     sent: usize,
     since: Option<Instant>,
-    /// Slices sent although a rate should have been measured by then.
+    /// Slices sent after the time at which a rate should be known.
     late: usize,
-    /// When what was sent is through, at the rate it was sent at.
+    /// When the next slice is due at the current rate.
     paced_at: Span,
     train_at: Instant,
 }
@@ -41,13 +41,13 @@ impl Blind {
         }
     }
 
-    /// What the way back can carry.
+    /// Sets the initial rate, as measured on the reverse path.
     pub(super) const fn set_hint(&mut self, rate: Rate) {
         self.hint = Some(rate);
     }
 
-    /// A slice went out while no rate was known. A limit that was set and is below the guess is none: then no
-    /// train can go, and nothing is wrong with having measured nothing.
+    /// A slice was sent while no rate was known. Below a configured `limit` that is smaller than the guess, the
+    /// guess is not halved: no train can be sent then, so no rate is expected.
     pub(super) fn on_sent(&mut self, now: Instant, bytes: Bytes, rtt: Span, limit: Rate) {
         self.sent += 1;
         let since = *self.since.get_or_insert(now);
@@ -57,18 +57,18 @@ impl Blind {
         self.paced_at = self.paced_at.max(now.into()) + bytes / rate;
     }
 
-    /// The same for a slice of a train, which goes whatever the rate.
+    /// The same for a slice of a train, which is not paced.
     pub(super) fn on_train_sent(&mut self, now: Instant) {
         self.sent += 1;
         self.since.get_or_insert(now);
     }
 
-    /// Whether the next slice must wait, for a caller that is late by so much.
+    /// Whether the next slice must wait, for a caller that is this late.
     pub(super) fn is_early(&self, now: Instant, late: Span) -> bool {
         self.paced_at > Span::from(now) + AHEAD + late
     }
 
-    /// Whether a train should look for the rate again, now that slices get through.
+    /// Whether to send another train to measure the rate, now that slices arrive.
     pub(super) fn poll_train(&mut self, now: Instant) -> bool {
         let is_due = self.halvings() > 0 && now >= self.train_at;
         if is_due {
@@ -77,7 +77,7 @@ impl Blind {
         is_due
     }
 
-    /// The guess.
+    /// The guessed rate.
     pub(super) fn rate(&self) -> Rate {
         let unhinted = if self.sent < FIRST_SLICES { FIRST_RATE } else { LATER_RATE };
         let first = self.hint.map_or(unhinted, |hint| hint * HINT_GAIN);
@@ -97,7 +97,7 @@ mod tests {
     const RTT: Span = Span::from_millis(50);
     const FLOOR: Rate = Rate::from_kbps(200);
 
-    /// Sends so many slices under this limit, each when it may go. Returns when the last went, in ms.
+    /// Sends slices under this limit, each as soon as allowed. Returns when the last was sent, in ms.
     fn send(blind: &mut Blind, from_ms: u64, slices: usize, limit: Rate) -> u64 {
         let mut ms = from_ms;
         for _ in 0..slices {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guess_is_believed_for_a_round_trip() {
+    fn the_initial_rate_is_kept_for_a_round_trip() {
         let mut blind = Blind::new(FLOOR, Some(Rate::from_kbps(100_000)));
         // 95 Mbit/s are 10.9 slices in a millisecond.
         let ms = send(&mut blind, 1_000, 540, Rate::INFINITY);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_goes_at_the_first_guess_and_no_second_one() {
+    fn the_initial_rate_is_kept_for_a_chunk() {
         let mut blind = Blind::new(FLOOR, None);
         send(&mut blind, 0, 256, Rate::INFINITY);
         assert!((mbit(&blind) - 4.0).abs() < 1e-9);
@@ -143,21 +143,21 @@ mod tests {
             mbit(&blind)
         };
         assert!((after(FLOOR) - 0.2).abs() < 1e-9);
-        assert!(after(Rate::ZERO) > 0.003, "without a floor it goes on, too");
+        assert!(after(Rate::ZERO) > 0.003, "without a floor it is not zero");
         let high = after(Rate::from_kbps(50_000));
-        assert!((high - 4.0).abs() < 1e-9, "a floor makes no guess larger");
+        assert!((high - 4.0).abs() < 1e-9, "a floor does not raise the guess");
     }
 
-    /// Under a limit that lets no train pass no rate is ever measured, and that is nobody's fault.
+    /// Under a limit that passes no train no rate can be measured.
     #[test]
-    fn a_limit_below_the_guess_is_kept_and_not_halved() {
+    fn a_guess_above_the_limit_is_not_halved() {
         let mut blind = Blind::new(FLOOR, None);
         send(&mut blind, 0, 5_000, Rate::from_kbps(2_000));
         assert!((mbit(&blind) - 4.0).abs() < 1e-9);
     }
 
     #[test]
-    fn trains_look_for_the_rate_again_once_a_second() {
+    fn trains_are_repeated_once_a_second() {
         let mut blind = Blind::new(FLOOR, None);
         let ms = send(&mut blind, 0, 1_000, Rate::INFINITY);
         let trains = (ms..ms + 5_000).filter(|&ms| blind.poll_train(Instant::from_millis(ms)));

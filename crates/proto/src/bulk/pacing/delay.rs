@@ -1,15 +1,15 @@
-//! What a long transfer sends at among others that give way as well: the law that keeps the queue short.
+//! The rate of a long transfer beside others that yield as well: the law that keeps the queue short.
 //!
-//! Whoever sends at rate R lets the queueing delay go up to c / sqrt(R), and then sends a tenth less: so
-//! the larger of two flows gives way first, and they meet at the same rate whatever their round trips.
-//! What counts is the smallest delay of a round, for only a queue that stands is one. If others keep the
-//! queue full although this one gave way, it does as TCP does ([`BesideTcp`]).
+//! A flow at rate R accepts a queueing delay up to c / sqrt(R), and reduces its rate by a tenth above that.
+//! So the larger of two flows yields first, and they converge to equal rates whatever their round trips.
+//! The smallest delay of a round decides, because only a standing queue counts. If others keep the queue
+//! full although this flow yields, it competes as TCP does ([`BesideTcp`]).
 
 use libm::sqrt;
 
 use super::super::tuning::delay::{
-    EMPTY, GIVEN, MAX_GROWTH, MAX_YIELDS, MIN_ROOT, MIN_TARGET, REFERENCE, TAKEN, TARGET, USED,
-    YIELDED,
+    DECREASE, EMPTY, INCREASE, MAX_GROWTH, MAX_YIELDS, MIN_ROOT, MIN_TARGET, REFERENCE, TARGET,
+    USED, YIELDED,
 };
 use super::super::units::{Rate, Span};
 use super::beside_tcp::BesideTcp;
@@ -20,22 +20,22 @@ use super::policer::Finding;
 #[derive(Clone, Debug)]
 pub(super) struct Delay {
     pub(super) flow: Flow,
-    /// What got through when the queue stood last.
+    /// The delivered rate at the last standing queue.
     ceiling: Rate,
-    /// Growth beyond that, as of the last round.
+    /// The relative growth above that in the last round.
     growth: f64,
-    /// How often it gave way since the queue was empty, and what got through before.
+    /// The decreases since the queue was last empty, and the delivered rate before them.
     yields: u32,
     rate_before: Rate,
 }
 
-/// The delay up to which a flow of this rate goes on.
+/// The target delay of a flow of this rate: it yields above that.
 pub(super) fn target(rate: Rate) -> Span {
     (TARGET / sqrt(rate / REFERENCE).max(MIN_ROOT)).max(MIN_TARGET)
 }
 
 impl Delay {
-    /// Takes over a flow; the link was known to carry `ceiling`.
+    /// Continues a flow; `ceiling` is the known rate of the link.
     pub(super) const fn new(flow: Flow, ceiling: Rate) -> Self {
         Self { flow, ceiling, growth: 0.0, yields: 0, rate_before: Rate::ZERO }
     }
@@ -44,7 +44,7 @@ impl Delay {
         self.flow.is_round(lasts, rtt)
     }
 
-    /// Judges a round that lasted so long. Returns what goes on if others fill the queue.
+    /// Judges a round of this length. Returns the law to continue with if others fill the queue.
     pub(super) fn judge(&mut self, lasts: Span, rtt: Span) -> Option<BesideTcp> {
         let rate = self.flow.rate();
         let delivered = self.flow.delivered().min(rate);
@@ -80,15 +80,16 @@ impl Delay {
             return Some(BesideTcp::new(self.flow.clone(), self.rate_before, delay));
         }
         (self.ceiling, self.growth) = (delivered, 0.0);
-        self.flow.restart(delivered * (1.0 - GIVEN));
+        self.flow.restart(delivered * (1.0 - DECREASE));
         self.flow.drain(delay, rtt);
         None
     }
 
     fn grow(&mut self, lasts: Span) {
         let rate = self.flow.rate();
-        let mut part = TAKEN * (lasts / Span::from_secs(1)) / sqrt(rate / REFERENCE).max(MIN_ROOT);
-        if rate > (1.0 + GIVEN) * self.ceiling && !self.flow.policer.is_found() {
+        let mut part =
+            INCREASE * (lasts / Span::from_secs(1)) / sqrt(rate / REFERENCE).max(MIN_ROOT);
+        if rate > (1.0 + DECREASE) * self.ceiling && !self.flow.policer.is_found() {
             self.growth = (2.0 * self.growth.max(part)).min(MAX_GROWTH);
             part = part.max(self.growth);
         }

@@ -1,8 +1,8 @@
-//! A rate that a law has chosen, and what was seen of the datagrams that were sent at it.
+//! The rate that a law has set, and the measurements of datagrams sent at that rate.
 //!
-//! The laws of long transfers and of those beside a game ([`Delay`](super::delay::Delay) and others) have
-//! one each: they judge a round of it, and set it. The invariant: a round has only what was sent at the
-//! rate that is judged.
+//! Each law of long transfers and of those beside a game ([`Delay`](super::delay::Delay) and others) has one
+//! flow: it judges a round, and sets the rate. The invariant: a round contains only datagrams sent at the
+//! rate being judged.
 
 use super::super::samples::Sample;
 use super::super::tuning::TICK;
@@ -12,16 +12,16 @@ use super::super::units::{Bytes, Rate, Span};
 use super::policer::{Policer, Seen};
 use crate::Instant;
 
-/// What was seen since the rate was changed or judged.
+/// Arrivals since the rate was last changed or judged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Round {
     first: Option<Sample>,
     last: Option<Sample>,
-    /// Full datagrams, and the smallest and largest queueing delay of them.
+    /// The number of full datagrams, and their smallest and largest queueing delay.
     pub(super) arrivals: usize,
     pub(super) min_delay: Span,
     pub(super) max_delay: Span,
-    /// The smallest of the newest, and of four before them.
+    /// The smallest delay of the newest one to four, and of the four before them.
     tail: Span,
     tail_before: Span,
 }
@@ -50,22 +50,22 @@ impl Round {
         self.tail = self.tail.min(delay);
     }
 
-    /// The smallest queueing delay of the newest four to eight.
+    /// The smallest queueing delay of the newest four to eight arrivals.
     pub(super) const fn newest_delay(&self) -> Span {
         self.tail.min(self.tail_before)
     }
 }
 
-/// A rate, and how it does.
+/// A rate, and what was measured at it.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     floor: Rate,
-    /// What the law takes for its share.
+    /// The flow's share of the link, as set by the law.
     rate: Rate,
-    /// What it sends at: less while it drains the queue.
+    /// The pacing rate: less than `rate` while the queue drains.
     pace: Rate,
     paced_at: Span,
-    /// The number after the last sent. Those before `fresh_from` were sent at another rate.
+    /// The number after the last datagram sent. Those before `fresh_from` were sent at another rate.
     next: u64,
     fresh_from: u64,
     pub(super) round: Round,
@@ -74,7 +74,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// A flow at this rate from datagram `next` on, and never below the floor.
+    /// A flow at this rate, never below `floor`, from datagram `next` on.
     pub(super) fn new(rate: Rate, floor: Rate, next: u64) -> Self {
         let mut flow = Self {
             floor,
@@ -91,17 +91,17 @@ impl Flow {
         flow
     }
 
-    /// What it takes for its share.
+    /// The flow's share of the link.
     pub(super) const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// What is sent now.
+    /// The pacing rate.
     pub(super) const fn pace(&self) -> Rate {
         self.pace
     }
 
-    /// Sends at this rate from now on, and judges by what is sent from now on.
+    /// Changes the rate. Only datagrams sent from now on are judged.
     pub(super) fn restart(&mut self, rate: Rate) {
         self.rate = rate.max(self.floor);
         self.pace = self.rate;
@@ -110,39 +110,39 @@ impl Flow {
         self.seen = Seen::default();
     }
 
-    /// Sends at this rate from now on; what is under way counts for it too.
+    /// Changes the rate. Datagrams in flight are judged too.
     pub(super) const fn adjust(&mut self, rate: Rate) {
         (self.rate, self.pace) = (rate, rate);
     }
 
-    /// Until something of what is sent from now on arrives, so much less is sent that this flow's part of the
-    /// queue drains.
+    /// Lowers the pacing rate until a datagram sent from now on arrives, so that this flow's part of the queue
+    /// drains.
     pub(super) fn drain(&mut self, delay: Span, rtt: Span) {
         let less = (delay / rtt.max(MIN_ROUND)).min(MAX_DRAIN);
         self.pace = (self.rate * (1.0 - less)).max(self.floor);
     }
 
-    /// When the next slice may go, if not now.
+    /// When the next slice may be sent; `None` if now.
     pub(super) fn opens_at(&self, now: Instant) -> Option<Instant> {
         let at = self.paced_at.instant();
         (at > now).then(|| at.max(now + TICK))
     }
 
-    /// A datagram went out. What was not sent in time is made up for, up to `catch_up`.
+    /// A datagram was sent. Up to `catch_up` of delayed sending is made up for.
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, catch_up: Span) {
         self.next = number + 1;
         self.paced_at = self.paced_at.max(Span::from(now) - catch_up) + bytes / self.pace;
     }
 
-    /// What became of a datagram.
+    /// The fate of a datagram is settled.
     pub(super) fn on_settled(&mut self, number: u64, is_lost: bool) {
         if number >= self.fresh_from {
             self.seen.on_settled(is_lost);
         }
     }
 
-    /// A full datagram arrived after so much queueing delay. Returns for how long the round lasts now;
-    /// `None` as long as it has no two.
+    /// A full datagram arrived with this queueing delay. Returns how long the round has lasted; `None` before
+    /// its second arrival.
     pub(super) fn on_arrival(&mut self, sample: Sample, delay: Span) -> Option<Span> {
         if sample.number < self.fresh_from {
             return None;
@@ -156,12 +156,12 @@ impl Flow {
         Some(sample.at - first.at)
     }
 
-    /// Whether so much time and so many arrivals are a round of a long transfer.
+    /// Whether the round of a long transfer is complete, in time and arrivals.
     pub(super) fn is_round(&self, lasts: Span, rtt: Span) -> bool {
         lasts >= rtt.clamp(MIN_ROUND, MAX_ROUND) && self.round.arrivals >= MIN_ARRIVALS
     }
 
-    /// What the link carried of this transfer in the round, losses counted.
+    /// The rate at which the bottleneck passed this flow in the round, losses behind it included.
     pub(super) fn delivered(&self) -> Rate {
         let (Some(first), Some(last)) = (self.round.first, self.round.last) else {
             return self.rate;

@@ -1,11 +1,11 @@
-//! How fast slices go: five laws, of which one holds at a time.
+//! Pacing of slices: five laws, of which one applies at a time.
 //!
-//! While nothing is known a guess ([`blind`]); once a rate is, the modelled queue of the bottleneck
-//! ([`model`]); once a transfer is long, a share of the link ([`delay`]), or of a queue that others fill
-//! ([`beside_tcp`]); and beside a game what that leaves ([`beside_game`]). Each is a variant with its own
-//! state, and this file says which one holds. A law of long transfers is handed arrivals and fates and
-//! says when the next slice may go: another one takes the place of [`delay`] without a change outside of
-//! this folder.
+//! Without a known rate an initial guess is used ([`blind`]), with one the modelled queue of the bottleneck
+//! ([`model`]). A long transfer takes a share of the link ([`delay`]), or of a queue that others fill
+//! ([`beside_tcp`]). Beside a game a transfer uses what the game leaves ([`beside_game`]). Each law is a
+//! variant with its own state, and this file selects it. A law of long transfers takes arrivals and fates,
+//! and decides when the next slice may be sent: another one can replace [`delay`] without a change outside
+//! this directory.
 
 mod beside_game;
 mod beside_tcp;
@@ -38,36 +38,36 @@ enum Law {
     Blind(Blind),
     /// The modelled queue.
     Model,
-    /// A long transfer, among others that give way as well.
+    /// A long transfer beside others that yield as well.
     Delay(Delay),
-    /// A long transfer, among others that fill the queue.
+    /// A long transfer beside others that fill the queue.
     BesideTcp(BesideTcp),
-    /// A game has the link.
+    /// A transfer beside a game.
     BesideGame(BesideGame),
 }
 
-/// The law that holds, and what all of them need.
+/// The current law, and the state that all of them share.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacing {
     law: Law,
     floor: Rate,
-    /// What the way back carries, as long as nothing better is known.
+    /// The initial rate, measured on the reverse path.
     hint: Option<Rate>,
-    /// Of full datagrams.
+    /// The base delay of full datagrams.
     base: BaseDelay,
-    /// The number after the last sent.
+    /// The number after the last datagram sent.
     next: u64,
 }
 
 impl Pacing {
-    /// Never slower than `floor`, once a transfer has a rate of its own; begins with the rate that is known.
+    /// Starts with the known rate, if any. Once a transfer has its own rate it is never below `floor`.
     pub(crate) const fn new(floor: Rate, known: Option<Rate>) -> Self {
         let law = if known.is_some() { Law::Model } else { Law::Blind(Blind::new(floor, None)) };
-        let floor = floor.max(Rate::LEAST);
+        let floor = floor.max(Rate::MIN);
         Self { law, floor, hint: None, base: BaseDelay::new(), next: 0 }
     }
 
-    /// What the way back can carry: to begin with.
+    /// Sets the initial rate, as measured on the reverse path.
     pub(crate) const fn set_hint(&mut self, rate: Rate) {
         self.hint = Some(rate);
         if let Law::Blind(blind) = &mut self.law {
@@ -75,7 +75,7 @@ impl Pacing {
         }
     }
 
-    /// Follows what the application wants and what is known by now.
+    /// Selects the law for this urgency, length of transfer and known rate.
     pub(crate) fn follow(&mut self, urgency: Urgency, is_long: bool, known: Option<Rate>) {
         if urgency == Urgency::DuringPlay {
             if !matches!(self.law, Law::BesideGame(_)) {
@@ -96,18 +96,18 @@ impl Pacing {
         }
     }
 
-    /// Whether the model of the bottleneck decides.
+    /// Whether the modelled queue paces the transfer.
     pub(crate) const fn is_modelled(&self) -> bool {
         matches!(self.law, Law::Model)
     }
 
-    /// Whether the transfer has a rate of its own, whatever the model says.
+    /// Whether the transfer has its own rate, independent of the model.
     #[cfg(test)]
     pub(crate) const fn has_own_rate(&self) -> bool {
         !matches!(self.law, Law::Blind(_) | Law::Model)
     }
 
-    /// What is sent now; `None` while that is a guess.
+    /// The pacing rate; `None` while no rate is known.
     pub(crate) fn rate(&self, queue: &Queue) -> Option<Rate> {
         match &self.law {
             Law::Blind(_) => None,
@@ -118,11 +118,11 @@ impl Pacing {
         }
     }
 
-    /// When the next slice may go, if not now.
+    /// When the next slice may be sent; `None` if now.
     pub(crate) fn opens_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
         match &self.law {
             Law::Blind(_) if queue.is_train => None,
-            // As much as a tick is worth goes out together.
+            // A tick's worth is sent as one batch.
             Law::Blind(blind) => {
                 blind.is_early(now, queue.lateness_at(blind.rate())).then(|| now + TICK)
             }
@@ -133,7 +133,7 @@ impl Pacing {
         }
     }
 
-    /// A slice went out, while a limit of this rate was set.
+    /// A slice was sent; `limit` is the configured maximum rate.
     pub(crate) fn on_slice_sent(&mut self, now: Instant, bytes: Bytes, queue: &Queue, limit: Rate) {
         match &mut self.law {
             Law::Blind(blind) if queue.is_train => blind.on_train_sent(now),
@@ -142,7 +142,7 @@ impl Pacing {
         }
     }
 
-    /// A datagram went out, with a slice or without.
+    /// A datagram was sent, with or without a slice.
     pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, queue: &Queue) {
         self.next = number + 1;
         match &mut self.law {
@@ -155,12 +155,12 @@ impl Pacing {
         }
     }
 
-    /// Whether a train should look for the rate again, now that slices get through.
+    /// Whether to send another train to measure the rate, now that slices arrive.
     pub(crate) fn poll_train(&mut self, now: Instant) -> bool {
         if let Law::Blind(blind) = &mut self.law { blind.poll_train(now) } else { false }
     }
 
-    /// What became of a datagram.
+    /// The fate of a datagram is settled.
     pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool) {
         if let Some(flow) = self.flow_mut() {
             flow.on_settled(number, is_lost);

@@ -1,29 +1,29 @@
-//! Pacing by the modelled queue of the bottleneck: a slice goes while little waits there.
+//! Pacing by the modelled queue of the bottleneck: a slice is sent while the backlog is small.
 //!
-//! What every law has to know of the queue is a [`Queue`], taken before it is asked.
+//! [`Queue`] is the state of that queue at one instant; all laws take it as an argument.
 
 use super::super::bottleneck::Bottleneck;
 use super::super::tuning::TICK;
 use super::super::tuning::model::{
-    BACKLOG, BACKLOG_PACKETS, CHUNK, MAX_BACKLOG, MAX_BACKLOG_PACKETS, SHYNESS,
+    BACKLOG, BACKLOG_PACKETS, CHUNK, MAX_BACKLOG, MAX_BACKLOG_PACKETS, UNCONFIRMED_REDUCTION,
 };
 use super::super::tuning::trains;
 use super::super::units::{Bytes, Rate, Span};
 use crate::Instant;
 
-/// The queue at the bottleneck, and who sends into it.
+/// The queue at the bottleneck, and the next datagram for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queue {
-    /// How fast it drains, and whether that was measured in this transfer.
+    /// The rate at which it drains, and whether that was measured in this transfer.
     rate: Option<Rate>,
     is_measured: bool,
-    /// When it will be empty, and what it holds.
+    /// When it will be empty, and how many bytes it can hold.
     idle_at: Span,
     room: Bytes,
     pub(crate) rtt: Span,
     /// The size of a datagram.
     pub(crate) packet: Bytes,
-    /// Slices go back to back, to measure the rate.
+    /// Slices are sent back to back, to measure the rate.
     pub(crate) is_train: bool,
     /// How late the caller is.
     pub(crate) late: Span,
@@ -49,20 +49,20 @@ impl Queue {
         }
     }
 
-    /// What is sent at the rate of the bottleneck: somewhat less while that was not measured.
+    /// The pacing rate: that of the bottleneck, reduced while it is not measured.
     pub(super) fn rate(&self) -> Option<Rate> {
         let rate = self.rate?;
         let bdp = (rate * self.rtt / CHUNK).min(1.0);
-        Some(rate * if self.is_measured { 1.0 } else { 1.0 - SHYNESS * bdp })
+        Some(rate * if self.is_measured { 1.0 } else { 1.0 - UNCONFIRMED_REDUCTION * bdp })
     }
 
-    /// What the caller may send at this rate for being late: no more than fits the queue beside what may wait
-    /// there anyway.
+    /// The lateness that may be made up for at this rate: what is sent for it must fit the queue, beside the
+    /// usual backlog.
     pub(crate) fn lateness_at(&self, rate: Rate) -> Span {
         self.late.min((self.room / rate - BACKLOG).max(Span::ZERO))
     }
 
-    /// When the next slice may go, if not now.
+    /// When the next slice may be sent; `None` if now.
     pub(super) fn opens_at(&self, now: Instant) -> Option<Instant> {
         let rate = self.rate()?;
         let packet = self.packet / rate;
@@ -71,7 +71,7 @@ impl Queue {
         if self.is_train {
             backlog = backlog.max(trains::MAX_BACKLOG);
         }
-        // Never more than is believed to fit, a packet and the one to be sent left out.
+        // Never more than is assumed to fit, less one packet and the one to send.
         let drained = self.rate.map_or(Span::INFINITY, |rate| self.room / rate);
         let fits = (drained - 2.0 * packet).max(packet);
         let at = self.idle_at - (backlog + self.late).min(fits);
@@ -85,12 +85,12 @@ mod tests {
 
     const RATE: Rate = Rate::from_kbps(10_000);
 
-    /// 10 Mbit/s with so much waiting, in ms, now being 1 s.
-    fn queue(waits_ms: f64) -> Queue {
+    /// 10 Mbit/s with this backlog at 1 s.
+    fn queue(backlog_ms: f64) -> Queue {
         Queue {
             rate: Some(RATE),
             is_measured: true,
-            idle_at: Span::from_secs(1) + Span(waits_ms * 1e3),
+            idle_at: Span::from_secs(1) + Span(backlog_ms * 1e3),
             room: Bytes(20_480.0),
             rtt: Span::from_millis(50),
             packet: Bytes(1_250.0),
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn it_lets_four_milliseconds_and_two_packets_wait() {
+    fn the_backlog_is_four_milliseconds_and_two_packets() {
         assert!(is_open(queue(5.9)) && !is_open(queue(6.1)));
         let opens = queue(8.0).opens_at(Instant::from_millis(1_000)).unwrap();
         assert!(opens > Instant::from_nanos(1_001_999_000) && opens < Instant::from_millis(1_003));
     }
 
     #[test]
-    fn a_train_and_a_late_caller_may_more_but_no_more_than_fits() {
+    fn trains_and_late_callers_may_exceed_the_backlog_up_to_the_queue() {
         assert!(is_open(Queue { is_train: true, ..queue(13.5) }));
         assert!(!is_open(Queue { is_train: true, ..queue(15.5) }), "14.4 ms are all that fits");
         assert!(is_open(Queue { late: Span::from_millis(8), ..queue(13.5) }));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_was_brought_along_is_not_all_used_on_long_ways() {
+    fn a_remembered_rate_is_reduced_on_long_paths() {
         let guess = Queue { is_measured: false, ..queue(0.0) };
         let part = |rtt_ms| {
             let queue = Queue { rtt: Span::from_millis(rtt_ms), ..guess };

@@ -1,15 +1,15 @@
-//! Losses that sending less ends: those of a policer.
+//! Detection of a policer: its losses end at a lower rate.
 //!
-//! Losses alone say nothing of a rate, for a wireless link loses whatever is sent. So where far more than
-//! usual is lost and nothing waits, less is sent for a while: if that ends the losses it stays so.
+//! Losses alone do not indicate the rate, because a wireless link loses packets at any rate. When far more
+//! than usual is lost without a queue, a lower rate is tried: if that ends the losses, it is kept.
 
-use super::super::tuning::delay::GIVEN;
+use super::super::tuning::delay::DECREASE;
 use super::super::tuning::policer::{
     ENDED, FUTILE, LEARNED, POLICED, POLICED_WINDOW, UNUSUAL, WINDOW,
 };
 use super::super::units::Rate;
 
-/// What became of datagrams.
+/// Counts of datagrams received and lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     received: u32,
@@ -31,28 +31,28 @@ impl Seen {
     }
 }
 
-/// Less is sent, to see whether that ends the losses.
+/// A trial of a lower rate: the rate and the loss share before it.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     rate: Rate,
     loss: f64,
 }
 
-/// What the losses say.
+/// The result of judging the losses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Finding {
     /// Nothing, or not yet.
     Nothing,
-    /// There is one, and the rate is what it lets pass.
+    /// There is a policer, and the current rate is what it passes.
     Policed,
     /// The rate to try, or to go back to.
     Change(Rate),
 }
 
-/// What is known of one.
+/// The state of the detection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Policer {
-    /// Losses that sending less does not end.
+    /// The share of losses that a lower rate does not end.
     usual: f64,
     trial: Option<Trial>,
     is_found: bool,
@@ -60,7 +60,7 @@ pub(super) struct Policer {
 }
 
 impl Policer {
-    /// The share of losses that is not the sender's doing.
+    /// The share of losses that the sender's rate does not cause.
     pub(super) const fn usual(&self) -> f64 {
         self.usual
     }
@@ -69,13 +69,13 @@ impl Policer {
         self.is_found
     }
 
-    /// Whether so much is lost that sending more would be more of the same.
+    /// Whether so much is lost that a higher rate would only lose more.
     pub(super) const fn is_futile(&self) -> bool {
         self.is_futile
     }
 
-    /// Looks at what was seen of a flow of this rate, and begins anew with it once it was enough.
-    /// `is_unqueued`: nothing waits, so no full queue explains the losses.
+    /// Judges the losses of a flow of this rate, and resets `seen` once the window is complete.
+    /// `is_unqueued`: there is no queue, so a full queue does not explain the losses.
     pub(super) fn judge(&mut self, seen: &mut Seen, rate: Rate, is_unqueued: bool) -> Finding {
         let (window, unusual) = match self.is_found || self.trial.is_some() {
             true => (POLICED_WINDOW, POLICED),
@@ -92,13 +92,13 @@ impl Policer {
             if self.is_found {
                 return Finding::Policed;
             }
-            // It was chance, or whatever it was: it is usual now.
+            // No policer: this loss share counts as usual now.
             self.usual = trial.loss;
             return Finding::Change(trial.rate);
         }
         if loss > self.usual + unusual && is_unqueued {
             self.trial = Some(Trial { rate, loss });
-            return Finding::Change((1.0 - GIVEN) * rate * (1.0 - loss) / (1.0 - self.usual));
+            return Finding::Change((1.0 - DECREASE) * rate * (1.0 - loss) / (1.0 - self.usual));
         }
         if !self.is_found {
             self.usual += LEARNED * (loss - self.usual);
@@ -113,7 +113,7 @@ mod tests {
 
     const RATE: Rate = Rate::from_kbps(10_000);
 
-    /// What is found after this many datagrams, of which so many percent are lost.
+    /// The finding after this many datagrams, of which `percent` are lost.
     fn judge(policer: &mut Policer, datagrams: u32, percent: u32) -> Finding {
         let mut seen = Seen::default();
         (0..datagrams).for_each(|n| seen.on_settled(n % 100 < percent));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_that_end_with_less_are_a_policers() {
+    fn losses_that_end_at_a_lower_rate_are_a_policers() {
         let mut policer = Policer::default();
         let Finding::Change(less) = judge(&mut policer, 300, 50) else { panic!("no trial") };
         assert!((0.40..0.47).contains(&(less / RATE)), "{less:?}");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_that_stay_are_usual_and_the_rate_is_taken_again() {
+    fn losses_that_stay_are_usual_and_the_rate_is_restored() {
         let mut policer = Policer::default();
         assert_ne!(judge(&mut policer, 300, 50), Finding::Nothing);
         assert_eq!(judge(&mut policer, 100, 50), Finding::Change(RATE));
@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn while_most_is_lost_to_send_more_is_futile() {
+    fn growth_is_futile_while_most_datagrams_are_lost() {
         let mut policer = Policer::default();
         judge(&mut policer, 300, 60);
         assert!(policer.is_futile());
     }
 
     #[test]
-    fn a_queue_explains_them() {
+    fn losses_with_a_queue_start_no_trial() {
         let mut seen = Seen::default();
         (0..300).for_each(|n| seen.on_settled(n % 2 == 0));
         assert_eq!(Policer::default().judge(&mut seen, RATE, false), Finding::Nothing);

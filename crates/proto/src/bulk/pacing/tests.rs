@@ -1,4 +1,4 @@
-//! The laws of long transfers and of those beside a game, on a link that is played by hand.
+//! The laws of long transfers and of those beside a game, on a simulated link.
 
 use alloc::collections::VecDeque;
 
@@ -8,45 +8,46 @@ use super::*;
 const PACKET: Bytes = Bytes(1_228.0);
 const FLOOR: Rate = Rate::from_kbps(200);
 
-/// A queue without end and a way of fixed length behind it.
+/// An unlimited queue and a fixed delay behind it.
 struct Link {
     rate: Rate,
-    way: Span,
+    delay: Span,
     idle_at: Span,
-    /// One in so many gets lost; 0 is none.
-    loses: u64,
+    /// Every this many datagrams one is lost; 0 is none.
+    loss_interval: u64,
 }
 
 struct Transfer {
     pacing: Pacing,
     number: u64,
     passed: Bytes,
-    /// What is on its way back: when it is heard, and what.
-    back: VecDeque<(Span, Sample, bool)>,
+    /// Feedback in flight: when it arrives, its sample, and whether that was lost.
+    feedback: VecDeque<(Span, Sample, bool)>,
 }
 
 impl Transfer {
     fn new(urgency: Urgency, rate: Rate) -> Self {
         let mut pacing = Pacing::new(FLOOR, None);
         pacing.follow(urgency, true, Some(rate));
-        Self { pacing, number: 0, passed: Bytes::ZERO, back: VecDeque::new() }
+        Self { pacing, number: 0, passed: Bytes::ZERO, feedback: VecDeque::new() }
     }
 
     fn step(&mut self, now: Span, link: &mut Link) {
-        while let Some(&(_, sample, is_lost)) = self.back.front().filter(|(at, ..)| *at <= now) {
-            self.back.pop_front();
+        while let Some(&(_, sample, is_lost)) = self.feedback.front().filter(|(at, ..)| *at <= now)
+        {
+            self.feedback.pop_front();
             self.pacing.on_settled(sample.number, is_lost);
             if !is_lost {
-                self.pacing.on_arrival(&sample, 2.0 * link.way);
+                self.pacing.on_arrival(&sample, 2.0 * link.delay);
             }
         }
         let moment = now.instant();
         while self.pacing.opens_at(moment, &queue()).is_none() {
             link.idle_at = link.idle_at.max(now) + PACKET / link.rate;
-            let at = link.idle_at + link.way;
+            let at = link.idle_at + link.delay;
             self.passed += PACKET;
-            let is_lost = link.loses > 0 && self.number.is_multiple_of(link.loses);
-            self.back.push_back((at + link.way, self.sample(now, at), is_lost));
+            let is_lost = link.loss_interval > 0 && self.number.is_multiple_of(link.loss_interval);
+            self.feedback.push_back((at + link.delay, self.sample(now, at), is_lost));
             self.pacing.on_sent(moment, self.number, PACKET, &queue());
             self.number += 1;
         }
@@ -57,13 +58,13 @@ impl Transfer {
         Sample { number, bytes: PACKET, at, sent, delay: at - sent, passed, received: passed }
     }
 
-    /// What it takes for its share, as a part of 10 Mbit/s.
+    /// The flow's share, as a fraction of 10 Mbit/s.
     fn share(&mut self) -> f64 {
         self.pacing.flow_mut().unwrap().rate() / REFERENCE
     }
 }
 
-/// These laws do not ask for it.
+/// The queue's state, which these laws do not use.
 fn queue() -> Queue {
     let bottleneck = super::super::bottleneck::Bottleneck::new(None, 0);
     Queue::new(&bottleneck, Span::ZERO, PACKET, false, Span::ZERO)
@@ -78,11 +79,11 @@ fn run(transfers: &mut [Transfer], link: &mut Link, millis: core::ops::Range<u16
 }
 
 fn link() -> Link {
-    Link { rate: REFERENCE, way: Span::from_millis(25), idle_at: Span::ZERO, loses: 0 }
+    Link { rate: REFERENCE, delay: Span::from_millis(25), idle_at: Span::ZERO, loss_interval: 0 }
 }
 
 #[test]
-fn two_that_begin_with_unequal_rates_become_equal() {
+fn two_flows_with_unequal_rates_converge() {
     let mut transfers = [1.2, 0.2].map(|part| Transfer::new(Urgency::LoadScreen, part * Rate(1.0)));
     run(&mut transfers, &mut link(), 1..15_000);
     let [a, b] = transfers.map(|mut transfer| transfer.share());
@@ -91,7 +92,7 @@ fn two_that_begin_with_unequal_rates_become_equal() {
 }
 
 #[test]
-fn it_follows_a_link_that_halves() {
+fn the_rate_follows_a_link_that_halves() {
     let mut transfers = [Transfer::new(Urgency::LoadScreen, REFERENCE)];
     let mut link = link();
     run(&mut transfers, &mut link, 1..2_000);
@@ -102,25 +103,25 @@ fn it_follows_a_link_that_halves() {
 }
 
 #[test]
-fn losses_alone_are_no_sign() {
+fn losses_alone_do_not_reduce_the_rate() {
     let mut transfers = [Transfer::new(Urgency::LoadScreen, REFERENCE)];
-    run(&mut transfers, &mut Link { loses: 5, ..link() }, 1..5_000);
+    run(&mut transfers, &mut Link { loss_interval: 5, ..link() }, 1..5_000);
     let share = transfers[0].share();
     assert!(share > 0.85, "{share}");
 }
 
 #[test]
-fn beside_a_game_three_tenths_are_left_free() {
+fn beside_a_game_three_tenths_of_the_link_stay_free() {
     let mut transfers = [Transfer::new(Urgency::DuringPlay, Rate::INFINITY)];
     run(&mut transfers, &mut link(), 1..8_000);
     let share = transfers[0].share();
     assert!((0.6..0.8).contains(&share), "{share}");
 }
 
-/// Somebody fills the queue: whatever this one gives away is taken. It blames others, and takes its rate
-/// again.
+/// Others fill the queue, and take whatever this flow yields. It switches to the TCP-like law and restores
+/// its rate.
 #[test]
-fn a_queue_that_never_empties_makes_it_do_as_tcp_does() {
+fn a_queue_that_never_empties_selects_the_tcp_law() {
     let mut transfers = [Transfer::new(Urgency::LoadScreen, REFERENCE)];
     let mut link = link();
     run(&mut transfers, &mut link, 1..1_000);
@@ -136,11 +137,11 @@ fn a_queue_that_never_empties_makes_it_do_as_tcp_does() {
 }
 
 #[test]
-fn each_law_holds_in_its_time() {
+fn each_law_applies_in_its_phase() {
     let mut pacing = Pacing::new(FLOOR, None);
     assert!(matches!(pacing.law, Law::Blind(_)));
     pacing.follow(Urgency::LoadScreen, true, None);
-    assert!(matches!(pacing.law, Law::Blind(_)), "long or not, nothing is known");
+    assert!(matches!(pacing.law, Law::Blind(_)), "no rate is known, long or not");
     pacing.follow(Urgency::LoadScreen, false, Some(REFERENCE));
     assert!(pacing.is_modelled() && !pacing.has_own_rate());
     pacing.follow(Urgency::LoadScreen, true, Some(REFERENCE));
@@ -153,7 +154,7 @@ fn each_law_holds_in_its_time() {
 }
 
 #[test]
-fn the_floor_holds() {
+fn the_rate_stays_above_the_floor() {
     let mut transfer = Transfer::new(Urgency::LoadScreen, Rate(1.0));
     transfer.pacing.flow_mut().unwrap().restart(Rate::ZERO);
     assert_eq!(transfer.pacing.rate(&queue()), Some(FLOOR));

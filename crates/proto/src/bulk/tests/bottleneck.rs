@@ -1,4 +1,4 @@
-//! The rate of the narrowest place, from arrivals that are true and from such that are not.
+//! The bottleneck's rate, from true and from forged arrival times.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::transit::{AckFrame, ArrivalsFrame, Ledger};
 
 const BYTES: Bytes = Bytes(1_228.0);
 
-/// A train of so many datagrams at once, all of them received.
+/// A train of `count` datagrams sent at once and all acknowledged.
 fn train(count: u16) -> Ledger {
     let mut ledger = Ledger::new();
     (0..count).for_each(|_| send(&mut ledger, micros(1_000)));
@@ -19,7 +19,7 @@ fn train(count: u16) -> Ledger {
     ledger
 }
 
-/// Tells arrivals that are `apart` microseconds from each other.
+/// An arrivals frame with arrivals `apart` microseconds from each other.
 fn arrivals(count: u64, apart: f64) -> ArrivalsFrame {
     let at = |number: u64| micros(50_000 + (number as f64 * apart) as u64);
     let mut frame = ArrivalsFrame::new(count - 1, at(count - 1));
@@ -30,7 +30,7 @@ fn arrivals(count: u64, apart: f64) -> ArrivalsFrame {
 }
 
 #[test]
-fn a_train_tells_the_rate_of_a_link() {
+fn a_train_gives_the_rate_of_a_link() {
     for mbit in [1.0, 5.0, 20.0, 100.0, 300.0] {
         let rate = Rate(mbit / 8.0);
         let mut bottleneck = Bottleneck::new(None, 0);
@@ -40,14 +40,14 @@ fn a_train_tells_the_rate_of_a_link() {
         });
         bottleneck.on_arrivals(&arrivals(24, (BYTES / rate).0), &train(24), &no_loss, false);
         let found = bottleneck.rate().unwrap();
-        assert!((found / rate - 1.0).abs() < 0.06, "{mbit} Mbit/s: {found:?} was found");
+        assert!((found / rate - 1.0).abs() < 0.06, "{mbit} Mbit/s: found {found:?}");
     }
 }
 
-/// Network cards and systems hand over what came within some microseconds as one: that is a fast link, not an
-/// unknown one.
+/// Network cards and operating systems deliver what arrived within some microseconds at once: that shows a
+/// fast link, not an unknown one.
 #[test]
-fn a_train_that_arrives_at_once_is_of_a_fast_link() {
+fn a_train_that_arrives_at_once_shows_a_fast_link() {
     let mut bottleneck = Bottleneck::new(None, 0);
     bottleneck.on_arrivals(&arrivals(24, 0.0), &train(24), &LossEstimate::new(), false);
     let mbit = bottleneck.rate().unwrap().0 * 8.0;
@@ -55,13 +55,13 @@ fn a_train_that_arrives_at_once_is_of_a_fast_link() {
 }
 
 #[test]
-fn what_was_never_sent_or_acked_changes_nothing() {
+fn arrivals_of_datagrams_never_sent_or_acked_are_ignored() {
     let loss = LossEstimate::new();
     let mut bottleneck = Bottleneck::new(Some(Rate(2.0)), 0);
     bottleneck.on_arrivals(&arrivals(24, 100.0), &train(10), &loss, true);
-    let mut unheard = Ledger::new();
-    (0..24).for_each(|_| send(&mut unheard, micros(1_000)));
-    bottleneck.on_arrivals(&arrivals(24, 100.0), &unheard, &loss, true);
+    let mut unacked = Ledger::new();
+    (0..24).for_each(|_| send(&mut unacked, micros(1_000)));
+    bottleneck.on_arrivals(&arrivals(24, 100.0), &unacked, &loss, true);
     assert_eq!(bottleneck.rate(), Some(Rate(2.0)));
     assert_eq!(bottleneck.newest(100).count(), 0);
 }
@@ -69,11 +69,11 @@ fn what_was_never_sent_or_acked_changes_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever a receiver claims: the rate stays a number, and no more than a train at once.
+    /// Whatever a receiver reports, the rate is finite, and at most that of a train that arrives at once.
     #[test]
-    fn lies_stay_within_bounds(
+    fn forged_arrivals_stay_within_bounds(
         known in proptest::option::of(0.001f64..1000.0),
-        told in proptest::collection::vec((0u64..200, any::<u32>(), any::<[(u8, u16); 12]>()), 0..40),
+        forged in proptest::collection::vec((0u64..200, any::<u32>(), any::<[(u8, u16); 12]>()), 0..40),
         is_long in any::<bool>(),
     ) {
         let mut ledger = Ledger::new();
@@ -82,7 +82,7 @@ proptest! {
         handle_ack(&mut ledger, None, micros(40_000), &ack);
         let mut bottleneck = Bottleneck::new(known.map(Rate), 0);
         let loss = LossEstimate::new();
-        for (number, at, earlier) in told {
+        for (number, at, earlier) in forged {
             let mut frame = ArrivalsFrame::new(number, micros(at.into()));
             for (back, units) in earlier {
                 let _room = frame.push(back.into(), Duration::from_micros(u64::from(units) * 8));
@@ -95,9 +95,9 @@ proptest! {
             prop_assert!(bottleneck.finder().standing().is_finite());
             let rate = bottleneck.rate().map_or(1.0, |rate| rate.0);
             prop_assert!(rate >= 0.000_5, "{rate}");
-            // A train of 20 in 100 us, made good for losses that are not there.
-            let most = known.unwrap_or(0.0).max(20.0 * BYTES.0 / 100.0 / 0.6);
-            prop_assert!(rate <= most, "{rate} of {most}");
+            // A train of 20 in 100 us, corrected for losses that did not happen.
+            let max = known.unwrap_or(0.0).max(20.0 * BYTES.0 / 100.0 / 0.6);
+            prop_assert!(rate <= max, "{rate} of {max}");
         }
     }
 }

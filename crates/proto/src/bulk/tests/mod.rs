@@ -1,4 +1,4 @@
-//! The parts of the bulk sender and receiver, each for itself.
+//! Unit tests of the bulk sender and receiver.
 
 mod bottleneck;
 mod receiver;
@@ -11,7 +11,6 @@ use crate::Instant;
 use crate::bulk::Sender;
 use crate::transit::{AckFrame, KEPT, Ledger, Outgoing};
 
-/// A moment.
 const fn micros(micros: u64) -> Instant {
     Instant::from_nanos(micros * 1000)
 }
@@ -33,7 +32,7 @@ fn send(ledger: &mut Ledger, now: Instant) {
     ledger.on_sent(now, outgoing);
 }
 
-/// An ack arrives; the sender, if there is one, hears of what it names.
+/// An ack arrives; it is passed to the ledger, and to the sender if there is one.
 fn handle_ack(ledger: &mut Ledger, sender: Option<&mut Sender>, now: Instant, ack: &AckFrame) {
     let mut walk = ledger.begin_ack(ack).unwrap();
     let acked: Vec<_> = core::iter::from_fn(|| ledger.poll_acked(now, &mut walk)).collect();
@@ -44,7 +43,7 @@ fn handle_ack(ledger: &mut Ledger, sender: Option<&mut Sender>, now: Instant, ac
     }
 }
 
-/// Fates are settled, as a connection does it.
+/// Settles fates as a connection does.
 fn settle(ledger: &mut Ledger, sender: &mut Sender, now: Instant) {
     sender.begin_settling(ledger);
     while let Some(settled) = ledger.poll_fate(|datagram| sender.lost_as(datagram)) {

@@ -1,4 +1,4 @@
-//! Chunks from any of their slices, and from slices that lie.
+//! Chunks from any of their slices, and from forged slices.
 
 use alloc::boxed::Box;
 
@@ -34,7 +34,7 @@ fn repair(
     receiver.on_repair(NOW, &RepairSlice { chunk_id, count, index, last_bytes, data })
 }
 
-fn told(receiver: &mut Receiver) -> Vec<(u16, bool)> {
+fn poll_acks(receiver: &mut Receiver) -> Vec<(u16, bool)> {
     let acks = core::iter::from_fn(|| receiver.poll_ack(Instant::from_millis(100_000)));
     acks.map(|ack| (ack.chunk_id.get(), ack.received.is_full())).collect()
 }
@@ -42,9 +42,9 @@ fn told(receiver: &mut Receiver) -> Vec<(u16, bool)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Any as many as it has, in any order, and not one fewer.
+    /// Any `k` of its slices, in any order, and not one fewer.
     #[test]
-    fn any_of_its_slices_make_a_chunk(bytes in 1025usize..40_000, seed in any::<u64>()) {
+    fn any_k_slices_complete_a_chunk(bytes in 1025usize..40_000, seed in any::<u64>()) {
         let chunk = chunk_of(bytes);
         let repairs = encode(&chunk);
         let count = bytes.div_ceil(SLICE_BYTES);
@@ -68,28 +68,28 @@ proptest! {
             receiver.check_invariants();
         }
         prop_assert_eq!(&receiver.pop().unwrap()[..], &chunk[..]);
-        prop_assert_eq!(told(&mut receiver), [(0, true)]);
+        prop_assert_eq!(poll_acks(&mut receiver), [(0, true)]);
     }
 
-    /// Garbage in place of repair slices, with any size of the last slice: no panic, nothing held for ever.
-    /// What comes out may be wrong; the digest of the block is what finds that.
+    /// Forged repair slices, with any size of the last slice: no panic, and bounded memory. The chunk may be
+    /// wrong; the digest of the block detects that.
     #[test]
-    fn repair_slices_may_lie(
+    fn repair_slices_may_be_forged(
         count in 2usize..12,
-        lies in proptest::collection::vec((any::<u8>(), 1u16..=1024, any::<u8>()), 0..40),
+        forged in proptest::collection::vec((any::<u8>(), 1u16..=1024, any::<u8>()), 0..40),
         honest in proptest::collection::vec(any::<bool>(), 12),
     ) {
         let chunk = chunk_of(count * SLICE_BYTES - 300);
         let slices = SliceCount::new(count).unwrap();
         let mut receiver = receiver();
-        for (n, (index, last_bytes, byte)) in lies.into_iter().enumerate() {
+        for (n, (index, last_bytes, byte)) in forged.into_iter().enumerate() {
             if honest[n % 12] && n < count {
                 let _taken = source(&mut receiver, 0, &chunk, n);
             }
             let data = Box::new([byte; SLICE_BYTES]);
             let chunk_id = ChunkId::new(0);
-            let lie = RepairSlice { chunk_id, count: slices, index, last_bytes, data: &data };
-            let _taken = receiver.on_repair(NOW, &lie);
+            let forged = RepairSlice { chunk_id, count: slices, index, last_bytes, data: &data };
+            let _taken = receiver.on_repair(NOW, &forged);
             receiver.check_invariants();
             if let Some(done) = receiver.pop() {
                 prop_assert_eq!(SliceCount::for_bytes(done.len()), Some(slices));
@@ -101,7 +101,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_outside_of_the_window_is_refused() {
+fn slices_outside_the_window_are_refused() {
     let chunk = chunk_of(100);
     let mut receiver = receiver();
     let future = RECEIVE_WINDOW as u16;
@@ -117,31 +117,31 @@ fn what_is_outside_of_the_window_is_refused() {
     receiver.check_invariants();
 }
 
-/// While nobody reads, only so many chunks are said to be done that the rest of what may come has room; each
-/// that is read lets one more be told.
+/// While the application does not read, completing acks are held back so that all further slices have room.
+/// Each chunk read releases one ack.
 #[test]
-fn done_chunks_are_told_as_they_are_read() {
+fn completing_acks_follow_reading() {
     let chunk = chunk_of(1024);
     let mut receiver = receiver();
     (0..RECEIVE_WINDOW as u16).for_each(|id| source(&mut receiver, id, &chunk, 0).unwrap());
     let places = RECEIVE_WINDOW - SEND_WINDOW;
     let first: Vec<_> = (0..places as u16).map(|id| (id, true)).collect();
-    assert_eq!(told(&mut receiver), first);
-    // Its sender asks in vain for one that may not be told.
+    assert_eq!(poll_acks(&mut receiver), first);
+    // A slice of a chunk whose ack is held back does not release it.
     let hidden = places as u16;
     assert_eq!(source(&mut receiver, hidden, &chunk, 0), Err(DropReason::Duplicate));
-    assert_eq!(told(&mut receiver), []);
+    assert_eq!(poll_acks(&mut receiver), []);
     for id in 0..SEND_WINDOW as u16 {
         assert!(receiver.pop().is_some());
-        assert_eq!(told(&mut receiver), [(hidden + id, true)]);
+        assert_eq!(poll_acks(&mut receiver), [(hidden + id, true)]);
     }
-    // One that is handed over is told again to who does not know.
+    // A slice of a chunk already read is answered with its ack.
     assert_eq!(source(&mut receiver, 0, &chunk, 0), Err(DropReason::OldChunk));
-    assert_eq!(told(&mut receiver), [(0, true)]);
+    assert_eq!(poll_acks(&mut receiver), [(0, true)]);
 }
 
 #[test]
-fn what_stays_half_is_abandoned_and_what_is_done_is_not() {
+fn partial_chunks_are_abandoned_and_complete_ones_are_not() {
     let (half, whole) = (chunk_of(3_000), chunk_of(500));
     let mut receiver = receiver();
     source(&mut receiver, 0, &half, 1).unwrap();

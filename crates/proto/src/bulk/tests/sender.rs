@@ -1,4 +1,4 @@
-//! Which slices go out, on a link that is played by hand.
+//! Which slices are sent, on a simulated link.
 
 use alloc::collections::VecDeque;
 
@@ -27,7 +27,7 @@ struct Link {
     received: ReceivedDatagrams,
     arrivals: Arrivals,
     free_at: u64,
-    there: VecDeque<(u64, u64, ChunkId, u16)>,
+    arriving: VecDeque<(u64, u64, ChunkId, u16)>,
     done: usize,
     failed: bool,
 }
@@ -44,7 +44,6 @@ impl Link {
         }
         let receiver = Receiver::new(Duration::from_secs(30));
         let (received, arrivals) = (ReceivedDatagrams::new(), Arrivals::new());
-        let there = VecDeque::new();
         Self {
             now: 0,
             sender,
@@ -53,22 +52,22 @@ impl Link {
             received,
             arrivals,
             free_at: 0,
-            there,
+            arriving: VecDeque::new(),
             done: 0,
             failed: false,
         }
     }
 
-    /// So many milliseconds; `loses` is asked for each datagram.
+    /// Runs for some milliseconds; `loses` decides the fate of each datagram.
     fn run(&mut self, millis: u64, mut loses: impl FnMut(u64) -> bool) {
         for _ in 0..millis {
             self.now += 1_000;
             let now = micros(self.now);
-            while self.there.front().is_some_and(|&(at, ..)| at <= self.now) {
-                let (at, number, id, symbol) = self.there.pop_front().unwrap();
+            while self.arriving.front().is_some_and(|&(at, ..)| at <= self.now) {
+                let (at, number, id, symbol) = self.arriving.pop_front().unwrap();
                 self.arrive(at, number, id, symbol);
             }
-            // What the receiver says is here 20 ms later; its arrivals say when they were. Here: at once.
+            // Acks arrive at once: the delay of both directions is in `free_at + 40_000` below.
             if let Some(ack) = self.received.ack_frame(now) {
                 self.received.on_ack_sent(now, false);
                 handle_ack(&mut self.ledger, Some(&mut self.sender), now, &ack);
@@ -91,7 +90,7 @@ impl Link {
                 self.ledger.on_sent(now, outgoing);
                 self.free_at = self.free_at.max(self.now) + 893;
                 if !loses(number) {
-                    self.there.push_back((self.free_at + 40_000, number, id, symbol));
+                    self.arriving.push_back((self.free_at + 40_000, number, id, symbol));
                 }
             }
             self.sender.check_invariants();
@@ -117,7 +116,7 @@ impl Link {
     }
 }
 
-/// The prior costs the first chunk some; a link that has lost nothing since needs none.
+/// The prior causes some repair for the first chunk; without losses there is no more after that.
 #[test]
 fn a_link_without_loss_gets_no_repair_after_the_first_chunk() {
     let mut link = Link::new(1);
@@ -133,23 +132,23 @@ fn a_link_without_loss_gets_no_repair_after_the_first_chunk() {
 }
 
 #[test]
-fn what_is_lost_is_repaired_and_then_it_stops() {
+fn losses_are_repaired_and_then_sending_stops() {
     let mut link = Link::new(4);
     link.run(10_000, |number| number % 10 == 3);
     assert_eq!(link.done, 4);
     let stats = link.sender.stats();
-    // A tenth is lost: 1138 have to be sent, and a margin.
+    // 10 % are lost: 1138 have to be sent, plus a margin.
     assert!((1_100..1_400).contains(&stats.slices), "{stats:?}");
-    assert!(stats.resent <= 8, "repair slices serve for any: {stats:?}");
+    assert!(stats.resent <= 8, "repair slices replace any slice: {stats:?}");
     link.run(5_000, |_| false);
-    assert_eq!(link.sender.stats(), stats, "enough is enough");
+    assert_eq!(link.sender.stats(), stats, "nothing more is sent");
     assert!(!link.failed);
 }
 
-/// Nobody answers: everything once (a connection stops that after a second), then some slices for each
-/// time-out, rarer and rarer, and then it is over.
+/// Without an answer everything is sent once (a connection stops that after a second), then some slices after
+/// each timeout, at growing intervals, until the transfer fails.
 #[test]
-fn it_asks_into_silence_and_gives_up() {
+fn a_transfer_without_answers_probes_and_fails() {
     let mut link = Link::new(2);
     link.run(3_500, |_| true);
     let before = link.sender.stats().slices;
@@ -161,7 +160,7 @@ fn it_asks_into_silence_and_gives_up() {
 }
 
 #[test]
-fn an_outage_is_survived() {
+fn a_transfer_survives_an_outage() {
     let mut link = Link::new(3);
     link.run(150, |_| false);
     link.run(4_000, |_| true);
@@ -169,9 +168,9 @@ fn an_outage_is_survived() {
     assert!(link.done == 3 && !link.failed);
 }
 
-/// A client that moves is measured anew: what was true of the old path, and its share of it, is nothing here.
+/// The rate and the share of the old path are not used on a new one.
 #[test]
-fn a_new_path_is_measured_from_the_beginning() {
+fn a_new_path_is_measured_from_the_start() {
     let mut link = Link::new(8);
     link.run(800, |_| false);
     let rate = link.sender.known().rate.unwrap();

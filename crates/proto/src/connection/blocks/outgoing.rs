@@ -112,7 +112,7 @@ impl OutgoingBlocks {
             first_chunk_id: self.next_chunk_id,
             first_number,
         };
-        let mut sender = Sender::new(now, config, self.known.distrusted(now));
+        let mut sender = Sender::new(now, config, self.known.discounted(now));
         if let Some(rtt) = self.rtt {
             sender.set_rtt(rtt);
         }
@@ -328,7 +328,7 @@ impl OutgoingBlocks {
         let is_of_this = |number: &&u32| **number == outgoing.number;
         let open = self.chunks.iter().filter(is_of_this).count() * MAX_CHUNK_BYTES;
         // Near the end, these may include chunks of later blocks.
-        let with_peer = self.sender.as_ref().map_or(0, |sender| sender.bytes_with_peer());
+        let with_peer = self.sender.as_ref().map_or(0, |sender| sender.received_bytes());
         let done = (outgoing.given_bytes.saturating_sub(open) + with_peer).min(length);
         Some(BlockProgress { tag: outgoing.block.tag, done: done as u64, length: length as u64 })
     }
