@@ -35,12 +35,7 @@ fn identity() -> Identity {
 }
 
 fn server() -> ServerMachine {
-    let credentials = ServerCredentials {
-        secret: Some(secret()),
-        token_keys: vec![token_key()],
-        identity: Some(identity()),
-        open: true,
-    };
+    let credentials = ServerCredentials::default().with_secret(secret()).with_token_key(token_key()).with_identity(identity()).with_open_access();
     let mut config = ServerConfig::new(PROTOCOL_ID, credentials);
     config.limits.connections = usize::MAX;
     config.limits.connections_per_prefix = usize::MAX;
@@ -66,7 +61,7 @@ fn request(credentials: Credentials, n: u64) -> Vec<u8> {
 }
 
 fn by_token(n: u64) -> Credentials {
-    let claims = TokenClaims { expiry_unix: 60, ..TokenClaims::default() };
+    let claims = TokenClaims::new(60);
     let mut nonce = [0; 24];
     nonce[..8].copy_from_slice(&n.to_le_bytes());
     let token = token_key().issue(PROTOCOL_ID, &claims, secret(), nonce).expect("a token");

@@ -82,6 +82,7 @@ mod drop_reason;
 pub mod bits;
 
 pub use drop_reason::{PacketDropCounts, PacketDropReason};
+pub(crate) use haulier_core::settings;
 pub use haulier_core::{
     Batch, DatagramBuffer, FourTuple, Instant, Machine, RttEstimator, Sequence, Sequence32,
     SequenceBuffer, SequenceNumber, fragment, time,

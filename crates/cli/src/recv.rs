@@ -68,8 +68,7 @@ pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
 
 fn new_peer(args: &RecvArgs) -> ArticlePeer {
     let timeout = args.timeout.unwrap_or(DEFAULT_TIMEOUT);
-    let mut config =
-        ArticleConfig { protocol_id: args.wire.protocol_id, ..ArticleConfig::default() };
+    let mut config = ArticleConfig::default().with_protocol_id(args.wire.protocol_id);
     config.receiver.abandon_after = Some(timeout);
     config.sender.give_up_after = Some(RECEIPT);
     ArticlePeer::new(config)

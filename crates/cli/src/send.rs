@@ -35,8 +35,7 @@ const QUEUED: usize = 2;
 pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     let (header, reader) = open(args)?;
     let small = header.size.is_some_and(|size| size <= MAX_CHUNK_BYTES as u64);
-    let mut config =
-        ArticleConfig { protocol_id: args.wire.protocol_id, ..ArticleConfig::default() };
+    let mut config = ArticleConfig::default().with_protocol_id(args.wire.protocol_id);
     config.sender.rate_bps = args.rate;
     config.sender.burst = args.burst || (small && !args.no_burst);
     config.sender.give_up_after = Some(args.timeout);

@@ -10,7 +10,8 @@
 //! own, and each wire has its own list of counted reasons.
 //!
 //! Each module uses only those after it: `machine`, `batch`, `four_tuple`, `fragment`, `restart`,
-//! `sequence_buffer`, `chunk`, `sequence`, `budget`, `rtt`, `drop_reasons`, `time`.
+//! `sequence_buffer`, `chunk`, `sequence`, `budget`, `rtt`, `drop_reasons`, `settings`,
+//! `time`.
 
 #![no_std]
 
@@ -25,6 +26,7 @@ mod restart;
 mod rtt;
 mod sequence;
 mod sequence_buffer;
+mod settings;
 
 pub mod chunk;
 pub mod fragment;

@@ -65,11 +65,8 @@ fn end(
         large_bytes: (1_300, 3_500),
         refuse: Probability::NEVER,
     };
-    let modes = GoodBadConfig {
-        good_packets_per_second: 60,
-        bad_packets_per_second: 20,
-        ..GoodBadConfig::default()
-    };
+    let modes =
+        GoodBadConfig::default().with_good_packets_per_second(60).with_bad_packets_per_second(20);
     let (config, pool) = (EndpointConfig::default(), FragmentPoolConfig::default());
     let mut chunks = ArticleConfig::default();
     chunks.sender.burst = join == Join::Burst;

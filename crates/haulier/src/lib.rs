@@ -23,8 +23,7 @@
 //! use haulier::{Block, Client, Event, Server, ServerConfig, ServerCredentials, ServerEvent};
 //! use std::time::Duration;
 //!
-//! let secret = Some(haulier::random_secret()?);
-//! let credentials = ServerCredentials { secret, ..ServerCredentials::default() };
+//! let credentials = ServerCredentials::default().with_secret(haulier::random_secret()?);
 //! let server = Server::bind("127.0.0.1:0", ServerConfig::new(7, credentials))?;
 //! let ticket = server.ticket(&[server.local_addr()])?.ok_or("the server has a secret")?;
 //! let world = Block::new(1, vec![7; 500_000]); // hashed once, whoever gets it

@@ -16,6 +16,7 @@ use crate::connection::{
 use crate::credentials::ConnectToken;
 use crate::crypto::{Secret, equal};
 use crate::fragment::FragmentPool;
+use crate::settings;
 use crate::wire::hello::MAX_REQUEST_BYTES;
 use crate::wire::{DataHeader, Kind, answer};
 use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform};
@@ -37,38 +38,26 @@ pub enum Credentials {
     Token(ConnectToken),
 }
 
-/// The settings of a client.
-#[derive(Clone, Debug)]
-pub struct ClientConfig {
-    /// The server's address.
-    pub server: SocketAddr,
-    /// The number of the application's protocol, never sent; both ends must have the same.
-    pub protocol_id: u64,
-    /// What it proves to the server.
-    pub credentials: Credentials,
-    /// The application's request, up to 400 bytes. It can be replayed, and anyone with the secret can read
-    /// it: it has to be harmless when repeated, and to contain no secret.
-    pub request: Vec<u8>,
-    /// Copies of the request sent at once, 1 to 10. Each one allows the server to answer with 3 datagrams
-    /// before the client's address is validated, and their spacing on arrival shows it the rate to start
-    /// with. Default 4.
-    pub copies: u8,
-    /// The settings of its connection.
-    pub connection: ConnectionConfig,
-}
-
-impl ClientConfig {
-    /// This server and these credentials, and the defaults for everything else.
-    #[must_use]
-    pub fn new(server: SocketAddr, protocol_id: u64, credentials: Credentials) -> Self {
-        Self {
-            server,
-            protocol_id,
-            credentials,
-            request: Vec::new(),
-            copies: 4,
-            connection: ConnectionConfig::default(),
-        }
+settings! {
+    /// The settings of a client.
+    #[derive(Clone, Debug)]
+    pub struct ClientConfig new(
+        /// The server's address.
+        server: SocketAddr,
+        /// The number of the application's protocol, never sent; both ends must have the same.
+        protocol_id: u64,
+        /// What it proves to the server.
+        credentials: Credentials,
+    ) {
+        /// The application's request, up to 400 bytes. It can be replayed, and anyone with the secret can
+        /// read it: it has to be harmless when repeated, and to contain no secret.
+        request: Vec<u8> = Vec::new(), with_request;
+        /// Copies of the request sent at once, 1 to 10. Each one allows the server to answer with 3 datagrams
+        /// before the client's address is validated, and their spacing on arrival shows it the rate to start
+        /// with. Default 4.
+        copies: u8 = 4, with_copies;
+        /// The settings of its connection.
+        connection: ConnectionConfig = ConnectionConfig::default(), with_connection;
     }
 }
 

@@ -21,7 +21,7 @@
 //! use haulier_proto::server::{ServerMachine, ServerConfig, ServerCredentials, ServerEvent};
 //!
 //! let secret = Secret::from_bytes([7; 32]); // from a ticket; so are the seeds below from the system
-//! let credentials = ServerCredentials { secret: Some(secret.clone()), ..Default::default() };
+//! let credentials = ServerCredentials::default().with_secret(secret.clone());
 //! let config = ServerConfig::new(42, credentials);
 //! let mut server = ServerMachine::new(Instant::ZERO, 0, config, [1; 32])?;
 //! let (at, home): (SocketAddr, SocketAddr) = ("192.0.2.1:4000".parse()?, "192.0.2.2:5000".parse()?);
@@ -98,5 +98,5 @@ pub use drop_reason::{DropCounts, DropReason};
 pub use haulier_core::{
     Batch, DatagramBuffer, FourTuple, Instant, Machine, Sequence, SequenceNumber, time,
 };
-pub(crate) use haulier_core::{RttEstimator, SendBudget, chunk, fragment};
+pub(crate) use haulier_core::{RttEstimator, SendBudget, chunk, fragment, settings};
 pub use platform::{AesSupport, Platform};

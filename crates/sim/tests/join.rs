@@ -81,7 +81,7 @@ fn joins_keep_the_rule_of_three_on_every_profile() {
             let link = profile.link();
             let mut server = server_config();
             server.connection.max_rate_bps = link.rate_bps.unwrap_or(10_000_000) * 9 / 10;
-            let client = ClientConfig { copies, ..client_config() };
+            let client = client_config().with_copies(copies);
             let mut join = Join::new(server, client, block(256 << 10), &link.into());
             let took = join.run();
             assert!(took.is_some(), "{} with {copies} copies", profile.name);

@@ -101,7 +101,7 @@ mod bench {
         segments: usize,
         mut serve: impl FnMut(&mut Server, ConnectionId) -> bool,
     ) -> RunnerStats {
-        let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+        let credentials = ServerCredentials::default().with_open_access();
         let (clock, config) = (Clock::start(), ServerConfig::new(7, credentials));
         let machine = ServerMachine::new(clock.now(), 0, config, platform()).unwrap();
         let mut server = Runner::new(machine, socket(segments), clock);

@@ -12,32 +12,24 @@ use haulier_core::chunk::Assembly;
 use haulier_core::time::earliest;
 
 use crate::chunk::{Ack, ChunkId, ReceiverNews, ReceiverState, Slice, SliceCount, SliceSet};
+use crate::settings;
 use crate::{Instant, PacketDropReason};
 
-/// How the receiver behaves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChunkReceiverConfig {
-    /// The minimum time between two acks, except before the one that completes a chunk. Default 50 ms; the
-    /// article says 50 or 100 ms. It prevents that a receiver is used as an amplifier.
-    pub ack_interval: Duration,
-    /// Complete chunks that may wait to be read, at least 1 (0 counts as 1). Default 1, the article's
-    /// "receive queue of length 1". While that many wait, slices of the next chunk are refused.
-    pub max_unread: usize,
-    /// An incomplete chunk is dropped after this long without a new slice; `None` keeps it without limit.
-    /// Default 10 s, less than the sender's `give_up_after`: see there.
-    pub abandon_after: Option<Duration>,
-    /// The id of the first chunk; the sender must use the same. Default 0.
-    pub first_chunk_id: ChunkId,
-}
-
-impl Default for ChunkReceiverConfig {
-    fn default() -> Self {
-        Self {
-            ack_interval: Duration::from_millis(50),
-            max_unread: 1,
-            abandon_after: Some(Duration::from_secs(10)),
-            first_chunk_id: ChunkId::new(0),
-        }
+settings! {
+    /// How the receiver behaves.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ChunkReceiverConfig {
+        /// The minimum time between two acks, except before the one that completes a chunk. Default 50 ms;
+        /// the article says 50 or 100 ms. It prevents that a receiver is used as an amplifier.
+        ack_interval: Duration = Duration::from_millis(50), with_ack_interval;
+        /// Complete chunks that may wait to be read, at least 1 (0 counts as 1). Default 1, the article's
+        /// "receive queue of length 1". While that many wait, slices of the next chunk are refused.
+        max_unread: usize = 1, with_max_unread;
+        /// An incomplete chunk is dropped after this long without a new slice; `None` keeps it without limit.
+        /// Default 10 s, less than the sender's `give_up_after`: see there.
+        abandon_after: Option<Duration> = Some(Duration::from_secs(10)), with_abandon_after;
+        /// The id of the first chunk; the sender must use the same. Default 0.
+        first_chunk_id: ChunkId = ChunkId::new(0), with_first_chunk_id;
     }
 }
 

@@ -61,11 +61,8 @@ pub(super) fn run(
 
 /// What a matchmaker would hand to the player.
 fn token(key: &TokenKey) -> Result<ConnectToken, Failure> {
-    let claims = TokenClaims {
-        expiry_unix: u64::MAX,
-        client_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
-        ..TokenClaims::default()
-    };
+    let claims = TokenClaims::new(u64::MAX)
+        .with_client_address(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
     let nonce = *new_secret()?.as_bytes();
     let nonce = nonce.first_chunk().copied().unwrap_or_default();
     let token = key.issue(PROTOCOL_ID, &claims, new_secret()?, nonce);
@@ -74,14 +71,12 @@ fn token(key: &TokenKey) -> Result<ConnectToken, Failure> {
 
 /// Both ends.
 fn config(args: &DemoArgs, bytes: usize) -> ConnectionConfig {
-    ConnectionConfig {
-        max_rate_bps: args.budget.unwrap_or(u64::MAX),
-        handshake_timeout: args.timeout,
-        idle_timeout: args.timeout.max(LEAST_IDLE),
-        no_progress_timeout: args.timeout,
-        max_block_bytes: bytes as u64,
-        ..ConnectionConfig::default()
-    }
+    ConnectionConfig::default()
+        .with_max_rate_bps(args.budget.unwrap_or(u64::MAX))
+        .with_handshake_timeout(args.timeout)
+        .with_idle_timeout(args.timeout.max(LEAST_IDLE))
+        .with_no_progress_timeout(args.timeout)
+        .with_max_block_bytes(bytes as u64)
 }
 
 /// The server, in a thread of its own. It ends when told to, and says what it sent to its client.
@@ -93,8 +88,8 @@ fn spawn_server(
     stop: &Arc<AtomicBool>,
 ) -> Result<JoinHandle<Result<ConnectionStats, String>>, Failure> {
     let fail = |error: std::io::Error| Failure::socket("server", &error);
-    let credentials = ServerCredentials { token_keys: vec![key], ..ServerCredentials::default() };
-    let config = ServerConfig { connection, ..ServerConfig::new(PROTOCOL_ID, credentials) };
+    let credentials = ServerCredentials::default().with_token_key(key);
+    let config = ServerConfig::new(PROTOCOL_ID, credentials).with_connection(connection);
     let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut driver = runners::server(Socket::bind(local).map_err(fail)?, config).map_err(fail)?;
     relay.set_receiver(driver.carrier().local_addr());
@@ -136,10 +131,8 @@ fn join(
 ) -> Result<Joined, Failure> {
     let fail = |error: std::io::Error| Failure::socket("client", &error);
     let credentials = Credentials::Token(token);
-    let config = ClientConfig {
-        connection: config(args, world.data().len()),
-        ..ClientConfig::new(relay.near(), PROTOCOL_ID, credentials)
-    };
+    let config = ClientConfig::new(relay.near(), PROTOCOL_ID, credentials)
+        .with_connection(config(args, world.data().len()));
     let started = Instant::now();
     let mut driver = runners::client(config).map_err(fail)?;
     if let Some(warning) = driver.carrier().buffers().warning() {

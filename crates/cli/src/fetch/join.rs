@@ -90,17 +90,15 @@ impl Asking {
         let Some(server) = self.left.pop() else { return };
         self.next_at = Instant::now() + NEXT_AFTER;
         let credentials = access.credentials.clone();
-        let config = ClientConfig {
-            request: request.to_bytes(),
-            copies: args.copies,
-            connection: ConnectionConfig {
-                handshake_timeout: args.timeout,
-                idle_timeout: args.timeout.max(LEAST_IDLE),
-                max_block_bytes: LARGEST_BLOCK,
-                ..ConnectionConfig::default()
-            },
-            ..ClientConfig::new(server, access.protocol_id, credentials)
-        };
+        let config = ClientConfig::new(server, access.protocol_id, credentials)
+            .with_request(request.to_bytes())
+            .with_copies(args.copies)
+            .with_connection(
+                ConnectionConfig::default()
+                    .with_handshake_timeout(args.timeout)
+                    .with_idle_timeout(args.timeout.max(LEAST_IDLE))
+                    .with_max_block_bytes(LARGEST_BLOCK),
+            );
         match runners::client(config) {
             Ok(driver) => self.running.push(driver),
             // No route: an address for others.

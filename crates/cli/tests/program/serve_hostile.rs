@@ -27,7 +27,7 @@ struct Liar {
 
 impl Liar {
     fn start(answer: impl Fn(Instant, &mut Connection) + Send + 'static) -> Self {
-        let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+        let credentials = ServerCredentials::default().with_open_access();
         let config = ServerConfig::new(PROTOCOL, credentials);
         let (clock, socket) =
             (Clock::start(), Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap());

@@ -63,7 +63,7 @@ fn tokens_that_let_nobody_in_say_why() {
     let refused = |token: &str| fetch(&[token, "-o", &dir.path("out")]).error(3);
 
     // By a second that is long past, so that nobody has to wait for it.
-    let claims = TokenClaims { servers: vec![addr], expiry_unix: 1, ..TokenClaims::default() };
+    let claims = TokenClaims::new(1).with_servers(vec![addr]);
     let expired = key.issue(PROTOCOL, &claims, Secret::from_bytes([1; 32]), [2; 24]).unwrap();
     let message = refused(&expired.to_text());
     assert!(message.contains("expired") && message.contains("another one"), "{message}");

@@ -59,7 +59,7 @@ use super::shared::State;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+/// let credentials = ServerCredentials::default().with_open_access();
 /// let server = Server::bind("127.0.0.1:0", ServerConfig::new(7, credentials))?;
 /// let address = server.local_addr();
 /// let serve = async {

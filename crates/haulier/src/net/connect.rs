@@ -23,7 +23,7 @@ use super::handle::Drive;
 /// use haulier::Connect;
 ///
 /// let mut connect = Connect::try_from(ticket.as_str())?.with_request("name=alice");
-/// connect.connection.max_rate_bps = 5_000_000;
+/// connect.connection.max_rate_bps = 5_000_000; // or `with_connection`
 /// assert_eq!(connect.servers.len(), 1);
 /// # Ok(())
 /// # }
@@ -57,6 +57,27 @@ impl Connect {
     #[must_use]
     pub fn with_request(mut self, request: impl Into<Vec<u8>>) -> Self {
         self.request = request.into();
+        self
+    }
+
+    /// Servers to ask, the likeliest first: those of a token that names none.
+    #[must_use]
+    pub fn with_servers(mut self, servers: impl Into<Vec<SocketAddr>>) -> Self {
+        self.servers = servers.into();
+        self
+    }
+
+    /// Copies of the request sent at once, 1 to 10: see [`ClientConfig::copies`]. Default 4.
+    #[must_use]
+    pub const fn with_copies(mut self, copies: u8) -> Self {
+        self.copies = copies;
+        self
+    }
+
+    /// The settings of the connection. Each address has all of its handshake time-out.
+    #[must_use]
+    pub const fn with_connection(mut self, connection: ConnectionConfig) -> Self {
+        self.connection = connection;
         self
     }
 

@@ -24,7 +24,7 @@ pub fn random_secret() -> io::Result<Secret> {
 /// use haulier::{TokenClaims, TokenKey, issue_token, random_secret};
 ///
 /// let key = TokenKey { id: 1, key: random_secret()? };
-/// let claims = TokenClaims { expiry_unix: 1_900_000_000, ..TokenClaims::default() };
+/// let claims = TokenClaims::new(1_900_000_000);
 /// let text = issue_token(&key, 7, &claims)?.to_text();
 /// assert!(text.starts_with("haulier-token1:"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -31,7 +31,7 @@ use super::{aes, secrets};
 /// use haulier::{Listen, ServerConfig, ServerCredentials};
 ///
 /// let listen = Listen::bind("127.0.0.1:0")?.inline();
-/// let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+/// let credentials = ServerCredentials::default().with_open_access();
 /// let mut config = ServerConfig::new(7, credentials);
 /// config.addresses = vec![listen.local_addr()];
 /// let server = listen.start(config)?;
@@ -121,8 +121,7 @@ impl Listen {
 /// use haulier::{Block, CloseCode, Server, ServerConfig, ServerCredentials, ServerEvent};
 /// use haulier::random_secret;
 ///
-/// let secret = Some(random_secret()?);
-/// let credentials = ServerCredentials { secret, ..ServerCredentials::default() };
+/// let credentials = ServerCredentials::default().with_secret(random_secret()?);
 /// let server = Server::bind("0.0.0.0:4016", ServerConfig::new(7, credentials))?;
 /// let world = Block::new(1, vec![0; 5_000_000]);
 /// loop {

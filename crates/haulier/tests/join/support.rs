@@ -25,7 +25,7 @@ pub(crate) fn secret() -> Secret {
 }
 
 pub(crate) fn with_secret() -> ServerConfig {
-    let credentials = ServerCredentials { secret: Some(secret()), ..ServerCredentials::default() };
+    let credentials = ServerCredentials::default().with_secret(secret());
     ServerConfig::new(PROTOCOL_ID, credentials)
 }
 

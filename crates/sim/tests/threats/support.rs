@@ -23,7 +23,7 @@ pub(crate) const BOTH: [Keyed; 2] = [Keyed::Open, Keyed::Secret];
 
 /// 8 Mbit/s and everything else as it usually is.
 pub(crate) fn connection() -> ConnectionConfig {
-    ConnectionConfig { max_rate_bps: 8_000_000, ..ConnectionConfig::default() }
+    ConnectionConfig::default().with_max_rate_bps(8_000_000)
 }
 
 pub(crate) fn server_config(keyed: Keyed) -> ServerConfig {

@@ -131,10 +131,8 @@ fn run_receiver_script(script: &Value) {
 /// "Sending chunk 4 of 9 slices, nothing acked": every slice was sent once, so each may be acked.
 fn run_sender_script(script: &Value) {
     let name = text(&script["name"]);
-    let mut sender = ChunkSender::new(ChunkSenderConfig {
-        first_chunk_id: ChunkId::new(4),
-        ..ChunkSenderConfig::default()
-    });
+    let mut sender =
+        ChunkSender::new(ChunkSenderConfig::default().with_first_chunk_id(ChunkId::new(4)));
     sender.send_chunk(vec![0; 9 * 1024]).unwrap();
     while sender.poll_slice(Instant::ZERO).is_some() {}
     for step in script["steps"].as_array().unwrap() {

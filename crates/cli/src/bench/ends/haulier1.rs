@@ -31,15 +31,10 @@ pub(in crate::bench) fn serve(
     data: &Bytes,
     goes_on: impl Fn() -> bool,
 ) -> io::Result<()> {
-    let credentials = ServerCredentials {
-        secret: Some(Secret::from_bytes(TICKET_SECRET)),
-        token_keys: vec![token_key()],
-        ..ServerCredentials::default()
-    };
-    let config = ServerConfig {
-        connection: connection(data),
-        ..ServerConfig::new(PROTOCOL_ID, credentials)
-    };
+    let credentials = ServerCredentials::default()
+        .with_secret(Secret::from_bytes(TICKET_SECRET))
+        .with_token_key(token_key());
+    let config = ServerConfig::new(PROTOCOL_ID, credentials).with_connection(connection(data));
     let mut driver = runners::server(socket, config)?;
     let block = Block::new(0, data.clone());
     while goes_on() {
@@ -57,11 +52,7 @@ pub(in crate::bench) fn serve(
 
 /// A token for a client at `place`, as a matchmaker would make it.
 pub(in crate::bench) fn token(place: IpAddr) -> Result<Credentials, Failure> {
-    let claims = TokenClaims {
-        expiry_unix: u64::MAX,
-        client_address: Some(SocketAddr::new(place, 0)),
-        ..TokenClaims::default()
-    };
+    let claims = TokenClaims::new(u64::MAX).with_client_address(Some(SocketAddr::new(place, 0)));
     let nonce = *new_secret()?.as_bytes();
     let nonce = nonce.first_chunk().copied().unwrap_or_default();
     let token = token_key().issue(PROTOCOL_ID, &claims, new_secret()?, nonce);
@@ -78,7 +69,7 @@ fn token_key() -> TokenKey {
 }
 
 fn connection(data: &Bytes) -> ConnectionConfig {
-    ConnectionConfig { max_block_bytes: data.len() as u64, ..ConnectionConfig::default() }
+    ConnectionConfig::default().with_max_block_bytes(data.len() as u64)
 }
 
 /// Joins once, and takes leave. The connection has compared the block's BLAKE3 before it hands it over. A
@@ -91,10 +82,8 @@ pub(in crate::bench) fn fetch(
     lingers: impl Fn() -> bool,
 ) -> Result<Joined, Failure> {
     let fail = |error: io::Error| Failure::socket("client", &error);
-    let config = ClientConfig {
-        connection: connection(expected),
-        ..ClientConfig::new(server, PROTOCOL_ID, credentials)
-    };
+    let config =
+        ClientConfig::new(server, PROTOCOL_ID, credentials).with_connection(connection(expected));
     let started = Instant::now();
     let mut driver = runners::client(config).map_err(fail)?;
     let mut connect = Duration::ZERO;

@@ -55,7 +55,7 @@ fn inspect(datagram: &[u8], options: &[&str]) -> Value {
 #[test]
 fn what_is_sealed_is_called_so() {
     let secret = Secret::from_bytes([9; 32]);
-    let served = ServerCredentials { secret: Some(secret.clone()), ..Default::default() };
+    let served = ServerCredentials::default().with_secret(secret.clone());
     let datagrams = handshake(Credentials::Secret { secret, identity: None }, served);
     let [request, response, data] = datagrams.map(|run| inspect(&run[0], &[]));
     assert_eq!((&request["packet"], &request["mode"]), (&json!("request"), &json!("secret")));
@@ -69,7 +69,7 @@ fn what_is_sealed_is_called_so() {
 
 #[test]
 fn what_is_open_is_shown() {
-    let served = ServerCredentials { open: true, ..Default::default() };
+    let served = ServerCredentials::default().with_open_access();
     let [request, responses, data] = handshake(Credentials::Open, served);
     let said = inspect(&request[0], &[]);
     assert_eq!((&said["mode"], &said["idle_ms"]), (&json!("open"), &json!(15_000)));

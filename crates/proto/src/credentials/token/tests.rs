@@ -51,7 +51,7 @@ fn a_token_goes_all_the_way() {
 /// The bounds of the standard's request table are those of the fields. The largest is well below 640.
 #[test]
 fn the_smallest_and_the_largest() {
-    let least = issue(&TokenClaims { expiry_unix: EXPIRY, ..Default::default() });
+    let least = issue(&TokenClaims::new(EXPIRY));
     assert_eq!(least.sealed().len(), MIN_SEALED_BYTES);
     assert_eq!(MIN_SEALED_BYTES, 105);
     let v6: SocketAddr = "[2001:db8::1]:4001".parse().unwrap();

@@ -17,8 +17,10 @@ use crate::lan::{
 };
 
 fn open_server() -> ServerConfig {
-    let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
-    ServerConfig { credentials, ..server_config() }
+    let credentials = ServerCredentials::default().with_open_access();
+    let mut config = server_config();
+    config.credentials = credentials;
+    config
 }
 
 fn request_of(lan: &mut Lan, n: usize) -> Vec<u8> {
@@ -198,11 +200,7 @@ fn a_token_limits_the_rate() {
     let mut config = server_config();
     config.credentials.token_keys = vec![key.clone()];
     let mut lan = Lan::new(config);
-    let claims = TokenClaims {
-        expiry_unix: UNIX_TIME + 60,
-        max_rate: TokenRate::from_bps(400_000),
-        ..TokenClaims::default()
-    };
+    let claims = TokenClaims::new(UNIX_TIME + 60).with_max_rate(TokenRate::from_bps(400_000));
     let token = key.issue(PROTOCOL_ID, &claims, Secret::from_bytes([1; 32]), [1; 24]).unwrap();
     lan.add(client_with(Credentials::Token(token)));
     lan.settle();
@@ -222,7 +220,7 @@ fn a_full_memory_of_tokens_asks_for_cookies() {
     config.limits.remembered = 1;
     let mut lan = Lan::new(config);
     for n in 0..2u8 {
-        let claims = TokenClaims { expiry_unix: UNIX_TIME + 60, ..TokenClaims::default() };
+        let claims = TokenClaims::new(UNIX_TIME + 60);
         let token = key.issue(PROTOCOL_ID, &claims, Secret::from_bytes([n; 32]), [n; 24]).unwrap();
         lan.add(client_with(Credentials::Token(token)));
         lan.settle();

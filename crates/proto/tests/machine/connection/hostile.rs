@@ -5,7 +5,7 @@ use haulier_core::chunk::{Ack, ChunkId, Slice, SliceCount, SliceSet};
 use haulier_proto::client::Credentials;
 use haulier_proto::connection::{Block, CloseCode, CloseReason, ConnectionState};
 use haulier_proto::crypto::open_tag;
-use haulier_proto::server::{ServerConfig, ServerCredentials};
+use haulier_proto::server::ServerCredentials;
 use haulier_proto::transit::AckFrame;
 use haulier_proto::wire::frame::BlockFrame;
 use haulier_proto::wire::{DataHeader, Frame, Frames, Role, WireId};
@@ -28,8 +28,8 @@ struct Room {
 
 impl Room {
     fn new() -> Self {
-        let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
-        let config = ServerConfig { credentials, ..server_config() };
+        let mut config = server_config();
+        config.credentials = ServerCredentials::default().with_open_access();
         let mut lan = Lan::new(config);
         lan.add(client_with(Credentials::Open));
         let (mut client, mut server) = (WireId::default(), WireId::default());

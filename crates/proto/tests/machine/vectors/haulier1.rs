@@ -94,15 +94,13 @@ fn tokens() {
             id: u32::try_from(int(&row["key_id"])).unwrap(),
             key: secret(&row["token_key"]),
         };
-        let claims = TokenClaims {
-            client_id: bytes(&row["client_id"]),
-            servers: addresses(&row["servers"]),
-            expiry_unix: row["expiry_unix"].as_u64().unwrap(),
-            client_address: some(&row["client_address"], |a| text(a).parse().unwrap()),
-            min_rate: rate(&row["least_bps"]),
-            max_rate: rate(&row["most_bps"]),
-            user_data: unhex(text(&row["user_data"])),
-        };
+        let claims = TokenClaims::new(row["expiry_unix"].as_u64().unwrap())
+            .with_client_id(bytes(&row["client_id"]))
+            .with_servers(addresses(&row["servers"]))
+            .with_client_address(some(&row["client_address"], |a| text(a).parse().unwrap()))
+            .with_min_rate(rate(&row["least_bps"]))
+            .with_max_rate(rate(&row["most_bps"]))
+            .with_user_data(unhex(text(&row["user_data"])));
         let (inside, nonce) = (secret(&row["secret"]), bytes(&row["nonce"]));
         let mut token = key.issue(protocol_id(&file), &claims, inside.clone(), nonce).unwrap();
         if let Some(identity) = some(&row["identity"], bytes) {
