@@ -1,7 +1,6 @@
 //! `haulier keygen`: 32 bytes fit for keys, as a line of text.
 
-use haulier::crypto::{Identity, Secret};
-use haulier::udp;
+use haulier::{Identity, Secret, udp};
 use serde_json::json;
 
 use crate::args::KeygenArgs;

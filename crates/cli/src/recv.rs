@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use haulier::article::chunk::SLICE_BYTES;
-use haulier::article::{ArticleConfig, ArticlePeer};
 use haulier::file::{Digest, FileError, Finished, Incoming, Receipt, Status};
 use haulier::udp::Socket;
+use haulier_article::chunk::SLICE_BYTES;
+use haulier_article::{ArticleConfig, ArticlePeer};
 use serde_json::json;
 
 use crate::args::RecvArgs;

@@ -3,11 +3,12 @@
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use haulier::article::{ArticlePeer, PeerMachine};
-use haulier::client::{ClientConfig, ClientMachine};
-use haulier::server::{ServerConfig, ServerMachine};
+use haulier::ServerConfig;
+use haulier::proto::client::{ClientConfig, ClientMachine};
+use haulier::proto::server::ServerMachine;
+use haulier::proto::{AesSupport, Platform};
 use haulier::udp::{Clock, Runner, Socket, has_aes, seed};
-use haulier::{AesSupport, Platform};
+use haulier_article::{ArticlePeer, PeerMachine};
 
 pub(crate) type ArticleEnd = Runner<PeerMachine>;
 pub(crate) type ClientEnd = Runner<ClientMachine>;
@@ -30,7 +31,7 @@ pub(crate) fn client(config: ClientConfig) -> io::Result<ClientEnd> {
 }
 
 pub(crate) fn server(socket: Socket, config: ServerConfig) -> io::Result<ServerEnd> {
-    haulier::bulk::repair::prepare();
+    haulier::proto::prepare();
     let clock = Clock::start();
     let unix_time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let machine = ServerMachine::new(clock.now(), unix_time, config, platform()?);

@@ -8,10 +8,10 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use haulier::article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure};
-use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent};
 use haulier::file::{Header, Receipt, Status};
 use haulier::udp::Socket;
+use haulier_article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure};
+use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent};
 use serde_json::json;
 
 use crate::args::SendArgs;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use haulier::credentials::{ConnectToken, TokenClaims, TokenRate};
+use haulier::{ConnectToken, TokenClaims, TokenRate};
 use serde_json::{Value, json};
 
 use crate::args::{IssueArgs, ShowArgs, TokenArgs, TokenCommand};

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
-use haulier::article::ProtocolId;
+use haulier_article::ProtocolId;
 use haulier_sim::soak::Layers;
 
 /// Bits per second: `80M`, `1.5G`, `256k`, `9600`.

@@ -11,10 +11,10 @@
 
 use std::time::Duration;
 
-use haulier::article::congestion::GoodBadConfig;
-use haulier::article::endpoint::EndpointConfig;
-use haulier::article::fragment::FragmentPoolConfig;
-use haulier::article::{ArticleConfig, Instant};
+use haulier_article::congestion::GoodBadConfig;
+use haulier_article::endpoint::EndpointConfig;
+use haulier_article::fragment::FragmentPoolConfig;
+use haulier_article::{ArticleConfig, Instant};
 use haulier_sim::hosts::ArticleHost;
 use haulier_sim::hosts::game::{GamePackets, ReceivedRecord, Told, Traffic};
 use haulier_sim::{HostId, Probability, Profile, World, address};

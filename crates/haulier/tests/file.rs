@@ -4,8 +4,8 @@
 
 use std::io;
 
-use haulier::article::chunk::MAX_CHUNK_BYTES;
 use haulier::file::{FileError, Finished, Header, Incoming, Outgoing, Receipt, Sink, Status};
+use haulier_article::chunk::MAX_CHUNK_BYTES;
 use proptest::prelude::*;
 
 #[derive(Default)]

@@ -1,9 +1,10 @@
 //! No allocation for what strangers can ask for: counted for the whole process, so this is a program of its
 //! own.
 
-use haulier_proto::credentials::{TokenClaims, TokenKey};
-use haulier_proto::crypto::{
-    AeadKey, CookieKey, Entropy, RequestKeys, ResetKey, Secret, Suite, open_check, open_tag,
+use haulier_proto::connection::Suite;
+use haulier_proto::credentials::{Secret, TokenClaims, TokenKey};
+use haulier_proto::internals::{
+    AeadKey, CookieKey, Entropy, RequestKeys, ResetKey, open_check, open_tag,
 };
 
 /// Strangers can ask for each of these as often as they like, and a datagram needs one of them.

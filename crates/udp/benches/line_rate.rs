@@ -27,8 +27,9 @@ mod bench {
 
     use haulier_core::{Batch, FourTuple, Instant as Moment, Machine};
     use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
-    use haulier_proto::connection::{Block, CloseCode, Event};
-    use haulier_proto::crypto::{AeadKey, Secret, Suite, TrafficSecret};
+    use haulier_proto::connection::{Block, CloseCode, Event, Suite};
+    use haulier_proto::credentials::Secret;
+    use haulier_proto::internals::{AeadKey, TrafficSecret};
     use haulier_proto::server::{
         ConnectionId, ServerConfig, ServerCredentials, ServerEvent, ServerMachine,
     };

@@ -10,13 +10,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haulier::client::{ClientConfig, Credentials, WireBytes};
-use haulier::connection::{
-    Block, CloseCode, CloseReason, Connection, ConnectionConfig, ConnectionStats, Event,
-};
-use haulier::credentials::{ConnectToken, TokenClaims, TokenKey};
-use haulier::server::{ServerConfig, ServerCredentials, ServerEvent};
+use haulier::proto::client::ClientConfig;
+use haulier::proto::connection::Connection;
 use haulier::udp::Socket;
+use haulier::{
+    Block, CloseCode, CloseReason, ConnectToken, ConnectionConfig, ConnectionStats, Credentials,
+    Event, ServerConfig, ServerCredentials, ServerEvent, TokenClaims, TokenKey, WireBytes,
+};
 use haulier_sim::LinkConfig;
 use haulier_sim::profile::join_limit;
 use serde_json::json;

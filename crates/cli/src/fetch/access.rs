@@ -5,8 +5,7 @@
 
 use std::net::SocketAddr;
 
-use haulier::client::Credentials;
-use haulier::credentials::{self, ConnectToken, Ticket};
+use haulier::{ConnectToken, Credentials, Ticket, TicketAccess, TicketError};
 use zeroize::Zeroizing;
 
 use crate::args::FetchArgs;
@@ -130,13 +129,13 @@ fn by_token(token: ConnectToken, address: Option<SocketAddr>) -> Result<Access, 
 fn by_ticket(text: &str) -> Result<Access, Failure> {
     let ticket = Ticket::parse(text).map_err(|error| {
         Failure::Usage(match error {
-            credentials::TicketError::NotATicket => format!("{error}, or give HOST:PORT"),
+            TicketError::NotATicket => format!("{error}, or give HOST:PORT"),
             _ => error.to_string(),
         })
     })?;
     let credentials = match ticket.access() {
-        credentials::Access::Open => Credentials::Open,
-        credentials::Access::Secret(secret) => {
+        TicketAccess::Open => Credentials::Open,
+        TicketAccess::Secret(secret) => {
             let identity = ticket.identity().copied();
             Credentials::Secret { secret: secret.clone(), identity }
         }

@@ -4,9 +4,8 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use haulier::client::{ClientConfig, Credentials, WireBytes};
-use haulier::connection::{CloseReason, ConnectionConfig, Event};
-use haulier::wire::answer::RefusalCode;
+use haulier::proto::client::ClientConfig;
+use haulier::{CloseReason, ConnectionConfig, Credentials, Event, RefusalCode, WireBytes};
 
 use super::access::Access;
 use crate::args::FetchArgs;

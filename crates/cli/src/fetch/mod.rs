@@ -6,9 +6,9 @@ mod join;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haulier::client::WireBytes;
-use haulier::connection::{CloseCode, CloseReason, Connection, Event};
 use haulier::file::{Digest, Header, Sink as _};
+use haulier::proto::connection::Connection;
+use haulier::{CloseCode, CloseReason, Event, WireBytes};
 use serde_json::json;
 
 use crate::args::FetchArgs;

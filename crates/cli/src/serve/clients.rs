@@ -5,9 +5,11 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use bytes::Bytes;
-use haulier::connection::{Block, CloseCode, CloseReason, Connection, Event};
-use haulier::credentials::{TokenClaims, TokenRate};
-use haulier::server::{ConnectionId, ServerEvent, ServerMachine};
+use haulier::proto::connection::Connection;
+use haulier::proto::server::ServerMachine;
+use haulier::{
+    Block, CloseCode, CloseReason, ConnectionId, Event, ServerEvent, TokenClaims, TokenRate,
+};
 use serde_json::json;
 
 use super::library::Library;
@@ -51,7 +53,7 @@ pub(super) struct Clients<'a> {
     files: u64,
     bytes: u64,
     cut_off: u64,
-    now: haulier::Instant,
+    now: haulier::proto::Instant,
 }
 
 impl<'a> Clients<'a> {
@@ -68,7 +70,7 @@ impl<'a> Clients<'a> {
             files,
             bytes,
             cut_off,
-            now: haulier::Instant::ZERO,
+            now: haulier::proto::Instant::ZERO,
         }
     }
 
@@ -78,7 +80,7 @@ impl<'a> Clients<'a> {
     }
 
     /// Takes in everything that happened.
-    pub(super) fn hear(&mut self, now: haulier::Instant, server: &mut ServerMachine) {
+    pub(super) fn hear(&mut self, now: haulier::proto::Instant, server: &mut ServerMachine) {
         self.now = now;
         while let Some((id, event)) = server.poll_event(now) {
             match event {
@@ -245,7 +247,7 @@ fn words(reason: &CloseReason) -> String {
 }
 
 fn send_file(
-    now: haulier::Instant,
+    now: haulier::proto::Instant,
     connection: &mut Connection,
     (name, block): (&str, &Block),
 ) -> Answer {
@@ -255,7 +257,7 @@ fn send_file(
 
 /// Queues an answer. A client that takes no blocks of this size is told so.
 fn send(
-    now: haulier::Instant,
+    now: haulier::proto::Instant,
     connection: &mut Connection,
     answer: Answer,
     name: Option<&str>,

@@ -11,11 +11,10 @@ mod library;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier::connection::ConnectionConfig;
-use haulier::credentials::{Access, Ticket};
-use haulier::crypto::Identity;
-use haulier::server::{ServerConfig, ServerCredentials, ServerLimits};
 use haulier::udp::Socket;
+use haulier::{
+    ConnectionConfig, Identity, ServerConfig, ServerCredentials, ServerLimits, Ticket, TicketAccess,
+};
 use serde_json::json;
 
 use self::clients::Clients;
@@ -94,11 +93,11 @@ fn ticket(
     library: &Library,
 ) -> Result<Option<Ticket>, Failure> {
     let access = match &credentials.secret {
-        Some(secret) => Access::Secret(secret.clone()),
-        None if credentials.open => Access::Open,
+        Some(secret) => TicketAccess::Secret(secret.clone()),
+        None if credentials.open => TicketAccess::Open,
         None => return Ok(None),
     };
-    let usage = |error: haulier::credentials::TicketError| Failure::Usage(error.to_string());
+    let usage = |error: haulier::TicketError| Failure::Usage(error.to_string());
     let mut ticket =
         Ticket::new(addresses.to_vec(), args.wire.protocol_id, access).map_err(usage)?;
     if let Some((_, block)) = library.only() {

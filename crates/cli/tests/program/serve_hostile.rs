@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use haulier::client::{ClientConfig, ClientMachine, Credentials};
-use haulier::connection::{Block, CloseCode, Connection};
-use haulier::server::ServerMachine;
-use haulier::server::{ServerConfig, ServerCredentials, ServerEvent};
+use haulier::proto::client::{ClientConfig, ClientMachine};
+use haulier::proto::connection::Connection;
+use haulier::proto::server::ServerMachine;
+use haulier::proto::{Instant, Machine};
 use haulier::udp::{Clock, Runner, Socket};
-use haulier::{Instant, Machine};
+use haulier::{Block, CloseCode, Credentials, ServerConfig, ServerCredentials, ServerEvent};
 
 use crate::support::{Dir, data, fetch, serve};
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::Digest;
 use super::wire::{Header, SEGMENT_HEADER_BYTES, seal};
-use haulier_article::chunk::MAX_CHUNK_BYTES;
+use haulier_core::chunk::MAX_CHUNK_BYTES;
 
 /// The chunks of one file. A small file is one chunk, header and trailer included, so that it costs one
 /// trip.

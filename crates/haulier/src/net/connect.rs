@@ -4,7 +4,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::ConnectionConfig;
-use haulier_proto::credentials::{Access, ConnectToken, Ticket};
+use haulier_proto::credentials::{ConnectToken, Ticket, TicketAccess};
 
 use super::NOWHERE;
 use super::error::ConnectError;
@@ -19,7 +19,7 @@ use super::handle::Drive;
 /// ```
 /// # fn main() -> Result<(), haulier::ConnectError> {
 /// # let ticket = haulier::Ticket::new(
-/// #     vec!["192.0.2.1:4016".parse().unwrap()], 7, haulier::Access::Open)?.to_text();
+/// #     vec!["192.0.2.1:4016".parse().unwrap()], 7, haulier::TicketAccess::Open)?.to_text();
 /// use haulier::Connect;
 ///
 /// let mut connect = Connect::try_from(ticket.as_str())?.with_request("name=alice");
@@ -150,8 +150,8 @@ impl From<ClientConfig> for Connect {
 impl From<&Ticket> for Connect {
     fn from(ticket: &Ticket) -> Self {
         let credentials = match ticket.access() {
-            Access::Open => Credentials::Open,
-            Access::Secret(secret) => {
+            TicketAccess::Open => Credentials::Open,
+            TicketAccess::Secret(secret) => {
                 Credentials::Secret { secret: secret.clone(), identity: ticket.identity().copied() }
             }
         };

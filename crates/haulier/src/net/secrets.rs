@@ -4,13 +4,13 @@ use std::io;
 use std::net::SocketAddr;
 
 use haulier_proto::credentials::{
-    Access, ConnectToken, Ticket, TicketError, TokenClaims, TokenKey,
+    ConnectToken, Secret, Ticket, TicketAccess, TicketError, TokenClaims, TokenKey,
 };
-use haulier_proto::crypto::{Entropy, Secret};
+use haulier_proto::internals::Entropy;
 use haulier_proto::server::ServerConfig;
 
 /// A fresh secret, from the operating system: of a server, of a token key, of an
-/// [`Identity`](haulier_proto::crypto::Identity).
+/// [`Identity`](haulier_proto::credentials::Identity).
 ///
 /// # Errors
 /// When the system has no random bytes to give.
@@ -51,11 +51,11 @@ pub(crate) fn ticket(
 ) -> Result<Option<Ticket>, TicketError> {
     let credentials = &config.credentials;
     let access = match &credentials.secret {
-        Some(secret) => Access::Secret(secret.clone()),
-        None if credentials.open => Access::Open,
+        Some(secret) => TicketAccess::Secret(secret.clone()),
+        None if credentials.open => TicketAccess::Open,
         None => return Ok(None),
     };
-    let is_open = access == Access::Open;
+    let is_open = access == TicketAccess::Open;
     let ticket = Ticket::new(addresses.to_vec(), config.protocol_id, access)?;
     match &credentials.identity {
         Some(identity) if !is_open => ticket.with_identity(identity.public()).map(Some),

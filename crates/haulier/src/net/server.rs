@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use haulier_core::Instant;
-use haulier_proto::bulk::repair;
 use haulier_proto::connection::{
     Block, BlockHandle, BlockProgress, CloseCode, Connection, ConnectionState, ConnectionStats,
     SendError, Urgency,
@@ -95,7 +94,7 @@ impl Listen {
     /// # Errors
     /// [`ListenError`].
     pub fn start(self, config: ServerConfig) -> Result<Server, ListenError> {
-        repair::prepare();
+        haulier_proto::prepare();
         let (clock, local) = (Clock::start(), self.socket.local_addr());
         let platform = Platform::new(haulier_udp::seed()?, aes());
         let machine = ServerMachine::new(clock.now(), unix_time(), config, platform)?;

@@ -3,10 +3,11 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use haulier::proto::client::ClientConfig;
 use haulier::{
-    Client, ClientConfig, CloseCode, CloseReason, Connect, ConnectError, Credentials, Event,
-    Identity, RefusalCode, Secret, Server, ServerConfig, ServerCredentials, ServerEvent, Ticket,
-    TokenClaims, TokenKey, issue_token,
+    Client, CloseCode, CloseReason, Connect, ConnectError, Credentials, Event, Identity,
+    RefusalCode, Secret, Server, ServerConfig, ServerCredentials, ServerEvent, Ticket, TokenClaims,
+    TokenKey, issue_token,
 };
 
 use crate::support::{MAX, PROTOCOL_ID, Pair, bind, config_for, secret, with_secret};

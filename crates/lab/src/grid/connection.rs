@@ -5,8 +5,7 @@
 
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{Block, ConnectionConfig};
-use haulier_proto::credentials::{TokenClaims, TokenKey};
-use haulier_proto::crypto::Secret;
+use haulier_proto::credentials::{Secret, TokenClaims, TokenKey};
 use haulier_proto::server::{ServerConfig, ServerCredentials};
 use haulier_sim::hosts::{Keyed, PROTOCOL_ID, UNIX_TIME, configs};
 use haulier_sim::{Rng, World};

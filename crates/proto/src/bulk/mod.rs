@@ -14,7 +14,7 @@ mod flight;
 mod known;
 mod loss;
 mod receiver;
-pub mod repair;
+pub(crate) mod repair;
 mod requests;
 mod sender;
 mod share;

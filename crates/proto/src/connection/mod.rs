@@ -17,15 +17,18 @@ mod packets;
 mod path;
 mod protection;
 mod receive;
-mod state;
+pub(crate) mod state;
 mod stats;
 mod transmit;
 
+pub use crate::crypto::Suite;
 pub use crate::urgency::Urgency;
+pub use crate::wire::answer::RefusalCode;
 pub use blocks::{Block, BlockProgress};
 pub use config::{ConfigError, ConnectionConfig};
 pub use event::{BlockHandle, CloseCode, CloseReason, Event, SendError};
-pub use state::{ConnectionState, ConnectionTrigger};
+pub use state::ConnectionState;
+pub(crate) use state::ConnectionTrigger;
 pub use stats::ConnectionStats;
 
 pub(crate) use protection::Protection;

@@ -8,7 +8,7 @@
 //! ```
 //! use core::time::Duration;
 //! use haulier_proto::Instant;
-//! use haulier_proto::transit::{ReceivedDatagrams, SentDatagrams};
+//! use haulier_proto::internals::{ReceivedDatagrams, SentDatagrams};
 //!
 //! let (mut sent, mut received) = (SentDatagrams::new(), ReceivedDatagrams::new());
 //! for name in ["a", "b"] {
@@ -29,7 +29,7 @@
 //! assert!(sent.poll_lost(now).is_none());
 //! assert_eq!(sent.poll_timeout(), Some(Instant::from_millis(45)));
 //! assert_eq!(sent.poll_lost(Instant::from_millis(45)).unwrap().contents, "a");
-//! # Ok::<(), haulier_proto::transit::NeverSent>(())
+//! # Ok::<(), haulier_proto::internals::NeverSent>(())
 //! ```
 
 mod ack_frame;

@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::connection::{Block, BlockHandle, CloseCode, Connection, Event, SendError};
-use haulier_proto::crypto::Secret;
+use haulier_proto::credentials::Secret;
 use haulier_proto::server::{
     ConnectionId, ServerConfig, ServerCredentials, ServerEvent, ServerMachine,
 };

@@ -19,7 +19,7 @@ pub use server::{ServerHost, UNIX_TIME};
 use haulier_core::Instant;
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{Connection, ConnectionConfig, Event};
-use haulier_proto::crypto::Secret;
+use haulier_proto::credentials::Secret;
 use haulier_proto::server::{ServerConfig, ServerCredentials};
 
 use crate::address;

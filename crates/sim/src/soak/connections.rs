@@ -12,7 +12,7 @@ use bytes::Bytes;
 use haulier_proto::Instant;
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{ConnectionConfig, Urgency};
-use haulier_proto::crypto::Secret;
+use haulier_proto::credentials::Secret;
 use haulier_proto::server::{ServerConfig, ServerCredentials};
 
 use super::connection_ends::{Session, Sessions, Tally};

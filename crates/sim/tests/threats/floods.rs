@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use haulier_proto::client::{ClientConfig, Credentials};
-use haulier_proto::connection::{CloseReason, Event};
-use haulier_proto::credentials::{TokenClaims, TokenKey};
-use haulier_proto::crypto::Secret;
+use haulier_proto::connection::{CloseReason, Event, RefusalCode};
+use haulier_proto::credentials::{Secret, TokenClaims, TokenKey};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerLimits, ServerMachine};
-use haulier_proto::wire::answer::RefusalCode;
 use haulier_proto::{DropReason, Instant};
 use haulier_sim::Rng;
 use haulier_sim::Shot;

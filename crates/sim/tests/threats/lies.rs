@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use haulier_core::chunk::{ChunkId, Slice, SliceCount};
 use haulier_proto::connection::{CloseCode, CloseReason, Event};
+use haulier_proto::internals::{AckFrame, BlockFrame, Frame};
 use haulier_proto::server::{ServerConfig, ServerEvent, ServerMachine};
-use haulier_proto::transit::AckFrame;
-use haulier_proto::wire::Frame;
-use haulier_proto::wire::frame::BlockFrame;
 use haulier_proto::{DropReason, Instant};
 use haulier_sim::Rng;
 use haulier_sim::address;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use haulier_proto::client::{ClientConfig, ClientMachine};
 use haulier_proto::connection::{Block, ConnectionConfig, Event};
-use haulier_proto::crypto::{Identity, Secret};
+use haulier_proto::credentials::{Identity, Secret};
+use haulier_proto::internals::Frame;
 use haulier_proto::server::{ServerConfig, ServerMachine};
-use haulier_proto::wire::Frame;
 use haulier_proto::{Batch, DropReason, Instant, Machine};
 use haulier_sim::attack::raw::RawClient;
 use haulier_sim::attack::{Attacker, Mind};

@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haulier::article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES};
-use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent};
 use haulier::udp::Socket;
+use haulier_article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES};
+use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent};
 
 use super::{Joined, TURN, took_too_long};
 use crate::failure::Failure;

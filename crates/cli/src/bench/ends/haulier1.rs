@@ -5,12 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haulier::client::{ClientConfig, Credentials};
-use haulier::connection::{Block, CloseCode, ConnectionConfig, Event};
-use haulier::credentials::{TokenClaims, TokenKey};
-use haulier::crypto::Secret;
-use haulier::server::{ServerConfig, ServerCredentials, ServerEvent};
+use haulier::proto::client::ClientConfig;
 use haulier::udp::Socket;
+use haulier::{
+    Block, CloseCode, ConnectionConfig, Credentials, Event, Secret, ServerConfig,
+    ServerCredentials, ServerEvent, TokenClaims, TokenKey,
+};
 
 use super::{Joined, TURN, took_too_long};
 use crate::failure::Failure;

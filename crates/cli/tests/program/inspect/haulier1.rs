@@ -2,11 +2,10 @@
 
 use std::net::SocketAddr;
 
-use haulier::client::{ClientConfig, ClientMachine, Credentials};
-use haulier::connection::Block;
-use haulier::crypto::Secret;
-use haulier::server::{ServerConfig, ServerCredentials, ServerEvent, ServerMachine};
-use haulier::{Instant, Machine};
+use haulier::proto::client::{ClientConfig, ClientMachine};
+use haulier::proto::server::ServerMachine;
+use haulier::proto::{Instant, Machine};
+use haulier::{Block, Credentials, Secret, ServerConfig, ServerCredentials, ServerEvent};
 use serde_json::{Value, json};
 
 use crate::support::haulier;

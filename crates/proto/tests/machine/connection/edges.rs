@@ -1,14 +1,14 @@
 //! Checks that hold when nothing else would notice: each fails when its line is taken out.
 
-use haulier_proto::DropReason;
-use haulier_proto::Machine;
 use haulier_proto::client::{ClientMachine, Credentials};
-use haulier_proto::connection::{Block, CloseReason, Event};
-use haulier_proto::credentials::{TokenClaims, TokenKey, TokenRate};
-use haulier_proto::crypto::{RequestKeys, Secret, Suite, open_tag, respond};
+use haulier_proto::connection::{Block, CloseReason, Event, RefusalCode, Suite};
+use haulier_proto::credentials::{Secret, TokenClaims, TokenKey, TokenRate};
+use haulier_proto::internals::{
+    DataHeader, RequestKeys, RequestParts, ResponseHeader, Retry, Role, Welcome, WireId, open_tag,
+    respond,
+};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent};
-use haulier_proto::wire::answer::{RefusalCode, Retry};
-use haulier_proto::wire::{DataHeader, RequestParts, ResponseHeader, Role, Welcome, WireId};
+use haulier_proto::{DropReason, Machine};
 use std::time::Duration;
 
 use super::{client_with, end_of};

@@ -1,13 +1,10 @@
 //! Who is let in, in one round trip, and who is refused (STANDARD-1, 3 and 6).
 
 use haulier_proto::client::{ClientMachine, Credentials};
-use haulier_proto::connection::{Block, CloseReason, Event};
-use haulier_proto::credentials::{ConnectToken, TokenClaims, TokenKey};
-use haulier_proto::crypto::{Identity, Secret, Suite};
+use haulier_proto::connection::{Block, CloseReason, Event, RefusalCode, Suite};
+use haulier_proto::credentials::{ConnectToken, Identity, Secret, TokenClaims, TokenKey};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent};
-use haulier_proto::wire::answer::RefusalCode;
-use haulier_proto::{AesSupport, Machine};
-use haulier_proto::{DropReason, Instant};
+use haulier_proto::{AesSupport, DropReason, Instant, Machine};
 
 use super::{client_with, end_of};
 use crate::lan::{
@@ -97,7 +94,7 @@ fn a_hello_that_does_not_open_makes_nothing() {
     lan.add(client_config());
     let mut request = requests(&mut lan, 0).remove(0);
     request[40] ^= 1;
-    let keys = haulier_proto::crypto::RequestKeys::new(&secret(), PROTOCOL_ID);
+    let keys = haulier_proto::internals::RequestKeys::new(&secret(), PROTOCOL_ID);
     let check = keys.check(&request[..1184]);
     request[1184..].copy_from_slice(&check);
     let refused = lan.server.handle_datagram(lan.now, address(0), &mut request);

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use haulier_proto::Machine;
 use haulier_proto::connection::{Block, CloseCode, CloseReason, ConnectionState, Event};
-use haulier_proto::crypto::{Identity, Secret};
+use haulier_proto::credentials::{Identity, Secret};
+use haulier_proto::internals::DataHeader;
 use haulier_proto::server::{ServerEvent, ServerMachine};
-use haulier_proto::wire::DataHeader;
-use haulier_proto::{DropReason, Instant};
+use haulier_proto::{DropReason, Instant, Machine};
 
 use super::{end_of, ends_at_server};
 use crate::lan::{Lan, UNIX_TIME, Way, address, client_config, server_address, server_config};
