@@ -84,8 +84,8 @@ pub mod bits;
 pub use drop_reason::{PacketDropCounts, PacketDropReason};
 pub(crate) use haulier_core::settings;
 pub use haulier_core::{
-    Batch, DatagramBuffer, FourTuple, Instant, Machine, RttEstimator, Sequence, Sequence32,
-    SequenceBuffer, SequenceNumber, fragment, time,
+    Batch, FourTuple, Instant, Machine, RttEstimator, Sequence, Sequence32, SequenceBuffer,
+    SequenceNumber, fragment, time,
 };
 pub use packet::{MAX_PACKET_BYTES, ProtocolId};
 pub use peer::{ArticleConfig, ArticlePeer, PeerEvent};

@@ -70,6 +70,7 @@ impl Batch {
 
     /// Appends the datagram that `compose` writes, and returns its length. If it returns `None`, or the batch
     /// is full, nothing is appended.
+    #[doc(hidden)]
     pub fn compose(
         &mut self,
         compose: impl FnOnce(&mut DatagramBuffer<'_>) -> Option<FourTuple>,
@@ -110,6 +111,7 @@ impl Batch {
     /// The datagrams from `first` on that one call of the system can send: neighbours of one length to one
     /// place, of which the last may be shorter. At most `max_datagrams` of them, and `max_bytes`; but always
     /// one, if `first` is there.
+    #[doc(hidden)]
     #[must_use]
     pub fn run(&self, first: usize, max_datagrams: usize, max_bytes: usize) -> Option<Run<'_>> {
         let start = first.checked_sub(1).and_then(|at| self.datagrams.get(at)).map_or(0, |e| e.end);

@@ -288,20 +288,6 @@ impl ClientMachine {
         Ok(())
     }
 
-    /// Acts on deadlines that have passed; does nothing if none has.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        self.pool.handle_timeout(now);
-        match &mut self.phase {
-            Phase::Handshaking(handshake) => {
-                if let Progress::Failed(reason) = handshake.handle_timeout(now) {
-                    self.phase = Phase::Ended(Some(reason));
-                }
-            }
-            Phase::Connected(connection) => connection.handle_timeout(now),
-            Phase::Ended(_) => {}
-        }
-    }
-
     /// The next event. Call it until it returns `None`.
     #[must_use]
     pub fn poll_event(&mut self, now: Instant) -> Option<Event> {
@@ -312,32 +298,8 @@ impl ClientMachine {
         }
     }
 
-    /// Appends datagrams to send until there are none or the batch is full.
-    pub fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
-        let Self { phase, server, wire_bytes, .. } = self;
-        while let Some(bytes) = batch.compose(|datagram| match phase {
-            Phase::Handshaking(handshake) => {
-                handshake.poll_transmit(now, datagram).then(|| FourTuple::new(*server))
-            }
-            Phase::Connected(connection) => connection.poll_transmit(now, datagram),
-            Phase::Ended(_) => None,
-        }) {
-            wire_bytes.sent += bytes as u64;
-        }
-    }
-
-    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) next
-    /// if nothing else happens; an instant in the past means at once.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        match &self.phase {
-            Phase::Handshaking(handshake) => Some(handshake.poll_timeout()),
-            Phase::Connected(connection) => connection.poll_timeout(),
-            Phase::Ended(_) => None,
-        }
-    }
-
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
+    #[doc(hidden)]
     pub fn check_invariants(&self) {
         if let Phase::Connected(connection) = &self.phase {
             connection.check_invariants();
@@ -351,15 +313,37 @@ impl Machine for ClientMachine {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        Self::handle_timeout(self, now);
+        self.pool.handle_timeout(now);
+        match &mut self.phase {
+            Phase::Handshaking(handshake) => {
+                if let Progress::Failed(reason) = handshake.handle_timeout(now) {
+                    self.phase = Phase::Ended(Some(reason));
+                }
+            }
+            Phase::Connected(connection) => connection.handle_timeout(now),
+            Phase::Ended(_) => {}
+        }
     }
 
     fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
-        Self::poll_transmit(self, now, batch);
+        let Self { phase, server, wire_bytes, .. } = self;
+        while let Some(bytes) = batch.compose(|datagram| match phase {
+            Phase::Handshaking(handshake) => {
+                handshake.poll_transmit(now, datagram).then(|| FourTuple::new(*server))
+            }
+            Phase::Connected(connection) => connection.poll_transmit(now, datagram),
+            Phase::Ended(_) => None,
+        }) {
+            wire_bytes.sent += bytes as u64;
+        }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        Self::poll_timeout(self)
+        match &self.phase {
+            Phase::Handshaking(handshake) => Some(handshake.poll_timeout()),
+            Phase::Connected(connection) => connection.poll_timeout(),
+            Phase::Ended(_) => None,
+        }
     }
 }
 

@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use core::net::SocketAddr;
-//! use haulier_proto::{Batch, Instant};
+//! use haulier_proto::{Batch, Instant, Machine};
 //! use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 //! use haulier_proto::connection::{Block, Event};
 //! use haulier_proto::credentials::Secret;
@@ -97,8 +97,8 @@ mod wire;
 
 pub use bulk::repair::prepare;
 pub use drop_reason::{DropCounts, DropReason};
-pub use haulier_core::{
-    Batch, DatagramBuffer, FourTuple, Instant, Machine, RttEstimator, Sequence, time,
+pub use haulier_core::{Batch, FourTuple, Instant, Machine, Sequence};
+pub(crate) use haulier_core::{
+    DatagramBuffer, RttEstimator, SendBudget, chunk, fragment, settings, time,
 };
-pub(crate) use haulier_core::{SendBudget, chunk, fragment, settings};
 pub use platform::{AesSupport, Platform};

@@ -121,7 +121,7 @@ fn both_ends_measure_and_a_long_way_costs_no_resends() {
         let mut join = Join::new(server, client_config(), block(1 << 20), &link);
         join.run();
         let connection = join.client().client.as_ref().and_then(|client| client.connection());
-        let measured = connection.unwrap().rtt().smoothed_rtt().expect("a sample").as_millis();
+        let measured = connection.unwrap().stats().rtt.expect("a sample").as_millis();
         let stats = join.world.host(join.server).connection().unwrap().stats();
         println!(
             "{rtt} ms: {measured} ms, {} resent of {}",

@@ -36,7 +36,7 @@ pub struct BufferSizes {
 impl BufferSizes {
     /// Whether one burst fits each buffer.
     #[must_use]
-    pub const fn are_enough(&self) -> bool {
+    const fn are_enough(&self) -> bool {
         self.receive_bytes >= ENOUGH_BUFFER_BYTES && self.send_bytes >= ENOUGH_BUFFER_BYTES
     }
 

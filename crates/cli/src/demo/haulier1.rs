@@ -148,7 +148,7 @@ fn join(
                 Event::Block { data, .. } => {
                     let total = started.elapsed();
                     leave(&mut driver, relay);
-                    let rtt = driver.machine.connection().and_then(|c| c.rtt().smoothed_rtt());
+                    let rtt = driver.machine.connection().and_then(|c| c.stats().rtt);
                     let (rtt, wire) = (rtt.unwrap_or_default(), driver.machine.wire_bytes());
                     return Ok(Joined { connect, total, rtt, wire, data });
                 }

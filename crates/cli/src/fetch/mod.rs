@@ -266,8 +266,7 @@ impl Fetch<'_> {
 
     fn conclude(self, stored: Stored, cost: &Cost) -> Result<(), Failure> {
         let wire = self.driver.machine.wire_bytes();
-        let rtt =
-            self.driver.machine.connection().and_then(|connection| connection.rtt().smoothed_rtt());
+        let rtt = self.driver.machine.connection().and_then(|connection| connection.stats().rtt);
         let rtt = in_millis(rtt.unwrap_or_default());
         let mut fields = json!({
             "ok": true,

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Once};
 use std::{io, thread};
 
-use haulier_core::Instant;
 use haulier_core::time::earliest;
+use haulier_core::{Instant, Machine as _};
 use haulier_proto::client::{ClientError, ClientMachine, WireBytes};
 use haulier_proto::connection::{CloseCode, CloseReason, Connection, Event};
 use haulier_proto::internals::Entropy;

@@ -248,12 +248,6 @@ impl Client {
         self.with_connection(Connection::stats)
     }
 
-    /// The smoothed round trip, once it was measured.
-    #[must_use]
-    pub fn rtt(&self) -> Option<Duration> {
-        self.with_connection(|connection| connection.rtt().smoothed_rtt())?
-    }
-
     /// How far the block being sent is.
     #[must_use]
     pub fn sending(&self) -> Option<BlockProgress> {

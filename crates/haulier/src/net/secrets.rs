@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use haulier_proto::credentials::{
     ConnectToken, Secret, Ticket, TicketAccess, TicketError, TokenClaims, TokenKey,
 };
-use haulier_proto::internals::Entropy;
 use haulier_proto::server::ServerConfig;
 
 /// A fresh secret, from the operating system: of a server, of a token key, of an
@@ -38,9 +37,9 @@ pub fn issue_token(
     protocol_id: u64,
     claims: &TokenClaims,
 ) -> io::Result<ConnectToken> {
-    let mut entropy = Entropy::new(haulier_udp::seed()?);
-    let (secret, nonce) = (entropy.next_secret(), entropy.bytes());
-    key.issue(protocol_id, claims, secret, nonce)
+    let mut nonce = [0; 24];
+    nonce.copy_from_slice(&haulier_udp::seed()?[..24]);
+    key.issue(protocol_id, claims, random_secret()?, nonce)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 

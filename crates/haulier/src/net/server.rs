@@ -286,12 +286,6 @@ impl Server {
         self.with_connection(id, Connection::stats)
     }
 
-    /// The smoothed round trip of a connection, once it was measured.
-    #[must_use]
-    pub fn rtt(&self, id: ConnectionId) -> Option<Duration> {
-        self.with_connection(id, |connection| connection.rtt().smoothed_rtt())?
-    }
-
     /// How far the block being sent is.
     #[must_use]
     pub fn sending(&self, id: ConnectionId) -> Option<BlockProgress> {

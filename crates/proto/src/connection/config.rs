@@ -46,9 +46,11 @@ settings! {
         /// A block that takes longer than 60 s plus its size at this rate, in bits per second, closes the
         /// connection: a peer that crawls holds memory that others need. Default 16 kbit/s; 0 disables it.
         min_block_rate_bps: u64 = 16_000, with_min_block_rate_bps;
-        /// Datagrams after which the key is updated. Default and maximum 2^22.
+        /// Datagrams after which the key is updated. Default and maximum 2^22; less is for tests.
+        #[doc(hidden)]
         datagrams_per_key: u64 = MAX_DATAGRAMS_PER_KEY, with_datagrams_per_key;
-        /// Time after which the key is updated. Default 120 s.
+        /// Time after which the key is updated. Default 120 s; less is for tests.
+        #[doc(hidden)]
         key_lifetime: Duration = Duration::from_secs(120), with_key_lifetime;
     }
 }
@@ -87,11 +89,8 @@ const LOWEST_MAX_RATE_BPS: u64 = 1_000;
 const HIGHEST_MIN_RATE_BPS: u64 = 10_000_000;
 
 impl ConnectionConfig {
-    /// Checks the settings. Client and server machines call this when they are created.
-    ///
-    /// # Errors
     /// The first setting that cannot work.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let faults = [
             (self.max_rate_bps < LOWEST_MAX_RATE_BPS, ConfigError::MaxRateTooLow),
             (self.min_rate_bps > HIGHEST_MIN_RATE_BPS, ConfigError::MinRateTooHigh),

@@ -49,7 +49,7 @@ use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMess
 use crate::time::earliest;
 use crate::transit::{Arrivals, ReceivedDatagrams, SentDatagrams};
 use crate::wire::{Role, WireId};
-use crate::{FourTuple, Instant, RttEstimator, Sequence};
+use crate::{FourTuple, Instant, Sequence};
 use blocks::{IncomingBlocks, OutgoingBlocks};
 use closing::Closing;
 use liveness::Liveness;
@@ -180,28 +180,10 @@ impl Connection {
         self.state
     }
 
-    /// Its configuration.
-    #[must_use]
-    pub fn config(&self) -> &ConnectionConfig {
-        &self.config
-    }
-
     /// The peer's address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.path.address().remote
-    }
-
-    /// The round-trip time, estimated as in RFC 9002.
-    #[must_use]
-    pub const fn rtt(&self) -> &RttEstimator {
-        self.sent.rtt()
-    }
-
-    /// The largest block that the peer accepts, in bytes.
-    #[must_use]
-    pub const fn peer_max_block_bytes(&self) -> u64 {
-        self.peer_max_block_bytes
     }
 
     /// The progress of the block being sent.
@@ -355,6 +337,7 @@ impl Connection {
 
     /// Memory that the peer makes this end hold, in bytes: blocks, packets and messages that are incomplete
     /// or not read yet.
+    #[doc(hidden)]
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.blocks_in.memory_bytes()
@@ -435,6 +418,7 @@ impl Connection {
     }
 
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
+    #[doc(hidden)]
     pub fn check_invariants(&self) {
         assert_eq!(
             self.closing.is_some() && !self.is_closed(),

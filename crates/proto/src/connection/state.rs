@@ -36,10 +36,12 @@ pub enum ConnectionTrigger {
 
 impl ConnectionState {
     /// Every state.
+    #[doc(hidden)]
     pub const ALL: [Self; 5] =
         [Self::Responding, Self::Confirming, Self::Connected, Self::Closing, Self::Closed];
 
     /// The state after `trigger`; `None` if it changes nothing.
+    #[doc(hidden)]
     #[must_use]
     pub const fn next(self, trigger: ConnectionTrigger) -> Option<Self> {
         use ConnectionTrigger as Trigger;

@@ -99,6 +99,7 @@ impl TokenKey {
     ///
     /// # Errors
     /// [`TokenError`].
+    #[doc(hidden)]
     pub fn open(
         &self,
         protocol_id: u64,
@@ -128,6 +129,7 @@ impl TokenKey {
     }
 
     /// The id of the key that a sealed part names.
+    #[doc(hidden)]
     #[must_use]
     pub fn id_of(sealed: &[u8]) -> Option<u32> {
         Header::read(sealed).ok().map(|header| header.key_id)
@@ -211,6 +213,7 @@ impl ConnectToken {
     }
 
     /// The secret that the keys of the request are derived from.
+    #[doc(hidden)]
     #[must_use]
     pub const fn secret(&self) -> &Secret {
         &self.secret
@@ -229,12 +232,14 @@ impl ConnectToken {
     }
 
     /// The sealed part for the server, 105 to 640 bytes.
+    #[doc(hidden)]
     #[must_use]
     pub fn sealed(&self) -> &[u8] {
         &self.sealed
     }
 
     /// The bytes for the client, to be sent over a channel that keeps secrets.
+    #[doc(hidden)]
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
@@ -255,6 +260,7 @@ impl ConnectToken {
     ///
     /// # Errors
     /// [`ConnectTokenError`] for anything else.
+    #[doc(hidden)]
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ConnectTokenError> {
         let mut fields = Fields(bytes);
         if fields.array()? != MAGIC {

@@ -15,6 +15,7 @@ pub enum Suite {
 
 impl Suite {
     /// The suite of a number in a welcome, if there is one.
+    #[doc(hidden)]
     #[must_use]
     pub const fn from_u8(number: u8) -> Option<Self> {
         match number {
@@ -25,6 +26,7 @@ impl Suite {
     }
 
     /// Whether this build has it.
+    #[doc(hidden)]
     #[must_use]
     pub const fn is_built_in(self) -> bool {
         match self {
