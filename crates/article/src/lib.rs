@@ -82,11 +82,11 @@ mod drop_reason;
 pub mod bits;
 
 pub use drop_reason::{PacketDropCounts, PacketDropReason};
-pub(crate) use haulier_core::settings;
 pub use haulier_core::{
     Batch, FourTuple, Instant, Machine, RttEstimator, Sequence, Sequence32, SequenceBuffer,
     SequenceNumber, fragment, time,
 };
+pub(crate) use haulier_core::{debug_as, settings};
 pub use packet::{MAX_PACKET_BYTES, ProtocolId};
 pub use peer::{ArticleConfig, ArticlePeer, PeerEvent};
 pub use peer_machine::PeerMachine;

@@ -11,6 +11,7 @@
 //!
 //! Each module uses only those after it: `machine`, `batch`, `four_tuple`, `fragment`, `restart`,
 //! `sequence_buffer`, `chunk`, `sequence`, `budget`, `rtt`, `drop_reasons`, `settings`,
+//! `debug`,
 //! `time`.
 
 #![no_std]
@@ -19,6 +20,7 @@ extern crate alloc;
 
 mod batch;
 mod budget;
+mod debug;
 mod drop_reasons;
 mod four_tuple;
 mod machine;

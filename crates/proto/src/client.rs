@@ -15,6 +15,7 @@ use crate::connection::{
 };
 use crate::credentials::ConnectToken;
 use crate::crypto::{Secret, equal};
+use crate::debug_as;
 use crate::fragment::FragmentPool;
 use crate::settings;
 use crate::wire::hello::MAX_REQUEST_BYTES;
@@ -40,7 +41,7 @@ pub enum Credentials {
 
 settings! {
     /// The settings of a client.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct ClientConfig new(
         /// The server's address.
         server: SocketAddr,
@@ -59,6 +60,15 @@ settings! {
         /// The settings of its connection.
         connection: ConnectionConfig = ConnectionConfig::default(), with_connection;
     }
+}
+
+debug_as! {
+    ClientConfig: |config|
+    server = config.server,
+    credentials = config.credentials,
+    request_bytes = config.request.len(),
+    copies = config.copies,
+    connection = config.connection,
 }
 
 /// Why a client could not be created.
@@ -85,7 +95,6 @@ enum Phase {
 }
 
 /// A client and its one connection.
-#[derive(Debug)]
 pub struct ClientMachine {
     server: SocketAddr,
     phase: Phase,
@@ -95,6 +104,14 @@ pub struct ClientMachine {
     pool: FragmentPool,
     drops: DropCounts,
     wire_bytes: WireBytes,
+}
+
+debug_as! {
+    ClientMachine: |client|
+    server = client.server,
+    connection = client.connection(),
+    drops = client.drops,
+    wire_bytes = client.wire_bytes,
 }
 
 /// Bytes of all datagrams of a client, including the handshake, without UDP and IP.

@@ -12,6 +12,7 @@ use haulier_core::chunk::Assembly;
 use haulier_core::time::earliest;
 
 use crate::chunk::{Ack, ChunkId, ReceiverNews, ReceiverState, Slice, SliceCount, SliceSet};
+use crate::debug_as;
 use crate::settings;
 use crate::{Instant, PacketDropReason};
 
@@ -83,7 +84,7 @@ pub struct ChunkReceiverStats {
 }
 
 /// Receives chunks, one at a time and in order. See [`ChunkSender`](super::ChunkSender) for an example.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ChunkReceiver {
     config: ChunkReceiverConfig,
     state: ReceiverState,
@@ -106,6 +107,15 @@ pub struct ChunkReceiver {
     /// peer could make an unread queue grow.
     event: Option<ChunkReceiverEvent>,
     stats: ChunkReceiverStats,
+}
+
+debug_as! {
+    ChunkReceiver: |receiver|
+    config = receiver.config,
+    state = receiver.state,
+    chunk_id = receiver.chunk_id,
+    unread = receiver.unread.len(),
+    stats = receiver.stats,
 }
 
 impl ChunkReceiver {

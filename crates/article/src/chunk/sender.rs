@@ -17,6 +17,7 @@ use crate::chunk::{
     Ack, ChunkId, ChunkSenderConfig, INITIAL_RESEND_DELAY, MAX_CHUNK_BYTES, SLICE_BYTES,
     SenderNews, SenderState, Slice, SliceCount, SliceIndex,
 };
+use crate::debug_as;
 use crate::{ArticleRtt, Instant, PacketDropReason};
 
 /// The longest time for which a busy sender makes up at once, when its application polls rarely. A game at
@@ -170,7 +171,7 @@ pub struct ChunkSenderStats {
 /// assert!(matches!(sender.poll_event(), Some(ChunkSenderEvent::Sent { handle: h, .. }) if h == handle));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ChunkSender {
     config: ChunkSenderConfig,
     state: SenderState,
@@ -185,6 +186,14 @@ pub struct ChunkSender {
     rtt: ArticleRtt,
     events: VecDeque<ChunkSenderEvent>,
     stats: ChunkSenderStats,
+}
+
+debug_as! {
+    ChunkSender: |sender|
+    config = sender.config,
+    state = sender.state,
+    queued = sender.queue.len(),
+    stats = sender.stats,
 }
 
 impl ChunkSender {

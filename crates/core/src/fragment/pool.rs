@@ -15,6 +15,7 @@ use thiserror::Error;
 use super::order::{Key, Links, Order, Slab};
 use super::{FRAGMENT_BYTES, Fragment, MAX_FRAGMENTS};
 use crate::Instant;
+use crate::debug_as;
 use crate::settings;
 
 /// Bytes charged for a stored fragment: its block, and twice its entry in the list of blocks, because
@@ -128,7 +129,7 @@ struct Peer {
 }
 
 /// Holds the fragments of incomplete packets. One for all peers of a socket.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct FragmentPool {
     config: FragmentPoolConfig,
     blocks: Vec<Block>,
@@ -140,6 +141,8 @@ pub struct FragmentPool {
     assembled: Vec<u8>,
     stats: PoolStats,
 }
+
+debug_as! { FragmentPool: |pool| config = pool.config, stats = pool.stats }
 
 impl Default for FragmentPool {
     fn default() -> Self {

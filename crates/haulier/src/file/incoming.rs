@@ -3,6 +3,7 @@
 //! The chunks come from outside, so every number in them is looked at before it is used, and nothing is
 //! allocated because a number says so.
 
+use haulier_core::debug_as;
 use std::io;
 
 use super::Digest;
@@ -94,7 +95,6 @@ enum Part {
 }
 
 /// One file, chunk by chunk. After an error or the end it takes no more.
-#[derive(Debug)]
 pub struct Incoming {
     part: Part,
     /// The bytes of a part that is not whole yet: at most a header.
@@ -104,6 +104,8 @@ pub struct Incoming {
     hasher: blake3::Hasher,
     bytes: u64,
 }
+
+debug_as! { Incoming: |file| part = file.part, header = file.header, bytes = file.bytes }
 
 impl Incoming {
     /// Nothing is here.

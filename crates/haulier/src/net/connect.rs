@@ -2,6 +2,7 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 
+use haulier_core::debug_as;
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::ConnectionConfig;
 use haulier_proto::credentials::{ConnectToken, Ticket, TicketAccess};
@@ -28,7 +29,7 @@ use super::handle::Drive;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Connect {
     /// Where the server is, the likeliest first.
@@ -44,6 +45,16 @@ pub struct Connect {
     /// The connection. Each address has all of its handshake time-out.
     pub connection: ConnectionConfig,
     pub(crate) drive: Drive,
+}
+
+debug_as! {
+    Connect: |connect|
+    servers = connect.servers,
+    credentials = connect.credentials,
+    request_bytes = connect.request.len(),
+    copies = connect.copies,
+    connection = connect.connection,
+    drive = connect.drive,
 }
 
 impl Connect {

@@ -44,6 +44,7 @@ use bytes::Bytes;
 use crate::bulk::Known;
 use crate::chunk::ChunkId;
 use crate::crypto::Entropy;
+use crate::debug_as;
 use crate::fragment::FragmentPool;
 use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
 use crate::time::earliest;
@@ -94,7 +95,6 @@ pub(crate) struct Parameters {
 }
 
 /// One end of a connection.
-#[derive(Debug)]
 pub struct Connection {
     role: Role,
     state: ConnectionState,
@@ -127,6 +127,15 @@ pub struct Connection {
     /// The latest time that the driver passed in.
     now: Instant,
     stats: ConnectionStats,
+}
+
+debug_as! {
+    Connection: |connection|
+    state = connection.state,
+    address = connection.address(),
+    sending = connection.sending(),
+    receiving = connection.receiving(),
+    stats = connection.stats(),
 }
 
 impl Connection {

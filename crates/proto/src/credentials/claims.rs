@@ -11,7 +11,7 @@ use super::bytes::{ReadError, read_address, read_addresses, write_address, write
 use super::token::IssueError;
 use crate::crypto::Secret;
 use crate::fields::Fields;
-use crate::settings;
+use crate::{debug_as, settings};
 
 /// The maximum of user data in a token, in bytes.
 const MAX_USER_DATA_BYTES: usize = 256;
@@ -40,7 +40,7 @@ impl TokenRate {
 
 settings! {
     /// What a matchmaker tells a server about a client, in secret.
-    #[derive(Clone, Debug, PartialEq, Eq)]
+    #[derive(Clone, PartialEq, Eq)]
     pub struct TokenClaims new(
         /// When the token expires, in Unix seconds. From that second on it is refused.
         expiry_unix: u64,
@@ -61,6 +61,15 @@ settings! {
         /// Data from the matchmaker for the server, at most 256 bytes. Default none.
         user_data: Vec<u8> = Vec::new(), with_user_data;
     }
+}
+
+debug_as! {
+    TokenClaims: |claims|
+    expiry_unix = claims.expiry_unix,
+    servers = claims.servers,
+    min_rate = claims.min_rate,
+    max_rate = claims.max_rate,
+    user_data_bytes = claims.user_data.len(),
 }
 
 impl TokenClaims {

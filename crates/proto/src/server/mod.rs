@@ -35,6 +35,7 @@ use slotmap::{DefaultKey, Key as _};
 use crate::connection::{CloseCode, ConfigError, Connection, ConnectionConfig, Event};
 use crate::credentials::TokenClaims;
 use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey, Suites};
+use crate::debug_as;
 use crate::fragment::FragmentPool;
 use crate::time::earliest;
 use crate::wire::{DataHeader, Kind, Role, WireId, answer};
@@ -100,7 +101,6 @@ struct Share {
 }
 
 /// A server and its connections.
-#[derive(Debug)]
 pub struct ServerMachine {
     config: ServerConfig,
     /// Shared by all connections.
@@ -129,6 +129,8 @@ pub struct ServerMachine {
     unix_time: (Instant, u64),
     shutting_down: bool,
 }
+
+debug_as! { ServerMachine: |server| stats = server.stats(), drops = server.drops }
 
 impl ServerMachine {
     /// A server without connections. The seed in `platform` must be fit for keys; the same seed gives the
