@@ -34,6 +34,7 @@ settings! {
 /// An event of an [`ArticlePeer`]. Received chunks are not events: they wait in [`ArticlePeer::pop_chunk`],
 /// because a chunk that waits holds the sender back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PeerEvent {
     /// A chunk was sent, or failed.
     Sender(ChunkSenderEvent),

@@ -158,7 +158,7 @@ impl Transfer<'_> {
                 PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. }) => {
                     return Err(self.gave_up(reason));
                 }
-                PeerEvent::Receiver(_) => {}
+                _ => {}
             }
         }
         Ok(())

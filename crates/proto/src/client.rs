@@ -13,7 +13,7 @@ use core::net::SocketAddr;
 use crate::connection::{
     CloseCode, CloseReason, ConfigError, Connection, ConnectionConfig, ConnectionTrigger, Event,
 };
-use crate::credentials::ConnectToken;
+use crate::credentials::{ConnectToken, Ticket, TicketAccess};
 use crate::crypto::{Secret, equal};
 use crate::debug_as;
 use crate::fragment::FragmentPool;
@@ -25,6 +25,7 @@ use handshake::{Handshake, Progress};
 
 /// What a client proves to the server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Credentials {
     /// Nothing: no encryption, and no protection from attackers on the path. For a LAN and for tests.
     Open,
@@ -37,6 +38,18 @@ pub enum Credentials {
     },
     /// A connect token from a matchmaker.
     Token(ConnectToken),
+}
+
+/// What a ticket lets in.
+impl From<&Ticket> for Credentials {
+    fn from(ticket: &Ticket) -> Self {
+        match ticket.access() {
+            TicketAccess::Open => Self::Open,
+            TicketAccess::Secret(secret) => {
+                Self::Secret { secret: secret.clone(), identity: ticket.identity().copied() }
+            }
+        }
+    }
 }
 
 settings! {

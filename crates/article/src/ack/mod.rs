@@ -40,6 +40,7 @@ pub const MEASURED_TIME: Duration = Duration::from_secs(4);
 
 /// What was measured on the older half of a window of packets (STANDARD §9.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Measured {
     /// Packets in that half.
     pub packets: u32,

@@ -45,6 +45,7 @@ pub enum SliceArrival {
 
 /// An event of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ChunkReceiverEvent {
     /// An incomplete chunk was dropped: no new slice arrived for [`ChunkReceiverConfig::abandon_after`].
     Abandoned {
@@ -59,6 +60,7 @@ pub enum ChunkReceiverEvent {
 
 /// The progress of the chunk in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReceiveProgress {
     /// Its number.
     pub chunk_id: ChunkId,
@@ -70,6 +72,7 @@ pub struct ReceiveProgress {
 
 /// Counters of a receiver, since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChunkReceiverStats {
     /// Chunks completed.
     pub chunks_received: u64,

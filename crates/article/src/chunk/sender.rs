@@ -31,6 +31,7 @@ pub struct ChunkHandle(u64);
 
 /// Why a chunk was not queued. The error returns the bytes where a later attempt may succeed.
 #[derive(Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SendChunkError {
     /// The chunk has no bytes.
     #[error("a chunk needs at least one byte")]
@@ -58,6 +59,7 @@ impl core::fmt::Debug for SendChunkError {
 
 /// The fate of a chunk. Every queued chunk ends in exactly one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ChunkSenderEvent {
     /// Every slice is acked: the receiver has the chunk.
     Sent {
@@ -77,6 +79,7 @@ pub enum ChunkSenderEvent {
 
 /// Why a chunk did not get through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SendFailure {
     /// No slice was newly acked for [`ChunkSenderConfig::give_up_after`].
     NoProgress,
@@ -103,6 +106,7 @@ pub enum Cancelled {
 
 /// The progress of the chunk in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SendProgress {
     /// The chunk.
     pub handle: ChunkHandle,
@@ -132,6 +136,7 @@ pub enum SliceState {
 
 /// Counters of a sender, since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChunkSenderStats {
     /// Chunks acked whole.
     pub chunks_sent: u64,

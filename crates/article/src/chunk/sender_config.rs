@@ -61,6 +61,7 @@ settings! {
 
 /// The delay after which an unacked slice is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ResendDelay {
     /// 1.25 x the smoothed RTT, but at least 1.25 x the peer's ack interval and at most 1.25 s;
     /// [`INITIAL_RESEND_DELAY`] before the first sample.

@@ -60,9 +60,9 @@ settings! {
         /// Conditions are bad when the round trip is *over* this. Default 250 ms.
         bad_rtt: Duration = Duration::from_millis(250), with_bad_rtt;
         /// The recovery time never falls below this. Default 1 s.
-        recovery_min: Duration = Duration::from_secs(1), with_recovery_min;
+        min_recovery: Duration = Duration::from_secs(1), with_min_recovery;
         /// The recovery time never rises above this. Default 60 s.
-        recovery_max: Duration = Duration::from_secs(60), with_recovery_max;
+        max_recovery: Duration = Duration::from_secs(60), with_max_recovery;
         /// If good mode lasted less than this, its end doubles the recovery time; each such period of good
         /// conditions in good mode halves it. Default 10 s.
         trust_after: Duration = Duration::from_secs(10), with_trust_after;
@@ -135,7 +135,7 @@ impl GoodBad {
     fn on_bad_conditions(&mut self, now: Instant) {
         if let Some(mode) = self.mode.next(CongestionNews::ConditionsBad) {
             if !self.is_trusted {
-                self.recovery = self.recovery.saturating_mul(2).min(self.config.recovery_max);
+                self.recovery = self.recovery.saturating_mul(2).min(self.config.max_recovery);
             }
             self.mode = mode;
         }
@@ -148,7 +148,7 @@ impl GoodBad {
         let good_for = now.since(since);
         match self.mode {
             CongestionMode::Good if good_for >= self.config.trust_after => {
-                self.recovery = (self.recovery / 2).max(self.config.recovery_min);
+                self.recovery = (self.recovery / 2).max(self.config.min_recovery);
                 self.good_since = Some(now);
                 self.is_trusted = true;
             }
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn no_configuration_overflows() {
         let recovery = Duration::MAX;
-        let config = GoodBadConfig { recovery, recovery_max: recovery, ..GoodBadConfig::default() };
+        let config = GoodBadConfig { recovery, max_recovery: recovery, ..GoodBadConfig::default() };
         let mut controller = GoodBad::started_at(config, Instant::ZERO);
         report(&mut controller, 0, 3, BAD);
         assert_eq!(controller.recovery(), Duration::MAX);

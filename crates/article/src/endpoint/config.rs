@@ -40,6 +40,7 @@ settings! {
 
 /// A configuration that cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum EndpointConfigError {
     /// `max_datagram_bytes` is not from 1033 to 1200.
     #[error("max_datagram_bytes must be from 1033, a full fragment, to 1200, the conservative MTU")]

@@ -8,6 +8,7 @@ const SMOOTHING: f64 = 0.1;
 
 /// Counters of an endpoint, and what it measured on the older half of its windows (STANDARD §9.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct EndpointStats {
     /// Packets sent, fragmented ones counted once.
     pub packets_sent: u64,

@@ -130,7 +130,7 @@ fn send(
                 PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. }) => {
                     return Err(gave_up(args, reason));
                 }
-                PeerEvent::Receiver(_) => {}
+                _ => {}
             }
         }
         show(&driver, sent, chunks, data.len(), report);

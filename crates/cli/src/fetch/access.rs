@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 
-use haulier::{ConnectToken, Credentials, Ticket, TicketAccess, TicketError};
+use haulier::{ConnectToken, Credentials, Ticket, TicketError};
 use zeroize::Zeroizing;
 
 use crate::args::FetchArgs;
@@ -133,13 +133,7 @@ fn by_ticket(text: &str) -> Result<Access, Failure> {
             _ => error.to_string(),
         })
     })?;
-    let credentials = match ticket.access() {
-        TicketAccess::Open => Credentials::Open,
-        TicketAccess::Secret(secret) => {
-            let identity = ticket.identity().copied();
-            Credentials::Secret { secret: secret.clone(), identity }
-        }
-    };
+    let credentials = Credentials::from(&ticket);
     Ok(Access {
         addresses: ticket.addresses().to_vec(),
         protocol_id: ticket.protocol_id(),

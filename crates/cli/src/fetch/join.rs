@@ -161,9 +161,9 @@ impl Asking {
 /// Whether only a server with a certain identity will do.
 const fn insists(credentials: &Credentials) -> bool {
     match credentials {
-        Credentials::Open => false,
         Credentials::Secret { identity, .. } => identity.is_some(),
         Credentials::Token(token) => token.identity().is_some(),
+        _ => false,
     }
 }
 

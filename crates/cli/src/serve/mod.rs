@@ -124,7 +124,7 @@ fn config(
         .with_urgency(args.urgency.into())
         // Clients ask, and send nothing.
         .with_max_block_bytes(0)
-        .with_unread_packet_bytes(4096);
+        .with_max_unread_packet_bytes(4096);
     ServerConfig::new(args.wire.protocol_id, credentials)
         .with_addresses(addresses)
         .with_limits(ServerLimits::default().with_connections(args.max_clients.into()))

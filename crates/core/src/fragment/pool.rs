@@ -53,6 +53,7 @@ settings! {
 
 /// Limits under which a pool could not work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PoolConfigError {
     /// `max_fragments` is not from 1 to 256.
     #[error("max_fragments must be from 1 to {MAX_FRAGMENTS}")]
@@ -70,6 +71,7 @@ pub enum PoolConfigError {
 
 /// What a pool holds, and the packets that it dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PoolStats {
     /// Bytes in use by packets in progress.
     pub used_bytes: usize,

@@ -5,7 +5,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use haulier_core::debug_as;
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::ConnectionConfig;
-use haulier_proto::credentials::{ConnectToken, Ticket, TicketAccess};
+use haulier_proto::credentials::{ConnectToken, Ticket};
 
 use super::NOWHERE;
 use super::error::ConnectError;
@@ -160,12 +160,7 @@ impl From<ClientConfig> for Connect {
 
 impl From<&Ticket> for Connect {
     fn from(ticket: &Ticket) -> Self {
-        let credentials = match ticket.access() {
-            TicketAccess::Open => Credentials::Open,
-            TicketAccess::Secret(secret) => {
-                Credentials::Secret { secret: secret.clone(), identity: ticket.identity().copied() }
-            }
-        };
+        let credentials = Credentials::from(ticket);
         let servers = ticket.addresses().to_vec();
         Self { servers, ..Self::new(NOWHERE, ticket.protocol_id(), credentials) }
     }

@@ -31,16 +31,16 @@ settings! {
         max_block_bytes: u64 = 64 << 20, with_max_block_bytes;
         /// Bytes of received blocks that may wait to be read. Default 64 MiB. Beyond it nothing more is
         /// accepted until the application reads; the peer's block fails if that takes too long.
-        unread_block_bytes: u64 = 64 << 20, with_unread_block_bytes;
+        max_unread_block_bytes: u64 = 64 << 20, with_max_unread_block_bytes;
         /// Bytes of received packets that may wait to be read. Default 1 MiB; beyond it the oldest are
         /// dropped, because they are out of date.
-        unread_packet_bytes: usize = 1 << 20, with_unread_packet_bytes;
+        max_unread_packet_bytes: usize = 1 << 20, with_max_unread_packet_bytes;
         /// Blocks that may wait to be sent. Default 64; at least 1.
-        queued_blocks: usize = 64, with_queued_blocks;
+        max_queued_blocks: usize = 64, with_max_queued_blocks;
         /// Bytes of packets that may wait to be sent. Default 1 MiB.
-        queued_packet_bytes: usize = 1 << 20, with_queued_packet_bytes;
+        max_queued_packet_bytes: usize = 1 << 20, with_max_queued_packet_bytes;
         /// Bytes of messages that may wait to be sent or acked. Default 256 KiB.
-        queued_message_bytes: u32 = 256 << 10, with_queued_message_bytes;
+        max_queued_message_bytes: u32 = 256 << 10, with_max_queued_message_bytes;
         /// A block that makes no progress for this long closes the connection. Default 15 s.
         no_progress_timeout: Duration = Duration::from_secs(15), with_no_progress_timeout;
         /// A block that takes longer than 60 s plus its size at this rate, in bits per second, closes the
@@ -77,8 +77,8 @@ pub enum ConfigError {
     /// `handshake_timeout` is 0: no handshake could succeed.
     #[error("`handshake_timeout` must not be 0")]
     NoHandshakeTimeout,
-    /// `queued_blocks` is 0: no block could be sent.
-    #[error("`queued_blocks` must be at least 1, or no block could be sent")]
+    /// `max_queued_blocks` is 0: no block could be sent.
+    #[error("`max_queued_blocks` must be at least 1, or no block could be sent")]
     NoQueuedBlocks,
 }
 
@@ -96,7 +96,7 @@ impl ConnectionConfig {
             (self.min_rate_bps > HIGHEST_MIN_RATE_BPS, ConfigError::MinRateTooHigh),
             (self.idle_timeout < Duration::from_secs(1), ConfigError::IdleTimeoutTooShort),
             (self.handshake_timeout.is_zero(), ConfigError::NoHandshakeTimeout),
-            (self.queued_blocks == 0, ConfigError::NoQueuedBlocks),
+            (self.max_queued_blocks == 0, ConfigError::NoQueuedBlocks),
         ];
         faults.into_iter().find(|(is_wrong, _)| *is_wrong).map_or(Ok(()), |(_, error)| Err(error))
     }
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(refused(|config| config.max_rate_bps = 0), ConfigError::MaxRateTooLow);
         assert_eq!(refused(|config| config.min_rate_bps = u64::MAX), ConfigError::MinRateTooHigh);
         let short = Duration::from_millis(999);
-        assert_eq!(refused(|config| config.queued_blocks = 0), ConfigError::NoQueuedBlocks);
+        assert_eq!(refused(|config| config.max_queued_blocks = 0), ConfigError::NoQueuedBlocks);
         let config = ConnectionConfig { idle_timeout: short, ..ConnectionConfig::default() };
         let error = config.check().unwrap_err();
         assert!(alloc::format!("{error}").contains("idle_timeout"), "{error}");

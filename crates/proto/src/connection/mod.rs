@@ -164,7 +164,7 @@ impl Connection {
             blocks_in: IncomingBlocks::new(&config),
             packets_out: OutgoingPackets::default(),
             packets_in: IncomingPackets::default(),
-            messages_out: MessageSender::new(MAX_QUEUED_MESSAGES, config.queued_message_bytes),
+            messages_out: MessageSender::new(MAX_QUEUED_MESSAGES, config.max_queued_message_bytes),
             messages_in: MessageReceiver::new(),
             // A client's ping validates its address; a server's makes the client answer.
             ping_due: true,
@@ -241,7 +241,7 @@ impl Connection {
     /// [`SendError`].
     pub fn send_packet(&mut self, data: impl Into<Bytes>) -> Result<Sequence, SendError> {
         self.open()?;
-        self.packets_out.send(data.into(), self.config.queued_packet_bytes)
+        self.packets_out.send(data.into(), self.config.max_queued_packet_bytes)
     }
 
     /// Sends a message of up to 1024 bytes, which is delivered once and in order.
@@ -252,7 +252,9 @@ impl Connection {
         self.open()?;
         self.messages_out.send(data.into()).map(|_number| ()).map_err(|error| match error {
             SendMessageError::TooLarge => SendError::TooLarge { max: MAX_MESSAGE_BYTES as u64 },
-            SendMessageError::QueueFull => SendError::QueueFull { setting: "queued_message_bytes" },
+            SendMessageError::QueueFull => {
+                SendError::QueueFull { setting: "max_queued_message_bytes" }
+            }
             SendMessageError::NumbersUsedUp => SendError::NumbersUsedUp,
         })
     }

@@ -2,6 +2,7 @@
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ConnectionState {
     /// At a server: it has answered, and the client's first data, which validates its address, is missing.
     Responding,

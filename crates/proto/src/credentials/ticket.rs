@@ -28,6 +28,7 @@ const CHECK_BYTES: usize = 4;
 
 /// Which clients the server of a ticket accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TicketAccess {
     /// Mode `open`: all clients, without encryption.
     Open,

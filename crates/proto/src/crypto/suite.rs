@@ -6,6 +6,7 @@
 /// An AEAD with a key of 32 bytes, a nonce of 12 and a tag of 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Suite {
     /// RFC 8439. In every build.
     ChaCha20Poly1305 = 0,

@@ -90,7 +90,7 @@ impl Run {
     fn new(first: u8, now: Instant) -> Option<Self> {
         let connection = ConnectionConfig::default()
             .with_urgency(if first & 2 != 0 { Urgency::LoadScreen } else { Urgency::DuringPlay })
-            .with_unread_block_bytes(1 << 16)
+            .with_max_unread_block_bytes(1 << 16)
             .with_max_block_bytes(1 << 20);
         // In mode `open`: the seal is a checksum, and a fuzzer runs ten times as fast.
         let (server, client) = configs(Keyed::Open, connection);

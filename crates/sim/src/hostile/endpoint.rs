@@ -151,8 +151,9 @@ impl Run {
         for end in &mut self.ends {
             end.endpoint.check_invariants();
             while let Some(event) = end.endpoint.poll_event() {
-                let (EndpointEvent::Acked { .. } | EndpointEvent::Lost { .. }) = event;
-                end.settled += 1;
+                let is_fate =
+                    matches!(event, EndpointEvent::Acked { .. } | EndpointEvent::Lost { .. });
+                end.settled += u64::from(is_fate);
             }
             let stats = end.endpoint.stats();
             assert_eq!(end.settled, stats.packets_acked + stats.packets_lost, "events");

@@ -251,6 +251,7 @@ impl GamePackets {
             let (sequence, told) = match event {
                 EndpointEvent::Acked { sequence } => (sequence, Told::Acked),
                 EndpointEvent::Lost { sequence } => (sequence, Told::Lost),
+                _ => continue,
             };
             let number = self.number_of(sequence);
             let Some(record) = number.and_then(|number| self.sent.get_mut(number)) else {

@@ -183,7 +183,7 @@ fn t6_an_announcement_takes_no_memory() {
 #[test]
 fn t6_empty_blocks_that_nobody_reads_do_not_pile_up() {
     let config = server_config(Keyed::Secret);
-    let connection = config.connection.with_unread_block_bytes(10_000);
+    let connection = config.connection.with_max_unread_block_bytes(10_000);
     let mut con = Con::new(config.with_connection(connection), 1, None);
     let digest = block(0).digest().to_owned();
     let mut taken = 0;
@@ -208,7 +208,7 @@ fn t6_empty_blocks_that_nobody_reads_do_not_pile_up() {
 #[test]
 fn t6_a_damaged_block_behind_an_unread_one_closes() {
     let config = server_config(Keyed::Secret);
-    let connection = config.connection.with_unread_block_bytes(0);
+    let connection = config.connection.with_max_unread_block_bytes(0);
     let mut con = Con::new(config.with_connection(connection), 1, None);
     let (right, wrong) = (block(0).digest().to_owned(), [1; 32]);
     for (number, digest) in [(0, right), (1, wrong)] {

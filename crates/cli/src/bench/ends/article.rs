@@ -45,7 +45,7 @@ pub(in crate::bench) fn serve(
             match event {
                 PeerEvent::Sender(ChunkSenderEvent::Sent { .. }) => sent += 1,
                 PeerEvent::Sender(ChunkSenderEvent::Failed { .. }) => is_gone = true,
-                PeerEvent::Receiver(_) => {}
+                _ => {}
             }
         }
         if sent >= chunks && served_at.is_none() {
@@ -94,7 +94,7 @@ pub(in crate::bench) fn fetch(
                 PeerEvent::Sender(ChunkSenderEvent::Failed { .. }) => {
                     return Err(Failure::TimeOut("nobody answers".into()));
                 }
-                PeerEvent::Receiver(_) => {}
+                _ => {}
             }
         }
         while let Some(chunk) = driver.machine.peer.pop_chunk() {
