@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use haulier::{ListenError, NetworkError};
+
 /// Why a command did not do what it was asked for. Its text is one sentence that says what to do where
 /// anything can be done.
 #[derive(Debug)]
@@ -54,6 +56,18 @@ impl Failure {
     /// An error with a socket.
     pub(crate) fn socket(what: &str, error: &io::Error) -> Self {
         Self::Io(format!("{what}: {}", plain(error)))
+    }
+}
+
+impl From<NetworkError> for Failure {
+    fn from(error: NetworkError) -> Self {
+        Self::Io(error.to_string())
+    }
+}
+
+impl From<ListenError> for Failure {
+    fn from(error: ListenError) -> Self {
+        Self::Io(error.to_string())
     }
 }
 

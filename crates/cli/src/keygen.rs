@@ -1,6 +1,6 @@
 //! `haulier keygen`: 32 bytes fit for keys, as a line of text.
 
-use haulier::{Identity, Secret, udp};
+use haulier::{Identity, Secret};
 use serde_json::json;
 
 use crate::args::KeygenArgs;
@@ -34,6 +34,5 @@ pub(crate) fn run(args: &KeygenArgs, report: &Report) -> Result<(), Failure> {
 
 /// 32 bytes from the system's generator.
 pub(crate) fn new_secret() -> Result<Secret, Failure> {
-    let bytes = udp::seed().map_err(|error| Failure::Io(format!("no random bytes: {error}")))?;
-    Ok(Secret::from_bytes(bytes))
+    haulier::random_secret().map_err(|error| Failure::Io(format!("no random bytes: {error}")))
 }

@@ -18,7 +18,6 @@ mod output;
 mod recv;
 mod relay;
 mod report;
-mod runners;
 mod send;
 mod serve;
 mod soak;

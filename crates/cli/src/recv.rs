@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use haulier::file::{Digest, FileError, Finished, Incoming, Receipt, Status};
-use haulier::udp::Socket;
+use haulier::udp::{Clock, Runner, Socket};
 use haulier_article::chunk::SLICE_BYTES;
-use haulier_article::{ArticleConfig, ArticlePeer};
+use haulier_article::{ArticleConfig, ArticlePeer, PeerMachine};
 use serde_json::json;
 
 use crate::args::RecvArgs;
@@ -14,7 +14,6 @@ use crate::failure::{Failure, plain};
 use crate::interrupt;
 use crate::output::Output;
 use crate::report::Report;
-use crate::runners::{self, ArticleEnd};
 use crate::send::show_path;
 use crate::units::{in_millis, show_bytes};
 
@@ -40,7 +39,7 @@ pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
     if let Some(warning) = socket.buffers().warning() {
         report.warning(&warning);
     }
-    let driver = runners::article(socket, new_peer(args));
+    let driver = Runner::new(PeerMachine::new(new_peer(args)), socket, Clock::start());
     let addr = driver.carrier().local_addr();
     report.event("listening", json!({ "addr": addr.to_string() }), &format!("waiting at {addr}"));
     let mut wait = Wait { driver, args, report };
@@ -75,7 +74,7 @@ fn new_peer(args: &RecvArgs) -> ArticlePeer {
 }
 
 struct Wait<'a> {
-    driver: ArticleEnd,
+    driver: Runner<PeerMachine>,
     args: &'a RecvArgs,
     report: &'a Report,
 }

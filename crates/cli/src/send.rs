@@ -9,16 +9,15 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use haulier::file::{Header, Receipt, Status};
-use haulier::udp::Socket;
+use haulier::udp::{Clock, Runner, Socket};
 use haulier_article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure};
-use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent};
+use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine};
 use serde_json::json;
 
 use crate::args::SendArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::report::Report;
-use crate::runners::{self, ArticleEnd};
 use crate::source::Source;
 use crate::units::{in_millis, show_bytes};
 
@@ -44,7 +43,8 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     if let Some(warning) = socket.buffers().warning() {
         report.warning(&warning);
     }
-    let driver = runners::article(socket, ArticlePeer::new(config));
+    let machine = PeerMachine::connected(ArticlePeer::new(config), args.addr);
+    let driver = Runner::new(machine, socket, Clock::start());
     let start = json!({ "to": args.addr.to_string(), "name": header.name, "bytes": header.size });
     let text = format!("sending {} to {}{}", header.name, args.addr, patience(args, header.size));
     report.event("sending", start, &text);
@@ -103,7 +103,7 @@ fn open(args: &SendArgs) -> Result<(Header, Box<dyn Read + Send>), Failure> {
 }
 
 struct Transfer<'a> {
-    driver: ArticleEnd,
+    driver: Runner<PeerMachine>,
     size: Option<u64>,
     source: Source,
     /// Sizes of the chunks that the peer has taken and not finished, oldest first.

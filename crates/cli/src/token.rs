@@ -1,14 +1,14 @@
 //! `haulier token`: connect tokens as a matchmaker makes them, and what one holds.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use haulier::{ConnectToken, TokenClaims, TokenRate};
+use haulier::{ConnectToken, TokenClaims, TokenKey, TokenRate};
 use serde_json::{Value, json};
 
 use crate::args::{IssueArgs, ShowArgs, TokenArgs, TokenCommand};
 use crate::failure::Failure;
-use crate::keygen::new_secret;
 use crate::keys;
 use crate::report::Report;
 use crate::units::show_words;
@@ -31,10 +31,7 @@ fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
         .with_min_rate(args.least_rate.map(token_rate).transpose()?)
         .with_max_rate(args.rate.map(token_rate).transpose()?)
         .with_user_data(args.user_data.clone().unwrap_or_default().into_bytes());
-    let nonce = *new_secret()?.as_bytes();
-    let nonce = nonce.first_chunk().copied().unwrap_or_default();
-    let token = key.issue(args.wire.protocol_id, &claims, new_secret()?, nonce);
-    let mut token = token.map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut token = new_token(&key, args.wire.protocol_id, &claims)?;
     if let Some(path) = &args.identity_file {
         token = token.with_identity(keys::read_public(path)?);
     }
@@ -53,6 +50,18 @@ fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
         None => keys::write_private(None, &text)?,
     }
     Ok(())
+}
+
+/// A token, as a matchmaker makes it.
+pub(crate) fn new_token(
+    key: &TokenKey,
+    protocol_id: u64,
+    claims: &TokenClaims,
+) -> Result<ConnectToken, Failure> {
+    haulier::issue_token(key, protocol_id, claims).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => Failure::Usage(error.to_string()),
+        _ => Failure::Io(format!("no random bytes: {error}")),
+    })
 }
 
 fn token_rate(bps: u64) -> Result<TokenRate, Failure> {

@@ -6,16 +6,27 @@ use std::time::Duration;
 use haulier_article::ProtocolId;
 use haulier_sim::soak::Layers;
 
+/// 64 bits, decimal or `0x` and hex digits.
+fn integer(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// A decimal number, and perhaps one of `units` behind it, by which it is multiplied.
+fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let with_unit = |(unit, factor): &(&str, f64)| Some((text.strip_suffix(unit)?, *factor));
+    let (number, factor) = units.iter().find_map(with_unit).unwrap_or((text, 1.0));
+    Some(number.parse::<f64>().ok()? * factor)
+}
+
 /// Bits per second: `80M`, `1.5G`, `256k`, `9600`.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
-    let error = || format!("{text} is no rate: write bits per second, such as 256k, 80M or 1.5G");
-    let (number, unit) = match text.char_indices().last() {
-        Some((at, 'k' | 'K')) => (&text[..at], 1e3),
-        Some((at, 'm' | 'M')) => (&text[..at], 1e6),
-        Some((at, 'g' | 'G')) => (&text[..at], 1e9),
-        _ => (text, 1.0),
-    };
-    let rate = number.parse::<f64>().map_err(|_| error())? * unit;
+    let units = [("k", 1e3), ("K", 1e3), ("m", 1e6), ("M", 1e6), ("g", 1e9), ("G", 1e9)];
+    let rate = quantity(text, &units).ok_or_else(|| {
+        format!("{text} is no rate: write bits per second, such as 256k, 80M or 1.5G")
+    })?;
     if !(1_000.0..=1e12).contains(&rate) {
         return Err(format!("{text} is out of range: a rate is from 1k to 1000G"));
     }
@@ -24,79 +35,55 @@ pub(crate) fn rate(text: &str) -> Result<u64, String> {
 
 /// Seconds: `10`, `0.5`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.trim_end_matches('s').parse::<f64>().ok();
-    match seconds {
-        Some(seconds) if (0.05..=86_400.0).contains(&seconds) => {
-            Ok(Duration::from_secs_f64(seconds))
-        }
-        _ => Err(format!("{text} is no time: write seconds from 0.05 to 86400, such as 10 or 0.5")),
-    }
+    let seconds = quantity(text, &[("s", 1.0)]).filter(|s| (0.05..=86_400.0).contains(s));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| {
+        format!("{text} is no time: write seconds from 0.05 to 86400, such as 10 or 0.5")
+    })
 }
 
 /// Milliseconds: `100`, `100ms`.
 pub(crate) fn millis(text: &str) -> Result<Duration, String> {
-    let millis = text.trim_end_matches("ms").parse::<f64>().ok();
-    match millis {
-        Some(millis) if (0.0..=60_000.0).contains(&millis) => {
-            Ok(Duration::from_secs_f64(millis / 1e3))
-        }
-        _ => Err(format!("{text} is no time: write milliseconds from 0 to 60000, such as 100")),
-    }
+    let millis = quantity(text, &[("ms", 1.0)]).filter(|ms| (0.0..=60_000.0).contains(ms));
+    millis.map(|millis| Duration::from_secs_f64(millis / 1e3)).ok_or_else(|| {
+        format!("{text} is no time: write milliseconds from 0 to 60000, such as 100")
+    })
 }
 
 /// A probability in parts of a million: `5%`, `0.05`.
 pub(crate) fn loss(text: &str) -> Result<u64, String> {
-    let share = match text.strip_suffix('%') {
-        Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),
-        None => text.parse::<f64>(),
-    };
-    match share {
-        Ok(share) if (0.0..=0.99).contains(&share) => Ok((share * 1e6).round() as u64),
-        _ => Err(format!("{text} is no loss: write a share from 0 to 0.99, such as 0.05 or 5%")),
-    }
+    let share = quantity(text, &[("%", 0.01)]).filter(|share| (0.0..=0.99).contains(share));
+    share.map(|share| (share * 1e6).round() as u64).ok_or_else(|| {
+        format!("{text} is no loss: write a share from 0 to 0.99, such as 0.05 or 5%")
+    })
 }
 
 /// Bytes: `64k` (KiB), `1M` (MiB), `1000`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.char_indices().last() {
-        Some((at, 'k' | 'K')) => (&text[..at], 1024),
-        Some((at, 'm' | 'M')) => (&text[..at], 1024 * 1024),
-        _ => (text, 1),
-    };
-    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    let (kib, mib) = (1024.0, 1024.0 * 1024.0);
+    let bytes = quantity(text, &[("k", kib), ("K", kib), ("m", mib), ("M", mib)]);
     match bytes {
-        Some(bytes) if (1_200..=1 << 40).contains(&bytes) => Ok(bytes),
+        Some(bytes) if (1_200.0..=1e12).contains(&bytes) && bytes.fract() == 0.0 => {
+            Ok(bytes as u64)
+        }
         _ => Err(format!("{text} is no queue: write bytes from 1200 on, such as 64k or 1M")),
     }
 }
 
-/// A protocol id: `0x11223344` or decimal.
+/// A protocol id of the article wire: `0x11223344` or decimal.
 pub(crate) fn protocol_id(text: &str) -> Result<ProtocolId, String> {
-    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(hex) => u32::from_str_radix(hex, 16),
-        None => text.parse(),
-    };
-    parsed
-        .map(ProtocolId)
-        .map_err(|_| format!("{text} is no protocol id: write 32 bits, such as 0x11223344"))
+    let id = integer(text).and_then(|id| u32::try_from(id).ok());
+    id.map(ProtocolId)
+        .ok_or_else(|| format!("{text} is no protocol id: write 32 bits, such as 0x11223344"))
 }
 
-/// 64 bits: `0x11223344` or decimal.
+/// A protocol id of haulier/1: `0x11223344` or decimal.
 pub(crate) fn wide_id(text: &str) -> Result<u64, String> {
-    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(hex) => u64::from_str_radix(hex, 16),
-        None => text.parse(),
-    };
-    parsed.map_err(|_| format!("{text} is no number of 64 bits: write it as 42 or 0x2a"))
+    integer(text).ok_or_else(|| format!("{text} is no number of 64 bits: write it as 42 or 0x2a"))
 }
 
 /// A seed: decimal or `0x` and hex digits.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
-    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(hex) => u64::from_str_radix(hex, 16),
-        None => text.parse(),
-    };
-    parsed.map_err(|_| format!("{text} is no seed: write a number, such as 1 or 0x2a"))
+    integer(text).ok_or_else(|| format!("{text} is no seed: write a number, such as 1 or 0x2a"))
 }
 
 /// What a soak is about.
@@ -165,7 +152,9 @@ mod tests {
         assert!(seconds("0").is_err() && seconds("-3").is_err());
         assert_eq!(millis("100ms"), Ok(Duration::from_millis(100)));
         assert_eq!(bytes("64k"), Ok(65_536));
-        assert!(bytes("10").is_err() && bytes("99999999999999M").is_err());
+        assert!(
+            bytes("10").is_err() && bytes("1200.5").is_err() && bytes("99999999999999M").is_err()
+        );
         assert_eq!(protocol_id("0x11223344"), Ok(ProtocolId::ARTICLE));
         assert_eq!(protocol_id("287454020"), Ok(ProtocolId::ARTICLE));
         assert!(protocol_id("0x112233445").is_err());

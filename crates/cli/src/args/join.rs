@@ -13,6 +13,8 @@ pub(super) const BENCH_HELP: &str = "\
 with a link between them (docs/lab/haulier.toml is a table for one):
   haulier bench peer serve --bytes 262144                        serves until it is killed
   haulier bench peer fetch --bytes 262144 --credentials token    one join; the last line is its result
+  haulier bench peer fetch --bytes 262144 --frame-hz 60          as a game that polls once a frame
+  haulier bench peer fetch --bytes 262144 --frame-hz 60 --inline the same, without a network thread
 The server is at SERVER_ADDR, the client at CLIENT_ADDR, both from the environment. The keys are in the
 program, for all to read: such a server is for measurements, and protects nothing.";
 
@@ -117,6 +119,9 @@ pub(crate) enum PeerCommand {
     Serve {
         #[command(flatten)]
         end: EndArgs,
+
+        #[command(flatten)]
+        calls: CallArgs,
     },
     /// Join once. The last line is the result, as JSON.
     Fetch {
@@ -130,7 +135,23 @@ pub(crate) enum PeerCommand {
         /// The join has failed after this many seconds.
         #[arg(long, value_name = "S", default_value = "60", value_parser = units::seconds)]
         timeout: Duration,
+
+        #[command(flatten)]
+        calls: CallArgs,
     },
+}
+
+/// When an end calls the library. By default it waits for events, and a network thread does the work.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct CallArgs {
+    /// Call the library so many times a second, as a game does once a frame, instead of waiting for events.
+    /// haulier/1 only, as --inline.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) frame_hz: Option<u16>,
+
+    /// Without a network thread: nothing is sent or received but while the library is called.
+    #[arg(long)]
+    pub(crate) inline: bool,
 }
 
 /// What both ends must agree on.

@@ -9,7 +9,9 @@ pub(crate) use haulier1::{
     FILES_PROTOCOL_ID, FetchArgs, IssueArgs, KeygenArgs, ServeArgs, ShowArgs, TokenArgs,
     TokenCommand,
 };
-pub(crate) use join::{EndArgs, JoinArgs, JoinKind, PeerArgs, PeerCommand, PeerCredentials};
+pub(crate) use join::{
+    CallArgs, EndArgs, JoinArgs, JoinKind, PeerArgs, PeerCommand, PeerCredentials,
+};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

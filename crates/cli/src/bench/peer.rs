@@ -5,11 +5,12 @@ use std::env::{self, VarError};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use haulier::Listen;
 use haulier::udp::Socket;
 use serde_json::json;
 
 use super::ends::{self, Joined, article, haulier1};
-use crate::args::{EndArgs, PeerArgs, PeerCommand, PeerCredentials, Wire};
+use crate::args::{CallArgs, EndArgs, PeerArgs, PeerCommand, PeerCredentials, Wire};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::report::Report;
@@ -17,35 +18,50 @@ use crate::units::in_millis;
 
 pub(super) fn run(args: &PeerArgs, report: &Report) -> Result<(), Failure> {
     match &args.peer {
-        PeerCommand::Serve { end } => serve(end, report),
-        PeerCommand::Fetch { end, credentials, timeout } => {
+        PeerCommand::Serve { end, calls } => serve(end, *calls, report),
+        PeerCommand::Fetch { end, credentials, timeout, calls } => {
             let name = match (end.wire, credentials) {
                 (Wire::Article, _) => "haulier-article",
                 (Wire::Haulier1, PeerCredentials::Token) => "haulier-token",
                 (Wire::Haulier1, PeerCredentials::Ticket) => "haulier-ticket",
             };
-            let joined = fetch(end, *credentials, *timeout);
+            let joined = fetch(end, *credentials, *timeout, *calls);
             conclude(name, end.bytes, joined, report)
         }
     }
 }
 
-fn serve(end: &EndArgs, report: &Report) -> Result<(), Failure> {
+fn serve(end: &EndArgs, calls: CallArgs, report: &Report) -> Result<(), Failure> {
+    check(end, calls)?;
     let fail = |error: std::io::Error| Failure::socket("server", &error);
-    let data = ends::block(end.bytes)?;
-    let socket = Socket::bind(server(end)?).map_err(fail)?;
-    let addr = socket.local_addr().to_string();
-    report.event("listening", json!({ "addr": addr }), &format!("listening at {addr}"));
+    let (data, local) = (ends::block(end.bytes)?, server(end)?);
+    let listens = |addr: SocketAddr| {
+        let fields = json!({ "addr": addr.to_string() });
+        report.event("listening", fields, &format!("listening at {addr}"));
+    };
     let goes_on = || !interrupt::requested();
     match end.wire {
-        Wire::Haulier1 => haulier1::serve(socket, &data, goes_on),
-        Wire::Article => article::serve(socket, &data, goes_on),
+        Wire::Haulier1 => {
+            let listen = Listen::bind(local).map_err(fail)?;
+            listens(listen.local_addr());
+            haulier1::serve(listen, &data, calls, goes_on)?;
+        }
+        Wire::Article => {
+            let socket = Socket::bind(local).map_err(fail)?;
+            listens(socket.local_addr());
+            article::serve(socket, &data, goes_on).map_err(fail)?;
+        }
     }
-    .map_err(fail)?;
     Err(Failure::Interrupted)
 }
 
-fn fetch(end: &EndArgs, mode: PeerCredentials, timeout: Duration) -> Result<Joined, Failure> {
+fn fetch(
+    end: &EndArgs,
+    mode: PeerCredentials,
+    timeout: Duration,
+    calls: CallArgs,
+) -> Result<Joined, Failure> {
+    check(end, calls)?;
     // The program ends with the join: what comes after it is no part of the result.
     let lingers = || false;
     let (data, server) = (ends::block(end.bytes)?, server(end)?);
@@ -54,7 +70,16 @@ fn fetch(end: &EndArgs, mode: PeerCredentials, timeout: Duration) -> Result<Join
         (Wire::Haulier1, PeerCredentials::Token) => haulier1::token(place("CLIENT_ADDR")?)?,
         (Wire::Haulier1, PeerCredentials::Ticket) => haulier1::ticket(),
     };
-    haulier1::fetch(server, credentials, &data, timeout, lingers)
+    haulier1::fetch(server, credentials, &data, timeout, calls, lingers)
+}
+
+/// The article's ends are runners without a thread, and always wait.
+fn check(end: &EndArgs, calls: CallArgs) -> Result<(), Failure> {
+    if end.wire == Wire::Article && (calls.inline || calls.frame_hz.is_some()) {
+        let what = "--frame-hz and --inline go with --wire haulier1";
+        return Err(Failure::Usage(what.into()));
+    }
+    Ok(())
 }
 
 fn server(end: &EndArgs) -> Result<SocketAddr, Failure> {

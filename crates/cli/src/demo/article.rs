@@ -11,11 +11,11 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use haulier::file::Digest;
-use haulier::udp::Socket;
+use haulier::udp::{Clock, Runner, Socket};
 use haulier_article::chunk::{
     ChunkReceiverStats, ChunkSenderEvent, MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure,
 };
-use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent};
+use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine};
 use haulier_sim::LinkConfig;
 use haulier_sim::profile::physical_limit;
 use serde_json::json;
@@ -26,7 +26,6 @@ use crate::args::DemoArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::report::Report;
-use crate::runners::{self, ArticleEnd};
 use crate::units::{in_millis, show_bytes};
 
 pub(super) fn run(
@@ -68,7 +67,8 @@ fn spawn_receiver(
     let mut config = ArticleConfig::default();
     config.receiver.abandon_after = Some(args.timeout);
     let socket = Socket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(fail)?;
-    let mut driver = runners::article(socket, ArticlePeer::new(config));
+    let machine = PeerMachine::new(ArticlePeer::new(config));
+    let mut driver = Runner::new(machine, socket, Clock::start());
     relay.set_receiver(driver.carrier().local_addr());
     let stop = Arc::clone(stop);
     Ok(thread::spawn(move || {
@@ -100,7 +100,7 @@ fn send(
     data: &Bytes,
     receiver: &JoinHandle<Result<Got, String>>,
     report: &Report,
-) -> Result<ArticleEnd, Failure> {
+) -> Result<Runner<PeerMachine>, Failure> {
     let fail = |error: std::io::Error| Failure::socket("sender", &error);
     let mut config = ArticleConfig::default();
     config.sender.rate_bps = budget(args, link, data.len());
@@ -112,7 +112,8 @@ fn send(
     if let Some(warning) = socket.buffers().warning() {
         report.warning(&warning);
     }
-    let mut driver = runners::article(socket, ArticlePeer::new(config));
+    let machine = PeerMachine::connected(ArticlePeer::new(config), relay.near());
+    let mut driver = Runner::new(machine, socket, Clock::start());
     for start in (0..data.len()).step_by(MAX_CHUNK_BYTES) {
         let chunk = data.slice(start..data.len().min(start + MAX_CHUNK_BYTES));
         driver.machine.peer.send_chunk(chunk).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -140,7 +141,7 @@ fn send(
 }
 
 /// Lets the link empty itself, so that its counts are those of the whole transfer.
-fn linger(driver: &mut ArticleEnd, relay: &Relay) {
+fn linger(driver: &mut Runner<PeerMachine>, relay: &Relay) {
     let started = Instant::now();
     while !relay.is_quiet() && started.elapsed() < LAST_ACKS && !interrupt::requested() {
         if driver.turn(TURN).is_err() {
@@ -149,7 +150,7 @@ fn linger(driver: &mut ArticleEnd, relay: &Relay) {
     }
 }
 
-fn show(driver: &ArticleEnd, sent: usize, chunks: usize, bytes: usize, report: &Report) {
+fn show(driver: &Runner<PeerMachine>, sent: usize, chunks: usize, bytes: usize, report: &Report) {
     let current = driver.machine.peer.sender().progress();
     let slices = current.map_or(0, |progress| (progress.acked * SLICE_BYTES).min(progress.bytes));
     let done = (sent * MAX_CHUNK_BYTES + slices).min(bytes);
@@ -174,7 +175,7 @@ fn conclude(
     data: &Bytes,
     link: &LinkConfig,
     started: Instant,
-    driver: &ArticleEnd,
+    driver: &Runner<PeerMachine>,
     received: &Got,
     counts: &LinkCounts,
     report: &Report,

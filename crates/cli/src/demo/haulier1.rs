@@ -1,6 +1,7 @@
 //! The demo over haulier/1: a player with a connect token joins a server, and gets the world.
 //!
-//! Three threads: the relay that is the link, the server, and here the client with the screen. The token
+//! Three threads, besides those of the library: the relay that is the link, the server's application, and
+//! here the client's with the screen. The token
 //! holds the client's address, as a matchmaker knows it, so the world begins with the first response.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,12 +11,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haulier::proto::client::ClientConfig;
-use haulier::proto::connection::Connection;
-use haulier::udp::Socket;
 use haulier::{
-    Block, CloseCode, CloseReason, ConnectToken, ConnectionConfig, ConnectionStats, Credentials,
-    Event, ServerConfig, ServerCredentials, ServerEvent, TokenClaims, TokenKey, WireBytes,
+    Block, Client, CloseCode, CloseReason, Connect, ConnectToken, ConnectionConfig,
+    ConnectionStats, Credentials, Event, Server, ServerConfig, ServerCredentials, ServerEvent,
+    TokenClaims, TokenKey, WireBytes,
 };
 use haulier_sim::LinkConfig;
 use haulier_sim::profile::join_limit;
@@ -28,7 +27,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::keygen::new_secret;
 use crate::report::Report;
-use crate::runners::{self, ClientEnd};
+use crate::token::new_token;
 use crate::units::{in_millis, show_bytes};
 
 /// "hauldemo".
@@ -63,10 +62,7 @@ pub(super) fn run(
 fn token(key: &TokenKey) -> Result<ConnectToken, Failure> {
     let claims = TokenClaims::new(u64::MAX)
         .with_client_address(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
-    let nonce = *new_secret()?.as_bytes();
-    let nonce = nonce.first_chunk().copied().unwrap_or_default();
-    let token = key.issue(PROTOCOL_ID, &claims, new_secret()?, nonce);
-    token.map_err(|error| Failure::Usage(error.to_string()))
+    new_token(key, PROTOCOL_ID, &claims)
 }
 
 /// Both ends.
@@ -87,26 +83,20 @@ fn spawn_server(
     connection: ConnectionConfig,
     stop: &Arc<AtomicBool>,
 ) -> Result<JoinHandle<Result<ConnectionStats, String>>, Failure> {
-    let fail = |error: std::io::Error| Failure::socket("server", &error);
     let credentials = ServerCredentials::default().with_token_key(key);
     let config = ServerConfig::new(PROTOCOL_ID, credentials).with_connection(connection);
-    let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let mut driver = runners::server(Socket::bind(local).map_err(fail)?, config).map_err(fail)?;
-    relay.set_receiver(driver.carrier().local_addr());
+    let server = Server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), config)?;
+    relay.set_receiver(server.local_addr());
     let (world, stop) = (world.clone(), Arc::clone(stop));
     Ok(thread::spawn(move || {
         let mut stats = ConnectionStats::default();
         while !stop.load(Ordering::Relaxed) {
-            driver.turn(TURN).map_err(|error| error.to_string())?;
-            let now = driver.clock().now();
-            while let Some((id, event)) = driver.machine.poll_event(now) {
-                if let Some(connection) = driver.machine.connection_mut(id) {
-                    if matches!(event, ServerEvent::Connecting { .. }) {
-                        connection.send_block(now, &world).map_err(|error| error.to_string())?;
-                    }
-                    stats = connection.stats();
-                }
+            let event = server.wait(TURN).map_err(|error| error.to_string())?;
+            let Some((id, event)) = event else { continue };
+            if let ServerEvent::Connecting { .. } = event {
+                server.send_block(id, &world).map_err(|error| error.to_string())?;
             }
+            stats = server.connection_stats(id).unwrap_or(stats);
         }
         Ok(stats)
     }))
@@ -129,49 +119,40 @@ fn join(
     world: &Block,
     report: &Report,
 ) -> Result<Joined, Failure> {
-    let fail = |error: std::io::Error| Failure::socket("client", &error);
-    let credentials = Credentials::Token(token);
-    let config = ClientConfig::new(relay.near(), PROTOCOL_ID, credentials)
-        .with_connection(config(args, world.data().len()));
+    let mut connect = Connect::new(relay.near(), PROTOCOL_ID, Credentials::Token(token));
+    connect.connection = config(args, world.data().len());
     let started = Instant::now();
-    let mut driver = runners::client(config).map_err(fail)?;
-    if let Some(warning) = driver.carrier().buffers().warning() {
+    let client = Client::connect(connect).map_err(|error| Failure::Io(error.to_string()))?;
+    if let Some(warning) = client.buffer_warning() {
         report.warning(&warning);
     }
     let mut connect = Duration::ZERO;
     loop {
         interrupt::check()?;
-        driver.turn(TURN).map_err(fail)?;
-        while let Some(event) = driver.machine.poll_event(driver.clock().now()) {
-            match event {
-                Event::Connected => connect = started.elapsed(),
-                Event::Block { data, .. } => {
-                    let total = started.elapsed();
-                    leave(&mut driver, relay);
-                    let rtt = driver.machine.connection().and_then(|c| c.stats().rtt);
-                    let (rtt, wire) = (rtt.unwrap_or_default(), driver.machine.wire_bytes());
-                    return Ok(Joined { connect, total, rtt, wire, data });
-                }
-                Event::Closed(reason) => return Err(gave_up(args, &reason)),
-                _ => {}
+        match client.wait(TURN)? {
+            Some(Event::Connected) => connect = started.elapsed(),
+            Some(Event::Block { data, .. }) => {
+                let total = started.elapsed();
+                leave(&client, relay);
+                let rtt = client.stats().and_then(|stats| stats.rtt).unwrap_or_default();
+                let wire = client.wire_bytes();
+                return Ok(Joined { connect, total, rtt, wire, data });
             }
+            Some(Event::Closed(reason)) => return Err(gave_up(args, &reason)),
+            _ => {}
         }
-        let connection = driver.machine.connection();
-        let progress = connection.and_then(Connection::receiving);
-        let done = progress.map_or(0, |progress| progress.done);
+        let done = client.receiving().map_or(0, |progress| progress.done);
         report.progress(done, Some(world.data().len() as u64), String::new);
     }
 }
 
 /// Closes, and lets the link empty itself, so that its counts are those of all of it.
-fn leave(driver: &mut ClientEnd, relay: &Relay) {
-    driver.machine.close(driver.clock().now(), CloseCode::DONE, "");
+fn leave(client: &Client, relay: &Relay) {
+    client.close(CloseCode::DONE, "");
     let started = Instant::now();
-    let is_over = |driver: &ClientEnd| driver.machine.is_closed() && relay.is_quiet();
-    while !is_over(driver) && started.elapsed() < LAST_ACKS && !interrupt::requested() {
-        if driver.turn(TURN).is_err() {
-            return;
-        }
+    let is_over = || client.is_closed() && relay.is_quiet();
+    while !is_over() && started.elapsed() < LAST_ACKS && !interrupt::requested() {
+        thread::sleep(TURN);
     }
 }
 

@@ -1,15 +1,18 @@
 //! Where the server is and what lets a client in, whichever way it was said: a ticket, a token, or an
-//! address with a file that holds the secret.
+//! address with a file that holds the secret. And if it did not, why, with what to do.
 //!
 //! None of the errors quotes what it could not read: a ticket with one letter wrong is still a secret.
 
 use std::net::SocketAddr;
 
-use haulier::{ConnectToken, Credentials, Ticket, TicketError};
+use haulier::{
+    Attempt, AttemptError, CloseReason, Connect, ConnectError, ConnectToken, Credentials,
+    RefusalCode, Ticket, TicketError,
+};
 use zeroize::Zeroizing;
 
 use crate::args::FetchArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, plain};
 use crate::keys::{self, Kind};
 use crate::units;
 
@@ -22,13 +25,11 @@ const TOKEN_PREFIX: &str = "haulier-token";
 /// What it takes to be let in.
 #[derive(Debug)]
 pub(super) struct Access {
-    pub(super) addresses: Vec<SocketAddr>,
-    pub(super) protocol_id: u64,
-    pub(super) credentials: Credentials,
+    pub(super) connect: Connect,
     /// The BLAKE3 that the file must have.
     pub(super) digest: Option<[u8; 32]>,
     /// The secret is a ticket's, and not one from a file.
-    pub(super) is_ticket: bool,
+    is_ticket: bool,
 }
 
 /// What lets the client in, and the name of the file it wants.
@@ -98,13 +99,8 @@ fn at(address: SocketAddr, args: &FetchArgs) -> Result<Access, Failure> {
                     --secret-file, --token-file and --open with it";
         return Err(Failure::Usage(what.into()));
     };
-    Ok(Access {
-        addresses: vec![address],
-        protocol_id: args.wire.protocol_id,
-        credentials,
-        digest: None,
-        is_ticket: false,
-    })
+    let connect = Connect::new(address, args.wire.protocol_id, credentials);
+    Ok(Access { connect, digest: None, is_ticket: false })
 }
 
 fn parse_token(text: &str) -> Result<ConnectToken, Failure> {
@@ -112,18 +108,13 @@ fn parse_token(text: &str) -> Result<ConnectToken, Failure> {
 }
 
 fn by_token(token: ConnectToken, address: Option<SocketAddr>) -> Result<Access, Failure> {
-    let addresses = address.map_or_else(|| token.servers().to_vec(), |address| vec![address]);
-    if addresses.is_empty() {
+    let mut connect = Connect::from(&token);
+    connect.servers = address.map_or(connect.servers, |address| vec![address]);
+    if connect.servers.is_empty() {
         let what = "the token does not say where to go: give ADDR --token-file FILE";
         return Err(Failure::Usage(what.into()));
     }
-    Ok(Access {
-        addresses,
-        protocol_id: token.protocol_id(),
-        credentials: Credentials::Token(token),
-        digest: None,
-        is_ticket: false,
-    })
+    Ok(Access { connect, digest: None, is_ticket: false })
 }
 
 fn by_ticket(text: &str) -> Result<Access, Failure> {
@@ -133,12 +124,95 @@ fn by_ticket(text: &str) -> Result<Access, Failure> {
             _ => error.to_string(),
         })
     })?;
-    let credentials = Credentials::from(&ticket);
-    Ok(Access {
-        addresses: ticket.addresses().to_vec(),
-        protocol_id: ticket.protocol_id(),
-        credentials,
-        digest: ticket.digest().copied(),
-        is_ticket: true,
-    })
+    let digest = ticket.digest().copied();
+    Ok(Access { connect: Connect::from(&ticket), digest, is_ticket: true })
+}
+
+impl Access {
+    /// Why there is no client.
+    pub(super) fn not_begun(&self, error: &ConnectError) -> Failure {
+        match error {
+            ConnectError::Failed(attempts) => self.not_connected(attempts),
+            ConnectError::Io(error) => Failure::socket("socket", error),
+            ConnectError::Network(error) => Failure::Io(error.to_string()),
+            _ => Failure::Usage(error.to_string()),
+        }
+    }
+
+    /// Why there is no connection, with what to do: a refusal says more than a closed port, and that more
+    /// than silence.
+    pub(super) fn not_connected(&self, attempts: &[Attempt]) -> Failure {
+        let (mut is_closed_port, mut is_silent, mut no_route) = (false, false, None);
+        for attempt in attempts {
+            match &attempt.error {
+                Some(AttemptError::Closed(CloseReason::Refused(code))) => {
+                    return Failure::TimeOut(self.refused(attempt.server, *code));
+                }
+                Some(AttemptError::NobodyListens) => is_closed_port = true,
+                Some(AttemptError::NoRoute(error)) => no_route = Some(plain(error)),
+                _ => is_silent = true,
+            }
+        }
+        let timeout = self.connect.connection.handshake_timeout.as_secs_f64();
+        let to: Vec<String> = self.connect.servers.iter().map(SocketAddr::to_string).collect();
+        let to = to.join(" and ");
+        Failure::TimeOut(match no_route {
+            _ if is_closed_port => format!(
+                "nobody listens at {to}: is `haulier serve` running there? If it was started again, \
+                 take the ticket that it prints now"
+            ),
+            Some(error) if !is_silent => format!("{to} cannot be reached from here: {error}"),
+            // A server that cannot prove the identity cannot even read the request.
+            _ if self.insists() => format!(
+                "no answer from {to} for {timeout} s: is `haulier serve` running there, with the \
+                 identity that you insist on, and does the firewall let UDP through?"
+            ),
+            _ => format!(
+                "no answer from {to} for {timeout} s: is `haulier serve` running there, and does the \
+                 firewall let UDP through?"
+            ),
+        })
+    }
+
+    /// Whether only a server with a certain identity will do.
+    const fn insists(&self) -> bool {
+        match &self.connect.credentials {
+            Credentials::Secret { identity, .. } => identity.is_some(),
+            Credentials::Token(token) => token.identity().is_some(),
+            _ => false,
+        }
+    }
+
+    fn refused(&self, server: SocketAddr, code: RefusalCode) -> String {
+        let why = match (code, &self.connect.credentials) {
+            (RefusalCode::Key, Credentials::Secret { .. }) if self.is_ticket => {
+                "the ticket is of another run of the server, or of another server: take the one that \
+                 it prints now"
+            }
+            (RefusalCode::Key, Credentials::Secret { .. }) => {
+                "its secret or its --protocol-id is another one: both ends need the same file and \
+                 number"
+            }
+            (RefusalCode::Key, Credentials::Token(_)) => {
+                "the token is not made with its --token-key, not for this server, or insists on an \
+                 --identity-file that it lacks: ask for another one"
+            }
+            (RefusalCode::Key, Credentials::Open) => {
+                "it does not take everybody, or its --protocol-id is another one: ask for its ticket"
+            }
+            (RefusalCode::Version, _) => {
+                "it speaks another version of haulier/1: update the older of the two"
+            }
+            (RefusalCode::Full, _) => "it is full (--max-clients): try again later",
+            (RefusalCode::ShuttingDown, _) => {
+                "it is shutting down: ask for the ticket of its next run"
+            }
+            (RefusalCode::TokenExpired, _) => "the token has expired: ask for another one",
+            (RefusalCode::TokenUsed, _) => {
+                "the token was used before, and is good for one connection: ask for another one"
+            }
+            (other, _) => return format!("{server} refuses: {other}"),
+        };
+        format!("{server} refuses: {why}")
+    }
 }

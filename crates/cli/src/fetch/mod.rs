@@ -1,16 +1,15 @@
 //! `haulier fetch`: a file from a `haulier serve`, verified, and stored only then.
 
 mod access;
-mod join;
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use haulier::file::{Digest, Header, Sink as _};
-use haulier::proto::connection::Connection;
-use haulier::{CloseCode, CloseReason, Event, WireBytes};
+use haulier::{Client, CloseCode, CloseReason, ConnectionConfig, Event};
 use serde_json::json;
 
+use self::access::Access;
 use crate::args::FetchArgs;
 use crate::failure::{Failure, plain};
 use crate::files::{self, ANOTHER_FILE, Entry, FILE_TAG, LIST_TAG, MAX_NAME_BYTES, Request};
@@ -18,12 +17,17 @@ use crate::files::{NAME_ONE, NO_SUCH_FILE, NOT_STORED, NOT_UNDERSTOOD};
 use crate::interrupt;
 use crate::output::Output;
 use crate::report::Report;
-use crate::runners::ClientEnd;
 use crate::send::show_path;
 use crate::units::{in_millis, show_bytes, show_words};
 
-/// How long one turn of the loop may sleep.
+/// The longest wait for an event: how soon Ctrl-C is noticed.
 const TURN: Duration = Duration::from_millis(20);
+
+/// The largest block taken: what `serve` holds.
+const MAX_BLOCK_BYTES: u64 = 1 << 30;
+
+/// The shortest silence that ends a connection, by the wire.
+const MIN_IDLE: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     let stored = |error: std::io::Error| Failure::Io(plain(&error));
@@ -32,7 +36,7 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     if !args.list {
         output.check().map_err(stored)?;
     }
-    let (access, name) = access::find(args)?;
+    let (mut access, name) = access::find(args)?;
     let request = match (args.list, name) {
         (true, None) => Request::List,
         (true, Some(_)) => {
@@ -46,13 +50,20 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
         }
         output.check_name(name).map_err(stored)?;
     }
-    let joined = join::join(&access, &request, args)?;
-    let addr = joined.driver.machine.server().to_string();
-    let connect_ms = in_millis(joined.connect);
+    access.connect.request = request.to_bytes();
+    access.connect.copies = args.copies;
+    access.connect.connection = ConnectionConfig::default()
+        .with_handshake_timeout(args.timeout)
+        .with_idle_timeout(args.timeout.max(MIN_IDLE))
+        .with_max_block_bytes(MAX_BLOCK_BYTES);
+    let started = Instant::now();
+    let client = join(&access)?;
+    let connect = started.elapsed();
+    let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
     report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
     let mut fetch = Fetch {
-        driver: joined.driver,
+        client,
         request,
         digest: access.digest,
         output,
@@ -61,12 +72,25 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
         report,
     };
     let got = fetch.until_answer();
-    let total = joined.started.elapsed();
+    let total = started.elapsed();
     let outcome = got.and_then(|got| fetch.store(got));
     report.finish_bar();
     fetch.close(outcome.as_ref().err());
-    let cost = Cost { connect: joined.connect, total, elsewhere: joined.elsewhere };
-    fetch.conclude(outcome?, &cost)
+    fetch.conclude(outcome?, connect, total)
+}
+
+/// A client that is connected.
+fn join(access: &Access) -> Result<Client, Failure> {
+    let client =
+        Client::connect(access.connect.clone()).map_err(|error| access.not_begun(&error))?;
+    loop {
+        interrupt::check()?;
+        match client.wait(TURN)? {
+            Some(Event::Closed(_)) => return Err(access.not_connected(&client.attempts())),
+            Some(_) => return Ok(client),
+            None => {}
+        }
+    }
 }
 
 /// How long saying so may take: three times a second apart, and some of it for a busy machine. The file is
@@ -88,15 +112,8 @@ enum Stored {
 /// Why there is nothing to show: what the user hears, and the code that the server does.
 struct Failed(Failure, CloseCode);
 
-/// What the connection took.
-struct Cost {
-    connect: Duration,
-    total: Duration,
-    elsewhere: WireBytes,
-}
-
 struct Fetch<'a> {
-    driver: ClientEnd,
+    client: Client,
     request: Request,
     digest: Option<[u8; 32]>,
     output: Output,
@@ -115,19 +132,14 @@ impl Fetch<'_> {
             if interrupt::requested() {
                 return Err(Failed(Failure::Interrupted, CloseCode::SHUTTING_DOWN));
             }
-            let turned = self.driver.turn(TURN);
-            turned.map_err(|error| {
-                Failed(Failure::socket("socket", &error), CloseCode::SHUTTING_DOWN)
-            })?;
-            while let Some(event) = self.driver.machine.poll_event(self.driver.clock().now()) {
-                match event {
-                    Event::Message(message) => self.on_message(&message)?,
-                    Event::BlockProgress { .. } => last_progress = Instant::now(),
-                    Event::Block { tag, data } if block.is_none() => block = Some((tag, data)),
-                    Event::Closed(reason) => return Err(self.on_closed(&reason)),
-                    Event::Block { .. } => return Err(foreign("two answers")),
-                    _ => {}
-                }
+            let event = self.client.wait(TURN);
+            match event.map_err(|error| Failed(error.into(), CloseCode::SHUTTING_DOWN))? {
+                Some(Event::Message(message)) => self.on_message(&message)?,
+                Some(Event::BlockProgress { .. }) => last_progress = Instant::now(),
+                Some(Event::Block { tag, data }) if block.is_none() => block = Some((tag, data)),
+                Some(Event::Block { .. }) => return Err(foreign("two answers")),
+                Some(Event::Closed(reason)) => return Err(self.on_closed(&reason)),
+                _ => {}
             }
             match (&self.request, &block, &self.name) {
                 (Request::List, Some((LIST_TAG, list)), _) => {
@@ -214,18 +226,16 @@ impl Fetch<'_> {
     fn stopped(&self) -> Failed {
         let text = format!(
             "{} stopped answering: nothing new for {} s; nothing was stored",
-            self.driver.machine.server(),
+            self.client.server(),
             self.timeout.as_secs_f64().max(1.0),
         );
         Failed(Failure::TimeOut(text), CloseCode::NO_PROGRESS)
     }
 
     fn show(&self) {
-        let Some(progress) = self.driver.machine.connection().and_then(Connection::receiving)
-        else {
-            return;
-        };
-        if progress.tag == FILE_TAG {
+        if let Some(progress) = self.client.receiving()
+            && progress.tag == FILE_TAG
+        {
             self.report.progress(progress.done, Some(progress.length), String::new);
         }
     }
@@ -255,26 +265,25 @@ impl Fetch<'_> {
     /// Tells the server how it ended. It is sent three times, and nobody has to answer.
     fn close(&mut self, failed: Option<&Failed>) {
         let code = failed.map_or(CloseCode::DONE, |Failed(_, code)| *code);
-        self.driver.machine.close(self.driver.clock().now(), code, "");
+        self.client.close(code, "");
         let started = Instant::now();
-        while !self.driver.machine.is_closed() && started.elapsed() < LAST_WORDS {
-            if self.driver.turn(TURN).is_err() {
+        while !self.client.is_closed() && started.elapsed() < LAST_WORDS {
+            if self.client.wait(TURN).is_err() {
                 return;
             }
         }
     }
 
-    fn conclude(self, stored: Stored, cost: &Cost) -> Result<(), Failure> {
-        let wire = self.driver.machine.wire_bytes();
-        let rtt = self.driver.machine.connection().and_then(|connection| connection.stats().rtt);
-        let rtt = in_millis(rtt.unwrap_or_default());
+    fn conclude(self, stored: Stored, connect: Duration, total: Duration) -> Result<(), Failure> {
+        let wire = self.client.wire_bytes();
+        let rtt = in_millis(self.client.stats().and_then(|stats| stats.rtt).unwrap_or_default());
         let mut fields = json!({
             "ok": true,
-            "connect_ms": in_millis(cost.connect),
-            "total_ms": in_millis(cost.total),
+            "connect_ms": in_millis(connect),
+            "total_ms": in_millis(total),
             "rtt_ms": rtt,
-            "wire_bytes_in": wire.received + cost.elsewhere.received,
-            "wire_bytes_out": wire.sent + cost.elsewhere.sent,
+            "wire_bytes_in": wire.received,
+            "wire_bytes_out": wire.sent,
         });
         let text = match stored {
             Stored::File { bytes, digest } => {
@@ -286,7 +295,7 @@ impl Fetch<'_> {
                     "fetched {} in {:.3} s and verified: {file}\n{} crossed the wire, with a round \
                      trip of {rtt:.0} ms\nblake3 {}",
                     show_bytes(bytes),
-                    cost.total.as_secs_f64(),
+                    total.as_secs_f64(),
                     show_bytes(wire.received + wire.sent),
                     digest.to_hex(),
                 )

@@ -6,9 +6,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use haulier::proto::connection::Connection;
-use haulier::proto::server::ServerMachine;
 use haulier::{
-    Block, CloseCode, CloseReason, ConnectionId, Event, ServerEvent, TokenClaims, TokenRate,
+    Block, CloseCode, CloseReason, ConnectionId, Event, Server, ServerEvent, TokenClaims, TokenRate,
 };
 use serde_json::json;
 
@@ -43,6 +42,7 @@ struct Client {
 
 /// All clients, those there are and the sum of those there were.
 pub(super) struct Clients<'a> {
+    server: &'a Server,
     library: &'a Library,
     args: &'a ServeArgs,
     report: &'a Report,
@@ -53,25 +53,18 @@ pub(super) struct Clients<'a> {
     files: u64,
     bytes: u64,
     cut_off: u64,
-    now: haulier::proto::Instant,
 }
 
 impl<'a> Clients<'a> {
-    pub(super) fn new(library: &'a Library, args: &'a ServeArgs, report: &'a Report) -> Self {
+    pub(super) fn new(
+        server: &'a Server,
+        library: &'a Library,
+        args: &'a ServeArgs,
+        report: &'a Report,
+    ) -> Self {
         let here = HashMap::new();
         let (numbers, clients, files, bytes, cut_off) = (0, 0, 0, 0, 0);
-        Self {
-            library,
-            args,
-            report,
-            here,
-            numbers,
-            clients,
-            files,
-            bytes,
-            cut_off,
-            now: haulier::proto::Instant::ZERO,
-        }
+        Self { server, library, args, report, here, numbers, clients, files, bytes, cut_off }
     }
 
     /// Whether `--once` is fulfilled.
@@ -79,48 +72,36 @@ impl<'a> Clients<'a> {
         self.args.once && self.files > 0
     }
 
-    /// Takes in everything that happened.
-    pub(super) fn hear(&mut self, now: haulier::proto::Instant, server: &mut ServerMachine) {
-        self.now = now;
-        while let Some((id, event)) = server.poll_event(now) {
-            match event {
-                ServerEvent::Connecting { request, token } => {
-                    self.on_request(server, id, &request, token.as_ref());
-                }
-                ServerEvent::Connection(Event::Connected) => self.on_connected(server, id),
-                ServerEvent::Connection(Event::BlockSent { .. }) => self.on_sent(id),
-                ServerEvent::Connection(Event::AddressChanged) => {
-                    if let Some(client) = self.here.get_mut(&id) {
-                        client.addr = server.connection(id).map(Connection::address);
-                    }
-                }
-                ServerEvent::Connection(Event::Closed(reason)) => {
-                    self.on_closed(server.connection(id), id, &reason);
-                }
-                // Clients have nothing to say but their request.
-                _ => {}
+    /// Takes in what happened.
+    pub(super) fn on_event(&mut self, id: ConnectionId, event: ServerEvent) {
+        match event {
+            ServerEvent::Connecting { request, token } => {
+                self.on_request(id, &request, token.as_ref());
             }
+            ServerEvent::Connection(Event::Connected) => self.on_connected(id),
+            ServerEvent::Connection(Event::BlockSent { .. }) => self.on_sent(id),
+            ServerEvent::Connection(Event::AddressChanged) => {
+                if let Some(client) = self.here.get_mut(&id) {
+                    client.addr = self.server.with_connection(id, Connection::address);
+                }
+            }
+            ServerEvent::Connection(Event::Closed(reason)) => self.on_closed(id, &reason),
+            // Clients have nothing to say but their request.
+            _ => {}
         }
     }
 
-    fn on_request(
-        &mut self,
-        server: &mut ServerMachine,
-        id: ConnectionId,
-        request: &Bytes,
-        token: Option<&TokenClaims>,
-    ) {
-        let Some(connection) = server.connection_mut(id) else { return };
-        self.set_rate(connection, token);
+    fn on_request(&mut self, id: ConnectionId, request: &Bytes, token: Option<&TokenClaims>) {
+        self.set_rate(id, token);
         let library = self.library;
         let answer = match Request::read(request) {
-            Some(Request::List) => send(self.now, connection, Answer::List, None, library.list()),
+            Some(Request::List) => self.send(id, Answer::List, None, library.list()),
             Some(Request::Get(Some(name))) => match library.file(&name) {
-                Some(file) => send_file(self.now, connection, file),
+                Some(file) => self.send_file(id, file),
                 None => Answer::No(NO_SUCH_FILE, "there is no file of this name".into()),
             },
             Some(Request::Get(None)) => match library.only() {
-                Some(file) => send_file(self.now, connection, file),
+                Some(file) => self.send_file(id, file),
                 None => Answer::No(NAME_ONE, format!("there are {} files", library.len())),
             },
             None => Answer::No(NOT_UNDERSTOOD, "this is haulier serve, version 1".into()),
@@ -131,26 +112,38 @@ impl<'a> Clients<'a> {
         self.here.insert(id, Client { number, answer, addr: None, since, is_sent: false });
     }
 
-    /// The limit: what the arguments say, within what the token says.
-    fn set_rate(&self, connection: &mut Connection, token: Option<&TokenClaims>) {
-        let min = token.and_then(|token| token.min_rate).map_or(0, TokenRate::bps);
-        let max = token.and_then(|token| token.max_rate).map_or(u64::MAX, TokenRate::bps);
-        connection.set_max_rate_bps(self.args.rate.unwrap_or(u64::MAX).max(min).min(max));
+    fn send_file(&self, id: ConnectionId, (name, block): (&str, &Block)) -> Answer {
+        let answer = Answer::File { name: name.into(), bytes: block.data().len() as u64 };
+        self.send(id, answer, Some(name), block)
     }
 
-    fn on_connected(&mut self, server: &mut ServerMachine, id: ConnectionId) {
-        let (Some(client), Some(connection)) = (self.here.get_mut(&id), server.connection_mut(id))
-        else {
-            return;
-        };
-        let addr = connection.address();
+    /// Queues an answer. A client that takes no blocks of this size is told so.
+    fn send(&self, id: ConnectionId, answer: Answer, name: Option<&str>, block: &Block) -> Answer {
+        let message = name.map(files::name_message);
+        let named = message.map_or(Ok(()), |message| self.server.send_message(id, message));
+        match named.and_then(|()| self.server.send_block(id, block)) {
+            Ok(_) => answer,
+            Err(error) => Answer::No(CloseCode::BLOCK_TOO_LARGE, format!("the file is {error}")),
+        }
+    }
+
+    /// The limit: what the arguments say, within what the token says.
+    fn set_rate(&self, id: ConnectionId, token: Option<&TokenClaims>) {
+        let min = token.and_then(|token| token.min_rate).map_or(0, TokenRate::bps);
+        let max = token.and_then(|token| token.max_rate).map_or(u64::MAX, TokenRate::bps);
+        self.server.set_max_rate_bps(id, self.args.rate.unwrap_or(u64::MAX).max(min).min(max));
+    }
+
+    fn on_connected(&mut self, id: ConnectionId) {
+        let addr = self.server.with_connection(id, Connection::address);
+        let (Some(client), Some(addr)) = (self.here.get_mut(&id), addr) else { return };
         client.addr = Some(addr);
         self.clients += 1;
         let wants = match &client.answer {
             Answer::File { name, .. } => name.clone(),
             Answer::List => "the list".into(),
             Answer::No(code, words) => {
-                connection.close(self.now, *code, words);
+                self.server.close(id, *code, words);
                 "what there is not".into()
             }
         };
@@ -177,7 +170,7 @@ impl<'a> Clients<'a> {
         self.report.event("sent", fields, &text);
     }
 
-    fn on_closed(&mut self, last: Option<&Connection>, id: ConnectionId, reason: &CloseReason) {
+    fn on_closed(&mut self, id: ConnectionId, reason: &CloseReason) {
         let is_done = matches!(reason, CloseReason::There { code: CloseCode::DONE, .. });
         if is_done {
             // Its close may be faster than its last ack.
@@ -186,7 +179,7 @@ impl<'a> Clients<'a> {
         let Some(client) = self.here.remove(&id) else { return };
         // Who never proved its address is not worth a word: it may be anybody's.
         let Some(addr) = client.addr else { return };
-        let through = last.and_then(Connection::sending).map_or(0, |progress| progress.done);
+        let through = self.server.sending(id).map_or(0, |progress| progress.done);
         let bytes = match &client.answer {
             Answer::File { bytes, .. } if client.is_sent => *bytes,
             Answer::File { .. } => through,
@@ -244,28 +237,4 @@ fn words(reason: &CloseReason) -> String {
         _ => None,
     };
     known.map_or_else(|| show_words(&reason.to_string()), str::to_owned)
-}
-
-fn send_file(
-    now: haulier::proto::Instant,
-    connection: &mut Connection,
-    (name, block): (&str, &Block),
-) -> Answer {
-    let answer = Answer::File { name: name.into(), bytes: block.data().len() as u64 };
-    send(now, connection, answer, Some(name), block)
-}
-
-/// Queues an answer. A client that takes no blocks of this size is told so.
-fn send(
-    now: haulier::proto::Instant,
-    connection: &mut Connection,
-    answer: Answer,
-    name: Option<&str>,
-    block: &Block,
-) -> Answer {
-    let named = name.map_or(Ok(()), |name| connection.send_message(files::name_message(name)));
-    match named.and_then(|()| connection.send_block(now, block).map(|_handle| ())) {
-        Ok(()) => answer,
-        Err(error) => Answer::No(CloseCode::BLOCK_TOO_LARGE, format!("the file is {error}")),
-    }
 }

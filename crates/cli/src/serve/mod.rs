@@ -11,9 +11,9 @@ mod library;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier::udp::Socket;
 use haulier::{
-    ConnectionConfig, Identity, ServerConfig, ServerCredentials, ServerLimits, Ticket, TicketAccess,
+    ConnectionConfig, Identity, Listen, Server, ServerConfig, ServerCredentials, ServerLimits,
+    Ticket,
 };
 use serde_json::json;
 
@@ -25,45 +25,43 @@ use crate::interrupt;
 use crate::keygen::new_secret;
 use crate::keys::{self, Kind};
 use crate::report::Report;
-use crate::runners;
 use crate::units::show_bytes;
 
-/// How long one turn of the loop may sleep.
+/// The longest wait for an event: how soon Ctrl-C is noticed.
 const TURN: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
     let library = Library::load(&args.files)?;
     let credentials = credentials(args)?;
-    let socket = Socket::bind(args.bind)
+    let listen = Listen::bind(args.bind)
         .map_err(|error| Failure::socket(&format!("cannot wait at {}", args.bind), &error))?;
-    if let Some(warning) = socket.buffers().warning() {
+    if let Some(warning) = listen.buffer_warning() {
         report.warning(&warning);
     }
-    let fail = |error: std::io::Error| Failure::socket("socket", &error);
-    let local = socket.local_addr();
+    let local = listen.local_addr();
     let reachable = match args.address.is_empty() {
         true => addresses::reachable(local),
         false => args.address.clone(),
     };
-    let ticket = ticket(args, &credentials, &reachable, &library)?;
-    let mut driver =
-        runners::server(socket, config(args, credentials, reachable, local)).map_err(fail)?;
+    let server = listen.start(config(args, credentials, reachable.clone(), local))?;
+    let ticket = ticket(&server, &reachable, &library)?;
     announce(local, ticket.as_ref(), &library, report)?;
-    let mut clients = Clients::new(&library, args, report);
-    loop {
-        if interrupt::requested() || clients.is_enough() {
-            break;
+    let mut clients = Clients::new(&server, &library, args, report);
+    while !interrupt::requested() && !clients.is_enough() {
+        if let Some((id, event)) = server.wait(TURN)? {
+            clients.on_event(id, event);
         }
-        driver.turn(TURN).map_err(fail)?;
-        clients.hear(driver.clock().now(), &mut driver.machine);
     }
     // Who is in the middle of a file hears of it, and waits no longer.
-    driver.machine.shut_down(driver.clock().now());
-    while driver.machine.stats().connections > 0 {
-        driver.turn(TURN).map_err(fail)?;
-        clients.hear(driver.clock().now(), &mut driver.machine);
+    server.shut_down();
+    loop {
+        let is_shut_down = server.is_shut_down();
+        match server.wait(TURN)? {
+            Some((id, event)) => clients.on_event(id, event),
+            None if is_shut_down => return clients.conclude(),
+            None => {}
+        }
     }
-    clients.conclude()
 }
 
 fn credentials(args: &ServeArgs) -> Result<ServerCredentials, Failure> {
@@ -86,27 +84,17 @@ fn credentials(args: &ServeArgs) -> Result<ServerCredentials, Failure> {
     Ok(credentials)
 }
 
+/// The server's, with the digest of the file if there is but one.
 fn ticket(
-    args: &ServeArgs,
-    credentials: &ServerCredentials,
+    server: &Server,
     addresses: &[SocketAddr],
     library: &Library,
 ) -> Result<Option<Ticket>, Failure> {
-    let access = match &credentials.secret {
-        Some(secret) => TicketAccess::Secret(secret.clone()),
-        None if credentials.open => TicketAccess::Open,
-        None => return Ok(None),
-    };
-    let usage = |error: haulier::TicketError| Failure::Usage(error.to_string());
-    let mut ticket =
-        Ticket::new(addresses.to_vec(), args.wire.protocol_id, access).map_err(usage)?;
-    if let Some((_, block)) = library.only() {
-        ticket = ticket.with_digest(*block.digest());
-    }
-    if let Some(identity) = &credentials.identity {
-        ticket = ticket.with_identity(identity.public()).map_err(usage)?;
-    }
-    Ok(Some(ticket))
+    let ticket = server.ticket(addresses).map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(ticket.map(|ticket| match library.only() {
+        Some((_, block)) => ticket.with_digest(*block.digest()),
+        None => ticket,
+    }))
 }
 
 fn config(

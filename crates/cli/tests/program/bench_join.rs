@@ -111,6 +111,21 @@ fn the_ends_of_a_join_are_programs() {
     assert_joined(&fetch(&port, &["--credentials", "token"]), "haulier-token");
 }
 
+/// The client compares the block with the one that both know.
+#[test]
+fn the_block_is_right_however_the_ends_call_the_library() {
+    let ways: [&[&str]; 4] =
+        [&[], &["--frame-hz", "60"], &["--inline"], &["--frame-hz", "30", "--inline"]];
+    for serving in ways {
+        let (_server, port) = serve(serving);
+        for fetching in ways {
+            assert_joined(&fetch(&port, fetching), "haulier-token");
+        }
+    }
+    let (run, _) = fetch("9", &["--wire", "article", "--inline"]);
+    assert!(run.stderr.contains("go with --wire haulier1"), "{}", run.what);
+}
+
 /// Two chunks, and a second client that is a stranger to the first one's peer.
 #[test]
 fn the_article_s_sender_is_a_program() {

@@ -101,7 +101,10 @@ fn soak_and_bench() {
     let options = ["--transfers", "--seconds", "--seed", "--scenario", "by default 1000"];
     assert_says(&["soak", "--help"], &options);
     assert_says(&["bench", "--help"], &["article", "grid", "join"]);
-    assert_says(&["bench", "--help"], &["haulier bench peer serve", "for measurements"]);
+    assert_says(
+        &["bench", "--help"],
+        &["haulier bench peer serve", "for measurements", "--inline"],
+    );
     let options = ["--bytes", "--seeds", "[default: 3]", "--profiles", "--only", "sent/N"];
     assert_says(&["bench", "join", "--help"], &options);
     let options =

@@ -264,5 +264,7 @@ fn nobody_there_is_said_with_what_to_do() {
     assert!(fetch(&addr).contains("no answer from"));
     drop(silent);
     let message = fetch(&addr);
-    assert!(message.contains("is `haulier serve` running there"), "{message}");
+    assert!(message.contains("nobody listens at"), "{message}");
+    // No socket may send to everybody, so nothing was asked.
+    assert!(fetch("255.255.255.255:9").contains("cannot be reached from here"));
 }

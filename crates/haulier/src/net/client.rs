@@ -300,6 +300,12 @@ impl Client {
         self.handle.local_addr()
     }
 
+    /// A sentence for the user if the system grants its socket too little memory, with what to do.
+    #[must_use]
+    pub fn buffer_warning(&self) -> Option<String> {
+        self.handle.shared.lock().buffers?.warning()
+    }
+
     /// Goes on from a new socket: call it when the network under the game has changed, from Wi-Fi to
     /// mobile, say. The connection lives on. While it is being made nothing happens.
     ///

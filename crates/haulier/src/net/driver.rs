@@ -39,7 +39,7 @@ impl<E: End> Driver<E> {
 
     /// Goes on with this socket, in the place of the one of that key or as a new one.
     pub(crate) fn adopt(&mut self, key: Key, socket: Socket) {
-        let local = socket.local_addr();
+        let (local, buffers) = (socket.local_addr(), socket.buffers());
         match self.runners.iter_mut().find(|(known, _)| *known == key) {
             Some((_, runner)) => drop(runner.replace_carrier(socket)),
             None => {
@@ -50,6 +50,7 @@ impl<E: End> Driver<E> {
         let mut state = self.shared.lock();
         state.locals.retain(|(known, _)| *known != key);
         state.locals.push((key, local));
+        state.buffers = Some(buffers);
     }
 
     /// Receives, acts and sends, on all sockets. Never waits. A failure is for the handles to report.

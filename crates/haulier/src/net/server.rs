@@ -157,7 +157,8 @@ impl Server {
         Listen::bind(local)?.start(config)
     }
 
-    /// The next event, and of which client, without waiting. Ask in a loop until `None`, once a frame.
+    /// The next event, and of which client, without waiting. Ask in a loop until `None`, once a frame. A
+    /// connection that has closed can be looked at until the next event is asked for.
     ///
     /// # Errors
     /// [`NetworkError`], once all events are taken.

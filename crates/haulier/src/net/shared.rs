@@ -13,7 +13,7 @@ use std::{io, mem};
 
 use haulier_core::time::earliest;
 use haulier_core::{Batch, FourTuple, Instant, Machine};
-use haulier_udp::{Clock, Socket};
+use haulier_udp::{BufferSizes, Clock, Socket};
 
 use super::error::NetworkError;
 use super::race::Key;
@@ -99,6 +99,8 @@ pub(crate) struct State<E: End> {
     pub(crate) is_draining: bool,
     /// Where the sockets are.
     pub(crate) locals: Vec<(Key, SocketAddr)>,
+    /// What the system has granted the newest of them.
+    pub(crate) buffers: Option<BufferSizes>,
 }
 
 /// What the driver will do next.
@@ -128,6 +130,7 @@ impl<E: End> Shared<E> {
             failure: None,
             is_draining: false,
             locals: Vec::new(),
+            buffers: None,
         };
         Self { state: Mutex::new(state), changed: Condvar::new(), clock }
     }

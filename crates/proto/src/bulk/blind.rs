@@ -7,7 +7,7 @@
 
 use core::time::Duration;
 
-use super::bottleneck::micros;
+use super::units::micros;
 use crate::Instant;
 
 /// What is sent while nothing is known: 20 Mbit/s for 0.6 chunks, then 4 Mbit/s. In bytes per microsecond.
@@ -89,9 +89,9 @@ impl Blind {
         self.since.get_or_insert(now);
     }
 
-    /// Whether the next slice must wait.
-    pub(super) fn is_early(&self, now: Instant) -> bool {
-        self.paced_at > micros(now) + AHEAD
+    /// Whether the next slice must wait, for a caller that is late by so many microseconds.
+    pub(super) fn is_early(&self, now: Instant, late: f64) -> bool {
+        self.paced_at > micros(now) + AHEAD + late
     }
 
     /// Whether a train should look for the rate again, now that slices get through.
@@ -103,7 +103,8 @@ impl Blind {
         is_due
     }
 
-    fn rate(&self) -> f64 {
+    /// Bytes per microsecond.
+    pub(super) fn rate(&self) -> f64 {
         let unhinted = if self.sent < FIRST_SLICES { FIRST_RATE } else { LATER_RATE };
         let first = self.hint.map_or(unhinted, |hint| hint * HINT_GAIN);
         let halved = (0..self.halvings()).fold(first, |rate, _| rate / 2.0);
@@ -125,7 +126,7 @@ mod tests {
     fn send(blind: &mut Blind, from_ms: u64, slices: usize, limit: f64) -> u64 {
         let mut ms = from_ms;
         for _ in 0..slices {
-            while blind.is_early(Instant::from_millis(ms)) {
+            while blind.is_early(Instant::from_millis(ms), 0.0) {
                 ms += 1;
             }
             blind.on_sent(Instant::from_millis(ms), 1_088.0, RTT, limit);

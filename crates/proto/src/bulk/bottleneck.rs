@@ -12,6 +12,7 @@ use alloc::collections::VecDeque;
 use super::chunk::sqrt;
 use super::flight::{Fate, Flight, Flights};
 use super::loss::LossEstimate;
+use super::units::micros;
 use crate::Instant;
 use crate::transit::ArrivalsFrame;
 
@@ -56,6 +57,10 @@ const QUEUED: f64 = 4_000.0;
 /// A queue that every link has: 16 full packets. The smallest ones seen hold 24 KiB, and others may be in
 /// them.
 const LEAST_QUEUE: f64 = 20.0 * 1024.0;
+
+/// A caller that comes late needs more of the queue than one that comes in time: so many times what was
+/// seen to fit is tried, until that is too much.
+const TRIED: f64 = 4.0;
 
 /// What every queue holds even if nothing was seen to wait: three full packets.
 const FIRST_SEEN: f64 = 3.0 * 1228.0;
@@ -144,6 +149,9 @@ pub(crate) struct Bottleneck {
     idle_at: f64,
     /// The longest queue that was seen to take a packet, in bytes.
     pub(crate) queue_seen: f64,
+    /// Whether more than that is sent at once, and whether such was dropped.
+    tries_more: bool,
+    is_full: bool,
     /// The smallest queueing delay of the newest window.
     pub(crate) standing: f64,
 }
@@ -164,6 +172,8 @@ impl Bottleneck {
             anchor: None,
             idle_at: 0.0,
             queue_seen: FIRST_SEEN,
+            tries_more: false,
+            is_full: false,
             standing: 0.0,
         }
     }
@@ -193,8 +203,14 @@ impl Bottleneck {
     }
 
     /// Bytes that the queue is believed to hold.
-    const fn room(&self) -> f64 {
-        self.queue_seen.max(LEAST_QUEUE)
+    pub(crate) const fn room(&self) -> f64 {
+        let tried = if self.tries_more && !self.is_full { TRIED } else { 1.0 };
+        tried * self.queue_seen.max(LEAST_QUEUE)
+    }
+
+    /// Whether the caller has to put more into the queue at once than was seen to fit, because it comes late.
+    pub(crate) const fn try_more(&mut self, tries_more: bool) {
+        self.tries_more = tries_more;
     }
 
     /// How long a full queue would take to drain; for ever while no rate is known.
@@ -420,7 +436,8 @@ impl Bottleneck {
     }
 
     /// What became of a datagram that was overtaken: lost behind the bottleneck, or dropped in front of it.
-    pub(crate) fn fate_of(&self, flight: &Flight) -> Fate {
+    pub(crate) fn fate_of(&mut self, flight: &Flight) -> Fate {
+        self.is_full |= flight.backlog > self.queue_seen.max(LEAST_QUEUE);
         if flight.backlog <= self.queue_seen { Fate::Lost } else { Fate::Dropped }
     }
 
@@ -464,12 +481,6 @@ impl Bottleneck {
         }
         self.idle_at = idle_at;
     }
-}
-
-/// A moment in the model's unit.
-#[expect(clippy::cast_precision_loss, reason = "2^53 ns are 104 days")]
-pub(crate) fn micros(at: Instant) -> f64 {
-    at.as_nanos() as f64 / 1000.0
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ mod config;
 mod done;
 mod flight;
 mod known;
+mod lateness;
+mod limit;
 mod loss;
 mod receiver;
 pub(crate) mod repair;
@@ -25,6 +27,7 @@ mod share;
     reason = "numbers of a test, and bytes of a pattern"
 )]
 mod tests;
+mod units;
 
 pub(crate) use chunk::Chunk;
 pub(crate) use config::{SenderConfig, SenderEvent, SenderStats};

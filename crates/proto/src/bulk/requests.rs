@@ -4,7 +4,7 @@
 //! way they took; the way back is seldom slower, so it is where a sender begins that knows nothing better. It
 //! is believed for one round trip, until the first slices have measured the way that matters.
 
-use super::bottleneck::micros;
+use super::units::micros;
 use crate::Instant;
 
 /// Copies further apart than this are no train: the later one was sent again for want of an answer.

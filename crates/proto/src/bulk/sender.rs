@@ -10,13 +10,16 @@ use core::time::Duration;
 
 use super::SEND_WINDOW;
 use super::blind::{self, Blind};
-use super::bottleneck::{Bottleneck, micros};
+use super::bottleneck::Bottleneck;
 use super::chunk::{Chunk, OpenChunk};
 use super::config::{SenderConfig, SenderEvent, SenderStats};
 use super::flight::{Fate, Flight, Flights, Symbol};
 use super::known::Known;
+use super::lateness::Lateness;
+use super::limit::Limit;
 use super::loss::LossEstimate;
 use super::share::Share;
+use super::units::{instant, micros, micros_of};
 use crate::Instant;
 use crate::chunk::{Ack, ChunkId};
 use crate::time::earliest;
@@ -61,9 +64,6 @@ const TAIL_MARGIN: (f64, f64) = (1.0, 2.0);
 const TAIL_SHARE: f64 = 0.5;
 const MOST_STAKE: f64 = 1.1;
 
-/// What may be sent at once under a limit that was set: so much time's worth.
-const LIMIT_MICROS: f64 = 2_000.0;
-
 /// Of what a time-out gives up so many packets count as lost: a run of losses, and not the end of the path.
 const MOST_BLAMED: usize = 16;
 
@@ -103,12 +103,14 @@ pub(crate) struct Sender {
     /// Nothing goes out before this: the end of the tick, or of the space between two slices.
     resume_at: Instant,
     next_tail: Instant,
+    lateness: Lateness,
     /// When the last slice went out, and when the bottleneck was to be done with it.
     last_slice: Option<(Instant, f64)>,
-    /// When the limit that was set is kept again, in microseconds.
-    within_limit_at: f64,
+    limit: Limit,
     /// When there was news last, or everything was given up.
     progress: Instant,
+    /// There was news since the last call.
+    has_news: bool,
     /// When a chunk came further last.
     moved: Instant,
     timeouts: u32,
@@ -139,9 +141,11 @@ impl Sender {
             trains: 1,
             resume_at: Instant::ZERO,
             next_tail: Instant::ZERO,
+            lateness: Lateness::new(),
             last_slice: None,
-            within_limit_at: 0.0,
+            limit: Limit::new(config.most_bps),
             progress: now,
+            has_news: false,
             moved: now,
             timeouts: 0,
             after_timeout: 0,
@@ -190,8 +194,8 @@ impl Sender {
         self.blind.set_hint(rate);
     }
 
-    pub(crate) const fn set_most_bps(&mut self, most_bps: u64) {
-        self.config.most_bps = most_bps;
+    pub(crate) fn set_most_bps(&mut self, most_bps: u64) {
+        self.limit.set(most_bps);
     }
 
     pub(crate) const fn set_urgency(&mut self, urgency: Urgency) {
@@ -222,14 +226,15 @@ impl Sender {
 
     /// The slice to send now. What it is carried in must be reported by [`on_sent`](Self::on_sent).
     pub(crate) fn poll_slice(&mut self, now: Instant) -> Option<(ChunkId, Symbol)> {
+        self.on_call(now);
         self.refresh();
         self.share.set(self.config.urgency, false, self.bottleneck.rate());
-        if now < self.resume_at {
-            return None;
-        }
-        let want = self.want()?;
+        let want = self.want();
+        self.lateness.set_due(want.map(|_| self.resume_at.max(now)));
+        let want = want.filter(|_| now >= self.resume_at)?;
         if let Some(later) = self.not_before(now, want) {
             self.resume_at = later;
+            self.lateness.set_due(Some(later));
             return None;
         }
         if want.open >= self.open.len() {
@@ -238,14 +243,19 @@ impl Sender {
             self.next_id = id.next();
             self.open.push_back(OpenChunk::new(id, chunk)?);
         }
-        let sent = micros(now);
-        let gap = self.tail_gap();
         if want.is_tail {
-            self.next_tail = Instant::from_nanos(nanos(sent + gap));
+            let paced_at =
+                micros(self.next_tail).clamp(micros(now) - self.lateness.micros(), micros(now));
+            self.next_tail = instant(paced_at + self.tail_gap());
         }
         self.probe = false;
         let chunk = self.open.get_mut(want.open)?;
         Some((chunk.id, chunk.next_symbol()))
+    }
+
+    /// No slice may go, for other reasons than its own: whoever calls later is not late.
+    pub(crate) const fn on_blocked(&mut self) {
+        self.lateness.set_due(None);
     }
 
     /// The chunk with this number, while it is open.
@@ -264,8 +274,8 @@ impl Sender {
         #[expect(clippy::cast_precision_loss, reason = "at most some kilobytes")]
         let bytes = bytes as f64;
         let (backlog, passes) = self.bottleneck.on_sent(now, bytes);
-        self.within_limit_at = self.within_limit_at.max(micros(now)) + bytes / self.most();
-        self.share.on_sent(now, number, bytes);
+        self.limit.on_sent(now, bytes);
+        self.share.on_sent(now, number, bytes, self.late_at(self.share.pace()));
         self.flights.push(Flight {
             number,
             sent_at: now,
@@ -282,7 +292,7 @@ impl Sender {
         self.last_slice = Some((now, self.bottleneck.idle_at()));
         if self.bottleneck.rate().is_none() && !self.share.is_on() {
             match self.train_left {
-                0 => self.blind.on_sent(now, bytes, self.rtt, self.most()),
+                0 => self.blind.on_sent(now, bytes, self.rtt, self.limit.rate()),
                 _ => self.blind.on_train_sent(now),
             }
         }
@@ -327,8 +337,9 @@ impl Sender {
             });
         }
         self.is_stale |= is_news;
+        self.lateness.on_news(now);
         if is_progress {
-            self.progress = now;
+            (self.progress, self.has_news) = (now, true);
             self.timeouts = 0;
             if self.trains < TRAINS && !self.bottleneck.has_train(TRAIN / 2) {
                 self.trains += 1;
@@ -362,8 +373,9 @@ impl Sender {
         if chunk.on_ack(&ack.received) {
             (self.progress, self.moved) = (now, now);
             self.timeouts = 0;
-            self.is_stale = true;
+            (self.is_stale, self.has_news) = (true, true);
         }
+        self.lateness.on_news(now);
         while self.open.front().is_some_and(|chunk| chunk.is_done) {
             if let Some(chunk) = self.open.pop_front() {
                 self.events.push_back(SenderEvent::Done(chunk.id));
@@ -373,6 +385,7 @@ impl Sender {
 
     /// Acts on a deadline that has passed.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.on_call(now);
         self.refresh();
         if self.fails_at().is_some_and(|at| at <= now) && !self.has_failed {
             self.has_failed = true;
@@ -408,7 +421,6 @@ impl Sender {
         earliest(earliest(slice, self.timeout_at()), self.fails_at())
     }
 
-    /// When a slice may go out, if there is one to send.
     pub(crate) fn check_invariants(&self) {
         self.flights.check_invariants();
         assert!(self.open.len() <= SEND_WINDOW);
@@ -463,6 +475,23 @@ impl Sender {
         });
     }
 
+    /// It is called, perhaps late.
+    fn on_call(&mut self, now: Instant) {
+        if core::mem::take(&mut self.has_news) {
+            // It may have waited for this call, and what it answers could not go out before.
+            self.progress = self.progress.max(now);
+        }
+        self.lateness.on_call(now);
+        let is_alone = self.config.urgency == Urgency::LoadScreen;
+        self.bottleneck.try_more(is_alone && self.lateness.is_frame());
+    }
+
+    /// What the caller may send for being late, in microseconds of this rate: no more than fits the queue
+    /// beside what may wait there anyway.
+    fn late_at(&self, rate: f64) -> f64 {
+        self.lateness.micros().min((self.bottleneck.room() / rate - BACKLOG_MICROS).max(0.0))
+    }
+
     /// What should go next, if anything.
     fn want(&self) -> Option<Want> {
         if self.timeouts > 0 && self.after_timeout == 0 {
@@ -470,9 +499,8 @@ impl Sender {
         }
         let at = |open| Some(Want { open, is_tail: false });
         let find = |test: &dyn Fn(&OpenChunk) -> bool| self.open.iter().position(test);
-        if self.probe
-            && let Some(open) = find(&|chunk| !chunk.is_done)
-        {
+        let probe = if self.probe { find(&|chunk| !chunk.is_done) } else { None };
+        if let Some(open) = probe {
             return at(open);
         }
         if let Some(open) = find(&|chunk| chunk.is_sent() && chunk.lacks_slices()) {
@@ -498,9 +526,9 @@ impl Sender {
 
     /// When that may go, if not now.
     fn not_before(&self, now: Instant, want: Want) -> Option<Instant> {
-        let within_limit_at = self.within_limit_at - self.limit_micros();
-        if within_limit_at > micros(now) {
-            return Some(Instant::from_nanos(nanos(within_limit_at)).max(now + TICK));
+        let late = self.late_at(self.limit.rate());
+        if let Some(opens_at) = self.limit.opens_at(now, self.train_over_limit(), late) {
+            return Some(instant(opens_at).max(now + TICK));
         }
         if self.share.is_on() {
             let paced_at = self.share.not_before(now);
@@ -511,7 +539,8 @@ impl Sender {
                 return None;
             }
             // As much as a tick is worth goes out together.
-            return self.blind.is_early(now).then(|| now + TICK);
+            let late = self.late_at(self.blind.rate());
+            return self.blind.is_early(now, late).then(|| now + TICK);
         };
         let packet = self.packet_bytes() / rate;
         let most = (MOST_BACKLOG_PACKETS * packet).max(MOST_BACKLOG_MICROS);
@@ -520,10 +549,11 @@ impl Sender {
             backlog = backlog.max(TRAIN_MICROS);
         }
         // Never more than is believed to fit, a packet and the one to be sent left out.
-        let backlog = backlog.min((self.bottleneck.room_micros() - 2.0 * packet).max(packet));
+        let fits = (self.bottleneck.room_micros() - 2.0 * packet).max(packet);
+        let backlog = (backlog + self.lateness.micros()).min(fits);
         let free_at = self.bottleneck.idle_at() - backlog;
         if free_at > micros(now) {
-            return Some(Instant::from_nanos(nanos(free_at)).max(now + TICK));
+            return Some(instant(free_at).max(now + TICK));
         }
         Some(self.next_tail).filter(|&next| want.is_tail && next > now)
     }
@@ -539,21 +569,10 @@ impl Sender {
         Some(rate * gain)
     }
 
-    /// The limit that was set, in bytes per microsecond.
-    #[expect(clippy::cast_precision_loss, reason = "a limit is not that exact")]
-    fn most(&self) -> f64 {
-        (self.config.most_bps.max(1) as f64 / 8e6).max(1e-6)
-    }
-
-    /// How far a limit may be overdrawn, in microseconds of it. A train goes whole, and is made good for
-    /// after it: without one no rate would ever be known under a limit that lets a few packets pass at a
-    /// time.
-    fn limit_micros(&self) -> f64 {
+    /// Bytes of a train that has to go in spite of the limit; none where that is below the guess.
+    fn train_over_limit(&self) -> f64 {
         let is_train = self.train_left > 0 && self.bottleneck.rate().is_none();
-        match is_train && self.most() > blind::LATER_RATE {
-            true => LIMIT_MICROS.max(TRAIN_BYTES / self.most()),
-            false => LIMIT_MICROS,
-        }
+        if is_train && self.limit.rate() > blind::LATER_RATE { TRAIN_BYTES } else { 0.0 }
     }
 
     fn tail_gap(&self) -> f64 {
@@ -568,7 +587,7 @@ impl Sender {
     pub(crate) fn timeout_at(&self) -> Option<Instant> {
         self.open.front()?;
         let (sent_at, idle_at) = self.last_slice?;
-        let idle_at = Instant::from_nanos(nanos(idle_at));
+        let idle_at = instant(idle_at);
         let base = self.progress.max(sent_at).max(idle_at.min(sent_at + Duration::from_secs(2)));
         let wait = self.rtt + self.rtt / 4 + Duration::from_millis(20);
         Some(base + wait.saturating_mul(1 << self.timeouts.min(4)).min(Duration::from_secs(2)))
@@ -579,13 +598,4 @@ impl Sender {
         let is_open = !self.has_failed && (!self.open.is_empty() || !self.waiting.is_empty());
         is_open.then(|| self.moved + self.config.give_up_after)
     }
-}
-
-fn micros_of(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e6
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-fn nanos(micros: f64) -> u64 {
-    (micros * 1000.0) as u64 + 1
 }

@@ -9,8 +9,9 @@
 
 use core::time::Duration;
 
-use super::bottleneck::{Base, Sample, micros};
+use super::bottleneck::{Base, Sample};
 use super::chunk::sqrt;
+use super::units::{instant, micros};
 use crate::Instant;
 use crate::urgency::Urgency;
 
@@ -112,7 +113,7 @@ const MOST_DRAINS: u32 = 3;
 /// Datagrams smaller than this are quicker through the bottleneck, and are not compared with full ones.
 const FULL: f64 = 1_000.0;
 
-/// How late a tick may be before what was not sent meanwhile is forgotten.
+/// How late a tick may be before what was not sent meanwhile is forgotten, unless the caller was later.
 const CATCH_UP: f64 = 4_000.0;
 
 /// The same beside a game: a tick, so that no two slices go back to back unless a tick brings more than one.
@@ -253,17 +254,18 @@ impl Share {
 
     /// When the next slice may go, if not now.
     pub(crate) fn not_before(&self, now: Instant) -> Option<Instant> {
-        let at = Instant::from_nanos(nanos(self.paced_at));
+        let at = instant(self.paced_at);
         (at > now).then(|| at.max(now + TICK))
     }
 
-    pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: f64) {
+    /// A datagram went out, by a caller that was late by so many microseconds.
+    pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: f64, late: f64) {
         self.next = number + 1;
         if !self.is_on() {
             return;
         }
         // Beside a game what was not sent in time is not made up for: nothing goes back to back.
-        let late = if self.mode == Mode::Play { PLAY_CATCH_UP } else { CATCH_UP };
+        let late = if self.mode == Mode::Play { PLAY_CATCH_UP } else { CATCH_UP + late };
         self.paced_at = self.paced_at.max(micros(now) - late) + bytes / self.pace;
     }
 
@@ -476,12 +478,6 @@ impl Share {
     }
 }
 
-/// The first nanosecond that is not before.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-fn nanos(micros: f64) -> u64 {
-    (micros * 1000.0) as u64 + 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -522,15 +518,15 @@ mod tests {
                     self.share.on_arrival(&sample, 2.0 * link.way);
                 }
             }
-            let instant = Instant::from_nanos(nanos(now));
-            while self.share.not_before(instant).is_none() {
+            let moment = instant(now);
+            while self.share.not_before(moment).is_none() {
                 link.idle_at = link.idle_at.max(now) + PACKET / link.rate;
                 let at = link.idle_at + link.way;
                 self.passed += PACKET;
                 let sample = Sample::of(self.number, PACKET, now, at, self.passed);
                 let is_lost = link.loses > 0 && self.number.is_multiple_of(link.loses);
                 self.back.push_back((at + link.way, sample, is_lost));
-                self.share.on_sent(instant, self.number, PACKET);
+                self.share.on_sent(moment, self.number, PACKET, 0.0);
                 self.number += 1;
             }
         }

@@ -74,6 +74,11 @@ impl Connection {
         if let Some(to) = self.transmit_challenge(now, out) {
             return Some(to);
         }
+        if !self.has_room_for_slices()
+            && let Some(sender) = self.blocks_out.sender_mut()
+        {
+            sender.on_blocked();
+        }
         let number = self.begin(now, out, self.path.room())?;
         let header_bytes = out.len();
         let end = self.path.room() - TAG_BYTES;
@@ -233,11 +238,7 @@ impl Connection {
         out: &mut DatagramBuffer<'_>,
         room: usize,
     ) -> Option<u64> {
-        let header_bytes = match self.welcome_message.len() {
-            0 => DATA_HEADER_BYTES,
-            welcome_bytes => ResponseHeader::bytes(welcome_bytes),
-        };
-        if room <= header_bytes + TAG_BYTES {
+        if room <= self.header_bytes() + TAG_BYTES {
             return None;
         }
         out.truncate(0);
@@ -329,14 +330,26 @@ impl Connection {
             || !self.liveness.is_peer_silent(self.now, self.sent.probe_timeout())
     }
 
-    /// When there is something to send, as far as the amplification limit allows.
-    pub(super) fn transmit_at(&self) -> Option<Instant> {
-        let header_bytes = match self.welcome_message.len() {
+    /// Whether slices may go as far as the credit and the peer's silence are concerned.
+    fn has_room_for_slices(&self) -> bool {
+        self.frame_room() >= FULL_SLICE_FRAME_BYTES && self.may_send_slices()
+    }
+
+    /// Bytes that a datagram has for frames.
+    fn frame_room(&self) -> usize {
+        self.path.room().saturating_sub(self.header_bytes() + TAG_BYTES)
+    }
+
+    fn header_bytes(&self) -> usize {
+        match self.welcome_message.len() {
             0 => DATA_HEADER_BYTES,
             welcome_bytes => ResponseHeader::bytes(welcome_bytes),
-        };
-        let room = self.path.room().saturating_sub(header_bytes + TAG_BYTES);
-        if room < BLOCK_FRAME_BYTES {
+        }
+    }
+
+    /// When there is something to send, as far as the credit allows.
+    pub(super) fn transmit_at(&self) -> Option<Instant> {
+        if self.frame_room() < BLOCK_FRAME_BYTES {
             return None;
         }
         let is_pending = self.ping_due
@@ -346,7 +359,7 @@ impl Connection {
             || !self.packets_out.is_empty()
             || self.messages_out.has_due();
         let now = is_pending.then_some(Instant::ZERO);
-        let slices = match room >= FULL_SLICE_FRAME_BYTES && self.may_send_slices() {
+        let slices = match self.has_room_for_slices() {
             true => self.blocks_out.sender().and_then(Sender::poll_timeout),
             false => self.blocks_out.sender().and_then(Sender::timeout_at),
         };

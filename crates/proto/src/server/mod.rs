@@ -316,7 +316,8 @@ impl ServerMachine {
         }
     }
 
-    /// The next event, and its connection. Call it until it returns `None`.
+    /// The next event, and its connection. Call it until it returns `None`. A connection that has ended can
+    /// be looked at until the call after its [`Event::Closed`].
     #[must_use]
     pub fn poll_event(&mut self, now: Instant) -> Option<(ConnectionId, ServerEvent)> {
         while let Some((id, request, token)) = self.requests.pop_front() {
@@ -358,10 +359,9 @@ impl ServerMachine {
         }
     }
 
-    /// Removes a connection that has ended, once the application has read its last event.
+    /// Removes a connection that has ended, once the application has read its last event and asks for more.
     fn remove_if_over(&mut self, id: ConnectionId) {
-        let is_over =
-            |slot: &slots::Slot| slot.connection.is_closed() && !slot.connection.has_events();
+        let is_over = |slot: &slots::Slot| slot.connection.is_closed() && !slot.has_events;
         if !self.slots.get(id).is_some_and(is_over) {
             return;
         }

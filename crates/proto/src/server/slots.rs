@@ -32,7 +32,8 @@ pub(super) struct Slot {
     memory_bytes: usize,
     deadline: Option<Instant>,
     is_ready: bool,
-    has_events: bool,
+    /// In the queue of those with events: until the application was told that there are no more.
+    pub(super) has_events: bool,
 }
 
 /// All connections of a server.

@@ -8,14 +8,13 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haulier::udp::Socket;
+use haulier::udp::{Clock, Runner, Socket};
 use haulier_article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES};
-use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent};
+use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine};
 
 use super::{Joined, TURN, took_too_long};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::runners;
 
 /// What the client says.
 const HELLO: &[u8] = b"?";
@@ -30,7 +29,7 @@ pub(in crate::bench) fn serve(
     goes_on: impl Fn() -> bool,
 ) -> io::Result<()> {
     let chunks = data.len().div_ceil(MAX_CHUNK_BYTES);
-    let mut driver = runners::article(socket, peer(chunks));
+    let mut driver = Runner::new(PeerMachine::new(peer(chunks)), socket, Clock::start());
     let (mut sent, mut served_at, mut strangers) = (0, None, 0);
     while goes_on() {
         driver.turn(TURN)?;
@@ -80,7 +79,9 @@ pub(in crate::bench) fn fetch(
     let digest = blake3::hash(expected);
     let mut hasher = blake3::Hasher::new();
     let started = Instant::now();
-    let mut driver = runners::article(Socket::connect(server).map_err(fail)?, peer(1));
+    let socket = Socket::connect(server).map_err(fail)?;
+    let machine = PeerMachine::connected(peer(1), server);
+    let mut driver = Runner::new(machine, socket, Clock::start());
     driver.machine.peer.send_chunk(HELLO).map_err(|error| Failure::Usage(error.to_string()))?;
     let (mut received, mut connect) = (0, None);
     while started.elapsed() < timeout {

@@ -1,22 +1,20 @@
 //! The ends of a join over haulier/1.
 
-use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haulier::proto::client::ClientConfig;
-use haulier::udp::Socket;
 use haulier::{
-    Block, CloseCode, ConnectionConfig, Credentials, Event, Secret, ServerConfig,
-    ServerCredentials, ServerEvent, TokenClaims, TokenKey,
+    Block, Client, CloseCode, Connect, ConnectionConfig, Credentials, Event, Listen, NetworkError,
+    Secret, SendError, ServerConfig, ServerCredentials, ServerEvent, TokenClaims, TokenKey,
 };
 
 use super::{Joined, TURN, took_too_long};
+use crate::args::CallArgs;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::keygen::new_secret;
-use crate::runners;
+use crate::token::new_token;
 
 /// "haullab1".
 const PROTOCOL_ID: u64 = 0x6861_756c_6c61_6231;
@@ -27,24 +25,25 @@ const TICKET_SECRET: [u8; 32] = *b"haulier bench: the secret.......";
 
 /// Gives the block to every client, while `goes_on`.
 pub(in crate::bench) fn serve(
-    socket: Socket,
+    listen: Listen,
     data: &Bytes,
+    calls: CallArgs,
     goes_on: impl Fn() -> bool,
-) -> io::Result<()> {
+) -> Result<(), Failure> {
     let credentials = ServerCredentials::default()
         .with_secret(Secret::from_bytes(TICKET_SECRET))
         .with_token_key(token_key());
     let config = ServerConfig::new(PROTOCOL_ID, credentials).with_connection(connection(data));
-    let mut driver = runners::server(socket, config)?;
-    let block = Block::new(0, data.clone());
+    let listen = if calls.inline { listen.inline() } else { listen };
+    let server = listen.start(config)?;
+    let (mut calls, block) = (Calls::new(calls), Block::new(0, data.clone()));
     while goes_on() {
-        driver.turn(TURN)?;
-        let now = driver.clock().now();
-        while let Some((id, event)) = driver.machine.poll_event(now) {
-            let ServerEvent::Connecting { .. } = event else { continue };
-            if let Some(connection) = driver.machine.connection_mut(id) {
-                connection.send_block(now, &block).map_err(io::Error::other)?;
-            }
+        let event = calls.next(|| server.poll(), |max| server.wait(max))?;
+        let Some((id, ServerEvent::Connecting { .. })) = event else { continue };
+        match server.send_block(id, &block) {
+            // Or it is gone again.
+            Ok(_) | Err(SendError::NotOpen) => {}
+            Err(error) => return Err(Failure::Io(format!("server: {error}"))),
         }
     }
     Ok(())
@@ -53,10 +52,7 @@ pub(in crate::bench) fn serve(
 /// A token for a client at `place`, as a matchmaker would make it.
 pub(in crate::bench) fn token(place: IpAddr) -> Result<Credentials, Failure> {
     let claims = TokenClaims::new(u64::MAX).with_client_address(Some(SocketAddr::new(place, 0)));
-    let nonce = *new_secret()?.as_bytes();
-    let nonce = nonce.first_chunk().copied().unwrap_or_default();
-    let token = token_key().issue(PROTOCOL_ID, &claims, new_secret()?, nonce);
-    token.map(Credentials::Token).map_err(|error| Failure::Usage(error.to_string()))
+    new_token(&token_key(), PROTOCOL_ID, &claims).map(Credentials::Token)
 }
 
 /// What a ticket holds.
@@ -73,44 +69,70 @@ fn connection(data: &Bytes) -> ConnectionConfig {
 }
 
 /// Joins once, and takes leave. The connection has compared the block's BLAKE3 before it hands it over. A
-/// client that joined goes on while `lingers`, so that the server's last datagrams find somebody.
+/// client that joined stays while `lingers`, so that the server's last datagrams find somebody.
 pub(in crate::bench) fn fetch(
     server: SocketAddr,
     credentials: Credentials,
     expected: &Bytes,
     timeout: Duration,
+    calls: CallArgs,
     lingers: impl Fn() -> bool,
 ) -> Result<Joined, Failure> {
-    let fail = |error: io::Error| Failure::socket("client", &error);
-    let config =
-        ClientConfig::new(server, PROTOCOL_ID, credentials).with_connection(connection(expected));
+    let mut connect = Connect::new(server, PROTOCOL_ID, credentials);
+    connect.connection = connection(expected);
+    let connect = if calls.inline { connect.inline() } else { connect };
     let started = Instant::now();
-    let mut driver = runners::client(config).map_err(fail)?;
-    let mut connect = Duration::ZERO;
+    let client = Client::connect(connect).map_err(|error| Failure::Io(error.to_string()))?;
+    let (mut calls, mut connect) = (Calls::new(calls), Duration::ZERO);
     while started.elapsed() < timeout {
         interrupt::check()?;
-        driver.turn(TURN).map_err(fail)?;
-        while let Some(event) = driver.machine.poll_event(driver.clock().now()) {
-            match event {
-                Event::Connected => connect = started.elapsed(),
-                Event::Block { data, .. } => {
-                    let total = started.elapsed();
-                    if data != expected {
-                        return Err(Failure::Verification("this is another block".into()));
-                    }
-                    driver.machine.close(driver.clock().now(), CloseCode::DONE, "");
-                    driver.transmit().map_err(fail)?;
-                    while lingers() {
-                        driver.turn(TURN).map_err(fail)?;
-                    }
-                    return Ok(Joined { connect, total });
+        match calls.next(|| client.poll(), |max| client.wait(max))? {
+            Some(Event::Connected) => connect = started.elapsed(),
+            Some(Event::Block { data, .. }) => {
+                let total = started.elapsed();
+                if data != expected {
+                    return Err(Failure::Verification("this is another block".into()));
                 }
-                Event::Closed(reason) => {
-                    return Err(Failure::TimeOut(format!("the join ended: {reason}")));
+                client.close(CloseCode::DONE, "");
+                while lingers() {
+                    thread::sleep(TURN);
                 }
-                _ => {}
+                return Ok(Joined { connect, total });
             }
+            Some(Event::Closed(reason)) => {
+                return Err(Failure::TimeOut(format!("the join ended: {reason}")));
+            }
+            _ => {}
         }
     }
     Err(took_too_long(timeout))
+}
+
+/// When an end calls the library: whenever something happens, or once a frame.
+struct Calls {
+    frame: Option<Duration>,
+    next_frame: Instant,
+}
+
+impl Calls {
+    fn new(args: CallArgs) -> Self {
+        let frame = args.frame_hz.map(|hz| Duration::from_secs(1) / u32::from(hz));
+        Self { frame, next_frame: Instant::now() }
+    }
+
+    /// The next event; `None` after a while without one, or when a frame is over.
+    fn next<T>(
+        &mut self,
+        poll: impl Fn() -> Result<Option<T>, NetworkError>,
+        wait: impl Fn(Duration) -> Result<Option<T>, NetworkError>,
+    ) -> Result<Option<T>, NetworkError> {
+        let Some(frame) = self.frame else { return wait(TURN) };
+        let event = poll()?;
+        if event.is_none() {
+            // A frame that took too long is not made up for.
+            self.next_frame = (self.next_frame + frame).max(Instant::now());
+            thread::sleep(self.next_frame.saturating_duration_since(Instant::now()));
+        }
+        Ok(event)
+    }
 }

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use haulier::Listen;
 use haulier::udp::Socket;
 use haulier_sim::profile::join_limit;
 use haulier_sim::{LinkStats, Profile};
@@ -19,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::ends::{self, Joined, article, haulier1};
 use super::on_every_core;
-use crate::args::{JoinArgs, JoinKind};
+use crate::args::{CallArgs, JoinArgs, JoinKind};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::relay::Relay;
@@ -100,19 +101,24 @@ fn try_measure(run: &Run, data: &Bytes, timeout: Duration) -> Result<Outcome, Fa
     let fail = |error: std::io::Error| Failure::socket("join", &error);
     // Twice, for the link back has the odd number beside it.
     let relay = Relay::start(&run.profile.link(), 2 * run.seed).map_err(fail)?;
-    let socket = Socket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(fail)?;
-    relay.set_receiver(socket.local_addr());
+    let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let stop = &AtomicBool::new(false);
+    let goes_on = || !stop.load(Ordering::Relaxed);
     let joined = thread::scope(|scope| {
-        let goes_on = || !stop.load(Ordering::Relaxed);
-        let server = scope.spawn(move || match run.kind {
-            JoinKind::Article => article::serve(socket, data, goes_on),
-            JoinKind::Token | JoinKind::Ticket => haulier1::serve(socket, data, goes_on),
-        });
+        let server = if run.kind == JoinKind::Article {
+            let socket = Socket::bind(local).map_err(fail)?;
+            relay.set_receiver(socket.local_addr());
+            let fail = |error: std::io::Error| Failure::socket("server", &error);
+            scope.spawn(move || article::serve(socket, data, goes_on).map_err(fail))
+        } else {
+            let listen = Listen::bind(local).map_err(fail)?;
+            relay.set_receiver(listen.local_addr());
+            scope.spawn(move || haulier1::serve(listen, data, CallArgs::default(), goes_on))
+        };
         let joined = fetch(run.kind, &relay, data, timeout);
         stop.store(true, Ordering::Relaxed);
-        let served = server.join().unwrap_or_else(|_| Err(std::io::Error::other("broke down")));
-        served.map_err(|error| Failure::socket("server", &error)).and(joined)
+        let broke_down = || Err(Failure::Io("server: broke down".into()));
+        server.join().unwrap_or_else(|_| broke_down()).and(joined)
     });
     Ok(Outcome { joined: joined.map_err(|failure| failure.to_string()), down: relay.stop().back })
 }
@@ -139,7 +145,7 @@ fn fetch(
         JoinKind::Token => haulier1::token(Ipv4Addr::LOCALHOST.into())?,
         JoinKind::Ticket => haulier1::ticket(),
     };
-    haulier1::fetch(server, credentials, data, timeout, lingers)
+    haulier1::fetch(server, credentials, data, timeout, CallArgs::default(), lingers)
 }
 
 fn conclude(cells: &[Joins], args: &JoinArgs, report: &Report) -> Result<(), Failure> {

@@ -87,6 +87,22 @@ fn a_close_survives_the_loss_of_two() {
     assert_eq!(lan.clients[0].poll_timeout(), None);
 }
 
+/// What it had sent is looked up when the application hears of its end, and a driver goes on meanwhile.
+#[test]
+fn a_closed_connection_can_be_looked_at_until_the_next_event_is_asked_for() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(1_000);
+    lan.client(0).close(CloseCode::DONE, "");
+    let (now, from, mut datagram) = (lan.now, lan.addresses[0], Vec::new());
+    lan.clients[0].poll_datagram(now, &mut datagram).expect("a close");
+    let _refused = lan.server.handle_datagram(now, from, &mut datagram);
+    let (id, event) = lan.server.poll_event(now).expect("it has closed");
+    assert!(matches!(event, ServerEvent::Connection(Event::Closed(_))));
+    while lan.server.poll_datagram(now, &mut datagram).is_some() {}
+    assert!(lan.server.connection(id).is_some());
+    assert_eq!((lan.server.poll_event(now), lan.server.stats().connections), (None, 0));
+}
+
 /// 5.2: a NAT that forgot gives the client another address; the transfer goes on there, after a challenge.
 #[test]
 fn a_client_that_moves_is_followed_after_a_challenge() {
