@@ -11,7 +11,7 @@
 //!
 //! Each module uses only those after it: `machine`, `batch`, `four_tuple`, `fragment`, `restart`,
 //! `sequence_buffer`, `chunk`, `sequence`, `budget`, `rtt`, `drop_reasons`, `settings`,
-//! `debug`,
+//! `debug_as`,
 //! `time`.
 
 #![no_std]
@@ -20,7 +20,7 @@ extern crate alloc;
 
 mod batch;
 mod budget;
-mod debug;
+mod debug_as;
 mod drop_reasons;
 mod four_tuple;
 mod machine;

@@ -124,12 +124,6 @@ impl Socket {
         self.local
     }
 
-    /// The other end, if it is connected.
-    #[must_use]
-    pub const fn remote(&self) -> Option<SocketAddr> {
-        self.remote
-    }
-
     /// What the system granted.
     #[must_use]
     pub const fn buffers(&self) -> BufferSizes {
