@@ -1,11 +1,20 @@
-//! No allocation for what strangers can ask for: counted for the whole process, so this is a program of its
-//! own.
+//! No allocation for what strangers can ask for, and none for a datagram of a connection: counted for the whole
+//! process, so this is a program of its own.
 
-use haulier_proto::connection::Suite;
+mod lan;
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use haulier_proto::client::ClientMachine;
+use haulier_proto::connection::{Block, Event, Suite};
 use haulier_proto::credentials::{Secret, TokenClaims, TokenKey};
 use haulier_proto::internals::{
     AeadKey, CookieKey, Entropy, RequestKeys, ResetKey, open_check, open_tag,
 };
+use haulier_proto::server::ServerMachine;
+use haulier_proto::{Batch, Instant, Machine};
+use lan::{Lan, address, client_config, server_address, server_config};
 
 /// Strangers can ask for each of these as often as they like, and a datagram needs one of them.
 #[test]
@@ -46,4 +55,121 @@ fn a_forged_token_takes_no_memory() {
         assert!(key.open(1, &[b'1'; 640], 5).is_err());
     });
     assert_eq!(counted.count_total, 0);
+}
+
+/// One direction of a link: 20 ms long, one datagram in 50 gets lost, and buffers are used again.
+#[derive(Default)]
+struct Way {
+    carried: u64,
+    there: VecDeque<(Instant, Vec<u8>)>,
+    free: Vec<Vec<u8>>,
+}
+
+impl Way {
+    fn send(&mut self, now: Instant, machine: &mut impl Machine, batch: &mut Batch) {
+        batch.clear();
+        machine.poll_transmit(now, batch);
+        for (_, bytes) in batch.iter() {
+            self.carried += 1;
+            if self.carried % 50 != 7 {
+                let mut datagram = self.free.pop().unwrap_or_else(|| Vec::with_capacity(1_200));
+                datagram.clear();
+                datagram.extend_from_slice(bytes);
+                let arrival = Instant::from_nanos(now.as_nanos() + 20_000_000);
+                self.there.push_back((arrival, datagram));
+            }
+        }
+    }
+
+    fn next(&mut self, now: Instant) -> Option<Vec<u8>> {
+        self.there.pop_front_if(|(at, _)| *at <= now).map(|(_, datagram)| datagram)
+    }
+}
+
+/// A server that sends a block to a client, while both send messages.
+struct Room {
+    now: Instant,
+    server: ServerMachine,
+    client: ClientMachine,
+    up: Way,
+    down: Way,
+    batch: Batch,
+    messages: u64,
+}
+
+impl Room {
+    fn new() -> Self {
+        let mut config = server_config();
+        config.connection.max_rate_bps = 40_000_000;
+        let mut lan = Lan::joined(config, client_config());
+        lan.peer().send_block(&Block::new(1, vec![7; 24 << 20])).unwrap();
+        let Lan { now, server, mut clients, .. } = lan;
+        let (up, down) = (Way::default(), Way::default());
+        Self {
+            now,
+            server,
+            client: clients.remove(0),
+            up,
+            down,
+            batch: Batch::new(64),
+            messages: 0,
+        }
+    }
+
+    /// Datagrams sent so far, and messages delivered and repair slices sent.
+    fn carried(&self) -> (u64, u64) {
+        let id = self.server.connections().next().unwrap();
+        let repairs = self.server.connection(id).unwrap().stats().repair_slices_sent;
+        (self.up.carried + self.down.carried, self.messages + repairs)
+    }
+
+    fn run(&mut self, millis: u64) {
+        static MESSAGE: &[u8] = &[1; 40];
+        let Self { now, server, client, up, down, batch, messages } = self;
+        let id = server.connections().next().unwrap();
+        for _ in 0..millis {
+            *now = Instant::from_nanos(now.as_nanos() + 1_000_000);
+            server.handle_timeout(*now);
+            client.handle_timeout(*now);
+            let connection = server.connection_mut(id).unwrap();
+            let _full = connection.send_message(Bytes::from_static(MESSAGE));
+            let connection = client.connection_mut().unwrap();
+            let _full = connection.send_message(Bytes::from_static(MESSAGE));
+            while let Some(mut datagram) = up.next(*now) {
+                let _refused = server.handle_datagram(*now, address(0), &mut datagram);
+                up.free.push(datagram);
+            }
+            while let Some(mut datagram) = down.next(*now) {
+                let _refused = client.handle_datagram(*now, server_address(), &mut datagram);
+                down.free.push(datagram);
+            }
+            while server.poll_event(*now).is_some() {
+                *messages += 1;
+            }
+            while let Some(event) = client.poll_event(*now) {
+                *messages += u64::from(matches!(event, Event::Message(_)));
+            }
+            down.send(*now, server, batch);
+            up.send(*now, client, batch);
+        }
+    }
+}
+
+/// A connection in the middle of a block, with acks, slices, losses, and messages both ways. What is delivered
+/// has memory of its own: one allocation for each message and each repair slice, and some for a chunk that grows.
+/// What a datagram needs beyond that is there already: a list of its contents would be one more for each.
+#[test]
+fn a_datagram_of_a_connection_takes_no_memory() {
+    let mut room = Room::new();
+    room.run(2_000);
+    let before = room.carried();
+    let counted = allocation_counter::measure(|| room.run(1_000));
+    let after = room.carried();
+    let (datagrams, delivered) = (after.0 - before.0, after.1 - before.1);
+    let beyond = counted.count_total.saturating_sub(delivered);
+    assert!(room.client.connection().unwrap().receiving().is_some(), "the block is still going");
+    println!(
+        "{beyond} allocations for {datagrams} datagrams, beside {delivered} for what they held"
+    );
+    assert!(datagrams > 5_000 && beyond < datagrams / 8, "{beyond} for {datagrams}");
 }

@@ -10,11 +10,10 @@
 use alloc::collections::VecDeque;
 
 use super::chunk::sqrt;
-use super::flight::{Fate, Flight, Flights};
 use super::loss::LossEstimate;
 use super::units::micros;
 use crate::Instant;
-use crate::transit::ArrivalsFrame;
+use crate::transit::{ArrivalsFrame, Datagram, Fate, Ledger};
 
 /// The shortest time a rate is measured over: long enough that 0.2 ms of jitter are a few percent.
 const WINDOW: f64 = 5_000.0;
@@ -136,6 +135,8 @@ pub(crate) struct Bottleneck {
     train: usize,
     base: Base,
     samples: VecDeque<Sample>,
+    /// The number of the first datagram that counts.
+    first: u64,
     /// The number up to which received bytes are counted, and the count.
     counted: Option<u64>,
     passed: f64,
@@ -157,9 +158,11 @@ pub(crate) struct Bottleneck {
 }
 
 impl Bottleneck {
-    pub(crate) fn new(rate: Option<f64>) -> Self {
+    /// Of a transfer whose first datagram has the number `first`.
+    pub(crate) fn new(rate: Option<f64>, first: u64) -> Self {
         Self {
             rate,
+            first,
             is_measured: false,
             train: 0,
             base: Base::new(),
@@ -235,20 +238,21 @@ impl Bottleneck {
     pub(crate) fn on_arrivals(
         &mut self,
         frame: &ArrivalsFrame,
-        next: u64,
-        flights: &Flights,
+        ledger: &Ledger,
         loss: &LossEstimate,
         is_long: bool,
     ) -> usize {
         let mut told = [(0, 0); crate::transit::MAX_EARLIER_ARRIVALS + 1];
         let mut count = 0;
-        for (place, arrival) in told.iter_mut().zip(frame.arrivals(next).into_iter().flatten()) {
+        for (place, arrival) in
+            told.iter_mut().zip(frame.arrivals(ledger.next_number()).into_iter().flatten())
+        {
             *place = arrival;
             count += 1;
         }
         let mut news = 0;
         for &(number, at) in told.iter().take(count).rev() {
-            news += usize::from(self.on_arrival(number, at, flights));
+            news += usize::from(self.on_arrival(number, at, ledger));
         }
         if news > 0 {
             self.measure_trains(news);
@@ -262,12 +266,12 @@ impl Bottleneck {
         self.samples.range(self.samples.len().saturating_sub(news)..)
     }
 
-    fn on_arrival(&mut self, number: u64, at_micros: u32, flights: &Flights) -> bool {
-        let Some(flight) = flights.get(number).filter(|flight| flight.fate == Fate::Received)
+    fn on_arrival(&mut self, number: u64, at_micros: u32, ledger: &Ledger) -> bool {
+        let Some(datagram) = ledger.get(number).filter(|datagram| datagram.fate == Fate::Acked)
         else {
             return false;
         };
-        if self.counted.is_some_and(|counted| number <= counted) {
+        if number < self.first || self.counted.is_some_and(|counted| number <= counted) {
             return false;
         }
         let turned = at_micros.wrapping_sub(self.last_micros.unwrap_or(at_micros));
@@ -277,13 +281,13 @@ impl Bottleneck {
         }
         self.last_micros = Some(at_micros);
         self.clock += f64::from(turned);
-        let from = self.counted.map_or(0, |counted| flights.place(counted + 1));
-        for flight in flights.from(from).take_while(|flight| flight.number <= number) {
-            self.passed += flight.bytes;
-            self.received += if flight.fate == Fate::Received { flight.bytes } else { 0.0 };
+        let from = ledger.place(self.counted.map_or(self.first, |counted| counted + 1));
+        for datagram in ledger.from(from).take_while(|datagram| datagram.number <= number) {
+            self.passed += datagram.wire_bytes();
+            self.received += if datagram.fate == Fate::Acked { datagram.wire_bytes() } else { 0.0 };
         }
         self.counted = Some(number);
-        let sent = micros(flight.sent_at);
+        let sent = micros(datagram.sent_at);
         let delay = self.clock - sent;
         self.base.on_delay(self.clock, delay);
         if self.samples.len() >= SAMPLES {
@@ -291,7 +295,7 @@ impl Bottleneck {
         }
         self.samples.push_back(Sample {
             number,
-            bytes: flight.bytes,
+            bytes: datagram.wire_bytes(),
             at: self.clock,
             sent,
             delay,
@@ -412,19 +416,19 @@ impl Bottleneck {
 
     /// Replays what was sent since the last told arrival, with what became of it, and sets `backlog` of those
     /// up to the newest told: so that their fate can be settled.
-    pub(crate) fn replay_settled(&mut self, from: (u64, f64), to: u64, flights: &mut Flights) {
+    pub(crate) fn replay_settled(&mut self, from: (u64, f64), to: u64, ledger: &mut Ledger) {
         let Some(rate) = self.rate else { return };
-        let (place, mut idle_at) = (flights.place(from.0), from.1);
+        let (place, mut idle_at) = (ledger.place(from.0), from.1);
         let mut seen = self.queue_seen;
-        for flight in flights.each_mut(place).take_while(|flight| flight.number <= to) {
-            let sent = micros(flight.sent_at);
-            flight.backlog = (idle_at - sent).max(0.0) * rate + flight.bytes;
-            let passed = flight.fate == Fate::Received || flight.backlog <= seen;
-            if flight.fate == Fate::Received {
-                seen = seen.max(flight.backlog);
+        for datagram in ledger.from_mut(place).take_while(|datagram| datagram.number <= to) {
+            let sent = micros(datagram.sent_at);
+            datagram.backlog = (idle_at - sent).max(0.0) * rate + datagram.wire_bytes();
+            let passed = datagram.fate == Fate::Acked || datagram.backlog <= seen;
+            if datagram.fate == Fate::Acked {
+                seen = seen.max(datagram.backlog);
             }
             if passed {
-                idle_at = idle_at.max(sent) + flight.bytes / rate;
+                idle_at = idle_at.max(sent) + datagram.wire_bytes() / rate;
             }
         }
         self.queue_seen = seen;
@@ -432,51 +436,55 @@ impl Bottleneck {
 
     /// Where a replay starts: behind the newest told arrival, or at the very beginning.
     pub(crate) fn anchor(&self) -> (u64, f64) {
-        self.anchor.map_or((0, 0.0), |(number, done)| (number + 1, done))
+        self.anchor.map_or((self.first, 0.0), |(number, done)| (number + 1, done))
     }
 
     /// What became of a datagram that was overtaken: lost behind the bottleneck, or dropped in front of it.
-    pub(crate) fn fate_of(&mut self, flight: &Flight) -> Fate {
-        self.is_full |= flight.backlog > self.queue_seen.max(LEAST_QUEUE);
-        if flight.backlog <= self.queue_seen { Fate::Lost } else { Fate::Dropped }
+    pub(crate) fn fate_of(&self, datagram: &Datagram) -> Fate {
+        if datagram.backlog <= self.queue_seen { Fate::Lost } else { Fate::Dropped }
+    }
+
+    /// A datagram did not arrive.
+    pub(crate) fn on_lost(&mut self, datagram: &Datagram) {
+        self.is_full |= datagram.backlog > self.queue_seen.max(LEAST_QUEUE);
     }
 
     /// Replays what is in flight behind the newest told arrival. `visit` gets each with whether it is
     /// expected to pass the queue.
     pub(crate) fn replay_in_flight(
         &mut self,
-        flights: &Flights,
-        mut visit: impl FnMut(&Flight, bool),
+        ledger: &Ledger,
+        mut visit: impl FnMut(&Datagram, bool),
     ) {
         let (number, mut idle_at) = self.anchor();
         let room = self.room();
-        let settled = flights.settled();
-        for (at, flight) in flights.from(0).enumerate().skip(settled.min(flights.place(number))) {
-            let is_open = at >= settled && flight.fate == Fate::InFlight;
+        let first = ledger.settled().min(ledger.place(number)).max(ledger.place(self.first));
+        for datagram in ledger.from(first) {
+            let is_open = datagram.fate == Fate::InFlight;
             let Some(rate) = self.rate else {
                 if is_open {
-                    visit(flight, true);
+                    visit(datagram, true);
                 }
                 continue;
             };
-            if flight.number < number {
+            if datagram.number < number {
                 if is_open {
-                    visit(flight, true);
+                    visit(datagram, true);
                 }
                 continue;
             }
-            let sent = micros(flight.sent_at);
-            let backlog = (idle_at - sent).max(0.0) * rate + flight.bytes;
-            let passes = match flight.fate {
-                Fate::Received | Fate::Lost => true,
+            let sent = micros(datagram.sent_at);
+            let backlog = (idle_at - sent).max(0.0) * rate + datagram.wire_bytes();
+            let passes = match datagram.fate {
+                Fate::Acked | Fate::Lost => true,
                 Fate::Dropped | Fate::GivenUp => false,
                 Fate::InFlight => backlog <= room,
             };
             if passes {
-                idle_at = idle_at.max(sent) + flight.bytes / rate;
+                idle_at = idle_at.max(sent) + datagram.wire_bytes() / rate;
             }
             if is_open {
-                visit(flight, passes);
+                visit(datagram, passes);
             }
         }
         self.idle_at = idle_at;

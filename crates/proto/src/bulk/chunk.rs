@@ -1,12 +1,12 @@
 //! One chunk on its way out: what of it was sent, what is with the receiver, and what is still expected
-//! there.
+//! there. What is in flight is the ledger's to say.
 
 use bytes::Bytes;
 
-use super::flight::Symbol;
 use super::loss::LossEstimate;
 use super::repair::{BlockRepair, REPAIR_SLICES, RepairSlice, has_repair};
 use crate::chunk::{ChunkId, MAX_SLICES, SLICE_BYTES, Slice, SliceCount, SliceSet};
+use crate::transit::{Fate, Ledger, Symbol};
 
 /// Losses expected of a chunk below which no repair is sent ahead: a link that lost nothing for longer
 /// than a chunk gets none.
@@ -33,10 +33,6 @@ pub(crate) struct OpenChunk {
     /// Symbols that are with the receiver.
     with_peer: [u64; SYMBOLS / 64],
     got: usize,
-    /// Symbols that were sent.
-    sent: [u64; SYMBOLS / 64],
-    /// How often each is in flight.
-    in_flight: [u8; SYMBOLS],
     next_source: u16,
     next_repair: u16,
     /// Slices in flight that passed the bottleneck's queue, if the model is right.
@@ -58,8 +54,6 @@ impl OpenChunk {
             count,
             with_peer: [0; SYMBOLS / 64],
             got: 0,
-            sent: [0; SYMBOLS / 64],
-            in_flight: [0; SYMBOLS],
             next_source: 0,
             next_repair: 0,
             flying: 0.0,
@@ -99,18 +93,6 @@ impl OpenChunk {
         news
     }
 
-    /// It goes out. Returns whether it did before.
-    pub(crate) fn on_sent(&mut self, symbol: Symbol) -> bool {
-        if let Some(times) = self.in_flight.get_mut(usize::from(symbol)) {
-            *times = times.saturating_add(1);
-        }
-        let bit = 1 << (symbol % 64);
-        match self.sent.get_mut(usize::from(symbol / 64)) {
-            Some(word) => core::mem::replace(word, *word | bit) & bit != 0,
-            None => false,
-        }
-    }
-
     /// One more of its slices is on the way, and is lost with this probability.
     pub(crate) fn expect(&mut self, loss: f64) {
         self.flying += 1.0;
@@ -121,13 +103,6 @@ impl OpenChunk {
     /// Expects nothing, to count anew.
     pub(crate) const fn expect_nothing(&mut self) {
         (self.flying, self.expected, self.variance) = (0.0, 0.0, 0.0);
-    }
-
-    /// A datagram with it is settled.
-    pub(crate) fn on_settled(&mut self, symbol: Symbol) {
-        if let Some(times) = self.in_flight.get_mut(usize::from(symbol)) {
-            *times = times.saturating_sub(1);
-        }
     }
 
     /// Whether every slice was sent once.
@@ -168,22 +143,36 @@ impl OpenChunk {
         self.count.get() as f64
     }
 
-    /// The next slice to send: sources in order, then repair slices, then what is not with the receiver,
-    /// least in flight first.
-    pub(crate) fn next_symbol(&mut self) -> Symbol {
+    /// The next slice that was not sent yet: source slices in order, then repair slices.
+    pub(crate) fn next_unsent(&mut self) -> Option<Symbol> {
         if !self.is_sent() {
             self.next_source += 1;
-            return self.next_source - 1;
+            return Some(self.next_source - 1);
         }
         if has_repair(self.count) && usize::from(self.next_repair) < REPAIR_SLICES {
             self.next_repair += 1;
-            return symbol_of(MAX_SLICES) + self.next_repair - 1;
+            return Some(symbol_of(MAX_SLICES) + self.next_repair - 1);
+        }
+        None
+    }
+
+    /// The slice to send again, once all were sent: one that the receiver does not have, and of these the
+    /// first that is least in flight.
+    pub(crate) fn next_repeated(&self, ledger: &Ledger) -> Symbol {
+        let mut in_flight = [0_u8; SYMBOLS];
+        for datagram in ledger.from(ledger.settled()) {
+            if let (Fate::InFlight, Some((id, symbol))) = (datagram.fate, datagram.slice)
+                && id == self.id
+                && let Some(times) = in_flight.get_mut(usize::from(symbol))
+            {
+                *times = times.saturating_add(1);
+            }
         }
         let sources = 0..symbol_of(self.count.get());
         let repairs = symbol_of(MAX_SLICES)..symbol_of(MAX_SLICES) + self.next_repair;
         let missing = sources.chain(repairs).filter(|&symbol| !self.has(symbol));
-        let in_flight = |symbol: &Symbol| self.in_flight.get(usize::from(*symbol)).copied();
-        missing.min_by_key(in_flight).unwrap_or(0)
+        let times = |symbol: &Symbol| in_flight.get(usize::from(*symbol)).copied();
+        missing.min_by_key(times).unwrap_or(0)
     }
 
     /// The source slice with this number.

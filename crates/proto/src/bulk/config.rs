@@ -13,6 +13,8 @@ pub(crate) struct SenderConfig {
     pub(crate) floor_bps: u64,
     pub(crate) give_up_after: Duration,
     pub(crate) first_chunk_id: ChunkId,
+    /// The number of the first datagram that can carry a slice.
+    pub(crate) first_number: u64,
 }
 
 /// What the sender tells.

@@ -2,15 +2,14 @@
 //! (`docs/SENDER.md`, STANDARD-1 section 4.2).
 //!
 //! `Sender` decides which slice goes next and when. It asks a model of the `bottleneck`, which it keeps
-//! true by the arrival times that the peer reports, an estimate of the `loss`, and its own record of what
-//! is in `flight`. `Receiver` makes each chunk whole from any of its slices.
+//! true by the arrival times that the peer reports, and an estimate of the `loss`. What became of datagrams
+//! it reads in the [`Ledger`](crate::transit::Ledger) of the connection. `Receiver` makes each chunk whole from any of its slices.
 
 mod blind;
 mod bottleneck;
 mod chunk;
 mod config;
 mod done;
-mod flight;
 mod known;
 mod lateness;
 mod limit;
@@ -31,7 +30,6 @@ mod units;
 
 pub(crate) use chunk::Chunk;
 pub(crate) use config::{SenderConfig, SenderEvent, SenderStats};
-pub(crate) use flight::Symbol;
 pub(crate) use known::Known;
 pub(crate) use receiver::Receiver;
 pub(crate) use repair::BlockRepair;

@@ -13,7 +13,6 @@ use super::blind::{self, Blind};
 use super::bottleneck::Bottleneck;
 use super::chunk::{Chunk, OpenChunk};
 use super::config::{SenderConfig, SenderEvent, SenderStats};
-use super::flight::{Fate, Flight, Flights, Symbol};
 use super::known::Known;
 use super::lateness::Lateness;
 use super::limit::Limit;
@@ -23,7 +22,7 @@ use super::units::{instant, micros, micros_of};
 use crate::Instant;
 use crate::chunk::{Ack, ChunkId};
 use crate::time::earliest;
-use crate::transit::{AckFrame, ArrivalsFrame};
+use crate::transit::{Acked, ArrivalsFrame, Datagram, Fate, Ledger, Symbol};
 use crate::urgency::Urgency;
 
 /// Packets sent back to back to measure the rate: they fit a queue of 32 KiB.
@@ -87,7 +86,6 @@ pub(crate) struct Sender {
     waiting: VecDeque<Chunk>,
     open: VecDeque<OpenChunk>,
     next_id: ChunkId,
-    flights: Flights,
     bottleneck: Bottleneck,
     loss: LossEstimate,
     share: Share,
@@ -104,6 +102,8 @@ pub(crate) struct Sender {
     resume_at: Instant,
     next_tail: Instant,
     lateness: Lateness,
+    /// The size of the last datagram.
+    last_bytes: f64,
     /// When the last slice went out, and when the bottleneck was to be done with it.
     last_slice: Option<(Instant, f64)>,
     limit: Limit,
@@ -116,6 +116,8 @@ pub(crate) struct Sender {
     timeouts: u32,
     after_timeout: usize,
     probe: bool,
+    /// A slice was named by the ack that is being handled.
+    has_progress: bool,
     is_stale: bool,
     has_failed: bool,
     events: VecDeque<SenderEvent>,
@@ -130,11 +132,10 @@ impl Sender {
             waiting: VecDeque::new(),
             open: VecDeque::new(),
             next_id: config.first_chunk_id,
-            flights: Flights::default(),
-            bottleneck: Bottleneck::new(known.rate),
+            bottleneck: Bottleneck::new(known.rate, config.first_number),
             loss: known.loss,
             share: Share::new(config.floor_bps),
-            replayed: (0, 0.0),
+            replayed: (config.first_number, 0.0),
             acked: 0,
             blind: Blind::new(config.floor_bps),
             train_left: TRAIN,
@@ -142,6 +143,7 @@ impl Sender {
             resume_at: Instant::ZERO,
             next_tail: Instant::ZERO,
             lateness: Lateness::new(),
+            last_bytes: 1228.0,
             last_slice: None,
             limit: Limit::new(config.most_bps),
             progress: now,
@@ -150,6 +152,7 @@ impl Sender {
             timeouts: 0,
             after_timeout: 0,
             probe: false,
+            has_progress: false,
             is_stale: false,
             has_failed: false,
             events: VecDeque::new(),
@@ -178,7 +181,8 @@ impl Sender {
 
     /// The path is another one: it is measured anew.
     pub(crate) fn forget_path(&mut self) {
-        (self.bottleneck, self.loss) = (Bottleneck::new(None), LossEstimate::new());
+        self.bottleneck = Bottleneck::new(None, self.config.first_number);
+        self.loss = LossEstimate::new();
         // The model decides again, as at the beginning of a transfer.
         (self.share, self.acked) = (Share::new(self.config.floor_bps), 0);
         (self.blind, self.train_left, self.trains) = (Blind::new(self.config.floor_bps), TRAIN, 1);
@@ -225,9 +229,12 @@ impl Sender {
     }
 
     /// The slice to send now. What it is carried in must be reported by [`on_sent`](Self::on_sent).
-    pub(crate) fn poll_slice(&mut self, now: Instant) -> Option<(ChunkId, Symbol)> {
+    pub(crate) fn poll_slice(
+        &mut self,
+        now: Instant,
+        ledger: &Ledger,
+    ) -> Option<(ChunkId, Symbol)> {
         self.on_call(now);
-        self.refresh();
         self.share.set(self.config.urgency, false, self.bottleneck.rate());
         let want = self.want();
         self.lateness.set_due(want.map(|_| self.resume_at.max(now)));
@@ -250,7 +257,11 @@ impl Sender {
         }
         self.probe = false;
         let chunk = self.open.get_mut(want.open)?;
-        Some((chunk.id, chunk.next_symbol()))
+        let symbol = chunk.next_unsent().unwrap_or_else(|| {
+            self.stats.resent += 1;
+            chunk.next_repeated(ledger)
+        });
+        Some((chunk.id, symbol))
     }
 
     /// No slice may go, for other reasons than its own: whoever calls later is not late.
@@ -263,28 +274,22 @@ impl Sender {
         self.open.iter().find(|chunk| chunk.id == id)
     }
 
-    /// A datagram of so many bytes (with UDP and IP) went out, with a slice in it or without.
+    /// A datagram of so many bytes (with UDP and IP) was sent, with a slice in it or without. Returns the
+    /// backlog that it met, for its record.
     pub(crate) fn on_sent(
         &mut self,
         now: Instant,
         number: u64,
         bytes: usize,
         slice: Option<(ChunkId, Symbol)>,
-    ) {
+    ) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "at most some kilobytes")]
         let bytes = bytes as f64;
         let (backlog, passes) = self.bottleneck.on_sent(now, bytes);
         self.limit.on_sent(now, bytes);
         self.share.on_sent(now, number, bytes, self.late_at(self.share.pace()));
-        self.flights.push(Flight {
-            number,
-            sent_at: now,
-            bytes,
-            slice,
-            fate: Fate::InFlight,
-            backlog,
-        });
-        let Some((id, symbol)) = slice else { return };
+        self.last_bytes = bytes;
+        let Some((id, symbol)) = slice else { return backlog };
         if !passes && !self.share.is_on() {
             // It finds no room, if the model is right: whatever comes next must wait for some.
             self.resume_at = now + TICK;
@@ -301,63 +306,59 @@ impl Sender {
         self.stats.repairs += u64::from(usize::from(symbol) >= crate::chunk::MAX_SLICES);
         self.after_timeout = self.after_timeout.saturating_sub(1);
         let share = self.loss.share();
+        if passes && let Some(chunk) = self.open.iter_mut().find(|chunk| chunk.id == id) {
+            chunk.expect(share);
+        }
+        backlog
+    }
+
+    /// A datagram was acknowledged for the first time.
+    pub(crate) fn on_acked(&mut self, now: Instant, acked: &Acked) {
+        if acked.datagram.number < self.config.first_number {
+            return;
+        }
+        self.is_stale = true;
+        if matches!(acked.before, Fate::Lost | Fate::GivenUp) {
+            self.loss.on_late();
+        }
+        let Some((id, symbol)) = acked.datagram.slice else { return };
+        // Not what else goes this way: a game would hide that nothing more is heard of a chunk.
+        self.has_progress = true;
+        self.acked += 1;
         if let Some(chunk) = self.open.iter_mut().find(|chunk| chunk.id == id) {
-            self.stats.resent += u64::from(chunk.on_sent(symbol));
-            if passes {
-                chunk.expect(share);
+            // Once there is enough, only its chunk ack is progress: who acknowledges what follows a
+            // time-out, and never says that it has the chunk, is not waited for.
+            let was_enough = chunk.is_enough();
+            if chunk.on_received(symbol) && !was_enough {
+                self.moved = now;
             }
         }
     }
 
-    /// An ack of datagrams came.
-    pub(crate) fn on_ack(&mut self, now: Instant, ack: &AckFrame, next: u64) {
-        let Self { flights, open, loss, acked, moved, .. } = self;
-        let (mut is_news, mut is_progress) = (false, false);
-        for range in ack.ranges(next).into_iter().flatten() {
-            flights.on_received(range, |flight, before| {
-                is_news = true;
-                if matches!(before, Fate::Lost | Fate::GivenUp) {
-                    loss.on_late();
-                }
-                let Some((id, symbol)) = flight.slice else { return };
-                // Not what else goes this way: a game would hide that nothing more is heard of a chunk.
-                is_progress = true;
-                *acked += 1;
-                if let Some(chunk) = open.iter_mut().find(|chunk| chunk.id == id) {
-                    if before == Fate::InFlight {
-                        chunk.on_settled(symbol);
-                    }
-                    // Once there is enough, only its chunk ack is progress: who acknowledges what follows a
-                    // time-out, and never says that it has the chunk, is not waited for.
-                    let was_enough = chunk.is_enough();
-                    if chunk.on_received(symbol) && !was_enough {
-                        *moved = now;
-                    }
-                }
-            });
-        }
-        self.is_stale |= is_news;
+    /// All of an ack was handed to [`on_acked`](Self::on_acked).
+    pub(crate) fn end_ack(&mut self, now: Instant, ledger: &Ledger) {
         self.lateness.on_news(now);
-        if is_progress {
-            (self.progress, self.has_news) = (now, true);
-            self.timeouts = 0;
-            if self.trains < TRAINS && !self.bottleneck.has_train(TRAIN / 2) {
-                self.trains += 1;
-                self.train_left = TRAIN;
-            }
-            if self.bottleneck.rate().is_none()
-                && self.is_getting_through()
-                && self.blind.poll_train(now)
-            {
-                self.train_left = TRAIN;
-            }
+        if !core::mem::take(&mut self.has_progress) {
+            return;
+        }
+        (self.progress, self.has_news) = (now, true);
+        self.timeouts = 0;
+        if self.trains < TRAINS && !self.bottleneck.has_train(TRAIN / 2) {
+            self.trains += 1;
+            self.train_left = TRAIN;
+        }
+        if self.bottleneck.rate().is_none()
+            && self.is_getting_through(ledger)
+            && self.blind.poll_train(now)
+        {
+            self.train_left = TRAIN;
         }
     }
 
     /// The peer tells when datagrams arrived. Comes after the ack that names them.
-    pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, next: u64) {
+    pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, ledger: &Ledger) {
         let is_long = self.acked > crate::chunk::MAX_SLICES;
-        let news = self.bottleneck.on_arrivals(frame, next, &self.flights, &self.loss, is_long);
+        let news = self.bottleneck.on_arrivals(frame, ledger, &self.loss, is_long);
         self.share.set(self.config.urgency, is_long, self.bottleneck.rate());
         for sample in self.bottleneck.newest(news) {
             self.share.on_arrival(sample, micros_of(self.rtt));
@@ -383,30 +384,76 @@ impl Sender {
         }
     }
 
+    /// Before fates are settled: after news, the backlog of each datagram is corrected, which says what became
+    /// of those that are lost.
+    pub(crate) fn begin_settling(&mut self, ledger: &mut Ledger) {
+        let largest = ledger.largest_acked().filter(|&number| number >= self.config.first_number);
+        if self.is_stale
+            && let Some(largest) = largest
+        {
+            self.bottleneck.replay_settled(self.replayed, largest, ledger);
+            self.replayed = self.bottleneck.anchor();
+        }
+    }
+
+    /// Where this datagram was lost: behind the bottleneck, or in front of it.
+    pub(crate) fn lost_as(&self, datagram: &Datagram) -> Fate {
+        self.bottleneck.fate_of(datagram)
+    }
+
+    /// The fate of the next datagram is settled.
+    pub(crate) fn on_settled(&mut self, datagram: &Datagram) {
+        let fate = datagram.fate;
+        if datagram.number < self.config.first_number {
+            return;
+        }
+        if fate != Fate::Acked {
+            self.is_stale = true;
+            self.bottleneck.on_lost(datagram);
+        }
+        self.share.on_settled(datagram.number, fate != Fate::Acked);
+        // What was dropped at the bottleneck and what was lost behind it cannot be told apart before.
+        if self.bottleneck.rate().is_some() && fate != Fate::Dropped {
+            self.loss.on_packet(fate == Fate::Lost);
+        }
+    }
+
+    /// After fates are settled, if there was news: what is expected of what is in flight, and when the
+    /// bottleneck will be idle.
+    pub(crate) fn end_settling(&mut self, ledger: &Ledger) {
+        if !core::mem::take(&mut self.is_stale) {
+            return;
+        }
+        let Self { bottleneck, loss, open, .. } = self;
+        open.iter_mut().for_each(OpenChunk::expect_nothing);
+        let share = loss.share();
+        bottleneck.replay_in_flight(ledger, |datagram, passes| {
+            if passes
+                && let Some((id, _)) = datagram.slice
+                && let Some(chunk) = open.iter_mut().find(|chunk| chunk.id == id)
+            {
+                chunk.expect(share);
+            }
+        });
+    }
+
     /// Acts on a deadline that has passed.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant, ledger: &mut Ledger) {
         self.on_call(now);
-        self.refresh();
         if self.fails_at().is_some_and(|at| at <= now) && !self.has_failed {
             self.has_failed = true;
             self.events.push_back(SenderEvent::Failed);
         }
         if self.timeout_at().is_some_and(|at| at <= now) {
-            for flight in self.flights.from(self.flights.settled()) {
-                if let (Fate::InFlight, Some((id, symbol))) = (flight.fate, flight.slice)
-                    && let Some(chunk) = self.open.iter_mut().find(|chunk| chunk.id == id)
-                {
-                    chunk.on_settled(symbol);
-                }
-            }
-            let given_up = self.flights.give_up();
+            let given_up = ledger.give_up(self.config.first_number);
             (0..given_up.min(MOST_BLAMED)).for_each(|_| self.loss.on_packet(true));
             self.timeouts = self.timeouts.saturating_add(1);
             self.after_timeout = if self.timeouts == 1 { AFTER_TIMEOUT } else { AFTER_TIMEOUTS };
             self.probe = true;
             self.progress = now;
             self.is_stale = true;
-            self.refresh();
+            self.begin_settling(ledger);
+            self.end_settling(ledger);
         }
     }
 
@@ -422,57 +469,14 @@ impl Sender {
     }
 
     pub(crate) fn check_invariants(&self) {
-        self.flights.check_invariants();
         assert!(self.open.len() <= SEND_WINDOW);
     }
 
     /// Whether the newest datagrams that are settled were all received, as many as a train has.
-    fn is_getting_through(&self) -> bool {
-        let Some(first) = self.flights.settled().checked_sub(TRAIN) else { return false };
-        let newest = self.flights.from(first).take(TRAIN);
-        newest.into_iter().all(|flight| flight.fate == Fate::Received)
-    }
-
-    /// Sets right, after news, what is settled, what is expected, and when the bottleneck will be idle.
-    fn refresh(&mut self) {
-        if !core::mem::take(&mut self.is_stale) {
-            return;
-        }
-        let Self { flights, bottleneck, loss, open, share, .. } = self;
-        // What was dropped at the bottleneck and what was lost behind it cannot be told apart before.
-        let is_known = bottleneck.rate().is_some();
-        if let Some(largest) = flights.largest_received() {
-            bottleneck.replay_settled(self.replayed, largest, flights);
-            self.replayed = bottleneck.anchor();
-        }
-        flights.settle(|flight| {
-            let fate = match flight.fate {
-                Fate::InFlight => bottleneck.fate_of(flight),
-                settled => settled,
-            };
-            share.on_settled(flight.number, fate != Fate::Received);
-            match fate {
-                Fate::Received if is_known => loss.on_packet(false),
-                Fate::Lost if is_known => loss.on_packet(true),
-                _ => {}
-            }
-            if let (Fate::InFlight, Some((id, symbol))) = (flight.fate, flight.slice)
-                && let Some(chunk) = open.iter_mut().find(|chunk| chunk.id == id)
-            {
-                chunk.on_settled(symbol);
-            }
-            fate
-        });
-        open.iter_mut().for_each(OpenChunk::expect_nothing);
-        let share = loss.share();
-        bottleneck.replay_in_flight(flights, |flight, passes| {
-            if passes
-                && let Some((id, _)) = flight.slice
-                && let Some(chunk) = open.iter_mut().find(|chunk| chunk.id == id)
-            {
-                chunk.expect(share);
-            }
-        });
+    fn is_getting_through(&self, ledger: &Ledger) -> bool {
+        let Some(first) = ledger.settled().checked_sub(TRAIN) else { return false };
+        first >= ledger.place(self.config.first_number)
+            && ledger.from(first).take(TRAIN).all(|datagram| datagram.fate == Fate::Acked)
     }
 
     /// It is called, perhaps late.
@@ -580,7 +584,7 @@ impl Sender {
     }
 
     fn packet_bytes(&self) -> f64 {
-        self.flights.last().map_or(1228.0, |flight| flight.bytes.max(200.0))
+        self.last_bytes.max(200.0)
     }
 
     /// When what is in flight counts as gone.

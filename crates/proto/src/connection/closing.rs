@@ -74,7 +74,7 @@ impl Connection {
         }
         self.finish(number, header_bytes, out)?;
         self.path.on_sent(out.len());
-        self.remember(now, number, out.len(), None);
+        self.sent.on_unrecorded(number);
         Some(self.path.address())
     }
 

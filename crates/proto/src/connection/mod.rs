@@ -6,7 +6,8 @@
 //! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
 //! `path` (the peer's address, and what may be sent to it), `blocks`, `packets`,
 //! messages, [`transit`](crate::transit) (which datagrams arrived), `liveness` (silence)
-//! and `closing`; `receive` and `transmit` connect them, one for each direction.
+//! and `closing`; `receive` and `transmit` connect them, one for each direction, and `verdicts` for what became
+//! of a datagram.
 
 mod blocks;
 mod closing;
@@ -20,6 +21,7 @@ mod receive;
 pub(crate) mod state;
 mod stats;
 mod transmit;
+mod verdicts;
 
 pub use crate::crypto::Suite;
 pub use crate::urgency::Urgency;
@@ -42,13 +44,12 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use crate::bulk::Known;
-use crate::chunk::ChunkId;
 use crate::crypto::Entropy;
 use crate::debug_as;
 use crate::fragment::FragmentPool;
 use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
 use crate::time::earliest;
-use crate::transit::{Arrivals, ReceivedDatagrams, SentDatagrams};
+use crate::transit::{Arrivals, Ledger, ReceivedDatagrams};
 use crate::wire::{Role, WireId};
 use crate::{FourTuple, Instant, Sequence};
 use blocks::{IncomingBlocks, OutgoingBlocks};
@@ -63,19 +64,6 @@ const MAX_QUEUED_MESSAGES: u32 = 4096;
 
 /// Bytes of the UDP and IPv4 headers of a datagram.
 const UDP_IPV4_BYTES: usize = 28;
-
-/// A part of a datagram that matters when it is acknowledged or lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Item {
-    Ping,
-    Slice,
-    /// The ack that says that this chunk is done.
-    ChunkDone(ChunkId),
-    Packet(Sequence),
-    Message(u32),
-    MessageLimit(u32),
-    Block(u32),
-}
 
 /// The result of a handshake.
 #[derive(Debug)]
@@ -110,7 +98,7 @@ pub struct Connection {
     received: ReceivedDatagrams,
     /// Recorded while a block is received.
     arrivals: Arrivals,
-    sent: SentDatagrams<Vec<Item>>,
+    sent: Ledger,
     next_skip: u64,
     blocks_out: OutgoingBlocks,
     blocks_in: IncomingBlocks,
@@ -159,7 +147,7 @@ impl Connection {
             entropy,
             received: ReceivedDatagrams::new(),
             arrivals: Arrivals::new(),
-            sent: SentDatagrams::new(),
+            sent: Ledger::new(),
             blocks_out: OutgoingBlocks::new(&config),
             blocks_in: IncomingBlocks::new(&config),
             packets_out: OutgoingPackets::default(),
@@ -231,7 +219,7 @@ impl Connection {
         if self.blocks_out.is_idle() {
             self.liveness.forget_unanswered();
         }
-        self.blocks_out.send(now, block.clone(), &self.config)
+        self.blocks_out.send(now, block.clone(), &self.config, self.sent.next_number())
     }
 
     /// Sends a time-critical packet of up to 256 KiB, once; an event says whether it arrived. A packet of
@@ -307,8 +295,9 @@ impl Connection {
         if !self.state.is_open() {
             return;
         }
+        self.settle_fates();
         if let Some(sender) = self.blocks_out.sender_mut() {
-            sender.handle_timeout(now);
+            sender.handle_timeout(now, &mut self.sent);
         }
         self.blocks_in.receiver.handle_timeout(now);
         self.after_blocks(now);
@@ -437,6 +426,7 @@ impl Connection {
         );
         assert!(self.state != ConnectionState::Responding || self.role == Role::Server);
         assert!(self.state != ConnectionState::Confirming || self.role == Role::Client);
+        self.sent.check_invariants();
         if let Some(sender) = self.blocks_out.sender() {
             sender.check_invariants();
         }

@@ -4,9 +4,8 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::{CloseCode, CloseReason, Connection, ConnectionState, ConnectionTrigger, Event, Item};
+use super::{CloseCode, CloseReason, Connection, ConnectionState, ConnectionTrigger, Event};
 use crate::fragment::FragmentPool;
-use crate::transit::{AckFrame, SentDatagram};
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, Frame, Frames, ResponseHeader, Role};
 use crate::{DropReason, FourTuple, Instant};
@@ -146,7 +145,7 @@ impl Connection {
     ) -> Result<(), Violation> {
         match *frame {
             Frame::Padding | Frame::Ping | Frame::Close { .. } => {}
-            Frame::Ack(ack) => return self.on_ack(now, &ack),
+            Frame::Ack(ack) => self.on_ack(now, &ack)?,
             Frame::Slice(slice) => {
                 // A duplicate is not a violation. It has made an ack due, and that is enough.
                 if self.blocks_in.receiver.on_slice(now, &slice).is_ok() {
@@ -160,7 +159,7 @@ impl Connection {
             }
             Frame::Arrivals(arrivals) => {
                 if let Some(sender) = self.blocks_out.sender_mut() {
-                    sender.on_arrivals(&arrivals, self.sent.next_number());
+                    sender.on_arrivals(&arrivals, &self.sent);
                 }
             }
             Frame::ChunkAck(ack) => {
@@ -200,77 +199,6 @@ impl Connection {
             Frame::Block(block) => self.blocks_in.on_frame(now, &block, &self.config)?,
         }
         Ok(())
-    }
-
-    fn on_ack(&mut self, now: Instant, ack: &AckFrame) -> Result<(), Violation> {
-        let (mut acked, mut newest) = (Vec::new(), None);
-        let outcome = self
-            .sent
-            .on_ack(now, ack, |datagram| {
-                newest = newest.max(Some(datagram.number));
-                acked.extend(datagram.contents);
-            })
-            .map_err(|_| CloseCode::PROTOCOL)?;
-        if let Some(sender) = self.blocks_out.sender_mut() {
-            sender.on_ack(now, ack, self.sent.next_number());
-        }
-        if let Some(newest) = newest {
-            self.protection.on_acked(newest);
-            self.transition(ConnectionTrigger::Confirmed);
-        }
-        if outcome.rtt_sample.is_some()
-            && let Some(rtt) = self.sent.rtt().smoothed_rtt()
-        {
-            self.blocks_out.set_rtt(rtt);
-        }
-        for item in acked {
-            self.on_item(item, true);
-        }
-        Ok(())
-    }
-
-    /// An item of a datagram was acknowledged, or is lost.
-    fn on_item(&mut self, item: Item, acked: bool) {
-        match item {
-            // Slices have their own acks, which say what the receiver has.
-            Item::Ping | Item::Slice => {}
-            Item::ChunkDone(chunk_id) => {
-                // Lost, it is repeated by the time alone.
-                if acked {
-                    self.blocks_in.receiver.on_done_heard(chunk_id);
-                }
-            }
-            Item::Packet(sequence) => {
-                let event = match acked {
-                    true => self.packets_out.on_acked(sequence),
-                    false => self.packets_out.on_lost(sequence),
-                };
-                self.events.extend(event);
-            }
-            Item::Message(number) if acked => {
-                self.messages_out.on_acked(number);
-            }
-            Item::Message(number) => self.messages_out.on_lost(number),
-            Item::MessageLimit(limit) => {
-                if !acked {
-                    self.messages_in.on_limit_lost(limit);
-                }
-            }
-            Item::Block(number) => self.blocks_out.on_announced(number, acked),
-        }
-    }
-
-    /// Retransmits or reports what was in datagrams that are now lost.
-    pub(super) fn pass_losses(&mut self, now: Instant) {
-        while let Some(lost) = self.sent.poll_lost(now) {
-            self.on_lost(lost);
-        }
-    }
-
-    pub(super) fn on_lost(&mut self, lost: SentDatagram<Vec<Item>>) {
-        for item in lost.contents {
-            self.on_item(item, false);
-        }
     }
 }
 

@@ -58,7 +58,7 @@ impl Connection {
         let slices = self.blocks_out.stats();
         let known = self.blocks_out.known();
         ConnectionStats {
-            datagrams_lost: self.sent.stats().lost,
+            datagrams_lost: self.sent.lost(),
             slices_sent: slices.slices,
             slices_resent: slices.resent,
             repair_slices_sent: slices.repairs,

@@ -4,13 +4,12 @@
 //! order of [H-4.3]. An ack comes last, in the remaining space. A datagram is composed after its header,
 //! encrypted in place, and recorded with what has to be known if it is lost.
 
-use alloc::vec::Vec;
-
-use super::{CloseReason, Connection, ConnectionState, ConnectionTrigger, Item, UDP_IPV4_BYTES};
-use crate::bulk::{Sender, Symbol};
+use super::{CloseReason, Connection, ConnectionState, ConnectionTrigger, UDP_IPV4_BYTES};
+use crate::bulk::Sender;
 use crate::chunk::{ChunkId, SLICE_BYTES};
 use crate::crypto::TAG_BYTES;
 use crate::time::earliest;
+use crate::transit::{Item, Outgoing, Symbol};
 use crate::wire::frame::{BLOCK_FRAME_BYTES, SLICE_FRAME_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, Frame, MAX_DATAGRAM_BYTES, ResponseHeader};
@@ -27,7 +26,6 @@ struct Draft<'a, 'b> {
     out: &'a mut DatagramBuffer<'b>,
     /// Where its frames have to end.
     end: usize,
-    items: Vec<Item>,
     is_ack_eliciting: bool,
     /// It has a frame that is not an ack.
     has_content: bool,
@@ -45,14 +43,13 @@ impl Draft<'_, '_> {
         self.end.saturating_sub(self.out.len())
     }
 
-    fn push(&mut self, frame: &Frame<'_>, item: Option<Item>) {
+    fn push(&mut self, frame: &Frame<'_>) {
         frame.write(self.out.vec());
         self.is_ack_eliciting |= frame.is_ack_eliciting();
         self.has_content |=
             !matches!(frame, Frame::Ack(_) | Frame::ChunkAck(_) | Frame::Arrivals(_));
         self.has_chunk_ack |= matches!(frame, Frame::ChunkAck(_));
         self.has_ack |= matches!(frame, Frame::Ack(_));
-        self.items.extend(item);
     }
 }
 
@@ -71,6 +68,7 @@ impl Connection {
         if !self.state.is_open() {
             return None;
         }
+        self.settle_fates();
         if let Some(to) = self.transmit_challenge(now, out) {
             return Some(to);
         }
@@ -85,7 +83,6 @@ impl Connection {
         let mut draft = Draft {
             out,
             end,
-            items: Vec::new(),
             is_ack_eliciting: false,
             has_content: false,
             slice: None,
@@ -93,14 +90,17 @@ impl Connection {
             has_ack: false,
         };
         self.compose(now, &mut draft);
-        let Draft { items, is_ack_eliciting, has_content, slice, has_ack, has_chunk_ack, .. } =
-            draft;
+        let Draft { is_ack_eliciting, has_content, slice, has_ack, has_chunk_ack, .. } = draft;
         if out.len() == header_bytes {
             return None;
         }
         self.finish(number, header_bytes, out)?;
         self.path.on_sent(out.len());
-        self.remember(now, number, out.len(), is_ack_eliciting.then_some(items));
+        let wire_bytes = out.len() + UDP_IPV4_BYTES;
+        // Packets and messages use the link too, although they do not wait for the send budget.
+        let sender = self.blocks_out.sender_mut();
+        let backlog = sender.map_or(0.0, |sender| sender.on_sent(now, number, wire_bytes, slice));
+        self.record(now, Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog });
         if has_ack {
             self.received.set_block(self.blocks_in.is_receiving());
             self.received.on_ack_sent(now, !has_content);
@@ -114,10 +114,6 @@ impl Connection {
         if !has_content {
             self.stats.ack_bytes_sent += out.len() as u64;
         }
-        if let Some(sender) = self.blocks_out.sender_mut() {
-            // Packets and messages use the link too, although they do not wait for the send budget.
-            sender.on_sent(now, number, out.len() + UDP_IPV4_BYTES, slice);
-        }
         Some(self.path.address())
     }
 
@@ -125,11 +121,12 @@ impl Connection {
     fn compose(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
         self.compose_control(draft);
         while let Some(sequence) = self.packets_out.poll(draft.room(), draft.out.vec()) {
-            draft.items.push(Item::Packet(sequence));
+            self.sent.add(Item::Packet(sequence));
             (draft.is_ack_eliciting, draft.has_content) = (true, true);
         }
         while let Some((number, data)) = self.messages_out.poll(draft.room()) {
-            draft.push(&Frame::Message { number, data: &data }, Some(Item::Message(number)));
+            draft.push(&Frame::Message { number, data: &data });
+            self.sent.add(Item::Message(number));
         }
         self.compose_chunk_acks(now, draft);
         if draft.room() >= FULL_SLICE_FRAME_BYTES && self.may_send_slices() {
@@ -153,8 +150,10 @@ impl Connection {
                 ack => ack,
             };
             let Some(ack) = ack else { return };
-            let item = ack.received.is_full().then_some(Item::ChunkDone(ack.chunk_id));
-            draft.push(&Frame::ChunkAck(ack), item);
+            draft.push(&Frame::ChunkAck(ack));
+            if ack.received.is_full() {
+                self.sent.add(Item::ChunkDone(ack.chunk_id));
+            }
         }
     }
 
@@ -164,33 +163,35 @@ impl Connection {
 
     fn compose_slice(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
         let Some(sender) = self.blocks_out.sender_mut() else { return };
-        let Some((chunk_id, symbol)) = sender.poll_slice(now) else { return };
+        let Some((chunk_id, symbol)) = sender.poll_slice(now, &self.sent) else { return };
         let Some(chunk) = sender.chunk(chunk_id) else { return };
         if let Some(slice) = chunk.source(symbol) {
-            draft.push(&Frame::Slice(slice), Some(Item::Slice));
+            draft.push(&Frame::Slice(slice));
         } else if let Some(data) = chunk.repair(symbol)
             && let Some(slice) = chunk.repair_slice(symbol, &data)
         {
-            draft.push(&Frame::Repair(slice), Some(Item::Slice));
+            draft.push(&Frame::Repair(slice));
         }
         draft.slice = Some((chunk_id, symbol));
     }
 
     fn compose_control(&mut self, draft: &mut Draft<'_, '_>) {
         if let Some(bytes) = self.path_response.take() {
-            draft.push(&Frame::PathResponse(bytes), None);
+            draft.push(&Frame::PathResponse(bytes));
         }
         if let Some(limit) = self.messages_in.limit_due() {
-            draft.push(&Frame::MessageLimit(limit), Some(Item::MessageLimit(limit)));
+            draft.push(&Frame::MessageLimit(limit));
+            self.sent.add(Item::MessageLimit(limit));
             self.messages_in.on_limit_sent(limit);
         }
         while draft.room() >= BLOCK_FRAME_BYTES
             && let Some(frame) = self.blocks_out.poll_announcement()
         {
-            draft.push(&Frame::Block(frame), Some(Item::Block(frame.number)));
+            draft.push(&Frame::Block(frame));
+            self.sent.add(Item::Block(frame.number));
         }
         if core::mem::take(&mut self.ping_due) {
-            draft.push(&Frame::Ping, Some(Item::Ping));
+            draft.push(&Frame::Ping);
         }
     }
 
@@ -202,11 +203,10 @@ impl Connection {
         if let Some(ack) = self.received.ack_frame(now)
             && ack.encoded_len() < draft.room()
         {
-            draft.push(&Frame::Ack(ack), None);
+            draft.push(&Frame::Ack(ack));
             self.compose_arrivals(draft);
             if !draft.has_frames() && self.is_sample_due(now) && draft.room() > 0 {
                 Frame::Ping.write(draft.out.vec());
-                draft.items.push(Item::Ping);
                 draft.is_ack_eliciting = true;
             }
         }
@@ -217,7 +217,7 @@ impl Connection {
         if let Some(arrivals) = self.arrivals.frame()
             && arrivals.encoded_len() < draft.room()
         {
-            draft.push(&Frame::Arrivals(arrivals), None);
+            draft.push(&Frame::Arrivals(arrivals));
         }
         if !self.blocks_in.is_receiving() {
             self.arrivals.clear();
@@ -242,6 +242,7 @@ impl Connection {
             return None;
         }
         out.truncate(0);
+        self.sent.begin();
         let number = self.next_number();
         let limits = self.key_limits();
         let low = low_bits(number);
@@ -277,24 +278,10 @@ impl Connection {
     /// (H-2.2c).
     fn next_number(&mut self) -> u64 {
         if self.sent.next_number() == self.next_skip {
-            self.sent.skip(1);
+            self.sent.skip();
             self.next_skip = (self.next_skip / 256 + 1) * 256 + self.entropy.next_u64() % 256;
         }
         self.sent.next_number()
-    }
-
-    /// Records a datagram that was sent, with its `items` if it is ack-eliciting.
-    pub(super) fn remember(
-        &mut self,
-        now: Instant,
-        number: u64,
-        bytes: usize,
-        items: Option<Vec<Item>>,
-    ) {
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        if let Some(lost) = self.sent.on_sent(now, number, bytes, items) {
-            self.on_lost(lost);
-        }
     }
 
     fn transmit_challenge(
@@ -316,7 +303,7 @@ impl Connection {
         }
         self.finish(number, header_bytes, out)?;
         self.path.on_challenge(now, Some(out.len()), interval);
-        self.remember(now, number, out.len(), None);
+        self.sent.on_unrecorded(number);
         Some(to)
     }
 

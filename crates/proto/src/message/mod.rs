@@ -25,6 +25,9 @@ pub(crate) const MESSAGE_WINDOW: u32 = 256;
 /// Bytes of a message frame without its data: type, number, length.
 pub(crate) const MESSAGE_FRAME_BYTES: usize = 7;
 
+/// Messages that there is room for in an empty queue: otherwise each message of a quiet game would allocate.
+const MIN_ROOM: usize = 4;
+
 /// A violation by the peer: the connection is closed with `protocol`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageViolation {

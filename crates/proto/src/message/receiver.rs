@@ -7,7 +7,7 @@ use alloc::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::{MAX_MESSAGE_BYTES, MESSAGE_WINDOW, MessageViolation};
+use super::{MAX_MESSAGE_BYTES, MESSAGE_WINDOW, MIN_ROOM, MessageViolation};
 
 /// The limit is raised in steps of this size [H-4.4b]: two frames for each window read.
 const LIMIT_STEP: u32 = MESSAGE_WINDOW / 2;
@@ -85,7 +85,7 @@ impl MessageReceiver {
         self.waiting.pop_front();
         self.waiting_bytes -= u32::try_from(data.len()).unwrap_or(0);
         self.next = self.next.saturating_add(1);
-        if self.waiting.is_empty() {
+        if self.waiting.is_empty() && self.waiting.capacity() > MIN_ROOM {
             self.waiting = VecDeque::new();
         }
         Some(data)

@@ -7,7 +7,7 @@ use alloc::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::{MAX_MESSAGE_BYTES, MESSAGE_FRAME_BYTES, MESSAGE_WINDOW, MessageViolation};
+use super::{MAX_MESSAGE_BYTES, MESSAGE_FRAME_BYTES, MESSAGE_WINDOW, MIN_ROOM, MessageViolation};
 
 /// [`MAX_MESSAGE_BYTES`] in the type in which queued bytes are counted.
 const LARGEST: u32 = 1024;
@@ -131,7 +131,7 @@ impl MessageSender {
             self.queue.pop_front();
             self.first += 1;
         }
-        if self.queue.is_empty() {
+        if self.queue.is_empty() && self.queue.capacity() > MIN_ROOM {
             self.queue = VecDeque::new();
         }
         true

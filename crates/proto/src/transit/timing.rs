@@ -24,22 +24,17 @@ const LONGEST_SAMPLE: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(super) struct Timing {
     rtt: RttEstimator,
-    initial_rtt: Duration,
     /// Probes since the last ack that brought news.
     probes: u8,
 }
 
 impl Timing {
     pub(super) const fn new() -> Self {
-        Self { rtt: RttEstimator::new(), initial_rtt: INITIAL_RTT, probes: 0 }
+        Self { rtt: RttEstimator::new(), probes: 0 }
     }
 
     pub(super) const fn rtt(&self) -> &RttEstimator {
         &self.rtt
-    }
-
-    pub(super) const fn set_initial_rtt(&mut self, rtt: Duration) {
-        self.initial_rtt = rtt;
     }
 
     /// Takes a sample, and returns whether it is one. RFC 9002, 5.3, cuts the peer's delay to its
@@ -63,14 +58,14 @@ impl Timing {
 
     /// After how long a datagram is lost if a later one was acked: 9/8 round trips.
     pub(super) fn loss_delay(&self) -> Duration {
-        let longer = self.rtt.smoothed_rtt().max(self.rtt.latest_rtt()).unwrap_or(self.initial_rtt);
+        let longer = self.rtt.smoothed_rtt().max(self.rtt.latest_rtt()).unwrap_or(INITIAL_RTT);
         longer.saturating_add(longer / 8).clamp(GRANULARITY, LONGEST_WAIT)
     }
 
     /// The probe time-out without back-off.
     pub(super) fn probe_timeout(&self) -> Duration {
-        let smoothed = self.rtt.smoothed_rtt().unwrap_or(self.initial_rtt);
-        let rttvar = self.rtt.rttvar().unwrap_or(self.initial_rtt / 2);
+        let smoothed = self.rtt.smoothed_rtt().unwrap_or(INITIAL_RTT);
+        let rttvar = self.rtt.rttvar().unwrap_or(INITIAL_RTT / 2);
         let spread = rttvar.saturating_mul(4).max(GRANULARITY);
         smoothed.saturating_add(spread).saturating_add(MAX_ACK_DELAY).min(LONGEST_WAIT)
     }
@@ -121,7 +116,7 @@ mod tests {
         let mut timing = Timing::new();
         assert!(!timing.on_sample(Duration::MAX, Duration::MAX));
         assert_eq!(timing.rtt().latest_rtt(), None);
-        timing.set_initial_rtt(Duration::MAX);
+        assert!(timing.on_sample(ms(10_000), ms(0)));
         assert_eq!(timing.loss_delay(), ms(2000));
         assert_eq!(timing.probe_timeout(), ms(2000));
     }

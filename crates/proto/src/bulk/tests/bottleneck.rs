@@ -4,21 +4,18 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::bulk::bottleneck::Bottleneck;
-use crate::bulk::flight::{Fate, Flight, Flights};
 use crate::bulk::loss::LossEstimate;
-use crate::transit::ArrivalsFrame;
+use crate::transit::{AckFrame, ArrivalsFrame, Ledger};
 
 const BYTES: f64 = 1228.0;
 
 /// A train of so many datagrams at once, all of them received.
-fn train(count: u64) -> Flights {
-    let mut flights = Flights::default();
-    for number in 0..count {
-        let (sent_at, fate) = (micros(1_000), Fate::InFlight);
-        flights.push(Flight { number, sent_at, bytes: BYTES, slice: None, fate, backlog: 0.0 });
-    }
-    flights.on_received(0..=count - 1, |_, _| {});
-    flights
+fn train(count: u16) -> Ledger {
+    let mut ledger = Ledger::new();
+    (0..count).for_each(|_| send(&mut ledger, micros(1_000)));
+    let ack = AckFrame::new(u64::from(count) - 1, Duration::ZERO, count - 1);
+    handle_ack(&mut ledger, None, micros(2_000), &ack);
+    ledger
 }
 
 /// Tells arrivals that are `apart` microseconds from each other.
@@ -35,12 +32,12 @@ fn arrivals(count: u64, apart: f64) -> ArrivalsFrame {
 fn a_train_tells_the_rate_of_a_link() {
     for mbit in [1.0, 5.0, 20.0, 100.0, 300.0] {
         let rate = mbit / 8.0;
-        let mut bottleneck = Bottleneck::new(None);
+        let mut bottleneck = Bottleneck::new(None, 0);
         let no_loss = (0..2000).fold(LossEstimate::new(), |mut loss, _| {
             loss.on_packet(false);
             loss
         });
-        bottleneck.on_arrivals(&arrivals(24, BYTES / rate), 24, &train(24), &no_loss, false);
+        bottleneck.on_arrivals(&arrivals(24, BYTES / rate), &train(24), &no_loss, false);
         let found = bottleneck.rate().unwrap();
         assert!((found / rate - 1.0).abs() < 0.06, "{mbit} Mbit/s: {} were found", found * 8.0);
     }
@@ -50,8 +47,8 @@ fn a_train_tells_the_rate_of_a_link() {
 /// unknown one.
 #[test]
 fn a_train_that_arrives_at_once_is_of_a_fast_link() {
-    let mut bottleneck = Bottleneck::new(None);
-    bottleneck.on_arrivals(&arrivals(24, 0.0), 24, &train(24), &LossEstimate::new(), false);
+    let mut bottleneck = Bottleneck::new(None, 0);
+    bottleneck.on_arrivals(&arrivals(24, 0.0), &train(24), &LossEstimate::new(), false);
     let mbit = bottleneck.rate().unwrap() * 8.0;
     assert!((500.0..3_000.0).contains(&mbit), "{mbit} Mbit/s");
 }
@@ -59,9 +56,11 @@ fn a_train_that_arrives_at_once_is_of_a_fast_link() {
 #[test]
 fn what_was_never_sent_or_acked_changes_nothing() {
     let loss = LossEstimate::new();
-    let mut bottleneck = Bottleneck::new(Some(2.0));
-    bottleneck.on_arrivals(&arrivals(24, 100.0), 10, &train(24), &loss, true);
-    bottleneck.on_arrivals(&arrivals(24, 100.0), 24, &Flights::default(), &loss, true);
+    let mut bottleneck = Bottleneck::new(Some(2.0), 0);
+    bottleneck.on_arrivals(&arrivals(24, 100.0), &train(10), &loss, true);
+    let mut unheard = Ledger::new();
+    (0..24).for_each(|_| send(&mut unheard, micros(1_000)));
+    bottleneck.on_arrivals(&arrivals(24, 100.0), &unheard, &loss, true);
     assert_eq!((bottleneck.rate(), bottleneck.anchor()), (Some(2.0), (0, 0.0)));
 }
 
@@ -75,23 +74,21 @@ proptest! {
         told in proptest::collection::vec((0u64..200, any::<u32>(), any::<[(u8, u16); 12]>()), 0..40),
         is_long in any::<bool>(),
     ) {
-        let mut flights = Flights::default();
-        for number in 0..200 {
-            let (sent_at, fate) = (micros(number / 20 * 3_000), Fate::InFlight);
-            flights.push(Flight { number, sent_at, bytes: BYTES, slice: None, fate, backlog: 0.0 });
-        }
-        flights.on_received(0..=150, |_, _| {});
-        let mut bottleneck = Bottleneck::new(known);
+        let mut ledger = Ledger::new();
+        (0..200).for_each(|number| send(&mut ledger, micros(number / 20 * 3_000)));
+        let ack = AckFrame::new(150, Duration::ZERO, 150);
+        handle_ack(&mut ledger, None, micros(40_000), &ack);
+        let mut bottleneck = Bottleneck::new(known, 0);
         let loss = LossEstimate::new();
         for (number, at, earlier) in told {
             let mut frame = ArrivalsFrame::new(number, micros(at.into()));
             for (back, units) in earlier {
                 let _room = frame.push(back.into(), Duration::from_micros(u64::from(units) * 8));
             }
-            bottleneck.on_arrivals(&frame, 200, &flights, &loss, is_long);
+            bottleneck.on_arrivals(&frame, &ledger, &loss, is_long);
             let anchor = bottleneck.anchor();
-            bottleneck.replay_settled(anchor, 150, &mut flights);
-            bottleneck.replay_in_flight(&flights, |_, _| {});
+            bottleneck.replay_settled(anchor, 150, &mut ledger);
+            bottleneck.replay_in_flight(&ledger, |_, _| {});
             let (backlog, _) = bottleneck.on_sent(micros(40_000), BYTES);
             prop_assert!(backlog.is_finite() && bottleneck.idle_at().is_finite());
             prop_assert!(bottleneck.standing.is_finite());

@@ -6,7 +6,7 @@ use super::*;
 use crate::bulk::repair::BlockRepair;
 use crate::bulk::{Chunk, Known, Receiver, Sender, SenderConfig, SenderEvent};
 use crate::chunk::ChunkId;
-use crate::transit::{Arrivals, ReceivedDatagrams};
+use crate::transit::{Arrivals, Ledger, Outgoing, ReceivedDatagrams};
 use crate::urgency::Urgency;
 
 const CONFIG: SenderConfig = SenderConfig {
@@ -15,16 +15,17 @@ const CONFIG: SenderConfig = SenderConfig {
     floor_bps: 0,
     give_up_after: Duration::from_secs(15),
     first_chunk_id: ChunkId::new(0),
+    first_number: 0,
 };
 
 /// 10 Mbit/s and 20 ms each way, with a queue that is long enough.
 struct Link {
     now: u64,
     sender: Sender,
+    ledger: Ledger,
     receiver: Receiver,
     received: ReceivedDatagrams,
     arrivals: Arrivals,
-    next: u64,
     free_at: u64,
     there: VecDeque<(u64, u64, ChunkId, u16)>,
     done: usize,
@@ -47,10 +48,10 @@ impl Link {
         Self {
             now: 0,
             sender,
+            ledger: Ledger::new(),
             receiver,
             received,
             arrivals,
-            next: 0,
             free_at: 0,
             there,
             done: 0,
@@ -70,25 +71,30 @@ impl Link {
             // What the receiver says is here 20 ms later; its arrivals say when they were. Here: at once.
             if let Some(ack) = self.received.ack_frame(now) {
                 self.received.on_ack_sent(now, false);
-                self.sender.on_ack(now, &ack, self.next);
+                handle_ack(&mut self.ledger, Some(&mut self.sender), now, &ack);
                 if let Some(arrivals) = self.arrivals.frame() {
-                    self.sender.on_arrivals(&arrivals, self.next);
+                    self.sender.on_arrivals(&arrivals, &self.ledger);
                 }
             }
             while let Some(ack) = self.receiver.poll_ack(now) {
                 self.sender.on_chunk_ack(now, &ack);
             }
-            self.sender.handle_timeout(now);
-            while let Some((id, symbol)) = self.sender.poll_slice(now) {
-                let number = self.next;
-                self.next += 1;
-                self.sender.on_sent(now, number, 1116, Some((id, symbol)));
+            settle(&mut self.ledger, &mut self.sender, now);
+            self.sender.handle_timeout(now, &mut self.ledger);
+            while let Some((id, symbol)) = self.sender.poll_slice(now, &self.ledger) {
+                let number = self.ledger.next_number();
+                let (wire_bytes, slice) = (1116, Some((id, symbol)));
+                let backlog = self.sender.on_sent(now, number, wire_bytes, slice);
+                let is_ack_eliciting = true;
+                let outgoing = Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog };
+                self.ledger.on_sent(now, outgoing);
                 self.free_at = self.free_at.max(self.now) + 893;
                 if !loses(number) {
                     self.there.push_back((self.free_at + 40_000, number, id, symbol));
                 }
             }
             self.sender.check_invariants();
+            self.ledger.check_invariants();
             while let Some(event) = self.sender.poll_event() {
                 match event {
                     SenderEvent::Done(_) => self.done += 1,

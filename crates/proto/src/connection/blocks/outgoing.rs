@@ -98,13 +98,19 @@ impl OutgoingBlocks {
         }
     }
 
-    fn new_sender(&self, now: Instant, config: &ConnectionConfig) -> Box<Sender> {
+    fn new_sender(
+        &self,
+        now: Instant,
+        config: &ConnectionConfig,
+        first_number: u64,
+    ) -> Box<Sender> {
         let config = SenderConfig {
             urgency: self.urgency,
             most_bps: self.max_rate_bps,
             floor_bps: config.min_rate_bps,
             give_up_after: config.no_progress_timeout,
             first_chunk_id: self.next_chunk_id,
+            first_number,
         };
         let mut sender = Sender::new(now, config, self.known.distrusted(now));
         if let Some(rtt) = self.rtt {
@@ -194,17 +200,19 @@ impl OutgoingBlocks {
         self.blocks.is_empty()
     }
 
+    /// Queues a block. `next_number` is that of the next datagram.
     pub(crate) fn send(
         &mut self,
         now: Instant,
         block: Block,
         config: &ConnectionConfig,
+        next_number: u64,
     ) -> Result<BlockHandle, SendError> {
         if self.blocks.len() >= config.max_queued_blocks {
             return Err(SendError::QueueFull { setting: "max_queued_blocks" });
         }
         if self.sender.is_none() {
-            self.sender = Some(self.new_sender(now, config));
+            self.sender = Some(self.new_sender(now, config, next_number));
         }
         let number = self.next;
         self.next = number.checked_add(1).ok_or(SendError::NumbersUsedUp)?;

@@ -11,14 +11,7 @@ use proptest::prelude::*;
 
 use crate::Instant;
 use crate::message::{MESSAGE_FRAME_BYTES, MessageReceiver, MessageSender};
-use crate::transit::{AckFrame, ReceivedDatagrams, SentDatagram, SentDatagrams};
-
-/// What was in a datagram; an empty one is a ping.
-#[derive(Default)]
-struct Contents {
-    messages: Vec<u32>,
-    limit: Option<u32>,
-}
+use crate::transit::{self, AckFrame, Fate, Item, KEPT, Ledger, Outgoing, ReceivedDatagrams};
 
 #[derive(Clone)]
 struct Datagram {
@@ -29,9 +22,8 @@ struct Datagram {
     ack_eliciting: bool,
 }
 
-#[derive(Default)]
 struct End {
-    sent: SentDatagrams<Contents>,
+    sent: Ledger,
     received: ReceivedDatagrams,
     sender: MessageSender,
     receiver: MessageReceiver,
@@ -40,6 +32,21 @@ struct End {
 }
 
 impl End {
+    fn new() -> Self {
+        Self {
+            sent: Ledger::new(),
+            received: ReceivedDatagrams::new(),
+            sender: MessageSender::default(),
+            receiver: MessageReceiver::new(),
+            is_probe_due: false,
+            read: Vec::new(),
+        }
+    }
+
+    fn items(&self, datagram: &transit::Datagram) -> Vec<Item> {
+        (0..).map_while(|n| self.sent.item(datagram, n)).collect()
+    }
+
     fn handle(&mut self, now: u64, datagram: &Datagram) {
         let number = self.received.expand(datagram.number);
         if self.received.check(number).is_err() {
@@ -48,11 +55,15 @@ impl End {
         self.received.on_verified(Instant::from_millis(now), number, datagram.ack_eliciting);
         if !datagram.ack.is_empty() {
             let ack = AckFrame::read(&mut &datagram.ack[..]).unwrap();
-            let sender = &mut self.sender;
-            let on_news = |news: SentDatagram<Contents>| {
-                assert!(news.contents.messages.iter().all(|&number| sender.on_acked(number)));
-            };
-            self.sent.on_ack(Instant::from_millis(now), &ack, on_news).unwrap();
+            let mut walk = self.sent.begin_ack(&ack).unwrap();
+            while let Some(acked) = self.sent.poll_acked(Instant::from_millis(now), &mut walk) {
+                for item in self.items(&acked.datagram) {
+                    if let Item::Message(number) = item {
+                        self.sender.on_acked(number);
+                    }
+                }
+            }
+            self.sent.end_ack(&walk);
         }
         for (number, data) in &datagram.messages {
             self.receiver.receive(*number, data).unwrap();
@@ -66,11 +77,16 @@ impl End {
 
     fn handle_timeout(&mut self, now: u64) {
         while let Some(lost) = self.sent.poll_lost(Instant::from_millis(now)) {
-            lost.contents.messages.iter().for_each(|&number| self.sender.on_lost(number));
-            if let Some(limit) = lost.contents.limit {
-                self.receiver.on_limit_lost(limit);
+            for item in self.items(&lost) {
+                match item {
+                    Item::Message(number) => self.sender.on_lost(number),
+                    Item::MessageLimit(limit) => self.receiver.on_limit_lost(limit),
+                    _ => unreachable!("only these are sent"),
+                }
             }
         }
+        while self.sent.poll_fate(|_| Fate::Lost).is_some() {}
+        self.sent.trim(KEPT);
         self.is_probe_due |= self.sent.on_pto(Instant::from_millis(now));
     }
 
@@ -97,15 +113,19 @@ impl End {
         }
         self.is_probe_due = false;
         let number = self.sent.next_number();
-        let named = messages.iter().map(|(number, _)| *number).collect();
-        let contents = ack_eliciting.then_some(Contents { messages: named, limit });
-        assert!(
-            self.sent
-                .on_sent(Instant::from_millis(now), number, 1200 - room as u32, contents)
-                .is_none()
-        );
+        self.sent.begin();
+        messages.iter().for_each(|&(number, _)| self.sent.add(Item::Message(number)));
+        limit.into_iter().for_each(|limit| self.sent.add(Item::MessageLimit(limit)));
+        let outgoing = Outgoing {
+            number,
+            wire_bytes: 1228 - room,
+            is_ack_eliciting: ack_eliciting,
+            slice: None,
+            backlog: 0.0,
+        };
+        self.sent.on_sent(Instant::from_millis(now), outgoing);
         if number.is_multiple_of(97) {
-            self.sent.skip(1);
+            self.sent.skip();
         }
         Some(Datagram { number: number as u32, ack, messages, limit, ack_eliciting })
     }
@@ -132,7 +152,7 @@ proptest! {
         totals in [0..700usize, 0..700usize], loss in 0..100u8,
         draws in prop::collection::vec(any::<u8>(), 1..500),
     ) {
-        let mut ends = [End::default(), End::default()];
+        let mut ends = [End::new(), End::new()];
         let mut under_way = BTreeMap::new();
         let (mut sent, mut carried) = ([0, 0], 0usize);
         for now in 0.. {

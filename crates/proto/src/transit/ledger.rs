@@ -1,0 +1,579 @@
+//! The ledger of datagrams: one record for each datagram sent, and one verdict on it.
+//!
+//! A record holds what has to be known once the fate of a datagram is: its number, when it was sent, its
+//! bytes, the backlog that it met, what was in it. An ack is walked once ([`Ledger::poll_acked`]); what it did
+//! not name is lost when something sent later arrived ([`Ledger::poll_verdict`]). RTT, probe timeouts,
+//! retransmission, the estimates of the path and the choice of slices all follow from these two, and none of
+//! them judges for itself.
+//!
+//! The invariant: records are in the order of their numbers; those before `settled` have a fate, those from it
+//! on have none or are acknowledged. What was in a datagram is handed back once, acknowledged or lost. A fate
+//! may still change: a datagram that counts as lost may arrive late, and from how late it was the ledger learns
+//! for how long to wait.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use super::ack_frame::{AckFrame, AckRanges};
+use super::skipped::Skipped;
+use super::timing::Timing;
+use crate::chunk::ChunkId;
+use crate::{Instant, RttEstimator, Sequence};
+
+/// Records at most: as many as a peer can tell apart, see [`REPLAY_WINDOW`](super::REPLAY_WINDOW). When there
+/// are more, the oldest datagram is lost.
+pub(crate) const MAX_RECORDS: usize = 8192;
+
+/// Settled records kept while a block is sent, for acks that come late: as many numbers as one ack names.
+pub(crate) const KEPT_FOR_BLOCKS: usize = 1024;
+
+/// Settled records kept otherwise, if as many are in flight: those of 50 ms of a game that sends 300 a second.
+pub(crate) const KEPT: usize = 16;
+
+/// Records and items that there is room for even when nothing is in flight: otherwise an end that sends a little
+/// all the time would allocate for each datagram.
+const MIN_ROOM: usize = 4;
+
+/// The longest reordering that is learned, 50 ms: what a link with several paths does, and three packets of a
+/// game at 60 a second. A datagram that is overtaken by more is lost, and retransmitted if it arrives later.
+const MAX_REORDERING: Duration = Duration::from_millis(50);
+
+/// How many later datagrams must have been sent, up to one that is acknowledged, for the contents of a datagram
+/// to be lost (RFC 9002, 6.1.1).
+const PACKET_THRESHOLD: u64 = 3;
+
+/// A slice of a chunk as it is counted: source slices from 0, repair slices from 256.
+pub(crate) type Symbol = u16;
+
+/// A part of a datagram that matters when it is acknowledged or lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    /// The ack that says that this chunk is done.
+    ChunkDone(ChunkId),
+    Packet(Sequence),
+    Message(u32),
+    MessageLimit(u32),
+    Block(u32),
+}
+
+/// What became of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Not known yet.
+    InFlight,
+    /// It is acknowledged.
+    Acked,
+    /// It passed the bottleneck and was lost behind it; or nothing is known of a bottleneck.
+    Lost,
+    /// It found the bottleneck's queue full, if the model is right.
+    Dropped,
+    /// Nothing was heard for long: it no longer counts as in flight. What was in it is lost when something
+    /// sent later arrives, as ever.
+    GivenUp,
+}
+
+/// Whether what was in a datagram still waits for its fate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contents {
+    /// It asked for no ack, so that nothing in it matters.
+    AckOnly,
+    Open,
+    Settled,
+}
+
+/// The record of a datagram.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Datagram {
+    /// Its packet number.
+    pub(crate) number: u64,
+    pub(crate) sent_at: Instant,
+    /// Bytes in the modelled queue of the bottleneck when it had joined, itself included.
+    pub(crate) backlog: f64,
+    /// Where its items begin, counted from the connection's first; wraps.
+    first_item: u32,
+    items: u16,
+    /// As UDP carries it on IPv4.
+    wire_bytes: u16,
+    pub(crate) slice: Option<(ChunkId, Symbol)>,
+    pub(crate) fate: Fate,
+    contents: Contents,
+}
+
+impl Datagram {
+    /// Its bytes with the headers of UDP and IPv4.
+    pub(crate) fn wire_bytes(&self) -> f64 {
+        f64::from(self.wire_bytes)
+    }
+
+    pub(crate) const fn is_ack_eliciting(&self) -> bool {
+        !matches!(self.contents, Contents::AckOnly)
+    }
+
+    const fn is_open(&self) -> bool {
+        matches!(self.contents, Contents::Open)
+    }
+}
+
+/// A datagram on its way into the ledger.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) number: u64,
+    /// With the headers of UDP and IPv4.
+    pub(crate) wire_bytes: usize,
+    pub(crate) is_ack_eliciting: bool,
+    pub(crate) slice: Option<(ChunkId, Symbol)>,
+    pub(crate) backlog: f64,
+}
+
+/// The peer acknowledged a number that was never used: it acknowledges what it did not receive, to be sent
+/// more. The connection is closed with `protocol` [H-2.2c].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NeverSent;
+
+/// An ack while it is walked.
+#[derive(Debug)]
+pub(crate) struct AckWalk<'a> {
+    ranges: AckRanges<'a>,
+    /// The last number of the current range; `None` between two of them.
+    end: Option<u64>,
+    /// The place of the next record to look at.
+    place: usize,
+    /// When the newest datagram that arrived before this range was sent.
+    newest: Option<Instant>,
+    largest: u64,
+    delay: Option<Duration>,
+    has_news: bool,
+    sample: Option<Duration>,
+}
+
+/// A datagram that was acknowledged for the first time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acked {
+    pub(crate) datagram: Datagram,
+    /// Its fate until now. Unless it was in flight, the ack is late.
+    pub(crate) before: Fate,
+    /// What was in it counted as lost, and was handed back as such.
+    pub(crate) was_lost: bool,
+}
+
+/// The datagrams sent on one connection.
+///
+/// Memory follows what is in flight, and is given back after nothing was.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    records: VecDeque<Datagram>,
+    /// What was in them, in the same order; at the end, what goes into the next one.
+    items: VecDeque<Item>,
+    /// The count of the first of `items`; wraps.
+    first_item: u32,
+    /// Items at the end that belong to the datagram being composed.
+    staged: u16,
+    next: u64,
+    /// The place of the first record without a settled fate.
+    settled: usize,
+    /// Before this place nothing is open.
+    first_open: usize,
+    /// The largest number acknowledged, and when it was sent.
+    newest: Option<(u64, Instant)>,
+    /// How much later a datagram may have been sent that overtakes another, which yet arrives.
+    reordering: Duration,
+    /// From when the probe timeout runs: the last ack-eliciting datagram, or the last probe.
+    probe_from: Instant,
+    timing: Timing,
+    skipped: Skipped,
+    lost: u64,
+    in_flight: u16,
+    is_drained: bool,
+    /// The most records and items since nothing was in flight: what there is room kept for.
+    peak: (usize, usize),
+}
+
+impl Ledger {
+    /// Nothing sent; the first number is 0.
+    pub(crate) const fn new() -> Self {
+        Self {
+            records: VecDeque::new(),
+            items: VecDeque::new(),
+            first_item: 0,
+            staged: 0,
+            next: 0,
+            settled: 0,
+            first_open: 0,
+            newest: None,
+            reordering: Duration::ZERO,
+            probe_from: Instant::ZERO,
+            timing: Timing::new(),
+            skipped: Skipped::new(),
+            lost: 0,
+            in_flight: 0,
+            is_drained: false,
+            peak: (0, 0),
+        }
+    }
+
+    /// The number of the next datagram. They end at 2^64, which no connection lives to see.
+    pub(crate) const fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Leaves the next number out, so that a peer that acknowledges it is caught. When is the caller's to draw
+    /// [H-2.2c]. The newest 16 are remembered.
+    pub(crate) fn skip(&mut self) {
+        self.skipped.insert(self.next);
+        self.next = self.next.saturating_add(1);
+    }
+
+    /// Begins a datagram: items added for one that was not sent are dropped.
+    pub(crate) fn begin(&mut self) {
+        self.items.truncate(self.items.len().saturating_sub(self.staged.into()));
+        self.staged = 0;
+    }
+
+    /// This goes into the next datagram, and is handed back with its fate if that is ack-eliciting.
+    pub(crate) fn add(&mut self, item: Item) {
+        self.items.push_back(item);
+        self.staged += 1;
+    }
+
+    /// A datagram was sent as [`next_number`](Self::next_number) (asserted), with the items added since
+    /// [`begin`](Self::begin).
+    pub(crate) fn on_sent(&mut self, now: Instant, outgoing: Outgoing) {
+        let Outgoing { number, slice, backlog, .. } = outgoing;
+        if !outgoing.is_ack_eliciting {
+            self.begin();
+        }
+        self.on_unrecorded(number);
+        let items = core::mem::take(&mut self.staged);
+        let contents = if outgoing.is_ack_eliciting { Contents::Open } else { Contents::AckOnly };
+        self.records.push_back(Datagram {
+            number,
+            sent_at: now,
+            backlog,
+            first_item: self.first_item.wrapping_add(count(self.items.len() - usize::from(items))),
+            items,
+            wire_bytes: u16::try_from(outgoing.wire_bytes).unwrap_or(u16::MAX),
+            slice,
+            fate: Fate::InFlight,
+            contents,
+        });
+        let (records, items) = self.peak;
+        self.peak = (records.max(self.records.len()), items.max(self.items.len()));
+        if outgoing.is_ack_eliciting {
+            self.in_flight += 1;
+            self.probe_from = now;
+        }
+    }
+
+    /// A datagram was sent that is not recorded: it goes another way, or is the last one.
+    pub(crate) fn on_unrecorded(&mut self, number: u64) {
+        assert_eq!(number, self.next, "numbers are used in order");
+        self.next = self.next.saturating_add(1);
+    }
+
+    /// Whether there is no room for another record: the oldest one is lost next.
+    pub(crate) fn is_full(&self) -> bool {
+        self.records.len() >= MAX_RECORDS
+    }
+
+    /// Begins to walk an ack. Then [`poll_acked`](Self::poll_acked) until `None`, and
+    /// [`end_ack`](Self::end_ack).
+    ///
+    /// # Errors
+    /// [`NeverSent`].
+    pub(crate) fn begin_ack<'a>(&self, ack: &'a AckFrame) -> Result<AckWalk<'a>, NeverSent> {
+        let ranges = ack.ranges(self.next).ok_or(NeverSent)?;
+        if ranges.clone().any(|range| self.skipped.count_in(*range.start(), *range.end()) > 0) {
+            return Err(NeverSent);
+        }
+        Ok(AckWalk {
+            ranges,
+            end: None,
+            place: 0,
+            newest: None,
+            largest: ack.largest(self.next),
+            delay: ack.delay(),
+            has_news: false,
+            sample: None,
+        })
+    }
+
+    /// The next datagram that the ack names for the first time: newer ranges first, in order within each. The
+    /// work of a whole walk is 32 searches and a step for each recorded datagram named, at most 1024.
+    pub(crate) fn poll_acked(&mut self, now: Instant, walk: &mut AckWalk<'_>) -> Option<Acked> {
+        loop {
+            let Some(end) = walk.end else {
+                let range = walk.ranges.next()?;
+                walk.newest = self.newest.map(|(_, sent_at)| sent_at);
+                (walk.place, walk.end) = (self.place(*range.start()), Some(*range.end()));
+                continue;
+            };
+            let named = self.records.get_mut(walk.place).filter(|record| record.number <= end);
+            let Some(record) = named else {
+                walk.end = None;
+                continue;
+            };
+            walk.place += 1;
+            if record.fate == Fate::Acked {
+                continue;
+            }
+            let before = core::mem::replace(&mut record.fate, Fate::Acked);
+            let (was_open, acked) = (record.is_open(), *record);
+            if was_open {
+                record.contents = Contents::Settled;
+                walk.has_news = true;
+                // A datagram from the future shows that the clock went back, not how long it took.
+                if acked.number == walk.largest && acked.sent_at <= now {
+                    walk.sample = Some(now.since(acked.sent_at));
+                }
+                self.on_closed();
+            }
+            if matches!(before, Fate::Lost | Fate::Dropped) {
+                self.learn_reordering(acked.sent_at, walk.newest);
+            }
+            if self.newest.is_none_or(|(newest, _)| newest < acked.number) {
+                self.newest = Some((acked.number, acked.sent_at));
+            }
+            return Some(Acked { datagram: acked, before, was_lost: !was_open });
+        }
+    }
+
+    /// Ends the walk of an ack. Returns whether it gave an RTT sample: its largest number has to be news, and
+    /// its delay known.
+    pub(crate) fn end_ack(&mut self, walk: &AckWalk<'_>) -> bool {
+        if walk.has_news {
+            self.timing.on_news();
+        }
+        match (walk.sample, walk.delay) {
+            (Some(sample), Some(delay)) => self.timing.on_sample(sample, delay),
+            _ => false,
+        }
+    }
+
+    /// The next datagram that has a fate, in the order of sending: it is acknowledged, or lost because another,
+    /// sent later by at least the reordering that was seen, is. `lost_as` says whether that is [`Fate::Lost`] or
+    /// [`Fate::Dropped`]. Call it until `None` after each ack.
+    pub(crate) fn poll_fate(
+        &mut self,
+        lost_as: impl FnOnce(&Datagram) -> Fate,
+    ) -> Option<Datagram> {
+        let must_go = self.must_go(self.settled);
+        let record = self.records.get_mut(self.settled)?;
+        if record.fate == Fate::InFlight {
+            let is_overtaken = self.newest.is_some_and(|(newest, sent_at)| {
+                newest > record.number && sent_at.since(record.sent_at) >= self.reordering
+            });
+            if !is_overtaken && !must_go {
+                return None;
+            }
+            record.fate = lost_as(record);
+        }
+        self.settled += 1;
+        Some(*record)
+    }
+
+    /// The next datagram whose contents are lost by `now`, in the order of sending: three later ones or more
+    /// were sent up to one that is acknowledged, or 9/8 RTT have passed. Call it until `None`, after each ack
+    /// and each timeout.
+    pub(crate) fn poll_lost(&mut self, now: Instant) -> Option<Datagram> {
+        // The clock jumped ahead and came back: the time begins anew.
+        self.probe_from = self.probe_from.min(now);
+        let is_open = |record: &Datagram| record.is_open();
+        let skipped = self.records.range(self.first_open..).position(is_open);
+        self.first_open += skipped.unwrap_or(self.records.len() - self.first_open);
+        let must_go = self.must_go(self.first_open);
+        let record = self.records.get_mut(self.first_open)?;
+        record.sent_at = record.sent_at.min(now);
+        let is_lost = self.newest.is_some_and(|(newest, _)| {
+            let Some(later) = newest.checked_sub(record.number) else { return false };
+            later > 0
+                && (later - self.skipped.count_in(record.number, newest) >= PACKET_THRESHOLD
+                    || now.since(record.sent_at) >= self.timing.loss_delay())
+        });
+        if !is_lost && !must_go {
+            return None;
+        }
+        record.contents = Contents::Settled;
+        let lost = *record;
+        self.lost += 1;
+        self.on_closed();
+        Some(lost)
+    }
+
+    /// Nothing was heard for long: what is in flight no longer counts as that. Returns how many datagrams from
+    /// this number on these are.
+    pub(crate) fn give_up(&mut self, from: u64) -> usize {
+        let mut given_up = 0;
+        for record in self.records.range_mut(self.settled..) {
+            if record.fate == Fate::InFlight {
+                record.fate = Fate::GivenUp;
+                given_up += usize::from(record.number >= from);
+            }
+        }
+        self.settled = self.records.len();
+        given_up
+    }
+
+    /// Drops records with nothing to settle, but for the newest `kept`.
+    pub(crate) fn trim(&mut self, kept: usize) {
+        let is_settled = |ledger: &Self| ledger.settled.min(ledger.first_open) > 0;
+        while is_settled(self) && (self.settled > kept || self.is_full()) {
+            let Some(record) = self.records.pop_front() else { break };
+            let items = usize::from(record.items).min(self.items.len());
+            self.items.drain(..items);
+            self.first_item = self.first_item.wrapping_add(record.items.into());
+            (self.first_open, self.settled) = (self.first_open - 1, self.settled - 1);
+        }
+        if !core::mem::take(&mut self.is_drained) {
+            return;
+        }
+        let (records, items) = (self.peak.0.max(MIN_ROOM), self.peak.1.max(MIN_ROOM));
+        if self.records.capacity() > 2 * records {
+            self.records.shrink_to(records);
+        }
+        if self.items.capacity() > 2 * items {
+            self.items.shrink_to(items);
+        }
+        self.peak = (self.records.len(), self.items.len());
+    }
+
+    /// What was in a recorded datagram, the `n`th of it.
+    pub(crate) fn item(&self, datagram: &Datagram, n: u16) -> Option<Item> {
+        let first = datagram.first_item.wrapping_sub(self.first_item);
+        let place = usize::try_from(first).ok()?.checked_add(n.into())?;
+        self.items.get(place).copied().filter(|_| n < datagram.items)
+    }
+
+    /// When to call [`poll_lost`](Self::poll_lost) and [`on_pto`](Self::on_pto) next; `None` while nothing is in flight.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let oldest = self.oldest_open()?;
+        if self.is_overtaken(oldest) {
+            return Some(oldest.sent_at + self.timing.loss_delay());
+        }
+        Some(self.probe_from + self.timing.backed_off_timeout())
+    }
+
+    /// Whether a probe is due: nothing was acknowledged for a probe timeout (RFC 9002, 6.2) since the last
+    /// ack-eliciting datagram. Any such datagram is a probe, a ping if there is nothing else. Nothing is lost
+    /// by it. The next one is due after twice the time, at most 2 s.
+    #[must_use]
+    pub(crate) fn on_pto(&mut self, now: Instant) -> bool {
+        let is_due = self.oldest_open().is_some_and(|oldest| {
+            !self.is_overtaken(oldest) && now >= self.probe_from + self.timing.backed_off_timeout()
+        });
+        if is_due {
+            self.timing.on_probe();
+            self.probe_from = now;
+        }
+        is_due
+    }
+
+    /// The RTT so far.
+    pub(crate) const fn rtt(&self) -> &RttEstimator {
+        self.timing.rtt()
+    }
+
+    /// The probe timeout without back-off, at most 2 s.
+    pub(crate) fn probe_timeout(&self) -> Duration {
+        self.timing.probe_timeout()
+    }
+
+    /// Ack-eliciting datagrams that are neither acknowledged nor lost.
+    pub(crate) const fn in_flight(&self) -> u16 {
+        self.in_flight
+    }
+
+    /// Ack-eliciting datagrams that were lost.
+    pub(crate) const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// The largest number acknowledged.
+    pub(crate) fn largest_acked(&self) -> Option<u64> {
+        self.newest.map(|(number, _)| number)
+    }
+
+    /// The place of this number, or of the next one above. Places are good until the next
+    /// [`trim`](Self::trim).
+    pub(crate) fn place(&self, number: u64) -> usize {
+        self.records.partition_point(|record| record.number < number)
+    }
+
+    /// The record of this number.
+    pub(crate) fn get(&self, number: u64) -> Option<&Datagram> {
+        self.records.get(self.place(number)).filter(|record| record.number == number)
+    }
+
+    /// The records from this place on.
+    pub(crate) fn from(&self, place: usize) -> impl Iterator<Item = &Datagram> {
+        self.records.range(place.min(self.records.len())..)
+    }
+
+    /// The same, to set their backlog.
+    pub(crate) fn from_mut(&mut self, place: usize) -> impl Iterator<Item = &mut Datagram> {
+        let place = place.min(self.records.len());
+        self.records.range_mut(place..)
+    }
+
+    /// The place of the first record without a settled fate.
+    pub(crate) const fn settled(&self) -> usize {
+        self.settled
+    }
+
+    /// Panics if the records contradict each other. For tests, fuzzers and the simulator.
+    pub(crate) fn check_invariants(&self) {
+        let open = self.records.iter().filter(|record| record.is_open());
+        assert_eq!(open.count(), usize::from(self.in_flight), "datagrams in flight");
+        assert!(self.records.len() <= MAX_RECORDS, "too many records");
+        let numbers = || self.records.iter().map(|record| record.number);
+        assert!(numbers().zip(numbers().skip(1)).all(|(a, b)| a < b), "not in order");
+        assert!(self.records.back().is_none_or(|last| last.number < self.next), "from the future");
+        let has_fate = |record: &Datagram| record.fate != Fate::InFlight;
+        assert!(self.records.range(..self.settled).all(has_fate), "a fate for each");
+        assert!(!self.records.range(..self.first_open).any(Datagram::is_open), "open before");
+        let items: usize = self.records.iter().map(|record| usize::from(record.items)).sum();
+        assert_eq!(items + usize::from(self.staged), self.items.len(), "items without a datagram");
+        let is_waiting = self.poll_timeout().is_some();
+        assert_eq!(is_waiting, self.in_flight > 0, "a deadline for those in flight");
+    }
+
+    /// Records there is room for.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.records.capacity()
+    }
+
+    fn oldest_open(&self) -> Option<&Datagram> {
+        if self.in_flight == 0 {
+            return None;
+        }
+        self.records.range(self.first_open..).find(|record| record.is_open())
+    }
+
+    fn is_overtaken(&self, record: &Datagram) -> bool {
+        self.newest.is_some_and(|(newest, _)| newest > record.number)
+    }
+
+    /// Whether the record at this place has to make room.
+    fn must_go(&self, place: usize) -> bool {
+        place == 0 && self.is_full()
+    }
+
+    const fn on_closed(&mut self) {
+        self.in_flight -= 1;
+        self.is_drained |= self.in_flight == 0;
+    }
+
+    /// A datagram that counted as lost has arrived after one that was sent later.
+    fn learn_reordering(&mut self, sent_at: Instant, newest: Option<Instant>) {
+        let Some(newest) = newest.filter(|&newest| newest > sent_at) else { return };
+        // A quarter more, so that the next one like it is waited for.
+        let overtaken = newest.since(sent_at);
+        let overtaken = overtaken.saturating_add(overtaken / 4).min(MAX_REORDERING);
+        self.reordering = self.reordering.max(overtaken);
+    }
+}
+
+/// A number of items, which [`MAX_RECORDS`] datagrams hold.
+fn count(items: usize) -> u32 {
+    u32::try_from(items).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,250 @@
+//! Verdicts on datagrams: acknowledged once, lost when they should be, and what a late ack teaches.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::*;
+use crate::transit::ledger::MAX_RECORDS;
+
+fn fates(sent: &Ledger) -> Vec<Fate> {
+    sent.from(0).map(|datagram| datagram.fate).collect()
+}
+
+/// Sends so many datagrams, each a millisecond after the one before.
+fn send_apart(count: u64) -> Ledger {
+    let mut sent = Ledger::new();
+    (0..count).for_each(|millis| send(&mut sent, at(millis), 1));
+    sent
+}
+
+#[test]
+fn an_optimistic_ack_is_caught() {
+    let mut sent = Ledger::new();
+    assert_eq!(acked(&mut sent, at(0), &ack(0, 0, &[])), Err(NeverSent), "nothing was sent");
+    send(&mut sent, at(0), 10);
+    assert_eq!(acked(&mut sent, at(1), &ack(10, 3, &[])), Err(NeverSent));
+    assert_eq!(acked(&mut sent, at(1), &ack(9, 10, &[])), Err(NeverSent), "below 0");
+    assert_eq!(acked(&mut sent, at(1), &ack(u64::MAX, 0, &[])), Err(NeverSent));
+    assert_eq!(sent.in_flight(), 10, "nothing was believed");
+    assert_eq!(acked(&mut sent, at(1), &ack(9, 9, &[])).unwrap().len(), 10);
+}
+
+/// [H-2.2c]
+#[test]
+fn an_ack_of_a_skipped_number_is_caught() {
+    let mut sent = Ledger::new();
+    let mut skipped = Vec::new();
+    for _ in 0..10 {
+        send(&mut sent, at(0), 97);
+        skipped.push(sent.next_number());
+        sent.skip();
+    }
+    send(&mut sent, at(0), 20);
+    for number in skipped {
+        assert_eq!(acked(&mut sent, at(1), &ack(number, 0, &[])), Err(NeverSent));
+        assert_eq!(acked(&mut sent, at(1), &ack(number + 9, 30, &[])), Err(NeverSent));
+        assert!(acked(&mut sent, at(1), &ack(number + 9, 8, &[(1, 30)])).is_ok());
+    }
+    assert_eq!(sent.in_flight(), 990 - 39 * 10);
+}
+
+/// An ack names at most 1024 numbers, each of which can be news once.
+#[test]
+fn a_flood_of_acks_costs_bounded_work() {
+    let mut sent = Ledger::new();
+    send(&mut sent, at(0), 8191);
+    let frame = ack(8190, 511, &[(1, 511)]);
+    let news = (0..10_000).map(|_| {
+        let mut walk = sent.begin_ack(&frame).unwrap();
+        let news = core::iter::from_fn(|| sent.poll_acked(at(1), &mut walk)).count();
+        sent.end_ack(&walk);
+        news
+    });
+    assert_eq!(news.sum::<usize>(), 1023);
+    assert!(sent.rtt().latest_rtt().is_some());
+    sent.check_invariants();
+}
+
+#[test]
+fn contents_are_lost_three_datagrams_or_nine_eighths_of_a_round_trip_later() {
+    let mut sent = Ledger::new();
+    send(&mut sent, at(0), 5);
+    assert_eq!(acked(&mut sent, at(80), &ack(3, 0, &[])).unwrap(), [3]);
+    assert_eq!(lost(&mut sent, at(80)), [0]);
+    assert_eq!(sent.poll_timeout(), Some(at(90)));
+    assert_eq!(lost(&mut sent, at(89)), [0; 0]);
+    assert_eq!(lost(&mut sent, at(90)), [1, 2]);
+    assert_eq!(sent.in_flight(), 1, "nothing after 4 was acknowledged");
+    assert_eq!(acked(&mut sent, at(91), &ack(4, 4, &[])).unwrap(), [4], "the others are lost");
+    assert_eq!((sent.poll_timeout(), sent.lost()), (None, 3));
+}
+
+/// A skipped number is no datagram that was sent later.
+#[test]
+fn a_skipped_number_does_not_hasten_a_loss() {
+    let mut sent = Ledger::new();
+    send(&mut sent, at(0), 2);
+    sent.skip();
+    send(&mut sent, at(0), 2);
+    assert!(acked(&mut sent, at(80), &ack(3, 0, &[])).is_ok());
+    assert_eq!(lost(&mut sent, at(80)), [0; 0]);
+    assert!(acked(&mut sent, at(80), &ack(4, 1, &[])).is_ok());
+    assert_eq!(lost(&mut sent, at(80)), [0]);
+}
+
+#[test]
+fn a_datagram_that_was_overtaken_is_lost_until_it_arrives_late() {
+    let mut sent = send_apart(6);
+    assert!(acked(&mut sent, at(10), &ack(0, 0, &[])).is_ok());
+    assert!(acked(&mut sent, at(11), &ack(3, 1, &[])).is_ok());
+    settle(&mut sent);
+    assert_eq!(fates(&sent)[..4], [Fate::Acked, Fate::Lost, Fate::Acked, Fate::Acked]);
+    assert_eq!((fates(&sent)[4], sent.settled()), (Fate::InFlight, 4));
+    assert_eq!(sent.in_flight(), 3, "what was in it waits for longer");
+    let (late, _) = walk(&mut sent, at(12), &ack(3, 3, &[])).unwrap();
+    let late: Vec<_> = late.iter().map(|acked| (acked.datagram.number, acked.before)).collect();
+    assert_eq!(late, [(1, Fate::Lost)], "each is news once");
+    assert_eq!((fates(&sent)[1], sent.in_flight()), (Fate::Acked, 2));
+}
+
+/// What was in a datagram is handed back as lost, and again when it arrives after all.
+#[test]
+fn contents_that_arrive_late_were_lost() {
+    let mut sent = send_apart(4);
+    assert_eq!(acked(&mut sent, at(50), &ack(3, 2, &[])).unwrap(), [1, 2, 3]);
+    assert_eq!(lost(&mut sent, at(50)), [0]);
+    let (late, is_sample) = walk(&mut sent, at(51), &ack(3, 3, &[])).unwrap();
+    assert_eq!((late.len(), late[0].datagram.number, late[0].was_lost), (1, 0, true));
+    assert!(!is_sample && walk(&mut sent, at(52), &ack(3, 3, &[])).unwrap().0.is_empty());
+}
+
+/// After a datagram that counted as lost has arrived 2 ms behind its successors, others get as long, and a
+/// quarter more. Those that an ack names for the first time, however far below its largest, teach nothing.
+#[test]
+fn reordering_is_learned() {
+    let mut sent = send_apart(20);
+    for number in [2, 1] {
+        assert!(acked(&mut sent, at(30), &ack(number, 0, &[])).is_ok());
+    }
+    settle(&mut sent);
+    assert_eq!(fates(&sent)[..3], [Fate::Lost, Fate::Acked, Fate::Acked], "nothing is learned");
+    for number in [0, 4] {
+        assert!(acked(&mut sent, at(30), &ack(number, 0, &[])).is_ok());
+    }
+    settle(&mut sent);
+    assert_eq!(fates(&sent)[3], Fate::InFlight, "1 ms is not long any more");
+    assert!(acked(&mut sent, at(30), &ack(6, 0, &[])).is_ok());
+    settle(&mut sent);
+    assert_eq!(fates(&sent)[3], Fate::Lost);
+}
+
+/// Silence ends what counts as in flight, and loses nothing: a later ack does that.
+#[test]
+fn what_is_given_up_is_not_lost_yet() {
+    let mut sent = Ledger::new();
+    send(&mut sent, at(0), 3_000);
+    assert_eq!(acked(&mut sent, at(1), &ack(9, 9, &[])).unwrap().len(), 10);
+    assert_eq!(sent.give_up(1_000), 2_000, "of those from number 1000 on");
+    assert_eq!((sent.settled(), sent.in_flight()), (3_000, 2_990));
+    assert_eq!(lost(&mut sent, at(1)), [0; 0]);
+    let (late, _) = walk(&mut sent, at(1), &ack(2_990, 0, &[])).unwrap();
+    assert_eq!((late[0].before, late[0].was_lost), (Fate::GivenUp, false));
+    assert_eq!(lost(&mut sent, at(1)).len(), 2_978);
+    assert!(lost(&mut sent, at(5_000)).len() == 2 && sent.in_flight() == 9);
+    sent.trim(KEPT_FOR_BLOCKS);
+    assert!(sent.get(9).is_none() && sent.from(0).count() <= KEPT_FOR_BLOCKS);
+}
+
+/// An ack asks for no ack: its record has a fate, and nothing waits for that.
+#[test]
+fn an_ack_alone_starts_no_timer() {
+    let mut sent = Ledger::new();
+    let ack_only = Outgoing { is_ack_eliciting: false, ..outgoing(&mut sent) };
+    sent.on_sent(at(0), ack_only);
+    assert_eq!((sent.in_flight(), sent.poll_timeout()), (0, None));
+    send(&mut sent, at(1), 1);
+    let (acked, is_sample) = walk(&mut sent, at(9), &ack(1, 0, &[])).unwrap();
+    assert!(acked.len() == 1 && is_sample);
+    assert_eq!(lost(&mut sent, at(9)), [0; 0]);
+    assert_eq!(fates(&sent), [Fate::Lost, Fate::Acked]);
+    assert_eq!(sent.lost(), 0);
+}
+
+#[test]
+fn probes_come_later_and_later_and_lose_nothing() {
+    let mut sent = Ledger::new();
+    send(&mut sent, at(0), 1);
+    assert!(acked(&mut sent, at(100), &ack(0, 0, &[])).is_ok());
+    send(&mut sent, at(100), 1);
+    let mut probes = Vec::new();
+    while probes.len() < 6 {
+        let now = sent.poll_timeout().unwrap();
+        assert_eq!(lost(&mut sent, now), [0; 0]);
+        assert!(!sent.on_pto(at(100)) && sent.on_pto(now) && !sent.on_pto(now));
+        probes.push(now.as_nanos() / 1_000_000 - 100);
+        send(&mut sent, now, 1);
+    }
+    assert_eq!(probes, [320, 960, 2240, 4240, 6240, 8240]);
+    assert!(acked(&mut sent, at(8400), &ack(7, 0, &[])).is_ok());
+    assert_eq!(lost(&mut sent, at(8400)), [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn a_clock_that_jumps_does_no_harm() {
+    let hour = 3_600_000;
+    let mut sent = Ledger::new();
+    send(&mut sent, at(0), 1);
+    send(&mut sent, at(hour), 2);
+    assert_eq!(lost(&mut sent, at(10)), [0; 0], "back again");
+    assert!(sent.poll_timeout().unwrap() <= at(10 + 2000));
+    assert!(acked(&mut sent, at(20), &ack(1, 0, &[])).is_ok());
+    assert_eq!(sent.rtt().latest_rtt(), None, "it took less than no time");
+    assert_eq!(lost(&mut sent, at(2000)), [0]);
+    send(&mut sent, at(2000), 1);
+    assert!(acked(&mut sent, at(hour), &ack(3, 0, &[])).is_ok());
+    assert_eq!(sent.rtt().latest_rtt(), None, "an hour is no round trip");
+
+    let mut sent = Ledger::new();
+    send(&mut sent, at(hour), 1);
+    assert_eq!(lost(&mut sent, at(0)), [0; 0]);
+    send(&mut sent, at(0), 1);
+    assert!(acked(&mut sent, at(80), &ack(1, 0, &[])).is_ok());
+    assert_eq!(lost(&mut sent, at(90)), [0], "its time began anew");
+}
+
+#[test]
+fn an_ack_of_unknown_delay_is_no_sample() {
+    let mut sent = Ledger::new();
+    send(&mut sent, at(0), 1);
+    let (acked, is_sample) = walk(&mut sent, at(5000), &AckFrame::new(0, ms(4900), 0)).unwrap();
+    assert_eq!((acked.len(), is_sample, sent.rtt().latest_rtt()), (1, false, None));
+}
+
+/// What was put aside for a datagram that was never sent is in no other.
+#[test]
+fn items_of_a_datagram_that_was_not_sent_are_dropped() {
+    let mut sent = Ledger::new();
+    sent.add(Item::Block(7));
+    send(&mut sent, at(0), 2);
+    assert_eq!(acked(&mut sent, at(1), &ack(1, 1, &[])).unwrap(), [0, 1]);
+}
+
+#[test]
+fn the_oldest_makes_room_and_memory_is_given_back() {
+    let mut sent = Ledger::new();
+    send(&mut sent, at(0), MAX_RECORDS);
+    assert!(sent.is_full() && sent.in_flight() == 8192);
+    assert_eq!(lost(&mut sent, at(0)), [0]);
+    assert!(!sent.is_full() && sent.in_flight() == 8191);
+    assert_eq!(acked(&mut sent, at(1), &ack(8191, 0, &[])).unwrap(), [8191]);
+    assert_eq!(lost(&mut sent, at(5000)).len(), 8190);
+    assert_eq!((sent.in_flight(), sent.poll_timeout(), sent.lost()), (0, None, 8191));
+    for now in [6000, 7000] {
+        send(&mut sent, at(now), 1);
+        let number = sent.next_number() - 1;
+        assert_eq!(acked(&mut sent, at(now + 1), &ack(number, 0, &[])), Ok(vec![number]));
+        assert_eq!(lost(&mut sent, at(now + 1)), [0; 0]);
+    }
+    sent.trim(0);
+    assert!(sent.from(0).count() == 0 && sent.capacity() <= 2 * KEPT, "{}", sent.capacity());
+}

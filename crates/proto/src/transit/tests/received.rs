@@ -1,0 +1,136 @@
+//! What a receiver remembers, and when it acknowledges.
+
+use alloc::vec::Vec;
+
+use super::{ack, at, ms};
+use crate::transit::{AckFrame, ReceivedDatagrams};
+use crate::{DropReason, Instant};
+
+#[test]
+fn replays_are_refused_and_change_nothing() {
+    let mut received = ReceivedDatagrams::new();
+    received.on_verified(at(0), 8191, true);
+    assert_eq!(received.check(0), Ok(()));
+    received.on_verified(at(0), 0, true);
+    assert_eq!(received.check(0), Err(DropReason::Duplicate));
+    received.on_verified(at(0), 8192, true);
+    assert_eq!(received.check(0), Err(DropReason::TooOld));
+    received.on_verified(at(9), 0, true);
+    received.on_verified(at(9), 8192, true);
+    assert_eq!(received.received(), 3);
+    assert_eq!(received.expand(8193), 8193);
+}
+
+#[test]
+fn the_top_of_u64() {
+    let mut received = ReceivedDatagrams::new();
+    received.on_verified(at(0), u64::MAX, true);
+    assert_eq!(received.expand(u32::MAX), u64::MAX);
+    assert_eq!(received.expand(0), u64::MAX - u64::from(u32::MAX));
+    assert_eq!(received.check(u64::MAX - 8191), Ok(()));
+    assert_eq!(received.check(u64::MAX - 8192), Err(DropReason::TooOld));
+    received.on_verified(at(0), u64::MAX - 1, true);
+    assert_eq!(received.ack_frame(at(0)), Some(ack(u64::MAX, 1, &[])));
+    received.check_invariants();
+}
+
+#[test]
+fn acks_are_due_at_once_first_then_after_16_or_20_ms() {
+    let mut received = ReceivedDatagrams::new();
+    let mut due = Vec::new();
+    for number in 0..60 {
+        received.on_verified(at(number), number, true);
+        if received.ack_due().is_some_and(|due| due <= at(number)) {
+            due.push(number);
+            assert!(received.ack_frame(at(number)).is_some());
+            received.on_ack_sent(Instant::ZERO, true);
+            assert!(received.ack_due().is_none() && received.ack_frame(at(number)).is_none());
+        }
+    }
+    assert_eq!(due, [0, 3, 7, 15, 31, 47]);
+    assert_eq!(received.ack_due(), Some(at(48 + 20)), "20 ms after the first");
+    received.on_ack_sent(Instant::ZERO, false);
+    received.on_verified(at(100), 60, false);
+    assert_eq!(received.ack_due(), None, "an ack is not acked");
+}
+
+/// While a block comes: its sender measures by them, so they come sooner, and one that may be lost is said
+/// again.
+#[test]
+fn acks_of_a_block_wait_for_10_ms_and_are_said_again() {
+    let mut received = ReceivedDatagrams::new();
+    received.set_block(true);
+    (0..17).for_each(|number| received.on_verified(at(0), number, true));
+    received.on_ack_sent(at(0), true);
+    let mut said = Vec::new();
+    while let Some(due) = received.ack_due() {
+        said.push(due);
+        assert!(received.ack_frame(due).is_some());
+        received.on_ack_sent(due, true);
+        received.check_invariants();
+    }
+    assert_eq!(said, [10, 30, 70, 150, 310].map(at), "and then there is silence");
+    received.on_verified(at(400), 17, true);
+    assert_eq!(received.ack_due(), Some(at(410)), "news begins anew");
+    received.set_block(false);
+    received.on_ack_sent(at(410), true);
+    assert_eq!(received.ack_due(), None, "no block, no repetition");
+}
+
+#[test]
+fn a_gap_is_acked_when_its_sender_can_act_on_it_but_not_every_time() {
+    let mut received = ReceivedDatagrams::new();
+    (0..8).for_each(|number| received.on_verified(at(0), number, true));
+    received.on_ack_sent(Instant::ZERO, true);
+    for number in [9, 10] {
+        received.on_verified(at(1), number, true);
+        assert_eq!(received.ack_due(), Some(at(21)), "{number}");
+    }
+    received.on_verified(at(2), 11, true);
+    assert_eq!(received.ack_due(), Some(at(2)));
+    received.on_ack_sent(Instant::ZERO, true);
+    for number in [13, 14, 15, 16] {
+        received.on_verified(at(3), number, true);
+    }
+    assert_eq!(received.ack_due(), Some(at(23)), "the last ack was for a gap");
+    received.check_invariants();
+}
+
+/// [H-4.1c]
+#[test]
+fn acks_alone_are_at_most_one_for_two() {
+    let mut received = ReceivedDatagrams::new();
+    let mut alone = 0;
+    for number in 0..200 {
+        let now = at(number * 1000);
+        received.on_verified(now, number * 5, true);
+        if received.ack_due().is_some() {
+            alone += 1;
+            received.on_ack_sent(Instant::ZERO, true);
+        }
+        assert!(alone <= received.received().div_ceil(2));
+        received.check_invariants();
+    }
+    assert_eq!(alone, 100);
+    received.on_ack_sent(Instant::ZERO, true);
+    received.on_verified(at(0), 2000, true);
+    assert_eq!(received.ack_due(), None);
+    assert!(received.ack_frame(at(0)).is_some(), "it may still go with data");
+}
+
+#[test]
+fn an_ack_has_no_more_than_31_runs_of_the_newest_1024() {
+    let mut received = ReceivedDatagrams::new();
+    (0..500).for_each(|number| received.on_verified(at(0), number * 2, true));
+    let frame = received.ack_frame(at(64)).unwrap();
+    assert_eq!(frame, {
+        let mut frame = AckFrame::new(998, ms(64), 0);
+        assert!((0..31).all(|_| frame.push_run(1, 1)));
+        frame
+    });
+    let mut received = ReceivedDatagrams::new();
+    [0, 1, 1024].into_iter().for_each(|number| received.on_verified(at(0), number, true));
+    assert_eq!(received.ack_frame(at(0)), Some(ack(1024, 0, &[(1022, 1)])), "0 is out of reach");
+    (2..1024).for_each(|number| received.on_verified(at(0), number, true));
+    assert_eq!(received.ack_frame(at(0)), Some(ack(1024, 1023, &[])));
+}
