@@ -7,8 +7,12 @@
 pub use crate::bulk::repair::{RepairSlice, encode as encode_repair};
 pub use crate::connection::state::ConnectionTrigger;
 pub use crate::credentials::token::{OpenedToken, TokenError};
-pub use crate::crypto::*;
-pub use crate::transit::*;
+pub use crate::crypto::{
+    AeadKey, COOKIE_BYTES, CookieKey, Entropy, Initiator, KeyError, NOISE_OVERHEAD_BYTES,
+    NoiseError, OpenError, RequestKeys, ResetKey, Responder, SealError, SplitSecrets, Suites,
+    TAG_BYTES, TrafficSecret, kdf, open_check, open_tag, respond, verify_open_tag,
+};
+pub use crate::transit::{AckFrame, AckRanges, ArrivalsFrame, ReceivedDatagrams, expand_number};
 pub use crate::wire::answer::{Refusal, Retry, read_reset, write_reset};
 pub use crate::wire::frame::{BlockFrame, Frame, Frames};
 pub use crate::wire::header::{DATA_HEADER_BYTES, DataHeader, ResponseHeader, Role};

@@ -13,10 +13,10 @@ use crate::fields::Fields;
 
 /// Numbers an ack looks back over, its largest among them: 1.2 MB of full datagrams. What is older
 /// was in acks before, and is lost to its sender by now.
-pub const ACK_SPAN: u16 = 1024;
+pub(crate) const ACK_SPAN: u16 = 1024;
 
 /// Runs behind the first: with them an ack frame has 134 bytes, type and all.
-pub const MAX_ACK_RUNS: usize = 31;
+pub(super) const MAX_ACK_RUNS: usize = 31;
 
 /// Bytes before the runs.
 const HEAD_BYTES: usize = 9;

@@ -12,7 +12,7 @@ use crate::fields::Fields;
 use crate::{DropReason, Instant};
 
 /// Arrivals told beside the newest: with them the frame has 102 bytes, type and all.
-pub const MAX_EARLIER_ARRIVALS: usize = 31;
+pub(crate) const MAX_EARLIER_ARRIVALS: usize = 31;
 
 /// The unit of the times of earlier arrivals: 16 bits of it are 0.52 s, and at a gigabit, where a full
 /// datagram takes 9.6 us, a run of eight of them is still told to a tenth.
@@ -132,7 +132,7 @@ impl ArrivalsFrame {
 
 /// The newest arrivals on one connection, while they are worth telling.
 #[derive(Clone, Debug, Default)]
-pub struct Arrivals {
+pub(crate) struct Arrivals {
     /// Number and time, in the order of the numbers, the largest last; and how often each was told.
     newest: VecDeque<(u64, Instant, u8)>,
 }
@@ -140,12 +140,12 @@ pub struct Arrivals {
 impl Arrivals {
     /// Nothing has arrived.
     #[must_use]
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { newest: VecDeque::new() }
     }
 
     /// A datagram arrived. One that others have overtaken tells nothing of the rate and is passed over.
-    pub fn on_datagram(&mut self, now: Instant, number: u64) {
+    pub(crate) fn on_datagram(&mut self, now: Instant, number: u64) {
         if self.newest.back().is_some_and(|&(newest, at, _)| number <= newest || now < at) {
             return;
         }
@@ -158,7 +158,7 @@ impl Arrivals {
     /// The newest arrivals, as far as one frame can tell them; `None` if there are none. Each but the newest
     /// is told four times at most.
     #[must_use]
-    pub fn frame(&mut self) -> Option<ArrivalsFrame> {
+    pub(crate) fn frame(&mut self) -> Option<ArrivalsFrame> {
         let mut earlier = self.newest.iter_mut().rev();
         let (number, newest_at, told) = earlier.next()?;
         let (mut last, newest_at) = (*number, *newest_at);
@@ -175,7 +175,7 @@ impl Arrivals {
     }
 
     /// Forgets them, with their memory: nobody asks any more.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.newest = VecDeque::new();
     }
 }
