@@ -66,13 +66,13 @@ impl Measured {
 
     /// All bytes divided by the span, in bits per second; `None` without a span.
     #[must_use]
-    pub fn bits_per_second(&self) -> Option<u64> {
+    pub fn bps(&self) -> Option<u64> {
         rate(self.bytes, self.span)
     }
 
     /// The acked bytes divided by the span, in bits per second; `None` without a span.
     #[must_use]
-    pub fn acked_bits_per_second(&self) -> Option<u64> {
+    pub fn acked_bps(&self) -> Option<u64> {
         rate(self.acked_bytes, self.span)
     }
 }

@@ -266,7 +266,7 @@ impl Client {
         self.with_connection(Connection::state)
     }
 
-    /// Limits what blocks may use of the link, in bits per second.
+    /// Limits what blocks may use of the link, in bits per second; less than 4000 counts as 4000.
     pub fn set_max_rate_bps(&self, rate_bps: u64) {
         self.change(|connection, _| connection.set_max_rate_bps(rate_bps));
     }

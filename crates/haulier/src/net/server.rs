@@ -305,8 +305,8 @@ impl Server {
         self.with_connection(id, Connection::state)
     }
 
-    /// Limits what the blocks of a connection may use of the link, in bits per second. A token may hold a
-    /// limit, which stays.
+    /// Limits what the blocks of a connection may use of the link, in bits per second; less than 4000 counts
+    /// as 4000. A token may hold a limit, which stays.
     pub fn set_max_rate_bps(&self, id: ConnectionId, rate_bps: u64) {
         self.change(id, |connection, _| connection.set_max_rate_bps(rate_bps));
     }

@@ -27,6 +27,7 @@ pub use crate::crypto::Suite;
 pub use crate::urgency::Urgency;
 pub use crate::wire::answer::RefusalCode;
 pub use blocks::{Block, BlockProgress};
+use config::LOWEST_MAX_RATE_BPS;
 pub use config::{ConfigError, ConnectionConfig};
 pub use event::{BlockHandle, CloseCode, CloseReason, Event, SendError};
 pub use state::ConnectionState;
@@ -195,10 +196,10 @@ impl Connection {
         self.blocks_in.progress()
     }
 
-    /// Changes the maximum rate of blocks, in bits per second including headers. A limit from the client's
-    /// token still applies.
+    /// Changes the maximum rate of blocks, in bits per second including headers; less than 4000 counts as
+    /// 4000. A limit from the client's token still applies.
     pub fn set_max_rate_bps(&mut self, rate_bps: u64) {
-        self.blocks_out.set_max_rate_bps(rate_bps);
+        self.blocks_out.set_max_rate_bps(rate_bps.max(LOWEST_MAX_RATE_BPS));
     }
 
     /// Changes how much of the link blocks may take, from the next slice on.

@@ -211,6 +211,16 @@ fn a_token_limits_the_rate() {
     assert!((180_000..=215_000).contains(&sent), "{sent} bytes in 4 s at 50 kB/s");
 }
 
+/// A rate of 0 is refused in the settings. Set later, it closed the connection after 15 s.
+#[test]
+fn a_rate_of_0_is_the_lowest_that_works() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.peer().set_max_rate_bps(0);
+    lan.peer().send_block(&Block::new(1, vec![1; 8_000])).unwrap();
+    lan.run(60_000);
+    assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
+}
+
 /// A memory that is full of tokens asks for cookies, and never forgets one before it expires.
 #[test]
 fn a_full_memory_of_tokens_asks_for_cookies() {
