@@ -103,7 +103,7 @@ impl CookieKey {
         Self(random)
     }
 
-    /// A cookie for this client at this address. `time` counts units of [`COOKIE_UNIT_SECONDS`] from an
+    /// A cookie for this client at this address. `time` counts units of `COOKIE_UNIT_SECONDS` from an
     /// origin that is fixed for the run.
     #[must_use]
     pub fn make(&self, time: u32, client_id: [u8; 8], address: SocketAddr) -> [u8; COOKIE_BYTES] {

@@ -1,6 +1,6 @@
 //! The ack frame: what was received of the newest 1024 packet numbers, as runs.
 //!
-//! The invariant: no gap and no run is 0, and all together they reach no further than [`ACK_SPAN`]
+//! The invariant: no gap and no run is 0, and all together they reach no further than `ACK_SPAN`
 //! numbers. So whoever holds one can walk it without a check, and no claim is longer than that.
 
 use alloc::vec::Vec;
@@ -55,7 +55,7 @@ impl AckFrame {
     }
 
     /// Adds `gap` numbers that did not come and `run` older ones that did. Returns whether there
-    /// was room: not for a 32nd run, past [`ACK_SPAN`], or for a gap or run of 0.
+    /// was room: not for a 32nd run, past `ACK_SPAN`, or for a gap or run of 0.
     #[must_use]
     pub fn push_run(&mut self, gap: u16, run: u16) -> bool {
         let span = u32::from(self.span) + u32::from(gap) + u32::from(run);
@@ -125,7 +125,7 @@ impl AckFrame {
     ///
     /// # Errors
     /// [`DropReason::Truncated`], or [`DropReason::OutOfRange`] for more than 31 runs, a gap or run
-    /// of 0, or more than [`ACK_SPAN`] numbers. `bytes` is as before then.
+    /// of 0, or more than `ACK_SPAN` numbers. `bytes` is as before then.
     pub fn read(bytes: &mut &[u8]) -> Result<Self, DropReason> {
         let mut fields = Fields(bytes);
         let largest = fields.u32()?;

@@ -32,7 +32,7 @@ const REPEATS: u32 = 5;
 /// How many numbers later a datagram is lost for its sender: the ack that says so goes at once.
 const REORDERING: u64 = 3;
 
-/// The datagrams received on one connection. See [the module](super) for an example.
+/// The datagrams received on one connection. The module has an example.
 ///
 /// It has no heap before number 128, and 1 KiB from there on.
 #[derive(Clone, Debug)]

@@ -38,8 +38,8 @@ fn no_payload_of_a_connection_is_printed() {
     }
     let events = &lan.client_events[0];
     assert!(events.iter().any(|event| matches!(event, Event::Block { .. })));
-    events.iter().for_each(|event| hides(event));
-    lan.server_events.iter().for_each(|event| hides(event));
+    events.iter().for_each(hides);
+    lan.server_events.iter().for_each(hides);
     assert!(lan.server_events.iter().any(|(_, e)| matches!(e, ServerEvent::Connecting { .. })));
 }
 
