@@ -5,12 +5,10 @@ use bytes::Bytes;
 
 use super::loss::LossEstimate;
 use super::repair::{BlockRepair, REPAIR_SLICES, RepairSlice, has_repair};
+use super::root;
+use super::tuning::choice::NO_LOSS;
 use crate::chunk::{ChunkId, MAX_SLICES, SLICE_BYTES, Slice, SliceCount, SliceSet};
 use crate::transit::{Fate, Ledger, Symbol};
-
-/// Losses expected of a chunk below which no repair is sent ahead: a link that lost nothing for longer
-/// than a chunk gets none.
-const NO_LOSS: f64 = 0.25;
 
 /// Symbols of a chunk: sources from 0, repair slices from 256.
 const SYMBOLS: usize = MAX_SLICES + REPAIR_SLICES;
@@ -22,6 +20,13 @@ pub(crate) struct Chunk {
     pub(crate) repair: BlockRepair,
     /// Which of its block it is.
     pub(crate) place: usize,
+}
+
+/// A slice as it goes on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WireSlice<'a> {
+    Source(Slice<'a>),
+    Repair(RepairSlice<'a>),
 }
 
 /// A chunk with slices on the way.
@@ -129,7 +134,7 @@ impl OpenChunk {
             return self.lacks_slices();
         }
         let doubt = self.flying * self.flying * share * (1.0 - share) / (loss.packets() + 1.0);
-        let deviation = sqrt((self.variance + doubt) * loss.inflation());
+        let deviation = root((self.variance + doubt) * loss.inflation());
         self.got() + self.expected < self.need() + sigmas * (deviation + 0.5)
     }
 
@@ -175,33 +180,22 @@ impl OpenChunk {
         missing.min_by_key(times).unwrap_or(0)
     }
 
-    /// The source slice with this number.
-    pub(crate) fn source(&self, symbol: Symbol) -> Option<Slice<'_>> {
-        Slice::of_chunk(self.id, self.count.index(symbol.into())?, &self.chunk.bytes)
-    }
-
-    /// The bytes of the repair slice with this number; the first one asked for makes them all.
-    pub(crate) fn repair(&self, symbol: Symbol) -> Option<Bytes> {
-        let index = u8::try_from(symbol.checked_sub(symbol_of(MAX_SLICES))?).ok()?;
-        self.chunk.repair.slice(self.chunk.place, &self.chunk.bytes, index)
-    }
-
-    /// The repair slice with this number and these bytes.
-    pub(crate) fn repair_slice<'a>(
-        &self,
-        symbol: Symbol,
-        data: &'a Bytes,
-    ) -> Option<RepairSlice<'a>> {
-        Some(RepairSlice {
+    /// The slice with this number, as it goes on the wire. The first repair slice that is asked for makes
+    /// all.
+    pub(crate) fn slice(&self, symbol: Symbol) -> Option<WireSlice<'_>> {
+        let Some(index) = symbol.checked_sub(symbol_of(MAX_SLICES)) else {
+            let index = self.count.index(symbol.into())?;
+            return Slice::of_chunk(self.id, index, &self.chunk.bytes).map(WireSlice::Source);
+        };
+        let (index, bytes) = (u8::try_from(index).ok()?, &self.chunk.bytes);
+        let last_bytes = bytes.len() - (self.count.get() - 1) * SLICE_BYTES;
+        Some(WireSlice::Repair(RepairSlice {
             chunk_id: self.id,
             count: self.count,
-            index: u8::try_from(symbol.checked_sub(symbol_of(MAX_SLICES))?).ok()?,
-            last_bytes: u16::try_from(
-                self.chunk.bytes.len() - (self.count.get() - 1) * SLICE_BYTES,
-            )
-            .ok()?,
-            data: data.first_chunk()?,
-        })
+            index,
+            last_bytes: u16::try_from(last_bytes).ok()?,
+            data: self.chunk.repair.slice(self.chunk.place, bytes, index)?,
+        }))
     }
 
     /// Bytes that are with the receiver, as far as slices tell.
@@ -212,15 +206,4 @@ impl OpenChunk {
 
 fn symbol_of(at: usize) -> Symbol {
     Symbol::try_from(at).unwrap_or(Symbol::MAX)
-}
-
-/// The square root, good to a thousandth; there is none without an operating system.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "saturates, and is not negative"
-)]
-#[expect(clippy::cast_precision_loss, reason = "a thousandth is enough")]
-pub(crate) fn sqrt(of: f64) -> f64 {
-    ((of.max(0.0) * 1e6) as u64).isqrt() as f64 / 1e3
 }

@@ -9,8 +9,8 @@ use crate::urgency::Urgency;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderConfig {
     pub(crate) urgency: Urgency,
-    pub(crate) most_bps: u64,
-    pub(crate) floor_bps: u64,
+    pub(crate) max_rate_bps: u64,
+    pub(crate) min_rate_bps: u64,
     pub(crate) give_up_after: Duration,
     pub(crate) first_chunk_id: ChunkId,
     /// The number of the first datagram that can carry a slice.

@@ -4,17 +4,10 @@
 //! now: what the time since then allows, up to [`MAX_LATE`]. The invariant: a caller that comes when it
 //! is asked to is never late, and nothing changes for it.
 
-use core::time::Duration;
-
-use super::units::micros;
+use super::tuning::TICK;
+use super::tuning::lateness::MAX_LATE;
+use super::units::Span;
 use crate::Instant;
-
-/// The most that counts, in microseconds: frames at 20 Hz. More would be a burst that no queue holds.
-const MAX_LATE: f64 = 50_000.0;
-
-/// Calls closer together are one: a frame's worth goes out in several batches, each a little later. And
-/// no timer is late by more.
-const ONE_CALL: Duration = Duration::from_millis(1);
 
 /// What is known of the caller.
 #[derive(Clone, Copy, Debug)]
@@ -22,22 +15,23 @@ pub(super) struct Lateness {
     /// When a slice could go, as of the last call or of the first news since; `None` while none could.
     due_at: Option<Instant>,
     called_at: Instant,
-    /// Of the last call, in microseconds.
-    late: f64,
+    /// Of the last call.
+    late: Span,
 }
 
 impl Lateness {
     pub(super) const fn new() -> Self {
-        Self { due_at: None, called_at: Instant::ZERO, late: 0.0 }
+        Self { due_at: None, called_at: Instant::ZERO, late: Span::ZERO }
     }
 
     /// It is called.
     pub(super) fn on_call(&mut self, now: Instant) {
-        if now < self.called_at + ONE_CALL {
+        if now < self.called_at + TICK {
             return;
         }
         self.called_at = now;
-        self.late = self.due_at.map_or(0.0, |due| (micros(now) - micros(due)).clamp(0.0, MAX_LATE));
+        let late = self.due_at.map_or(Span::ZERO, |due| Span::from(now) - due.into());
+        self.late = late.clamp(Span::ZERO, MAX_LATE);
     }
 
     /// A slice can go from then on, or none can.
@@ -50,14 +44,14 @@ impl Lateness {
         self.due_at.get_or_insert(now);
     }
 
-    /// How late the last call was, in microseconds.
-    pub(super) const fn micros(&self) -> f64 {
+    /// How late the last call was.
+    pub(super) const fn get(&self) -> Span {
         self.late
     }
 
     /// Whether that is more than a timer may be: the caller has frames.
     pub(super) fn is_frame(&self) -> bool {
-        self.late > ONE_CALL.as_secs_f64() * 1e6
+        self.late > Span::from(TICK)
     }
 }
 
@@ -71,7 +65,7 @@ mod tests {
 
     fn called(lateness: &mut Lateness, micros: u64) -> f64 {
         lateness.on_call(at(micros));
-        lateness.micros()
+        lateness.get().0
     }
 
     #[test]
@@ -109,6 +103,6 @@ mod tests {
     fn a_program_that_stood_still_has_no_more_than_some_frames() {
         let mut lateness = Lateness::new();
         lateness.set_due(Some(at(0)));
-        assert!((called(&mut lateness, 10_000_000) - MAX_LATE).abs() < 1e-9);
+        assert!((called(&mut lateness, 10_000_000) - MAX_LATE.0).abs() < 1e-9);
     }
 }

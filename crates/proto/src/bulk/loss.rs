@@ -5,28 +5,9 @@
 //! of the losses themselves. Losses in runs scatter more: a two-state chain (Gilbert 1960) fitted to the mean
 //! run says by what factor.
 
-/// Packets that the prior is worth before anything was seen: one lost packet among the first ten moves the
-/// estimate, and does not make it.
-const PRIOR_PACKETS: f64 = 16.0;
-
-/// The share lost that is assumed before anything was seen: what a wireless link loses in a bad hour.
-const PRIOR_LOSS: f64 = 0.02;
-
-/// Packets after which the past counts half: some chunks, for a link changes while one plays.
-const MEMORY_PACKETS: f64 = 1024.0;
-
-/// No estimate is above this; beyond it repair cannot be planned, only sent.
-const MOST_LOSS: f64 = 0.6;
-
-/// Runs of the prior, for the mean run: as if so many were seen.
-const PRIOR_RUNS: f64 = 2.0;
-
-/// Their mean length: what is lost in a row on a wireless link when it is lost at all.
-const PRIOR_RUN: f64 = 4.0;
-
-/// The variance of bursty losses over that of independent ones is at most this. A chain with runs of 8 has
-/// 14, and those with longer ones more: to believe all of it would cost more repair than the rare long run.
-const MOST_INFLATION: f64 = 12.0;
+use super::tuning::loss::{
+    MAX_INFLATION, MAX_LOSS, MEMORY_PACKETS, PRIOR_LOSS, PRIOR_PACKETS, PRIOR_RUN, PRIOR_RUNS,
+};
 
 /// What a connection knows of its losses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,7 +54,7 @@ impl LossEstimate {
     /// The share that is lost, 0 to 0.6.
     pub(crate) fn share(&self) -> f64 {
         let lost = self.prior * self.prior_packets + self.lost;
-        (lost / (self.prior_packets + self.seen)).min(MOST_LOSS)
+        (lost / (self.prior_packets + self.seen)).min(MAX_LOSS)
     }
 
     /// Packets that the estimate rests on, those of the prior among them.
@@ -89,7 +70,7 @@ impl LossEstimate {
         let run = (self.lost + PRIOR_RUNS * PRIOR_RUN.max(alone)) / (self.runs + PRIOR_RUNS);
         let correlation = 1.0 - 1.0 / run - p / (run * (1.0 - p));
         let inflation = (1.0 + correlation) / (1.0 - correlation).max(0.01);
-        inflation.clamp(1.0, MOST_INFLATION)
+        inflation.clamp(1.0, MAX_INFLATION)
     }
 }
 
@@ -109,7 +90,7 @@ mod tests {
         let tenth = after((0..1000).map(|n| n % 10 == 0));
         assert!((tenth.share() - 0.1).abs() < 0.005);
         assert!(tenth.inflation() < 1.05, "they stand alone");
-        assert!(after((0..100).map(|_| true)).share() <= MOST_LOSS);
+        assert!(after((0..100).map(|_| true)).share() <= MAX_LOSS);
     }
 
     #[test]

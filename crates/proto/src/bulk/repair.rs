@@ -32,11 +32,14 @@ impl BlockRepair {
     }
 
     /// Repair slice `index` of the chunk at `place` in its block, whose bytes are these.
-    pub(crate) fn slice(&self, place: usize, chunk: &[u8], index: u8) -> Option<Bytes> {
+    pub(crate) fn slice(
+        &self,
+        place: usize,
+        chunk: &[u8],
+        index: u8,
+    ) -> Option<&[u8; SLICE_BYTES]> {
         let slices = self.0.get(place)?.get_or_init(|| Box::new(encode(chunk)));
-        let start = usize::from(index) * SLICE_BYTES;
-        let end = start + SLICE_BYTES;
-        (end <= slices.len()).then(|| slices.slice(start..end))
+        slices.get(usize::from(index) * SLICE_BYTES..)?.first_chunk()
     }
 }
 

@@ -4,47 +4,39 @@
 //! way they took; the way back is seldom slower, so it is where a sender begins that knows nothing better. It
 //! is believed for one round trip, until the first slices have measured the way that matters.
 
-use super::units::micros;
+use super::tuning::requests::{RATES, SHORTEST, TRAIN_GAP};
+use super::units::{Bytes, Rate, Span};
 use crate::Instant;
-
-/// Copies further apart than this are no train: the later one was sent again for want of an answer.
-const TRAIN_GAP: f64 = 100_000.0;
-
-/// Together they take at least this long, or the clock that timed them was only read once.
-const SHORTEST: f64 = 20.0;
-
-/// The slowest and the fastest rate that are believed, in bytes per microsecond: 1 and 100 Mbit/s. More would
-/// risk a queue for the sake of a millisecond.
-const RATES: (f64, f64) = (0.125, 12.5);
 
 /// The arrivals of a request's copies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestTrain {
-    first: Option<f64>,
-    last: f64,
+    first: Option<Span>,
+    last: Span,
     /// Bytes after the first copy, UDP and IP counted.
-    bytes: f64,
+    bytes: Bytes,
 }
 
 impl RequestTrain {
     pub(crate) const fn new() -> Self {
-        Self { first: None, last: 0.0, bytes: 0.0 }
+        Self { first: None, last: Span::ZERO, bytes: Bytes::ZERO }
     }
 
     /// A copy of this many bytes, with UDP and IP, arrived.
     pub(crate) fn on_copy(&mut self, now: Instant, bytes: usize) {
-        #[expect(clippy::cast_precision_loss, reason = "a datagram")]
-        let bytes = bytes as f64;
-        let at = micros(now);
+        let at = Span::from(now);
         match self.first {
             Some(_) if at - self.last > TRAIN_GAP => {}
-            Some(_) => (self.last, self.bytes) = (self.last.max(at), self.bytes + bytes),
+            Some(_) => {
+                self.last = self.last.max(at);
+                self.bytes += bytes.into();
+            }
             None => (self.first, self.last) = (Some(at), at),
         }
     }
 
-    /// The rate of the way they took, in bytes per microsecond; `None` if they do not tell.
-    pub(crate) fn rate(&self) -> Option<f64> {
+    /// The rate of the way they took; `None` if they do not tell.
+    pub(crate) fn rate(&self) -> Option<Rate> {
         let time = self.last - self.first?;
         (time >= SHORTEST).then(|| (self.bytes / time).clamp(RATES.0, RATES.1))
     }
@@ -54,7 +46,7 @@ impl RequestTrain {
 mod tests {
     use super::*;
 
-    fn train(micros: &[u64]) -> Option<f64> {
+    fn train(micros: &[u64]) -> Option<Rate> {
         let mut train = RequestTrain::new();
         for at in micros {
             train.on_copy(Instant::from_nanos(at * 1000), 1228);
@@ -65,7 +57,7 @@ mod tests {
     #[test]
     fn four_copies_tell_the_rate() {
         let rate = train(&[5000, 5982, 6965, 7947]).unwrap();
-        assert!((rate * 8.0 - 10.0).abs() < 0.1, "{rate}");
+        assert!((rate.0 * 8.0 - 10.0).abs() < 0.1, "{rate:?}");
     }
 
     #[test]
@@ -78,7 +70,7 @@ mod tests {
 
     #[test]
     fn no_rate_is_beyond_belief() {
-        assert_eq!(train(&[0, 25, 50]), Some(12.5));
-        assert_eq!(train(&[0, 90_000]), Some(0.125));
+        assert_eq!(train(&[0, 25, 50]), Some(Rate(12.5)));
+        assert_eq!(train(&[0, 90_000]), Some(Rate(0.125)));
     }
 }

@@ -1,22 +1,207 @@
-//! The units that the sender reckons in: microseconds, bytes, and bytes per microsecond (1 is 8 Mbit/s).
+//! The units that the sender reckons in, so that a rate is never taken for a span.
+//!
+//! All are floating point, for estimates are not exact. A moment is the [`Span`] since the clock began.
 
+use core::ops::{Add, AddAssign, Div, Mul, MulAssign, Sub};
 use core::time::Duration;
 
 use crate::Instant;
 
-/// A moment, in microseconds.
+/// Arithmetic within a unit, and with plain numbers.
+macro_rules! unit {
+    ($(#[$docs:meta])* $unit:ident) => {
+        $(#[$docs])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+        pub(crate) struct $unit(pub(crate) f64);
+
+        #[allow(dead_code, reason = "each unit has all of it")]
+        impl $unit {
+            pub(crate) const ZERO: Self = Self(0.0);
+            pub(crate) const INFINITY: Self = Self(f64::INFINITY);
+
+            pub(crate) const fn min(self, other: Self) -> Self {
+                Self(self.0.min(other.0))
+            }
+
+            pub(crate) const fn max(self, other: Self) -> Self {
+                Self(self.0.max(other.0))
+            }
+
+            pub(crate) const fn clamp(self, least: Self, most: Self) -> Self {
+                Self(self.0.clamp(least.0, most.0))
+            }
+
+            pub(crate) const fn is_finite(self) -> bool {
+                self.0.is_finite()
+            }
+        }
+
+        impl Add for $unit {
+            type Output = Self;
+            fn add(self, other: Self) -> Self {
+                Self(self.0 + other.0)
+            }
+        }
+
+        impl Sub for $unit {
+            type Output = Self;
+            fn sub(self, other: Self) -> Self {
+                Self(self.0 - other.0)
+            }
+        }
+
+        impl AddAssign for $unit {
+            fn add_assign(&mut self, other: Self) {
+                self.0 += other.0;
+            }
+        }
+
+        impl Mul<f64> for $unit {
+            type Output = Self;
+            fn mul(self, by: f64) -> Self {
+                Self(self.0 * by)
+            }
+        }
+
+        impl Mul<$unit> for f64 {
+            type Output = $unit;
+            fn mul(self, of: $unit) -> $unit {
+                $unit(self * of.0)
+            }
+        }
+
+        impl MulAssign<f64> for $unit {
+            fn mul_assign(&mut self, by: f64) {
+                self.0 *= by;
+            }
+        }
+
+        impl Div<f64> for $unit {
+            type Output = Self;
+            fn div(self, by: f64) -> Self {
+                Self(self.0 / by)
+            }
+        }
+
+        /// What part the one is of the other.
+        impl Div for $unit {
+            type Output = f64;
+            fn div(self, other: Self) -> f64 {
+                self.0 / other.0
+            }
+        }
+    };
+}
+
+unit! {
+    /// Microseconds; or a moment, as the span since the clock began.
+    Span
+}
+
+unit! {
+    /// Bytes on the wire, UDP and IP counted.
+    Bytes
+}
+
+unit! {
+    /// Bytes per microsecond.
+    Rate
+}
+
+impl Span {
+    pub(crate) const fn from_millis(millis: u16) -> Self {
+        Self(millis as f64 * 1e3)
+    }
+
+    pub(crate) const fn from_secs(secs: u16) -> Self {
+        Self(secs as f64 * 1e6)
+    }
+
+    /// The first moment of the clock that is not before this one.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    pub(crate) fn instant(self) -> Instant {
+        Instant::from_nanos((self.0 * 1000.0) as u64 + 1)
+    }
+}
+
 #[expect(clippy::cast_precision_loss, reason = "2^53 ns are 104 days")]
-pub(super) fn micros(at: Instant) -> f64 {
-    at.as_nanos() as f64 / 1000.0
+impl From<Instant> for Span {
+    fn from(at: Instant) -> Self {
+        Self(at.as_nanos() as f64 / 1000.0)
+    }
 }
 
-/// A span, in microseconds.
-pub(super) fn micros_of(span: Duration) -> f64 {
-    span.as_secs_f64() * 1e6
+impl From<Duration> for Span {
+    fn from(span: Duration) -> Self {
+        Self(span.as_secs_f64() * 1e6)
+    }
 }
 
-/// The first moment that is not before so many microseconds.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-pub(super) fn instant(micros: f64) -> Instant {
-    Instant::from_nanos((micros * 1000.0) as u64 + 1)
+#[expect(clippy::cast_precision_loss, reason = "no datagram is so large")]
+impl From<usize> for Bytes {
+    fn from(bytes: usize) -> Self {
+        Self(bytes as f64)
+    }
+}
+
+impl Rate {
+    /// What counts for no rate at all: 8 bit/s. No division by less.
+    pub(crate) const LEAST: Self = Self(1e-6);
+
+    pub(crate) const fn from_kbps(kbps: u32) -> Self {
+        Self(kbps as f64 / 8e3)
+    }
+
+    /// Bits per second.
+    #[expect(clippy::cast_precision_loss, reason = "no rate is that exact")]
+    pub(crate) const fn from_bps(bps: u64) -> Self {
+        Self(bps as f64 / 8e6)
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    pub(crate) const fn bps(self) -> u64 {
+        (self.0 * 8e6) as u64
+    }
+}
+
+impl Div<Rate> for Bytes {
+    type Output = Span;
+    fn div(self, rate: Rate) -> Span {
+        Span(self.0 / rate.0)
+    }
+}
+
+impl Div<Span> for Bytes {
+    type Output = Rate;
+    fn div(self, span: Span) -> Rate {
+        Rate(self.0 / span.0)
+    }
+}
+
+impl Mul<Span> for Rate {
+    type Output = Bytes;
+    fn mul(self, span: Span) -> Bytes {
+        Bytes(self.0 * span.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_bytes_in_a_span() {
+        let rate = Rate::from_kbps(8_000);
+        assert_eq!((rate, rate.bps()), (Rate(1.0), 8_000_000));
+        assert_eq!(Bytes(1_000.0) / rate, Span::from_millis(1));
+        assert_eq!(rate * Span::from_millis(2), Bytes(2_000.0));
+        assert_eq!(Bytes(2_000.0) / Span::from_millis(2), rate);
+    }
+
+    #[test]
+    fn a_moment_is_never_before_its_span() {
+        let at = Instant::from_nanos(1_234_567);
+        assert!(Span::from(at).instant() > at);
+        assert!(Span::from(at).instant().since(at) <= Duration::from_nanos(2));
+    }
 }

@@ -5,6 +5,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use super::{ClientConfig, ClientMachine, Credentials};
+use crate::bulk::Rate;
 use crate::connection::{Block, CloseCode, Event};
 use crate::crypto::Secret;
 use crate::server::{ServerConfig, ServerCredentials, ServerEvent, ServerMachine};
@@ -65,7 +66,7 @@ fn visit(
     now: &mut Instant,
     from: SocketAddr,
     bytes: usize,
-) -> Option<f64> {
+) -> Option<Rate> {
     let config = ClientConfig::new(at(1), 7, Credentials::Open);
     let mut client = ClientMachine::new(*now, config, [from.port().to_le_bytes()[0]; 32]).unwrap();
     let block = Block::new(1, alloc::vec![5; bytes]);
@@ -118,7 +119,8 @@ fn a_server_knows_the_path_of_who_comes_back() {
     let fresh = visit(&mut server, &mut now, at(3), 0).unwrap();
     now = now + Duration::from_secs(120);
     let old = visit(&mut server, &mut now, at(5), 0).unwrap();
-    assert!((old * 2.0 - fresh).abs() < 1e-9, "half of {fresh} is believed, not {old}");
+    let half = old * 2.0 - fresh;
+    assert!(half.0.abs() < 1e-9, "half of {fresh:?} is believed, not {old:?}");
     assert_eq!(
         visit(&mut server, &mut now, at(6), 0),
         Some(old),

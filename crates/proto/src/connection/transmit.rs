@@ -5,7 +5,7 @@
 //! encrypted in place, and recorded with what has to be known if it is lost.
 
 use super::{CloseReason, Connection, ConnectionState, ConnectionTrigger, UDP_IPV4_BYTES};
-use crate::bulk::Sender;
+use crate::bulk::{Sender, WireSlice};
 use crate::chunk::{ChunkId, SLICE_BYTES};
 use crate::crypto::TAG_BYTES;
 use crate::time::earliest;
@@ -163,16 +163,12 @@ impl Connection {
 
     fn compose_slice(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
         let Some(sender) = self.blocks_out.sender_mut() else { return };
-        let Some((chunk_id, symbol)) = sender.poll_slice(now, &self.sent) else { return };
-        let Some(chunk) = sender.chunk(chunk_id) else { return };
-        if let Some(slice) = chunk.source(symbol) {
-            draft.push(&Frame::Slice(slice));
-        } else if let Some(data) = chunk.repair(symbol)
-            && let Some(slice) = chunk.repair_slice(symbol, &data)
-        {
-            draft.push(&Frame::Repair(slice));
+        let Some(chosen) = sender.poll_slice(now, &self.sent) else { return };
+        match chosen.slice {
+            WireSlice::Source(slice) => draft.push(&Frame::Slice(slice)),
+            WireSlice::Repair(slice) => draft.push(&Frame::Repair(slice)),
         }
-        draft.slice = Some((chunk_id, symbol));
+        draft.slice = Some((chosen.chunk_id, chosen.symbol));
     }
 
     fn compose_control(&mut self, draft: &mut Draft<'_, '_>) {

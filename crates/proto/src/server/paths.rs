@@ -53,9 +53,10 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bulk::Rate;
 
     fn known(rate: f64, millis: u64) -> Known {
-        Known { rate: Some(rate), at: Instant::from_millis(millis), ..Known::NOTHING }
+        Known { rate: Some(Rate(rate)), at: Instant::from_millis(millis), ..Known::NOTHING }
     }
 
     #[test]
@@ -69,7 +70,7 @@ mod tests {
         }
         assert_eq!(paths.known.len(), MAX_ADDRESSES);
         assert_eq!(paths.order.len(), MAX_ADDRESSES);
-        assert_eq!(paths.recall(Instant::ZERO, address(4999)).rate, Some(4999.5));
+        assert_eq!(paths.recall(Instant::ZERO, address(4999)).rate, Some(Rate(4999.5)));
         assert_eq!(paths.recall(Instant::ZERO, address(1)).rate, None);
         let hour = Instant::from_millis(3_600_000);
         assert_eq!(paths.recall(hour, address(4999)).rate, None);

@@ -5,9 +5,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::bulk::bottleneck::Bottleneck;
 use crate::bulk::loss::LossEstimate;
+use crate::bulk::units::{Bytes, Rate};
 use crate::transit::{AckFrame, ArrivalsFrame, Ledger};
 
-const BYTES: f64 = 1228.0;
+const BYTES: Bytes = Bytes(1_228.0);
 
 /// A train of so many datagrams at once, all of them received.
 fn train(count: u16) -> Ledger {
@@ -31,15 +32,15 @@ fn arrivals(count: u64, apart: f64) -> ArrivalsFrame {
 #[test]
 fn a_train_tells_the_rate_of_a_link() {
     for mbit in [1.0, 5.0, 20.0, 100.0, 300.0] {
-        let rate = mbit / 8.0;
+        let rate = Rate(mbit / 8.0);
         let mut bottleneck = Bottleneck::new(None, 0);
         let no_loss = (0..2000).fold(LossEstimate::new(), |mut loss, _| {
             loss.on_packet(false);
             loss
         });
-        bottleneck.on_arrivals(&arrivals(24, BYTES / rate), &train(24), &no_loss, false);
+        bottleneck.on_arrivals(&arrivals(24, (BYTES / rate).0), &train(24), &no_loss, false);
         let found = bottleneck.rate().unwrap();
-        assert!((found / rate - 1.0).abs() < 0.06, "{mbit} Mbit/s: {} were found", found * 8.0);
+        assert!((found / rate - 1.0).abs() < 0.06, "{mbit} Mbit/s: {found:?} was found");
     }
 }
 
@@ -49,19 +50,20 @@ fn a_train_tells_the_rate_of_a_link() {
 fn a_train_that_arrives_at_once_is_of_a_fast_link() {
     let mut bottleneck = Bottleneck::new(None, 0);
     bottleneck.on_arrivals(&arrivals(24, 0.0), &train(24), &LossEstimate::new(), false);
-    let mbit = bottleneck.rate().unwrap() * 8.0;
+    let mbit = bottleneck.rate().unwrap().0 * 8.0;
     assert!((500.0..3_000.0).contains(&mbit), "{mbit} Mbit/s");
 }
 
 #[test]
 fn what_was_never_sent_or_acked_changes_nothing() {
     let loss = LossEstimate::new();
-    let mut bottleneck = Bottleneck::new(Some(2.0), 0);
+    let mut bottleneck = Bottleneck::new(Some(Rate(2.0)), 0);
     bottleneck.on_arrivals(&arrivals(24, 100.0), &train(10), &loss, true);
     let mut unheard = Ledger::new();
     (0..24).for_each(|_| send(&mut unheard, micros(1_000)));
     bottleneck.on_arrivals(&arrivals(24, 100.0), &unheard, &loss, true);
-    assert_eq!((bottleneck.rate(), bottleneck.anchor()), (Some(2.0), (0, 0.0)));
+    assert_eq!(bottleneck.rate(), Some(Rate(2.0)));
+    assert_eq!(bottleneck.newest(100).count(), 0);
 }
 
 proptest! {
@@ -78,7 +80,7 @@ proptest! {
         (0..200).for_each(|number| send(&mut ledger, micros(number / 20 * 3_000)));
         let ack = AckFrame::new(150, Duration::ZERO, 150);
         handle_ack(&mut ledger, None, micros(40_000), &ack);
-        let mut bottleneck = Bottleneck::new(known, 0);
+        let mut bottleneck = Bottleneck::new(known.map(Rate), 0);
         let loss = LossEstimate::new();
         for (number, at, earlier) in told {
             let mut frame = ArrivalsFrame::new(number, micros(at.into()));
@@ -86,16 +88,15 @@ proptest! {
                 let _room = frame.push(back.into(), Duration::from_micros(u64::from(units) * 8));
             }
             bottleneck.on_arrivals(&frame, &ledger, &loss, is_long);
-            let anchor = bottleneck.anchor();
-            bottleneck.replay_settled(anchor, 150, &mut ledger);
+            bottleneck.replay_settled(&mut ledger);
             bottleneck.replay_in_flight(&ledger, |_, _| {});
             let (backlog, _) = bottleneck.on_sent(micros(40_000), BYTES);
             prop_assert!(backlog.is_finite() && bottleneck.idle_at().is_finite());
-            prop_assert!(bottleneck.standing.is_finite());
-            let rate = bottleneck.rate().unwrap_or(1.0);
+            prop_assert!(bottleneck.finder().standing().is_finite());
+            let rate = bottleneck.rate().map_or(1.0, |rate| rate.0);
             prop_assert!(rate >= 0.000_5, "{rate}");
             // A train of 20 in 100 us, made good for losses that are not there.
-            let most = known.unwrap_or(0.0).max(20.0 * BYTES / 100.0 / 0.6);
+            let most = known.unwrap_or(0.0).max(20.0 * BYTES.0 / 100.0 / 0.6);
             prop_assert!(rate <= most, "{rate} of {most}");
         }
     }

@@ -4,15 +4,15 @@ use alloc::collections::VecDeque;
 
 use super::*;
 use crate::bulk::repair::BlockRepair;
-use crate::bulk::{Chunk, Known, Receiver, Sender, SenderConfig, SenderEvent};
+use crate::bulk::{Chunk, Known, Receiver, Sender, SenderConfig, SenderEvent, WireSlice};
 use crate::chunk::ChunkId;
 use crate::transit::{Arrivals, Ledger, Outgoing, ReceivedDatagrams};
 use crate::urgency::Urgency;
 
 const CONFIG: SenderConfig = SenderConfig {
     urgency: Urgency::LoadScreen,
-    most_bps: u64::MAX,
-    floor_bps: 0,
+    max_rate_bps: u64::MAX,
+    min_rate_bps: 0,
     give_up_after: Duration::from_secs(15),
     first_chunk_id: ChunkId::new(0),
     first_number: 0,
@@ -81,7 +81,8 @@ impl Link {
             }
             settle(&mut self.ledger, &mut self.sender, now);
             self.sender.handle_timeout(now, &mut self.ledger);
-            while let Some((id, symbol)) = self.sender.poll_slice(now, &self.ledger) {
+            while let Some(chosen) = self.sender.poll_slice(now, &self.ledger) {
+                let (id, symbol) = (chosen.chunk_id, chosen.symbol);
                 let number = self.ledger.next_number();
                 let (wire_bytes, slice) = (1116, Some((id, symbol)));
                 let backlog = self.sender.on_sent(now, number, wire_bytes, slice);
@@ -107,13 +108,11 @@ impl Link {
     fn arrive(&mut self, at: u64, number: u64, id: ChunkId, symbol: u16) {
         self.received.on_verified(micros(at), number, true);
         self.arrivals.on_datagram(micros(at), number);
-        let Some(chunk) = self.sender.chunk(id) else { return };
-        if let Some(slice) = chunk.source(symbol) {
-            let _duplicate = self.receiver.on_slice(micros(at), &slice);
-        } else if let Some(data) = chunk.repair(symbol) {
-            let slice = chunk.repair_slice(symbol, &data).unwrap();
-            let _duplicate = self.receiver.on_repair(micros(at), &slice);
-        }
+        let _duplicate = match self.sender.chunk(id).and_then(|chunk| chunk.slice(symbol)) {
+            Some(WireSlice::Source(slice)) => self.receiver.on_slice(micros(at), &slice),
+            Some(WireSlice::Repair(slice)) => self.receiver.on_repair(micros(at), &slice),
+            None => return,
+        };
         while self.receiver.pop().is_some() {}
     }
 }
@@ -176,7 +175,7 @@ fn a_new_path_is_measured_from_the_beginning() {
     let mut link = Link::new(8);
     link.run(800, |_| false);
     let rate = link.sender.known().rate.unwrap();
-    assert!((1.0..1.6).contains(&rate) && link.sender.has_share(), "{rate}");
+    assert!((1.0..1.6).contains(&rate.0) && link.sender.has_share(), "{rate:?}");
     link.sender.forget_path();
     assert_eq!((link.sender.known().rate, link.sender.has_share()), (None, false));
     link.run(10_000, |_| false);

@@ -106,8 +106,8 @@ impl OutgoingBlocks {
     ) -> Box<Sender> {
         let config = SenderConfig {
             urgency: self.urgency,
-            most_bps: self.max_rate_bps,
-            floor_bps: config.min_rate_bps,
+            max_rate_bps: self.max_rate_bps,
+            min_rate_bps: config.min_rate_bps,
             give_up_after: config.no_progress_timeout,
             first_chunk_id: self.next_chunk_id,
             first_number,
@@ -161,7 +161,7 @@ impl OutgoingBlocks {
     pub(crate) fn set_max_rate_bps(&mut self, rate_bps: u64) {
         self.max_rate_bps = rate_bps.min(self.rate_cap_bps);
         if let Some(sender) = &mut self.sender {
-            sender.set_most_bps(self.max_rate_bps);
+            sender.set_max_rate_bps(self.max_rate_bps);
         }
     }
 

@@ -1,0 +1,58 @@
+//! What a long transfer sends at where others fill the queue: as TCP does.
+//!
+//! A datagram more each round trip, and three tenths less on a loss while the queue is long. The queue
+//! found empty, those others are gone.
+
+use super::super::root;
+use super::super::tuning::FULL_PACKET;
+use super::super::tuning::beside_tcp::{CUT, FULL_QUEUE, SIGMAS};
+use super::super::tuning::delay::{EMPTY, USED};
+use super::super::units::{Rate, Span};
+use super::delay::Delay;
+use super::flow::{Flow, Round};
+use super::policer::Seen;
+
+/// A flow that takes its part of a full queue.
+#[derive(Clone, Debug)]
+pub(super) struct BesideTcp {
+    pub(super) flow: Flow,
+    /// The longest delay since others were blamed.
+    longest: Span,
+}
+
+impl BesideTcp {
+    /// Takes the rate again that was given up to others, who fill the queue with so much delay.
+    pub(super) fn new(mut flow: Flow, rate: Rate, delay: Span) -> Self {
+        flow.restart(rate);
+        Self { flow, longest: delay }
+    }
+
+    pub(super) fn is_round(&self, lasts: Span, rtt: Span) -> bool {
+        self.flow.is_round(lasts, rtt)
+    }
+
+    /// Judges a round that lasted so long. Returns what goes on if the queue was empty: the others are gone.
+    pub(super) fn judge(&mut self, lasts: Span, rtt: Span) -> Option<Delay> {
+        let flow = &mut self.flow;
+        self.longest = self.longest.max(flow.round.max_delay);
+        let is_empty = flow.round.min_delay < EMPTY;
+        if !is_empty && is_unusual(flow) && flow.round.max_delay > FULL_QUEUE * self.longest {
+            flow.restart(CUT * flow.rate());
+            return None;
+        }
+        let before = flow.rate();
+        let mut rate = before;
+        if flow.delivered() > USED * rate {
+            rate += FULL_PACKET / rtt * (lasts / rtt);
+        }
+        flow.adjust(rate);
+        (flow.seen, flow.round) = (Seen::default(), Round::default());
+        is_empty.then(|| Delay::new(flow.clone(), before))
+    }
+}
+
+/// Whether more is lost than usual.
+fn is_unusual(flow: &Flow) -> bool {
+    let (usual, seen) = (flow.policer.usual(), f64::from(flow.seen.total()));
+    flow.seen.lost() > usual * seen + SIGMAS * root(usual * (1.0 - usual) * seen)
+}

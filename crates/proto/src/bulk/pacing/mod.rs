@@ -1,0 +1,206 @@
+//! How fast slices go: five laws, of which one holds at a time.
+//!
+//! While nothing is known a guess ([`blind`]); once a rate is, the modelled queue of the bottleneck
+//! ([`model`]); once a transfer is long, a share of the link ([`delay`]), or of a queue that others fill
+//! ([`beside_tcp`]); and beside a game what that leaves ([`beside_game`]). Each is a variant with its own
+//! state, and this file says which one holds. A law of long transfers is handed arrivals and fates and
+//! says when the next slice may go: another one takes the place of [`delay`] without a change outside of
+//! this folder.
+
+mod beside_game;
+mod beside_tcp;
+mod blind;
+mod delay;
+mod flow;
+mod model;
+mod policer;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use model::Queue;
+
+use self::beside_game::BesideGame;
+use self::beside_tcp::BesideTcp;
+use self::blind::Blind;
+use self::delay::Delay;
+use self::flow::Flow;
+use super::samples::{BaseDelay, Sample};
+use super::tuning::delay::CATCH_UP;
+use super::tuning::{FULL, TICK};
+use super::units::{Bytes, Rate, Span};
+use crate::Instant;
+use crate::urgency::Urgency;
+
+/// What decides when the next slice goes.
+#[derive(Clone, Debug)]
+enum Law {
+    /// No rate is known.
+    Blind(Blind),
+    /// The modelled queue.
+    Model,
+    /// A long transfer, among others that give way as well.
+    Delay(Delay),
+    /// A long transfer, among others that fill the queue.
+    BesideTcp(BesideTcp),
+    /// A game has the link.
+    BesideGame(BesideGame),
+}
+
+/// The law that holds, and what all of them need.
+#[derive(Clone, Debug)]
+pub(crate) struct Pacing {
+    law: Law,
+    floor: Rate,
+    /// What the way back carries, as long as nothing better is known.
+    hint: Option<Rate>,
+    /// Of full datagrams.
+    base: BaseDelay,
+    /// The number after the last sent.
+    next: u64,
+}
+
+impl Pacing {
+    /// Never slower than `floor`, once a transfer has a rate of its own; begins with the rate that is known.
+    pub(crate) const fn new(floor: Rate, known: Option<Rate>) -> Self {
+        let law = if known.is_some() { Law::Model } else { Law::Blind(Blind::new(floor, None)) };
+        let floor = floor.max(Rate::LEAST);
+        Self { law, floor, hint: None, base: BaseDelay::new(), next: 0 }
+    }
+
+    /// What the way back can carry: to begin with.
+    pub(crate) const fn set_hint(&mut self, rate: Rate) {
+        self.hint = Some(rate);
+        if let Law::Blind(blind) = &mut self.law {
+            blind.set_hint(rate);
+        }
+    }
+
+    /// Follows what the application wants and what is known by now.
+    pub(crate) fn follow(&mut self, urgency: Urgency, is_long: bool, known: Option<Rate>) {
+        if urgency == Urgency::DuringPlay {
+            if !matches!(self.law, Law::BesideGame(_)) {
+                self.law = Law::BesideGame(BesideGame::new(self.floor, self.next, known));
+            }
+            return;
+        }
+        if let Law::BesideGame(_) = self.law {
+            self.law = Law::Blind(Blind::new(self.floor, self.hint));
+        }
+        let Some(rate) = known else { return };
+        if let Law::Blind(_) = self.law {
+            self.law = Law::Model;
+        }
+        if let (Law::Model, true) = (&self.law, is_long) {
+            let flow = Flow::new(rate, self.floor, self.next);
+            self.law = Law::Delay(Delay::new(flow, rate));
+        }
+    }
+
+    /// Whether the model of the bottleneck decides.
+    pub(crate) const fn is_modelled(&self) -> bool {
+        matches!(self.law, Law::Model)
+    }
+
+    /// Whether the transfer has a rate of its own, whatever the model says.
+    #[cfg(test)]
+    pub(crate) const fn has_own_rate(&self) -> bool {
+        !matches!(self.law, Law::Blind(_) | Law::Model)
+    }
+
+    /// What is sent now; `None` while that is a guess.
+    pub(crate) fn rate(&self, queue: &Queue) -> Option<Rate> {
+        match &self.law {
+            Law::Blind(_) => None,
+            Law::Model => queue.rate(),
+            Law::Delay(Delay { flow, .. })
+            | Law::BesideTcp(BesideTcp { flow, .. })
+            | Law::BesideGame(BesideGame { flow, .. }) => Some(flow.pace()),
+        }
+    }
+
+    /// When the next slice may go, if not now.
+    pub(crate) fn opens_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
+        match &self.law {
+            Law::Blind(_) if queue.is_train => None,
+            // As much as a tick is worth goes out together.
+            Law::Blind(blind) => {
+                blind.is_early(now, queue.lateness_at(blind.rate())).then(|| now + TICK)
+            }
+            Law::Model => queue.opens_at(now),
+            Law::Delay(Delay { flow, .. })
+            | Law::BesideTcp(BesideTcp { flow, .. })
+            | Law::BesideGame(BesideGame { flow, .. }) => flow.opens_at(now),
+        }
+    }
+
+    /// A slice went out, while a limit of this rate was set.
+    pub(crate) fn on_slice_sent(&mut self, now: Instant, bytes: Bytes, queue: &Queue, limit: Rate) {
+        match &mut self.law {
+            Law::Blind(blind) if queue.is_train => blind.on_train_sent(now),
+            Law::Blind(blind) => blind.on_sent(now, bytes, queue.rtt, limit),
+            _ => {}
+        }
+    }
+
+    /// A datagram went out, with a slice or without.
+    pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, queue: &Queue) {
+        self.next = number + 1;
+        match &mut self.law {
+            Law::Blind(_) | Law::Model => {}
+            Law::Delay(Delay { flow, .. }) | Law::BesideTcp(BesideTcp { flow, .. }) => {
+                let catch_up = CATCH_UP + queue.lateness_at(flow.pace());
+                flow.on_sent(now, number, bytes, catch_up);
+            }
+            Law::BesideGame(game) => game.on_sent(now, number, bytes),
+        }
+    }
+
+    /// Whether a train should look for the rate again, now that slices get through.
+    pub(crate) fn poll_train(&mut self, now: Instant) -> bool {
+        if let Law::Blind(blind) = &mut self.law { blind.poll_train(now) } else { false }
+    }
+
+    /// What became of a datagram.
+    pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool) {
+        if let Some(flow) = self.flow_mut() {
+            flow.on_settled(number, is_lost);
+        }
+    }
+
+    /// A datagram arrived.
+    pub(crate) fn on_arrival(&mut self, sample: &Sample, rtt: Span) {
+        if sample.bytes < FULL {
+            return;
+        }
+        self.base.on_delay(sample.at, sample.delay);
+        let delay = self.base.get().map_or(Span::ZERO, |base| sample.delay - base);
+        let Some(lasts) = self.flow_mut().and_then(|flow| flow.on_arrival(*sample, delay)) else {
+            return;
+        };
+        let next = match &mut self.law {
+            Law::Delay(law) if law.is_round(lasts, rtt) => {
+                law.judge(lasts, rtt).map(Law::BesideTcp)
+            }
+            Law::BesideTcp(law) if law.is_round(lasts, rtt) => {
+                law.judge(lasts, rtt).map(Law::Delay)
+            }
+            Law::BesideGame(law) if law.is_round(lasts) => {
+                law.judge(sample.at, rtt);
+                None
+            }
+            _ => None,
+        };
+        if let Some(law) = next {
+            self.law = law;
+        }
+    }
+
+    fn flow_mut(&mut self) -> Option<&mut Flow> {
+        match &mut self.law {
+            Law::Blind(_) | Law::Model => None,
+            Law::Delay(Delay { flow, .. })
+            | Law::BesideTcp(BesideTcp { flow, .. })
+            | Law::BesideGame(BesideGame { flow, .. }) => Some(flow),
+        }
+    }
+}
