@@ -1,5 +1,7 @@
-//! No allocation for what strangers can ask for, and none for a datagram of a connection: counted for the whole
-//! process, so this is a program of its own.
+//! No allocation for what strangers can ask for, and none for a datagram of a connection: counted for the
+//! whole process, so this is a program of its own.
+
+#![allow(clippy::unwrap_used, reason = "a test program")]
 
 mod lan;
 
@@ -82,7 +84,8 @@ impl Way {
     }
 
     fn next(&mut self, now: Instant) -> Option<Vec<u8>> {
-        self.there.pop_front_if(|(at, _)| *at <= now).map(|(_, datagram)| datagram)
+        let has_arrived = self.there.front().is_some_and(|(at, _)| *at <= now);
+        has_arrived.then(|| self.there.pop_front())?.map(|(_, datagram)| datagram)
     }
 }
 
@@ -155,9 +158,10 @@ impl Room {
     }
 }
 
-/// A connection in the middle of a block, with acks, slices, losses, and messages both ways. What is delivered
-/// has memory of its own: one allocation for each message and each repair slice, and some for a chunk that grows.
-/// What a datagram needs beyond that is there already: a list of its contents would be one more for each.
+/// A connection in the middle of a block, with acks, slices, losses, and messages both ways. What is
+/// delivered has memory of its own: one allocation for each message and each repair slice, and some for a
+/// chunk that grows. What a datagram needs beyond that is there already: a list of its contents would be one
+/// more for each.
 #[test]
 fn a_datagram_of_a_connection_takes_no_memory() {
     let mut room = Room::new();

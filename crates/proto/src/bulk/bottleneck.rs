@@ -115,7 +115,8 @@ impl Bottleneck {
         let newest = ledger.largest_acked().filter(|&number| number >= self.samples.first());
         let (Some(rate), Some(newest)) = (self.rate(), newest) else { return };
         let (place, mut idle_at) = (ledger.place(from.0), from.1);
-        for datagram in ledger.from_mut(place).take_while(|datagram| datagram.number <= newest) {
+        for datagram in ledger.iter_mut_from(place).take_while(|datagram| datagram.number <= newest)
+        {
             let bytes = Bytes(datagram.wire_bytes());
             let (backlog, done) = join(idle_at, datagram.sent_at.into(), bytes, rate);
             datagram.backlog = backlog.0;
@@ -148,7 +149,7 @@ impl Bottleneck {
     ) {
         let (number, mut idle_at) = self.anchor();
         let place = ledger.settled().min(ledger.place(number));
-        for datagram in ledger.from(place.max(ledger.place(self.samples.first()))) {
+        for datagram in ledger.iter_from(place.max(ledger.place(self.samples.first()))) {
             let is_open = datagram.fate == Fate::InFlight;
             let replayed = self.rate().filter(|_| datagram.number >= number);
             let passes = replayed.is_none_or(|rate| {

@@ -1,11 +1,12 @@
 //! One chunk on its way out: what of it was sent, what is with the receiver, and what is still expected
 //! there. What is in flight is the ledger's to say.
 
+use libm::sqrt;
+
 use bytes::Bytes;
 
 use super::loss::LossEstimate;
 use super::repair::{BlockRepair, REPAIR_SLICES, RepairSlice, has_repair};
-use super::root;
 use super::tuning::choice::NO_LOSS;
 use crate::chunk::{ChunkId, MAX_SLICES, SLICE_BYTES, Slice, SliceCount, SliceSet};
 use crate::transit::{Fate, Ledger, Symbol};
@@ -134,7 +135,7 @@ impl OpenChunk {
             return self.lacks_slices();
         }
         let doubt = self.flying * self.flying * share * (1.0 - share) / (loss.packets() + 1.0);
-        let deviation = root((self.variance + doubt) * loss.inflation());
+        let deviation = sqrt((self.variance + doubt) * loss.inflation());
         self.got() + self.expected < self.need() + sigmas * (deviation + 0.5)
     }
 
@@ -165,7 +166,7 @@ impl OpenChunk {
     /// first that is least in flight.
     pub(crate) fn next_repeated(&self, ledger: &Ledger) -> Symbol {
         let mut in_flight = [0_u8; SYMBOLS];
-        for datagram in ledger.from(ledger.settled()) {
+        for datagram in ledger.iter_from(ledger.settled()) {
             if let (Fate::InFlight, Some((id, symbol))) = (datagram.fate, datagram.slice)
                 && id == self.id
                 && let Some(times) = in_flight.get_mut(usize::from(symbol))

@@ -50,14 +50,3 @@ pub(crate) const SEND_WINDOW: usize = 16;
 
 /// Chunks a receiver holds at most, done ones that nobody reads among them.
 pub(crate) const RECEIVE_WINDOW: usize = 2 * SEND_WINDOW;
-
-/// The square root, good to a thousandth; there is none without an operating system.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "saturates, and is not negative"
-)]
-#[expect(clippy::cast_precision_loss, reason = "a thousandth is enough")]
-fn root(of: f64) -> f64 {
-    ((of.max(0.0) * 1e6) as u64).isqrt() as f64 / 1e3
-}

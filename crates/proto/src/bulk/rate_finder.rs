@@ -4,8 +4,9 @@
 //! once, and windows of a link that was busy correct it. It is handed samples and says a rate; another
 //! way to find it takes the place of this file.
 
+use libm::sqrt;
+
 use super::loss::LossEstimate;
-use super::root;
 use super::samples::{Sample, Samples};
 use super::tuning::rate_finder::{
     AT_ONCE, FOLLOWED, LONG_TRAIN, MAX_USUAL, MIN_TRAIN, PACKET, QUEUED, RATES, SQUEEZED,
@@ -173,7 +174,7 @@ fn passed(first: &Sample, last: &Sample, loss: &LossEstimate) -> (Bytes, Bytes) 
     let (sent, received) = (last.passed - first.passed, last.received - first.received);
     let share = loss.share();
     let packets = (sent / PACKET).max(1.0);
-    let spread = root(share * (1.0 - share) * loss.inflation() / packets);
+    let spread = sqrt(share * (1.0 - share) * loss.inflation() / packets);
     let usual = (share + 2.0 * spread).min(MAX_USUAL);
     let passed = |share: f64| sent.min(received / (1.0 - share));
     (passed(share), passed(usual))

@@ -125,7 +125,7 @@ impl Samples {
     /// Counts the bytes up to this number.
     fn count(&mut self, number: u64, ledger: &Ledger) {
         let from = ledger.place(self.counted.map_or(self.first, |counted| counted + 1));
-        for datagram in ledger.from(from).take_while(|datagram| datagram.number <= number) {
+        for datagram in ledger.iter_from(from).take_while(|datagram| datagram.number <= number) {
             let bytes = Bytes(datagram.wire_bytes());
             self.passed += bytes;
             self.received += if datagram.fate == Fate::Acked { bytes } else { Bytes::ZERO };

@@ -246,7 +246,7 @@ impl Sender {
             self.trains.try_again();
         }
         if self.bottleneck.rate().is_none()
-            && self.is_getting_through(ledger)
+            && ledger.were_newest_acked(trains::PACKETS, self.config.first_number)
             && self.pacing.poll_train(now)
         {
             self.trains.look_again();
@@ -369,13 +369,6 @@ impl Sender {
     /// When it fails, if nothing moves before.
     fn fails_at(&self) -> Option<Instant> {
         if self.chunks.is_empty() { None } else { self.silence.fails_at(self.config.give_up_after) }
-    }
-
-    /// Whether the newest datagrams that are settled were all received, as many as a train has.
-    fn is_getting_through(&self, ledger: &Ledger) -> bool {
-        let Some(first) = ledger.settled().checked_sub(trains::PACKETS) else { return false };
-        first >= ledger.place(self.config.first_number)
-            && ledger.from(first).take(trains::PACKETS).all(|datagram| datagram.fate == Fate::Acked)
     }
 
     /// It is called, perhaps late.

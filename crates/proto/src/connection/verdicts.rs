@@ -1,21 +1,19 @@
 //! What became of a datagram, and who needs to know.
 //!
-//! The [`Ledger`](crate::transit::Ledger) says it once, for an ack or after a timeout. Here it reaches the block
-//! sender, which measures the path by it, and those who put something into the datagram. The invariant: each
-//! item comes back acknowledged or lost, once; those of a datagram that was lost and arrived late come back a
-//! second time.
+//! The [`Ledger`](crate::transit::Ledger) says it once, for an ack or after a timeout. Here it reaches the
+//! block sender, which measures the path by it, and those who put something into the datagram. The invariant:
+//! each item comes back once, acknowledged or lost. One that is acknowledged after it was lost stays lost: a
+//! packet was reported, and a message is in flight again.
 
 use super::{CloseCode, Connection, ConnectionTrigger};
 use crate::Instant;
-use crate::transit::{AckFrame, Datagram, Fate, Item, KEPT, KEPT_FOR_BLOCKS, Outgoing};
+use crate::transit::{AckFrame, Datagram, Fate, Item, KEPT, Outgoing};
 
-/// What an item is told of the datagram that carried it.
+/// The news of an item: that of the datagram that carried it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum News {
     Acked,
     Lost,
-    /// It was lost, and is acknowledged now.
-    Late,
 }
 
 impl Connection {
@@ -30,7 +28,9 @@ impl Connection {
             if let Some(sender) = self.blocks_out.sender_mut() {
                 sender.on_acked(now, &acked);
             }
-            self.pass(&acked.datagram, if acked.was_lost { News::Late } else { News::Acked });
+            if !acked.was_lost {
+                self.pass(&acked.datagram, News::Acked);
+            }
         }
         if self.sent.end_ack(&walk)
             && let Some(rtt) = self.sent.rtt().smoothed_rtt()
@@ -47,8 +47,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Settles the fates of datagrams, by which the block sender measures the path and counts what is in flight.
-    /// Called before it is asked what to send: several acks that arrived together are then judged together.
+    /// Settles the fates of datagrams, by which the block sender measures the path and counts what is in
+    /// flight. Called before it is asked what to send: several acks that arrived together are then judged
+    /// together.
     pub(super) fn settle_fates(&mut self) {
         if let Some(sender) = self.blocks_out.sender_mut() {
             sender.begin_settling(&mut self.sent);
@@ -65,9 +66,7 @@ impl Connection {
         if let Some(sender) = self.blocks_out.sender_mut() {
             sender.end_settling(&self.sent);
         }
-        // What is idle needs no memory.
-        let kept = KEPT.min(self.sent.in_flight().into());
-        self.sent.trim(self.blocks_out.sender().map_or(kept, |_| KEPT_FOR_BLOCKS));
+        self.sent.trim(self.blocks_out.sender().map_or(0, |_| KEPT));
     }
 
     /// Retransmits or reports what was in datagrams that are lost by now.
@@ -97,25 +96,24 @@ impl Connection {
 
     fn on_item(&mut self, item: Item, news: News) {
         match (item, news) {
+            (Item::ChunkDone(chunk_id), News::Acked) => {
+                self.blocks_in.receiver.on_done_heard(chunk_id);
+            }
             // Lost, it is repeated by the time alone.
-            (Item::ChunkDone(_), News::Lost) => {}
-            (Item::ChunkDone(chunk_id), _) => self.blocks_in.receiver.on_done_heard(chunk_id),
+            (Item::ChunkDone(_), News::Lost) | (Item::MessageLimit(_), News::Acked) => {}
             (Item::Packet(sequence), News::Acked) => {
                 self.events.extend(self.packets_out.on_acked(sequence));
             }
             (Item::Packet(sequence), News::Lost) => {
                 self.events.extend(self.packets_out.on_lost(sequence));
             }
-            // It was reported as lost, and its sequence may be another packet's by now.
-            (Item::Packet(_), News::Late) => {}
-            (Item::Message(number), News::Lost) => self.messages_out.on_lost(number),
-            (Item::Message(number), _) => {
+            (Item::Message(number), News::Acked) => {
                 self.messages_out.on_acked(number);
             }
+            (Item::Message(number), News::Lost) => self.messages_out.on_lost(number),
             (Item::MessageLimit(limit), News::Lost) => self.messages_in.on_limit_lost(limit),
-            (Item::MessageLimit(_), _) => {}
             (Item::Block(number), news) => {
-                self.blocks_out.on_announced(number, news != News::Lost);
+                self.blocks_out.on_announced(number, news == News::Acked);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The ack frame: what was received of the newest 1024 packet numbers, as runs.
 //!
-//! The invariant: no gap and no run is 0, and all together they reach no further than `ACK_SPAN`
-//! numbers. So whoever holds one can walk it without a check, and no claim is longer than that.
+//! The invariant: no gap and no run is 0, and together they cover at most `ACK_SPAN` numbers. So a frame
+//! can be walked without checks, and no claim is longer than that.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -11,11 +11,11 @@ use super::number::expand_number;
 use crate::DropReason;
 use crate::fields::Fields;
 
-/// Numbers an ack looks back over, its largest among them: 1.2 MB of full datagrams. What is older
-/// was in acks before, and is lost to its sender by now.
+/// Numbers that an ack covers, including its largest: 1.2 MB of full datagrams. Older ones were in earlier
+/// acks, or are lost for their sender by now.
 pub(crate) const ACK_SPAN: u16 = 1024;
 
-/// Runs behind the first: with them an ack frame has 134 bytes, type and all.
+/// Runs after the first: with them an ack frame has 134 bytes, including its type.
 pub(super) const MAX_ACK_RUNS: usize = 31;
 
 /// Bytes before the runs.
@@ -24,7 +24,7 @@ const HEAD_BYTES: usize = 9;
 /// The unit of the delay on the wire: 16 bits of it are 4.2 s.
 const DELAY_UNIT_MICROS: u64 = 64;
 
-/// What one end received of the other's datagrams. 132 bytes or so, and no heap.
+/// Which of the other end's datagrams one end received. About 132 bytes, and no heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckFrame {
     largest: u32,
@@ -37,8 +37,8 @@ pub struct AckFrame {
 }
 
 impl AckFrame {
-    /// An ack of `largest` and the `first` numbers before it (at most 1023, more are left out),
-    /// held back for `delay` (rounded down to 64 us, at most 4.2 s).
+    /// An ack of `largest` and the `first` numbers before it (at most 1023, more are left out), delayed for
+    /// `delay` (rounded down to 64 us, at most 4.2 s).
     #[must_use]
     pub fn new(largest: u64, delay: Duration, first: u16) -> Self {
         let first = first.min(ACK_SPAN - 1);
@@ -54,8 +54,8 @@ impl AckFrame {
         }
     }
 
-    /// Adds `gap` numbers that did not come and `run` older ones that did. Returns whether there
-    /// was room: not for a 32nd run, past `ACK_SPAN`, or for a gap or run of 0.
+    /// Adds `gap` numbers that did not arrive and `run` older ones that did. Returns whether there was room:
+    /// not for a 32nd run, beyond `ACK_SPAN`, or for a gap or run of 0.
     #[must_use]
     pub fn push_run(&mut self, gap: u16, run: u16) -> bool {
         let span = u32::from(self.span) + u32::from(gap) + u32::from(run);
@@ -73,8 +73,7 @@ impl AckFrame {
         true
     }
 
-    /// How long the ack of its largest number was held back; `None` if longer than the wire can
-    /// say.
+    /// How long the ack of its largest number was delayed; `None` if longer than the wire can say.
     #[must_use]
     pub const fn delay(&self) -> Option<Duration> {
         if self.delay == u16::MAX {
@@ -83,8 +82,8 @@ impl AckFrame {
         Some(Duration::from_micros(self.delay as u64 * DELAY_UNIT_MICROS))
     }
 
-    /// The ranges received, newest first, of numbers whose sender will use `next` next; `None` if
-    /// they reach `next` or below 0, where no number was ever sent.
+    /// The ranges received, newest first, of a sender whose next number is `next`; `None` if they reach
+    /// `next` or below 0, where no number was ever sent.
     #[must_use]
     pub fn ranges(&self, next: u64) -> Option<AckRanges<'_>> {
         let largest = expand_number(self.largest, next);
@@ -92,12 +91,12 @@ impl AckFrame {
         is_sent.then(|| AckRanges {
             first: Some(self.first),
             runs: self.runs().iter(),
-            // One above what is still to come. The span was checked, so nothing falls below 0.
+            // One above the next range. The span was checked, so nothing falls below 0.
             above: largest + 1,
         })
     }
 
-    /// The largest number, of a sender that will use `next` next.
+    /// The largest number, of a sender whose next number is `next`.
     #[must_use]
     pub const fn largest(&self, next: u64) -> u64 {
         expand_number(self.largest, next)
@@ -121,11 +120,11 @@ impl AckFrame {
         }
     }
 
-    /// Takes a frame, whose type was read, from the front of `bytes`.
+    /// Reads a frame, whose type was read, from the front of `bytes`.
     ///
     /// # Errors
     /// [`DropReason::Truncated`], or [`DropReason::OutOfRange`] for more than 31 runs, a gap or run
-    /// of 0, or more than `ACK_SPAN` numbers. `bytes` is as before then.
+    /// of 0, or more than `ACK_SPAN` numbers. `bytes` is unchanged then.
     pub fn read(bytes: &mut &[u8]) -> Result<Self, DropReason> {
         let mut fields = Fields(bytes);
         let largest = fields.u32()?;
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn no_range_lies_below_0_or_at_the_next_number() {
+    fn no_range_is_below_0_or_at_the_next_number() {
         let frame = AckFrame::new(3, Duration::ZERO, 3);
         assert_eq!(frame.ranges(4).unwrap().collect::<Vec<_>>(), [0..=3]);
         assert!(frame.ranges(3).is_none());
@@ -248,7 +247,7 @@ mod tests {
             prop_assert_eq!(rest, [8]);
         }
 
-        /// What is accepted is canonical, and its ranges are apart, in order, and few.
+        /// What is accepted is canonical, and its ranges are separate, in order, and few.
         #[test]
         fn any_bytes(
             mut bytes in prop::collection::vec(prop_oneof![Just(0u8), 0..4u8, any::<u8>()], 0..150),

@@ -1,7 +1,8 @@
-//! When datagrams arrived, by their receiver's clock: what a sender measures the link with (STANDARD-1, 4.1).
+//! When datagrams arrived, by their receiver's clock: what a sender measures the link with (STANDARD-1,
+//! 4.1).
 //!
-//! The invariant of an [`ArrivalsFrame`]: its numbers fall, and its times do not rise above the first. The
-//! clock's origin means nothing; only differences do.
+//! The invariant of an [`ArrivalsFrame`]: its numbers decrease, and its times are not above the first. The
+//! clock's origin has no meaning; only differences have.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -11,16 +12,16 @@ use super::number::expand_number;
 use crate::fields::Fields;
 use crate::{DropReason, Instant};
 
-/// Arrivals told beside the newest: with them the frame has 102 bytes, type and all.
+/// Arrivals reported beside the newest: with them the frame has 102 bytes, including its type.
 pub(crate) const MAX_EARLIER_ARRIVALS: usize = 31;
 
 /// The unit of the times of earlier arrivals: 16 bits of it are 0.52 s, and at a gigabit, where a full
-/// datagram takes 9.6 us, a run of eight of them is still told to a tenth.
+/// datagram takes 9.6 us, the time of eight of them is still exact to a tenth.
 const UNIT_MICROS: u64 = 8;
 
-/// How often an arrival is told: acks get lost, but hardly four in a row, and on a slow link each would else
-/// be told in 31 of them.
-const TIMES_TOLD: u8 = 4;
+/// How often an arrival is reported: acks get lost, but hardly four in a row, and on a slow link each would
+/// otherwise be reported in 31 of them.
+const MAX_REPORTS: u8 = 4;
 
 /// Bytes before the list.
 const HEAD_BYTES: usize = 9;
@@ -36,7 +37,7 @@ pub struct ArrivalsFrame {
 }
 
 impl ArrivalsFrame {
-    /// Tells that datagram `number` arrived at `at`.
+    /// Says that datagram `number` arrived at `at`.
     #[must_use]
     pub const fn new(number: u64, at: Instant) -> Self {
         Self {
@@ -49,8 +50,8 @@ impl ArrivalsFrame {
         }
     }
 
-    /// Adds the arrival of the datagram `back` numbers below the last one told, `before` the newest. Returns
-    /// whether there was room: not for a 32nd, for 0 numbers, or beyond what the wire can say.
+    /// Adds the arrival of the datagram `back` numbers below the last one added, `before` the newest.
+    /// Returns whether there was room: not for a 32nd, for 0 numbers, or beyond what the wire can say.
     #[must_use]
     pub fn push(&mut self, back: u64, before: Duration) -> bool {
         let units = before.as_micros() / u128::from(UNIT_MICROS);
@@ -67,8 +68,8 @@ impl ArrivalsFrame {
         }
     }
 
-    /// What it tells, newest first, to a sender that will use `next` next: numbers, and microseconds by the
-    /// receiver's clock, which turns after 71 minutes; `None` if it names what was never sent.
+    /// The arrivals, newest first, for a sender whose next number is `next`: numbers, and microseconds by
+    /// the receiver's clock, which wraps after 71 minutes; `None` if one was never sent.
     pub fn arrivals(&self, next: u64) -> Option<impl Iterator<Item = (u64, u32)> + '_> {
         let newest = expand_number(self.number, next);
         let reach: u64 = self.listed().iter().map(|&(back, _)| u64::from(back)).sum();
@@ -102,11 +103,11 @@ impl ArrivalsFrame {
         }
     }
 
-    /// Takes a frame, whose type was read, from the front of `bytes`.
+    /// Reads a frame, whose type was read, from the front of `bytes`.
     ///
     /// # Errors
-    /// [`DropReason::Truncated`], or [`DropReason::OutOfRange`] for more than 31 earlier arrivals or one that
-    /// is 0 numbers back.
+    /// [`DropReason::Truncated`], or [`DropReason::OutOfRange`] for more than 31 earlier arrivals or one
+    /// that is 0 numbers back.
     pub fn read(bytes: &mut &[u8]) -> Result<Self, DropReason> {
         let mut fields = Fields(bytes);
         let number = fields.u32()?;
@@ -130,10 +131,10 @@ impl ArrivalsFrame {
     }
 }
 
-/// The newest arrivals on one connection, while they are worth telling.
+/// The newest arrivals on one connection, while they are worth reporting.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arrivals {
-    /// Number and time, in the order of the numbers, the largest last; and how often each was told.
+    /// Number and time, in the order of the numbers, the largest last; and how often each was reported.
     newest: VecDeque<(u64, Instant, u8)>,
 }
 
@@ -144,7 +145,7 @@ impl Arrivals {
         Self { newest: VecDeque::new() }
     }
 
-    /// A datagram arrived. One that others have overtaken tells nothing of the rate and is passed over.
+    /// A datagram arrived. One that others have overtaken says nothing of the rate and is left out.
     pub(crate) fn on_datagram(&mut self, now: Instant, number: u64) {
         if self.newest.back().is_some_and(|&(newest, at, _)| number <= newest || now < at) {
             return;
@@ -155,26 +156,26 @@ impl Arrivals {
         self.newest.push_back((number, now, 0));
     }
 
-    /// The newest arrivals, as far as one frame can tell them; `None` if there are none. Each but the newest
-    /// is told four times at most.
+    /// The newest arrivals, as many as one frame can hold; `None` if there are none. Each but the newest is
+    /// reported at most four times.
     #[must_use]
     pub(crate) fn frame(&mut self) -> Option<ArrivalsFrame> {
         let mut earlier = self.newest.iter_mut().rev();
-        let (number, newest_at, told) = earlier.next()?;
+        let (number, newest_at, reports) = earlier.next()?;
         let (mut last, newest_at) = (*number, *newest_at);
-        *told = told.saturating_add(1);
+        *reports = reports.saturating_add(1);
         let mut frame = ArrivalsFrame::new(last, newest_at);
-        for (number, at, told) in earlier {
-            if *told >= TIMES_TOLD || !frame.push(last - *number, newest_at.since(*at)) {
+        for (number, at, reports) in earlier {
+            if *reports >= MAX_REPORTS || !frame.push(last - *number, newest_at.since(*at)) {
                 break;
             }
-            *told += 1;
+            *reports += 1;
             last = *number;
         }
         Some(frame)
     }
 
-    /// Forgets them, with their memory: nobody asks any more.
+    /// Forgets them and frees their memory: no block is being received.
     pub(crate) fn clear(&mut self) {
         self.newest = VecDeque::new();
     }
@@ -198,8 +199,8 @@ mod tests {
         assert_eq!(bytes, [7, 0, 0, 0, 4, 3, 2, 1, 1, 2, 2, 0]);
         assert_eq!(bytes.len(), frame.encoded_len());
         assert_eq!(ArrivalsFrame::read(&mut &bytes[..]), Ok(frame));
-        let told: Vec<_> = frame.arrivals(0x1_0000_0008).unwrap().collect();
-        assert_eq!(told, [(0x1_0000_0007, 0x0102_0304), (0x1_0000_0005, 0x0102_0304 - 16)]);
+        let reported: Vec<_> = frame.arrivals(0x1_0000_0008).unwrap().collect();
+        assert_eq!(reported, [(0x1_0000_0007, 0x0102_0304), (0x1_0000_0005, 0x0102_0304 - 16)]);
     }
 
     #[test]
@@ -217,28 +218,28 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_32_are_told_and_late_ones_passed_over() {
+    fn the_newest_32_are_reported_and_late_ones_left_out() {
         let mut arrivals = Arrivals::new();
         assert!(arrivals.frame().is_none());
         (0..40).for_each(|n| arrivals.on_datagram(micros(n * 100), n * 2));
         arrivals.on_datagram(micros(5000), 3);
         let frame = arrivals.frame().unwrap();
-        let told: Vec<_> = frame.arrivals(1000).unwrap().collect();
-        assert_eq!(told.len(), 32);
-        assert_eq!((told[0], told[31].0), ((78, 3900), 16));
+        let reported: Vec<_> = frame.arrivals(1000).unwrap().collect();
+        assert_eq!(reported.len(), 32);
+        assert_eq!((reported[0], reported[31].0), ((78, 3900), 16));
     }
 
     #[test]
-    fn each_is_told_four_times() {
+    fn each_is_reported_four_times() {
         let mut arrivals = Arrivals::new();
-        let told: Vec<_> = (0..10)
+        let reported: Vec<_> = (0..10)
             .map(|n| {
                 arrivals.on_datagram(micros(n * 30_000), n);
                 arrivals.frame().unwrap().encoded_len()
             })
             .collect();
-        assert_eq!(told, [9, 12, 15, 18, 18, 18, 18, 18, 18, 18]);
-        let told: Vec<_> = (0..6).map(|_| arrivals.frame().unwrap().encoded_len()).collect();
-        assert_eq!(told, [15, 12, 9, 9, 9, 9], "the newest always");
+        assert_eq!(reported, [9, 12, 15, 18, 18, 18, 18, 18, 18, 18]);
+        let reported: Vec<_> = (0..6).map(|_| arrivals.frame().unwrap().encoded_len()).collect();
+        assert_eq!(reported, [15, 12, 9, 9, 9, 9], "the newest always");
     }
 }

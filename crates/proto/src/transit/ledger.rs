@@ -1,129 +1,47 @@
-//! The ledger of datagrams: one record for each datagram sent, and one verdict on it.
+//! The ledger of datagrams: one record for each one sent, and the only place that judges what became of it.
 //!
 //! A record holds what has to be known once the fate of a datagram is: its number, when it was sent, its
-//! bytes, the backlog that it met, what was in it. An ack is walked once ([`Ledger::poll_acked`]); what it did
-//! not name is lost when something sent later arrived ([`Ledger::poll_verdict`]). RTT, probe timeouts,
-//! retransmission, the estimates of the path and the choice of slices all follow from these two, and none of
-//! them judges for itself.
+//! bytes, the backlog that it met, what was in it. An ack is walked once ([`Ledger::poll_acked`]). Then two
+//! lines move forward over the records. [`Ledger::poll_fate`] settles what the block sender counts: a
+//! datagram that was overtaken by more than the reordering seen so far is lost at once, for any other slice
+//! can replace its slice, and a late ack corrects the count. [`Ledger::poll_lost`] hands back what else was
+//! in a datagram, and waits as RFC 9002 says: a packet is reported as lost only once, and a message is sent
+//! again. RTT, probes, retransmission, the estimates of the path and the choice of slices follow from these
+//! three; none of them judges for itself.
 //!
-//! The invariant: records are in the order of their numbers; those before `settled` have a fate, those from it
-//! on have none or are acknowledged. What was in a datagram is handed back once, acknowledged or lost. A fate
-//! may still change: a datagram that counts as lost may arrive late, and from how late it was the ledger learns
-//! for how long to wait.
+//! The invariant: records are in the order of their numbers, and each before `settled` has a fate. What was
+//! in a datagram is handed back once, as acknowledged or as lost. A fate may still change: what counts as
+//! lost may arrive, and from how late it was the ledger learns for how long to wait.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::ack_frame::{AckFrame, AckRanges};
+use super::datagram::{Contents, Datagram, Fate, Outgoing};
+use super::items::{Item, Items};
 use super::skipped::Skipped;
 use super::timing::Timing;
-use crate::chunk::ChunkId;
-use crate::{Instant, RttEstimator, Sequence};
+use crate::{Instant, RttEstimator};
 
-/// Records at most: as many as a peer can tell apart, see [`REPLAY_WINDOW`](super::REPLAY_WINDOW). When there
-/// are more, the oldest datagram is lost.
+/// Records at most: as many as a peer can tell apart, see [`REPLAY_WINDOW`](super::REPLAY_WINDOW). When
+/// there are more, the oldest datagram is lost.
 pub(crate) const MAX_RECORDS: usize = 8192;
 
 /// Settled records kept while a block is sent, for acks that come late: as many numbers as one ack names.
-pub(crate) const KEPT_FOR_BLOCKS: usize = 1024;
+pub(crate) const KEPT: usize = 1024;
 
-/// Settled records kept otherwise, if as many are in flight: those of 50 ms of a game that sends 300 a second.
-pub(crate) const KEPT: usize = 16;
+/// Records and items that there is room for even when nothing is in flight: otherwise an end that sends a
+/// little all the time would allocate for each datagram.
+pub(super) const MIN_ROOM: usize = 4;
 
-/// Records and items that there is room for even when nothing is in flight: otherwise an end that sends a little
-/// all the time would allocate for each datagram.
-const MIN_ROOM: usize = 4;
-
-/// The longest reordering that is learned, 50 ms: what a link with several paths does, and three packets of a
-/// game at 60 a second. A datagram that is overtaken by more is lost, and retransmitted if it arrives later.
+/// The longest reordering that is learned, 50 ms: what a link with several paths does, and three packets of
+/// a game at 60 a second. A datagram that is overtaken by more is lost, and retransmitted if it arrives
+/// later.
 const MAX_REORDERING: Duration = Duration::from_millis(50);
 
-/// How many later datagrams must have been sent, up to one that is acknowledged, for the contents of a datagram
-/// to be lost (RFC 9002, 6.1.1).
+/// How many later datagrams must have been sent, up to one that is acknowledged, for the contents of a
+/// datagram to be lost (RFC 9002, 6.1.1).
 const PACKET_THRESHOLD: u64 = 3;
-
-/// A slice of a chunk as it is counted: source slices from 0, repair slices from 256.
-pub(crate) type Symbol = u16;
-
-/// A part of a datagram that matters when it is acknowledged or lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Item {
-    /// The ack that says that this chunk is done.
-    ChunkDone(ChunkId),
-    Packet(Sequence),
-    Message(u32),
-    MessageLimit(u32),
-    Block(u32),
-}
-
-/// What became of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// Not known yet.
-    InFlight,
-    /// It is acknowledged.
-    Acked,
-    /// It passed the bottleneck and was lost behind it; or nothing is known of a bottleneck.
-    Lost,
-    /// It found the bottleneck's queue full, if the model is right.
-    Dropped,
-    /// Nothing was heard for long: it no longer counts as in flight. What was in it is lost when something
-    /// sent later arrives, as ever.
-    GivenUp,
-}
-
-/// Whether what was in a datagram still waits for its fate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Contents {
-    /// It asked for no ack, so that nothing in it matters.
-    AckOnly,
-    Open,
-    Settled,
-}
-
-/// The record of a datagram.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Datagram {
-    /// Its packet number.
-    pub(crate) number: u64,
-    pub(crate) sent_at: Instant,
-    /// Bytes in the modelled queue of the bottleneck when it had joined, itself included.
-    pub(crate) backlog: f64,
-    /// Where its items begin, counted from the connection's first; wraps.
-    first_item: u32,
-    items: u16,
-    /// As UDP carries it on IPv4.
-    wire_bytes: u16,
-    pub(crate) slice: Option<(ChunkId, Symbol)>,
-    pub(crate) fate: Fate,
-    contents: Contents,
-}
-
-impl Datagram {
-    /// Its bytes with the headers of UDP and IPv4.
-    pub(crate) fn wire_bytes(&self) -> f64 {
-        f64::from(self.wire_bytes)
-    }
-
-    pub(crate) const fn is_ack_eliciting(&self) -> bool {
-        !matches!(self.contents, Contents::AckOnly)
-    }
-
-    const fn is_open(&self) -> bool {
-        matches!(self.contents, Contents::Open)
-    }
-}
-
-/// A datagram on its way into the ledger.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Outgoing {
-    pub(crate) number: u64,
-    /// With the headers of UDP and IPv4.
-    pub(crate) wire_bytes: usize,
-    pub(crate) is_ack_eliciting: bool,
-    pub(crate) slice: Option<(ChunkId, Symbol)>,
-    pub(crate) backlog: f64,
-}
 
 /// The peer acknowledged a number that was never used: it acknowledges what it did not receive, to be sent
 /// more. The connection is closed with `protocol` [H-2.2c].
@@ -162,12 +80,7 @@ pub(crate) struct Acked {
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     records: VecDeque<Datagram>,
-    /// What was in them, in the same order; at the end, what goes into the next one.
-    items: VecDeque<Item>,
-    /// The count of the first of `items`; wraps.
-    first_item: u32,
-    /// Items at the end that belong to the datagram being composed.
-    staged: u16,
+    items: Items,
     next: u64,
     /// The place of the first record without a settled fate.
     settled: usize,
@@ -177,15 +90,14 @@ pub(crate) struct Ledger {
     newest: Option<(u64, Instant)>,
     /// How much later a datagram may have been sent that overtakes another, which yet arrives.
     reordering: Duration,
-    /// From when the probe timeout runs: the last ack-eliciting datagram, or the last probe.
-    probe_from: Instant,
     timing: Timing,
     skipped: Skipped,
     lost: u64,
     in_flight: u16,
+    /// Nothing is in flight any more, since the last [`trim`](Self::trim).
     is_drained: bool,
-    /// The most records and items since nothing was in flight: what there is room kept for.
-    peak: (usize, usize),
+    /// The most records since nothing was in flight: what there is room kept for.
+    peak: usize,
 }
 
 impl Ledger {
@@ -193,21 +105,18 @@ impl Ledger {
     pub(crate) const fn new() -> Self {
         Self {
             records: VecDeque::new(),
-            items: VecDeque::new(),
-            first_item: 0,
-            staged: 0,
+            items: Items::new(),
             next: 0,
             settled: 0,
             first_open: 0,
             newest: None,
             reordering: Duration::ZERO,
-            probe_from: Instant::ZERO,
             timing: Timing::new(),
             skipped: Skipped::new(),
             lost: 0,
             in_flight: 0,
             is_drained: false,
-            peak: (0, 0),
+            peak: 0,
         }
     }
 
@@ -216,8 +125,8 @@ impl Ledger {
         self.next
     }
 
-    /// Leaves the next number out, so that a peer that acknowledges it is caught. When is the caller's to draw
-    /// [H-2.2c]. The newest 16 are remembered.
+    /// Leaves the next number out, so that a peer that acknowledges it is caught. When is the caller's to
+    /// draw [H-2.2c]. The newest 16 are remembered.
     pub(crate) fn skip(&mut self) {
         self.skipped.insert(self.next);
         self.next = self.next.saturating_add(1);
@@ -225,42 +134,26 @@ impl Ledger {
 
     /// Begins a datagram: items added for one that was not sent are dropped.
     pub(crate) fn begin(&mut self) {
-        self.items.truncate(self.items.len().saturating_sub(self.staged.into()));
-        self.staged = 0;
+        self.items.discard();
     }
 
     /// This goes into the next datagram, and is handed back with its fate if that is ack-eliciting.
     pub(crate) fn add(&mut self, item: Item) {
-        self.items.push_back(item);
-        self.staged += 1;
+        self.items.add(item);
     }
 
     /// A datagram was sent as [`next_number`](Self::next_number) (asserted), with the items added since
     /// [`begin`](Self::begin).
     pub(crate) fn on_sent(&mut self, now: Instant, outgoing: Outgoing) {
-        let Outgoing { number, slice, backlog, .. } = outgoing;
         if !outgoing.is_ack_eliciting {
-            self.begin();
+            self.items.discard();
         }
-        self.on_unrecorded(number);
-        let items = core::mem::take(&mut self.staged);
-        let contents = if outgoing.is_ack_eliciting { Contents::Open } else { Contents::AckOnly };
-        self.records.push_back(Datagram {
-            number,
-            sent_at: now,
-            backlog,
-            first_item: self.first_item.wrapping_add(count(self.items.len() - usize::from(items))),
-            items,
-            wire_bytes: u16::try_from(outgoing.wire_bytes).unwrap_or(u16::MAX),
-            slice,
-            fate: Fate::InFlight,
-            contents,
-        });
-        let (records, items) = self.peak;
-        self.peak = (records.max(self.records.len()), items.max(self.items.len()));
+        self.on_unrecorded(outgoing.number);
+        self.records.push_back(Datagram::new(now, outgoing, self.items.commit()));
+        self.peak = self.peak.max(self.records.len());
         if outgoing.is_ack_eliciting {
             self.in_flight += 1;
-            self.probe_from = now;
+            self.timing.restart(now);
         }
     }
 
@@ -275,7 +168,7 @@ impl Ledger {
         self.records.len() >= MAX_RECORDS
     }
 
-    /// Begins to walk an ack. Then [`poll_acked`](Self::poll_acked) until `None`, and
+    /// Begins to walk an ack. Call [`poll_acked`](Self::poll_acked) until `None` next, and then
     /// [`end_ack`](Self::end_ack).
     ///
     /// # Errors
@@ -297,8 +190,8 @@ impl Ledger {
         })
     }
 
-    /// The next datagram that the ack names for the first time: newer ranges first, in order within each. The
-    /// work of a whole walk is 32 searches and a step for each recorded datagram named, at most 1024.
+    /// The next datagram that the ack names for the first time: newer ranges first, in order within each.
+    /// The work of a whole walk is 32 searches and a step for each recorded datagram named, at most 1024.
     pub(crate) fn poll_acked(&mut self, now: Instant, walk: &mut AckWalk<'_>) -> Option<Acked> {
         loop {
             let Some(end) = walk.end else {
@@ -307,15 +200,15 @@ impl Ledger {
                 (walk.place, walk.end) = (self.place(*range.start()), Some(*range.end()));
                 continue;
             };
-            let named = self.records.get_mut(walk.place).filter(|record| record.number <= end);
-            let Some(record) = named else {
+            // Nearly all that an ack names was in the ack before.
+            let is_known = |record: &&Datagram| record.number <= end && record.fate == Fate::Acked;
+            walk.place += self.iter_from(walk.place).take_while(is_known).count();
+            let news = self.records.get_mut(walk.place).filter(|record| record.number <= end);
+            let Some(record) = news else {
                 walk.end = None;
                 continue;
             };
             walk.place += 1;
-            if record.fate == Fate::Acked {
-                continue;
-            }
             let before = core::mem::replace(&mut record.fate, Fate::Acked);
             let (was_open, acked) = (record.is_open(), *record);
             if was_open {
@@ -333,12 +226,13 @@ impl Ledger {
             if self.newest.is_none_or(|(newest, _)| newest < acked.number) {
                 self.newest = Some((acked.number, acked.sent_at));
             }
-            return Some(Acked { datagram: acked, before, was_lost: !was_open });
+            let was_lost = acked.contents == Contents::Settled;
+            return Some(Acked { datagram: acked, before, was_lost });
         }
     }
 
-    /// Ends the walk of an ack. Returns whether it gave an RTT sample: its largest number has to be news, and
-    /// its delay known.
+    /// Ends the walk of an ack. Returns whether it gave an RTT sample: its largest number has to be news,
+    /// and its delay known.
     pub(crate) fn end_ack(&mut self, walk: &AckWalk<'_>) -> bool {
         if walk.has_news {
             self.timing.on_news();
@@ -349,9 +243,9 @@ impl Ledger {
         }
     }
 
-    /// The next datagram that has a fate, in the order of sending: it is acknowledged, or lost because another,
-    /// sent later by at least the reordering that was seen, is. `lost_as` says whether that is [`Fate::Lost`] or
-    /// [`Fate::Dropped`]. Call it until `None` after each ack.
+    /// The next datagram that has a fate, in the order of sending: it is acknowledged, or lost because
+    /// another, sent later by at least the reordering that was seen, is. `lost_as` says whether that is
+    /// [`Fate::Lost`] or [`Fate::Dropped`]. Call it until `None` after each ack.
     pub(crate) fn poll_fate(
         &mut self,
         lost_as: impl FnOnce(&Datagram) -> Fate,
@@ -372,16 +266,16 @@ impl Ledger {
     }
 
     /// The next datagram whose contents are lost by `now`, in the order of sending: three later ones or more
-    /// were sent up to one that is acknowledged, or 9/8 RTT have passed. Call it until `None`, after each ack
-    /// and each timeout.
+    /// were sent up to one that is acknowledged, or 9/8 RTT have passed. Call it until `None`, after each
+    /// ack and each timeout.
     pub(crate) fn poll_lost(&mut self, now: Instant) -> Option<Datagram> {
-        // The clock jumped ahead and came back: the time begins anew.
-        self.probe_from = self.probe_from.min(now);
+        self.timing.on_time(now);
         let is_open = |record: &Datagram| record.is_open();
         let skipped = self.records.range(self.first_open..).position(is_open);
         self.first_open += skipped.unwrap_or(self.records.len() - self.first_open);
         let must_go = self.must_go(self.first_open);
         let record = self.records.get_mut(self.first_open)?;
+        // The clock jumped ahead and came back: the time begins anew.
         record.sent_at = record.sent_at.min(now);
         let is_lost = self.newest.is_some_and(|(newest, _)| {
             let Some(later) = newest.checked_sub(record.number) else { return false };
@@ -399,8 +293,8 @@ impl Ledger {
         Some(lost)
     }
 
-    /// Nothing was heard for long: what is in flight no longer counts as that. Returns how many datagrams from
-    /// this number on these are.
+    /// Nothing was heard for long: what is in flight no longer counts as that. Returns how many datagrams
+    /// from this number on these are.
     pub(crate) fn give_up(&mut self, from: u64) -> usize {
         let mut given_up = 0;
         for record in self.records.range_mut(self.settled..) {
@@ -418,51 +312,45 @@ impl Ledger {
         let is_settled = |ledger: &Self| ledger.settled.min(ledger.first_open) > 0;
         while is_settled(self) && (self.settled > kept || self.is_full()) {
             let Some(record) = self.records.pop_front() else { break };
-            let items = usize::from(record.items).min(self.items.len());
-            self.items.drain(..items);
-            self.first_item = self.first_item.wrapping_add(record.items.into());
+            self.items.drop_front(record.items);
             (self.first_open, self.settled) = (self.first_open - 1, self.settled - 1);
         }
         if !core::mem::take(&mut self.is_drained) {
             return;
         }
-        let (records, items) = (self.peak.0.max(MIN_ROOM), self.peak.1.max(MIN_ROOM));
-        if self.records.capacity() > 2 * records {
-            self.records.shrink_to(records);
+        let needed = self.peak.max(MIN_ROOM);
+        if self.records.capacity() > 2 * needed {
+            self.records.shrink_to(needed);
         }
-        if self.items.capacity() > 2 * items {
-            self.items.shrink_to(items);
-        }
-        self.peak = (self.records.len(), self.items.len());
+        self.peak = self.records.len();
+        self.items.shrink();
     }
 
     /// What was in a recorded datagram, the `n`th of it.
     pub(crate) fn item(&self, datagram: &Datagram, n: u16) -> Option<Item> {
-        let first = datagram.first_item.wrapping_sub(self.first_item);
-        let place = usize::try_from(first).ok()?.checked_add(n.into())?;
-        self.items.get(place).copied().filter(|_| n < datagram.items)
+        self.items.get(datagram.items, n)
     }
 
-    /// When to call [`poll_lost`](Self::poll_lost) and [`on_pto`](Self::on_pto) next; `None` while nothing is in flight.
+    /// When to call [`poll_lost`](Self::poll_lost) and [`on_pto`](Self::on_pto) next; `None` while nothing
+    /// is in flight.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let oldest = self.oldest_open()?;
         if self.is_overtaken(oldest) {
             return Some(oldest.sent_at + self.timing.loss_delay());
         }
-        Some(self.probe_from + self.timing.backed_off_timeout())
+        Some(self.timing.probe_at())
     }
 
     /// Whether a probe is due: nothing was acknowledged for a probe timeout (RFC 9002, 6.2) since the last
-    /// ack-eliciting datagram. Any such datagram is a probe, a ping if there is nothing else. Nothing is lost
-    /// by it. The next one is due after twice the time, at most 2 s.
+    /// ack-eliciting datagram. Any such datagram is a probe, a ping if there is nothing else. Nothing is
+    /// lost by it. The next one is due after twice the time, at most 2 s.
     #[must_use]
     pub(crate) fn on_pto(&mut self, now: Instant) -> bool {
-        let is_due = self.oldest_open().is_some_and(|oldest| {
-            !self.is_overtaken(oldest) && now >= self.probe_from + self.timing.backed_off_timeout()
-        });
+        let is_due = self
+            .oldest_open()
+            .is_some_and(|oldest| !self.is_overtaken(oldest) && now >= self.timing.probe_at());
         if is_due {
-            self.timing.on_probe();
-            self.probe_from = now;
+            self.timing.on_probe(now);
         }
         is_due
     }
@@ -504,12 +392,12 @@ impl Ledger {
     }
 
     /// The records from this place on.
-    pub(crate) fn from(&self, place: usize) -> impl Iterator<Item = &Datagram> {
+    pub(crate) fn iter_from(&self, place: usize) -> impl Iterator<Item = &Datagram> {
         self.records.range(place.min(self.records.len())..)
     }
 
     /// The same, to set their backlog.
-    pub(crate) fn from_mut(&mut self, place: usize) -> impl Iterator<Item = &mut Datagram> {
+    pub(crate) fn iter_mut_from(&mut self, place: usize) -> impl Iterator<Item = &mut Datagram> {
         let place = place.min(self.records.len());
         self.records.range_mut(place..)
     }
@@ -517,6 +405,13 @@ impl Ledger {
     /// The place of the first record without a settled fate.
     pub(crate) const fn settled(&self) -> usize {
         self.settled
+    }
+
+    /// Whether the newest settled datagrams, so many of those from number `from` on, were all acknowledged.
+    pub(crate) fn were_newest_acked(&self, count: usize, from: u64) -> bool {
+        let Some(first) = self.settled.checked_sub(count) else { return false };
+        let mut newest = self.records.range(first..self.settled);
+        first >= self.place(from) && newest.all(|record| record.fate == Fate::Acked)
     }
 
     /// Panics if the records contradict each other. For tests, fuzzers and the simulator.
@@ -530,8 +425,7 @@ impl Ledger {
         let has_fate = |record: &Datagram| record.fate != Fate::InFlight;
         assert!(self.records.range(..self.settled).all(has_fate), "a fate for each");
         assert!(!self.records.range(..self.first_open).any(Datagram::is_open), "open before");
-        let items: usize = self.records.iter().map(|record| usize::from(record.items)).sum();
-        assert_eq!(items + usize::from(self.staged), self.items.len(), "items without a datagram");
+        self.items.check_invariants(self.records.iter().map(|record| record.items));
         let is_waiting = self.poll_timeout().is_some();
         assert_eq!(is_waiting, self.in_flight > 0, "a deadline for those in flight");
     }
@@ -571,9 +465,4 @@ impl Ledger {
         let overtaken = overtaken.saturating_add(overtaken / 4).min(MAX_REORDERING);
         self.reordering = self.reordering.max(overtaken);
     }
-}
-
-/// A number of items, which [`MAX_RECORDS`] datagrams hold.
-fn count(items: usize) -> u32 {
-    u32::try_from(items).unwrap_or(u32::MAX)
 }

@@ -1,9 +1,9 @@
 //! Which datagrams of a connection arrived (`docs/STANDARD-1.md`, sections 2.2 and 4.1).
 //!
-//! [`ReceivedDatagrams`] remembers what arrived, refuses what arrived before, and knows when an ack is due. An
-//! [`AckFrame`] says it to the peer. The peer's ledger has a record of each datagram that it sent, and decides
-//! there, and nowhere else, what became of it. What to do about a lost one is left to those who sent something
-//! in it.
+//! [`ReceivedDatagrams`] remembers what arrived, refuses what arrived before, and knows when an ack is due.
+//! An [`AckFrame`] says it to the peer. The peer's ledger has a record of each datagram that it sent, and
+//! decides there, and nowhere else, what became of it. What to do about a lost one is left to those who sent
+//! something in it.
 //!
 //! ```
 //! use haulier_proto::Instant;
@@ -20,6 +20,8 @@
 
 mod ack_frame;
 mod arrivals;
+mod datagram;
+mod items;
 mod ledger;
 mod number;
 mod received;
@@ -33,9 +35,9 @@ pub(crate) use ack_frame::ACK_SPAN;
 pub use ack_frame::{AckFrame, AckRanges};
 pub use arrivals::ArrivalsFrame;
 pub(crate) use arrivals::{Arrivals, MAX_EARLIER_ARRIVALS};
-pub(crate) use ledger::{
-    Acked, Datagram, Fate, Item, KEPT, KEPT_FOR_BLOCKS, Ledger, Outgoing, Symbol,
-};
+pub(crate) use datagram::{Datagram, Fate, Outgoing, Symbol};
+pub(crate) use items::Item;
+pub(crate) use ledger::{Acked, KEPT, Ledger};
 pub use number::expand_number;
 pub use received::ReceivedDatagrams;
 

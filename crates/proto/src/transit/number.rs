@@ -1,10 +1,10 @@
 //! Packet numbers: 64 bits long, 32 of them on the wire.
 
-/// What 32 bits can tell apart.
+/// Numbers that 32 bits distinguish.
 const TURN: u64 = 1 << 32;
 
-/// The number whose low 32 bits are `truncated` and that lies nearest to `expected`; of two equally
-/// near the larger one. Exact at both ends of `u64`, where only one side is left to lie on.
+/// The number with the low 32 bits `truncated` that is nearest to `expected`; of two equally near, the
+/// larger one. Exact at both ends of `u64`, where there are numbers on one side only.
 ///
 /// ```
 /// use haulier_proto::internals::expand_number;
@@ -15,7 +15,7 @@ const TURN: u64 = 1 << 32;
 #[must_use]
 pub const fn expand_number(truncated: u32, expected: u64) -> u64 {
     let candidate = expected / TURN * TURN + truncated as u64;
-    // The candidate shares its high half with `expected`, so it is less than a turn away.
+    // The candidate has the high half of `expected`, so it is less than a turn away.
     if candidate <= expected {
         match candidate.checked_add(TURN) {
             Some(above) if above - expected <= expected - candidate => above,
@@ -53,7 +53,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_lies_within_half_a_turn_is_found(expected: u64, distance in 0..=TURN / 2 - 1) {
+        fn a_number_within_half_a_turn_is_found(expected: u64, distance in 0..=TURN / 2 - 1) {
             for number in [expected.checked_add(distance), expected.checked_sub(distance)] {
                 let Some(number) = number else { continue };
                 #[expect(clippy::cast_possible_truncation, reason = "as on the wire")]

@@ -1,7 +1,7 @@
-//! What came: no number twice, and an ack when one is due.
+//! The datagrams received: no number twice, and an ack when one is due.
 //!
-//! The invariant: until a datagram was verified, and handed to
-//! [`on_verified`](ReceivedDatagrams::on_verified), nothing here changes.
+//! The invariant: nothing here changes before a datagram was verified and passed to
+//! [`on_verified`](ReceivedDatagrams::on_verified).
 
 use core::time::Duration;
 
@@ -15,47 +15,47 @@ use super::{ACK_SPAN, AckFrame, MAX_ACK_DELAY};
 /// bytes of a transfer.
 const ACK_AFTER: u8 = 16;
 
-/// Which of the first datagrams are acked at once: the first gives the peer its round trip, the
-/// next ones its rate while it knows nothing yet.
+/// Which of the first datagrams are acknowledged at once: the first gives the peer an RTT sample, the next
+/// ones a rate while it knows none.
 const ACKED_AT_ONCE: [u8; 4] = [1, 4, 8, 16];
 
-/// How long an ack waits while a block comes: a part of any round trip that matters.
+/// How long an ack waits while a block is received: a fraction of any RTT that matters.
 const BLOCK_ACK_DELAY: Duration = Duration::from_millis(10);
 
-/// An ack that was followed by nothing is said again after this long, in case it was lost, then after
-/// twice the time, and so on.
+/// An ack after which nothing arrived is repeated after this long, in case it was lost, then after twice the
+/// time, and so on.
 const FIRST_REPEAT: Duration = Duration::from_millis(10);
 
-/// How often.
+/// Repetitions of an ack.
 const REPEATS: u32 = 5;
 
-/// How many numbers later a datagram is lost for its sender: the ack that says so goes at once.
+/// After so many later numbers a datagram is lost for its sender: the ack that shows it is sent at once.
 const REORDERING: u64 = 3;
 
 /// The datagrams received on one connection. The module has an example.
 ///
-/// It has no heap before number 128, and 1 KiB from there on.
+/// It takes no heap memory before number 128, and 1 KiB from there on.
 #[derive(Clone, Debug)]
 pub struct ReceivedDatagrams {
     window: ReplayWindow,
     largest_at: Instant,
-    /// When the ack is due, if something to be acked came since the last one.
+    /// When the ack is due, if something ack-eliciting arrived since the last one.
     due: Option<Instant>,
-    /// A number was missing: from this one on its sender can call it lost.
+    /// A number was missing: from this one on its sender can declare it lost.
     gap_due_at: Option<u64>,
-    /// Datagrams, and those of acks alone that were sent for them [H-4.1c].
+    /// Datagrams, and those with acks alone that were sent for them [H-4.1c].
     received: u64,
     alone: u64,
-    /// Datagrams to be acked: since the last ack, and ever. Both stop at 255.
+    /// Ack-eliciting datagrams: since the last ack, and since the first. Both stop at 255.
     pending: u8,
     asked: u8,
     is_due_for_gap: bool,
-    /// A block comes: acks are wanted sooner.
+    /// A block is being received: acks are sent sooner.
     is_block: bool,
-    /// Acks said again since the last datagram.
+    /// Repetitions of the ack since the last datagram.
     repeats: u32,
-    /// The last ack was one for a gap. The next is not, or a link that loses much would get an ack
-    /// for every few datagrams.
+    /// The last ack was for a gap. The next is not, or a link that loses much would get an ack for every few
+    /// datagrams.
     was_for_gap: bool,
 }
 
@@ -79,7 +79,7 @@ impl ReceivedDatagrams {
         }
     }
 
-    /// The whole packet number for the 32 bits on the wire: nearest to the one after the largest.
+    /// The packet number whose 32 bits are on the wire: the nearest to the one after the largest.
     #[must_use]
     pub fn expand(&self, truncated: u32) -> u64 {
         let expected = self.window.largest().map_or(0, |largest| largest.saturating_add(1));
@@ -89,8 +89,8 @@ impl ReceivedDatagrams {
     /// Whether a datagram of this number may be opened at all. Changes nothing.
     ///
     /// # Errors
-    /// [`DropReason::Duplicate`] if it came before, [`DropReason::TooOld`] if it is more than 8191
-    /// below the largest, so that nobody knows.
+    /// [`DropReason::Duplicate`] if it arrived before, [`DropReason::TooOld`] if it is more than 8191 below
+    /// the largest, so that this is not known.
     pub fn check(&self, number: u64) -> Result<(), DropReason> {
         match self.window.place(number) {
             Place::Fresh => Ok(()),
@@ -99,8 +99,8 @@ impl ReceivedDatagrams {
         }
     }
 
-    /// A datagram was verified, and [`check`](Self::check) had nothing against it (else it is
-    /// passed over here). `ack_eliciting` says whether any frame in it is to be acknowledged.
+    /// A datagram was verified, and [`check`](Self::check) accepts its number (otherwise it is ignored
+    /// here). `ack_eliciting` says whether any frame in it is to be acknowledged.
     pub fn on_verified(&mut self, now: Instant, number: u64, ack_eliciting: bool) {
         if self.check(number).is_err() {
             return;
@@ -123,31 +123,31 @@ impl ReceivedDatagrams {
         }
     }
 
-    /// When an ack must be sent, in a datagram of its own if there is no other: at once (a moment
-    /// that has passed), or up to 20 ms after the first datagram it is for. `None` if nothing asks
-    /// for one, or if acks alone would be more than one for two datagrams received, the first
-    /// apart; it then goes with data, or when more came.
+    /// When an ack must be sent, in a datagram of its own if there is no other: at once (a moment that has
+    /// passed), or up to 20 ms after the first datagram it is for. `None` if none is due, or if there would
+    /// be more than one datagram with acks alone for two received, the first excepted; the ack then goes
+    /// with data, or after more has arrived.
     #[must_use]
     pub const fn ack_due(&self) -> Option<Instant> {
         if self.may_ack_alone() { self.due } else { None }
     }
 
-    /// The ack for a datagram that is about to be sent; `None` if nothing asks for one. Call
-    /// [`on_ack_sent`](Self::on_ack_sent) once it is in.
+    /// The ack for a datagram that is about to be sent; `None` if none is due. Call
+    /// [`on_ack_sent`](Self::on_ack_sent) when it is in.
     #[must_use]
     pub fn ack_frame(&self, now: Instant) -> Option<AckFrame> {
         self.due?;
         let largest = self.window.largest()?;
-        let run_at = |below: u16, came, limit: u16| {
+        let run_at = |below: u16, has_arrived, limit: u16| {
             let from = largest.checked_sub(u64::from(below));
-            from.map_or(0, |from| self.window.run_down(from, came, limit))
+            from.map_or(0, |from| self.window.run_down(from, has_arrived, limit))
         };
         let mut span = run_at(0, true, ACK_SPAN);
         let mut frame = AckFrame::new(largest, now.since(self.largest_at), span.saturating_sub(1));
         loop {
             let gap = run_at(span, false, ACK_SPAN - span);
             let run = run_at(span + gap, true, ACK_SPAN - span - gap);
-            // Nothing older came, or the frame is full.
+            // Nothing older arrived, or the frame is full.
             if !frame.push_run(gap, run) {
                 return Some(frame);
             }
@@ -155,12 +155,12 @@ impl ReceivedDatagrams {
         }
     }
 
-    /// Whether a block comes: acks then wait for 10 ms instead of 20, and are said again.
+    /// Whether a block is being received: acks then wait for 10 ms instead of 20, and are repeated.
     pub const fn set_block(&mut self, is_block: bool) {
         self.is_block = is_block;
     }
 
-    /// The ack went out; `alone` if its datagram had nothing to be acknowledged in it.
+    /// The ack was sent; `alone` if its datagram was not ack-eliciting.
     pub fn on_ack_sent(&mut self, now: Instant, alone: bool) {
         self.due = None;
         if self.is_block && self.repeats < REPEATS {
@@ -175,7 +175,7 @@ impl ReceivedDatagrams {
         }
     }
 
-    /// A datagram of acks of another kind went out alone, without this one: it is paid for as well.
+    /// A datagram with acks of another kind alone was sent: it counts in the same way.
     pub const fn on_other_ack_alone(&mut self) {
         self.alone = self.alone.saturating_add(1);
     }
@@ -199,7 +199,11 @@ impl ReceivedDatagrams {
             self.due.is_some() == (self.pending > 0) || is_repeat,
             "an ack is due for something"
         );
-        assert_eq!(self.received > 0, self.largest().is_some(), "what came has a largest");
+        assert_eq!(
+            self.received > 0,
+            self.largest().is_some(),
+            "what arrived has a largest number"
+        );
         assert!(!self.is_due_for_gap || self.due.is_some(), "a gap makes an ack due");
     }
 
@@ -217,7 +221,8 @@ impl ReceivedDatagrams {
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }
 
-    /// The first ack is free: it has one datagram to answer, and the peer waits for its round trip.
+    /// Whether a datagram with acks alone may be sent. The first one always may: it answers one datagram,
+    /// and the peer needs its RTT sample.
     #[must_use]
     pub const fn may_ack_alone(&self) -> bool {
         self.alone.saturating_mul(2) < self.received

@@ -1,47 +1,48 @@
-//! How long to wait: RFC 9002, 6.1.2 and 6.2.1, over the round trip of section 5.
+//! How long to wait: RFC 9002, 6.1.2 and 6.2.1, for the RTT of section 5.
 
 use core::time::Duration;
 
 use super::MAX_ACK_DELAY;
-use crate::RttEstimator;
+use crate::{Instant, RttEstimator};
 
-/// The round trip before the first sample, 333 ms (RFC 9002, 6.2.2).
+/// The RTT before the first sample, 333 ms (RFC 9002, 6.2.2).
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 
 /// The finest wait, 1 ms (RFC 9002, 6.1.2): what timers keep.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// No wait is longer, 2 s: a player sees a second of silence as a fault, and three lost probes must
-/// fit into an idle time-out of 10 s. It also ends what a clock that jumped has done to the round
-/// trip.
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// The longest wait, 2 s: a player sees a second of silence as a fault, and three lost probes must fit into
+/// an idle timeout of 10 s. It also limits what a clock that jumped does to the RTT.
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// A longer round trip is no sample but a clock that jumped, or an ack that was on nobody's mind:
-/// by then everything was probed for several times.
-const LONGEST_SAMPLE: Duration = Duration::from_secs(10);
+/// The longest RTT sample, 10 s: a longer one is a clock that jumped, or an ack so late that everything was
+/// probed for several times.
+const MAX_SAMPLE: Duration = Duration::from_secs(10);
 
-/// The round trip, and the waits that follow from it.
+/// The RTT, and the waits that follow from it.
 #[derive(Clone, Debug)]
 pub(super) struct Timing {
     rtt: RttEstimator,
     /// Probes since the last ack that brought news.
     probes: u8,
+    /// From when the probe timeout runs: the last ack-eliciting datagram, or the last probe.
+    probe_from: Instant,
 }
 
 impl Timing {
     pub(super) const fn new() -> Self {
-        Self { rtt: RttEstimator::new(), probes: 0 }
+        Self { rtt: RttEstimator::new(), probes: 0, probe_from: Instant::ZERO }
     }
 
     pub(super) const fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
 
-    /// Takes a sample, and returns whether it is one. RFC 9002, 5.3, cuts the peer's delay to its
-    /// promised longest; here an ack may have to wait for datagrams that pay for it [H-4.1c], and
-    /// then says so truly. A lie gains nothing: no delay brings a sample below the smallest one.
+    /// Takes a sample, and returns whether it is one. RFC 9002, 5.3, limits the peer's delay to the maximum
+    /// that it announced; here an ack may have to wait for more datagrams [H-4.1c], and its delay is then
+    /// longer. A false delay gains nothing: no delay brings a sample below the minimum.
     pub(super) fn on_sample(&mut self, sample: Duration, ack_delay: Duration) -> bool {
-        let is_sample = sample <= LONGEST_SAMPLE;
+        let is_sample = sample <= MAX_SAMPLE;
         if is_sample {
             self.rtt.on_sample(sample, ack_delay);
         }
@@ -52,28 +53,44 @@ impl Timing {
         self.probes = 0;
     }
 
-    pub(super) const fn on_probe(&mut self) {
-        self.probes = self.probes.saturating_add(1);
+    /// The probe timeout runs from now on.
+    pub(super) const fn restart(&mut self, now: Instant) {
+        self.probe_from = now;
     }
 
-    /// After how long a datagram is lost if a later one was acked: 9/8 round trips.
+    /// If the clock jumped ahead and came back, it runs from now on.
+    pub(super) fn on_time(&mut self, now: Instant) {
+        self.probe_from = self.probe_from.min(now);
+    }
+
+    pub(super) const fn on_probe(&mut self, now: Instant) {
+        self.probes = self.probes.saturating_add(1);
+        self.probe_from = now;
+    }
+
+    /// When the next probe is due.
+    pub(super) fn probe_at(&self) -> Instant {
+        self.probe_from + self.backed_off_timeout()
+    }
+
+    /// After how long a datagram is lost if a later one was acknowledged: 9/8 RTT.
     pub(super) fn loss_delay(&self) -> Duration {
         let longer = self.rtt.smoothed_rtt().max(self.rtt.latest_rtt()).unwrap_or(INITIAL_RTT);
-        longer.saturating_add(longer / 8).clamp(GRANULARITY, LONGEST_WAIT)
+        longer.saturating_add(longer / 8).clamp(GRANULARITY, MAX_WAIT)
     }
 
-    /// The probe time-out without back-off.
+    /// The probe timeout without back-off.
     pub(super) fn probe_timeout(&self) -> Duration {
         let smoothed = self.rtt.smoothed_rtt().unwrap_or(INITIAL_RTT);
         let rttvar = self.rtt.rttvar().unwrap_or(INITIAL_RTT / 2);
         let spread = rttvar.saturating_mul(4).max(GRANULARITY);
-        smoothed.saturating_add(spread).saturating_add(MAX_ACK_DELAY).min(LONGEST_WAIT)
+        smoothed.saturating_add(spread).saturating_add(MAX_ACK_DELAY).min(MAX_WAIT)
     }
 
-    /// The probe time-out, doubled with each probe that had no answer.
-    pub(super) fn backed_off_timeout(&self) -> Duration {
+    /// The probe timeout, doubled with each probe that had no answer.
+    fn backed_off_timeout(&self) -> Duration {
         let factor = 1_u32.checked_shl(u32::from(self.probes)).unwrap_or(u32::MAX);
-        self.probe_timeout().saturating_mul(factor).min(LONGEST_WAIT)
+        self.probe_timeout().saturating_mul(factor).min(MAX_WAIT)
     }
 }
 
@@ -94,7 +111,7 @@ mod tests {
         assert_eq!(timing.probe_timeout(), ms(80 + 4 * 40 + 20));
         assert_eq!(timing.loss_delay(), ms(90));
         assert!(timing.on_sample(ms(160), ms(0)));
-        assert_eq!(timing.loss_delay(), ms(180), "the latest is the larger");
+        assert_eq!(timing.loss_delay(), ms(180), "the latest is larger");
     }
 
     #[test]
@@ -103,16 +120,16 @@ mod tests {
         assert!(timing.on_sample(ms(80), ms(0)));
         for expected in [260, 520, 1040, 2000, 2000] {
             assert_eq!(timing.backed_off_timeout(), ms(expected));
-            timing.on_probe();
+            timing.on_probe(Instant::ZERO);
         }
-        (0..300).for_each(|_| timing.on_probe());
+        (0..300).for_each(|_| timing.on_probe(Instant::ZERO));
         assert_eq!(timing.backed_off_timeout(), ms(2000));
         timing.on_news();
         assert_eq!(timing.backed_off_timeout(), ms(260));
     }
 
     #[test]
-    fn hours_are_no_round_trip() {
+    fn hours_are_no_rtt() {
         let mut timing = Timing::new();
         assert!(!timing.on_sample(Duration::MAX, Duration::MAX));
         assert_eq!(timing.rtt().latest_rtt(), None);

@@ -1,19 +1,17 @@
-//! The replay window: which of the newest 8192 packet numbers came.
+//! The replay window: which of the newest 8192 packet numbers arrived.
 //!
-//! The invariant: a set bit belongs to a number that came and is no more than 8191 below the
-//! largest.
+//! The invariant: a set bit is that of a number that arrived and is at most 8191 below the largest.
 
 use alloc::boxed::Box;
 
 /// Packet numbers that a receiver can tell apart from repeated ones [H-2.2b]: the largest and 8191
 /// below. At 1200 bytes that is 9.8 MB in flight, 0.8 s at 100 Mbit/s, for 1 KiB of memory.
-pub(crate) const REPLAY_WINDOW: u64 = 8192;
+pub(super) const REPLAY_WINDOW: u64 = 8192;
 
 /// Words of the whole window.
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 
-/// Numbers below this need no heap: a connection that was refused, or has only just begun, stays
-/// small.
+/// Numbers below this need no heap: a connection that was refused, or has only begun, stays small.
 const FEW: u64 = 128;
 
 #[derive(Clone, Debug)]
@@ -31,7 +29,7 @@ pub(super) struct ReplayWindow {
     numbers: Numbers,
 }
 
-/// Where a number stands.
+/// What is known of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Fresh,
@@ -61,7 +59,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Takes a fresh number in; the window follows the largest.
+    /// Adds a fresh number; the window follows the largest.
     pub(super) fn insert(&mut self, number: u64) {
         if number >= FEW {
             self.grow();
@@ -75,14 +73,14 @@ impl ReplayWindow {
         self.largest = self.largest.max(Some(number));
     }
 
-    /// How many numbers from `from` downwards, `from` among them, came (or did not), up to `limit`.
-    /// They must lie in the window; below 0 there are none.
-    pub(super) fn run_down(&self, from: u64, came: bool, limit: u16) -> u16 {
+    /// How many numbers from `from` downwards, including it, arrived (or did not), up to `limit`. They must
+    /// be in the window; below 0 there are none.
+    pub(super) fn run_down(&self, from: u64, has_arrived: bool, limit: u16) -> u16 {
         let limit = u64::from(limit).min(from.saturating_add(1));
         let mut count = 0;
         while count < limit {
             let number = from - count;
-            let word = if came { self.word(number) } else { !self.word(number) };
+            let word = if has_arrived { self.word(number) } else { !self.word(number) };
             let in_word = number % 64 + 1;
             let run = u64::from((word << (64 - in_word)).leading_ones());
             count += run;
@@ -125,8 +123,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Empties the `count` places up to that of `number`, which held numbers a turn of the ring
-    /// ago.
+    /// Clears the `count` places up to that of `number`, which held numbers one turn of the ring ago.
     fn clear_below(&mut self, number: u64, count: u64) {
         if count >= REPLAY_WINDOW {
             self.words_mut().fill(0);
@@ -161,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// All numbers that ever came: what the window must behave like.
+    /// All numbers that ever arrived: what the window must behave like.
     #[derive(Default)]
     struct Model(BTreeSet<u64>);
 
@@ -190,7 +187,7 @@ mod tests {
         }
     }
 
-    /// A connection that only shook hands holds no bitmap.
+    /// A connection after its handshake holds no bitmap.
     #[test]
     fn few_numbers_need_no_heap() {
         let mut window = ReplayWindow::new();
@@ -226,11 +223,11 @@ mod tests {
                 }
                 let largest = model.0.last().copied();
                 prop_assert_eq!(window.largest(), largest);
-                for came in [true, false] {
+                for has_arrived in [true, false] {
                     let from = largest.unwrap_or(0);
                     let down = (0..1024).map_while(|n| from.checked_sub(n));
-                    let run = down.take_while(|n| model.0.contains(n) == came).count();
-                    prop_assert_eq!(usize::from(window.run_down(from, came, 1024)), run);
+                    let run = down.take_while(|n| model.0.contains(n) == has_arrived).count();
+                    prop_assert_eq!(usize::from(window.run_down(from, has_arrived, 1024)), run);
                 }
             }
         }

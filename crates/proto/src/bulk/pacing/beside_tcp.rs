@@ -3,7 +3,8 @@
 //! A datagram more each round trip, and three tenths less on a loss while the queue is long. The queue
 //! found empty, those others are gone.
 
-use super::super::root;
+use libm::sqrt;
+
 use super::super::tuning::FULL_PACKET;
 use super::super::tuning::beside_tcp::{CUT, FULL_QUEUE, SIGMAS};
 use super::super::tuning::delay::{EMPTY, USED};
@@ -54,5 +55,5 @@ impl BesideTcp {
 /// Whether more is lost than usual.
 fn is_unusual(flow: &Flow) -> bool {
     let (usual, seen) = (flow.policer.usual(), f64::from(flow.seen.total()));
-    flow.seen.lost() > usual * seen + SIGMAS * root(usual * (1.0 - usual) * seen)
+    flow.seen.lost() > usual * seen + SIGMAS * sqrt(usual * (1.0 - usual) * seen)
 }

@@ -5,7 +5,8 @@
 //! What counts is the smallest delay of a round, for only a queue that stands is one. If others keep the
 //! queue full although this one gave way, it does as TCP does ([`BesideTcp`]).
 
-use super::super::root;
+use libm::sqrt;
+
 use super::super::tuning::delay::{
     EMPTY, GIVEN, MAX_GROWTH, MAX_YIELDS, MIN_ROOT, MIN_TARGET, REFERENCE, TAKEN, TARGET, USED,
     YIELDED,
@@ -30,7 +31,7 @@ pub(super) struct Delay {
 
 /// The delay up to which a flow of this rate goes on.
 pub(super) fn target(rate: Rate) -> Span {
-    (TARGET / root(rate / REFERENCE).max(MIN_ROOT)).max(MIN_TARGET)
+    (TARGET / sqrt(rate / REFERENCE).max(MIN_ROOT)).max(MIN_TARGET)
 }
 
 impl Delay {
@@ -86,7 +87,7 @@ impl Delay {
 
     fn grow(&mut self, lasts: Span) {
         let rate = self.flow.rate();
-        let mut part = TAKEN * (lasts / Span::from_secs(1)) / root(rate / REFERENCE).max(MIN_ROOT);
+        let mut part = TAKEN * (lasts / Span::from_secs(1)) / sqrt(rate / REFERENCE).max(MIN_ROOT);
         if rate > (1.0 + GIVEN) * self.ceiling && !self.flow.policer.is_found() {
             self.growth = (2.0 * self.growth.max(part)).min(MAX_GROWTH);
             part = part.max(self.growth);

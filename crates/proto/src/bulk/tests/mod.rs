@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use crate::Instant;
 use crate::bulk::Sender;
-use crate::transit::{AckFrame, KEPT_FOR_BLOCKS, Ledger, Outgoing};
+use crate::transit::{AckFrame, KEPT, Ledger, Outgoing};
 
 /// A moment.
 const fn micros(micros: u64) -> Instant {
@@ -52,5 +52,5 @@ fn settle(ledger: &mut Ledger, sender: &mut Sender, now: Instant) {
     }
     sender.end_settling(ledger);
     while ledger.poll_lost(now).is_some() {}
-    ledger.trim(KEPT_FOR_BLOCKS);
+    ledger.trim(KEPT);
 }

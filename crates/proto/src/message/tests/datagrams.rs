@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::Instant;
 use crate::message::{MESSAGE_FRAME_BYTES, MessageReceiver, MessageSender};
-use crate::transit::{self, AckFrame, Fate, Item, KEPT, Ledger, Outgoing, ReceivedDatagrams};
+use crate::transit::{self, AckFrame, Fate, Item, Ledger, Outgoing, ReceivedDatagrams};
 
 #[derive(Clone)]
 struct Datagram {
@@ -58,8 +58,8 @@ impl End {
             let mut walk = self.sent.begin_ack(&ack).unwrap();
             while let Some(acked) = self.sent.poll_acked(Instant::from_millis(now), &mut walk) {
                 for item in self.items(&acked.datagram) {
-                    if let Item::Message(number) = item {
-                        self.sender.on_acked(number);
+                    if let (Item::Message(number), false) = (item, acked.was_lost) {
+                        assert!(self.sender.on_acked(number));
                     }
                 }
             }
@@ -86,7 +86,7 @@ impl End {
             }
         }
         while self.sent.poll_fate(|_| Fate::Lost).is_some() {}
-        self.sent.trim(KEPT);
+        self.sent.trim(0);
         self.is_probe_due |= self.sent.on_pto(Instant::from_millis(now));
     }
 

@@ -1,4 +1,4 @@
-//! Properties: both ends over a link that loses and reorders, and acks against a set.
+//! Properties: both ends over a link that loses and reorders, and acks compared with a set.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -15,7 +15,7 @@ use crate::transit::{AckFrame, Ledger, ReceivedDatagrams};
 struct Link {
     sent: Ledger,
     received: ReceivedDatagrams,
-    /// Under way: by arrival, then in the order sent.
+    /// In flight: by arrival, then in the order sent.
     datagrams: BTreeMap<(u64, usize), u64>,
     acks: BTreeMap<(u64, usize), AckFrame>,
     carried: usize,
@@ -23,7 +23,7 @@ struct Link {
 }
 
 impl Link {
-    /// When what is sent now arrives, if it does: 5 to 60 ms later, one in `loss` of 256 never.
+    /// When what is sent now arrives, if it does: 5 to 60 ms later; `loss` of 256 never do.
     fn draw(&mut self, now: u64, loss: u8) -> Option<(u64, usize)> {
         self.carried += 1;
         let draw = self.draws[self.carried * 7 % self.draws.len()];
@@ -62,9 +62,10 @@ impl Link {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever the link does, each datagram is acked or lost, once; and what is acked arrived.
+    /// Whatever the link does, each datagram is acknowledged or lost, once; and what is acknowledged
+    /// arrived.
     #[test]
-    fn everything_is_acked_or_lost_once(
+    fn everything_is_acknowledged_or_lost_once(
         draws in prop::collection::vec(any::<u8>(), 1..300), loss in 0..140u8,
         pauses in prop::collection::vec(prop_oneof![4 => 0..3u64, 1 => 0..300u64], 1..400),
     ) {
@@ -117,10 +118,9 @@ proptest! {
         prop_assert_eq!((settled, link.sent.poll_timeout()), (sent, None));
     }
 
-    /// What an ack says is what came: read back, it is the newest 1024 numbers of a set, as far as
-    /// 31 runs reach.
+    /// An ack says what arrived: read back, it is the newest 1024 numbers of a set, as far as 31 runs reach.
     #[test]
-    fn an_ack_says_what_came(steps in prop::collection::vec(-40..60i64, 1..400)) {
+    fn an_ack_says_what_arrived(steps in prop::collection::vec(-40..60i64, 1..400)) {
         let (mut received, mut model) = (ReceivedDatagrams::new(), BTreeSet::new());
         for step in steps {
             let largest = model.last().copied().unwrap_or(1000u64);
@@ -137,9 +137,9 @@ proptest! {
         prop_assert_eq!(named, model.range(reach..).copied().collect::<BTreeSet<_>>());
     }
 
-    /// Any ack, however made up, changes nothing or settles what it names.
+    /// Any ack, however invented, is refused and changes nothing, or settles what it names.
     #[test]
-    fn any_ack(
+    fn an_invented_ack(
         acks in prop::collection::vec(
             (0..300u64, 0..1024u16, prop::collection::vec((1..40u16, 1..40u16), 0..31)), 1..50,
         ),

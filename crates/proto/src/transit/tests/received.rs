@@ -51,34 +51,34 @@ fn acks_are_due_at_once_first_then_after_16_or_20_ms() {
     assert_eq!(received.ack_due(), Some(at(48 + 20)), "20 ms after the first");
     received.on_ack_sent(Instant::ZERO, false);
     received.on_verified(at(100), 60, false);
-    assert_eq!(received.ack_due(), None, "an ack is not acked");
+    assert_eq!(received.ack_due(), None, "acks are not acknowledged");
 }
 
-/// While a block comes: its sender measures by them, so they come sooner, and one that may be lost is said
-/// again.
+/// While a block is received: its sender measures by the acks, so they are sent sooner, and one that may be
+/// lost is repeated.
 #[test]
-fn acks_of_a_block_wait_for_10_ms_and_are_said_again() {
+fn acks_of_a_block_wait_for_10_ms_and_are_repeated() {
     let mut received = ReceivedDatagrams::new();
     received.set_block(true);
     (0..17).for_each(|number| received.on_verified(at(0), number, true));
     received.on_ack_sent(at(0), true);
-    let mut said = Vec::new();
+    let mut times = Vec::new();
     while let Some(due) = received.ack_due() {
-        said.push(due);
+        times.push(due);
         assert!(received.ack_frame(due).is_some());
         received.on_ack_sent(due, true);
         received.check_invariants();
     }
-    assert_eq!(said, [10, 30, 70, 150, 310].map(at), "and then there is silence");
+    assert_eq!(times, [10, 30, 70, 150, 310].map(at), "and then no more");
     received.on_verified(at(400), 17, true);
-    assert_eq!(received.ack_due(), Some(at(410)), "news begins anew");
+    assert_eq!(received.ack_due(), Some(at(410)), "with news it begins again");
     received.set_block(false);
     received.on_ack_sent(at(410), true);
     assert_eq!(received.ack_due(), None, "no block, no repetition");
 }
 
 #[test]
-fn a_gap_is_acked_when_its_sender_can_act_on_it_but_not_every_time() {
+fn a_gap_is_acknowledged_when_its_sender_can_act_on_it_but_not_every_time() {
     let mut received = ReceivedDatagrams::new();
     (0..8).for_each(|number| received.on_verified(at(0), number, true));
     received.on_ack_sent(Instant::ZERO, true);
@@ -115,7 +115,7 @@ fn acks_alone_are_at_most_one_for_two() {
     received.on_ack_sent(Instant::ZERO, true);
     received.on_verified(at(0), 2000, true);
     assert_eq!(received.ack_due(), None);
-    assert!(received.ack_frame(at(0)).is_some(), "it may still go with data");
+    assert!(received.ack_frame(at(0)).is_some(), "it may still be sent with data");
 }
 
 #[test]
