@@ -6,10 +6,12 @@
 //! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
 //! `path` (the peer's address, and what may be sent to it), `blocks`, `packets`, messages,
 //! `transit` (which datagrams arrived), `liveness` (silence) and `closing`; `receive` and
-//! `transmit` connect them, one for each direction, and `verdicts` for what became of a datagram.
+//! `transmit` connect them, one for each direction, with `compose` for what is in a datagram and when, and
+//! `verdicts` for what became of it.
 
 mod blocks;
 mod closing;
+mod compose;
 mod config;
 mod event;
 mod liveness;

@@ -51,22 +51,31 @@ impl Connection {
     /// flight. Called before it is asked what to send: several acks that arrived together are then judged
     /// together.
     pub(super) fn settle_fates(&mut self) {
+        let has_news = self.sent.poll_news();
         if let Some(sender) = self.blocks_out.sender_mut() {
             sender.begin_settling(&mut self.sent);
         }
-        loop {
-            let sender = self.blocks_out.sender();
-            let lost_as =
-                |lost: &Datagram| sender.map_or(Fate::Lost, |sender| sender.lost_as(lost));
-            let Some(settled) = self.sent.poll_fate(lost_as) else { break };
-            if let Some(sender) = self.blocks_out.sender_mut() {
-                sender.on_settled(&settled);
-            }
+        if has_news {
+            self.pass_fates();
         }
         if let Some(sender) = self.blocks_out.sender_mut() {
             sender.end_settling(&self.sent);
         }
-        self.sent.trim(self.blocks_out.sender().map_or(0, |_| KEPT));
+        if has_news {
+            self.sent.trim(self.blocks_out.sender().map_or(0, |_| KEPT));
+        }
+    }
+
+    fn pass_fates(&mut self) {
+        loop {
+            let sender = self.blocks_out.sender();
+            let lost_as =
+                |lost: &Datagram| sender.map_or(Fate::Lost, |sender| sender.lost_as(lost));
+            let Some(settled) = self.sent.poll_fate(lost_as) else { return };
+            if let Some(sender) = self.blocks_out.sender_mut() {
+                sender.on_settled(&settled);
+            }
+        }
     }
 
     /// Retransmits or reports what was in datagrams that are lost by now.

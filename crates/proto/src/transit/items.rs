@@ -75,8 +75,9 @@ impl Items {
 
     /// The oldest datagram, with this span, is forgotten.
     pub(super) fn drop_front(&mut self, span: Span) {
-        let len = usize::from(span.len).min(self.ring.len());
-        self.ring.drain(..len);
+        for _ in 0..span.len {
+            self.ring.pop_front();
+        }
         self.first = self.first.wrapping_add(span.len.into());
     }
 

@@ -94,6 +94,8 @@ pub(crate) struct Ledger {
     skipped: Skipped,
     lost: u64,
     in_flight: u16,
+    /// Something was acknowledged since the last [`poll_news`](Self::poll_news).
+    has_news: bool,
     /// Nothing is in flight any more, since the last [`trim`](Self::trim).
     is_drained: bool,
     /// The most records since nothing was in flight: what there is room kept for.
@@ -115,6 +117,7 @@ impl Ledger {
             skipped: Skipped::new(),
             lost: 0,
             in_flight: 0,
+            has_news: false,
             is_drained: false,
             peak: 0,
         }
@@ -209,6 +212,7 @@ impl Ledger {
                 continue;
             };
             walk.place += 1;
+            self.has_news = true;
             let before = core::mem::replace(&mut record.fate, Fate::Acked);
             let (was_open, acked) = (record.is_open(), *record);
             if was_open {
@@ -241,6 +245,11 @@ impl Ledger {
             (Some(sample), Some(delay)) => self.timing.on_sample(sample, delay),
             _ => false,
         }
+    }
+
+    /// Whether there may be fates to settle.
+    pub(crate) fn poll_news(&mut self) -> bool {
+        core::mem::take(&mut self.has_news) || self.is_full()
     }
 
     /// The next datagram that has a fate, in the order of sending: it is acknowledged, or lost because
