@@ -10,7 +10,9 @@
 //! own, and each wire has its own list of counted reasons.
 //!
 //! Each module uses only those after it: `machine`, `batch`, `four_tuple`, `fragment`, `restart`,
-//! `sequence_buffer`, `chunk`, `sequence`, `budget`, `rtt`, `drop_reasons`, `time`.
+//! `sequence_buffer`, `chunk`, `sequence`, `budget`, `rtt`, `drop_reasons`, `settings`,
+//! `debug_as`,
+//! `time`.
 
 #![no_std]
 
@@ -18,6 +20,7 @@ extern crate alloc;
 
 mod batch;
 mod budget;
+mod debug_as;
 mod drop_reasons;
 mod four_tuple;
 mod machine;
@@ -25,6 +28,7 @@ mod restart;
 mod rtt;
 mod sequence;
 mod sequence_buffer;
+mod settings;
 
 pub mod chunk;
 pub mod fragment;

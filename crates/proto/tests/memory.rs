@@ -1,5 +1,5 @@
-//! What connections cost in memory, counted by the allocator: so this is a program of its own. It prints what
-//! docs/PERFORMANCE.md quotes.
+//! The memory of connections, counted by the allocator, which requires a separate test program. It prints the
+//! numbers that docs/PERFORMANCE.md quotes.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,12 +12,12 @@
 mod lan;
 
 use haulier_proto::connection::{Block, Event};
+use haulier_proto::internals::REQUEST_BYTES;
 use haulier_proto::server::{ConnectionId, ServerEvent, ServerMachine};
-use haulier_proto::wire::request::REQUEST_BYTES;
 use haulier_proto::{Instant, Machine};
 use lan::{Lan, client_config, server_address, server_config};
 
-/// A room in which every byte that the server takes and gives back is counted, and nobody else's.
+/// A server and clients; every byte that the server allocates and frees is counted, and no other.
 struct Counted {
     lan: Lan,
     held: i64,
@@ -35,12 +35,12 @@ impl Counted {
         Self { lan, held, buffer: Vec::with_capacity(1_300) }
     }
 
-    /// Everything that happens now.
+    /// Exchanges datagrams until none are left at this instant.
     fn settle(&mut self, world: Option<&Block>) {
         let Self { lan, held, buffer } = self;
         for _ in 0..10_000 {
             let mut is_quiet = true;
-            *held += counted(|| hear(&mut lan.server, lan.now, world));
+            *held += counted(|| poll_events(&mut lan.server, lan.now, world));
             loop {
                 let mut to = None;
                 *held += counted(|| to = lan.server.poll_datagram(lan.now, buffer));
@@ -56,7 +56,7 @@ impl Counted {
                     let (now, from) = (lan.now, lan.addresses[n]);
                     *held += counted(|| {
                         let _refused = lan.server.handle_datagram(now, from, buffer);
-                        hear(&mut lan.server, now, world);
+                        poll_events(&mut lan.server, now, world);
                     });
                 }
             }
@@ -83,7 +83,7 @@ fn counted(mut act: impl FnMut()) -> i64 {
     allocation_counter::measure(&mut act).bytes_current
 }
 
-fn hear(server: &mut ServerMachine, now: Instant, world: Option<&Block>) {
+fn poll_events(server: &mut ServerMachine, now: Instant, world: Option<&Block>) {
     while let Some((id, event)) = server.poll_event(now) {
         if let (ServerEvent::Connecting { .. }, Some(world)) = (event, world) {
             server.connection_mut(id).unwrap().send_block(now, world).unwrap();
@@ -108,7 +108,7 @@ fn idle_connections_are_small() {
         assert!(lan.clients[n].poll_datagram(lan.now, &mut request).is_some());
         let (now, from) = (lan.now, lan.addresses[n]);
         *held += counted(|| lan.server.handle_datagram(now, from, &mut request).unwrap());
-        *held += counted(|| hear(&mut lan.server, lan.now, None));
+        *held += counted(|| poll_events(&mut lan.server, lan.now, None));
         let mut answered = true;
         while answered {
             *held += counted(|| {
@@ -120,11 +120,11 @@ fn idle_connections_are_small() {
         }
         while lan.clients[n].poll_datagram(now, &mut request).is_some() {
             *held += counted(|| lan.server.handle_datagram(now, from, &mut request).unwrap());
-            *held += counted(|| hear(&mut lan.server, lan.now, None));
+            *held += counted(|| poll_events(&mut lan.server, lan.now, None));
         }
     }
     *held += counted(|| while lan.server.poll_datagram(lan.now, &mut answer).is_some() {});
-    *held += counted(|| hear(&mut lan.server, lan.now, None));
+    *held += counted(|| poll_events(&mut lan.server, lan.now, None));
     assert_eq!(lan.server.stats().connections, 10_000);
     assert_eq!(lan.server.stats().handshakes, 0, "all have proven their address");
     let each = *held / 10_000 + IN_C;
@@ -140,7 +140,7 @@ fn idle_connections_are_small() {
 fn connections_are_small_again_after_a_block() {
     let world = Block::new(1, vec![7; 256 << 10]);
     // Once a process: 9 MB of tables.
-    haulier_proto::bulk::repair::prepare();
+    haulier_proto::prepare();
     let mut room = Counted::new();
     let empty = room.held;
     for _ in 0..20 {
@@ -193,7 +193,7 @@ fn forged_requests_take_no_memory() {
 /// A block that is being sent is shared: a hundred clients of one world need a hundred windows, not a hundred
 /// worlds.
 #[test]
-fn a_world_is_held_once() {
+fn a_block_is_held_once_for_all_clients() {
     let world = Block::new(1, vec![7; 256 << 10]);
     let mut lan = Lan::new(server_config());
     (0..8).for_each(|_| {

@@ -3,6 +3,7 @@
 //! The chunks come from outside, so every number in them is looked at before it is used, and nothing is
 //! allocated because a number says so.
 
+use haulier_core::debug_as;
 use std::io;
 
 use super::Digest;
@@ -27,54 +28,37 @@ pub trait Sink {
 }
 
 /// Why a run of chunks is not a file, or not the file that was sent.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FileError {
     /// The first bytes are not those of a file run of this version.
+    #[error("what arrives is not a file sent by haulier")]
     NotAFile,
     /// A field has a value that it cannot have.
+    #[error("the sender broke the format: {0}")]
     Malformed(&'static str),
     /// The content is not what the trailer says.
+    #[error("the content does not have the BLAKE3 that was sent")]
     WrongDigest,
     /// The name or the size is not what the trailer says.
+    #[error("name or size are not those that were sent")]
     WrongSeal,
     /// The size is not what header or trailer say.
+    #[error("{received} bytes came instead of {announced}")]
     WrongSize {
-        /// What was said.
-        said: u64,
-        /// What came.
-        came: u64,
+        /// The size that was announced, in bytes.
+        announced: u64,
+        /// The size that arrived, in bytes.
+        received: u64,
     },
     /// The sink failed.
-    Io(io::Error),
-}
-
-impl std::fmt::Display for FileError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotAFile => f.write_str("what arrives is not a file sent by haulier"),
-            Self::Malformed(what) => write!(f, "the sender broke the format: {what}"),
-            Self::WrongDigest => f.write_str("the content does not have the BLAKE3 that was sent"),
-            Self::WrongSeal => f.write_str("name or size are not those that were sent"),
-            Self::WrongSize { said, came } => write!(f, "{came} bytes came instead of {said}"),
-            Self::Io(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for FileError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        if let Self::Io(error) = self { Some(error) } else { None }
-    }
-}
-
-impl From<io::Error> for FileError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
 /// A file that arrived whole and is what was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finished {
     /// What the sender said of it.
     pub header: Header,
@@ -94,7 +78,6 @@ enum Part {
 }
 
 /// One file, chunk by chunk. After an error or the end it takes no more.
-#[derive(Debug)]
 pub struct Incoming {
     part: Part,
     /// The bytes of a part that is not whole yet: at most a header.
@@ -104,6 +87,8 @@ pub struct Incoming {
     hasher: blake3::Hasher,
     bytes: u64,
 }
+
+debug_as! { Incoming: |file| part = file.part, header = file.header, bytes = file.bytes }
 
 impl Incoming {
     /// Nothing is here.
@@ -235,7 +220,7 @@ impl Incoming {
         if let Some(said) = self.header.as_ref().and_then(|header| header.size)
             && came > said
         {
-            return Err(FileError::WrongSize { said, came });
+            return Err(FileError::WrongSize { announced: said, received: came });
         }
         sink.write(bytes)?;
         self.hasher.update(bytes);
@@ -250,7 +235,7 @@ impl Incoming {
         let header = self.header.clone().ok_or(FileError::NotAFile)?;
         for said in [Some(said), header.size].into_iter().flatten() {
             if said != self.bytes {
-                return Err(FileError::WrongSize { said, came: self.bytes });
+                return Err(FileError::WrongSize { announced: said, received: self.bytes });
             }
         }
         // Comparing `Hash`es takes the same time wherever they differ.

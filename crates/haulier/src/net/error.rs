@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use haulier_proto::client::ClientError;
 use haulier_proto::connection::ConfigError;
-use haulier_proto::credentials::{TextError, TicketError};
+use haulier_proto::credentials::{ConnectTokenError, TicketError};
 
 use super::race::Attempt;
 
@@ -38,7 +38,7 @@ pub enum ConnectError {
     Ticket(#[from] TicketError),
     /// The text is no connect token.
     #[error(transparent)]
-    Token(#[from] TextError),
+    Token(#[from] ConnectTokenError),
     /// There is no address to go to.
     #[error("the token does not say where the server is: set Connect::servers")]
     NoServer,

@@ -19,7 +19,7 @@ use crate::chunk::{ChunkId, MAX_CHUNK_BYTES, SLICE_BYTES, Slice, SliceCount};
 
 /// The number of repair slices of a chunk: as many as the largest chunk has source slices, so half of all
 /// may be lost before slices have to be retransmitted.
-pub const REPAIR_SLICES: usize = 256;
+pub(crate) const REPAIR_SLICES: usize = 256;
 
 /// The repair slices of every chunk of a block: encoded when the first is needed, then shared by all
 /// connections that send it.
@@ -62,7 +62,7 @@ pub struct RepairSlice<'a> {
 /// Whether a chunk of this slice count has repair slices. A chunk of one slice has none: a copy does the
 /// same.
 #[must_use]
-pub const fn has_repair(count: SliceCount) -> bool {
+pub(crate) const fn has_repair(count: SliceCount) -> bool {
     count.get() > 1
 }
 

@@ -1,4 +1,4 @@
-//! A server and clients in one room: every datagram arrives at once, unless the test takes it away.
+//! A server and clients on one link: every datagram arrives at once, unless the test drops it.
 
 #![allow(
     dead_code,
@@ -14,65 +14,65 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::connection::{Block, BlockHandle, CloseCode, Connection, Event, SendError};
-use haulier_proto::crypto::Secret;
+use haulier_proto::credentials::Secret;
 use haulier_proto::server::{
     ConnectionId, ServerConfig, ServerCredentials, ServerEvent, ServerMachine,
 };
 use haulier_proto::{AesSupport, Instant, Machine, Platform};
 
-/// The number of every protocol here.
+/// The protocol id of every test.
 pub const PROTOCOL_ID: u64 = 77;
 
-/// 2026-11-21.
+/// The Unix time of the server, 2026-11-21.
 pub const UNIX_TIME: u64 = 1_795_219_200;
 
-/// What everybody here shares.
+/// The secret that the server and all clients share.
 pub fn secret() -> Secret {
     Secret::from_bytes([3; 32])
 }
 
-/// Where the server is.
+/// The server's address.
 pub fn server_address() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 4000))
 }
 
-/// Where the `n`th client is.
+/// The address of client `n`.
 pub fn address(n: usize) -> SocketAddr {
     let low = u32::try_from(n).unwrap();
     SocketAddr::from((Ipv4Addr::from_bits((10 << 24) + low / 1000), 5000 + (low % 1000) as u16))
 }
 
-/// A server that knows [`secret`].
+/// A server configuration with [`secret`].
 pub fn server_config() -> ServerConfig {
-    let credentials = ServerCredentials { secret: Some(secret()), ..ServerCredentials::default() };
+    let credentials = ServerCredentials::default().with_secret(secret());
     let mut config = ServerConfig::new(PROTOCOL_ID, credentials);
     config.limits.connections = 20_000;
     config.limits.connections_per_prefix = 20_000;
     config
 }
 
-/// A client that knows it too.
+/// A client configuration with [`secret`].
 pub fn client_config() -> ClientConfig {
     let credentials = Credentials::Secret { secret: secret(), identity: None };
-    ClientConfig { copies: 1, ..ClientConfig::new(server_address(), PROTOCOL_ID, credentials) }
+    ClientConfig::new(server_address(), PROTOCOL_ID, credentials).with_copies(1)
 }
 
-/// Which way a datagram goes.
+/// The direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// To the server, from the client of this number.
+    /// From this client to the server.
     Up(usize),
-    /// To the client of this number.
+    /// From the server to this client.
     Down(usize),
 }
 
-/// The room.
+/// A server and its clients, on one clock.
 #[derive(Debug)]
 pub struct Lan {
     pub now: Instant,
     pub server: ServerMachine,
     pub clients: Vec<ClientMachine>,
-    /// Where each client is.
+    /// The address of each client.
     pub addresses: Vec<SocketAddr>,
     pub server_events: Vec<(ConnectionId, ServerEvent)>,
     pub client_events: Vec<Vec<Event>>,
@@ -80,12 +80,12 @@ pub struct Lan {
 }
 
 impl Lan {
-    /// A room with a server.
+    /// A server without clients.
     pub fn new(config: ServerConfig) -> Self {
         Self::with_aes(config, AesSupport::Software, AesSupport::Software)
     }
 
-    /// The same, on processors with or without AES.
+    /// As [`new`](Self::new), on processors with or without AES.
     pub fn with_aes(config: ServerConfig, server: AesSupport, client_aes: AesSupport) -> Self {
         let platform = Platform::new([9; 32], server);
         Self {
@@ -99,7 +99,7 @@ impl Lan {
         }
     }
 
-    /// One more client; its number.
+    /// Adds a client and returns its index.
     pub fn add(&mut self, config: ClientConfig) -> usize {
         let n = self.clients.len();
         let mut seed = [0; 32];
@@ -111,7 +111,7 @@ impl Lan {
         n
     }
 
-    /// A room in which a client has joined.
+    /// A server with one connected client.
     pub fn joined(server: ServerConfig, client: ClientConfig) -> Self {
         let mut lan = Self::new(server);
         lan.add(client);
@@ -126,24 +126,24 @@ impl Lan {
         Timed { now: self.now, connection }
     }
 
-    /// The server's end of its only, or its first connection.
+    /// The server's end of its first connection.
     pub fn peer(&mut self) -> Timed<'_> {
         let id = self.server.connections().next().expect("a connection");
         Timed { now: self.now, connection: self.server.connection_mut(id).unwrap() }
     }
 
-    /// Everything that happens now, until nothing does.
+    /// Exchanges datagrams until none are left at this instant.
     pub fn settle(&mut self) {
         self.settle_with(|_, _| true);
     }
 
-    /// The same, with a hand on the wire: `passes` sees each datagram, may change it, and says whether it
-    /// arrives.
+    /// As [`settle`](Self::settle): `passes` is called with each datagram, may change it, and returns whether
+    /// it arrives.
     pub fn settle_with(&mut self, mut passes: impl FnMut(Way, &mut Vec<u8>) -> bool) {
         let mut datagram = Vec::new();
         for _ in 0..100_000 {
             let mut is_quiet = true;
-            self.hear();
+            self.poll_events();
             while let Some(to) = self.server.poll_datagram(self.now, &mut datagram) {
                 is_quiet = false;
                 let n = self.addresses.iter().position(|&address| address == to.remote);
@@ -153,7 +153,7 @@ impl Lan {
                     let from = server_address();
                     let _refused = self.clients[n].handle_datagram(self.now, from, &mut datagram);
                 }
-                self.hear();
+                self.poll_events();
             }
             for n in 0..self.clients.len() {
                 while self.clients[n].poll_datagram(self.now, &mut datagram).is_some() {
@@ -162,7 +162,7 @@ impl Lan {
                         let from = self.addresses[n];
                         let _refused = self.server.handle_datagram(self.now, from, &mut datagram);
                     }
-                    self.hear();
+                    self.poll_events();
                 }
             }
             self.server.check_invariants();
@@ -170,15 +170,15 @@ impl Lan {
                 return;
             }
         }
-        panic!("they never fall silent");
+        panic!("datagrams never end");
     }
 
-    /// Time passes, in steps of a millisecond, and everything with it.
+    /// Advances the clock in steps of a millisecond, and settles after each.
     pub fn run(&mut self, millis: u64) {
         self.run_with(millis, |_, _| true);
     }
 
-    /// The same, with a hand on the wire.
+    /// As [`run`](Self::run), with `passes` as in [`settle_with`](Self::settle_with).
     pub fn run_with(&mut self, millis: u64, mut passes: impl FnMut(Way, &mut Vec<u8>) -> bool) {
         for _ in 0..millis {
             self.now = Instant::from_nanos(self.now.as_nanos() + 1_000_000);
@@ -190,7 +190,7 @@ impl Lan {
         }
     }
 
-    fn hear(&mut self) {
+    fn poll_events(&mut self) {
         self.server_events.extend(std::iter::from_fn(|| self.server.poll_event(self.now)));
         for (client, events) in self.clients.iter_mut().zip(&mut self.client_events) {
             events.extend(std::iter::from_fn(|| client.poll_event(self.now)));
@@ -198,7 +198,7 @@ impl Lan {
     }
 }
 
-/// A connection, and what time it is in its room.
+/// A connection, and the time of its link.
 #[derive(Debug)]
 pub struct Timed<'a> {
     now: Instant,

@@ -1,10 +1,11 @@
-//! The map of the tests of haulier/1. Parts are tested beside their code; here is what needs more than one.
+//! Overview of the tests of haulier/1. Unit tests are beside their code; these are tests of several parts.
 //!
 //! * `vectors`: the golden bytes of `/vectors/haulier1.json`;
-//! * `connection`: STANDARD-1 point by point, in one room (`lan`);
+//! * `connection`: STANDARD-1 point by point, on one link (`lan`);
+//! * `debug`: no payload in what `Debug` prints;
 //! * `states`: the state table of a connection, printed and compared with `docs/STATES.md`.
 //!
-//! `alloc.rs` and `memory.rs` are programs of their own, because they count every allocation of the process.
+//! `alloc.rs` and `memory.rs` are separate programs, because they count every allocation of the process.
 //! Whole joins over bad links live in `haulier-sim`.
 
 #![allow(
@@ -17,6 +18,7 @@
 )]
 
 mod connection;
+mod debug;
 #[path = "../lan/mod.rs"]
 mod lan;
 #[path = "../../../article/tests/machine/vectors/load.rs"]

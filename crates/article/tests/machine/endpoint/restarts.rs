@@ -31,7 +31,7 @@ fn a_forged_jump_of_the_reassembly_window_heals_with_the_next_packet() {
 fn a_restarted_peer_is_heard_again() {
     let mut b = End::new();
     let first = Sequence::new(30_000);
-    let mut old = End::with(EndpointConfig { first_sequence: first, ..EndpointConfig::default() });
+    let mut old = End::with(EndpointConfig::default().with_first_sequence(first));
     old.send(ms(0), &data(1, 3000)).iter().for_each(|d| drop(b.receive(ms(0), d)));
     let mut new = End::new();
     let mut heard = vec![];
@@ -89,7 +89,7 @@ fn a_restart_within_the_window_gives_no_false_acks_and_heals() {
 fn a_stray_of_the_old_life_is_not_taken_for_the_new() {
     let mut b = End::new();
     let first = Sequence::new(30_000);
-    let mut old = End::with(EndpointConfig { first_sequence: first, ..EndpointConfig::default() });
+    let mut old = End::with(EndpointConfig::default().with_first_sequence(first));
     let stray = old.send(ms(0), b"stray").remove(0);
     let datagram = old.send(ms(0), b"old").remove(0);
     b.receive(ms(0), &datagram).unwrap();
@@ -116,7 +116,7 @@ fn a_stray_of_the_old_life_is_not_taken_for_the_new() {
 fn forged_fragments_do_not_keep_a_restarted_peer_out() {
     let mut b = End::new();
     let first = Sequence::new(30_000);
-    let mut old = End::with(EndpointConfig { first_sequence: first, ..EndpointConfig::default() });
+    let mut old = End::with(EndpointConfig::default().with_first_sequence(first));
     old.send(ms(0), b"old").iter().for_each(|datagram| drop(b.receive(ms(0), datagram)));
     let mut new = End::new();
     let mut heard = 0;
@@ -139,7 +139,7 @@ fn forged_fragments_do_not_keep_a_restarted_peer_out() {
 fn a_restarted_peer_of_fragments_alone_is_heard() {
     let mut b = End::new();
     let first = Sequence::new(30_000);
-    let mut old = End::with(EndpointConfig { first_sequence: first, ..EndpointConfig::default() });
+    let mut old = End::with(EndpointConfig::default().with_first_sequence(first));
     old.send(ms(0), &data(1, 3000)).iter().for_each(|datagram| drop(b.receive(ms(0), datagram)));
     let (mut new, mut heard) = (End::new(), 0);
     for i in 0..60u64 {
@@ -201,7 +201,7 @@ fn a_restart_into_the_gaps_of_the_window_heals() {
         }
     }
     let first_sequence = Sequence::new(50);
-    let mut new = End::with(EndpointConfig { first_sequence, ..EndpointConfig::default() });
+    let mut new = End::with(EndpointConfig::default().with_first_sequence(first_sequence));
     for i in 0..60 {
         let now = ms(22_000 + i * 100);
         let datagram = new.send(now, b"new").remove(0);
@@ -224,7 +224,7 @@ fn a_restart_into_the_gaps_of_the_window_heals() {
 #[test]
 fn a_restart_that_is_found_late_delivers_nothing_twice() {
     let (mut b, end) = (End::new(), Sequence::new(250));
-    let mut old = End::with(EndpointConfig { first_sequence: end, ..EndpointConfig::default() });
+    let mut old = End::with(EndpointConfig::default().with_first_sequence(end));
     b.receive(ms(0), &old.send(ms(0), b"old")[0]).unwrap();
     let mut new = End::new();
     let datagrams: Vec<_> =

@@ -3,7 +3,7 @@
 //! A flow at rate R accepts a queueing delay up to c / sqrt(R), and reduces its rate by a tenth above that.
 //! So the larger of two flows yields first, and they converge to equal rates whatever their round trips.
 //! The smallest delay of a round decides, because only a standing queue counts. If others keep the queue
-//! full although this flow yields, it competes as TCP does ([`BesideTcp`]).
+//! full although this flow yields, it competes as TCP does ([`BesideTcp`](super::beside_tcp::BesideTcp)).
 
 use libm::sqrt;
 
@@ -12,7 +12,6 @@ use super::super::tuning::delay::{
     USED, YIELDED,
 };
 use super::super::units::{Rate, Span};
-use super::beside_tcp::BesideTcp;
 use super::flow::{Flow, Round};
 use super::policer::Finding;
 
@@ -44,8 +43,9 @@ impl Delay {
         self.flow.is_round(lasts, rtt)
     }
 
-    /// Judges a round of this length. Returns the law to continue with if others fill the queue.
-    pub(super) fn judge(&mut self, lasts: Span, rtt: Span) -> Option<BesideTcp> {
+    /// Judges a round of this length. If others fill the queue, returns the delay that they cause and the rate
+    /// from before this flow yielded.
+    pub(super) fn judge(&mut self, lasts: Span, rtt: Span) -> Option<(Span, Rate)> {
         let rate = self.flow.rate();
         let delivered = self.flow.delivered().min(rate);
         let delay = self.flow.round.min_delay;
@@ -71,13 +71,13 @@ impl Delay {
         self.give_way(delivered, delay, rtt)
     }
 
-    fn give_way(&mut self, delivered: Rate, delay: Span, rtt: Span) -> Option<BesideTcp> {
+    fn give_way(&mut self, delivered: Rate, delay: Span, rtt: Span) -> Option<(Span, Rate)> {
         if self.yields == 0 {
             self.rate_before = delivered;
         }
         self.yields += 1;
         if self.yields > MAX_YIELDS && delivered < YIELDED * self.rate_before {
-            return Some(BesideTcp::new(self.flow.clone(), self.rate_before, delay));
+            return Some((delay, self.rate_before));
         }
         (self.ceiling, self.growth) = (delivered, 0.0);
         self.flow.restart(delivered * (1.0 - DECREASE));

@@ -1,14 +1,14 @@
 //! Checks that hold when nothing else would notice: each fails when its line is taken out.
 
-use haulier_proto::DropReason;
-use haulier_proto::Machine;
 use haulier_proto::client::{ClientMachine, Credentials};
-use haulier_proto::connection::{Block, CloseReason, Event};
-use haulier_proto::credentials::{TokenClaims, TokenKey, TokenRate};
-use haulier_proto::crypto::{RequestKeys, Secret, Suite, open_tag, respond};
+use haulier_proto::connection::{Block, CloseReason, Event, RefusalCode, Suite};
+use haulier_proto::credentials::{Secret, TokenClaims, TokenKey, TokenRate};
+use haulier_proto::internals::{
+    DataHeader, RequestKeys, RequestParts, ResponseHeader, Retry, Role, Welcome, WireId, open_tag,
+    respond,
+};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent};
-use haulier_proto::wire::answer::{RefusalCode, Retry};
-use haulier_proto::wire::{DataHeader, RequestParts, ResponseHeader, Role, Welcome, WireId};
+use haulier_proto::{DropReason, Machine};
 use std::time::Duration;
 
 use super::{client_with, end_of};
@@ -17,8 +17,10 @@ use crate::lan::{
 };
 
 fn open_server() -> ServerConfig {
-    let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
-    ServerConfig { credentials, ..server_config() }
+    let credentials = ServerCredentials::default().with_open_access();
+    let mut config = server_config();
+    config.credentials = credentials;
+    config
 }
 
 fn request_of(lan: &mut Lan, n: usize) -> Vec<u8> {
@@ -29,7 +31,7 @@ fn request_of(lan: &mut Lan, n: usize) -> Vec<u8> {
 
 /// In mode `open` a response is good for the client that it names alone.
 #[test]
-fn a_response_to_somebody_else_is_none() {
+fn a_response_to_another_client_is_refused() {
     let mut lan = Lan::new(open_server());
     lan.add(client_with(Credentials::Open));
     lan.add(client_with(Credentials::Open));
@@ -44,7 +46,7 @@ fn a_response_to_somebody_else_is_none() {
 
 /// Data with another id, and data of one's own role, are refused before their tag is looked at.
 #[test]
-fn data_of_others_is_refused_by_its_head() {
+fn data_with_a_foreign_header_is_refused() {
     let mut lan = Lan::joined(open_server(), client_with(Credentials::Open));
     let mut last = Vec::new();
     lan.peer().send_message(&b"x"[..]).unwrap();
@@ -72,7 +74,7 @@ fn data_of_others_is_refused_by_its_head() {
 
 /// A server that hands out cookies for ever is none: a client takes four.
 #[test]
-fn cookies_are_taken_four_times_at_most() {
+fn a_client_accepts_at_most_four_cookies() {
     let mut lan = Lan::new(server_config());
     lan.add(client_config());
     let request = request_of(&mut lan, 0);
@@ -127,7 +129,7 @@ fn a_suite_that_was_not_offered_is_refused() {
 }
 
 #[test]
-fn one_source_has_so_many_places_and_others_still_have_theirs() {
+fn the_connections_of_one_prefix_are_limited() {
     let mut config = server_config();
     config.limits.connections_per_prefix = 3;
     let mut lan = Lan::new(config);
@@ -150,7 +152,7 @@ fn one_source_has_so_many_places_and_others_still_have_theirs() {
 /// What clients make a server hold has a limit for all of them together. Who holds the most goes; the others
 /// do not notice.
 #[test]
-fn the_greediest_makes_room_for_all() {
+fn the_connection_with_the_most_memory_is_closed_first() {
     let mut config = server_config();
     config.limits.memory_bytes = 1_000_000;
     let mut lan = Lan::new(config);
@@ -198,11 +200,7 @@ fn a_token_limits_the_rate() {
     let mut config = server_config();
     config.credentials.token_keys = vec![key.clone()];
     let mut lan = Lan::new(config);
-    let claims = TokenClaims {
-        expiry_unix: UNIX_TIME + 60,
-        max_rate: TokenRate::from_bps(400_000),
-        ..TokenClaims::default()
-    };
+    let claims = TokenClaims::new(UNIX_TIME + 60).with_max_rate(TokenRate::from_bps(400_000));
     let token = key.issue(PROTOCOL_ID, &claims, Secret::from_bytes([1; 32]), [1; 24]).unwrap();
     lan.add(client_with(Credentials::Token(token)));
     lan.settle();
@@ -213,16 +211,26 @@ fn a_token_limits_the_rate() {
     assert!((180_000..=215_000).contains(&sent), "{sent} bytes in 4 s at 50 kB/s");
 }
 
+/// A rate of 0 is refused in the settings. Set later, it closed the connection after 15 s.
+#[test]
+fn a_rate_of_0_is_the_lowest_that_works() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.peer().set_max_rate_bps(0);
+    lan.peer().send_block(&Block::new(1, vec![1; 8_000])).unwrap();
+    lan.run(60_000);
+    assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
+}
+
 /// A memory that is full of tokens asks for cookies, and never forgets one before it expires.
 #[test]
-fn a_full_memory_of_tokens_asks_for_cookies() {
+fn a_full_token_memory_requires_cookies() {
     let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
     let mut config = server_config();
     config.credentials.token_keys = vec![key.clone()];
     config.limits.remembered = 1;
     let mut lan = Lan::new(config);
     for n in 0..2u8 {
-        let claims = TokenClaims { expiry_unix: UNIX_TIME + 60, ..TokenClaims::default() };
+        let claims = TokenClaims::new(UNIX_TIME + 60);
         let token = key.issue(PROTOCOL_ID, &claims, Secret::from_bytes([n; 32]), [n; 24]).unwrap();
         lan.add(client_with(Credentials::Token(token)));
         lan.settle();
@@ -233,7 +241,7 @@ fn a_full_memory_of_tokens_asks_for_cookies() {
 
 /// Answers to strangers wait in a line of 64; a burst of requests cannot make it longer.
 #[test]
-fn answers_that_wait_are_bounded() {
+fn queued_answers_are_bounded() {
     let mut config = server_config();
     config.limits.answers_per_second = 1_000_000;
     let mut lan = Lan::new(config);
@@ -253,7 +261,7 @@ fn answers_that_wait_are_bounded() {
 
 /// H-3.4a counts datagrams too: small ones, of which many would fit the bytes.
 #[test]
-fn three_datagrams_for_one_however_small() {
+fn three_datagrams_are_sent_for_one_however_small() {
     let mut lan = Lan::new(server_config());
     lan.add(client_config());
     let mut request = request_of(&mut lan, 0);
@@ -289,7 +297,7 @@ fn challenged() -> (Lan, Vec<u8>) {
 
 /// H-5.2: the answer to a challenge proves the address it comes from, and no other.
 #[test]
-fn an_answer_from_elsewhere_proves_nothing() {
+fn a_path_response_from_elsewhere_validates_nothing() {
     let (mut lan, mut challenge) = challenged();
     let old = address(0);
     lan.clients[0].handle_datagram(lan.now, server_address(), &mut challenge).unwrap();
@@ -301,7 +309,7 @@ fn an_answer_from_elsewhere_proves_nothing() {
 
 /// A challenge that nobody answers is sent five times, whatever the credit.
 #[test]
-fn challenges_come_to_an_end() {
+fn unanswered_challenges_end() {
     let (mut lan, _) = challenged();
     let mut challenges = 1;
     for _ in 0..4 {
@@ -317,7 +325,7 @@ fn challenges_come_to_an_end() {
 
 /// A datagram that was held up somewhere and comes late from an address of the past starts nothing.
 #[test]
-fn a_late_datagram_from_elsewhere_is_no_move() {
+fn a_late_datagram_from_elsewhere_starts_no_challenge() {
     let mut lan = Lan::joined(server_config(), client_config());
     lan.run(500);
     let mut held = Vec::new();
@@ -340,7 +348,7 @@ fn a_late_datagram_from_elsewhere_is_no_move() {
 
 /// Somebody who moves all the time fills no queue: one change that was not told is enough.
 #[test]
-fn moves_that_nobody_hears_of_are_one() {
+fn unread_path_changes_are_merged() {
     let mut lan = Lan::joined(server_config(), client_config());
     lan.run(500);
     lan.server_events.clear();
@@ -369,7 +377,7 @@ fn moves_that_nobody_hears_of_are_one() {
 /// The same when the answer is not the newest datagram any more, and so starts no probe of its own: whoever
 /// holds it back and plays it from elsewhere takes nothing over.
 #[test]
-fn a_late_answer_from_elsewhere_proves_nothing() {
+fn a_late_path_response_from_elsewhere_validates_nothing() {
     let (mut lan, mut challenge) = challenged();
     lan.clients[0].handle_datagram(lan.now, server_address(), &mut challenge).unwrap();
     let (mut answer, mut newer) = (Vec::new(), Vec::new());
@@ -383,7 +391,7 @@ fn a_late_answer_from_elsewhere_proves_nothing() {
 
 /// Retries wait in the same line of 64.
 #[test]
-fn retries_that_wait_are_bounded() {
+fn queued_retries_are_bounded() {
     let mut config = server_config();
     config.limits.handshakes_without_cookie = 0;
     let mut lan = Lan::new(config);
@@ -402,7 +410,7 @@ fn retries_that_wait_are_bounded() {
 
 /// Handshakes that one source does not complete take its own places, and nobody is sent away for them.
 #[test]
-fn one_source_has_so_many_handshakes() {
+fn the_handshakes_of_one_source_are_limited() {
     let mut config = server_config();
     config.limits.handshakes_per_prefix = 2;
     let mut lan = Lan::new(config);

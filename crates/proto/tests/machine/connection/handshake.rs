@@ -1,13 +1,10 @@
 //! Who is let in, in one round trip, and who is refused (STANDARD-1, 3 and 6).
 
-use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
-use haulier_proto::connection::{Block, CloseReason, Event};
-use haulier_proto::credentials::{ConnectToken, TokenClaims, TokenKey};
-use haulier_proto::crypto::{Identity, Secret, Suite};
+use haulier_proto::client::{ClientMachine, Credentials};
+use haulier_proto::connection::{Block, CloseReason, Event, RefusalCode, Suite};
+use haulier_proto::credentials::{ConnectToken, Identity, Secret, TokenClaims, TokenKey};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent};
-use haulier_proto::wire::answer::RefusalCode;
-use haulier_proto::{AesSupport, Machine};
-use haulier_proto::{DropReason, Instant};
+use haulier_proto::{AesSupport, DropReason, Instant, Machine};
 
 use super::{client_with, end_of};
 use crate::lan::{
@@ -15,7 +12,9 @@ use crate::lan::{
 };
 
 fn with_credentials(credentials: ServerCredentials) -> ServerConfig {
-    ServerConfig { credentials, ..server_config() }
+    let mut config = server_config();
+    config.credentials = credentials;
+    config
 }
 
 fn token_key() -> TokenKey {
@@ -23,15 +22,13 @@ fn token_key() -> TokenKey {
 }
 
 fn claims() -> TokenClaims {
-    TokenClaims {
-        client_id: [1; 8],
-        servers: vec![server_address()],
-        expiry_unix: UNIX_TIME + 60,
-        client_address: None,
-        min_rate: None,
-        max_rate: None,
-        user_data: b"red team".to_vec(),
-    }
+    TokenClaims::new(UNIX_TIME + 60)
+        .with_client_id([1; 8])
+        .with_servers(vec![server_address()])
+        .with_client_address(None)
+        .with_min_rate(None)
+        .with_max_rate(None)
+        .with_user_data(b"red team".to_vec())
 }
 
 fn token(claims: &TokenClaims, nonce: u8) -> ConnectToken {
@@ -39,10 +36,7 @@ fn token(claims: &TokenClaims, nonce: u8) -> ConnectToken {
 }
 
 fn token_server() -> ServerConfig {
-    with_credentials(ServerCredentials {
-        token_keys: vec![token_key()],
-        ..ServerCredentials::default()
-    })
+    with_credentials(ServerCredentials::default().with_token_key(token_key()))
 }
 
 /// Requests of client `n` that are on their way now.
@@ -95,12 +89,12 @@ fn each_check_of_a_request_refuses_alone() {
 /// H-3.1b: what the check covers is not looked at before it holds. Here the hello is damaged by somebody
 /// who knows the secret.
 #[test]
-fn a_hello_that_does_not_open_makes_nothing() {
+fn a_damaged_hello_creates_nothing() {
     let mut lan = Lan::new(server_config());
     lan.add(client_config());
     let mut request = requests(&mut lan, 0).remove(0);
     request[40] ^= 1;
-    let keys = haulier_proto::crypto::RequestKeys::new(&secret(), PROTOCOL_ID);
+    let keys = haulier_proto::internals::RequestKeys::new(&secret(), PROTOCOL_ID);
     let check = keys.check(&request[..1184]);
     request[1184..].copy_from_slice(&check);
     let refused = lan.server.handle_datagram(lan.now, address(0), &mut request);
@@ -112,7 +106,7 @@ fn a_hello_that_does_not_open_makes_nothing() {
 #[test]
 fn a_request_and_its_answer_take_one_round_trip() {
     let mut lan = Lan::new(server_config());
-    let n = lan.add(ClientConfig { request: b"map 7".to_vec(), ..client_config() });
+    let n = lan.add(client_config().with_request(b"map 7".to_vec()));
     for mut request in requests(&mut lan, n) {
         lan.server.handle_datagram(lan.now, address(n), &mut request).unwrap();
     }
@@ -132,7 +126,7 @@ fn a_request_and_its_answer_take_one_round_trip() {
 fn any_response_of_the_first_flight_is_enough() {
     for chosen in 0..9 {
         let mut lan = Lan::new(server_config());
-        let n = lan.add(ClientConfig { copies: 3, ..client_config() });
+        let n = lan.add(client_config().with_copies(3));
         for mut request in requests(&mut lan, n) {
             lan.server.handle_datagram(lan.now, address(n), &mut request).unwrap();
         }
@@ -159,7 +153,7 @@ fn any_response_of_the_first_flight_is_enough() {
 #[test]
 fn copies_of_a_request_make_one_connection() {
     let mut lan = Lan::new(server_config());
-    let n = lan.add(ClientConfig { copies: 10, ..client_config() });
+    let n = lan.add(client_config().with_copies(10));
     let copies = requests(&mut lan, n);
     assert_eq!(copies.len(), 10);
     assert!(copies.windows(2).all(|two| two[0][..900] != two[1][..900]), "fresh padding in each");
@@ -190,7 +184,7 @@ fn a_request_cannot_be_replayed_after_its_connection() {
 }
 
 #[test]
-fn a_wrong_secret_is_refused_in_words() {
+fn a_wrong_secret_is_refused_with_a_reason() {
     let mut lan = Lan::new(server_config());
     let secret = Secret::from_bytes([99; 32]);
     let n = lan.add(client_with(Credentials::Secret { secret, identity: None }));
@@ -220,7 +214,7 @@ fn a_false_refusal_is_only_a_hint() {
 }
 
 #[test]
-fn a_full_server_says_so_and_proves_it() {
+fn a_full_server_refuses_with_a_check() {
     let mut config = server_config();
     config.limits.connections = 1;
     let mut lan = Lan::new(config);
@@ -234,7 +228,7 @@ fn a_full_server_says_so_and_proves_it() {
 }
 
 #[test]
-fn a_server_that_shuts_down_tells_everybody() {
+fn a_server_that_shuts_down_closes_every_connection() {
     let mut lan = Lan::joined(server_config(), client_config());
     lan.server.shut_down(lan.now);
     lan.settle();
@@ -248,7 +242,7 @@ fn a_server_that_shuts_down_tells_everybody() {
 
 /// Another version is named in words, with what the server speaks.
 #[test]
-fn a_version_of_the_future_is_refused_with_what_there_is() {
+fn an_unknown_version_is_refused_with_the_supported_ones() {
     let mut lan = Lan::new(server_config());
     lan.add(client_config());
     let mut request = requests(&mut lan, 0).remove(0);
@@ -264,7 +258,7 @@ fn a_version_of_the_future_is_refused_with_what_there_is() {
 }
 
 #[test]
-fn nobody_there_is_noticed() {
+fn an_absent_server_is_noticed() {
     let mut lan = Lan::new(server_config());
     let n = lan.add(client_config());
     lan.run_with(10_001, |_, _| false);
@@ -291,7 +285,7 @@ fn a_token_lets_its_client_in_once() {
 }
 
 #[test]
-fn an_expired_token_is_refused_in_words() {
+fn an_expired_token_is_refused_with_a_reason() {
     let mut lan = Lan::new(token_server());
     lan.now = Instant::from_millis(62_000);
     lan.server.set_unix_time(lan.now, UNIX_TIME + 62);
@@ -301,7 +295,7 @@ fn an_expired_token_is_refused_in_words() {
 }
 
 #[test]
-fn a_token_for_another_server_is_none() {
+fn a_token_for_another_server_is_refused() {
     let mut config = token_server();
     config.addresses = vec![address(500)];
     let mut lan = Lan::new(config);
@@ -317,7 +311,7 @@ fn a_token_for_another_server_is_none() {
 fn an_address_in_a_token_only_raises_the_credit() {
     for (client_address, responses) in [(address(0), 20..100), (address(5_000), 3..4)] {
         let mut lan = Lan::new(token_server());
-        let claims = TokenClaims { client_address: Some(client_address), ..claims() };
+        let claims = claims().with_client_address(Some(client_address));
         let n = lan.add(client_with(Credentials::Token(token(&claims, 4))));
         for mut request in requests(&mut lan, n) {
             lan.server.handle_datagram(lan.now, address(n), &mut request).unwrap();
@@ -334,14 +328,10 @@ fn an_address_in_a_token_only_raises_the_credit() {
 }
 
 #[test]
-fn an_identity_is_insisted_on() {
+fn a_required_identity_is_checked() {
     let identity = Identity::new(Secret::from_bytes([21; 32]));
     let public = identity.public();
-    let credentials = ServerCredentials {
-        secret: Some(secret()),
-        identity: Some(identity),
-        ..ServerCredentials::default()
-    };
+    let credentials = ServerCredentials::default().with_secret(secret()).with_identity(identity);
     let mut lan = Lan::new(with_credentials(credentials));
     let right =
         lan.add(client_with(Credentials::Secret { secret: secret(), identity: Some(public) }));
@@ -391,12 +381,12 @@ fn a_busy_server_asks_for_a_cookie() {
 }
 
 #[test]
-fn open_mode_is_off_unless_asked_for() {
+fn open_mode_is_off_by_default() {
     let mut lan = Lan::new(server_config());
     let n = lan.add(client_with(Credentials::Open));
     lan.run(1_100);
     assert_eq!(end_of(&lan, n), Some(&CloseReason::Refused(RefusalCode::Key)));
-    let open = ServerCredentials { open: true, ..ServerCredentials::default() };
+    let open = ServerCredentials::default().with_open_access();
     let mut lan = Lan::joined(with_credentials(open), client_with(Credentials::Open));
     lan.client(0).send_message(&b"hello"[..]).unwrap();
     lan.settle();
@@ -461,7 +451,7 @@ fn every_connection_has_an_id_of_its_own() {
 
 /// H-3.5a: for all sources together there are so many refusals a second and no more, and no memory of them.
 #[test]
-fn refusals_have_a_rate() {
+fn refusals_are_rate_limited() {
     let mut lan = Lan::new(server_config());
     lan.add(client_config());
     let request = requests(&mut lan, 0).remove(0);

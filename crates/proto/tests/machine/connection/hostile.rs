@@ -4,11 +4,10 @@
 use haulier_core::chunk::{Ack, ChunkId, Slice, SliceCount, SliceSet};
 use haulier_proto::client::Credentials;
 use haulier_proto::connection::{Block, CloseCode, CloseReason, ConnectionState};
-use haulier_proto::crypto::open_tag;
-use haulier_proto::server::{ServerConfig, ServerCredentials};
-use haulier_proto::transit::AckFrame;
-use haulier_proto::wire::frame::BlockFrame;
-use haulier_proto::wire::{DataHeader, Frame, Frames, Role, WireId};
+use haulier_proto::internals::{
+    AckFrame, BlockFrame, DataHeader, Frame, Frames, Role, WireId, open_tag,
+};
+use haulier_proto::server::ServerCredentials;
 use haulier_proto::{DropReason, Sequence};
 use std::time::Duration;
 
@@ -28,8 +27,8 @@ struct Room {
 
 impl Room {
     fn new() -> Self {
-        let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
-        let config = ServerConfig { credentials, ..server_config() };
+        let mut config = server_config();
+        config.credentials = ServerCredentials::default().with_open_access();
         let mut lan = Lan::new(config);
         lan.add(client_with(Credentials::Open));
         let (mut client, mut server) = (WireId::default(), WireId::default());
@@ -90,7 +89,7 @@ impl Room {
 
 /// [H-4a].
 #[test]
-fn what_is_no_frame_closes_the_connection_and_has_no_effect() {
+fn a_malformed_frame_closes_the_connection_without_effect() {
     for frames in
         [&[][..], &[13], &[1, 1, 99], &[1, 5, 0, 0], &[4, 0, 0, 0, 0b10], &[11, 0, 0, 1, 0xff]]
     {
@@ -111,7 +110,7 @@ fn what_is_no_frame_closes_the_connection_and_has_no_effect() {
 
 /// [H-2.2c]: who acknowledges what was never sent is thrown out at once.
 #[test]
-fn an_ack_of_what_was_never_sent_closes() {
+fn an_ack_of_a_number_never_sent_closes() {
     let mut room = Room::new();
     let ack = AckFrame::new(5_000, Duration::ZERO, 3);
     room.send_frame(&Frame::Ack(ack)).unwrap();
@@ -172,7 +171,7 @@ fn announcements_beyond_the_limits_close() {
 
 /// H-4.2b: a sender whose bytes are not those it announced is found out before anybody hears of the block.
 #[test]
-fn a_block_of_other_bytes_is_not_delivered() {
+fn a_block_with_a_wrong_digest_is_not_delivered() {
     let mut room = Room::new();
     let digest = *Block::new(0, &b"what was announced"[..]).digest();
     let frame = BlockFrame { number: 0, tag: 0, length: 18, digest };
@@ -199,7 +198,7 @@ fn a_chunk_that_does_not_fit_its_block_closes() {
 
 /// A response to a challenge that was never made moves nobody, and a challenge is answered once.
 #[test]
-fn made_up_path_frames_do_nothing() {
+fn forged_path_frames_have_no_effect() {
     let mut room = Room::new();
     room.send_frame(&Frame::PathResponse([7; 8])).unwrap();
     for i in 0..100 {
@@ -211,7 +210,7 @@ fn made_up_path_frames_do_nothing() {
 
 /// Packets that nobody takes make room for newer ones; memory stays within what was set.
 #[test]
-fn packets_that_are_not_taken_are_dropped_oldest_first() {
+fn unread_packets_are_dropped_oldest_first() {
     let mut room = Room::new();
     let (now, from) = (room.lan.now, room.lan.addresses[0]);
     for n in 0..4_000u16 {
@@ -230,7 +229,7 @@ fn packets_that_are_not_taken_are_dropped_oldest_first() {
 
 /// Empty blocks cost nothing to send, and a place each to hold: nobody can fill memory with them.
 #[test]
-fn empty_blocks_that_are_not_taken_hold_the_sender_back() {
+fn unread_empty_blocks_hold_the_sender_back() {
     let mut room = Room::new();
     let mut taken = 0;
     let (now, from) = (room.lan.now, room.lan.addresses[0]);
@@ -239,7 +238,7 @@ fn empty_blocks_that_are_not_taken_hold_the_sender_back() {
         let packet = room.next + number;
         DataHeader { from: Role::Client, phase: false, to: room.server, number: packet }
             .write(&mut datagram);
-        let digest = *blake3_of_nothing();
+        let digest = *digest_of_nothing();
         Frame::Block(BlockFrame { number, tag: 0, length: 0, digest }).write(&mut datagram);
         let tag = open_tag(PROTOCOL_ID, room.client.0, &datagram);
         datagram.extend_from_slice(&tag);
@@ -252,7 +251,7 @@ fn empty_blocks_that_are_not_taken_hold_the_sender_back() {
     assert!((262_000..262_300).contains(&taken), "{taken} at 256 bytes each in 64 MiB");
 }
 
-fn blake3_of_nothing() -> &'static [u8; 32] {
+fn digest_of_nothing() -> &'static [u8; 32] {
     static DIGEST: std::sync::OnceLock<[u8; 32]> = std::sync::OnceLock::new();
     DIGEST.get_or_init(|| *Block::new(0, Vec::new()).digest())
 }
@@ -260,7 +259,7 @@ fn blake3_of_nothing() -> &'static [u8; 32] {
 /// A receiver that says it has every slice, and never the chunk, is asked again now and then, and left when
 /// nothing has moved for long.
 #[test]
-fn a_peer_that_never_has_the_chunk_is_left() {
+fn a_peer_that_never_completes_a_chunk_is_disconnected() {
     let mut room = Room::new();
     room.send_frame(&Frame::Ping).unwrap();
     room.lan.peer().send_block(&Block::new(1, vec![1; 2_000])).unwrap();
@@ -284,7 +283,7 @@ fn a_peer_that_never_has_the_chunk_is_left() {
 
 /// H-4.1b: an ack that finds no room beside a chunk ack and a slice goes with the next datagram.
 #[test]
-fn an_ack_without_room_is_not_forgotten() {
+fn an_ack_without_room_goes_with_the_next_datagram() {
     let mut room = Room::new();
     let count = SliceCount::new(256).unwrap();
     let data = [7; 1024];

@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
-use haulier_proto::Machine;
-use haulier_proto::client::ClientConfig;
 use haulier_proto::connection::{Block, CloseCode, CloseReason, ConnectionState, Event};
-use haulier_proto::crypto::{Identity, Secret};
+use haulier_proto::credentials::{Identity, Secret};
+use haulier_proto::internals::DataHeader;
 use haulier_proto::server::{ServerEvent, ServerMachine};
-use haulier_proto::wire::DataHeader;
-use haulier_proto::{DropReason, Instant};
+use haulier_proto::{DropReason, Instant, Machine};
 
 use super::{end_of, ends_at_server};
 use crate::lan::{Lan, UNIX_TIME, Way, address, client_config, server_address, server_config};
 
 #[test]
-fn keys_are_changed_on_the_way_under_loss_and_reordering() {
+fn keys_are_updated_under_loss_and_reordering() {
     let mut server = server_config();
     server.connection.datagrams_per_key = 40;
     server.connection.max_rate_bps = 20_000_000;
@@ -91,7 +89,7 @@ fn a_close_survives_the_loss_of_two() {
 
 /// What it had sent is looked up when the application hears of its end, and a driver goes on meanwhile.
 #[test]
-fn a_closed_connection_can_be_looked_at_until_the_next_event_is_asked_for() {
+fn a_closed_connection_is_kept_until_the_next_event() {
     let mut lan = Lan::joined(server_config(), client_config());
     lan.run(1_000);
     lan.client(0).close(CloseCode::DONE, "");
@@ -132,7 +130,7 @@ fn a_client_that_moves_is_followed_after_a_challenge() {
 /// T15: a copied datagram sent from a victim's address draws challenges there, three times the bytes of the
 /// copy at most, and the client stays where it is.
 #[test]
-fn a_hijacked_datagram_moves_nobody() {
+fn a_hijacked_datagram_does_not_move_the_client() {
     let mut lan = Lan::joined(server_config(), client_config());
     lan.run(500);
     lan.client(0).send_message(&b"hello"[..]).unwrap();
@@ -173,7 +171,7 @@ fn a_restarted_server_is_noticed() {
 
 /// H-3.6a, b: noise gets no reset, and a forged reset ends nothing.
 #[test]
-fn resets_are_neither_drawn_nor_forged() {
+fn resets_are_neither_provoked_nor_forged() {
     let mut lan = Lan::joined(server_config(), client_config());
     for i in 0..20_000u64 {
         let mut noise = [0x40; 64];
@@ -191,7 +189,7 @@ fn resets_are_neither_drawn_nor_forged() {
 
 /// Time-outs, acks and keys survive a clock that jumps an hour ahead and comes back.
 #[test]
-fn a_clock_that_jumps_harms_nobody() {
+fn a_clock_that_jumps_does_no_harm() {
     let mut lan = Lan::joined(server_config(), client_config());
     lan.run(500);
     let before = lan.now;
@@ -238,9 +236,9 @@ fn no_number_is_sealed_twice_and_some_are_skipped() {
 
 /// H-3.3b: a server whose whole first flight is lost says it again, by itself, within its credit.
 #[test]
-fn a_lost_first_flight_is_repeated_without_being_asked() {
+fn a_lost_first_flight_is_repeated_without_a_request() {
     let mut lan = Lan::new(server_config());
-    lan.add(ClientConfig { copies: 10, ..client_config() });
+    lan.add(client_config().with_copies(10));
     let mut responses = 0;
     lan.settle_with(|way, _| matches!(way, Way::Up(_)));
     assert_eq!(lan.server.stats().handshakes, 1);
@@ -255,7 +253,7 @@ fn a_lost_first_flight_is_repeated_without_being_asked() {
 
 /// [H-2b]: reflected to their sender, datagrams are dropped without an answer, whatever they are.
 #[test]
-fn what_comes_back_to_its_sender_is_dropped() {
+fn reflected_datagrams_are_dropped() {
     let mut lan = Lan::new(server_config());
     lan.add(client_config());
     let (mut ups, mut downs) = (Vec::new(), Vec::new());
@@ -285,7 +283,7 @@ fn what_comes_back_to_its_sender_is_dropped() {
 /// A client that only downloads says nothing by itself. When its NAT forgets it in the middle of a block it
 /// asks, half a second later, and is found again.
 #[test]
-fn a_download_survives_a_nat_that_forgets() {
+fn a_download_survives_an_expired_nat_mapping() {
     let mut server = server_config();
     server.connection.max_rate_bps = 1_000_000;
     let mut lan = Lan::joined(server, client_config());

@@ -1,10 +1,10 @@
-//! The connection of haulier/1, point by point of STANDARD-1, between a server and clients in one room.
+//! The connection of haulier/1, point by point of STANDARD-1, between a server and clients on one link.
 //!
-//! * `handshake`: sections 3 and 6, who is let in and who is refused;
-//! * `traffic`: section 4, what is sent and in which order;
-//! * `edges`: checks that nothing else would miss, one test each;
+//! * `handshake`: sections 3 and 6, which clients are accepted and which refused;
+//! * `traffic`: section 4, what is sent, and in which order;
+//! * `edges`: checks that no other test covers, one test each;
 //! * `hostile`: a peer with the keys that breaks the rules of section 4;
-//! * `life`: sections 2.3 and 5, keys, addresses, silence and the end.
+//! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing.
 
 mod edges;
 mod handshake;
@@ -18,7 +18,7 @@ use haulier_proto::server::ServerEvent;
 
 use crate::lan::{Lan, PROTOCOL_ID, server_address};
 
-/// How the connection of client `n` ended, in its own eyes.
+/// How the connection of client `n` ended, as the client reports it.
 fn end_of(lan: &Lan, n: usize) -> Option<&CloseReason> {
     lan.client_events[n].iter().find_map(|event| match event {
         Event::Closed(reason) => Some(reason),
@@ -26,7 +26,7 @@ fn end_of(lan: &Lan, n: usize) -> Option<&CloseReason> {
     })
 }
 
-/// How connections ended in the eyes of the server.
+/// How connections ended, as the server reports it.
 fn ends_at_server(lan: &Lan) -> Vec<&CloseReason> {
     let ends = lan.server_events.iter().filter_map(|(_, event)| match event {
         ServerEvent::Connection(Event::Closed(reason)) => Some(reason),
@@ -36,5 +36,5 @@ fn ends_at_server(lan: &Lan) -> Vec<&CloseReason> {
 }
 
 fn client_with(credentials: Credentials) -> ClientConfig {
-    ClientConfig { copies: 1, ..ClientConfig::new(server_address(), PROTOCOL_ID, credentials) }
+    ClientConfig::new(server_address(), PROTOCOL_ID, credentials).with_copies(1)
 }

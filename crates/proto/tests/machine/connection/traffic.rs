@@ -46,7 +46,7 @@ fn blocks_go_both_ways_and_arrive_in_order() {
 
 /// [H-4.3]: of what waits, packets go first, then messages, then slices.
 #[test]
-fn the_games_packets_go_before_a_block() {
+fn packets_and_messages_go_before_slices() {
     let mut lan = Lan::joined(server_config(), client_config());
     lan.run(100);
     lan.client(0).send_block(&Block::new(1, vec![1; 200_000])).unwrap();
@@ -67,7 +67,7 @@ fn the_games_packets_go_before_a_block() {
 }
 
 #[test]
-fn a_packet_is_acked_or_lost_and_never_resent() {
+fn a_packet_is_acked_or_lost_and_never_retransmitted() {
     let mut lan = Lan::joined(server_config(), client_config());
     lan.run(100);
     let (mut n, mut arrived) = (0, 0);
@@ -97,7 +97,7 @@ fn a_packet_is_acked_or_lost_and_never_resent() {
 }
 
 #[test]
-fn messages_arrive_once_and_in_order_whatever_is_lost() {
+fn messages_arrive_once_and_in_order_under_loss() {
     let mut lan = Lan::joined(server_config(), client_config());
     let (mut n, mut sent) = (0u32, 0u32);
     for _ in 0..200 {
@@ -139,7 +139,7 @@ fn a_large_packet_after_many_small_ones_arrives() {
 
 /// Clients have turns of 16 datagrams, so that one call to the system sends them all; none waits for more.
 #[test]
-fn clients_take_turns() {
+fn clients_are_served_in_turns() {
     let mut lan = Lan::new(server_config());
     for _ in 0..3 {
         lan.add(client_config());
@@ -175,7 +175,7 @@ fn is_block(event: &Event) -> bool {
 
 /// A message waits for no block, on a link that the block fills for a minute.
 #[test]
-fn a_message_is_never_behind_a_large_block() {
+fn a_message_does_not_wait_for_a_large_block() {
     let mut server = server_config();
     server.connection.max_rate_bps = 250_000;
     let mut lan = Lan::joined(server, client_config());
@@ -200,7 +200,7 @@ fn a_block_above_the_limit_takes_no_memory() {
 
 /// H-4.1c and the bar: acks are at most a tenth of what they answer.
 #[test]
-fn acks_are_a_tenth_of_what_they_answer_at_most() {
+fn acks_are_at_most_a_tenth_of_the_data() {
     for rate_bps in [300_000, 1_000_000, 10_000_000, 100_000_000] {
         let mut server = server_config();
         server.connection.max_rate_bps = rate_bps;
@@ -218,7 +218,7 @@ fn acks_are_a_tenth_of_what_they_answer_at_most() {
 /// [H-4a]: a frame that is none closes the connection; the datagram has no effect. Damage does not come so
 /// far: only a peer with the keys can do it.
 #[test]
-fn nothing_but_its_own_limits_ends_an_honest_connection() {
+fn damage_does_not_end_a_connection() {
     let mut lan = Lan::joined(server_config(), client_config());
     let mut n = 0u64;
     lan.peer().send_block(&Block::new(1, vec![5; 300_000])).unwrap();
@@ -237,7 +237,7 @@ fn nothing_but_its_own_limits_ends_an_honest_connection() {
 
 /// H-5.1b: a block that stands still ends the connection, with a word to both.
 #[test]
-fn a_block_that_stands_still_ends_the_connection() {
+fn a_stalled_block_ends_the_connection() {
     let mut lan = Lan::joined(server_config(), client_config());
     lan.run(100);
     lan.peer().send_block(&Block::new(1, vec![5; 300_000])).unwrap();
@@ -272,7 +272,7 @@ fn a_block_that_crawls_ends_the_connection() {
 
 /// H-5.1b: a block that waits behind a long one does not crawl, however long it waits.
 #[test]
-fn a_block_behind_a_long_one_has_its_own_time() {
+fn a_queued_block_has_its_own_time_limit() {
     let mut server = server_config();
     server.connection.max_rate_bps = 200_000;
     let mut lan = Lan::joined(server, client_config());
@@ -292,7 +292,7 @@ fn a_block_behind_a_long_one_has_its_own_time() {
 
 /// H-4.1c: acks of slices too, when each is a block of its own and would be acked at once.
 #[test]
-fn datagrams_of_acks_are_half_of_what_came_at_most() {
+fn ack_datagrams_are_at_most_half_of_those_received() {
     let mut lan = Lan::joined(server_config(), client_config());
     lan.run(1_000);
     let (mut ups, mut downs) = (0u32, 0u32);
@@ -314,7 +314,7 @@ fn datagrams_of_acks_are_half_of_what_came_at_most() {
 
 /// H-4.2e: the ack that says a chunk is done is lost, and no slice comes that asks for it.
 #[test]
-fn a_done_chunk_is_said_again() {
+fn a_completing_ack_is_repeated() {
     let mut lan = Lan::joined(server_config(), client_config());
     lan.run(500);
     lan.peer().send_block(&Block::new(1, vec![1; 3_000])).unwrap();
@@ -333,7 +333,7 @@ fn a_done_chunk_is_said_again() {
 
 /// H-4.2e: a client that talks anyway learns from the acks of that what its server has heard.
 #[test]
-fn a_done_chunk_that_was_heard_is_not_said_again() {
+fn a_confirmed_completing_ack_is_not_repeated() {
     let ups = |talks: bool| {
         let mut lan = Lan::joined(server_config(), client_config());
         lan.run(500);
@@ -359,7 +359,7 @@ fn a_done_chunk_that_was_heard_is_not_said_again() {
 /// H-4.2c: a client that joins and falls silent, or whose address was never its own, gets a second of the
 /// rate and no more; one that comes back gets the rest.
 #[test]
-fn nobody_is_sent_a_block_into_silence() {
+fn slices_stop_while_the_peer_is_silent() {
     let mut server = server_config();
     server.connection.max_rate_bps = 8_000_000;
     let mut lan = Lan::joined(server, client_config());
