@@ -1,4 +1,4 @@
-//! Telling a peer that has restarted from packets that are merely late.
+//! Distinguishes a restarted peer from late packets.
 
 use core::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::{Instant, PACKET_WINDOW, SequenceNumber};
 const MIN_STREAK_TOO_OLD: Duration = Duration::from_secs(1);
 const MIN_STREAK_IN_WINDOW: Duration = Duration::from_secs(3);
 
-/// What the time between two packets of a streak counts for at most, so that five of them are needed: one
-/// or two may be strays that a slow path held back, and a clock that jumps is no silence.
+/// The maximum time that a gap between two packets of a streak counts for, so that a restart takes at least
+/// five packets: one or two may be strays from a slow path, and a clock jump must not count in full.
 const MAX_GAP: Duration = Duration::from_millis(250);
 
-/// How far apart in number two packets of a streak may be: a window's width.
+/// The maximum distance between the numbers of two packets of a streak: one window.
 const MAX_STEP: i64 = PACKET_WINDOW as i64;
 
 /// How late a copy made by the link may arrive. A packet that is further back than the streak, and later
@@ -22,13 +22,13 @@ const MAX_STEP: i64 = PACKET_WINDOW as i64;
 const MAX_COPY_DELAY: Duration = Duration::from_secs(1);
 
 /// Detects a restart of the peer from the packets that are not newer than everything used so far: too old,
-/// duplicates, and packets that fill a gap. A restarted peer sends only such packets, each newer than the one
-/// before it: a streak. Reordering, copies and replay come mixed with newer packets, or do not go forward
+/// duplicates, and packets that fill a gap. A restarted peer sends only such packets, each newer than the
+/// one before it: a streak. Reordering, copies and replay are mixed with newer packets, or do not increase
 /// (STANDARD A-5.4h; RFC 3550, A.1, has a similar test).
 ///
-/// A packet that filled a gap used to count as proof that there was no restart. A restarted peer whose
-/// numbers fell into the old window was then heard only where packets had been lost before, and not
-/// acknowledged even there, until it had passed the whole window: 25 s at 10 packets a second.
+/// A packet that fills a gap does not disprove a restart. If it did, a restarted peer whose numbers fall
+/// into the old window would be received only where packets had been lost before, and not acknowledged even
+/// there, until it had passed the whole window: 25 s at 10 packets a second.
 #[derive(Clone, Debug, Default)]
 pub struct RestartWatch<S> {
     newest_used: Option<S>,
@@ -44,8 +44,8 @@ struct Streak<S> {
 }
 
 impl<S: SequenceNumber> RestartWatch<S> {
-    /// A packet was used. One that is newer than all before shows that there was no restart. Receiving it is
-    /// not enough, because anybody may have numbered it.
+    /// A packet was used. One that is newer than all before disproves a restart. Receiving it is not enough,
+    /// because its number may be forged.
     pub fn on_used(&mut self, sequence: S) {
         if self.is_newest(sequence) {
             self.newest_used = Some(sequence);
@@ -53,8 +53,8 @@ impl<S: SequenceNumber> RestartWatch<S> {
         }
     }
 
-    /// A packet arrived. If it proves a restart, returns when the first packet of the streak arrived: from
-    /// then on the peer's packets are those of after the restart.
+    /// A packet arrived. If it proves a restart, returns when the first packet of the streak arrived:
+    /// packets since then were sent after the restart.
     pub fn on_received(&mut self, now: Instant, sequence: S, is_too_old: bool) -> Option<Instant> {
         if !is_too_old && self.is_newest(sequence) {
             return None;
@@ -102,7 +102,7 @@ mod tests {
         receive(watch, millis, sequence, true).is_some()
     }
 
-    /// A watch that has used a packet newer than all that the tests feed it.
+    /// A watch that has used a packet newer than all those of the tests.
     fn watch_at_200() -> RestartWatch<Sequence> {
         let mut watch = RestartWatch::default();
         watch.on_used(Sequence::new(200));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_is_believed_after_five_packets_and_a_second() {
+    fn a_restart_takes_five_packets_and_a_second() {
         let mut watch = RestartWatch::default();
         let proof = (0..20u16).position(|i| too_old(&mut watch, u64::from(i) * 200, i));
         assert_eq!(proof, Some(5));
@@ -121,15 +121,15 @@ mod tests {
     }
 
     #[test]
-    fn packets_within_the_window_must_go_on_for_three_seconds() {
+    fn packets_within_the_window_take_three_seconds() {
         let mut watch = watch_at_200();
         let mut feed = |i: u16| receive(&mut watch, 7_000 + u64::from(i) * 100, i, false);
         assert_eq!((0..30).find_map(&mut feed), None);
-        assert_eq!(feed(30), Some(Instant::from_millis(7_000)), "when the streak began");
+        assert_eq!(feed(30), Some(Instant::from_millis(7_000)), "the start of the streak");
     }
 
     #[test]
-    fn packets_that_fill_gaps_do_not_refute_a_restart() {
+    fn packets_that_fill_gaps_do_not_disprove_a_restart() {
         let mut watch = watch_at_200();
         let proof = (0..40u16).position(|i| {
             let proof = receive(&mut watch, u64::from(i) * 100, i, false);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_far_apart_prove_nothing_the_sooner() {
+    fn a_long_gap_counts_as_a_short_one() {
         let mut watch = RestartWatch::default();
         assert!(!too_old(&mut watch, 0, 0));
         // The clock jumps by an hour; that is one gap of a quarter of a second.
@@ -169,15 +169,15 @@ mod tests {
     }
 
     #[test]
-    fn four_packets_are_no_restart_however_long_they_take() {
+    fn four_packets_prove_no_restart() {
         let mut watch = RestartWatch::default();
         assert!(!(0..3).any(|i| too_old(&mut watch, u64::from(i) * 10_000, i)));
-        // Nor is the last of them again and again.
+        // Nor do copies of the last of them.
         assert!(!(3..100).any(|i| too_old(&mut watch, i * 10_000, 2)));
     }
 
     #[test]
-    fn a_newer_packet_that_is_used_refutes_it() {
+    fn a_newer_packet_that_is_used_disproves_a_restart() {
         let mut watch = RestartWatch::default();
         for i in 0..100 {
             assert!(!too_old(&mut watch, u64::from(i) * 100, i));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_from_everywhere_are_no_restart() {
+    fn random_numbers_prove_no_restart() {
         let mut watch = RestartWatch::default();
         assert!((0..100).all(|i| !too_old(&mut watch, u64::from(i) * 100, i * 300)));
     }

@@ -1,5 +1,5 @@
-//! No allocation for what strangers can ask for, and none for a datagram of a connection: counted for the
-//! whole process, so this is a program of its own.
+//! Nothing that a stranger can request allocates, nor does a datagram of a connection. Allocations are
+//! counted for the whole process, which requires a separate test program.
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
@@ -18,7 +18,7 @@ use haulier_proto::server::ServerMachine;
 use haulier_proto::{Batch, Instant, Machine};
 use lan::{Lan, address, client_config, server_address, server_config};
 
-/// Strangers can ask for each of these as often as they like, and a datagram needs one of them.
+/// A stranger can request each of these at any rate, and every datagram needs one of them.
 #[test]
 fn seals_and_checks_do_not_allocate() {
     let secret = Secret::from_bytes([1; 32]);
@@ -42,7 +42,7 @@ fn seals_and_checks_do_not_allocate() {
     assert_eq!(counted.count_total, 0);
 }
 
-/// A forged token costs its sender a datagram and the server no memory.
+/// A forged token costs the server no memory.
 #[test]
 fn a_forged_token_takes_no_memory() {
     let key = TokenKey { id: 1, key: Secret::from_bytes([1; 32]) };
@@ -59,7 +59,7 @@ fn a_forged_token_takes_no_memory() {
     assert_eq!(counted.count_total, 0);
 }
 
-/// One direction of a link: 20 ms long, one datagram in 50 gets lost, and buffers are used again.
+/// One direction of a link: 20 ms delay, one datagram in 50 is lost, and buffers are reused.
 #[derive(Default)]
 struct Way {
     carried: u64,
@@ -119,7 +119,7 @@ impl Room {
         }
     }
 
-    /// Datagrams sent so far, and messages delivered and repair slices sent.
+    /// The datagrams sent so far, and the messages delivered plus repair slices sent.
     fn carried(&self) -> (u64, u64) {
         let id = self.server.connections().next().unwrap();
         let repairs = self.server.connection(id).unwrap().stats().repair_slices_sent;
@@ -158,10 +158,10 @@ impl Room {
     }
 }
 
-/// A connection in the middle of a block, with acks, slices, losses, and messages both ways. What is
-/// delivered has memory of its own: one allocation for each message and each repair slice, and some for a
-/// chunk that grows. What a datagram needs beyond that is there already: a list of its contents would be one
-/// more for each.
+/// A connection in the middle of a block, with acks, slices, losses, and messages in both directions.
+/// Delivered data allocates: once for each message and each repair slice, and a few times for a growing
+/// chunk. Beyond that a datagram allocates nothing: a list of its contents would be one allocation more for
+/// each.
 #[test]
 fn a_datagram_of_a_connection_takes_no_memory() {
     let mut room = Room::new();
@@ -171,7 +171,7 @@ fn a_datagram_of_a_connection_takes_no_memory() {
     let after = room.carried();
     let (datagrams, delivered) = (after.0 - before.0, after.1 - before.1);
     let beyond = counted.count_total.saturating_sub(delivered);
-    assert!(room.client.connection().unwrap().receiving().is_some(), "the block is still going");
+    assert!(room.client.connection().unwrap().receiving().is_some(), "the block is not complete");
     println!(
         "{beyond} allocations for {datagrams} datagrams, beside {delivered} for what they held"
     );

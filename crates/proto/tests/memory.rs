@@ -1,5 +1,5 @@
-//! The memory of connections, counted by the allocator, which requires a separate test program. It prints the
-//! numbers that docs/PERFORMANCE.md quotes.
+//! The memory of connections, counted by the allocator, which requires a separate test program. It prints
+//! the numbers that docs/PERFORMANCE.md quotes.
 
 #![allow(
     clippy::unwrap_used,
@@ -91,10 +91,10 @@ fn poll_events(server: &mut ServerMachine, now: Instant, world: Option<&Block>) 
     }
 }
 
-/// What AWS-LC takes beside, in C, where the counter does not see it: two key schedules of some 600 bytes.
+/// Memory that AWS-LC allocates in C, which is not counted: two key schedules of some 600 bytes.
 const IN_C: i64 = 1_264;
 
-/// Ten thousand players who stand still: the issue allows 4 KiB each, and 128 MiB in all.
+/// Ten thousand idle players: at most 4 KiB each, and 128 MiB in all.
 #[test]
 fn idle_connections_are_small() {
     let mut room = Counted::new();
@@ -134,12 +134,12 @@ fn idle_connections_are_small() {
     assert!(all <= 128.0);
 }
 
-/// What a player costs who got the world and then stands still for a minute: the window of packet numbers is
-/// there then, and the lists of what was in flight are given back.
+/// The memory of a client that received the world and was then idle for a minute: the window of packet
+/// numbers is allocated, and the lists of datagrams in flight are freed.
 #[test]
 fn connections_are_small_again_after_a_block() {
     let world = Block::new(1, vec![7; 256 << 10]);
-    // Once a process: 9 MB of tables.
+    // Once per process: 9 MB of tables.
     haulier_proto::prepare();
     let mut room = Counted::new();
     let empty = room.held;
@@ -151,7 +151,7 @@ fn connections_are_small_again_after_a_block() {
     room.run(4_000, 2);
     assert_eq!(room.lan.server.stats().handshakes, 0);
     room.run(60_000, 500);
-    // The repair slices are the block's, once for all clients, and go with it.
+    // The repair slices belong to the block, and are freed with it.
     drop(world);
     let ids: Vec<_> = room.lan.server.connections().collect();
     let repairs = |id: &ConnectionId| {
@@ -165,11 +165,11 @@ fn connections_are_small_again_after_a_block() {
     assert!(active <= 64 << 10, "{active} bytes for a connection in a block");
 }
 
-/// A forged first message costs a counter: nothing is allocated, so nothing can stay.
+/// A forged first message only increments a counter: nothing is allocated.
 #[test]
 fn forged_requests_take_no_memory() {
     let mut lan = Lan::new(server_config());
-    // The budget for refusals is used up first; they are answers, and have bytes.
+    // The budget for refusals is used up first, because refusals allocate.
     lan.server = {
         let mut config = server_config();
         config.limits.answers_per_second = 0;
@@ -190,7 +190,7 @@ fn forged_requests_take_no_memory() {
     assert_eq!(counted.count_total, 0, "allocations for a thousand forged requests");
 }
 
-/// A block that is being sent is shared: a hundred clients of one world need a hundred windows, not a hundred
+/// A block being sent is shared: a hundred clients of one world need a hundred windows, not a hundred
 /// worlds.
 #[test]
 fn a_block_is_held_once_for_all_clients() {

@@ -1,4 +1,4 @@
-//! What was received: the window that drops duplicates and old packets, and says acks.
+//! The receive window: drops duplicates and old packets, and makes acks.
 
 use core::time::Duration;
 
@@ -23,12 +23,12 @@ pub struct ReceivedPackets<S = Sequence> {
     restart: RestartWatch<S>,
     restarts: u64,
     /// The packet that proved a restart, until one is accepted after it: strays from before the restart are
-    /// far from it, and must not take the window back.
+    /// far from it, and must not move the window back.
     restarted_at: Option<S>,
 }
 
 impl<S: SequenceNumber> ReceivedPackets<S> {
-    /// Nothing received yet. Allocates its window here, and never again.
+    /// Nothing received yet. The window is allocated here, and never again.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -39,10 +39,10 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
         }
     }
 
-    /// Whether the packet with this number may be looked at.
+    /// Whether the packet with this sequence may be read.
     ///
-    /// If the packet proves that the peer has restarted (STANDARD A-5.4h), forgets everything from before the
-    /// restart.
+    /// If it proves that the peer has restarted (STANDARD A-5.4h), everything from before the restart is
+    /// forgotten.
     ///
     /// # Errors
     /// [`PacketDropReason::TooOld`], [`PacketDropReason::Duplicate`].
@@ -71,8 +71,8 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
         }
     }
 
-    /// The application accepted the packet, of `bytes` bytes on the wire: from now on it is acknowledged,
-    /// and a duplicate.
+    /// The application accepted the packet, of `bytes` bytes on the wire: it is acknowledged, and further
+    /// copies are duplicates.
     pub fn on_accepted(&mut self, now: Instant, sequence: S, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.restart.on_used(sequence);
@@ -80,35 +80,35 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
         let _ = self.window.insert(sequence, ReceivedPacket { received_at: now, bytes });
     }
 
-    /// How often the peer was found to have started over.
+    /// The number of detected restarts of the peer.
     #[must_use]
     pub const fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    /// The newest number received.
+    /// The newest sequence received.
     #[must_use]
     pub fn newest(&self) -> Option<S> {
         self.window.newest()
     }
 
-    /// What to tell the peer; `None` until something was received, which is not the same as any number.
+    /// The acks to send; `None` until a packet was received.
     #[must_use]
     pub fn ack_bits(&self) -> Option<AckBits<S>> {
         self.ack_bits_of(|_| true)
     }
 
-    /// The same of what was received no longer ago than `age`. An older ack finds nothing: the sender has
-    /// called its packet lost. And it could find the wrong packet, if the sender has started over.
+    /// The acks of packets received no longer than `age` ago. Older ones have no use: the sender has
+    /// declared the packet lost. After a restart of the sender they could acknowledge the wrong packet.
     #[must_use]
     pub fn ack_bits_within(&self, now: Instant, age: Duration) -> Option<AckBits<S>> {
         self.ack_bits_of(|packet| now.since(packet.received_at) <= age)
     }
 
-    fn ack_bits_of(&self, is_told: impl Fn(&ReceivedPacket) -> bool) -> Option<AckBits<S>> {
-        let told = |sequence| self.window.get(sequence).is_some_and(&is_told);
-        let ack = self.window.newest().filter(|&newest| told(newest))?;
-        let received = |n: &u16| told(ack.minus(*n));
+    fn ack_bits_of(&self, is_acked: impl Fn(&ReceivedPacket) -> bool) -> Option<AckBits<S>> {
+        let acked = |sequence| self.window.get(sequence).is_some_and(&is_acked);
+        let ack = self.window.newest().filter(|&newest| acked(newest))?;
+        let received = |n: &u16| acked(ack.minus(*n));
         let bits = (1..=32).filter(received).fold(0, |bits, n| bits | 1 << (n - 1));
         Some(AckBits { ack, bits })
     }
@@ -124,7 +124,8 @@ impl<S: SequenceNumber> ReceivedPackets<S> {
         let depth = (0..PACKET_WINDOW).rev().find(is_recent).map_or(0, |oldest| oldest + 1);
         let half = depth / 2;
         let older = (half..depth).rev().filter_map(|n| self.window.get(newest.minus(n)));
-        // Packets come out of order, so the first and the last by number need not be so by time.
+        // Packets arrive out of order: the first and last by sequence need not be the first and last by
+        // time.
         let (mut first, mut last) = (None, Instant::ZERO);
         for packet in older {
             measured.packets += 1;

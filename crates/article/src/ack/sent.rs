@@ -1,29 +1,29 @@
-//! What was sent: which packets were acked, which are lost, and how long the round trip is.
+//! The send window: which packets are acked or lost, and the round-trip time.
 
 use core::time::Duration;
 
 use super::{AckBits, MEASURED_TIME, Measured, PACKET_WINDOW};
 use crate::{Instant, Sequence, SequenceBuffer, SequenceNumber};
 
-/// No ack for this long means lost: the article's figure, and the longest round trip it expects. At 30
-/// packets a second the ack would have been repeated 30 times by then.
+/// A packet without an ack for this long is lost: the article's value, and the longest round trip it
+/// expects. At 30 packets a second the ack would have been repeated 30 times by then.
 const LOSS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What has become of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketFate {
-    /// Under way, or its ack is.
+    /// Neither acked nor lost.
     InFlight,
-    /// It arrived: certain.
+    /// It arrived.
     Acked,
     /// It probably did not arrive. A later ack changes nothing.
     Lost,
 }
 
-/// What moves a [`PacketFate`].
+/// What changes a [`PacketFate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketNews {
-    /// An ack names it.
+    /// An ack includes it.
     Ack,
     /// No ack for longer than the loss timeout.
     TimedOut,
@@ -35,8 +35,8 @@ impl PacketFate {
     /// Every fate.
     pub const ALL: [Self; 3] = [Self::InFlight, Self::Acked, Self::Lost];
 
-    /// The fate after `news`; `None` where that changes nothing. A fate other than in flight is final,
-    /// which is why each packet is reported once.
+    /// The fate after `news`; `None` where that changes nothing. A fate other than in flight is final, so
+    /// each packet is reported once.
     #[must_use]
     pub const fn next(self, news: PacketNews) -> Option<Self> {
         match (self, news) {
@@ -48,7 +48,7 @@ impl PacketFate {
 }
 
 impl PacketNews {
-    /// Every kind of news.
+    /// Every trigger.
     pub const ALL: [Self; 3] = [Self::Ack, Self::TimedOut, Self::LeftWindow];
 }
 
@@ -60,7 +60,7 @@ struct SentPacket {
 }
 
 impl SentPacket {
-    /// Returns whether that changed anything.
+    /// Returns whether the fate changed.
     fn on_news(&mut self, news: PacketNews) -> bool {
         let next = self.fate.next(news);
         self.fate = next.unwrap_or(self.fate);
@@ -68,17 +68,17 @@ impl SentPacket {
     }
 }
 
-/// A packet was sent.
+/// The result of sending a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SentSequence<S = Sequence> {
-    /// The number it goes out with.
+    /// Its sequence.
     pub sequence: S,
-    /// A packet that left the window for it, not acked yet, and its bytes on the wire: it is lost now.
+    /// The packet that left the window for it without an ack, and its bytes on the wire: it is lost.
     pub pushed_out: Option<(S, usize)>,
 }
 
-/// What one ack has told.
+/// The result of one ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AckNews<S = Sequence> {
@@ -87,12 +87,12 @@ pub struct AckNews<S = Sequence> {
     len: u8,
     /// Their bytes on the wire.
     pub bytes: u64,
-    /// The round trip, if the ack itself is among them (STANDARD A-9.4c).
+    /// The RTT sample, if the newest packet of the ack is among them (STANDARD A-9.4c).
     pub rtt_sample: Option<Duration>,
 }
 
 impl<S: SequenceNumber> AckNews<S> {
-    /// The packets acked by it for the first time, newest first.
+    /// The packets that it acked for the first time, newest first.
     #[must_use]
     pub fn acked(&self) -> &[S] {
         self.sequences.get(..usize::from(self.len)).unwrap_or_default()
@@ -113,21 +113,21 @@ pub struct SentPackets<S = Sequence> {
     window: SequenceBuffer<SentPacket, { PACKET_WINDOW as usize }, S>,
     next: S,
     /// No packet before this one is in flight. Packets time out in the order in which they were sent, so
-    /// it moves over each of them once.
+    /// each is passed once.
     first_unsettled: S,
     in_flight: u32,
     loss_timeout: Duration,
 }
 
 impl<S: SequenceNumber> SentPackets<S> {
-    /// Nothing sent; the first packet has number 0, and a packet is lost after 1 s without an ack.
-    /// Allocates its window here, and never again.
+    /// Nothing sent; the first packet has sequence 0, and a packet is lost after 1 s without an ack. The
+    /// window is allocated here, and never again.
     #[must_use]
     pub fn new() -> Self {
         Self::starting_at(S::default(), LOSS_TIMEOUT)
     }
 
-    /// With another first number, and another time after which a packet is lost.
+    /// As [`new`](Self::new), with this first sequence and this loss timeout.
     #[must_use]
     pub fn starting_at(first: S, loss_timeout: Duration) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl<S: SequenceNumber> SentPackets<S> {
         }
     }
 
-    /// A packet of `bytes` bytes on the wire goes out: it takes the next number.
+    /// A packet of `bytes` bytes on the wire is sent with the next sequence.
     pub fn on_sent(&mut self, now: Instant, bytes: usize) -> SentSequence<S> {
         let sequence = self.next;
         let oldest = sequence.minus(PACKET_WINDOW);
@@ -155,9 +155,8 @@ impl<S: SequenceNumber> SentPackets<S> {
         SentSequence { sequence, pushed_out }
     }
 
-    /// Takes in what the peer says it received. Numbers that were never sent, that left the window, that
-    /// were acked before or called lost are passed over; so are those that should be called lost by now, for
-    /// [`next_lost`](Self::next_lost) to find.
+    /// Applies an ack. Sequences that were never sent, left the window, or were acked or lost before are
+    /// ignored; so are those past their loss timeout, which [`next_lost`](Self::next_lost) returns.
     ///
     /// If the newest of them was never sent, the ack is for packets that this end sent before it restarted,
     /// or is forged: all of it is ignored.
@@ -167,7 +166,7 @@ impl<S: SequenceNumber> SentPackets<S> {
         if acks.ack.distance_from(self.next) >= 0 {
             return news;
         }
-        // They come newest first, and from there on nothing is open.
+        // They are newest first, and those before `first_open` are settled.
         let first_open = self.first_unsettled;
         let is_open = |sequence: &S| sequence.distance_from(first_open) >= 0;
         for sequence in acks.sequences().take_while(is_open) {
@@ -183,11 +182,11 @@ impl<S: SequenceNumber> SentPackets<S> {
         news
     }
 
-    /// The next packet that is lost by `now`, in the order in which they were sent. Ask until `None`.
+    /// The next packet that is lost by `now`, in sending order. Call it until it returns `None`.
     pub fn next_lost(&mut self, now: Instant) -> Option<S> {
         let (sequence, packet) = self.oldest_in_flight()?;
         if !self.is_lost(now, &packet) {
-            // A clock that jumped ahead and came back: the packet's time begins anew.
+            // A clock that jumped ahead and back: the packet's timeout restarts.
             if let Some(packet) = self.window.get_mut(sequence) {
                 packet.sent_at = packet.sent_at.min(now);
             }
@@ -198,15 +197,15 @@ impl<S: SequenceNumber> SentPackets<S> {
         Some(sequence)
     }
 
-    /// When the oldest packet in flight will be lost: just after the loss timeout, for exactly at it the
-    /// packet is still pending.
+    /// When the oldest packet in flight will be lost: just after the loss timeout, because exactly at it the
+    /// packet is still in flight.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let (_, packet) = self.oldest_in_flight()?;
         Some(packet.sent_at + self.loss_timeout + Duration::from_nanos(1))
     }
 
-    /// What has become of a packet; `None` if it was not sent or left the window.
+    /// The fate of a packet; `None` if it was not sent or left the window.
     #[must_use]
     pub fn fate(&self, sequence: S) -> Option<PacketFate> {
         self.window.get(sequence).map(|packet| packet.fate)
@@ -218,13 +217,13 @@ impl<S: SequenceNumber> SentPackets<S> {
         self.window.get(sequence).map(|packet| packet.bytes as usize)
     }
 
-    /// Packets that are neither acked nor lost.
+    /// The number of packets neither acked nor lost.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// The number the next packet will have.
+    /// The sequence of the next packet.
     #[must_use]
     pub const fn next_sequence(&self) -> S {
         self.next
@@ -265,7 +264,7 @@ impl<S: SequenceNumber> SentPackets<S> {
         now.since(packet.sent_at) > self.loss_timeout
     }
 
-    /// A packet of the window meets its fate. Returns it if that is news.
+    /// Applies a trigger to a packet of the window. Returns the packet if its fate changed.
     fn settle(&mut self, sequence: S, news: PacketNews) -> Option<SentPacket> {
         let packet = self.window.get_mut(sequence)?;
         let settled = packet.on_news(news).then_some(*packet)?;
@@ -273,7 +272,7 @@ impl<S: SequenceNumber> SentPackets<S> {
         Some(settled)
     }
 
-    /// The first packet whose fate is open; [`pass_settled`](Self::pass_settled) keeps it at the front.
+    /// The oldest packet in flight; [`pass_settled`](Self::pass_settled) keeps it at the front.
     fn oldest_in_flight(&self) -> Option<(S, SentPacket)> {
         let packet = self.window.get(self.first_unsettled)?;
         (packet.fate == PacketFate::InFlight).then_some((self.first_unsettled, *packet))

@@ -1,8 +1,8 @@
-//! Putting the packets of one peer together.
+//! Reassembly of the packets of one peer.
 //!
-//! A sequence buffer of 256 packets knows what has become of each; their bytes lie in the pool. Every
-//! check of *Packet Fragmentation and Reassembly*, "Receiving Packet Fragments", is here or in the type
-//! [`Fragment`], which has no illegal value.
+//! A sequence buffer has the state of the newest 256 packets; their bytes are in the pool. Every check of
+//! *Packet Fragmentation and Reassembly*, "Receiving Packet Fragments", is here or in the type [`Fragment`],
+//! which has no illegal value.
 
 use thiserror::Error;
 
@@ -10,13 +10,13 @@ use super::order::Key;
 use super::{EntryNews, EntryState, Fragment, FragmentPool};
 use crate::{Instant, PACKET_WINDOW, RestartWatch, Sequence, SequenceBuffer};
 
-/// How far the window may fall behind: a quarter of a turn, many windows and half of what can be told apart.
-const FAR: i64 = 1 << 14;
+/// How far the window may fall behind: a quarter of the sequence space, which is half of the distance that
+/// can be ordered.
+const MAX_BEHIND: i64 = 1 << 14;
 
-/// How long after its last fragment the number of a packet that was given up is free again, in milliseconds:
-/// as late as a copy made by the link may arrive. After a restart the peer may use numbers that it left
-/// unfinished before; if they are newer than every packet that was ever whole, nothing else shows the
-/// restart.
+/// How long after its last fragment the sequence of an evicted packet can be used again, in milliseconds:
+/// the maximum delay of a copy made by the link. After a restart the peer may reuse sequences of packets
+/// that it left incomplete; if these are newer than every complete packet, nothing else shows the restart.
 const FREE_AFTER_MS: u32 = 1_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -40,41 +40,41 @@ impl Entry {
 /// Why a fragment was not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ReassemblyError {
-    /// Of a packet of more fragments than [`FragmentPoolConfig::max_fragments`].
+    /// Its packet has more fragments than [`FragmentPoolConfig::max_fragments`].
     ///
     /// [`FragmentPoolConfig::max_fragments`]: super::FragmentPoolConfig::max_fragments
-    #[error("a packet of more fragments than this end takes")]
+    #[error("the packet has more fragments than max_fragments")]
     PacketTooBig,
     /// Older than the window of the newest 256 packets.
     #[error("older than the window of packets")]
     TooOld,
-    /// It gives its packet another fragment count than the packet's first one did.
-    #[error("another fragment count than the packet's first")]
+    /// Its fragment count differs from that of its packet's first fragment.
+    #[error("the fragment count differs from the packet's first fragment")]
     CountChanged,
-    /// It is here already, or its packet was whole.
-    #[error("a fragment that is here already")]
+    /// It was received before, or its packet is complete.
+    #[error("the fragment was received before")]
     Duplicate,
-    /// Its packet had to make room for newer ones, or took too long.
-    #[error("its packet was given up")]
+    /// Its packet was dropped to make room, or because it took too long.
+    #[error("its packet was evicted")]
     Evicted,
 }
 
-/// What a [`Reassembler`] has done.
+/// Counters of a [`Reassembler`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReassemblerStats {
     /// Fragments that were new.
     pub fragments: u64,
-    /// Packets put together.
+    /// Packets completed.
     pub packets: u64,
-    /// Times the peer was found to have started over.
+    /// Detected restarts of the peer.
     pub restarts: u64,
 }
 
-/// The packets in progress of one peer. Always to be used with the same [`FragmentPool`]: another would be
-/// asked for packets by names that are good in the first only, and may hand out those of another peer.
+/// The packets in progress of one peer. Always use it with the same [`FragmentPool`]: its keys are valid in
+/// that pool only, and in another may name packets of another peer.
 ///
-/// A peer that goes away is [`clear`](Self::clear)ed; if that is forgotten its packets time out.
+/// Call [`clear`](Self::clear) when the peer disconnects; otherwise its packets time out.
 #[derive(Clone, Debug)]
 pub struct Reassembler {
     window: SequenceBuffer<Entry, { PACKET_WINDOW as usize }>,
@@ -85,7 +85,7 @@ pub struct Reassembler {
 }
 
 impl Reassembler {
-    /// Nothing heard yet. Allocates its window here, and never again.
+    /// Nothing received yet. The window is allocated here, and never again.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -96,13 +96,13 @@ impl Reassembler {
         }
     }
 
-    /// What it has done.
+    /// Its counters.
     #[must_use]
     pub const fn stats(&self) -> &ReassemblerStats {
         &self.stats
     }
 
-    /// What is known of a sequence.
+    /// The state of a sequence.
     #[must_use]
     pub fn state(&self, sequence: Sequence) -> EntryState {
         self.window.get(sequence).map_or(EntryState::Unheard, |entry| entry.state)
@@ -114,8 +114,8 @@ impl Reassembler {
         self.window.is_too_old(sequence)
     }
 
-    /// Takes in a fragment, and returns the packet if this was the last one missing. Bounded work: one
-    /// copy of the fragment, or of the packet, and a few packets given up.
+    /// Receives a fragment, and returns the packet if this was the last one missing. The work is bounded:
+    /// one copy of the fragment, or of the packet, and a few evictions.
     ///
     /// # Errors
     /// Why the fragment was not used.
@@ -133,14 +133,14 @@ impl Reassembler {
         match self.entry(now, fragment.sequence(), pool) {
             (EntryState::Delivered, _) => Err(ReassemblyError::Duplicate),
             (EntryState::Evicted, _) => Err(ReassemblyError::Evicted),
-            (EntryState::InProgress, Some(key)) => self.go_on(key, fragment, pool),
+            (EntryState::InProgress, Some(key)) => self.add(key, fragment, pool),
             (EntryState::Unheard, _) | (EntryState::InProgress, None) => {
                 Ok(self.begin(now, fragment, pool))
             }
         }
     }
 
-    /// What is known of a packet of which a fragment has arrived.
+    /// The state of the packet of a fragment that arrived.
     fn entry(
         &mut self,
         now: Instant,
@@ -159,7 +159,7 @@ impl Reassembler {
         (entry.state, entry.key)
     }
 
-    /// The first fragment of a packet that is heard.
+    /// Begins a packet with the first of its fragments to arrive.
     fn begin<'a>(
         &mut self,
         now: Instant,
@@ -168,7 +168,7 @@ impl Reassembler {
     ) -> Option<&'a [u8]> {
         self.stats.fragments += 1;
         if fragment.count() == 1 {
-            self.on_whole(fragment.sequence());
+            self.on_complete(fragment.sequence());
             return Some(fragment.data());
         }
         let key = pool.open(now, &mut self.peer, fragment);
@@ -179,8 +179,8 @@ impl Reassembler {
         None
     }
 
-    /// A further fragment of a packet in progress.
-    fn go_on<'a>(
+    /// Adds a fragment to a packet in progress.
+    fn add<'a>(
         &mut self,
         key: Key,
         fragment: &Fragment<'a>,
@@ -195,7 +195,7 @@ impl Reassembler {
         }
         self.stats.fragments += 1;
         if missing == 1 {
-            self.on_whole(fragment.sequence());
+            self.on_complete(fragment.sequence());
             return Ok(Some(pool.assemble(key, fragment)));
         }
         if !pool.store(key, fragment) {
@@ -205,7 +205,7 @@ impl Reassembler {
         Ok(None)
     }
 
-    fn on_whole(&mut self, sequence: Sequence) {
+    fn on_complete(&mut self, sequence: Sequence) {
         self.on_news(sequence, EntryNews::LastMissing);
         self.restart.on_used(sequence);
         self.stats.packets += 1;
@@ -217,22 +217,23 @@ impl Reassembler {
         }
     }
 
-    /// A packet of this sequence came by another way, whole. Where fragments are rare the window stands still
-    /// meanwhile, and half a turn of the numbers later what is new would look old: so it is forgotten before.
+    /// A packet with this sequence arrived unfragmented. Where fragments are rare the window does not
+    /// advance in that time, and new sequences would look old once they are half the sequence space ahead.
+    /// So the window is cleared before that.
     pub fn pass(&mut self, sequence: Sequence, pool: &mut FragmentPool) {
         let newest = self.window.newest();
-        if newest.is_some_and(|newest| sequence.distance_from(newest) > FAR) {
+        if newest.is_some_and(|newest| sequence.distance_from(newest) > MAX_BEHIND) {
             self.clear(pool);
         }
     }
 
-    /// Forgets everything heard of this peer, and gives its memory back.
+    /// Forgets everything received from this peer, and frees its memory.
     pub fn clear(&mut self, pool: &mut FragmentPool) {
         self.window.clear_with(|entry| forget(entry, pool));
         self.restart = RestartWatch::default();
     }
 
-    /// Brings the window to a sequence and makes an entry for it, if there is none.
+    /// Advances the window to a sequence, and creates its entry if there is none.
     fn advance_to(
         &mut self,
         now: Instant,
@@ -259,7 +260,7 @@ impl Reassembler {
     }
 }
 
-/// Milliseconds modulo 2^32, for differences.
+/// Milliseconds modulo 2^32, to take differences of.
 #[expect(clippy::cast_possible_truncation, reason = "modulo 2^32 is meant")]
 const fn millis(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000) as u32

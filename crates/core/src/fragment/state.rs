@@ -1,30 +1,29 @@
-//! What a reassembler knows of one packet, and what moves it. A test prints the table into
-//! `docs/STATES.md`.
+//! The state machine of one packet in reassembly. A test prints its table into `docs/STATES.md`.
 
-/// What is known of a sequence of the window.
+/// The state of a sequence in the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryState {
-    /// No fragment of it was heard.
+    /// No fragment of it was received.
     Unheard,
-    /// Some fragments are here; the first of them has fixed the count.
+    /// Some fragments were received; the first of them has set the count.
     InProgress,
-    /// The packet was whole and was handed over. Every further fragment is a duplicate.
+    /// The packet is complete and was delivered. Every further fragment is a duplicate.
     Delivered,
-    /// Its fragments had to make room, or took too long. It will not be whole; the rest is not kept.
+    /// Its fragments were dropped to make room, or because they took too long. Further ones are not kept.
     Evicted,
 }
 
-/// What moves an [`EntryState`].
+/// What changes an [`EntryState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryNews {
     /// A fragment that is not the last one missing.
     Fragment,
     /// The last fragment that was missing.
     LastMissing,
-    /// Its memory was given to others, or its time is over.
+    /// Its memory was given to another packet, or its time is over.
     GivenUp,
-    /// The window has moved past it, the peer restarted, or nothing of it arrived since long after it was
-    /// given up.
+    /// The window has moved past it, the peer restarted, or no fragment arrived for long after it was given
+    /// up.
     Forgotten,
 }
 
@@ -38,9 +37,9 @@ impl EntryState {
         use EntryNews as N;
         Some(match (self, news) {
             (Self::Unheard, N::Fragment) => Self::InProgress,
-            // From unheard at once if the packet has only one fragment.
+            // Directly from unheard if the packet has only one fragment.
             (Self::Unheard | Self::InProgress, N::LastMissing) => Self::Delivered,
-            // From unheard at once if its first fragment finds no room.
+            // Directly from unheard if there is no room for its first fragment.
             (Self::Unheard | Self::InProgress, N::GivenUp) => Self::Evicted,
             (Self::InProgress | Self::Delivered | Self::Evicted, N::Forgotten) => Self::Unheard,
             _ => return None,
@@ -49,6 +48,6 @@ impl EntryState {
 }
 
 impl EntryNews {
-    /// Every kind of news.
+    /// Every trigger.
     pub const ALL: [Self; 4] = [Self::Fragment, Self::LastMissing, Self::GivenUp, Self::Forgotten];
 }

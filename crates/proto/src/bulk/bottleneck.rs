@@ -68,8 +68,8 @@ impl Bottleneck {
         self.tries_more = tries_more;
     }
 
-    /// A packet is sent: it joins the queue, unless the model says the queue is full. Returns the backlog with
-    /// it, and whether it is expected to pass.
+    /// A packet is sent: it joins the queue, unless the model says the queue is full. Returns the backlog
+    /// with it, and whether it is expected to pass.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: Bytes) -> (Bytes, bool) {
         let Some(rate) = self.rate() else { return (Bytes::ZERO, true) };
         let (backlog, done) = join(self.idle_at, now.into(), bytes, rate);
@@ -80,7 +80,8 @@ impl Bottleneck {
         (backlog, passes)
     }
 
-    /// The receiver reported arrival times. New ones become samples, and update the rate. Returns their number.
+    /// The receiver reported arrival times. New ones become samples, and update the rate. Returns their
+    /// number.
     pub(crate) fn on_arrivals(
         &mut self,
         frame: &ArrivalsFrame,
@@ -106,8 +107,8 @@ impl Bottleneck {
         self.samples.done().map_or(beginning, |(number, done)| (number + 1, done))
     }
 
-    /// Replays the datagrams sent since the last reported arrival, with their fates, and corrects `backlog` of
-    /// those up to the newest acknowledged, so that their fates can be settled.
+    /// Replays the datagrams sent since the last reported arrival, with their fates, and corrects `backlog`
+    /// of those up to the newest acknowledged, so that their fates can be settled.
     pub(crate) fn replay_settled(&mut self, ledger: &mut Ledger) {
         let anchor = self.anchor();
         let from = core::mem::replace(&mut self.replayed, anchor);
@@ -139,8 +140,8 @@ impl Bottleneck {
         self.is_full |= Bytes(datagram.backlog) > self.queue_seen.max(MIN_QUEUE);
     }
 
-    /// Replays the datagrams in flight after the newest reported arrival. Calls `visit` with each, and whether
-    /// it is expected to pass the queue.
+    /// Replays the datagrams in flight after the newest reported arrival. Calls `visit` with each, and
+    /// whether it is expected to pass the queue.
     pub(crate) fn replay_in_flight(
         &mut self,
         ledger: &Ledger,

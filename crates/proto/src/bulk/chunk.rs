@@ -126,9 +126,9 @@ impl OpenChunk {
         !self.has_enough() && self.received() + self.in_flight < self.needed()
     }
 
-    /// Whether the slices received and expected are fewer than those needed and a margin of this many standard
-    /// deviations, of the losses and of their estimate. Half a slice is added to the deviation, unless
-    /// losses are unlikely.
+    /// Whether the slices received and expected are fewer than those needed and a margin of this many
+    /// standard deviations, of the losses and of their estimate. Half a slice is added to the deviation,
+    /// unless losses are unlikely.
     pub(crate) fn is_short(&self, loss: &LossEstimate, sigmas: f64) -> bool {
         let share = loss.share();
         if self.has_enough() || self.needed() * share < NO_LOSS {

@@ -1,8 +1,8 @@
 //! Completing acks, each repeated until the sender is known to have received it.
 //!
-//! Only such an ack frees a place in the sender's window: if one is lost and not repeated, the transfer stops
-//! until the sender probes. The invariant: at most [`RECEIVE_WINDOW`] chunks are kept, and each ack is sent a
-//! bounded number of times, unless the sender probes for more.
+//! Only such an ack frees a place in the sender's window: if one is lost and not repeated, the transfer
+//! stops until the sender probes. The invariant: at most [`RECEIVE_WINDOW`] chunks are kept, and each ack is
+//! sent a bounded number of times, unless the sender probes for more.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -88,8 +88,8 @@ impl DoneAcks {
         }
     }
 
-    /// A slice of this chunk arrived. A sender has slices in flight of at most [`SEND_WINDOW`] chunks, from the
-    /// oldest without a completing ack on [H-4.2d], so it has received the acks of those before them.
+    /// A slice of this chunk arrived. A sender has slices in flight of at most [`SEND_WINDOW`] chunks, from
+    /// the oldest without a completing ack on [H-4.2d], so it has received the acks of those before them.
     pub(super) fn on_slice(&mut self, chunk_id: ChunkId) {
         self.forget(|chunk| {
             let ahead = usize::try_from(chunk_id.distance_from(chunk.chunk_id));
@@ -111,8 +111,8 @@ impl DoneAcks {
         Some(Ack { chunk_id, received: SliceSet::full(count) })
     }
 
-    /// The next ack for a datagram that is sent anyway. If that is ack-eliciting, its acknowledgement confirms
-    /// this ack, which may then be sent before it is due.
+    /// The next ack for a datagram that is sent anyway. If that is ack-eliciting, its acknowledgement
+    /// confirms this ack, which may then be sent before it is due.
     pub(super) fn poll_along(&mut self, now: Instant, is_ack_eliciting: bool) -> Option<Ack> {
         let (chunk_id, count) = self.send(now, |chunk| {
             let is_old = now.since(chunk.sent_at) >= MIN_INTERVAL;

@@ -33,10 +33,10 @@ impl Limit {
         self.paid_at = self.paid_at.max(now.into()) + bytes / self.rate;
     }
 
-    /// When the next datagram may be sent; `None` if now. The limit may be exceeded by [`AHEAD`], by the bytes
-    /// of `train` if they are more, and by the time that the caller is `late`. A train is sent whole and
-    /// compensated for later: a limit that passes a few packets at a time would otherwise never let a rate
-    /// be measured.
+    /// When the next datagram may be sent; `None` if now. The limit may be exceeded by [`AHEAD`], by the
+    /// bytes of `train` if they are more, and by the time that the caller is `late`. A train is sent whole
+    /// and compensated for later: a limit that passes a few packets at a time would otherwise never let a
+    /// rate be measured.
     pub(super) fn opens_at(&self, now: Instant, train: Bytes, late: Span) -> Option<Instant> {
         let at = self.paid_at - AHEAD.max(train / self.rate) - late;
         (at > now.into()).then(|| at.instant().max(now + TICK))

@@ -62,8 +62,8 @@ impl LossEstimate {
         self.prior_packets + self.seen
     }
 
-    /// The variance of the number of losses relative to that of independent losses: 1 to 12. For a chain with
-    /// correlation `c` between successive packets it is (1 + c) / (1 - c).
+    /// The variance of the number of losses relative to that of independent losses: 1 to 12. For a chain
+    /// with correlation `c` between successive packets it is (1 + c) / (1 - c).
     pub(crate) fn inflation(&self) -> f64 {
         let p = self.share();
         let alone = 1.0 / (1.0 - p);

@@ -1,8 +1,8 @@
 //! Estimates the bottleneck's rate from the arrival times of datagrams.
 //!
-//! Packets sent faster than the bottleneck's rate arrive at that rate: trains measure it at once, and windows
-//! of a busy link correct it. The input is samples and the output a rate, so another method can replace this
-//! file.
+//! Packets sent faster than the bottleneck's rate arrive at that rate: trains measure it at once, and
+//! windows of a busy link correct it. The input is samples and the output a rate, so another method can
+//! replace this file.
 
 use libm::sqrt;
 
@@ -65,8 +65,8 @@ impl RateFinder {
         self.rate = Some(rate.clamp(RATES.0, RATES.1));
     }
 
-    /// Packets sent back to back arrive at the bottleneck's rate, whatever its backlog. Other traffic between
-    /// them lowers the measured rate, so a train mostly raises the estimate.
+    /// Packets sent back to back arrive at the bottleneck's rate, whatever its backlog. Other traffic
+    /// between them lowers the measured rate, so a train mostly raises the estimate.
     fn measure_trains(&mut self, samples: &Samples, count: usize) {
         let first = samples.all().len().saturating_sub(count);
         for end in first..samples.all().len() {
@@ -86,8 +86,8 @@ impl RateFinder {
         }
     }
 
-    /// The delivered rate of the newest window. If the link was busy all the time, this is its rate; otherwise
-    /// it is a lower bound.
+    /// The delivered rate of the newest window. If the link was busy all the time, this is its rate;
+    /// otherwise it is a lower bound.
     fn measure_window(&mut self, samples: &Samples, loss: &LossEstimate, is_long: bool) {
         let Some((first, standing)) = newest_window(samples) else { return };
         let Some(last) = samples.all().back() else { return };

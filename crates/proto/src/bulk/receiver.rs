@@ -1,8 +1,8 @@
 //! The receiving end of blocks: several chunks at a time, each reconstructed from any of its slices.
 //!
 //! The invariants: chunks are returned in order; a slice of a complete chunk makes its ack due again, so a
-//! sender that missed the ack can send any slice; and no slice within the window is refused for lack of room,
-//! because a completing ack is sent only when there is room for what the sender may send next.
+//! sender that missed the ack can send any slice; and no slice within the window is refused for lack of
+//! room, because a completing ack is sent only when there is room for what the sender may send next.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

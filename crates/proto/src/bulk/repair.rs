@@ -1,4 +1,5 @@
-//! Repair slices: any `k` of the source and repair slices of a chunk of `k` slices reconstruct it (STANDARD-1,
+//! Repair slices: any `k` of the source and repair slices of a chunk of `k` slices reconstruct it
+//! (STANDARD-1,
 //! 4.2).
 //!
 //! Reed-Solomon over GF(2^16) from `reed-solomon-simd`. The low-rate layout is selected explicitly: in it a

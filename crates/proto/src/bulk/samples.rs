@@ -1,5 +1,5 @@
-//! Samples of single datagrams from reported arrival times: the one-way delay of each, and the bytes sent and
-//! received up to it.
+//! Samples of single datagrams from reported arrival times: the one-way delay of each, and the bytes sent
+//! and received up to it.
 
 use alloc::collections::VecDeque;
 
@@ -25,9 +25,9 @@ pub(crate) struct Sample {
 
 /// The base delay: the smallest recent one-way delay, kept in two halves of its lifetime.
 ///
-/// While the queue is never seen empty, the recent minimum includes a queue, so the older minimum is kept. If
-/// the path itself becomes longer by more than [`UNQUEUED`], the base stays too small: the transfer then acts
-/// as if others filled the queue.
+/// While the queue is never seen empty, the recent minimum includes a queue, so the older minimum is kept.
+/// If the path itself becomes longer by more than [`UNQUEUED`], the base stays too small: the transfer then
+/// acts as if others filled the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BaseDelay {
     now: Span,

@@ -180,8 +180,8 @@ impl Sender {
         self.lateness.set_due(None);
     }
 
-    /// A datagram was sent, with or without a slice; `bytes` includes UDP and IP. Returns the modelled backlog
-    /// in bytes for its record.
+    /// A datagram was sent, with or without a slice; `bytes` includes UDP and IP. Returns the modelled
+    /// backlog in bytes for its record.
     pub(crate) fn on_sent(
         &mut self,
         now: Instant,
@@ -279,8 +279,8 @@ impl Sender {
         }
     }
 
-    /// Called before fates are settled. After feedback it corrects the backlog of each datagram, which decides
-    /// how the missing ones were lost.
+    /// Called before fates are settled. After feedback it corrects the backlog of each datagram, which
+    /// decides how the missing ones were lost.
     pub(crate) fn begin_settling(&mut self, ledger: &mut Ledger) {
         if self.is_stale {
             self.bottleneck.replay_settled(ledger);

@@ -222,8 +222,8 @@ pub(super) mod beside_game {
     /// is twice as long.
     pub(crate) const ROUNDS: u32 = 2;
 
-    /// The delay of eight consecutive datagrams that counts as a queue: more than jitter adds to the smallest
-    /// of them.
+    /// The delay of eight consecutive datagrams that counts as a queue: more than jitter adds to the
+    /// smallest of them.
     pub(crate) const QUEUED: Span = Span(1_500.0);
     pub(crate) const ARRIVALS: usize = 8;
 
@@ -253,8 +253,8 @@ pub(super) mod samples {
     /// Queueing delay, above the base delay, that does not count as a queue.
     pub(crate) const UNQUEUED: Span = Span::from_millis(2);
 
-    /// After this time the base delay is measured again, if the queue was empty in between: clocks drift, and
-    /// paths change.
+    /// After this time the base delay is measured again, if the queue was empty in between: clocks drift,
+    /// and paths change.
     pub(crate) const BASE_LIFETIME: Span = Span::from_secs(10);
 
     /// Maximum number of remembered arrivals.
@@ -381,8 +381,8 @@ pub(super) mod silence {
     /// How many times the probe timeout doubles without an answer.
     pub(crate) const MAX_DOUBLINGS: u32 = 4;
 
-    /// The maximum number of packets in flight at a timeout that count as lost in the loss estimate: a run of
-    /// losses, and not the end of the path.
+    /// The maximum number of packets in flight at a timeout that count as lost in the loss estimate: a run
+    /// of losses, and not the end of the path.
     pub(crate) const MAX_COUNTED_LOST: usize = 16;
 
     /// Slices that may be sent after the first timeout, and after each later one without an answer.

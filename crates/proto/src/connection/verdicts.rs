@@ -1,9 +1,9 @@
 //! Passes the fate of each datagram to the parts that sent something in it.
 //!
-//! The [`Ledger`](crate::transit::Ledger) settles it, on an ack or after a timeout. The block sender measures
-//! the path with it. The invariant: each item of a datagram is reported once, as acknowledged or lost. One
-//! that is acknowledged after it was lost stays lost: a packet was reported, and a message is in flight
-//! again.
+//! The [`Ledger`](crate::transit::Ledger) settles it, on an ack or after a timeout. The block sender
+//! measures the path with it. The invariant: each item of a datagram is reported once, as acknowledged or
+//! lost. One that is acknowledged after it was lost stays lost: a packet was reported, and a message is in
+//! flight again.
 
 use super::{CloseCode, Connection, ConnectionTrigger};
 use crate::Instant;

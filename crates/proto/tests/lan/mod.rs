@@ -137,8 +137,8 @@ impl Lan {
         self.settle_with(|_, _| true);
     }
 
-    /// As [`settle`](Self::settle): `passes` is called with each datagram, may change it, and returns whether
-    /// it arrives.
+    /// As [`settle`](Self::settle): `passes` is called with each datagram, may change it, and returns
+    /// whether it arrives.
     pub fn settle_with(&mut self, mut passes: impl FnMut(Way, &mut Vec<u8>) -> bool) {
         let mut datagram = Vec::new();
         for _ in 0..100_000 {

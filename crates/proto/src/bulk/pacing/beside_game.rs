@@ -1,7 +1,7 @@
 //! The rate of a transfer beside a game: low enough that the game's packets meet no queue.
 //!
-//! Any sign of a queue reduces the rate. The transfer starts slowly, searches for the link's rate, and leaves
-//! three tenths of it free. It searches again from time to time, because links change.
+//! Any sign of a queue reduces the rate. The transfer starts slowly, searches for the link's rate, and
+//! leaves three tenths of it free. It searches again from time to time, because links change.
 
 use super::super::tuning::beside_game::{
     ARRIVALS, CATCH_UP, FIRST_SEARCH, GROWTH, MAX_DRAINS, MAX_QUEUE, MAX_SEARCH, QUEUED, ROUNDS,

@@ -1,9 +1,9 @@
 //! Pacing while no rate is known: an initial guess, reduced the longer no rate is measured.
 //!
 //! A train that is dropped at a full queue gives no rate, and a flow that keeps its guess keeps that queue
-//! full: ten of them on one link dropped 82 % of what they sent. So the guess is used for a chunk and a round
-//! trip. Then it is halved with each half chunk, down to the floor, until a rate is measured. Where slices
-//! arrive, another train is sent to measure it.
+//! full: ten of them on one link dropped 82 % of what they sent. So the guess is used for a chunk and a
+//! round trip. Then it is halved with each half chunk, down to the floor, until a rate is measured. Where
+//! slices arrive, another train is sent to measure it.
 
 use super::super::tuning::blind::{
     AHEAD, BELIEVED_SLICES, FIRST_RATE, FIRST_SLICES, HALVED_AFTER, HINT_GAIN, LATER_RATE,
@@ -46,8 +46,8 @@ impl Blind {
         self.hint = Some(rate);
     }
 
-    /// A slice was sent while no rate was known. Below a configured `limit` that is smaller than the guess, the
-    /// guess is not halved: no train can be sent then, so no rate is expected.
+    /// A slice was sent while no rate was known. Below a configured `limit` that is smaller than the guess,
+    /// the guess is not halved: no train can be sent then, so no rate is expected.
     pub(super) fn on_sent(&mut self, now: Instant, bytes: Bytes, rtt: Span, limit: Rate) {
         self.sent += 1;
         let since = *self.since.get_or_insert(now);

@@ -43,8 +43,8 @@ impl Delay {
         self.flow.is_round(lasts, rtt)
     }
 
-    /// Judges a round of this length. If others fill the queue, returns the delay that they cause and the rate
-    /// from before this flow yielded.
+    /// Judges a round of this length. If others fill the queue, returns the delay that they cause and the
+    /// rate from before this flow yielded.
     pub(super) fn judge(&mut self, lasts: Span, rtt: Span) -> Option<(Span, Rate)> {
         let rate = self.flow.rate();
         let delivered = self.flow.delivered().min(rate);

@@ -115,8 +115,8 @@ impl Flow {
         (self.rate, self.pace) = (rate, rate);
     }
 
-    /// Lowers the pacing rate until a datagram sent from now on arrives, so that this flow's part of the queue
-    /// drains.
+    /// Lowers the pacing rate until a datagram sent from now on arrives, so that this flow's part of the
+    /// queue drains.
     pub(super) fn drain(&mut self, delay: Span, rtt: Span) {
         let less = (delay / rtt.max(MIN_ROUND)).min(MAX_DRAIN);
         self.pace = (self.rate * (1.0 - less)).max(self.floor);
@@ -141,8 +141,8 @@ impl Flow {
         }
     }
 
-    /// A full datagram arrived with this queueing delay. Returns how long the round has lasted; `None` before
-    /// its second arrival.
+    /// A full datagram arrived with this queueing delay. Returns how long the round has lasted; `None`
+    /// before its second arrival.
     pub(super) fn on_arrival(&mut self, sample: Sample, delay: Span) -> Option<Span> {
         if sample.number < self.fresh_from {
             return None;

@@ -145,8 +145,8 @@ fn losses_are_repaired_and_then_sending_stops() {
     assert!(!link.failed);
 }
 
-/// Without an answer everything is sent once (a connection stops that after a second), then some slices after
-/// each timeout, at growing intervals, until the transfer fails.
+/// Without an answer everything is sent once (a connection stops that after a second), then some slices
+/// after each timeout, at growing intervals, until the transfer fails.
 #[test]
 fn a_transfer_without_answers_probes_and_fails() {
     let mut link = Link::new(2);

@@ -22,8 +22,8 @@ enum Announcement {
     Acked,
 }
 
-/// Copies of an announcement that are sent before one is acknowledged or lost. Without it the receiver can do
-/// nothing with a chunk, and 53 bytes cost less than a round trip.
+/// Copies of an announcement that are sent before one is acknowledged or lost. Without it the receiver can
+/// do nothing with a chunk, and 53 bytes cost less than a round trip.
 const MAX_ANNOUNCEMENTS: u8 = 4;
 
 /// Slices between the first two copies, halved: they follow after 8, 16 and 32 more.

@@ -1,4 +1,4 @@
-//! Checks that hold when nothing else would notice: each fails when its line is taken out.
+//! Checks that no other test covers: each test fails when its check is removed.
 
 use haulier_proto::client::{ClientMachine, Credentials};
 use haulier_proto::connection::{Block, CloseReason, Event, RefusalCode, Suite};
@@ -29,7 +29,7 @@ fn request_of(lan: &mut Lan, n: usize) -> Vec<u8> {
     datagram
 }
 
-/// In mode `open` a response is good for the client that it names alone.
+/// In mode `open` only the client that a response names accepts it.
 #[test]
 fn a_response_to_another_client_is_refused() {
     let mut lan = Lan::new(open_server());
@@ -44,7 +44,7 @@ fn a_response_to_another_client_is_refused() {
     lan.clients[0].handle_datagram(lan.now, server_address(), &mut response).unwrap();
 }
 
-/// Data with another id, and data of one's own role, are refused before their tag is looked at.
+/// Data with another id, and data from an end of the same role, are refused before their tag is checked.
 #[test]
 fn data_with_a_foreign_header_is_refused() {
     let mut lan = Lan::joined(open_server(), client_with(Credentials::Open));
@@ -72,7 +72,7 @@ fn data_with_a_foreign_header_is_refused() {
     );
 }
 
-/// A server that hands out cookies for ever is none: a client takes four.
+/// A client accepts four cookies, and no endless sequence of them.
 #[test]
 fn a_client_accepts_at_most_four_cookies() {
     let mut lan = Lan::new(server_config());
@@ -85,7 +85,7 @@ fn a_client_accepts_at_most_four_cookies() {
         taken += u32::from(
             lan.clients[0].handle_datagram(lan.now, server_address(), &mut retry).is_ok(),
         );
-        // The same again, as each copy of a request brings it, is not answered.
+        // A repeated retry, as each copy of a request causes one, is not answered.
         assert!(lan.clients[0].handle_datagram(lan.now, server_address(), &mut retry).is_err());
         let mut out = Vec::new();
         while lan.clients[0].poll_datagram(lan.now, &mut out).is_some() {}
@@ -93,7 +93,7 @@ fn a_client_accepts_at_most_four_cookies() {
     assert_eq!(taken, 4);
 }
 
-/// A server that chooses a suite which the client did not offer is refused, keys or not.
+/// A response with a suite that the client did not offer is refused, even with the right keys.
 #[test]
 fn a_suite_that_was_not_offered_is_refused() {
     let config = client_config();
@@ -149,8 +149,8 @@ fn the_connections_of_one_prefix_are_limited() {
     assert!(lan.clients[elsewhere].connection().is_some());
 }
 
-/// What clients make a server hold has a limit for all of them together. Who holds the most goes; the others
-/// do not notice.
+/// The memory that clients occupy at a server has a common limit. The connection that holds the most is
+/// closed, without an effect on the others.
 #[test]
 fn the_connection_with_the_most_memory_is_closed_first() {
     let mut config = server_config();
@@ -160,7 +160,7 @@ fn the_connection_with_the_most_memory_is_closed_first() {
         lan.add(client_config());
     });
     lan.settle();
-    // Half of a block each, but a whole one of the second, and nobody reads.
+    // Half a block each, but a whole one of the second; the server does not read.
     let sizes = [300_000, 900_000, 200_000];
     for (n, size) in sizes.into_iter().enumerate() {
         lan.client(n).set_max_rate_bps(80_000_000);
@@ -185,7 +185,7 @@ fn the_connection_with_the_most_memory_is_closed_first() {
     lan.settle();
     assert!(matches!(end_of(&lan, 1), Some(CloseReason::There { code, .. }) if code.0 == 7));
     assert_eq!((end_of(&lan, 0), end_of(&lan, 2)), (None, None));
-    assert_eq!(lan.server.stats().memory_bytes, 0, "all was read");
+    assert_eq!(lan.server.stats().memory_bytes, 0, "everything was read");
     let blocks = lan
         .server_events
         .iter()
@@ -193,7 +193,7 @@ fn the_connection_with_the_most_memory_is_closed_first() {
     assert_eq!(blocks.count(), 2);
 }
 
-/// A token may hold what its client gets at most; the application cannot raise it by mistake.
+/// A token may limit its client's rate; the application cannot raise it by mistake.
 #[test]
 fn a_token_limits_the_rate() {
     let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
@@ -221,7 +221,7 @@ fn a_rate_of_0_is_the_lowest_that_works() {
     assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
 }
 
-/// A memory that is full of tokens asks for cookies, and never forgets one before it expires.
+/// A server whose token memory is full requires cookies, and never forgets a token before it expires.
 #[test]
 fn a_full_token_memory_requires_cookies() {
     let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
@@ -236,10 +236,10 @@ fn a_full_token_memory_requires_cookies() {
         lan.settle();
         assert!(lan.clients[usize::from(n)].connection().is_some());
     }
-    assert_eq!(lan.server.drops().get(DropReason::NoCookie), 1, "the second had to show itself");
+    assert_eq!(lan.server.drops().get(DropReason::NoCookie), 1, "the second needs a cookie");
 }
 
-/// Answers to strangers wait in a line of 64; a burst of requests cannot make it longer.
+/// Answers to strangers are queued, 64 at most, whatever the number of requests.
 #[test]
 fn queued_answers_are_bounded() {
     let mut config = server_config();
@@ -259,7 +259,7 @@ fn queued_answers_are_bounded() {
     assert_eq!(answers, 64);
 }
 
-/// H-3.4a counts datagrams too: small ones, of which many would fit the bytes.
+/// H-3.4a limits datagrams too, not only bytes: many small ones would fit.
 #[test]
 fn three_datagrams_are_sent_for_one_however_small() {
     let mut lan = Lan::new(server_config());
@@ -275,10 +275,10 @@ fn three_datagrams_are_sent_for_one_however_small() {
             sent += 1;
         }
     }
-    assert_eq!(sent, 3, "the probe time-out would have sent more");
+    assert_eq!(sent, 3, "the probe timeout would have sent more");
 }
 
-/// What the server sends to the new address of a client that moved, as the client would see it.
+/// The challenge that the server sends to the new address of a client that moved.
 fn challenged() -> (Lan, Vec<u8>) {
     let mut lan = Lan::joined(server_config(), client_config());
     lan.run(500);
@@ -295,7 +295,7 @@ fn challenged() -> (Lan, Vec<u8>) {
     (lan, challenge)
 }
 
-/// H-5.2: the answer to a challenge proves the address it comes from, and no other.
+/// H-5.2: a path response validates the address it comes from, and no other.
 #[test]
 fn a_path_response_from_elsewhere_validates_nothing() {
     let (mut lan, mut challenge) = challenged();
@@ -307,7 +307,7 @@ fn a_path_response_from_elsewhere_validates_nothing() {
     assert_eq!(lan.peer().address(), old);
 }
 
-/// A challenge that nobody answers is sent five times, whatever the credit.
+/// An unanswered challenge is sent five times, whatever the amplification limit allows.
 #[test]
 fn unanswered_challenges_end() {
     let (mut lan, _) = challenged();
@@ -323,7 +323,7 @@ fn unanswered_challenges_end() {
     assert_eq!(challenges, 5);
 }
 
-/// A datagram that was held up somewhere and comes late from an address of the past starts nothing.
+/// A delayed datagram from an earlier address of the client starts no challenge.
 #[test]
 fn a_late_datagram_from_elsewhere_starts_no_challenge() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -346,7 +346,7 @@ fn a_late_datagram_from_elsewhere_starts_no_challenge() {
     }
 }
 
-/// Somebody who moves all the time fills no queue: one change that was not told is enough.
+/// A client that moves all the time does not fill the event queue: one unread change is enough.
 #[test]
 fn unread_path_changes_are_merged() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -357,7 +357,7 @@ fn unread_path_changes_are_merged() {
         lan.addresses[0] = address(900 + n);
         lan.now = lan.now + Duration::from_millis(50);
         lan.client(0).send_message(vec![0; 900]).unwrap();
-        // Nobody asks the server for its events meanwhile.
+        // The server's events are not read in between.
         for _ in 0..4 {
             while lan.clients[0].poll_datagram(lan.now, &mut out).is_some() {
                 let _ = lan.server.handle_datagram(lan.now, lan.addresses[0], &mut out);
@@ -374,8 +374,8 @@ fn unread_path_changes_are_merged() {
     assert_eq!(lan.server_events.iter().filter(|(_, event)| *event == moved).count(), 1);
 }
 
-/// The same when the answer is not the newest datagram any more, and so starts no probe of its own: whoever
-/// holds it back and plays it from elsewhere takes nothing over.
+/// The same when the path response is not the newest datagram, and so starts no challenge of its own:
+/// holding it back and sending it from another address takes nothing over.
 #[test]
 fn a_late_path_response_from_elsewhere_validates_nothing() {
     let (mut lan, mut challenge) = challenged();
@@ -389,7 +389,7 @@ fn a_late_path_response_from_elsewhere_validates_nothing() {
     assert_eq!(lan.peer().address(), address(0));
 }
 
-/// Retries wait in the same line of 64.
+/// Retries share that queue of 64.
 #[test]
 fn queued_retries_are_bounded() {
     let mut config = server_config();
@@ -408,7 +408,7 @@ fn queued_retries_are_bounded() {
     assert_eq!(retries, 64);
 }
 
-/// Handshakes that one source does not complete take its own places, and nobody is sent away for them.
+/// Incomplete handshakes of one source use up its own places, and no other source is refused for them.
 #[test]
 fn the_handshakes_of_one_source_are_limited() {
     let mut config = server_config();
@@ -418,7 +418,7 @@ fn the_handshakes_of_one_source_are_limited() {
     for n in 0..4 {
         lan.add(client_config());
         let mut request = request_of(&mut lan, n);
-        // The last comes from elsewhere.
+        // The last one is from another source.
         let from = address(if n < 3 { n } else { 5_000 });
         outcomes.push(lan.server.handle_datagram(lan.now, from, &mut request));
     }

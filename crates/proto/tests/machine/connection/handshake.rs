@@ -1,4 +1,4 @@
-//! Who is let in, in one round trip, and who is refused (STANDARD-1, 3 and 6).
+//! Which clients are accepted, in one round trip, and which are refused (STANDARD-1, 3 and 6).
 
 use haulier_proto::client::{ClientMachine, Credentials};
 use haulier_proto::connection::{Block, CloseReason, Event, RefusalCode, Suite};
@@ -39,7 +39,7 @@ fn token_server() -> ServerConfig {
     with_credentials(ServerCredentials::default().with_token_key(token_key()))
 }
 
-/// Requests of client `n` that are on their way now.
+/// The requests that client `n` sends now.
 fn requests(lan: &mut Lan, n: usize) -> Vec<Vec<u8>> {
     let (mut all, mut datagram) = (Vec::new(), Vec::new());
     while lan.clients[n].poll_datagram(lan.now, &mut datagram).is_some() {
@@ -48,8 +48,8 @@ fn requests(lan: &mut Lan, n: usize) -> Vec<Vec<u8>> {
     all
 }
 
-/// H-3.1b, the order of checks, one request for each: what is wrong with it, what is counted, what is
-/// answered.
+/// H-3.1b, the order of checks, with one request for each: what is wrong with it, the drop reason, the
+/// answer.
 #[test]
 fn each_check_of_a_request_refuses_alone() {
     let mut lan = Lan::new(server_config());
@@ -82,12 +82,12 @@ fn each_check_of_a_request_refuses_alone() {
         assert_eq!(to.map_or(0, |_| answer.len()), answered, "{reason}");
         assert_eq!(lan.server.stats().connections, 0);
     }
-    // And the request itself is fine.
+    // The original request is accepted.
     assert!(lan.server.handle_datagram(lan.now, address(0), &mut request.clone()).is_ok());
 }
 
-/// H-3.1b: what the check covers is not looked at before it holds. Here the hello is damaged by somebody
-/// who knows the secret.
+/// H-3.1b: nothing that the check covers is read before the check is verified. Here the hello is damaged by
+/// a sender that knows the secret.
 #[test]
 fn a_damaged_hello_creates_nothing() {
     let mut lan = Lan::new(server_config());
@@ -118,10 +118,10 @@ fn a_request_and_its_answer_take_one_round_trip() {
     let mut datagram = Vec::new();
     assert!(lan.server.poll_datagram(lan.now, &mut datagram).is_some());
     lan.clients[n].handle_datagram(lan.now, server_address(), &mut datagram).unwrap();
-    assert_eq!(lan.client(n).receiving().unwrap().done, 1024, "the first slice is in it");
+    assert_eq!(lan.client(n).receiving().unwrap().done, 1024, "the response has the first slice");
 }
 
-/// H-3.2a: whichever response of the first flight arrives, alone, makes the connection.
+/// H-3.2a: any single response of the first flight establishes the connection.
 #[test]
 fn any_response_of_the_first_flight_is_enough() {
     for chosen in 0..9 {
@@ -138,25 +138,29 @@ fn any_response_of_the_first_flight_is_enough() {
             assert_eq!(datagram[0], 0x83);
             flight.push(datagram.clone());
         }
-        assert_eq!(flight.len(), 9, "three requests earn nine responses");
+        assert_eq!(flight.len(), 9, "three requests allow nine responses");
         assert!(flight.iter().map(Vec::len).sum::<usize>() <= 3 * 3 * 1200);
         lan.clients[n].handle_datagram(lan.now, server_address(), &mut flight[chosen]).unwrap();
         assert!(lan.clients[n].connection().is_some(), "response {chosen}");
-        // What was lost is repeated, and the block arrives.
+        // Lost frames are retransmitted, and the block arrives.
         lan.run(3_000);
         let is_block = |event: &Event| matches!(event, Event::Block { tag: 7, .. });
         assert!(lan.client_events[n].iter().any(is_block), "after response {chosen}");
     }
 }
 
-/// H-3.1d: copies earn credit, make no second connection, and are worth nothing from elsewhere.
+/// H-3.1d: copies raise the amplification limit, make no second connection, and are ignored from another
+/// address.
 #[test]
 fn copies_of_a_request_make_one_connection() {
     let mut lan = Lan::new(server_config());
     let n = lan.add(client_config().with_copies(10));
     let copies = requests(&mut lan, n);
     assert_eq!(copies.len(), 10);
-    assert!(copies.windows(2).all(|two| two[0][..900] != two[1][..900]), "fresh padding in each");
+    assert!(
+        copies.windows(2).all(|two| two[0][..900] != two[1][..900]),
+        "each has its own padding"
+    );
     for mut copy in copies.clone() {
         lan.server.handle_datagram(lan.now, address(n), &mut copy).unwrap();
     }
@@ -168,7 +172,7 @@ fn copies_of_a_request_make_one_connection() {
     assert_eq!(lan.server.stats().requests, 1);
 }
 
-/// A recorded request of a connection that is over is worth nothing, from anywhere.
+/// A replayed request of a closed connection opens none, from any address.
 #[test]
 fn a_request_cannot_be_replayed_after_its_connection() {
     let mut lan = Lan::new(server_config());
@@ -177,7 +181,7 @@ fn a_request_cannot_be_replayed_after_its_connection() {
     let mut first = request.clone();
     lan.server.handle_datagram(lan.now, address(n), &mut first).unwrap();
     lan.run_with(11_000, |_, _| false);
-    assert_eq!(lan.server.stats().connections, 0, "the client never went on");
+    assert_eq!(lan.server.stats().connections, 0, "the client never continued");
     let refused = lan.server.handle_datagram(lan.now, address(n), &mut request);
     assert_eq!(refused, Err(DropReason::Replayed));
     assert_eq!(lan.server.poll_datagram(lan.now, &mut Vec::new()), None);
@@ -189,12 +193,12 @@ fn a_wrong_secret_is_refused_with_a_reason() {
     let secret = Secret::from_bytes([99; 32]);
     let n = lan.add(client_with(Credentials::Secret { secret, identity: None }));
     lan.run(900);
-    assert_eq!(end_of(&lan, n), None, "a refusal that anybody could have sent is doubted for 1 s");
+    assert_eq!(end_of(&lan, n), None, "a refusal without a check takes effect after 1 s");
     lan.run(200);
     assert_eq!(end_of(&lan, n), Some(&CloseReason::Refused(RefusalCode::Key)));
 }
 
-/// Whoever stands on the path can send a false refusal; it does not stop a client that is welcome.
+/// An observer on the path can send a false refusal; it does not stop a client that the server accepts.
 #[test]
 fn a_false_refusal_is_only_a_hint() {
     let mut lan = Lan::new(server_config());
@@ -205,7 +209,7 @@ fn a_false_refusal_is_only_a_hint() {
     refusal.extend_from_slice(&[2, 0]);
     refusal.extend_from_slice(&[0; 16]);
     lan.clients[n].handle_datagram(lan.now, server_address(), &mut refusal).unwrap();
-    // One that claims to be verified needs the check.
+    // A refusal that claims to be verified needs the check.
     refusal[9] = 3;
     let refused = lan.clients[n].handle_datagram(lan.now, server_address(), &mut refusal);
     assert_eq!(refused, Err(DropReason::BadCheckValue));
@@ -240,7 +244,7 @@ fn a_server_that_shuts_down_closes_every_connection() {
     assert_eq!(lan.server.stats().connections, 0);
 }
 
-/// Another version is named in words, with what the server speaks.
+/// A refusal of another version names those that the server supports.
 #[test]
 fn an_unknown_version_is_refused_with_the_supported_ones() {
     let mut lan = Lan::new(server_config());
@@ -305,8 +309,8 @@ fn a_token_for_another_server_is_refused() {
     assert_eq!(lan.server.drops().get(DropReason::BadToken), 3, "one for each request");
 }
 
-/// H-6c: a token that holds the client's address lifts the limit of the first flight; one with another
-/// address takes nothing away.
+/// H-6c: a token with the client's address raises the limit of the first flight; one with another address
+/// does not lower it.
 #[test]
 fn an_address_in_a_token_only_raises_the_credit() {
     for (client_address, responses) in [(address(0), 20..100), (address(5_000), 3..4)] {
@@ -341,12 +345,12 @@ fn a_required_identity_is_checked() {
         lan.add(client_with(Credentials::Secret { secret: secret(), identity: Some(other) }));
     lan.run(300);
     assert!(lan.clients[right].connection().is_some());
-    assert!(lan.clients[none].connection().is_some(), "who does not ask is not told");
+    assert!(lan.clients[none].connection().is_some(), "a client that requires none connects");
     assert!(lan.clients[wrong].connection().is_none());
 }
 
-/// H-3.5a and 3.5: above the number of handshakes it likes a server asks for a cookie, and the client comes
-/// in one round trip later.
+/// H-3.5a and 3.5: above its limit of handshakes a server requires a cookie, and the client connects one
+/// round trip later.
 #[test]
 fn a_busy_server_asks_for_a_cookie() {
     let mut config = server_config();
@@ -366,7 +370,7 @@ fn a_busy_server_asks_for_a_cookie() {
     assert_eq!(lengths[0], 29, "a retry");
     assert!(lan.clients[second].connection().is_some());
     assert_eq!(lan.server.drops().get(DropReason::NoCookie), 1);
-    // The cookie is good for its address alone.
+    // The cookie is valid for its address only.
     let third = lan.add(client_config());
     let mut request = requests(&mut lan, third).remove(0);
     let refused = lan.server.handle_datagram(lan.now, address(third), &mut request);
@@ -411,8 +415,8 @@ fn aes_is_taken_where_both_have_it() {
     }
 }
 
-/// Two lives of a server with the same seed and the same request use different keys only if the entropy
-/// differs; that is the driver's promise. What the machine promises: another seed, other bytes.
+/// A server that restarts with the same seed would use the same keys for the same request; the driver must
+/// provide a new seed. With another seed the machine sends other bytes.
 #[test]
 fn two_runs_of_a_server_share_no_keys() {
     let mut first_flights = Vec::new();
@@ -429,10 +433,10 @@ fn two_runs_of_a_server_share_no_keys() {
         first_flights.push(datagram[9..].to_vec());
     }
     let same = first_flights[0].iter().zip(&first_flights[1]).filter(|(a, b)| a == b).count();
-    assert!(same < 16, "{same} bytes are the same");
+    assert!(same < 16, "{same} bytes are equal");
 }
 
-/// H-2.1: ids of living connections differ, and the server knows its own from noise.
+/// H-2.1: ids of open connections differ, and the server distinguishes its own from random ones.
 #[test]
 fn every_connection_has_an_id_of_its_own() {
     let mut lan = Lan::new(server_config());
@@ -449,7 +453,7 @@ fn every_connection_has_an_id_of_its_own() {
     assert_eq!(ids.len(), 200);
 }
 
-/// H-3.5a: for all sources together there are so many refusals a second and no more, and no memory of them.
+/// H-3.5a: the rate of refusals is limited for all sources together, without state for each.
 #[test]
 fn refusals_are_rate_limited() {
     let mut lan = Lan::new(server_config());

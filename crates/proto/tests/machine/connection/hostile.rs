@@ -1,5 +1,5 @@
-//! A peer that has the keys and means no good. In mode `open` anybody can make its datagrams, so the tests
-//! do; what is behind the seal is the same in all modes.
+//! A hostile peer that has the keys. The tests use mode `open`, where anybody can make its datagrams; the
+//! checks after decryption are the same in all modes.
 
 use haulier_core::chunk::{Ack, ChunkId, Slice, SliceCount, SliceSet};
 use haulier_proto::client::Credentials;
@@ -14,12 +14,12 @@ use std::time::Duration;
 use super::{client_with, end_of, ends_at_server};
 use crate::lan::{Lan, PROTOCOL_ID, Way, server_config};
 
-/// A room in mode `open`, and what a hostile client needs to know.
+/// A server in mode `open`, and what a hostile client needs to know.
 struct Room {
     lan: Lan,
     client: WireId,
     server: WireId,
-    /// The number of its next datagram; far ahead of the honest half of it.
+    /// The number of its next datagram, far ahead of those of the honest client.
     next: u32,
     /// Numbers that the server has used.
     seen: Vec<u32>,
@@ -54,7 +54,7 @@ impl Room {
         Self { lan, client, server, next: 1_000, seen }
     }
 
-    /// The client, or somebody with its keys, sends these bytes as frames. What the server made of it.
+    /// Sends these bytes as frames, with the client's keys. Returns the server's result.
     fn send(&mut self, frames: &[u8]) -> Result<(), DropReason> {
         let mut datagram = Vec::new();
         let header =
@@ -66,7 +66,7 @@ impl Room {
         self.next += 1;
         let (now, from) = (self.lan.now, self.lan.addresses[0]);
         let outcome = self.lan.server.handle_datagram(now, from, &mut datagram);
-        // The honest half does not hear the answers: it would take acks of these numbers for an attack.
+        // The honest client does not receive the answers: acks of these numbers would look like an attack.
         self.lan.settle_with(|_, _| false);
         outcome
     }
@@ -77,13 +77,13 @@ impl Room {
         self.send(&bytes)
     }
 
-    /// That the server has closed with this code, and told the client.
+    /// Asserts that the server closed with this code, and that the client received it.
     #[track_caller]
     fn assert_closed(&mut self, code: CloseCode) {
         self.lan.run(1_100);
         assert_eq!(ends_at_server(&self.lan), [&CloseReason::Here(code)]);
-        let told = end_of(&self.lan, 0);
-        assert!(matches!(told, Some(CloseReason::There { code: c, .. }) if *c == code), "{told:?}");
+        let end = end_of(&self.lan, 0);
+        assert!(matches!(end, Some(CloseReason::There { code: c, .. }) if *c == code), "{end:?}");
     }
 }
 
@@ -97,7 +97,7 @@ fn a_malformed_frame_closes_the_connection_without_effect() {
         assert!(room.send(frames).is_err(), "{frames:?}");
         room.assert_closed(CloseCode::PROTOCOL);
     }
-    // A good frame before the bad one is not acted on either.
+    // A valid frame before the malformed one has no effect either.
     let mut room = Room::new();
     let mut frames = Vec::new();
     Frame::Message { number: 0, data: b"before" }.write(&mut frames);
@@ -108,7 +108,7 @@ fn a_malformed_frame_closes_the_connection_without_effect() {
     assert!(!room.lan.server_events.iter().any(|(_, event)| is_message(event)));
 }
 
-/// [H-2.2c]: who acknowledges what was never sent is thrown out at once.
+/// [H-2.2c]: acknowledging a number that was never sent closes the connection at once.
 #[test]
 fn an_ack_of_a_number_never_sent_closes() {
     let mut room = Room::new();
@@ -117,7 +117,7 @@ fn an_ack_of_a_number_never_sent_closes() {
     room.assert_closed(CloseCode::PROTOCOL);
 }
 
-/// [H-2.2c]: the first 256 numbers have a hole. An honest peer never names it, a guesser does.
+/// [H-2.2c]: one of the first 256 numbers is skipped. An honest peer never acknowledges it, a guess does.
 #[test]
 fn an_ack_of_a_number_that_was_skipped_closes() {
     let mut room = Room::new();
@@ -143,7 +143,8 @@ fn an_ack_of_a_number_that_was_skipped_closes() {
 #[test]
 fn messages_beyond_the_limit_close() {
     let mut room = Room::new();
-    room.send_frame(&Frame::Message { number: 255, data: b"the last that is allowed" }).unwrap();
+    room.send_frame(&Frame::Message { number: 255, data: b"the last one within the limit" })
+        .unwrap();
     assert!(ends_at_server(&room.lan).is_empty());
     room.send_frame(&Frame::Message { number: 256, data: b"one more" }).unwrap();
     room.assert_closed(CloseCode::PROTOCOL);
@@ -152,7 +153,7 @@ fn messages_beyond_the_limit_close() {
     room.assert_closed(CloseCode::PROTOCOL);
 }
 
-/// H-4.2a, b: what is announced costs nothing, and what is too large or too much closes.
+/// H-4.2a, b: an announcement allocates nothing; too large or too many ones close the connection.
 #[test]
 fn announcements_beyond_the_limits_close() {
     let block =
@@ -169,7 +170,7 @@ fn announcements_beyond_the_limits_close() {
     room.assert_closed(CloseCode::BLOCK_TOO_LARGE);
 }
 
-/// H-4.2b: a sender whose bytes are not those it announced is found out before anybody hears of the block.
+/// H-4.2b: a block whose bytes are not those announced is detected before it is delivered.
 #[test]
 fn a_block_with_a_wrong_digest_is_not_delivered() {
     let mut room = Room::new();
@@ -183,7 +184,7 @@ fn a_block_with_a_wrong_digest_is_not_delivered() {
     room.assert_closed(CloseCode::BLOCK_DAMAGED);
 }
 
-/// A chunk of another size than its block asks for is no honest sender's.
+/// A chunk whose size does not fit its block closes the connection.
 #[test]
 fn a_chunk_that_does_not_fit_its_block_closes() {
     let mut room = Room::new();
@@ -196,7 +197,7 @@ fn a_chunk_that_does_not_fit_its_block_closes() {
     room.assert_closed(CloseCode::PROTOCOL);
 }
 
-/// A response to a challenge that was never made moves nobody, and a challenge is answered once.
+/// A response to a challenge that was never sent has no effect, and a challenge is answered once.
 #[test]
 fn forged_path_frames_have_no_effect() {
     let mut room = Room::new();
@@ -208,7 +209,7 @@ fn forged_path_frames_have_no_effect() {
     assert_eq!(room.lan.peer().address(), room.lan.addresses[0]);
 }
 
-/// Packets that nobody takes make room for newer ones; memory stays within what was set.
+/// Unread packets are dropped for newer ones; memory stays within its limit.
 #[test]
 fn unread_packets_are_dropped_oldest_first() {
     let mut room = Room::new();
@@ -227,7 +228,7 @@ fn unread_packets_are_dropped_oldest_first() {
     assert!((2_900..3_100).contains(&dropped), "{dropped} of 4,000 dropped at 1 MiB");
 }
 
-/// Empty blocks cost nothing to send, and a place each to hold: nobody can fill memory with them.
+/// Empty blocks cost nothing to send, but are counted at 256 bytes each: they cannot fill memory.
 #[test]
 fn unread_empty_blocks_hold_the_sender_back() {
     let mut room = Room::new();
@@ -256,8 +257,8 @@ fn digest_of_nothing() -> &'static [u8; 32] {
     DIGEST.get_or_init(|| *Block::new(0, Vec::new()).digest())
 }
 
-/// A receiver that says it has every slice, and never the chunk, is asked again now and then, and left when
-/// nothing has moved for long.
+/// A receiver that acknowledges every slice, but never the chunk, is probed at intervals, and disconnected
+/// after a time without progress.
 #[test]
 fn a_peer_that_never_completes_a_chunk_is_disconnected() {
     let mut room = Room::new();
@@ -273,15 +274,15 @@ fn a_peer_that_never_completes_a_chunk_is_disconnected() {
     let before = room.lan.peer().stats().slices_sent;
     for second in 0..14 {
         room.lan.run_with(1_000, |_, _| false);
-        assert!(room.send_frame(&Frame::Ping).is_ok(), "it waits {second} s later");
+        assert!(room.send_frame(&Frame::Ping).is_ok(), "still open after {second} s");
     }
     let asked = room.lan.peer().stats().slices_sent - before;
-    assert!((1..=64).contains(&asked), "{asked} slices for one who has all of them");
+    assert!((1..=64).contains(&asked), "{asked} slices to a peer that has all of them");
     room.lan.run_with(2_000, |_, _| false);
     assert_eq!(ends_at_server(&room.lan), [&CloseReason::Here(CloseCode::NO_PROGRESS)]);
 }
 
-/// H-4.1b: an ack that finds no room beside a chunk ack and a slice goes with the next datagram.
+/// H-4.1b: an ack without room beside a chunk ack and a slice is sent in the next datagram.
 #[test]
 fn an_ack_without_room_goes_with_the_next_datagram() {
     let mut room = Room::new();

@@ -1,4 +1,4 @@
-//! Keys, addresses, silence and the end (STANDARD-1, 2.3 and 5).
+//! Keys, addresses, timeouts and closing (STANDARD-1, 2.3 and 5).
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn keys_are_updated_under_loss_and_reordering() {
     assert!(there.key_updates >= 3, "{} updates", there.key_updates);
     // H-2.3b: the other direction follows.
     assert!(here.key_updates.abs_diff(there.key_updates) <= 1);
-    assert_eq!(here.datagrams_refused, 0, "late datagrams open with the key before");
+    assert_eq!(here.datagrams_refused, 0, "late datagrams open with the previous key");
     assert_eq!(end_of(&lan, 0), None);
 }
 
@@ -40,7 +40,7 @@ fn an_old_key_lasts_two_minutes_at_most() {
     assert_eq!(lan.client(0).state(), ConnectionState::Connected);
 }
 
-/// H-5.1a: two ends that have nothing to say keep their connection, with a ping now and then.
+/// H-5.1a: two idle ends keep their connection, with occasional pings.
 #[test]
 fn an_idle_connection_stays() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -64,7 +64,7 @@ fn silence_ends_both_sides() {
     assert_eq!(lan.server.stats().connections, 0);
 }
 
-/// H-5.3: a close is sent three times, so two of them may be lost.
+/// H-5.3: a close is sent three times, so that two may be lost.
 #[test]
 fn a_close_survives_the_loss_of_two() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -87,7 +87,7 @@ fn a_close_survives_the_loss_of_two() {
     assert_eq!(lan.clients[0].poll_timeout(), None);
 }
 
-/// What it had sent is looked up when the application hears of its end, and a driver goes on meanwhile.
+/// The application reads its statistics when it gets the close event, and a driver keeps running until then.
 #[test]
 fn a_closed_connection_is_kept_until_the_next_event() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -103,7 +103,8 @@ fn a_closed_connection_is_kept_until_the_next_event() {
     assert_eq!((lan.server.poll_event(now), lan.server.stats().connections), (None, 0));
 }
 
-/// 5.2: a NAT that forgot gives the client another address; the transfer goes on there, after a challenge.
+/// 5.2: a client whose NAT mapping expired has a new address; the transfer continues there after a
+/// challenge.
 #[test]
 fn a_client_that_moves_is_followed_after_a_challenge() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -127,8 +128,8 @@ fn a_client_that_moves_is_followed_after_a_challenge() {
     assert_ne!(old, new);
 }
 
-/// T15: a copied datagram sent from a victim's address draws challenges there, three times the bytes of the
-/// copy at most, and the client stays where it is.
+/// T15: a copied datagram from a victim's address causes challenges to it, at most three times the bytes of
+/// the copy, and the client's address does not change.
 #[test]
 fn a_hijacked_datagram_does_not_move_the_client() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -154,7 +155,7 @@ fn a_hijacked_datagram_does_not_move_the_client() {
     assert_eq!(lan.peer().address(), lan.addresses[0]);
 }
 
-/// 3.6: a server that was restarted does not know its clients; they hear so at once, not after a time-out.
+/// 3.6: a restarted server does not know its clients; they learn this at once, not after a timeout.
 #[test]
 fn a_restarted_server_is_noticed() {
     let mut config = server_config();
@@ -169,7 +170,7 @@ fn a_restarted_server_is_noticed() {
     assert!(lan.clients[0].is_closed());
 }
 
-/// H-3.6a, b: noise gets no reset, and a forged reset ends nothing.
+/// H-3.6a, b: random datagrams cause no reset, and a forged reset has no effect.
 #[test]
 fn resets_are_neither_provoked_nor_forged() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -187,7 +188,7 @@ fn resets_are_neither_provoked_nor_forged() {
     assert_eq!(lan.client(0).state(), ConnectionState::Connected);
 }
 
-/// Time-outs, acks and keys survive a clock that jumps an hour ahead and comes back.
+/// Timeouts, acks and keys survive a clock that jumps an hour ahead and back.
 #[test]
 fn a_clock_that_jumps_does_no_harm() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -195,7 +196,7 @@ fn a_clock_that_jumps_does_no_harm() {
     let before = lan.now;
     for jump in [3_600, 0, 7_200, 0] {
         lan.now = before + Duration::from_secs(jump);
-        // Everything that is due, happens; nobody has heard anything for an hour.
+        // All timers fire; by this clock nothing was received for an hour.
         lan.client(0).send_message(&b"tick"[..]).unwrap();
         lan.settle();
         lan.peer().send_packet(&b"tock"[..]).unwrap();
@@ -208,8 +209,8 @@ fn a_clock_that_jumps_does_no_harm() {
     assert_eq!(end_of(&lan, 0), None);
 }
 
-/// [H-2.2a] and [H-2.2c], from outside: in each direction no number goes out twice with one key, over changes
-/// of keys and resends, and in every 256 numbers one is left out.
+/// [H-2.2a] and [H-2.2c], from outside: in each direction no number is sent twice with one key, across key
+/// updates and retransmissions, and one of every 256 numbers is skipped.
 #[test]
 fn no_number_is_sealed_twice_and_some_are_skipped() {
     let mut server = server_config();
@@ -227,14 +228,14 @@ fn no_number_is_sealed_twice_and_some_are_skipped() {
     });
     assert!(lan.peer().stats().key_updates > 10);
     assert!(numbers.len() > 2_000);
-    // They only ever rise, so none comes twice with any key.
+    // Numbers increase strictly, so none is used twice with any key.
     assert!(numbers.windows(2).all(|two| two[0] < two[1]), "a number went back");
     for (at, window) in numbers.chunk_by(|a, b| a / 256 == b / 256).enumerate().skip(1) {
         assert!(window.len() < 256, "nothing skipped in the {at}th 256");
     }
 }
 
-/// H-3.3b: a server whose whole first flight is lost says it again, by itself, within its credit.
+/// H-3.3b: a server whose whole first flight is lost repeats it unasked, within its amplification limit.
 #[test]
 fn a_lost_first_flight_is_repeated_without_a_request() {
     let mut lan = Lan::new(server_config());
@@ -242,7 +243,7 @@ fn a_lost_first_flight_is_repeated_without_a_request() {
     let mut responses = 0;
     lan.settle_with(|way, _| matches!(way, Way::Up(_)));
     assert_eq!(lan.server.stats().handshakes, 1);
-    // The client's own resends are held back, so nothing asks.
+    // The client's retransmissions are held back, so nothing triggers it.
     lan.run_with(3_000, |way, _| {
         responses += u32::from(matches!(way, Way::Down(_)));
         matches!(way, Way::Down(_))
@@ -251,7 +252,7 @@ fn a_lost_first_flight_is_repeated_without_a_request() {
     assert!(lan.clients[0].connection().is_some());
 }
 
-/// [H-2b]: reflected to their sender, datagrams are dropped without an answer, whatever they are.
+/// [H-2b]: datagrams of any kind that are reflected to their sender are dropped without an answer.
 #[test]
 fn reflected_datagrams_are_dropped() {
     let mut lan = Lan::new(server_config());
@@ -280,8 +281,8 @@ fn reflected_datagrams_are_dropped() {
     assert_eq!(lan.server.poll_datagram(lan.now, &mut out), None);
 }
 
-/// A client that only downloads says nothing by itself. When its NAT forgets it in the middle of a block it
-/// asks, half a second later, and is found again.
+/// A client that only receives sends nothing on its own. When its NAT mapping expires during a block it
+/// sends a probe half a second later, and the server learns its new address.
 #[test]
 fn a_download_survives_an_expired_nat_mapping() {
     let mut server = server_config();
@@ -291,7 +292,7 @@ fn a_download_survives_an_expired_nat_mapping() {
     lan.peer().send_block(&Block::new(1, vec![5; 400_000])).unwrap();
     lan.run(300);
     lan.addresses[0] = address(900);
-    // What it was about to acknowledge is lost too: nothing of it comes from the new address by itself.
+    // Its next acks are lost too: nothing is sent from the new address without a probe.
     lan.run_with(100, |way, _| !matches!(way, Way::Up(_)));
     lan.run(700);
     assert_eq!(lan.peer().address(), address(900));
@@ -299,8 +300,7 @@ fn a_download_survives_an_expired_nat_mapping() {
     assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
 }
 
-/// H-2.3b: a datagram that was overtaken by a change of keys still opens, for three probe time-outs and not
-/// for ever.
+/// H-2.3b: a datagram overtaken by a key update still opens, for three probe timeouts and no longer.
 #[test]
 fn a_late_datagram_opens_with_the_key_before() {
     for (wait, is_late) in [(40, false), (20_000, true)] {
@@ -331,7 +331,7 @@ fn a_late_datagram_opens_with_the_key_before() {
         if is_late {
             assert!(opened.is_err(), "{opened:?}");
         } else {
-            assert_ne!(last, phase, "the key was changed");
+            assert_ne!(last, phase, "the key was updated");
             assert_eq!(opened, Ok(()));
         }
     }

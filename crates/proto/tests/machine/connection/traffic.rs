@@ -1,4 +1,4 @@
-//! What goes over a connection, and in which order (STANDARD-1, 4).
+//! The traffic of a connection, and its order (STANDARD-1, 4).
 
 use haulier_proto::connection::{Block, CloseReason, Event, SendError};
 use haulier_proto::server::ServerEvent;
@@ -35,16 +35,16 @@ fn blocks_go_both_ways_and_arrive_in_order() {
         });
         blocks.collect()
     };
-    let wanted: Vec<_> = (0..).zip(sizes).collect();
-    assert_eq!(blocks(&at_server(&lan)), wanted);
-    let wanted: Vec<_> = (100..).zip(sizes).collect();
-    assert_eq!(blocks(&lan.client_events[0]), wanted);
+    let expected: Vec<_> = (0..).zip(sizes).collect();
+    assert_eq!(blocks(&at_server(&lan)), expected);
+    let expected: Vec<_> = (100..).zip(sizes).collect();
+    assert_eq!(blocks(&lan.client_events[0]), expected);
     let sent = |event: &&Event| matches!(event, Event::BlockSent { .. });
     assert_eq!(lan.client_events[0].iter().filter(sent).count(), sizes.len());
     assert!(lan.client(0).all_acked());
 }
 
-/// [H-4.3]: of what waits, packets go first, then messages, then slices.
+/// [H-4.3]: packets are sent first, then messages, then slices.
 #[test]
 fn packets_and_messages_go_before_slices() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -59,7 +59,7 @@ fn packets_and_messages_go_before_slices() {
         }
         true
     });
-    // The announcement and the first fragment, the second, the third with the message; then slices.
+    // The announcement with the first fragment, the second, the third with the message; then slices.
     let events = at_server(&lan);
     let first = events.iter().position(|event| matches!(event, Event::Packet { .. })).unwrap();
     let message = events.iter().position(|event| matches!(event, Event::Message(_))).unwrap();
@@ -88,12 +88,12 @@ fn a_packet_is_acked_or_lost_and_never_retransmitted() {
     let here = |event: &Event| matches!(event, Event::Packet { .. });
     let (server, client) = (at_server(&lan), &lan.client_events[0]);
     for (sender, receiver) in [(&server, client), (client, &server)] {
-        assert_eq!(count(sender, acked) + count(sender, lost), 60, "each has one fate");
+        assert_eq!(count(sender, acked) + count(sender, lost), 60, "each has exactly one fate");
         assert!(count(sender, lost) > 0 && count(sender, acked) > 30);
-        assert!(count(receiver, here) >= count(sender, acked), "acked is certain");
+        assert!(count(receiver, here) >= count(sender, acked), "an acked packet was delivered");
         arrived += count(receiver, here);
     }
-    assert!(arrived < 120, "what was lost stays lost");
+    assert!(arrived < 120, "lost packets are not retransmitted");
 }
 
 #[test]
@@ -118,8 +118,8 @@ fn messages_arrive_once_and_in_order_under_loss() {
     assert!(lan.client(0).all_acked());
 }
 
-/// Sequences are common to packets and fragments, and turn. A fragmented packet half a turn of small ones
-/// after the last is as new as any.
+/// Packets and fragments share one sequence space, which wraps. A fragmented packet is still new when half
+/// the sequence space of small packets lies between it and the fragmented one before.
 #[test]
 fn a_large_packet_after_many_small_ones_arrives() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -137,7 +137,7 @@ fn a_large_packet_after_many_small_ones_arrives() {
     assert!(large.eq(1..=3));
 }
 
-/// Clients have turns of 16 datagrams, so that one call to the system sends them all; none waits for more.
+/// Clients are served in turns of 16 datagrams, which one system call sends; none gets more per turn.
 #[test]
 fn clients_are_served_in_turns() {
     let mut lan = Lan::new(server_config());
@@ -160,8 +160,8 @@ fn clients_are_served_in_turns() {
                 _ => turns.push((n, 1)),
             }
             sent[n] += 1;
-            let least = sent.iter().min().unwrap();
-            assert!(*least >= 240 || sent[n] - least <= 2 * 16 + 16, "{sent:?}");
+            let min = sent.iter().min().unwrap();
+            assert!(*min >= 240 || sent[n] - min <= 2 * 16 + 16, "{sent:?}");
         }
         true
     });
@@ -173,7 +173,7 @@ fn is_block(event: &Event) -> bool {
     matches!(event, Event::Block { .. })
 }
 
-/// A message waits for no block, on a link that the block fills for a minute.
+/// A message does not wait for a block that fills the link for a minute.
 #[test]
 fn a_message_does_not_wait_for_a_large_block() {
     let mut server = server_config();
@@ -187,7 +187,7 @@ fn a_message_does_not_wait_for_a_large_block() {
     assert!(lan.client(0).receiving().unwrap().done < 300_000);
 }
 
-/// H-4.2b: too large is refused by the sender itself, and by the receiver if the sender lies.
+/// H-4.2b: the sender itself refuses a block that is too large for its receiver.
 #[test]
 fn a_block_above_the_limit_takes_no_memory() {
     let mut client = client_config();
@@ -198,7 +198,7 @@ fn a_block_above_the_limit_takes_no_memory() {
     assert_eq!(refused, Err(SendError::BlockTooLarge { max: 1_000_000 }));
 }
 
-/// H-4.1c and the bar: acks are at most a tenth of what they answer.
+/// H-4.1c: acks are at most a tenth of the data that they acknowledge.
 #[test]
 fn acks_are_at_most_a_tenth_of_the_data() {
     for rate_bps in [300_000, 1_000_000, 10_000_000, 100_000_000] {
@@ -215,8 +215,8 @@ fn acks_are_at_most_a_tenth_of_the_data() {
     }
 }
 
-/// [H-4a]: a frame that is none closes the connection; the datagram has no effect. Damage does not come so
-/// far: only a peer with the keys can do it.
+/// [H-4a]: only a peer with the keys can close the connection with a malformed frame. A damaged datagram is
+/// dropped before its frames are read.
 #[test]
 fn damage_does_not_end_a_connection() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -235,20 +235,20 @@ fn damage_does_not_end_a_connection() {
     assert!(lan.client(0).stats().datagrams_refused > 10);
 }
 
-/// H-5.1b: a block that stands still ends the connection, with a word to both.
+/// H-5.1b: a stalled block ends the connection, and both ends report it.
 #[test]
 fn a_stalled_block_ends_the_connection() {
     let mut lan = Lan::joined(server_config(), client_config());
     lan.run(100);
     lan.peer().send_block(&Block::new(1, vec![5; 300_000])).unwrap();
-    // Slices are lost, everything small arrives: the peer is alive.
+    // Slices are lost, small datagrams arrive: the peer is alive.
     lan.run_with(16_000, |_, datagram| datagram.len() < 600);
     let CloseReason::There { code, .. } = end_of(&lan, 0).unwrap() else { panic!() };
     assert_eq!(code.0, 2);
     assert!(matches!(ends_at_server(&lan)[..], [CloseReason::Here(code)] if code.0 == 2));
 }
 
-/// H-5.1b: who takes a slice now and then, to hold its place, does so for a bounded time.
+/// H-5.1b: a peer that makes just enough progress to keep its slot is closed after a bounded time.
 #[test]
 fn a_block_that_crawls_ends_the_connection() {
     let mut server = server_config();
@@ -270,7 +270,7 @@ fn a_block_that_crawls_ends_the_connection() {
     assert_eq!(code.0, 2);
 }
 
-/// H-5.1b: a block that waits behind a long one does not crawl, however long it waits.
+/// H-5.1b: a block does not count as crawling while it is queued behind a long one.
 #[test]
 fn a_queued_block_has_its_own_time_limit() {
     let mut server = server_config();
@@ -290,7 +290,7 @@ fn a_queued_block_has_its_own_time_limit() {
     assert!(blocks.eq([1, 2, 3]));
 }
 
-/// H-4.1c: acks of slices too, when each is a block of its own and would be acked at once.
+/// H-4.1c: this includes acks of slices, when each slice is a block and would be acked at once.
 #[test]
 fn ack_datagrams_are_at_most_half_of_those_received() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -312,7 +312,7 @@ fn ack_datagrams_are_at_most_half_of_those_received() {
     assert!(ups <= downs / 2 + 8, "{ups} datagrams for {downs}");
 }
 
-/// H-4.2e: the ack that says a chunk is done is lost, and no slice comes that asks for it.
+/// H-4.2e: the completing ack is lost, and no further slice arrives that would repeat it.
 #[test]
 fn a_completing_ack_is_repeated() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -321,20 +321,20 @@ fn a_completing_ack_is_repeated() {
     lan.run_with(1, |way, _| matches!(way, Way::Down(_)));
     assert!(lan.client_events[0].iter().any(is_block) && !lan.peer().all_acked());
     lan.run_with(60, |way, datagram| matches!(way, Way::Up(_)) || datagram.len() < 600);
-    assert!(lan.peer().all_acked(), "the server has heard it");
-    // Nothing that asks for an ack goes this way, so nothing says that it was heard: some more, and no end.
+    assert!(lan.peer().all_acked(), "the server received the ack");
+    // The client sends nothing ack-eliciting, so nothing confirms the ack: it is repeated a few times.
     let mut ups = 0;
     lan.run_with(4_000, |way, _| {
         ups += u32::from(matches!(way, Way::Up(_)));
         true
     });
-    assert!(ups <= 5, "{ups} datagrams of a client that has nothing to say");
+    assert!(ups <= 5, "{ups} datagrams of an idle client");
 }
 
-/// H-4.2e: a client that talks anyway learns from the acks of that what its server has heard.
+/// H-4.2e: a client that sends anyway learns from the server's acks that its completing ack arrived.
 #[test]
 fn a_confirmed_completing_ack_is_not_repeated() {
-    let ups = |talks: bool| {
+    let ups = |is_sending: bool| {
         let mut lan = Lan::joined(server_config(), client_config());
         lan.run(500);
         lan.peer().send_block(&Block::new(1, vec![1; 60_000])).unwrap();
@@ -342,7 +342,7 @@ fn a_confirmed_completing_ack_is_not_repeated() {
             lan.run(1);
         }
         lan.run(6);
-        if talks {
+        if is_sending {
             lan.client(0).send_message(&b"here"[..]).unwrap();
         }
         let mut ups = 0;
@@ -353,11 +353,11 @@ fn a_confirmed_completing_ack_is_not_repeated() {
         ups
     };
     let (silent, talking) = (ups(false), ups(true));
-    assert!(talking + 2 < silent, "{talking} datagrams, {silent} of one that says nothing");
+    assert!(talking + 2 < silent, "{talking} datagrams, {silent} of an idle client");
 }
 
-/// H-4.2c: a client that joins and falls silent, or whose address was never its own, gets a second of the
-/// rate and no more; one that comes back gets the rest.
+/// H-4.2c: a client that falls silent, or whose address was forged, is sent a second of the rate and no
+/// more. A client that answers again gets the rest.
 #[test]
 fn slices_stop_while_the_peer_is_silent() {
     let mut server = server_config();

@@ -1,5 +1,4 @@
-//! `haulier1.json`: what the datagrams of haulier/1 mean, field by field, and their frames; each is read,
-//! and written again.
+//! `haulier1.json`: the fields and frames of the datagrams of haulier/1; each is read, and written again.
 
 use haulier_core::chunk::{Ack, ChunkId, Slice, SliceCount, SliceSet};
 use haulier_core::fragment::Fragment;
@@ -134,13 +133,15 @@ fn low(value: &Value) -> u64 {
     hex_number(value) & 0xffff_ffff
 }
 
-/// The plaintext reads as the frames of the row, and they write as the plaintext.
+/// The plaintext is read as the frames of the row, and the frames are written as the plaintext.
 fn assert_frames(row: &Value) {
     let (name, plaintext) = (&row["name"], unhex(text(&row["plaintext"])));
-    let wanted: Vec<_> = row["frames"].as_array().unwrap().iter().collect();
-    let data: Vec<Vec<u8>> =
-        wanted.iter().map(|frame| frame["data"].as_str().map(unhex).unwrap_or_default()).collect();
-    let wanted: Vec<Frame<'_>> = wanted
+    let expected: Vec<_> = row["frames"].as_array().unwrap().iter().collect();
+    let data: Vec<Vec<u8>> = expected
+        .iter()
+        .map(|frame| frame["data"].as_str().map(unhex).unwrap_or_default())
+        .collect();
+    let expected: Vec<Frame<'_>> = expected
         .iter()
         .zip(&data)
         .flat_map(|(frame, data)| {
@@ -149,7 +150,7 @@ fn assert_frames(row: &Value) {
         })
         .collect();
     let frames: Vec<_> = Frames::of(&plaintext).map(|frame| frame.unwrap()).collect();
-    assert!(frames == wanted, "{name}");
+    assert!(frames == expected, "{name}");
     let mut again = Vec::new();
     frames.iter().for_each(|frame| frame.write(&mut again));
     assert!(again == plaintext, "{name}");

@@ -1,7 +1,7 @@
 //! `haulier1.json`: keys, credentials, Noise messages and the seals of whole datagrams.
 //!
-//! What the fields of a datagram mean is not looked at here: a request is bytes with a check, a response
-//! or data datagram is a head, a ciphertext and a tag.
+//! Fields are not read here: a request is bytes with a check, a response or data datagram is a header, a
+//! ciphertext and a tag.
 
 use haulier_proto::connection::Suite;
 use haulier_proto::credentials::{
@@ -88,7 +88,7 @@ fn ids_resets_and_cookies() {
 #[test]
 fn tokens() {
     let file = load("haulier1.json");
-    // The vectors have what is on the wire: bytes per second, 0 for none.
+    // The vectors have the values on the wire: bytes per second, 0 for none.
     let rate = |value: &Value| TokenRate::from_bps(u64::try_from(int(value)).unwrap() * 8);
     for row in rows(&file, "tokens", 4) {
         let name = text(&row["name"]);
@@ -205,7 +205,7 @@ fn checks_of_requests_and_refusals() {
     }
 }
 
-/// Each datagram is opened, and made again from its plaintext.
+/// Each datagram is opened, and sealed again from its plaintext.
 #[test]
 fn seals_of_responses_and_data() {
     let file = load("haulier1.json");

@@ -1,4 +1,4 @@
-//! The golden vectors of haulier/1: what is in each file is in `/vectors/README.md`.
+//! The golden vectors of haulier/1: `/vectors/README.md` describes each file.
 
 mod datagrams;
 mod haulier1;
