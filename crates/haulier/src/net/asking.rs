@@ -1,4 +1,4 @@
-//! A client's end: a machine for each address of its server that is asked, until one of them is welcome.
+//! A client's end: a machine for each server address that is tried, until one of them connects.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Once};
@@ -14,30 +14,30 @@ use haulier_proto::{AesSupport, Platform};
 use super::NOWHERE;
 use super::connect::Connect;
 use super::race::{Attempt, AttemptError, Key, Race};
-use super::shared::{End, Trouble};
+use super::shared::{End, SocketFault};
 
 pub(crate) struct Asking {
     connect: Connect,
     entropy: Entropy,
     aes: AesSupport,
     race: Race<ClientMachine>,
-    /// How it ended without a connection; whether the application still has to be told.
+    /// How it ended without a connection, and whether the application has not read that yet.
     ended: Option<(CloseReason, bool)>,
-    /// Something has changed that [`End::step`] must look at.
-    has_news: bool,
-    /// Of machines that are gone.
+    /// Something changed that [`End::step`] must handle.
+    needs_step: bool,
+    /// The bytes of attempts that ended.
     other_bytes: WireBytes,
 }
 
 impl Asking {
-    /// Begins to ask. The seed must be fit for keys.
+    /// Starts to connect. The seed must be fit for keys.
     pub(crate) fn new(
         now: Instant,
         connect: Connect,
         seed: [u8; 32],
         aes: AesSupport,
     ) -> Result<Self, ClientError> {
-        // A configuration that makes no client makes none for any address.
+        // The configuration is checked once: it is the same for every address.
         ClientMachine::new(now, connect.config(NOWHERE), seed)?;
         Ok(Self {
             race: Race::new(&connect.servers),
@@ -45,7 +45,7 @@ impl Asking {
             entropy: Entropy::new(seed),
             aes,
             ended: None,
-            has_news: true,
+            needs_step: true,
             other_bytes: WireBytes::default(),
         })
     }
@@ -65,7 +65,7 @@ impl Asking {
         }
     }
 
-    /// Where the server is, or may be.
+    /// The server's address, or one that is tried.
     pub(crate) fn server(&self) -> SocketAddr {
         let first = self.connect.servers.first().copied();
         self.race.server().or(first).unwrap_or(NOWHERE)
@@ -80,13 +80,13 @@ impl Asking {
         (self.race.is_won() || self.ended.is_some()).then_some(self.race.is_won())
     }
 
-    /// Those of all addresses.
+    /// The bytes of all attempts.
     pub(crate) fn wire_bytes(&self) -> WireBytes {
         let machines = self.race.machines().map(|(_, machine)| machine.wire_bytes());
         machines.fold(self.other_bytes, sum)
     }
 
-    /// There will be no connection.
+    /// Ends without a connection.
     fn end(&mut self, reason: CloseReason) {
         let given_up = self.race.give_up();
         self.forget(given_up);
@@ -96,10 +96,10 @@ impl Asking {
     fn forget(&mut self, machines: impl IntoIterator<Item = ClientMachine>) {
         let machines = machines.into_iter().map(|machine| machine.wire_bytes());
         self.other_bytes = machines.fold(self.other_bytes, sum);
-        self.has_news = true;
+        self.needs_step = true;
     }
 
-    /// Looks at what has become of those that are asked.
+    /// Checks the results of the running attempts.
     fn judge(&mut self, now: Instant) {
         let welcome = self.race.machines().find(|(_, machine)| machine.connection().is_some());
         if let Some((key, _)) = welcome {
@@ -143,20 +143,20 @@ impl End for Asking {
                 self.end(self.race.verdict());
             }
         }
-        self.has_news = false;
+        self.needs_step = false;
         opens
     }
 
-    /// While it asks, trouble is that of one address. Afterwards a refusal means nothing: anybody can forge
-    /// it, and the idle time-out does not depend on it.
-    fn on_trouble(&mut self, now: Instant, key: Key, trouble: Trouble) -> io::Result<()> {
+    /// During the race a fault ends one attempt. Once connected a refusal is ignored: anybody can forge it,
+    /// and the idle timeout does not depend on it.
+    fn on_socket_fault(&mut self, now: Instant, key: Key, fault: SocketFault) -> io::Result<()> {
         let is_welcome = |machine: &mut ClientMachine| machine.connection().is_some();
-        let gone = match trouble {
-            Trouble::Broken(error) if self.race.is_won() => return Err(error),
-            // Also if the welcome has come with it.
+        let gone = match fault {
+            SocketFault::Broken(error) if self.race.is_won() => return Err(error),
+            // Also if the welcome arrived together with the fault.
             _ if self.machine(key).is_none_or(is_welcome) => return Ok(()),
-            Trouble::Refused => self.race.refused(now, key),
-            Trouble::NotOpened(error) | Trouble::Broken(error) => {
+            SocketFault::Refused => self.race.refused(now, key),
+            SocketFault::NotOpened(error) | SocketFault::Broken(error) => {
                 self.race.failed(now, key, AttemptError::NoRoute(Arc::new(error)))
             }
         };
@@ -165,7 +165,7 @@ impl End for Asking {
     }
 
     fn step_timeout(&self) -> Option<Instant> {
-        if self.has_news { Some(Instant::ZERO) } else { self.race.poll_timeout() }
+        if self.needs_step { Some(Instant::ZERO) } else { self.race.poll_timeout() }
     }
 
     fn machine_timeout(&self) -> Option<Instant> {
@@ -177,18 +177,18 @@ impl End for Asking {
         if let Some(machine) = self.race.winner_mut() {
             return machine.poll_event(now);
         }
-        let (reason, is_news) = self.ended.as_mut()?;
-        std::mem::take(is_news).then(|| Event::Closed(reason.clone()))
+        let (reason, is_unread) = self.ended.as_mut()?;
+        std::mem::take(is_unread).then(|| Event::Closed(reason.clone()))
     }
 
     fn is_over(&self) -> bool {
         match self.race.winner() {
             Some(machine) => machine.is_closed(),
-            None => self.ended.as_ref().is_some_and(|(_, is_news)| !is_news),
+            None => self.ended.as_ref().is_some_and(|(_, is_unread)| !is_unread),
         }
     }
 
-    /// The server must hear of it.
+    /// Sends a ping, so that the server learns the new address.
     fn on_rebound(&mut self) {
         if let Some(connection) = self.connection_mut() {
             connection.ping();
@@ -199,13 +199,13 @@ impl End for Asking {
         self.close(now, CloseCode::DONE, "");
     }
 
-    /// Makes the tables of the repair code in the background, once a process. They take 8 ms: nobody can wait
-    /// for them in the middle of a transfer, nor before the first datagram, but the round trip of a handshake
-    /// is mostly longer.
+    /// Computes the tables of the repair code in the background, once per process. They take 8 ms: too long
+    /// in the middle of a transfer or before the first datagram, but the round trip of a handshake is mostly
+    /// longer.
     fn prepare() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            // Without a thread whoever needs the tables first makes them.
+            // Without a thread the first use of the tables computes them.
             let name = thread::Builder::new().name("haulier-tables".into());
             let _thread = name.spawn(haulier_proto::prepare);
         });

@@ -25,9 +25,9 @@ use super::shared::State;
 
 /// A client of a game, and its connection to a server.
 ///
-/// It is a handle: a network thread does the work, at its own pace, and goes on while the game loads a level.
+/// It is a handle: a network thread does the work, also while the game loads a level.
 /// Clone it to send from one thread or task while another waits for events; each event goes to one of them.
-/// When the last is dropped the connection is closed with [`CloseCode::DONE`], and what was not acknowledged
+/// When the last clone is dropped the connection is closed with [`CloseCode::DONE`], and unacknowledged data
 /// may be lost: [`finish`](Self::finish) waits for it. See [`Connect`] for a client without a thread.
 ///
 /// ```no_run
@@ -102,12 +102,12 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Begins to ask for a connection, and returns at once: [`Event::Connected`] or [`Event::Closed`] says
-    /// how it went, or await [`connected`](Self::connected). `to` is the text of a ticket or connect token,
-    /// either of these read, a [`ClientConfig`](haulier_proto::client::ClientConfig), or a [`Connect`].
+    /// Starts to connect, and returns at once: [`Event::Connected`] or [`Event::Closed`] reports the result,
+    /// or await [`connected`](Self::connected). `to` is the text of a ticket or connect token, either of
+    /// these parsed, a [`ClientConfig`](haulier_proto::client::ClientConfig), or a [`Connect`].
     ///
     /// # Errors
-    /// [`ConnectError`]: for a text that is neither, no address or one that leads nowhere, or no socket.
+    /// [`ConnectError`]: for a text that is neither, no usable address, or no socket.
     pub fn connect(
         to: impl TryInto<Connect, Error: Into<ConnectError>>,
     ) -> Result<Self, ConnectError> {
@@ -125,11 +125,11 @@ impl Client {
         if has_route { Ok(client) } else { Err(ConnectError::Failed(client.attempts())) }
     }
 
-    /// Waits until there is a connection. Takes no event: [`Event::Connected`] still comes.
+    /// Waits until there is a connection. Consumes no event: [`Event::Connected`] is still delivered.
     ///
     /// # Errors
-    /// [`ConnectError::Failed`] if there will be none; [`ConnectError::Network`] if nothing drives the client
-    /// any more, or it is inline.
+    /// [`ConnectError::Failed`] if all addresses failed; [`ConnectError::Network`] if the driver has ended,
+    /// or the client is inline.
     pub async fn connected(&self) -> Result<(), ConnectError> {
         let outcome = self.handle.when(|state, _| state.end.outcome()).await?;
         match outcome {
@@ -138,7 +138,7 @@ impl Client {
         }
     }
 
-    /// The next event, without waiting. Ask in a loop until `None`, once a frame.
+    /// The next event, without waiting. Call it in a loop until `None`, once a frame.
     ///
     /// # Errors
     /// [`NetworkError`], once all events are taken.
@@ -146,8 +146,8 @@ impl Client {
         self.handle.poll()
     }
 
-    /// The next event; waits for it, but no longer than `max`. `None` when that is over, or when the client
-    /// is closed and nothing will ever come.
+    /// The next event; waits for it up to `max`. `None` after that, or when the client is closed and there
+    /// are no more events.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -155,8 +155,8 @@ impl Client {
         self.handle.wait(max)
     }
 
-    /// The next event; `None` once the client is closed and nothing will ever come. It may be dropped at any
-    /// time, and loses no event. Any executor will do.
+    /// The next event; `None` once the client is closed and there are no more. The future may be dropped at
+    /// any time without losing an event. It works with any executor.
     ///
     /// # Errors
     /// As [`poll`](Self::poll); [`NetworkError::Inline`].
@@ -167,14 +167,14 @@ impl Client {
     /// Sends a block of any size, which arrives whole. Its bytes are not copied.
     ///
     /// # Errors
-    /// [`SendError`]: wait for [`Event::Connected`] before the first. `NotOpen` also if nothing drives the
-    /// client any more: [`poll`](Self::poll) says why.
+    /// [`SendError`]: wait for [`Event::Connected`] before the first. `NotOpen` also if the driver has
+    /// ended: [`poll`](Self::poll) returns why.
     pub fn send_block(&self, block: &Block) -> Result<BlockHandle, SendError> {
         self.change(|connection, now| connection.send_block(now, block))
             .ok_or(SendError::NotOpen)?
     }
 
-    /// Sends a packet of up to 256 KiB, once: time-critical. An event says whether it arrived.
+    /// Sends a time-critical packet of up to 256 KiB, once. An event reports whether it was acknowledged.
     ///
     /// # Errors
     /// [`SendError`]: wait for [`Event::Connected`] before the first.
@@ -196,21 +196,22 @@ impl Client {
         self.with_connection(Connection::all_acked).unwrap_or(true)
     }
 
-    /// Closes, with up to 200 bytes for the server to show. Nothing is received any more.
+    /// Closes the connection, with a reason of up to 200 bytes for the server. Nothing is received after
+    /// that.
     pub fn close(&self, code: CloseCode, reason: &str) {
         self.handle.shared.act(|end, now| end.close(now, code, reason));
     }
 
-    /// Whether it is over, and the server was told so: there will be no more events.
+    /// Whether the connection is closed, and the close was sent: there will be no more events.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         let state = self.handle.shared.lock();
         state.end().is_some()
     }
 
-    /// Leaves well: waits until all blocks and messages sent are acknowledged, closes with
-    /// [`CloseCode::DONE`], and waits until that is sent, all within `max`. Events that come meanwhile are
-    /// dropped. Returns how it ended.
+    /// Closes gracefully: waits until all blocks and messages sent are acknowledged, closes with
+    /// [`CloseCode::DONE`], and waits until that is sent, all within `max`. Events in that time are dropped.
+    /// Returns how the connection ended.
     ///
     /// # Errors
     /// [`FinishError`]; the connection is closed all the same.
@@ -236,37 +237,37 @@ impl Client {
         Finish { until, ended: None }
     }
 
-    /// Looks at the connection: its round trip, progress, statistics, state. `None` before the server's
-    /// welcome is verified. The network thread waits meanwhile, so only look.
+    /// Reads the connection: its RTT, progress, statistics, state. `None` before the server's welcome is
+    /// verified. The network thread waits until `look` returns, so keep it short.
     pub fn with_connection<R>(&self, look: impl FnOnce(&Connection) -> R) -> Option<R> {
         self.handle.shared.look(|end| end.connection().map(look))
     }
 
-    /// What the connection has counted.
+    /// The counters of the connection.
     #[must_use]
     pub fn stats(&self) -> Option<ConnectionStats> {
         self.with_connection(Connection::stats)
     }
 
-    /// How far the block being sent is.
+    /// The progress of the block being sent.
     #[must_use]
     pub fn sending(&self) -> Option<BlockProgress> {
         self.with_connection(Connection::sending)?
     }
 
-    /// How far the block being received is.
+    /// The progress of the block being received.
     #[must_use]
     pub fn receiving(&self) -> Option<BlockProgress> {
         self.with_connection(Connection::receiving)?
     }
 
-    /// What the connection is doing.
+    /// The state of the connection.
     #[must_use]
     pub fn state(&self) -> Option<ConnectionState> {
         self.with_connection(Connection::state)
     }
 
-    /// Limits what blocks may use of the link, in bits per second; less than 4000 counts as 4000.
+    /// Limits the rate of blocks, in bits per second; less than 4000 counts as 4000.
     pub fn set_max_rate_bps(&self, rate_bps: u64) {
         self.change(|connection, _| connection.set_max_rate_bps(rate_bps));
     }
@@ -276,41 +277,41 @@ impl Client {
         self.change(|connection, _| connection.set_urgency(urgency));
     }
 
-    /// Where the server is; one of several addresses while it is being found.
+    /// The server's address; one of several while connecting.
     #[must_use]
     pub fn server(&self) -> SocketAddr {
         self.handle.shared.look(Asking::server)
     }
 
-    /// The addresses that were asked so far, and what came of it.
+    /// The addresses tried so far, and the results.
     #[must_use]
     pub fn attempts(&self) -> Vec<Attempt> {
         self.handle.shared.look(|end| end.attempts().to_vec())
     }
 
-    /// Bytes of all datagrams, with those of the handshake and of addresses that were asked in vain.
+    /// Bytes of all datagrams, including the handshake and failed attempts.
     #[must_use]
     pub fn wire_bytes(&self) -> WireBytes {
         self.handle.shared.look(Asking::wire_bytes)
     }
 
-    /// The address of its own socket; of the newest, while several addresses are asked.
+    /// The local address of its socket; of the newest one while several addresses are tried.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.handle.local_addr()
     }
 
-    /// A sentence for the user if the system grants its socket too little memory, with what to do.
+    /// A warning for the user if the system gives its socket too little buffer memory, with what to do.
     #[must_use]
     pub fn buffer_warning(&self) -> Option<String> {
         self.handle.shared.lock().buffers?.warning()
     }
 
-    /// Goes on from a new socket: call it when the network under the game has changed, from Wi-Fi to
-    /// mobile, say. The connection lives on. While it is being made nothing happens.
+    /// Moves to a new socket: call it when the network has changed, for example from Wi-Fi to mobile. The
+    /// connection continues. Before there is a connection this has no effect.
     ///
     /// # Errors
-    /// As the system says; then the old socket is still there.
+    /// The system's error; the old socket is kept then.
     pub fn rebind(&self) -> std::io::Result<()> {
         let Some(server) = self.with_connection(Connection::address) else { return Ok(()) };
         self.handle.rebind(Socket::connect(server)?);
@@ -322,14 +323,14 @@ impl Client {
     }
 }
 
-/// A client on its way out.
+/// A client that closes gracefully.
 struct Finish {
     until: Instant,
     ended: Option<CloseReason>,
 }
 
 impl Finish {
-    /// Whether everything had arrived, once it is over.
+    /// Once it is over, whether everything was acknowledged.
     fn check(&mut self, state: &mut State<Asking>, now: Instant) -> Option<bool> {
         while let Some(event) = state.take_event(now) {
             if let Event::Closed(reason) = event {

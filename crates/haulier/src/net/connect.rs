@@ -1,4 +1,4 @@
-//! What a client needs to connect, and where it has come from: a ticket, a token, or the program.
+//! The settings to connect with, from a ticket, a token or the program.
 
 use std::net::{Ipv6Addr, SocketAddr};
 
@@ -11,11 +11,11 @@ use super::NOWHERE;
 use super::error::ConnectError;
 use super::handle::Drive;
 
-/// What a client needs to connect: a ticket, a connect token or a [`ClientConfig`] becomes one.
+/// The settings to connect with: a ticket, a connect token or a [`ClientConfig`] converts to it.
 ///
-/// A server may have several addresses. The first is asked, and the next one too whenever 250 ms have passed
-/// or an address has failed, IPv6 and IPv4 in turn; the first that is welcome wins. A closed port is told at
-/// once, silence after the handshake time-out.
+/// A server may have several addresses. The first is tried, and another one whenever 250 ms have passed or
+/// an address has failed, IPv6 and IPv4 alternating; the first to accept the client wins. A closed port is
+/// reported at once, silence after the handshake timeout.
 ///
 /// ```
 /// # fn main() -> Result<(), haulier::ConnectError> {
@@ -32,17 +32,17 @@ use super::handle::Drive;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Connect {
-    /// Where the server is, the likeliest first.
+    /// The server's addresses, the likeliest first.
     pub servers: Vec<SocketAddr>,
-    /// The number of the application's protocol, never sent; both ends must have the same.
+    /// The application's protocol id, never sent; both ends must have the same.
     pub protocol_id: u64,
-    /// What lets the client in.
+    /// What the client authenticates with.
     pub credentials: Credentials,
-    /// What the application asks for, up to 400 bytes: harmless if repeated, and no secret.
+    /// What the application asks for, up to 400 bytes: it may be replayed, and is not secret.
     pub request: Vec<u8>,
     /// Copies of the request sent at once, 1 to 10: see [`ClientConfig::copies`]. Default 4.
     pub copies: u8,
-    /// The connection. Each address has all of its handshake time-out.
+    /// The settings of the connection. Each address has the whole handshake timeout.
     pub connection: ConnectionConfig,
     pub(crate) drive: Drive,
 }
@@ -58,20 +58,20 @@ debug_as! {
 }
 
 impl Connect {
-    /// To this server, with the rest as it usually is.
+    /// A connection to this server, with default settings.
     #[must_use]
     pub fn new(server: SocketAddr, protocol_id: u64, credentials: Credentials) -> Self {
         ClientConfig::new(server, protocol_id, credentials).into()
     }
 
-    /// The same, asking for this: up to 400 bytes, harmless if repeated, and no secret.
+    /// Sets the request, up to 400 bytes: it may be replayed, and is not secret.
     #[must_use]
     pub fn with_request(mut self, request: impl Into<Vec<u8>>) -> Self {
         self.request = request.into();
         self
     }
 
-    /// Servers to ask, the likeliest first: those of a token that names none.
+    /// Sets the server's addresses, the likeliest first: for a token that names none.
     #[must_use]
     pub fn with_servers(mut self, servers: impl Into<Vec<SocketAddr>>) -> Self {
         self.servers = servers.into();
@@ -85,24 +85,24 @@ impl Connect {
         self
     }
 
-    /// The settings of the connection. Each address has all of its handshake time-out.
+    /// The settings of the connection. Each address has the whole handshake timeout.
     #[must_use]
     pub const fn with_connection(mut self, connection: ConnectionConfig) -> Self {
         self.connection = connection;
         self
     }
 
-    /// The same, without a network thread: the client works only while [`Client::poll`](crate::Client::poll)
+    /// Drives the client without a network thread: it works only while [`Client::poll`](crate::Client::poll)
     /// or [`Client::wait`](crate::Client::wait) runs. For consoles and tests. Call one of them often, in a
-    /// load screen too: what is not polled for the idle time-out (15 s) is gone.
+    /// load screen too: a client not polled for the idle timeout (15 s) is disconnected.
     #[must_use]
     pub const fn inline(mut self) -> Self {
         self.drive = Drive::Inline;
         self
     }
 
-    /// The same, driven by a task of the tokio runtime in which the client connects, without a thread of its
-    /// own. Its waits are those of tokio's timers, which count milliseconds.
+    /// Drives the client by a task of the tokio runtime in which it connects, without a thread of its own.
+    /// Its waits have the precision of tokio's timers, a millisecond.
     #[cfg(feature = "tokio")]
     #[must_use]
     pub const fn on_tokio(mut self) -> Self {
@@ -119,7 +119,7 @@ impl Connect {
         config
     }
 
-    /// Whether its addresses are some that a client can ask.
+    /// Checks that a client can send to its addresses.
     pub(crate) fn check(&self) -> Result<(), ConnectError> {
         if self.servers.is_empty() {
             return Err(ConnectError::NoServer);
@@ -166,7 +166,7 @@ impl From<&Ticket> for Connect {
     }
 }
 
-/// A token need not say where the servers are: then fill in [`Connect::servers`].
+/// A token need not have server addresses: then set [`Connect::servers`].
 impl From<&ConnectToken> for Connect {
     fn from(token: &ConnectToken) -> Self {
         let credentials = Credentials::Token(token.clone());

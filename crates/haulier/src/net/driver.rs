@@ -1,6 +1,6 @@
-//! The rounds of a client or server: whoever calls it, a thread, a task or the application.
+//! The rounds of a client or server, called by a thread, a task or the application.
 //!
-//! There is a runner for each socket: one, but for a client that asks several addresses of its server.
+//! There is a runner for each socket: one, except for a client that tries several addresses of its server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,17 +13,18 @@ use haulier_udp::{Interest, Runner, Socket};
 use super::LONG;
 use super::error::NetworkError;
 use super::race::Key;
-use super::shared::{End, Part, Shared, Trouble};
+use super::shared::{End, Part, Shared, SocketFault};
 
-/// Rounds after the last handle is gone, if the goodbyes of a large server fill several.
-const LAST_ROUNDS: usize = 20;
+/// The maximum number of rounds after the last handle is dropped: the closes of a large server may take
+/// several.
+const MAX_LAST_ROUNDS: usize = 20;
 
 /// Whether there will be another round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Goes {
-    On,
-    /// Nobody needs it any more, or it failed.
-    Over,
+pub(crate) enum Next {
+    Continue,
+    /// The last handle was dropped, or the driver failed.
+    Stop,
 }
 
 pub(crate) struct Driver<E: End> {
@@ -32,12 +33,12 @@ pub(crate) struct Driver<E: End> {
 }
 
 impl<E: End> Driver<E> {
-    /// A driver whose sockets will be opened as the end wants them.
+    /// A driver without sockets; they are opened as the end requests them.
     pub(crate) const fn new(shared: Arc<Shared<E>>) -> Self {
         Self { shared, runners: Vec::new() }
     }
 
-    /// Goes on with this socket, in the place of the one of that key or as a new one.
+    /// Uses this socket, in place of the one with that key, or as a new one.
     pub(crate) fn adopt(&mut self, key: Key, socket: Socket) {
         let (local, buffers) = (socket.local_addr(), socket.buffers());
         match self.runners.iter_mut().find(|(known, _)| *known == key) {
@@ -53,10 +54,10 @@ impl<E: End> Driver<E> {
         state.buffers = Some(buffers);
     }
 
-    /// Receives, acts and sends, on all sockets. Never waits. A failure is for the handles to report.
-    pub(crate) fn round(&mut self) -> Goes {
+    /// Receives, acts and sends on all sockets, without waiting. The handles report a failure.
+    pub(crate) fn round(&mut self) -> Next {
         let rounds = match self.begin() {
-            Ok(true) => LAST_ROUNDS,
+            Ok(true) => MAX_LAST_ROUNDS,
             Ok(false) => 1,
             Err(failure) => return self.fail(failure),
         };
@@ -70,20 +71,20 @@ impl<E: End> Driver<E> {
         }
         let now = self.shared.clock.now();
         self.shared.release(self.shared.lock(), now);
-        if rounds == 1 { Goes::On } else { Goes::Over }
+        if rounds == 1 { Next::Continue } else { Next::Stop }
     }
 
-    /// Sends what the application has said since the last round.
-    pub(crate) fn transmit(&mut self) -> Goes {
+    /// Sends what the application queued since the last round.
+    pub(crate) fn transmit(&mut self) -> Next {
         for (_, runner) in &mut self.runners {
             if let Err(error) = runner.transmit() {
                 return self.fail(NetworkError::Socket(error.into()));
             }
         }
-        Goes::On
+        Next::Continue
     }
 
-    /// How long there is nothing to do unless a socket or a handle says so.
+    /// How long to sleep, unless a socket or a handle wakes the driver.
     pub(crate) fn pause(&self) -> Duration {
         let until = self.shared.lock().begin_sleep();
         let clock = &self.shared.clock;
@@ -91,12 +92,12 @@ impl<E: End> Driver<E> {
         self.runners.iter().fold(pause, |pause, (_, runner)| runner.pause(pause))
     }
 
-    /// What to wait for meanwhile.
+    /// What to wait for in that time.
     pub(crate) fn interests(&self) -> Vec<Interest<'_>> {
         self.runners.iter().map(|(_, runner)| runner.interest()).collect()
     }
 
-    /// Follows what was asked of it. Returns whether to stop.
+    /// Carries out the requests of the handles. Returns whether to stop.
     pub(crate) fn begin(&mut self) -> Result<bool, NetworkError> {
         let now = self.shared.clock.now();
         let mut state = self.shared.lock();
@@ -117,13 +118,13 @@ impl<E: End> Driver<E> {
         Ok(is_stopping)
     }
 
-    /// Opens these sockets, and those that are wanted in the place of one that cannot be.
+    /// Opens these sockets, and further ones that the end requests in place of any that cannot be opened.
     fn open(&mut self, now: Instant, mut opens: Vec<(Key, SocketAddr)>) -> io::Result<()> {
         while !opens.is_empty() {
             for (key, server) in opens {
                 match Socket::connect(server) {
                     Ok(socket) => self.adopt(key, socket),
-                    Err(error) => self.trouble(now, key, Trouble::NotOpened(error))?,
+                    Err(error) => self.fault(now, key, SocketFault::NotOpened(error))?,
                 }
             }
             opens = self.shared.lock().end.step(now);
@@ -135,38 +136,38 @@ impl<E: End> Driver<E> {
         for at in 0..self.runners.len() {
             let (key, runner) = &mut self.runners[at];
             let (key, before) = (*key, runner.stats().refused);
-            let trouble = match runner.round() {
-                Err(error) => Trouble::Broken(error),
-                Ok(()) if runner.stats().refused > before => Trouble::Refused,
+            let fault = match runner.round() {
+                Err(error) => SocketFault::Broken(error),
+                Ok(()) if runner.stats().refused > before => SocketFault::Refused,
                 Ok(()) => continue,
             };
-            self.trouble(self.shared.clock.now(), key, trouble)?;
+            self.fault(self.shared.clock.now(), key, fault)?;
         }
-        // What has come may decide which of them goes on.
+        // What was received may decide the race between addresses.
         let now = self.shared.clock.now();
         let opens = self.shared.lock().end.step(now);
         self.open(now, opens)
     }
 
-    fn trouble(&self, now: Instant, key: Key, trouble: Trouble) -> io::Result<()> {
-        self.shared.lock().end.on_trouble(now, key, trouble)
+    fn fault(&self, now: Instant, key: Key, fault: SocketFault) -> io::Result<()> {
+        self.shared.lock().end.on_socket_fault(now, key, fault)
     }
 
-    fn fail(&self, failure: NetworkError) -> Goes {
+    fn fail(&self, failure: NetworkError) -> Next {
         let mut state = self.shared.lock();
         state.fail(failure);
         self.shared.release(state, self.shared.clock.now());
-        Goes::Over
+        Next::Stop
     }
 }
 
-/// Whatever ends a driver, also a panic or the end of a runtime, the handles hear of it: see
+/// Reports to the handles that the driver ended, also by a panic or the end of a runtime: see
 /// [`Shared::stopped`].
 pub(crate) struct Stops<E: End>(pub(crate) Driver<E>);
 
 impl<E: End> Drop for Stops<E> {
     fn drop(&mut self) {
-        // The sockets first: whoever waits for this may want their ports.
+        // The sockets first: a caller that waits for this may need their ports.
         self.0.runners.clear();
         let is_panic = std::thread::panicking();
         let failure = if is_panic { NetworkError::Panicked } else { NetworkError::Runtime };

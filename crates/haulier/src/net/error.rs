@@ -1,4 +1,4 @@
-//! What can go wrong between a handle and the network, and what to do about it.
+//! The errors of handles. Each message says what to do.
 
 use std::convert::Infallible;
 use std::io;
@@ -11,21 +11,21 @@ use haulier_proto::credentials::{ConnectTokenError, TicketError};
 
 use super::race::Attempt;
 
-/// Nothing drives a client or server any more, and nothing more will come.
+/// The driver of a client or server has ended, and there will be no more events.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// The socket broke. Never for one packet, one client, full buffers, or an ICMP error.
+    /// The socket failed. A single packet or client, full buffers or an ICMP error are no reason.
     #[error("the socket no longer works: {0}")]
     Socket(Arc<io::Error>),
-    /// The network thread panicked, or a thread that used the handle: a bug, which its message names.
+    /// The network thread, or a thread that used the handle, panicked: a bug; see the panic's message.
     #[error("the network thread panicked")]
     Panicked,
     /// The tokio runtime that drove it was shut down.
     #[error("the tokio runtime was shut down")]
     Runtime,
-    /// It is `inline`, and was awaited.
-    #[error("nothing would wake the task: leave out inline(), or use poll() or wait()")]
+    /// An `inline` client or server was awaited.
+    #[error("an inline handle cannot be awaited: leave out inline(), or use poll() or wait()")]
     Inline,
 }
 
@@ -33,36 +33,38 @@ pub enum NetworkError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The text is no ticket.
+    /// The text is not a ticket.
     #[error(transparent)]
     Ticket(#[from] TicketError),
-    /// The text is no connect token.
+    /// The text is not a connect token.
     #[error(transparent)]
     Token(#[from] ConnectTokenError),
-    /// There is no address to go to.
-    #[error("the token does not say where the server is: set Connect::servers")]
+    /// There is no server address.
+    #[error("the token has no server address: set Connect::servers")]
     NoServer,
     /// `0.0.0.0`, `[::]`, or port 0.
-    #[error("nobody can be reached at {0}: a server listens there; name an address of its host")]
+    #[error(
+        "{0} is not an address to connect to, only to listen at: use an address of the server's host"
+    )]
     Unspecified(SocketAddr),
     /// A link-local address without the interface that it belongs to.
-    #[error("{0} exists on every interface: say which one, as SocketAddrV6::scope_id")]
+    #[error("the link-local address {0} needs an interface: set SocketAddrV6::scope_id")]
     NoScope(SocketAddr),
-    /// The configuration makes no client.
+    /// The configuration is not valid.
     #[error(transparent)]
     Config(#[from] ClientError),
-    /// The system gives no socket, no thread or no random bytes.
-    #[error("no socket to the server: {0}")]
+    /// The system provides no socket, no thread or no random bytes.
+    #[error("cannot open a socket to the server: {0}")]
     Io(#[from] io::Error),
     /// `on_tokio` was called outside of a runtime.
     #[error(
         "there is no tokio runtime here: call connect() inside of one, or leave out on_tokio()"
     )]
     NoRuntime,
-    /// Every address was asked, to no avail.
+    /// Every address was tried without success.
     #[error("not connected: {}", join(.0))]
     Failed(Vec<Attempt>),
-    /// Nothing drives the client any more.
+    /// The driver of the client has ended.
     #[error(transparent)]
     Network(#[from] NetworkError),
 }
@@ -84,10 +86,10 @@ impl From<Infallible> for ConnectError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// The system gives no socket there, no thread or no random bytes.
+    /// The system provides no socket at this address, no thread or no random bytes.
     #[error("cannot listen: {0}")]
     Io(#[from] io::Error),
-    /// A setting of its connections that cannot work.
+    /// A setting of its connections is not valid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// `on_tokio` was called outside of a runtime.
@@ -95,14 +97,14 @@ pub enum ListenError {
     NoRuntime,
 }
 
-/// Why something did not end as well as it should.
+/// Why a client or server did not finish.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FinishError {
-    /// Not everything that was sent was acknowledged in time. It is closed all the same.
-    #[error("not everything that was sent has arrived in time: allow more time, or send less")]
+    /// Not everything sent was acknowledged in time. It is closed all the same.
+    #[error("not everything sent was acknowledged in time: allow more time, or send less")]
     TimedOut,
-    /// Nothing drives it any more.
+    /// Its driver has ended.
     #[error(transparent)]
     Network(#[from] NetworkError),
 }

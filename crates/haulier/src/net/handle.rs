@@ -1,4 +1,4 @@
-//! What `Client` and `Server` are made of: polling, waiting and awaiting, whoever drives.
+//! The common part of `Client` and `Server`: polling, waiting and awaiting, with any driver.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant as StdInstant};
 use haulier_core::Instant;
 use haulier_udp::{Clock, Socket, WakeUp, wait};
 
-use super::driver::{Driver, Goes};
+use super::driver::{Driver, Next};
 use super::error::NetworkError;
 use super::shared::{End, Shared, State};
 use super::{LONG, NOWHERE};
 
-/// How long dropping the last handle waits for the network thread: it is at most in the middle of a round.
+/// How long dropping the last handle waits for the network thread, which has a round to finish at most.
 const STOP: Duration = Duration::from_secs(1);
 
 /// Who calls the driver.
@@ -28,14 +28,14 @@ pub(crate) enum Drive {
     Tokio,
 }
 
-/// Why nothing drives.
+/// Why the driver did not start.
 pub(crate) enum StartError {
     Io(std::io::Error),
     #[cfg(feature = "tokio")]
     NoRuntime,
 }
 
-/// The last of them stops the driver.
+/// Stops the driver when it is dropped.
 pub(crate) struct Handle<E: End> {
     pub(crate) shared: Arc<Shared<E>>,
     inline: Option<(Mutex<Driver<E>>, Arc<WakeUp>)>,
@@ -43,7 +43,7 @@ pub(crate) struct Handle<E: End> {
 }
 
 impl<E: End> Handle<E> {
-    /// Starts a driver of `end`, on these sockets and those that it wants opened.
+    /// Starts a driver of `end`, on this socket and those that the end opens.
     pub(crate) fn start(
         end: E,
         clock: Clock,
@@ -55,7 +55,7 @@ impl<E: End> Handle<E> {
         let mut driver = Driver::new(Arc::clone(&shared));
         match socket {
             Some(socket) => driver.adopt(0, socket),
-            // The first socket is opened here, so that a machine without a route is told so at once.
+            // The first socket is opened here, so that a missing route is reported at once.
             None => drop(driver.begin()),
         }
         let mut inline = None;
@@ -70,8 +70,8 @@ impl<E: End> Handle<E> {
         Ok(Self { shared, inline, drive })
     }
 
-    /// The next event, without waiting. Inline, the first of a run of calls makes a round, and the one that
-    /// finds nothing sends what was said meanwhile.
+    /// The next event, without waiting. Inline, the first of a sequence of calls runs a round, and the call
+    /// that finds no event sends what was queued in between.
     pub(crate) fn poll(&self) -> Result<Option<E::Event>, NetworkError> {
         if self.inline.is_some() && !self.shared.lock().is_draining {
             self.drive_inline(Driver::round);
@@ -89,12 +89,12 @@ impl<E: End> Handle<E> {
         end.map_or(Ok(None), |end| end.map(|()| None))
     }
 
-    /// The next event; waits for it, but no longer than `max`.
+    /// The next event; waits for it up to `max`.
     pub(crate) fn wait(&self, max: Duration) -> Result<Option<E::Event>, NetworkError> {
         self.wait_for(max, State::take_event)
     }
 
-    /// Waits until `check` has something, but no longer than `max`, and not if everything is over.
+    /// Waits until `check` returns a value, up to `max` or until the end.
     pub(crate) fn wait_for<T>(
         &self,
         max: Duration,
@@ -116,7 +116,7 @@ impl<E: End> Handle<E> {
                     (found, _) => Ok(found),
                 };
             }
-            // What `check` has done may be urgent.
+            // `check` may have changed the machine's deadline.
             if let Some(driver) = state.call_driver() {
                 drop(state);
                 driver.wake();
@@ -126,7 +126,7 @@ impl<E: End> Handle<E> {
         }
     }
 
-    /// The same, awaited. Nothing is lost if the future is dropped.
+    /// As [`wait_for`](Self::wait_for), awaited. Dropping the future loses nothing.
     pub(crate) async fn when<T>(
         &self,
         mut check: impl FnMut(&mut State<E>, Instant) -> Option<T>,
@@ -150,14 +150,14 @@ impl<E: End> Handle<E> {
         .await
     }
 
-    /// Where its socket is; the newest, if it has several.
+    /// The local address of its socket; of the newest if it has several.
     pub(crate) fn local_addr(&self) -> SocketAddr {
         let State { end, locals, .. } = &mut *self.shared.lock();
         let used = locals.iter().rev().find(|(key, _)| end.machine(*key).is_some());
         used.or(locals.last()).map_or(NOWHERE, |(_, local)| *local)
     }
 
-    /// Goes on from a new socket.
+    /// Moves to a new socket.
     pub(crate) fn rebind(&self, socket: Socket) {
         self.shared.order(|state| {
             state.locals.iter_mut().for_each(|(_, local)| *local = socket.local_addr());
@@ -166,7 +166,7 @@ impl<E: End> Handle<E> {
         self.drive_inline(Driver::round);
     }
 
-    /// Until something may have changed, but no longer than `max`.
+    /// Sleeps until something may have changed, up to `max`.
     fn sleep(&self, state: MutexGuard<'_, State<E>>, max: Duration) {
         if let Some((driver, wake_up)) = &self.inline
             && let Ok(mut driver) = driver.try_lock()
@@ -185,8 +185,8 @@ impl<E: End> Handle<E> {
         drop(self.shared.sleep(state, max));
     }
 
-    /// Inline: calls the driver, unless another thread does already.
-    fn drive_inline(&self, call: impl FnOnce(&mut Driver<E>) -> Goes) {
+    /// Inline: calls the driver, unless another thread is driving.
+    fn drive_inline(&self, call: impl FnOnce(&mut Driver<E>) -> Next) {
         let Some((driver, _)) = &self.inline else { return };
         match driver.try_lock() {
             Ok(mut driver) => drop(call(&mut driver)),
@@ -205,8 +205,8 @@ impl<E: End> Drop for Handle<E> {
         self.drive_inline(Driver::round);
         let until = StdInstant::now() + STOP;
         let mut state = self.shared.lock();
-        // A task of the same thread could not stop while this waits, and a thread cannot wait for itself: the
-        // last handle may be dropped by a waker.
+        // A task on this thread could not stop while it waits here, and the network thread cannot wait for
+        // itself: a waker may drop the last handle.
         let is_own = state.driver_thread == Some(thread::current().id());
         while self.drive == Drive::Thread && !is_own && !state.is_stopped() {
             let left = until.saturating_duration_since(StdInstant::now());

@@ -1,5 +1,4 @@
-//! What a game holds in its hand: a client and a server over real sockets. The page docs/RUNNER.md describes
-//! how they work.
+//! Handles for a game: a client and a server over real sockets. docs/RUNNER.md describes how they work.
 
 mod asking;
 mod client;
@@ -28,13 +27,13 @@ use std::time::Duration;
 
 use haulier_proto::AesSupport;
 
-/// The longest sleep: the waits of some systems count milliseconds in 31 bits.
+/// The longest sleep: some systems count waits as milliseconds in 31 bits.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// In the place of an address that is not known.
+/// Stands for an unknown address.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// How this machine encrypts AES.
+/// Whether this machine has AES instructions.
 fn aes() -> AesSupport {
     if haulier_udp::has_aes() { AesSupport::Hardware } else { AesSupport::Software }
 }

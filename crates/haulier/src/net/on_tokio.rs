@@ -1,4 +1,4 @@
-//! A driver in a task of tokio's.
+//! A driver in a tokio task.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -9,11 +9,11 @@ use haulier_udp::Readiness;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
-use super::driver::{Driver, Goes, Stops};
+use super::driver::{Driver, Next, Stops};
 use super::error::NetworkError;
 use super::shared::End;
 
-/// Starts it on the runtime that this is called in. Returns whether there is one.
+/// Starts the driver on the current runtime. Returns whether there is one.
 pub(crate) fn spawn<E: End>(driver: Driver<E>) -> bool {
     let Ok(runtime) = Handle::try_current() else { return false };
     runtime.spawn(run(Stops(driver)));
@@ -25,7 +25,7 @@ async fn run<E: End>(mut stops: Stops<E>) {
     let (mut ready, mut is_first) = (Readiness::default(), true);
     loop {
         ready.clear();
-        if driver.round() == Goes::Over {
+        if driver.round() == Next::Stop {
             return;
         }
         if std::mem::take(&mut is_first) {

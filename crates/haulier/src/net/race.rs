@@ -1,7 +1,7 @@
-//! Which address of a server to ask next: RFC 8305, without a clock and without sockets.
+//! Selects the next server address to try: RFC 8305 (Happy Eyeballs), without a clock and without sockets.
 //!
-//! The invariant: while nobody has won, either somebody is being asked, or somebody can be asked now, or the
-//! race is lost. A closed port is believed the second time (docs/RUNNER.md, "Which address").
+//! The invariant: until an attempt has won, an attempt is running, or an address can be tried now, or the
+//! race is lost. A closed port counts after the second refusal (docs/RUNNER.md, "Which address").
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,38 +12,38 @@ use std::time::Duration;
 use haulier_core::Instant;
 use haulier_proto::connection::CloseReason;
 
-/// How long an address may be silent before the next one is asked too: RFC 8305 has the same for TCP.
+/// How long to wait for an address before the next one is tried too: the value of RFC 8305 for TCP.
 const NEXT_AFTER: Duration = Duration::from_millis(250);
 
-/// How often an address may say that nobody listens there before it is believed.
-const REFUSALS_BELIEVED: u8 = 2;
+/// Refusals after which a port counts as closed; a single one may be forged.
+const MAX_REFUSALS: u8 = 2;
 
-/// An address of a server that was asked, and what came of it.
+/// A server address that was tried, and the result.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Attempt {
     /// The address.
     pub server: SocketAddr,
-    /// Why there is no connection to it; `None` while it is asked, and if there is one.
+    /// Why there is no connection to it; `None` while it is tried, and if it succeeded.
     pub error: Option<AttemptError>,
 }
 
-/// Why an address of a server gave no connection.
+/// Why there is no connection to a server address.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttemptError {
-    /// The host is there, and says that nobody listens at this port.
+    /// The host answered that no program listens at this port.
     #[error("nobody listens there: is the server running, and is this its port?")]
     NobodyListens,
-    /// This machine cannot send there.
-    #[error("it cannot be reached from here: {0}")]
+    /// This machine has no route to it.
+    #[error("no route to it from this machine: {0}")]
     NoRoute(Arc<io::Error>),
     /// The handshake ended: no answer, or a refusal.
     #[error("{0}")]
     Closed(CloseReason),
 }
 
-/// Names an attempt: the same address, asked again, is another one.
+/// Identifies an attempt; another attempt at the same address has another key.
 pub(crate) type Key = u32;
 
 #[derive(Debug)]
@@ -54,21 +54,22 @@ struct Entrant<M> {
     machine: M,
 }
 
-/// The addresses of a server, and a machine for each that is asked.
+/// The addresses of a server, and a machine for each attempt.
 #[derive(Debug)]
 pub(crate) struct Race<M> {
-    /// Not asked yet, with the refusals they have had.
+    /// Addresses to try, with the refusals so far.
     left: VecDeque<(SocketAddr, u8)>,
     running: Vec<Entrant<M>>,
     attempts: Vec<Attempt>,
-    /// When the next one may be asked though others are.
+    /// When the next address may be tried although attempts are running.
     next_at: Instant,
     next_key: Key,
     is_won: bool,
 }
 
 impl<M> Race<M> {
-    /// Between these addresses, the likeliest first. IPv6 and IPv4 take turns, in the order that is left.
+    /// A race between these addresses, the likeliest first. IPv6 and IPv4 alternate, each in its given
+    /// order.
     pub(crate) fn new(servers: &[SocketAddr]) -> Self {
         let mut unique: Vec<SocketAddr> = Vec::new();
         for server in servers {
@@ -88,7 +89,8 @@ impl<M> Race<M> {
         Self { left, running, attempts, next_at, next_key: 0, is_won: false }
     }
 
-    /// Asks the next address with the machine that `make` gives, if it is time. Ask until `None`.
+    /// Starts an attempt at the next address, with the machine from `make`, if it is due. Call it until it
+    /// returns `None`.
     pub(crate) fn start(
         &mut self,
         now: Instant,
@@ -108,33 +110,33 @@ impl<M> Race<M> {
         Some((key, server))
     }
 
-    /// When to ask for the next address.
+    /// When to try the next address.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let is_waiting = !self.is_won && !self.left.is_empty();
         is_waiting.then_some(if self.running.is_empty() { Instant::ZERO } else { self.next_at })
     }
 
-    /// The host of an address said that nobody listens there.
+    /// The host answered that no program listens at this port. Returns the machine of the attempt.
     pub(crate) fn refused(&mut self, now: Instant, key: Key) -> Option<M> {
         let entrant = self.remove(key)?;
         let refusals = entrant.refusals + 1;
-        if refusals < REFUSALS_BELIEVED {
+        if refusals < MAX_REFUSALS {
             self.left.push_front((entrant.server, refusals));
             self.next_at = now;
         } else {
-            self.note(now, entrant.server, AttemptError::NobodyListens);
+            self.record(now, entrant.server, AttemptError::NobodyListens);
         }
         Some(entrant.machine)
     }
 
-    /// An attempt has failed: the next address need not wait any longer.
+    /// An attempt failed: the next address may be tried at once. Returns the machine of the attempt.
     pub(crate) fn failed(&mut self, now: Instant, key: Key, error: AttemptError) -> Option<M> {
         let entrant = self.remove(key)?;
-        self.note(now, entrant.server, error);
+        self.record(now, entrant.server, error);
         Some(entrant.machine)
     }
 
-    /// There is a connection: nobody else is asked any more. Returns the others.
+    /// An attempt succeeded: the others end. Returns their machines.
     pub(crate) fn won(&mut self, key: Key) -> Vec<M> {
         self.is_won = true;
         let running = std::mem::take(&mut self.running).into_iter();
@@ -143,13 +145,13 @@ impl<M> Race<M> {
         others.into_iter().map(|entrant| entrant.machine).collect()
     }
 
-    /// Nobody is asked any more. Returns those that were.
+    /// Ends all attempts. Returns their machines.
     pub(crate) fn give_up(&mut self) -> Vec<M> {
         self.left.clear();
         self.running.drain(..).map(|entrant| entrant.machine).collect()
     }
 
-    /// Where the server is, or may be.
+    /// The server's address, or that of the oldest running or last attempt.
     pub(crate) fn server(&self) -> Option<SocketAddr> {
         let running = self.running.first().map(|entrant| entrant.server);
         running.or_else(|| self.attempts.last().map(|attempt| attempt.server))
@@ -165,7 +167,7 @@ impl<M> Race<M> {
         self.machines_mut().next().filter(|_| is_won).map(|(_, machine)| machine)
     }
 
-    /// Those that are asked, or at last the winner.
+    /// The machines of the running attempts, or of the winner.
     pub(crate) fn machines(&self) -> impl Iterator<Item = (Key, &M)> {
         self.running.iter().map(|entrant| (entrant.key, &entrant.machine))
     }
@@ -178,7 +180,7 @@ impl<M> Race<M> {
         self.is_won
     }
 
-    /// Nobody is left to be asked.
+    /// Whether no attempt is running and no address is left.
     pub(crate) fn is_lost(&self) -> bool {
         self.running.is_empty() && self.left.is_empty()
     }
@@ -187,7 +189,7 @@ impl<M> Race<M> {
         &self.attempts
     }
 
-    /// Why it was lost, in one word: a refusal says more than a closed port, and that more than silence.
+    /// Why the race was lost: a refusal takes precedence over a closed port, and that over no answer.
     pub(crate) fn verdict(&self) -> CloseReason {
         let errors = || self.attempts.iter().filter_map(|attempt| attempt.error.as_ref());
         let refusal = errors().find_map(|error| match error {
@@ -202,7 +204,7 @@ impl<M> Race<M> {
         }
     }
 
-    fn note(&mut self, now: Instant, server: SocketAddr, error: AttemptError) {
+    fn record(&mut self, now: Instant, server: SocketAddr, error: AttemptError) {
         let attempt = self.attempts.iter_mut().find(|attempt| attempt.server == server);
         if let Some(attempt) = attempt {
             attempt.error = Some(error);
@@ -226,13 +228,13 @@ mod tests {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
-    /// Starts all that may start now.
+    /// Starts all attempts that are due.
     fn starts(race: &mut Race<SocketAddr>, now: Instant) -> Vec<Key> {
         std::iter::from_fn(|| race.start(now, Some)).map(|(key, _)| key).collect()
     }
 
     #[test]
-    fn the_families_take_turns_and_nothing_is_asked_twice() {
+    fn address_families_alternate_without_duplicates() {
         let all = servers(&["[::1]:1", "[::2]:1", "[::1]:1", "[::3]:1", "1.0.0.1:1", "1.0.0.2:1"]);
         let mut race = Race::new(&all);
         let mut order = Vec::new();
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_is_asked_after_a_silence_or_a_failure_and_the_first_welcome_wins() {
+    fn the_next_address_is_tried_after_a_delay_or_a_failure() {
         let mut race = Race::new(&servers(&["1.0.0.1:1", "1.0.0.2:1", "1.0.0.3:1", "1.0.0.4:1"]));
         assert_eq!(starts(&mut race, MS(0)), [0]);
         assert_eq!(race.poll_timeout(), Some(MS(250)));
@@ -251,7 +253,7 @@ mod tests {
         assert_eq!(starts(&mut race, MS(250)), [1]);
         race.failed(MS(300), 0, AttemptError::Closed(CloseReason::NoAnswer));
         assert_eq!(race.poll_timeout(), Some(MS(300)));
-        assert_eq!(starts(&mut race, MS(300)), [2], "though another is still asked");
+        assert_eq!(starts(&mut race, MS(300)), [2], "although another attempt is running");
         race.won(1);
         assert_eq!(race.server(), Some("1.0.0.2:1".parse().unwrap()));
         assert_eq!((race.poll_timeout(), starts(&mut race, MS(900))), (None, vec![]));
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_port_is_believed_the_second_time_and_the_others_do_not_wait_for_it() {
+    fn a_port_is_closed_after_two_refusals_without_delaying_others() {
         let mut race = Race::new(&servers(&["1.0.0.1:1", "1.0.0.2:1"]));
         assert_eq!(starts(&mut race, MS(0)), [0]);
         race.refused(MS(2), 0);
@@ -271,7 +273,7 @@ mod tests {
             "from a new port"
         );
         race.refused(MS(4), 0);
-        assert!(!race.is_lost(), "what is said to the old port is not heard");
+        assert!(!race.is_lost(), "a refusal of the old attempt has no effect");
         race.refused(MS(4), 1);
         assert_eq!(race.start(MS(4), Some), Some((2, "1.0.0.2:1".parse().unwrap())));
         race.failed(MS(5), 2, AttemptError::Closed(CloseReason::NoAnswer));
@@ -283,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forged_refusal_costs_one_more_question() {
+    fn a_forged_refusal_costs_one_more_attempt() {
         let mut race = Race::new(&servers(&["1.0.0.1:1"]));
         assert_eq!(starts(&mut race, MS(0)), [0]);
         race.refused(MS(1), 0);

@@ -1,4 +1,4 @@
-//! Fresh secrets, connect tokens and tickets: what needs random bytes, or a server's own.
+//! New secrets, connect tokens and tickets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,16 +8,16 @@ use haulier_proto::credentials::{
 };
 use haulier_proto::server::ServerConfig;
 
-/// A fresh secret, from the operating system: of a server, of a token key, of an
+/// A new secret, from the operating system: for a server, for a token key, for an
 /// [`Identity`](haulier_proto::credentials::Identity).
 ///
 /// # Errors
-/// When the system has no random bytes to give.
+/// When the system provides no random bytes.
 pub fn random_secret() -> io::Result<Secret> {
     haulier_udp::seed().map(Secret::from_bytes)
 }
 
-/// Makes a connect token, with a secret and a nonce of its own: what a matchmaker does.
+/// Makes a connect token, with a new secret and nonce, as a matchmaker does.
 ///
 /// ```
 /// use haulier::{TokenClaims, TokenKey, issue_token, random_secret};
@@ -30,8 +30,8 @@ pub fn random_secret() -> io::Result<Secret> {
 /// ```
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for claims that break a limit of [`TokenClaims`]; when the system has no
-/// random bytes to give.
+/// [`io::ErrorKind::InvalidInput`] for claims that exceed a limit of [`TokenClaims`]; when the system
+/// provides no random bytes.
 pub fn issue_token(
     key: &TokenKey,
     protocol_id: u64,
@@ -43,7 +43,7 @@ pub fn issue_token(
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
-/// A ticket to a server of this configuration; `None` if it takes nothing but tokens.
+/// A ticket to a server of this configuration; `None` if it accepts only tokens.
 pub(crate) fn ticket(
     config: &ServerConfig,
     addresses: &[SocketAddr],

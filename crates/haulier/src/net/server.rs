@@ -23,8 +23,8 @@ use super::serving::{Serving, unix_time};
 use super::shared::State;
 use super::{aes, secrets};
 
-/// A place where a server will listen: for whoever must know its address before the server starts, or wants
-/// no network thread.
+/// A bound address for a server: to know the address before the server starts, or to choose another driver
+/// than a network thread.
 ///
 /// ```
 /// use haulier::{Listen, ServerConfig, ServerCredentials};
@@ -44,11 +44,11 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// Listens at the first of `local` that can be had; port 0 lets the system choose one. At `0.0.0.0` or
-    /// `[::]` it answers each client from the address that the client has asked.
+    /// Binds the first of `local` that is available; with port 0 the system chooses one. At `0.0.0.0` or
+    /// `[::]` each client is answered from the address that it sent to.
     ///
     /// # Errors
-    /// As the system says, for example when the address is in use.
+    /// The system's error, for example when the address is in use.
     pub fn bind(local: impl ToSocketAddrs) -> io::Result<Self> {
         let mut last = io::Error::new(io::ErrorKind::InvalidInput, "no address to bind");
         for local in local.to_socket_addrs()? {
@@ -60,28 +60,28 @@ impl Listen {
         Err(last)
     }
 
-    /// Where it listens.
+    /// The address it listens at.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.socket.local_addr()
     }
 
-    /// A sentence for the user if the system grants too little memory for what arrives, with what to do.
+    /// A warning for the user if the system gives its socket too little buffer memory, with what to do.
     #[must_use]
     pub fn buffer_warning(&self) -> Option<String> {
         self.socket.buffers().warning()
     }
 
-    /// Without a network thread: the server works only while [`Server::poll`] or [`Server::wait`] runs. For
-    /// consoles and tests.
+    /// Drives the server without a network thread: it works only while [`Server::poll`] or [`Server::wait`]
+    /// runs. For consoles and tests.
     #[must_use]
     pub const fn inline(mut self) -> Self {
         self.drive = Drive::Inline;
         self
     }
 
-    /// Driven by a task of the tokio runtime in which it starts, without a thread of its own. Its waits are
-    /// those of tokio's timers, which count milliseconds.
+    /// Drives the server by a task of the tokio runtime in which it starts, without a thread of its own. Its
+    /// waits have the precision of tokio's timers, a millisecond.
     #[cfg(feature = "tokio")]
     #[must_use]
     pub const fn on_tokio(mut self) -> Self {
@@ -111,10 +111,10 @@ impl Listen {
 
 /// A server of a game and all its clients, on one socket.
 ///
-/// It is a handle: a network thread does the work, at its own pace. Clone it to send from one thread or task
-/// while another waits for events; each event goes to one of them. When the last is dropped all connections
-/// are closed with [`CloseCode::SHUTTING_DOWN`]: [`finish`](Self::finish) makes sure that they hear of it.
-/// See [`Listen`] for a server without a thread.
+/// It is a handle: a network thread does the work. Clone it to send from one thread or task
+/// while another waits for events; each event goes to one of them. When the last clone is dropped all
+/// connections are closed with [`CloseCode::SHUTTING_DOWN`]: [`finish`](Self::finish) waits until that is
+/// sent. See [`Listen`] for a server without a thread.
 ///
 /// ```no_run
 /// use haulier::{Block, CloseCode, Server, ServerConfig, ServerCredentials, ServerEvent};
@@ -149,7 +149,7 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Listens at the first of `local` that can be had, and starts; port 0 lets the system choose one.
+    /// Binds the first of `local` that is available, and starts; with port 0 the system chooses one.
     ///
     /// # Errors
     /// [`ListenError`], for example when the address is in use.
@@ -157,8 +157,8 @@ impl Server {
         Listen::bind(local)?.start(config)
     }
 
-    /// The next event, and of which client, without waiting. Ask in a loop until `None`, once a frame. A
-    /// connection that has closed can be looked at until the next event is asked for.
+    /// The next event, and of which client, without waiting. Call it in a loop until `None`, once a frame. A
+    /// closed connection can be read until the next event is requested.
     ///
     /// # Errors
     /// [`NetworkError`], once all events are taken.
@@ -166,8 +166,8 @@ impl Server {
         self.handle.poll()
     }
 
-    /// The next event, and of which client; waits for it, but no longer than `max`. `None` when that is over,
-    /// or when the server is shut down.
+    /// The next event, and of which client; waits for it up to `max`. `None` after that, or when the server
+    /// is shut down.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -175,8 +175,8 @@ impl Server {
         self.handle.wait(max)
     }
 
-    /// The next event, and of which client; `None` once the server is shut down. It may be dropped at any
-    /// time, and loses no event. Any executor will do.
+    /// The next event, and of which client; `None` once the server is shut down. The future may be
+    /// dropped at any time without losing an event. It works with any executor.
     ///
     /// # Errors
     /// As [`poll`](Self::poll); [`NetworkError::Inline`].
@@ -184,18 +184,18 @@ impl Server {
         self.handle.when(State::take_event).await
     }
 
-    /// Sends a block of any size, which arrives whole. Make the [`Block`] once for all clients: it is
-    /// hashed then, and its bytes are never copied.
+    /// Sends a block of any size, which arrives whole. Make the [`Block`] once for all clients: that
+    /// hashes it, and its bytes are never copied.
     ///
     /// # Errors
-    /// [`SendError`]; `NotOpen` also for a connection that is gone, and if nothing drives the server any
-    /// more: [`poll`](Self::poll) says why.
+    /// [`SendError`]; `NotOpen` also for a connection that no longer exists, and if the driver has ended:
+    /// [`poll`](Self::poll) returns why.
     pub fn send_block(&self, id: ConnectionId, block: &Block) -> Result<BlockHandle, SendError> {
         let sent = self.change(id, |connection, now| connection.send_block(now, block));
         sent.ok_or(SendError::NotOpen)?
     }
 
-    /// Sends a packet of up to 256 KiB, once: time-critical. An event says whether it arrived.
+    /// Sends a time-critical packet of up to 256 KiB, once. An event reports whether it was acknowledged.
     ///
     /// # Errors
     /// [`SendError`]; `NotOpen` also for a connection that is gone.
@@ -217,14 +217,15 @@ impl Server {
         sent.ok_or(SendError::NotOpen)?
     }
 
-    /// Closes a connection, with up to 200 bytes for the client to show. To turn a client away, do it
-    /// at [`ServerEvent::Connecting`], with [`CloseCode::NOT_ACCEPTED`]. Nothing happens if it is gone.
+    /// Closes a connection, with a reason of up to 200 bytes for the client. To refuse a client, close at
+    /// [`ServerEvent::Connecting`] with [`CloseCode::NOT_ACCEPTED`]. No effect if the connection no longer
+    /// exists.
     pub fn close(&self, id: ConnectionId, code: CloseCode, reason: &str) {
         self.change(id, |connection, now| connection.close(now, code, reason));
     }
 
-    /// Begins to go away: closes all connections, and takes no more. Go on until
-    /// [`is_shut_down`](Self::is_shut_down), so that the clients hear of it.
+    /// Starts to shut down: closes all connections, and accepts no more. Keep the server running until
+    /// [`is_shut_down`](Self::is_shut_down), so that the closes are sent.
     pub fn shut_down(&self) {
         self.handle.shared.act(Serving::shut_down);
     }
@@ -235,8 +236,8 @@ impl Server {
         self.handle.shared.lock().end().is_some()
     }
 
-    /// Goes away well: [`shut_down`](Self::shut_down), and waits until every client was told, but no longer
-    /// than `max`. Events that come meanwhile are dropped.
+    /// Shuts down gracefully: [`shut_down`](Self::shut_down), and waits up to `max` until every close is
+    /// sent. Events in that time are dropped.
     ///
     /// # Errors
     /// [`FinishError`].
@@ -265,14 +266,14 @@ impl Server {
         now + max
     }
 
-    /// The connections there are, those in their handshake included.
+    /// All connections, including those in their handshake.
     #[must_use]
     pub fn connections(&self) -> Vec<ConnectionId> {
         self.handle.shared.look(|end| end.machine.connections().collect())
     }
 
-    /// Looks at a connection: its round trip, progress, statistics, state. `None` when it is gone. The
-    /// network thread waits meanwhile, so only look.
+    /// Reads a connection: its RTT, progress, statistics, state. `None` if it no longer exists. The network
+    /// thread waits until `look` returns, so keep it short.
     pub fn with_connection<R>(
         &self,
         id: ConnectionId,
@@ -281,32 +282,32 @@ impl Server {
         self.handle.shared.look(|end| end.machine.connection(id).map(look))
     }
 
-    /// What a connection has counted.
+    /// The counters of a connection.
     #[must_use]
     pub fn connection_stats(&self, id: ConnectionId) -> Option<ConnectionStats> {
         self.with_connection(id, Connection::stats)
     }
 
-    /// How far the block being sent is.
+    /// The progress of the block being sent.
     #[must_use]
     pub fn sending(&self, id: ConnectionId) -> Option<BlockProgress> {
         self.with_connection(id, Connection::sending)?
     }
 
-    /// How far the block being received is.
+    /// The progress of the block being received.
     #[must_use]
     pub fn receiving(&self, id: ConnectionId) -> Option<BlockProgress> {
         self.with_connection(id, Connection::receiving)?
     }
 
-    /// What a connection is doing.
+    /// The state of a connection.
     #[must_use]
     pub fn state(&self, id: ConnectionId) -> Option<ConnectionState> {
         self.with_connection(id, Connection::state)
     }
 
-    /// Limits what the blocks of a connection may use of the link, in bits per second; less than 4000 counts
-    /// as 4000. A token may hold a limit, which stays.
+    /// Limits the rate of a connection's blocks, in bits per second; less than 4000 counts as 4000. A limit
+    /// in the client's token still applies.
     pub fn set_max_rate_bps(&self, id: ConnectionId, rate_bps: u64) {
         self.change(id, |connection, _| connection.set_max_rate_bps(rate_bps));
     }
@@ -316,7 +317,7 @@ impl Server {
         self.change(id, |connection, _| connection.set_urgency(urgency));
     }
 
-    /// What the server has counted.
+    /// The counters of the server.
     #[must_use]
     pub fn stats(&self) -> ServerStats {
         self.handle.shared.look(|end| end.machine.stats())
@@ -328,17 +329,17 @@ impl Server {
         self.handle.shared.look(|end| *end.machine.drops())
     }
 
-    /// Where it listens.
+    /// The address it listens at.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
     /// A ticket to this server, which its clients reach at these addresses, the likeliest first: its
-    /// secret, or mode `open`, and the identity if it has one. `None` if the server takes nothing but tokens.
+    /// secret, or mode `open`, and the identity if it has one. `None` if the server accepts only tokens.
     ///
     /// # Errors
-    /// [`TicketError`]: for none or more than 8 addresses, or one that leads nowhere.
+    /// [`TicketError`]: for none or more than 8 addresses, or one that clients cannot reach.
     pub fn ticket(&self, addresses: &[SocketAddr]) -> Result<Option<Ticket>, TicketError> {
         self.handle.shared.look(|end| secrets::ticket(end.machine.config(), addresses))
     }

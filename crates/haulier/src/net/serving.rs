@@ -1,4 +1,4 @@
-//! A server's end: its machine, and the time of day, by which tokens expire.
+//! A server's end: its machine, and the time of day, at which tokens expire.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use haulier_core::{Instant, Machine as _};
 use haulier_proto::server::{ConnectionId, ServerEvent, ServerMachine};
 
 use super::race::Key;
-use super::shared::{End, Trouble};
+use super::shared::{End, SocketFault};
 
 pub(crate) struct Serving {
     pub(crate) machine: ServerMachine,
@@ -32,16 +32,16 @@ impl End for Serving {
         Some(&mut self.machine)
     }
 
-    /// Others may set the time of day.
+    /// Updates the time of day, which may be changed at any time.
     fn step(&mut self, now: Instant) -> Vec<(Key, SocketAddr)> {
         self.machine.set_unix_time(now, unix_time());
         Vec::new()
     }
 
-    fn on_trouble(&mut self, _: Instant, _: Key, trouble: Trouble) -> io::Result<()> {
-        match trouble {
-            Trouble::Refused => Ok(()),
-            Trouble::NotOpened(error) | Trouble::Broken(error) => Err(error),
+    fn on_socket_fault(&mut self, _: Instant, _: Key, fault: SocketFault) -> io::Result<()> {
+        match fault {
+            SocketFault::Refused => Ok(()),
+            SocketFault::NotOpened(error) | SocketFault::Broken(error) => Err(error),
         }
     }
 
@@ -70,7 +70,7 @@ impl End for Serving {
     fn prepare() {}
 }
 
-/// Seconds since 1970; zero on a machine that thinks it is earlier.
+/// Seconds since 1970; zero if the system clock is earlier.
 pub(crate) fn unix_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,8 +1,8 @@
-//! A machine that a driver and any number of handles share: the lock, who waits for what, and who wakes whom.
+//! A machine shared by a driver and any number of handles: the lock, and the wake-ups between them.
 //!
-//! Nobody blocks, waits or calls the system while holding the lock. The driver takes it for one call of the
-//! machine at a time ([`Part`]); a handle takes it for one operation ([`Shared::act`]). The invariant:
-//! whoever changes something that another waits for wakes it, after the lock is released.
+//! No thread blocks, waits or calls the system while it holds the lock. The driver takes it for one call of
+//! the machine at a time ([`Part`]), a handle for one operation ([`Shared::act`]). The invariant: a change
+//! that another thread or task waits for wakes it, after the lock is released.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,53 +18,53 @@ use haulier_udp::{BufferSizes, Clock, Socket};
 use super::error::NetworkError;
 use super::race::Key;
 
-/// What a driver drives and a handle speaks to: a client or a server.
+/// A client or a server: used by a driver and its handles.
 pub(crate) trait End: Send + 'static {
-    /// What goes on one socket.
+    /// The machine on one socket.
     type Machine: Machine;
     type Event: Send;
 
     /// The name of its network thread, up to 15 bytes.
     const THREAD: &'static str;
 
-    /// The machine on the socket of that key; `None` if there is none any more.
+    /// The machine on the socket of that key; `None` if it has ended.
     fn machine(&mut self, key: Key) -> Option<&mut Self::Machine>;
 
-    /// Acts on what the machines have done. Returns the sockets to open: their keys, and to where.
+    /// Handles the results of the machines. Returns the sockets to open: keys and remote addresses.
     fn step(&mut self, now: Instant) -> Vec<(Key, SocketAddr)>;
 
-    /// Something about a socket. An error ends everything.
-    fn on_trouble(&mut self, now: Instant, key: Key, trouble: Trouble) -> io::Result<()>;
+    /// A socket has a fault. An error ends the driver.
+    fn on_socket_fault(&mut self, now: Instant, key: Key, trouble: SocketFault) -> io::Result<()>;
 
     /// When [`step`](Self::step) is due.
     fn step_timeout(&self) -> Option<Instant>;
 
-    /// When something is due at one of the machines.
+    /// The earliest deadline of the machines.
     fn machine_timeout(&self) -> Option<Instant>;
 
     fn poll_event(&mut self, now: Instant) -> Option<Self::Event>;
 
-    /// Whether there will be no events any more, once those that wait are taken.
+    /// Whether there will be no more events, once those queued are read.
     fn is_over(&self) -> bool;
 
-    /// Its machine is on another socket now.
+    /// The machine moved to another socket.
     fn on_rebound(&mut self);
 
-    /// The last handle is gone: says goodbye, if there is anybody to say it to.
+    /// The last handle was dropped: closes the connections.
     fn leave(&mut self, now: Instant);
 
-    /// The first round is over: time for what is needed later.
+    /// Called after the first round: prepares what is needed later.
     fn prepare();
 }
 
-/// What a driver has found out about a socket.
+/// A fault of a socket, as the driver found it.
 #[derive(Debug)]
-pub(crate) enum Trouble {
-    /// Nobody listens at the other end.
+pub(crate) enum SocketFault {
+    /// The remote port is closed (ICMP).
     Refused,
     /// It could not be opened.
     NotOpened(io::Error),
-    /// It broke.
+    /// It no longer works.
     Broken(io::Error),
 }
 
@@ -76,39 +76,39 @@ pub(crate) struct Shared<E: End> {
 
 pub(crate) struct State<E: End> {
     pub(crate) end: E,
-    /// Taken out of the machine for somebody who waits.
+    /// An event taken from the machine for a waiting thread or task.
     next_event: Option<E::Event>,
-    /// Threads that wait for a change, and tasks.
+    /// The number of threads that wait for a change, and the waiting tasks.
     sleepers: usize,
     wakers: Vec<Waker>,
-    /// Somebody waits for more than events: every round is a change.
+    /// A caller waits for more than events: every round counts as a change.
     is_finishing: bool,
-    /// A change at this time.
+    /// This time counts as a change.
     alarm: Option<Instant>,
     /// Ends the driver's sleep.
     driver: Waker,
     plan: Plan,
-    /// Orders to the driver: to go on with this socket, and to stop.
+    /// Requests to the driver: to use this socket, and to stop.
     pub(crate) new_socket: Option<Socket>,
     pub(crate) is_stopping: bool,
-    /// The driver is gone, and its sockets are closed.
+    /// The driver has ended, and its sockets are closed.
     is_stopped: bool,
     pub(crate) driver_thread: Option<ThreadId>,
     failure: Option<NetworkError>,
-    /// Inline: events of the last round are being handed out.
+    /// Inline: the application is reading the events of the last round.
     pub(crate) is_draining: bool,
-    /// Where the sockets are.
+    /// The local addresses of the sockets.
     pub(crate) locals: Vec<(Key, SocketAddr)>,
-    /// What the system has granted the newest of them.
+    /// The buffer sizes of the newest of them.
     pub(crate) buffers: Option<BufferSizes>,
 }
 
 /// What the driver will do next.
 #[derive(Clone, Copy, PartialEq)]
 enum Plan {
-    /// Look at everything before it sleeps.
+    /// Run a round before it sleeps.
     Look,
-    /// Sleep until then, if nobody wakes it.
+    /// Sleep until then, unless it is woken.
     Sleep(Option<Instant>),
 }
 
@@ -135,7 +135,8 @@ impl<E: End> Shared<E> {
         Self { state: Mutex::new(state), changed: Condvar::new(), clock }
     }
 
-    /// The state. If somebody panicked with it in hand, it is not to be relied on: that is the end.
+    /// Locks the state. If a thread panicked while holding the lock, the state is not reliable: the driver
+    /// fails.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State<E>> {
         self.state.lock().unwrap_or_else(|poisoned| {
             let mut state = poisoned.into_inner();
@@ -144,7 +145,7 @@ impl<E: End> Shared<E> {
         })
     }
 
-    /// Does something to the machine, and sees to what follows from it. `None` if nothing drives it any more.
+    /// Changes the machine, and wakes whatever the change concerns. `None` if the driver has ended.
     pub(crate) fn act<R>(&self, act: impl FnOnce(&mut E, Instant) -> R) -> Option<R> {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -153,17 +154,17 @@ impl<E: End> Shared<E> {
         result
     }
 
-    /// Looks at the machine.
+    /// Reads the machine.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&E) -> R) -> R {
         look(&self.lock().end)
     }
 
-    /// Gives back the lock, and wakes whoever has to know what was done under it.
+    /// Releases the lock, and wakes the threads and tasks concerned by the change.
     pub(crate) fn release(&self, state: MutexGuard<'_, State<E>>, now: Instant) {
         self.release_and_wait(state, now, None);
     }
 
-    /// The same; then `waiting` is woken by the next change.
+    /// The same; also registers `waiting` for the next change.
     pub(crate) fn release_and_wait(
         &self,
         mut state: MutexGuard<'_, State<E>>,
@@ -185,7 +186,7 @@ impl<E: End> Shared<E> {
         }
     }
 
-    /// Ends the driver's sleep in any case.
+    /// Requests something of the driver, and always wakes it.
     pub(crate) fn order(&self, order: impl FnOnce(&mut State<E>)) {
         let mut state = self.lock();
         order(&mut state);
@@ -195,14 +196,14 @@ impl<E: End> Shared<E> {
         driver.wake();
     }
 
-    /// Sleeps until something has changed.
+    /// Sleeps until a change, up to `max`.
     pub(crate) fn sleep<'a>(
         &self,
         mut state: MutexGuard<'a, State<E>>,
         max: Duration,
     ) -> MutexGuard<'a, State<E>> {
         state.sleepers += 1;
-        // A poisoned lock is what the next `lock` reports.
+        // The next `lock` reports a poisoned lock.
         let slept = self.changed.wait_timeout(state, max);
         let (mut state, _) = slept.unwrap_or_else(PoisonError::into_inner);
         state.sleepers -= 1;
@@ -214,7 +215,7 @@ impl<E: End> Shared<E> {
         self.changed.notify_all();
     }
 
-    /// The driver is gone; by this failure, unless there was another, or it was asked to.
+    /// The driver has ended: with this failure, unless there was another one, or it was asked to stop.
     pub(crate) fn stopped(&self, failure: NetworkError) {
         let mut state = self.lock();
         state.is_stopped = true;
@@ -234,7 +235,7 @@ impl<E: End> State<E> {
         self.next_event.take().or_else(|| self.end.poll_event(now))
     }
 
-    /// Whether it is over, for good or ill; once all events were taken.
+    /// Whether it ended, with or without a failure. Only valid once all events are read.
     pub(crate) fn end(&self) -> Option<Result<(), NetworkError>> {
         match &self.failure {
             Some(failure) => Some(Err(failure.clone())),
@@ -250,7 +251,7 @@ impl<E: End> State<E> {
         self.failure.get_or_insert(failure);
     }
 
-    /// From now on every round is a change, and that time is one.
+    /// From now on every round counts as a change, and so does the time `until`.
     pub(crate) fn watch(&mut self, until: Instant) {
         self.is_finishing = true;
         self.alarm = earliest(self.alarm, Some(until));
@@ -266,8 +267,8 @@ impl<E: End> State<E> {
         self.plan = Plan::Look;
     }
 
-    /// The driver is about to sleep. Returns until when, at most; the deadlines of the machines, which it has
-    /// from its runners, come on top.
+    /// The driver is about to sleep. Returns the latest time to wake; the deadlines of the machines, which
+    /// the runners return, apply in addition.
     pub(crate) fn begin_sleep(&mut self) -> Option<Instant> {
         if self.is_stopping || self.new_socket.is_some() {
             return Some(Instant::ZERO);
@@ -277,13 +278,13 @@ impl<E: End> State<E> {
         due
     }
 
-    /// Whether the driver was called since it began to sleep.
+    /// Whether the driver was woken since it began to sleep.
     #[cfg(feature = "tokio")]
     pub(crate) fn is_called(&self) -> bool {
         self.plan == Plan::Look
     }
 
-    /// The driver, if it would sleep too long.
+    /// The driver's waker, if it would sleep too long.
     pub(crate) fn call_driver(&mut self) -> Option<Waker> {
         let Plan::Sleep(until) = self.plan else { return None };
         let due = earliest(self.end.step_timeout(), self.end.machine_timeout())?;
@@ -294,7 +295,7 @@ impl<E: End> State<E> {
         Some(self.driver.clone())
     }
 
-    /// Whom to wake because of what has happened: threads or not, and these tasks.
+    /// What to wake after a change: whether threads, and which tasks.
     fn settle(&mut self, now: Instant) -> (bool, Vec<Waker>) {
         let is_due = self.alarm.take_if(|at| *at <= now).is_some();
         if self.sleepers == 0 && self.wakers.is_empty() {

@@ -6,11 +6,11 @@ use std::thread;
 
 use haulier_udp::{WakeUp, wait};
 
-use super::driver::{Driver, Goes, Stops};
+use super::driver::{Driver, Next, Stops};
 use super::error::NetworkError;
 use super::shared::End;
 
-/// Starts it. It stops when it is asked to, or fails.
+/// Starts the thread. It ends when the driver is stopped or fails.
 pub(crate) fn spawn<E: End>(driver: Driver<E>, wake_up: Arc<WakeUp>) -> io::Result<()> {
     let driver = Stops(driver);
     thread::Builder::new().name(E::THREAD.into()).spawn(move || run(driver, &wake_up)).map(drop)
@@ -20,7 +20,7 @@ fn run<E: End>(mut stops: Stops<E>, wake_up: &WakeUp) {
     let driver = &mut stops.0;
     driver.shared.lock().driver_thread = Some(thread::current().id());
     let mut is_first = true;
-    while driver.round() == Goes::On {
+    while driver.round() == Next::Continue {
         if std::mem::take(&mut is_first) {
             E::prepare();
         }

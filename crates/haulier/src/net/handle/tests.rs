@@ -1,4 +1,4 @@
-//! Who wakes whom, and what is left when a driver ends, with an end that does what a test tells it to.
+//! Wake-ups and the end of a driver, with a fake end that each test controls.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -10,7 +10,7 @@ use std::task::{Context, Wake};
 use haulier_core::{Batch, FourTuple, Machine};
 
 use super::super::race::Key;
-use super::super::shared::Trouble;
+use super::super::shared::SocketFault;
 use super::*;
 
 /// Longer than any test may take.
@@ -47,14 +47,14 @@ impl End for Fake {
     }
 
     fn step(&mut self, _: Instant) -> Vec<(Key, SocketAddr)> {
-        assert!(!self.panics, "as the test wants");
+        assert!(!self.panics, "requested by the test");
         std::mem::take(&mut self.opens)
     }
 
-    fn on_trouble(&mut self, _: Instant, _: Key, trouble: Trouble) -> io::Result<()> {
-        match trouble {
-            Trouble::NotOpened(error) => Err(error),
-            trouble => panic!("{trouble:?}"),
+    fn on_socket_fault(&mut self, _: Instant, _: Key, fault: SocketFault) -> io::Result<()> {
+        match fault {
+            SocketFault::NotOpened(error) => Err(error),
+            fault => panic!("{fault:?}"),
         }
     }
 
@@ -107,11 +107,11 @@ fn the_driver_is_woken_once_and_only_if_it_would_sleep_too_long() {
     let shared = Shared::new(Fake::default(), Clock::start(), Arc::clone(&driver).into());
     let due = |at| shared.act(|end, _| end.due = at);
     due(Some(Instant::ZERO));
-    assert_eq!(driver.count(), 0, "it has not slept yet");
+    assert_eq!(driver.count(), 0, "it is not asleep");
     due(Some(Instant::from_millis(50)));
     assert_eq!(shared.lock().begin_sleep(), None);
     due(Some(Instant::from_millis(60)));
-    assert_eq!(driver.count(), 0, "it will look earlier");
+    assert_eq!(driver.count(), 0, "it wakes earlier");
     for _ in 0..100 {
         due(Some(Instant::from_millis(40)));
     }
@@ -124,9 +124,9 @@ fn the_driver_is_woken_once_and_only_if_it_would_sleep_too_long() {
     assert_eq!((driver.count(), shared.lock().begin_sleep()), (2, Some(Instant::ZERO)));
 }
 
-/// Otherwise the limits on what is not read would mean nothing.
+/// Otherwise the limits on unread data would have no effect.
 #[test]
-fn events_stay_in_the_machine_until_somebody_waits_and_then_one_comes_out() {
+fn at_most_one_event_leaves_the_machine_and_only_for_a_waiter() {
     let handle = threaded(Fake::default());
     let (task, shared) = (Arc::new(Counter::default()), &handle.shared);
     let arrive = |event| {
@@ -145,8 +145,8 @@ fn events_stay_in_the_machine_until_somebody_waits_and_then_one_comes_out() {
     assert_eq!(handle.wait(MAX).unwrap(), Some(3));
 }
 
-/// Who waits for the end of a client looks after each round, and not all the time; nor does the driver, when
-/// the time for it has passed and nobody waits any more.
+/// A caller that waits for the end of a client checks after each round, and does not spin; nor does the
+/// driver, when that time has passed without a caller waiting.
 #[test]
 fn waiting_for_more_than_events_does_not_spin() {
     let (task, driver) = (Arc::new(Counter::default()), Waker::noop().clone());
@@ -168,7 +168,7 @@ fn a_panic_of_the_network_thread_is_an_error_of_every_call() {
     let handle = threaded(Fake::default());
     handle.shared.act(|end, _| end.events.push_back(1));
     handle.shared.order(|state| state.end.panics = true);
-    assert_eq!(handle.wait(MAX).unwrap(), Some(1), "what was there comes first");
+    assert_eq!(handle.wait(MAX).unwrap(), Some(1), "queued events come first");
     let error = handle.wait(MAX).unwrap_err();
     assert!(matches!(error, NetworkError::Panicked), "{error}");
     assert!(handle.poll().is_err());
@@ -179,7 +179,7 @@ fn a_panic_of_the_network_thread_is_an_error_of_every_call() {
 }
 
 #[test]
-fn a_socket_that_breaks_ends_whoever_waits() {
+fn a_socket_that_breaks_ends_every_wait() {
     for drive in [Drive::Thread, Drive::Inline] {
         let Ok(handle) = Handle::start(Fake::default(), Clock::start(), None, drive) else {
             panic!("no thread")
@@ -197,7 +197,7 @@ fn a_socket_that_breaks_ends_whoever_waits() {
 }
 
 #[test]
-fn the_end_is_an_answer_to_everybody_who_waits() {
+fn the_end_wakes_every_waiting_thread() {
     let handle = threaded(Fake::default());
     thread::scope(|scope| {
         let waiting = [(); 2].map(|()| scope.spawn(|| handle.wait(MAX)));
