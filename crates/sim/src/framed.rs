@@ -7,14 +7,14 @@ use haulier_core::{Batch, FourTuple, Instant, Machine};
 use crate::Host;
 use crate::link::UDP_IP_OVERHEAD;
 
-/// A host that reads its socket and sends on frames only: what arrives waits for the next one.
+/// A host that reads its socket and sends on frames only: datagrams wait for the next one.
 #[derive(Clone, Debug)]
 pub struct Framed<H> {
     /// The host.
     pub inner: H,
     /// Bytes of datagrams that found the socket's buffer full, headers counted.
     pub dropped_bytes: u64,
-    /// From one frame to the next; zero acts at once.
+    /// The time between frames; with zero it acts at once.
     frame: Duration,
     next_frame: Instant,
     /// The frame being worked on.
@@ -25,8 +25,7 @@ pub struct Framed<H> {
 }
 
 impl<H> Framed<H> {
-    /// Frames of this length, the first at `first_frame`. A length of zero is no frame: the host acts at
-    /// once.
+    /// A host with frames of this length, the first at `first_frame`. With a length of zero it acts at once.
     #[must_use]
     pub const fn new(inner: H, frame: Duration, first_frame: Instant) -> Self {
         Self {
@@ -41,15 +40,15 @@ impl<H> Framed<H> {
         }
     }
 
-    /// The socket's buffer holds so many datagrams between two frames; the rest is dropped. A kernel
-    /// counts its own memory and not bytes: 208 KiB, Linux's default, hold 92 datagrams of 1200.
+    /// Sets how many datagrams the socket's buffer holds between two frames; the rest is dropped. A kernel
+    /// counts its own memory and not payload bytes: 208 KiB, Linux's default, hold 92 datagrams of 1200.
     #[must_use]
     pub const fn holding(mut self, datagrams: usize) -> Self {
         self.max_waiting = datagrams;
         self
     }
 
-    /// The host is told when each datagram came, as by the stamps of a kernel.
+    /// Passes the arrival time of each datagram to the host, as kernel timestamps do.
     #[must_use]
     pub const fn stamped(mut self) -> Self {
         self.is_stamped = true;
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_dropped_and_the_rest_says_when_it_came() {
+    fn a_full_buffer_drops_and_the_rest_have_arrival_times() {
         let ms = Instant::from_millis;
         let host = Framed::new(Noting::default(), Duration::from_millis(16), ms(3)).holding(2);
         for (mut host, heard) in [(host.clone(), [ms(19); 2]), (host.stamped(), [ms(4), ms(5)])] {

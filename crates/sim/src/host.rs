@@ -1,24 +1,23 @@
-//! What lives in the world: machines, and what only a simulated one can do.
+//! Hosts of the world: machines, and abilities that only simulated ones have.
 
 use std::any::Any;
 use std::net::SocketAddr;
 
 use haulier_core::{Instant, Machine};
 
-/// A machine in the [`World`](crate::World), usually with an application round it.
+/// A machine in the [`World`](crate::World), usually with an application.
 ///
-/// Whatever implements [`Machine`] is a host by an empty `impl`. The rest is for attackers, and for tests
-/// that look inside after each step.
+/// A type that implements [`Machine`] becomes a host by an empty `impl`. The methods are for attackers, and
+/// for tests that check the state after each step.
 pub trait Host: Machine + Any {
-    /// The next datagram that claims to come from an address of the host's choice. Asked, until there is
-    /// none, before the machine's own are taken.
+    /// The next datagram with a source address of the host's choice. Called until it returns `None`, before
+    /// the machine's own datagrams are taken.
     fn poll_shot(&mut self) -> Option<Shot> {
         None
     }
 
-    /// A datagram passes that is not for this host, which sits on everybody's path: the datagram goes on as
-    /// this leaves it, and not at all if it is empty then. Only asked of hosts that were made
-    /// [observers](crate::World::observe).
+    /// A datagram for another host passes this one. It continues as this method leaves it, and is dropped if
+    /// it is empty then. Only called on [observers](crate::World::observe).
     fn meddle(
         &mut self,
         _now: Instant,
@@ -38,12 +37,12 @@ impl Host for haulier_article::PeerMachine {
     }
 }
 
-/// A datagram with a source of the sender's choice.
+/// A datagram with a source address of the sender's choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shot {
-    /// Where it claims to come from; `None` is the truth.
+    /// Its claimed source; `None` for the true one.
     pub from: Option<SocketAddr>,
-    /// Where it goes.
+    /// Its destination.
     pub to: SocketAddr,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -56,7 +55,7 @@ impl Shot {
         Self { from: None, to, bytes }
     }
 
-    /// From somebody else's.
+    /// From another host's address.
     #[must_use]
     pub const fn spoofed(from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) -> Self {
         Self { from: Some(from), to, bytes }

@@ -1,6 +1,6 @@
-//! The world of haulier: hosts and links with faults in virtual time, and everything from one seed.
+//! The simulator of haulier: hosts and links with faults in virtual time, all from one seed.
 //!
-//! A [`World`] holds [`Host`]s (a machine, usually with a bit of application round it) and the [`Link`]s
+//! A [`World`] holds [`Host`]s (a machine, usually with an application) and the [`Link`]s
 //! between them, and moves from event to event without waiting. Every random choice comes from the seed, all
 //! arithmetic is in integers, and the [`Trace`] of two runs with the same seed has the same hash, on any
 //! machine.
@@ -26,9 +26,9 @@
 //! * [`World`], [`Host`], [`Framed`], [`link`], [`shaping`], [`Loss`], [`profile`], [`Rng`], [`Trace`]:
 //!   the world;
 //! * [`hosts`]: the two ends of haulier/1 and a peer of the article's wire, with applications;
-//! * [`soak`]: transfers under drawn faults, which must all finish once the faults stop;
-//! * [`attack`]: hosts that mean no good;
-//! * [`hostile`]: what a peer must survive, driven by the fuzzers and replayed by the tests.
+//! * [`soak`]: transfers under random faults, which must all finish once the faults stop;
+//! * [`attack`]: hostile hosts;
+//! * [`hostile`]: input that a peer must survive, driven by the fuzzers and replayed by the tests.
 
 pub mod attack;
 mod framed;

@@ -1,18 +1,18 @@
-//! One direction of a link: queue, serializer, faults, delay. Itself a machine without a clock, so that
-//! the same code serves virtual time here and real datagrams in the program's demo.
+//! One direction of a link: queue, serializer, faults, delay. It has no clock, so the same code serves
+//! virtual time here and real datagrams in the program's demo.
 //!
 //! A packet crosses these stages in order:
 //!
-//! 1. **bucket**: a token bucket, if there is one, that drops what is too much or lets it wait;
+//! 1. **bucket**: a token bucket, if there is one, that drops or delays packets above its rate;
 //! 2. **queue**: droptail, counted in bytes with the packet on the serializer included;
-//! 3. **serializer**: one packet after the other at the link's rate, IP and UDP headers counted;
-//! 4. **loss**: a lost packet has used the link, as on a real one; so has one in a cut-out;
-//! 5. **aggregation**: what has left waits for its bunch;
+//! 3. **serializer**: one packet after the other at the link's rate, IP and UDP headers included;
+//! 4. **loss**: a lost packet has used the link, as on a real one; so has one in an outage;
+//! 5. **aggregation**: packets wait for the next bunch;
 //! 6. **delay**: the propagation delay, and jitter that keeps the order or does not;
 //! 7. **damage**: flipped bits, a cut tail; and a copy that arrives after the original, never before.
 //!
-//! The invariant, checked by [`Link::check_conservation`]: what went in is what came out, was dropped for
-//! a named reason, or is under way.
+//! The invariant, checked by [`Link::check_conservation`]: every packet sent has arrived, was dropped for a
+//! named reason, or is in flight.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -25,32 +25,33 @@ use crate::loss::LossProcess;
 use crate::shaping::{BucketLevel, leaves};
 use crate::{Loss, Probability, RateChange, Rng, TokenBucket};
 
-/// What a link does to packets. The default is a perfect link: no limit, no delay, no fault.
+/// The properties of a link. The default is a perfect link: no limit, no delay, no fault.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkConfig {
     /// Bits per second at IP level; `None` is without limit.
     pub rate_bps: Option<u64>,
-    /// Other rates from given moments on, in the order of time. What is queued keeps its order.
+    /// Rate changes, in order of time. Queued packets keep their order.
     pub rate_changes: Vec<RateChange>,
     /// A token bucket in front of the queue.
     pub bucket: Option<TokenBucket>,
     /// Bytes that fit the queue, the packet being sent included; `None` is without limit.
     pub queue_bytes: Option<u64>,
-    /// Packets go on in bunches, at the multiples of this, as on radio and cable links; zero is at once.
+    /// Packets continue in bunches, at multiples of this time, as on radio and cable links; with zero at
+    /// once.
     pub aggregation: Duration,
     /// Propagation delay.
     pub delay: Duration,
     /// Extra delay, drawn uniformly from zero up to this.
     pub jitter: Duration,
-    /// More extra delay, exponentially distributed with this mean: mostly little, now and then much.
+    /// Further extra delay, exponentially distributed with this mean: mostly short, sometimes long.
     pub exponential_jitter: Duration,
     /// Whether jitter may make packets overtake each other.
     pub reorder: bool,
     /// How packets are lost.
     pub loss: Loss,
-    /// How often a delivered packet comes twice.
+    /// How often a delivered packet is duplicated.
     pub duplicate: Probability,
-    /// How much later than the original the copy may come, at most.
+    /// The maximum delay of a copy after the original.
     pub duplicate_delay: Duration,
     /// How often a packet has one to three bits flipped.
     pub corrupt: Probability,
@@ -61,19 +62,19 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
-    /// A link of this rate and delay without faults, and with room for everything.
+    /// A link of this rate and delay without faults, and with an unlimited queue.
     #[must_use]
     pub fn new(rate_bps: u64, delay: Duration) -> Self {
         Self { rate_bps: Some(rate_bps), delay, ..Self::default() }
     }
 
-    /// The same with a queue of so many bytes.
+    /// The same with a queue of this many bytes.
     #[must_use]
     pub fn with_queue(self, bytes: u64) -> Self {
         Self { queue_bytes: Some(bytes), ..self }
     }
 
-    /// The same link when its faults have stopped: slow as before, and it keeps its promises.
+    /// The same link without its faults: as slow as before.
     #[must_use]
     pub fn healed(&self) -> Self {
         let Self { rate_bps, queue_bytes, delay, .. } = *self;
@@ -81,19 +82,19 @@ impl LinkConfig {
     }
 }
 
-/// Bytes that UDP and IPv4 put round every datagram.
+/// Bytes of the UDP and IPv4 headers of every datagram.
 pub const UDP_IP_OVERHEAD: u64 = 28;
 
-/// What became of a packet at the near end.
+/// The result of sending a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// It will arrive.
     Carried,
     /// The queue was full.
     QueueFull,
-    /// Lost on the way.
+    /// Lost on the link.
     Lost,
-    /// Lost in a cut-out.
+    /// Lost in an outage.
     CutOut,
     /// The token bucket had too few tokens.
     Policed,
@@ -104,21 +105,21 @@ pub enum Fate {
 pub struct LinkStats {
     /// Packets offered.
     pub offered: u64,
-    /// Bytes offered, headers counted.
+    /// Bytes offered, headers included.
     pub offered_bytes: u64,
     /// Packets dropped at the full queue.
     pub queue_full: u64,
-    /// Bytes of these, headers counted.
+    /// Bytes of these, headers included.
     pub queue_full_bytes: u64,
-    /// Time that all packets together waited for those in front of them.
+    /// The queueing time of all packets together.
     pub waited: Duration,
     /// Packets dropped by the token bucket.
     pub policed: u64,
-    /// Bytes of the packets dropped by queue and bucket, headers counted.
+    /// Bytes of the packets dropped by queue and bucket, headers included.
     pub dropped_bytes: u64,
-    /// Packets lost on the way.
+    /// Packets lost on the link.
     pub lost: u64,
-    /// Packets lost in cut-outs.
+    /// Packets lost in outages.
     pub cut_out: u64,
     /// Copies made.
     pub duplicated: u64,
@@ -126,13 +127,13 @@ pub struct LinkStats {
     pub corrupted: u64,
     /// Packets that lost their tail.
     pub truncated: u64,
-    /// Packets delivered, copies counted.
+    /// Packets delivered, copies included.
     pub delivered: u64,
-    /// The most bytes the queue held, since [`Link::forget_peak`].
+    /// The maximum number of bytes in the queue since [`Link::forget_peak`].
     pub queue_bytes_max: u64,
 }
 
-/// A packet under way with its label, ordered by arrival and then by the order in which they were sent.
+/// A packet in flight with its label, ordered by arrival and then by sending.
 type UnderWay = Reverse<(Instant, u64, u64, Vec<u8>)>;
 
 /// One direction of a link.
@@ -146,7 +147,7 @@ pub struct Link {
     queue: VecDeque<(Instant, u64)>,
     queued_bytes: u64,
     bucket: BucketLevel,
-    /// When the last packet before any copy arrives: the order that jitter may have to keep.
+    /// The latest arrival so far, without copies: jitter may have to keep the order.
     last_arrival: Instant,
     under_way: BinaryHeap<UnderWay>,
     sent: u64,
@@ -155,8 +156,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link whose every choice comes from `seed`. The same seed loses the same of the packets that
-    /// pass the queue, in the order of their coming, whatever jitter or damage is switched on.
+    /// A link with all random choices from `seed`. With the same seed the same packets of those that pass
+    /// the queue are lost, by their order, whatever jitter or damage is enabled.
     #[must_use]
     pub fn new(config: LinkConfig, seed: u64) -> Self {
         Self {
@@ -175,12 +176,12 @@ impl Link {
         }
     }
 
-    /// What the link does from now on. Packets under way are not touched.
+    /// Changes the properties of the link. Packets in flight are not affected.
     pub fn set_config(&mut self, config: LinkConfig) {
         self.config = config;
     }
 
-    /// What the link does.
+    /// The properties of the link.
     #[must_use]
     pub const fn config(&self) -> &LinkConfig {
         &self.config
@@ -192,24 +193,24 @@ impl Link {
         &self.stats
     }
 
-    /// Lets the peak of the queue be that of what comes from now on.
+    /// Resets the peak of the queue.
     pub const fn forget_peak(&mut self) {
         self.stats.queue_bytes_max = 0;
     }
 
-    /// Packets under way.
+    /// The number of packets in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.under_way.len()
     }
 
-    /// A packet arrives at the near end.
+    /// Sends a packet.
     pub fn offer(&mut self, now: Instant, datagram: &[u8]) -> Fate {
         self.offer_labelled(now, datagram, 0)
     }
 
-    /// The same with a label, which comes out with the packet and each copy of it, undamaged: what stands
-    /// in the headers round it.
+    /// The same with a label, which is returned with the packet and each copy of it, undamaged, like the
+    /// content of the outer headers.
     pub fn offer_labelled(&mut self, now: Instant, datagram: &[u8], label: u64) -> Fate {
         let bytes = datagram.len() as u64 + UDP_IP_OVERHEAD;
         self.stats.offered += 1;
@@ -233,7 +234,7 @@ impl Link {
             return Fate::Policed;
         };
         let left = self.serialize(now, released, bytes);
-        // Drawn for every packet that comes this far, so that cut-outs do not move later losses.
+        // Drawn for every packet that passes the queue, so that outages do not change later losses.
         let lost = self.loss.is_lost(self.config.loss);
         if self.config.cut_outs.iter().any(|cut_out| cut_out.contains(&left)) {
             self.stats.cut_out += 1;
@@ -247,7 +248,7 @@ impl Link {
         Fate::Carried
     }
 
-    /// How long a packet that comes now waits before the serializer takes it.
+    /// The queueing delay of a packet sent now.
     #[must_use]
     pub fn queueing_delay(&self, now: Instant) -> Duration {
         self.queue.back().map_or(Duration::ZERO, |&(left, _)| left.since(now))
@@ -265,7 +266,7 @@ impl Link {
         self.poll_labelled(now, datagram).is_some()
     }
 
-    /// The same, with the packet's label.
+    /// The same, returning the packet's label.
     pub fn poll_labelled(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<u64> {
         self.poll_timeout().filter(|&arrival| arrival <= now)?;
         let Reverse((_, _, label, mut bytes)) = self.under_way.pop()?;
@@ -275,7 +276,7 @@ impl Link {
         Some(label)
     }
 
-    /// Panics unless everything that went in is accounted for.
+    /// Panics unless every packet is accounted for.
     pub fn check_conservation(&self) {
         let LinkStats {
             offered, duplicated, delivered, queue_full, policed, lost, cut_out, ..
@@ -285,7 +286,7 @@ impl Link {
         assert_eq!(offered + duplicated, out, "packets appeared or vanished: {:?}", self.stats);
     }
 
-    /// Puts a packet behind those in the queue, to leave from `released` on; returns when its last bit has.
+    /// Queues a packet that may leave from `released` on; returns when its last bit leaves.
     fn serialize(&mut self, now: Instant, released: Instant, bytes: u64) -> Instant {
         let LinkConfig { rate_bps, rate_changes, bucket, .. } = &self.config;
         if rate_bps.is_none() && rate_changes.is_empty() && bucket.is_none() {
@@ -300,7 +301,7 @@ impl Link {
         left
     }
 
-    /// Sends a packet, and now and then a copy, on their way to the far end.
+    /// Schedules the arrival of a packet, and sometimes of a copy.
     fn carry(&mut self, left: Instant, datagram: &[u8], label: u64) {
         let sent = next_bunch(left, self.config.aggregation);
         let mut arrival = sent + self.config.delay + draw(&mut self.jitter, self.config.jitter);
@@ -313,8 +314,8 @@ impl Link {
         self.last_arrival = self.last_arrival.max(arrival);
         self.schedule(arrival, datagram, label);
         if self.damage.chance(self.config.duplicate) {
-            // Never before the original: the 2016 simulator's copies were faster than light half of the
-            // time, which flattered every number taken with duplicates on.
+            // Never before the original: half of the copies in the 2016 simulator were, which improved every
+            // measurement with duplicates.
             let later = draw(&mut self.damage, self.config.duplicate_delay);
             self.stats.duplicated += 1;
             self.schedule(arrival + later, datagram, label);
@@ -351,10 +352,10 @@ fn next_bunch(at: Instant, interval: Duration) -> Instant {
     Instant::from_nanos(at.as_nanos().div_ceil(interval).saturating_mul(interval))
 }
 
-/// A duration from zero up to `most`, not included.
-fn draw(rng: &mut Rng, most: Duration) -> Duration {
-    if most.is_zero() {
+/// A duration from zero up to `max`, exclusive.
+fn draw(rng: &mut Rng, max: Duration) -> Duration {
+    if max.is_zero() {
         return Duration::ZERO;
     }
-    Duration::from_nanos(rng.below(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX)))
+    Duration::from_nanos(rng.below(u64::try_from(max.as_nanos()).unwrap_or(u64::MAX)))
 }

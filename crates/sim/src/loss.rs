@@ -1,4 +1,4 @@
-//! How a link loses packets.
+//! Loss models of links.
 
 use crate::{Probability, Rng};
 
@@ -8,13 +8,13 @@ pub enum Loss {
     /// Nothing is lost.
     #[default]
     None,
-    /// Each packet for itself.
+    /// Each packet is lost independently.
     Independent(Probability),
-    /// Gilbert-Elliott: runs of lost packets. In the bad state everything is lost, in the good nothing.
+    /// Gilbert-Elliott: runs of lost packets. In the bad state every packet is lost, in the good state none.
     Bursts {
         /// The share of packets lost in the long run.
         mean: Probability,
-        /// The mean length of a run of lost packets, at least 1. One packet in between is the least, so
+        /// The mean length of a run of lost packets, at least 1. At least one packet is between two runs, so
         /// a mean of p needs a length of at least p / (1 - p).
         length: u32,
     },
@@ -31,7 +31,7 @@ impl Loss {
     }
 }
 
-/// A loss model at work: draws one fate per packet, in the order of their coming.
+/// The state of a loss model: draws one fate per packet, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct LossProcess {
     rng: Rng,
@@ -89,7 +89,7 @@ mod tests {
         assert!((7.0..9.0).contains(&length), "runs of {length}");
     }
 
-    /// Above a half as well: the odds of 70 % are more than one to one.
+    /// Also above one half: the odds of 70 % are more than one to one.
     #[test]
     fn heavy_bursts_have_their_mean() {
         for (percent, length) in [(50, 8), (70, 8), (90, 20)] {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn no_loss_loses_nothing() {
+    fn a_link_without_loss_loses_nothing() {
         assert!(lost(Loss::None).iter().all(|lost| !lost));
         assert!(lost(Loss::Independent(Probability::NEVER)).iter().all(|lost| !lost));
     }

@@ -1,4 +1,4 @@
-//! Links by name: the ten on which haulier and its peers are measured.
+//! Named links: the ten on which haulier and other transports are measured.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ const BASE: Profile = Profile {
 };
 
 impl Profile {
-    /// The profiles, from friendly to hostile.
+    /// The profiles, from good to bad links.
     pub const ALL: [Self; 10] = [
         Self { name: "fiber", rate_mbit: 100, rtt_ms: 20, ..BASE },
         Self { name: "cable", rate_mbit: 50, rtt_ms: 40, loss_permille: 1, ..BASE },
@@ -76,7 +76,7 @@ impl Profile {
         Self::ALL.iter().find(|profile| profile.name == name)
     }
 
-    /// The link, one direction of it.
+    /// One direction of the link.
     #[must_use]
     pub fn link(&self) -> LinkConfig {
         let mean = Probability::ratio(self.loss_permille, 1_000);
@@ -97,8 +97,9 @@ impl Profile {
 }
 
 /// L, the physical limit of a transfer: the propagation delay, and the time that `bytes` in full
-/// 1200-byte packets need on the link, replaced where they are lost. It is the measure of every result:
-/// `delay + 8 N (1 + 28/1200) / (rate (1 - loss))`. Luck with the losses can beat it by a little.
+/// 1200-byte packets need on the link, lost ones sent again. Results are compared with it:
+/// `delay + 8 N (1 + 28/1200) / (rate (1 - loss))`. A run with fewer losses than the mean can be slightly
+/// below it.
 #[must_use]
 pub fn physical_limit(link: &LinkConfig, bytes: u64) -> Duration {
     const PACKET: f64 = 1200.0;
@@ -128,9 +129,9 @@ mod tests {
         assert_eq!(Profile::named("perfect"), None);
     }
 
-    /// The L row of the baseline table that peers were measured against, in ms.
+    /// The L row of the baseline table of other transports, in ms.
     #[test]
-    fn the_limit_is_the_one_that_peers_are_measured_against() {
+    fn the_limit_is_that_of_the_baseline_table() {
         let expected = [41, 83, 159, 326, 243, 627, 1591, 1123, 295, 193];
         for (profile, expected) in Profile::ALL.iter().zip(expected) {
             let limit = join_limit(&profile.link(), 256 * 1024).as_secs_f64() * 1e3;

@@ -1,12 +1,12 @@
-//! Randomness from a seed, in integers, so that every machine draws the same.
+//! Random numbers from a seed, in integers, so that every machine draws the same.
 
 use std::time::Duration;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 
-/// A seeded generator. Its numbers are part of what a seed means: a change of the algorithm would make
-/// every recorded seed replay something else.
+/// A seeded generator. Recorded seeds depend on its numbers: with another algorithm they would replay other
+/// runs.
 #[derive(Clone, Debug)]
 pub struct Rng(Xoshiro256PlusPlus);
 
@@ -17,8 +17,8 @@ impl Rng {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// A generator of its own for one purpose, so that drawing more for one thing (loss, say) does not
-    /// move the draws of another (jitter).
+    /// A separate generator for one purpose, so that drawing more for one (loss, say) does not change the
+    /// draws of another (jitter).
     #[must_use]
     pub fn stream(seed: u64, purpose: u64) -> Self {
         Self::new(seed ^ purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -36,12 +36,12 @@ impl Rng {
         (product >> 64) as u64
     }
 
-    /// A number from `min` to `max`, both included.
+    /// A number from `min` to `max`, inclusive.
     pub fn between(&mut self, min: u64, max: u64) -> u64 {
         min + self.below((max - min).saturating_add(1))
     }
 
-    /// Whether something with this probability happens. Draws nothing when it cannot.
+    /// True with this probability. Draws nothing if it is zero.
     pub fn chance(&mut self, probability: Probability) -> bool {
         probability.0 > 0 && self.next_u64() >> 32 < probability.0
     }
@@ -52,7 +52,8 @@ impl Rng {
         let mean = u64::try_from(mean.as_nanos()).unwrap_or(u64::MAX);
         let mut whole: u64 = 0;
         loop {
-            // A first number and how many follow it in falling order: it is the fraction if that run is odd.
+            // A first number, and the count of those after it in falling order: it is the fraction if that
+            // is odd.
             let first = self.next_u64();
             let (mut last, mut run) = (first, 1_u32);
             loop {
@@ -112,19 +113,19 @@ impl Probability {
         Self(if scaled > 1 << 32 { 1 << 32 } else { scaled as u64 })
     }
 
-    /// So many percent.
+    /// A probability in percent.
     #[must_use]
     pub const fn percent(percent: u64) -> Self {
         Self::ratio(percent, 100)
     }
 
-    /// So many parts of a million.
+    /// A probability in parts per million.
     #[must_use]
     pub const fn ppm(ppm: u64) -> Self {
         Self::ratio(ppm, 1_000_000)
     }
 
-    /// As a fraction, for people and for limits.
+    /// As a fraction, for display and for limits.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / (1u64 << 32) as f64
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_seed_always_means_the_same_numbers() {
-        // If this fails, every recorded seed has lost its meaning.
+        // If this fails, recorded seeds no longer replay their runs.
         let mut rng = Rng::new(1);
         assert_eq!(
             [rng.next_u64(), rng.next_u64()],
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn chances_come_out() {
+    fn probabilities_match_their_frequencies() {
         let mut rng = Rng::new(7);
         let mut hits = |p| (0..100_000).filter(|_| rng.chance(p)).count();
         assert_eq!(hits(Probability::NEVER), 0);
@@ -165,7 +166,7 @@ mod tests {
 
     /// The mean, and the shares above one, two and three of it: 1/e, 1/e^2, 1/e^3.
     #[test]
-    fn exponential_durations_come_out() {
+    fn exponential_durations_have_their_distribution() {
         let mut rng = Rng::new(11);
         let mean = Duration::from_micros(200);
         let drawn: Vec<Duration> = (0..100_000).map(|_| rng.exponential(mean)).collect();

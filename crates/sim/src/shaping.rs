@@ -1,34 +1,34 @@
-//! How fast a link sends, when that is more than one number: a token bucket, and rates that change.
+//! Variable link rates: a token bucket, and rate changes.
 //!
-//! Both are computed ahead and exactly: when a packet leaves is known when it comes, and what comes later
-//! never leaves before it.
+//! Both are computed in advance and exactly: the departure of a packet is known on arrival, and later
+//! packets never leave before it.
 
 use std::time::Duration;
 
 use haulier_proto::Instant;
 
-/// From a moment on, the serializer has another rate.
+/// A change of the serializer's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateChange {
-    /// When. A packet that is being sent then goes on at the new rate.
+    /// When. A packet being sent then continues at the new rate.
     pub at: Instant,
     /// Bits per second at IP level from then on.
     pub rate_bps: u64,
 }
 
-/// A token bucket in front of a link: a burst at the speed of the line, then the rate. Providers police
-/// what a customer sends with it, or shape what he receives.
+/// A token bucket in front of a link: a burst at line rate, then the bucket's rate. Providers use it to
+/// police upstream traffic, or to shape downstream traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     /// Bits per second at IP level at which the bucket fills.
     pub rate_bps: u64,
     /// Bytes that it holds. A larger packet than this never passes a policer.
     pub burst_bytes: u64,
-    /// What becomes of a packet that finds too few tokens.
+    /// What happens to a packet without enough tokens.
     pub excess: Excess,
 }
 
-/// What becomes of a packet above the rate of a token bucket.
+/// What happens to a packet above the rate of a token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
     /// It is dropped: a policer.
@@ -37,15 +37,15 @@ pub enum Excess {
     Queued,
 }
 
-/// The level of a token bucket, as the moment at which it will be full again: with that, filling takes no
-/// steps and no fractions (the virtual scheduling of ITU-T I.371).
+/// The level of a token bucket, as the time at which it will be full again: filling then needs no steps and
+/// no fractions (the virtual scheduling of ITU-T I.371).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BucketLevel {
     full_at: Instant,
 }
 
 impl BucketLevel {
-    /// Takes the tokens for a packet; returns when it may go on, or `None` if it is dropped.
+    /// Takes the tokens for a packet; returns when it may be sent, or `None` if it is dropped.
     pub(crate) fn take(
         &mut self,
         bucket: &TokenBucket,
@@ -63,13 +63,13 @@ impl BucketLevel {
     }
 }
 
-/// When the last bit of a packet has left whose first one leaves at `starts`, at a rate and its changes,
-/// which are in the order of time.
+/// When the last bit of a packet leaves whose first one leaves at `starts`, at a rate with its changes in
+/// order of time.
 pub(crate) fn leaves(starts: Instant, bytes: u64, rate: u64, changes: &[RateChange]) -> Instant {
     const NANOS: u128 = 1_000_000_000;
     let mut at = starts;
     let mut rate = rate;
-    // In bits for a second's nanoseconds, so that nothing is rounded before the end.
+    // In bits times nanoseconds per second, so that only the result is rounded.
     let mut left = u128::from(bytes) * 8 * NANOS;
     for change in changes {
         if change.at > at {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policer_lets_a_burst_pass_at_line_speed_and_then_the_rate() {
+    fn a_policer_passes_a_burst_and_then_the_rate() {
         let mut link = Link::new(bucket(Excess::Dropped), 1);
         let burst: Vec<_> = (0..5).map(|_| link.offer(ms(0), &PACKET)).collect();
         assert_eq!(
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_changes_meets_what_is_queued_and_keeps_its_order() {
+    fn a_rate_change_applies_to_the_queue_and_keeps_the_order() {
         let to = |rate_bps| RateChange { at: ms(2), rate_bps };
         for (rate, arrives) in [(4_000_000, [10, 20, 40, 60]), (16_000_000, [10, 20, 25, 30])] {
             let config = LinkConfig {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_under_the_serializer_goes_on_at_the_new_rate() {
+    fn a_packet_in_the_serializer_continues_at_the_new_rate() {
         let changes = [
             RateChange { at: Instant::from_nanos(500_000), rate_bps: 4_000_000 },
             RateChange { at: ms(1), rate_bps: 16_000_000 },

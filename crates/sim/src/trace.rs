@@ -17,7 +17,7 @@ impl Trace {
         Self { hash: 0xcbf2_9ce4_8422_2325, events: 0 }
     }
 
-    /// Takes in an event: when, what kind, at which place, with which bytes.
+    /// Adds an event: its time, kind, place and bytes.
     pub fn record(&mut self, at: Instant, kind: u64, place: u64, bytes: &[u8]) {
         self.events += 1;
         self.mix(at.as_nanos());
@@ -38,7 +38,7 @@ impl Trace {
         self.hash
     }
 
-    /// How many events it covers.
+    /// The number of events in it.
     #[must_use]
     pub const fn events(&self) -> u64 {
         self.events

@@ -1,13 +1,13 @@
 //! The world: hosts with addresses, the links between them, and one clock that jumps from event to event.
 //!
-//! Each host has an access, a link up and a link down, its own or shared with others of the same home; what
-//! is between accesses costs nothing. A datagram says where it comes from and where it goes, and the first of
-//! the two may be a lie. A NAT that forgets is a host whose address changes, and a host on the path sees, and
-//! may change, whatever passes. Two hosts with nothing but a link between them are a [`pair`](World::pair).
+//! Each host has an access, an up link and a down link, its own or shared with others of the same home;
+//! between accesses there is no delay and no loss. A datagram has a source and a destination, and the source
+//! may be forged. An expired NAT mapping is a change of a host's address. A host on the path sees all
+//! datagrams, and may change them. Two hosts with only a link between them are a [`pair`](World::pair).
 //!
-//! The invariant: a run depends on the seed and on what the hosts do, on nothing else. Events are in a heap,
-//! so thousands of hosts are cheap. Those of one moment come in the order of hosts and accesses; between a
-//! pair everything arrives before deadlines are looked at. Recorded seeds depend on both.
+//! The invariant: a run depends only on the seed and on what the hosts do. Events are in a heap, so
+//! thousands of hosts are cheap. Simultaneous events are in the order of hosts and accesses; between a pair
+//! all datagrams arrive before deadlines are handled. Recorded seeds depend on both.
 
 use std::any::Any;
 use std::cmp::Reverse;
@@ -19,7 +19,7 @@ use haulier_core::{Batch, FourTuple, Instant};
 
 use crate::{Host, Link, LinkConfig, Rng, Trace};
 
-/// Names a host, and what it is.
+/// Identifies a host, and its type.
 #[derive(Debug)]
 pub struct HostId<H>(usize, PhantomData<fn() -> H>);
 
@@ -31,11 +31,11 @@ impl<H> Clone for HostId<H> {
 
 impl<H> Copy for HostId<H> {}
 
-/// Names an access that hosts share.
+/// Identifies an access that hosts share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentId(usize);
 
-/// How a host is connected, or a home of several.
+/// The links of a host, or of a home with several.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     /// From the host.
@@ -73,7 +73,7 @@ struct Segment {
     planned: [Option<Instant>; 2],
 }
 
-/// What an event in the heap is of: a host by its number, or a direction of a segment by its own.
+/// The source of an event in the heap: a host by its number, or a direction of a segment by its own.
 const HOST: usize = 0;
 const UP: usize = 1;
 const DOWN: usize = 2;
@@ -87,11 +87,11 @@ const DELIVERED: u64 = 4;
 const ACCESS_STREAMS: u64 = 1000;
 const PAIR_STREAMS: u64 = 100;
 
-/// Events at one moment after which it gives up: a host that always wants to be woken at once would stop
-/// time for ever.
+/// The maximum number of simultaneous events: a host that always requests to be woken at once would stop
+/// time.
 const MAX_EVENTS_AT_ONE_MOMENT: u64 = 1_000_000;
 
-/// Datagrams that a host is asked for at once. There is no limit to how often.
+/// Datagrams requested from a host per call. The number of calls is not limited.
 const BATCH: usize = 32;
 
 /// Hosts and what is between them, in virtual time.
@@ -105,7 +105,7 @@ pub struct World {
     /// Addresses seen, so that a label of 64 bits names two of them.
     addresses: Vec<SocketAddr>,
     numbers: HashMap<SocketAddr, u32>,
-    /// When, whose by its number, and what.
+    /// Time, source and kind of each event.
     heap: BinaryHeap<Reverse<(Instant, usize, usize)>>,
     /// Added to the numbers of hosts in the heap.
     hosts_after: usize,
@@ -118,7 +118,7 @@ pub struct World {
 }
 
 impl World {
-    /// Nobody, at time zero.
+    /// No hosts, at time zero.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -141,15 +141,15 @@ impl World {
         }
     }
 
-    /// The same without a trace and without a look at anybody's invariants, for benches: hashing every byte
-    /// three times is two fifths of the time of a run that encrypts nothing.
+    /// As [`new`](Self::new), without a trace and without checks of invariants, for benches: hashing every
+    /// byte three times takes two fifths of the time of a run without encryption.
     #[must_use]
     pub const fn for_measuring(mut self) -> Self {
         self.only_measures = true;
         self
     }
 
-    /// Adds a host with an address and a connection of its own. It is asked at once what it wants.
+    /// Adds a host with its own address and access. It is polled at once.
     pub fn add<H: Host>(&mut self, host: H, address: SocketAddr, access: &Access) -> HostId<H> {
         let segment = self.add_segment(access);
         self.add_behind(host, address, segment)
@@ -169,7 +169,7 @@ impl World {
         (first, self.add(second, address(2), &Access::default()))
     }
 
-    /// Adds an access for several hosts, as of a home: they share its links in both directions.
+    /// Adds an access for several hosts, like that of a home: they share its links in both directions.
     pub fn add_segment(&mut self, access: &Access) -> SegmentId {
         let streams = ACCESS_STREAMS + self.segments.len() as u64 * 2;
         self.add_links(streams, access.up.clone(), access.down.clone())
@@ -182,8 +182,8 @@ impl World {
         SegmentId(self.segments.len() - 1)
     }
 
-    /// Adds a host with an address behind a shared access. It is asked at once what it wants. Two behind the
-    /// same one speak to each other over its links too.
+    /// Adds a host with its own address behind a shared access. It is polled at once. Two hosts behind the
+    /// same access also reach each other over its links.
     pub fn add_behind<H: Host>(
         &mut self,
         host: H,
@@ -202,32 +202,33 @@ impl World {
         self.observers.push(id.0);
     }
 
-    /// Gives a host another address: its NAT has forgotten it. What is under way to the old one is lost.
+    /// Changes a host's address, as when its NAT mapping expired. Datagrams in flight to the old one are
+    /// lost.
     pub fn rebind<H>(&mut self, id: HostId<H>, address: SocketAddr) {
         let old = std::mem::replace(&mut self.hosts[id.0].address, address);
         self.by_address.remove(&old);
         self.by_address.insert(address, id.0);
     }
 
-    /// The present moment.
+    /// The current time.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// What happened so far.
+    /// The trace so far.
     #[must_use]
     pub const fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// Events so far.
+    /// The number of events so far.
     #[must_use]
     pub const fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// A host, to look at.
+    /// A host, to read.
     ///
     /// # Panics
     /// If it is of another world.
@@ -237,7 +238,7 @@ impl World {
         host.downcast_ref().expect("a host of this world")
     }
 
-    /// A host, to act on. It is asked afterwards what it wants.
+    /// Calls `act` with a host, and polls the host afterwards.
     ///
     /// # Panics
     /// If it is of another world.
@@ -248,7 +249,7 @@ impl World {
         outcome
     }
 
-    /// Where a host is.
+    /// The address of a host.
     #[must_use]
     pub fn address<H>(&self, id: HostId<H>) -> SocketAddr {
         self.hosts[id.0].address
@@ -266,13 +267,13 @@ impl World {
         (&self.segments[id.0].up, &self.segments[id.0].down)
     }
 
-    /// The same, to change. Packets under way are not touched.
+    /// The same, to change. Packets in flight are not affected.
     pub fn links_mut(&mut self, id: SegmentId) -> [&mut Link; 2] {
         let segment = &mut self.segments[id.0];
         [&mut segment.up, &mut segment.down]
     }
 
-    /// Runs until `done` says so or `end` has come; returns whether it was the first.
+    /// Runs until `done` returns true or until `end`; returns whether it was `done`.
     pub fn run_until(&mut self, end: Instant, mut done: impl FnMut(&Self) -> bool) -> bool {
         loop {
             if done(self) {
@@ -291,7 +292,7 @@ impl World {
         self.now = self.now.max(end);
     }
 
-    /// One event, if there is one by `end`.
+    /// Handles one event, if there is one by `end`.
     pub fn step(&mut self, end: Instant) -> bool {
         loop {
             let Some(&Reverse((at, number, what))) = self.heap.peek() else { return false };
@@ -323,7 +324,7 @@ impl World {
         }
     }
 
-    /// Packets that have left an access go to that of their destination.
+    /// Passes packets that have left an access to that of their destination.
     fn cross(&mut self, segment: usize) {
         let mut datagram = std::mem::take(&mut self.scratch);
         while let Some(label) = self.segments[segment].up.poll_labelled(self.now, &mut datagram) {
@@ -368,7 +369,7 @@ impl World {
         heard.into_iter().for_each(|id| self.wake(id));
     }
 
-    /// Takes what a host wants to send, and plans its next events.
+    /// Sends what a host has to send, and schedules its next events.
     fn wake(&mut self, id: usize) {
         let own = self.hosts[id].address;
         while let Some(shot) = self.hosts[id].host.poll_shot() {
@@ -454,7 +455,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends what it is given at once, and notes what it hears.
+    /// Sends what it is given at once, and records what it receives.
     #[derive(Default)]
     struct Scripted {
         to_send: Vec<SocketAddr>,
@@ -481,9 +482,9 @@ mod tests {
         }
     }
 
-    /// What this file is trusted for by every test of fairness: one queue, one serializer for a home.
+    /// Every test of fairness relies on this: a home has one queue and one serializer.
     #[test]
-    fn hosts_behind_one_access_wait_for_each_other_and_hear_only_their_own() {
+    fn hosts_behind_one_access_share_its_queue() {
         let mut world = World::new(1);
         let server = world.add(Scripted::default(), address(1), &Access::default());
         // 1000 bytes at IP level are a millisecond.

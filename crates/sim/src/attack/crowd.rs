@@ -1,6 +1,6 @@
-//! A server, honest clients who join it, and hostile ones who would rather they did not.
+//! A server, honest clients that join it, and hostile ones that try to prevent this.
 //!
-//! Run twice with one seed, with and without the hostile ones, it tells what they cost the honest ones.
+//! Two runs with one seed, with and without the hostile clients, show what these cost the honest ones.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,40 +13,40 @@ use super::{Attacker, Hostile, HostileKind};
 use crate::hosts::{ClientHost, Keyed, Script, ServerHost, configs, secret};
 use crate::{Access, LinkConfig, Rng, World, address};
 
-/// How many of each, and from which seed.
+/// The number of clients of each kind, and the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crowd {
     /// Honest clients.
     pub honest: u32,
-    /// Hostile ones, of all kinds in turn.
+    /// Hostile clients, of all kinds in turn.
     pub hostile: u32,
-    /// Where every choice comes from.
+    /// The seed of every random choice.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CrowdReport {
     /// Honest clients.
     pub honest: usize,
-    /// Of these, who got their block.
+    /// Those of them that got their block.
     pub joined: usize,
-    /// How long each took; `None` who never got there.
+    /// The join time of each; `None` for one that never got its block.
     pub times: Vec<Option<Duration>>,
-    /// Bytes out for one in, the worst prefix of an address that was not proven.
+    /// The maximum ratio of bytes sent to bytes received, over all times and addresses not validated.
     pub worst_bytes: f64,
-    /// The same in datagrams.
+    /// The same for datagrams.
     pub worst_datagrams: f64,
     /// Datagrams that reached the server.
     pub datagrams: u64,
 }
 
-/// How much longer joins took.
+/// How much slower joins were.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowDown {
-    /// Of the 95th of 100 clients.
+    /// For the 95th of 100 clients.
     pub p95: f64,
-    /// Of the one that was slowed most.
+    /// For the client slowed most.
     pub worst: f64,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for CrowdReport {
 }
 
 impl CrowdReport {
-    /// Against a run without the hostile ones.
+    /// Compared with a run without the hostile clients.
     #[must_use]
     pub fn slow_down(&self, quiet: &Self) -> SlowDown {
         let pairs = self.times.iter().zip(&quiet.times);
@@ -85,7 +85,7 @@ impl CrowdReport {
 const END: Instant = Instant::from_millis(15_000);
 
 impl Crowd {
-    /// Runs it: honest clients begin in the first five seconds, hostile ones are there all the time.
+    /// Runs it: honest clients start within five seconds, hostile ones are active all the time.
     #[must_use]
     pub fn run(&self) -> CrowdReport {
         let mut world = World::new(self.seed);

@@ -1,4 +1,4 @@
-//! Hostile clients for crowds: each does one bad thing, again and again.
+//! Hostile clients for crowds: each repeats one attack.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use super::Mind;
 use super::raw::RawClient;
 use crate::{Rng, Shot, address};
 
-/// The bad thing a hostile client does.
+/// The attack of a hostile client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostileKind {
     /// Random datagrams of all lengths.
     Junk,
-    /// Requests with a wrong check, from addresses of others.
+    /// Requests with a wrong check, from spoofed addresses.
     Forger,
-    /// Has the key: requests from addresses of others.
+    /// Has the key: requests from spoofed addresses.
     Spoofer,
-    /// Has the key: handshakes from its own address, with a cookie if one is asked for, never completed.
+    /// Has the key: incomplete handshakes from its own address, with a cookie if required.
     Holder,
     /// Has the key: connects, acks datagrams, but never a slice.
     Crawler,
     /// Has the key: connects, and acks numbers that were never sent.
     Optimist,
-    /// Has the key: connects, announces a block, sends a slice of it now and then.
+    /// Has the key: connects, announces a block, sends one of its slices at intervals.
     Trickler,
 }
 
@@ -56,11 +56,11 @@ pub struct Hostile {
     asked: Instant,
 }
 
-/// A hostile client that got nothing begins anew after this long.
+/// How long a hostile client waits before it starts over.
 const ANEW: Duration = Duration::from_secs(2);
 
 impl Hostile {
-    /// One that acts every so often until then.
+    /// A client that acts at this interval until then.
     #[must_use]
     pub fn new(
         kind: HostileKind,
@@ -184,7 +184,7 @@ impl Mind for Hostile {
         }
         let plaintext = plaintext.unwrap_or_default();
         if Frames::of(&plaintext).any(|frame| matches!(frame, Ok(Frame::Close { .. }))) {
-            // Thrown out: begin anew in a while.
+            // Disconnected: start over later.
             self.raw = None;
             self.wakes = now + ANEW;
         }

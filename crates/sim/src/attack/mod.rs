@@ -1,8 +1,8 @@
-//! Attackers as programs: hosts of the [`World`](crate::World) that mean no good.
+//! Attackers as programs: hostile hosts of the [`World`](crate::World).
 //!
-//! An [`Attacker`] is a host with a [`Mind`], which sees what comes and what passes, and says what to send:
-//! from its own address or from anybody's. [`Hostile`] are the minds of a [`crowd`]; [`raw`] has the two ends
-//! of haulier/1 that seal whatever they are given.
+//! An [`Attacker`] is a host with a [`Mind`], which sees datagrams for it and on its path, and decides what
+//! to send, from its own or any other address. [`Hostile`] are the minds of a [`crowd`]; [`raw`] has two
+//! ends of haulier/1 that seal arbitrary bytes.
 
 pub mod crowd;
 mod hostile;
@@ -19,13 +19,13 @@ use crate::{Host, Shot};
 
 /// What drives an attacker.
 pub trait Mind {
-    /// When it wants to be woken.
+    /// Its next deadline.
     fn wakes_at(&self) -> Option<Instant> {
         None
     }
-    /// It is woken.
+    /// Its deadline has passed.
     fn wake(&mut self, _now: Instant, _out: &mut Vec<Shot>) {}
-    /// A datagram came for it.
+    /// A datagram for it arrived.
     fn receive(
         &mut self,
         _now: Instant,
@@ -34,7 +34,7 @@ pub trait Mind {
         _out: &mut Vec<Shot>,
     ) {
     }
-    /// A datagram of others passes. It may be changed, or swallowed by making it empty.
+    /// A datagram of others passes. It may be changed, or dropped by making it empty.
     fn meddle(
         &mut self,
         _now: Instant,
@@ -46,7 +46,7 @@ pub trait Mind {
     }
 }
 
-/// A host round a [`Mind`].
+/// A host with a [`Mind`].
 pub struct Attacker<M> {
     mind: M,
     queue: VecDeque<Shot>,
@@ -54,7 +54,7 @@ pub struct Attacker<M> {
 }
 
 impl<M: Mind> Attacker<M> {
-    /// With this mind.
+    /// An attacker with this mind.
     pub const fn new(mind: M) -> Self {
         Self { mind, queue: VecDeque::new(), scratch: Vec::new() }
     }
@@ -74,7 +74,7 @@ impl<M: Mind> Machine for Attacker<M> {
         self.with_mind(|mind, out| mind.wake(now, out));
     }
 
-    /// All it sends are shots.
+    /// Everything it sends is a shot.
     fn poll_transmit(&mut self, _now: Instant, _batch: &mut Batch) {}
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -1,8 +1,8 @@
-//! The two ends of haulier/1 without manners: they shake hands as they should, and then seal whatever they
-//! are told to.
+//! Two ends of haulier/1 for attackers: they complete the handshake correctly, and then seal arbitrary
+//! bytes.
 //!
-//! Written from STANDARD-1 over the wire's types, beside the machines and not with them. Who attacks with the
-//! right keys is made of these: hostile clients here, hostile peers of the fuzzers.
+//! Written from STANDARD-1 on the wire's types, without the machines. Attackers with the right keys use
+//! them: hostile clients here, and hostile peers of the fuzzers.
 
 use std::time::Duration;
 
@@ -26,19 +26,19 @@ enum Keys {
     Open { local: WireId, remote: WireId },
 }
 
-/// One end of a connection whose keys are there.
+/// One end of a connection with its keys.
 pub struct Link {
     role: Role,
     remote: WireId,
     keys: Keys,
     /// The number of the next datagram.
     pub next: u64,
-    /// What came, to make true acks of.
+    /// Received datagrams, to make valid acks.
     pub received: ReceivedDatagrams,
 }
 
 impl Link {
-    /// Seals a plaintext, whatever it is, as the next datagram.
+    /// Seals an arbitrary plaintext as the next datagram.
     pub fn seal(&mut self, plaintext: &[u8]) -> Vec<u8> {
         let number = self.next;
         self.next += 1;
@@ -72,7 +72,7 @@ impl Link {
         out
     }
 
-    /// Opens what came for this end, and notes its number.
+    /// Opens a datagram for this end, and records its number.
     fn open(
         &mut self,
         now: Instant,
@@ -118,14 +118,14 @@ fn sealed(role: Role, suite: Suite, secrets: &SplitSecrets) -> Keys {
     Keys::Sealed { send: key(ours), receive: key(theirs) }
 }
 
-/// A client that says what it is told to.
+/// A client that sends what its caller decides.
 pub struct RawClient {
     entropy: Entropy,
-    /// What it calls itself.
+    /// Its own id.
     pub id: WireId,
     keys: Option<(RequestKeys, Initiator)>,
     hello_message: Vec<u8>,
-    /// The cookie it was given.
+    /// The cookie it received.
     pub cookie: Option<[u8; COOKIE_BYTES]>,
     /// Once the server's welcome was read.
     pub link: Option<Link>,
@@ -159,7 +159,7 @@ impl RawClient {
         Self { entropy, id, keys, hello_message: hello, cookie: None, link: None }
     }
 
-    /// Its request, with the cookie it has.
+    /// Its request, with its cookie if any.
     pub fn request(&mut self) -> Vec<u8> {
         let parts = RequestParts {
             mode: mode(self.keys.is_some()),
@@ -180,7 +180,7 @@ impl RawClient {
         out
     }
 
-    /// Takes in what came: the plaintext, if it was a response or data for it.
+    /// Receives a datagram. Returns the plaintext, if it was a response or data for this client.
     pub fn handle(&mut self, now: Instant, datagram: &[u8]) -> Option<Vec<u8>> {
         match *datagram.first()? {
             0x81 if datagram.len() == 29 => {
@@ -222,9 +222,9 @@ impl RawClient {
     }
 }
 
-/// A server that says what it is told to.
+/// A server that sends what its caller decides.
 pub struct RawServer {
-    /// What the client's datagrams go through.
+    /// The connection's keys and numbers.
     pub link: Link,
     client_id: WireId,
     welcome_message: Vec<u8>,

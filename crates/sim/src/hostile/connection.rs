@@ -1,4 +1,4 @@
-//! A peer with the right keys, under whose datagrams a server and a client must keep their promises.
+//! A hostile peer with the right keys, against a server or a client.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::address;
 use crate::attack::raw::{Link, RawClient, RawServer};
 use crate::hosts::{Keyed, configs};
 
-/// Datagrams at one moment that are a flood.
+/// The number of datagrams at one instant that counts as a flood.
 const FLOOD: usize = 600;
 
 /// A script of frames, sealed as the peer would, of time steps and of calls, against a server (if its first
@@ -28,7 +28,7 @@ pub fn connection(script: &[u8]) {
         rest = after;
         match op {
             0..=199 => {
-                // The next bytes are a plaintext, so the fuzzer makes frames by itself.
+                // The next bytes are a plaintext, so that the fuzzer makes frames.
                 let length = usize::from(op) * 6;
                 let (plaintext, after) = rest.split_at(length.min(rest.len()));
                 rest = after;
@@ -47,7 +47,7 @@ enum End {
 }
 
 impl End {
-    /// The machine, and where its peer is.
+    /// The machine, and the address of its peer.
     fn machine(&mut self) -> (&mut dyn Machine, FourTuple) {
         match self {
             Self::Server(server) => (&mut **server, address(2).into()),
@@ -152,7 +152,7 @@ impl Run {
         assert!(!batch.is_full(), "a flood at one moment");
         assert!(batch.iter().all(|(_, datagram)| datagram.len() <= 1200));
         self.end.check_invariants();
-        // Reading may have woken it once more; a deadline in the past beside that would spin.
+        // Reading events may have woken it once more; any other deadline in the past would spin.
         if !self.reads {
             let deadline = self.end.machine().0.poll_timeout();
             assert!(deadline.is_none_or(|at| at > now), "a deadline left behind: {deadline:?}");

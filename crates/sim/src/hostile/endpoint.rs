@@ -16,8 +16,8 @@ const PROTOCOL: ProtocolId = ProtocolId::PACKETS;
 /// sending; everything is checked after every step.
 ///
 /// # Panics
-/// If an invariant does not hold, a packet has two fates or was acked unsent, a packet that was accepted is
-/// offered again within the window, an endpoint floods, or the pool holds more than its cap.
+/// If an invariant does not hold, a packet has two fates or was acked without being sent, an accepted packet
+/// is delivered again within the window, an endpoint floods, or the pool exceeds its limit.
 pub fn endpoint(script: &[u8]) {
     let pool = FragmentPoolConfig::default()
         .with_max_fragments(32)
@@ -45,9 +45,9 @@ struct End {
     endpoint: Endpoint,
     /// The newest sequences accepted, at most a quarter of the window.
     accepted: Vec<Sequence>,
-    /// Times the endpoint believed that its peer had started over.
+    /// Restarts of the peer that the endpoint detected.
     restarts: u64,
-    /// Events heard.
+    /// Events received.
     settled: u64,
 }
 
@@ -97,7 +97,7 @@ impl Run {
         self.settle();
     }
 
-    /// Puts a packet through the wire, as an attacker with the protocol id would.
+    /// Sends a packet as an attacker with the protocol id would.
     fn packet<'p>(&mut self, at: usize, packet: impl Packet<'p>, accepts: bool) {
         let mut datagram = [0; MAX_PACKET_BYTES];
         if let Ok(length) = packet::write(packet, PROTOCOL, &mut datagram) {
@@ -113,12 +113,12 @@ impl Run {
             return;
         };
         let (sequence, lives) = (delivery.sequence(), delivery.restarts());
-        // A peer that started over is a new one: nothing of the old is remembered.
+        // A restarted peer is a new one: everything from before is forgotten.
         if std::mem::replace(restarts, lives) != lives {
             accepted.clear();
         }
         let near = |old: &&Sequence| sequence.distance_from(**old).abs() <= 64;
-        // Among numbers that are all near each other nothing has left the window.
+        // As long as all sequences are close together, none has left the window.
         if accepted.iter().filter(near).count() == accepted.len() {
             assert!(!accepted.contains(&sequence), "{sequence:?} was offered again");
         } else {
@@ -133,9 +133,9 @@ impl Run {
         }
     }
 
-    /// What an end sends arrives at the other, so that they hold a conversation beside the attack.
+    /// Delivers what each end sends to the other, so that there is regular traffic during the attack.
     fn settle(&mut self) {
-        // The first again, for what the second has answered.
+        // The first again, for the answers of the second.
         for at in [0, 1, 0] {
             self.ends[at].endpoint.handle_timeout(self.now);
             let mut sent = 0;

@@ -1,7 +1,8 @@
-//! What the machine must survive: the bodies of the fuzz targets, replayed over their corpus by the tests.
+//! Hostile input that the machine must survive: the bodies of the fuzz targets, replayed over their corpus
+//! by the tests.
 //!
-//! A fuzzer that guesses a crc32 gets nowhere, so these functions put a valid checksum on whatever they
-//! are given. Nothing in the machine itself is switched off for fuzzing.
+//! A fuzzer cannot guess a crc32, so these functions add a valid checksum to their input. Nothing in the
+//! machine itself is disabled for fuzzing.
 
 mod connection;
 mod endpoint;
@@ -22,8 +23,8 @@ use haulier_article::packet::{self, Packet, ProtocolId};
 
 const PROTOCOL: ProtocolId = ProtocolId::ARTICLE;
 
-/// Any bytes as a datagram, as they are and with a valid checksum, at every parser: no panic, and what is
-/// accepted is canonical.
+/// Passes arbitrary bytes to every parser, unchanged and with a valid checksum: no panic, and accepted
+/// datagrams are canonical.
 ///
 /// # Panics
 /// If that does not hold.
@@ -53,7 +54,7 @@ fn parse_one<'a, P: Packet<'a>>(datagram: &'a [u8]) {
     }
 }
 
-/// What came out of fragments is parsed by the same rules, but for its size.
+/// A reassembled packet is parsed by the same rules, except for its size.
 fn parse_reassembled(bytes: &[u8]) {
     if let Ok(packet) = packet::read_reassembled::<NumberedPacket<'_>>(PROTOCOL, bytes) {
         let mut out = vec![0; MAX_FRAGMENTED_BYTES];

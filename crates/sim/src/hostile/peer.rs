@@ -13,7 +13,7 @@ const PROTOCOL: ProtocolId = ProtocolId::ARTICLE;
 /// invariants are checked after every step.
 ///
 /// # Panics
-/// If one does not hold, if the peer floods, or if it holds more memory than what came justifies.
+/// If one does not hold, if the peer floods, or if it holds more memory than its input justifies.
 pub fn peer(script: &[u8]) {
     let mut run = Run {
         peer: ArticlePeer::new(ArticleConfig::default()),
@@ -31,7 +31,7 @@ struct Run {
     peer: ArticlePeer,
     now: Instant,
     out: Vec<u8>,
-    /// Slices that came in since the last chunk was finished or dropped.
+    /// Slices received since the last chunk was finished or dropped.
     slices_in: usize,
 }
 
@@ -81,7 +81,7 @@ impl Run {
         }
     }
 
-    /// Puts a packet through the wire, as an attacker with the protocol id would.
+    /// Sends a packet as an attacker with the protocol id would.
     fn packet(&mut self, packet: ArticlePacket<'_>) {
         let mut datagram = [0; MAX_PACKET_BYTES];
         let length = packet::write(packet, PROTOCOL, &mut datagram).expect("a legal packet");

@@ -1,4 +1,4 @@
-//! Any bytes at every parser of haulier/1.
+//! Arbitrary bytes for every parser of haulier/1.
 
 use haulier_proto::client::ClientMachine;
 use haulier_proto::connection::ConnectionConfig;
@@ -13,8 +13,8 @@ use haulier_proto::{Instant, Machine};
 use crate::address;
 use crate::hosts::{Keyed, PROTOCOL_ID, configs};
 
-/// Any bytes at every parser, and as a datagram at a server and at a client: none panics, nothing is taken
-/// that was not made with a key, and frames that are accepted are canonical.
+/// Passes arbitrary bytes to every parser, and as a datagram to a server and a client: none panics, nothing
+/// is accepted that was not made with a key, and accepted frames are canonical.
 ///
 /// # Panics
 /// If that does not hold.
@@ -29,8 +29,8 @@ pub fn wire(bytes: &[u8]) {
     if let Ok(hello) = Hello::read(bytes) {
         let mut out = Vec::new();
         hello.write(&mut out);
-        // Suites that are not known yet are passed over.
-        assert_eq!(Hello::read(&out), Ok(hello), "a hello that is read otherwise again");
+        // Unknown suites are ignored.
+        assert_eq!(Hello::read(&out), Ok(hello), "a hello that is read differently again");
     }
     if let Ok(welcome) = Welcome::read(bytes) {
         let mut out = Vec::new();

@@ -9,35 +9,35 @@ use haulier_core::{Batch, FourTuple, Instant, Machine};
 use super::game::GamePackets;
 use crate::Host;
 
-/// What is done with a peer of the article's wire.
+/// The application of a peer of the article's wire.
 pub trait ArticleApp: 'static {
-    /// Called after everything that happens to the peer.
+    /// Called after each call of the peer.
     fn turn(&mut self, _now: Instant, _peer: &mut ArticlePeer) {}
 
-    /// When it wants its next turn, if nothing happens before.
+    /// Its next deadline.
     fn wakes_at(&self, _peer: &ArticlePeer) -> Option<Instant> {
         None
     }
 
-    /// A datagram came: whether it was the application's own, and none of the peer's.
+    /// A datagram arrived. Returns whether it was for the application, and not for the peer.
     fn take(&mut self, _datagram: &[u8], _peer: &mut ArticlePeer) -> bool {
         false
     }
 
-    /// The next datagram of its own.
+    /// The application's next datagram.
     fn poll_datagram(&mut self, _now: Instant) -> Option<&'static [u8]> {
         None
     }
 }
 
-/// Nothing is done but what a test does from outside.
+/// No application: the test calls the peer.
 impl ArticleApp for () {}
 
-/// A peer, its application, and a game on the same socket. The game's packets, of another protocol id, go
-/// first.
+/// A peer, its application, and a game on the same socket. The game's packets, of another protocol id, are
+/// sent first.
 #[derive(Clone, Debug)]
 pub struct ArticleHost<A = ()> {
-    /// The peer, and whom it speaks with.
+    /// The peer, and its remote address.
     pub machine: PeerMachine,
     /// The game.
     pub packets: Option<GamePackets>,
@@ -47,14 +47,14 @@ pub struct ArticleHost<A = ()> {
 }
 
 impl<A: ArticleApp> ArticleHost<A> {
-    /// A peer that speaks with `remote`.
+    /// A peer connected to `remote`.
     #[must_use]
     pub fn new(config: ArticleConfig, remote: SocketAddr, app: A) -> Self {
         let machine = PeerMachine::connected(ArticlePeer::new(config), remote);
         Self { machine, packets: None, app, remote }
     }
 
-    /// The same with a game beside it.
+    /// The same with a game.
     #[must_use]
     pub fn with_packets(mut self, packets: GamePackets) -> Self {
         self.packets = Some(packets);
@@ -91,7 +91,7 @@ impl<A: ArticleApp> Machine for ArticleHost<A> {
             packet::is_of_protocol(packets.endpoint.config().protocol_id, datagram)
         };
         if let Some(packets) = self.packets.as_mut().filter(is_for) {
-            // A refusal is an ordinary outcome, counted where it happens.
+            // A dropped datagram is a normal result, and counted by the peer.
             let _counted = packets.handle_datagram(now, datagram);
         } else if !self.app.take(datagram, &mut self.machine.peer) {
             self.machine.handle_datagram(now, path, datagram);

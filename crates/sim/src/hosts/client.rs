@@ -8,43 +8,43 @@ use haulier_proto::connection::Event;
 use super::{App, Script};
 use crate::{Host, Rng};
 
-/// What a client begins with.
+/// The start of a client.
 #[derive(Clone, Debug)]
 pub struct Start {
     /// Its configuration.
     pub config: ClientConfig,
-    /// Where all its randomness comes from.
+    /// The seed of all its random choices.
     pub seed: [u8; 32],
 }
 
-/// A client, connection after connection if its application wants that.
+/// A client; its application may start further connections.
 #[derive(Debug)]
 pub struct ClientHost<A = Script> {
     /// The client; `None` before it begins, and after a crash.
     pub client: Option<ClientMachine>,
     /// The application.
     pub app: A,
-    /// Datagrams are handed in as they come; set, nothing happens any more: a program that hangs.
+    /// Set for a program that hangs: it handles no datagram and no deadline.
     pub is_frozen: bool,
-    /// What it begins with, the next time.
+    /// Its next start.
     pub start: Start,
     begins: Option<Instant>,
 }
 
 impl<A: App> ClientHost<A> {
-    /// A client that begins at `begins`.
+    /// A client that starts at `begins`.
     #[must_use]
     pub fn new(app: A, config: ClientConfig, begins: Instant, seed: u64) -> Self {
         let start = Start { config, seed: Rng::stream(seed, 77).key() };
         Self { client: None, app, is_frozen: false, start, begins: Some(begins) }
     }
 
-    /// The program crashes, and begins anew at `until`.
+    /// The program crashes, and restarts at `until`.
     pub fn crash(&mut self, until: Instant) {
         (self.client, self.begins) = (None, Some(until));
     }
 
-    /// Whether there is no client, or one that has nothing to do any more.
+    /// Whether there is no client, or a closed one.
     #[must_use]
     pub fn is_over(&self) -> bool {
         let client = self.client.as_ref();

@@ -1,7 +1,7 @@
 //! A game over the article's packet layer.
 //!
-//! [`GamePackets`] remembers everything: what it sent and what it was told of it, what it received and
-//! when. So it can say whether a promise was broken, and what a player would have felt.
+//! [`GamePackets`] records what it sent, the fates reported to it, and what it received and when. So it
+//! detects violations of the packet layer's guarantees, and knows the delays that a player would see.
 
 use std::time::Duration;
 
@@ -16,33 +16,33 @@ use crate::{Probability, Rng};
 /// What a game sends.
 #[derive(Clone, Debug)]
 pub struct Traffic {
-    /// From one packet to the next; `None` as the congestion controller advises.
+    /// The interval between packets; `None` to follow the congestion controller.
     pub interval: Option<Duration>,
-    /// When the first packet goes out.
+    /// When the first packet is sent.
     pub starts: Instant,
-    /// When no more do.
+    /// When the last packet is sent.
     pub ends: Option<Instant>,
     /// Bytes of an ordinary packet: from, to.
     pub bytes: (usize, usize),
-    /// How often a packet is a large one instead.
+    /// The probability of a large packet instead.
     pub large: Probability,
     /// Bytes of a large packet: from, to.
     pub large_bytes: (usize, usize),
-    /// How often the application does not accept a packet.
+    /// The probability that the application does not accept a packet.
     pub refuse: Probability,
 }
 
 /// Bytes at the start of every payload: its number and when it was sent.
 pub const PAYLOAD_MIN: usize = 16;
 
-/// What became of a packet sent, as far as its sender was told.
+/// The fate of a packet, as reported to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Nothing yet.
+    /// None yet.
     Nothing,
-    /// That it arrived.
+    /// Acked.
     Acked,
-    /// That it is lost.
+    /// Lost.
     Lost,
 }
 
@@ -53,11 +53,11 @@ pub struct SentRecord {
     pub at: Instant,
     /// Bytes of its payload.
     pub bytes: usize,
-    /// The number it had on the wire.
+    /// Its sequence on the wire.
     pub sequence: Sequence,
-    /// How often its sender had crashed before.
+    /// How often its sender had crashed before it was sent.
     pub crashes: u32,
-    /// What its sender was told of it.
+    /// The fate reported to its sender.
     pub told: Told,
     /// When.
     pub told_at: Instant,
@@ -70,16 +70,16 @@ pub struct ReceivedRecord {
     pub number: u64,
     /// When it was accepted.
     pub at: Instant,
-    /// How long it was under way.
+    /// Its transit time.
     pub delay: Duration,
 }
 
-/// The packet layer with a game round it.
+/// The packet layer with a game on it.
 #[derive(Clone, Debug)]
 pub struct GamePackets {
-    /// The endpoint, to look at.
+    /// The endpoint, to read.
     pub endpoint: Endpoint<GoodBad>,
-    /// Its pool, to look at.
+    /// Its pool, to read.
     pub pool: FragmentPool,
     /// What was sent, by number.
     pub sent: Vec<SentRecord>,
@@ -87,7 +87,7 @@ pub struct GamePackets {
     pub received: Vec<ReceivedRecord>,
     /// By number, when it was accepted.
     accepted: Vec<Option<Instant>>,
-    /// The first thing that must not happen and did.
+    /// The first violation.
     pub wrong: Option<String>,
     traffic: Traffic,
     next_send: Option<Instant>,
@@ -103,7 +103,7 @@ impl GamePackets {
     /// A game that has sent nothing.
     ///
     /// # Panics
-    /// If a configuration cannot work.
+    /// If a configuration is not valid.
     #[must_use]
     pub fn new(
         config: EndpointConfig,
@@ -141,17 +141,17 @@ impl GamePackets {
         self.accepted.get(number).copied().flatten()
     }
 
-    /// No more packets after `at`; no more refusals from now on.
+    /// Sends no packets after `at`, and accepts every packet from now on.
     pub fn end_at(&mut self, at: Instant) {
         self.traffic.ends = Some(at);
         self.traffic.refuse = Probability::NEVER;
     }
 
-    /// The program crashes, and restarts at `until` with no memory: `back` numbers before the one that would
-    /// have been next, or at any number. What it had sent has no fate then; it counts as lost.
+    /// The program crashes, and restarts at `until` without its state: `back` sequences before the next one,
+    /// or at any sequence. The packets in flight get no fate; they count as lost.
     ///
     /// # Panics
-    /// If the configuration cannot work, and it did before.
+    /// If the configuration is not valid.
     pub fn crash(&mut self, until: Instant, back: Option<u16>) {
         let any = Sequence::new(self.rng.next_u64() as u16);
         let first_sequence = back.map_or(any, |back| self.endpoint.next_sequence().minus(back));
@@ -168,7 +168,7 @@ impl GamePackets {
         self.next_send = self.next_send.map(|at| at.max(until));
     }
 
-    /// Takes in a datagram.
+    /// Receives a datagram.
     ///
     /// # Errors
     /// Why it was not used.
@@ -203,7 +203,7 @@ impl GamePackets {
         Ok(())
     }
 
-    /// Acts on deadlines, and sends when it is time.
+    /// Handles deadlines, and sends when packets are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.endpoint.handle_timeout(now);
         self.listen(now);
@@ -212,7 +212,7 @@ impl GamePackets {
         }
     }
 
-    /// When to wake it next.
+    /// Its next deadline.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         earliest(self.endpoint.poll_timeout(), self.next_send)
@@ -284,7 +284,7 @@ fn payload(number: u64, now: Instant, bytes: usize) -> Vec<u8> {
     payload
 }
 
-/// The number of a payload and when it was sent, if every byte is as it was sent.
+/// The number of a payload and when it was sent, if all its bytes are unchanged.
 fn check(payload: &[u8]) -> Result<(u64, Instant), String> {
     let (Some(number), Some(sent_at)) = (payload.first_chunk::<8>(), payload.get(8..16)) else {
         return Err(format!("a payload of {} bytes", payload.len()));
@@ -293,7 +293,7 @@ fn check(payload: &[u8]) -> Result<(u64, Instant), String> {
     let sent_at = u64::from_le_bytes(sent_at.try_into().unwrap_or_default());
     let wrong = (PAYLOAD_MIN..payload.len()).find(|&at| payload[at] != filling(number, at));
     match wrong {
-        Some(at) => Err(format!("byte {at} of packet {number} is another")),
+        Some(at) => Err(format!("byte {at} of packet {number} is wrong")),
         None => Ok((number, Instant::from_nanos(sent_at))),
     }
 }

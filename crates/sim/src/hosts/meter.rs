@@ -1,14 +1,14 @@
-//! The rule of three, measured from outside: what a server sends to an address before that is proven.
+//! The amplification limit, measured from outside: what a server sends to an address before it is validated.
 //!
-//! The meter believes nothing the server says of itself. An address is proven when the server took a data
-//! datagram from it, which nobody can make who has not received there, or a request with a cookie.
+//! The meter does not rely on the server's own state. An address is validated when the server accepted a
+//! data datagram from it, which requires receiving at that address, or a request with a cookie.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use haulier_proto::internals::Kind;
 
-/// What went in and out of an address that is not proven.
+/// The traffic of an address that is not validated.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     bytes_in: u64,
@@ -18,7 +18,7 @@ struct Flow {
     proven: bool,
 }
 
-/// Counts what a server sends to whom.
+/// Counts what a server sends to each address.
 #[derive(Clone, Debug, Default)]
 pub struct AmplificationMeter {
     flows: HashMap<SocketAddr, Flow>,
@@ -28,7 +28,7 @@ pub struct AmplificationMeter {
 }
 
 impl AmplificationMeter {
-    /// The server got this; `taken` says whether it was of use.
+    /// The server received this datagram; `taken` is whether it was accepted.
     pub fn on_received(&mut self, from: SocketAddr, datagram: &[u8], bytes: usize, taken: bool) {
         let flow = self.flows.entry(from).or_default();
         flow.bytes_in += bytes as u64;
@@ -41,7 +41,7 @@ impl AmplificationMeter {
         flow.proven |= proves;
     }
 
-    /// The server sends this.
+    /// The server sends this datagram.
     pub fn on_sent(&mut self, to: SocketAddr, bytes: usize) {
         let flow = self.flows.entry(to).or_default();
         if flow.proven {
@@ -58,7 +58,7 @@ impl AmplificationMeter {
         self.worst_datagrams = self.worst_datagrams.max(datagrams);
     }
 
-    /// Bytes out for bytes in, the worst prefix of any address that was not proven.
+    /// The maximum ratio of bytes sent to bytes received, over all times and addresses not validated.
     #[must_use]
     pub const fn worst_bytes(&self) -> f64 {
         self.worst_bytes
@@ -70,22 +70,22 @@ impl AmplificationMeter {
         self.worst_datagrams
     }
 
-    /// Bytes sent to an address that nothing ever came from.
+    /// Bytes sent to addresses that nothing was received from.
     #[must_use]
     pub const fn to_silent(&self) -> u64 {
         self.to_silent
     }
 
-    /// Bytes sent to this address while it was not proven.
+    /// Bytes sent to this address while it was not validated.
     #[must_use]
     pub fn unproven_bytes_to(&self, address: SocketAddr) -> u64 {
         self.flows.get(&address).map_or(0, |flow| flow.bytes_out)
     }
 
-    /// Panics if the rule was broken.
+    /// Panics if the limit was exceeded.
     pub fn check(&self) {
         assert!(self.worst_bytes <= 3.0, "{} bytes out for one in", self.worst_bytes);
         assert!(self.worst_datagrams <= 3.0, "{} datagrams for one", self.worst_datagrams);
-        assert_eq!(self.to_silent, 0, "bytes to somebody who never spoke");
+        assert_eq!(self.to_silent, 0, "bytes to addresses that sent nothing");
     }
 }

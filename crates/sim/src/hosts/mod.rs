@@ -1,7 +1,7 @@
 //! Ready-made hosts: the two ends of haulier/1 and a peer of the article's wire, each with an application.
 //!
-//! An [`App`] is what happens on one connection, seen from either end; [`Script`] is the one that most tests
-//! need. [`ArticleHost`] has chunks, and beside them a game's packets.
+//! An [`App`] is the application at one end of a connection; [`Script`] is the one that most tests use.
+//! [`ArticleHost`] has chunks, and a game's packets beside them.
 
 mod article;
 mod client;
@@ -24,19 +24,19 @@ use haulier_proto::server::{ServerConfig, ServerCredentials};
 
 use crate::address;
 
-/// The protocol id of everything simulated.
+/// The protocol id of every simulation.
 pub const PROTOCOL_ID: u64 = 0x6861_756c_6965_7231;
 
-/// How a server and its clients know each other.
+/// The credentials of a server and its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keyed {
-    /// Not at all, and nothing is encrypted.
+    /// Mode `open`, without encryption.
     Open,
-    /// By [`secret`].
+    /// The shared [`secret`].
     Secret,
 }
 
-/// The secret of everybody who has one.
+/// The secret of all hosts in mode `secret`.
 #[must_use]
 pub fn secret() -> Secret {
     Secret::from_bytes([7; 32])
@@ -58,28 +58,28 @@ pub fn configs(keyed: Keyed, connection: ConnectionConfig) -> (ServerConfig, Cli
     (server, client.with_connection(connection))
 }
 
-/// What happens on a connection, at one of its ends.
+/// The application at one end of a connection.
 pub trait App: 'static {
-    /// A client begins: the first time, or [again](Self::begins_again).
+    /// A client starts: for the first time, or [again](Self::begins_again).
     fn begin(&mut self, _now: Instant, _start: &mut Start) {}
 
-    /// Something happened.
+    /// The connection has an event.
     fn hear(&mut self, now: Instant, event: Event);
 
-    /// When it has something to do on its connection, if nothing happens before.
+    /// Its next deadline.
     fn wakes_at(&self) -> Option<Instant> {
         None
     }
 
-    /// Whether it has something to do now. A server touches no connection without being asked.
+    /// Whether it has something to do now. A server accesses a connection only then.
     fn is_due(&self, now: Instant) -> bool {
         self.wakes_at().is_some_and(|at| at <= now)
     }
 
-    /// Does it. The connection is open.
+    /// Acts on the connection, which is open.
     fn act(&mut self, _now: Instant, _connection: &mut Connection) {}
 
-    /// When a client whose connection is over begins another.
+    /// When a client whose connection has ended starts another.
     fn begins_again(&self, _now: Instant) -> Option<Instant> {
         None
     }

@@ -1,4 +1,4 @@
-//! The application of most tests: a block or many, a game's packets, and notes of what is heard.
+//! The application of most tests: one or more blocks, a game's packets, and a record of events.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use haulier_proto::connection::{Block, CloseCode, Connection, Event};
 
 use super::{App, Start};
 
-/// Blocks that wait behind the one being sent, so that there is never a pause between two.
+/// Blocks queued behind the one being sent, so that there is no pause between two.
 const MAX_WAITING: usize = 2;
 
-/// Hears what a [`Script`] hears, but for the packets of a game.
+/// Receives the events of a [`Script`], except a game's packets.
 pub trait Listener: 'static {
-    /// Something happened.
+    /// An event of the connection.
     fn on_event(&mut self, now: Instant, event: Event);
 }
 
@@ -21,7 +21,7 @@ impl Listener for () {
     fn on_event(&mut self, _now: Instant, _event: Event) {}
 }
 
-/// Everything that was heard, and when.
+/// All events, and when they came.
 pub type Events = Vec<(Instant, Event)>;
 
 impl Listener for Events {
@@ -30,27 +30,27 @@ impl Listener for Events {
     }
 }
 
-/// A script of what to send, which also counts what arrives.
+/// What to send on a connection; also counts what arrives.
 #[derive(Clone, Debug, Default)]
 pub struct Script<L = Events> {
-    /// A block, and how often it is still to be sent.
+    /// A block, and how many times it is still to be sent.
     pub blocks: Option<(Block, usize)>,
     /// A game beside the blocks.
     pub game: Option<Game>,
-    /// It closes when it has received this many blocks, and all of its own are acked; `None` stays.
+    /// Closes after it has received this many blocks, and all of its own are acked; `None` for never.
     pub leaves_after_blocks: Option<usize>,
-    /// When each received block was whole.
+    /// When each received block was complete.
     pub received: Vec<Instant>,
-    /// When each packet of the game was sent. Counted even if it found no room: a player does not care why it
-    /// did not come.
+    /// When each packet of the game was due. Includes those that were refused: to a player they are missing
+    /// as well.
     pub packets_sent: Vec<Instant>,
-    /// When each packet that came was sent, and how long it was under way.
+    /// When each received packet was sent, and its transit time.
     pub packets: Vec<(Instant, Duration)>,
-    /// Whoever listens.
+    /// The observer of events.
     pub heard: L,
-    /// When a client began.
+    /// When the client started.
     begun: Instant,
-    /// Blocks handed over and not yet sent.
+    /// Blocks queued and not yet sent.
     queued: usize,
     next_packet: Option<Instant>,
 }
@@ -58,22 +58,22 @@ pub struct Script<L = Events> {
 /// Packets of a game on frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Game {
-    /// From one packet to the next.
+    /// The interval between packets.
     pub interval: Duration,
     /// Bytes of each.
     pub bytes: usize,
-    /// When blocks begin; before it the game has the connection for itself.
+    /// When blocks start; before that only the game uses the connection.
     pub blocks_from: Instant,
 }
 
 impl Script {
-    /// Sends nothing and stays.
+    /// Sends nothing and does not close.
     #[must_use]
     pub fn idle() -> Self {
         Self::default()
     }
 
-    /// When a client first heard anything of this kind, from its beginning on.
+    /// When a client had the first event of this kind, from its start on.
     #[must_use]
     pub fn first(&self, is_it: impl Fn(&Event) -> bool) -> Option<Duration> {
         let found = self.heard.iter().find(|(_, event)| is_it(event))?;
@@ -82,19 +82,19 @@ impl Script {
 }
 
 impl<L> Script<L> {
-    /// Sends `block` so often, as soon as it is connected.
+    /// Sends `block` this many times, once connected.
     #[must_use]
     pub fn sending(self, block: Block, times: usize) -> Self {
         Self { blocks: Some((block, times)), ..self }
     }
 
-    /// Leaves when it has so many blocks.
+    /// Closes after this many blocks.
     #[must_use]
     pub fn leaving_after(self, blocks: usize) -> Self {
         Self { leaves_after_blocks: Some(blocks), ..self }
     }
 
-    /// When a client's first block was whole, from its beginning on.
+    /// When a client's first block was complete, from its start on.
     #[must_use]
     pub fn joined_after(&self) -> Option<Duration> {
         self.received.first().map(|at| at.since(self.begun))

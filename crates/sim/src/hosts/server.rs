@@ -11,31 +11,31 @@ use haulier_proto::server::{ConnectionId, ServerConfig, ServerEvent, ServerMachi
 use super::{AmplificationMeter, App, Script};
 use crate::{Host, Rng};
 
-/// The time of day at the beginning of every simulation: 2026-11-21.
+/// The Unix time at the start of every simulation: 2026-11-21.
 pub const UNIX_TIME: u64 = 1_795_219_200;
 
-/// Makes the application for a client that asks, of what it asks.
+/// Makes the application for a client from its request.
 type Accept<A> = Box<dyn FnMut(Instant, &Bytes) -> A>;
 
 /// A server.
 pub struct ServerHost<A = Script> {
     /// The server.
     pub server: ServerMachine,
-    /// What it sent to addresses that are not proven.
+    /// What it sent to addresses that are not validated.
     pub meter: AmplificationMeter,
-    /// Applications of connections that are there.
+    /// Applications of open connections.
     pub apps: BTreeMap<ConnectionId, A>,
-    /// Those of connections that are over, in the order of their ends.
+    /// Applications of closed connections, in the order of their ends.
     pub past: Vec<A>,
     /// Whether the machine's own invariants are checked too: all connections, after each step.
     pub is_checked: bool,
     accept: Accept<A>,
-    /// Connections whose application may act before it hears anything.
+    /// Connections whose application may act before it receives anything.
     active: BTreeSet<ConnectionId>,
 }
 
 impl ServerHost {
-    /// A server that gives everybody who asks this block.
+    /// A server that sends this block to every client.
     #[must_use]
     pub fn giving(block: Block, config: ServerConfig, seed: u64) -> Self {
         Self::new(move |_, _| Script::idle().sending(block.clone(), 1), config, seed)
@@ -43,7 +43,7 @@ impl ServerHost {
 }
 
 impl<A: App> ServerHost<A> {
-    /// A server that gives each client the application that `accept` makes for its request.
+    /// A server that runs for each client the application that `accept` makes for its request.
     pub fn new(
         accept: impl FnMut(Instant, &Bytes) -> A + 'static,
         config: ServerConfig,
@@ -52,7 +52,7 @@ impl<A: App> ServerHost<A> {
         Self::with_seed(accept, config, Rng::stream(seed, 78).key())
     }
 
-    /// The same, all of its randomness from this seed.
+    /// The same, with all random choices from this seed.
     pub fn with_seed(
         accept: impl FnMut(Instant, &Bytes) -> A + 'static,
         config: ServerConfig,
@@ -69,7 +69,7 @@ impl<A: App> ServerHost<A> {
         }
     }
 
-    /// The program crashed, and another one is there now that knows nothing of its connections.
+    /// The program crashed and restarted without its connections.
     pub fn restart(&mut self, now: Instant, config: ServerConfig, seed: [u8; 32]) {
         self.server = machine(now, config, seed);
         self.meter = AmplificationMeter::default();
@@ -77,7 +77,7 @@ impl<A: App> ServerHost<A> {
         self.active.clear();
     }
 
-    /// The applications of all connections there were.
+    /// The applications of all connections, open and closed.
     pub fn all_apps(&self) -> impl Iterator<Item = &A> {
         self.past.iter().chain(self.apps.values())
     }
@@ -88,7 +88,7 @@ impl<A: App> ServerHost<A> {
         self.server.connections().next().and_then(|id| self.server.connection(id))
     }
 
-    /// The same, to send on.
+    /// The same, to change.
     #[must_use]
     pub fn connection_mut(&mut self) -> Option<&mut Connection> {
         let id = self.server.connections().next()?;
@@ -119,7 +119,7 @@ impl<A: App> ServerHost<A> {
         let Self { active, apps, server, .. } = self;
         active.retain(|&id| {
             let Some(app) = apps.get_mut(&id) else { return false };
-            // To ask for a connection wakes it.
+            // `connection_mut` wakes the connection.
             if app.is_due(now)
                 && server.connection(id).is_some_and(|connection| connection.state().is_open())
                 && let Some(connection) = server.connection_mut(id)

@@ -1,4 +1,4 @@
-//! One end of a soak of chunks: what it has to send, a reader with its habits, and what must come.
+//! One end of a soak of chunks: the chunks to send, how it reads, and the chunks to receive.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -20,8 +20,8 @@ pub(super) enum Reader {
     Slow(Duration),
     /// Not at all until then.
     StoppedUntil(Instant),
-    /// Each chunk only when its sender knows that it is there. It is what finds a receiver that does not
-    /// ack while a finished chunk waits: any other reader reads at last, and that heals it.
+    /// Each chunk only when its sender knows that it arrived. This detects a receiver that does not ack
+    /// while a finished chunk is unread: any other reader eventually reads, which hides the fault.
     WhenKnown,
 }
 
@@ -32,9 +32,9 @@ pub(super) struct ChunkEnd {
     last_read: Option<Instant>,
     /// Chunks not yet known to be sent, the one in flight first.
     pub(super) to_send: VecDeque<Bytes>,
-    /// How many of them the peer has taken.
+    /// How many of them the peer has accepted.
     offered: usize,
-    /// Chunks that the other end will send, in order, as far as not received yet.
+    /// Chunks that the other end will send, in order, without those received.
     pub(super) expected: VecDeque<Bytes>,
     /// Chunks that the peer of this session reported as sent.
     pub(super) sent_in_session: u64,
@@ -80,18 +80,18 @@ impl ChunkEnd {
 }
 
 impl ArticleHost<ChunkEnd> {
-    /// An end that speaks with `remote`.
+    /// An end connected to `remote`.
     pub(super) fn of_soak(config: ArticleConfig, remote: SocketAddr, end: ChunkEnd) -> Self {
         let mut host = Self::new(config, remote, end);
         host.app.offer(&mut host.machine.peer);
         host
     }
 
-    /// Starts over with a new peer, of another protocol id, so that what is still under way means nothing.
+    /// Starts over with a new peer, of another protocol id, so that datagrams in flight are ignored.
     /// `received_there` chunks arrived before the break; they are not sent again.
     pub(super) fn restart(&mut self, config: ArticleConfig, received_there: usize) {
         let (peer, end) = (&mut self.machine.peer, &mut self.app);
-        assert_eq!(peer.receiver().unread(), 0, "what was acked must be read, or it is lost");
+        assert_eq!(peer.receiver().unread(), 0, "acked chunks must be read before the reset");
         *peer = ArticlePeer::new(config);
         end.to_send.drain(..received_there.min(end.to_send.len()));
         (end.offered, end.sent_in_session, end.known_there, end.read_in_session) = (0, 0, 0, 0);
@@ -99,7 +99,7 @@ impl ArticleHost<ChunkEnd> {
         end.offer(peer);
     }
 
-    /// Reads all that waits, whatever the habit: what was acked must not be lost with the session.
+    /// Reads all unread chunks in any case: acked chunks must not be lost with the session.
     pub(super) fn read_rest(&mut self) {
         while self.peer().receiver().unread() > 0 {
             self.app.read_one(&mut self.machine.peer);
@@ -131,7 +131,7 @@ impl ArticleApp for ChunkEnd {
         }
     }
 
-    /// When the reader looks next, if something is there.
+    /// When the reader reads next, if a chunk is unread.
     fn wakes_at(&self, peer: &ArticlePeer) -> Option<Instant> {
         if peer.receiver().unread() == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! The two ends of a soaked connection: programs that know what must come, and say so when it does not.
+//! The two ends of a soaked connection: programs that check what they receive.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use haulier_proto::connection::{Block, CloseCode, CloseReason, Connection, Event
 use crate::Rng;
 use crate::hosts::{App, ClientHost, Start};
 
-/// A packet goes out this often, as in a game.
+/// The interval between packets, as in a game.
 const FRAME: Duration = Duration::from_millis(50);
 
-/// What an end has done, over all its sessions.
+/// The results of an end, over all its sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) blocks: u64,
@@ -23,13 +23,13 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Packets do not count: they are no progress. Neither do sessions, or one that always fails would be.
+    /// Packets do not count as progress. Neither do sessions: repeated failures would count then.
     pub(super) const fn progress(&self) -> u64 {
         self.blocks + self.messages + self.slices
     }
 }
 
-/// What crosses in one direction of a session.
+/// The traffic in one direction of a session.
 #[derive(Clone, Debug, Default)]
 struct Plan {
     key: u64,
@@ -87,7 +87,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// The server's end of the session that a client asks for.
+    /// The server's end of the session that a client requests.
     pub(super) fn of_request(seed: u64, request: &[u8], now: Instant) -> Self {
         let number = |at: usize| {
             let bytes = request.get(at..at + 4).and_then(|b| b.try_into().ok());
@@ -115,7 +115,7 @@ impl Session {
                 if self.messages >= self.back.messages
                     || self.back.message(self.messages) != data[..]
                 {
-                    return Err(format!("message {} is another one", self.messages));
+                    return Err(format!("message {} is wrong", self.messages));
                 }
                 self.messages += 1;
                 self.tally.messages += 1;
@@ -130,7 +130,7 @@ impl Session {
                 self.tally.packets += 1;
             }
             Event::BlockProgress { .. } => self.tally.slices += 1,
-            // Its client was told that everything it sent is here.
+            // Its client was informed that everything it sent has arrived.
             Event::Closed(CloseReason::There { code, .. })
                 if *code == CloseCode::DONE && !self.has_all() =>
             {
@@ -170,7 +170,7 @@ impl App for Session {
         !self.has_sent_all() || self.next_packet <= now
     }
 
-    /// Gives the connection what it takes.
+    /// Sends as much as the connection accepts.
     fn act(&mut self, now: Instant, connection: &mut Connection) {
         while let Some(bytes) = self.out.block(self.blocks_sent)
             && connection.send_block(now, &Block::new(self.blocks_sent as u64, bytes)).is_ok()
@@ -191,7 +191,7 @@ impl App for Session {
     }
 }
 
-/// A client's program: session after session until one is finished.
+/// A client's program: it starts sessions until one is finished.
 #[derive(Debug)]
 pub(super) struct Sessions {
     seed: u64,
@@ -242,14 +242,14 @@ impl App for Sessions {
         }
     }
 
-    /// A moment later, as a program would.
+    /// A little later, as a program would.
     fn begins_again(&self, now: Instant) -> Option<Instant> {
         (!self.is_finished).then(|| now + Duration::from_millis(500))
     }
 }
 
 impl ClientHost<Sessions> {
-    /// The program crashes, unless it has done all it had to, and comes back.
+    /// The program crashes and restarts, unless it has finished.
     pub(super) fn crash_early(&mut self, now: Instant) {
         if !self.app.is_finished {
             self.app.session.tally.sessions_ended += 1;

@@ -1,10 +1,11 @@
-//! Soak of the whole connection: clients that join a server over bad links, with blocks, messages and packets
-//! both ways, addresses that change, servers that restart and clients that crash.
+//! Soak of the whole connection: clients that join a server over bad links, with blocks, messages and
+//! packets in both directions, address changes, server restarts and client crashes.
 //!
-//! A client's *session* is one connection with a plan of what crosses it. While the faults last, safety: what
-//! is delivered is right, messages and blocks in order and once, and who was told that everything of his is
-//! acknowledged is believed. A session that ends early ends with a reason, and the client begins another.
-//! Then the faults stop, and liveness: every client finishes a session, and the server forgets them all.
+//! A client's *session* is one connection with planned traffic. While the faults last, safety: data is
+//! delivered unchanged, messages and blocks in order and once, and if an end reports everything as
+//! acknowledged, all of it has arrived. A session that ends early has a reason, and the client begins
+//! another. Then the faults stop, and liveness: every client finishes a session, and the server forgets them
+//! all.
 
 use std::time::Duration;
 
@@ -21,25 +22,25 @@ use super::{Outcome, Verdict};
 use crate::hosts::{ClientHost, PROTOCOL_ID, ServerHost};
 use crate::{Access, HostId, LinkConfig, Probability, Rng, World, address};
 
-/// Virtual time without a client that gets further, after the faults, that counts as a hang. An idle time-out
-/// of 15 s, a new handshake and a transfer at half a megabit fit.
+/// Virtual time without progress of any client, after the faults, that counts as a hang. An idle timeout of
+/// 15 s, a new handshake and a transfer at half a megabit fit.
 const HANG: Duration = Duration::from_secs(90);
 
-/// After the last client has finished: how long its server may take to forget it.
+/// How long the server may take to forget the last client after it has finished.
 const FORGET: Duration = Duration::from_secs(40);
 
-/// Something that happens to a host while the faults last.
+/// A fault of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Blow {
-    /// The server crashes and comes back.
+    /// The server crashes and restarts.
     ServerRestarts,
-    /// A client's NAT gives it another port.
+    /// A client's NAT changes its port.
     AddressChanges(usize),
-    /// A client's program crashes and begins again.
+    /// A client's program crashes and restarts.
     ClientCrashes(usize),
 }
 
-/// What a scenario of connections is made of.
+/// A scenario of connections.
 #[derive(Clone, Debug)]
 pub struct ConnectionScenario {
     seed: u64,
@@ -110,7 +111,7 @@ impl ConnectionScenario {
     /// Runs it.
     ///
     /// # Panics
-    /// If a machine does, or if the server breaks the rule of three.
+    /// If a machine does, or if the server exceeds the amplification limit.
     #[must_use]
     pub fn run(&self) -> Outcome {
         let mut world = World::new(self.seed);
@@ -139,7 +140,7 @@ impl ConnectionScenario {
     }
 }
 
-/// What the server begins this life with.
+/// The server's configuration after this restart.
 fn server_key(seed: u64, life: u64) -> [u8; 32] {
     Rng::stream(seed, 2_000_000 + life).key()
 }
@@ -186,7 +187,7 @@ impl Run<'_> {
         }
     }
 
-    /// Runs on; returns what went wrong.
+    /// Continues the run. Returns what went wrong.
     fn run_to(&mut self, end: Instant) -> Option<String> {
         let (server, clients) = (self.server, self.clients.clone());
         let wrong = |world: &World| {
@@ -220,7 +221,7 @@ impl Run<'_> {
         }
     }
 
-    /// The faults stop: what is left are links that keep their promises.
+    /// The faults stop: links without faults remain.
     fn heal(&mut self) {
         for &id in &self.clients {
             for link in self.world.links_mut(self.world.segment_of(id)) {
@@ -238,7 +239,7 @@ impl Run<'_> {
         of_server.chain(self.clients.iter().map(|&id| self.world.host(id).app.session.tally))
     }
 
-    /// A number that grows as long as anything of use happens.
+    /// A number that grows with every useful progress.
     fn progress(&self) -> u64 {
         self.tallies().map(|tally| tally.progress()).sum()
     }

@@ -3,9 +3,9 @@
 //! Importance of Soak Testing").
 //!
 //! A *scenario* is drawn from one seed: links, faults, sizes, readers. It runs in two phases. While the
-//! faults last, only safety is asked for: what is delivered is right, in order, once, and a chunk said to
-//! be sent is there. Then the faults stop, and liveness is asked for: everything must finish. A scenario
-//! that fails names its seed, and `haulier soak --scenario SEED` runs exactly that one again.
+//! faults last, only safety is required: chunks are delivered unchanged, in order and once, and a chunk
+//! reported as sent has arrived. Then the faults stop, and liveness is required: everything must finish. A
+//! failure report has the seed, and `haulier soak --scenario SEED` runs exactly that one again.
 
 mod chunk_end;
 mod connection_ends;
@@ -21,16 +21,16 @@ pub use scenario::{Outcome, Scenario, Verdict};
 
 use crate::Rng;
 
-/// What a soak is about.
+/// What a soak tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layers {
     /// Chunks alone.
     Chunks,
-    /// Packets alone, on links that are worse.
+    /// Packets alone, on worse links.
     Packets,
     /// The scenarios of [`Chunks`](Self::Chunks) with a game's packets on the same links.
     Both,
-    /// The whole connection of haulier/1: clients that join a server, with everything it carries.
+    /// The whole connection of haulier/1: clients that join a server, with all its traffic.
     Connection,
 }
 
@@ -53,30 +53,29 @@ impl Layers {
 /// When to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// After this many chunks, or of packets alone so many packets, or a few more: scenarios are not cut
-    /// short.
+    /// After this many chunks (of packets alone, packets), or a few more: scenarios are not cut short.
     Transfers(u64),
     /// After this much real time.
     Time(Duration),
 }
 
-/// What a soak found.
+/// The results of a soak.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Scenarios run.
     pub scenarios: u64,
-    /// Chunks that were sent and came out right at the other end.
+    /// Chunks that arrived unchanged.
     pub transfers: u64,
     /// Packets that were accepted at the other end.
     pub packets: u64,
-    /// Runs of chunks that were broken off by a time-out of one end and begun again, as both ends must agree
-    /// to; of packets alone, ends that crashed and came back; of connections, those that ended early.
+    /// Runs of chunks that both ends restarted after a timeout of one; of packets alone, ends that crashed
+    /// and restarted; of connections, those that ended early.
     pub restarts: u64,
     /// Scenarios in which something never finished.
     pub hangs: u64,
-    /// Scenarios in which something came out wrong, or was said to be there and was not.
+    /// Scenarios in which data was wrong, or reported as arrived and had not.
     pub mismatches: u64,
-    /// Virtual time, all scenarios together.
+    /// Virtual time of all scenarios together.
     pub virtual_time: Duration,
     /// A hash over the traces of all scenarios.
     pub trace_hash: u64,
@@ -94,7 +93,7 @@ pub struct Failure {
 }
 
 impl Report {
-    /// Whether nothing went wrong.
+    /// Whether there was no failure.
     #[must_use]
     pub const fn is_ok(&self) -> bool {
         self.hangs == 0 && self.mismatches == 0
@@ -163,7 +162,7 @@ pub fn run(
         }
         let scenario = scenario_seed(seed, index);
         report.add(scenario, &run_scenario(scenario, layers));
-        // A sender that never finishes anything would never reach its number of transfers.
+        // A sender that finishes nothing would never reach the number of transfers.
         if !on_progress(&report) || report.failures.len() >= 10 {
             break;
         }

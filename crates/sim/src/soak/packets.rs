@@ -1,10 +1,9 @@
-//! Soak of the packet layer: packets both ways under drawn faults, 99 % loss and 10 s of latency among
-//! them, and programs that crash and come back with other numbers, or with numbers they had.
+//! Soak of the packet layer: packets in both directions under random faults, up to 99 % loss and 10 s of
+//! latency, and programs that crash and restart with other sequences, or with sequences used before.
 //!
 //! While the faults last, safety: a packet is delivered as it was sent, at most once, and only one that the
 //! other end accepted is reported as acked, but for the one case of STANDARD §9.4. Then the faults stop, and
-//! liveness: what is sent on the healthy link arrives and is known to have arrived, and every packet ever
-//! sent has met its fate.
+//! liveness: packets sent on the healthy link arrive and are acked, and every packet ever sent has its fate.
 
 use std::time::Duration;
 
@@ -23,18 +22,18 @@ use crate::{LinkConfig, Loss, Probability, Rng, World, address};
 /// How long the healthy link runs before what is sent on it must arrive, at the least.
 const SETTLE: Duration = Duration::from_secs(13);
 
-/// How long an end needs to recognise a restart of the other: three seconds of its packets, the first of
-/// which may be late.
+/// How long an end needs to detect a restart of the other: three seconds of its packets, the first of which
+/// may be late.
 const RECOGNITION: Duration = Duration::from_secs(4);
 
-/// How long packets are then watched, and how long their acks are waited for.
+/// How long packets are then checked, and how long their acks may take.
 const WATCH: Duration = Duration::from_secs(3);
 const LOSS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The delay of a link that has healed: a packet of ten seconds ago would be waited for.
+/// The delay of the healthy link: delayed packets of the faulty one would take ten seconds.
 const MAX_HEALED_DELAY: Duration = Duration::from_millis(300);
 
-/// What a scenario of the packet layer is made of.
+/// A scenario of the packet layer.
 #[derive(Clone, Debug)]
 pub struct PacketScenario {
     seed: u64,
@@ -46,7 +45,7 @@ pub struct PacketScenario {
     crashes: Vec<Crash>,
 }
 
-/// A program that crashes and comes back.
+/// A program that crashes and restarts.
 #[derive(Clone, Debug)]
 struct Crash {
     at: Instant,
@@ -54,7 +53,7 @@ struct Crash {
     which: usize,
     /// For how long.
     down: Duration,
-    /// How many numbers before the one that would have been next it restarts; anywhere if `None`.
+    /// How many sequences before the next one it restarts; at a random one if `None`.
     back: Option<u16>,
 }
 
@@ -74,7 +73,7 @@ impl PacketScenario {
         endpoint.max_datagram_bytes = rng.between(1_033, 1_200) as usize;
         let acks = rng.chance(Probability::percent(75));
         endpoint.ack_interval = acks.then_some(Duration::from_millis(50));
-        // A quarter have little memory, so that packets must make room for each other.
+        // A quarter have little memory, so that packets are evicted.
         let mut pool = FragmentPoolConfig::default();
         if rng.chance(Probability::percent(25)) {
             pool.max_fragments = 16;
@@ -88,10 +87,10 @@ impl PacketScenario {
             let mut numbers = Rng::stream(seed, 549);
             for _ in 0..rng.between(1, 2) {
                 let at = Instant::from_nanos(rng.below(faults.as_nanos() as u64));
-                // No program is back before its peer has called lost what it sent to the old one.
+                // No program is back before its peer has declared lost what it sent to the old one.
                 let down = Duration::from_millis(rng.between(1_100, 5_000));
                 let which = rng.below(2) as usize;
-                // Half of them within the window or just behind it, where chance seldom puts them.
+                // Half of them within the window or just behind it, which is rare at random.
                 let is_near = numbers.chance(Probability::percent(50));
                 let back = is_near.then(|| numbers.below(400) as u16);
                 crashes.push(Crash { at, which, down, back });
@@ -144,8 +143,8 @@ impl PacketScenario {
         }
     }
 
-    /// How long the healthy link runs before what is sent on it must arrive: until everything from before has
-    /// arrived, its unfinished packets are given up, and a restart is recognised.
+    /// How long the healthy link runs before packets sent on it must arrive: until everything from before
+    /// has arrived, incomplete packets are evicted, and a restart is detected.
     fn settle(&self) -> Duration {
         let slowest = self.links.iter().map(longest_transit).fold(Duration::ZERO, Duration::max);
         SETTLE.max(slowest + self.pool.timeout + RECOGNITION)
@@ -166,7 +165,7 @@ impl PacketScenario {
     }
 }
 
-/// What must not be, at any time. `ack_transit` is the longest time that an ack may be under way.
+/// Checks safety at any time. `ack_transit` is the longest time that an ack may be in flight.
 pub(super) fn broken_promise(
     from: &GamePackets,
     to: &GamePackets,
@@ -194,12 +193,12 @@ fn is_namesake(old: &SentRecord, new: &SentRecord) -> bool {
 }
 
 /// Whether an ack of a packet accepted at `accepted` may arrive at `at`: it is repeated for a loss timeout,
-/// and then under way.
+/// and then in flight.
 fn is_heard_at(at: Instant, accepted: Instant, ack_lifetime: Duration) -> bool {
     accepted <= at && at - accepted <= ack_lifetime
 }
 
-/// The longest that a datagram may be under way on this link.
+/// The longest time that a datagram may be in flight on this link.
 fn longest_transit(link: &LinkConfig) -> Duration {
     let queue = match (link.queue_bytes, link.rate_bps) {
         (Some(bytes), Some(rate)) => Duration::from_secs_f64(bytes as f64 * 8.0 / rate as f64),
@@ -208,8 +207,8 @@ fn longest_transit(link: &LinkConfig) -> Duration {
     queue + link.delay + link.jitter + link.duplicate_delay
 }
 
-/// What must be, once the link is healthy: all packets sent in a stretch of time have arrived and are known
-/// to, and every packet has met its fate.
+/// Checks liveness once the link is healthy: all packets sent in a period have arrived and are acked, and
+/// every packet has its fate.
 pub(super) fn missing(
     from: &GamePackets,
     to: &GamePackets,
@@ -236,7 +235,7 @@ pub(super) fn missing(
     None
 }
 
-/// Often the extremes that the article names: almost everything lost, ten seconds of latency.
+/// Often the extremes of the article: almost everything lost, ten seconds of latency.
 fn draw_packet_link(rng: &mut Rng, faults: Duration) -> LinkConfig {
     let mut link = draw_link(rng, faults);
     if rng.chance(Probability::percent(25)) {
@@ -248,16 +247,16 @@ fn draw_packet_link(rng: &mut Rng, faults: Duration) -> LinkConfig {
     link
 }
 
-/// Packets that take up to a third of the link, and now and then a large one.
+/// Packets that use up to a third of the link, and sometimes a large one.
 pub(super) fn draw_traffic(rng: &mut Rng, link: &LinkConfig, pool: &FragmentPoolConfig) -> Traffic {
     let hertz = *rng.pick(&[60, 60, 30, 20, 10]);
     let budget = link.rate_bps.unwrap_or(u64::MAX) / 8 / 3 / hertz;
     let most = budget.saturating_sub(100).clamp(50, 4_000);
     let large_most = pool.max_fragments * FRAGMENT_BYTES - NUMBERED_HEADER_BYTES;
-    // What a third of the link carries in half a second, and the queue takes at once.
+    // A third of the link's bytes in half a second, and no more than the queue holds.
     let room = link.queue_bytes.unwrap_or(u64::MAX).min(budget.saturating_mul(hertz / 2)) / 2;
     let large_most = large_most.min((room as usize).max(1_400));
-    // Nor may an ordinary packet be more than a healthy queue takes.
+    // An ordinary packet must fit the healthy queue, too.
     let most = most.min(room.max(50));
     Traffic {
         interval: Some(Duration::from_nanos(1_000_000_000 / hertz)),
@@ -274,11 +273,11 @@ pub(super) fn draw_traffic(rng: &mut Rng, link: &LinkConfig, pool: &FragmentPool
 mod tests {
     use super::*;
 
-    /// A packet sent before a crash is acknowledged, and the ack is two seconds under way. Meanwhile the
-    /// program restarts with the same number, and takes the ack for its new packet. The oracle lets that pass
-    /// on a link on which an ack can be so late, and on no other.
+    /// A packet sent before a crash is acknowledged, and the ack is in flight for two seconds. In that time
+    /// the program restarts with the same sequence, and takes the ack for that of its new packet. The check
+    /// allows this only on a link on which an ack can be this late.
     #[test]
-    fn only_an_ack_from_before_a_crash_that_can_still_be_under_way_is_excused() {
+    fn only_an_ack_from_before_a_crash_that_can_be_in_flight_is_excused() {
         let at = Instant::from_millis;
         let game = |starts| {
             let traffic = Traffic {

@@ -1,4 +1,4 @@
-//! One scenario: everything about it is drawn from its seed, then it is run to its end.
+//! One scenario: everything in it is drawn from its seed, then it runs to its end.
 
 use std::time::Duration;
 
@@ -16,53 +16,53 @@ use crate::hosts::game::{GamePackets, Traffic};
 use crate::{HostId, LinkConfig, Loss, Probability, Rng, World, address};
 
 /// Virtual time in which no chunk finishes, after the faults have stopped, that counts as a hang. The
-/// slowest honest chunk is 256 KiB at 256 kbit/s, resent here and there: some 10 s. Slices that still move
-/// are no excuse: ends that start over again and again hang as well, and look busy.
+/// slowest honest chunk is 256 KiB at 256 kbit/s, with some retransmissions: about 10 s. New slices do not
+/// count: ends that start over repeatedly hang as well, and look busy.
 const HANG: Duration = Duration::from_secs(120);
 
-/// Once the chunks are through: how long what is under way, and what the queues hold, is given to arrive,
-/// how long packets are watched then, and the longest wait for an ack.
+/// Once the chunks are done: how long datagrams in flight and in queues may take to arrive, how long packets
+/// are then checked, and the longest wait for an ack.
 const SETTLE: Duration = Duration::from_secs(5);
 const WATCH: Duration = Duration::from_secs(2);
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// What a scenario is made of.
+/// A scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     seed: u64,
     /// One link for each direction.
     links: [LinkConfig; 2],
-    /// Until when the links have their faults.
+    /// When the faults of the links end.
     faults_until: Instant,
     config: ArticleConfig,
     /// Sizes of the chunks that each end sends.
     sizes: [Vec<usize>; 2],
     readers: [Reader; 2],
-    /// A game's packets beside the chunks, each way.
+    /// A game's packets beside the chunks, in each direction.
     packets: Option<[Traffic; 2]>,
 }
 
 /// How a scenario ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every chunk arrived, right and in order, and both ends know.
+    /// Every chunk arrived, unchanged and in order, and both ends know.
     Finished,
     /// Something never finished.
     Hang(String),
-    /// Something came out wrong.
+    /// Something was wrong.
     Mismatch(String),
 }
 
-/// What a scenario came to.
+/// The outcome of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// How it ended.
     pub verdict: Verdict,
-    /// Chunks that arrived right.
+    /// Chunks that arrived unchanged.
     pub transfers: u64,
     /// Packets that were accepted at the other end.
     pub packets: u64,
-    /// Sessions begun again.
+    /// Sessions started again.
     pub restarts: u64,
     /// Virtual time.
     pub virtual_time: Duration,
@@ -145,7 +145,7 @@ struct Run<'s> {
     restarts: u32,
 }
 
-/// There is always something later, until nothing happens any more.
+/// A later time always exists, until there are no more events.
 const FOR_EVER: Instant = Instant::from_nanos(u64::MAX);
 
 impl<'s> Run<'s> {
@@ -206,7 +206,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// What is due now, and then the next moment at which anything happens; whether there is one.
+    /// Runs what is due now, and advances to the next event. Returns whether there is one.
     fn step(&mut self) -> bool {
         self.world.run_to(self.world.now());
         let stepped = self.world.step(FOR_EVER);
@@ -214,8 +214,8 @@ impl<'s> Run<'s> {
         stepped
     }
 
-    /// The chunks are through. The game goes on for a while on what is now a healthy link, and all its
-    /// packets must have met their fate.
+    /// The chunks are done. The game continues for a while on the healthy link, and all its packets must get
+    /// their fates.
     fn judge_packets(&mut self) -> Verdict {
         if self.scenario.packets.is_none() {
             return Verdict::Finished;
@@ -242,7 +242,7 @@ impl<'s> Run<'s> {
         Verdict::Finished
     }
 
-    /// Lets each end know, past the link, how many of its chunks to come the other knows to be sent.
+    /// Informs each end, outside the link, how many of the chunks it expects the other end knows to be sent.
     fn tell(&mut self) {
         let sent = self.hosts().map(|host| host.app.sent_in_session);
         for (end, sent_there) in self.ends.into_iter().zip([sent[1], sent[0]]) {
@@ -252,7 +252,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// The faults stop: what is left is a slow link that keeps its promises.
+    /// The faults stop: a slow link without faults remains.
     fn heal(&mut self) {
         self.healed = true;
         let now = self.scenario.faults_until.max(self.world.now());
@@ -262,8 +262,8 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// After a time-out neither end knows which chunk the other is at; both begin a new session, told
-    /// over some other way (in a game, the connection) what has arrived.
+    /// After a timeout neither end knows which chunk the other is at; both start a new session, and learn in
+    /// another way (in a game, from the connection) what has arrived.
     fn restart_if_broken(&mut self) -> bool {
         if self.hosts().iter().all(|host| host.app.broken.is_none()) {
             return false;
@@ -287,7 +287,7 @@ impl<'s> Run<'s> {
         for (from, to) in [(a, b), (b, a)] {
             // Chunks completed there in this session.
             if from.app.sent_in_session > to.peer().receiver().stats().chunks_received {
-                return Some("a chunk was reported as sent that is not there".into());
+                return Some("a chunk was reported as sent and has not arrived".into());
             }
         }
         a.app.wrong.clone().or_else(|| b.app.wrong.clone())
@@ -311,7 +311,7 @@ impl<'s> Run<'s> {
         });
         let times = (config.sender.give_up_after, config.receiver.abandon_after);
         let at = self.world.now().since(Instant::ZERO);
-        format!("after {at:?}, time-outs {times:?}: {a}; {b}")
+        format!("after {at:?}, timeouts {times:?}: {a}; {b}")
     }
 }
 
@@ -331,8 +331,8 @@ pub(super) fn draw_link(rng: &mut Rng, faults: Duration) -> LinkConfig {
     let rate_bps = *rng.pick(&[500_000, 2_000_000, 20_000_000, 1_000_000_000]);
     let mut link = LinkConfig {
         rate_bps: Some(rate_bps),
-        // At most a second's worth: budgets far above the rate keep it full of duplicates, and time-outs
-        // of seconds cannot hold behind a queue of minutes.
+        // At most a second's worth: budgets far above the rate keep it full of duplicates, and timeouts of
+        // seconds do not work behind a queue of minutes.
         queue_bytes: Some(rng.between(4 * 1024, (512 * 1024).min(rate_bps / 8))),
         delay: Duration::from_micros(rng.between(100, 300_000)),
         ..LinkConfig::default()
@@ -368,7 +368,7 @@ pub(super) fn draw_link(rng: &mut Rng, faults: Duration) -> LinkConfig {
     link
 }
 
-/// One to eight chunks, small ones and edges more often than chance would have it.
+/// One to eight chunks, with more small ones and edge cases than a uniform choice.
 fn draw_sizes(rng: &mut Rng, at_least: u64) -> Vec<usize> {
     (0..rng.between(at_least, 8)).map(|_| draw_size(rng)).collect()
 }
