@@ -1,8 +1,8 @@
-//! The article's strategy on the links it was measured on before, so that we know what there is to beat
-//! and that ours is the same strategy.
+//! The article's strategy on the links on which it was measured before: the baseline, and a check that ours
+//! is the same strategy.
 //!
-//! Both ends act on 60 Hz frames, packets are lost both ways, the resend delay is the article's fixed
-//! 100 ms and so is the ack interval. The time is that until the receiver has the chunk, median over
+//! Both ends act on 60 Hz frames, packets are lost in both directions, the resend delay is the article's
+//! fixed 100 ms and so is the ack interval. The time is that until the receiver has the chunk, median over
 //! seeds. `REFERENCE` has the medians of an earlier, separately written simulation of the same
 //! (`docs/PERFORMANCE.md` shows both).
 
@@ -104,7 +104,7 @@ impl Row {
             loss: Loss::Independent(Probability::percent(self.loss_percent)),
             ..LinkConfig::new(self.rate_mbit * 1_000_000, Duration::from_micros(self.rtt_ms * 500))
         };
-        // Two games never tick together: the receiver's frames lie anywhere between the sender's.
+        // Two games do not tick together: the receiver's frames are at a random offset from the sender's.
         let phase = Rng::stream(seed, 1_000).below(FRAME.as_nanos() as u64);
         let end = |remote, first| {
             let peer = ArticlePeer::new(config.clone());
@@ -127,9 +127,9 @@ impl Row {
 mod tests {
     use super::*;
 
-    /// The whole table is `haulier bench article`; here its corners, with fewer seeds.
+    /// The corners of the table of `haulier bench article`, with fewer seeds.
     #[test]
-    fn the_corners_of_the_table_come_out() {
+    fn the_corners_of_the_table_match() {
         for (row, reference) in rows() {
             let corner = row.rtt_ms == 100 && matches!(row.loss_percent, 0 | 20);
             if !corner || row.budget_kbit == 512 {

@@ -17,10 +17,10 @@ pub const FRAGMENTS: [usize; 5] = [1, 2, 10, 100, 256];
 /// The loss that the article computes with, in percent.
 pub const LOSS_PERCENT: u64 = 1;
 
-/// How far the outcome may scatter, one standard deviation: so that half a point is over three.
+/// The standard deviation of the measured loss: half a point is then more than three of them.
 const SCATTER: f64 = 0.0015;
 
-/// Packets of so many fragments over a link that loses so much.
+/// Packets of this many fragments over a link with this loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Fragments a packet.
@@ -35,23 +35,23 @@ pub fn rows() -> impl Iterator<Item = Row> {
 }
 
 impl Row {
-    /// The part of the packets that the article's formula says is lost: `1 - (1 - loss) ^ fragments`.
+    /// The share of lost packets by the article's formula: `1 - (1 - loss) ^ fragments`.
     pub fn expected(&self) -> f64 {
         let arrives = 1.0 - self.loss_percent as f64 / 100.0;
         1.0 - (0..self.fragments).map(|_| arrives).product::<f64>()
     }
 
-    /// Packets that must be sent for the part lost to scatter by no more than 0.15 points.
+    /// Packets to send so that the standard deviation of the loss is at most 0.15 points.
     pub fn packets(&self) -> u64 {
         let lost = self.expected();
         (lost * (1.0 - lost) / (SCATTER * SCATTER)).ceil() as u64
     }
 
-    /// Sends `packets` packets, one each 16 ms, and returns the part that did not arrive. The receiver's
-    /// ack packets cross a link that loses as much.
+    /// Sends `packets` packets, one every 16 ms, and returns the share that did not arrive. The receiver's
+    /// ack packets cross a link with the same loss.
     ///
     /// # Panics
-    /// If the endpoints do not keep to the number of fragments.
+    /// If the endpoints send another number of fragments.
     pub fn lost(&self, packets: u64, seed: u64) -> f64 {
         let config = LinkConfig {
             loss: Loss::Independent(Probability::percent(self.loss_percent)),
@@ -93,8 +93,8 @@ impl Row {
         1.0 - receiver.stats().packets_received as f64 / packets as f64
     }
 
-    /// A payload that makes a packet of so many fragments, the last of them full. A packet of one
-    /// datagram is sent whole.
+    /// A payload for a packet of this many fragments, the last of them full. A packet of one datagram is not
+    /// fragmented.
     const fn payload_bytes(&self) -> usize {
         self.fragments * FRAGMENT_BYTES - NUMBERED_HEADER_BYTES
     }
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(percent, [1.0, 2.0, 9.6, 63.4, 92.4]);
     }
 
-    /// All of it is `haulier bench fragments`; here the cheap rows, to within a point.
+    /// The cheap rows of `haulier bench fragments`, to within a point.
     #[test]
     fn the_simulation_agrees_with_the_formula() {
         for row in rows().filter(|row| row.fragments <= 10) {

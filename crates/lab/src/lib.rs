@@ -1,13 +1,13 @@
-//! What only measures: haulier's machines and their rivals over simulated links, against the physical limit.
+//! Measurements: haulier's machines and other senders over simulated links, against the physical limit.
 //!
-//! Nothing here is needed to use haulier, or to trust it; the world, the soaks and the attacks are in
-//! `haulier-sim`. The numbers are those of `haulier bench` and of `docs/PERFORMANCE.md`.
+//! Nothing here is needed to use or test haulier; the world, the soaks and the attacks are in `haulier-sim`.
+//! The numbers are those of `haulier bench` and of `docs/PERFORMANCE.md`.
 //!
 //! * [`grid`]: a block over 1848 links, ours and others' strategies against the physical limit;
 //! * [`share`]: transfers that share a link with each other, with TCP and with a game;
 //! * [`odd`]: links that are not one rate, one delay and a queue, and the article's sender on them;
-//! * [`rivals`]: other people's senders, for that;
-//! * [`figures`]: what was measured, as SVG;
+//! * [`rivals`]: other senders, for comparison;
+//! * [`figures`]: measurements as SVG;
 //! * [`article_bench`]: the article's strategy on the links it was measured on before;
 //! * [`fragment_bench`]: how many packets are lost with one fragment in a hundred.
 

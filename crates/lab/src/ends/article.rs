@@ -1,5 +1,5 @@
-//! The article's machine at both ends. It has no handshake: a client may ask for the first chunk by a
-//! datagram of its own.
+//! The article's machine at both ends. It has no handshake: a client may request the first chunk with a
+//! separate datagram.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use haulier_sim::{Framed, HostId, World};
 
 use super::{Ends, Homes, Reading, addresses};
 
-/// What asks for the first chunk; no packet of the article's.
+/// The request for the first chunk, which is not a packet of the article's wire.
 const REQUEST: &[u8] = b"a chunk, please";
 
-/// How often it asks until something comes.
+/// The interval between requests until the first answer.
 const ASKS_EVERY: Duration = Duration::from_millis(100);
 
 /// The application of either end.
 struct Exchange {
-    /// What a server sends that is asked.
+    /// What a server sends on a request.
     answer: Option<Block>,
-    /// When a client asks next; `None` once something came.
+    /// When a client repeats the request; `None` once a chunk arrives.
     asks_at: Option<Instant>,
-    /// Whether chunks are taken out, so that the next can come.
+    /// Whether chunks are read, so that the next can arrive.
     reads: bool,
-    /// When the last chunk was whole, and how many there were.
+    /// When the last chunk was complete, and how many there were.
     received: (usize, Instant),
 }
 
@@ -64,16 +64,16 @@ fn send(peer: &mut ArticlePeer, block: &Block) {
     let _refused = peer.send_chunk(block.data().clone());
 }
 
-/// What makes the first chunk go.
+/// What starts the first chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum First {
-    /// It is under way at once, and stays unread.
+    /// It is sent at once, and stays unread.
     AtOnce,
-    /// The client asks for it, and reads what comes.
+    /// The client requests it, and reads what arrives.
     Asked,
 }
 
-/// A peer with chunks and one that wants them.
+/// A peer that sends chunks and one that receives them.
 pub(crate) struct Article {
     server: HostId<ArticleHost<Exchange>>,
     client: HostId<Framed<ArticleHost<Exchange>>>,

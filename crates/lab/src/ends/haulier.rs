@@ -1,4 +1,4 @@
-//! The machines of haulier/1: a server that gives its client a block, and more when it is told to.
+//! The machines of haulier/1: a server that sends its client a block, and more on request.
 
 use haulier_proto::Instant;
 use haulier_proto::client::ClientConfig;
@@ -28,7 +28,8 @@ pub(crate) struct Haulier {
 }
 
 impl Haulier {
-    /// With these configurations, and what the randomness of each comes from. Who asks gets the block.
+    /// A server and a client with these configurations and seeds. The server sends the block to every
+    /// client.
     pub(crate) fn new(
         world: &mut World,
         homes: Homes,

@@ -1,4 +1,4 @@
-//! The two ends of a transfer, as a stop-watch sees them: a server that has blocks, a client that wants them.
+//! The two ends of a timed transfer: a server that sends blocks, and a client that receives them.
 
 mod article;
 mod haulier;
@@ -13,7 +13,7 @@ use haulier_proto::Instant;
 use haulier_proto::connection::Block;
 use haulier_sim::{Access, Framed, Rng, SegmentId, World, address};
 
-/// Where the server is, and where the client.
+/// The addresses of the server and the client.
 pub(crate) fn addresses() -> (SocketAddr, SocketAddr) {
     (address(1), address(2))
 }
@@ -31,18 +31,18 @@ impl Homes {
     }
 }
 
-/// Two hosts of a world, whatever they speak.
+/// Two hosts of a world, of any protocol.
 pub(crate) trait Ends {
-    /// Blocks that the client has received, and when the last of them was whole.
+    /// The number of blocks that the client has received, and when the last of them was complete.
     fn received(&self, world: &World) -> (usize, Instant);
 
-    /// Slices that the server has sent.
+    /// The number of slices that the server has sent.
     fn slices_sent(&self, world: &World) -> u64;
 
-    /// Whether the server knows that everything it was to send is there.
+    /// Whether everything that the server sent is acknowledged.
     fn is_done(&self, world: &World) -> bool;
 
-    /// Why nothing more can come of it, if so.
+    /// Why the transfer failed, if it did.
     fn failure(&self, _world: &World) -> Option<String> {
         None
     }
@@ -59,15 +59,15 @@ pub(crate) trait Ends {
 /// How a client reads its socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// From one read to the next, and from one send; zero is at once.
+    /// The interval between reads, and between sends; with zero at once.
     pub every: Duration,
     /// Datagrams that the socket's buffer holds between two reads; the rest is dropped. `None` is no limit.
     pub holds: Option<usize>,
 }
 
 impl Reading {
-    /// A host behind a socket that is read so; the first read is somewhere in the first interval. The host
-    /// is told when each datagram came, as kernels do.
+    /// A host whose socket is read this way; the first read is at a random time in the first interval. The
+    /// host gets the arrival time of each datagram, as with kernel timestamps.
     pub(crate) fn socket<H>(self, host: H, seed: u64) -> Framed<H> {
         let phase = Rng::stream(seed, 91).below(self.every.as_nanos() as u64);
         let socket = Framed::new(host, self.every, Instant::from_nanos(phase)).stamped();

@@ -6,7 +6,7 @@ use crate::grid::{Strategy, Summary};
 const WIDTH: f64 = 828.0;
 const ROW: f64 = 34.0;
 const TOP: f64 = 74.0;
-/// Where names begin; the axis begins and ends; the columns of numbers end.
+/// The positions of the names, of both ends of the axis, and of the columns of numbers.
 const NAMES: f64 = 16.0;
 const LEFT: f64 = 210.0;
 const RIGHT: f64 = 622.0;
@@ -58,7 +58,7 @@ pub fn grid(all: &[(Strategy, Summary)]) -> String {
     figure.finish()
 }
 
-/// Three digits that count, or all before the point.
+/// Three significant digits, or all before the point.
 fn digits(ratio: f64) -> String {
     match ratio {
         ratio if ratio < 10.0 => format!("{ratio:.2}"),
@@ -71,7 +71,7 @@ fn digits(ratio: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Nothing is drawn outside, whatever the numbers: better than the limit, or two hangs.
+    /// Nothing is drawn outside, whatever the numbers: below the limit, or two hangs.
     #[test]
     fn everything_is_inside_the_picture() {
         let measured =

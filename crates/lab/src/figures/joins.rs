@@ -1,8 +1,8 @@
-//! How long a cold join takes over ten links, beside others' protocols: the README's figure, and its table.
+//! Cold joins over ten links, compared with other protocols: the README's figure, and its table.
 //!
-//! The times are measured in the lab and kept in `docs/lab/joins.json`; this draws them. A time is given as a
-//! multiple of *L*, the [physical limit](join_limit) of its link, so that ten very different links fit on one
-//! axis and 1 is what no sender is expected to beat.
+//! The times are measured in the lab and kept in `docs/lab/joins.json`; this draws them. A time is given as
+//! a multiple of *L*, the [physical limit](join_limit) of its link, so that ten very different links fit on
+//! one axis, and no sender is expected to be below 1.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use super::plot::{Figure, Ink, LogAxis, Marker};
 /// The size of the block that the figure is about; joins of other sizes may be in the file as well.
 const BLOCK_BYTES: u64 = 256 * 1024;
 
-/// The most that a cell counts in a geometric mean, and what a failed one counts. It is as bad as nearly
-/// anything measured, yet finite, so that one failure does not hide how a peer does elsewhere.
+/// The maximum value of a cell in a geometric mean, and that of a failed one. It is worse than nearly every
+/// measured one, but finite, so that one failure does not hide the other results of a peer.
 const MAX_RATIO_COUNTED: f64 = 100.0;
 
 const LINKS: usize = Profile::ALL.len();
@@ -120,7 +120,7 @@ impl Joins {
         table
     }
 
-    /// The medians of the peers that are among those of the figure; at least one has to be.
+    /// The medians of the figure's peers that were measured; at least one must be.
     ///
     /// # Errors
     /// If none is.
@@ -138,7 +138,7 @@ impl Joins {
 }
 
 /// The peer of a row, the number of its link, the bytes, and the time: infinite if the join failed, whatever
-/// time stands there.
+/// its time says.
 fn join(row: &Value) -> Result<(String, usize, u64, f64), String> {
     let missing = |key: &str, what| format!("no {what} `{key}`");
     let text = |key| row[key].as_str().ok_or_else(|| missing(key, "text"));
@@ -164,7 +164,7 @@ struct Series {
     width: &'static str,
 }
 
-/// Ours is bold and blue, the sender it started from is next, the others are there to compare.
+/// haulier is bold and blue, then the article's sender, then others for comparison.
 const SERIES: [Series; 7] = [
     series(&["haulier-token"], "haulier", Marker::Disc, ("s0", "#0757c2", "#6cb6ff"), "bolder"),
     series(
@@ -196,13 +196,13 @@ const HEIGHT: f64 = 420.0;
 const LEFT: f64 = 52.0;
 /// To the right of it are the labels, the longest of which takes about 130.
 const RIGHT: f64 = 706.0;
-/// Where a failure is; the axis begins a little lower, so that no finite time looks like one.
+/// The position of a failure; the axis begins a little lower, so that no finite time looks like one.
 const FAILED: f64 = 60.0;
 const TOP: f64 = 78.0;
 const BOTTOM: f64 = 346.0;
 /// Between the base lines of two labels.
 const LABEL_STEP: f64 = 17.0;
-/// The axis shows this much at least, so that figures of good days look like others.
+/// The minimum range of the axis, so that figures of good results look like others.
 const MIN_AXIS: f64 = 40.0;
 
 fn draw(drawn: &[(&Series, &Peer)]) -> String {
@@ -236,7 +236,7 @@ fn draw(drawn: &[(&Series, &Peer)]) -> String {
         let medians = peer.medians().enumerate();
         medians.map(|(index, median)| median.map(|median| (x(index), height(median)))).collect()
     };
-    // The first is on top, and that is ours.
+    // The first series, haulier's, is drawn on top.
     for (series, peer) in drawn.iter().rev() {
         let class = format!("{} {}", series.ink.0, series.width);
         figure.line(&class, points(peer));
@@ -270,7 +270,7 @@ fn x(index: usize) -> f64 {
     LEFT + (RIGHT - LEFT) / LINKS as f64 * (index as f64 + 0.5)
 }
 
-/// What a link is, under its column.
+/// The properties of a link, under its column.
 fn foot(figure: &mut Figure, x: f64, profile: &Profile) {
     figure.text("dark strong middle", (x, BOTTOM + 18.0), profile.name);
     let loss = profile.loss_permille as f64 / 10.0;
@@ -292,7 +292,7 @@ fn foot(figure: &mut Figure, x: f64, profile: &Profile) {
     }
 }
 
-/// Moves labels apart, as little as is simple: down from the top, then up again from the bottom.
+/// Moves labels apart: down from the top, then up again from the bottom.
 fn spread(mut heights: Vec<f64>) -> Vec<f64> {
     let mut order: Vec<usize> = (0..heights.len()).collect();
     order.sort_by(|&a, &b| heights[a].total_cmp(&heights[b]));

@@ -1,15 +1,14 @@
-//! What figures are drawn with, as SVG: inks for light and dark surroundings, a few shapes, a logarithmic
-//! axis.
+//! SVG drawing for figures: colours for light and dark themes, a few shapes, a logarithmic axis.
 //!
-//! A figure needs no font but the reader's, no script and no file beside it. It brings its own ground, light
-//! or, for a reader who prefers it, dark, so that it is readable on a page of either kind. Positions have one
-//! digit: the same numbers make the same bytes, whatever the last bit of a logarithm.
+//! A figure needs no embedded font, no script and no other file. It has its own background, light or dark by
+//! the reader's preference, so that it is readable on any page. Positions have one digit after the point:
+//! the same numbers make the same bytes, whatever the last bit of a logarithm.
 //!
 //! Why no library: `docs/decisions/0013-one-world.md`.
 
 use std::fmt::Write as _;
 
-/// A colour with a name, which is a class: in light surroundings, and in dark ones.
+/// A colour: its class name, and its values in the light and the dark theme.
 pub(crate) type Ink = (&'static str, &'static str, &'static str);
 
 /// Inks of every figure.
@@ -28,7 +27,7 @@ text{font:12px system-ui,-apple-system,\"Segoe UI\",Helvetica,Arial,sans-serif;f
 rect,path,circle{fill:currentColor;stroke:currentColor}.line{fill:none;stroke-linejoin:round}\
 .faint{stroke-width:.6;opacity:.6}.bold{stroke-width:2}.bolder{stroke-width:3}.dots{stroke-dasharray:2 4}";
 
-/// What stands at a point.
+/// The shape at a point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Marker {
     Disc,
@@ -43,11 +42,11 @@ pub(crate) enum Marker {
     Tick,
 }
 
-/// A figure on its way.
+/// A figure being drawn.
 pub(crate) struct Figure(String);
 
 impl Figure {
-    /// An empty one with a heading; `about` is for who cannot see it.
+    /// An empty figure with a heading; `about` is its text description.
     pub(crate) fn new(width: f64, height: f64, heading: &str, about: &str, inks: &[Ink]) -> Self {
         let inks = || INKS.iter().chain(inks);
         let light: String =
@@ -123,7 +122,7 @@ impl Figure {
         }
     }
 
-    /// The whole of it.
+    /// The finished SVG.
     pub(crate) fn finish(self) -> String {
         self.0 + "</svg>\n"
     }
@@ -137,7 +136,7 @@ fn escaped(words: &str) -> String {
     words.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// An axis of ratios from 1 on, from one place in the figure to another.
+/// A logarithmic axis of ratios from 1 on, between two positions in the figure.
 #[derive(Clone, Debug)]
 pub(crate) struct LogAxis {
     from: f64,
@@ -160,7 +159,7 @@ impl LogAxis {
         Self { from, to, ticks }
     }
 
-    /// Where a ratio stands. What beats 1 by luck stands on it, and what is beyond the end stands there.
+    /// The position of a ratio. Ratios below 1 are drawn at 1, and those beyond the end at the end.
     pub(crate) fn at(&self, ratio: f64) -> f64 {
         let last = self.ticks.last().copied().unwrap_or(2.0);
         self.from + (self.to - self.from) * (ratio.clamp(1.0, last).ln() / last.ln())
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_words() {
+    fn text_is_escaped() {
         let mut figure = Figure::new(10.0, 10.0, "a < b", "", &[]);
         figure.text("plain", (0.0, 0.0), "R&D");
         let figure = figure.finish();

@@ -1,10 +1,10 @@
 //! The links of the grid. Each is one bottleneck with a droptail queue, behind a sender whose own interface
-//! is fast, and is named by its number for good.
+//! is fast. Its number never changes.
 //!
-//! 1080 are those that senders are tuned on, 768 others are there to see whether the tuning was only for
-//! those. Loss comes after the bottleneck, so that what is lost has used it; the way back has the same rate,
-//! delay and mean loss. It is independent there even where it comes in bursts on the way to the client:
-//! bursts are counted in packets, and of the few packets of a way back eight can be a second.
+//! Senders are tuned on 1080 of them; 768 others show whether the tuning fits only those. Loss is after the
+//! bottleneck, so that lost packets have used it; the reverse path has the same rate, delay and mean loss.
+//! Its losses are independent even where they come in bursts towards the client: bursts are counted in
+//! packets, and eight of the few packets on the reverse path can take a second.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,9 +24,9 @@ const LEAST_QUEUE_BYTES: u64 = 3 * 1100;
 /// One link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// Its name: 0 to 1079 are tuned, 1080 to 1847 others.
+    /// Its number: 0 to 1079 are used for tuning, 1080 to 1847 are not.
     pub number: u32,
-    /// Rate of the bottleneck in Mbit/s, IP and UDP headers counted.
+    /// Rate of the bottleneck in Mbit/s, IP and UDP headers included.
     pub rate_mbit: u64,
     /// Round trip without queueing, in ms, half each way.
     pub rtt_ms: u64,
@@ -50,14 +50,14 @@ const OTHER_LOSSES: Losses =
 const KIB: u64 = 1024;
 
 impl Cell {
-    /// How many are tuned.
+    /// The number of cells used for tuning.
     pub const TUNED: u32 = 6 * 5 * 9 * 4;
 
-    /// How many there are.
+    /// The number of all cells.
     pub const ALL: u32 = Self::TUNED + 6 * 4 * 8 * 4;
 
-    /// The cells that senders are tuned on: 2 to 100 Mbit/s, 20 to 300 ms, up to 30 % loss, queues of 32 KiB,
-    /// one BDP, 256 and 512 KiB.
+    /// The cells that senders are tuned on: 2 to 100 Mbit/s, 20 to 300 ms, up to 30 % loss, queues of 32
+    /// KiB, one BDP, 256 and 512 KiB.
     pub fn tuned() -> impl Iterator<Item = Self> {
         let queues = |rate: u64, rtt: u64| {
             let bdp = (rate * rtt * 125).max(LEAST_QUEUE_BYTES);
@@ -74,19 +74,20 @@ impl Cell {
         product(Self::TUNED, rates, &[30, 80, 150, 250], OTHER_LOSSES, queues)
     }
 
-    /// The cell of this number.
+    /// The cell with this number.
     pub fn numbered(number: u32) -> Option<Self> {
         Self::tuned().chain(Self::others()).find(|cell| cell.number == number)
     }
 
-    /// Whether it is of the even sample that a quick measurement is made with: every seventh. Seven divides
-    /// the length of no axis, so every value of each is there as often as any other, give or take one.
+    /// Whether it is in the sample for a quick measurement: every seventh. Seven divides the length of no
+    /// axis, so all values of an axis are equally frequent in it, give or take one.
     pub const fn is_quick(&self) -> bool {
         self.number.is_multiple_of(7)
     }
 
-    /// The physical limit L: propagation, and the time of all slices on the bottleneck, replaced where they
-    /// are lost. Luck with the losses can beat it by a little. A join has the way of the request in it too.
+    /// The physical limit L: propagation, and the time of all slices on the bottleneck, lost ones sent
+    /// again. A run with fewer losses than the mean can be slightly below it. For a join it includes the
+    /// delay of the request.
     pub fn limit(&self, slice_wire_bytes: u64, is_join: bool) -> Duration {
         let halves = if is_join { 2 } else { 1 };
         let bits = SLICES * slice_wire_bytes * 8;
@@ -95,13 +96,13 @@ impl Cell {
         Duration::from_micros(self.rtt_ms * 500 * halves) + Duration::from_nanos(nanos)
     }
 
-    /// How its server is connected: by a fast interface of its own.
+    /// The access of its server: a fast interface.
     pub(super) fn server_access() -> Access {
         let up = LinkConfig::new(INTERFACE_BPS, Duration::ZERO);
         Access { up, ..Access::default() }
     }
 
-    /// How its client is connected: by the bottleneck.
+    /// The access of its client: the bottleneck.
     pub(super) fn client_access(&self) -> Access {
         let mean = Probability::ratio(self.loss_permille, 1_000);
         let independent =
@@ -136,7 +137,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// Every combination, the last axis turning fastest, numbered from `first` on.
+/// Every combination, the last axis varying fastest, numbered from `first` on.
 fn product(
     first: u32,
     rates: &'static [u64],
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_as_many_as_promised_and_no_two_are_alike() {
+    fn the_number_of_cells_is_right_and_none_is_repeated() {
         let cells: Vec<Cell> = Cell::tuned().chain(Cell::others()).collect();
         assert_eq!(Cell::tuned().count(), 1080);
         assert_eq!(cells.len(), 1080 + 768);
@@ -180,7 +181,7 @@ mod tests {
         for (number, cell) in (0..).zip(&cells) {
             assert_eq!(cell.number, number);
         }
-        // A BDP can be a queue size that is there anyway: alike but for the number.
+        // One BDP can equal another queue size: such cells differ only in their number.
         let links: HashSet<String> =
             cells.iter().map(|cell| cell.to_string().split_once(": ").unwrap().1.into()).collect();
         assert!(links.len() > 1_800, "{}", links.len());
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(Cell::numbered(1848), None);
     }
 
-    /// Each value of each axis, as often as its share of all cells.
+    /// Each value of each axis is as frequent as in all cells.
     #[test]
     fn the_quick_sample_is_even() {
         let count = |is_it: &dyn Fn(&Cell) -> bool| {
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_says_what_it_is() {
+    fn a_cell_is_displayed_with_its_properties() {
         let cell = |number| Cell::numbered(number).unwrap().to_string();
         assert_eq!(cell(0), "cell 0: 2 Mbit/s, 20 ms, loss 0 %, queue 32 KiB");
         assert_eq!(

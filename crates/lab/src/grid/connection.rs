@@ -1,7 +1,7 @@
-//! The machines of haulier/1: a server that gives whoever asks a block, and a client who asks.
+//! The machines of haulier/1: a server that sends a block to every client, and a client.
 //!
-//! Both have the configuration that everybody has who sets nothing. Their invariants are checked by the
-//! soaks and not here, where every run is one of ten thousand.
+//! Both have the default configuration. Their invariants are checked by the soaks and not here, where every
+//! run is one of ten thousand.
 
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{Block, ConnectionConfig};
@@ -14,12 +14,12 @@ use crate::ends::{Haulier, Homes, Reading, addresses};
 
 type Configs = (ServerConfig, ClientConfig);
 
-/// By a secret that both know: the server has to be careful with an address until it answers.
+/// With a shared secret: the amplification limit applies until the client's address is validated.
 pub(super) fn by_secret() -> Configs {
     configs(Keyed::Secret, ConnectionConfig::default())
 }
 
-/// By a token that says where the client is: the server may send at once.
+/// With a token that has the client's address: the server may send at once.
 pub(super) fn by_token() -> Configs {
     let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
     let claims = TokenClaims::new(UNIX_TIME + 3600).with_client_address(Some(addresses().1));

@@ -1,15 +1,15 @@
-//! The grid: one block of 256 KiB to one client over 1848 links, in virtual time, by the real machines and by
-//! the strategies that they are measured against.
+//! The grid: one block of 256 KiB to one client over 1848 links, in virtual time, with the real machines and
+//! with other strategies for comparison.
 //!
 //! Every [`Cell`] is a link with a single bottleneck. A run is one [`Strategy`], one cell and one seed; its
-//! [`Outcome`] says how many times longer than [the physical limit](Cell::limit) it took, what was sent in
-//! vain, and what it did to the queue that others share. A [`Summary`] puts runs together.
+//! [`Outcome`] has its time as a multiple of [the physical limit](Cell::limit), the waste, and its effect on
+//! the shared queue. A [`Summary`] combines runs.
 //!
 //! * [`cell`]: the links and their limits;
-//! * [`outcome`], [`summary`]: what is measured, and its percentiles;
-//! * `stage`: two ends and the link between them, with a stop-watch;
+//! * [`outcome`], [`summary`]: the measurements and their percentiles;
+//! * `stage`: two ends, the link between them, and the timing;
 //! * `connection`: the machines of haulier/1, warm and in two kinds of cold join;
-//! * `model`: two strategies that only exist here.
+//! * `model`: two strategies that exist only as models.
 
 pub mod cell;
 mod connection;
@@ -46,8 +46,8 @@ pub const ARTICLE_SLICE_WIRE_BYTES: u64 = 1024 + 13 + 28;
 /// How the block is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Strategy {
-    /// haulier/1, mode `secret`: a block over a connection that has carried one of 64 KiB and then was quiet
-    /// for two seconds.
+    /// haulier/1, mode `secret`: a block over a connection that has sent one of 64 KiB and was then idle for
+    /// two seconds.
     Warm,
     /// haulier/1, mode `secret`: a join, from before the first datagram to the block.
     ColdTicket,
@@ -55,7 +55,7 @@ pub enum Strategy {
     ColdToken,
     /// The article's machine: a burst, then 1 Mbit/s, resends and acks after 100 ms.
     Article,
-    /// A model: a burst, then exactly what an ack shows to be missing. Acks after 10 ms.
+    /// A model: a burst, then exactly the slices that an ack shows as missing. Acks after 10 ms.
     BurstResend,
     /// A model of TCP: 10 packets at first, slow start, one cut to 0.7 in a round trip with loss, SACK.
     SlowStart,
@@ -84,7 +84,7 @@ impl Strategy {
         }
     }
 
-    /// What people call it.
+    /// Its display name.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Warm => "haulier/1, connected",
@@ -106,13 +106,14 @@ impl Strategy {
         matches!(self, Self::Warm | Self::ColdTicket | Self::ColdToken)
     }
 
-    /// Whether it is a machine of the library and no model. One that hangs is a fault; a model of TCP at 30 %
-    /// loss is only slow.
+    /// Whether it is a machine of the library and not a model. A machine that hangs is a fault; a model of
+    /// TCP at 30 % loss is only slow.
     pub const fn is_machine(self) -> bool {
         self.is_ours() || matches!(self, Self::Article)
     }
 
-    /// Whether the client has to ask first, so that a round trip is in the limit and not half of one.
+    /// Whether the client sends a request first, so that the limit includes a round trip and not half of
+    /// one.
     pub const fn is_join(self) -> bool {
         matches!(self, Self::ColdTicket | Self::ColdToken)
     }
@@ -126,12 +127,12 @@ impl Strategy {
     }
 }
 
-/// What all runs share and none should make again: blocks with their digests.
+/// The blocks and their digests, shared by all runs.
 #[derive(Clone, Debug)]
 pub struct Kit {
-    /// What a connection carries before it counts as warm.
+    /// The block that warms up a connection.
     visit: Block,
-    /// What is timed.
+    /// The block that is timed.
     timed: Block,
 }
 
@@ -148,7 +149,7 @@ pub fn run(strategy: Strategy, cell: &Cell, seed: u64, kit: &Kit) -> Outcome {
     play(strategy, cell, seed, kit, None)
 }
 
-/// The same run, and what it looked like at some moments on the way.
+/// The same run, with snapshots at several times.
 pub fn replay(strategy: Strategy, cell: &Cell, seed: u64, kit: &Kit) -> (Outcome, Vec<Moment>) {
     let mut moments = Vec::new();
     let outcome = play(strategy, cell, seed, kit, Some(&mut moments));
@@ -194,10 +195,10 @@ fn play(
     stage.run(moments)
 }
 
-/// How long a connection is quiet before its block is timed: what was measured in the visit is old then.
+/// How long a connection is idle before its block is timed, so that its measurements have aged.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// The article's machine, as its author wrote of it: a burst, then a megabit per second, resends after 100
+/// The article's machine as the article describes it: a burst, then a megabit per second, resends after 100
 /// ms, acks at least 100 ms apart.
 fn article_config() -> ArticleConfig {
     const INTERVAL: Duration = Duration::from_millis(100);

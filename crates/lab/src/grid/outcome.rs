@@ -1,47 +1,47 @@
-//! What a run is measured by.
+//! The measurements of a run.
 
 use std::time::Duration;
 
-/// After this long, in virtual time, a run hangs.
+/// The virtual time after which a run counts as hung.
 pub const HUNG: Duration = Duration::from_secs(60);
 
 /// One run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Until the client had the whole block; [`HUNG`] if it never had.
+    /// The time until the client had the whole block; [`HUNG`] if it never had.
     pub took: Duration,
     /// The physical limit of the link.
     pub limit: Duration,
-    /// Until the sender knew it, if it came to know. Everything below is counted up to here.
+    /// The time until the sender knew this, if it did. Everything below is counted up to then.
     pub known_after: Option<Duration>,
-    /// Slices sent, resends and repair slices counted.
+    /// Slices sent, including resends and repair slices.
     pub slices_sent: u64,
-    /// Bytes that the full queue of the bottleneck dropped, headers counted.
+    /// Bytes that the full queue of the bottleneck dropped, headers included.
     pub dropped_bytes: u64,
-    /// The most bytes that the bottleneck's queue held.
+    /// The maximum number of bytes in the bottleneck's queue.
     pub peak_queue_bytes: u64,
-    /// How long a packet waited in that queue, on average.
+    /// The mean queueing delay of a packet.
     pub mean_wait: Duration,
-    /// Why there was no block in time, if there was none.
+    /// Why the block did not arrive in time, if it did not.
     pub hang: Option<String>,
 }
 
 impl Outcome {
-    /// How many times the physical limit it took. One that hangs counts as if it had been done at the end.
+    /// The time as a multiple of the physical limit. A hung run counts as done at the end.
     pub fn ratio(&self) -> f64 {
         self.took.as_nanos() as f64 / self.limit.as_nanos() as f64
     }
 
-    /// Slices sent beyond those of the block, as a part of these. What is lost and replaced is in it.
+    /// Slices sent beyond those of the block, as a fraction of these. Includes replaced losses.
     pub fn waste(&self) -> f64 {
         self.slices_sent as f64 / super::SLICES as f64 - 1.0
     }
 }
 
-/// What a run looks like on its way, counted from its beginning.
+/// A snapshot of a run, counted from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Time since the beginning.
+    /// Time since the start.
     pub after: Duration,
     /// Slices sent.
     pub slices_sent: u64,

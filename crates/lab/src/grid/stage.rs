@@ -1,4 +1,4 @@
-//! A stage: two ends, the link between them, and a stop-watch.
+//! A stage: two ends, the link between them, and the timing of a run.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::outcome::HUNG;
 use super::{Cell, Moment, Outcome};
 use crate::ends::{Ends, Homes};
 
-/// Where and by which seed a run takes place.
+/// The cell and the seed of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     pub(super) cell: &'a Cell,
@@ -18,7 +18,7 @@ pub(super) struct Place<'a> {
     pub(super) limit: Duration,
 }
 
-/// What was counted before the stop-watch was started.
+/// The counters at the start of the timing.
 #[derive(Clone, Copy, Debug, Default)]
 struct Start {
     at: Instant,
@@ -27,7 +27,7 @@ struct Start {
     link: LinkStats,
 }
 
-/// Two ends, the link, the stop-watch.
+/// Two ends, the link, and the timing.
 pub(super) struct Stage<'a> {
     place: Place<'a>,
     world: World,
@@ -37,7 +37,7 @@ pub(super) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Both ends at time zero, with the stop-watch started.
+    /// Both ends at time zero, with the timing started.
     pub(super) fn new(
         place: &Place<'a>,
         ends: impl FnOnce(&mut World, Homes) -> Box<dyn Ends>,
@@ -48,13 +48,13 @@ impl<'a> Stage<'a> {
         Self { place: *place, world, homes, ends, start: Start::default() }
     }
 
-    /// Lets time pass.
+    /// Runs for some time.
     pub(super) fn wait(&mut self, time: Duration) {
         let end = self.world.now() + time;
         self.world.run_to(end);
     }
 
-    /// Starts the stop-watch anew, and sends another block.
+    /// Restarts the timing, and sends another block.
     pub(super) fn restart(&mut self, block: &Block) {
         self.world.links_mut(self.homes.client).into_iter().for_each(Link::forget_peak);
         self.start = Start {
@@ -66,8 +66,8 @@ impl<'a> Stage<'a> {
         self.ends.send(&mut self.world, block);
     }
 
-    /// Runs until the client has the block and the sender knows, or it hangs. Who wants to see it on its way
-    /// gets moments that are close to each other round the limit, and further apart later.
+    /// Runs until the client has the block and the sender knows, or until it hangs. Snapshots, if requested,
+    /// are close together around the limit, and further apart later.
     pub(super) fn run(&mut self, mut moments: Option<&mut Vec<Moment>>) -> Outcome {
         let end = self.start.at + HUNG;
         let (ends, blocks) = (&self.ends, self.start.blocks);
@@ -97,7 +97,7 @@ impl<'a> Stage<'a> {
         self.world.links(self.homes.client).1.stats()
     }
 
-    /// Slices since the stop-watch was started.
+    /// Slices sent since the timing started.
     fn slices_sent(&self) -> u64 {
         self.ends.slices_sent(&self.world).saturating_sub(self.start.slices)
     }

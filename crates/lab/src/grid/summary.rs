@@ -1,13 +1,13 @@
-//! Many runs of one strategy in numbers that can be compared.
+//! Summaries of many runs of one strategy.
 
 use std::time::Duration;
 
 use super::{Cell, Outcome};
 
-/// What a cell's median ratio may be for the cell to count as good.
+/// The maximum median ratio of a good cell.
 pub const GOOD_MEDIAN: f64 = 1.10;
 
-/// What the worst ratio of a cell may be for it to count as steady.
+/// The maximum worst ratio of a steady cell.
 pub const STEADY_WORST: f64 = 1.25;
 
 /// The runs of one strategy in one cell, one for each seed.
@@ -20,7 +20,7 @@ pub struct CellRuns {
 }
 
 impl CellRuns {
-    /// The ratio that this part of the runs is not above.
+    /// The ratio at this quantile of the runs.
     pub fn ratio(&self, part: f64) -> f64 {
         percentile(self.runs.iter().map(Outcome::ratio), part)
     }
@@ -35,33 +35,33 @@ pub struct Summary {
     pub runs: usize,
     /// Runs without a block.
     pub hangs: usize,
-    /// Ratio to the limit that half of all runs are not above.
+    /// The median ratio to the limit of all runs.
     pub p50: f64,
-    /// The same for 95 of 100.
+    /// The 95th percentile.
     pub p95: f64,
-    /// The same for 99 of 100.
+    /// The 99th percentile.
     pub p99: f64,
-    /// The part of the cells whose median is at most [`GOOD_MEDIAN`].
+    /// The fraction of cells whose median is at most [`GOOD_MEDIAN`].
     pub good_cells: f64,
-    /// The part of the cells whose worst run is at most [`STEADY_WORST`].
+    /// The fraction of cells whose worst run is at most [`STEADY_WORST`].
     pub steady_cells: f64,
     /// The median of the worst cell.
     pub worst_cell: f64,
-    /// Slices sent beyond those of the block, as a part of these: the mean.
+    /// Slices sent beyond those of the block, as a fraction of these: the mean.
     pub waste: f64,
-    /// The same: 95 of 100 runs are not above.
+    /// The same: the 95th percentile of the runs.
     pub waste_p95: f64,
     /// KiB that the bottleneck's full queue dropped: the mean.
     pub dropped_kib: f64,
-    /// The same: 95 of 100 runs are not above.
+    /// The same: the 95th percentile of the runs.
     pub dropped_kib_p95: f64,
     /// Peak of the bottleneck's queue in KiB, median.
     pub queue_kib_p50: f64,
-    /// The same: 95 of 100 runs are not above.
+    /// The same: the 95th percentile of the runs.
     pub queue_kib_p95: f64,
-    /// How long the packets of a run waited in that queue, in ms: the mean over runs of their means.
+    /// The mean queueing delay of the packets of a run, in ms: the mean over runs.
     pub wait_ms: f64,
-    /// The same: 95 of 100 runs are not above.
+    /// The same: the 95th percentile of the runs.
     pub wait_ms_p95: f64,
 }
 
@@ -101,7 +101,7 @@ impl Summary {
     }
 }
 
-/// The number that this part of all are not above, the nearest there is; 0 of none.
+/// The quantile of the values, by nearest rank; 0 if there are none.
 fn percentile(numbers: impl Iterator<Item = f64>, part: f64) -> f64 {
     let mut numbers: Vec<f64> = numbers.collect();
     numbers.sort_by(f64::total_cmp);

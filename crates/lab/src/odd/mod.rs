@@ -1,9 +1,9 @@
-//! Links on which a sender that measures may go wrong: a join over each, a warm block after it, and the
+//! Links that may mislead a sender's measurements: a join over each, a warm block after it, and the
 //! article's sender on the same link.
 //!
-//! An [`OddLink`] says what the link is during the first block and during the second, with a pause between
-//! them, and how the client reads its socket. A [`Timing`] is judged by L, the physical limit, and by what
-//! the article's sender needs.
+//! An [`OddLink`] has the link of the first block and that of the second, with a pause between them, and how
+//! the client reads its socket. A [`Timing`] is compared with L, the physical limit, and with the article's
+//! sender.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ use crate::ends::{Article, Ends, First, Haulier, Homes};
 /// Bytes of each of the two blocks: one full chunk.
 pub const BLOCK_BYTES: usize = 256 << 10;
 
-/// The pause between the blocks: long enough for a sender to be idle, not for it to forget.
+/// The pause between the blocks: long enough for a sender to be idle, and short enough to keep its
+/// estimates.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A block that takes longer hangs.
@@ -29,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A link that is not one rate, one delay and a queue.
 #[derive(Clone, Debug)]
 pub struct OddLink {
-    /// For people.
+    /// Its name, for display.
     pub name: &'static str,
     /// The client's access during the first block, from the client's first request on; changes of rate are
     /// counted from there.
@@ -40,7 +41,7 @@ pub struct OddLink {
     pub reading: Reading,
 }
 
-/// Who sends.
+/// The sender.
 #[derive(Clone, Copy, Debug)]
 pub enum Contender {
     /// A join of haulier/1, and a second block on its connection.
@@ -49,16 +50,16 @@ pub enum Contender {
     Article,
 }
 
-/// One block's way.
+/// The transfer of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// From the request, or the call, until the client has the block; `None` if it hangs.
     pub time: Option<Duration>,
-    /// L, the least that any sender could need.
+    /// L, the physical limit.
     pub limit: Duration,
-    /// Bytes that the server sent, until the next block at most, headers counted.
+    /// Bytes that the server sent, until the next block at most, headers included.
     pub sent_bytes: u64,
-    /// Bytes dropped on the way down: at the queue, at the bucket, and at the socket's buffer.
+    /// Bytes dropped on the downlink: at the queue, at the bucket, and at the socket's buffer.
     pub dropped_bytes: u64,
 }
 
@@ -134,14 +135,14 @@ impl OddLink {
         }
     }
 
-    /// The same with so many seeds, from `seed` on.
+    /// The same with several seeds, from `seed` on.
     pub fn runs(&self, contender: Contender, seed: u64, runs: u64) -> Vec<OddReport> {
         (0..runs).map(|n| self.run(contender, seed + n)).collect()
     }
 }
 
 impl OddReport {
-    /// The run that is the median by time, of the join and of the warm block each for itself.
+    /// The median run by time, separately for the join and the warm block.
     ///
     /// # Panics
     /// If there is none.
@@ -154,14 +155,14 @@ impl OddReport {
         Self { cold: median(|report| report.cold), warm: median(|report| report.warm) }
     }
 
-    /// Whether one of the blocks never came.
+    /// Whether one of the blocks did not arrive.
     pub const fn hangs(&self) -> bool {
         self.cold.time.is_none() || self.warm.time.is_none()
     }
 }
 
 impl Timing {
-    /// The time, as long as can be if it hung.
+    /// The time; the maximum duration if it hung.
     pub fn or_for_ever(&self) -> Duration {
         self.time.unwrap_or(Duration::MAX)
     }
@@ -171,7 +172,7 @@ impl Timing {
         self.time.map_or(f64::INFINITY, |time| time.as_secs_f64() / self.limit.as_secs_f64())
     }
 
-    /// What was sent beyond the block in full datagrams, as a part of that.
+    /// The bytes sent beyond those of the block in full datagrams, as a fraction of the latter.
     pub fn waste(&self) -> f64 {
         self.sent_bytes as f64 / least_bytes(0.0) as f64 - 1.0
     }
@@ -190,13 +191,13 @@ impl std::fmt::Display for Timing {
     }
 }
 
-/// Bytes of a block in full datagrams with their headers, replaced where they are lost.
+/// Bytes of a block in full datagrams with their headers, lost ones sent again.
 fn least_bytes(loss: f64) -> u64 {
     (BLOCK_BYTES as f64 * (1.0 + UDP_IP_OVERHEAD as f64 / 1200.0) / (1.0 - loss)) as u64
 }
 
 /// L on a link that may change: when the last datagram arrives if all are offered at once to the same link
-/// with an endless queue and no faults. A join has the way of the request before it.
+/// with an unlimited queue and no faults. A join also includes the delay of the request.
 fn limit(access: &Access, is_cold: bool) -> Duration {
     let begins = if is_cold { access.up.delay } else { Duration::ZERO };
     let mut down = access.down.clone();
@@ -263,7 +264,7 @@ mod tests {
         }
     }
 
-    /// With nothing in its way the article's burst arrives at L, and so the harness adds no time of its own.
+    /// On a free link the article's burst arrives at L, so the harness adds no time.
     #[test]
     fn the_articles_burst_is_at_the_limit_where_the_queue_holds_it() {
         let link = LinkConfig { queue_bytes: None, ..Profile::named("fiber").unwrap().link() };
@@ -276,7 +277,8 @@ mod tests {
         }
     }
 
-    /// 64 KiB of queue: the budget must bring the rest, 1.9 s at least, as in the article's table.
+    /// 64 KiB of queue: the rest is sent within the budget, which takes at least 1.9 s, as in the article's
+    /// table.
     #[test]
     fn the_articles_burst_into_a_short_queue_costs_seconds() {
         let shallow = LinkConfig::new(10_000_000, Duration::from_millis(25)).with_queue(64 << 10);

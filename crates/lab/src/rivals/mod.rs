@@ -1,3 +1,3 @@
-//! Other people's senders, as hosts: what a transfer shares a link with.
+//! Other senders, as hosts: competing traffic on a shared link.
 
 pub mod cubic;

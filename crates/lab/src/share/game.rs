@@ -1,4 +1,4 @@
-//! A game's packets beside a block: how late they come, and how many do not.
+//! A game's packets beside a block: their delay and loss.
 
 use std::time::Duration;
 
@@ -12,40 +12,41 @@ use super::percentile;
 pub struct GameStream {
     /// What is sent.
     pub game: Game,
-    /// Counted are the packets sent from here,
+    /// Packets sent from this time on count,
     pub from: Instant,
-    /// to here.
+    /// up to this time.
     pub to: Instant,
 }
 
 impl GameStream {
-    /// 60 packets of 100 bytes a second; blocks begin at `from`, and from then to `to` is counted.
+    /// 60 packets of 100 bytes a second; blocks start at `from`, and packets count from then to `to`.
     pub const fn new(from: Instant, to: Instant) -> Self {
         let interval = Duration::from_nanos(16_666_667);
         Self { game: Game { interval, bytes: 100, blocks_from: from }, from, to }
     }
 }
 
-/// What a game felt.
+/// The results of a game.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GameReport {
     /// Packets that counted.
     pub sent: usize,
-    /// Of them, those that did not come.
+    /// Those of them that did not arrive.
     pub missing: usize,
-    /// How long half of them took at most, from the game's call on one side to that on the other.
+    /// The median delay, from the game's call on one side to that on the other.
     pub p50: Duration,
-    /// The same for 95 %.
+    /// The 95th percentile of the delay.
     pub p95: Duration,
 }
 
 impl GameReport {
-    /// The share of packets that did not come.
+    /// The share of packets that did not arrive.
     pub fn loss(&self) -> f64 {
         self.missing as f64 / self.sent.max(1) as f64
     }
 
-    /// What a game felt whose packets were `sent` then, and `received` if sent then, after so long.
+    /// The results of a game, from the send times of its packets, and the send times and delays of those
+    /// received.
     pub(super) fn of(
         stream: &GameStream,
         sent: &[Instant],

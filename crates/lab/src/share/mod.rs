@@ -1,8 +1,8 @@
 //! Transfers that share a bottleneck: with each other, with TCP, and with a game.
 //!
-//! Each flow has a server of its own somewhere, and all their clients are in one home: its downlink is the
-//! bottleneck. A [`Share`] says who begins when, and its [`ShareReport`] what each got, how long the queue
-//! was and what it dropped. A haulier flow is real machines at both ends.
+//! Each flow has its own server, and all clients are in one home, whose downlink is the bottleneck. A
+//! [`Share`] has the flows and their start times, its [`ShareReport`] what each delivered, the queue and its
+//! drops. A haulier flow is real machines at both ends.
 
 mod game;
 mod throughput;
@@ -19,32 +19,32 @@ use haulier_sim::{Access, HostId, LinkConfig, Rng, SegmentId, World, address};
 
 use crate::rivals::cubic::{CubicReceiver, CubicSender};
 
-/// How haulier sends in every test of fairness and of odd links: the one place to change.
+/// The configuration of haulier in every test of fairness and of odd links.
 pub fn config() -> ConnectionConfig {
     ConnectionConfig::default()
 }
 
-/// The same while a game is played, which must not feel the block.
+/// The same during play, where the block must not delay the game.
 pub fn config_in_play() -> ConnectionConfig {
     config().with_urgency(Urgency::DuringPlay)
 }
 
-/// At this rate at most: what the harness itself is tested with.
+/// The same with this maximum rate, to test the harness itself.
 pub fn config_at(rate_bps: u64) -> ConnectionConfig {
     ConnectionConfig::default().with_max_rate_bps(rate_bps)
 }
 
-/// One of those who share.
+/// One of the flows.
 #[derive(Clone, Debug)]
 pub struct Competitor {
-    /// How haulier/1 behaves at both ends; without, it is a TCP bulk transfer.
+    /// The configuration of haulier/1 at both ends; `None` for a TCP bulk transfer.
     config: Option<ConnectionConfig>,
     /// Bytes of each block; 0 sends none.
     block_bytes: usize,
     /// A game beside the blocks, on the same connection.
     game: Option<GameStream>,
     starts: Instant,
-    /// Its own way beyond the shared access: added to every round trip, half each way.
+    /// Extra delay beyond the shared access: added to every round trip, half in each direction.
     extra_rtt: Duration,
 }
 
@@ -65,7 +65,7 @@ impl Competitor {
         Self { config: Some(config), game: Some(stream), ..Self::cubic() }
     }
 
-    /// The same with blocks of so many bytes.
+    /// The same with blocks of this size.
     pub const fn with_blocks_of(mut self, bytes: usize) -> Self {
         self.block_bytes = bytes;
         self
@@ -77,13 +77,13 @@ impl Competitor {
         self
     }
 
-    /// The same, later.
+    /// The same with a later start.
     pub const fn starting_at(mut self, starts: Instant) -> Self {
         self.starts = starts;
         self
     }
 
-    /// The same over a longer way.
+    /// The same over a longer path.
     pub const fn with_extra_rtt(mut self, extra_rtt: Duration) -> Self {
         self.extra_rtt = extra_rtt;
         self
@@ -95,21 +95,21 @@ impl Competitor {
 pub struct Share {
     /// The shared access; its downlink is the bottleneck.
     pub access: Access,
-    /// Who shares it.
+    /// The flows that share it.
     pub flows: Vec<Competitor>,
-    /// How long.
+    /// The duration of the run.
     pub lasts: Duration,
 }
 
-/// What came of it.
+/// The results.
 #[derive(Clone, Debug, Default)]
 pub struct ShareReport {
     /// Bytes of blocks or of the stream that arrived for the first time, of each flow.
     pub flows: Vec<Throughput>,
-    /// What the games of the flows felt.
+    /// The results of the flows' games.
     pub games: Vec<Option<GameReport>>,
-    /// How long a datagram would have waited at the bottleneck, looked at every 10 ms from the last start
-    /// on: the median, and the value that 95 % of the looks are below.
+    /// The queueing delay at the bottleneck, sampled every 10 ms from the last start on: the median, and the
+    /// 95th percentile.
     pub queue_p50: Duration,
     /// See `queue_p50`.
     pub queue_p95: Duration,
@@ -119,13 +119,13 @@ pub struct ShareReport {
     pub dropped_bytes: u64,
     /// Bytes that the bottleneck was offered, dropped ones included.
     pub offered_bytes: u64,
-    /// Times that a TCP flow heard nothing for too long.
+    /// Retransmission timeouts of the TCP flows.
     pub timeouts: u64,
-    /// Connections that were over before the time was.
+    /// Connections that ended before the run did.
     pub broken: usize,
 }
 
-/// From one look at the queue to the next.
+/// The sampling interval of the queue.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The two hosts of a flow.
@@ -135,7 +135,7 @@ enum Flow {
 }
 
 impl Share {
-    /// Flows over a link that is the same both ways.
+    /// Flows over a symmetric link.
     pub fn new(link: LinkConfig, flows: Vec<Competitor>, lasts: Duration) -> Self {
         Self { access: link.into(), flows, lasts }
     }
@@ -191,13 +191,13 @@ impl ShareReport {
         self.games.push(game);
     }
 
-    /// Jain's index of what the flows got in a span.
+    /// Jain's index of the flows' throughput in a span.
     pub fn jain(&self, from: Instant, to: Instant) -> f64 {
         let shares: Vec<f64> = self.flows.iter().map(|flow| flow.bps(from, to)).collect();
         jain(&shares)
     }
 
-    /// What each got in a span, in Mbit/s.
+    /// The throughput of each flow in a span, in Mbit/s.
     pub fn mbit(&self, from: Instant, to: Instant) -> Vec<f64> {
         self.flows.iter().map(|flow| (flow.bps(from, to) / 1e4).round() / 100.0).collect()
     }
@@ -216,7 +216,7 @@ impl Competitor {
             return Flow::Cubic(sender, receiver);
         };
         let mut rng = Rng::stream(seed, 50 + u64::from(n));
-        // Nothing is encrypted: the time is virtual, and a minute of 100 Mbit/s should not take one.
+        // Without encryption: time is virtual, and a minute at 100 Mbit/s should take less.
         let (server, mut client) = configs(Keyed::Open, config);
         client.server = at_server;
         let key = rng.key();

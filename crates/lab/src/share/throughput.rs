@@ -1,4 +1,4 @@
-//! Bytes by time, and how equally they were shared.
+//! Throughput over time, and its fairness.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use haulier_proto::Instant;
 use haulier_proto::connection::Event;
 use haulier_sim::hosts::Listener;
 
-/// What a count is taken over: finer than any round trip of the profiles but one, coarse enough to keep.
+/// The length of a window: shorter than all but one round trip of the profiles.
 pub const WINDOW: Duration = Duration::from_millis(100);
 
 /// Bytes by windows of time.
@@ -16,7 +16,7 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    /// Counts bytes at a moment.
+    /// Counts bytes at this time.
     pub fn add(&mut self, now: Instant, bytes: u64) {
         let place = window_of(now);
         if self.windows.len() <= place {
@@ -42,7 +42,7 @@ impl Throughput {
     }
 }
 
-/// What a client received of blocks, by when it came. A block's first progress counts what came before it.
+/// The block bytes that a client received, by time. A block's first progress event includes earlier bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Goodput {
     /// Bytes, by time.
@@ -75,7 +75,7 @@ fn window_of(at: Instant) -> usize {
 }
 
 /// Jain's index of fairness: 1 if all have the same, 1/n if one has everything (Jain, Chiu, Hawe 1984).
-/// Nobody has anything: 1.
+/// It is 1 if all have nothing.
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();

@@ -1,8 +1,8 @@
-//! Strategies that exist only here: what they would cost, without the code of a wire.
+//! Strategies that exist only as models, without a wire format.
 //!
-//! A packet is a number and a slice, padded to the size of a slice of haulier/1. An ack is the largest number
-//! that arrived and a bit for each one up to it, so no ack is missed that a later one follows. [`Desk`] is
-//! what a sender knows and may do; a [`Model`] decides.
+//! A packet is a number and a slice, padded to the size of a slice of haulier/1. An ack is the largest
+//! number that arrived and a bit for each one up to it, so a later ack replaces a lost one. [`Desk`] is what
+//! a sender knows and may do; a [`Model`] decides.
 
 mod burst_resend;
 mod receiver;
@@ -19,7 +19,7 @@ use super::{SLICE_WIRE_BYTES, SLICES};
 use crate::ends::{Ends, Homes, addresses};
 use receiver::{AckPolicy, Receiver};
 
-/// A burst, then what is missing.
+/// A burst, then the missing slices.
 pub(super) fn burst_resend(world: &mut World, homes: Homes, rtt: Duration) -> Box<dyn Ends> {
     ends(world, homes, Sender::new(burst_resend::BurstResend, rtt), burst_resend::ACKS)
 }
@@ -49,22 +49,22 @@ const ALL_SLICES: std::ops::Range<SliceIndex> = 0..SLICES as SliceIndex;
 /// Bytes of a packet without UDP and IP.
 const PACKET_BYTES: usize = (SLICE_WIRE_BYTES - UDP_IP_OVERHEAD) as usize;
 
-/// How a model decides.
+/// The decisions of a model.
 trait Model: 'static {
-    /// The block is there to be sent.
+    /// The block can be sent.
     fn start(&mut self, desk: &mut Desk);
-    /// The moment of [`Desk::wake_at`] has come.
+    /// The time of [`Desk::wake_at`] has come.
     fn wake(&mut self, desk: &mut Desk);
-    /// An ack has told something new of these packets.
-    fn on_ack(&mut self, desk: &mut Desk, news: &News);
+    /// An ack settled these packets.
+    fn on_ack(&mut self, desk: &mut Desk, result: &AckResult);
 }
 
-/// What an ack told: packets are judged in the order in which they were sent, once.
-struct News {
+/// The packets settled by an ack: each is settled once, in sending order.
+struct AckResult {
     /// The newest packet that arrived.
     largest: usize,
     received: usize,
-    /// Packets that did not arrive though later ones did, in order.
+    /// Packets that did not arrive although later ones did, in order.
     lost: Vec<usize>,
 }
 
@@ -75,18 +75,18 @@ struct Sent {
     at: Instant,
 }
 
-/// What a sender knows, and the way out.
+/// What a sender knows, and its outgoing packets.
 #[derive(Default)]
 struct Desk {
     now: Instant,
-    /// The round trip without queues, which models are told.
+    /// The round trip without queueing, which models know.
     rtt: Duration,
     /// Every packet, by its number.
     sent: Vec<Sent>,
-    /// The first packet of which nothing is known.
+    /// The first packet that is not settled.
     next_unknown: usize,
     has: Vec<bool>,
-    /// Copies of each slice on the way.
+    /// Copies of each slice in flight.
     copies: Vec<u32>,
     outbox: VecDeque<usize>,
     wake: Option<Instant>,
@@ -98,7 +98,7 @@ impl Desk {
         Self { rtt, has, copies, ..Self::default() }
     }
 
-    /// Packets of which nothing is known.
+    /// The number of packets not settled.
     fn in_flight(&self) -> usize {
         self.sent.len() - self.next_unknown
     }
@@ -108,7 +108,7 @@ impl Desk {
         self.has[usize::from(slice)]
     }
 
-    /// Whether a copy of it is on the way.
+    /// Whether a copy of it is in flight.
     fn is_on_the_way(&self, slice: SliceIndex) -> bool {
         self.copies[usize::from(slice)] > 0
     }
@@ -128,33 +128,33 @@ impl Desk {
         slices
     }
 
-    /// Instead of any moment before.
+    /// Sets the time to be woken, instead of any set before.
     const fn wake_at(&mut self, at: Instant) {
         self.wake = Some(at);
     }
 
-    /// Judges every packet up to the largest that arrived.
-    fn read(&mut self, ack: &receiver::Ack<'_>) -> Option<News> {
+    /// Settles every packet up to the largest that arrived.
+    fn read(&mut self, ack: &receiver::Ack<'_>) -> Option<AckResult> {
         if ack.largest < self.next_unknown {
             return None;
         }
-        let mut news = News { largest: ack.largest, received: 0, lost: Vec::new() };
+        let mut result = AckResult { largest: ack.largest, received: 0, lost: Vec::new() };
         for number in self.next_unknown..=ack.largest {
             let slice = usize::from(self.sent[number].slice);
             self.copies[slice] -= 1;
             if ack.has(number) {
-                news.received += 1;
+                result.received += 1;
                 self.has[slice] = true;
             } else {
-                news.lost.push(number);
+                result.lost.push(number);
             }
         }
         self.next_unknown = ack.largest + 1;
-        Some(news)
+        Some(result)
     }
 }
 
-/// A sending end that does what its model says.
+/// A sending end with its model.
 struct Sender<M> {
     model: M,
     desk: Desk,
@@ -178,8 +178,8 @@ impl<M: Model> Machine for Sender<M> {
         if ack.is_whole {
             self.is_done = true;
             self.desk.wake = None;
-        } else if let Some(news) = self.desk.read(&ack) {
-            self.model.on_ack(&mut self.desk, &news);
+        } else if let Some(result) = self.desk.read(&ack) {
+            self.model.on_ack(&mut self.desk, &result);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The receiving end of every model: it keeps what arrives and acks by its policy.
+//! The receiving end of every model: it stores what arrives and acks by its policy.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use haulier_sim::Host;
 pub(super) struct AckPolicy {
     /// At most this long after the first packet that was not acked yet.
     pub(super) period: Duration,
-    /// Or after so many packets.
+    /// Or after this many packets.
     pub(super) every: usize,
-    /// At the 4th, 8th and 16th packet too, when one is missing, and again and again in silence.
+    /// Also at the 4th, 8th and 16th packet, when one is missing, and repeatedly in silence.
     pub(super) is_eager: bool,
 }
 
-/// Acks for what is missing, and those after the end, are at least this far apart.
+/// The minimum interval of acks for missing packets, and of those after the end.
 const APART: Duration = Duration::from_millis(5);
 
-/// How often the ack that says the block is whole is repeated, and how far apart.
+/// How often the completing ack is repeated, and at which interval.
 const LAST_REPEATS: u32 = 6;
 const REPEAT_AFTER: Duration = Duration::from_millis(10);
 
@@ -30,7 +30,8 @@ const REPEAT_AFTER: Duration = Duration::from_millis(10);
 const FIRST_SILENCE: Duration = Duration::from_millis(10);
 const LAST_SILENCE: Duration = Duration::from_millis(160);
 
-/// An ack on the wire: the largest number (4 bytes), whether the block is whole (1), a bit for each number.
+/// An ack on the wire: the largest number (4 bytes), whether the block is complete (1), a bit for each
+/// number.
 pub(super) struct Ack<'a> {
     pub(super) largest: usize,
     pub(super) is_whole: bool,
@@ -51,7 +52,7 @@ impl<'a> Ack<'a> {
     }
 }
 
-/// What arrived.
+/// The packets that arrived.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     policy: AckPolicy,

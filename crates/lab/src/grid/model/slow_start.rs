@@ -1,12 +1,12 @@
-//! TCP in its outline: a window of 10 packets that doubles in a round trip, is cut to 0.7 once in a round
-//! trip with loss, and starts over after a time-out. Selective acks, no repair slices.
+//! TCP in outline: a window of 10 packets that doubles each round trip, is reduced to 0.7 once in a round
+//! trip with loss, and starts over after a timeout. Selective acks, no repair slices.
 
 use std::time::Duration;
 
 use haulier_proto::Instant;
 
 use super::receiver::AckPolicy;
-use super::{ALL_SLICES, Desk, Model, News, SliceIndex};
+use super::{ALL_SLICES, AckResult, Desk, Model, SliceIndex};
 
 /// A delayed ack: every second packet, or 25 ms (RFC 9000, 13.2.1).
 pub(super) const ACKS: AckPolicy =
@@ -15,13 +15,13 @@ pub(super) const ACKS: AckPolicy =
 /// Packets of the first window (RFC 6928).
 const INITIAL_WINDOW: f64 = 10.0;
 
-/// Packets of the window after a time-out.
+/// Packets of the window after a timeout.
 const LEAST_WINDOW: f64 = 2.0;
 
-/// What a window is multiplied by in a round trip with loss (RFC 9438, 4.6).
+/// The factor of the window in a round trip with loss (RFC 9438, 4.6).
 const CUT: f64 = 0.7;
 
-/// No time-out is shorter.
+/// The minimum timeout.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -29,9 +29,9 @@ pub(super) struct SlowStart {
     window: f64,
     threshold: f64,
     next_new: SliceIndex,
-    /// Slices to be sent again, the last one first.
+    /// Slices to retransmit, the last one first.
     again: Vec<SliceIndex>,
-    /// A loss among packets before this one was answered by a cut already.
+    /// The window was already reduced for losses before this packet.
     cut_at: usize,
     seen: Instant,
     smoothed: Option<Duration>,
@@ -91,17 +91,17 @@ impl Model for SlowStart {
         self.pump(desk);
     }
 
-    fn on_ack(&mut self, desk: &mut Desk, news: &News) {
+    fn on_ack(&mut self, desk: &mut Desk, result: &AckResult) {
         self.seen = desk.now;
-        let sample = desk.now.since(desk.sent[news.largest].at);
+        let sample = desk.now.since(desk.sent[result.largest].at);
         self.smoothed = Some((self.smoothed.unwrap_or(desk.rtt) * 7 + sample) / 8);
-        self.again.extend(news.lost.iter().map(|&number| desk.sent[number].slice));
-        if news.lost.last().is_some_and(|&last| last >= self.cut_at) {
+        self.again.extend(result.lost.iter().map(|&number| desk.sent[number].slice));
+        if result.lost.last().is_some_and(|&last| last >= self.cut_at) {
             self.threshold = (self.window * CUT).max(LEAST_WINDOW);
             self.window = self.threshold;
             self.cut_at = desk.sent.len();
         }
-        let received = news.received as f64;
+        let received = result.received as f64;
         self.window += if self.window < self.threshold { received } else { received / self.window };
         self.pump(desk);
     }

@@ -1,8 +1,8 @@
-//! A TCP bulk transfer with CUBIC, as a pair of hosts: what most downloads beside ours are.
+//! A TCP bulk transfer with CUBIC, as a pair of hosts: most competing downloads are like this.
 //!
 //! It follows RFC 9438 (window), RFC 2018 (SACK), RFC 9002 6.1.1 (a packet is lost when one sent three later
-//! has arrived, which holds for what is sent again too), RFC 6937 (proportional rate reduction), RFC 6298
-//! with Linux's least time-out, and HyStart's delay test as Linux has it. There is no handshake, no receive
+//! has arrived, also for retransmissions), RFC 6937 (proportional rate reduction), RFC 6298
+//! with Linux's minimum timeout, and HyStart's delay test as in Linux. There is no handshake, no receive
 //! window and no end. Segments are numbered, not bytes: each is full.
 
 mod receiver;
@@ -32,7 +32,7 @@ const ACK_BYTES: usize = (HEADER_BYTES - UDP_IP_OVERHEAD) as usize;
 /// SACK blocks that fit beside timestamps (RFC 2018, 3).
 const SACK_BLOCKS: usize = 3;
 
-/// What a segment says.
+/// The header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Segment {
     number: u32,
@@ -55,14 +55,14 @@ impl Segment {
     }
 }
 
-/// What an ack says.
+/// The content of an ack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ack {
-    /// All before this one are here.
+    /// All segments before this one were received.
     next: u32,
-    /// The timestamp of the segment that made it.
+    /// The timestamp of the segment that caused it.
     echo: Instant,
-    /// Runs beyond `next`: from, to and not including.
+    /// Runs beyond `next`: start, and exclusive end.
     sacks: Vec<(u32, u32)>,
 }
 

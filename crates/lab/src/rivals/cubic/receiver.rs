@@ -1,4 +1,4 @@
-//! The receiving end: which segments are here, and when to say so.
+//! The receiving end: which segments were received, and when to ack them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,13 +10,13 @@ use super::{Ack, MSS, SACK_BLOCKS, Segment};
 use crate::share::Throughput;
 use haulier_sim::Host;
 
-/// How long an ack waits for a second segment: Linux's least.
+/// How long an ack waits for a second segment: Linux's minimum.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
-/// Takes in a bulk transfer and counts it.
+/// Receives a bulk transfer and counts it.
 #[derive(Clone, Debug)]
 pub struct CubicReceiver {
-    /// Bytes that came for the first time, by when.
+    /// Bytes received for the first time, by time.
     pub throughput: Throughput,
     sender: SocketAddr,
     next: u32,
@@ -31,7 +31,7 @@ pub struct CubicReceiver {
 }
 
 impl CubicReceiver {
-    /// A receiver of what `sender` sends.
+    /// A receiver for `sender`.
     pub fn new(sender: SocketAddr) -> Self {
         Self {
             throughput: Throughput::default(),
@@ -45,7 +45,7 @@ impl CubicReceiver {
         }
     }
 
-    /// Notes a segment; returns whether it is new.
+    /// Records a segment; returns whether it is new.
     fn note(&mut self, number: u32) -> bool {
         if number < self.next || self.run_of(number).is_some() {
             return false;

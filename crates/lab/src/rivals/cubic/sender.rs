@@ -1,4 +1,4 @@
-//! The sending end: what is under way, what is lost, and what may go out.
+//! The sending end: segments in flight, lost segments, and what may be sent.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -9,16 +9,16 @@ use haulier_proto::{Batch, FourTuple, Instant, Machine};
 use super::{Ack, CubicWindow, Segment};
 use haulier_sim::Host;
 
-/// A segment is lost when one that was sent this many later has arrived.
+/// A segment is lost when one sent this many later has arrived.
 const REORDERING: u64 = 3;
 
-/// The least time-out of a retransmission: Linux's, where RFC 6298 has a second.
+/// The minimum retransmission timeout: Linux's, where RFC 6298 has a second.
 const MIN_RTO: Duration = Duration::from_millis(200);
 
-/// The time-out before there is a round trip (RFC 6298, 2.1).
+/// The timeout before the first RTT sample (RFC 6298, 2.1).
 const INITIAL_RTO: Duration = Duration::from_secs(1);
 
-/// Times that a time-out doubles, so that a link that comes back is found.
+/// The maximum number of doublings of the timeout, so that a recovered link is noticed.
 const MAX_BACKOFF: u32 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: Instant,
-    /// Counted over all sendings, those again included.
+    /// Counted over all transmissions, including retransmissions.
     order: u64,
     is_resent: bool,
     state: State,
@@ -47,20 +47,20 @@ enum Phase {
         delivered: f64,
         out: f64,
     },
-    /// After a time-out, until all before `end` arrived.
+    /// After a timeout, until all before `end` arrived.
     Loss {
         end: u32,
     },
 }
 
-/// Sends without end, as fast as CUBIC lets it.
+/// Sends without end, as fast as CUBIC allows.
 #[derive(Clone, Debug)]
 pub struct CubicSender {
-    /// The window, to look at.
+    /// The window, to read.
     pub window: CubicWindow,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub resent: u64,
-    /// Times nothing came back in time.
+    /// Retransmission timeouts.
     pub timeouts: u64,
     receiver: SocketAddr,
     starts: Instant,
@@ -70,7 +70,7 @@ pub struct CubicSender {
     sent: VecDeque<Sent>,
     in_flight: u32,
     lost: u32,
-    /// The next sending's number, and the highest that arrived.
+    /// The number of the next transmission, and the highest that arrived.
     order: u64,
     arrived: u64,
     phase: Phase,
@@ -81,7 +81,7 @@ pub struct CubicSender {
 }
 
 impl CubicSender {
-    /// A sender that begins at `starts`.
+    /// A sender that starts at `starts`.
     pub fn new(receiver: SocketAddr, starts: Instant) -> Self {
         Self {
             window: CubicWindow::default(),
@@ -104,7 +104,7 @@ impl CubicSender {
         }
     }
 
-    /// The smoothed round trip.
+    /// The smoothed RTT.
     pub const fn smoothed_rtt(&self) -> Option<Duration> {
         self.srtt
     }
@@ -142,7 +142,7 @@ impl CubicSender {
         self.rto_at = (!self.sent.is_empty()).then(|| now + self.rto());
     }
 
-    /// Marks what an ack names; returns how many segments that are.
+    /// Marks the segments of an ack; returns their number.
     fn take_arrivals(&mut self, ack: &Ack) -> u32 {
         let mut delivered = 0;
         let next = self.next();
@@ -167,8 +167,8 @@ impl CubicSender {
             State::Lost => self.lost -= 1,
         }
         sent.state = State::Sacked;
-        // Of one that was sent again, an older ack is of the first sending: it tells nothing of those after
-        // the second.
+        // An older ack of a retransmitted segment is for its first transmission: it shows nothing about
+        // segments sent after the second.
         if !sent.is_resent || echo >= sent.at {
             self.arrived = self.arrived.max(sent.order);
         }
@@ -191,7 +191,7 @@ impl CubicSender {
     fn enter_recovery(&mut self) {
         let flight = f64::from(self.in_flight + self.lost).max(1.0);
         self.window.on_loss();
-        // The first goes out at once, whatever the rule says.
+        // The first one is sent at once, whatever the rule says.
         self.window.set_segments(f64::from(self.in_flight) + 1.0);
         self.phase = Phase::Recovery { end: self.next(), flight, delivered: 0.0, out: 0.0 };
     }
@@ -240,7 +240,7 @@ impl CubicSender {
         self.rto_at = Some(now + self.rto());
     }
 
-    /// Which segment goes next: a lost one, else a new one.
+    /// The next segment to send: a lost one, else a new one.
     fn pick(&mut self, now: Instant) -> u32 {
         let order = self.order;
         self.order += 1;

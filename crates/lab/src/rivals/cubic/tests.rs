@@ -1,4 +1,4 @@
-//! The model fills a link, shares it, and gets over what real links do.
+//! The model fills a link, shares it, and recovers from faults.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn two_share_it() {
 }
 
 #[test]
-fn it_goes_on_after_everything_was_lost_and_at_another_rate() {
+fn it_recovers_after_an_outage_and_a_rate_change() {
     let cut = LinkConfig {
         cut_outs: vec![seconds(4)..seconds(6)],
         rate_changes: vec![RateChange { at: seconds(10), rate_bps: 5_000_000 }],
@@ -53,8 +53,8 @@ fn it_goes_on_after_everything_was_lost_and_at_another_rate() {
     assert!(bps(15, 25) > 4_500_000.0, "{}", bps(15, 25));
 }
 
-/// What comes is counted once, whatever is lost or comes twice: a rival that claims more than arrived would
-/// make every other sender look weak.
+/// Each segment is counted once, whatever is lost or duplicated: a sender that counts too much would make
+/// the others look slow.
 #[test]
 fn what_arrives_is_a_stream_without_holes() {
     let bad = LinkConfig {
@@ -77,8 +77,8 @@ fn what_arrives_is_a_stream_without_holes() {
     assert!((1_000..4_000).contains(&delivered), "{delivered}");
 }
 
-/// The square root law of Mathis et al. (1997), which every TCP in the friendly region follows: 1.22 segments
-/// a round trip over the root of the loss.
+/// The square root law of Mathis et al. (1997), which every TCP in the friendly region follows: 1.22
+/// segments a round trip over the root of the loss.
 #[test]
 fn under_loss_it_is_as_fast_as_the_square_root_law_says() {
     for permille in [1, 10, 20] {

@@ -1,22 +1,22 @@
-//! How many segments may be under way: slow start with HyStart's exit, then RFC 9438.
+//! The congestion window: slow start with HyStart's exit, then RFC 9438.
 //!
-//! In floating point, but only with what IEEE 754 defines to the last bit: a seed replays everywhere.
+//! In floating point, but only with operations that IEEE 754 defines exactly: a seed replays everywhere.
 
 use std::time::Duration;
 
 use haulier_proto::Instant;
 
-/// How quickly the window comes back, in segments per cubic second (RFC 9438, 5).
+/// The growth constant C, in segments per cubic second (RFC 9438, 5).
 const C: f64 = 0.4;
 
-/// What is left of the window after a loss (RFC 9438, 4.6).
+/// The factor of the window after a loss (RFC 9438, 4.6).
 const BETA: f64 = 0.7;
 
 /// Segments of the first window (RFC 6928).
 const INITIAL_WINDOW: f64 = 10.0;
 
-/// HyStart looks from this window on, at the first samples of each round, and at a rise of the round trip
-/// by an eighth within these bounds: Linux's numbers.
+/// HyStart is active from this window on, uses the first samples of each round, and detects a rise of the
+/// round trip by an eighth within these bounds: Linux's values.
 const HYSTART_WINDOW: f64 = 16.0;
 const HYSTART_SAMPLES: u32 = 8;
 const HYSTART_RISE: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(16));
@@ -41,7 +41,7 @@ struct Epoch {
     began: Instant,
     /// Seconds until the window is `w_max` again.
     k: f64,
-    /// What Reno would have.
+    /// Reno's window.
     reno: f64,
 }
 
@@ -68,7 +68,7 @@ impl Default for CubicWindow {
 }
 
 impl CubicWindow {
-    /// Segments that may be under way.
+    /// Segments that may be in flight.
     pub const fn segments(&self) -> f64 {
         self.cwnd
     }
@@ -78,12 +78,12 @@ impl CubicWindow {
         self.ssthresh
     }
 
-    /// Whether it grows by what is acked.
+    /// Whether the window is in slow start.
     pub fn is_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
-    /// For the recovery, which sends by its own rule.
+    /// Sets the window for recovery, which sends by its own rule.
     pub(super) const fn set_segments(&mut self, segments: f64) {
         self.cwnd = segments.max(1.0);
     }
@@ -135,7 +135,7 @@ impl CubicWindow {
 
     /// A segment was lost: the window that follows is the threshold.
     pub(super) fn on_loss(&mut self) {
-        // Fast convergence: who has come down twice makes room for others (RFC 9438, 4.7).
+        // Fast convergence: a flow that was reduced twice makes room for others (RFC 9438, 4.7).
         let is_lower = self.cwnd < self.w_max;
         self.w_max = if is_lower { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
         self.prior = self.cwnd;
@@ -143,7 +143,7 @@ impl CubicWindow {
         self.epoch = None;
     }
 
-    /// Nothing came back in time.
+    /// The retransmission timeout expired.
     pub(super) fn on_timeout(&mut self, is_first: bool) {
         if is_first {
             self.on_loss();
@@ -152,7 +152,7 @@ impl CubicWindow {
     }
 }
 
-/// By Newton's method, which needs nothing that machines differ in.
+/// By Newton's method, which gives the same result on every machine.
 fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -170,7 +170,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// Acks a window each round trip for so long.
+    /// Acks a window each round trip for this long.
     fn grow(window: &mut CubicWindow, from: Instant, seconds: u64) -> Instant {
         let mut now = from;
         while now.since(from) < Duration::from_secs(seconds) {
