@@ -8,6 +8,8 @@ use haulier_proto::credentials::{
 };
 use haulier_proto::server::ServerConfig;
 
+use super::error::IssueTokenError;
+
 /// A fresh secret, from the operating system: of a server, of a token key, of an
 /// [`Identity`](haulier_proto::credentials::Identity).
 ///
@@ -30,17 +32,15 @@ pub fn random_secret() -> io::Result<Secret> {
 /// ```
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for claims that break a limit of [`TokenClaims`]; when the system has no
-/// random bytes to give.
+/// For claims that break a limit of [`TokenClaims`]; when the system has no random bytes to give.
 pub fn issue_token(
     key: &TokenKey,
     protocol_id: u64,
     claims: &TokenClaims,
-) -> io::Result<ConnectToken> {
+) -> Result<ConnectToken, IssueTokenError> {
     let mut nonce = [0; 24];
     nonce.copy_from_slice(&haulier_udp::seed()?[..24]);
-    key.issue(protocol_id, claims, random_secret()?, nonce)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+    Ok(key.issue(protocol_id, claims, random_secret()?, nonce)?)
 }
 
 /// A ticket to a server of this configuration; `None` if it takes nothing but tokens.
