@@ -1,10 +1,9 @@
 //! `haulier token`: connect tokens as a matchmaker makes them, and what one holds.
 
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use haulier::{ConnectToken, TokenClaims, TokenKey, TokenRate};
+use haulier::{ConnectToken, IssueTokenError, TokenClaims, TokenKey, TokenRate};
 use serde_json::{Value, json};
 
 use crate::args::{IssueArgs, ShowArgs, TokenArgs, TokenCommand};
@@ -58,9 +57,9 @@ pub(crate) fn new_token(
     protocol_id: u64,
     claims: &TokenClaims,
 ) -> Result<ConnectToken, Failure> {
-    haulier::issue_token(key, protocol_id, claims).map_err(|error| match error.kind() {
-        ErrorKind::InvalidInput => Failure::Usage(error.to_string()),
-        _ => Failure::Io(format!("no random bytes: {error}")),
+    haulier::issue_token(key, protocol_id, claims).map_err(|error| match error {
+        IssueTokenError::Claims(error) => Failure::Usage(error.to_string()),
+        error => Failure::Io(error.to_string()),
     })
 }
 

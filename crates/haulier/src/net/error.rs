@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use haulier_proto::client::ClientError;
 use haulier_proto::connection::ConfigError;
-use haulier_proto::credentials::{ConnectTokenError, TicketError};
+use haulier_proto::credentials::{ConnectTokenError, IssueError, TicketError};
 
 use super::race::Attempt;
 
@@ -107,4 +107,16 @@ pub enum FinishError {
     /// Its driver has ended.
     #[error(transparent)]
     Network(#[from] NetworkError),
+}
+
+/// Why a connect token cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IssueTokenError {
+    /// The claims break a limit of [`TokenClaims`](haulier_proto::credentials::TokenClaims).
+    #[error(transparent)]
+    Claims(#[from] IssueError),
+    /// The system gives no random bytes.
+    #[error("no random bytes: {0}")]
+    Random(#[from] io::Error),
 }

@@ -8,6 +8,8 @@ use haulier_proto::credentials::{
 };
 use haulier_proto::server::ServerConfig;
 
+use super::error::IssueTokenError;
+
 /// A new secret, from the operating system: for a server, for a token key, for an
 /// [`Identity`](haulier_proto::credentials::Identity).
 ///
@@ -30,17 +32,15 @@ pub fn random_secret() -> io::Result<Secret> {
 /// ```
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for claims that exceed a limit of [`TokenClaims`]; when the system
-/// provides no random bytes.
+/// For claims that exceed a limit of [`TokenClaims`]; when the system provides no random bytes.
 pub fn issue_token(
     key: &TokenKey,
     protocol_id: u64,
     claims: &TokenClaims,
-) -> io::Result<ConnectToken> {
+) -> Result<ConnectToken, IssueTokenError> {
     let mut nonce = [0; 24];
     nonce.copy_from_slice(&haulier_udp::seed()?[..24]);
-    key.issue(protocol_id, claims, random_secret()?, nonce)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+    Ok(key.issue(protocol_id, claims, random_secret()?, nonce)?)
 }
 
 /// A ticket to a server of this configuration; `None` if it accepts only tokens.

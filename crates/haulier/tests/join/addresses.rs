@@ -64,14 +64,14 @@ fn a_closed_port_ends_it_at_once_and_says_so() {
 }
 
 #[test]
-fn an_address_that_leads_nowhere_is_an_error_that_says_what_to_do() {
-    let said = |server: &str| {
+fn the_error_for_an_unusable_address_says_what_to_do() {
+    let message = |server: &str| {
         let connect = Connect::new(server.parse().unwrap(), PROTOCOL_ID, Credentials::Open);
         Client::connect(connect).unwrap_err().to_string()
     };
-    assert!(said("0.0.0.0:4016").contains("name an address"), "{}", said("0.0.0.0:4016"));
-    assert!(said("[::]:4016").contains("name an address"), "{}", said("[::]:4016"));
-    assert!(said("[fe80::1]:4016").contains("scope_id"), "{}", said("[fe80::1]:4016"));
+    assert!(message("0.0.0.0:4016").contains("use an address"), "{}", message("0.0.0.0:4016"));
+    assert!(message("[::]:4016").contains("use an address"), "{}", message("[::]:4016"));
+    assert!(message("[fe80::1]:4016").contains("scope_id"), "{}", message("[fe80::1]:4016"));
     let server = bind(with_secret());
     let ticket =
         |address: &str| server.ticket(&[address.parse().unwrap()]).unwrap_err().to_string();
@@ -81,7 +81,7 @@ fn an_address_that_leads_nowhere_is_an_error_that_says_what_to_do() {
 
 /// A scope is kept: link-local addresses of loopback need theirs.
 #[test]
-fn no_route_is_told_at_once() {
+fn a_missing_route_is_reported_at_once() {
     let broadcast = Connect::new("255.255.255.255:9".parse().unwrap(), 7, Credentials::Open);
     let error = Client::connect(broadcast).unwrap_err();
     let ConnectError::Failed(attempts) = &error else { panic!("{error:?}") };

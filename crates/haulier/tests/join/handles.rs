@@ -30,6 +30,7 @@ fn errors_go_anywhere() {
     is_error::<haulier::DropReason>();
     is_error::<haulier::FinishError>();
     is_error::<haulier::IssueError>();
+    is_error::<haulier::IssueTokenError>();
     is_error::<haulier::ListenError>();
     is_error::<NetworkError>();
     is_error::<SendError>();

@@ -174,7 +174,7 @@ impl Timing {
 
     /// The bytes sent beyond those of the block in full datagrams, as a fraction of the latter.
     pub fn waste(&self) -> f64 {
-        self.sent_bytes as f64 / least_bytes(0.0) as f64 - 1.0
+        self.sent_bytes as f64 / min_bytes(0.0) as f64 - 1.0
     }
 }
 
@@ -192,7 +192,7 @@ impl std::fmt::Display for Timing {
 }
 
 /// Bytes of a block in full datagrams with their headers, lost ones sent again.
-fn least_bytes(loss: f64) -> u64 {
+fn min_bytes(loss: f64) -> u64 {
     (BLOCK_BYTES as f64 * (1.0 + UDP_IP_OVERHEAD as f64 / 1200.0) / (1.0 - loss)) as u64
 }
 
@@ -201,7 +201,7 @@ fn least_bytes(loss: f64) -> u64 {
 fn limit(access: &Access, is_cold: bool) -> Duration {
     let begins = if is_cold { access.up.delay } else { Duration::ZERO };
     let mut down = access.down.clone();
-    let bytes = least_bytes(down.loss.mean().as_f64());
+    let bytes = min_bytes(down.loss.mean().as_f64());
     if let Some(bucket) = &mut down.bucket {
         bucket.excess = Excess::Queued;
     }

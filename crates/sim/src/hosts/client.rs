@@ -52,19 +52,19 @@ impl<A: App> ClientHost<A> {
     }
 
     fn turn(&mut self, now: Instant) {
-        self.hear(now);
+        self.poll_events(now);
         let connection = self.client.as_mut().and_then(ClientMachine::connection_mut);
         if let Some(connection) = connection.filter(|connection| connection.state().is_open()) {
             self.app.act(now, connection);
             // It may have closed.
-            self.hear(now);
+            self.poll_events(now);
         }
     }
 
-    fn hear(&mut self, now: Instant) {
+    fn poll_events(&mut self, now: Instant) {
         while let Some(event) = self.client.as_mut().and_then(|client| client.poll_event(now)) {
             let is_last = matches!(event, Event::Closed(_));
-            self.app.hear(now, event);
+            self.app.on_event(now, event);
             if is_last {
                 self.begins = self.app.begins_again(now);
             }

@@ -186,7 +186,7 @@ impl<'s> Run<'s> {
             if self.restart_if_broken() {
                 continue;
             }
-            self.tell();
+            self.inform_ends();
             let stepped = self.step();
             if !self.healed && (self.world.now() >= self.scenario.faults_until || !stepped) {
                 self.heal();
@@ -243,7 +243,7 @@ impl<'s> Run<'s> {
     }
 
     /// Informs each end, outside the link, how many of the chunks it expects the other end knows to be sent.
-    fn tell(&mut self) {
+    fn inform_ends(&mut self) {
         let sent = self.hosts().map(|host| host.app.sent_in_session);
         for (end, sent_there) in self.ends.into_iter().zip([sent[1], sent[0]]) {
             if self.world.host(end).app.known_there != sent_there {

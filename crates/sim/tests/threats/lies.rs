@@ -45,7 +45,7 @@ impl Con {
 
     fn give(&mut self, mut datagram: Vec<u8>) {
         let _counted = self.server.handle_datagram(self.now, address(CLIENT), &mut datagram);
-        self.hear();
+        self.poll_events();
     }
 
     fn say(&mut self, frames: &[Frame<'_>]) {
@@ -53,7 +53,7 @@ impl Con {
         self.give(datagram);
     }
 
-    fn hear(&mut self) {
+    fn poll_events(&mut self) {
         while let Some((_, event)) = self.server.poll_event(self.now) {
             if let ServerEvent::Connection(Event::Closed(reason)) = event {
                 self.closed = Some(reason);
@@ -73,7 +73,7 @@ impl Con {
     fn wait(&mut self, time: Duration) {
         self.now = self.now + time;
         self.server.handle_timeout(self.now);
-        self.hear();
+        self.poll_events();
     }
 
     fn largest(&self) -> u64 {
@@ -198,7 +198,7 @@ fn t6_empty_blocks_that_nobody_reads_do_not_pile_up() {
         }
         taken = number;
     }
-    con.hear();
+    con.poll_events();
     assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::RESOURCES)));
     assert!(taken < 1000, "{taken}");
 }
@@ -216,7 +216,7 @@ fn t6_a_damaged_block_behind_an_unread_one_closes() {
         let mut datagram = con.raw.link.as_mut().unwrap().frames(&[Frame::Block(frame)]);
         con.server.handle_datagram(con.now, address(CLIENT), &mut datagram).unwrap();
     }
-    con.hear();
+    con.poll_events();
     let _sent = con.take();
     con.wait(Duration::from_millis(1));
     assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::BLOCK_DAMAGED)));
@@ -255,7 +255,7 @@ fn t7_frames_that_are_none_close_with_protocol() {
         let mut datagram = con.raw.link.as_mut().unwrap().seal(plaintext);
         let taken = con.server.handle_datagram(con.now, address(CLIENT), &mut datagram);
         assert!(taken.is_err() && taken != Err(DropReason::BadTag), "{plaintext:?} {taken:?}");
-        con.hear();
+        con.poll_events();
         assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::PROTOCOL)), "{plaintext:?}");
     }
 }

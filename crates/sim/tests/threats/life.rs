@@ -18,7 +18,7 @@ struct Jumpy<H> {
     /// From then on it shows so much more, or less.
     ahead: Duration,
     behind: Duration,
-    /// The real time, as far as it was heard.
+    /// The real time, as far as it was received.
     real: Instant,
 }
 
@@ -94,11 +94,11 @@ fn a_clock_that_jumps_is_survived() {
                 let host = jumpy(client(Script::idle(), 2), of_client.0, of_client.1);
                 let honest = world.add(host, address(CLIENT), &dsl());
                 world.run_to(ms(20_000));
-                let heard = &world.host(honest).inner.app.heard;
-                let is_well = heard
+                let events = &world.host(honest).inner.app.observer;
+                let is_well = events
                     .iter()
                     .any(|(_, event)| matches!(event, Event::Block { .. } | Event::Closed(_)));
-                assert!(is_well, "{keyed:?} {ahead} {behind} {at_server}: {:?}", heard.last());
+                assert!(is_well, "{keyed:?} {ahead} {behind} {at_server}: {:?}", events.last());
                 let late = jumpy(client(Script::idle().leaving_after(1), 3), 0, 0);
                 let late = world.add(late, address(20), &dsl());
                 let done = world.run_until(ms(60_000), |world| {

@@ -31,7 +31,7 @@ pub struct CubicWindow {
     /// The window at the last loss.
     prior: f64,
     epoch: Option<Epoch>,
-    least_rtt: Duration,
+    min_rtt: Duration,
     round: Round,
 }
 
@@ -50,7 +50,7 @@ struct Epoch {
 struct Round {
     ends_at: u32,
     samples: u32,
-    least_rtt: Duration,
+    min_rtt: Duration,
 }
 
 impl Default for CubicWindow {
@@ -61,7 +61,7 @@ impl Default for CubicWindow {
             w_max: 0.0,
             prior: 0.0,
             epoch: None,
-            least_rtt: Duration::MAX,
+            min_rtt: Duration::MAX,
             round: Round::default(),
         }
     }
@@ -90,20 +90,20 @@ impl CubicWindow {
 
     /// A round trip was measured; `acked` are all before this segment, `next` is the next new one.
     pub(super) fn on_rtt(&mut self, rtt: Duration, acked: u32, next: u32) {
-        self.least_rtt = self.least_rtt.min(rtt);
+        self.min_rtt = self.min_rtt.min(rtt);
         if acked > self.round.ends_at {
-            self.round = Round { ends_at: next, samples: 0, least_rtt: Duration::MAX };
+            self.round = Round { ends_at: next, samples: 0, min_rtt: Duration::MAX };
         }
         if !self.is_slow_start() || self.cwnd < HYSTART_WINDOW {
             return;
         }
         if self.round.samples < HYSTART_SAMPLES {
             self.round.samples += 1;
-            self.round.least_rtt = self.round.least_rtt.min(rtt);
+            self.round.min_rtt = self.round.min_rtt.min(rtt);
             return;
         }
-        let rise = (self.least_rtt / 8).clamp(HYSTART_RISE.0, HYSTART_RISE.1);
-        if self.round.least_rtt > self.least_rtt + rise {
+        let rise = (self.min_rtt / 8).clamp(HYSTART_RISE.0, HYSTART_RISE.1);
+        if self.round.min_rtt > self.min_rtt + rise {
             self.ssthresh = self.cwnd;
         }
     }
