@@ -31,15 +31,15 @@ fn pair(open: bool) -> (ClientMachine, ServerMachine) {
     )
 }
 
-/// Whoever sees the responses go by can send one on with the last byte changed, sooner than the right one:
-/// the welcome verifies, and the frames do not. The client once was deaf for the right one afterwards.
+/// An observer of the responses can forward one with the last byte changed, sooner than the right one:
+/// the welcome verifies, and the frames do not. The client used to ignore the right one afterwards.
 #[test]
 fn a_right_welcome_before_damaged_frames_does_not_end_the_handshake() {
     for open in [false, true] {
         let (mut client, mut server) = pair(open);
         let (mut now, mut datagram, mut damaged) = (Instant::ZERO, Vec::new(), 0);
         while client.connection().is_none() {
-            assert!(now < Instant::from_millis(5_000), "deaf, open: {open}");
+            assert!(now < Instant::from_millis(5_000), "no connection, open: {open}");
             now = now + Duration::from_millis(10);
             client.handle_timeout(now);
             while client.poll_datagram(now, &mut datagram).is_some() {
@@ -59,8 +59,8 @@ fn a_right_welcome_before_damaged_frames_does_not_end_the_handshake() {
     }
 }
 
-/// A client at `from` comes, gets a block of so many bytes if any, and goes. Returns what the server knew of
-/// its path once its address was proven.
+/// A client at `from` connects, receives a block of `bytes` bytes if any, and closes. Returns the rate that the
+/// server remembered for its path, once its address was validated.
 fn visit(
     server: &mut ServerMachine,
     now: &mut Instant,

@@ -24,7 +24,7 @@ const HAS_CLIENT_ADDRESS: u8 = 1;
 pub struct TokenRate(NonZeroU32);
 
 impl TokenRate {
-    /// The rate of so many bits per second, rounded up to whole bytes. `None` for 0, which means no limit in
+    /// This rate in bits per second, rounded up to whole bytes. `None` for 0, which means no limit in
     /// a token, and for more than a token can hold.
     #[must_use]
     pub fn from_bps(bps: u64) -> Option<Self> {
@@ -39,7 +39,7 @@ impl TokenRate {
 }
 
 settings! {
-    /// What a matchmaker tells a server about a client, in secret.
+    /// What a matchmaker states about a client, sealed for the server.
     #[derive(Clone, PartialEq, Eq)]
     pub struct TokenClaims new(
         /// When the token expires, in Unix seconds. From that second on it is refused.

@@ -226,7 +226,7 @@ impl MessageSender {
         Some(number)
     }
 
-    /// A sender with only so many numbers left, for tests.
+    /// A sender with this many numbers left, for tests.
     #[cfg(test)]
     pub(super) fn with_numbers_left(left: u32) -> Self {
         let first = u32::MAX - left;

@@ -32,7 +32,7 @@ pub(super) struct Slot {
     memory_bytes: usize,
     deadline: Option<Instant>,
     is_ready: bool,
-    /// In the queue of those with events: until the application was told that there are no more.
+    /// In the queue of those with events: until the application has read that there are no more.
     pub(super) has_events: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The record of a datagram: what has to be known of it once its fate is.
 //!
-//! The [`Ledger`](super::Ledger) writes fates; everybody else reads them. A record has 40 bytes, and its
+//! The [`Ledger`](super::Ledger) writes fates; all others read them. A record has 40 bytes, and its
 //! contents are in the ring of [`Items`](super::items::Items).
 
 use super::items::Span;

@@ -48,7 +48,7 @@ impl Items {
         Self { ring: VecDeque::new(), first: 0, staged: 0, peak: 0 }
     }
 
-    /// Drops what was added for a datagram that was not sent, or that nobody acknowledges.
+    /// Drops the items added for a datagram that was not sent, or is not acknowledged.
     pub(super) fn discard(&mut self) {
         self.ring.truncate(self.ring.len().saturating_sub(self.staged.into()));
         self.staged = 0;

@@ -280,7 +280,7 @@ impl Ledger {
         self.first_open += skipped.unwrap_or(self.records.len() - self.first_open);
         let must_go = self.must_go(self.first_open);
         let record = self.records.get_mut(self.first_open)?;
-        // The clock jumped ahead and came back: the time begins anew.
+        // The clock jumped ahead and back: the timeout restarts.
         record.sent_at = record.sent_at.min(now);
         let is_lost = self.newest.is_some_and(|(newest, _)| {
             let Some(later) = newest.checked_sub(record.number) else { return false };
@@ -412,7 +412,7 @@ impl Ledger {
         self.settled
     }
 
-    /// Whether the newest settled datagrams, so many of those from number `from` on, were all acknowledged.
+    /// Whether the newest `count` settled datagrams, from number `from` on, were all acknowledged.
     pub(crate) fn were_newest_acked(&self, count: usize, from: u64) -> bool {
         let Some(first) = self.settled.checked_sub(count) else { return false };
         let mut newest = self.records.range(first..self.settled);

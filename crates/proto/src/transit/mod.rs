@@ -1,9 +1,8 @@
 //! Which datagrams of a connection arrived (`docs/STANDARD-1.md`, sections 2.2 and 4.1).
 //!
 //! [`ReceivedDatagrams`] remembers what arrived, refuses what arrived before, and knows when an ack is due.
-//! An [`AckFrame`] says it to the peer. The peer's ledger has a record of each datagram that it sent, and
-//! decides there, and nowhere else, what became of it. What to do about a lost one is left to those who sent
-//! something in it.
+//! An [`AckFrame`] reports it to the peer. The peer's ledger has a record of each datagram that it sent, and
+//! only there is its fate decided. The parts that sent something in a lost datagram decide what to do about it.
 //!
 //! ```
 //! use haulier_proto::Instant;
@@ -43,6 +42,6 @@ pub use received::ReceivedDatagrams;
 
 use core::time::Duration;
 
-/// The longest an end keeps an ack back, 20 ms [H-4.1b]: a frame of a game at 50 a second. Both
-/// ends know it, so nobody tells the other.
+/// The maximum ack delay, 20 ms [H-4.1b]: a frame of a game at 50 a second. It is fixed, so neither end
+/// announces it.
 pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_millis(20);

@@ -29,7 +29,7 @@ const FIRST_REPEAT: Duration = Duration::from_millis(10);
 /// Repetitions of an ack.
 const REPEATS: u32 = 5;
 
-/// After so many later numbers a datagram is lost for its sender: the ack that shows it is sent at once.
+/// After this many later numbers a datagram is lost for its sender: the ack that shows it is sent at once.
 const REORDERING: u64 = 3;
 
 /// The datagrams received on one connection. The module has an example.

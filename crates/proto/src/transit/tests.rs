@@ -31,7 +31,7 @@ fn outgoing(sent: &mut Ledger) -> Outgoing {
     Outgoing { number, wire_bytes: 1228, is_ack_eliciting: true, slice: None, backlog: 0.0 }
 }
 
-/// Sends so many of these.
+/// Sends `count` of these.
 fn send(sent: &mut Ledger, now: Instant, count: usize) {
     for _ in 0..count {
         let next = outgoing(sent);

@@ -76,7 +76,7 @@ fn claims_have_limits() {
     assert_eq!(refused(TokenClaims { user_data, ..claims() }), IssueError::TooMuchUserData);
 }
 
-/// A token counts bytes, the rest of the library bits: nobody multiplies by hand.
+/// A token has bytes per second, the rest of the library bits: the conversion is in one place.
 #[test]
 fn a_rate_is_in_bits_and_never_zero() {
     let bps = |bps| TokenRate::from_bps(bps).map(TokenRate::bps);

@@ -11,7 +11,7 @@ fn fates(sent: &Ledger) -> Vec<Fate> {
     sent.iter_from(0).map(|datagram| datagram.fate).collect()
 }
 
-/// Sends so many datagrams, each a millisecond after the one before.
+/// Sends datagrams, each a millisecond after the one before.
 fn send_apart(count: u64) -> Ledger {
     let mut sent = Ledger::new();
     (0..count).for_each(|millis| send(&mut sent, at(millis), 1));
@@ -210,7 +210,7 @@ fn a_clock_that_jumps_does_no_harm() {
     assert_eq!(lost(&mut sent, at(0)), [0; 0]);
     send(&mut sent, at(0), 1);
     assert!(acked(&mut sent, at(80), &ack(1, 0, &[])).is_ok());
-    assert_eq!(lost(&mut sent, at(90)), [0], "its time began anew");
+    assert_eq!(lost(&mut sent, at(90)), [0], "its timeout restarted");
 }
 
 #[test]
