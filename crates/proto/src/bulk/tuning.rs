@@ -48,8 +48,8 @@ pub(super) mod blind {
     /// round trip.
     pub(crate) const HINT_GAIN: f64 = 0.95;
 
-    /// Slices that are always sent at the initial rate. A single chunk over a queue too short for a train
-    /// is delivered soonest that way.
+    /// The minimum number of slices before the rate is halved. A single chunk over a queue too short for a
+    /// train is delivered soonest that way.
     pub(crate) const BELIEVED_SLICES: usize = 256;
 
     /// After those and a round trip, the rate is halved every this many slices.
@@ -120,8 +120,8 @@ pub(super) mod delay {
     pub(crate) const DECREASE: f64 = 0.1;
 
     /// The relative increase per second of a flow of [`REFERENCE`]. It scales with the inverse square root
-    /// of the rate, so that smaller flows grow faster. 100 Mbit/s are reached again in 1.6 s, and growth
-    /// over a round trip of 100 ms makes 0.6 ms of queue.
+    /// of the rate, so that smaller flows grow faster. At 100 Mbit/s a decrease is made up for in 1.6 s, and
+    /// growth over a round trip of 100 ms makes 0.6 ms of queue.
     pub(crate) const INCREASE: f64 = 0.2;
 
     /// Above the last delivered rate, growth doubles every round up to this fraction of the rate: the link
