@@ -59,8 +59,8 @@ fn a_right_welcome_before_damaged_frames_does_not_end_the_handshake() {
     }
 }
 
-/// A client at `from` connects, receives a block of `bytes` bytes if any, and closes. Returns the rate that the
-/// server remembered for its path, once its address was validated.
+/// A client at `from` connects, receives a block of `bytes` bytes if any, and closes. Returns the rate that
+/// the server remembered for its path, once its address was validated.
 fn visit(
     server: &mut ServerMachine,
     now: &mut Instant,

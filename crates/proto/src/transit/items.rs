@@ -1,7 +1,7 @@
 //! What was in the datagrams of a connection, in one ring: no datagram needs a list of its own.
 //!
-//! The invariant: items are in the order of their datagrams, and those of the datagram being composed are the
-//! last.
+//! The invariant: items are in the order of their datagrams, and those of the datagram being composed are
+//! the last.
 
 use alloc::collections::VecDeque;
 

@@ -2,7 +2,8 @@
 //!
 //! [`ReceivedDatagrams`] remembers what arrived, refuses what arrived before, and knows when an ack is due.
 //! An [`AckFrame`] reports it to the peer. The peer's ledger has a record of each datagram that it sent, and
-//! only there is its fate decided. The parts that sent something in a lost datagram decide what to do about it.
+//! only there is its fate decided. The parts that sent something in a lost datagram decide what to do about
+//! it.
 //!
 //! ```
 //! use haulier_proto::Instant;

@@ -75,8 +75,8 @@ fn jumpy<H>(inner: H, ahead: u64, behind: u64) -> Jumpy<H> {
     Jumpy { inner, at: ms(300), ahead, behind, real: ms(0) }
 }
 
-/// An hour ahead, or two back, in the middle of a transfer, at either end: nobody panics, nobody spins, and a
-/// new client is served afterwards.
+/// An hour ahead, or two back, in the middle of a transfer, at either end: nobody panics, nobody spins, and
+/// a new client is served afterwards.
 #[test]
 fn a_clock_that_jumps_is_survived() {
     for keyed in BOTH {
