@@ -16,7 +16,7 @@ use haulier_article::endpoint::EndpointConfig;
 use haulier_article::fragment::FragmentPoolConfig;
 use haulier_article::{ArticleConfig, Instant};
 use haulier_sim::hosts::ArticleHost;
-use haulier_sim::hosts::game::{GamePackets, ReceivedRecord, Reported, Traffic};
+use haulier_sim::hosts::game::{GamePackets, ReceivedRecord, Told, Traffic};
 use haulier_sim::{HostId, Probability, Profile, World, address};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -122,7 +122,7 @@ fn print_second(server: &ArticleHost, client: &ArticleHost, second: u64, joined:
     let in_fragments = now.iter().filter(|packet| packet.bytes > 1_183).count();
     let arrived = received.iter().filter(|packet| within(packet.at)).count();
     // Of the packets sent a second ago all is known by now.
-    let count = |fate| sent.iter().filter(|packet| packet.reported == fate).count();
+    let count = |fate| sent.iter().filter(|packet| packet.told == fate).count();
     let endpoint = &server.game().endpoint;
     let rtt = endpoint.article_rtt().unwrap_or_default().as_secs_f64() * 1e3;
     let jitter = endpoint.rtt_spread().jitter.as_secs_f64() * 1e3;
@@ -136,8 +136,8 @@ fn print_second(server: &ArticleHost, client: &ArticleHost, second: u64, joined:
          {:4}  {chunk}",
         second + 1,
         now.len(),
-        count(Reported::Acked),
-        count(Reported::Lost),
+        count(Told::Acked),
+        count(Told::Lost),
         endpoint.stats().loss * 100.0,
         format!("{:?}", endpoint.controller().mode()).to_lowercase(),
     );

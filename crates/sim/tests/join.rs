@@ -103,10 +103,10 @@ fn everything_ends_well() {
     let link = access(10_000_000, rtt);
     let mut join = Join::new(server_config(), client_config(), block(600_000), &link);
     join.world.run_to(Instant::from_millis(60_000));
-    let last = join.client().app.observer.last();
+    let last = join.client().app.heard.last();
     assert!(matches!(last, Some((_, Event::Closed(_)))), "{last:?}");
     let server = join.world.host(join.server);
-    let last = server.past.last().and_then(|app| app.observer.last());
+    let last = server.past.last().and_then(|app| app.heard.last());
     assert_eq!(server.server.stats().connections, 0, "{last:?}");
 }
 

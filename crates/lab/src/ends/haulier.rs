@@ -67,8 +67,8 @@ impl Ends for Haulier {
     }
 
     fn failure(&self, world: &World) -> Option<String> {
-        let of_server = world.host(self.server).past.last().and_then(|app| app.observer.0.as_ref());
-        let of_client = world.host(self.client).inner.app.observer.0.as_ref();
+        let of_server = world.host(self.server).past.last().and_then(|app| app.heard.0.as_ref());
+        let of_client = world.host(self.client).inner.app.heard.0.as_ref();
         let of_client = of_client.map(|reason| format!("the client: {reason}"));
         of_client.or_else(|| of_server.map(|reason| format!("the server: {reason}")))
     }

@@ -177,10 +177,10 @@ impl ShareReport {
             Flow::Haulier(server, client) => {
                 let sent = world.host(server).all_apps().next().map(|app| &app.packets_sent[..]);
                 let client = &world.host(client).app;
-                self.broken += usize::from(client.observer.is_over);
+                self.broken += usize::from(client.heard.is_over);
                 let report =
                     |stream| GameReport::of(stream, sent.unwrap_or_default(), &client.packets);
-                (&client.observer.throughput, competitor.game.as_ref().map(report))
+                (&client.heard.throughput, competitor.game.as_ref().map(report))
             }
             Flow::Cubic(sender, receiver) => {
                 self.timeouts += world.host(sender).timeouts;

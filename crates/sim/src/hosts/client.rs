@@ -64,7 +64,7 @@ impl<A: App> ClientHost<A> {
     fn poll_events(&mut self, now: Instant) {
         while let Some(event) = self.client.as_mut().and_then(|client| client.poll_event(now)) {
             let is_last = matches!(event, Event::Closed(_));
-            self.app.on_event(now, event);
+            self.app.hear(now, event);
             if is_last {
                 self.begins = self.app.begins_again(now);
             }

@@ -37,7 +37,7 @@ pub const PAYLOAD_MIN: usize = 16;
 
 /// The fate of a packet, as reported to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reported {
+pub enum Told {
     /// None yet.
     Nothing,
     /// Acked.
@@ -58,9 +58,9 @@ pub struct SentRecord {
     /// How often its sender had crashed before it was sent.
     pub crashes: u32,
     /// The fate reported to its sender.
-    pub reported: Reported,
+    pub told: Told,
     /// When.
-    pub reported_at: Instant,
+    pub told_at: Instant,
 }
 
 /// A packet accepted.
@@ -161,8 +161,8 @@ impl GamePackets {
             Endpoint::with_controller(config, GoodBad::new(self.modes)).expect("as before"),
         );
         old.close(&mut self.pool);
-        let unsettled = self.sent.iter_mut().filter(|packet| packet.reported == Reported::Nothing);
-        unsettled.for_each(|packet| packet.reported = Reported::Lost);
+        let unsettled = self.sent.iter_mut().filter(|packet| packet.told == Told::Nothing);
+        unsettled.for_each(|packet| packet.told = Told::Lost);
         self.down_until = until;
         self.crashes += 1;
         self.next_send = self.next_send.map(|at| at.max(until));
@@ -234,8 +234,8 @@ impl GamePackets {
                 bytes: payload.len(),
                 sequence,
                 crashes: self.crashes,
-                reported: Reported::Nothing,
-                reported_at: now,
+                told: Told::Nothing,
+                told_at: now,
             }),
             Err(error) => {
                 self.wrong.get_or_insert(format!("a packet was not sent: {error}"));
@@ -248,9 +248,9 @@ impl GamePackets {
 
     fn listen(&mut self, now: Instant) {
         while let Some(event) = self.endpoint.poll_event() {
-            let (sequence, reported) = match event {
-                EndpointEvent::Acked { sequence } => (sequence, Reported::Acked),
-                EndpointEvent::Lost { sequence } => (sequence, Reported::Lost),
+            let (sequence, told) = match event {
+                EndpointEvent::Acked { sequence } => (sequence, Told::Acked),
+                EndpointEvent::Lost { sequence } => (sequence, Told::Lost),
                 _ => continue,
             };
             let number = self.number_of(sequence);
@@ -258,10 +258,10 @@ impl GamePackets {
                 self.wrong.get_or_insert(format!("{event:?} of a packet never sent"));
                 continue;
             };
-            if record.reported != Reported::Nothing {
-                self.wrong.get_or_insert(format!("{event:?} after {:?}", record.reported));
+            if record.told != Told::Nothing {
+                self.wrong.get_or_insert(format!("{event:?} after {:?}", record.told));
             }
-            (record.reported, record.reported_at) = (reported, now);
+            (record.told, record.told_at) = (told, now);
         }
     }
 

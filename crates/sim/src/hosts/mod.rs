@@ -64,7 +64,7 @@ pub trait App: 'static {
     fn begin(&mut self, _now: Instant, _start: &mut Start) {}
 
     /// The connection has an event.
-    fn on_event(&mut self, now: Instant, event: Event);
+    fn hear(&mut self, now: Instant, event: Event);
 
     /// Its next deadline.
     fn wakes_at(&self) -> Option<Instant> {

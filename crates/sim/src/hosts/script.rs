@@ -47,7 +47,7 @@ pub struct Script<L = Events> {
     /// When each received packet was sent, and its transit time.
     pub packets: Vec<(Instant, Duration)>,
     /// The observer of events.
-    pub observer: L,
+    pub heard: L,
     /// When the client started.
     begun: Instant,
     /// Blocks queued and not yet sent.
@@ -76,7 +76,7 @@ impl Script {
     /// When a client had the first event of this kind, from its start on.
     #[must_use]
     pub fn first(&self, is_it: impl Fn(&Event) -> bool) -> Option<Duration> {
-        let found = self.observer.iter().find(|(_, event)| is_it(event))?;
+        let found = self.heard.iter().find(|(_, event)| is_it(event))?;
         Some(found.0.since(self.begun))
     }
 }
@@ -112,7 +112,7 @@ impl<L: Listener> App for Script<L> {
         self.begun = now;
     }
 
-    fn on_event(&mut self, now: Instant, event: Event) {
+    fn hear(&mut self, now: Instant, event: Event) {
         match &event {
             Event::Connected => self.next_packet = self.game.map(|_| Instant::ZERO),
             Event::BlockSent { .. } => self.queued = self.queued.saturating_sub(1),
@@ -125,7 +125,7 @@ impl<L: Listener> App for Script<L> {
             }
             _ => {}
         }
-        self.observer.on_event(now, event);
+        self.heard.on_event(now, event);
     }
 
     fn wakes_at(&self) -> Option<Instant> {

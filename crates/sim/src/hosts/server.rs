@@ -106,7 +106,7 @@ impl<A: App> ServerHost<A> {
                 ServerEvent::Connection(event) => {
                     let is_last = matches!(event, Event::Closed(_));
                     if let Some(app) = self.apps.get_mut(&id) {
-                        app.on_event(now, event);
+                        app.hear(now, event);
                         self.active.insert(id);
                     }
                     if is_last {

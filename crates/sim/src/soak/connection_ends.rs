@@ -156,7 +156,7 @@ impl Session {
 }
 
 impl App for Session {
-    fn on_event(&mut self, _now: Instant, event: Event) {
+    fn hear(&mut self, _now: Instant, event: Event) {
         if let Err(what) = self.take(&event) {
             self.wrong = Some(what);
         }
@@ -221,12 +221,12 @@ impl App for Sessions {
         start.seed = Rng::stream(self.seed, stream).key();
     }
 
-    fn on_event(&mut self, now: Instant, event: Event) {
+    fn hear(&mut self, now: Instant, event: Event) {
         if let Event::Closed(reason) = &event {
             self.session.tally.sessions_ended += u64::from(!self.is_finished);
             self.ended.push(reason.clone());
         } else {
-            self.session.on_event(now, event);
+            self.session.hear(now, event);
         }
     }
 

@@ -16,7 +16,7 @@ use haulier_article::{ArticleConfig, Instant, ProtocolId, Sequence};
 use super::scenario::draw_link;
 use super::{Outcome, Verdict};
 use crate::hosts::ArticleHost;
-use crate::hosts::game::{GamePackets, Reported, SentRecord, Traffic};
+use crate::hosts::game::{GamePackets, SentRecord, Told, Traffic};
 use crate::{LinkConfig, Loss, Probability, Rng, World, address};
 
 /// How long the healthy link runs before what is sent on it must arrive, at the least.
@@ -178,9 +178,9 @@ pub(super) fn broken_promise(
     let is_false = |(number, record): (usize, &SentRecord)| {
         let namesakes = from.sent.iter().enumerate().filter(|(_, old)| is_namesake(old, record));
         let mut accepted = namesakes.filter_map(|(number, _)| to.accepted_at(number));
-        record.reported == Reported::Acked
+        record.told == Told::Acked
             && !to.has_accepted(number)
-            && !accepted.any(|at| is_heard_at(record.reported_at, at, ack_lifetime))
+            && !accepted.any(|at| is_heard_at(record.told_at, at, ack_lifetime))
     };
     let number = from.sent.iter().enumerate().position(is_false)?;
     Some(format!("packet {number} was reported as acked and never accepted"))
@@ -218,15 +218,15 @@ pub(super) fn missing(
         return Some(format!("{} packets have no fate", from.endpoint.in_flight()));
     }
     for (number, record) in from.sent.iter().enumerate() {
-        let reported = record.reported;
+        let told = record.told;
         let is_watched = watched.contains(&record.at);
-        if reported == Reported::Nothing
-            || (is_watched && (reported != Reported::Acked || !to.has_accepted(number)))
+        if told == Told::Nothing
+            || (is_watched && (told != Told::Acked || !to.has_accepted(number)))
         {
             let (there, drops) = (to.has_accepted(number), to.endpoint.drops());
             let drops: Vec<String> = drops.iter().map(|(r, n)| format!("{r} {n}")).collect();
             return Some(format!(
-                "packet {number} of {}, sent at {:?}: {reported:?}, arrived: {there}; drops {drops:?}",
+                "packet {number} of {}, sent at {:?}: {told:?}, arrived: {there}; drops {drops:?}",
                 from.sent.len(),
                 record.at,
             ));
@@ -301,7 +301,7 @@ mod tests {
         a.crash(at(2_000), Some(1));
         a.handle_timeout(at(2_000));
         a.handle_datagram(at(2_500), &ack).unwrap();
-        assert_eq!((a.sent[1].reported, b.has_accepted(1)), (Reported::Acked, false));
+        assert_eq!((a.sent[1].told, b.has_accepted(1)), (Told::Acked, false));
         assert_eq!(broken_promise(&a, &b, Duration::from_millis(1_000)), None);
         assert!(broken_promise(&a, &b, Duration::from_millis(999)).is_some());
     }

@@ -94,7 +94,7 @@ fn a_clock_that_jumps_is_survived() {
                 let host = jumpy(client(Script::idle(), 2), of_client.0, of_client.1);
                 let honest = world.add(host, address(CLIENT), &dsl());
                 world.run_to(ms(20_000));
-                let events = &world.host(honest).inner.app.observer;
+                let events = &world.host(honest).inner.app.heard;
                 let is_well = events
                     .iter()
                     .any(|(_, event)| matches!(event, Event::Block { .. } | Event::Closed(_)));

@@ -104,7 +104,7 @@ impl Town {
 
     /// How often the server found a client somewhere else.
     pub(crate) fn address_changes(&self) -> usize {
-        let events = self.server().all_apps().flat_map(|app| &app.observer);
+        let events = self.server().all_apps().flat_map(|app| &app.heard);
         events.filter(|(_, event)| matches!(event, Event::AddressChanged)).count()
     }
 
@@ -134,7 +134,7 @@ impl Town {
         let blocks: Vec<_> = self
             .client()
             .app
-            .observer
+            .heard
             .iter()
             .filter_map(|(_, event)| match event {
                 Event::Block { data, .. } => Some(data),
@@ -152,7 +152,7 @@ impl Town {
 }
 
 pub(crate) fn last(client: &ClientHost) -> Option<&Event> {
-    client.app.observer.last().map(|(_, event)| event)
+    client.app.heard.last().map(|(_, event)| event)
 }
 
 /// Everything that an outsider could change in a server, but for its counters of refusals.
