@@ -10,13 +10,14 @@
 //! own, and each wire has its own list of counted reasons.
 //!
 //! Each module uses only those after it: `machine`, `batch`, `four_tuple`, `fragment`, `restart`,
-//! `sequence_buffer`, `chunk`, `sequence`, `budget`, `rtt`, `drop_reasons`, `time`.
+//! `sequence_buffer`, `chunk`, `bit_set`, `sequence`, `budget`, `rtt`, `drop_reasons`, `time`.
 
 #![no_std]
 
 extern crate alloc;
 
 mod batch;
+mod bit_set;
 mod budget;
 mod drop_reasons;
 mod four_tuple;
@@ -31,6 +32,7 @@ pub mod fragment;
 pub mod time;
 
 pub use batch::{Batch, DatagramBuffer, Run};
+pub use bit_set::BitSet;
 pub use budget::SendBudget;
 pub use four_tuple::FourTuple;
 pub use machine::Machine;

@@ -98,5 +98,5 @@ pub use drop_reason::{DropCounts, DropReason};
 pub use haulier_core::{
     Batch, DatagramBuffer, FourTuple, Instant, Machine, Sequence, SequenceNumber, time,
 };
-pub(crate) use haulier_core::{RttEstimator, SendBudget, chunk, fragment};
+pub(crate) use haulier_core::{BitSet, RttEstimator, SendBudget, chunk, fragment};
 pub use platform::{AesSupport, Platform};

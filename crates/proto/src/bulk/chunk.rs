@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::loss::LossEstimate;
 use super::repair::{BlockRepair, REPAIR_SLICES, RepairSlice, has_repair};
 use super::tuning::choice::NO_LOSS;
+use crate::BitSet;
 use crate::chunk::{ChunkId, MAX_SLICES, SLICE_BYTES, Slice, SliceCount, SliceSet};
 use crate::transit::{Fate, Ledger, Symbol};
 
@@ -37,8 +38,7 @@ pub(crate) struct OpenChunk {
     pub(crate) chunk: Chunk,
     count: SliceCount,
     /// Symbols that are with the receiver.
-    with_peer: [u64; SYMBOLS / 64],
-    got: usize,
+    with_peer: BitSet<{ SYMBOLS / 32 }>,
     next_source: u16,
     next_repair: u16,
     /// Slices in flight that passed the bottleneck's queue, if the model is right.
@@ -58,8 +58,7 @@ impl OpenChunk {
             id,
             chunk,
             count,
-            with_peer: [0; SYMBOLS / 64],
-            got: 0,
+            with_peer: BitSet::EMPTY,
             next_source: 0,
             next_repair: 0,
             flying: 0.0,
@@ -69,21 +68,9 @@ impl OpenChunk {
         })
     }
 
-    pub(crate) fn has(&self, symbol: Symbol) -> bool {
-        let word = self.with_peer.get(usize::from(symbol / 64)).copied().unwrap_or(u64::MAX);
-        word >> (symbol % 64) & 1 != 0
-    }
-
     /// It is with the receiver. Returns whether that is news.
     pub(crate) fn on_received(&mut self, symbol: Symbol) -> bool {
-        if self.has(symbol) {
-            return false;
-        }
-        if let Some(word) = self.with_peer.get_mut(usize::from(symbol / 64)) {
-            *word |= 1 << (symbol % 64);
-            self.got += 1;
-        }
-        true
+        self.with_peer.insert(symbol.into())
     }
 
     /// What the receiver says of the source slices. Returns whether it brought news.
@@ -118,7 +105,7 @@ impl OpenChunk {
 
     /// Enough is there, or said to be there, that nothing more need be sent.
     pub(crate) fn is_enough(&self) -> bool {
-        self.is_done || self.got >= self.count.get()
+        self.is_done || self.with_peer.len() >= self.count.get()
     }
 
     /// Whether slices are missing that nothing on the way can replace.
@@ -141,7 +128,7 @@ impl OpenChunk {
 
     #[expect(clippy::cast_precision_loss, reason = "at most 512")]
     const fn got(&self) -> f64 {
-        self.got as f64
+        self.with_peer.len() as f64
     }
 
     #[expect(clippy::cast_precision_loss, reason = "at most 256")]
@@ -176,7 +163,7 @@ impl OpenChunk {
         }
         let sources = 0..symbol_of(self.count.get());
         let repairs = symbol_of(MAX_SLICES)..symbol_of(MAX_SLICES) + self.next_repair;
-        let missing = sources.chain(repairs).filter(|&symbol| !self.has(symbol));
+        let missing = sources.chain(repairs).filter(|&symbol| !self.with_peer.contains(symbol.into()));
         let times = |symbol: &Symbol| in_flight.get(usize::from(*symbol)).copied();
         missing.min_by_key(times).unwrap_or(0)
     }
@@ -201,7 +188,7 @@ impl OpenChunk {
 
     /// Bytes that are with the receiver, as far as slices tell.
     pub(crate) fn bytes_with_peer(&self) -> usize {
-        (self.got * SLICE_BYTES).min(self.chunk.bytes.len())
+        (self.with_peer.len() * SLICE_BYTES).min(self.chunk.bytes.len())
     }
 }
 
