@@ -27,17 +27,22 @@ pub trait Sink {
 }
 
 /// Why a run of chunks is not a file, or not the file that was sent.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The first bytes are not those of a file run of this version.
+    #[error("what arrives is not a file sent by haulier")]
     NotAFile,
     /// A field has a value that it cannot have.
+    #[error("the sender broke the format: {0}")]
     Malformed(&'static str),
     /// The content is not what the trailer says.
+    #[error("the content does not have the BLAKE3 that was sent")]
     WrongDigest,
     /// The name or the size is not what the trailer says.
+    #[error("name or size are not those that were sent")]
     WrongSeal,
     /// The size is not what header or trailer say.
+    #[error("{came} bytes came instead of {said}")]
     WrongSize {
         /// What was said.
         said: u64,
@@ -45,32 +50,8 @@ pub enum FileError {
         came: u64,
     },
     /// The sink failed.
-    Io(io::Error),
-}
-
-impl std::fmt::Display for FileError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotAFile => f.write_str("what arrives is not a file sent by haulier"),
-            Self::Malformed(what) => write!(f, "the sender broke the format: {what}"),
-            Self::WrongDigest => f.write_str("the content does not have the BLAKE3 that was sent"),
-            Self::WrongSeal => f.write_str("name or size are not those that were sent"),
-            Self::WrongSize { said, came } => write!(f, "{came} bytes came instead of {said}"),
-            Self::Io(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for FileError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        if let Self::Io(error) = self { Some(error) } else { None }
-    }
-}
-
-impl From<io::Error> for FileError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
 /// A file that arrived whole and is what was sent.
@@ -84,8 +65,9 @@ pub struct Finished {
     pub digest: Digest,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Part {
+    #[default]
     Header,
     SegmentLength,
     Segment(usize),
@@ -94,7 +76,7 @@ enum Part {
 }
 
 /// One file, chunk by chunk. After an error or the end it takes no more.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Incoming {
     part: Part,
     /// The bytes of a part that is not whole yet: at most a header.
@@ -109,14 +91,7 @@ impl Incoming {
     /// Nothing is here.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            part: Part::Header,
-            gathered: Vec::new(),
-            header_bytes: Vec::new(),
-            header: None,
-            hasher: blake3::Hasher::new(),
-            bytes: 0,
-        }
+        Self::default()
     }
 
     /// What the sender said of the file, once that is here.
@@ -261,12 +236,6 @@ impl Incoming {
             return Err(FileError::WrongSeal);
         }
         Ok(Finished { header, bytes: self.bytes, digest })
-    }
-}
-
-impl Default for Incoming {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

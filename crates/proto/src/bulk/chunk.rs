@@ -163,7 +163,8 @@ impl OpenChunk {
         }
         let sources = 0..symbol_of(self.count.get());
         let repairs = symbol_of(MAX_SLICES)..symbol_of(MAX_SLICES) + self.next_repair;
-        let missing = sources.chain(repairs).filter(|&symbol| !self.with_peer.contains(symbol.into()));
+        let missing =
+            sources.chain(repairs).filter(|&symbol| !self.with_peer.contains(symbol.into()));
         let times = |symbol: &Symbol| in_flight.get(usize::from(*symbol)).copied();
         missing.min_by_key(times).unwrap_or(0)
     }
