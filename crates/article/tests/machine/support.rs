@@ -44,6 +44,14 @@ pub fn eager_sender() -> ChunkSender {
     })
 }
 
+/// One that has just sent all of a chunk of so many full slices, at time 0.
+pub fn sent(slices: usize) -> ChunkSender {
+    let mut sender = eager_sender();
+    sender.send_chunk(data(0, slices * 1024)).unwrap();
+    assert!(poll_all(&mut sender, ms(0)).into_iter().eq(0..slices));
+    sender
+}
+
 pub fn receiver() -> ChunkReceiver {
     ChunkReceiver::new(ChunkReceiverConfig::default())
 }

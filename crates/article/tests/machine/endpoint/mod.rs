@@ -28,6 +28,11 @@ impl End {
         Self::with(EndpointConfig::default())
     }
 
+    fn starting_at(sequence: u16) -> Self {
+        let first_sequence = Sequence::new(sequence);
+        Self::with(EndpointConfig { first_sequence, ..EndpointConfig::default() })
+    }
+
     fn with(config: EndpointConfig) -> Self {
         Self { endpoint: Endpoint::new(config).unwrap(), pool: FragmentPool::default() }
     }
