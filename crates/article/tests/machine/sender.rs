@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use haulier_article::Instant;
-use haulier_article::PacketDropReason;
 use haulier_article::chunk::{
     Cancelled, ChunkId, ChunkSender, ChunkSenderConfig, ChunkSenderEvent, INITIAL_RESEND_DELAY,
     MAX_CHUNK_BYTES, ResendDelay, SendChunkError, SendFailure, SenderState, SliceState,
 };
+use haulier_article::{Instant, PacketDropReason};
 
 use crate::support::{NONE, ack, data, eager_sender, ms, poll_all, sent};
 

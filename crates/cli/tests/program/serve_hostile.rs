@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use haulier::client::{ClientConfig, ClientMachine, Credentials};
 use haulier::connection::{Block, CloseCode, Connection};
-use haulier::server::ServerMachine;
-use haulier::server::{ServerConfig, ServerCredentials, ServerEvent};
+use haulier::server::{ServerConfig, ServerCredentials, ServerEvent, ServerMachine};
 use haulier::udp::{Clock, Runner, Socket};
 use haulier::{Instant, Machine};
 

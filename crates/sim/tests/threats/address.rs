@@ -5,9 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use haulier_proto::connection::{CloseReason, Event};
-use haulier_sim::Shot;
-use haulier_sim::address;
 use haulier_sim::attack::raw::RawClient;
+use haulier_sim::{Shot, address};
 
 use crate::support::{BOTH, Keyed, Pair, SERVER, Ticker, Town, drain, knock, last, ms, secret};
 

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use haulier_proto::server::ServerMachine;
-use haulier_sim::Rng;
-use haulier_sim::Shot;
-use haulier_sim::address;
 use haulier_sim::attack::raw::RawClient;
+use haulier_sim::{Rng, Shot, address};
 
 use crate::support::{
     ATTACKER, BOTH, CLIENT, Keyed, Pair, SERVER, Ticker, Town, drain, ms, secret, server_config,

@@ -5,10 +5,8 @@ use std::time::Duration;
 use haulier_proto::connection::{CloseReason, Event};
 use haulier_proto::crypto::open_tag;
 use haulier_proto::wire::{DataHeader, Frame, Role, WireId};
-use haulier_sim::Rng;
-use haulier_sim::Shot;
-use haulier_sim::address;
 use haulier_sim::hosts::PROTOCOL_ID;
+use haulier_sim::{Rng, Shot, address};
 
 use crate::support::{BOTH, Keyed, Pair, SERVER, Town, drain, last, ms};
 

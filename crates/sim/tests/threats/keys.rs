@@ -6,8 +6,7 @@ use std::time::Duration;
 use haulier_proto::client::ClientConfig;
 use haulier_proto::connection::{CloseReason, ConnectionConfig, Event};
 use haulier_proto::server::ServerConfig;
-use haulier_sim::Rng;
-use haulier_sim::Shot;
+use haulier_sim::{Rng, Shot};
 
 use crate::support::{BOTH, Keyed, Town, client_config, connection, last, ms, server_config};
 

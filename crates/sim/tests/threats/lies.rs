@@ -9,9 +9,8 @@ use haulier_proto::transit::AckFrame;
 use haulier_proto::wire::Frame;
 use haulier_proto::wire::frame::BlockFrame;
 use haulier_proto::{DropReason, Instant};
-use haulier_sim::Rng;
-use haulier_sim::address;
 use haulier_sim::attack::raw::RawClient;
+use haulier_sim::{Rng, address};
 
 use crate::support::{CLIENT, Keyed, block, drain, ms, secret, server_config};
 

@@ -5,8 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use haulier_proto::server::ServerMachine;
-use haulier_sim::Shot;
-use haulier_sim::address;
+use haulier_sim::{Shot, address};
 
 use crate::support::{BOTH, CLIENT, Pair, Town, drain, ms, server_config};
 
