@@ -7,9 +7,9 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
-use haulier_proto::connection::{Block, Event};
-use haulier_proto::credentials::{TokenClaims, TokenKey};
-use haulier_proto::crypto::{Identity, Secret, Suite, TrafficSecret};
+use haulier_proto::connection::{Block, Event, Suite};
+use haulier_proto::credentials::{Identity, Secret, TokenClaims, TokenKey};
+use haulier_proto::internals::TrafficSecret;
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
 use haulier_proto::{AesSupport, Instant, Machine, Platform};
 use std::hint::black_box;
@@ -35,12 +35,11 @@ fn identity() -> Identity {
 }
 
 fn server() -> ServerMachine {
-    let credentials = ServerCredentials {
-        secret: Some(secret()),
-        token_keys: vec![token_key()],
-        identity: Some(identity()),
-        open: true,
-    };
+    let credentials = ServerCredentials::default()
+        .with_secret(secret())
+        .with_token_key(token_key())
+        .with_identity(identity())
+        .with_open_access();
     let mut config = ServerConfig::new(PROTOCOL_ID, credentials);
     config.limits.connections = usize::MAX;
     config.limits.connections_per_prefix = usize::MAX;
@@ -66,7 +65,7 @@ fn request(credentials: Credentials, n: u64) -> Vec<u8> {
 }
 
 fn by_token(n: u64) -> Credentials {
-    let claims = TokenClaims { expiry_unix: 60, ..TokenClaims::default() };
+    let claims = TokenClaims::new(60);
     let mut nonce = [0; 24];
     nonce[..8].copy_from_slice(&n.to_le_bytes());
     let token = token_key().issue(PROTOCOL_ID, &claims, secret(), nonce).expect("a token");
@@ -216,13 +215,13 @@ fn blocks(c: &mut Criterion) {
 
 /// All 256 repair slices of a chunk.
 fn repair(c: &mut Criterion) {
-    haulier_proto::bulk::repair::prepare();
+    haulier_proto::prepare();
     let chunk: Vec<u8> =
         (0..256 * 1024u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let mut group = c.benchmark_group("repair");
     group.throughput(Throughput::Bytes(chunk.len() as u64));
     group.bench_function("encode 256 of 256", |b| {
-        b.iter(|| black_box(haulier_proto::bulk::repair::encode(black_box(&chunk))));
+        b.iter(|| black_box(haulier_proto::internals::encode_repair(black_box(&chunk))));
     });
     group.finish();
 }

@@ -59,8 +59,7 @@ impl Link {
     /// Asserts that a payload of this size arrives as it was sent, and is acked.
     fn new(bytes: usize) -> Self {
         // An ack packet for whatever arrived, as soon as the client is asked for datagrams.
-        let config =
-            EndpointConfig { ack_interval: Some(Duration::ZERO), ..EndpointConfig::default() };
+        let config = EndpointConfig::default().with_ack_interval(Some(Duration::ZERO));
         let mut link = Self {
             now: Instant::ZERO,
             server: Endpoint::new(config).unwrap(),
@@ -406,11 +405,8 @@ fn attack(c: &mut Criterion) {
     let now = Instant::ZERO;
 
     // The least that a pool may hold has no room for two packets, so every fragment evicts one.
-    let small = FragmentPoolConfig {
-        max_bytes_per_peer: 448 + 2 * 1088,
-        max_fragments: 2,
-        ..FragmentPoolConfig::default()
-    };
+    let small =
+        FragmentPoolConfig::default().with_max_bytes_per_peer(448 + 2 * 1088).with_max_fragments(2);
     let (mut peer, mut pool) = (Reassembler::new(), FragmentPool::new(small).unwrap());
     let mut sequence = Sequence::new(0);
     let mut flood = |pool: &mut FragmentPool| {
@@ -421,7 +417,7 @@ fn attack(c: &mut Criterion) {
     assert_eq!(pool.stats().evicted_for_own_peer, 1_000);
     group.bench_function("fragment that evicts a packet of one", |b| b.iter(|| flood(&mut pool)));
 
-    let shared = FragmentPoolConfig { max_bytes: 1024 * 1024, ..FragmentPoolConfig::default() };
+    let shared = FragmentPoolConfig::default().with_max_bytes(1024 * 1024);
     let (mut peers, mut pool) =
         (vec![Reassembler::new(); 1_000], FragmentPool::new(shared).unwrap());
     let (mut turn, mut sequence) = (0, Sequence::new(0));

@@ -83,9 +83,10 @@ pub mod bits;
 
 pub use drop_reason::{PacketDropCounts, PacketDropReason};
 pub use haulier_core::{
-    Batch, DatagramBuffer, FourTuple, Instant, Machine, RttEstimator, Sequence, Sequence32,
-    SequenceBuffer, SequenceNumber, fragment, time,
+    Batch, FourTuple, Instant, Machine, RttEstimator, Sequence, Sequence32, SequenceBuffer,
+    SequenceNumber, fragment, time,
 };
+pub(crate) use haulier_core::{debug_as, settings};
 pub use packet::{MAX_PACKET_BYTES, ProtocolId};
 pub use peer::{ArticleConfig, ArticlePeer, PeerEvent};
 pub use peer_machine::PeerMachine;

@@ -15,32 +15,26 @@ use crate::chunk::{
 };
 use crate::packet::article::ArticlePacket;
 use crate::packet::{self, ProtocolId};
+use crate::settings;
 use crate::{Instant, PacketDropCounts, PacketDropReason};
 
-/// How an [`ArticlePeer`] behaves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArticleConfig {
-    /// The number that both ends must share. Default [`ProtocolId::ARTICLE`].
-    pub protocol_id: ProtocolId,
-    /// The sending end.
-    pub sender: ChunkSenderConfig,
-    /// The receiving end.
-    pub receiver: ChunkReceiverConfig,
-}
-
-impl Default for ArticleConfig {
-    fn default() -> Self {
-        Self {
-            protocol_id: ProtocolId::ARTICLE,
-            sender: ChunkSenderConfig::default(),
-            receiver: ChunkReceiverConfig::default(),
-        }
+settings! {
+    /// How an [`ArticlePeer`] behaves.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ArticleConfig {
+        /// The number that both ends must share. Default [`ProtocolId::ARTICLE`].
+        protocol_id: ProtocolId = ProtocolId::ARTICLE, with_protocol_id;
+        /// The sending end.
+        sender: ChunkSenderConfig = ChunkSenderConfig::default(), with_sender;
+        /// The receiving end.
+        receiver: ChunkReceiverConfig = ChunkReceiverConfig::default(), with_receiver;
     }
 }
 
 /// An event of an [`ArticlePeer`]. Received chunks are not events: they wait in [`ArticlePeer::pop_chunk`],
 /// because a chunk that waits holds the sender back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PeerEvent {
     /// A chunk was sent, or failed.
     Sender(ChunkSenderEvent),

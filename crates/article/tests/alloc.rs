@@ -129,7 +129,7 @@ fn a_queue_that_is_never_empty_does_not_grow() {
 /// process holds stays under the cap.
 #[test]
 fn a_fragment_bomb_stays_under_the_cap_as_the_allocator_sees_it() {
-    let config = FragmentPoolConfig { max_bytes: 8 << 20, ..FragmentPoolConfig::default() };
+    let config = FragmentPoolConfig::default().with_max_bytes(8 << 20);
     let mut peers: Vec<Reassembler> = (0..300).map(|_| Reassembler::new()).collect();
     let block = [9; 1024];
     let counted = allocation_counter::measure(|| {

@@ -4,7 +4,7 @@
 //! nothing. The answer is a block; a file's name goes before it as a message, so that the block's BLAKE3 is
 //! that of the file alone.
 
-use haulier::connection::CloseCode;
+use haulier::CloseCode;
 
 /// How every request begins: "haulier files", version 1.
 const MAGIC: [u8; 4] = *b"HLF1";

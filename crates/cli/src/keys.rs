@@ -8,8 +8,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use haulier::credentials::TokenKey;
-use haulier::crypto::{Identity, Secret, kdf};
+use haulier::proto::internals::kdf;
+use haulier::{Identity, Secret, TokenKey};
 use zeroize::Zeroizing;
 
 use crate::failure::{Failure, plain};

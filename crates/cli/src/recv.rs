@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use haulier::article::chunk::SLICE_BYTES;
-use haulier::article::{ArticleConfig, ArticlePeer, PeerMachine};
 use haulier::file::{Digest, FileError, Finished, Incoming, Receipt, Status};
 use haulier::udp::{Clock, Runner, Socket};
+use haulier_article::chunk::SLICE_BYTES;
+use haulier_article::{ArticleConfig, ArticlePeer, PeerMachine};
 use serde_json::json;
 
 use crate::args::RecvArgs;
@@ -67,8 +67,7 @@ pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
 
 fn new_peer(args: &RecvArgs) -> ArticlePeer {
     let timeout = args.timeout.unwrap_or(DEFAULT_TIMEOUT);
-    let mut config =
-        ArticleConfig { protocol_id: args.wire.protocol_id, ..ArticleConfig::default() };
+    let mut config = ArticleConfig::default().with_protocol_id(args.wire.protocol_id);
     config.receiver.abandon_after = Some(timeout);
     config.sender.give_up_after = Some(RECEIPT);
     ArticlePeer::new(config)

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use haulier::proto::{Batch, FourTuple, Instant, Machine};
 use haulier::udp::{Clock, Runner, Socket, wait};
-use haulier::{Batch, FourTuple, Instant, Machine};
 use haulier_sim::{Link, LinkConfig, LinkStats};
 
 /// The longest sleep of the relay: how fast it notices that it should stop.

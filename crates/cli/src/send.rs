@@ -8,10 +8,10 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use haulier::article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure};
-use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine};
 use haulier::file::{Header, Receipt, Status};
 use haulier::udp::{Clock, Runner, Socket};
+use haulier_article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure};
+use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine};
 use serde_json::json;
 
 use crate::args::SendArgs;
@@ -34,8 +34,7 @@ const QUEUED: usize = 2;
 pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     let (header, reader) = open(args)?;
     let small = header.size.is_some_and(|size| size <= MAX_CHUNK_BYTES as u64);
-    let mut config =
-        ArticleConfig { protocol_id: args.wire.protocol_id, ..ArticleConfig::default() };
+    let mut config = ArticleConfig::default().with_protocol_id(args.wire.protocol_id);
     config.sender.rate_bps = args.rate;
     config.sender.burst = args.burst || (small && !args.no_burst);
     config.sender.give_up_after = Some(args.timeout);
@@ -159,7 +158,7 @@ impl Transfer<'_> {
                 PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. }) => {
                     return Err(self.gave_up(reason));
                 }
-                PeerEvent::Receiver(_) => {}
+                _ => {}
             }
         }
         Ok(())

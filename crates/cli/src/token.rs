@@ -1,10 +1,9 @@
 //! `haulier token`: connect tokens as a matchmaker makes them, and what one holds.
 
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use haulier::credentials::{ConnectToken, TokenClaims, TokenKey, TokenRate};
+use haulier::{ConnectToken, IssueTokenError, TokenClaims, TokenKey, TokenRate};
 use serde_json::{Value, json};
 
 use crate::args::{IssueArgs, ShowArgs, TokenArgs, TokenCommand};
@@ -22,16 +21,15 @@ pub(crate) fn run(args: &TokenArgs, report: &Report) -> Result<(), Failure> {
 
 fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
     let key = keys::read_token_key(&args.token_key)?;
-    let claims = TokenClaims {
-        client_id: args.client_id.to_le_bytes(),
-        servers: args.server.clone(),
-        // A token of less than a second would have expired when it is printed.
-        expiry_unix: unix_time() + args.expires.as_secs_f64().ceil() as u64,
-        client_address: args.client_address,
-        min_rate: args.least_rate.map(token_rate).transpose()?,
-        max_rate: args.rate.map(token_rate).transpose()?,
-        user_data: args.user_data.clone().unwrap_or_default().into_bytes(),
-    };
+    // A token of less than a second would have expired when it is printed.
+    let expiry_unix = unix_time() + args.expires.as_secs_f64().ceil() as u64;
+    let claims = TokenClaims::new(expiry_unix)
+        .with_client_id(args.client_id.to_le_bytes())
+        .with_servers(args.server.clone())
+        .with_client_address(args.client_address)
+        .with_min_rate(args.least_rate.map(token_rate).transpose()?)
+        .with_max_rate(args.rate.map(token_rate).transpose()?)
+        .with_user_data(args.user_data.clone().unwrap_or_default().into_bytes());
     let mut token = new_token(&key, args.wire.protocol_id, &claims)?;
     if let Some(path) = &args.identity_file {
         token = token.with_identity(keys::read_public(path)?);
@@ -59,9 +57,9 @@ pub(crate) fn new_token(
     protocol_id: u64,
     claims: &TokenClaims,
 ) -> Result<ConnectToken, Failure> {
-    haulier::issue_token(key, protocol_id, claims).map_err(|error| match error.kind() {
-        ErrorKind::InvalidInput => Failure::Usage(error.to_string()),
-        _ => Failure::Io(format!("no random bytes: {error}")),
+    haulier::issue_token(key, protocol_id, claims).map_err(|error| match error {
+        IssueTokenError::Claims(error) => Failure::Usage(error.to_string()),
+        error => Failure::Io(error.to_string()),
     })
 }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use haulier::article::ProtocolId;
+use haulier_article::ProtocolId;
 use haulier_sim::soak::Layers;
 
 /// 64 bits, decimal or `0x` and hex digits.

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
 use crate::FourTuple;
+use crate::debug_as;
 
 /// Datagrams on their way out, in order, each with where it goes.
 ///
@@ -23,12 +24,14 @@ use crate::FourTuple;
 /// assert!(batch.iter().eq([(to, &b"hello"[..])]));
 /// # Ok::<(), core::net::AddrParseError>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
     datagrams: Vec<Entry>,
     max_datagrams: usize,
 }
+
+debug_as! { Batch: |batch| datagrams = batch.len(), bytes = batch.bytes.len() }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -70,6 +73,7 @@ impl Batch {
 
     /// Appends the datagram that `compose` writes, and returns its length. If it returns `None`, or the batch
     /// is full, nothing is appended.
+    #[doc(hidden)]
     pub fn compose(
         &mut self,
         compose: impl FnOnce(&mut DatagramBuffer<'_>) -> Option<FourTuple>,
@@ -110,6 +114,7 @@ impl Batch {
     /// The datagrams from `first` on that one call of the system can send: neighbours of one length to one
     /// place, of which the last may be shorter. At most `max_datagrams` of them, and `max_bytes`; but always
     /// one, if `first` is there.
+    #[doc(hidden)]
     #[must_use]
     pub fn run(&self, first: usize, max_datagrams: usize, max_bytes: usize) -> Option<Run<'_>> {
         let start = first.checked_sub(1).and_then(|at| self.datagrams.get(at)).map_or(0, |e| e.end);
@@ -143,7 +148,7 @@ impl Batch {
 }
 
 /// Datagrams that lie end to end and that one call of the system can send.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Run<'a> {
     /// Where they go.
     pub path: FourTuple,
@@ -155,12 +160,21 @@ pub struct Run<'a> {
     pub datagrams: usize,
 }
 
+debug_as! {
+    Run['_]: |run|
+    path = run.path,
+    datagrams = run.datagrams,
+    segment_bytes = run.segment_bytes,
+    bytes = run.bytes.len(),
+}
+
 /// The datagram being composed at the end of a [`Batch`]. It derefs to its own bytes alone.
-#[derive(Debug)]
 pub struct DatagramBuffer<'a> {
     bytes: &'a mut Vec<u8>,
     start: usize,
 }
+
+debug_as! { DatagramBuffer['_]: |datagram| bytes = datagram.len() }
 
 impl<'a> DatagramBuffer<'a> {
     /// A datagram that begins after the present contents of `bytes`: for a caller without a batch.

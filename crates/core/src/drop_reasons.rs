@@ -62,11 +62,12 @@ macro_rules! drop_reasons {
         impl $counts {
             /// All zero.
             #[must_use]
-            pub const fn new() -> Self {
+            pub(crate) const fn new() -> Self {
                 Self([0; $reason::ALL.len()])
             }
 
             /// Counts one.
+            #[doc(hidden)]
             pub const fn count(&mut self, reason: $reason) {
                 self.0[reason as usize] += 1;
             }
@@ -86,12 +87,6 @@ macro_rules! drop_reasons {
             #[must_use]
             pub fn hostile(&self) -> u64 {
                 self.iter().filter(|(r, _)| r.is_hostile()).map(|(_, count)| count).sum()
-            }
-
-            /// Packets dropped for honest reasons.
-            #[must_use]
-            pub fn honest(&self) -> u64 {
-                self.iter().filter(|(r, _)| !r.is_hostile()).map(|(_, count)| count).sum()
             }
         }
 
@@ -134,6 +129,6 @@ mod tests {
             assert_eq!(counts.get(reason), i as u64 + 1);
         }
         assert_eq!(counts.iter().count(), DropReason::ALL.len());
-        assert_eq!((counts.hostile(), counts.honest()), (1, 5));
+        assert_eq!(counts.hostile(), 1);
     }
 }

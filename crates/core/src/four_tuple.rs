@@ -25,6 +25,7 @@ impl FourTuple {
 
     /// Whether this is the remote end. The flow label and the scope of an IPv6 address are ignored: the
     /// first is not part of the address, and the second is a name that only this host uses.
+    #[doc(hidden)]
     #[must_use]
     pub fn has_remote(&self, remote: SocketAddr) -> bool {
         self.remote.ip() == remote.ip() && self.remote.port() == remote.port()

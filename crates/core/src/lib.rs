@@ -10,7 +10,8 @@
 //! own, and each wire has its own list of counted reasons.
 //!
 //! Each module uses only those after it: `machine`, `batch`, `four_tuple`, `fragment`, `restart`,
-//! `sequence_buffer`, `chunk`, `bit_set`, `sequence`, `budget`, `rtt`, `drop_reasons`, `time`.
+//! `sequence_buffer`, `chunk`, `bit_set`, `sequence`, `budget`, `rtt`, `drop_reasons`, `settings`,
+//! `debug_as`, `time`.
 
 #![no_std]
 
@@ -19,6 +20,7 @@ extern crate alloc;
 mod batch;
 mod bit_set;
 mod budget;
+mod debug_as;
 mod drop_reasons;
 mod four_tuple;
 mod machine;
@@ -26,6 +28,7 @@ mod restart;
 mod rtt;
 mod sequence;
 mod sequence_buffer;
+mod settings;
 
 pub mod chunk;
 pub mod fragment;

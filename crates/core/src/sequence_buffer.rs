@@ -6,6 +6,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use core::fmt::{self, Debug};
+
 use crate::{Sequence, SequenceNumber};
 
 /// Packets that are remembered in each direction: four seconds at 60 a second, where a packet counts as
@@ -25,11 +27,19 @@ pub const PACKET_WINDOW: u16 = 256;
 /// assert_eq!(buffer.get(Sequence::new(65_535)), Some(&"before the wrap"));
 /// assert!(buffer.insert(Sequence::new(65_000), "too old").is_none());
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SequenceBuffer<T, const N: usize, S = Sequence> {
     /// The number after the newest inserted; `None` until the first insert.
     next: Option<S>,
     slots: Box<[Option<(S, T)>]>,
+}
+
+/// How full it is, not each of its places.
+impl<T, const N: usize, S: Debug> Debug for SequenceBuffer<T, N, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let filled = self.slots.iter().flatten().count();
+        f.debug_struct("SequenceBuffer").field("next", &self.next).field("filled", &filled).finish()
+    }
 }
 
 impl<T, const N: usize, S: SequenceNumber> SequenceBuffer<T, N, S> {

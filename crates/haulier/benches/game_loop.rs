@@ -68,7 +68,7 @@ fn main() {
 
 /// How long the block takes.
 fn run(game: Game, bytes: usize, max_rate_bps: u64) -> Duration {
-    let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+    let credentials = ServerCredentials::default().with_open_access();
     let mut config = ServerConfig::new(7, credentials);
     config.connection.max_rate_bps = max_rate_bps;
     let listen = Listen::bind("127.0.0.1:0").unwrap();

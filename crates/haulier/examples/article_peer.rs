@@ -14,9 +14,9 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use haulier::article::chunk::{ChunkId, ChunkSenderEvent};
-use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine, ProtocolId};
 use haulier::udp::{Clock, Runner, Socket};
+use haulier_article::chunk::{ChunkId, ChunkSenderEvent};
+use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine, ProtocolId};
 
 const USAGE: &str = "usage: article_peer send|recv ADDR FILE [--protocol-id ID] [--rate BITS] \
                      [--no-burst] [--chunk-id N]";

@@ -6,8 +6,7 @@ use haulier::{Block, CloseCode, Event, Server, ServerConfig, ServerCredentials, 
 use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let secret = Some(haulier::random_secret()?);
-    let credentials = ServerCredentials { secret, ..ServerCredentials::default() };
+    let credentials = ServerCredentials::default().with_secret(haulier::random_secret()?);
     let server = Server::bind("127.0.0.1:0", ServerConfig::new(1, credentials))?;
     let ticket = server.ticket(&[server.local_addr()])?.ok_or("it has a secret")?;
     println!("{}", ticket.to_text());

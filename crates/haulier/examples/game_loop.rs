@@ -11,10 +11,10 @@
 
 use std::time::Duration;
 
-use haulier::article::congestion::GoodBadConfig;
-use haulier::article::endpoint::EndpointConfig;
-use haulier::article::fragment::FragmentPoolConfig;
-use haulier::article::{ArticleConfig, Instant};
+use haulier_article::congestion::GoodBadConfig;
+use haulier_article::endpoint::EndpointConfig;
+use haulier_article::fragment::FragmentPoolConfig;
+use haulier_article::{ArticleConfig, Instant};
 use haulier_sim::hosts::ArticleHost;
 use haulier_sim::hosts::game::{GamePackets, ReceivedRecord, Told, Traffic};
 use haulier_sim::{HostId, Probability, Profile, World, address};
@@ -65,11 +65,8 @@ fn end(
         large_bytes: (1_300, 3_500),
         refuse: Probability::NEVER,
     };
-    let modes = GoodBadConfig {
-        good_packets_per_second: 60,
-        bad_packets_per_second: 20,
-        ..GoodBadConfig::default()
-    };
+    let modes =
+        GoodBadConfig::default().with_good_packets_per_second(60).with_bad_packets_per_second(20);
     let (config, pool) = (EndpointConfig::default(), FragmentPoolConfig::default());
     let mut chunks = ArticleConfig::default();
     chunks.sender.burst = join == Join::Burst;

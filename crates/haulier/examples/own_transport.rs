@@ -4,7 +4,7 @@
 //!
 //!     cargo run --example own_transport
 
-use haulier::article::{ArticleConfig, ArticlePeer, Instant};
+use haulier_article::{ArticleConfig, ArticlePeer, Instant};
 use std::collections::VecDeque;
 
 struct LossyQueue(VecDeque<Vec<u8>>, u32);

@@ -9,13 +9,15 @@
 //! | a game loop | [`Client`] and [`Server`]: `poll()` once a frame, or `wait()`; feature `udp`, default |
 //! | tasks | the same two: `next_event().await`, with any executor |
 //! | no thread to spare | [`Connect::inline`] and [`Listen::inline`]; `on_tokio`, feature `tokio` |
-//! | a transport: Steam, WebRTC, QUIC | [`client::ClientMachine`], [`server::ServerMachine`] |
+//! | a transport: Steam, WebRTC, QUIC | [`proto`]: a `ClientMachine`, a `ServerMachine` |
 //! | a loop of your own over sockets | [`udp::Runner`] round one of these machines |
 //! | a matchmaker | [`issue_token`]: a [`ConnectToken`] lets one player join |
 //! | friends who play on one server | [`Ticket`]: a line to copy, [`Server::ticket`] makes it |
 //! | files | [`mod@file`]: any size, as a run of chunks |
-//! | the wire of the articles | [`udp::Runner`] round an [`article::PeerMachine`]; no encryption |
-//! | parts of that alone | [`article::endpoint::Endpoint`] for packets, [`article::chunk`] for chunks |
+//! | the wire of the articles | the crate `haulier-article`, whole and alone; no encryption |
+//!
+//! What a game uses is here at the top. What an engineer of protocols uses is one level down, in [`proto`]
+//! and [`udp`].
 //!
 //! A join, both sides of it in one thread; `docs/FIRST-JOIN.md` has the two programs:
 //!
@@ -23,8 +25,7 @@
 //! use haulier::{Block, Client, Event, Server, ServerConfig, ServerCredentials, ServerEvent};
 //! use std::time::Duration;
 //!
-//! let secret = Some(haulier::random_secret()?);
-//! let credentials = ServerCredentials { secret, ..ServerCredentials::default() };
+//! let credentials = ServerCredentials::default().with_secret(haulier::random_secret()?);
 //! let server = Server::bind("127.0.0.1:0", ServerConfig::new(7, credentials))?;
 //! let ticket = server.ticket(&[server.local_addr()])?.ok_or("the server has a secret")?;
 //! let world = Block::new(1, vec![7; 500_000]); // hashed once, whoever gets it
@@ -56,34 +57,32 @@ pub mod file;
 #[cfg(feature = "udp")]
 mod net;
 
-pub use haulier_proto::*;
-
-/// The articles' system: chunks and time-critical packets, without encryption.
-pub use haulier_article as article;
-/// The machines of haulier/1, without sockets.
+/// The machines of haulier/1 without sockets: what a transport of one's own drives, and what [`Client`] and
+/// [`Server`] are handles on.
 pub use haulier_proto as proto;
-
-pub use haulier_proto::client::{ClientConfig, Credentials};
-pub use haulier_proto::connection::{
-    Block, BlockHandle, BlockProgress, CloseCode, CloseReason, Connection, ConnectionConfig,
-    ConnectionStats, Event, SendError,
-};
-pub use haulier_proto::credentials::{Access, ConnectToken, Ticket, TokenClaims, TokenKey};
-pub use haulier_proto::crypto::{Identity, Secret};
-pub use haulier_proto::server::{
-    ConnectionId, ServerConfig, ServerCredentials, ServerEvent, ServerLimits, ServerStats,
-};
-pub use haulier_proto::wire::answer::RefusalCode;
-
-#[cfg(feature = "udp")]
-pub use net::{
-    Attempt, AttemptError, Client, Connect, ConnectError, FinishError, Listen, ListenError,
-    NetworkError, Server, issue_token, random_secret,
-};
-
 /// Runners over real sockets, for machines of one's own.
 #[cfg(feature = "udp")]
 pub use haulier_udp as udp;
+
+pub use haulier_proto::client::{ClientError, Credentials, WireBytes};
+pub use haulier_proto::connection::{
+    Block, BlockHandle, BlockProgress, CloseCode, CloseReason, ConfigError, ConnectionConfig,
+    ConnectionState, ConnectionStats, Event, RefusalCode, SendError, Suite, Urgency,
+};
+pub use haulier_proto::credentials::{
+    ConnectToken, ConnectTokenError, Identity, IssueError, Secret, Ticket, TicketAccess,
+    TicketError, TokenClaims, TokenKey, TokenRate,
+};
+pub use haulier_proto::server::{
+    ConnectionId, ServerConfig, ServerCredentials, ServerEvent, ServerLimits, ServerStats,
+};
+pub use haulier_proto::{DropCounts, DropReason, Sequence};
+
+#[cfg(feature = "udp")]
+pub use net::{
+    Attempt, AttemptError, Client, Connect, ConnectError, FinishError, IssueTokenError, Listen,
+    ListenError, NetworkError, Server, issue_token, random_secret,
+};
 
 /// The pages with programs in them: their code is compiled and run as doc tests.
 #[cfg(doctest)]

@@ -4,8 +4,8 @@
 
 use std::io;
 
-use haulier::article::chunk::MAX_CHUNK_BYTES;
 use haulier::file::{FileError, Finished, Header, Incoming, Outgoing, Receipt, Sink, Status};
+use haulier_article::chunk::MAX_CHUNK_BYTES;
 use proptest::prelude::*;
 
 #[derive(Default)]
@@ -96,8 +96,8 @@ fn each_lie_has_its_own_error() {
 
     // The size in the header: more or less than comes.
     let said = |said| error(&chunks_of(&data(500), Some(said)));
-    assert!(matches!(said(499), FileError::WrongSize { said: 499, .. }));
-    assert!(matches!(said(501), FileError::WrongSize { said: 501, came: 500 }));
+    assert!(matches!(said(499), FileError::WrongSize { announced: 499, .. }));
+    assert!(matches!(said(501), FileError::WrongSize { announced: 501, received: 500 }));
 
     let mut content = chunks_of(&data(500), Some(500));
     content[0][100] ^= 1;

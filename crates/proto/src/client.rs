@@ -13,9 +13,11 @@ use core::net::SocketAddr;
 use crate::connection::{
     CloseCode, CloseReason, ConfigError, Connection, ConnectionConfig, ConnectionTrigger, Event,
 };
-use crate::credentials::ConnectToken;
+use crate::credentials::{ConnectToken, Ticket, TicketAccess};
 use crate::crypto::{Secret, equal};
+use crate::debug_as;
 use crate::fragment::FragmentPool;
+use crate::settings;
 use crate::wire::hello::MAX_REQUEST_BYTES;
 use crate::wire::{DataHeader, Kind, answer};
 use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform};
@@ -23,6 +25,7 @@ use handshake::{Handshake, Progress};
 
 /// What a client proves to the server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Credentials {
     /// Nothing: no encryption, and no protection from attackers on the path. For a LAN and for tests.
     Open,
@@ -37,39 +40,48 @@ pub enum Credentials {
     Token(ConnectToken),
 }
 
-/// The settings of a client.
-#[derive(Clone, Debug)]
-pub struct ClientConfig {
-    /// The server's address.
-    pub server: SocketAddr,
-    /// The number of the application's protocol, never sent; both ends must have the same.
-    pub protocol_id: u64,
-    /// What it proves to the server.
-    pub credentials: Credentials,
-    /// The application's request, up to 400 bytes. It can be replayed, and anyone with the secret can read
-    /// it: it has to be harmless when repeated, and to contain no secret.
-    pub request: Vec<u8>,
-    /// Copies of the request sent at once, 1 to 10. Each one allows the server to answer with 3 datagrams
-    /// before the client's address is validated, and their spacing on arrival shows it the rate to start
-    /// with. Default 4.
-    pub copies: u8,
-    /// The settings of its connection.
-    pub connection: ConnectionConfig,
-}
-
-impl ClientConfig {
-    /// This server and these credentials, and the defaults for everything else.
-    #[must_use]
-    pub fn new(server: SocketAddr, protocol_id: u64, credentials: Credentials) -> Self {
-        Self {
-            server,
-            protocol_id,
-            credentials,
-            request: Vec::new(),
-            copies: 4,
-            connection: ConnectionConfig::default(),
+/// What a ticket lets in.
+impl From<&Ticket> for Credentials {
+    fn from(ticket: &Ticket) -> Self {
+        match ticket.access() {
+            TicketAccess::Open => Self::Open,
+            TicketAccess::Secret(secret) => {
+                Self::Secret { secret: secret.clone(), identity: ticket.identity().copied() }
+            }
         }
     }
+}
+
+settings! {
+    /// The settings of a client.
+    #[derive(Clone)]
+    pub struct ClientConfig new(
+        /// The server's address.
+        server: SocketAddr,
+        /// The number of the application's protocol, never sent; both ends must have the same.
+        protocol_id: u64,
+        /// What it proves to the server.
+        credentials: Credentials,
+    ) {
+        /// The application's request, up to 400 bytes. It can be replayed, and anyone with the secret can
+        /// read it: it has to be harmless when repeated, and to contain no secret.
+        request: Vec<u8> = Vec::new(), with_request;
+        /// Copies of the request sent at once, 1 to 10. Each one allows the server to answer with 3 datagrams
+        /// before the client's address is validated, and their spacing on arrival shows it the rate to start
+        /// with. Default 4.
+        copies: u8 = 4, with_copies;
+        /// The settings of its connection.
+        connection: ConnectionConfig = ConnectionConfig::default(), with_connection;
+    }
+}
+
+debug_as! {
+    ClientConfig: |config|
+    server = config.server,
+    credentials = config.credentials,
+    request_bytes = config.request.len(),
+    copies = config.copies,
+    connection = config.connection,
 }
 
 /// Why a client could not be created.
@@ -96,7 +108,6 @@ enum Phase {
 }
 
 /// A client and its one connection.
-#[derive(Debug)]
 pub struct ClientMachine {
     server: SocketAddr,
     phase: Phase,
@@ -106,6 +117,14 @@ pub struct ClientMachine {
     pool: FragmentPool,
     drops: DropCounts,
     wire_bytes: WireBytes,
+}
+
+debug_as! {
+    ClientMachine: |client|
+    server = client.server,
+    connection = client.connection(),
+    drops = client.drops,
+    wire_bytes = client.wire_bytes,
 }
 
 /// Bytes of all datagrams of a client, including the handshake, without UDP and IP.
@@ -299,20 +318,6 @@ impl ClientMachine {
         Ok(())
     }
 
-    /// Acts on deadlines that have passed; does nothing if none has.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        self.pool.handle_timeout(now);
-        match &mut self.phase {
-            Phase::Handshaking(handshake) => {
-                if let Progress::Failed(reason) = handshake.handle_timeout(now) {
-                    self.phase = Phase::Ended(Some(reason));
-                }
-            }
-            Phase::Connected(connection) => connection.handle_timeout(now),
-            Phase::Ended(_) => {}
-        }
-    }
-
     /// The next event. Call it until it returns `None`.
     #[must_use]
     pub fn poll_event(&mut self, now: Instant) -> Option<Event> {
@@ -323,32 +328,8 @@ impl ClientMachine {
         }
     }
 
-    /// Appends datagrams to send until there are none or the batch is full.
-    pub fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
-        let Self { phase, server, wire_bytes, .. } = self;
-        while let Some(bytes) = batch.compose(|datagram| match phase {
-            Phase::Handshaking(handshake) => {
-                handshake.poll_transmit(now, datagram).then(|| FourTuple::new(*server))
-            }
-            Phase::Connected(connection) => connection.poll_transmit(now, datagram),
-            Phase::Ended(_) => None,
-        }) {
-            wire_bytes.sent += bytes as u64;
-        }
-    }
-
-    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) next
-    /// if nothing else happens; an instant in the past means at once.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        match &self.phase {
-            Phase::Handshaking(handshake) => Some(handshake.poll_timeout()),
-            Phase::Connected(connection) => connection.poll_timeout(),
-            Phase::Ended(_) => None,
-        }
-    }
-
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
+    #[doc(hidden)]
     pub fn check_invariants(&self) {
         if let Phase::Connected(connection) = &self.phase {
             connection.check_invariants();
@@ -362,15 +343,37 @@ impl Machine for ClientMachine {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        Self::handle_timeout(self, now);
+        self.pool.handle_timeout(now);
+        match &mut self.phase {
+            Phase::Handshaking(handshake) => {
+                if let Progress::Failed(reason) = handshake.handle_timeout(now) {
+                    self.phase = Phase::Ended(Some(reason));
+                }
+            }
+            Phase::Connected(connection) => connection.handle_timeout(now),
+            Phase::Ended(_) => {}
+        }
     }
 
     fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
-        Self::poll_transmit(self, now, batch);
+        let Self { phase, server, wire_bytes, .. } = self;
+        while let Some(bytes) = batch.compose(|datagram| match phase {
+            Phase::Handshaking(handshake) => {
+                handshake.poll_transmit(now, datagram).then(|| FourTuple::new(*server))
+            }
+            Phase::Connected(connection) => connection.poll_transmit(now, datagram),
+            Phase::Ended(_) => None,
+        }) {
+            wire_bytes.sent += bytes as u64;
+        }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        Self::poll_timeout(self)
+        match &self.phase {
+            Phase::Handshaking(handshake) => Some(handshake.poll_timeout()),
+            Phase::Connected(connection) => connection.poll_timeout(),
+            Phase::Ended(_) => None,
+        }
     }
 }
 

@@ -14,14 +14,14 @@
 //!
 //! ```
 //! use core::net::SocketAddr;
-//! use haulier_proto::{Batch, Instant};
-//! use haulier_proto::client::{ClientMachine, ClientConfig, Credentials};
+//! use haulier_proto::{Batch, Instant, Machine};
+//! use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 //! use haulier_proto::connection::{Block, Event};
-//! use haulier_proto::crypto::Secret;
-//! use haulier_proto::server::{ServerMachine, ServerConfig, ServerCredentials, ServerEvent};
+//! use haulier_proto::credentials::Secret;
+//! use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent, ServerMachine};
 //!
 //! let secret = Secret::from_bytes([7; 32]); // from a ticket; so are the seeds below from the system
-//! let credentials = ServerCredentials { secret: Some(secret.clone()), ..Default::default() };
+//! let credentials = ServerCredentials::default().with_secret(secret.clone());
 //! let config = ServerConfig::new(42, credentials);
 //! let mut server = ServerMachine::new(Instant::ZERO, 0, config, [1; 32])?;
 //! let (at, home): (SocketAddr, SocketAddr) = ("192.0.2.1:4000".parse()?, "192.0.2.2:5000".parse()?);
@@ -69,34 +69,36 @@
 //!
 //! # Modules
 //!
-//! Each module uses only those after it: `server`, `client`, `connection`, `credentials`, `wire`, `bulk`,
-//! `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`, `drop_reason`. What this wire shares with
-//! that of the articles is in `haulier_core`.
+//! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `credentials`,
+//! `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`, `drop_reason`. What this
+//! wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
 
-pub mod bulk;
 pub mod client;
 pub mod connection;
 pub mod credentials;
-pub mod crypto;
+#[doc(hidden)]
+pub mod internals;
 pub mod server;
-pub mod transit;
-pub mod wire;
 
-mod platform;
-
+mod bulk;
+mod crypto;
 mod drop_reason;
 mod fields;
 mod message;
+mod platform;
+mod transit;
 mod urgency;
+mod wire;
 
+pub use bulk::repair::prepare;
 pub use drop_reason::{DropCounts, DropReason};
-pub use haulier_core::{
-    Batch, DatagramBuffer, FourTuple, Instant, Machine, Sequence, SequenceNumber, time,
+pub use haulier_core::{Batch, FourTuple, Instant, Machine, Sequence};
+pub(crate) use haulier_core::{
+    BitSet, DatagramBuffer, RttEstimator, SendBudget, chunk, debug_as, fragment, settings, time,
 };
-pub(crate) use haulier_core::{BitSet, RttEstimator, SendBudget, chunk, fragment};
 pub use platform::{AesSupport, Platform};

@@ -2,6 +2,7 @@
 
 /// How much of the link a block may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Urgency {
     /// Fills the link, with some milliseconds of queueing delay: for a join, during a load screen.
     #[default]

@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use haulier_proto::client::ClientMachine;
-use haulier_proto::connection::{Block, Event};
-use haulier_proto::credentials::{TokenClaims, TokenKey};
-use haulier_proto::crypto::{
-    AeadKey, CookieKey, Entropy, RequestKeys, ResetKey, Secret, Suite, open_check, open_tag,
+use haulier_proto::connection::{Block, Event, Suite};
+use haulier_proto::credentials::{Secret, TokenClaims, TokenKey};
+use haulier_proto::internals::{
+    AeadKey, CookieKey, Entropy, RequestKeys, ResetKey, open_check, open_tag,
 };
 use haulier_proto::server::ServerMachine;
 use haulier_proto::{Batch, Instant, Machine};
@@ -46,7 +46,7 @@ fn seals_and_checks_do_not_allocate() {
 #[test]
 fn a_forged_token_takes_no_memory() {
     let key = TokenKey { id: 1, key: Secret::from_bytes([1; 32]) };
-    let claims = TokenClaims { expiry_unix: 10, user_data: vec![1; 256], ..Default::default() };
+    let claims = TokenClaims::new(10).with_user_data(vec![1; 256]);
     let token = key.issue(1, &claims, Secret::from_bytes([2; 32]), [3; 24]).unwrap();
     let mut forged = token.sealed().to_vec();
     forged[200] ^= 1;

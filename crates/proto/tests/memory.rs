@@ -12,8 +12,8 @@
 mod lan;
 
 use haulier_proto::connection::{Block, Event};
+use haulier_proto::internals::REQUEST_BYTES;
 use haulier_proto::server::{ConnectionId, ServerEvent, ServerMachine};
-use haulier_proto::wire::request::REQUEST_BYTES;
 use haulier_proto::{Instant, Machine};
 use lan::{Lan, client_config, server_address, server_config};
 
@@ -140,7 +140,7 @@ fn idle_connections_are_small() {
 fn connections_are_small_again_after_a_block() {
     let world = Block::new(1, vec![7; 256 << 10]);
     // Once a process: 9 MB of tables.
-    haulier_proto::bulk::repair::prepare();
+    haulier_proto::prepare();
     let mut room = Counted::new();
     let empty = room.held;
     for _ in 0..20 {

@@ -129,7 +129,7 @@ struct Run {
 
 impl Run {
     fn new(link: &LinkConfig, max_rate_bps: u64, called: [Called; 2], seed: u64) -> Self {
-        let connection = ConnectionConfig { max_rate_bps, ..ConnectionConfig::default() };
+        let connection = ConnectionConfig::default().with_max_rate_bps(max_rate_bps);
         let (server, client) = configs(Keyed::Open, connection);
         let entropy = |stream| Rng::stream(seed, stream).key();
         let server = ServerMachine::new(Instant::ZERO, 0, server, entropy(1)).unwrap();

@@ -81,7 +81,7 @@ fn joins_keep_the_rule_of_three_on_every_profile() {
             let link = profile.link();
             let mut server = server_config();
             server.connection.max_rate_bps = link.rate_bps.unwrap_or(10_000_000) * 9 / 10;
-            let client = ClientConfig { copies, ..client_config() };
+            let client = client_config().with_copies(copies);
             let mut join = Join::new(server, client, block(256 << 10), &link.into());
             let took = join.run();
             assert!(took.is_some(), "{} with {copies} copies", profile.name);
@@ -121,7 +121,7 @@ fn both_ends_measure_and_a_long_way_costs_no_resends() {
         let mut join = Join::new(server, client_config(), block(1 << 20), &link);
         join.run();
         let connection = join.client().client.as_ref().and_then(|client| client.connection());
-        let measured = connection.unwrap().rtt().smoothed_rtt().expect("a sample").as_millis();
+        let measured = connection.unwrap().stats().rtt.expect("a sample").as_millis();
         let stats = join.world.host(join.server).connection().unwrap().stats();
         println!(
             "{rtt} ms: {measured} ms, {} resent of {}",

@@ -135,7 +135,7 @@ fn honest(seed: u64) -> ArticleHost {
 /// peers at once, beside four honest players.
 #[test]
 fn a_million_hostile_fragments_do_not_touch_the_honest_players() {
-    let config = FragmentPoolConfig { max_bytes: 4 << 20, ..FragmentPoolConfig::default() };
+    let config = FragmentPoolConfig::default().with_max_bytes(4 << 20);
     let mut world = World::new(11);
     let server = Server {
         pool: FragmentPool::new(config).unwrap(),

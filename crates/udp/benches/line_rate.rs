@@ -27,8 +27,9 @@ mod bench {
 
     use haulier_core::{Batch, FourTuple, Instant as Moment, Machine};
     use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
-    use haulier_proto::connection::{Block, CloseCode, Event};
-    use haulier_proto::crypto::{AeadKey, Secret, Suite, TrafficSecret};
+    use haulier_proto::connection::{Block, CloseCode, Event, Suite};
+    use haulier_proto::credentials::Secret;
+    use haulier_proto::internals::{AeadKey, TrafficSecret};
     use haulier_proto::server::{
         ConnectionId, ServerConfig, ServerCredentials, ServerEvent, ServerMachine,
     };
@@ -101,7 +102,7 @@ mod bench {
         segments: usize,
         mut serve: impl FnMut(&mut Server, ConnectionId) -> bool,
     ) -> RunnerStats {
-        let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+        let credentials = ServerCredentials::default().with_open_access();
         let (clock, config) = (Clock::start(), ServerConfig::new(7, credentials));
         let machine = ServerMachine::new(clock.now(), 0, config, platform()).unwrap();
         let mut server = Runner::new(machine, socket(segments), clock);

@@ -24,13 +24,16 @@ mod tokio;
 mod wait;
 mod wake_up;
 
+#[doc(hidden)]
 pub use carrier::Carrier;
 pub use clock::Clock;
+#[doc(hidden)]
 pub use inbox::Inbox;
 pub use runner::{Runner, RunnerStats};
 pub use socket::{BufferSizes, Socket, WANTED_BUFFER_BYTES};
 pub use system::{has_aes, seed};
 #[cfg(feature = "tokio")]
+#[doc(hidden)]
 pub use tokio::Readiness;
 pub use wait::{Interest, wait};
 pub use wake_up::WakeUp;

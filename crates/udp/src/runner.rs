@@ -134,12 +134,14 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
 
     /// Goes on with another carrier, and returns the old one. What waited in it is lost, like anything on the
     /// way.
+    #[doc(hidden)]
     pub const fn replace_carrier(&mut self, carrier: S) -> S {
         std::mem::replace(&mut self.carrier, carrier)
     }
 
     /// Sends no more than so many datagrams with one call; 1 sends each alone. For an interface whose driver
     /// splits badly.
+    #[doc(hidden)]
     pub fn limit_segments(&mut self, max_segments: usize) {
         self.carrier.limit_segments(max_segments);
     }

@@ -36,7 +36,7 @@ pub struct BufferSizes {
 impl BufferSizes {
     /// Whether one burst fits each buffer.
     #[must_use]
-    pub const fn are_enough(&self) -> bool {
+    const fn are_enough(&self) -> bool {
         self.receive_bytes >= ENOUGH_BUFFER_BYTES && self.send_bytes >= ENOUGH_BUFFER_BYTES
     }
 
@@ -122,12 +122,6 @@ impl Socket {
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local
-    }
-
-    /// The other end, if it is connected.
-    #[must_use]
-    pub const fn remote(&self) -> Option<SocketAddr> {
-        self.remote
     }
 
     /// What the system granted.

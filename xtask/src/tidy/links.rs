@@ -1,5 +1,6 @@
-//! What Markdown points at: files that are there, headings that are there, and decisions that their
-//! index knows.
+//! What Markdown points at: files that are there, headings that are there, and decisions that their index
+//! knows. And the files that the map of the tree names in code: paths from the root, from `crates/`, or
+//! from the sources of `proto`.
 //!
 //! Only links inside the tree are followed. Nothing here opens a connection. rustdoc checks the links of
 //! the code's pages.
@@ -17,8 +18,44 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                 findings.push(Finding::new(&file.path, line, format!("link `{link}`: {what}")));
             }
         }
+        for (line, path) in named_files(file) {
+            if tree.file(&resolve(&file.path, &path)).is_none() && !tree.has_any(&path) {
+                let what = format!("names `{path}`, which is not there: mend the path");
+                findings.push(Finding::new(&file.path, line, what));
+            }
+        }
     }
     findings
+}
+
+/// Where the files are that a page names.
+const BASES: [&str; 4] = ["", "crates/", "crates/proto/src/", "crates/proto/src/bulk/"];
+
+/// The source files and folders that a page names in code, with their lines.
+fn named_files(file: &File) -> Vec<(usize, String)> {
+    let text = file.text.as_deref().unwrap_or_default();
+    // Those of past decisions and changes may be gone.
+    if file.path.starts_with("docs/decisions/") || file.path.starts_with("CHANGELOG") {
+        return Vec::new();
+    }
+    let is_path = |code: &str| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
+        code.contains('/') && code.ends_with(".rs") && code.chars().all(is_plain)
+    };
+    let codes = Parser::new(text).into_offset_iter().filter_map(|(event, span)| match event {
+        Event::Code(code) if is_path(&code) => {
+            Some((1 + text[..span.start].matches('\n').count(), code.to_string()))
+        }
+        _ => None,
+    });
+    codes.collect()
+}
+
+impl Tree {
+    /// Whether a file with this path from one of the [`BASES`] is there.
+    fn has_any(&self, path: &str) -> bool {
+        BASES.iter().any(|base| self.file(&format!("{base}{path}")).is_some())
+    }
 }
 
 fn follow(tree: &Tree, from: &File, link: &str) -> Result<(), String> {
@@ -174,6 +211,14 @@ mod tests {
     #[test]
     fn a_fence_that_ends_lets_links_be_seen_again() {
         assert_eq!(findings(&[("A.md", "```sh\nx\n```\n[a](no.md)")]).len(), 1);
+    }
+
+    #[test]
+    fn files_that_a_page_names() {
+        let page = "`core/src/a.rs`, `src/b.rs` and\n`core/src/no.rs`; `no.rs` and `<x>/y.rs` are no paths";
+        let files = [("A.md", page), ("crates/core/src/a.rs", ""), ("src/b.rs", "")];
+        let what = "names `core/src/no.rs`, which is not there: mend the path";
+        assert_eq!(findings(&files), [format!("A.md:2: {what}")]);
     }
 
     #[test]

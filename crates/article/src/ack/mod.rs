@@ -40,6 +40,7 @@ pub const MEASURED_TIME: Duration = Duration::from_secs(4);
 
 /// What was measured on the older half of a window of packets (STANDARD §9.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Measured {
     /// Packets in that half.
     pub packets: u32,
@@ -65,13 +66,13 @@ impl Measured {
 
     /// All bytes divided by the span, in bits per second; `None` without a span.
     #[must_use]
-    pub fn bits_per_second(&self) -> Option<u64> {
+    pub fn bps(&self) -> Option<u64> {
         rate(self.bytes, self.span)
     }
 
     /// The acked bytes divided by the span, in bits per second; `None` without a span.
     #[must_use]
-    pub fn acked_bits_per_second(&self) -> Option<u64> {
+    pub fn acked_bps(&self) -> Option<u64> {
         rate(self.acked_bytes, self.span)
     }
 }

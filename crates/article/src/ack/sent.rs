@@ -70,6 +70,7 @@ impl SentPacket {
 
 /// A packet was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SentSequence<S = Sequence> {
     /// The number it goes out with.
     pub sequence: S,
@@ -79,6 +80,7 @@ pub struct SentSequence<S = Sequence> {
 
 /// What one ack has told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AckNews<S = Sequence> {
     /// Newly acked, newest first.
     sequences: [S; 33],

@@ -49,6 +49,7 @@ pub use writer::Writer;
 
 /// Why a stream stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The reader ran out of bytes, or the writer out of room.
     #[error("the bytes end before the packet does")]

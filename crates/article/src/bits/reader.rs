@@ -1,14 +1,17 @@
 //! The direction that reads a datagram, which may be hostile.
 
 use super::{Error, Result, Stream, mask};
+use crate::debug_as;
 
 /// Unpacks bits from a slice. Never reads past its end and never panics.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Reader<'a> {
     data: &'a [u8],
     /// The next bit to read, counted from the start of `data`.
     position: usize,
 }
+
+debug_as! { Reader['_]: |reader| bytes = reader.data.len(), position = reader.position }
 
 impl<'a> Reader<'a> {
     /// Reads from the first bit of `data`.

@@ -1,12 +1,12 @@
 //! The direction that writes into the caller's buffer.
 
 use super::{Error, Result, Stream, mask};
+use crate::debug_as;
 
 /// Packs bits into a slice, from the low end of each byte (STANDARD §2.1).
 ///
 /// Bits are collected in a 64-bit scratch word and leave it a byte at a time. Without
 /// [`finish`](Self::finish) at the end the last bits stay there.
-#[derive(Debug)]
 pub struct Writer<'b> {
     buffer: &'b mut [u8],
     /// Whole bytes already in the buffer.
@@ -15,6 +15,8 @@ pub struct Writer<'b> {
     /// Bits in scratch, always under 8 between calls.
     scratch_bits: u32,
 }
+
+debug_as! { Writer['_]: |writer| bytes = writer.buffer.len(), written = writer.written }
 
 impl<'b> Writer<'b> {
     /// Writes from the start of `buffer`, over its contents.

@@ -12,32 +12,25 @@ use haulier_core::chunk::Assembly;
 use haulier_core::time::earliest;
 
 use crate::chunk::{Ack, ChunkId, ReceiverNews, ReceiverState, Slice, SliceCount, SliceSet};
+use crate::debug_as;
+use crate::settings;
 use crate::{Instant, PacketDropReason};
 
-/// How the receiver behaves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChunkReceiverConfig {
-    /// The minimum time between two acks, except before the one that completes a chunk. Default 50 ms; the
-    /// article says 50 or 100 ms. It prevents that a receiver is used as an amplifier.
-    pub ack_interval: Duration,
-    /// Complete chunks that may wait to be read, at least 1 (0 counts as 1). Default 1, the article's
-    /// "receive queue of length 1". While that many wait, slices of the next chunk are refused.
-    pub max_unread: usize,
-    /// An incomplete chunk is dropped after this long without a new slice; `None` keeps it without limit.
-    /// Default 10 s, less than the sender's `give_up_after`: see there.
-    pub abandon_after: Option<Duration>,
-    /// The id of the first chunk; the sender must use the same. Default 0.
-    pub first_chunk_id: ChunkId,
-}
-
-impl Default for ChunkReceiverConfig {
-    fn default() -> Self {
-        Self {
-            ack_interval: Duration::from_millis(50),
-            max_unread: 1,
-            abandon_after: Some(Duration::from_secs(10)),
-            first_chunk_id: ChunkId::new(0),
-        }
+settings! {
+    /// How the receiver behaves.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ChunkReceiverConfig {
+        /// The minimum time between two acks, except before the one that completes a chunk. Default 50 ms;
+        /// the article says 50 or 100 ms. It prevents that a receiver is used as an amplifier.
+        ack_interval: Duration = Duration::from_millis(50), with_ack_interval;
+        /// Complete chunks that may wait to be read, at least 1 (0 counts as 1). Default 1, the article's
+        /// "receive queue of length 1". While that many wait, slices of the next chunk are refused.
+        max_unread: usize = 1, with_max_unread;
+        /// An incomplete chunk is dropped after this long without a new slice; `None` keeps it without limit.
+        /// Default 10 s, less than the sender's `give_up_after`: see there.
+        abandon_after: Option<Duration> = Some(Duration::from_secs(10)), with_abandon_after;
+        /// The id of the first chunk; the sender must use the same. Default 0.
+        first_chunk_id: ChunkId = ChunkId::new(0), with_first_chunk_id;
     }
 }
 
@@ -52,6 +45,7 @@ pub enum SliceArrival {
 
 /// An event of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ChunkReceiverEvent {
     /// An incomplete chunk was dropped: no new slice arrived for [`ChunkReceiverConfig::abandon_after`].
     Abandoned {
@@ -66,6 +60,7 @@ pub enum ChunkReceiverEvent {
 
 /// The progress of the chunk in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReceiveProgress {
     /// Its number.
     pub chunk_id: ChunkId,
@@ -77,6 +72,7 @@ pub struct ReceiveProgress {
 
 /// Counters of a receiver, since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChunkReceiverStats {
     /// Chunks completed.
     pub chunks_received: u64,
@@ -91,7 +87,7 @@ pub struct ChunkReceiverStats {
 }
 
 /// Receives chunks, one at a time and in order. See [`ChunkSender`](super::ChunkSender) for an example.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ChunkReceiver {
     config: ChunkReceiverConfig,
     state: ReceiverState,
@@ -114,6 +110,15 @@ pub struct ChunkReceiver {
     /// peer could make an unread queue grow.
     event: Option<ChunkReceiverEvent>,
     stats: ChunkReceiverStats,
+}
+
+debug_as! {
+    ChunkReceiver: |receiver|
+    config = receiver.config,
+    state = receiver.state,
+    chunk_id = receiver.chunk_id,
+    unread = receiver.unread.len(),
+    stats = receiver.stats,
 }
 
 impl ChunkReceiver {

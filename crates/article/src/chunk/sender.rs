@@ -17,6 +17,7 @@ use crate::chunk::{
     Ack, ChunkId, ChunkSenderConfig, INITIAL_RESEND_DELAY, MAX_CHUNK_BYTES, SLICE_BYTES,
     SenderNews, SenderState, Slice, SliceCount, SliceIndex,
 };
+use crate::debug_as;
 use crate::{ArticleRtt, Instant, PacketDropReason};
 
 /// The longest time for which a busy sender makes up at once, when its application polls rarely. A game at
@@ -30,6 +31,7 @@ pub struct ChunkHandle(u64);
 
 /// Why a chunk was not queued. The error returns the bytes where a later attempt may succeed.
 #[derive(Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SendChunkError {
     /// The chunk has no bytes.
     #[error("a chunk needs at least one byte")]
@@ -57,6 +59,7 @@ impl core::fmt::Debug for SendChunkError {
 
 /// The fate of a chunk. Every queued chunk ends in exactly one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ChunkSenderEvent {
     /// Every slice is acked: the receiver has the chunk.
     Sent {
@@ -76,6 +79,7 @@ pub enum ChunkSenderEvent {
 
 /// Why a chunk did not get through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SendFailure {
     /// No slice was newly acked for [`ChunkSenderConfig::give_up_after`].
     NoProgress,
@@ -102,6 +106,7 @@ pub enum Cancelled {
 
 /// The progress of the chunk in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SendProgress {
     /// The chunk.
     pub handle: ChunkHandle,
@@ -131,6 +136,7 @@ pub enum SliceState {
 
 /// Counters of a sender, since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChunkSenderStats {
     /// Chunks acked whole.
     pub chunks_sent: u64,
@@ -170,7 +176,7 @@ pub struct ChunkSenderStats {
 /// assert!(matches!(sender.poll_event(), Some(ChunkSenderEvent::Sent { handle: h, .. }) if h == handle));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ChunkSender {
     config: ChunkSenderConfig,
     state: SenderState,
@@ -185,6 +191,14 @@ pub struct ChunkSender {
     rtt: ArticleRtt,
     events: VecDeque<ChunkSenderEvent>,
     stats: ChunkSenderStats,
+}
+
+debug_as! {
+    ChunkSender: |sender|
+    config = sender.config,
+    state = sender.state,
+    queued = sender.queue.len(),
+    stats = sender.stats,
 }
 
 impl ChunkSender {

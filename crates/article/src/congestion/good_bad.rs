@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use super::CongestionController;
 use crate::Instant;
+use crate::settings;
 
 /// The assumed condition of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,40 +45,27 @@ impl CongestionNews {
     pub const ALL: [Self; 2] = [Self::ConditionsBad, Self::Recovered];
 }
 
-/// The settings of [`GoodBad`]. The defaults are those of the article, which has none for the first two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GoodBadConfig {
-    /// The mode to start in. Default good: most networks are.
-    pub start: CongestionMode,
-    /// How long conditions must be good before the first return to good mode. Default 4 s.
-    pub recovery: Duration,
-    /// Packets a second in good mode, at least 1. Default 30.
-    pub good_packets_per_second: u32,
-    /// Packets a second in bad mode, at least 1. Default 10.
-    pub bad_packets_per_second: u32,
-    /// Conditions are bad when the round trip is *over* this. Default 250 ms.
-    pub bad_rtt: Duration,
-    /// The recovery time never falls below this. Default 1 s.
-    pub recovery_min: Duration,
-    /// The recovery time never rises above this. Default 60 s.
-    pub recovery_max: Duration,
-    /// If good mode lasted less than this, its end doubles the recovery time; each such period of good
-    /// conditions in good mode halves it. Default 10 s.
-    pub trust_after: Duration,
-}
-
-impl Default for GoodBadConfig {
-    fn default() -> Self {
-        Self {
-            start: CongestionMode::Good,
-            recovery: Duration::from_secs(4),
-            good_packets_per_second: 30,
-            bad_packets_per_second: 10,
-            bad_rtt: Duration::from_millis(250),
-            recovery_min: Duration::from_secs(1),
-            recovery_max: Duration::from_secs(60),
-            trust_after: Duration::from_secs(10),
-        }
+settings! {
+    /// The settings of [`GoodBad`]. The defaults are those of the article, which has none for the first two.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct GoodBadConfig {
+        /// The mode to start in. Default good: most networks are.
+        start: CongestionMode = CongestionMode::Good, with_start;
+        /// How long conditions must be good before the first return to good mode. Default 4 s.
+        recovery: Duration = Duration::from_secs(4), with_recovery;
+        /// Packets a second in good mode, at least 1. Default 30.
+        good_packets_per_second: u32 = 30, with_good_packets_per_second;
+        /// Packets a second in bad mode, at least 1. Default 10.
+        bad_packets_per_second: u32 = 10, with_bad_packets_per_second;
+        /// Conditions are bad when the round trip is *over* this. Default 250 ms.
+        bad_rtt: Duration = Duration::from_millis(250), with_bad_rtt;
+        /// The recovery time never falls below this. Default 1 s.
+        min_recovery: Duration = Duration::from_secs(1), with_min_recovery;
+        /// The recovery time never rises above this. Default 60 s.
+        max_recovery: Duration = Duration::from_secs(60), with_max_recovery;
+        /// If good mode lasted less than this, its end doubles the recovery time; each such period of good
+        /// conditions in good mode halves it. Default 10 s.
+        trust_after: Duration = Duration::from_secs(10), with_trust_after;
     }
 }
 
@@ -147,7 +135,7 @@ impl GoodBad {
     fn on_bad_conditions(&mut self, now: Instant) {
         if let Some(mode) = self.mode.next(CongestionNews::ConditionsBad) {
             if !self.is_trusted {
-                self.recovery = self.recovery.saturating_mul(2).min(self.config.recovery_max);
+                self.recovery = self.recovery.saturating_mul(2).min(self.config.max_recovery);
             }
             self.mode = mode;
         }
@@ -160,7 +148,7 @@ impl GoodBad {
         let good_for = now.since(since);
         match self.mode {
             CongestionMode::Good if good_for >= self.config.trust_after => {
-                self.recovery = (self.recovery / 2).max(self.config.recovery_min);
+                self.recovery = (self.recovery / 2).max(self.config.min_recovery);
                 self.good_since = Some(now);
                 self.is_trusted = true;
             }
@@ -264,7 +252,7 @@ mod tests {
     #[test]
     fn no_configuration_overflows() {
         let recovery = Duration::MAX;
-        let config = GoodBadConfig { recovery, recovery_max: recovery, ..GoodBadConfig::default() };
+        let config = GoodBadConfig { recovery, max_recovery: recovery, ..GoodBadConfig::default() };
         let mut controller = GoodBad::started_at(config, Instant::ZERO);
         report(&mut controller, 0, 3, BAD);
         assert_eq!(controller.recovery(), Duration::MAX);

@@ -8,6 +8,7 @@ use super::outbox::Cost;
 use haulier_core::fragment::{FragmentPool, Reassembler};
 
 use crate::ack::{AckBits, PACKET_WINDOW, ReceivedPackets};
+use crate::debug_as;
 use crate::packet::fragment::FragmentPacket;
 use crate::packet::numbered::{NumberedPacket, claims_to_be_fragment};
 use crate::packet::{self, ProtocolId};
@@ -191,7 +192,6 @@ impl Incoming {
 /// It counts as received, and will be acknowledged, only if it is [`accept`](Self::accept)ed. If it is
 /// dropped instead the peer will count it as lost, and another copy of it would be offered again, unless it
 /// came in fragments.
-#[derive(Debug)]
 #[must_use = "a packet that is not accepted is not acknowledged"]
 pub struct Delivery<'a> {
     pub(super) incoming: &'a mut Incoming,
@@ -199,6 +199,10 @@ pub struct Delivery<'a> {
     pub(super) sequence: Sequence,
     pub(super) payload: &'a [u8],
     pub(super) cost: Cost,
+}
+
+debug_as! {
+    Delivery['_]: |packet| sequence = packet.sequence, bytes = packet.payload.len()
 }
 
 impl<'a> Delivery<'a> {

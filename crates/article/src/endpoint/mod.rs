@@ -108,6 +108,7 @@ const MAX_EVENTS: usize = 512;
 
 /// What became of a packet. Each packet sent is reported once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum EndpointEvent {
     /// The peer's application accepted it. Certain, unless this end has just restarted under the same
     /// protocol id: STANDARD §9.4 says when an ack may then be for a packet from before the restart.
@@ -124,6 +125,7 @@ pub enum EndpointEvent {
 
 /// Why a packet was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SendPacketError {
     /// The payload is above [`MAX_PAYLOAD_BYTES`]. Data of that size is sent as a chunk.
     #[error("a packet carries at most {MAX_PAYLOAD_BYTES} bytes, not {bytes}: send a chunk")]

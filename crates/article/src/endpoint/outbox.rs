@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use haulier_core::fragment::{Fragment, split};
 use haulier_core::{DatagramBuffer, PACKET_WINDOW};
 
+use crate::debug_as;
 use crate::packet::fragment::{FRAGMENT_HEADER_BYTES, FragmentPacket};
 use crate::packet::numbered::{NUMBERED_HEADER_BYTES, NumberedPacket};
 use crate::packet::{self, ProtocolId};
@@ -27,11 +28,13 @@ struct Waiting {
 }
 
 /// The packets that wait to be sent, one after the other in one buffer that is reused.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
     waiting: VecDeque<Waiting>,
 }
+
+debug_as! { Outbox: |outbox| waiting = outbox.waiting.len(), bytes = outbox.bytes.len() }
 
 /// What a packet costs on the wire.
 #[derive(Clone, Copy, Debug)]

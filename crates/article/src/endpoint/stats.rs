@@ -8,6 +8,7 @@ const SMOOTHING: f64 = 0.1;
 
 /// Counters of an endpoint, and what it measured on the older half of its windows (STANDARD §9.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct EndpointStats {
     /// Packets sent, fragmented ones counted once.
     pub packets_sent: u64,
@@ -58,9 +59,9 @@ impl Smoothed {
         let rate = |bps: Option<u64>| bps.map(|bps| bps as f64);
         let sent = &Measured { lost: sent.lost + pushed_out, ..*sent };
         smooth(&mut self.loss, sent.loss());
-        smooth(&mut self.sent_bps, rate(sent.bits_per_second()));
-        smooth(&mut self.acked_bps, rate(sent.acked_bits_per_second()));
-        smooth(&mut self.received_bps, rate(received.bits_per_second()));
+        smooth(&mut self.sent_bps, rate(sent.bps()));
+        smooth(&mut self.acked_bps, rate(sent.acked_bps()));
+        smooth(&mut self.received_bps, rate(received.bps()));
     }
 
     /// Nothing was sent or received for some seconds.

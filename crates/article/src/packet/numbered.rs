@@ -37,7 +37,7 @@ const ACK: i32 = 2;
 const BLANK_ACKS: AckBits = AckBits { ack: Sequence::new(0), bits: 0 };
 
 /// A packet of the packet layer that is not a fragment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum NumberedPacket<'a> {
     /// A payload of the application, and what has arrived from the peer.
     Payload {
@@ -50,6 +50,21 @@ pub enum NumberedPacket<'a> {
     },
     /// Only what has arrived, from an end that has no payload to send.
     Ack(AckBits),
+}
+
+/// The length of a payload, never its bytes.
+impl core::fmt::Debug for NumberedPacket<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Payload { sequence, acks, payload } => f
+                .debug_struct("Payload")
+                .field("sequence", sequence)
+                .field("acks", acks)
+                .field("bytes", &payload.len())
+                .finish(),
+            Self::Ack(acks) => f.debug_tuple("Ack").field(acks).finish(),
+        }
+    }
 }
 
 impl<'a> Packet<'a> for NumberedPacket<'a> {

@@ -17,6 +17,7 @@ pub struct RttHistory {
 
 /// How the round trips of the history spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RttSpread {
     /// The number of samples, 0 to 256. With 0 all durations are zero.
     pub samples: usize,

@@ -208,8 +208,8 @@ fn loss_and_bandwidth_are_those_of_the_older_half() {
     // The older half of the newest 256: packets 144 to 271.
     assert_eq!((measured.packets, measured.acked, measured.lost), (128, 116, 12));
     assert_eq!(measured.span, Duration::from_millis(1_280));
-    assert_eq!(measured.bits_per_second(), Some(800_000));
-    assert_eq!(measured.acked_bits_per_second(), Some(116 * 8_000 * 100 / 128));
+    assert_eq!(measured.bps(), Some(800_000));
+    assert_eq!(measured.acked_bps(), Some(116 * 8_000 * 100 / 128));
     let loss = measured.loss().unwrap();
     assert!((loss - 12.0 / 128.0).abs() < 1e-12, "{loss}");
     let received = received.measure(ms(4_000));
@@ -231,5 +231,5 @@ fn nothing_is_measured_before_there_is_something() {
 
 fn measured(sent: &SentPackets<Sequence>, now: Instant) -> (Option<f64>, Option<u64>) {
     let measured = sent.measure(now);
-    (measured.loss(), measured.bits_per_second())
+    (measured.loss(), measured.bps())
 }

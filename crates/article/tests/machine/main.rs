@@ -7,6 +7,7 @@
 //! * `fragments`: the attacks of the fragmentation article by name, and the bugs of its program;
 //! * `acks`, `endpoint`: the packet layer, STANDARD §9, point by point;
 //! * `packet_properties`: the packet layer under random losses, orders and copies;
+//! * `debug`: no payload in what `Debug` prints;
 //! * `front_page`: the files and tests that the crate's page names;
 //! * `properties`: random operations against a trivial model, and bytes at every parser;
 //! * `states`: the state tables, printed and compared with `docs/STATES.md`.
@@ -24,6 +25,7 @@
 )]
 
 mod acks;
+mod debug;
 mod endpoint;
 mod fragments;
 mod front_page;

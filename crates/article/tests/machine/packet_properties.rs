@@ -154,12 +154,10 @@ proptest! {
     fn a_pool_keeps_its_caps(
         steps in prop::collection::vec((0usize..6, any::<u16>(), 0usize..8, 1usize..9, 0u64..400), 1..600),
     ) {
-        let config = FragmentPoolConfig {
-            max_fragments: 8,
-            max_bytes_per_peer: 12_000,
-            max_bytes: 30_000,
-            ..FragmentPoolConfig::default()
-        };
+        let config = FragmentPoolConfig::default()
+            .with_max_fragments(8)
+            .with_max_bytes_per_peer(12_000)
+            .with_max_bytes(30_000);
         let mut pool = FragmentPool::new(config).unwrap();
         let mut peers: Vec<Reassembler> = (0..6).map(|_| Reassembler::new()).collect();
         let block = [1; 1024];

@@ -212,7 +212,7 @@ proptest! {
         fates in prop::collection::vec(0u8..4, 1..400),
     ) {
         let chunk = data(5, len);
-        let mut sender = ChunkSender::new(ChunkSenderConfig { burst: false, ..ChunkSenderConfig::default() });
+        let mut sender = ChunkSender::new(ChunkSenderConfig::default().with_burst(false));
         let mut receiver = ChunkReceiver::new(ChunkReceiverConfig::default());
         sender.send_chunk(chunk.clone()).unwrap();
         let mut fates = fates.into_iter().chain(std::iter::repeat(1));

@@ -135,7 +135,7 @@ fn the_size_of_a_chunk_is_unknown_before_its_last_slice() {
 
 #[test]
 fn a_longer_receive_queue_takes_the_next_chunk_while_one_waits() {
-    let config = ChunkReceiverConfig { max_unread: 2, ..ChunkReceiverConfig::default() };
+    let config = ChunkReceiverConfig::default().with_max_unread(2);
     let mut receiver = ChunkReceiver::new(config);
     for id in 0..2u16 {
         let chunk = data(id.into(), 100);
@@ -176,10 +176,7 @@ fn memory_follows_what_arrived_not_what_was_announced() {
 
 #[test]
 fn an_abandoned_chunk_can_be_received_again_from_the_start() {
-    let config = ChunkReceiverConfig {
-        abandon_after: Some(Duration::from_secs(3)),
-        ..ChunkReceiverConfig::default()
-    };
+    let config = ChunkReceiverConfig::default().with_abandon_after(Some(Duration::from_secs(3)));
     let mut receiver = ChunkReceiver::new(config);
     let chunk = data(0, 5_000);
     receiver.handle_slice(ms(0), &slice(0, 1, &chunk)).unwrap();
@@ -203,10 +200,7 @@ fn an_abandoned_chunk_can_be_received_again_from_the_start() {
 
 #[test]
 fn chunk_ids_wrap() {
-    let config = ChunkReceiverConfig {
-        first_chunk_id: ChunkId::new(65_535),
-        ..ChunkReceiverConfig::default()
-    };
+    let config = ChunkReceiverConfig::default().with_first_chunk_id(ChunkId::new(65_535));
     let mut receiver = ChunkReceiver::new(config);
     for id in [65_535, 0, 1] {
         let chunk = data(usize::from(id), 64);

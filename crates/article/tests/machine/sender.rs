@@ -11,7 +11,7 @@ use haulier_article::{Instant, PacketDropReason};
 use crate::support::{NONE, ack, data, eager_sender, ms, poll_all, sent};
 
 fn budgeted(rate_bps: u64) -> ChunkSender {
-    ChunkSender::new(ChunkSenderConfig { rate_bps, burst: false, ..ChunkSenderConfig::default() })
+    ChunkSender::new(ChunkSenderConfig::default().with_rate_bps(rate_bps).with_burst(false))
 }
 
 /// In the 2016 original time 0 meant "never sent", so nothing went out in the first 100 ms.
@@ -169,8 +169,7 @@ fn the_burst_can_be_switched_off_for_later_chunks() {
 
 #[test]
 fn chunks_wait_their_turn_and_count_up() {
-    let mut sender =
-        ChunkSender::new(ChunkSenderConfig { max_queued: 2, ..ChunkSenderConfig::default() });
+    let mut sender = ChunkSender::new(ChunkSenderConfig::default().with_max_queued(2));
     let first = sender.send_chunk(data(0, 10)).unwrap();
     let slice = sender.poll_slice(ms(0)).unwrap();
     assert_eq!(slice.chunk_id().get(), 0);
@@ -190,10 +189,8 @@ fn chunks_wait_their_turn_and_count_up() {
 
 #[test]
 fn chunk_ids_wrap() {
-    let mut sender = ChunkSender::new(ChunkSenderConfig {
-        first_chunk_id: ChunkId::new(65_535),
-        ..ChunkSenderConfig::default()
-    });
+    let mut sender =
+        ChunkSender::new(ChunkSenderConfig::default().with_first_chunk_id(ChunkId::new(65_535)));
     sender.send_chunk(data(0, 10)).unwrap();
     sender.send_chunk(data(0, 10)).unwrap();
     assert_eq!(sender.poll_slice(ms(0)).unwrap().chunk_id().get(), 65_535);
@@ -259,12 +256,12 @@ fn the_map_of_slices_shows_each_state() {
 
 #[test]
 fn a_fixed_resend_delay_ignores_the_round_trip() {
-    let mut sender = ChunkSender::new(ChunkSenderConfig {
-        resend_delay: ResendDelay::Fixed(Duration::from_millis(100)),
-        rate_bps: 1_000_000_000,
-        burst: false,
-        ..ChunkSenderConfig::default()
-    });
+    let mut sender = ChunkSender::new(
+        ChunkSenderConfig::default()
+            .with_resend_delay(ResendDelay::Fixed(Duration::from_millis(100)))
+            .with_rate_bps(1_000_000_000)
+            .with_burst(false),
+    );
     sender.send_chunk(data(0, 2 * 1024)).unwrap();
     poll_all(&mut sender, ms(0));
     sender.handle_ack(ms(90), &ack(0, 2, [0])).unwrap();

@@ -37,11 +37,7 @@ pub fn ack(id: u16, count: usize, slices: impl IntoIterator<Item = usize>) -> Ac
 
 /// A sender that is limited by nothing but its resend delay.
 pub fn eager_sender() -> ChunkSender {
-    ChunkSender::new(ChunkSenderConfig {
-        rate_bps: 1_000_000_000,
-        burst: false,
-        ..ChunkSenderConfig::default()
-    })
+    ChunkSender::new(ChunkSenderConfig::default().with_rate_bps(1_000_000_000).with_burst(false))
 }
 
 /// One that has just sent all of a chunk of so many full slices, at time 0.

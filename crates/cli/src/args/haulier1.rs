@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Subcommand, ValueEnum};
-use haulier::connection::Urgency;
+use haulier::Urgency;
 
 use crate::units;
 

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use haulier::article::ProtocolId;
+use haulier_article::ProtocolId;
 use haulier_sim::soak::Layers;
 
 use crate::units;

@@ -10,12 +10,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use bytes::Bytes;
-use haulier::article::chunk::{
-    ChunkReceiverStats, ChunkSenderEvent, MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure,
-};
-use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine};
 use haulier::file::Digest;
 use haulier::udp::{Clock, Runner, Socket};
+use haulier_article::chunk::{
+    ChunkReceiverStats, ChunkSenderEvent, MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure,
+};
+use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine};
 use haulier_sim::LinkConfig;
 use haulier_sim::profile::physical_limit;
 use serde_json::json;
@@ -131,7 +131,7 @@ fn send(
                 PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. }) => {
                     return Err(gave_up(args, reason));
                 }
-                PeerEvent::Receiver(_) => {}
+                _ => {}
             }
         }
         show(&driver, sent, chunks, data.len(), report);

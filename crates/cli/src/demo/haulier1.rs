@@ -11,11 +11,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haulier::client::WireBytes;
 use haulier::{
     Block, Client, CloseCode, CloseReason, Connect, ConnectToken, ConnectionConfig,
     ConnectionStats, Credentials, Event, Server, ServerConfig, ServerCredentials, ServerEvent,
-    TokenClaims, TokenKey,
+    TokenClaims, TokenKey, WireBytes,
 };
 use haulier_sim::LinkConfig;
 use haulier_sim::profile::join_limit;
@@ -61,24 +60,19 @@ pub(super) fn run(
 
 /// What a matchmaker would hand to the player.
 fn token(key: &TokenKey) -> Result<ConnectToken, Failure> {
-    let claims = TokenClaims {
-        expiry_unix: u64::MAX,
-        client_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
-        ..TokenClaims::default()
-    };
+    let claims = TokenClaims::new(u64::MAX)
+        .with_client_address(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
     new_token(key, PROTOCOL_ID, &claims)
 }
 
 /// Both ends.
 fn config(args: &DemoArgs, bytes: usize) -> ConnectionConfig {
-    ConnectionConfig {
-        max_rate_bps: args.budget.unwrap_or(u64::MAX),
-        handshake_timeout: args.timeout,
-        idle_timeout: args.timeout.max(LEAST_IDLE),
-        no_progress_timeout: args.timeout,
-        max_block_bytes: bytes as u64,
-        ..ConnectionConfig::default()
-    }
+    ConnectionConfig::default()
+        .with_max_rate_bps(args.budget.unwrap_or(u64::MAX))
+        .with_handshake_timeout(args.timeout)
+        .with_idle_timeout(args.timeout.max(LEAST_IDLE))
+        .with_no_progress_timeout(args.timeout)
+        .with_max_block_bytes(bytes as u64)
 }
 
 /// The server, in a thread of its own. It ends when told to, and says what it sent to its client.
@@ -89,8 +83,8 @@ fn spawn_server(
     connection: ConnectionConfig,
     stop: &Arc<AtomicBool>,
 ) -> Result<JoinHandle<Result<ConnectionStats, String>>, Failure> {
-    let credentials = ServerCredentials { token_keys: vec![key], ..ServerCredentials::default() };
-    let config = ServerConfig { connection, ..ServerConfig::new(PROTOCOL_ID, credentials) };
+    let credentials = ServerCredentials::default().with_token_key(key);
+    let config = ServerConfig::new(PROTOCOL_ID, credentials).with_connection(connection);
     let server = Server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), config)?;
     relay.set_receiver(server.local_addr());
     let (world, stop) = (world.clone(), Arc::clone(stop));
@@ -140,7 +134,8 @@ fn join(
             Some(Event::Block { data, .. }) => {
                 let total = started.elapsed();
                 leave(&client, relay);
-                let (rtt, wire) = (client.rtt().unwrap_or_default(), client.wire_bytes());
+                let rtt = client.stats().and_then(|stats| stats.rtt).unwrap_or_default();
+                let wire = client.wire_bytes();
                 return Ok(Joined { connect, total, rtt, wire, data });
             }
             Some(Event::Closed(reason)) => return Err(gave_up(args, &reason)),

@@ -1,6 +1,6 @@
 //! The map of slices: a character for each, so that one sees the burst, the holes and their repair.
 
-use haulier::article::chunk::{ChunkSender, SliceState};
+use haulier_article::chunk::{ChunkSender, SliceState};
 
 /// Slices in a row: 256 make a block of four.
 const ROW: usize = 64;
@@ -30,8 +30,8 @@ const fn symbol(state: SliceState) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haulier::article::Instant;
-    use haulier::article::chunk::ChunkSenderConfig;
+    use haulier_article::Instant;
+    use haulier_article::chunk::ChunkSenderConfig;
 
     #[test]
     fn a_burst_fills_the_map() {

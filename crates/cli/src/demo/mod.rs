@@ -12,7 +12,7 @@ use std::fs;
 use std::time::Duration;
 
 use bytes::Bytes;
-use haulier::article::chunk::MAX_CHUNK_BYTES;
+use haulier_article::chunk::MAX_CHUNK_BYTES;
 use haulier_sim::{LinkConfig, Loss, Probability, Rng};
 use serde_json::json;
 

@@ -5,10 +5,9 @@
 
 use std::net::SocketAddr;
 
-use haulier::credentials::TicketError;
 use haulier::{
     Attempt, AttemptError, CloseReason, Connect, ConnectError, ConnectToken, Credentials,
-    RefusalCode, Ticket,
+    RefusalCode, Ticket, TicketError,
 };
 use zeroize::Zeroizing;
 
@@ -178,9 +177,9 @@ impl Access {
     /// Whether only a server with a certain identity will do.
     const fn insists(&self) -> bool {
         match &self.connect.credentials {
-            Credentials::Open => false,
             Credentials::Secret { identity, .. } => identity.is_some(),
             Credentials::Token(token) => token.identity().is_some(),
+            _ => false,
         }
     }
 

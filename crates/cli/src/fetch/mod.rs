@@ -54,12 +54,10 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     }
     access.connect.request = request.to_bytes();
     access.connect.copies = args.copies;
-    access.connect.connection = ConnectionConfig {
-        handshake_timeout: args.timeout,
-        idle_timeout: args.timeout.max(MIN_IDLE),
-        max_block_bytes: MAX_BLOCK_BYTES,
-        ..ConnectionConfig::default()
-    };
+    access.connect.connection = ConnectionConfig::default()
+        .with_handshake_timeout(args.timeout)
+        .with_idle_timeout(args.timeout.max(MIN_IDLE))
+        .with_max_block_bytes(MAX_BLOCK_BYTES);
     let started = Instant::now();
     let client = join(&access)?;
     let connect = started.elapsed();
@@ -280,7 +278,7 @@ impl Fetch<'_> {
 
     fn conclude(self, stored: Stored, connect: Duration, total: Duration) -> Result<(), Failure> {
         let wire = self.client.wire_bytes();
-        let rtt = in_millis(self.client.rtt().unwrap_or_default());
+        let rtt = in_millis(self.client.stats().and_then(|stats| stats.rtt).unwrap_or_default());
         let mut fields = json!({
             "ok": true,
             "connect_ms": in_millis(connect),

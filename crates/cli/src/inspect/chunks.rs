@@ -1,6 +1,6 @@
 //! What the chunk system sends: slices and acks of chunks (STANDARD §4), as JSON and in words.
 
-use haulier::article::packet::article::ArticlePacket;
+use haulier_article::packet::article::ArticlePacket;
 use serde_json::{Value, json};
 
 use super::{Words, preview};

@@ -2,22 +2,18 @@
 //! is called sealed; in mode `open`, which the tag of the right protocol id gives away, there are frames to
 //! show.
 
-use haulier::DropReason;
-use haulier::credentials::TokenKey;
-use haulier::crypto::{TAG_BYTES, open_check, open_tag};
-use haulier::wire::answer::{Refusal, Retry, read_reset};
-use haulier::wire::header::DATA_HEADER_BYTES;
-use haulier::wire::hello::WELCOME_BYTES;
-use haulier::wire::request::Source;
-use haulier::wire::{
-    DataHeader, Frame, Frames, Hello, Kind, OPEN_TAG_BYTES, RequestParts, ResponseHeader, Role,
+use haulier::proto::internals::{
+    DATA_HEADER_BYTES, DataHeader, Frame, Frames, Hello, Kind, OPEN_TAG_BYTES, Refusal,
+    RequestParts, ResponseHeader, Retry, Role, Source, TAG_BYTES, WELCOME_BYTES, open_check,
+    open_tag, read_reset,
 };
+use haulier::{DropReason, TokenKey};
 use serde_json::{Map, Value, json};
 
 use super::preview;
 
 /// Bytes by which Noise makes the welcome longer.
-const NOISE_BYTES: usize = haulier::crypto::NOISE_OVERHEAD_BYTES;
+const NOISE_BYTES: usize = haulier::proto::internals::NOISE_OVERHEAD_BYTES;
 
 /// A datagram with its fields, in order.
 pub(super) struct Fields {

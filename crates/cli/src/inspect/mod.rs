@@ -11,8 +11,8 @@ mod haulier1;
 mod packets;
 mod refusal;
 
-use haulier::article::packet::article::ArticlePacket;
-use haulier::article::{PacketDropReason, ProtocolId, packet};
+use haulier_article::packet::article::ArticlePacket;
+use haulier_article::{PacketDropReason, ProtocolId, packet};
 use serde_json::{Value, json};
 
 use self::packets::LayerPacket;

@@ -4,11 +4,11 @@
 //! Its ack packet is `"acks"` in JSON, because `"ack"` was taken by that of chunks, which has other
 //! fields.
 
-use haulier::article::ack::AckBits;
-use haulier::article::fragment::Fragment;
-use haulier::article::packet::fragment::{FragmentPacket, RawFragmentPacket};
-use haulier::article::packet::numbered::{NumberedPacket, claims_to_be_fragment};
-use haulier::article::{PacketDropReason, ProtocolId, packet};
+use haulier_article::ack::AckBits;
+use haulier_article::fragment::Fragment;
+use haulier_article::packet::fragment::{FragmentPacket, RawFragmentPacket};
+use haulier_article::packet::numbered::{NumberedPacket, claims_to_be_fragment};
+use haulier_article::{PacketDropReason, ProtocolId, packet};
 use serde_json::{Value, json};
 
 use super::{Words, preview};

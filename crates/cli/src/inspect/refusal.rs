@@ -1,6 +1,6 @@
 //! Why a datagram is nothing: the reason as the library counts it, and the same in a sentence.
 
-use haulier::article::PacketDropReason;
+use haulier_article::PacketDropReason;
 use serde_json::{Value, json};
 
 use super::Reading;

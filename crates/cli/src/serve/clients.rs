@@ -5,10 +5,9 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use bytes::Bytes;
-use haulier::credentials::TokenRate;
+use haulier::proto::connection::Connection;
 use haulier::{
-    Block, CloseCode, CloseReason, Connection, ConnectionId, Event, Server, ServerEvent,
-    TokenClaims,
+    Block, CloseCode, CloseReason, ConnectionId, Event, Server, ServerEvent, TokenClaims, TokenRate,
 };
 use serde_json::json;
 

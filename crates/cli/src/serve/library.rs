@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haulier::connection::Block;
+use haulier::Block;
 
 use crate::failure::Failure;
 use crate::files::{self, Entry, FILE_TAG, LIST_TAG, MAX_NAME_BYTES};

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
 
 fn credentials(args: &ServeArgs) -> Result<ServerCredentials, Failure> {
     if args.open {
-        return Ok(ServerCredentials { open: true, ..ServerCredentials::default() });
+        return Ok(ServerCredentials::default().with_open_access());
     }
     let secret = match &args.secret_file {
         Some(path) => Some(keys::read(path, Kind::Secret)?),
@@ -77,12 +77,11 @@ fn credentials(args: &ServeArgs) -> Result<ServerCredentials, Failure> {
     let token_keys = args.token_key.iter().map(|path| keys::read_token_key(path));
     let identity = args.identity_file.as_ref();
     let identity = identity.map(|path| keys::read(path, Kind::Identity)).transpose()?;
-    Ok(ServerCredentials {
-        secret,
-        token_keys: token_keys.collect::<Result<_, _>>()?,
-        identity: identity.map(Identity::new),
-        open: false,
-    })
+    let mut credentials = ServerCredentials::default();
+    credentials.secret = secret;
+    credentials.token_keys = token_keys.collect::<Result<_, _>>()?;
+    credentials.identity = identity.map(Identity::new);
+    Ok(credentials)
 }
 
 /// The server's, with the digest of the file if there is but one.
@@ -108,19 +107,16 @@ fn config(
     if !local.ip().is_unspecified() && !addresses.contains(&local) {
         addresses.push(local);
     }
-    ServerConfig {
-        addresses,
-        limits: ServerLimits { connections: args.max_clients.into(), ..ServerLimits::default() },
-        connection: ConnectionConfig {
-            max_rate_bps: args.rate.unwrap_or(u64::MAX),
-            urgency: args.urgency.into(),
-            // Clients ask, and send nothing.
-            max_block_bytes: 0,
-            unread_packet_bytes: 4096,
-            ..ConnectionConfig::default()
-        },
-        ..ServerConfig::new(args.wire.protocol_id, credentials)
-    }
+    let connection = ConnectionConfig::default()
+        .with_max_rate_bps(args.rate.unwrap_or(u64::MAX))
+        .with_urgency(args.urgency.into())
+        // Clients ask, and send nothing.
+        .with_max_block_bytes(0)
+        .with_max_unread_packet_bytes(4096);
+    ServerConfig::new(args.wire.protocol_id, credentials)
+        .with_addresses(addresses)
+        .with_limits(ServerLimits::default().with_connections(args.max_clients.into()))
+        .with_connection(connection)
 }
 
 fn announce(

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use haulier::article::chunk::MAX_CHUNK_BYTES;
-use haulier::article::{ArticleConfig, ArticlePeer, PeerMachine};
 use haulier::file::{Header, Outgoing, Receipt};
 use haulier::udp::{Clock, Runner, Socket};
+use haulier_article::chunk::MAX_CHUNK_BYTES;
+use haulier_article::{ArticleConfig, ArticlePeer, PeerMachine};
 
 use crate::support::wait_until;
 

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use haulier::client::{ClientConfig, ClientMachine, Credentials};
-use haulier::connection::{Block, CloseCode, Connection};
-use haulier::server::{ServerConfig, ServerCredentials, ServerEvent, ServerMachine};
+use haulier::proto::client::{ClientConfig, ClientMachine};
+use haulier::proto::connection::Connection;
+use haulier::proto::server::ServerMachine;
+use haulier::proto::{Instant, Machine};
 use haulier::udp::{Clock, Runner, Socket};
-use haulier::{Instant, Machine};
+use haulier::{Block, CloseCode, Credentials, ServerConfig, ServerCredentials, ServerEvent};
 
 use crate::support::{Dir, data, fetch, serve};
 
@@ -26,7 +27,7 @@ struct Liar {
 
 impl Liar {
     fn start(answer: impl Fn(Instant, &mut Connection) + Send + 'static) -> Self {
-        let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+        let credentials = ServerCredentials::default().with_open_access();
         let config = ServerConfig::new(PROTOCOL, credentials);
         let (clock, socket) =
             (Clock::start(), Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap());

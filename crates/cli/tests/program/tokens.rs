@@ -1,8 +1,8 @@
 //! `keygen` and `token`: keys that nobody else reads, tokens that work once, and secrets that are never
 //! said but as themselves.
 
-use haulier::credentials::{TokenClaims, TokenKey};
-use haulier::crypto::{Secret, kdf};
+use haulier::proto::internals::kdf;
+use haulier::{Secret, TokenClaims, TokenKey};
 use serde_json::{Value, json};
 
 use crate::support::{Dir, Finished, Serving, data, fetch, haulier, serve};
@@ -63,7 +63,7 @@ fn tokens_that_let_nobody_in_say_why() {
     let refused = |token: &str| fetch(&[token, "-o", &dir.path("out")]).error(3);
 
     // By a second that is long past, so that nobody has to wait for it.
-    let claims = TokenClaims { servers: vec![addr], expiry_unix: 1, ..TokenClaims::default() };
+    let claims = TokenClaims::new(1).with_servers(vec![addr]);
     let expired = key.issue(PROTOCOL, &claims, Secret::from_bytes([1; 32]), [2; 24]).unwrap();
     let message = refused(&expired.to_text());
     assert!(message.contains("expired") && message.contains("another one"), "{message}");
@@ -133,7 +133,7 @@ fn what_a_token_holds_is_shown_and_its_secrets_are_not() {
         "user_data": "level 3",
     });
     assert_eq!(opened.done()["claims"], claims);
-    let secret = haulier::credentials::ConnectToken::parse(&token).unwrap().secret().clone();
+    let secret = haulier::ConnectToken::parse(&token).unwrap().secret().clone();
     let secret = blake3::Hash::from_bytes(*secret.as_bytes()).to_hex();
     let text = haulier(&["token", "show", &token, "--token-key", &key]);
     for run in [opened, text] {

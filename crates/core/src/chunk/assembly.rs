@@ -8,12 +8,13 @@
 use alloc::vec::Vec;
 
 use super::{ChunkId, SLICE_BYTES, Slice, SliceCount, SliceSet};
+use crate::debug_as;
 
 /// Slices that the first allocation holds. Doubled at each step, so that a whole chunk takes six.
 const FIRST_STEP: usize = 8;
 
 /// The slices of one chunk that have arrived.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Assembly {
     received: SliceSet,
     /// The slices in the order of arrival, each in a place of full size.
@@ -23,6 +24,8 @@ pub struct Assembly {
     /// Bytes of the last slice, once it has arrived.
     last_slice_bytes: Option<usize>,
 }
+
+debug_as! { Assembly: |chunk| received = chunk.received().count(), slices = chunk.received().len() }
 
 impl Assembly {
     /// Nothing of a chunk of `count` slices, and no memory for it.

@@ -9,6 +9,7 @@
 
 use super::SliceSet;
 use crate::Sequence;
+use crate::debug_as;
 
 /// Bytes in every slice but the last. With its header a slice stays below 1200 bytes, which fit every path
 /// that games meet (*Sending Large Blocks of Data*, "Packet Structure").
@@ -113,11 +114,15 @@ impl SliceIndex {
 }
 
 /// One slice of a chunk, as it crosses the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Slice<'a> {
     chunk_id: ChunkId,
     index: SliceIndex,
     data: &'a [u8],
+}
+
+debug_as! {
+    Slice['_]: |slice| chunk_id = slice.chunk_id, index = slice.index, bytes = slice.data.len()
 }
 
 impl<'a> Slice<'a> {

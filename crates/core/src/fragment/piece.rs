@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::Sequence;
+use crate::debug_as;
 
 /// Bytes in every fragment but the last.
 pub const FRAGMENT_BYTES: usize = 1024;
@@ -39,12 +40,20 @@ pub enum FragmentError {
 /// A piece of a packet: fragment `index` of `count`, with its bytes.
 ///
 /// Always: `index < count`, `count` from 1 to 256, 1 to 1024 bytes, and exactly 1024 except in the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Fragment<'a> {
     sequence: Sequence,
     index: u8,
     count: u16,
     data: &'a [u8],
+}
+
+debug_as! {
+    Fragment['_]: |piece|
+    sequence = piece.sequence,
+    index = piece.index,
+    count = piece.count,
+    bytes = piece.data.len(),
 }
 
 impl<'a> Fragment<'a> {

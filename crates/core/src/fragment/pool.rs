@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use super::order::{Key, Links, Order, Slab};
 use super::{FRAGMENT_BYTES, Fragment, MAX_FRAGMENTS};
-use crate::{BitSet, Instant};
+use crate::{BitSet, Instant, debug_as, settings};
 
 /// Bytes charged for a stored fragment: its block, and twice its entry in the list of blocks, because
 /// vectors grow by doubling.
@@ -28,38 +28,30 @@ const PACKET_COST: usize = 448;
 /// up, because each fragment starts at most one packet.
 const MAX_TIMED_OUT_AT_ONCE: usize = 8;
 
-/// The limits of a [`FragmentPool`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FragmentPoolConfig {
-    /// Bytes that the packets in progress of one peer may hold.
-    ///
-    /// Default 1 MiB: three packets of the largest size at once, or the whole window of 256 packets with
-    /// three fragments each. An honest peer stays far below.
-    pub max_bytes_per_peer: usize,
-    /// Bytes that the packets in progress of all peers together may hold. Default 64 MiB: what the
-    /// article's window would have cost for a single peer.
-    pub max_bytes: usize,
-    /// The maximum number of fragments of a packet, 1 to 256. Default 256. The article advises: "Consider
-    /// reducing the maximum number of fragments per packet"; four are enough for many games.
-    pub max_fragments: usize,
-    /// A packet that is not complete after this time is dropped. Default 5 s, longer than a window of 256
-    /// packets lasts at 60 a second.
-    pub timeout: Duration,
-}
-
-impl Default for FragmentPoolConfig {
-    fn default() -> Self {
-        Self {
-            max_bytes_per_peer: 1024 * 1024,
-            max_bytes: 64 * 1024 * 1024,
-            max_fragments: MAX_FRAGMENTS,
-            timeout: Duration::from_secs(5),
-        }
+settings! {
+    /// The limits of a [`FragmentPool`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct FragmentPoolConfig {
+        /// Bytes that the packets in progress of one peer may hold.
+        ///
+        /// Default 1 MiB: three packets of the largest size at once, or the whole window of 256 packets with
+        /// three fragments each. An honest peer stays far below.
+        max_bytes_per_peer: usize = 1024 * 1024, with_max_bytes_per_peer;
+        /// Bytes that the packets in progress of all peers together may hold. Default 64 MiB: what the
+        /// article's window would have cost for a single peer.
+        max_bytes: usize = 64 * 1024 * 1024, with_max_bytes;
+        /// The maximum number of fragments of a packet, 1 to 256. Default 256. The article advises: "Consider
+        /// reducing the maximum number of fragments per packet"; four are enough for many games.
+        max_fragments: usize = MAX_FRAGMENTS, with_max_fragments;
+        /// A packet that is not complete after this time is dropped. Default 5 s, longer than a window of 256
+        /// packets lasts at 60 a second.
+        timeout: Duration = Duration::from_secs(5), with_timeout;
     }
 }
 
 /// Limits under which a pool could not work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PoolConfigError {
     /// `max_fragments` is not from 1 to 256.
     #[error("max_fragments must be from 1 to {MAX_FRAGMENTS}")]
@@ -77,6 +69,7 @@ pub enum PoolConfigError {
 
 /// What a pool holds, and the packets that it dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PoolStats {
     /// Bytes in use by packets in progress.
     pub used_bytes: usize,
@@ -131,7 +124,7 @@ struct Peer {
 }
 
 /// Holds the fragments of incomplete packets. One for all peers of a socket.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct FragmentPool {
     config: FragmentPoolConfig,
     blocks: Vec<Block>,
@@ -143,6 +136,8 @@ pub struct FragmentPool {
     assembled: Vec<u8>,
     stats: PoolStats,
 }
+
+debug_as! { FragmentPool: |pool| config = pool.config, stats = pool.stats }
 
 impl Default for FragmentPool {
     fn default() -> Self {

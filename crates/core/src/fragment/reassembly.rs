@@ -61,6 +61,7 @@ pub enum ReassemblyError {
 
 /// What a [`Reassembler`] has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReassemblerStats {
     /// Fragments that were new.
     pub fragments: u64,

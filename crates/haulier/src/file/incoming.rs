@@ -3,6 +3,7 @@
 //! The chunks come from outside, so every number in them is looked at before it is used, and nothing is
 //! allocated because a number says so.
 
+use haulier_core::debug_as;
 use std::io;
 
 use super::Digest;
@@ -28,6 +29,7 @@ pub trait Sink {
 
 /// Why a run of chunks is not a file, or not the file that was sent.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FileError {
     /// The first bytes are not those of a file run of this version.
     #[error("what arrives is not a file sent by haulier")]
@@ -42,12 +44,12 @@ pub enum FileError {
     #[error("name or size are not those that were sent")]
     WrongSeal,
     /// The size is not what header or trailer say.
-    #[error("{came} bytes came instead of {said}")]
+    #[error("{received} bytes came instead of {announced}")]
     WrongSize {
-        /// What was said.
-        said: u64,
-        /// What came.
-        came: u64,
+        /// The size that was announced, in bytes.
+        announced: u64,
+        /// The size that arrived, in bytes.
+        received: u64,
     },
     /// The sink failed.
     #[error(transparent)]
@@ -56,6 +58,7 @@ pub enum FileError {
 
 /// A file that arrived whole and is what was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finished {
     /// What the sender said of it.
     pub header: Header,
@@ -76,7 +79,7 @@ enum Part {
 }
 
 /// One file, chunk by chunk. After an error or the end it takes no more.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Incoming {
     part: Part,
     /// The bytes of a part that is not whole yet: at most a header.
@@ -86,6 +89,8 @@ pub struct Incoming {
     hasher: blake3::Hasher,
     bytes: u64,
 }
+
+debug_as! { Incoming: |file| part = file.part, header = file.header, bytes = file.bytes }
 
 impl Incoming {
     /// Nothing is here.
@@ -210,7 +215,7 @@ impl Incoming {
         if let Some(said) = self.header.as_ref().and_then(|header| header.size)
             && came > said
         {
-            return Err(FileError::WrongSize { said, came });
+            return Err(FileError::WrongSize { announced: said, received: came });
         }
         sink.write(bytes)?;
         self.hasher.update(bytes);
@@ -225,7 +230,7 @@ impl Incoming {
         let header = self.header.clone().ok_or(FileError::NotAFile)?;
         for said in [Some(said), header.size].into_iter().flatten() {
             if said != self.bytes {
-                return Err(FileError::WrongSize { said, came: self.bytes });
+                return Err(FileError::WrongSize { announced: said, received: self.bytes });
             }
         }
         // Comparing `Hash`es takes the same time wherever they differ.

@@ -6,11 +6,10 @@ use bytes::Bytes;
 
 use super::Digest;
 use super::wire::{Header, SEGMENT_HEADER_BYTES, seal};
-use haulier_article::chunk::MAX_CHUNK_BYTES;
+use haulier_core::chunk::MAX_CHUNK_BYTES;
 
 /// The chunks of one file. A small file is one chunk, header and trailer included, so that it costs one
 /// trip.
-#[derive(Debug)]
 pub struct Outgoing<R> {
     reader: R,
     header: Vec<u8>,
@@ -19,6 +18,17 @@ pub struct Outgoing<R> {
     /// Bytes to go out before anything else is read: the header, at the end the trailer.
     ready: Vec<u8>,
     digest: Option<Digest>,
+}
+
+/// How much, and none of it.
+impl<R> std::fmt::Debug for Outgoing<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (bytes, digest) = (&self.bytes, &self.digest);
+        f.debug_struct("Outgoing")
+            .field("bytes", bytes)
+            .field("digest", digest)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<R: Read> Outgoing<R> {

@@ -18,7 +18,7 @@ pub(super) const TRAILER_BYTES: usize = 8 + 32 + 32;
 pub(super) const SEGMENT_HEADER_BYTES: usize = 4;
 
 /// The longest segment: no reason to hold more at once than a chunk.
-pub(super) const MAX_SEGMENT_BYTES: usize = haulier_article::chunk::MAX_CHUNK_BYTES;
+pub(super) const MAX_SEGMENT_BYTES: usize = haulier_core::chunk::MAX_CHUNK_BYTES;
 
 /// Flag: the size in the header is the file's. Without it the sender did not know (a pipe).
 pub(super) const SIZE_KNOWN: u8 = 1;

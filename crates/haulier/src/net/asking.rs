@@ -4,12 +4,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Once};
 use std::{io, thread};
 
-use haulier_core::Instant;
 use haulier_core::time::earliest;
-use haulier_proto::bulk::repair;
+use haulier_core::{Instant, Machine as _};
 use haulier_proto::client::{ClientError, ClientMachine, WireBytes};
 use haulier_proto::connection::{CloseCode, CloseReason, Connection, Event};
-use haulier_proto::crypto::Entropy;
+use haulier_proto::internals::Entropy;
 use haulier_proto::{AesSupport, Platform};
 
 use super::NOWHERE;
@@ -208,7 +207,7 @@ impl End for Asking {
         ONCE.call_once(|| {
             // Without a thread whoever needs the tables first makes them.
             let name = thread::Builder::new().name("haulier-tables".into());
-            let _thread = name.spawn(repair::prepare);
+            let _thread = name.spawn(haulier_proto::prepare);
         });
     }
 }

@@ -59,7 +59,7 @@ use super::shared::State;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+/// let credentials = ServerCredentials::default().with_open_access();
 /// let server = Server::bind("127.0.0.1:0", ServerConfig::new(7, credentials))?;
 /// let address = server.local_addr();
 /// let serve = async {
@@ -248,12 +248,6 @@ impl Client {
         self.with_connection(Connection::stats)
     }
 
-    /// The smoothed round trip, once it was measured.
-    #[must_use]
-    pub fn rtt(&self) -> Option<Duration> {
-        self.with_connection(|connection| connection.rtt().smoothed_rtt())?
-    }
-
     /// How far the block being sent is.
     #[must_use]
     pub fn sending(&self) -> Option<BlockProgress> {
@@ -272,7 +266,7 @@ impl Client {
         self.with_connection(Connection::state)
     }
 
-    /// Limits what blocks may use of the link, in bits per second.
+    /// Limits what blocks may use of the link, in bits per second; less than 4000 counts as 4000.
     pub fn set_max_rate_bps(&self, rate_bps: u64) {
         self.change(|connection, _| connection.set_max_rate_bps(rate_bps));
     }

@@ -2,9 +2,10 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 
+use haulier_core::debug_as;
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::ConnectionConfig;
-use haulier_proto::credentials::{Access, ConnectToken, Ticket};
+use haulier_proto::credentials::{ConnectToken, Ticket};
 
 use super::NOWHERE;
 use super::error::ConnectError;
@@ -19,16 +20,16 @@ use super::handle::Drive;
 /// ```
 /// # fn main() -> Result<(), haulier::ConnectError> {
 /// # let ticket = haulier::Ticket::new(
-/// #     vec!["192.0.2.1:4016".parse().unwrap()], 7, haulier::Access::Open)?.to_text();
+/// #     vec!["192.0.2.1:4016".parse().unwrap()], 7, haulier::TicketAccess::Open)?.to_text();
 /// use haulier::Connect;
 ///
 /// let mut connect = Connect::try_from(ticket.as_str())?.with_request("name=alice");
-/// connect.connection.max_rate_bps = 5_000_000;
+/// connect.connection.max_rate_bps = 5_000_000; // or `with_connection`
 /// assert_eq!(connect.servers.len(), 1);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Connect {
     /// Where the server is, the likeliest first.
@@ -46,6 +47,16 @@ pub struct Connect {
     pub(crate) drive: Drive,
 }
 
+debug_as! {
+    Connect: |connect|
+    servers = connect.servers,
+    credentials = connect.credentials,
+    request_bytes = connect.request.len(),
+    copies = connect.copies,
+    connection = connect.connection,
+    drive = connect.drive,
+}
+
 impl Connect {
     /// To this server, with the rest as it usually is.
     #[must_use]
@@ -57,6 +68,27 @@ impl Connect {
     #[must_use]
     pub fn with_request(mut self, request: impl Into<Vec<u8>>) -> Self {
         self.request = request.into();
+        self
+    }
+
+    /// Servers to ask, the likeliest first: those of a token that names none.
+    #[must_use]
+    pub fn with_servers(mut self, servers: impl Into<Vec<SocketAddr>>) -> Self {
+        self.servers = servers.into();
+        self
+    }
+
+    /// Copies of the request sent at once, 1 to 10: see [`ClientConfig::copies`]. Default 4.
+    #[must_use]
+    pub const fn with_copies(mut self, copies: u8) -> Self {
+        self.copies = copies;
+        self
+    }
+
+    /// The settings of the connection. Each address has all of its handshake time-out.
+    #[must_use]
+    pub const fn with_connection(mut self, connection: ConnectionConfig) -> Self {
+        self.connection = connection;
         self
     }
 
@@ -128,12 +160,7 @@ impl From<ClientConfig> for Connect {
 
 impl From<&Ticket> for Connect {
     fn from(ticket: &Ticket) -> Self {
-        let credentials = match ticket.access() {
-            Access::Open => Credentials::Open,
-            Access::Secret(secret) => {
-                Credentials::Secret { secret: secret.clone(), identity: ticket.identity().copied() }
-            }
-        };
+        let credentials = Credentials::from(ticket);
         let servers = ticket.addresses().to_vec();
         Self { servers, ..Self::new(NOWHERE, ticket.protocol_id(), credentials) }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use haulier_proto::client::ClientError;
 use haulier_proto::connection::ConfigError;
-use haulier_proto::credentials::{TextError, TicketError};
+use haulier_proto::credentials::{ConnectTokenError, IssueError, TicketError};
 
 use super::race::Attempt;
 
@@ -38,7 +38,7 @@ pub enum ConnectError {
     Ticket(#[from] TicketError),
     /// The text is no connect token.
     #[error(transparent)]
-    Token(#[from] TextError),
+    Token(#[from] ConnectTokenError),
     /// There is no address to go to.
     #[error("the token does not say where the server is: set Connect::servers")]
     NoServer,
@@ -105,4 +105,16 @@ pub enum FinishError {
     /// Nothing drives it any more.
     #[error(transparent)]
     Network(#[from] NetworkError),
+}
+
+/// Why a connect token cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IssueTokenError {
+    /// The claims break a limit of [`TokenClaims`](haulier_proto::credentials::TokenClaims).
+    #[error(transparent)]
+    Claims(#[from] IssueError),
+    /// The system gives no random bytes.
+    #[error("no random bytes: {0}")]
+    Random(#[from] io::Error),
 }

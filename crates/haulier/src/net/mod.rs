@@ -18,7 +18,7 @@ mod thread;
 
 pub use client::Client;
 pub use connect::Connect;
-pub use error::{ConnectError, FinishError, ListenError, NetworkError};
+pub use error::{ConnectError, FinishError, IssueTokenError, ListenError, NetworkError};
 pub use race::{Attempt, AttemptError};
 pub use secrets::{issue_token, random_secret};
 pub use server::{Listen, Server};

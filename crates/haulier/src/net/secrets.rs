@@ -4,13 +4,14 @@ use std::io;
 use std::net::SocketAddr;
 
 use haulier_proto::credentials::{
-    Access, ConnectToken, Ticket, TicketError, TokenClaims, TokenKey,
+    ConnectToken, Secret, Ticket, TicketAccess, TicketError, TokenClaims, TokenKey,
 };
-use haulier_proto::crypto::{Entropy, Secret};
 use haulier_proto::server::ServerConfig;
 
+use super::error::IssueTokenError;
+
 /// A fresh secret, from the operating system: of a server, of a token key, of an
-/// [`Identity`](haulier_proto::crypto::Identity).
+/// [`Identity`](haulier_proto::credentials::Identity).
 ///
 /// # Errors
 /// When the system has no random bytes to give.
@@ -24,24 +25,22 @@ pub fn random_secret() -> io::Result<Secret> {
 /// use haulier::{TokenClaims, TokenKey, issue_token, random_secret};
 ///
 /// let key = TokenKey { id: 1, key: random_secret()? };
-/// let claims = TokenClaims { expiry_unix: 1_900_000_000, ..TokenClaims::default() };
+/// let claims = TokenClaims::new(1_900_000_000);
 /// let text = issue_token(&key, 7, &claims)?.to_text();
 /// assert!(text.starts_with("haulier-token1:"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for claims that break a limit of [`TokenClaims`]; when the system has no
-/// random bytes to give.
+/// For claims that break a limit of [`TokenClaims`]; when the system has no random bytes to give.
 pub fn issue_token(
     key: &TokenKey,
     protocol_id: u64,
     claims: &TokenClaims,
-) -> io::Result<ConnectToken> {
-    let mut entropy = Entropy::new(haulier_udp::seed()?);
-    let (secret, nonce) = (entropy.next_secret(), entropy.bytes());
-    key.issue(protocol_id, claims, secret, nonce)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+) -> Result<ConnectToken, IssueTokenError> {
+    let mut nonce = [0; 24];
+    nonce.copy_from_slice(&haulier_udp::seed()?[..24]);
+    Ok(key.issue(protocol_id, claims, random_secret()?, nonce)?)
 }
 
 /// A ticket to a server of this configuration; `None` if it takes nothing but tokens.
@@ -51,11 +50,11 @@ pub(crate) fn ticket(
 ) -> Result<Option<Ticket>, TicketError> {
     let credentials = &config.credentials;
     let access = match &credentials.secret {
-        Some(secret) => Access::Secret(secret.clone()),
-        None if credentials.open => Access::Open,
+        Some(secret) => TicketAccess::Secret(secret.clone()),
+        None if credentials.open => TicketAccess::Open,
         None => return Ok(None),
     };
-    let is_open = access == Access::Open;
+    let is_open = access == TicketAccess::Open;
     let ticket = Ticket::new(addresses.to_vec(), config.protocol_id, access)?;
     match &credentials.identity {
         Some(identity) if !is_open => ticket.with_identity(identity.public()).map(Some),

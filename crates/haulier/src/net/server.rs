@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use haulier_core::Instant;
-use haulier_proto::bulk::repair;
 use haulier_proto::connection::{
     Block, BlockHandle, BlockProgress, CloseCode, Connection, ConnectionState, ConnectionStats,
     SendError, Urgency,
@@ -31,7 +30,7 @@ use super::{aes, secrets};
 /// use haulier::{Listen, ServerConfig, ServerCredentials};
 ///
 /// let listen = Listen::bind("127.0.0.1:0")?.inline();
-/// let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+/// let credentials = ServerCredentials::default().with_open_access();
 /// let mut config = ServerConfig::new(7, credentials);
 /// config.addresses = vec![listen.local_addr()];
 /// let server = listen.start(config)?;
@@ -95,7 +94,7 @@ impl Listen {
     /// # Errors
     /// [`ListenError`].
     pub fn start(self, config: ServerConfig) -> Result<Server, ListenError> {
-        repair::prepare();
+        haulier_proto::prepare();
         let (clock, local) = (Clock::start(), self.socket.local_addr());
         let platform = Platform::new(haulier_udp::seed()?, aes());
         let machine = ServerMachine::new(clock.now(), unix_time(), config, platform)?;
@@ -121,8 +120,7 @@ impl Listen {
 /// use haulier::{Block, CloseCode, Server, ServerConfig, ServerCredentials, ServerEvent};
 /// use haulier::random_secret;
 ///
-/// let secret = Some(random_secret()?);
-/// let credentials = ServerCredentials { secret, ..ServerCredentials::default() };
+/// let credentials = ServerCredentials::default().with_secret(random_secret()?);
 /// let server = Server::bind("0.0.0.0:4016", ServerConfig::new(7, credentials))?;
 /// let world = Block::new(1, vec![0; 5_000_000]);
 /// loop {
@@ -289,12 +287,6 @@ impl Server {
         self.with_connection(id, Connection::stats)
     }
 
-    /// The smoothed round trip of a connection, once it was measured.
-    #[must_use]
-    pub fn rtt(&self, id: ConnectionId) -> Option<Duration> {
-        self.with_connection(id, |connection| connection.rtt().smoothed_rtt())?
-    }
-
     /// How far the block being sent is.
     #[must_use]
     pub fn sending(&self, id: ConnectionId) -> Option<BlockProgress> {
@@ -313,8 +305,8 @@ impl Server {
         self.with_connection(id, Connection::state)
     }
 
-    /// Limits what the blocks of a connection may use of the link, in bits per second. A token may hold a
-    /// limit, which stays.
+    /// Limits what the blocks of a connection may use of the link, in bits per second; less than 4000 counts
+    /// as 4000. A token may hold a limit, which stays.
     pub fn set_max_rate_bps(&self, id: ConnectionId, rate_bps: u64) {
         self.change(id, |connection, _| connection.set_max_rate_bps(rate_bps));
     }

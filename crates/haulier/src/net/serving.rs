@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use haulier_core::Instant;
+use haulier_core::{Instant, Machine as _};
 use haulier_proto::server::{ConnectionId, ServerEvent, ServerMachine};
 
 use super::race::Key;

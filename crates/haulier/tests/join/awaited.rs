@@ -5,9 +5,10 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
+use haulier::proto::client::ClientConfig;
 use haulier::{
-    Block, Client, ClientConfig, CloseCode, CloseReason, Connect, ConnectError, Credentials, Event,
-    RefusalCode, Secret, Server, ServerEvent,
+    Block, Client, CloseCode, CloseReason, Connect, ConnectError, Credentials, Event, RefusalCode,
+    Secret, Server, ServerEvent,
 };
 
 use crate::support::{MAX, PROTOCOL_ID, bind, block_on, bytes, config_for, with_secret};

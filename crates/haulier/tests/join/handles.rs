@@ -17,6 +17,27 @@ fn handles_go_to_other_threads() {
     is_shared::<Server>();
 }
 
+/// Any of them passes through `Box<dyn Error + Send + Sync>`, that is through `?` in any program.
+#[test]
+fn errors_go_anywhere() {
+    const fn is_error<T: std::error::Error + Send + Sync + 'static>() {}
+    is_error::<haulier::AttemptError>();
+    is_error::<haulier::ClientError>();
+    is_error::<haulier::CloseReason>();
+    is_error::<haulier::ConfigError>();
+    is_error::<haulier::ConnectError>();
+    is_error::<haulier::ConnectTokenError>();
+    is_error::<haulier::DropReason>();
+    is_error::<haulier::FinishError>();
+    is_error::<haulier::IssueError>();
+    is_error::<haulier::IssueTokenError>();
+    is_error::<haulier::ListenError>();
+    is_error::<NetworkError>();
+    is_error::<SendError>();
+    is_error::<haulier::TicketError>();
+    is_error::<haulier::file::FileError>();
+}
+
 /// A game that loads a level.
 #[test]
 fn a_block_arrives_while_nobody_asks_for_it() {

@@ -3,10 +3,11 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use haulier::proto::client::ClientConfig;
 use haulier::{
-    Client, ClientConfig, CloseCode, CloseReason, Connect, ConnectError, Credentials, Event,
-    Identity, RefusalCode, Secret, Server, ServerConfig, ServerCredentials, ServerEvent, Ticket,
-    TokenClaims, TokenKey, issue_token,
+    Client, CloseCode, CloseReason, Connect, ConnectError, Credentials, Event, Identity,
+    RefusalCode, Secret, Server, ServerConfig, ServerCredentials, ServerEvent, Ticket, TokenClaims,
+    TokenKey, issue_token,
 };
 
 use crate::support::{MAX, PROTOCOL_ID, Pair, bind, config_for, secret, with_secret};
@@ -49,7 +50,7 @@ fn a_ticket_is_enough_and_the_request_arrives() {
 
 #[test]
 fn mode_open_lets_everybody_in_without_encryption() {
-    let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
+    let credentials = ServerCredentials::default().with_open_access();
     let server = bind(ServerConfig::new(PROTOCOL_ID, credentials));
     let client = Client::connect(&ticket(&server)).unwrap();
     let pair = joined(server, client);
@@ -58,13 +59,11 @@ fn mode_open_lets_everybody_in_without_encryption() {
 
 #[test]
 fn a_token_lets_its_client_in_and_says_who_it_is() {
-    let token_keys = vec![token_key()];
-    let credentials = ServerCredentials { token_keys, ..ServerCredentials::default() };
+    let credentials = ServerCredentials::default().with_token_key(token_key());
     let server = bind(ServerConfig::new(PROTOCOL_ID, credentials));
     let servers = vec![server.local_addr()];
     let expiry_unix = unix_time() + 300;
-    let claims =
-        TokenClaims { client_id: *b"alice   ", servers, expiry_unix, ..TokenClaims::default() };
+    let claims = TokenClaims::new(expiry_unix).with_client_id(*b"alice   ").with_servers(servers);
     let text = issue_token(&token_key(), PROTOCOL_ID, &claims).unwrap().to_text();
     assert_eq!(server.ticket(&claims.servers).unwrap(), None, "no secret to give away");
 
@@ -80,17 +79,13 @@ fn a_token_lets_its_client_in_and_says_who_it_is() {
 /// At `[::]` everything of IPv4 has another form than in the token: the client, and the server itself.
 #[test]
 fn a_server_of_both_families_takes_a_token_that_names_ipv4() {
-    let token_keys = vec![token_key()];
-    let credentials = ServerCredentials { token_keys, ..ServerCredentials::default() };
+    let credentials = ServerCredentials::default().with_token_key(token_key());
     let mut config = ServerConfig::new(PROTOCOL_ID, credentials);
     config.addresses = vec!["[::ffff:192.0.2.1]:9".parse().unwrap()];
     let server = Server::bind("[::]:0", config).unwrap();
-    let claims = TokenClaims {
-        servers: vec!["192.0.2.1:9".parse().unwrap()],
-        expiry_unix: unix_time() + 300,
-        client_address: Some("127.0.0.1:1".parse().unwrap()),
-        ..TokenClaims::default()
-    };
+    let claims = TokenClaims::new(unix_time() + 300)
+        .with_servers(vec!["192.0.2.1:9".parse().unwrap()])
+        .with_client_address(Some("127.0.0.1:1".parse().unwrap()));
     let token = issue_token(&token_key(), PROTOCOL_ID, &claims).unwrap();
     let mut connect = Connect::from(&token);
     let port = server.local_addr().port();
@@ -100,10 +95,9 @@ fn a_server_of_both_families_takes_a_token_that_names_ipv4() {
 
 #[test]
 fn an_expired_token_is_refused_as_that() {
-    let token_keys = vec![token_key()];
-    let credentials = ServerCredentials { token_keys, ..ServerCredentials::default() };
+    let credentials = ServerCredentials::default().with_token_key(token_key());
     let server = bind(ServerConfig::new(PROTOCOL_ID, credentials));
-    let claims = TokenClaims { expiry_unix: unix_time() - 1, ..TokenClaims::default() };
+    let claims = TokenClaims::new(unix_time() - 1);
     let token = issue_token(&token_key(), PROTOCOL_ID, &claims).unwrap();
     let mut connect = Connect::from(&token);
     let error = Client::connect(connect.clone()).unwrap_err();
@@ -115,9 +109,8 @@ fn an_expired_token_is_refused_as_that() {
 
 #[test]
 fn the_ticket_of_a_server_with_an_identity_insists_on_it() {
-    let identity = Some(Identity::new(Secret::from_bytes([9; 32])));
-    let credentials =
-        ServerCredentials { secret: Some(secret()), identity, ..ServerCredentials::default() };
+    let identity = Identity::new(Secret::from_bytes([9; 32]));
+    let credentials = ServerCredentials::default().with_secret(secret()).with_identity(identity);
     let server = bind(ServerConfig::new(PROTOCOL_ID, credentials));
     let text = ticket(&server);
     assert!(Ticket::parse(&text).unwrap().identity().is_some());
@@ -128,9 +121,8 @@ fn the_ticket_of_a_server_with_an_identity_insists_on_it() {
 #[test]
 fn a_server_without_the_private_key_is_not_the_right_one() {
     // It has the secret, and another identity: it cannot even read the hello.
-    let identity = Some(Identity::new(Secret::from_bytes([9; 32])));
-    let credentials =
-        ServerCredentials { secret: Some(secret()), identity, ..ServerCredentials::default() };
+    let identity = Identity::new(Secret::from_bytes([9; 32]));
+    let credentials = ServerCredentials::default().with_secret(secret()).with_identity(identity);
     let server = bind(ServerConfig::new(PROTOCOL_ID, credentials));
     let right = Identity::new(Secret::from_bytes([8; 32])).public();
     let mut config = config_for(&server);

@@ -8,10 +8,11 @@ use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use haulier::proto::client::ClientConfig;
 use haulier::udp::{Clock, Runner, Socket};
 use haulier::{
-    Client, ClientConfig, CloseReason, ConnectionId, Credentials, Event, Secret, Server,
-    ServerConfig, ServerCredentials, ServerEvent,
+    Client, CloseReason, ConnectionId, Credentials, Event, Secret, Server, ServerConfig,
+    ServerCredentials, ServerEvent,
 };
 use haulier_proto::server::ServerMachine;
 
@@ -25,7 +26,7 @@ pub(crate) fn secret() -> Secret {
 }
 
 pub(crate) fn with_secret() -> ServerConfig {
-    let credentials = ServerCredentials { secret: Some(secret()), ..ServerCredentials::default() };
+    let credentials = ServerCredentials::default().with_secret(secret());
     ServerConfig::new(PROTOCOL_ID, credentials)
 }
 

@@ -5,8 +5,7 @@
 
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{Block, ConnectionConfig};
-use haulier_proto::credentials::{TokenClaims, TokenKey};
-use haulier_proto::crypto::Secret;
+use haulier_proto::credentials::{Secret, TokenClaims, TokenKey};
 use haulier_proto::server::{ServerConfig, ServerCredentials};
 use haulier_sim::hosts::{Keyed, PROTOCOL_ID, UNIX_TIME, configs};
 use haulier_sim::{Rng, World};
@@ -23,16 +22,12 @@ pub(super) fn by_secret() -> Configs {
 /// By a token that says where the client is: the server may send at once.
 pub(super) fn by_token() -> Configs {
     let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
-    let claims = TokenClaims {
-        expiry_unix: UNIX_TIME + 3600,
-        client_address: Some(addresses().1),
-        ..TokenClaims::default()
-    };
+    let claims = TokenClaims::new(UNIX_TIME + 3600).with_client_address(Some(addresses().1));
     let token = key
         .issue(PROTOCOL_ID, &claims, Secret::from_bytes([9; 32]), [1; 24])
         .expect("claims that fit a token");
     let (mut server, mut client) = by_secret();
-    server.credentials = ServerCredentials { token_keys: vec![key], ..Default::default() };
+    server.credentials = ServerCredentials::default().with_token_key(key);
     client.credentials = Credentials::Token(token);
     (server, client)
 }

@@ -13,7 +13,6 @@ pub use throughput::{Goodput, Throughput, WINDOW, jain, percentile};
 use std::time::Duration;
 
 use haulier_proto::Instant;
-use haulier_proto::client::ClientConfig;
 use haulier_proto::connection::{Block, ConnectionConfig, Urgency};
 use haulier_sim::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
 use haulier_sim::{Access, HostId, LinkConfig, Rng, SegmentId, World, address};
@@ -27,12 +26,12 @@ pub fn config() -> ConnectionConfig {
 
 /// The same while a game is played, which must not feel the block.
 pub fn config_in_play() -> ConnectionConfig {
-    ConnectionConfig { urgency: Urgency::DuringPlay, ..config() }
+    config().with_urgency(Urgency::DuringPlay)
 }
 
 /// At this rate at most: what the harness itself is tested with.
 pub fn config_at(rate_bps: u64) -> ConnectionConfig {
-    ConnectionConfig { max_rate_bps: rate_bps, ..ConnectionConfig::default() }
+    ConnectionConfig::default().with_max_rate_bps(rate_bps)
 }
 
 /// One of those who share.
@@ -218,8 +217,8 @@ impl Competitor {
         };
         let mut rng = Rng::stream(seed, 50 + u64::from(n));
         // Nothing is encrypted: the time is virtual, and a minute of 100 Mbit/s should not take one.
-        let (server, client) = configs(Keyed::Open, config);
-        let client = ClientConfig { server: at_server, ..client };
+        let (server, mut client) = configs(Keyed::Open, config);
+        client.server = at_server;
         let key = rng.key();
         let mut script = Script::default();
         script.game = self.game.map(|stream| stream.game);

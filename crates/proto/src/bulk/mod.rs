@@ -19,7 +19,7 @@ mod loss;
 mod pacing;
 mod rate_finder;
 mod receiver;
-pub mod repair;
+pub(crate) mod repair;
 mod requests;
 mod samples;
 mod sender;

@@ -18,7 +18,7 @@ use crate::chunk::{ChunkId, MAX_CHUNK_BYTES, SLICE_BYTES, Slice, SliceCount};
 
 /// Repair slices a chunk has: as many as the largest has sources, so half of all may be lost before slices
 /// have to be sent twice.
-pub const REPAIR_SLICES: usize = 256;
+pub(crate) const REPAIR_SLICES: usize = 256;
 
 /// The repair slices of every chunk of a block: made when the first is needed, then common to all who send
 /// it.
@@ -60,7 +60,7 @@ pub struct RepairSlice<'a> {
 
 /// Whether there are repair slices for a chunk of this size. Of one slice a copy does the same.
 #[must_use]
-pub const fn has_repair(count: SliceCount) -> bool {
+pub(crate) const fn has_repair(count: SliceCount) -> bool {
     count.get() > 1
 }
 

@@ -2,73 +2,56 @@
 
 use core::time::Duration;
 
+use crate::settings;
 use crate::urgency::Urgency;
 
 /// The maximum of datagrams per key (STANDARD-1, H-2.3a): half of what RFC 9001 §6.6 allows for AES-GCM.
 const MAX_DATAGRAMS_PER_KEY: u64 = 1 << 22;
 
-/// The settings of a connection. The default is for a join: a load screen, one large block, then a game.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectionConfig {
-    /// The maximum rate of this end's blocks, in bits per second including headers: a server's value applies
-    /// to each client's download, a client's to its uploads. Default `u64::MAX`, no limit, because the sender
-    /// measures what the link can carry. At least 1000.
-    pub max_rate_bps: u64,
-    /// How much of the link a block may take while it is sent. Default [`Urgency::LoadScreen`].
-    pub urgency: Urgency,
-    /// The minimum rate of blocks, in bits per second, whatever the delay and loss: below it a game could not
-    /// be played either. Default 200 kbit/s; at most 10 Mbit/s.
-    pub min_rate_bps: u64,
-    /// Silence after which the connection ends. Both ends use the smaller value of the two. Default 15 s; at
-    /// least 1 s. After a third of it without sending, an end sends a ping.
-    pub idle_timeout: Duration,
-    /// How long a handshake may take. Default 10 s; not 0.
-    pub handshake_timeout: Duration,
-    /// The largest block accepted from the peer, in bytes. Default 64 MiB. Memory is allocated as data
-    /// arrives.
-    pub max_block_bytes: u64,
-    /// Bytes of received blocks that may wait to be read. Default 64 MiB. Beyond it nothing more is accepted
-    /// until the application reads; the peer's block fails if that takes too long.
-    pub unread_block_bytes: u64,
-    /// Bytes of received packets that may wait to be read. Default 1 MiB; beyond it the oldest are dropped,
-    /// because they are out of date.
-    pub unread_packet_bytes: usize,
-    /// Blocks that may wait to be sent. Default 64; at least 1.
-    pub queued_blocks: usize,
-    /// Bytes of packets that may wait to be sent. Default 1 MiB.
-    pub queued_packet_bytes: usize,
-    /// Bytes of messages that may wait to be sent or acked. Default 256 KiB.
-    pub queued_message_bytes: u32,
-    /// A block that makes no progress for this long closes the connection. Default 15 s.
-    pub no_progress_timeout: Duration,
-    /// A block that takes longer than 60 s plus its size at this rate, in bits per second, closes the
-    /// connection: a peer that crawls holds memory that others need. Default 16 kbit/s; 0 disables it.
-    pub min_block_rate_bps: u64,
-    /// Datagrams after which the key is updated. Default and maximum 2^22.
-    pub datagrams_per_key: u64,
-    /// Time after which the key is updated. Default 120 s.
-    pub key_lifetime: Duration,
-}
-
-impl Default for ConnectionConfig {
-    fn default() -> Self {
-        Self {
-            max_rate_bps: u64::MAX,
-            urgency: Urgency::LoadScreen,
-            min_rate_bps: 200_000,
-            idle_timeout: Duration::from_secs(15),
-            handshake_timeout: Duration::from_secs(10),
-            max_block_bytes: 64 << 20,
-            unread_block_bytes: 64 << 20,
-            unread_packet_bytes: 1 << 20,
-            queued_blocks: 64,
-            queued_packet_bytes: 1 << 20,
-            queued_message_bytes: 256 << 10,
-            no_progress_timeout: Duration::from_secs(15),
-            min_block_rate_bps: 16_000,
-            datagrams_per_key: MAX_DATAGRAMS_PER_KEY,
-            key_lifetime: Duration::from_secs(120),
-        }
+settings! {
+    /// The settings of a connection. The default is for a join: a load screen, one large block, then a game.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ConnectionConfig {
+        /// The maximum rate of this end's blocks, in bits per second including headers: a server's value
+        /// applies to each client's download, a client's to its uploads. Default `u64::MAX`, no limit,
+        /// because the sender measures what the link can carry. At least 4000.
+        max_rate_bps: u64 = u64::MAX, with_max_rate_bps;
+        /// How much of the link a block may take while it is sent. Default [`Urgency::LoadScreen`].
+        urgency: Urgency = Urgency::LoadScreen, with_urgency;
+        /// The minimum rate of blocks, in bits per second, whatever the delay and loss: below it a game could
+        /// not be played either. Default 200 kbit/s; at most 10 Mbit/s.
+        min_rate_bps: u64 = 200_000, with_min_rate_bps;
+        /// Silence after which the connection ends. Both ends use the smaller value of the two. Default 15 s;
+        /// at least 1 s. After a third of it without sending, an end sends a ping.
+        idle_timeout: Duration = Duration::from_secs(15), with_idle_timeout;
+        /// How long a handshake may take. Default 10 s; not 0.
+        handshake_timeout: Duration = Duration::from_secs(10), with_handshake_timeout;
+        /// The largest block accepted from the peer, in bytes. Default 64 MiB. Memory is allocated as data
+        /// arrives.
+        max_block_bytes: u64 = 64 << 20, with_max_block_bytes;
+        /// Bytes of received blocks that may wait to be read. Default 64 MiB. Beyond it nothing more is
+        /// accepted until the application reads; the peer's block fails if that takes too long.
+        max_unread_block_bytes: u64 = 64 << 20, with_max_unread_block_bytes;
+        /// Bytes of received packets that may wait to be read. Default 1 MiB; beyond it the oldest are
+        /// dropped, because they are out of date.
+        max_unread_packet_bytes: usize = 1 << 20, with_max_unread_packet_bytes;
+        /// Blocks that may wait to be sent. Default 64; at least 1.
+        max_queued_blocks: usize = 64, with_max_queued_blocks;
+        /// Bytes of packets that may wait to be sent. Default 1 MiB.
+        max_queued_packet_bytes: usize = 1 << 20, with_max_queued_packet_bytes;
+        /// Bytes of messages that may wait to be sent or acked. Default 256 KiB.
+        max_queued_message_bytes: u32 = 256 << 10, with_max_queued_message_bytes;
+        /// A block that makes no progress for this long closes the connection. Default 15 s.
+        no_progress_timeout: Duration = Duration::from_secs(15), with_no_progress_timeout;
+        /// A block that takes longer than 60 s plus its size at this rate, in bits per second, closes the
+        /// connection: a peer that crawls holds memory that others need. Default 16 kbit/s; 0 disables it.
+        min_block_rate_bps: u64 = 16_000, with_min_block_rate_bps;
+        /// Datagrams after which the key is updated. Default and maximum 2^22; less is for tests.
+        #[doc(hidden)]
+        datagrams_per_key: u64 = MAX_DATAGRAMS_PER_KEY, with_datagrams_per_key;
+        /// Time after which the key is updated. Default 120 s; less is for tests.
+        #[doc(hidden)]
+        key_lifetime: Duration = Duration::from_secs(120), with_key_lifetime;
     }
 }
 
@@ -94,29 +77,27 @@ pub enum ConfigError {
     /// `handshake_timeout` is 0: no handshake could succeed.
     #[error("`handshake_timeout` must not be 0")]
     NoHandshakeTimeout,
-    /// `queued_blocks` is 0: no block could be sent.
-    #[error("`queued_blocks` must be at least 1, or no block could be sent")]
+    /// `max_queued_blocks` is 0: no block could be sent.
+    #[error("`max_queued_blocks` must be at least 1, or no block could be sent")]
     NoQueuedBlocks,
 }
 
-/// The lowest maximum rate that still works, in bit/s: a full datagram takes 10 s.
-const LOWEST_MAX_RATE_BPS: u64 = 1_000;
+/// The lowest maximum rate that still works, in bit/s. At 2000 a block of 8 KB made no progress for 15 s, at
+/// 4000 one of 20 KB takes 55 s.
+pub(super) const LOWEST_MAX_RATE_BPS: u64 = 4_000;
 
 /// The highest minimum rate, in bit/s: above it, the links of many players would be flooded.
 const HIGHEST_MIN_RATE_BPS: u64 = 10_000_000;
 
 impl ConnectionConfig {
-    /// Checks the settings. Client and server machines call this when they are created.
-    ///
-    /// # Errors
     /// The first setting that cannot work.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let faults = [
             (self.max_rate_bps < LOWEST_MAX_RATE_BPS, ConfigError::MaxRateTooLow),
             (self.min_rate_bps > HIGHEST_MIN_RATE_BPS, ConfigError::MinRateTooHigh),
             (self.idle_timeout < Duration::from_secs(1), ConfigError::IdleTimeoutTooShort),
             (self.handshake_timeout.is_zero(), ConfigError::NoHandshakeTimeout),
-            (self.queued_blocks == 0, ConfigError::NoQueuedBlocks),
+            (self.max_queued_blocks == 0, ConfigError::NoQueuedBlocks),
         ];
         faults.into_iter().find(|(is_wrong, _)| *is_wrong).map_or(Ok(()), |(_, error)| Err(error))
     }
@@ -148,7 +129,7 @@ mod tests {
         assert_eq!(refused(|config| config.max_rate_bps = 0), ConfigError::MaxRateTooLow);
         assert_eq!(refused(|config| config.min_rate_bps = u64::MAX), ConfigError::MinRateTooHigh);
         let short = Duration::from_millis(999);
-        assert_eq!(refused(|config| config.queued_blocks = 0), ConfigError::NoQueuedBlocks);
+        assert_eq!(refused(|config| config.max_queued_blocks = 0), ConfigError::NoQueuedBlocks);
         let config = ConnectionConfig { idle_timeout: short, ..ConnectionConfig::default() };
         let error = config.check().unwrap_err();
         assert!(alloc::format!("{error}").contains("idle_timeout"), "{error}");

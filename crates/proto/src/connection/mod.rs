@@ -5,7 +5,7 @@
 //! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
 //! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
 //! `path` (the peer's address, and what may be sent to it), `blocks`, `packets`, messages,
-//! [`transit`](crate::transit) (which datagrams arrived), `liveness` (silence) and `closing`; `receive` and
+//! `transit` (which datagrams arrived), `liveness` (silence) and `closing`; `receive` and
 //! `transmit` connect them, one for each direction, with `compose` for what is in a datagram and when, and
 //! `verdicts` for what became of it.
 
@@ -19,16 +19,20 @@ mod packets;
 mod path;
 mod protection;
 mod receive;
-mod state;
+pub(crate) mod state;
 mod stats;
 mod transmit;
 mod verdicts;
 
+pub use crate::crypto::Suite;
 pub use crate::urgency::Urgency;
+pub use crate::wire::answer::RefusalCode;
 pub use blocks::{Block, BlockProgress};
+use config::LOWEST_MAX_RATE_BPS;
 pub use config::{ConfigError, ConnectionConfig};
 pub use event::{BlockHandle, CloseCode, CloseReason, Event, SendError};
-pub use state::{ConnectionState, ConnectionTrigger};
+pub use state::ConnectionState;
+pub(crate) use state::ConnectionTrigger;
 pub use stats::ConnectionStats;
 
 pub(crate) use protection::Protection;
@@ -43,12 +47,13 @@ use bytes::Bytes;
 
 use crate::bulk::Known;
 use crate::crypto::Entropy;
+use crate::debug_as;
 use crate::fragment::FragmentPool;
 use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
 use crate::time::earliest;
 use crate::transit::{Arrivals, Ledger, ReceivedDatagrams};
 use crate::wire::{Role, WireId};
-use crate::{FourTuple, Instant, RttEstimator, Sequence};
+use crate::{FourTuple, Instant, Sequence};
 use blocks::{IncomingBlocks, OutgoingBlocks};
 use closing::Closing;
 use liveness::Liveness;
@@ -80,7 +85,6 @@ pub(crate) struct Parameters {
 }
 
 /// One end of a connection.
-#[derive(Debug)]
 pub struct Connection {
     role: Role,
     state: ConnectionState,
@@ -115,6 +119,15 @@ pub struct Connection {
     stats: ConnectionStats,
 }
 
+debug_as! {
+    Connection: |connection|
+    state = connection.state,
+    address = connection.address(),
+    sending = connection.sending(),
+    receiving = connection.receiving(),
+    stats = connection.stats(),
+}
+
 impl Connection {
     pub(crate) fn new(now: Instant, parameters: Parameters) -> Self {
         let Parameters { role, config, mut entropy, address, .. } = parameters;
@@ -141,7 +154,7 @@ impl Connection {
             blocks_in: IncomingBlocks::new(&config),
             packets_out: OutgoingPackets::default(),
             packets_in: IncomingPackets::default(),
-            messages_out: MessageSender::new(MAX_QUEUED_MESSAGES, config.queued_message_bytes),
+            messages_out: MessageSender::new(MAX_QUEUED_MESSAGES, config.max_queued_message_bytes),
             messages_in: MessageReceiver::new(),
             // A client's ping validates its address; a server's makes the client answer.
             ping_due: true,
@@ -166,28 +179,10 @@ impl Connection {
         self.state
     }
 
-    /// Its configuration.
-    #[must_use]
-    pub fn config(&self) -> &ConnectionConfig {
-        &self.config
-    }
-
     /// The peer's address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.path.address().remote
-    }
-
-    /// The round-trip time, estimated as in RFC 9002.
-    #[must_use]
-    pub const fn rtt(&self) -> &RttEstimator {
-        self.sent.rtt()
-    }
-
-    /// The largest block that the peer accepts, in bytes.
-    #[must_use]
-    pub const fn peer_max_block_bytes(&self) -> u64 {
-        self.peer_max_block_bytes
     }
 
     /// The progress of the block being sent.
@@ -202,10 +197,10 @@ impl Connection {
         self.blocks_in.progress()
     }
 
-    /// Changes the maximum rate of blocks, in bits per second including headers. A limit from the client's
-    /// token still applies.
+    /// Changes the maximum rate of blocks, in bits per second including headers; less than 4000 counts as
+    /// 4000. A limit from the client's token still applies.
     pub fn set_max_rate_bps(&mut self, rate_bps: u64) {
-        self.blocks_out.set_max_rate_bps(rate_bps);
+        self.blocks_out.set_max_rate_bps(rate_bps.max(LOWEST_MAX_RATE_BPS));
     }
 
     /// Changes how much of the link blocks may take, from the next slice on.
@@ -236,7 +231,7 @@ impl Connection {
     /// [`SendError`].
     pub fn send_packet(&mut self, data: impl Into<Bytes>) -> Result<Sequence, SendError> {
         self.open()?;
-        self.packets_out.send(data.into(), self.config.queued_packet_bytes)
+        self.packets_out.send(data.into(), self.config.max_queued_packet_bytes)
     }
 
     /// Sends a message of up to 1024 bytes, which is delivered once and in order.
@@ -247,7 +242,9 @@ impl Connection {
         self.open()?;
         self.messages_out.send(data.into()).map(|_number| ()).map_err(|error| match error {
             SendMessageError::TooLarge => SendError::TooLarge { max: MAX_MESSAGE_BYTES as u64 },
-            SendMessageError::QueueFull => SendError::QueueFull { setting: "queued_message_bytes" },
+            SendMessageError::QueueFull => {
+                SendError::QueueFull { setting: "max_queued_message_bytes" }
+            }
             SendMessageError::NumbersUsedUp => SendError::NumbersUsedUp,
         })
     }
@@ -342,6 +339,7 @@ impl Connection {
 
     /// Memory that the peer makes this end hold, in bytes: blocks, packets and messages that are incomplete
     /// or not read yet.
+    #[doc(hidden)]
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.blocks_in.memory_bytes()
@@ -422,6 +420,7 @@ impl Connection {
     }
 
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
+    #[doc(hidden)]
     pub fn check_invariants(&self) {
         assert_eq!(
             self.closing.is_some() && !self.is_closed(),

@@ -38,7 +38,7 @@ impl OutgoingPackets {
         // Sequences wrap; two packets with the same one must not be in flight at the same time.
         let is_full = !self.queue.is_empty() && self.queued_bytes + data.len() > max_bytes;
         if is_full || self.in_flight.contains_key(&self.next.get()) {
-            return Err(SendError::QueueFull { setting: "queued_packet_bytes" });
+            return Err(SendError::QueueFull { setting: "max_queued_packet_bytes" });
         }
         let sequence = self.next;
         self.next = sequence.next();

@@ -170,11 +170,11 @@ impl Connection {
             }
             Frame::Packet { sequence, data } => {
                 let data = Bytes::copy_from_slice(data);
-                let max_bytes = self.config.unread_packet_bytes;
+                let max_bytes = self.config.max_unread_packet_bytes;
                 self.packets_in.on_packet(sequence, data, pool, max_bytes);
             }
             Frame::Fragment(fragment) => {
-                let max_bytes = self.config.unread_packet_bytes;
+                let max_bytes = self.config.max_unread_packet_bytes;
                 // A fragment that is refused is lost like any other.
                 let _lost = self.packets_in.on_fragment(now, &fragment, pool, max_bytes);
             }

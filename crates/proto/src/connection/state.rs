@@ -2,6 +2,7 @@
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ConnectionState {
     /// At a server: it has answered, and the client's first data, which validates its address, is missing.
     Responding,
@@ -36,10 +37,12 @@ pub enum ConnectionTrigger {
 
 impl ConnectionState {
     /// Every state.
+    #[doc(hidden)]
     pub const ALL: [Self; 5] =
         [Self::Responding, Self::Confirming, Self::Connected, Self::Closing, Self::Closed];
 
     /// The state after `trigger`; `None` if it changes nothing.
+    #[doc(hidden)]
     #[must_use]
     pub const fn next(self, trigger: ConnectionTrigger) -> Option<Self> {
         use ConnectionTrigger as Trigger;

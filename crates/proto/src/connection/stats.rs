@@ -1,5 +1,7 @@
 //! What a connection counts.
 
+use core::time::Duration;
+
 use super::Connection;
 use crate::crypto::Suite;
 
@@ -37,6 +39,12 @@ pub struct ConnectionStats {
     /// The fraction of datagrams lost on that path, 0 to 0.6, as the block sender estimates it: 0.02 before
     /// anything was measured.
     pub loss: f64,
+    /// The smoothed round trip, as in RFC 9002; `None` before it was measured, as the two below.
+    pub rtt: Option<Duration>,
+    /// The shortest round trip.
+    pub min_rtt: Option<Duration>,
+    /// The variation of the round trip.
+    pub rtt_variation: Option<Duration>,
     /// Ack-eliciting datagrams in flight.
     pub datagrams_in_flight: u64,
     /// The cipher suite; `None` in mode `open`.
@@ -59,6 +67,9 @@ impl Connection {
             suite: self.protection.suite(),
             bandwidth_bps: known.bandwidth_bps(),
             loss: known.loss.share(),
+            rtt: self.sent.rtt().smoothed_rtt(),
+            min_rtt: self.sent.rtt().min_rtt(),
+            rtt_variation: self.sent.rtt().rttvar(),
             datagrams_in_flight: u64::from(self.sent.in_flight()),
             ..self.stats
         }

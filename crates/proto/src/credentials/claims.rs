@@ -11,6 +11,7 @@ use super::bytes::{ReadError, read_address, read_addresses, write_address, write
 use super::token::IssueError;
 use crate::crypto::Secret;
 use crate::fields::Fields;
+use crate::{debug_as, settings};
 
 /// The maximum of user data in a token, in bytes.
 const MAX_USER_DATA_BYTES: usize = 256;
@@ -37,24 +38,38 @@ impl TokenRate {
     }
 }
 
-/// What a matchmaker tells a server about a client, in secret.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TokenClaims {
-    /// The application's name for the player. Not the id of its connection.
-    pub client_id: [u8; 8],
-    /// The servers that the token is for, at most 8. If empty, all servers with the token key.
-    pub servers: Vec<SocketAddr>,
-    /// When the token expires, in Unix seconds. From that second on it is refused.
-    pub expiry_unix: u64,
-    /// The address at which the matchmaker knows the client; its port is not compared. The address of a
-    /// client at it counts as validated. A client at another address is not refused.
-    pub client_address: Option<SocketAddr>,
-    /// A minimum rate for this client, for the application: the connection ignores it. `None` if not set.
-    pub min_rate: Option<TokenRate>,
-    /// The maximum rate of blocks for this client. `None` for no limit.
-    pub max_rate: Option<TokenRate>,
-    /// Data from the matchmaker for the server, at most 256 bytes.
-    pub user_data: Vec<u8>,
+settings! {
+    /// What a matchmaker tells a server about a client, in secret.
+    #[derive(Clone, PartialEq, Eq)]
+    pub struct TokenClaims new(
+        /// When the token expires, in Unix seconds. From that second on it is refused.
+        expiry_unix: u64,
+    ) {
+        /// The application's name for the player. Not the id of its connection. Default 0.
+        client_id: [u8; 8] = [0; 8], with_client_id;
+        /// The servers that the token is for, at most 8. If empty, the default, all servers with the token
+        /// key.
+        servers: Vec<SocketAddr> = Vec::new(), with_servers;
+        /// The address at which the matchmaker knows the client; its port is not compared. The address of a
+        /// client at it counts as validated. A client at another address is not refused. Default `None`.
+        client_address: Option<SocketAddr> = None, with_client_address;
+        /// A minimum rate for this client, for the application: the connection ignores it. Default `None`,
+        /// not set.
+        min_rate: Option<TokenRate> = None, with_min_rate;
+        /// The maximum rate of blocks for this client. Default `None`, no limit.
+        max_rate: Option<TokenRate> = None, with_max_rate;
+        /// Data from the matchmaker for the server, at most 256 bytes. Default none.
+        user_data: Vec<u8> = Vec::new(), with_user_data;
+    }
+}
+
+debug_as! {
+    TokenClaims: |claims|
+    expiry_unix = claims.expiry_unix,
+    servers = claims.servers,
+    min_rate = claims.min_rate,
+    max_rate = claims.max_rate,
+    user_data_bytes = claims.user_data.len(),
 }
 
 impl TokenClaims {
@@ -129,21 +144,21 @@ mod tests {
 
     #[test]
     fn client_addresses_are_compared_without_port_and_family() {
-        let claims = TokenClaims { client_address: Some(at("192.0.2.1:9")), ..Default::default() };
+        let claims = TokenClaims::new(0).with_client_address(Some(at("192.0.2.1:9")));
         assert!(claims.is_at(at("192.0.2.1:4000")));
         assert!(claims.is_at(at("[::ffff:192.0.2.1]:4000")));
         assert!(!claims.is_at(at("192.0.2.2:9")));
-        assert!(!TokenClaims::default().is_at(at("192.0.2.1:9")));
+        assert!(!TokenClaims::new(0).is_at(at("192.0.2.1:9")));
     }
 
     #[test]
     fn server_addresses_are_compared_with_their_port() {
         let servers = [at("192.0.2.1:9"), at("[2001:db8::1]:9")].into();
-        let claims = TokenClaims { servers, ..Default::default() };
+        let claims = TokenClaims::new(0).with_servers(servers);
         assert!(claims.is_for(&[at("[::1]:9"), at("[::ffff:192.0.2.1]:9")]));
         assert!(claims.is_for(&[at("[2001:db8::1]:9")]));
         assert!(!claims.is_for(&[at("192.0.2.1:8"), at("192.0.2.3:9")]));
         assert!(!claims.is_for(&[]));
-        assert!(TokenClaims::default().is_for(&[]));
+        assert!(TokenClaims::new(0).is_for(&[]));
     }
 }

@@ -8,8 +8,10 @@
 mod bytes;
 mod claims;
 mod ticket;
-mod token;
+pub(crate) mod token;
 
+pub use crate::crypto::{Identity, Secret};
 pub use claims::{TokenClaims, TokenRate};
-pub use ticket::{Access, Ticket, TicketError};
-pub use token::{ConnectToken, IssueError, OpenedToken, TextError, TokenError, TokenKey};
+pub use ticket::{Ticket, TicketAccess, TicketError};
+pub(crate) use token::TokenError;
+pub use token::{ConnectToken, ConnectTokenError, IssueError, TokenKey};

@@ -28,7 +28,8 @@ const CHECK_BYTES: usize = 4;
 
 /// Which clients the server of a ticket accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Access {
+#[non_exhaustive]
+pub enum TicketAccess {
     /// Mode `open`: all clients, without encryption.
     Open,
     /// Mode `secret`: clients with this secret.
@@ -40,7 +41,7 @@ pub enum Access {
 pub struct Ticket {
     addresses: Vec<SocketAddr>,
     protocol_id: u64,
-    access: Access,
+    access: TicketAccess,
     digest: Option<[u8; 32]>,
     identity: Option<[u8; 32]>,
 }
@@ -54,7 +55,7 @@ impl Ticket {
     pub fn new(
         addresses: Vec<SocketAddr>,
         protocol_id: u64,
-        access: Access,
+        access: TicketAccess,
     ) -> Result<Self, TicketError> {
         if !(1..=MAX_ADDRESSES).contains(&addresses.len()) {
             return Err(TicketError::Addresses);
@@ -75,7 +76,7 @@ impl Ticket {
     /// # Errors
     /// [`TicketError::OpenIdentity`] in mode `open`, where it could not be proven.
     pub fn with_identity(mut self, identity: [u8; 32]) -> Result<Self, TicketError> {
-        if self.access == Access::Open {
+        if self.access == TicketAccess::Open {
             return Err(TicketError::OpenIdentity);
         }
         self.identity = Some(identity);
@@ -96,7 +97,7 @@ impl Ticket {
 
     /// The mode and its secret.
     #[must_use]
-    pub const fn access(&self) -> &Access {
+    pub const fn access(&self) -> &TicketAccess {
         &self.access
     }
 
@@ -120,7 +121,7 @@ impl Ticket {
         bytes.extend(self.protocol_id.to_le_bytes());
         // Not too many: `new` and `parse` checked them.
         let _fits = write_addresses(&mut bytes, &self.addresses);
-        if let Access::Secret(secret) = &self.access {
+        if let TicketAccess::Secret(secret) = &self.access {
             bytes.extend(secret.as_bytes());
         }
         bytes.extend(self.digest.iter().flatten());
@@ -171,9 +172,9 @@ impl Ticket {
         }
         addresses.iter().try_for_each(check_address)?;
         let access = if is_open {
-            Access::Open
+            TicketAccess::Open
         } else {
-            Access::Secret(Secret::from_bytes(fields.array()?))
+            TicketAccess::Secret(Secret::from_bytes(fields.array()?))
         };
         let digest = if flags & HAS_DIGEST != 0 { Some(fields.array()?) } else { None };
         let identity = if flags & HAS_IDENTITY != 0 { Some(fields.array()?) } else { None };
@@ -183,7 +184,7 @@ impl Ticket {
     const fn flags(&self) -> u8 {
         let digest = if self.digest.is_some() { HAS_DIGEST } else { 0 };
         let identity = if self.identity.is_some() { HAS_IDENTITY } else { 0 };
-        let open = if matches!(self.access, Access::Open) { IS_OPEN } else { 0 };
+        let open = if matches!(self.access, TicketAccess::Open) { IS_OPEN } else { 0 };
         digest | identity | open
     }
 }

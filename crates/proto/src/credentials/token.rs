@@ -99,6 +99,7 @@ impl TokenKey {
     ///
     /// # Errors
     /// [`TokenError`].
+    #[doc(hidden)]
     pub fn open(
         &self,
         protocol_id: u64,
@@ -128,6 +129,7 @@ impl TokenKey {
     }
 
     /// The id of the key that a sealed part names.
+    #[doc(hidden)]
     #[must_use]
     pub fn id_of(sealed: &[u8]) -> Option<u32> {
         Header::read(sealed).ok().map(|header| header.key_id)
@@ -211,6 +213,7 @@ impl ConnectToken {
     }
 
     /// The secret that the keys of the request are derived from.
+    #[doc(hidden)]
     #[must_use]
     pub const fn secret(&self) -> &Secret {
         &self.secret
@@ -229,12 +232,14 @@ impl ConnectToken {
     }
 
     /// The sealed part for the server, 105 to 640 bytes.
+    #[doc(hidden)]
     #[must_use]
     pub fn sealed(&self) -> &[u8] {
         &self.sealed
     }
 
     /// The bytes for the client, to be sent over a channel that keeps secrets.
+    #[doc(hidden)]
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
@@ -254,11 +259,12 @@ impl ConnectToken {
     /// Reads what [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
-    /// [`TextError`] for anything else.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, TextError> {
+    /// [`ConnectTokenError`] for anything else.
+    #[doc(hidden)]
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ConnectTokenError> {
         let mut fields = Fields(bytes);
         if fields.array()? != MAGIC {
-            return Err(TextError::NotAToken);
+            return Err(ConnectTokenError::NotAToken);
         }
         let (protocol_id, expiry_unix) = (fields.u64()?, fields.u64()?);
         let secret = Secret::from_bytes(fields.array()?);
@@ -266,11 +272,11 @@ impl ConnectToken {
         let identity = match fields.u8()? {
             0 => None,
             HAS_IDENTITY => Some(fields.array()?),
-            _ => return Err(TextError::Damaged),
+            _ => return Err(ConnectTokenError::Damaged),
         };
         let length = usize::from(fields.u16()?);
         if !(MIN_SEALED_BYTES..=MAX_SEALED_BYTES).contains(&length) {
-            return Err(TextError::Damaged);
+            return Err(ConnectTokenError::Damaged);
         }
         let sealed = fields.bytes(length)?.to_vec();
         fields.end()?;
@@ -290,10 +296,11 @@ impl ConnectToken {
     /// Reads what [`to_text`](Self::to_text) wrote. White space around it is ignored.
     ///
     /// # Errors
-    /// [`TextError`] for anything else.
-    pub fn parse(text: &str) -> Result<Self, TextError> {
-        let encoded = text.trim().strip_prefix(TEXT_PREFIX).ok_or(TextError::NotAToken)?;
-        let bytes = Base64UrlUnpadded::decode_vec(encoded).map_err(|_| TextError::Damaged)?;
+    /// [`ConnectTokenError`] for anything else.
+    pub fn parse(text: &str) -> Result<Self, ConnectTokenError> {
+        let encoded = text.trim().strip_prefix(TEXT_PREFIX).ok_or(ConnectTokenError::NotAToken)?;
+        let bytes =
+            Base64UrlUnpadded::decode_vec(encoded).map_err(|_| ConnectTokenError::Damaged)?;
         Self::from_bytes(&Zeroizing::new(bytes))
     }
 }
@@ -340,7 +347,7 @@ pub enum TokenError {
 /// Why a client could not read a connect token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TextError {
+pub enum ConnectTokenError {
     /// It does not start like a token of this version.
     #[error("this is not a connect token; one starts with haulier-token1:")]
     NotAToken,
@@ -364,13 +371,13 @@ impl From<ReadError> for TokenError {
     }
 }
 
-impl From<FieldError> for TextError {
+impl From<FieldError> for ConnectTokenError {
     fn from(error: FieldError) -> Self {
         ReadError::from(error).into()
     }
 }
 
-impl From<ReadError> for TextError {
+impl From<ReadError> for ConnectTokenError {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::CutOff => Self::CutOff,

@@ -13,7 +13,7 @@ pub const COOKIE_BYTES: usize = 20;
 
 /// The unit of a cookie's time, in seconds. The current and the previous unit are valid, so a cookie lasts 10
 /// to 20 s: longer than any round trip, and too short to collect many.
-pub const COOKIE_UNIT_SECONDS: u32 = 10;
+pub(crate) const COOKIE_UNIT_SECONDS: u32 = 10;
 
 /// The two keys of a request: for its check, and for its Noise messages (STANDARD-1, 3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl CookieKey {
         Self(random)
     }
 
-    /// A cookie for this client at this address. `time` counts units of [`COOKIE_UNIT_SECONDS`] from an
+    /// A cookie for this client at this address. `time` counts units of `COOKIE_UNIT_SECONDS` from an
     /// origin that is fixed for the run.
     #[must_use]
     pub fn make(&self, time: u32, client_id: [u8; 8], address: SocketAddr) -> [u8; COOKIE_BYTES] {

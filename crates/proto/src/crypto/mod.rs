@@ -21,14 +21,15 @@ mod suite;
 mod traffic;
 
 pub use aead::{AeadKey, KeyError, OpenError, SealError, TAG_BYTES};
+pub(crate) use check::COOKIE_UNIT_SECONDS;
 pub use check::{
-    COOKIE_BYTES, COOKIE_UNIT_SECONDS, CookieKey, RequestKeys, ResetKey, open_check, open_tag,
-    verify_open_tag,
+    COOKIE_BYTES, CookieKey, RequestKeys, ResetKey, open_check, open_tag, verify_open_tag,
 };
 pub use entropy::Entropy;
 pub use noise::{
     Identity, Initiator, NOISE_OVERHEAD_BYTES, NoiseError, Responder, SplitSecrets, respond,
 };
-pub use secret::{Secret, equal, kdf};
+pub(crate) use secret::equal;
+pub use secret::{Secret, kdf};
 pub use suite::{Suite, Suites};
 pub use traffic::TrafficSecret;

@@ -64,7 +64,7 @@ pub fn kdf(context: &str, parts: &[&[u8]]) -> Secret {
 
 /// Whether two byte strings are equal, in a time that depends only on their lengths.
 #[must_use]
-pub fn equal(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()
 }
 

@@ -6,6 +6,7 @@
 /// An AEAD with a key of 32 bytes, a nonce of 12 and a tag of 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Suite {
     /// RFC 8439. In every build.
     ChaCha20Poly1305 = 0,
@@ -15,6 +16,7 @@ pub enum Suite {
 
 impl Suite {
     /// The suite of a number in a welcome, if there is one.
+    #[doc(hidden)]
     #[must_use]
     pub const fn from_u8(number: u8) -> Option<Self> {
         match number {
@@ -25,6 +27,7 @@ impl Suite {
     }
 
     /// Whether this build has it.
+    #[doc(hidden)]
     #[must_use]
     pub const fn is_built_in(self) -> bool {
         match self {

@@ -35,6 +35,7 @@ use slotmap::{DefaultKey, Key as _};
 use crate::connection::{CloseCode, ConfigError, Connection, ConnectionConfig, Event};
 use crate::credentials::TokenClaims;
 use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey, Suites};
+use crate::debug_as;
 use crate::fragment::FragmentPool;
 use crate::time::earliest;
 use crate::wire::{DataHeader, Kind, Role, WireId, answer};
@@ -100,7 +101,6 @@ struct Share {
 }
 
 /// A server and its connections.
-#[derive(Debug)]
 pub struct ServerMachine {
     config: ServerConfig,
     /// Shared by all connections.
@@ -129,6 +129,8 @@ pub struct ServerMachine {
     unix_time: (Instant, u64),
     shutting_down: bool,
 }
+
+debug_as! { ServerMachine: |server| stats = server.stats(), drops = server.drops }
 
 impl ServerMachine {
     /// A server without connections. The seed in `platform` must be fit for keys; the same seed gives the
@@ -184,6 +186,7 @@ impl ServerMachine {
     }
 
     /// Its configuration.
+    #[doc(hidden)]
     #[must_use]
     pub const fn config(&self) -> &ServerConfig {
         &self.config
@@ -313,17 +316,6 @@ impl ServerMachine {
         }
     }
 
-    /// Acts on deadlines that have passed; does nothing if none has.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        self.pool.handle_timeout(now);
-        while let Some(id) = self.slots.next_due(now) {
-            if let Some(connection) = self.slots.connection_mut(id) {
-                connection.handle_timeout(now);
-            }
-            self.refresh(id);
-        }
-    }
-
     /// The next event, and its connection. Call it until it returns `None`. A connection that has ended can
     /// be looked at until the call after its [`Event::Closed`].
     #[must_use]
@@ -344,41 +336,6 @@ impl ServerMachine {
             self.remove_if_over(id);
         }
         None
-    }
-
-    /// Appends datagrams to send until there are none or the batch is full. Clients take turns of up to 16
-    /// datagrams.
-    pub fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
-        while !batch.is_full()
-            && let Some((to, answer)) = self.answers.pop_front()
-        {
-            batch.push(to, &answer);
-            self.count_sent(answer.len());
-        }
-        while !batch.is_full()
-            && let Some(id) = self.slots.next_ready()
-        {
-            let connection = self.slots.connection_mut(id);
-            let sent = connection
-                .and_then(|connection| batch.compose(|out| connection.poll_transmit(now, out)));
-            if let Some(bytes) = sent {
-                self.slots.on_sent();
-                self.count_sent(bytes);
-            } else {
-                self.slots.on_nothing_to_send();
-                self.remove_if_over(id);
-            }
-        }
-    }
-
-    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) next
-    /// if nothing else happens; an instant in the past means at once.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.slots.is_any_ready() || !self.answers.is_empty() {
-            return Some(Instant::ZERO);
-        }
-        earliest(self.slots.first_deadline(), self.pool.poll_timeout())
     }
 
     const fn count_sent(&mut self, bytes: usize) {
@@ -479,6 +436,7 @@ impl ServerMachine {
     }
 
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
+    #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.slots.check_invariants();
         assert_eq!(self.slots.len(), self.by_id.len());
@@ -496,15 +454,44 @@ impl Machine for ServerMachine {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        Self::handle_timeout(self, now);
+        self.pool.handle_timeout(now);
+        while let Some(id) = self.slots.next_due(now) {
+            if let Some(connection) = self.slots.connection_mut(id) {
+                connection.handle_timeout(now);
+            }
+            self.refresh(id);
+        }
     }
 
+    /// Clients take turns of up to 16 datagrams.
     fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
-        Self::poll_transmit(self, now, batch);
+        while !batch.is_full()
+            && let Some((to, answer)) = self.answers.pop_front()
+        {
+            batch.push(to, &answer);
+            self.count_sent(answer.len());
+        }
+        while !batch.is_full()
+            && let Some(id) = self.slots.next_ready()
+        {
+            let connection = self.slots.connection_mut(id);
+            let sent = connection
+                .and_then(|connection| batch.compose(|out| connection.poll_transmit(now, out)));
+            if let Some(bytes) = sent {
+                self.slots.on_sent();
+                self.count_sent(bytes);
+            } else {
+                self.slots.on_nothing_to_send();
+                self.remove_if_over(id);
+            }
+        }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        Self::poll_timeout(self)
+        if self.slots.is_any_ready() || !self.answers.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        earliest(self.slots.first_deadline(), self.pool.poll_timeout())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The ack frame: what was received of the newest 1024 packet numbers, as runs.
 //!
-//! The invariant: no gap and no run is 0, and together they cover at most [`ACK_SPAN`] numbers. So a frame
+//! The invariant: no gap and no run is 0, and together they cover at most `ACK_SPAN` numbers. So a frame
 //! can be walked without checks, and no claim is longer than that.
 
 use alloc::vec::Vec;
@@ -13,10 +13,10 @@ use crate::fields::Fields;
 
 /// Numbers that an ack covers, including its largest: 1.2 MB of full datagrams. Older ones were in earlier
 /// acks, or are lost for their sender by now.
-pub const ACK_SPAN: u16 = 1024;
+pub(crate) const ACK_SPAN: u16 = 1024;
 
 /// Runs after the first: with them an ack frame has 134 bytes, including its type.
-pub const MAX_ACK_RUNS: usize = 31;
+pub(super) const MAX_ACK_RUNS: usize = 31;
 
 /// Bytes before the runs.
 const HEAD_BYTES: usize = 9;
@@ -55,7 +55,7 @@ impl AckFrame {
     }
 
     /// Adds `gap` numbers that did not arrive and `run` older ones that did. Returns whether there was room:
-    /// not for a 32nd run, beyond [`ACK_SPAN`], or for a gap or run of 0.
+    /// not for a 32nd run, beyond `ACK_SPAN`, or for a gap or run of 0.
     #[must_use]
     pub fn push_run(&mut self, gap: u16, run: u16) -> bool {
         let span = u32::from(self.span) + u32::from(gap) + u32::from(run);
@@ -124,7 +124,7 @@ impl AckFrame {
     ///
     /// # Errors
     /// [`DropReason::Truncated`], or [`DropReason::OutOfRange`] for more than 31 runs, a gap or run
-    /// of 0, or more than [`ACK_SPAN`] numbers. `bytes` is unchanged then.
+    /// of 0, or more than `ACK_SPAN` numbers. `bytes` is unchanged then.
     pub fn read(bytes: &mut &[u8]) -> Result<Self, DropReason> {
         let mut fields = Fields(bytes);
         let largest = fields.u32()?;

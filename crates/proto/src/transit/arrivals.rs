@@ -13,7 +13,7 @@ use crate::fields::Fields;
 use crate::{DropReason, Instant};
 
 /// Arrivals reported beside the newest: with them the frame has 102 bytes, including its type.
-pub const MAX_EARLIER_ARRIVALS: usize = 31;
+pub(crate) const MAX_EARLIER_ARRIVALS: usize = 31;
 
 /// The unit of the times of earlier arrivals: 16 bits of it are 0.52 s, and at a gigabit, where a full
 /// datagram takes 9.6 us, the time of eight of them is still exact to a tenth.
@@ -133,7 +133,7 @@ impl ArrivalsFrame {
 
 /// The newest arrivals on one connection, while they are worth reporting.
 #[derive(Clone, Debug, Default)]
-pub struct Arrivals {
+pub(crate) struct Arrivals {
     /// Number and time, in the order of the numbers, the largest last; and how often each was reported.
     newest: VecDeque<(u64, Instant, u8)>,
 }
@@ -141,12 +141,12 @@ pub struct Arrivals {
 impl Arrivals {
     /// Nothing has arrived.
     #[must_use]
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { newest: VecDeque::new() }
     }
 
     /// A datagram arrived. One that others have overtaken says nothing of the rate and is left out.
-    pub fn on_datagram(&mut self, now: Instant, number: u64) {
+    pub(crate) fn on_datagram(&mut self, now: Instant, number: u64) {
         if self.newest.back().is_some_and(|&(newest, at, _)| number <= newest || now < at) {
             return;
         }
@@ -159,7 +159,7 @@ impl Arrivals {
     /// The newest arrivals, as many as one frame can hold; `None` if there are none. Each but the newest is
     /// reported at most four times.
     #[must_use]
-    pub fn frame(&mut self) -> Option<ArrivalsFrame> {
+    pub(crate) fn frame(&mut self) -> Option<ArrivalsFrame> {
         let mut earlier = self.newest.iter_mut().rev();
         let (number, newest_at, reports) = earlier.next()?;
         let (mut last, newest_at) = (*number, *newest_at);
@@ -176,7 +176,7 @@ impl Arrivals {
     }
 
     /// Forgets them and frees their memory: no block is being received.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.newest = VecDeque::new();
     }
 }

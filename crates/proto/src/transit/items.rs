@@ -5,9 +5,12 @@
 
 use alloc::collections::VecDeque;
 
-use super::ledger::MIN_ROOM;
 use crate::Sequence;
 use crate::chunk::ChunkId;
+
+/// Records and items that there is room for even when nothing is in flight: otherwise an end that sends a
+/// little all the time would allocate for each datagram.
+pub(super) const MIN_ROOM: usize = 4;
 
 /// A part of a datagram that matters when it is acknowledged or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use core::time::Duration;
 
 use super::ack_frame::{AckFrame, AckRanges};
 use super::datagram::{Contents, Datagram, Fate, Outgoing};
-use super::items::{Item, Items};
+use super::items::{Item, Items, MIN_ROOM};
 use super::skipped::Skipped;
 use super::timing::Timing;
 use crate::{Instant, RttEstimator};
@@ -29,10 +29,6 @@ pub(crate) const MAX_RECORDS: usize = 8192;
 
 /// Settled records kept while a block is sent, for acks that come late: as many numbers as one ack names.
 pub(crate) const KEPT: usize = 1024;
-
-/// Records and items that there is room for even when nothing is in flight: otherwise an end that sends a
-/// little all the time would allocate for each datagram.
-pub(super) const MIN_ROOM: usize = 4;
 
 /// The longest reordering that is learned, 50 ms: what a link with several paths does, and three packets of
 /// a game at 60 a second. A datagram that is overtaken by more is lost, and retransmitted if it arrives

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use haulier_proto::Instant;
-//! use haulier_proto::transit::ReceivedDatagrams;
+//! use haulier_proto::internals::ReceivedDatagrams;
 //!
 //! let mut received = ReceivedDatagrams::new();
 //! let now = Instant::from_millis(20);
@@ -31,17 +31,18 @@ mod tests;
 mod timing;
 mod window;
 
-pub use ack_frame::{ACK_SPAN, AckFrame, AckRanges, MAX_ACK_RUNS};
-pub use arrivals::{Arrivals, ArrivalsFrame, MAX_EARLIER_ARRIVALS};
+pub(crate) use ack_frame::ACK_SPAN;
+pub use ack_frame::{AckFrame, AckRanges};
+pub use arrivals::ArrivalsFrame;
+pub(crate) use arrivals::{Arrivals, MAX_EARLIER_ARRIVALS};
 pub(crate) use datagram::{Datagram, Fate, Outgoing, Symbol};
 pub(crate) use items::Item;
 pub(crate) use ledger::{Acked, KEPT, Ledger};
 pub use number::expand_number;
 pub use received::ReceivedDatagrams;
-pub use window::REPLAY_WINDOW;
 
 use core::time::Duration;
 
 /// The longest an end keeps an ack back, 20 ms [H-4.1b]: a frame of a game at 50 a second. Both
 /// ends know it, so nobody tells the other.
-pub const MAX_ACK_DELAY: Duration = Duration::from_millis(20);
+pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_millis(20);

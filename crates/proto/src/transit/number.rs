@@ -7,7 +7,7 @@ const TURN: u64 = 1 << 32;
 /// larger one. Exact at both ends of `u64`, where there are numbers on one side only.
 ///
 /// ```
-/// use haulier_proto::transit::expand_number;
+/// use haulier_proto::internals::expand_number;
 ///
 /// assert_eq!(expand_number(5, 0x1_0000_0000), 0x1_0000_0005);
 /// assert_eq!(expand_number(0xffff_fff0, 0x1_0000_0000), 0xffff_fff0);

@@ -32,7 +32,7 @@ const REPEATS: u32 = 5;
 /// After so many later numbers a datagram is lost for its sender: the ack that shows it is sent at once.
 const REORDERING: u64 = 3;
 
-/// The datagrams received on one connection. See [the module](super) for an example.
+/// The datagrams received on one connection. The module has an example.
 ///
 /// It takes no heap memory before number 128, and 1 KiB from there on.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 
 /// Packet numbers that a receiver can tell apart from repeated ones [H-2.2b]: the largest and 8191
 /// below. At 1200 bytes that is 9.8 MB in flight, 0.8 s at 100 Mbit/s, for 1 KiB of memory.
-pub const REPLAY_WINDOW: u64 = 8192;
+pub(super) const REPLAY_WINDOW: u64 = 8192;
 
 /// Words of the whole window.
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;

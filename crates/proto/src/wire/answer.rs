@@ -39,6 +39,7 @@ impl RefusalCode {
     ];
 
     /// Its byte.
+    #[doc(hidden)]
     #[must_use]
     pub const fn byte(self) -> u8 {
         self as u8 + 1
@@ -51,6 +52,7 @@ impl RefusalCode {
     }
 
     /// Its name in events and JSON.
+    #[doc(hidden)]
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

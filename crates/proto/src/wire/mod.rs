@@ -2,16 +2,16 @@
 //!
 //! Bytes become one of these types or a [`DropReason`]. Nothing here keeps state or decrypts.
 
-pub mod answer;
-pub mod frame;
-pub mod header;
-pub mod hello;
-pub mod request;
+pub(crate) mod answer;
+pub(crate) mod frame;
+pub(crate) mod header;
+pub(crate) mod hello;
+pub(crate) mod request;
 
-pub use frame::{Frame, Frames};
-pub use header::{DataHeader, ResponseHeader, Role};
-pub use hello::{Hello, Welcome};
-pub use request::{Mode, RequestParts};
+pub(crate) use frame::{Frame, Frames};
+pub(crate) use header::{DataHeader, ResponseHeader, Role};
+pub(crate) use hello::{Hello, Welcome};
+pub(crate) use request::{Mode, RequestParts};
 
 use crate::DropReason;
 pub(crate) use crate::fields::Fields;
@@ -20,7 +20,7 @@ pub(crate) use crate::fields::Fields;
 pub const VERSION: u8 = 1;
 
 /// The longest datagram, in bytes of UDP payload: practically every path carries it (RFC 9000, 14).
-pub const MAX_DATAGRAM_BYTES: usize = 1200;
+pub(crate) const MAX_DATAGRAM_BYTES: usize = 1200;
 
 /// Bytes of the tag of a datagram in mode `open`: the sender's id and a crc32.
 pub const OPEN_TAG_BYTES: usize = 12;

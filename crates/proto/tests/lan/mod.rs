@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::connection::{Block, BlockHandle, CloseCode, Connection, Event, SendError};
-use haulier_proto::crypto::Secret;
+use haulier_proto::credentials::Secret;
 use haulier_proto::server::{
     ConnectionId, ServerConfig, ServerCredentials, ServerEvent, ServerMachine,
 };
@@ -44,7 +44,7 @@ pub fn address(n: usize) -> SocketAddr {
 
 /// A server that knows [`secret`].
 pub fn server_config() -> ServerConfig {
-    let credentials = ServerCredentials { secret: Some(secret()), ..ServerCredentials::default() };
+    let credentials = ServerCredentials::default().with_secret(secret());
     let mut config = ServerConfig::new(PROTOCOL_ID, credentials);
     config.limits.connections = 20_000;
     config.limits.connections_per_prefix = 20_000;
@@ -54,7 +54,7 @@ pub fn server_config() -> ServerConfig {
 /// A client that knows it too.
 pub fn client_config() -> ClientConfig {
     let credentials = Credentials::Secret { secret: secret(), identity: None };
-    ClientConfig { copies: 1, ..ClientConfig::new(server_address(), PROTOCOL_ID, credentials) }
+    ClientConfig::new(server_address(), PROTOCOL_ID, credentials).with_copies(1)
 }
 
 /// Which way a datagram goes.

@@ -2,6 +2,7 @@
 //!
 //! * `vectors`: the golden bytes of `/vectors/haulier1.json`;
 //! * `connection`: STANDARD-1 point by point, in one room (`lan`);
+//! * `debug`: no payload in what `Debug` prints;
 //! * `states`: the state table of a connection, printed and compared with `docs/STATES.md`.
 //!
 //! `alloc.rs` and `memory.rs` are programs of their own, because they count every allocation of the process.
@@ -17,6 +18,7 @@
 )]
 
 mod connection;
+mod debug;
 #[path = "../lan/mod.rs"]
 mod lan;
 #[path = "../../../article/tests/machine/vectors/load.rs"]

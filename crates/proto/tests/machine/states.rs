@@ -1,6 +1,7 @@
 //! The state table of a connection, printed as it is in the code and compared with `docs/STATES.md`.
 
-use haulier_proto::connection::{ConnectionState, ConnectionTrigger};
+use haulier_proto::connection::ConnectionState;
+use haulier_proto::internals::ConnectionTrigger;
 
 use crate::page::{assert_on_page, table};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use haulier_proto::Instant;
 use haulier_proto::connection::{Block, ConnectionConfig};
-use haulier_proto::server::{ServerConfig, ServerLimits};
+use haulier_proto::server::ServerLimits;
 
 use super::{Attacker, Hostile, HostileKind};
 use crate::hosts::{ClientHost, Keyed, Script, ServerHost, configs, secret};
@@ -89,11 +89,10 @@ impl Crowd {
     #[must_use]
     pub fn run(&self) -> CrowdReport {
         let mut world = World::new(self.seed);
-        let connection =
-            ConnectionConfig { max_rate_bps: 2_000_000, ..ConnectionConfig::default() };
+        let connection = ConnectionConfig::default().with_max_rate_bps(2_000_000);
         let (server, client) = configs(Keyed::Secret, connection);
-        let limits = ServerLimits { connections: 4096, ..ServerLimits::default() };
-        let server = ServerConfig { limits, ..server };
+        let limits = ServerLimits::default().with_connections(4096);
+        let server = server.with_limits(limits);
         let mut rng = Rng::stream(self.seed, 5);
         let block = Block::new(1, rng.bytes(rng_size(&mut Rng::stream(self.seed, 6))));
         let host = ServerHost::giving(block, server, self.seed);

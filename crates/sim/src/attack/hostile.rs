@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use haulier_proto::Instant;
-use haulier_proto::crypto::Secret;
-use haulier_proto::wire::{Frame, Frames};
+use haulier_proto::credentials::Secret;
+use haulier_proto::internals::{Frame, Frames};
 
 use super::Mind;
 use super::raw::RawClient;
@@ -106,12 +106,12 @@ impl Hostile {
             HostileKind::Optimist => {
                 let largest = link.received.largest().unwrap_or(0) + self.rng.below(200);
                 let first = largest.min(300) as u16;
-                let ack = haulier_proto::transit::AckFrame::new(largest, Duration::ZERO, first);
+                let ack = haulier_proto::internals::AckFrame::new(largest, Duration::ZERO, first);
                 frames = vec![Frame::Ping, Frame::Ack(ack)];
             }
             HostileKind::Trickler => {
                 use haulier_core::chunk::{ChunkId, Slice, SliceCount};
-                let block = haulier_proto::wire::frame::BlockFrame {
+                let block = haulier_proto::internals::BlockFrame {
                     number: 0,
                     tag: 0,
                     length: 256 << 10,

@@ -7,15 +7,13 @@
 use std::time::Duration;
 
 use haulier_proto::Instant;
-use haulier_proto::crypto::{
-    AeadKey, COOKIE_BYTES, Entropy, Initiator, NOISE_OVERHEAD_BYTES, RequestKeys, Secret,
-    SplitSecrets, Suite, Suites, open_check, open_tag, respond, verify_open_tag,
-};
-use haulier_proto::transit::ReceivedDatagrams;
-use haulier_proto::wire::hello::WELCOME_BYTES;
-use haulier_proto::wire::request::Source;
-use haulier_proto::wire::{
-    DataHeader, Frame, Hello, Mode, RequestParts, ResponseHeader, Role, VERSION, Welcome, WireId,
+use haulier_proto::connection::Suite;
+use haulier_proto::credentials::Secret;
+use haulier_proto::internals::{
+    AeadKey, COOKIE_BYTES, DataHeader, Entropy, Frame, Hello, Initiator, Mode,
+    NOISE_OVERHEAD_BYTES, ReceivedDatagrams, RequestKeys, RequestParts, ResponseHeader, Role,
+    Source, SplitSecrets, Suites, VERSION, WELCOME_BYTES, Welcome, WireId, open_check, open_tag,
+    respond, verify_open_tag,
 };
 
 use crate::Rng;
@@ -110,7 +108,7 @@ impl Link {
 }
 
 fn sealed(role: Role, suite: Suite, secrets: &SplitSecrets) -> Keys {
-    let key = |secret: &haulier_proto::crypto::TrafficSecret| {
+    let key = |secret: &haulier_proto::internals::TrafficSecret| {
         Box::new(secret.key(suite).expect("a suite that is built in"))
     };
     let (ours, theirs) = match role {

@@ -88,12 +88,10 @@ struct Run {
 
 impl Run {
     fn new(first: u8, now: Instant) -> Option<Self> {
-        let connection = ConnectionConfig {
-            urgency: if first & 2 != 0 { Urgency::LoadScreen } else { Urgency::DuringPlay },
-            unread_block_bytes: 1 << 16,
-            max_block_bytes: 1 << 20,
-            ..ConnectionConfig::default()
-        };
+        let connection = ConnectionConfig::default()
+            .with_urgency(if first & 2 != 0 { Urgency::LoadScreen } else { Urgency::DuringPlay })
+            .with_max_unread_block_bytes(1 << 16)
+            .with_max_block_bytes(1 << 20);
         // In mode `open`: the seal is a checksum, and a fuzzer runs ten times as fast.
         let (server, client) = configs(Keyed::Open, connection);
         let block = Block::new(1, vec![3; 70_000]);

@@ -19,12 +19,10 @@ const PROTOCOL: ProtocolId = ProtocolId::PACKETS;
 /// If an invariant does not hold, a packet has two fates or was acked unsent, a packet that was accepted is
 /// offered again within the window, an endpoint floods, or the pool holds more than its cap.
 pub fn endpoint(script: &[u8]) {
-    let pool = FragmentPoolConfig {
-        max_fragments: 32,
-        max_bytes_per_peer: 40_000,
-        max_bytes: 60_000,
-        ..FragmentPoolConfig::default()
-    };
+    let pool = FragmentPoolConfig::default()
+        .with_max_fragments(32)
+        .with_max_bytes_per_peer(40_000)
+        .with_max_bytes(60_000);
     let end = || End {
         endpoint: Endpoint::new(EndpointConfig::default()).expect("a configuration that works"),
         accepted: Vec::new(),
@@ -153,8 +151,9 @@ impl Run {
         for end in &mut self.ends {
             end.endpoint.check_invariants();
             while let Some(event) = end.endpoint.poll_event() {
-                let (EndpointEvent::Acked { .. } | EndpointEvent::Lost { .. }) = event;
-                end.settled += 1;
+                let is_fate =
+                    matches!(event, EndpointEvent::Acked { .. } | EndpointEvent::Lost { .. });
+                end.settled += u64::from(is_fate);
             }
             let stats = end.endpoint.stats();
             assert_eq!(end.settled, stats.packets_acked + stats.packets_lost, "events");

@@ -2,12 +2,12 @@
 
 use haulier_proto::client::ClientMachine;
 use haulier_proto::connection::ConnectionConfig;
-use haulier_proto::credentials::{ConnectToken, Ticket, TokenKey};
-use haulier_proto::crypto::Secret;
+use haulier_proto::credentials::{ConnectToken, Secret, Ticket, TokenKey};
+use haulier_proto::internals::{
+    AckFrame, DataHeader, Frames, Hello, Kind, Refusal, RequestParts, ResponseHeader, Retry,
+    Welcome, read_reset,
+};
 use haulier_proto::server::ServerMachine;
-use haulier_proto::transit::AckFrame;
-use haulier_proto::wire::answer::{Refusal, Retry, read_reset};
-use haulier_proto::wire::{DataHeader, Frames, Hello, Kind, RequestParts, ResponseHeader, Welcome};
 use haulier_proto::{Instant, Machine};
 
 use crate::address;

@@ -155,7 +155,7 @@ impl GamePackets {
     pub fn crash(&mut self, until: Instant, back: Option<u16>) {
         let any = Sequence::new(self.rng.next_u64() as u16);
         let first_sequence = back.map_or(any, |back| self.endpoint.next_sequence().minus(back));
-        let config = EndpointConfig { first_sequence, ..*self.endpoint.config() };
+        let config = (*self.endpoint.config()).with_first_sequence(first_sequence);
         let old = std::mem::replace(
             &mut self.endpoint,
             Endpoint::with_controller(config, GoodBad::new(self.modes)).expect("as before"),
@@ -251,6 +251,7 @@ impl GamePackets {
             let (sequence, told) = match event {
                 EndpointEvent::Acked { sequence } => (sequence, Told::Acked),
                 EndpointEvent::Lost { sequence } => (sequence, Told::Lost),
+                _ => continue,
             };
             let number = self.number_of(sequence);
             let Some(record) = number.and_then(|number| self.sent.get_mut(number)) else {

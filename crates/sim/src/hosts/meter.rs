@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use haulier_proto::wire::Kind;
+use haulier_proto::internals::Kind;
 
 /// What went in and out of an address that is not proven.
 #[derive(Clone, Copy, Debug, Default)]

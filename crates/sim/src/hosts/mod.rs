@@ -19,7 +19,7 @@ pub use server::{ServerHost, UNIX_TIME};
 use haulier_core::Instant;
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{Connection, ConnectionConfig, Event};
-use haulier_proto::crypto::Secret;
+use haulier_proto::credentials::Secret;
 use haulier_proto::server::{ServerConfig, ServerCredentials};
 
 use crate::address;
@@ -48,14 +48,14 @@ pub fn configs(keyed: Keyed, connection: ConnectionConfig) -> (ServerConfig, Cli
     let (mut server, client) = match keyed {
         Keyed::Open => (ServerCredentials::default(), Credentials::Open),
         Keyed::Secret => (
-            ServerCredentials { secret: Some(secret()), ..ServerCredentials::default() },
+            ServerCredentials::default().with_secret(secret()),
             Credentials::Secret { secret: secret(), identity: None },
         ),
     };
     server.open = keyed == Keyed::Open;
-    let server = ServerConfig { connection, ..ServerConfig::new(PROTOCOL_ID, server) };
+    let server = ServerConfig::new(PROTOCOL_ID, server).with_connection(connection);
     let client = ClientConfig::new(address(1), PROTOCOL_ID, client);
-    (server, ClientConfig { connection, ..client })
+    (server, client.with_connection(connection))
 }
 
 /// What happens on a connection, at one of its ends.

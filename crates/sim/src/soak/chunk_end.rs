@@ -119,7 +119,7 @@ impl ArticleApp for ChunkEnd {
                 PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. }) => {
                     self.broken = self.broken.or(Some(reason));
                 }
-                PeerEvent::Receiver(_) => {}
+                _ => {}
             }
         }
         if self.broken.is_none() {

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use haulier_proto::Instant;
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{ConnectionConfig, Urgency};
-use haulier_proto::crypto::Secret;
+use haulier_proto::credentials::Secret;
 use haulier_proto::server::{ServerConfig, ServerCredentials};
 
 use super::connection_ends::{Session, Sessions, Tally};
@@ -57,14 +57,12 @@ impl ConnectionScenario {
     pub fn draw(seed: u64) -> Self {
         let mut rng = Rng::stream(seed, 900);
         let faults = Duration::from_millis(rng.between(1_000, 30_000));
-        let connection = ConnectionConfig {
-            max_rate_bps: *rng.pick(&[500_000, 1_000_000, 4_000_000]),
-            urgency: *rng.pick(&[Urgency::LoadScreen, Urgency::DuringPlay]),
-            idle_timeout: Duration::from_millis(rng.between(2_000, 15_000)),
-            datagrams_per_key: *rng.pick(&[10, 100, 1 << 22]),
-            key_lifetime: Duration::from_secs(*rng.pick(&[1, 120])),
-            ..ConnectionConfig::default()
-        };
+        let connection = ConnectionConfig::default()
+            .with_max_rate_bps(*rng.pick(&[500_000, 1_000_000, 4_000_000]))
+            .with_urgency(*rng.pick(&[Urgency::LoadScreen, Urgency::DuringPlay]))
+            .with_idle_timeout(Duration::from_millis(rng.between(2_000, 15_000)))
+            .with_datagrams_per_key(*rng.pick(&[10, 100, 1 << 22]))
+            .with_key_lifetime(Duration::from_secs(*rng.pick(&[1, 120])));
         let clients: Vec<_> = (0..rng.between(1, 4))
             .map(|_| [draw_link(&mut rng, faults), draw_link(&mut rng, faults)])
             .collect();
@@ -93,13 +91,11 @@ impl ConnectionScenario {
     }
 
     fn server_config(&self) -> ServerConfig {
-        let credentials = ServerCredentials {
-            secret: Some(Secret::from_bytes([5; 32])),
-            open: true,
-            ..ServerCredentials::default()
-        };
+        let credentials = ServerCredentials::default()
+            .with_secret(Secret::from_bytes([5; 32]))
+            .with_open_access();
         let config = ServerConfig::new(PROTOCOL_ID, credentials);
-        ServerConfig { connection: self.connection, ..config }
+        config.with_connection(self.connection)
     }
 
     fn client_config(&self) -> ClientConfig {
@@ -108,7 +104,7 @@ impl ConnectionScenario {
             false => Credentials::Secret { secret: Secret::from_bytes([5; 32]), identity: None },
         };
         let config = ClientConfig::new(address(1), PROTOCOL_ID, credentials);
-        ClientConfig { connection: self.connection, copies: self.copies, ..config }
+        config.with_connection(self.connection).with_copies(self.copies)
     }
 
     /// Runs it.

@@ -65,18 +65,15 @@ impl PacketScenario {
         let mut rng = Rng::stream(seed, 500);
         let faults = Duration::from_millis(rng.between(2_000, 60_000));
         let links = [draw_packet_link(&mut rng, faults), draw_packet_link(&mut rng, faults)];
-        let endpoint = EndpointConfig {
-            protocol_id: ProtocolId(rng.next_u64() as u32),
-            // A third of the scenarios start close enough to the wrap to cross it.
-            first_sequence: Sequence::new(if rng.chance(Probability::percent(33)) {
-                65_400
-            } else {
-                rng.below(65_536) as u16
-            }),
-            max_datagram_bytes: rng.between(1_033, 1_200) as usize,
-            ack_interval: rng.chance(Probability::percent(75)).then_some(Duration::from_millis(50)),
-            ..EndpointConfig::default()
-        };
+        let mut endpoint = EndpointConfig::default();
+        endpoint.protocol_id = ProtocolId(rng.next_u64() as u32);
+        // A third of the scenarios start close enough to the wrap to cross it.
+        let is_near_wrap = rng.chance(Probability::percent(33));
+        let first = if is_near_wrap { 65_400 } else { rng.below(65_536) as u16 };
+        endpoint.first_sequence = Sequence::new(first);
+        endpoint.max_datagram_bytes = rng.between(1_033, 1_200) as usize;
+        let acks = rng.chance(Probability::percent(75));
+        endpoint.ack_interval = acks.then_some(Duration::from_millis(50));
         // A quarter have little memory, so that packets must make room for each other.
         let mut pool = FragmentPoolConfig::default();
         if rng.chance(Probability::percent(25)) {

@@ -77,7 +77,7 @@ impl Scenario {
         let mut rng = Rng::new(seed);
         let faults = Duration::from_millis(rng.between(500, 20_000));
         let protocol_id = ProtocolId(rng.next_u64() as u32);
-        let mut config = ArticleConfig { protocol_id, ..ArticleConfig::default() };
+        let mut config = ArticleConfig::default().with_protocol_id(protocol_id);
         config.sender.rate_bps = *rng.pick(&[256_000, 1_000_000, 8_000_000, 50_000_000]);
         config.sender.burst = rng.chance(Probability::percent(50));
         if rng.chance(Probability::percent(30)) {
@@ -318,7 +318,7 @@ impl<'s> Run<'s> {
 /// The packets of a game, of another protocol than the chunks.
 fn game(scenario: &Scenario, traffic: &Traffic, way: usize) -> GamePackets {
     let protocol_id = ProtocolId(!scenario.config.protocol_id.0);
-    let config = EndpointConfig { protocol_id, ..EndpointConfig::default() };
+    let config = EndpointConfig::default().with_protocol_id(protocol_id);
     let seed = Rng::stream(scenario.seed, 800 + way as u64).next_u64();
     let (modes, pool) = (GoodBadConfig::default(), FragmentPoolConfig::default());
     GamePackets::new(config, modes, pool, traffic.clone(), seed)

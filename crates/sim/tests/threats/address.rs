@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use haulier_proto::Machine as _;
 use haulier_proto::connection::{CloseReason, Event};
 use haulier_sim::attack::raw::RawClient;
 use haulier_sim::{Shot, address};

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use haulier_proto::client::{ClientConfig, Credentials};
-use haulier_proto::connection::{CloseReason, Event};
-use haulier_proto::credentials::{TokenClaims, TokenKey};
-use haulier_proto::crypto::Secret;
+use haulier_proto::connection::{CloseReason, Event, RefusalCode};
+use haulier_proto::credentials::{Secret, TokenClaims, TokenKey};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerLimits, ServerMachine};
-use haulier_proto::wire::answer::RefusalCode;
 use haulier_proto::{DropReason, Instant};
 use haulier_sim::attack::raw::RawClient;
 use haulier_sim::attack::{Hostile, HostileKind};
@@ -74,13 +72,11 @@ fn t10_a_spoofed_flood_with_the_key_costs_a_round_trip() {
 fn t10_handshakes_that_nobody_completes_keep_nobody_out() {
     for attackers in [1u32, 8] {
         // A fourth of the usual places, and as many attackers less.
-        let limits = ServerLimits {
-            handshakes: 64,
-            handshakes_without_cookie: 16,
-            handshakes_per_prefix: 16,
-            ..ServerLimits::default()
-        };
-        let config = ServerConfig { limits, ..server_config(Keyed::Secret) };
+        let limits = ServerLimits::default()
+            .with_handshakes(64)
+            .with_handshakes_without_cookie(16)
+            .with_handshakes_per_prefix(16);
+        let config = server_config(Keyed::Secret).with_limits(limits);
         let mut town = Town::with(config, client_config(Keyed::Secret), 50_000);
         for n in 0..attackers {
             let mind = Hostile::new(
@@ -112,9 +108,8 @@ fn t10_handshakes_that_nobody_completes_keep_nobody_out() {
 /// check that it can verify, and one from elsewhere is let in. The same for the whole server.
 #[test]
 fn t14_places_are_limited_per_prefix_and_in_total() {
-    let limits =
-        ServerLimits { connections: 6, connections_per_prefix: 4, ..ServerLimits::default() };
-    let config = ServerConfig { limits, ..server_config(Keyed::Secret) };
+    let limits = ServerLimits::default().with_connections(6).with_connections_per_prefix(4);
+    let config = server_config(Keyed::Secret).with_limits(limits);
     let mut server = ServerMachine::new(ms(0), 0, config, [1; 32]).unwrap();
     let mut join = |seed: u64, at: u32, port: u16| {
         let mut raw = RawClient::new(Some(&secret()), seed);
@@ -134,20 +129,20 @@ fn t14_places_are_limited_per_prefix_and_in_total() {
 
 fn token_server() -> (ServerConfig, TokenKey) {
     let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
-    let credentials =
-        ServerCredentials { token_keys: vec![key.clone()], ..ServerCredentials::default() };
+    let credentials = ServerCredentials::default().with_token_key(key.clone());
     let config = ServerConfig::new(PROTOCOL_ID, credentials);
-    (ServerConfig { connection: connection(), ..config }, key)
+    (config.with_connection(connection()), key)
 }
 
 const NOW_UNIX: u64 = 1_795_219_200;
 
 fn token_client(key: &TokenKey, expiry: u64, nonce: u8) -> ClientConfig {
-    let claims = TokenClaims { expiry_unix: expiry, ..TokenClaims::default() };
+    let claims = TokenClaims::new(expiry);
     let secret = Secret::from_bytes([nonce; 32]);
     let token = key.issue(PROTOCOL_ID, &claims, secret, [nonce; 24]).unwrap();
-    let config = client_config(Keyed::Secret);
-    ClientConfig { credentials: Credentials::Token(token), ..config }
+    let mut config = client_config(Keyed::Secret);
+    config.credentials = Credentials::Token(token);
+    config
 }
 
 /// A token lets in one connection: the same request from another address is dropped, and another request

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use haulier_proto::connection::{CloseReason, Event};
-use haulier_proto::crypto::open_tag;
-use haulier_proto::wire::{DataHeader, Frame, Role, WireId};
+use haulier_proto::internals::{DataHeader, Frame, Role, WireId, open_tag};
 use haulier_sim::hosts::PROTOCOL_ID;
 use haulier_sim::{Rng, Shot, address};
 

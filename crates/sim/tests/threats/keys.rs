@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use haulier_proto::client::ClientConfig;
-use haulier_proto::connection::{CloseReason, ConnectionConfig, Event};
-use haulier_proto::server::ServerConfig;
+use haulier_proto::connection::{CloseReason, Event};
 use haulier_sim::{Rng, Shot};
 
 use crate::support::{BOTH, Keyed, Town, client_config, connection, last, ms, server_config};
@@ -64,9 +62,9 @@ fn t18_in_mode_open_a_restart_is_noticed_by_silence() {
 fn t18_keys_change_under_loss_and_reordering() {
     for keyed in BOTH {
         for seed in 0..20 {
-            let small = ConnectionConfig { datagrams_per_key: 20, ..connection() };
-            let server = ServerConfig { connection: small, ..server_config(keyed) };
-            let client = ClientConfig { connection: small, ..client_config(keyed) };
+            let small = connection().with_datagrams_per_key(20);
+            let server = server_config(keyed).with_connection(small);
+            let client = client_config(keyed).with_connection(small);
             let mut town = Town::with(server, client, 400_000);
             let mut rng = Rng::new(seed);
             let mut seen = Seen::new();

@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use haulier_core::chunk::{ChunkId, Slice, SliceCount};
-use haulier_proto::connection::{CloseCode, CloseReason, ConnectionConfig, Event};
+use haulier_proto::connection::{CloseCode, CloseReason, Event};
+use haulier_proto::internals::{AckFrame, BlockFrame, Frame};
 use haulier_proto::server::{ServerConfig, ServerEvent, ServerMachine};
-use haulier_proto::transit::AckFrame;
-use haulier_proto::wire::Frame;
-use haulier_proto::wire::frame::BlockFrame;
-use haulier_proto::{DropReason, Instant};
+use haulier_proto::{DropReason, Instant, Machine as _};
 use haulier_sim::attack::raw::RawClient;
 use haulier_sim::{Rng, address};
 
@@ -89,8 +87,8 @@ fn t4_optimistic_acks_are_caught_within_two_windows() {
     let mut worst = 0;
     for seed in 0..1000 {
         let config = server_config(Keyed::Secret);
-        let connection = ConnectionConfig { max_rate_bps: 100_000_000, ..config.connection };
-        let mut con = Con::new(ServerConfig { connection, ..config }, seed, Some(2_000_000));
+        let connection = config.connection.with_max_rate_bps(100_000_000);
+        let mut con = Con::new(config.with_connection(connection), seed, Some(2_000_000));
         let mut caught = None;
         while con.largest() < 2000 && caught.is_none() {
             con.wait(Duration::from_millis(5));
@@ -164,8 +162,8 @@ fn t5_a_flood_of_ack_ranges_costs_little_and_gets_nothing() {
 fn t6_an_announcement_takes_no_memory() {
     let frame = |number, length| BlockFrame { number, tag: 0, length, digest: [0; 32] };
     let config = server_config(Keyed::Secret);
-    let connection = ConnectionConfig { max_block_bytes: 1 << 20, ..config.connection };
-    let config = ServerConfig { connection, ..config };
+    let connection = config.connection.with_max_block_bytes(1 << 20);
+    let config = config.with_connection(connection);
     let mut con = Con::new(config.clone(), 1, None);
     con.say(&[Frame::Block(frame(0, (1 << 20) + 1))]);
     assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::BLOCK_TOO_LARGE)));
@@ -184,8 +182,8 @@ fn t6_an_announcement_takes_no_memory() {
 #[test]
 fn t6_empty_blocks_that_nobody_reads_do_not_pile_up() {
     let config = server_config(Keyed::Secret);
-    let connection = ConnectionConfig { unread_block_bytes: 10_000, ..config.connection };
-    let mut con = Con::new(ServerConfig { connection, ..config }, 1, None);
+    let connection = config.connection.with_max_unread_block_bytes(10_000);
+    let mut con = Con::new(config.with_connection(connection), 1, None);
     let digest = block(0).digest().to_owned();
     let mut taken = 0;
     let id = con.server.connections().next().unwrap();
@@ -209,8 +207,8 @@ fn t6_empty_blocks_that_nobody_reads_do_not_pile_up() {
 #[test]
 fn t6_a_damaged_block_behind_an_unread_one_closes() {
     let config = server_config(Keyed::Secret);
-    let connection = ConnectionConfig { unread_block_bytes: 0, ..config.connection };
-    let mut con = Con::new(ServerConfig { connection, ..config }, 1, None);
+    let connection = config.connection.with_max_unread_block_bytes(0);
+    let mut con = Con::new(config.with_connection(connection), 1, None);
     let (right, wrong) = (block(0).digest().to_owned(), [1; 32]);
     for (number, digest) in [(0, right), (1, wrong)] {
         let frame = BlockFrame { number, tag: 0, length: 0, digest };

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use haulier_proto::Machine as _;
 use haulier_proto::server::ServerMachine;
 use haulier_sim::{Shot, address};
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use haulier_proto::client::{ClientConfig, ClientMachine};
 use haulier_proto::connection::{Block, ConnectionConfig, Event};
-use haulier_proto::crypto::{Identity, Secret};
+use haulier_proto::credentials::{Identity, Secret};
+use haulier_proto::internals::Frame;
 use haulier_proto::server::{ServerConfig, ServerMachine};
-use haulier_proto::wire::Frame;
 use haulier_proto::{Batch, DropReason, Instant, Machine};
 use haulier_sim::attack::raw::RawClient;
 use haulier_sim::attack::{Attacker, Mind};
@@ -23,7 +23,7 @@ pub(crate) const BOTH: [Keyed; 2] = [Keyed::Open, Keyed::Secret];
 
 /// 8 Mbit/s and everything else as it usually is.
 pub(crate) fn connection() -> ConnectionConfig {
-    ConnectionConfig { max_rate_bps: 8_000_000, ..ConnectionConfig::default() }
+    ConnectionConfig::default().with_max_rate_bps(8_000_000)
 }
 
 pub(crate) fn server_config(keyed: Keyed) -> ServerConfig {
@@ -168,7 +168,7 @@ fn fingerprint(server: &ServerMachine) -> String {
         let mut stats = connection.stats();
         stats.datagrams_refused = 0;
         all += &format!("\n{id} {:?} {:?}", connection.state(), connection.address());
-        all += &format!("{stats:?} {:?} {:?}", connection.rtt(), connection.sending());
+        all += &format!("{stats:?} {:?}", connection.sending());
     }
     all
 }
@@ -179,7 +179,7 @@ fn client_fingerprint(client: &ClientMachine) -> String {
     if let Some(connection) = client.connection() {
         let mut stats = connection.stats();
         stats.datagrams_refused = 0;
-        all += &format!("{:?} {stats:?} {:?}", connection.state(), connection.rtt());
+        all += &format!("{:?} {stats:?}", connection.state());
         all += &format!("{:?}", connection.receiving());
     }
     all

@@ -1,6 +1,6 @@
 //! Peers of the article's wire: whom one speaks with, and what ends a transfer.
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use haulier_article::chunk::{ChunkSenderEvent, SendFailure};
@@ -15,12 +15,12 @@ const TURN: Duration = Duration::from_millis(2);
 type End = Runner<PeerMachine>;
 
 fn end(config: &ArticleConfig, socket: Socket) -> End {
-    let peer = ArticlePeer::new(config.clone());
-    let machine = match socket.remote() {
-        Some(remote) => PeerMachine::connected(peer, remote),
-        None => PeerMachine::new(peer),
-    };
-    Runner::new(machine, socket, Clock::start())
+    Runner::new(PeerMachine::new(ArticlePeer::new(config.clone())), socket, Clock::start())
+}
+
+fn connected(config: &ArticleConfig, remote: SocketAddr) -> End {
+    let machine = PeerMachine::connected(ArticlePeer::new(config.clone()), remote);
+    Runner::new(machine, Socket::connect(remote).unwrap(), Clock::start())
 }
 
 /// A connected pair. Rates are high, so that the tests do not wait.
@@ -28,8 +28,7 @@ fn pair() -> (End, End) {
     let mut config = ArticleConfig::default();
     config.sender.rate_bps = 400_000_000;
     let client = end(&config, Socket::bind(loopback()).unwrap());
-    let server = Socket::connect(client.carrier().local_addr()).unwrap();
-    (end(&config, server), client)
+    (connected(&config, client.carrier().local_addr()), client)
 }
 
 #[test]
@@ -103,7 +102,7 @@ fn a_stranger_whose_chunk_never_comes_is_let_go() {
     while client.machine.remote().is_none() {
         client.turn(TURN).unwrap();
     }
-    let mut server = end(&config, Socket::connect(to).unwrap());
+    let mut server = connected(&config, to);
     server.machine.peer.send_chunk(vec![1; 10_000]).unwrap();
     while client.machine.peer.receiver().unread() == 0 {
         server.turn(TURN).unwrap();
@@ -119,7 +118,7 @@ fn icmp_errors_do_not_end_a_transfer_but_the_time_out_does() {
     let nobody = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
     let mut config = ArticleConfig::default();
     config.sender.give_up_after = Some(Duration::from_millis(400));
-    let mut driver = end(&config, Socket::connect(nobody).unwrap());
+    let mut driver = connected(&config, nobody);
     driver.machine.peer.send_chunk(vec![1; 30_000]).unwrap();
     let reason = loop {
         driver.turn(TURN).unwrap();
@@ -157,7 +156,7 @@ fn ipv6() {
     let config = ArticleConfig::default();
     let mut client = end(&config, socket);
     let remote = client.carrier().local_addr();
-    let mut server = end(&config, Socket::connect(remote).unwrap());
+    let mut server = connected(&config, remote);
     server.machine.peer.send_chunk(vec![6; 5_000]).unwrap();
     while client.machine.peer.receiver().unread() == 0 {
         server.turn(TURN).unwrap();

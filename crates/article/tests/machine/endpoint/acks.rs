@@ -111,7 +111,7 @@ fn no_ack_packet_where_a_payload_carries_the_acks_or_none_is_wanted() {
     assert_eq!(said.len(), 1, "the payload packet said it");
     assert!(b.transmit(ms(60)).is_empty());
 
-    let mut silent = End::with(EndpointConfig { ack_interval: None, ..EndpointConfig::default() });
+    let mut silent = End::with(EndpointConfig::default().with_ack_interval(None));
     silent.receive(ms(0), &datagram).unwrap();
     assert!(silent.transmit(ms(60_000)).is_empty());
 }

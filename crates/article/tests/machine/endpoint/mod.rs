@@ -29,8 +29,7 @@ impl End {
     }
 
     fn starting_at(sequence: u16) -> Self {
-        let first_sequence = Sequence::new(sequence);
-        Self::with(EndpointConfig { first_sequence, ..EndpointConfig::default() })
+        Self::with(EndpointConfig::default().with_first_sequence(Sequence::new(sequence)))
     }
 
     fn with(config: EndpointConfig) -> Self {

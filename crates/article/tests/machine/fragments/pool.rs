@@ -24,7 +24,7 @@ fn memory_follows_what_came_not_what_was_announced() {
 /// "Consider reducing the maximum number of fragments per-packet."
 #[test]
 fn a_lower_limit_of_fragments_is_kept() {
-    let config = FragmentPoolConfig { max_fragments: 4, ..FragmentPoolConfig::default() };
+    let config = FragmentPoolConfig::default().with_max_fragments(4);
     let mut bench = Bench::with(config);
     assert_eq!(bench.put_one(0, 0, 5), Err(PacketDropReason::PacketTooBig));
     assert_eq!(bench.peer.state(Sequence::new(0)), EntryState::Unheard);
@@ -35,11 +35,8 @@ fn a_lower_limit_of_fragments_is_kept() {
 /// Whole packets make room, the oldest first, and what comes late for them is dropped without a new entry.
 #[test]
 fn the_oldest_packet_makes_room() {
-    let config = FragmentPoolConfig {
-        max_fragments: 8,
-        max_bytes_per_peer: 20_000,
-        ..FragmentPoolConfig::default()
-    };
+    let config =
+        FragmentPoolConfig::default().with_max_fragments(8).with_max_bytes_per_peer(20_000);
     let mut bench = Bench::with(config);
     for sequence in 0..20 {
         bench.put_one(sequence, 0, 8).unwrap();
@@ -72,12 +69,10 @@ fn the_oldest_packet_makes_room() {
 /// The cap of all peers: who holds more than an equal share makes room out of its own.
 #[test]
 fn a_flood_of_one_peer_costs_the_others_nothing() {
-    let config = FragmentPoolConfig {
-        max_fragments: 8,
-        max_bytes_per_peer: 40_000,
-        max_bytes: 44_000,
-        ..FragmentPoolConfig::default()
-    };
+    let config = FragmentPoolConfig::default()
+        .with_max_fragments(8)
+        .with_max_bytes_per_peer(40_000)
+        .with_max_bytes(44_000);
     let mut pool = FragmentPool::new(config).unwrap();
     let (mut honest, mut flood) = (Reassembler::new(), Reassembler::new());
     let packet = data(7, 5 * 1024);
@@ -102,12 +97,10 @@ fn a_flood_of_one_peer_costs_the_others_nothing() {
 /// of all, as long as there is anything else.
 #[test]
 fn a_peer_below_its_share_keeps_what_it_has() {
-    let config = FragmentPoolConfig {
-        max_fragments: 8,
-        max_bytes_per_peer: 20_000,
-        max_bytes: 40_000,
-        ..FragmentPoolConfig::default()
-    };
+    let config = FragmentPoolConfig::default()
+        .with_max_fragments(8)
+        .with_max_bytes_per_peer(20_000)
+        .with_max_bytes(40_000);
     for begins_first in [true, false] {
         let mut pool = FragmentPool::new(config).unwrap();
         let mut honest = Reassembler::new();
@@ -149,12 +142,10 @@ fn a_peer_below_its_share_keeps_what_it_has() {
 /// would be given up by its own fragments, and no packet of that size ever come through.
 #[test]
 fn a_packet_larger_than_a_fair_share_comes_through_a_full_pool() {
-    let config = FragmentPoolConfig {
-        max_fragments: 16,
-        max_bytes_per_peer: 20_000,
-        max_bytes: 100_000,
-        ..FragmentPoolConfig::default()
-    };
+    let config = FragmentPoolConfig::default()
+        .with_max_fragments(16)
+        .with_max_bytes_per_peer(20_000)
+        .with_max_bytes(100_000);
     let mut pool = FragmentPool::new(config).unwrap();
     let mut flood: Vec<Reassembler> = (0..100).map(|_| Reassembler::new()).collect();
     let block = [1; 1024];
@@ -178,12 +169,10 @@ fn a_packet_larger_than_a_fair_share_comes_through_a_full_pool() {
 /// A fragment may cost its own packet the place: the packet is then gone, and its blocks are given back.
 #[test]
 fn a_packet_that_is_the_oldest_of_a_peer_at_its_cap_gives_way() {
-    let config = FragmentPoolConfig {
-        max_fragments: 8,
-        max_bytes_per_peer: 12_000,
-        max_bytes: 20_000,
-        ..FragmentPoolConfig::default()
-    };
+    let config = FragmentPoolConfig::default()
+        .with_max_fragments(8)
+        .with_max_bytes_per_peer(12_000)
+        .with_max_bytes(20_000);
     let mut bench = Bench::with(config);
     bench.put_one(0, 0, 8).unwrap();
     for index in 0..6 {
@@ -200,12 +189,10 @@ fn a_packet_that_is_the_oldest_of_a_peer_at_its_cap_gives_way() {
 /// Many peers, none above its share: then the oldest packet of all makes room.
 #[test]
 fn among_equal_peers_the_oldest_packet_of_all_makes_room() {
-    let config = FragmentPoolConfig {
-        max_fragments: 8,
-        max_bytes_per_peer: 20_000,
-        max_bytes: 30_000,
-        ..FragmentPoolConfig::default()
-    };
+    let config = FragmentPoolConfig::default()
+        .with_max_fragments(8)
+        .with_max_bytes_per_peer(20_000)
+        .with_max_bytes(30_000);
     let mut pool = FragmentPool::new(config).unwrap();
     let mut peers: Vec<Reassembler> = (0..40).map(|_| Reassembler::new()).collect();
     let block = [1; 1024];

@@ -167,11 +167,9 @@ fn congestion_modes() {
         let name = text(&row["name"]);
         let mode =
             |name: &str| if name == "good" { CongestionMode::Good } else { CongestionMode::Bad };
-        let config = GoodBadConfig {
-            start: mode(text(&row["start_mode"])),
-            recovery: seconds(&row["start_recovery_s"]),
-            ..GoodBadConfig::default()
-        };
+        let config = GoodBadConfig::default()
+            .with_start(mode(text(&row["start_mode"])))
+            .with_recovery(seconds(&row["start_recovery_s"]));
         let mut controller = GoodBad::started_at(config, Instant::ZERO);
         let step = seconds(&row["step_s"]);
         let (mut now, mut events) = (Instant::ZERO, vec![]);

@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haulier::article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES};
-use haulier::article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine};
 use haulier::udp::{Clock, Runner, Socket};
+use haulier_article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES};
+use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine};
 
 use super::{Joined, TURN, took_too_long};
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ pub(in crate::bench) fn serve(
             match event {
                 PeerEvent::Sender(ChunkSenderEvent::Sent { .. }) => sent += 1,
                 PeerEvent::Sender(ChunkSenderEvent::Failed { .. }) => is_gone = true,
-                PeerEvent::Receiver(_) => {}
+                _ => {}
             }
         }
         if sent >= chunks && served_at.is_none() {
@@ -95,7 +95,7 @@ pub(in crate::bench) fn fetch(
                 PeerEvent::Sender(ChunkSenderEvent::Failed { .. }) => {
                     return Err(Failure::TimeOut("nobody answers".into()));
                 }
-                PeerEvent::Receiver(_) => {}
+                _ => {}
             }
         }
         while let Some(chunk) = driver.machine.peer.pop_chunk() {

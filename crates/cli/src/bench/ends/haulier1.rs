@@ -30,15 +30,10 @@ pub(in crate::bench) fn serve(
     calls: CallArgs,
     goes_on: impl Fn() -> bool,
 ) -> Result<(), Failure> {
-    let credentials = ServerCredentials {
-        secret: Some(Secret::from_bytes(TICKET_SECRET)),
-        token_keys: vec![token_key()],
-        ..ServerCredentials::default()
-    };
-    let config = ServerConfig {
-        connection: connection(data),
-        ..ServerConfig::new(PROTOCOL_ID, credentials)
-    };
+    let credentials = ServerCredentials::default()
+        .with_secret(Secret::from_bytes(TICKET_SECRET))
+        .with_token_key(token_key());
+    let config = ServerConfig::new(PROTOCOL_ID, credentials).with_connection(connection(data));
     let listen = if calls.inline { listen.inline() } else { listen };
     let server = listen.start(config)?;
     let (mut calls, block) = (Calls::new(calls), Block::new(0, data.clone()));
@@ -56,11 +51,7 @@ pub(in crate::bench) fn serve(
 
 /// A token for a client at `place`, as a matchmaker would make it.
 pub(in crate::bench) fn token(place: IpAddr) -> Result<Credentials, Failure> {
-    let claims = TokenClaims {
-        expiry_unix: u64::MAX,
-        client_address: Some(SocketAddr::new(place, 0)),
-        ..TokenClaims::default()
-    };
+    let claims = TokenClaims::new(u64::MAX).with_client_address(Some(SocketAddr::new(place, 0)));
     new_token(&token_key(), PROTOCOL_ID, &claims).map(Credentials::Token)
 }
 
@@ -74,7 +65,7 @@ fn token_key() -> TokenKey {
 }
 
 fn connection(data: &Bytes) -> ConnectionConfig {
-    ConnectionConfig { max_block_bytes: data.len() as u64, ..ConnectionConfig::default() }
+    ConnectionConfig::default().with_max_block_bytes(data.len() as u64)
 }
 
 /// Joins once, and takes leave. The connection has compared the block's BLAKE3 before it hands it over. A

@@ -2,11 +2,10 @@
 
 use std::net::SocketAddr;
 
-use haulier::client::{ClientConfig, ClientMachine, Credentials};
-use haulier::connection::Block;
-use haulier::crypto::Secret;
-use haulier::server::{ServerConfig, ServerCredentials, ServerEvent, ServerMachine};
-use haulier::{Instant, Machine};
+use haulier::proto::client::{ClientConfig, ClientMachine};
+use haulier::proto::server::ServerMachine;
+use haulier::proto::{Instant, Machine};
+use haulier::{Block, Credentials, Secret, ServerConfig, ServerCredentials, ServerEvent};
 use serde_json::{Value, json};
 
 use crate::support::haulier;
@@ -55,7 +54,7 @@ fn inspect(datagram: &[u8], options: &[&str]) -> Value {
 #[test]
 fn what_is_sealed_is_called_so() {
     let secret = Secret::from_bytes([9; 32]);
-    let served = ServerCredentials { secret: Some(secret.clone()), ..Default::default() };
+    let served = ServerCredentials::default().with_secret(secret.clone());
     let datagrams = handshake(Credentials::Secret { secret, identity: None }, served);
     let [request, response, data] = datagrams.map(|run| inspect(&run[0], &[]));
     assert_eq!((&request["packet"], &request["mode"]), (&json!("request"), &json!("secret")));
@@ -69,7 +68,7 @@ fn what_is_sealed_is_called_so() {
 
 #[test]
 fn what_is_open_is_shown() {
-    let served = ServerCredentials { open: true, ..Default::default() };
+    let served = ServerCredentials::default().with_open_access();
     let [request, responses, data] = handshake(Credentials::Open, served);
     let said = inspect(&request[0], &[]);
     assert_eq!((&said["mode"], &said["idle_ms"]), (&json!("open"), &json!(15_000)));

@@ -1,7 +1,7 @@
 //! The packet layer under `inspect`: fragments in both encodings, payload packets, ack packets, and how
 //! they are told from chunks.
 
-use haulier::article::{ProtocolId, packet};
+use haulier_article::{ProtocolId, packet};
 use serde_json::{Value, json};
 
 use super::{bad_crc, inspect, refused, rows};

@@ -9,7 +9,6 @@ use super::super::tuning::FULL_PACKET;
 use super::super::tuning::beside_tcp::{CUT, FULL_QUEUE, SIGMAS};
 use super::super::tuning::delay::{EMPTY, USED};
 use super::super::units::{Rate, Span};
-use super::delay::Delay;
 use super::flow::{Flow, Round};
 use super::policer::Seen;
 
@@ -32,8 +31,9 @@ impl BesideTcp {
         self.flow.is_round(lasts, rtt)
     }
 
-    /// Judges a round that lasted so long. Returns what goes on if the queue was empty: the others are gone.
-    pub(super) fn judge(&mut self, lasts: Span, rtt: Span) -> Option<Delay> {
+    /// Judges a round that lasted so long. Returns the rate to go on with if the queue was empty: the
+    /// others are gone.
+    pub(super) fn judge(&mut self, lasts: Span, rtt: Span) -> Option<Rate> {
         let flow = &mut self.flow;
         self.longest = self.longest.max(flow.round.max_delay);
         let is_empty = flow.round.min_delay < EMPTY;
@@ -48,7 +48,7 @@ impl BesideTcp {
         }
         flow.adjust(rate);
         (flow.seen, flow.round) = (Seen::default(), Round::default());
-        is_empty.then(|| Delay::new(flow.clone(), before))
+        is_empty.then_some(before)
     }
 }
 

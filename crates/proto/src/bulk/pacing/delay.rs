@@ -3,7 +3,7 @@
 //! Whoever sends at rate R lets the queueing delay go up to c / sqrt(R), and then sends a tenth less: so
 //! the larger of two flows gives way first, and they meet at the same rate whatever their round trips.
 //! What counts is the smallest delay of a round, for only a queue that stands is one. If others keep the
-//! queue full although this one gave way, it does as TCP does ([`BesideTcp`]).
+//! queue full although this one gave way, it does as TCP does ([`BesideTcp`](super::beside_tcp::BesideTcp)).
 
 use libm::sqrt;
 
@@ -12,7 +12,6 @@ use super::super::tuning::delay::{
     YIELDED,
 };
 use super::super::units::{Rate, Span};
-use super::beside_tcp::BesideTcp;
 use super::flow::{Flow, Round};
 use super::policer::Finding;
 
@@ -44,8 +43,9 @@ impl Delay {
         self.flow.is_round(lasts, rtt)
     }
 
-    /// Judges a round that lasted so long. Returns what goes on if others fill the queue.
-    pub(super) fn judge(&mut self, lasts: Span, rtt: Span) -> Option<BesideTcp> {
+    /// Judges a round that lasted so long. Returns with how much delay others fill the queue, if they do, and
+    /// the rate that was given up to them.
+    pub(super) fn judge(&mut self, lasts: Span, rtt: Span) -> Option<(Span, Rate)> {
         let rate = self.flow.rate();
         let delivered = self.flow.delivered().min(rate);
         let delay = self.flow.round.min_delay;
@@ -71,13 +71,13 @@ impl Delay {
         self.give_way(delivered, delay, rtt)
     }
 
-    fn give_way(&mut self, delivered: Rate, delay: Span, rtt: Span) -> Option<BesideTcp> {
+    fn give_way(&mut self, delivered: Rate, delay: Span, rtt: Span) -> Option<(Span, Rate)> {
         if self.yields == 0 {
             self.rate_before = delivered;
         }
         self.yields += 1;
         if self.yields > MAX_YIELDS && delivered < YIELDED * self.rate_before {
-            return Some(BesideTcp::new(self.flow.clone(), self.rate_before, delay));
+            return Some((delay, self.rate_before));
         }
         (self.ceiling, self.growth) = (delivered, 0.0);
         self.flow.restart(delivered * (1.0 - GIVEN));

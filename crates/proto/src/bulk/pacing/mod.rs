@@ -178,11 +178,11 @@ impl Pacing {
             return;
         };
         let next = match &mut self.law {
-            Law::Delay(law) if law.is_round(lasts, rtt) => {
-                law.judge(lasts, rtt).map(Law::BesideTcp)
-            }
+            Law::Delay(law) if law.is_round(lasts, rtt) => law
+                .judge(lasts, rtt)
+                .map(|(delay, rate)| Law::BesideTcp(BesideTcp::new(law.flow.clone(), rate, delay))),
             Law::BesideTcp(law) if law.is_round(lasts, rtt) => {
-                law.judge(lasts, rtt).map(Law::Delay)
+                law.judge(lasts, rtt).map(|rate| Law::Delay(Delay::new(law.flow.clone(), rate)))
             }
             Law::BesideGame(law) if law.is_round(lasts) => {
                 law.judge(sample.at, rtt);

@@ -104,7 +104,7 @@ impl IncomingBlocks {
 
     /// Whether too many finished blocks wait: no more are accepted before the application reads them.
     const fn is_held_back(&self, config: &ConnectionConfig) -> bool {
-        self.finished_bytes > config.unread_block_bytes
+        self.finished_bytes > config.max_unread_block_bytes
     }
 
     /// Moves finished chunks into their blocks, as far as blocks are announced and read.

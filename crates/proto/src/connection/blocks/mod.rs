@@ -78,6 +78,7 @@ impl Block {
 
 /// The progress of a block in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BlockProgress {
     /// The tag that the application chose for it.
     pub tag: u64,

@@ -208,8 +208,8 @@ impl OutgoingBlocks {
         config: &ConnectionConfig,
         next_number: u64,
     ) -> Result<BlockHandle, SendError> {
-        if self.blocks.len() >= config.queued_blocks {
-            return Err(SendError::QueueFull { setting: "queued_blocks" });
+        if self.blocks.len() >= config.max_queued_blocks {
+            return Err(SendError::QueueFull { setting: "max_queued_blocks" });
         }
         if self.sender.is_none() {
             self.sender = Some(self.new_sender(now, config, next_number));

@@ -8,7 +8,7 @@ use super::*;
 
 fn ticket() -> Ticket {
     let addresses = ["192.0.2.1:4000", "[2001:db8::1]:4001"].map(|text| text.parse().unwrap());
-    Ticket::new(addresses.into(), 77, Access::Secret(Secret::from_bytes([0xa5; 32])))
+    Ticket::new(addresses.into(), 77, TicketAccess::Secret(Secret::from_bytes([0xa5; 32])))
         .unwrap()
         .with_digest([1; 32])
 }
@@ -19,7 +19,7 @@ fn encoded(bytes: &[u8]) -> String {
 
 #[test]
 fn tickets_come_back() {
-    let open = Ticket::new(ticket().addresses, 1 << 60, Access::Open).unwrap();
+    let open = Ticket::new(ticket().addresses, 1 << 60, TicketAccess::Open).unwrap();
     for ticket in [ticket(), ticket().with_identity([2; 32]).unwrap(), open] {
         let text = ticket.to_text();
         assert!(text.starts_with("haulier1:"));
@@ -99,10 +99,10 @@ fn each_refusal_says_what_to_do() {
     assert_eq!(with(&|bytes| bytes[9] = 0), TicketError::Mistyped, "no address");
     assert_eq!(with(&|bytes| bytes[9] = 9), TicketError::Mistyped, "nine addresses");
     assert_eq!(with(&|bytes| bytes.push(0)), TicketError::Mistyped, "left over");
-    assert_eq!(Ticket::new(Vec::new(), 1, Access::Open), Err(TicketError::Addresses));
+    assert_eq!(Ticket::new(Vec::new(), 1, TicketAccess::Open), Err(TicketError::Addresses));
     let nine = vec![SocketAddr::from(([0; 4], 1)); 9];
-    assert_eq!(Ticket::new(nine, 1, Access::Open), Err(TicketError::Addresses));
-    let open = Ticket::new(ticket().addresses, 1, Access::Open).unwrap();
+    assert_eq!(Ticket::new(nine, 1, TicketAccess::Open), Err(TicketError::Addresses));
+    let open = Ticket::new(ticket().addresses, 1, TicketAccess::Open).unwrap();
     assert_eq!(open.with_identity([0; 32]), Err(TicketError::OpenIdentity));
 }
 
@@ -132,7 +132,8 @@ proptest! {
 /// `serve` at 0.0.0.0 once printed tickets that led every client to itself.
 #[test]
 fn an_address_that_leads_nobody_to_the_server_is_refused() {
-    let new = |text: &str| Ticket::new(vec![text.parse().unwrap()], 7, Access::Open).map(drop);
+    let new =
+        |text: &str| Ticket::new(vec![text.parse().unwrap()], 7, TicketAccess::Open).map(drop);
     for text in ["0.0.0.0:4000", "[::]:4000", "192.0.2.1:0"] {
         assert_eq!(new(text), Err(TicketError::Unspecified(text.parse().unwrap())));
     }

@@ -51,7 +51,7 @@ fn a_token_goes_all_the_way() {
 /// The bounds of the standard's request table are those of the fields. The largest is well below 640.
 #[test]
 fn the_smallest_and_the_largest() {
-    let least = issue(&TokenClaims { expiry_unix: EXPIRY, ..Default::default() });
+    let least = issue(&TokenClaims::new(EXPIRY));
     assert_eq!(least.sealed().len(), MIN_SEALED_BYTES);
     assert_eq!(MIN_SEALED_BYTES, 105);
     let v6: SocketAddr = "[2001:db8::1]:4001".parse().unwrap();
@@ -146,21 +146,21 @@ fn a_clients_part_says_what_is_wrong() {
     let token = issue(&claims());
     let bytes = token.to_bytes();
     for length in 4..bytes.len() {
-        assert_eq!(ConnectToken::from_bytes(&bytes[..length]), Err(TextError::CutOff));
+        assert_eq!(ConnectToken::from_bytes(&bytes[..length]), Err(ConnectTokenError::CutOff));
     }
     let longer = [&bytes[..], &[0]].concat();
-    assert_eq!(ConnectToken::from_bytes(&longer), Err(TextError::Damaged));
+    assert_eq!(ConnectToken::from_bytes(&longer), Err(ConnectTokenError::Damaged));
     let with = |offset: usize, value| {
         let mut other = bytes.clone();
         other[offset] = value;
         ConnectToken::from_bytes(&other).unwrap_err()
     };
-    assert_eq!(with(3, b'2'), TextError::NotAToken);
-    assert_eq!(with(52, 9), TextError::Damaged, "nine servers");
-    assert_eq!(with(53 + 26, 2), TextError::Damaged, "unknown flag");
-    assert_eq!(with(53 + 28, 3), TextError::Damaged, "a sealed part above 640 bytes");
-    assert_eq!(ConnectToken::parse("haulier1:AAAA"), Err(TextError::NotAToken));
-    assert_eq!(ConnectToken::parse("haulier-token1:A A"), Err(TextError::Damaged));
+    assert_eq!(with(3, b'2'), ConnectTokenError::NotAToken);
+    assert_eq!(with(52, 9), ConnectTokenError::Damaged, "nine servers");
+    assert_eq!(with(53 + 26, 2), ConnectTokenError::Damaged, "unknown flag");
+    assert_eq!(with(53 + 28, 3), ConnectTokenError::Damaged, "a sealed part above 640 bytes");
+    assert_eq!(ConnectToken::parse("haulier1:AAAA"), Err(ConnectTokenError::NotAToken));
+    assert_eq!(ConnectToken::parse("haulier-token1:A A"), Err(ConnectTokenError::Damaged));
     assert!(!format!("{token:?}").contains("secret"));
 }
 

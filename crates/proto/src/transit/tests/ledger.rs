@@ -4,7 +4,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
-use crate::transit::ledger::{MAX_RECORDS, MIN_ROOM};
+use crate::transit::items::MIN_ROOM;
+use crate::transit::ledger::MAX_RECORDS;
 
 fn fates(sent: &Ledger) -> Vec<Fate> {
     sent.iter_from(0).map(|datagram| datagram.fate).collect()

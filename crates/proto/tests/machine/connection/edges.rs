@@ -1,14 +1,14 @@
 //! Checks that hold when nothing else would notice: each fails when its line is taken out.
 
-use haulier_proto::DropReason;
-use haulier_proto::Machine;
 use haulier_proto::client::{ClientMachine, Credentials};
-use haulier_proto::connection::{Block, CloseReason, Event};
-use haulier_proto::credentials::{TokenClaims, TokenKey, TokenRate};
-use haulier_proto::crypto::{RequestKeys, Secret, Suite, open_tag, respond};
+use haulier_proto::connection::{Block, CloseReason, Event, RefusalCode, Suite};
+use haulier_proto::credentials::{Secret, TokenClaims, TokenKey, TokenRate};
+use haulier_proto::internals::{
+    DataHeader, RequestKeys, RequestParts, ResponseHeader, Retry, Role, Welcome, WireId, open_tag,
+    respond,
+};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent};
-use haulier_proto::wire::answer::{RefusalCode, Retry};
-use haulier_proto::wire::{DataHeader, RequestParts, ResponseHeader, Role, Welcome, WireId};
+use haulier_proto::{DropReason, Machine};
 use std::time::Duration;
 
 use super::{client_with, end_of};
@@ -17,8 +17,10 @@ use crate::lan::{
 };
 
 fn open_server() -> ServerConfig {
-    let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
-    ServerConfig { credentials, ..server_config() }
+    let credentials = ServerCredentials::default().with_open_access();
+    let mut config = server_config();
+    config.credentials = credentials;
+    config
 }
 
 fn request_of(lan: &mut Lan, n: usize) -> Vec<u8> {
@@ -198,11 +200,7 @@ fn a_token_limits_the_rate() {
     let mut config = server_config();
     config.credentials.token_keys = vec![key.clone()];
     let mut lan = Lan::new(config);
-    let claims = TokenClaims {
-        expiry_unix: UNIX_TIME + 60,
-        max_rate: TokenRate::from_bps(400_000),
-        ..TokenClaims::default()
-    };
+    let claims = TokenClaims::new(UNIX_TIME + 60).with_max_rate(TokenRate::from_bps(400_000));
     let token = key.issue(PROTOCOL_ID, &claims, Secret::from_bytes([1; 32]), [1; 24]).unwrap();
     lan.add(client_with(Credentials::Token(token)));
     lan.settle();
@@ -211,6 +209,16 @@ fn a_token_limits_the_rate() {
     lan.run(4_000);
     let sent = lan.peer().stats().bytes_sent;
     assert!((180_000..=215_000).contains(&sent), "{sent} bytes in 4 s at 50 kB/s");
+}
+
+/// A rate of 0 is refused in the settings. Set later, it closed the connection after 15 s.
+#[test]
+fn a_rate_of_0_is_the_lowest_that_works() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.peer().set_max_rate_bps(0);
+    lan.peer().send_block(&Block::new(1, vec![1; 8_000])).unwrap();
+    lan.run(60_000);
+    assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
 }
 
 /// A memory that is full of tokens asks for cookies, and never forgets one before it expires.
@@ -222,7 +230,7 @@ fn a_full_memory_of_tokens_asks_for_cookies() {
     config.limits.remembered = 1;
     let mut lan = Lan::new(config);
     for n in 0..2u8 {
-        let claims = TokenClaims { expiry_unix: UNIX_TIME + 60, ..TokenClaims::default() };
+        let claims = TokenClaims::new(UNIX_TIME + 60);
         let token = key.issue(PROTOCOL_ID, &claims, Secret::from_bytes([n; 32]), [n; 24]).unwrap();
         lan.add(client_with(Credentials::Token(token)));
         lan.settle();

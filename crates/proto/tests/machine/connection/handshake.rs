@@ -1,13 +1,10 @@
 //! Who is let in, in one round trip, and who is refused (STANDARD-1, 3 and 6).
 
-use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
-use haulier_proto::connection::{Block, CloseReason, Event};
-use haulier_proto::credentials::{ConnectToken, TokenClaims, TokenKey};
-use haulier_proto::crypto::{Identity, Secret, Suite};
+use haulier_proto::client::{ClientMachine, Credentials};
+use haulier_proto::connection::{Block, CloseReason, Event, RefusalCode, Suite};
+use haulier_proto::credentials::{ConnectToken, Identity, Secret, TokenClaims, TokenKey};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent};
-use haulier_proto::wire::answer::RefusalCode;
-use haulier_proto::{AesSupport, Machine};
-use haulier_proto::{DropReason, Instant};
+use haulier_proto::{AesSupport, DropReason, Instant, Machine};
 
 use super::{client_with, end_of};
 use crate::lan::{
@@ -15,7 +12,9 @@ use crate::lan::{
 };
 
 fn with_credentials(credentials: ServerCredentials) -> ServerConfig {
-    ServerConfig { credentials, ..server_config() }
+    let mut config = server_config();
+    config.credentials = credentials;
+    config
 }
 
 fn token_key() -> TokenKey {
@@ -23,15 +22,13 @@ fn token_key() -> TokenKey {
 }
 
 fn claims() -> TokenClaims {
-    TokenClaims {
-        client_id: [1; 8],
-        servers: vec![server_address()],
-        expiry_unix: UNIX_TIME + 60,
-        client_address: None,
-        min_rate: None,
-        max_rate: None,
-        user_data: b"red team".to_vec(),
-    }
+    TokenClaims::new(UNIX_TIME + 60)
+        .with_client_id([1; 8])
+        .with_servers(vec![server_address()])
+        .with_client_address(None)
+        .with_min_rate(None)
+        .with_max_rate(None)
+        .with_user_data(b"red team".to_vec())
 }
 
 fn token(claims: &TokenClaims, nonce: u8) -> ConnectToken {
@@ -39,10 +36,7 @@ fn token(claims: &TokenClaims, nonce: u8) -> ConnectToken {
 }
 
 fn token_server() -> ServerConfig {
-    with_credentials(ServerCredentials {
-        token_keys: vec![token_key()],
-        ..ServerCredentials::default()
-    })
+    with_credentials(ServerCredentials::default().with_token_key(token_key()))
 }
 
 /// Requests of client `n` that are on their way now.
@@ -100,7 +94,7 @@ fn a_hello_that_does_not_open_makes_nothing() {
     lan.add(client_config());
     let mut request = requests(&mut lan, 0).remove(0);
     request[40] ^= 1;
-    let keys = haulier_proto::crypto::RequestKeys::new(&secret(), PROTOCOL_ID);
+    let keys = haulier_proto::internals::RequestKeys::new(&secret(), PROTOCOL_ID);
     let check = keys.check(&request[..1184]);
     request[1184..].copy_from_slice(&check);
     let refused = lan.server.handle_datagram(lan.now, address(0), &mut request);
@@ -112,7 +106,7 @@ fn a_hello_that_does_not_open_makes_nothing() {
 #[test]
 fn a_request_and_its_answer_take_one_round_trip() {
     let mut lan = Lan::new(server_config());
-    let n = lan.add(ClientConfig { request: b"map 7".to_vec(), ..client_config() });
+    let n = lan.add(client_config().with_request(b"map 7".to_vec()));
     for mut request in requests(&mut lan, n) {
         lan.server.handle_datagram(lan.now, address(n), &mut request).unwrap();
     }
@@ -132,7 +126,7 @@ fn a_request_and_its_answer_take_one_round_trip() {
 fn any_response_of_the_first_flight_is_enough() {
     for chosen in 0..9 {
         let mut lan = Lan::new(server_config());
-        let n = lan.add(ClientConfig { copies: 3, ..client_config() });
+        let n = lan.add(client_config().with_copies(3));
         for mut request in requests(&mut lan, n) {
             lan.server.handle_datagram(lan.now, address(n), &mut request).unwrap();
         }
@@ -159,7 +153,7 @@ fn any_response_of_the_first_flight_is_enough() {
 #[test]
 fn copies_of_a_request_make_one_connection() {
     let mut lan = Lan::new(server_config());
-    let n = lan.add(ClientConfig { copies: 10, ..client_config() });
+    let n = lan.add(client_config().with_copies(10));
     let copies = requests(&mut lan, n);
     assert_eq!(copies.len(), 10);
     assert!(copies.windows(2).all(|two| two[0][..900] != two[1][..900]), "fresh padding in each");
@@ -317,7 +311,7 @@ fn a_token_for_another_server_is_none() {
 fn an_address_in_a_token_only_raises_the_credit() {
     for (client_address, responses) in [(address(0), 20..100), (address(5_000), 3..4)] {
         let mut lan = Lan::new(token_server());
-        let claims = TokenClaims { client_address: Some(client_address), ..claims() };
+        let claims = claims().with_client_address(Some(client_address));
         let n = lan.add(client_with(Credentials::Token(token(&claims, 4))));
         for mut request in requests(&mut lan, n) {
             lan.server.handle_datagram(lan.now, address(n), &mut request).unwrap();
@@ -337,11 +331,7 @@ fn an_address_in_a_token_only_raises_the_credit() {
 fn an_identity_is_insisted_on() {
     let identity = Identity::new(Secret::from_bytes([21; 32]));
     let public = identity.public();
-    let credentials = ServerCredentials {
-        secret: Some(secret()),
-        identity: Some(identity),
-        ..ServerCredentials::default()
-    };
+    let credentials = ServerCredentials::default().with_secret(secret()).with_identity(identity);
     let mut lan = Lan::new(with_credentials(credentials));
     let right =
         lan.add(client_with(Credentials::Secret { secret: secret(), identity: Some(public) }));
@@ -396,7 +386,7 @@ fn open_mode_is_off_unless_asked_for() {
     let n = lan.add(client_with(Credentials::Open));
     lan.run(1_100);
     assert_eq!(end_of(&lan, n), Some(&CloseReason::Refused(RefusalCode::Key)));
-    let open = ServerCredentials { open: true, ..ServerCredentials::default() };
+    let open = ServerCredentials::default().with_open_access();
     let mut lan = Lan::joined(with_credentials(open), client_with(Credentials::Open));
     lan.client(0).send_message(&b"hello"[..]).unwrap();
     lan.settle();

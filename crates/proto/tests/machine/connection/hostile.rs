@@ -4,11 +4,10 @@
 use haulier_core::chunk::{Ack, ChunkId, Slice, SliceCount, SliceSet};
 use haulier_proto::client::Credentials;
 use haulier_proto::connection::{Block, CloseCode, CloseReason, ConnectionState};
-use haulier_proto::crypto::open_tag;
-use haulier_proto::server::{ServerConfig, ServerCredentials};
-use haulier_proto::transit::AckFrame;
-use haulier_proto::wire::frame::BlockFrame;
-use haulier_proto::wire::{DataHeader, Frame, Frames, Role, WireId};
+use haulier_proto::internals::{
+    AckFrame, BlockFrame, DataHeader, Frame, Frames, Role, WireId, open_tag,
+};
+use haulier_proto::server::ServerCredentials;
 use haulier_proto::{DropReason, Sequence};
 use std::time::Duration;
 
@@ -28,8 +27,8 @@ struct Room {
 
 impl Room {
     fn new() -> Self {
-        let credentials = ServerCredentials { open: true, ..ServerCredentials::default() };
-        let config = ServerConfig { credentials, ..server_config() };
+        let mut config = server_config();
+        config.credentials = ServerCredentials::default().with_open_access();
         let mut lan = Lan::new(config);
         lan.add(client_with(Credentials::Open));
         let (mut client, mut server) = (WireId::default(), WireId::default());

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use haulier_proto::Machine;
-use haulier_proto::client::ClientConfig;
 use haulier_proto::connection::{Block, CloseCode, CloseReason, ConnectionState, Event};
-use haulier_proto::crypto::{Identity, Secret};
+use haulier_proto::credentials::{Identity, Secret};
+use haulier_proto::internals::DataHeader;
 use haulier_proto::server::{ServerEvent, ServerMachine};
-use haulier_proto::wire::DataHeader;
-use haulier_proto::{DropReason, Instant};
+use haulier_proto::{DropReason, Instant, Machine};
 
 use super::{end_of, ends_at_server};
 use crate::lan::{Lan, UNIX_TIME, Way, address, client_config, server_address, server_config};
@@ -240,7 +238,7 @@ fn no_number_is_sealed_twice_and_some_are_skipped() {
 #[test]
 fn a_lost_first_flight_is_repeated_without_being_asked() {
     let mut lan = Lan::new(server_config());
-    lan.add(ClientConfig { copies: 10, ..client_config() });
+    lan.add(client_config().with_copies(10));
     let mut responses = 0;
     lan.settle_with(|way, _| matches!(way, Way::Up(_)));
     assert_eq!(lan.server.stats().handshakes, 1);

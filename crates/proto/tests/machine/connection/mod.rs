@@ -36,5 +36,5 @@ fn ends_at_server(lan: &Lan) -> Vec<&CloseReason> {
 }
 
 fn client_with(credentials: Credentials) -> ClientConfig {
-    ClientConfig { copies: 1, ..ClientConfig::new(server_address(), PROTOCOL_ID, credentials) }
+    ClientConfig::new(server_address(), PROTOCOL_ID, credentials).with_copies(1)
 }

@@ -3,11 +3,9 @@
 
 use haulier_core::chunk::{Ack, ChunkId, Slice, SliceCount, SliceSet};
 use haulier_core::fragment::Fragment;
-use haulier_proto::transit::AckFrame;
-use haulier_proto::wire::answer::{Refusal, Retry, read_reset, write_reset};
-use haulier_proto::wire::frame::BlockFrame;
-use haulier_proto::wire::{
-    DataHeader, Frame, Frames, Hello, Kind, RequestParts, ResponseHeader, Welcome, WireId,
+use haulier_proto::internals::{
+    AckFrame, BlockFrame, DataHeader, Frame, Frames, Hello, Kind, Refusal, RequestParts,
+    ResponseHeader, Retry, Welcome, WireId, read_reset, write_reset,
 };
 use haulier_proto::{DropReason, Sequence};
 use serde_json::Value;

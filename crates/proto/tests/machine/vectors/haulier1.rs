@@ -3,12 +3,14 @@
 //! What the fields of a datagram mean is not looked at here: a request is bytes with a check, a response
 //! or data datagram is a head, a ciphertext and a tag.
 
+use haulier_proto::connection::Suite;
 use haulier_proto::credentials::{
-    Access, ConnectToken, Ticket, TicketError, TokenClaims, TokenError, TokenKey, TokenRate,
+    ConnectToken, Identity, Secret, Ticket, TicketAccess, TicketError, TokenClaims, TokenKey,
+    TokenRate,
 };
-use haulier_proto::crypto::{
-    AeadKey, CookieKey, Identity, Initiator, RequestKeys, ResetKey, Secret, Suite, TrafficSecret,
-    open_check, open_tag, respond,
+use haulier_proto::internals::{
+    AeadKey, CookieKey, Initiator, RequestKeys, ResetKey, TokenError, TrafficSecret, open_check,
+    open_tag, respond,
 };
 use serde_json::Value;
 
@@ -94,15 +96,13 @@ fn tokens() {
             id: u32::try_from(int(&row["key_id"])).unwrap(),
             key: secret(&row["token_key"]),
         };
-        let claims = TokenClaims {
-            client_id: bytes(&row["client_id"]),
-            servers: addresses(&row["servers"]),
-            expiry_unix: row["expiry_unix"].as_u64().unwrap(),
-            client_address: some(&row["client_address"], |a| text(a).parse().unwrap()),
-            min_rate: rate(&row["least_bps"]),
-            max_rate: rate(&row["most_bps"]),
-            user_data: unhex(text(&row["user_data"])),
-        };
+        let claims = TokenClaims::new(row["expiry_unix"].as_u64().unwrap())
+            .with_client_id(bytes(&row["client_id"]))
+            .with_servers(addresses(&row["servers"]))
+            .with_client_address(some(&row["client_address"], |a| text(a).parse().unwrap()))
+            .with_min_rate(rate(&row["least_bps"]))
+            .with_max_rate(rate(&row["most_bps"]))
+            .with_user_data(unhex(text(&row["user_data"])));
         let (inside, nonce) = (secret(&row["secret"]), bytes(&row["nonce"]));
         let mut token = key.issue(protocol_id(&file), &claims, inside.clone(), nonce).unwrap();
         if let Some(identity) = some(&row["identity"], bytes) {
@@ -140,7 +140,7 @@ fn tickets() {
     let file = load("haulier1.json");
     for row in rows(&file, "tickets", 6) {
         let name = text(&row["name"]);
-        let access = some(&row["secret"], secret).map_or(Access::Open, Access::Secret);
+        let access = some(&row["secret"], secret).map_or(TicketAccess::Open, TicketAccess::Secret);
         let addresses = addresses(&row["addresses"]);
         let mut ticket = Ticket::new(addresses, hex_number(&row["protocol_id"]), access).unwrap();
         if let Some(digest) = some(&row["digest"], bytes) {
