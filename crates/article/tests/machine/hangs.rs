@@ -11,7 +11,7 @@ use haulier_article::packet::article::ArticlePacket;
 use haulier_article::packet::{self, ProtocolId};
 use haulier_article::{ArticleConfig, ArticlePeer, Instant, PacketDropReason};
 
-use crate::support::{NONE, ack, data, eager_sender, ms, poll_all, receiver, sent, slice};
+use crate::support::{NONE, ack, data, eager_sender, framed, ms, poll_all, receiver, sent, slice};
 
 /// **Hang 1** ("The first hang I usually encounter", in the article's section on soak tests): "oh, this
 /// slice has already been received? discard the slice packet" - and forgetting the ack. The first ack for a
@@ -158,11 +158,8 @@ fn a_reset_frees_a_receiver_from_a_forged_slice_count() {
 fn a_slice_index_at_the_count_cannot_complete_a_chunk_with_a_hole() {
     let mut peer = ArticlePeer::new(ArticleConfig::default());
     let chunk = data(0, 2 * 1024);
-    let mut last = vec![0; 1200];
-    let length =
-        packet::write(ArticlePacket::Slice(slice(0, 1, &chunk)), ProtocolId::ARTICLE, &mut last)
-            .unwrap();
-    peer.handle_datagram(ms(0), &last[..length]).unwrap();
+    let last = framed(ArticlePacket::Slice(slice(0, 1, &chunk)), ProtocolId::ARTICLE);
+    peer.handle_datagram(ms(0), &last).unwrap();
 
     // Slice 2 of 2, as the 2016 sender would never send it: the header is written by hand, since our own
     // types cannot say it.
