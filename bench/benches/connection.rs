@@ -11,7 +11,7 @@ use haulier_proto::connection::{Block, Event, Suite};
 use haulier_proto::credentials::{Identity, Secret, TokenClaims, TokenKey};
 use haulier_proto::internals::TrafficSecret;
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
-use haulier_proto::{AesSupport, Instant, Machine, Platform};
+use haulier_proto::{AesSupport, Batch, Instant, Machine, Platform};
 use std::hint::black_box;
 use std::net::SocketAddr;
 
@@ -162,27 +162,44 @@ fn seals(c: &mut Criterion) {
     group.finish();
 }
 
+/// Datagrams that are carried at a time, as a socket does it.
+const BATCH: usize = 64;
+
 /// A server and a client that has joined it.
 fn joined() -> (ServerMachine, ClientMachine) {
     let (mut server, mut client) = (server(), client(by_secret(None), 0));
-    while carry(NOW, &mut server, &mut client) {}
+    let mut batch = Batch::new(BATCH);
+    while carry(NOW, &mut batch, &mut server, &mut client) {}
     assert!(client.connection().is_some());
     (server, client)
 }
 
-/// Everything that either wants to send now arrives. Returns whether there was anything.
-fn carry(now: Instant, server: &mut ServerMachine, client: &mut ClientMachine) -> bool {
-    let (mut datagram, mut any) = (Vec::with_capacity(1200), false);
-    while server.poll_datagram(now, &mut datagram).is_some() {
-        any = true;
-        let _refused = client.handle_datagram(now, client.server(), &mut datagram);
+/// Everything that either wants to send now arrives, a batch at a time. Returns whether there was anything.
+fn carry(
+    now: Instant,
+    batch: &mut Batch,
+    server: &mut ServerMachine,
+    client: &mut ClientMachine,
+) -> bool {
+    let mut any = false;
+    loop {
+        batch.clear();
+        server.poll_transmit(now, batch);
+        for (_, datagram) in batch.iter_mut() {
+            let _refused = client.handle_datagram(now, client.server(), datagram);
+        }
+        any |= !batch.is_empty();
+        if !batch.is_full() {
+            break;
+        }
     }
-    while client.poll_datagram(now, &mut datagram).is_some() {
-        any = true;
-        let _refused = server.handle_datagram(now, address(), &mut datagram);
+    batch.clear();
+    client.poll_transmit(now, batch);
+    for (_, datagram) in batch.iter_mut() {
+        let _refused = server.handle_datagram(now, address(), datagram);
     }
     while server.poll_event(now).is_some() {}
-    any
+    any || !batch.is_empty()
 }
 
 fn blocks(c: &mut Criterion) {
@@ -191,6 +208,7 @@ fn blocks(c: &mut Criterion) {
     let block = Block::new(1, vec![7; 256 << 10]);
     group.bench_function("through a server and a client", |b| {
         let (mut server, mut client) = joined();
+        let mut batch = Batch::new(BATCH);
         let id = server.connections().next().expect("one connection");
         let mut millis = 0;
         b.iter(|| {
@@ -202,7 +220,7 @@ fn blocks(c: &mut Criterion) {
                 let now = Instant::from_millis(millis);
                 server.handle_timeout(now);
                 client.handle_timeout(now);
-                while carry(now, &mut server, &mut client) {}
+                while carry(now, &mut batch, &mut server, &mut client) {}
                 let mut events = std::iter::from_fn(|| client.poll_event(now));
                 if events.any(|event| matches!(event, Event::Block { .. })) {
                     break;

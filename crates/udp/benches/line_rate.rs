@@ -1,7 +1,7 @@
 //! How much one core sends over loopback: sealed datagrams from a connection to the socket, one by one and
 //! in batches.
 //!
-//! `cargo bench -p haulier-udp --features haulier-proto/aws-lc --bench line_rate`. The receiver has a thread
+//! `cargo bench -p haulier-udp --bench line_rate`. The receiver has a thread
 //! of its own; what counts is the sending thread's CPU time, so the other may be slower, and the machine may
 //! have other work. On loopback the sender's CPU does the receiving kernel's work too, while no interface
 //! and no segmentation in software stand in the way; the row "into a plain socket" has the latter.

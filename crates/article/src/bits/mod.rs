@@ -208,6 +208,7 @@ pub trait Stream<'a> {
     ///
     /// # Errors
     /// [`Error::BadCheck`] if another value is found; as [`align`](Self::align).
+    #[inline]
     fn check(&mut self, text: &str) -> Result<()> {
         self.align()?;
         let expected = check_hash(text);
