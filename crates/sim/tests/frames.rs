@@ -17,7 +17,7 @@ use haulier_sim::{
 };
 
 /// Seeds that a median is taken over. Each has its own phases of the frames.
-const RUNS: u64 = 5;
+const RUNS: u64 = 3;
 
 const CAP_BPS: u64 = 5_000_000;
 

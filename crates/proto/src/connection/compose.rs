@@ -1,10 +1,10 @@
 //! What goes into a datagram, and when: the parts of one, in the order of [H-4.3].
 //!
 //! Control frames first, then the game's packets, then messages, then slices; an ack comes last, in the
-//! remaining space. Of each [`Part`] this file says two things side by side: when it has something to
-//! send by itself ([`due_at`](Connection::due_at)), and what it puts into a datagram
-//! ([`put`](Connection::put)). So a connection wakes up for exactly what it will then send, and a new
-//! frame has two places to appear in, which the compiler asks for.
+//! remaining space. Of each [`Part`] this file says side by side when it has something to send by itself
+//! ([`due_at`](Connection::due_at)) and what it puts into a datagram ([`put`](Connection::put)): a
+//! connection wakes up for exactly what it will then send. A new frame appears in `Part`, in [`ORDER`]
+//! and in these two. Path challenges and the close have datagrams of their own (`path`, `closing`).
 
 use super::Connection;
 use crate::bulk::{Sender, WireSlice};
@@ -86,10 +86,13 @@ impl<'a, 'b> Draft<'a, 'b> {
     fn push(&mut self, frame: &Frame<'_>) {
         frame.write(self.out.vec());
         self.is_ack_eliciting |= frame.is_ack_eliciting();
-        self.has_content |=
-            !matches!(frame, Frame::Ack(_) | Frame::ChunkAck(_) | Frame::Arrivals(_));
-        self.has_chunk_ack |= matches!(frame, Frame::ChunkAck(_));
-        self.has_ack |= matches!(frame, Frame::Ack(_));
+        match frame {
+            Frame::Ack(_) => self.has_ack = true,
+            Frame::ChunkAck(_) => self.has_chunk_ack = true,
+            // Always beside an ack.
+            Frame::Arrivals(_) => {}
+            _ => self.has_content = true,
+        }
     }
 }
 
