@@ -1,6 +1,5 @@
 //! How a command fails: a sentence for a person and a code for a script.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -8,19 +7,25 @@ use haulier::{ListenError, NetworkError};
 
 /// Why a command did not do what it was asked for. Its text is one sentence that says what to do where
 /// anything can be done.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// It ran, and the answer is no: a soak that found something, a bench off its reference.
+    #[error("{0}")]
     Negative(String),
     /// The arguments make no sense.
+    #[error("{0}")]
     Usage(String),
     /// Nobody answered, or not in time.
+    #[error("{0}")]
     TimeOut(String),
     /// What arrived is not what was sent.
+    #[error("{0}")]
     Verification(String),
     /// A file, a disk or a socket.
+    #[error("{0}")]
     Io(String),
     /// Ctrl-C.
+    #[error("interrupted; nothing half-written was left behind")]
     Interrupted,
 }
 
@@ -68,19 +73,6 @@ impl From<NetworkError> for Failure {
 impl From<ListenError> for Failure {
     fn from(error: ListenError) -> Self {
         Self::Io(error.to_string())
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Negative(text)
-            | Self::Usage(text)
-            | Self::TimeOut(text)
-            | Self::Verification(text)
-            | Self::Io(text) => f.write_str(text),
-            Self::Interrupted => f.write_str("interrupted; nothing half-written was left behind"),
-        }
     }
 }
 

@@ -86,6 +86,23 @@ impl Report {
         self.event("done", fields, text);
     }
 
+    /// The end of a measurement: the last line if all is well, and otherwise a summary and `what` is not.
+    pub(crate) fn verdict(
+        &self,
+        ok: bool,
+        mut fields: Value,
+        text: &str,
+        what: &str,
+    ) -> Result<(), Failure> {
+        fields["ok"] = ok.into();
+        if ok {
+            self.done(fields, text);
+            return Ok(());
+        }
+        self.event("summary", fields, text);
+        Err(Failure::Negative(what.into()))
+    }
+
     /// The end that was not wanted.
     pub(crate) fn failure(&self, failure: &Failure) {
         self.finish_bar();

@@ -56,7 +56,6 @@ fn conclude(found: &Found, args: &SoakArgs, report: &Report) -> Result<(), Failu
     let virtual_seconds = (found.virtual_time.as_secs_f64() * 10.0).round() / 10.0;
     let seed = args.seed;
     let fields = json!({
-        "ok": found.is_ok(),
         "layers": args.layers.name(),
         "transfers": found.transfers,
         "packets": found.packets,
@@ -73,12 +72,8 @@ fn conclude(found: &Found, args: &SoakArgs, report: &Report) -> Result<(), Failu
          {} hangs, {} mismatches",
         found.transfers, found.packets, found.scenarios, found.hangs, found.mismatches,
     );
-    if found.is_ok() {
-        report.done(fields, &text);
-        return Ok(());
-    }
-    report.event("summary", fields, &text);
-    Err(Failure::Negative("the soak found a fault; the lines above replay it".into()))
+    let what = "the soak found a fault; the lines above replay it";
+    report.verdict(found.is_ok(), fields, &text, what)
 }
 
 /// Runs one scenario and tells everything about it.

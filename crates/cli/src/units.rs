@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
+use clap::ValueEnum;
 use haulier_article::ProtocolId;
 use haulier_sim::soak::Layers;
 
@@ -84,6 +85,11 @@ pub(crate) fn wide_id(text: &str) -> Result<u64, String> {
 /// A seed: decimal or `0x` and hex digits.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     integer(text).ok_or_else(|| format!("{text} is no seed: write a number, such as 1 or 0x2a"))
+}
+
+/// The word for a value on the command line.
+pub(crate) fn word(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// What a soak is about.

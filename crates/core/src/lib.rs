@@ -10,15 +10,15 @@
 //! own, and each wire has its own list of counted reasons.
 //!
 //! Each module uses only those after it: `machine`, `batch`, `four_tuple`, `fragment`, `restart`,
-//! `sequence_buffer`, `chunk`, `sequence`, `budget`, `rtt`, `drop_reasons`, `settings`,
-//! `debug_as`,
-//! `time`.
+//! `sequence_buffer`, `chunk`, `bit_set`, `sequence`, `budget`, `rtt`, `drop_reasons`, `settings`,
+//! `debug_as`, `time`.
 
 #![no_std]
 
 extern crate alloc;
 
 mod batch;
+mod bit_set;
 mod budget;
 mod debug_as;
 mod drop_reasons;
@@ -35,6 +35,7 @@ pub mod fragment;
 pub mod time;
 
 pub use batch::{Batch, DatagramBuffer, Run};
+pub use bit_set::BitSet;
 pub use budget::SendBudget;
 pub use four_tuple::FourTuple;
 pub use machine::Machine;

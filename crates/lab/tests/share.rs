@@ -34,7 +34,15 @@ fn bdp(mbit: u64, rtt_ms: u64) -> u64 {
     mbit * 1_000 * rtt_ms / 8
 }
 
-fn line(what: &str, report: &ShareReport, from: u64, to: u64) {
+/// Runs these flows until second `to`, and prints what they got from second `from` on.
+fn share(
+    what: &str,
+    access: Access,
+    flows: impl IntoIterator<Item = Competitor>,
+    [from, to]: [u64; 2],
+) -> ShareReport {
+    let flows = flows.into_iter().collect();
+    let report = Share { access, flows, lasts: Duration::from_secs(to) }.run(seed());
     println!(
         "{what}: {:?} Mbit/s from {from} to {to} s, Jain {:.3}, queue {:.1} ms p50 and {:.1} ms p95, \
          {} dropped, seed {}",
@@ -45,6 +53,7 @@ fn line(what: &str, report: &ShareReport, from: u64, to: u64) {
         report.dropped,
         seed(),
     );
+    report
 }
 
 /// Two transfers, the second two seconds later, for twenty seconds. The link has a queue of one
@@ -52,13 +61,11 @@ fn line(what: &str, report: &ShareReport, from: u64, to: u64) {
 fn two(config: [ConnectionConfig; 2], mbit: u64, rtts_ms: [u64; 2]) -> ShareReport {
     let [first, second] = config.map(Competitor::haulier);
     let rtt = |at: usize| Duration::from_millis(rtts_ms[at]);
-    let flows = vec![first.with_extra_rtt(rtt(0)), second.with_extra_rtt(rtt(1)).starting_at(s(2))];
+    let flows = [first.with_extra_rtt(rtt(0)), second.with_extra_rtt(rtt(1)).starting_at(s(2))];
     // Not below what a burst of a few datagrams needs.
     let queue = bdp(mbit, rtts_ms[0]).max(32 << 10);
-    let report = Share { access: bottleneck(mbit, queue), flows, lasts: Duration::from_secs(20) }
-        .run(seed());
-    line(&format!("two on {mbit} Mbit/s, {rtts_ms:?} ms"), &report, 10, 20);
-    report
+    let what = format!("two on {mbit} Mbit/s, {rtts_ms:?} ms");
+    share(&what, bottleneck(mbit, queue), flows, [10, 20])
 }
 
 fn two_are_fair(mbit: u64) {
@@ -118,10 +125,8 @@ fn transfers_of_known_rates_are_measured_right() {
 /// A single transfer for ten seconds over this link: Mbit/s in each half.
 fn alone(what: &str, down: LinkConfig) -> [f64; 2] {
     let up = LinkConfig { rate_bps: Some(100_000_000), loss: down.loss, ..LinkConfig::default() };
-    let flows = vec![Competitor::haulier(config()).with_extra_rtt(Duration::from_millis(50))];
-    let access = Access { up, down };
-    let report = Share { access, flows, lasts: Duration::from_secs(10) }.run(seed());
-    line(what, &report, 0, 10);
+    let flow = Competitor::haulier(config()).with_extra_rtt(Duration::from_millis(50));
+    let report = share(what, Access { up, down }, [flow], [0, 10]);
     [report.mbit(s(1), s(5))[0], report.mbit(s(6), s(10))[0]]
 }
 
@@ -150,9 +155,8 @@ fn lost_acks_do_not_stop_the_window() {
         down: LinkConfig { loss, ..access.down },
     };
     let access = lossy(bottleneck(100, 512 << 10));
-    let flows = vec![Competitor::haulier(config()).with_extra_rtt(Duration::from_millis(100))];
-    let report = Share { access, flows, lasts: Duration::from_secs(8) }.run(seed());
-    line("10 % lost both ways", &report, 3, 8);
+    let flow = Competitor::haulier(config()).with_extra_rtt(Duration::from_millis(100));
+    let report = share("10 % lost both ways", access, [flow], [3, 8]);
     let mbit = report.mbit(s(3), s(8))[0];
     let could = 100.0 * 0.9 * 1024.0 / 1088.0;
     assert!(mbit > 0.85 * could, "{mbit} of {could}");
@@ -179,10 +183,8 @@ fn ten_transfers_do_not_drown_each_other() {
         let flow = Competitor::haulier(config()).with_blocks_of(2 << 20);
         flow.with_extra_rtt(Duration::from_millis(50)).starting_at(Instant::from_millis(n * 500))
     };
-    let flows = (0..10).map(flow).collect();
     let access = bottleneck(10, 64 << 10);
-    let report = Share { access, flows, lasts: Duration::from_secs(20) }.run(seed());
-    line("ten on 10 Mbit/s", &report, 10, 20);
+    let report = share("ten on 10 Mbit/s", access, (0..10).map(flow), [10, 20]);
     let dropped = report.dropped_bytes as f64 / report.offered_bytes as f64;
     println!("{:.1} % of what was sent was dropped", dropped * 1e2);
     assert!(dropped < 0.6, "{dropped}");
@@ -202,12 +204,10 @@ fn a_policer_is_found_out() {
 #[test]
 fn two_of_tcps_share_a_link_as_tcp_does() {
     for mbit in [10, 20] {
-        let flows = vec![Competitor::cubic(), Competitor::cubic().starting_at(s(2))];
-        let flows = flows.into_iter().map(|flow| flow.with_extra_rtt(Duration::from_millis(50)));
-        let access = bottleneck(mbit, bdp(mbit, 50));
-        let share = Share { access, flows: flows.collect(), lasts: Duration::from_secs(20) };
-        let report = share.run(seed());
-        line(&format!("two of TCP on {mbit} Mbit/s"), &report, 10, 20);
+        let flows = [Competitor::cubic(), Competitor::cubic().starting_at(s(2))];
+        let flows = flows.map(|flow| flow.with_extra_rtt(Duration::from_millis(50)));
+        let what = format!("two of TCP on {mbit} Mbit/s");
+        let report = share(&what, bottleneck(mbit, bdp(mbit, 50)), flows, [10, 20]);
         assert!(report.jain(s(10), s(20)) >= 0.7);
         assert!(report.mbit(s(10), s(20)).iter().sum::<f64>() >= 0.9 * mbit as f64);
     }
@@ -216,15 +216,13 @@ fn two_of_tcps_share_a_link_as_tcp_does() {
 /// A transfer and TCP for ten seconds; the transfer begins at `starts_s`.
 fn beside_tcp(mbit: u64, queue_bytes: u64, starts_s: u64) -> [f64; 2] {
     let rtt = Duration::from_millis(50);
-    let flows = vec![
+    let flows = [
         Competitor::haulier(config()).with_extra_rtt(rtt).starting_at(s(starts_s)),
         Competitor::cubic().with_extra_rtt(rtt),
     ];
-    let access = bottleneck(mbit, queue_bytes);
     let end = starts_s + 10;
-    let report = Share { access, flows, lasts: Duration::from_secs(end) }.run(seed());
     let what = format!("beside TCP on {mbit} Mbit/s, queue {queue_bytes}, from {starts_s} s");
-    line(&what, &report, starts_s, end);
+    let report = share(&what, bottleneck(mbit, queue_bytes), flows, [starts_s, end]);
     let mbits = report.mbit(s(starts_s), s(end));
     [mbits[0] / mbit as f64, mbits[1] / mbit as f64]
 }
@@ -252,10 +250,9 @@ fn a_queue_that_others_keep_full_is_not_taken_for_an_empty_one() {
     let rtt = Duration::from_millis(50);
     let mut flows = vec![Competitor::haulier(config())];
     flows.resize(5, Competitor::cubic());
-    let flows = flows.into_iter().map(|flow| flow.with_extra_rtt(rtt)).collect();
-    let access = bottleneck(50, bdp(50, 50));
-    let report = Share { access, flows, lasts: Duration::from_secs(60) }.run(seed());
-    line("beside four of TCP on 50 Mbit/s", &report, 30, 60);
+    let flows = flows.into_iter().map(|flow| flow.with_extra_rtt(rtt));
+    let what = "beside four of TCP on 50 Mbit/s";
+    let report = share(what, bottleneck(50, bdp(50, 50)), flows, [30, 60]);
     let mbits = report.mbit(s(30), s(60));
     let tcp = mbits[1..].iter().sum::<f64>() / 4.0;
     assert!(mbits[0] < 2.0 * tcp && tcp < 3.0 * mbits[0], "{mbits:?}");
@@ -269,10 +266,7 @@ fn tcp_takes_what_a_slow_transfer_leaves() {
     let slow = config_at(2_000_000);
     let rtt = Duration::from_millis(50);
     let flows = [Competitor::haulier(slow), Competitor::cubic()].map(|f| f.with_extra_rtt(rtt));
-    let access = bottleneck(10, bdp(10, 50));
-    let lasts = Duration::from_secs(10);
-    let report = Share { access, flows: flows.to_vec(), lasts }.run(seed());
-    line("TCP beside 2 Mbit/s", &report, 0, 10);
+    let report = share("TCP beside 2 Mbit/s", bottleneck(10, bdp(10, 50)), flows, [0, 10]);
     let mbits = report.mbit(s(1), s(10));
     assert!(mbits[0] > 1.2 && mbits[1] > 6.5, "{mbits:?}");
 }

@@ -99,6 +99,6 @@ pub use bulk::repair::prepare;
 pub use drop_reason::{DropCounts, DropReason};
 pub use haulier_core::{Batch, FourTuple, Instant, Machine, Sequence};
 pub(crate) use haulier_core::{
-    DatagramBuffer, RttEstimator, SendBudget, chunk, debug_as, fragment, settings, time,
+    BitSet, DatagramBuffer, RttEstimator, SendBudget, chunk, debug_as, fragment, settings, time,
 };
 pub use platform::{AesSupport, Platform};

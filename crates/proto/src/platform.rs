@@ -25,12 +25,8 @@ impl From<[u8; 32]> for Platform {
     }
 }
 
-/// The seed is as secret as the keys that are derived from it.
-impl core::fmt::Debug for Platform {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Platform").field("has_aes", &self.has_aes).finish_non_exhaustive()
-    }
-}
+// The seed is as secret as the keys that are derived from it.
+crate::debug_as! { Platform: |platform| has_aes = platform.has_aes }
 
 /// How the processor does AES.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 //! from them it must know when they arrived, not when it looked: the system stamps each, by the time of day,
 //! and [`Inbox::drain`] turns the stamp into the machine's time.
 
-use std::fmt;
 use std::io::IoSliceMut;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -44,11 +43,7 @@ impl Default for Inbox {
     }
 }
 
-impl fmt::Debug for Inbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inbox").field("filled", &self.filled).finish_non_exhaustive()
-    }
-}
+haulier_core::debug_as! { Inbox: |inbox| filled = inbox.filled }
 
 impl Inbox {
     /// An empty one.

@@ -9,9 +9,9 @@ use haulier_article::fragment::{
 };
 use haulier_article::packet::fragment::FragmentPacket;
 use haulier_article::packet::{self, ProtocolId};
-use haulier_article::{Instant, MAX_PACKET_BYTES, PacketDropReason, Sequence};
+use haulier_article::{Instant, PacketDropReason, Sequence};
 
-use crate::support::{data, ms};
+use crate::support::{data, framed, ms};
 
 mod pool;
 
@@ -70,9 +70,8 @@ fn piece(sequence: u16, index: usize, packet: &[u8]) -> Fragment<'_> {
 fn forged(sequence: u16, index: u8, count_less_one: u8, data_bytes: usize) -> Vec<u8> {
     let legal = [7u8; 1024];
     let fragment = Fragment::new(Sequence::new(sequence), 0, 1, &legal).unwrap();
-    let mut bytes = vec![0; MAX_PACKET_BYTES + 100];
-    let header = packet::write(FragmentPacket(fragment), ProtocolId::PACKETS, &mut bytes).unwrap();
-    bytes.truncate(header - 1024);
+    let mut bytes = framed(FragmentPacket(fragment), ProtocolId::PACKETS);
+    bytes.truncate(bytes.len() - 1024);
     // Index and count lie behind 50 bits: the two type bits, then eight and eight, then six of padding.
     bytes[6] = index << 2;
     bytes[7] = index >> 6 | count_less_one << 2;

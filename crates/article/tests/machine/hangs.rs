@@ -11,7 +11,7 @@ use haulier_article::packet::article::ArticlePacket;
 use haulier_article::packet::{self, ProtocolId};
 use haulier_article::{ArticleConfig, ArticlePeer, Instant, PacketDropReason};
 
-use crate::support::{NONE, ack, data, eager_sender, ms, poll_all, receiver, slice};
+use crate::support::{NONE, ack, data, eager_sender, framed, ms, poll_all, receiver, sent, slice};
 
 /// **Hang 1** ("The first hang I usually encounter", in the article's section on soak tests): "oh, this
 /// slice has already been received? discard the slice packet" - and forgetting the ack. The first ack for a
@@ -158,11 +158,8 @@ fn a_reset_frees_a_receiver_from_a_forged_slice_count() {
 fn a_slice_index_at_the_count_cannot_complete_a_chunk_with_a_hole() {
     let mut peer = ArticlePeer::new(ArticleConfig::default());
     let chunk = data(0, 2 * 1024);
-    let mut last = vec![0; 1200];
-    let length =
-        packet::write(ArticlePacket::Slice(slice(0, 1, &chunk)), ProtocolId::ARTICLE, &mut last)
-            .unwrap();
-    peer.handle_datagram(ms(0), &last[..length]).unwrap();
+    let last = framed(ArticlePacket::Slice(slice(0, 1, &chunk)), ProtocolId::ARTICLE);
+    peer.handle_datagram(ms(0), &last).unwrap();
 
     // Slice 2 of 2, as the 2016 sender would never send it: the header is written by hand, since our own
     // types cannot say it.
@@ -185,9 +182,7 @@ fn a_slice_index_at_the_count_cannot_complete_a_chunk_with_a_hole() {
 /// the ack that brings the last slice names them all; one that does not gives the loss away.
 #[test]
 fn a_receiver_that_forgot_the_chunk_is_not_taken_for_one_that_has_it() {
-    let mut sender = eager_sender();
-    sender.send_chunk(data(0, 3 * 1024)).unwrap();
-    assert_eq!(poll_all(&mut sender, ms(0)), [0, 1, 2]);
+    let mut sender = sent(3);
     sender.handle_ack(ms(10), &ack(0, 3, [0, 1])).unwrap();
     // Now the receiver starts over: slice 2 is the first it sees.
     sender.handle_ack(ms(20), &ack(0, 3, [2])).unwrap();
@@ -200,9 +195,7 @@ fn a_receiver_that_forgot_the_chunk_is_not_taken_for_one_that_has_it() {
 /// Acks overtake each other all the time: an old one that brings nothing new is no sign of loss.
 #[test]
 fn an_ack_that_was_overtaken_does_not_fail_the_chunk() {
-    let mut sender = eager_sender();
-    sender.send_chunk(data(0, 3 * 1024)).unwrap();
-    poll_all(&mut sender, ms(0));
+    let mut sender = sent(3);
     sender.handle_ack(ms(10), &ack(0, 3, [0, 1])).unwrap();
     sender.handle_ack(ms(20), &ack(0, 3, [1])).unwrap();
     sender.handle_ack(ms(30), &ack(0, 3, [0, 1, 2])).unwrap();
@@ -212,9 +205,7 @@ fn an_ack_that_was_overtaken_does_not_fail_the_chunk() {
 /// And one that forgot, but has the whole chunk again by the time of the last ack, does have it.
 #[test]
 fn a_receiver_that_forgot_and_caught_up_has_the_chunk() {
-    let mut sender = eager_sender();
-    sender.send_chunk(data(0, 3 * 1024)).unwrap();
-    poll_all(&mut sender, ms(0));
+    let mut sender = sent(3);
     sender.handle_ack(ms(10), &ack(0, 3, [0])).unwrap();
     sender.handle_ack(ms(20), &ack(0, 3, [1])).unwrap();
     sender.handle_ack(ms(30), &ack(0, 3, [0, 1, 2])).unwrap();

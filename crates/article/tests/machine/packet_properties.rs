@@ -12,11 +12,11 @@ use haulier_article::packet::fragment::FragmentPacket;
 use haulier_article::packet::numbered::NumberedPacket;
 use haulier_article::packet::{self, ProtocolId};
 use haulier_article::{
-    Instant, MAX_PACKET_BYTES, PacketDropReason, RttEstimator, Sequence, Sequence32, SequenceNumber,
+    Instant, PacketDropReason, RttEstimator, Sequence, Sequence32, SequenceNumber,
 };
 use proptest::prelude::*;
 
-use crate::support::{data, ms};
+use crate::support::{data, framed, ms};
 
 /// The article's rule for good and bad mode, counted in steps as `vectors/README.md` words it.
 #[derive(Debug)]
@@ -190,11 +190,9 @@ proptest! {
         let mut packets = vec![NumberedPacket::Payload { sequence, acks, payload: &payload }];
         packets.extend(acks.map(NumberedPacket::Ack));
         for packet in packets {
-            let mut out = [0; MAX_PACKET_BYTES];
-            let length = packet::write(packet, ProtocolId::PACKETS, &mut out).unwrap();
-            prop_assert_eq!(packet::read(ProtocolId::PACKETS, &out[..length]), Ok(packet));
-            let as_fragment =
-                packet::read::<FragmentPacket<'_>>(ProtocolId::PACKETS, &out[..length]);
+            let bytes = framed(packet, ProtocolId::PACKETS);
+            prop_assert_eq!(packet::read(ProtocolId::PACKETS, &bytes), Ok(packet));
+            let as_fragment = packet::read::<FragmentPacket<'_>>(ProtocolId::PACKETS, &bytes);
             prop_assert_eq!(as_fragment, Err(PacketDropReason::BadType));
         }
     }

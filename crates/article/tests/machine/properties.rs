@@ -12,12 +12,10 @@ use haulier_article::packet::article::ArticlePacket;
 use haulier_article::packet::fragment::{FragmentPacket, RawFragmentPacket};
 use haulier_article::packet::numbered::NumberedPacket;
 use haulier_article::packet::{self, Packet, ProtocolId};
-use haulier_article::{
-    ArticleConfig, ArticlePeer, Instant, MAX_PACKET_BYTES, Sequence, SequenceBuffer,
-};
+use haulier_article::{ArticleConfig, ArticlePeer, Instant, Sequence, SequenceBuffer};
 use proptest::prelude::*;
 
-use crate::support::{data, ms};
+use crate::support::{data, framed, ms};
 
 const PROTOCOL: ProtocolId = ProtocolId::ARTICLE;
 
@@ -33,9 +31,7 @@ fn with_crc(mut bytes: Vec<u8>) -> Vec<u8> {
 /// What is accepted is canonical: writing it again gives the same bytes.
 fn accepted_only_if_canonical<'a, P: Packet<'a>>(bytes: &'a [u8]) {
     if let Ok(packet) = packet::read::<P>(PROTOCOL, bytes) {
-        let mut out = vec![0; MAX_PACKET_BYTES];
-        let length = packet::write(packet, PROTOCOL, &mut out).unwrap();
-        assert_eq!(&out[..length], bytes);
+        assert_eq!(framed(packet, PROTOCOL), bytes);
     }
 }
 
@@ -86,26 +82,25 @@ proptest! {
         let count = SliceCount::for_bytes(len).unwrap();
         let index = count.index(at.index(count.get())).unwrap();
         let slice = Slice::of_chunk(ChunkId::new(id), index, &chunk).unwrap();
-        let mut out = [0; MAX_PACKET_BYTES];
-        let length = packet::write(ArticlePacket::Slice(slice), PROTOCOL, &mut out).unwrap();
-        prop_assert_eq!(packet::read(PROTOCOL, &out[..length]), Ok(ArticlePacket::Slice(slice)));
+        let packet = ArticlePacket::Slice(slice);
+        let bytes = framed(packet, PROTOCOL);
+        prop_assert_eq!(packet::read(PROTOCOL, &bytes), Ok(packet));
     }
 
     #[test]
     fn every_ack_survives_the_wire(ack in any_ack()) {
-        let mut out = [0; MAX_PACKET_BYTES];
-        let length = packet::write(ArticlePacket::Ack(ack), PROTOCOL, &mut out).unwrap();
-        prop_assert_eq!(packet::read(PROTOCOL, &out[..length]), Ok(ArticlePacket::Ack(ack)));
+        let packet = ArticlePacket::Ack(ack);
+        let bytes = framed(packet, PROTOCOL);
+        prop_assert_eq!(packet::read(PROTOCOL, &bytes), Ok(packet));
     }
 
     /// Every single-bit error is found: that is what the crc is for.
     #[test]
     fn a_flipped_bit_is_refused(ack in any_ack(), at: prop::sample::Index) {
-        let mut out = [0; MAX_PACKET_BYTES];
-        let length = packet::write(ArticlePacket::Ack(ack), PROTOCOL, &mut out).unwrap();
-        let bit = at.index(length * 8);
-        out[bit / 8] ^= 1 << (bit % 8);
-        prop_assert!(packet::read::<ArticlePacket<'_>>(PROTOCOL, &out[..length]).is_err());
+        let mut bytes = framed(ArticlePacket::Ack(ack), PROTOCOL);
+        let bit = at.index(bytes.len() * 8);
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        prop_assert!(packet::read::<ArticlePacket<'_>>(PROTOCOL, &bytes).is_err());
     }
 
     /// Any widths over any bytes: the reader gives exactly the bits that are there.
@@ -167,17 +162,11 @@ proptest! {
                 let index = count.index(i).unwrap_or(count.first());
                 let data = vec![1; if index.is_last() { len } else { 1024 }];
                 let slice = Slice::new(ChunkId::new(id), index, &data).unwrap();
-                let mut out = vec![0; MAX_PACKET_BYTES];
-                let n = packet::write(ArticlePacket::Slice(slice), PROTOCOL, &mut out).unwrap();
-                out.truncate(n);
-                out
+                framed(ArticlePacket::Slice(slice), PROTOCOL)
             }),
             any_ack().prop_map(|ack| {
                 let ack = Ack { chunk_id: ChunkId::new(ack.chunk_id.get() % 4), ..ack };
-                let mut out = vec![0; MAX_PACKET_BYTES];
-                let n = packet::write(ArticlePacket::Ack(ack), PROTOCOL, &mut out).unwrap();
-                out.truncate(n);
-                out
+                framed(ArticlePacket::Ack(ack), PROTOCOL)
             }),
         ], 0..60),
         sizes in prop::collection::vec(1usize..5_000, 0..4),

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use haulier_article::Instant;
-use haulier_article::PacketDropReason;
 use haulier_article::chunk::{
     Cancelled, ChunkId, ChunkSender, ChunkSenderConfig, ChunkSenderEvent, INITIAL_RESEND_DELAY,
     MAX_CHUNK_BYTES, ResendDelay, SendChunkError, SendFailure, SenderState, SliceState,
 };
+use haulier_article::{Instant, PacketDropReason};
 
-use crate::support::{NONE, ack, data, eager_sender, ms, poll_all};
+use crate::support::{NONE, ack, data, eager_sender, ms, poll_all, sent};
 
 fn budgeted(rate_bps: u64) -> ChunkSender {
     ChunkSender::new(ChunkSenderConfig::default().with_rate_bps(rate_bps).with_burst(false))
@@ -27,9 +26,7 @@ fn the_first_slice_goes_out_at_time_zero() {
 /// In the 2016 original the time of sending was never stored, and a slice went out on every tick.
 #[test]
 fn an_unacked_slice_is_not_sent_again_before_the_resend_delay() {
-    let mut sender = eager_sender();
-    sender.send_chunk(data(0, 2 * 1024)).unwrap();
-    assert_eq!(poll_all(&mut sender, ms(0)), [0, 1]);
+    let mut sender = sent(2);
     assert_eq!(sender.poll_timeout(), Some(Instant::ZERO + INITIAL_RESEND_DELAY));
     assert_eq!(poll_all(&mut sender, ms(99)), NONE);
     assert_eq!(poll_all(&mut sender, ms(100)), [0, 1]);
@@ -38,9 +35,7 @@ fn an_unacked_slice_is_not_sent_again_before_the_resend_delay() {
 
 #[test]
 fn the_resend_delay_follows_the_round_trip() {
-    let mut sender = eager_sender();
-    sender.send_chunk(data(0, 3 * 1024)).unwrap();
-    poll_all(&mut sender, ms(0));
+    let mut sender = sent(3);
     sender.handle_ack(ms(200), &ack(0, 3, [0])).unwrap();
     assert_eq!(sender.rtt().smoothed_rtt(), Some(Duration::from_millis(200)));
     assert_eq!(poll_all(&mut sender, ms(249)), NONE);
@@ -50,9 +45,7 @@ fn the_resend_delay_follows_the_round_trip() {
 /// A tiny RTT is not a reason to repeat what the peer, with acks 50 ms apart, could not have acked yet.
 #[test]
 fn the_resend_delay_respects_the_peers_ack_interval() {
-    let mut sender = eager_sender();
-    sender.send_chunk(data(0, 2 * 1024)).unwrap();
-    poll_all(&mut sender, ms(0));
+    let mut sender = sent(2);
     sender.handle_ack(ms(1), &ack(0, 2, [0])).unwrap();
     assert_eq!(poll_all(&mut sender, ms(62)), NONE);
     assert_eq!(poll_all(&mut sender, ms(63)), [1]);
@@ -61,9 +54,7 @@ fn the_resend_delay_respects_the_peers_ack_interval() {
 /// An ack that an outage held up for 7 s must not keep the sender silent for 9.
 #[test]
 fn one_late_ack_does_not_silence_the_sender() {
-    let mut sender = eager_sender();
-    sender.send_chunk(data(0, 2 * 1024)).unwrap();
-    assert_eq!(poll_all(&mut sender, ms(0)), [0, 1]);
+    let mut sender = sent(2);
     sender.handle_ack(ms(7_000), &ack(0, 2, [0])).unwrap();
     assert_eq!(sender.rtt().smoothed_rtt(), Some(Duration::from_secs(7)));
     assert_eq!(poll_all(&mut sender, ms(7_000)), [1]);
@@ -73,9 +64,7 @@ fn one_late_ack_does_not_silence_the_sender() {
 
 #[test]
 fn a_round_trip_is_never_measured_on_a_slice_sent_twice() {
-    let mut sender = eager_sender();
-    sender.send_chunk(data(0, 2 * 1024)).unwrap();
-    poll_all(&mut sender, ms(0));
+    let mut sender = sent(2);
     assert_eq!(poll_all(&mut sender, ms(100)), [0, 1]);
     sender.handle_ack(ms(101), &ack(0, 2, [0])).unwrap();
     assert_eq!(sender.rtt().smoothed_rtt(), None);

@@ -1,10 +1,12 @@
 //! What the tests share: data, slices and moments.
 
-use haulier_article::Instant;
 use haulier_article::chunk::{
     Ack, ChunkId, ChunkReceiver, ChunkReceiverConfig, ChunkSender, ChunkSenderConfig, Slice,
     SliceCount, SliceSet,
 };
+use haulier_article::fragment::MAX_FRAGMENTED_BYTES;
+use haulier_article::packet::{self, Packet};
+use haulier_article::{Instant, ProtocolId};
 
 /// The data formula of the vectors: byte `offset` of chunk `id`.
 pub fn byte(id: usize, offset: usize) -> u8 {
@@ -35,9 +37,25 @@ pub fn ack(id: u16, count: usize, slices: impl IntoIterator<Item = usize>) -> Ac
     Ack { chunk_id: ChunkId::new(id), received }
 }
 
+/// A packet of any size, written with its frame.
+pub fn framed<'p>(packet: impl Packet<'p>, protocol: ProtocolId) -> Vec<u8> {
+    let mut out = vec![0; MAX_FRAGMENTED_BYTES];
+    let length = packet::write(packet, protocol, &mut out).unwrap();
+    out.truncate(length);
+    out
+}
+
 /// A sender that is limited by nothing but its resend delay.
 pub fn eager_sender() -> ChunkSender {
     ChunkSender::new(ChunkSenderConfig::default().with_rate_bps(1_000_000_000).with_burst(false))
+}
+
+/// One that has just sent all of a chunk of so many full slices, at time 0.
+pub fn sent(slices: usize) -> ChunkSender {
+    let mut sender = eager_sender();
+    sender.send_chunk(data(0, slices * 1024)).unwrap();
+    assert!(poll_all(&mut sender, ms(0)).into_iter().eq(0..slices));
+    sender
 }
 
 pub fn receiver() -> ChunkReceiver {

@@ -95,17 +95,6 @@ pub(crate) enum Cells {
     All,
 }
 
-impl Cells {
-    /// Their word on the command line.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Tuned => "tuned",
-            Self::Others => "others",
-            Self::All => "all",
-        }
-    }
-}
-
 impl GridArgs {
     /// Runs of each cell.
     pub(crate) fn seeds(&self) -> u64 {

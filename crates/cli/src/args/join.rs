@@ -77,25 +77,11 @@ pub(crate) enum JoinKind {
     Article,
 }
 
-impl JoinKind {
-    /// All of them, in the order of the tables.
-    pub(crate) const ALL: [Self; 3] = [Self::Token, Self::Ticket, Self::Article];
-
-    /// Its word on the command line.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Token => "token",
-            Self::Ticket => "ticket",
-            Self::Article => "article",
-        }
-    }
-}
-
 impl JoinArgs {
     /// What is to be measured, each once, in the order of the tables.
     pub(crate) fn kinds(&self) -> Vec<JoinKind> {
         let is_asked = |kind: &JoinKind| self.only.is_empty() || self.only.contains(kind);
-        JoinKind::ALL.into_iter().filter(is_asked).collect()
+        JoinKind::value_variants().iter().copied().filter(is_asked).collect()
     }
 
     /// The links to be measured on, each once, from friendly to hostile.

@@ -63,11 +63,7 @@ fn conclude(rows: usize, off: usize, is_chosen: bool, report: &Report) -> Result
     );
     // With a number of packets of somebody's choice a row that is off says nothing.
     let ok = off == 0 || is_chosen;
-    let fields = json!({ "ok": ok, "rows": rows, "off": off });
-    if ok {
-        report.done(fields, &text);
-        return Ok(());
-    }
-    report.event("summary", fields, &text);
-    Err(Failure::Negative(format!("{off} rows are more than half a point off the formula")))
+    let fields = json!({ "rows": rows, "off": off });
+    let what = format!("{off} rows are more than half a point off the formula");
+    report.verdict(ok, fields, &text, &what)
 }

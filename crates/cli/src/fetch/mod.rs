@@ -12,8 +12,10 @@ use serde_json::json;
 use self::access::Access;
 use crate::args::FetchArgs;
 use crate::failure::{Failure, plain};
-use crate::files::{self, ANOTHER_FILE, Entry, FILE_TAG, LIST_TAG, MAX_NAME_BYTES, Request};
-use crate::files::{NAME_ONE, NO_SUCH_FILE, NOT_STORED, NOT_UNDERSTOOD};
+use crate::files::{
+    self, ANOTHER_FILE, Entry, FILE_TAG, LIST_TAG, MAX_NAME_BYTES, NAME_ONE, NO_SUCH_FILE,
+    NOT_STORED, NOT_UNDERSTOOD, Request,
+};
 use crate::interrupt;
 use crate::output::Output;
 use crate::report::Report;

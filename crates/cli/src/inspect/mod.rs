@@ -20,6 +20,7 @@ use self::refusal::Refusal;
 use crate::args::{FILES_PROTOCOL_ID, InspectArgs, Layer, Wire};
 use crate::failure::Failure;
 use crate::report::Report;
+use crate::units::word;
 
 pub(crate) fn run(args: &InspectArgs, report: &Report) -> Result<(), Failure> {
     if args.raw_count && args.layer == Some(Layer::Chunks) {
@@ -141,7 +142,7 @@ impl Packet<'_> {
             Content::Packet(packet) => packets::in_json(packet),
         };
         object["ok"] = json!(true);
-        object["layer"] = json!(self.reading.layer.name());
+        object["layer"] = json!(word(&self.reading.layer));
         object
     }
 
@@ -159,15 +160,6 @@ impl Packet<'_> {
             text += &format!("\n  {name:<8} {value}");
         }
         text
-    }
-}
-
-impl Layer {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Chunks => "chunks",
-            Self::Packets => "packets",
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use haulier_article::PacketDropReason;
 use serde_json::{Value, json};
 
 use super::Reading;
+use crate::units::word;
 
 /// A reason, and the reading that found it. Without one, the datagram did not get as far: its size or
 /// its checksum is wrong for all of them.
@@ -20,7 +21,7 @@ impl Refusal {
     }
 
     pub(super) fn in_json(&self, readings: &[Reading]) -> Value {
-        let layer = self.by.map(|reading| reading.layer.name());
+        let layer = self.by.map(|reading| word(&reading.layer));
         let mut object = json!({ "ok": false, "layer": layer, "drop": self.reason.name() });
         if self.reason == PacketDropReason::BadCrc {
             object["tried"] = json!(ids(readings));
@@ -34,7 +35,7 @@ impl Refusal {
             None => explain_frame(reason, readings, size),
             Some(reading) => explain(reason, reading.raw_count),
         };
-        let layer = self.by.map(|reading| format!(", read as {}", reading.layer.name()));
+        let layer = self.by.map(|reading| format!(", read as {}", word(&reading.layer)));
         format!("dropped, {size} bytes{}: {reason} ({sentence})", layer.unwrap_or_default())
     }
 }

@@ -3,7 +3,12 @@
 
 use serde_json::Value;
 
-use crate::support::{Dir, Finished, blake3_hex, data, haulier};
+use crate::support::{Dir, Finished, blake3_hex, data, haulier, keys};
+
+/// Runs the demo on the article wire.
+fn article(options: &[&str]) -> Finished {
+    haulier(&[&["demo", "--wire", "article"], options].concat())
+}
 
 fn number(event: &Value, key: &str) -> f64 {
     event[key].as_f64().unwrap_or_else(|| panic!("no number {key} in {event}"))
@@ -12,22 +17,9 @@ fn number(event: &Value, key: &str) -> f64 {
 /// The last line, once its numbers fit together.
 fn check(run: &Finished, bytes: usize) -> Value {
     let done = run.done();
-    let keys = [
-        "acks_sent",
-        "blake3",
-        "bytes",
-        "event",
-        "limit_ms",
-        "lost",
-        "ok",
-        "queue_full",
-        "ratio",
-        "slices_resent",
-        "slices_sent",
-        "total_ms",
-        "wire_bytes",
-    ];
-    assert!(done.as_object().unwrap().keys().eq(keys), "{done}");
+    let expected = "acks_sent blake3 bytes event limit_ms lost ok queue_full ratio slices_resent \
+        slices_sent total_ms wire_bytes";
+    assert_eq!(keys(&done), expected);
     assert_eq!(number(&done, "bytes"), bytes as f64);
     // Each slice once, and some again.
     let full = bytes / 262_144 * 256;
@@ -44,7 +36,7 @@ fn check(run: &Finished, bytes: usize) -> Value {
 
 #[test]
 fn a_made_up_world_crosses_the_mobile_link() {
-    let run = haulier(&["demo", "--wire", "article", "--json"]);
+    let run = article(&["--json"]);
     let done = check(&run, 262_144);
     let start = &run.events()[0];
     assert_eq!((&start["event"], &start["profile"]), (&"start".into(), &"mobile".into()));
@@ -61,8 +53,7 @@ fn a_made_up_world_crosses_the_mobile_link() {
 #[test]
 fn the_seed_makes_the_world() {
     let digest = |seed| {
-        let run =
-            haulier(&["demo", "--wire", "article", "--json", "--link", "fiber", "--seed", seed]);
+        let run = article(&["--json", "--link", "fiber", "--seed", seed]);
         check(&run, 262_144)["blake3"].clone()
     };
     assert_eq!(digest("7"), digest("0x7"));
@@ -74,15 +65,7 @@ fn the_seed_makes_the_world() {
 fn a_file_crosses_the_fiber_link() {
     let dir = Dir::new();
     let content = data(600_000);
-    let run = haulier(&[
-        "demo",
-        "--wire",
-        "article",
-        &dir.file("in", &content),
-        "--link",
-        "fiber",
-        "--json",
-    ]);
+    let run = article(&[&dir.file("in", &content), "--link", "fiber", "--json"]);
     let done = check(&run, content.len());
     assert_eq!(done["blake3"], blake3_hex(&content));
     assert!(number(&done, "ratio") >= 1.0, "{done}");
@@ -95,26 +78,13 @@ fn a_file_crosses_the_fiber_link() {
 #[test]
 fn one_byte_is_enough() {
     let dir = Dir::new();
-    check(
-        &haulier(&[
-            "demo",
-            "--wire",
-            "article",
-            "--json",
-            "--link",
-            "fiber",
-            &dir.file("in", b"x"),
-        ]),
-        1,
-    );
+    check(&article(&["--json", "--link", "fiber", &dir.file("in", b"x")]), 1);
 }
 
 #[test]
 fn the_link_can_be_changed() {
     let options = ["--rate", "50M", "--rtt", "10", "--loss", "0", "--queue", "1M"];
-    let run = haulier(
-        &[&["demo", "--wire", "article", "--json", "--link", "awful"], &options[..]].concat(),
-    );
+    let run = article(&[&["--json", "--link", "awful"], &options[..]].concat());
     let done = check(&run, 262_144);
     let start = &run.events()[0];
     assert_eq!((number(start, "rate_mbit"), number(start, "rtt_ms")), (50.0, 10.0));
@@ -128,7 +98,7 @@ fn the_link_can_be_changed() {
 fn a_short_queue_overflows_and_loss_loses() {
     let options = ["--rate", "20M", "--rtt", "20", "--loss", "30%", "--queue", "16k"];
     let options = [&options[..], &["--budget", "10M", "--burst"]].concat();
-    let run = haulier(&[&["demo", "--wire", "article", "--json"], &options[..]].concat());
+    let run = article(&[&["--json"], &options[..]].concat());
     let done = check(&run, 262_144);
     assert!(number(&done, "lost") > 0.0 && number(&done, "queue_full") > 0.0, "{done}");
     assert!(number(&done, "slices_resent") > 0.0, "{done}");
@@ -137,8 +107,7 @@ fn a_short_queue_overflows_and_loss_loses() {
 
 #[test]
 fn as_text_it_compares_with_the_physical_limit() {
-    let run =
-        haulier(&["demo", "--wire", "article", "--link", "cable", "--no-burst", "--budget", "40M"]);
+    let run = article(&["--link", "cable", "--no-burst", "--budget", "40M"]);
     assert_eq!(run.code, Some(0), "{}", run.what);
     let words = [
         "256.0 KiB over a link of 50 Mbit/s, 40 ms round trip, 0.1 % loss (cable, seed 1)",
@@ -154,15 +123,13 @@ fn as_text_it_compares_with_the_physical_limit() {
 #[test]
 fn an_empty_file_has_nothing_to_show() {
     let dir = Dir::new();
-    let message = haulier(&["demo", "--wire", "article", "--json", &dir.file("in", b"")]).error(2);
+    let message = article(&["--json", &dir.file("in", b"")]).error(2);
     assert!(message.contains("in is empty: there is nothing to show"), "{message}");
 }
 
 #[test]
 fn a_link_that_is_too_bad_ends_with_a_sentence() {
-    let message =
-        haulier(&["demo", "--wire", "article", "--json", "--loss", "0.99", "--timeout", "0.5"])
-            .error(3);
+    let message = article(&["--json", "--loss", "0.99", "--timeout", "0.5"]).error(3);
     assert!(message.contains("nothing got through for 0.5 s"), "{message}");
     assert!(message.contains("--timeout"), "{message}");
 }
@@ -170,26 +137,9 @@ fn a_link_that_is_too_bad_ends_with_a_sentence() {
 /// The last line of a join, once its numbers fit together.
 fn check_join(run: &Finished, bytes: usize) -> Value {
     let done = run.done();
-    let keys = [
-        "blake3",
-        "bytes",
-        "connect_ms",
-        "event",
-        "limit_ms",
-        "lost",
-        "ok",
-        "queue_full",
-        "ratio",
-        "repair_slices_sent",
-        "rtt_ms",
-        "slices_resent",
-        "slices_sent",
-        "total_ms",
-        "wire_bytes",
-        "wire_bytes_in",
-        "wire_bytes_out",
-    ];
-    assert!(done.as_object().unwrap().keys().eq(keys), "{done}");
+    let expected = "blake3 bytes connect_ms event limit_ms lost ok queue_full ratio repair_slices_sent \
+        rtt_ms slices_resent slices_sent total_ms wire_bytes wire_bytes_in wire_bytes_out";
+    assert_eq!(keys(&done), expected);
     assert_eq!(number(&done, "bytes"), bytes as f64);
     assert!(number(&done, "connect_ms") <= number(&done, "total_ms"), "{done}");
     let slices = bytes / 262_144 * 256 + (bytes % 262_144).div_ceil(1024);

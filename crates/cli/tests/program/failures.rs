@@ -3,7 +3,7 @@
 
 use std::net::UdpSocket;
 
-use crate::support::{Dir, Pair, Program, data, haulier, listen};
+use crate::support::{Dir, Pair, Program, data, haulier, listen, silent};
 
 /// Runs a command that fails, as text and as JSON; both say the same, which is returned.
 fn failure(args: &[&str], code: i32) -> String {
@@ -120,8 +120,7 @@ fn nobody_listens() {
 fn nobody_answers() {
     let dir = Dir::new();
     // Somebody is there and says nothing, like a firewall.
-    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let addr = silent.local_addr().unwrap().to_string();
+    let (_silent, addr) = silent();
     let file = dir.file("in", &data(3_000));
     let message = haulier(&["send", "--json", &file, &addr, "--timeout", "0.5"]).error(3);
     for words in [&*addr, "0.5 s", "haulier recv", "--protocol-id", "firewall"] {
@@ -163,8 +162,7 @@ fn another_protocol_id_is_hinted_at_on_both_sides() {
 #[test]
 fn a_port_in_use_is_named() {
     let dir = Dir::new();
-    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let addr = taken.local_addr().unwrap().to_string();
+    let (_taken, addr) = silent();
     let message = failure(&["recv", "--bind", &addr, "-o", &dir.path("out")], 5);
     assert_eq!(message, format!("cannot wait at {addr}: address already in use"));
 }

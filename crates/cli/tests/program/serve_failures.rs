@@ -1,9 +1,7 @@
 //! What `serve` and `fetch` cannot do, with the right exit code and a sentence that says what to do; and
 //! sudden ends in the middle, which leave no file and no client that waits.
 
-use std::net::UdpSocket;
-
-use crate::support::{Dir, Program, Serving, data, fetch, haulier, serve};
+use crate::support::{Dir, Program, Serving, data, fetch, haulier, serve, silent};
 
 /// A file of which a part has arrived and much is missing: 32 s at this rate. The client does without its
 /// server for `timeout` seconds.
@@ -71,8 +69,7 @@ fn ctrl_c_at_fetch_leaves_no_file_and_no_connection() {
 #[test]
 fn ctrl_c_ends_a_fetch_without_a_server() {
     let dir = Dir::new();
-    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let addr = silent.local_addr().unwrap().to_string();
+    let (silent, addr) = silent();
     let args = ["fetch", "--json", &addr, "--open", "-o", &dir.path("out"), "--timeout", "50"];
     let fetch = Program::start(&args);
     // Its request is here: it waits.
@@ -248,8 +245,7 @@ fn an_unreadable_file_is_said_at_once() {
 #[test]
 fn an_address_in_use_is_said() {
     let dir = Dir::new();
-    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let addr = taken.local_addr().unwrap().to_string();
+    let (_taken, addr) = silent();
     let message = haulier(&["serve", "--json", &dir.file("in", b"x"), "--bind", &addr]).error(5);
     assert!(message.contains(&addr), "{message}");
 }
@@ -257,8 +253,7 @@ fn an_address_in_use_is_said() {
 #[test]
 fn nobody_there_is_said_with_what_to_do() {
     let dir = Dir::new();
-    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let addr = silent.local_addr().unwrap().to_string();
+    let (silent, addr) = silent();
     let out = dir.path("out");
     let fetch = |addr: &str| fetch(&[addr, "--open", "-o", &out, "--timeout", "0.5"]).error(3);
     assert!(fetch(&addr).contains("no answer from"));

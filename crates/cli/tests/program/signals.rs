@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 
-use crate::support::{Dir, Pair, Program, data, listen};
+use crate::support::{Dir, Pair, Program, data, listen, silent};
 
 /// A transfer of which a part has arrived and much is missing: 16 s at this rate. The ends do without each
 /// other for `timeout` seconds.
@@ -133,8 +133,7 @@ fn ctrl_c_and_sigterm_end_a_receiver_that_waits() {
 #[test]
 fn ctrl_c_ends_a_sender_without_a_receiver() {
     let dir = Dir::new();
-    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let addr = silent.local_addr().unwrap().to_string();
+    let (_silent, addr) = silent();
     let file = dir.file("in", &data(3_000));
     let send = Program::start(&["send", "--json", &file, &addr, "--timeout", "50"]);
     send.event("sending");

@@ -3,33 +3,17 @@
 
 use serde_json::Value;
 
-use crate::support::haulier;
+use crate::support::{haulier, keys};
 
 fn soak(options: &[&str]) -> Value {
     haulier(&[&["soak", "--json"], options].concat()).done()
 }
 
-fn keys(event: &Value) -> Vec<&str> {
-    event.as_object().unwrap().keys().map(String::as_str).collect()
-}
-
 #[test]
 fn a_soak_finds_nothing_and_says_what_it_did() {
     let done = soak(&["--transfers", "60", "--seed", "3"]);
-    let expected = [
-        "event",
-        "hangs",
-        "layers",
-        "mismatches",
-        "ok",
-        "packets",
-        "restarts",
-        "scenarios",
-        "seed",
-        "trace",
-        "transfers",
-        "virtual_seconds",
-    ];
+    let expected = "event hangs layers mismatches ok packets restarts scenarios seed trace transfers \
+        virtual_seconds";
     assert_eq!(keys(&done), expected);
     // Scenarios are not cut short, so there may be a few more.
     assert!(done["transfers"].as_u64() >= Some(60), "{done}");
@@ -63,19 +47,8 @@ fn a_scenario_runs_alone() {
         serde_json::json!({ "event": "scenario", "layers": "both", "seed": seed })
     );
     let done = first.done();
-    let expected = [
-        "event",
-        "hangs",
-        "layers",
-        "mismatches",
-        "ok",
-        "packets",
-        "restarts",
-        "seed",
-        "trace",
-        "transfers",
-        "virtual_seconds",
-    ];
+    let expected = "event hangs layers mismatches ok packets restarts seed trace transfers \
+        virtual_seconds";
     assert_eq!(keys(&done), expected);
     assert_eq!((&done["seed"], done["hangs"].as_u64()), (&seed.into(), Some(0)));
     // The same again, and the same as the first of the soak that it is from.
@@ -128,7 +101,7 @@ fn the_fragment_bench_has_the_rows_of_the_article() {
     let fragments: Vec<u64> = rows.iter().map(|row| row["fragments"].as_u64().unwrap()).collect();
     assert_eq!(fragments, [1, 2, 10, 100, 256]);
     for row in rows {
-        assert_eq!(keys(row), ["event", "expected", "fragments", "loss", "lost", "packets"]);
+        assert_eq!(keys(row), "event expected fragments loss lost packets");
         assert_eq!((&row["loss"], &row["packets"]), (&0.01.into(), &400.into()));
         let (lost, expected) = (row["lost"].as_f64().unwrap(), row["expected"].as_f64().unwrap());
         // Four standard deviations.
@@ -147,17 +120,7 @@ fn the_article_bench_has_120_rows() {
     let events = run.events();
     let rows: Vec<&Value> = events.iter().filter(|event| event["event"] == "row").collect();
     assert_eq!(rows.len(), 120);
-    let expected = [
-        "budget_kbit",
-        "burst",
-        "event",
-        "loss",
-        "median_s",
-        "queue_kib",
-        "rate_mbit",
-        "reference_s",
-        "rtt_ms",
-    ];
+    let expected = "budget_kbit burst event loss median_s queue_kib rate_mbit reference_s rtt_ms";
     for (row, (link, reference)) in rows.iter().zip(haulier_lab::article_bench::rows()) {
         assert_eq!(keys(row), expected);
         assert_eq!(row["rate_mbit"], link.rate_mbit);

@@ -2,6 +2,7 @@
 //! receiver and a sender, [`Dir`] a place for their files.
 
 use std::io::Write as _;
+use std::net::UdpSocket;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -200,6 +201,18 @@ impl Finished {
         assert!(message.len() > 10, "not a sentence: {}", self.what);
         message
     }
+}
+
+/// The keys of an event, in the order of the alphabet.
+pub fn keys(event: &Value) -> String {
+    event.as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>().join(" ")
+}
+
+/// A socket that is there and says nothing, like a firewall, and where it is.
+pub fn silent() -> (UdpSocket, String) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = socket.local_addr().unwrap().to_string();
+    (socket, addr)
 }
 
 /// Runs `haulier` to its end.

@@ -1,25 +1,25 @@
 //! A set of slices of one chunk: which were received, which are acked.
 
+use crate::BitSet;
+
 use super::{MAX_SLICES, SliceCount, SliceIndex};
 
 const WORDS: usize = MAX_SLICES / 32;
 
-/// Flags for the slices of one chunk, with a running count. Slices are only ever added: in the words of the
-/// article, an ack blows a fuse (*Sending Large Blocks of Data*, "Packet Structure").
+/// Flags for the slices of one chunk. Slices are only ever added: in the words of the article, an ack blows
+/// a fuse (*Sending Large Blocks of Data*, "Packet Structure").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SliceSet {
     count: SliceCount,
-    /// How many flags are set.
-    len: u16,
-    /// 32 flags a word, lowest bit first: the order in which an ack packet carries them.
-    words: [u32; WORDS],
+    /// Its words are in the order in which an ack packet carries them.
+    flags: BitSet<WORDS>,
 }
 
 impl SliceSet {
     /// None of the slices of a chunk of `count`.
     #[must_use]
     pub const fn empty(count: SliceCount) -> Self {
-        Self { count, len: 0, words: [0; WORDS] }
+        Self { count, flags: BitSet::EMPTY }
     }
 
     /// All slices of a chunk of `count`.
@@ -41,13 +41,13 @@ impl SliceSet {
     /// How many slices are in the set.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.len as usize
+        self.flags.len()
     }
 
     /// Whether no slice is in it.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.flags.is_empty()
     }
 
     /// Whether every slice of the chunk is in it.
@@ -59,17 +59,12 @@ impl SliceSet {
     /// Whether this slice is in it; never so for a slice of a chunk with another count.
     #[must_use]
     pub fn contains(&self, index: SliceIndex) -> bool {
-        index.count() == self.count && self.words[index.get() / 32] & bit(index) != 0
+        index.count() == self.count && self.flags.contains(index.get())
     }
 
     /// Adds a slice. Returns whether it is new; a slice of a chunk with another count is not added.
     pub fn insert(&mut self, index: SliceIndex) -> bool {
-        if index.count() != self.count || self.contains(index) {
-            return false;
-        }
-        self.words[index.get() / 32] |= bit(index);
-        self.len += 1;
-        true
+        index.count() == self.count && self.flags.insert(index.get())
     }
 
     /// The slices in the set, in order.
@@ -79,7 +74,7 @@ impl SliceSet {
 
     /// The flags as words of up to 32 bits, each with its width, in the order of an ack packet.
     pub fn words(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.words.iter().zip(widths(self.count)).map(|(&word, width)| (word, width))
+        self.flags.words().iter().zip(widths(self.count)).map(|(&word, width)| (word, width))
     }
 
     /// A set from the words of an ack packet. `next` reads a word of the given width, masked to it.
@@ -90,19 +85,12 @@ impl SliceSet {
         count: SliceCount,
         mut next: impl FnMut(u32) -> Result<u32, E>,
     ) -> Result<Self, E> {
-        let mut set = Self::empty(count);
-        for (word, width) in set.words.iter_mut().zip(widths(count)) {
+        let mut words = [0; WORDS];
+        for (word, width) in words.iter_mut().zip(widths(count)) {
             *word = next(width)?;
         }
-        #[expect(clippy::cast_possible_truncation, reason = "at most 256 bits are set")]
-        let len = set.words.iter().map(|word| word.count_ones()).sum::<u32>() as u16;
-        Ok(Self { len, ..set })
+        Ok(Self { count, flags: words.into() })
     }
-}
-
-/// The bit of a slice within its word.
-const fn bit(index: SliceIndex) -> u32 {
-    1 << (index.get() % 32)
 }
 
 /// The widths of the words that hold the flags of `count` slices; 0 for words that hold none.

@@ -14,9 +14,7 @@ use thiserror::Error;
 
 use super::order::{Key, Links, Order, Slab};
 use super::{FRAGMENT_BYTES, Fragment, MAX_FRAGMENTS};
-use crate::Instant;
-use crate::debug_as;
-use crate::settings;
+use crate::{BitSet, Instant, debug_as, settings};
 
 /// Bytes charged for a stored fragment: its block, and twice its entry in the list of blocks, because
 /// vectors grow by doubling.
@@ -105,9 +103,8 @@ struct Packet {
     peer: Key,
     opened_at: Instant,
     count: u16,
-    stored: u16,
-    /// The fragments that have arrived, one bit each.
-    received: [u64; MAX_FRAGMENTS / 64],
+    /// The fragments that have arrived.
+    received: BitSet<{ MAX_FRAGMENTS / 32 }>,
     last_block: Option<u32>,
     among_all: Links,
     among_peers: Links,
@@ -115,11 +112,7 @@ struct Packet {
 
 impl Packet {
     const fn cost(&self) -> usize {
-        PACKET_COST + self.stored as usize * FRAGMENT_COST
-    }
-
-    const fn bit(index: usize) -> (usize, u64) {
-        (index / 64 % (MAX_FRAGMENTS / 64), 1 << (index % 64))
+        PACKET_COST + self.received.len() * FRAGMENT_COST
     }
 }
 
@@ -256,8 +249,7 @@ impl FragmentPool {
             opened_at: now,
             #[expect(clippy::cast_possible_truncation, reason = "a count is at most 256")]
             count: fragment.count() as u16,
-            stored: 0,
-            received: [0; MAX_FRAGMENTS / 64],
+            received: BitSet::EMPTY,
             last_block: None,
             among_all: Links::default(),
             among_peers: Links::default(),
@@ -287,12 +279,12 @@ impl FragmentPool {
     /// How many fragments the packet has and how many are missing; `None` if it was dropped.
     pub(super) fn progress(&self, key: Key) -> Option<(usize, usize)> {
         let packet = self.packets.get(key)?;
-        Some((packet.count.into(), usize::from(packet.count - packet.stored)))
+        let count = usize::from(packet.count);
+        Some((count, count - packet.received.len()))
     }
 
     pub(super) fn contains(&self, key: Key, index: usize) -> bool {
-        let (word, bit) = Packet::bit(index);
-        self.packets.get(key).is_some_and(|packet| packet.received[word] & bit != 0)
+        self.packets.get(key).is_some_and(|packet| packet.received.contains(index))
     }
 
     /// Assembles a packet whose only missing fragment is this one, and removes it. The fragment is copied to
@@ -398,9 +390,7 @@ impl FragmentPool {
             data.copy_from_slice(fragment.data());
         }
         block.next = packet.last_block.replace(place);
-        let (word, bit) = Packet::bit(fragment.index());
-        packet.received[word] |= bit;
-        packet.stored += 1;
+        packet.received.insert(fragment.index());
         self.charge(peer, FRAGMENT_COST);
     }
 
@@ -421,11 +411,10 @@ impl FragmentPool {
         assert_eq!(by_peers, used, "what the peers hold");
         let max = self.peers.values().map(|peer| peer.used_bytes).max().unwrap_or(0);
         assert!(max <= self.config.max_bytes_per_peer, "a peer holds {max} bytes");
-        let stored: usize = self.packets.values().map(|packet| usize::from(packet.stored)).sum();
+        let stored: usize = self.packets.values().map(|packet| packet.received.len()).sum();
         assert_eq!(stored + self.free_blocks.len(), self.blocks.len(), "blocks");
         for packet in self.packets.values() {
-            let bits: u32 = packet.received.iter().map(|word| word.count_ones()).sum();
-            assert!(bits == u32::from(packet.stored) && packet.stored < packet.count, "fragments");
+            assert!(packet.received.len() < packet.count.into(), "fragments");
         }
     }
 }

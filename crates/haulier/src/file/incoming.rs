@@ -68,8 +68,9 @@ pub struct Finished {
     pub digest: Digest,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Part {
+    #[default]
     Header,
     SegmentLength,
     Segment(usize),
@@ -78,6 +79,7 @@ enum Part {
 }
 
 /// One file, chunk by chunk. After an error or the end it takes no more.
+#[derive(Default)]
 pub struct Incoming {
     part: Part,
     /// The bytes of a part that is not whole yet: at most a header.
@@ -94,14 +96,7 @@ impl Incoming {
     /// Nothing is here.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            part: Part::Header,
-            gathered: Vec::new(),
-            header_bytes: Vec::new(),
-            header: None,
-            hasher: blake3::Hasher::new(),
-            bytes: 0,
-        }
+        Self::default()
     }
 
     /// What the sender said of the file, once that is here.
@@ -246,12 +241,6 @@ impl Incoming {
             return Err(FileError::WrongSeal);
         }
         Ok(Finished { header, bytes: self.bytes, digest })
-    }
-}
-
-impl Default for Incoming {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -1,12 +1,11 @@
 //! A game's client.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use haulier_core::Instant;
+use haulier_core::{Instant, debug_as};
 use haulier_proto::Sequence;
 use haulier_proto::client::WireBytes;
 use haulier_proto::connection::{
@@ -94,12 +93,7 @@ pub struct Client {
     handle: Arc<Handle<Asking>>,
 }
 
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("Client");
-        debug.field("server", &self.server()).field("state", &self.state()).finish_non_exhaustive()
-    }
-}
+debug_as! { Client: |client| server = client.server(), state = client.state() }
 
 impl Client {
     /// Starts to connect, and returns at once: [`Event::Connected`] or [`Event::Closed`] reports the result,

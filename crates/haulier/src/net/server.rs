@@ -1,13 +1,12 @@
 //! A game's server.
 
-use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use haulier_core::Instant;
+use haulier_core::{Instant, debug_as};
 use haulier_proto::connection::{
     Block, BlockHandle, BlockProgress, CloseCode, Connection, ConnectionState, ConnectionStats,
     SendError, Urgency,
@@ -142,11 +141,7 @@ pub struct Server {
     local: SocketAddr,
 }
 
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("local", &self.local).finish_non_exhaustive()
-    }
-}
+debug_as! { Server: |server| local = server.local }
 
 impl Server {
     /// Binds the first of `local` that is available, and starts; with port 0 the system chooses one.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::loss::LossEstimate;
 use super::repair::{BlockRepair, REPAIR_SLICES, RepairSlice, has_repair};
 use super::tuning::choice::NO_LOSS;
+use crate::BitSet;
 use crate::chunk::{ChunkId, MAX_SLICES, SLICE_BYTES, Slice, SliceCount, SliceSet};
 use crate::transit::{Fate, Ledger, Symbol};
 
@@ -36,9 +37,8 @@ pub(crate) struct OpenChunk {
     pub(crate) id: ChunkId,
     pub(crate) chunk: Chunk,
     count: SliceCount,
-    /// Symbols that the receiver has, and their number.
-    received: [u64; SYMBOLS / 64],
-    received_count: usize,
+    /// Symbols that the receiver has.
+    received: BitSet<{ SYMBOLS / 32 }>,
     next_source: u16,
     next_repair: u16,
     /// Slices in flight that the model expects to pass the bottleneck's queue.
@@ -58,8 +58,7 @@ impl OpenChunk {
             id,
             chunk,
             count,
-            received: [0; SYMBOLS / 64],
-            received_count: 0,
+            received: BitSet::EMPTY,
             next_source: 0,
             next_repair: 0,
             in_flight: 0.0,
@@ -69,21 +68,9 @@ impl OpenChunk {
         })
     }
 
-    pub(crate) fn has(&self, symbol: Symbol) -> bool {
-        let word = self.received.get(usize::from(symbol / 64)).copied().unwrap_or(u64::MAX);
-        word >> (symbol % 64) & 1 != 0
-    }
-
     /// The receiver has this symbol. Returns whether that is new.
     pub(crate) fn on_received(&mut self, symbol: Symbol) -> bool {
-        if self.has(symbol) {
-            return false;
-        }
-        if let Some(word) = self.received.get_mut(usize::from(symbol / 64)) {
-            *word |= 1 << (symbol % 64);
-            self.received_count += 1;
-        }
-        true
+        self.received.insert(symbol.into())
     }
 
     /// Reads which source slices the receiver has. Returns whether that is progress.
@@ -118,7 +105,7 @@ impl OpenChunk {
 
     /// Whether the receiver has enough slices to reconstruct the chunk.
     pub(crate) fn has_enough(&self) -> bool {
-        self.is_done || self.received_count >= self.count.get()
+        self.is_done || self.received.len() >= self.count.get()
     }
 
     /// Whether slices are missing that those in flight cannot replace.
@@ -142,7 +129,7 @@ impl OpenChunk {
 
     #[expect(clippy::cast_precision_loss, reason = "at most 512")]
     const fn received(&self) -> f64 {
-        self.received_count as f64
+        self.received.len() as f64
     }
 
     #[expect(clippy::cast_precision_loss, reason = "at most 256")]
@@ -177,7 +164,8 @@ impl OpenChunk {
         }
         let sources = 0..symbol_of(self.count.get());
         let repairs = symbol_of(MAX_SLICES)..symbol_of(MAX_SLICES) + self.next_repair;
-        let missing = sources.chain(repairs).filter(|&symbol| !self.has(symbol));
+        let missing =
+            sources.chain(repairs).filter(|&symbol| !self.received.contains(symbol.into()));
         let times = |symbol: &Symbol| in_flight.get(usize::from(*symbol)).copied();
         missing.min_by_key(times).unwrap_or(0)
     }
@@ -201,7 +189,7 @@ impl OpenChunk {
 
     /// Bytes that the receiver has, estimated from its slices.
     pub(crate) fn received_bytes(&self) -> usize {
-        (self.received_count * SLICE_BYTES).min(self.chunk.bytes.len())
+        (self.received.len() * SLICE_BYTES).min(self.chunk.bytes.len())
     }
 }
 

@@ -5,7 +5,6 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 use core::net::SocketAddr;
 
 use base64ct::{Base64UrlUnpadded, Encoding};
@@ -13,6 +12,7 @@ use zeroize::Zeroizing;
 
 use super::bytes::{MAX_ADDRESSES, ReadError, read_addresses, write_addresses};
 use crate::crypto::Secret;
+use crate::debug_as;
 use crate::fields::{FieldError, Fields};
 
 /// The start of a ticket.
@@ -221,11 +221,7 @@ fn check(bytes: &[u8]) -> [u8; CHECK_BYTES] {
     check
 }
 
-impl fmt::Debug for Ticket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket").field("addresses", &self.addresses).finish_non_exhaustive()
-    }
-}
+debug_as! { Ticket: |ticket| addresses = ticket.addresses }
 
 /// Why a ticket could not be read or made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,7 +7,6 @@
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::fmt;
 use core::net::SocketAddr;
 
 use base64ct::{Base64UrlUnpadded, Encoding};
@@ -18,6 +17,7 @@ use zeroize::{Zeroize, Zeroizing};
 use super::bytes::{ReadError, read_addresses, write_addresses};
 use super::claims::TokenClaims;
 use crate::crypto::Secret;
+use crate::debug_as;
 use crate::fields::{FieldError, Fields};
 use crate::wire::field_u16;
 use crate::wire::request::MAX_SEALED_BYTES;
@@ -305,13 +305,8 @@ impl ConnectToken {
     }
 }
 
-impl fmt::Debug for ConnectToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectToken")
-            .field("expiry_unix", &self.expiry_unix)
-            .field("servers", &self.servers)
-            .finish_non_exhaustive()
-    }
+debug_as! {
+    ConnectToken: |token| expiry_unix = token.expiry_unix, servers = token.servers
 }
 
 /// Why a token could not be issued.

@@ -3,8 +3,6 @@
 //! Each call replaces the key first (fast key erasure), so that its state reveals nothing about earlier
 //! bytes. It has no `Clone`: two copies would give the same keys twice.
 
-use core::fmt;
-
 use zeroize::Zeroize;
 
 use super::Secret;
@@ -59,11 +57,7 @@ impl Entropy {
     }
 }
 
-impl fmt::Debug for Entropy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Entropy(..)")
-    }
-}
+crate::debug_as! { Entropy: |_key| }
 
 #[cfg(test)]
 mod tests {
@@ -90,6 +84,6 @@ mod tests {
         assert_eq!(values.len(), 1000);
         let ones: u32 = values.iter().map(|value| value.count_ones()).sum();
         assert!((31_000..33_000).contains(&ones), "{ones} ones in 64,000 bits");
-        assert_eq!(format!("{entropy:?}"), "Entropy(..)");
+        assert_eq!(format!("{entropy:?}"), "Entropy { .. }");
     }
 }

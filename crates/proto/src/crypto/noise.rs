@@ -8,7 +8,6 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::Cell;
-use core::fmt;
 
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver, FallbackResolver};
@@ -165,17 +164,9 @@ impl Responder {
     }
 }
 
-impl fmt::Debug for Initiator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Initiator(..)")
-    }
-}
+crate::debug_as! { Initiator: |_key| }
 
-impl fmt::Debug for Responder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Responder(..)")
-    }
-}
+crate::debug_as! { Responder: |_key| }
 
 /// Why a Noise message could not be made or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

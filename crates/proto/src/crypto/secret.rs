@@ -3,8 +3,6 @@
 //! A [`Secret`] is wiped when dropped, compared in constant time, and never printed. It can be cloned,
 //! because every connection of a server needs it; each clone is wiped too.
 
-use core::fmt;
-
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
@@ -32,11 +30,7 @@ impl Drop for Secret {
     }
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(..)")
-    }
-}
+crate::debug_as! { Secret: |_key| }
 
 impl PartialEq for Secret {
     fn eq(&self, other: &Self) -> bool {
@@ -89,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_secret_does_not_print_itself() {
-        assert_eq!(format!("{:?}", Secret::from_bytes([7; 32])), "Secret(..)");
+        assert_eq!(format!("{:?}", Secret::from_bytes([7; 32])), "Secret { .. }");
     }
 
     #[test]

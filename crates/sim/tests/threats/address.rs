@@ -6,13 +6,10 @@ use std::time::Duration;
 
 use haulier_proto::Machine as _;
 use haulier_proto::connection::{CloseReason, Event};
-use haulier_sim::Shot;
-use haulier_sim::address;
 use haulier_sim::attack::raw::RawClient;
+use haulier_sim::{Shot, address};
 
-use crate::support::{
-    BOTH, Keyed, Meddler, Pair, SERVER, Ticker, Town, drain, knock, last, ms, secret,
-};
+use crate::support::{BOTH, Keyed, Pair, SERVER, Ticker, Town, drain, knock, last, ms, secret};
 
 /// The client's NAT forgets it in the middle of a transfer, three times: the transfer goes on from the new
 /// address once that is proven, and nothing is lost.
@@ -80,7 +77,7 @@ fn t15_a_hijack_with_copied_datagrams_reaches_the_victim_three_times_at_most() {
         let copied = Rc::new(Cell::new(0));
         let count = copied.clone();
         let victim = address(66);
-        town.on_path(Meddler(move |_, from, to, datagram: &mut Vec<u8>, out: &mut Vec<Shot>| {
+        town.on_path(move |from, to, datagram, out| {
             if to == address(SERVER) && datagram[0] & 0xc0 == 0x40 {
                 // First in the victim's name; the original follows.
                 let original = std::mem::take(datagram);
@@ -88,7 +85,7 @@ fn t15_a_hijack_with_copied_datagrams_reaches_the_victim_three_times_at_most() {
                 out.push(Shot::spoofed(victim, to, original.clone()));
                 out.push(Shot::spoofed(from, to, original));
             }
-        }));
+        });
         town.world.run_to(ms(15_000));
         assert_eq!(town.address_changes(), 0, "the victim never answered");
         // In the handshake nobody can tell the two apart; after it the block must come.
@@ -105,7 +102,7 @@ fn t15_a_hijack_now_and_then_does_not_slow_the_client() {
     let time = |hijack: bool| {
         let mut town = Town::new(Keyed::Secret, 1_000_000);
         let mut seen = 0;
-        town.on_path(Meddler(move |_, from, to, datagram: &mut Vec<u8>, out: &mut Vec<Shot>| {
+        town.on_path(move |from, to, datagram, out| {
             if hijack && to == address(SERVER) && datagram[0] & 0xc0 == 0x40 {
                 seen += 1;
                 if seen > 3 && seen % 4 == 0 {
@@ -114,7 +111,7 @@ fn t15_a_hijack_now_and_then_does_not_slow_the_client() {
                     out.push(Shot::spoofed(from, to, original));
                 }
             }
-        }));
+        });
         town.assert_joins(ms(20_000));
         town.client().app.joined_after().unwrap()
     };

@@ -7,12 +7,10 @@ use haulier_proto::connection::{CloseReason, Event, RefusalCode};
 use haulier_proto::credentials::{Secret, TokenClaims, TokenKey};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerLimits, ServerMachine};
 use haulier_proto::{DropReason, Instant};
-use haulier_sim::Rng;
-use haulier_sim::Shot;
-use haulier_sim::address;
 use haulier_sim::attack::raw::RawClient;
 use haulier_sim::attack::{Hostile, HostileKind};
 use haulier_sim::hosts::{ClientHost, PROTOCOL_ID, Script};
+use haulier_sim::{Rng, Shot, address};
 
 use crate::support::{
     ATTACKER, BOTH, CLIENT, Keyed, SERVER, Ticker, Town, client_config, connection, drain,

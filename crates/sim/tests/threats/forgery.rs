@@ -4,15 +4,10 @@ use std::time::Duration;
 
 use haulier_proto::connection::{CloseReason, Event};
 use haulier_proto::internals::{DataHeader, Frame, Role, WireId, open_tag};
-use haulier_sim::Rng;
-use haulier_sim::Shot;
-use haulier_sim::address;
 use haulier_sim::hosts::PROTOCOL_ID;
+use haulier_sim::{Rng, Shot, address};
 
-use crate::support::{
-    BOTH, CLIENT, Keyed, Meddler, Pair, SERVER, Town, client_fingerprint, drain, drain_client,
-    fingerprint, last, ms,
-};
+use crate::support::{BOTH, Keyed, Pair, SERVER, Town, drain, last, ms};
 
 /// An attacker who knows everything about a connection but what its ids are, in mode `open` too: a million
 /// forged closes, resets and acks at each end, in the addresses' own names. None is taken.
@@ -20,9 +15,7 @@ use crate::support::{
 fn t3_t16_a_million_blind_guesses_close_and_ack_nothing() {
     for keyed in BOTH {
         let mut pair = Pair::connected(keyed);
-        let _settled =
-            (drain(&mut pair.server, pair.now), drain_client(&mut pair.client, pair.now));
-        let (before, client_before) = (fingerprint(&pair.server), client_fingerprint(&pair.client));
+        let before = pair.settled();
         let mut rng = Rng::new(7);
         let mut plain = Vec::new();
         Frame::Close { code: 0, reason: "" }.write(&mut plain);
@@ -41,14 +34,9 @@ fn t3_t16_a_million_blind_guesses_close_and_ack_nothing() {
                 let tag = open_tag(PROTOCOL_ID, sender, &out);
                 out.extend_from_slice(&tag);
             }
-            let taken = match from {
-                Role::Client => pair.server.handle_datagram(pair.now, address(CLIENT), &mut out),
-                Role::Server => pair.client.handle_datagram(pair.now, address(SERVER), &mut out),
-            };
-            assert!(taken.is_err());
+            assert!(!pair.takes(from == Role::Client, &out));
         }
-        assert_eq!(fingerprint(&pair.server), before);
-        assert_eq!(client_fingerprint(&pair.client), client_before);
+        pair.assert_untouched(&before);
     }
 }
 
@@ -59,8 +47,7 @@ fn t3_t16_a_million_blind_guesses_close_and_ack_nothing() {
 #[test]
 fn t3_t16_an_observer_without_keys_closes_nothing() {
     let mut pair = Pair::connected(Keyed::Secret);
-    let _settled = (drain(&mut pair.server, pair.now), drain_client(&mut pair.client, pair.now));
-    let (before, client_before) = (fingerprint(&pair.server), client_fingerprint(&pair.client));
+    let before = pair.settled();
     let mut rng = Rng::new(8);
     let wire = pair.wire.clone();
     for _ in 0..100_000 {
@@ -75,15 +62,9 @@ fn t3_t16_an_observer_without_keys_closes_nothing() {
         } else {
             continue;
         }
-        let taken = match to_server {
-            true => pair.server.handle_datagram(pair.now, address(CLIENT), &mut bytes),
-            false => pair.client.handle_datagram(pair.now, address(SERVER), &mut bytes),
-        };
-        assert!(taken.is_err());
+        assert!(!pair.takes(to_server, &bytes));
     }
-    assert_eq!(drain(&mut pair.server, pair.now), []);
-    assert_eq!(fingerprint(&pair.server), before);
-    assert_eq!(client_fingerprint(&pair.client), client_before);
+    pair.assert_untouched(&before);
 }
 
 /// Mode `open` does not protect from who reads along: one datagram with both ids ends the connection. A
@@ -104,7 +85,7 @@ fn t16_in_mode_open_an_observer_can_close() {
     Frame::Close { code: 0, reason: "" }.write(&mut out);
     let tag = open_tag(PROTOCOL_ID, client_id, &out);
     out.extend_from_slice(&tag);
-    assert!(pair.server.handle_datagram(pair.now, address(CLIENT), &mut out).is_ok());
+    assert!(pair.takes(true, &out));
     while pair.server.poll_event(pair.now).is_some() {}
     let _none = drain(&mut pair.server, pair.now);
     while pair.server.poll_event(pair.now).is_some() {}
@@ -120,16 +101,14 @@ fn t8_a_flipped_copy_before_every_datagram() {
         for seed in 0..20 {
             let mut town = Town::new(keyed, 100_000);
             let mut rng = Rng::new(seed);
-            town.on_path(Meddler(
-                move |_, from, to, datagram: &mut Vec<u8>, out: &mut Vec<Shot>| {
-                    let original = datagram.clone();
-                    let bits = 8 * datagram.len() as u64;
-                    let bit = if rng.below(4) == 0 { rng.below(256) } else { rng.below(bits) };
-                    let at = (bit / 8) as usize % datagram.len();
-                    datagram[at] ^= 1 << (bit % 8);
-                    out.push(Shot::spoofed(from, to, original));
-                },
-            ));
+            town.on_path(move |from, to, datagram, out| {
+                let original = datagram.clone();
+                let bits = 8 * datagram.len() as u64;
+                let bit = if rng.below(4) == 0 { rng.below(256) } else { rng.below(bits) };
+                let at = (bit / 8) as usize % datagram.len();
+                datagram[at] ^= 1 << (bit % 8);
+                out.push(Shot::spoofed(from, to, original));
+            });
             town.assert_joins(ms(20_000));
             town.world.run_to(ms(22_000));
             assert!(town.is_open(), "{keyed:?} {seed}: {:?}", last(town.client()));
@@ -144,12 +123,12 @@ fn t8_a_third_of_everything_is_damaged() {
         for seed in 0..20 {
             let mut town = Town::new(keyed, 100_000);
             let mut rng = Rng::new(100 + seed);
-            town.on_path(Meddler(move |_, _, _, datagram: &mut Vec<u8>, _: &mut Vec<Shot>| {
+            town.on_path(move |_, _, datagram, _| {
                 if rng.below(3) == 0 {
                     let at = rng.below(datagram.len() as u64) as usize;
                     datagram[at] ^= 1 << rng.below(8);
                 }
-            }));
+            });
             town.assert_joins(ms(60_000));
         }
     }
@@ -163,15 +142,20 @@ fn t8_a_response_damaged_behind_its_welcome_is_a_lost_datagram() {
     for keyed in BOTH {
         let mut town = Town::new(keyed, 50_000);
         let mut left = 1;
-        town.on_path(Meddler(move |_, _, _, datagram: &mut Vec<u8>, _: &mut Vec<Shot>| {
+        town.on_path(move |_, _, datagram, _| {
             if datagram[0] == 0x83 && left > 0 {
                 left -= 1;
                 let at = datagram.len() - 20;
                 datagram[at] ^= 1;
             }
-        }));
+        });
         town.assert_joins(ms(2_000));
     }
+}
+
+/// A refusal of this request, without a check.
+fn refusal(request: &[u8], code: u8) -> Vec<u8> {
+    [&[0x82], &request[3..11], &[code, 0], &[0; 16]].concat()
 }
 
 /// A refusal without a check says "another secret", from somebody who saw the request: a hint and no more.
@@ -181,31 +165,21 @@ fn t16_a_false_refusal_does_not_keep_a_client_out() {
     for keyed in BOTH {
         for code in 0..=9u8 {
             let mut town = Town::new(keyed, 50_000);
-            town.on_path(Meddler(
-                move |_, from, to, datagram: &mut Vec<u8>, out: &mut Vec<Shot>| {
-                    if datagram[0] == 0x80 && to == address(SERVER) {
-                        let mut refusal = vec![0x82];
-                        refusal.extend_from_slice(&datagram[3..11]);
-                        refusal.extend_from_slice(&[code, 0]);
-                        refusal.extend_from_slice(&[0; 16]);
-                        out.push(Shot::spoofed(to, from, refusal));
-                    }
-                },
-            ));
+            town.on_path(move |from, to, datagram, out| {
+                if datagram[0] == 0x80 && to == address(SERVER) {
+                    out.push(Shot::spoofed(to, from, refusal(datagram, code)));
+                }
+            });
             town.assert_joins(ms(3_000));
         }
         // True for ever is believed, after a second.
         let mut town = Town::new(keyed, 50_000);
-        town.on_path(Meddler(|_, from, to, datagram: &mut Vec<u8>, out: &mut Vec<Shot>| {
+        town.on_path(|from, to, datagram, out| {
             if datagram[0] == 0x80 {
-                let mut refusal = vec![0x82];
-                refusal.extend_from_slice(&datagram[3..11]);
-                refusal.extend_from_slice(&[2, 0]);
-                refusal.extend_from_slice(&[0; 16]);
-                out.push(Shot::spoofed(to, from, refusal));
+                out.push(Shot::spoofed(to, from, refusal(datagram, 2)));
                 datagram.clear();
             }
-        }));
+        });
         town.world.run_to(ms(3_000));
         let refused = matches!(last(town.client()), Some(Event::Closed(CloseReason::Refused(_))));
         assert!(refused, "{:?}", last(town.client()));

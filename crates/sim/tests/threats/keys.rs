@@ -4,12 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use haulier_proto::connection::{CloseReason, Event};
-use haulier_sim::Rng;
-use haulier_sim::Shot;
+use haulier_sim::{Rng, Shot};
 
-use crate::support::{
-    BOTH, Keyed, Meddler, Town, client_config, connection, last, ms, server_config,
-};
+use crate::support::{BOTH, Keyed, Town, client_config, connection, last, ms, server_config};
 
 /// All data datagrams that ever crossed the wire: where to, with which phase and number, and what.
 type Seen = HashMap<(Vec<u8>, u8, [u8; 4]), Vec<u8>>;
@@ -34,9 +31,9 @@ fn t18_a_restarted_server_repeats_no_nonce_and_is_noticed() {
         let (server, client) = (server_config(Keyed::Secret), client_config(Keyed::Secret));
         let mut town = Town::seeded(server, client, 1_000_000, 10 * life);
         let record = seen.clone();
-        town.on_path(Meddler(move |_, _, _, datagram: &mut Vec<u8>, _: &mut Vec<Shot>| {
+        town.on_path(move |_, _, datagram, _| {
             note(&mut record.borrow_mut(), datagram);
-        }));
+        });
         town.world.run_to(ms(300));
         assert!(town.is_open());
         town.restart_server(Keyed::Secret, 5 + 10 * life);
@@ -72,21 +69,19 @@ fn t18_keys_change_under_loss_and_reordering() {
             let mut rng = Rng::new(seed);
             let mut seen = Seen::new();
             let mut late: Vec<Shot> = Vec::new();
-            town.on_path(Meddler(
-                move |_, from, to, datagram: &mut Vec<u8>, out: &mut Vec<Shot>| {
-                    note(&mut seen, datagram);
-                    match rng.below(10) {
-                        0..=2 => datagram.clear(),
-                        3 => out.push(Shot::spoofed(from, to, datagram.clone())),
-                        4 => late.push(Shot::spoofed(from, to, std::mem::take(datagram))),
-                        _ => {}
-                    }
-                    // What is late overtakes nothing for a while.
-                    if late.len() > 12 {
-                        out.append(&mut late);
-                    }
-                },
-            ));
+            town.on_path(move |from, to, datagram, out| {
+                note(&mut seen, datagram);
+                match rng.below(10) {
+                    0..=2 => datagram.clear(),
+                    3 => out.push(Shot::spoofed(from, to, datagram.clone())),
+                    4 => late.push(Shot::spoofed(from, to, std::mem::take(datagram))),
+                    _ => {}
+                }
+                // What is late overtakes nothing for a while.
+                if late.len() > 12 {
+                    out.append(&mut late);
+                }
+            });
             town.assert_joins(ms(60_000));
             assert!(town.is_open(), "{keyed:?} {seed}: {:?}", last(town.client()));
             let host = town.client().client.as_ref().unwrap();

@@ -7,9 +7,8 @@ use haulier_proto::connection::{CloseCode, CloseReason, Event};
 use haulier_proto::internals::{AckFrame, BlockFrame, Frame};
 use haulier_proto::server::{ServerConfig, ServerEvent, ServerMachine};
 use haulier_proto::{DropReason, Instant, Machine as _};
-use haulier_sim::Rng;
-use haulier_sim::address;
 use haulier_sim::attack::raw::RawClient;
+use haulier_sim::{Rng, address};
 
 use crate::support::{CLIENT, Keyed, block, drain, ms, secret, server_config};
 

@@ -88,9 +88,12 @@ impl Town {
         self.world.add(Attacker::new(mind), address(at), &Access::default())
     }
 
-    /// Adds one that sits on everybody's path.
-    pub(crate) fn on_path(&mut self, mind: impl Mind + 'static) {
-        let id = self.attacker(ATTACKER, mind);
+    /// Adds one that sits on everybody's path: it may change what passes from one to the other, and send.
+    pub(crate) fn on_path(
+        &mut self,
+        meddle: impl FnMut(SocketAddr, SocketAddr, &mut Vec<u8>, &mut Vec<Shot>) + 'static,
+    ) {
+        let id = self.attacker(ATTACKER, Meddler(meddle));
         self.world.observe(id);
     }
 
@@ -156,7 +159,7 @@ pub(crate) fn last(client: &ClientHost) -> Option<&Event> {
 }
 
 /// Everything that an outsider could change in a server, but for its counters of refusals.
-pub(crate) fn fingerprint(server: &ServerMachine) -> String {
+fn fingerprint(server: &ServerMachine) -> String {
     let mut stats = server.stats();
     (stats.datagrams_received, stats.bytes_received) = (0, 0);
     let mut all = format!("{stats:?} {:?}", server.poll_timeout());
@@ -171,7 +174,7 @@ pub(crate) fn fingerprint(server: &ServerMachine) -> String {
 }
 
 /// The same of a client.
-pub(crate) fn client_fingerprint(client: &ClientMachine) -> String {
+fn client_fingerprint(client: &ClientMachine) -> String {
     let mut all = format!("{:?}", client.poll_timeout());
     if let Some(connection) = client.connection() {
         let mut stats = connection.stats();
@@ -237,6 +240,29 @@ impl Pair {
         pair
     }
 
+    /// What an outsider could change in both, once nothing is left for them to say.
+    pub(crate) fn settled(&mut self) -> [String; 2] {
+        let _last = (drain(&mut self.server, self.now), drain(&mut self.client, self.now));
+        [fingerprint(&self.server), client_fingerprint(&self.client)]
+    }
+
+    /// Nobody has anything to say, and nothing changed.
+    pub(crate) fn assert_untouched(&mut self, before: &[String; 2]) {
+        assert_eq!(drain(&mut self.server, self.now), []);
+        assert_eq!(drain(&mut self.client, self.now), []);
+        assert_eq!(self.settled(), *before);
+    }
+
+    /// A datagram from outside reaches one of them. Returns whether it was taken.
+    pub(crate) fn takes(&mut self, to_server: bool, datagram: &[u8]) -> bool {
+        let datagram = &mut datagram.to_vec();
+        let taken = match to_server {
+            true => self.server.handle_datagram(self.now, address(CLIENT), datagram),
+            false => self.client.handle_datagram(self.now, address(SERVER), datagram),
+        };
+        taken.is_ok()
+    }
+
     /// What both have to say goes over, 10 ms each way.
     pub(crate) fn round(&mut self) {
         for mut datagram in drain_client(&mut self.client, self.now) {
@@ -258,21 +284,21 @@ impl Pair {
 }
 
 /// A mind that is one function of what passes.
-pub(crate) struct Meddler<F>(pub(crate) F);
+struct Meddler<F>(F);
 
 impl<F> Mind for Meddler<F>
 where
-    F: FnMut(Instant, SocketAddr, SocketAddr, &mut Vec<u8>, &mut Vec<Shot>),
+    F: FnMut(SocketAddr, SocketAddr, &mut Vec<u8>, &mut Vec<Shot>),
 {
     fn meddle(
         &mut self,
-        now: Instant,
+        _now: Instant,
         from: SocketAddr,
         to: SocketAddr,
         datagram: &mut Vec<u8>,
         out: &mut Vec<Shot>,
     ) {
-        (self.0)(now, from, to, datagram, out);
+        (self.0)(from, to, datagram, out);
     }
 }
 

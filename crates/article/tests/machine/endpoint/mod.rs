@@ -10,7 +10,9 @@ use haulier_article::fragment::{Fragment, FragmentPool};
 use haulier_article::packet::fragment::FragmentPacket;
 use haulier_article::packet::numbered::NumberedPacket;
 use haulier_article::packet::{self, ProtocolId};
-use haulier_article::{Instant, MAX_PACKET_BYTES, PacketDropReason, Sequence};
+use haulier_article::{Instant, PacketDropReason, Sequence};
+
+use crate::support::framed;
 
 mod acks;
 mod measures;
@@ -26,6 +28,10 @@ struct End {
 impl End {
     fn new() -> Self {
         Self::with(EndpointConfig::default())
+    }
+
+    fn starting_at(sequence: u16) -> Self {
+        Self::with(EndpointConfig::default().with_first_sequence(Sequence::new(sequence)))
     }
 
     fn with(config: EndpointConfig) -> Self {
@@ -75,19 +81,9 @@ fn read(datagram: &[u8]) -> NumberedPacket<'_> {
     packet::read(ProtocolId::PACKETS, datagram).unwrap()
 }
 
-fn write(packet: NumberedPacket<'_>) -> Vec<u8> {
-    let mut out = vec![0; 300_000];
-    let length = packet::write(packet, ProtocolId::PACKETS, &mut out).unwrap();
-    out.truncate(length);
-    out
-}
-
 /// A fragment of a packet of two, as an attacker makes it.
 fn forged_fragment(sequence: u16) -> Vec<u8> {
     let data = [7; 1024];
     let fragment = Fragment::new(Sequence::new(sequence), 0, 2, &data).unwrap();
-    let mut out = vec![0; MAX_PACKET_BYTES];
-    let length = packet::write(FragmentPacket(fragment), ProtocolId::PACKETS, &mut out).unwrap();
-    out.truncate(length);
-    out
+    framed(FragmentPacket(fragment), ProtocolId::PACKETS)
 }

@@ -9,8 +9,8 @@ use haulier_article::packet::numbered::{MAX_PAYLOAD_BYTES, NumberedPacket};
 use haulier_article::packet::{self, ProtocolId};
 use haulier_article::{MAX_PACKET_BYTES, PacketDropReason, Sequence};
 
-use super::{End, acked, lost, read, write};
-use crate::support::{data, ms};
+use super::{End, acked, lost, read};
+use crate::support::{data, framed, ms};
 
 /// STANDARD §9.7, byte for byte.
 #[test]
@@ -18,15 +18,19 @@ fn the_worked_examples_of_the_standard() {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let payload = |sequence, acks| {
         let sequence = Sequence::new(sequence);
-        write(NumberedPacket::Payload { sequence, acks, payload: b"jump" })
+        framed(NumberedPacket::Payload { sequence, acks, payload: b"jump" }, ProtocolId::PACKETS)
     };
     let acks = AckBits { ack: Sequence::new(100), bits: 0x8000_0001 };
-    let examples = [payload(257, None), payload(258, Some(acks)), write(NumberedPacket::Ack(acks))];
+    let examples = [
+        payload(257, None),
+        payload(258, Some(acks)),
+        framed(NumberedPacket::Ack(acks), ProtocolId::PACKETS),
+    ];
     let page = include_str!("../../../../../docs/STANDARD.md");
     for example in examples {
         let row = page.lines().any(|line| line.replace(' ', "") == hex(&example));
         assert!(row, "not in STANDARD: {}", hex(&example));
-        assert_eq!(write(read(&example)), example);
+        assert_eq!(framed(read(&example), ProtocolId::PACKETS), example);
     }
 }
 
@@ -186,7 +190,10 @@ fn a_refused_datagram_changes_nothing() {
     assert_eq!(sealed(&|bytes| bytes.resize(1201, 0)), PacketDropReason::TooLong);
     // An ack packet with a sequence is no ack packet.
     let ack = |number: u8| {
-        let mut bytes = write(NumberedPacket::Ack(AckBits { ack: Sequence::new(1), bits: 0 }));
+        let mut bytes = framed(
+            NumberedPacket::Ack(AckBits { ack: Sequence::new(1), bits: 0 }),
+            ProtocolId::PACKETS,
+        );
         bytes[4] = number;
         let crc = packet::checksum(ProtocolId::PACKETS, &bytes[4..]);
         bytes[..4].copy_from_slice(&crc.to_le_bytes());
@@ -200,13 +207,12 @@ fn a_refused_datagram_changes_nothing() {
 #[test]
 fn what_is_in_the_fragments_must_be_what_they_say() {
     let inside = |packet: NumberedPacket<'_>, outside: u16| {
-        let (mut b, packet) = (End::new(), write(packet));
+        let (mut b, packet) = (End::new(), framed(packet, ProtocolId::PACKETS));
         let pieces = haulier_article::fragment::split(Sequence::new(outside), &packet).unwrap();
         let mut brought = Ok(None);
         for fragment in pieces {
-            let mut out = [0; MAX_PACKET_BYTES];
-            let length = packet::write(FragmentPacket(fragment), ProtocolId::PACKETS, &mut out);
-            brought = b.receive(ms(0), &out[..length.unwrap()]);
+            let datagram = framed(FragmentPacket(fragment), ProtocolId::PACKETS);
+            brought = b.receive(ms(0), &datagram);
         }
         brought
     };

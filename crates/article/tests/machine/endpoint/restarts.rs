@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use haulier_article::endpoint::{EndpointConfig, EndpointEvent};
+use haulier_article::endpoint::EndpointEvent;
 use haulier_article::packet::numbered::NumberedPacket;
 use haulier_article::{PacketDropReason, Sequence};
 
@@ -30,8 +30,7 @@ fn a_forged_jump_of_the_reassembly_window_heals_with_the_next_packet() {
 #[test]
 fn a_restarted_peer_is_heard_again() {
     let mut b = End::new();
-    let first = Sequence::new(30_000);
-    let mut old = End::with(EndpointConfig::default().with_first_sequence(first));
+    let mut old = End::starting_at(30_000);
     old.send(ms(0), &data(1, 3000)).iter().for_each(|d| drop(b.receive(ms(0), d)));
     let mut new = End::new();
     let mut heard = vec![];
@@ -88,8 +87,7 @@ fn a_restart_within_the_window_gives_no_false_acks_and_heals() {
 #[test]
 fn a_stray_of_the_old_life_is_not_taken_for_the_new() {
     let mut b = End::new();
-    let first = Sequence::new(30_000);
-    let mut old = End::with(EndpointConfig::default().with_first_sequence(first));
+    let mut old = End::starting_at(30_000);
     let stray = old.send(ms(0), b"stray").remove(0);
     let datagram = old.send(ms(0), b"old").remove(0);
     b.receive(ms(0), &datagram).unwrap();
@@ -115,8 +113,7 @@ fn a_stray_of_the_old_life_is_not_taken_for_the_new() {
 #[test]
 fn forged_fragments_do_not_keep_a_restarted_peer_out() {
     let mut b = End::new();
-    let first = Sequence::new(30_000);
-    let mut old = End::with(EndpointConfig::default().with_first_sequence(first));
+    let mut old = End::starting_at(30_000);
     old.send(ms(0), b"old").iter().for_each(|datagram| drop(b.receive(ms(0), datagram)));
     let mut new = End::new();
     let mut heard = 0;
@@ -138,8 +135,7 @@ fn forged_fragments_do_not_keep_a_restarted_peer_out() {
 #[test]
 fn a_restarted_peer_of_fragments_alone_is_heard() {
     let mut b = End::new();
-    let first = Sequence::new(30_000);
-    let mut old = End::with(EndpointConfig::default().with_first_sequence(first));
+    let mut old = End::starting_at(30_000);
     old.send(ms(0), &data(1, 3000)).iter().for_each(|datagram| drop(b.receive(ms(0), datagram)));
     let (mut new, mut heard) = (End::new(), 0);
     for i in 0..60u64 {
@@ -200,8 +196,7 @@ fn a_restart_into_the_gaps_of_the_window_heals() {
             b.receive(ms(i * 100), &datagram).unwrap();
         }
     }
-    let first_sequence = Sequence::new(50);
-    let mut new = End::with(EndpointConfig::default().with_first_sequence(first_sequence));
+    let mut new = End::starting_at(50);
     for i in 0..60 {
         let now = ms(22_000 + i * 100);
         let datagram = new.send(now, b"new").remove(0);
@@ -223,8 +218,7 @@ fn a_restart_into_the_gaps_of_the_window_heals() {
 /// What was accepted since the restart, in gaps, before the restart was known: a copy is not delivered again.
 #[test]
 fn a_restart_that_is_found_late_delivers_nothing_twice() {
-    let (mut b, end) = (End::new(), Sequence::new(250));
-    let mut old = End::with(EndpointConfig::default().with_first_sequence(end));
+    let (mut b, mut old) = (End::new(), End::starting_at(250));
     b.receive(ms(0), &old.send(ms(0), b"old")[0]).unwrap();
     let mut new = End::new();
     let datagrams: Vec<_> =

@@ -3,28 +3,21 @@
 
 use haulier_article::fragment::{Fragment, FragmentPool, Reassembler, split};
 use haulier_article::packet::fragment::{FragmentPacket, RawFragmentPacket};
-use haulier_article::packet::{self, Packet, ProtocolId};
+use haulier_article::packet::{self, ProtocolId};
 use haulier_article::{Instant, MAX_PACKET_BYTES, PacketDropReason, Sequence};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::three_types::{Abc4, Abc4Body};
 use super::{hex, int, load, rows, size, text};
-use crate::support::data;
+use crate::support::{data, framed};
 
 const PROTOCOL: ProtocolId = ProtocolId::PACKETS;
 
-fn write<'a, P: Packet<'a>>(packet: P) -> Vec<u8> {
-    let mut out = vec![0; MAX_PACKET_BYTES];
-    let length = packet::write(packet, PROTOCOL, &mut out).unwrap();
-    out.truncate(length);
-    out
-}
-
 pub(super) fn encode(fragment: Fragment<'_>, encoding: &Value) -> Vec<u8> {
     match text(encoding) {
-        "raw" => write(RawFragmentPacket(fragment)),
-        "minus1" => write(FragmentPacket(fragment)),
+        "raw" => framed(RawFragmentPacket(fragment), PROTOCOL),
+        "minus1" => framed(FragmentPacket(fragment), PROTOCOL),
         other => panic!("unknown count encoding {other}"),
     }
 }
@@ -66,7 +59,7 @@ fn the_original_encoding_cannot_say_256() {
     let mut out = [0; MAX_PACKET_BYTES];
     let raw = packet::write(RawFragmentPacket(fragment), PROTOCOL, &mut out);
     assert_eq!(raw, Err(PacketDropReason::FragmentCountZero));
-    let minus1 = write(FragmentPacket(fragment));
+    let minus1 = framed(FragmentPacket(fragment), PROTOCOL);
     assert_eq!(packet::read(PROTOCOL, &minus1), Ok(FragmentPacket(fragment)));
 }
 
@@ -74,7 +67,8 @@ fn the_original_encoding_cannot_say_256() {
 #[test]
 fn another_packet_type_is_no_fragment() {
     let data = [1; 100];
-    let mut bytes = write(FragmentPacket(Fragment::new(Sequence::new(9), 0, 1, &data).unwrap()));
+    let fragment = Fragment::new(Sequence::new(9), 0, 1, &data).unwrap();
+    let mut bytes = framed(FragmentPacket(fragment), PROTOCOL);
     bytes[6] |= 1; // the type's low bit, behind crc and sequence
     let crc = packet::checksum(PROTOCOL, &bytes[4..]);
     bytes[..4].copy_from_slice(&crc.to_le_bytes());
@@ -96,19 +90,11 @@ fn regular(row: &Value) -> Abc4 {
     Abc4 { sequence: u16::try_from(int(&row["sequence"])).unwrap(), body }
 }
 
-/// Writes a packet of any size.
-fn write_large(packet: Abc4) -> Vec<u8> {
-    let mut out = vec![0; 32 * 1024];
-    let length = packet::write(packet, PROTOCOL, &mut out).unwrap();
-    out.truncate(length);
-    out
-}
-
 #[test]
 fn regular_packets() {
     for row in rows(&load("fragments.json"), "regular_packets", 15) {
         let packet = regular(row);
-        let bytes = write_large(packet.clone());
+        let bytes = framed(packet.clone(), PROTOCOL);
         assert_eq!(bytes.len(), size(&row["length"]), "{row}");
         assert_eq!(hex(&Sha256::digest(&bytes)), text(&row["sha256"]), "{row}");
         if let Some(expected) = row["hex"].as_str() {
@@ -127,7 +113,7 @@ fn split_packets() {
     let regulars = rows(&file, "regular_packets", 15);
     for row in rows(&file, "split_packets", 8) {
         let of = regulars.iter().find(|regular| regular["name"] == row["packet"]).unwrap();
-        let packet = write_large(regular(of));
+        let packet = framed(regular(of), PROTOCOL);
         assert_eq!(packet.len(), size(&row["packet_bytes"]));
         assert_eq!(hex(&Sha256::digest(&packet)), text(&row["packet_sha256"]));
         let sequence = Sequence::new(regular(of).sequence);

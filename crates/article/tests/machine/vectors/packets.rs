@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::fragments::encode;
 use super::{hex, hex_number, int, load, rows, size, text, unhex};
-use crate::support::data;
+use crate::support::{data, framed};
 
 const PROTOCOL: ProtocolId = ProtocolId::PACKETS;
 
@@ -22,13 +22,6 @@ fn sequence(value: &Value) -> Sequence {
 fn acks(row: &Value) -> Option<AckBits> {
     let bits = || u32::try_from(hex_number(&row["ack_bits"])).unwrap();
     (!row["ack"].is_null()).then(|| AckBits { ack: sequence(&row["ack"]), bits: bits() })
-}
-
-fn write(packet: NumberedPacket<'_>) -> Vec<u8> {
-    let mut out = vec![0; 256 * 1024];
-    let length = packet::write(packet, PROTOCOL, &mut out).unwrap();
-    out.truncate(length);
-    out
 }
 
 #[test]
@@ -43,7 +36,7 @@ fn packets_of_one_datagram() {
             },
             _ => NumberedPacket::Ack(acks(row).unwrap()),
         };
-        let bytes = write(packet);
+        let bytes = framed(packet, PROTOCOL);
         assert_eq!(bytes.len(), size(&row["length"]), "{row}");
         assert_eq!(hex(&Sha256::digest(&bytes)), text(&row["sha256"]), "{row}");
         match row["hex"].as_str() {
@@ -60,7 +53,7 @@ fn packets_of_many_fragments() {
         let payload = data(size(&row["sequence"]), size(&row["payload_bytes"]));
         let sequence = sequence(&row["sequence"]);
         let packet = NumberedPacket::Payload { sequence, acks: acks(row), payload: &payload };
-        let bytes = write(packet);
+        let bytes = framed(packet, PROTOCOL);
         assert_eq!(bytes.len(), size(&row["packet_bytes"]), "{row}");
         assert_eq!(hex(&Sha256::digest(&bytes)), text(&row["packet_sha256"]), "{row}");
         let fragments: Vec<Fragment<'_>> = split(sequence, &bytes).unwrap().collect();

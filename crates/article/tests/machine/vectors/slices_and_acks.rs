@@ -1,6 +1,5 @@
 //! `slices.json` and `acks.json`: the two packets of the article wire, written and read.
 
-use haulier_article::MAX_PACKET_BYTES;
 use haulier_article::bits::{Measure, Stream};
 use haulier_article::chunk::{Ack, ChunkId, Slice, SliceCount, SliceSet};
 use haulier_article::packet::article::ArticlePacket;
@@ -9,14 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{hex, hex_number, load, rows, size, text};
-use crate::support::data;
-
-fn write(packet: ArticlePacket<'_>) -> Vec<u8> {
-    let mut out = vec![0; MAX_PACKET_BYTES];
-    let length = packet::write(packet, ProtocolId::ARTICLE, &mut out).unwrap();
-    out.truncate(length);
-    out
-}
+use crate::support::{data, framed};
 
 /// What the unified function measures, with the frame round it.
 fn measure(packet: ArticlePacket<'_>) -> usize {
@@ -55,7 +47,7 @@ fn slice_packets() {
         .unwrap();
         assert_eq!(slice.index().is_last(), row["last"].as_bool().unwrap());
 
-        let bytes = write(ArticlePacket::Slice(slice));
+        let bytes = framed(ArticlePacket::Slice(slice), ProtocolId::ARTICLE);
         assert_golden(ArticlePacket::Slice(slice), &bytes, row);
         assert_eq!(sha256(&bytes), text(&row["sha256"]));
         assert_eq!(hex(&bytes[..bytes.len().min(64)]), text(&row["first64_hex"]));
@@ -75,7 +67,12 @@ fn whole_chunks() {
         let id = ChunkId::new(u16::try_from(id).unwrap());
         let packets: Vec<u8> = count
             .indices()
-            .flat_map(|i| write(ArticlePacket::Slice(Slice::of_chunk(id, i, &chunk).unwrap())))
+            .flat_map(|i| {
+                framed(
+                    ArticlePacket::Slice(Slice::of_chunk(id, i, &chunk).unwrap()),
+                    ProtocolId::ARTICLE,
+                )
+            })
             .collect();
         assert_eq!(packets.len(), size(&row["wire_bytes_total"]));
         assert_eq!(sha256(&packets), text(&row["packets_concatenated_sha256"]));
@@ -96,6 +93,6 @@ fn ack_packets() {
         assert_eq!(received.len(), size(&row["num_acked"]));
         let chunk_id = ChunkId::new(u16::try_from(size(&row["chunk_id"])).unwrap());
         let packet = ArticlePacket::Ack(Ack { chunk_id, received });
-        assert_golden(packet, &write(packet), row);
+        assert_golden(packet, &framed(packet, ProtocolId::ARTICLE), row);
     }
 }

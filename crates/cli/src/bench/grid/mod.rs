@@ -15,6 +15,7 @@ use crate::args::GridArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::report::Report;
+use crate::units::word;
 
 /// The seed of the blocks. They are random bytes; no time depends on which.
 const KIT_SEED: u64 = 1;
@@ -106,11 +107,9 @@ fn conclude(args: &GridArgs, all: &[Measured], report: &Report) -> Result<(), Fa
     for measured in all {
         fields.insert(measured.strategy.name().into(), table::fields(&measured.summary));
     }
-    let ok = hangs == 0;
     let rest = json!({
-        "ok": ok,
         "scope": if args.full { "full" } else { "quick" },
-        "links": args.cells.name(),
+        "links": word(&args.cells),
         "cells": cells,
         "seeds": args.seeds(),
         "runs": runs,
@@ -120,12 +119,8 @@ fn conclude(args: &GridArgs, all: &[Measured], report: &Report) -> Result<(), Fa
         fields.extend(rest);
     }
     let text = format!("{runs} runs: {} seeds in each of {cells} cells", args.seeds());
-    if ok {
-        report.done(Value::Object(fields), &text);
-        return Ok(());
-    }
-    report.event("summary", Value::Object(fields), &text);
-    Err(Failure::Negative(format!("{hangs} runs had no block after a minute")))
+    let what = format!("{hangs} runs had no block after a minute");
+    report.verdict(hangs == 0, fields.into(), &text, &what)
 }
 
 /// Everything there is: summaries, and a line for each strategy and cell.

@@ -25,6 +25,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::relay::Relay;
 use crate::report::Report;
+use crate::units::word;
 
 /// How long a client stays after its join at most, until the link is empty: what is still sent counts.
 const LAST_PACKETS: Duration = Duration::from_secs(5);
@@ -154,23 +155,17 @@ fn conclude(cells: &[Joins], args: &JoinArgs, report: &Report) -> Result<(), Fai
     let mut joins = Map::new();
     for cell in cells {
         let profile = joins.entry(cell.profile.name).or_insert_with(|| json!({}));
-        profile[cell.kind.name()] = table::fields(cell, args.bytes);
+        profile[word(&cell.kind)] = table::fields(cell, args.bytes);
     }
-    let ok = failed == 0;
     let fields = json!({
-        "ok": ok,
         "bytes": args.bytes,
         "seeds": args.seeds,
         "runs": runs,
         "failed": failed,
         "joins": Value::Object(joins),
     });
-    if ok {
-        report.done(fields, &format!("{runs} joins"));
-        return Ok(());
-    }
-    report.event("summary", fields, "");
-    Err(Failure::Negative(format!("{failed} of {runs} joins failed")))
+    let (text, what) = (format!("{runs} joins"), format!("{failed} of {runs} joins failed"));
+    report.verdict(failed == 0, fields, &text, &what)
 }
 
 impl Joins {

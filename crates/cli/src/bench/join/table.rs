@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Joined, Joins};
 use crate::args::JoinArgs;
 use crate::report::Report;
-use crate::units::{in_millis, show_bytes};
+use crate::units::{in_millis, show_bytes, word};
 
 /// A line for each link and kind of join.
 pub(super) fn print(cells: &[Joins], args: &JoinArgs, report: &Report) {
@@ -19,7 +19,7 @@ pub(super) fn print(cells: &[Joins], args: &JoinArgs, report: &Report) {
     );
     report.event("heading", json!({ "bytes": args.bytes, "seeds": args.seeds }), &heading);
     for cell in cells {
-        let (p50, p95) = (cell.quantile(0.5), cell.quantile(0.95));
+        let (join, p50, p95) = (word(&cell.kind), cell.quantile(0.5), cell.quantile(0.95));
         let ms = |time: Option<Duration>| match time {
             Some(time) => format!("{:.1}", in_millis(time)),
             None => "fail".into(),
@@ -32,7 +32,7 @@ pub(super) fn print(cells: &[Joins], args: &JoinArgs, report: &Report) {
             "{:8}  {:7.1}  {:7}  {:>8}  {:>8}  {:>6}  {:>6}  {:>6}  {:7}  {:6}",
             cell.profile.name,
             in_millis(cell.limit),
-            cell.kind.name(),
+            join,
             ms(p50),
             ms(p95),
             ratio(p50),
@@ -43,11 +43,11 @@ pub(super) fn print(cells: &[Joins], args: &JoinArgs, report: &Report) {
         );
         let mut fields = fields(cell, args.bytes);
         fields["profile"] = cell.profile.name.into();
-        fields["join"] = cell.kind.name().into();
+        fields["join"] = join.as_str().into();
         report.event("cell", fields, &text);
         let reason = cell.outcomes.iter().find_map(|outcome| outcome.joined.as_ref().err());
         if let Some(reason) = reason {
-            report.warning(&format!("{} over {}: {reason}", cell.kind.name(), cell.profile.name));
+            report.warning(&format!("{join} over {}: {reason}", cell.profile.name));
         }
     }
 }

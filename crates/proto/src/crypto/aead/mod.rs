@@ -8,8 +8,6 @@ mod aws_lc;
 #[cfg(any(test, not(feature = "aws-lc")))]
 mod rust_crypto;
 
-use core::fmt;
-
 use super::{Secret, Suite};
 
 #[cfg(feature = "aws-lc")]
@@ -61,11 +59,7 @@ impl AeadKey {
     }
 }
 
-impl fmt::Debug for AeadKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AeadKey(..)")
-    }
-}
+crate::debug_as! { AeadKey: |_key| }
 
 /// Four zero bytes, then the packet number.
 fn nonce(packet_number: u64) -> [u8; 12] {
