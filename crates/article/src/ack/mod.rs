@@ -30,7 +30,7 @@ mod sent;
 pub use ack_bits::AckBits;
 pub use haulier_core::PACKET_WINDOW;
 pub use received::ReceivedPackets;
-pub use sent::{AckNews, PacketFate, PacketNews, SentPackets, SentSequence};
+pub use sent::{AckTrigger, PacketFate, PacketTrigger, SentPackets, SentSequence};
 
 use core::time::Duration;
 

@@ -22,7 +22,7 @@ pub enum PacketFate {
 
 /// What changes a [`PacketFate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PacketNews {
+pub enum PacketTrigger {
     /// An ack includes it.
     Ack,
     /// No ack for longer than the loss timeout.
@@ -38,16 +38,18 @@ impl PacketFate {
     /// The fate after `news`; `None` where that changes nothing. A fate other than in flight is final, so
     /// each packet is reported once.
     #[must_use]
-    pub const fn next(self, news: PacketNews) -> Option<Self> {
+    pub const fn next(self, news: PacketTrigger) -> Option<Self> {
         match (self, news) {
-            (Self::InFlight, PacketNews::Ack) => Some(Self::Acked),
-            (Self::InFlight, PacketNews::TimedOut | PacketNews::LeftWindow) => Some(Self::Lost),
+            (Self::InFlight, PacketTrigger::Ack) => Some(Self::Acked),
+            (Self::InFlight, PacketTrigger::TimedOut | PacketTrigger::LeftWindow) => {
+                Some(Self::Lost)
+            }
             (Self::Acked | Self::Lost, _) => None,
         }
     }
 }
 
-impl PacketNews {
+impl PacketTrigger {
     /// Every trigger.
     pub const ALL: [Self; 3] = [Self::Ack, Self::TimedOut, Self::LeftWindow];
 }
@@ -61,7 +63,7 @@ struct SentPacket {
 
 impl SentPacket {
     /// Returns whether the fate changed.
-    fn on_news(&mut self, news: PacketNews) -> bool {
+    fn on_news(&mut self, news: PacketTrigger) -> bool {
         let next = self.fate.next(news);
         self.fate = next.unwrap_or(self.fate);
         next.is_some()
@@ -81,7 +83,7 @@ pub struct SentSequence<S = Sequence> {
 /// The result of one ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct AckNews<S = Sequence> {
+pub struct AckTrigger<S = Sequence> {
     /// Newly acked, newest first.
     sequences: [S; 33],
     len: u8,
@@ -91,7 +93,7 @@ pub struct AckNews<S = Sequence> {
     pub rtt_sample: Option<Duration>,
 }
 
-impl<S: SequenceNumber> AckNews<S> {
+impl<S: SequenceNumber> AckTrigger<S> {
     /// The packets that it acked for the first time, newest first.
     #[must_use]
     pub fn acked(&self) -> &[S] {
@@ -144,7 +146,7 @@ impl<S: SequenceNumber> SentPackets<S> {
         let sequence = self.next;
         let oldest = sequence.minus(PACKET_WINDOW);
         let pushed_out = self
-            .settle(oldest, PacketNews::LeftWindow)
+            .settle(oldest, PacketTrigger::LeftWindow)
             .map(|packet| (oldest, packet.bytes as usize));
         self.pass_settled();
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -160,9 +162,9 @@ impl<S: SequenceNumber> SentPackets<S> {
     ///
     /// If the newest of them was never sent, the ack is for packets that this end sent before it restarted,
     /// or is forged: all of it is ignored.
-    pub fn on_ack(&mut self, now: Instant, acks: AckBits<S>) -> AckNews<S> {
+    pub fn on_ack(&mut self, now: Instant, acks: AckBits<S>) -> AckTrigger<S> {
         let mut news =
-            AckNews { sequences: [S::default(); 33], len: 0, bytes: 0, rtt_sample: None };
+            AckTrigger { sequences: [S::default(); 33], len: 0, bytes: 0, rtt_sample: None };
         if acks.ack.distance_from(self.next) >= 0 {
             return news;
         }
@@ -171,7 +173,7 @@ impl<S: SequenceNumber> SentPackets<S> {
         let is_open = |sequence: &S| sequence.distance_from(first_open) >= 0;
         for sequence in acks.sequences().take_while(is_open) {
             let is_late = self.window.get(sequence).is_some_and(|packet| self.is_lost(now, packet));
-            let settled = if is_late { None } else { self.settle(sequence, PacketNews::Ack) };
+            let settled = if is_late { None } else { self.settle(sequence, PacketTrigger::Ack) };
             let Some(packet) = settled else { continue };
             news.push(sequence, packet.bytes);
             if sequence == acks.ack {
@@ -192,7 +194,7 @@ impl<S: SequenceNumber> SentPackets<S> {
             }
             return None;
         }
-        self.settle(sequence, PacketNews::TimedOut)?;
+        self.settle(sequence, PacketTrigger::TimedOut)?;
         self.pass_settled();
         Some(sequence)
     }
@@ -265,7 +267,7 @@ impl<S: SequenceNumber> SentPackets<S> {
     }
 
     /// Applies a trigger to a packet of the window. Returns the packet if its fate changed.
-    fn settle(&mut self, sequence: S, news: PacketNews) -> Option<SentPacket> {
+    fn settle(&mut self, sequence: S, news: PacketTrigger) -> Option<SentPacket> {
         let packet = self.window.get_mut(sequence)?;
         let settled = packet.on_news(news).then_some(*packet)?;
         self.in_flight -= 1;

@@ -27,4 +27,4 @@ pub use sender::{
     SendFailure, SendProgress, SliceState,
 };
 pub use sender_config::{ChunkSenderConfig, INITIAL_RESEND_DELAY, ResendDelay};
-pub use state::{ReceiverNews, ReceiverState, SenderNews, SenderState};
+pub use state::{ReceiverState, ReceiverTrigger, SenderState, SenderTrigger};

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use haulier_core::chunk::Assembly;
 use haulier_core::time::earliest;
 
-use crate::chunk::{Ack, ChunkId, ReceiverNews, ReceiverState, Slice, SliceCount, SliceSet};
+use crate::chunk::{Ack, ChunkId, ReceiverState, ReceiverTrigger, Slice, SliceCount, SliceSet};
 use crate::debug_as;
 use crate::settings;
 use crate::{Instant, PacketDropReason};
@@ -204,7 +204,7 @@ impl ChunkReceiver {
     pub fn pop(&mut self) -> Option<Bytes> {
         let chunk = self.unread.pop_front()?;
         if self.state == ReceiverState::Full {
-            self.on(ReceiverNews::Read);
+            self.on(ReceiverTrigger::Read);
         }
         Some(chunk)
     }
@@ -212,7 +212,7 @@ impl ChunkReceiver {
     /// Restarts, expecting chunk `first_chunk_id`; the sender must be reset to the same. Drops the
     /// incomplete chunk and those that wait unread: [`pop`](Self::pop) them first to keep them.
     pub fn reset(&mut self, first_chunk_id: ChunkId) {
-        self.on(ReceiverNews::Reset);
+        self.on(ReceiverTrigger::Reset);
         self.chunk_id = first_chunk_id;
         self.current = None;
         self.previous = None;
@@ -251,7 +251,7 @@ impl ChunkReceiver {
         if let Some((assembly, _)) = self.current.take() {
             self.stats.chunks_abandoned += 1;
             self.ack_due = false;
-            self.on(ReceiverNews::Abandoned);
+            self.on(ReceiverTrigger::Abandoned);
             self.event = Some(ChunkReceiverEvent::Abandoned {
                 chunk_id: self.chunk_id,
                 received: assembly.received().len(),
@@ -320,7 +320,7 @@ impl ChunkReceiver {
         let count = slice.index().count();
         if self.state == ReceiverState::Waiting {
             self.current = Some((Assembly::new(count), now));
-            self.on(ReceiverNews::FirstSlice);
+            self.on(ReceiverTrigger::FirstSlice);
         }
         let Some((assembly, last_new)) = self.current.as_mut() else {
             return Err(PacketDropReason::NotReadYet);
@@ -367,9 +367,9 @@ impl ChunkReceiver {
         self.previous_ack_due = true;
         self.completing = true;
         self.on(if self.unread.len() < self.max_unread() {
-            ReceiverNews::Completed
+            ReceiverTrigger::Completed
         } else {
-            ReceiverNews::CompletedAndFull
+            ReceiverTrigger::CompletedAndFull
         });
         SliceArrival::Completed
     }
@@ -388,7 +388,7 @@ impl ChunkReceiver {
         self.config.max_unread.max(1)
     }
 
-    fn on(&mut self, news: ReceiverNews) {
+    fn on(&mut self, news: ReceiverTrigger) {
         match self.state.next(news) {
             Some(next) => self.state = next,
             None => debug_assert!(false, "{news:?} in state {:?}", self.state),

@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::chunk::sending::Sending;
 use crate::chunk::{
     Ack, ChunkId, ChunkSenderConfig, INITIAL_RESEND_DELAY, MAX_CHUNK_BYTES, SLICE_BYTES,
-    SenderNews, SenderState, Slice, SliceCount, SliceIndex,
+    SenderState, SenderTrigger, Slice, SliceCount, SliceIndex,
 };
 use crate::debug_as;
 use crate::{ArticleRtt, Instant, PacketDropReason};
@@ -325,7 +325,7 @@ impl ChunkSender {
         }
         self.fail_queue(SendFailure::Reset);
         self.next_chunk_id = first_chunk_id;
-        self.on(SenderNews::Reset);
+        self.on(SenderTrigger::Reset);
     }
 
     /// Changes the budget, in bits per second.
@@ -384,7 +384,7 @@ impl ChunkSender {
             self.hold_until = now + self.config.burst_wait;
             // The burst was outside the budget. The budget fills from here on, for retransmissions.
             self.budget.empty(now);
-            self.on(SenderNews::BurstSent);
+            self.on(SenderTrigger::BurstSent);
         }
         self.current.as_ref()?.slice(index)
     }
@@ -429,9 +429,9 @@ impl ChunkSender {
         self.current = Some(sending);
         self.budget.refill(now, self.idle_cap());
         self.on(if self.config.burst {
-            SenderNews::StartWithBurst
+            SenderTrigger::StartWithBurst
         } else {
-            SenderNews::StartWithBudget
+            SenderTrigger::StartWithBudget
         });
     }
 
@@ -441,7 +441,7 @@ impl ChunkSender {
             return self.current.as_ref()?.next_unsent();
         }
         if self.state == SenderState::Hold && now >= self.hold_until {
-            self.on(SenderNews::HoldOver);
+            self.on(SenderTrigger::HoldOver);
         }
         if self.state != SenderState::Budgeted {
             return None;
@@ -500,7 +500,7 @@ impl ChunkSender {
         self.stats.chunks_sent += 1;
         let elapsed = now.since(sending.started);
         self.events.push_back(ChunkSenderEvent::Sent { handle: sending.handle, elapsed });
-        self.on(SenderNews::AllAcked);
+        self.on(SenderTrigger::AllAcked);
     }
 
     /// The chunk in flight failed, and the run with it.
@@ -508,7 +508,7 @@ impl ChunkSender {
         let Some(sending) = self.current.take() else { return };
         self.push_failed(sending.handle, reason);
         self.fail_queue(SendFailure::RunEnded);
-        self.on(SenderNews::Failed);
+        self.on(SenderTrigger::Failed);
     }
 
     fn fail_queue(&mut self, reason: SendFailure) {
@@ -522,7 +522,7 @@ impl ChunkSender {
         self.events.push_back(ChunkSenderEvent::Failed { handle, reason });
     }
 
-    fn on(&mut self, news: SenderNews) {
+    fn on(&mut self, news: SenderTrigger) {
         match self.state.next(news) {
             Some(next) => self.state = next,
             None => debug_assert!(false, "{news:?} in state {:?}", self.state),

@@ -36,7 +36,7 @@ pub(super) struct Sending {
 
 /// What an ack changed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AckNews {
+pub(super) struct AckTrigger {
     /// Slices acked for the first time.
     pub(super) newly_acked: usize,
     /// The round trip of the newest of them that was sent only once.
@@ -134,8 +134,8 @@ impl Sending {
     ///
     /// Flags only go from unacked to acked. A flag for a slice that was never sent is ignored: no receiver
     /// can have that slice, and it would never be sent.
-    pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack) -> AckNews {
-        let mut news = AckNews::default();
+    pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack) -> AckTrigger {
+        let mut news = AckTrigger::default();
         let mut newest = None;
         for index in ack.received.iter() {
             let record = self.records[index.get()];

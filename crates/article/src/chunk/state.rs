@@ -21,7 +21,7 @@ pub enum SenderState {
 
 /// What moves a [`SenderState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SenderNews {
+pub enum SenderTrigger {
     /// A chunk leaves the queue, with the initial burst switched on.
     StartWithBurst,
     /// A chunk leaves the queue, with the burst switched off.
@@ -44,8 +44,8 @@ impl SenderState {
 
     /// The state after `news`; `None` where it cannot happen.
     #[must_use]
-    pub const fn next(self, news: SenderNews) -> Option<Self> {
-        use SenderNews as N;
+    pub const fn next(self, news: SenderTrigger) -> Option<Self> {
+        use SenderTrigger as N;
         Some(match (self, news) {
             (Self::Idle, N::StartWithBurst) => Self::Burst,
             (Self::Idle, N::StartWithBudget) => Self::Budgeted,
@@ -66,7 +66,7 @@ impl SenderState {
     }
 }
 
-impl SenderNews {
+impl SenderTrigger {
     /// Every kind of news.
     pub const ALL: [Self; 7] = [
         Self::StartWithBurst,
@@ -92,7 +92,7 @@ pub enum ReceiverState {
 
 /// What moves a [`ReceiverState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ReceiverNews {
+pub enum ReceiverTrigger {
     /// The first slice of a chunk arrived.
     FirstSlice,
     /// The last missing slice arrived, and the queue has room for another chunk.
@@ -113,8 +113,8 @@ impl ReceiverState {
 
     /// The state after `news`; `None` where it cannot happen.
     #[must_use]
-    pub const fn next(self, news: ReceiverNews) -> Option<Self> {
-        use ReceiverNews as N;
+    pub const fn next(self, news: ReceiverTrigger) -> Option<Self> {
+        use ReceiverTrigger as N;
         Some(match (self, news) {
             (Self::Waiting, N::FirstSlice) => Self::Receiving,
             (Self::Receiving, N::Completed | N::Abandoned) => Self::Waiting,
@@ -126,7 +126,7 @@ impl ReceiverState {
     }
 }
 
-impl ReceiverNews {
+impl ReceiverTrigger {
     /// Every kind of news.
     pub const ALL: [Self; 6] = [
         Self::FirstSlice,

@@ -18,7 +18,7 @@ pub enum CongestionMode {
 
 /// What moves a [`CongestionMode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CongestionNews {
+pub enum CongestionTrigger {
     /// The round trip is over the threshold.
     ConditionsBad,
     /// Conditions have been good for the recovery time.
@@ -31,16 +31,16 @@ impl CongestionMode {
 
     /// The mode after `news`; `None` where it changes nothing.
     #[must_use]
-    pub const fn next(self, news: CongestionNews) -> Option<Self> {
+    pub const fn next(self, news: CongestionTrigger) -> Option<Self> {
         match (self, news) {
-            (Self::Good, CongestionNews::ConditionsBad) => Some(Self::Bad),
-            (Self::Bad, CongestionNews::Recovered) => Some(Self::Good),
+            (Self::Good, CongestionTrigger::ConditionsBad) => Some(Self::Bad),
+            (Self::Bad, CongestionTrigger::Recovered) => Some(Self::Good),
             _ => None,
         }
     }
 }
 
-impl CongestionNews {
+impl CongestionTrigger {
     /// Every kind of news.
     pub const ALL: [Self; 2] = [Self::ConditionsBad, Self::Recovered];
 }
@@ -133,7 +133,7 @@ impl GoodBad {
     }
 
     fn on_bad_conditions(&mut self, now: Instant) {
-        if let Some(mode) = self.mode.next(CongestionNews::ConditionsBad) {
+        if let Some(mode) = self.mode.next(CongestionTrigger::ConditionsBad) {
             if !self.is_trusted {
                 self.recovery = self.recovery.saturating_mul(2).min(self.config.max_recovery);
             }
@@ -153,7 +153,7 @@ impl GoodBad {
                 self.is_trusted = true;
             }
             CongestionMode::Bad if good_for >= self.recovery => {
-                if let Some(mode) = self.mode.next(CongestionNews::Recovered) {
+                if let Some(mode) = self.mode.next(CongestionTrigger::Recovered) {
                     self.mode = mode;
                 }
                 self.good_since = Some(now);

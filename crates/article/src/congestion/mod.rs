@@ -5,7 +5,7 @@
 
 mod good_bad;
 
-pub use good_bad::{CongestionMode, CongestionNews, GoodBad, GoodBadConfig};
+pub use good_bad::{CongestionMode, CongestionTrigger, GoodBad, GoodBadConfig};
 
 use core::fmt::Debug;
 use core::time::Duration;

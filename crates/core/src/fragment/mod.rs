@@ -35,4 +35,4 @@ pub use piece::{
 };
 pub use pool::{FragmentPool, FragmentPoolConfig, PoolConfigError, PoolStats};
 pub use reassembly::{Reassembler, ReassemblerStats, ReassemblyError};
-pub use state::{EntryNews, EntryState};
+pub use state::{EntryState, EntryTrigger};

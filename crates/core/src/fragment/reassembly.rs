@@ -7,7 +7,7 @@
 use thiserror::Error;
 
 use super::order::Key;
-use super::{EntryNews, EntryState, Fragment, FragmentPool};
+use super::{EntryState, EntryTrigger, Fragment, FragmentPool};
 use crate::{Instant, PACKET_WINDOW, RestartWatch, Sequence, SequenceBuffer};
 
 /// How far the window may fall behind: a quarter of the sequence space, which is half of the distance that
@@ -29,7 +29,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn on_news(&mut self, news: EntryNews) {
+    fn on_news(&mut self, news: EntryTrigger) {
         self.state = self.state.next(news).unwrap_or(self.state);
         if self.state != EntryState::InProgress {
             self.key = None;
@@ -149,12 +149,12 @@ impl Reassembler {
     ) -> (EntryState, Option<Key>) {
         let Some(entry) = self.window.get_mut(sequence) else { return (EntryState::Unheard, None) };
         if entry.key.is_some_and(|key| pool.progress(key).is_none()) {
-            entry.on_news(EntryNews::GivenUp);
+            entry.on_news(EntryTrigger::GivenUp);
         }
         let silence_ms = millis(now).wrapping_sub(entry.last_at_ms);
         entry.last_at_ms = millis(now);
         if entry.state == EntryState::Evicted && silence_ms > FREE_AFTER_MS {
-            entry.on_news(EntryNews::Forgotten);
+            entry.on_news(EntryTrigger::Forgotten);
         }
         (entry.state, entry.key)
     }
@@ -172,7 +172,7 @@ impl Reassembler {
             return Some(fragment.data());
         }
         let key = pool.open(now, &mut self.peer, fragment);
-        self.on_news(fragment.sequence(), EntryNews::Fragment);
+        self.on_news(fragment.sequence(), EntryTrigger::Fragment);
         if let Some(entry) = self.window.get_mut(fragment.sequence()) {
             entry.key = Some(key);
         }
@@ -199,19 +199,19 @@ impl Reassembler {
             return Ok(Some(pool.assemble(key, fragment)));
         }
         if !pool.store(key, fragment) {
-            self.on_news(fragment.sequence(), EntryNews::GivenUp);
+            self.on_news(fragment.sequence(), EntryTrigger::GivenUp);
             return Err(ReassemblyError::Evicted);
         }
         Ok(None)
     }
 
     fn on_complete(&mut self, sequence: Sequence) {
-        self.on_news(sequence, EntryNews::LastMissing);
+        self.on_news(sequence, EntryTrigger::LastMissing);
         self.restart.on_used(sequence);
         self.stats.packets += 1;
     }
 
-    fn on_news(&mut self, sequence: Sequence, news: EntryNews) {
+    fn on_news(&mut self, sequence: Sequence, news: EntryTrigger) {
         if let Some(entry) = self.window.get_mut(sequence) {
             entry.on_news(news);
         }
@@ -270,7 +270,7 @@ fn forget(mut entry: Entry, pool: &mut FragmentPool) {
     if let Some(key) = entry.key {
         pool.release(key);
     }
-    entry.on_news(EntryNews::Forgotten);
+    entry.on_news(EntryTrigger::Forgotten);
 }
 
 impl Default for Reassembler {

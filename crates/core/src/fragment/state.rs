@@ -15,7 +15,7 @@ pub enum EntryState {
 
 /// What changes an [`EntryState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EntryNews {
+pub enum EntryTrigger {
     /// A fragment that is not the last one missing.
     Fragment,
     /// The last fragment that was missing.
@@ -33,8 +33,8 @@ impl EntryState {
 
     /// The state after `news`; `None` where it changes nothing or cannot happen.
     #[must_use]
-    pub const fn next(self, news: EntryNews) -> Option<Self> {
-        use EntryNews as N;
+    pub const fn next(self, news: EntryTrigger) -> Option<Self> {
+        use EntryTrigger as N;
         Some(match (self, news) {
             (Self::Unheard, N::Fragment) => Self::InProgress,
             // Directly from unheard if the packet has only one fragment.
@@ -47,7 +47,7 @@ impl EntryState {
     }
 }
 
-impl EntryNews {
+impl EntryTrigger {
     /// Every trigger.
     pub const ALL: [Self; 4] = [Self::Fragment, Self::LastMissing, Self::GivenUp, Self::Forgotten];
 }

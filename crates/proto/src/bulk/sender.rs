@@ -22,7 +22,7 @@ use super::silence::Silence;
 use super::trains::Trains;
 use super::tuning::choice::TAIL_RATE;
 use super::tuning::silence::MAX_COUNTED_LOST;
-use super::tuning::{FULL_PACKET, MIN_PACKET, TICK, blind, trains};
+use super::tuning::{FULL_PACKET, MIN_PACKET, TICK, blind, flow, trains};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::chunk::{Ack, ChunkId, MAX_SLICES};
@@ -255,7 +255,7 @@ impl Sender {
 
     /// The peer reported when datagrams arrived. Called after the ack of these datagrams.
     pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, ledger: &Ledger) {
-        let is_long = self.acked > MAX_SLICES;
+        let is_long = self.acked > flow::LONG;
         let Self { bottleneck, pacing, .. } = self;
         let count = bottleneck.on_arrivals(frame, ledger, &self.loss, is_long);
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());

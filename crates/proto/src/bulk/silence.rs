@@ -3,7 +3,9 @@
 
 use core::time::Duration;
 
-use super::tuning::silence::{AFTER_FIRST, AFTER_LATER, FIRST_RTT, MAX_DOUBLINGS, MAX_WAIT, SLACK};
+use super::tuning::silence::{
+    AFTER_FIRST, AFTER_LATER, FIRST_RTT, MAX_DOUBLINGS, MAX_WAIT, RTT_QUARTERS, SLACK,
+};
 use super::units::Span;
 use crate::Instant;
 
@@ -105,7 +107,7 @@ impl Silence {
         let (sent_at, idle_at) = self.last_slice?;
         let idle_at = idle_at.instant().min(sent_at + MAX_WAIT);
         let base = self.restarted_at.max(sent_at).max(idle_at);
-        let wait = self.rtt + self.rtt / 4 + SLACK;
+        let wait = self.rtt.saturating_mul(RTT_QUARTERS) / 4 + SLACK;
         Some(base + wait.saturating_mul(1 << self.timeouts.min(MAX_DOUBLINGS)).min(MAX_WAIT))
     }
 

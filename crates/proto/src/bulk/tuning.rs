@@ -104,6 +104,39 @@ pub(super) mod model {
     pub(crate) const CHUNK: Bytes = Bytes(256.0 * 1_088.0);
 }
 
+/// A rate of a transfer's own, whatever law sets it: `pacing/flow.rs`.
+pub(super) mod flow {
+    use super::Span;
+
+    /// The acknowledged slices after which a transfer counts as long: those of a chunk.
+    pub(crate) const LONG: usize = 256;
+
+    /// The relative decrease when there is a standing queue. With less, a late flow gets its share late;
+    /// more leaves the link idle.
+    pub(crate) const DECREASE: f64 = 0.1;
+
+    /// A round lasts a round trip, but at least 20 datagrams at 10 Mbit/s, and not so long that flows with
+    /// a long round trip fall behind.
+    pub(crate) const MIN_ROUND: Span = Span::from_millis(20);
+    pub(crate) const MAX_ROUND: Span = Span::from_millis(100);
+
+    /// The minimum arrivals in a round: among fewer, jitter may hide a standing queue.
+    pub(crate) const MIN_ARRIVALS: usize = 4;
+
+    /// A queue with less delay counts as empty: two senders' ticks cause that much.
+    pub(crate) const EMPTY: Span = Span::from_millis(1);
+
+    /// A flow that uses a smaller fraction of its rate is limited by its data, and does not grow.
+    pub(crate) const USED: f64 = 0.7;
+
+    /// The maximum further reduction for a round trip after a decrease, which drains the flow's part of the
+    /// queue.
+    pub(crate) const MAX_DRAIN: f64 = 0.5;
+
+    /// The maximum delay of a tick that is made up for, unless the caller was later.
+    pub(crate) const CATCH_UP: Span = Span::from_millis(4);
+}
+
 /// The rate of a long transfer: `pacing/delay.rs`.
 pub(super) mod delay {
     use super::{Rate, Span};
@@ -114,10 +147,6 @@ pub(super) mod delay {
 
     /// The minimum target: two ticks of another sender are no standing queue.
     pub(crate) const MIN_TARGET: Span = Span(1_500.0);
-
-    /// The relative decrease when there is a standing queue. With less, a late flow gets its share late;
-    /// more leaves the link idle.
-    pub(crate) const DECREASE: f64 = 0.1;
 
     /// The relative increase per second of a flow of [`REFERENCE`]. It scales with the inverse square root
     /// of the rate, so that smaller flows grow faster. At 100 Mbit/s a decrease is made up for in 1.6 s, and
@@ -132,31 +161,10 @@ pub(super) mod delay {
     /// of a four-hundredth of it. Avoids a division by zero.
     pub(crate) const MIN_ROOT: f64 = 0.05;
 
-    /// A round lasts a round trip, but at least 20 datagrams at 10 Mbit/s, and not so long that flows with
-    /// a long round trip fall behind.
-    pub(crate) const MIN_ROUND: Span = Span::from_millis(20);
-    pub(crate) const MAX_ROUND: Span = Span::from_millis(100);
-
-    /// The minimum arrivals in a round: among fewer, jitter may hide a standing queue.
-    pub(crate) const MIN_ARRIVALS: usize = 4;
-
-    /// A queue with less delay counts as empty: two senders' ticks cause that much.
-    pub(crate) const EMPTY: Span = Span::from_millis(1);
-
     /// After this many decreases, and below this fraction of its rate before, a flow attributes a queue that
     /// was never empty in that time to others. Two haulier flows empty it with nearly every decrease.
     pub(crate) const MAX_YIELDS: u32 = 4;
     pub(crate) const YIELDED: f64 = 0.8;
-
-    /// A flow that uses a smaller fraction of its rate is limited by its data, and does not grow.
-    pub(crate) const USED: f64 = 0.7;
-
-    /// The maximum further reduction for a round trip after a decrease, which drains the flow's part of the
-    /// queue.
-    pub(crate) const MAX_DRAIN: f64 = 0.5;
-
-    /// The maximum delay of a tick that is made up for, unless the caller was later.
-    pub(crate) const CATCH_UP: Span = Span::from_millis(4);
 }
 
 /// Sharing a queue that others fill: `pacing/beside_tcp.rs`.
@@ -372,13 +380,16 @@ pub(super) mod loss {
 pub(super) mod silence {
     use core::time::Duration;
 
-    /// Added to 1.25 round trips for the probe timeout.
+    /// The quarters of a round trip after which what is in flight is given up.
+    pub(crate) const RTT_QUARTERS: u32 = 5;
+
+    /// Added to that.
     pub(crate) const SLACK: Duration = Duration::from_millis(20);
 
-    /// The maximum probe timeout.
+    /// The maximum of both.
     pub(crate) const MAX_WAIT: Duration = Duration::from_secs(2);
 
-    /// How many times the probe timeout doubles without an answer.
+    /// How many times that doubles without an answer.
     pub(crate) const MAX_DOUBLINGS: u32 = 4;
 
     /// The maximum number of packets in flight at a timeout that count as lost in the loss estimate: a run

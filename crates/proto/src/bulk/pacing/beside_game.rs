@@ -7,7 +7,7 @@ use super::super::tuning::beside_game::{
     ARRIVALS, CATCH_UP, FIRST_SEARCH, GROWTH, MAX_DRAINS, MAX_QUEUE, MAX_SEARCH, QUEUED, ROUNDS,
     SEARCH_GROWTH, SHARE, SQUEEZED, START,
 };
-use super::super::tuning::delay::MIN_ROUND;
+use super::super::tuning::flow::MIN_ROUND;
 use super::super::units::{Bytes, Rate, Span};
 use super::delay::target;
 use super::flow::{Flow, Round};

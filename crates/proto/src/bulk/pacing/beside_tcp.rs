@@ -7,7 +7,7 @@ use libm::sqrt;
 
 use super::super::tuning::FULL_PACKET;
 use super::super::tuning::beside_tcp::{CUT, FULL_QUEUE, SIGMAS};
-use super::super::tuning::delay::{EMPTY, USED};
+use super::super::tuning::flow::{EMPTY, USED};
 use super::super::units::{Rate, Span};
 use super::flow::{Flow, Round};
 use super::policer::Seen;

@@ -8,9 +8,9 @@
 use libm::sqrt;
 
 use super::super::tuning::delay::{
-    DECREASE, EMPTY, INCREASE, MAX_GROWTH, MAX_YIELDS, MIN_ROOT, MIN_TARGET, REFERENCE, TARGET,
-    USED, YIELDED,
+    INCREASE, MAX_GROWTH, MAX_YIELDS, MIN_ROOT, MIN_TARGET, REFERENCE, TARGET, YIELDED,
 };
+use super::super::tuning::flow::{DECREASE, EMPTY, USED};
 use super::super::units::{Rate, Span};
 use super::flow::{Flow, Round};
 use super::policer::Finding;

@@ -7,7 +7,7 @@
 use super::super::samples::Sample;
 use super::super::tuning::TICK;
 use super::super::tuning::beside_game::TAIL;
-use super::super::tuning::delay::{MAX_DRAIN, MAX_ROUND, MIN_ARRIVALS, MIN_ROUND};
+use super::super::tuning::flow::{MAX_DRAIN, MAX_ROUND, MIN_ARRIVALS, MIN_ROUND};
 use super::super::units::{Bytes, Rate, Span};
 use super::policer::{Policer, Seen};
 use crate::Instant;

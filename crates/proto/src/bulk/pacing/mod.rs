@@ -25,7 +25,7 @@ use self::blind::Blind;
 use self::delay::Delay;
 use self::flow::Flow;
 use super::samples::{BaseDelay, Sample};
-use super::tuning::delay::CATCH_UP;
+use super::tuning::flow::CATCH_UP;
 use super::tuning::{FULL, TICK};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;

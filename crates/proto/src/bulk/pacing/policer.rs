@@ -3,7 +3,7 @@
 //! Losses alone do not indicate the rate, because a wireless link loses packets at any rate. When far more
 //! than usual is lost without a queue, a lower rate is tried: if that ends the losses, it is kept.
 
-use super::super::tuning::delay::DECREASE;
+use super::super::tuning::flow::DECREASE;
 use super::super::tuning::policer::{
     ENDED, FUTILE, LEARNED, POLICED, POLICED_WINDOW, UNUSUAL, WINDOW,
 };
