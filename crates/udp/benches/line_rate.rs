@@ -13,7 +13,7 @@ fn main() {
     bench::main();
 }
 
-/// Only Linux has the clock of a thread, and can be told to send alone or in batches.
+/// Only Linux has the clock of a thread, and can be set to send alone or in batches.
 #[cfg(not(target_os = "linux"))]
 fn main() {}
 
@@ -83,7 +83,7 @@ mod bench {
         "127.0.0.1:0".parse().unwrap()
     }
 
-    /// A socket that sends so many with one call.
+    /// A socket that sends at most `segments` datagrams with one call.
     fn socket(segments: usize) -> Socket {
         let mut socket = Socket::bind(loopback()).unwrap();
         socket.limit_segments(segments);
@@ -171,7 +171,7 @@ mod bench {
         })
     }
 
-    /// Seals so many datagrams, and sends them; forgets what it receives.
+    /// Seals and sends the `left` datagrams; ignores what it receives.
     struct Sealer {
         key: Option<AeadKey>,
         to: FourTuple,

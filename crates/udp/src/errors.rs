@@ -34,8 +34,7 @@ pub(crate) fn sort(error: &io::Error) -> Meaning {
     }
 }
 
-/// Whether the other end's host says that nobody listens there: ICMP "port unreachable", which Windows calls
-/// a reset.
+/// Whether the other end's host reports a closed port: ICMP "port unreachable", which Windows calls a reset.
 pub(crate) fn is_refused(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset)
 }

@@ -22,7 +22,7 @@ const BUFFERS: usize = if BATCH_SIZE < 16 { BATCH_SIZE } else { 16 };
 /// gives memory by the page, and an ordinary datagram touches one page of its buffer.
 const BUFFER_BYTES: usize = 65_536;
 
-/// A stamp that says more than this is of a clock that was set meanwhile.
+/// An older stamp means that the clock was set between the arrival and now.
 const OLDEST: Duration = Duration::from_secs(1);
 
 /// What one call received.
@@ -150,7 +150,7 @@ mod tests {
             buffers[0][..10].copy_from_slice(&[1, 1, 1, 1, 2, 2, 2, 2, 3, 3]);
             (metas[0].len, metas[0].stride) = (10, 4);
             if BUFFERS > 1 {
-                // An empty datagram is one, and takes nobody's place.
+                // An empty datagram counts as one, and displaces no other.
                 (metas[1].len, metas[1].stride) = (0, 0);
             }
             Ok::<_, ()>(BUFFERS.min(2))

@@ -44,7 +44,7 @@ enum State {
 pub(crate) enum Blocked {
     /// The socket's buffer is full. The system says when there is room.
     BySocket,
-    /// A queue behind it is full (`ENOBUFS`). Nobody says when there is room.
+    /// A queue behind it is full (`ENOBUFS`). The system does not say when there is room.
     ByInterface,
 }
 
@@ -125,8 +125,8 @@ impl Outbox {
     }
 }
 
-/// The run at `next`. Nothing can be sent to port 0, and whoever made such an address up would have each run
-/// tried for nothing: those go alone.
+/// The run at `next`. Nothing can be sent to port 0, and a forged address with it would make each run fail:
+/// those are sent alone.
 fn next_run(batch: &Batch, next: usize, max_datagrams: usize) -> Option<Run<'_>> {
     let run = batch.run(next, max_datagrams, MAX_RUN_BYTES)?;
     if run.datagrams > 1 && run.path.remote.port() == 0 {

@@ -1,8 +1,8 @@
 //! One machine on one carrier: the loop that everything else here waits for.
 //!
 //! A round never waits, takes in and sends a bounded number of datagrams, and meets errors a bounded number
-//! of times; what it left over is in its answer to [`pause`](Runner::pause). So whoever calls it, a thread, a
-//! task, or a game once a frame, has the same machine behind it.
+//! of times; what it left over is in its answer to [`pause`](Runner::pause). So a thread, a
+//! task, or a game once a frame can call it, with the same machine behind it.
 
 use std::io;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub struct RunnerStats {
     pub blocked: u64,
     /// Errors that were passed over, such as ICMP "port unreachable".
     pub passed_over: u64,
-    /// Of these, refusals: nobody listens at the other end, as its host says.
+    /// Of these, refusals: the other end's host reports that the port is closed.
     pub refused: u64,
 }
 
@@ -139,7 +139,7 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
         std::mem::replace(&mut self.carrier, carrier)
     }
 
-    /// Sends no more than so many datagrams with one call; 1 sends each alone. For an interface whose driver
+    /// Sends at most this many datagrams with one call; 1 sends each alone. For an interface whose driver
     /// splits badly.
     #[doc(hidden)]
     pub fn limit_segments(&mut self, max_segments: usize) {

@@ -70,7 +70,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// A socket that receives from everybody at `local`; port 0 lets the system choose one. At `[::]` it
+    /// A socket that receives from any address at `local`; port 0 lets the system choose one. At `[::]` it
     /// receives IPv4 too.
     ///
     /// # Errors
@@ -79,8 +79,8 @@ impl Socket {
         Self::open(local, None)
     }
 
-    /// A socket that speaks with `remote` alone: the system keeps all others out, and reports when
-    /// nobody listens there. A link-local address needs its scope.
+    /// A socket connected to `remote`: the system drops datagrams from elsewhere, and reports when
+    /// the port there is closed. A link-local address needs its scope.
     ///
     /// # Errors
     /// As the system says, for example when there is no route.

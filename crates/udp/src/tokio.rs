@@ -9,9 +9,9 @@ use tokio::net::UdpSocket;
 
 use crate::Interest;
 
-/// Tells a task when one of its sockets is ready. Nothing is received or sent through it.
+/// Wakes a task when one of its sockets is ready. Nothing is received or sent through it.
 ///
-/// tokio remembers that a socket was ready until somebody has found it empty, so the order is:
+/// tokio remembers that a socket was ready until a read finds it empty, so the order is:
 /// [`clear`](Self::clear), rounds, [`watch`](Self::watch), [`poll`](Self::poll). What arrives after the first
 /// makes it ready again.
 #[derive(Debug, Default)]

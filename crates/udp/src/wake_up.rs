@@ -14,7 +14,7 @@ use loopback as signal;
 pub struct WakeUp(signal::Signal);
 
 impl WakeUp {
-    /// One that nobody has used.
+    /// A new, unset signal.
     ///
     /// # Errors
     /// As the system says, when it has no descriptors left.
@@ -24,7 +24,7 @@ impl WakeUp {
 
     /// Ends the wait. Several before it count as one.
     pub fn notify(&self) {
-        // It fails only if so many were not looked at that one more makes no difference.
+        // It fails only when full of earlier ones, so that one more makes no difference.
         let _full = signal::set(&self.0);
     }
 
@@ -111,17 +111,17 @@ mod tests {
     use super::*;
 
     /// Longer than any test may take.
-    const FOR_EVER: Duration = Duration::from_secs(3600);
+    const MAX_WAIT: Duration = Duration::from_secs(3600);
 
     #[test]
     fn a_wait_ends_when_another_thread_says_so_and_each_signal_is_used_up() {
         let wake_up = Arc::new(WakeUp::new().unwrap());
         wake_up.notify();
         wake_up.notify();
-        crate::wait(&[], Some(&wake_up), FOR_EVER).unwrap();
+        crate::wait(&[], Some(&wake_up), MAX_WAIT).unwrap();
         let other = Arc::clone(&wake_up);
         let thread = std::thread::spawn(move || other.notify());
-        crate::wait(&[], Some(&wake_up), FOR_EVER).unwrap();
+        crate::wait(&[], Some(&wake_up), MAX_WAIT).unwrap();
         thread.join().unwrap();
         // Both were used up: this one ends by its time.
         crate::wait(&[], Some(&wake_up), Duration::from_millis(1)).unwrap();

@@ -127,7 +127,7 @@ fn where_the_system_splits_none_each_goes_alone_and_none_is_lost() {
     assert_eq!(carried(System::with(64, blocked_between), &[(1, 9); 6]), (vec![1; 6], 1));
 }
 
-/// Else anyone who asks from an address that cannot be answered would slow down everybody.
+/// Otherwise requests from an address that cannot be answered would slow down all peers.
 #[test]
 fn an_address_that_takes_nothing_does_not_end_the_runs_of_others() {
     let mut system = System::with(64, [Refused, Lost, Lost, Lost]);

@@ -8,7 +8,7 @@ use super::*;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Has so many datagrams to send, numbered, and one deadline.
+/// Has numbered datagrams to send, `next` to `end`, and one deadline.
 #[derive(Default)]
 struct Many {
     next: u16,
@@ -112,7 +112,7 @@ fn a_round_ends_though_there_is_more() {
 }
 
 /// A system without memory says so to every call, and says that the socket is readable: a runner that asked
-/// until it has nothing would ask for ever.
+/// until it has nothing would never stop.
 #[test]
 fn an_error_that_stays_costs_little_and_ends_nothing() {
     const ENOMEM: i32 = 12;

@@ -78,17 +78,17 @@ fn the_first_to_speak_the_protocol_is_the_remote_and_strangers_are_not_heard() {
         client.turn(TURN).unwrap();
     }
     assert!(client.machine.remote().is_some());
-    let (heard, dropped) = (client.machine.strangers(), client.machine.peer.drops().hostile());
+    let (strangers, dropped) = (client.machine.strangers(), client.machine.peer.drops().hostile());
     stranger.send_to(b"still not", to).unwrap();
-    while client.machine.strangers() == heard {
+    while client.machine.strangers() == strangers {
         client.turn(TURN).unwrap();
     }
     assert_eq!(client.machine.peer.drops().hostile(), dropped, "not even looked at");
 }
 
-/// One slice of a chunk that never comes must not keep everybody else out for good.
+/// One slice of a chunk that never comes must not keep all others out for good.
 #[test]
-fn a_stranger_whose_chunk_never_comes_is_let_go() {
+fn a_stranger_whose_chunk_never_comes_is_released() {
     let mut config = ArticleConfig::default();
     config.receiver.abandon_after = Some(Duration::from_millis(200));
     let mut client = end(&config, Socket::bind(loopback()).unwrap());
@@ -111,14 +111,14 @@ fn a_stranger_whose_chunk_never_comes_is_let_go() {
     assert_eq!(client.machine.peer.pop_chunk().unwrap(), vec![1; 10_000]);
 }
 
-/// Nobody listens: the system answers every packet with an ICMP error, which a connected socket reports
+/// A closed port: the system answers every packet with an ICMP error, which a connected socket reports
 /// on its next call. The transfer ends by its own time-out, with its own error.
 #[test]
 fn icmp_errors_do_not_end_a_transfer_but_the_time_out_does() {
-    let nobody = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
+    let closed_port = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
     let mut config = ArticleConfig::default();
     config.sender.give_up_after = Some(Duration::from_millis(400));
-    let mut driver = connected(&config, nobody);
+    let mut driver = connected(&config, closed_port);
     driver.machine.peer.send_chunk(vec![1; 30_000]).unwrap();
     let reason = loop {
         driver.turn(TURN).unwrap();

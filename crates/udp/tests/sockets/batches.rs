@@ -19,7 +19,7 @@ fn send(socket: Socket, datagrams: &[(SocketAddr, Vec<u8>)]) -> Runner<Mail> {
     sender
 }
 
-/// The next datagrams, so many.
+/// The next `wanted` datagrams.
 fn receive(socket: Socket, wanted: usize) -> Vec<Vec<u8>> {
     let mut receiver = mail(socket);
     until(&mut receiver, |receiver| receiver.machine.received.len() >= wanted);
@@ -102,7 +102,7 @@ fn a_datagram_that_waited_is_stamped_with_its_arrival() {
     let [first, second] = [received[0].0, received[1].0];
     assert!(first <= second && second <= clock.now(), "{before:?} {received:?}");
     if cfg!(target_os = "linux") {
-        // The two clocks run apart by less than this, if nobody sets one of them.
+        // The two clocks drift by less than this, unless one of them is set.
         let min = Duration::from_millis(20);
         assert!(first + Duration::from_millis(5) >= before, "{before:?} {received:?}");
         assert!(second.since(first) >= min && read.since(second) >= min, "{received:?}");
