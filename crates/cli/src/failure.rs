@@ -15,7 +15,7 @@ pub(crate) enum Failure {
     /// The arguments make no sense.
     #[error("{0}")]
     Usage(String),
-    /// Nobody answered, or not in time.
+    /// No answer, or not in time.
     #[error("{0}")]
     TimeOut(String),
     /// What arrived is not what was sent.

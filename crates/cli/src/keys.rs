@@ -18,7 +18,7 @@ use crate::interrupt;
 /// The longest text that is read as a key, a ticket or a token. Tokens have some 1400 bytes.
 const MAX_TEXT_BYTES: u64 = 8192;
 
-/// How often who waits for standard input looks for Ctrl-C: sooner than anybody notices.
+/// How often a wait for standard input checks for Ctrl-C: too short to be noticed.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
 /// What a key is for.
@@ -91,7 +91,7 @@ pub(crate) fn read(path: &Path, kind: Kind) -> Result<Secret, Failure> {
     kind.parse(&text).map_err(|why| Failure::Usage(format!("{} {why}", path.display())))
 }
 
-/// Reads the key that connect tokens are sealed with. Its id comes from itself, so nobody has to keep both.
+/// Reads the key that connect tokens are sealed with. Its id is derived from it, so only the key is kept.
 pub(crate) fn read_token_key(path: &Path) -> Result<TokenKey, Failure> {
     let key = read(path, Kind::Token)?;
     let id = kdf("haulier/1 2026 token key id", &[key.as_bytes()]);
@@ -124,7 +124,7 @@ pub(crate) fn read_stdin() -> Result<Zeroizing<String>, Failure> {
     let (sender, line) = mpsc::sync_channel(1);
     thread::spawn(move || {
         let line = text_of(|text| io::stdin().lock().take(MAX_TEXT_BYTES + 1).read_line(text));
-        // After Ctrl-C nobody wants it.
+        // After Ctrl-C the receiver is gone.
         let _gone = sender.send(line);
     });
     let line = loop {

@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Arguments that make no sense, or a request for help. Who asked for JSON gets the error as JSON.
+/// Arguments that make no sense, or a request for help. With `--json` the error is JSON.
 fn not_understood(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || !std::env::args_os().any(|arg| arg == "--json") {
         // Nothing can be done about a terminal that is gone.

@@ -30,7 +30,7 @@ impl Output {
         Self { target: target.to_owned(), force, open: None }
     }
 
-    /// Looks whether a file could be stored there, before anybody sends one.
+    /// Looks whether a file could be stored there, before one is sent.
     pub(crate) fn check(&self) -> io::Result<()> {
         if self.is_stream() || self.target.is_dir() {
             return Ok(());
@@ -128,7 +128,7 @@ impl Sink for Output {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            // As for any new file: everybody may read it, less what the umask says.
+            // As for any new file: readable by all, less what the umask denies.
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
         let file = builder.tempfile_in(parent(&path))?;

@@ -1,4 +1,4 @@
-//! `haulier recv`: waits for a file, verifies it, stores it, and tells the sender.
+//! `haulier recv`: waits for a file, verifies it, stores it, and reports to the sender.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ const LINGER: Duration = Duration::from_millis(300);
 
 pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
     let stored = |error: std::io::Error| Failure::Io(plain(&error));
-    // What cannot be stored is told before anything is waited for.
+    // What cannot be stored is reported before waiting for a sender.
     Output::new(&args.output, args.force).check().map_err(stored)?;
     let socket = Socket::bind(args.bind)
         .map_err(|error| Failure::socket(&format!("cannot wait at {}", args.bind), &error))?;
@@ -117,10 +117,10 @@ impl Wait<'_> {
         let path = output.path().to_owned();
         drop(output);
         self.report.finish_bar();
-        // A sender that is gone need not be told.
+        // A sender that is gone needs no receipt.
         let is_gone = matches!(outcome, Err(Failure::TimeOut(_)));
         if self.driver.machine.remote().is_some() && !is_gone {
-            self.tell(&receipt);
+            self.send_receipt(&receipt);
         }
         let finished = outcome?;
         let text = format!(
@@ -210,31 +210,31 @@ impl Wait<'_> {
         }
     }
 
-    /// Tells the sender what became of its file, and stays a little to ack its last slices.
-    fn tell(&mut self, receipt: &Receipt) {
+    /// Reports to the sender what became of its file, and stays a little to ack its last slices.
+    fn send_receipt(&mut self, receipt: &Receipt) {
         if self.driver.machine.peer.send_chunk(receipt.to_bytes()).is_err() {
             return;
         }
         let started = Instant::now();
         let mut quiet_since = Instant::now();
-        let mut heard = self.driver.stats().received;
-        let mut told = false;
-        while started.elapsed() < RECEIPT && (!told || quiet_since.elapsed() < LINGER) {
+        let mut received = self.driver.stats().received;
+        let mut settled = false;
+        while started.elapsed() < RECEIPT && (!settled || quiet_since.elapsed() < LINGER) {
             if self.driver.turn(TURN).is_err() {
                 return;
             }
             // Chunks that the sender still had under way are of no use, but must not hold it up.
             while self.driver.machine.peer.pop_chunk().is_some() {}
-            told |= self.driver.machine.peer.poll_event().is_some();
-            if self.driver.stats().received != heard {
-                heard = self.driver.stats().received;
+            settled |= self.driver.machine.peer.poll_event().is_some();
+            if self.driver.stats().received != received {
+                received = self.driver.stats().received;
                 quiet_since = Instant::now();
             }
         }
     }
 }
 
-/// What is told, there and here, of a file that does not stand.
+/// What is reported, to the sender and here, about a file that is not kept.
 fn not_stored(error: FileError, path: &Path) -> (Receipt, Result<Finished, Failure>) {
     match error {
         FileError::Io(error) => {

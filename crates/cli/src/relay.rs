@@ -94,11 +94,11 @@ impl Relay {
     }
 }
 
-/// Both directions, and who is at their ends.
+/// Both directions, and the addresses at their ends.
 struct Wires {
     there: Link,
     back: Link,
-    /// Where the sender is: whoever spoke to the near socket last.
+    /// The sender's address: the source of the last datagram at the near socket.
     sender: Option<SocketAddr>,
     receiver: Arc<Mutex<Option<SocketAddr>>>,
 }

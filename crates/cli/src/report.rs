@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::units::show_bytes;
 
-/// How often progress is told without a terminal, as text and as JSON.
+/// How often progress is reported without a terminal, as text and as JSON.
 const LINE_INTERVAL: Duration = Duration::from_secs(2);
 const JSON_INTERVAL: Duration = Duration::from_millis(250);
 

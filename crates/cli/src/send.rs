@@ -166,17 +166,17 @@ impl Transfer<'_> {
 
     fn gave_up(&self, reason: SendFailure) -> Failure {
         let (to, timeout) = (self.args.addr, self.args.timeout.as_secs_f64());
-        let heard = self.driver.stats().received;
+        let received = self.driver.stats().received;
         Failure::TimeOut(match reason {
             SendFailure::PeerForgot => {
                 format!("{to} lost what it had received: it was restarted, or waited too long")
             }
-            _ if heard == 0 && self.driver.stats().refused > 0 => {
+            _ if received == 0 && self.driver.stats().refused > 0 => {
                 format!(
                     "nobody listens at {to}: start `haulier recv --bind ADDR -o FILE` there first"
                 )
             }
-            _ if heard == 0 => format!(
+            _ if received == 0 => format!(
                 "no answer from {to} for {timeout} s: is `haulier recv` running there, with the same \
                  --protocol-id, and does the firewall let UDP through?"
             ),
@@ -255,13 +255,13 @@ impl Transfer<'_> {
     /// Acks the receipt again while the receiver asks for it.
     fn linger(&mut self) {
         let mut quiet_since = Instant::now();
-        let mut heard = self.driver.stats().received;
+        let mut received = self.driver.stats().received;
         while quiet_since.elapsed() < LINGER && !interrupt::requested() {
             if self.driver.turn(TURN).is_err() {
                 return;
             }
-            if self.driver.stats().received != heard {
-                heard = self.driver.stats().received;
+            if self.driver.stats().received != received {
+                received = self.driver.stats().received;
                 quiet_since = Instant::now();
             }
         }

@@ -76,7 +76,7 @@ fn conclude(found: &Found, args: &SoakArgs, report: &Report) -> Result<(), Failu
     report.verdict(found.is_ok(), fields, &text, what)
 }
 
-/// Runs one scenario and tells everything about it.
+/// Runs one scenario and reports everything about it.
 fn replay(seed: u64, layers: Layers, report: &Report) -> Result<(), Failure> {
     let scenario = match layers {
         Layers::Chunks => format!("{:#?}", Scenario::draw(seed)),

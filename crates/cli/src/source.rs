@@ -45,7 +45,7 @@ impl Source {
                     digest: outgoing.digest(),
                 });
                 let is_last = !matches!(read, Ok(Read { piece: Piece::Chunk(_), .. }));
-                // The other end is gone when the transfer failed: nobody wants the rest.
+                // The other end is gone when the transfer failed: the rest is not needed.
                 if sender.send(read).is_err() || is_last {
                     return;
                 }

@@ -27,7 +27,7 @@ fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
         .with_client_id(args.client_id.to_le_bytes())
         .with_servers(args.server.clone())
         .with_client_address(args.client_address)
-        .with_min_rate(args.least_rate.map(token_rate).transpose()?)
+        .with_min_rate(args.min_rate.map(token_rate).transpose()?)
         .with_max_rate(args.rate.map(token_rate).transpose()?)
         .with_user_data(args.user_data.clone().unwrap_or_default().into_bytes());
     let mut token = new_token(&key, args.wire.protocol_id, &claims)?;

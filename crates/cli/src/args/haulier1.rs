@@ -264,8 +264,8 @@ pub(crate) struct IssueArgs {
     pub(crate) rate: Option<u64>,
 
     /// The least that this client is to be sent, in bits per second.
-    #[arg(long, value_name = "RATE", value_parser = units::rate)]
-    pub(crate) least_rate: Option<u64>,
+    #[arg(long = "least-rate", value_name = "RATE", value_parser = units::rate)]
+    pub(crate) min_rate: Option<u64>,
 
     /// The servers' identity or its public key: the client then takes no server without it.
     #[arg(long, value_name = "FILE")]

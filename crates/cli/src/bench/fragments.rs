@@ -61,7 +61,7 @@ fn conclude(rows: usize, off: usize, is_chosen: bool, report: &Report) -> Result
         "{rows} rows{scatter}: {} within half a point of 1 - (1 - loss) ^ fragments, {off} not",
         rows - off
     );
-    // With a number of packets of somebody's choice a row that is off says nothing.
+    // With a chosen number of packets a row that is off proves nothing.
     let ok = off == 0 || is_chosen;
     let fields = json!({ "rows": rows, "off": off });
     let what = format!("{off} rows are more than half a point off the formula");

@@ -56,7 +56,7 @@ struct Got {
     stats: ChunkReceiverStats,
 }
 
-/// The receiving end, in a thread of its own. It ends some time after the last byte, when told to.
+/// The receiving end, in a thread of its own. It ends some time after the last byte, when asked to.
 fn spawn_receiver(
     relay: &Relay,
     bytes: usize,

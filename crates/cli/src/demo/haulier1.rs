@@ -34,7 +34,7 @@ use crate::units::{in_millis, show_bytes};
 const PROTOCOL_ID: u64 = 0x6861_756c_6465_6d6f;
 
 /// The shortest silence that ends a connection, by the wire.
-const LEAST_IDLE: Duration = Duration::from_secs(1);
+const MIN_IDLE: Duration = Duration::from_secs(1);
 
 pub(super) fn run(
     args: &DemoArgs,
@@ -70,12 +70,12 @@ fn config(args: &DemoArgs, bytes: usize) -> ConnectionConfig {
     ConnectionConfig::default()
         .with_max_rate_bps(args.budget.unwrap_or(u64::MAX))
         .with_handshake_timeout(args.timeout)
-        .with_idle_timeout(args.timeout.max(LEAST_IDLE))
+        .with_idle_timeout(args.timeout.max(MIN_IDLE))
         .with_no_progress_timeout(args.timeout)
         .with_max_block_bytes(bytes as u64)
 }
 
-/// The server, in a thread of its own. It ends when told to, and says what it sent to its client.
+/// The server, in a thread of its own. It ends when asked to, and returns what it sent to its client.
 fn spawn_server(
     relay: &Relay,
     key: TokenKey,

@@ -1,8 +1,8 @@
 //! `haulier demo`: two ends on real loopback sockets, with an emulated link between them in the same
 //! process. One command, no set-up, and the result beside the physical limit.
 //!
-//! `haulier1` is a player who joins a server, `article` the bare run of chunks of the articles' wire; here is
-//! what both have in common.
+//! `haulier1` is a player that joins a server, `article` the bare run of chunks of the articles' wire; here
+//! is what both have in common.
 
 mod article;
 mod haulier1;

@@ -33,7 +33,7 @@ const MIN_IDLE: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     let stored = |error: std::io::Error| Failure::Io(plain(&error));
-    // What cannot be stored is told before anybody is asked.
+    // What cannot be stored is reported before a request is sent.
     let output = Output::new(&args.output, args.force);
     if !args.list {
         output.check().map_err(stored)?;
@@ -111,7 +111,7 @@ enum Stored {
     List(Vec<Entry>),
 }
 
-/// Why there is nothing to show: what the user hears, and the code that the server does.
+/// Why there is nothing to show: the error for the user, and the close code for the server.
 struct Failed(Failure, CloseCode);
 
 struct Fetch<'a> {
@@ -200,7 +200,7 @@ impl Fetch<'_> {
         Failed(failure, CloseCode::DONE)
     }
 
-    /// The server closed: what it means for who asked.
+    /// The server closed: what it means for the user.
     fn refused(&self, code: CloseCode, reason: &str) -> Failure {
         let words = show_words(reason);
         let said = if words.is_empty() { String::new() } else { format!(" ({words})") };
@@ -264,7 +264,7 @@ impl Fetch<'_> {
         Ok(Stored::File { bytes, digest })
     }
 
-    /// Tells the server how it ended. It is sent three times, and nobody has to answer.
+    /// Reports to the server how it ended. It is sent three times, and needs no answer.
     fn close(&mut self, failed: Option<&Failed>) {
         let code = failed.map_or(CloseCode::DONE, |Failed(_, code)| *code);
         self.client.close(code, "");

@@ -1,6 +1,6 @@
 //! `haulier inspect`: what a datagram is.
 //!
-//! A datagram does not say which protocol it is of; its checksum does, to who knows the protocol id. So
+//! A datagram does not say which protocol it is of; its checksum does, given the protocol id. So
 //! there is a list of readings, a layer with an id each, and the first that accepts the datagram is
 //! shown. What the fields are called is in [`chunks`] and [`packets`], why none accepted in [`refusal`].
 //!

@@ -60,7 +60,7 @@ fn explain_frame(reason: PacketDropReason, readings: &[Reading], size: usize) ->
     }
 }
 
-/// Both ways to write a count are 8 bits that nothing tells apart. Which refusals a wrong guess leads to
+/// Both ways to write a count are 8 bits that nothing distinguishes. Which refusals a wrong guess leads to
 /// is known, so they say how to try the other.
 fn explain(reason: PacketDropReason, raw_count: bool) -> String {
     match reason {

@@ -1,8 +1,8 @@
-//! The addresses for the ticket: where clients reach a server that hears at all of them.
+//! The addresses for the ticket: where clients reach a server that listens at all of them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// Addresses for documentation: nobody is there, and they are routed like anybody else's.
+/// Addresses for documentation: no host has them, and they are routed like any others.
 const FAR_V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
 const FAR_V6: SocketAddr =
     SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)), 9);

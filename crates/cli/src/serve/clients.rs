@@ -27,7 +27,7 @@ enum Answer {
         bytes: u64,
     },
     List,
-    /// It is told so once its address is proven.
+    /// Reported to the client once its address is validated.
     No(CloseCode, String),
 }
 
@@ -117,7 +117,7 @@ impl<'a> Clients<'a> {
         self.send(id, answer, Some(name), block)
     }
 
-    /// Queues an answer. A client that takes no blocks of this size is told so.
+    /// Queues an answer: a refusal when the client takes no blocks of this size.
     fn send(&self, id: ConnectionId, answer: Answer, name: Option<&str>, block: &Block) -> Answer {
         let message = name.map(files::name_message);
         let named = message.map_or(Ok(()), |message| self.server.send_message(id, message));
@@ -177,7 +177,7 @@ impl<'a> Clients<'a> {
             self.on_sent(id);
         }
         let Some(client) = self.here.remove(&id) else { return };
-        // Who never proved its address is not worth a word: it may be anybody's.
+        // An address that was never validated is not logged: it may be spoofed.
         let Some(addr) = client.addr else { return };
         let through = self.server.sending(id).map_or(0, |progress| progress.done);
         let bytes = match &client.answer {
@@ -210,7 +210,7 @@ impl<'a> Clients<'a> {
         self.report.event("closed", fields, &format!("client {}: {words}", client.number));
     }
 
-    /// The last line. Being interrupted is how serving ends; only who cut a client off has failed.
+    /// The last line. Being interrupted is how serving ends, a failure only if a client was cut off.
     pub(super) fn conclude(self) -> Result<(), Failure> {
         if self.cut_off > 0 && interrupt::requested() {
             return Err(Failure::Interrupted);

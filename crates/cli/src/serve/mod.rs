@@ -1,8 +1,8 @@
-//! `haulier serve`: files for everybody who has the ticket, until interrupted.
+//! `haulier serve`: files for all clients with the ticket, until interrupted.
 //!
 //! The answer to a request is queued the moment the request is verified, so that it begins to arrive in the
-//! first round trip. What is said of a client is said after its address is proven: nobody fills a log
-//! with addresses that are not his.
+//! first round trip. A client is logged after its address is validated, so that spoofed addresses
+//! do not fill the log.
 
 mod addresses;
 mod clients;
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
             clients.on_event(id, event);
         }
     }
-    // Who is in the middle of a file hears of it, and waits no longer.
+    // A client in the middle of a file gets a close, and waits no longer.
     server.shut_down();
     loop {
         let is_shut_down = server.is_shut_down();
@@ -70,7 +70,7 @@ fn credentials(args: &ServeArgs) -> Result<ServerCredentials, Failure> {
     }
     let secret = match &args.secret_file {
         Some(path) => Some(keys::read(path, Kind::Secret)?),
-        // Who uses tokens wants to know each client; a ticket would let in anybody.
+        // With tokens each client is known; a ticket would let in clients that are not.
         None if !args.token_key.is_empty() => None,
         None => Some(new_secret()?),
     };
@@ -131,11 +131,11 @@ fn announce(
         Some((name, _)) => name.into(),
         None => format!("{} files", library.len()),
     };
-    let who = match ticket {
+    let access = match ticket {
         Some(_) => "fetch with the ticket",
         None => "fetch with connect tokens",
     };
-    let text = format!("serving {files} ({size}) at {local}: {who}");
+    let text = format!("serving {files} ({size}) at {local}: {access}");
     report.event("listening", json!({ "addr": local.to_string(), "ticket": ticket }), &text);
     match ticket {
         Some(ticket) if !report.is_json() => keys::write_private(None, &ticket),

@@ -30,7 +30,7 @@ fn the_quick_sample_is_the_reviewed_one() {
     if std::env::var_os("UPDATE_BENCH_GRID").is_some() {
         std::fs::write(path, &printed).unwrap();
     }
-    // As values: who checks out files with other line ends has the same numbers.
+    // As values: a checkout with other line ends has the same numbers.
     let reviewed: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let new: Value = serde_json::from_str(&printed).unwrap();
     assert!(reviewed == new, "not the reviewed numbers:\n{printed}");

@@ -85,7 +85,7 @@ fn serve(options: &[&str]) -> (Program, String) {
     (server, port.to_owned())
 }
 
-/// The last line of a client, which is JSON though nobody asked for it: an emulator reads it.
+/// The last line of a client, which is JSON without `--json`: an emulator reads it.
 fn fetch(port: &str, options: &[&str]) -> (Finished, Value) {
     let args = ["bench", "peer", "fetch", "--bytes", "300k", "--port", port];
     let mut command = Command::new(HAULIER);

@@ -161,7 +161,7 @@ fn a_player_joins_over_the_mobile_link() {
     let done = check_join(&run, 262_144);
     assert!(number(&done, "lost") > 0.0, "{done}");
     assert!(number(&done, "repair_slices_sent") > 0.0, "what is lost is repaired: {done}");
-    // Nobody has to say what the link has.
+    // The link's rate need not be given.
     assert!(run.events()[0]["budget_mbit"].is_null());
     // A round trip at least: the request there, and the welcome back.
     assert!(number(&done, "connect_ms") >= 100.0, "{done}");

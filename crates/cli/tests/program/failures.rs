@@ -16,9 +16,9 @@ fn failure(args: &[&str], code: i32) -> String {
     message
 }
 
-/// A port of loopback at which nobody listens, and that nobody else gets while this lives: a connected
-/// socket hears only its own peer.
-fn nobody() -> (UdpSocket, String) {
+/// A closed port of loopback, and the socket that keeps other programs from getting it: a connected socket
+/// receives only from its own peer.
+fn closed_port() -> (UdpSocket, String) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect("127.0.0.1:9").unwrap();
     let addr = socket.local_addr().unwrap().to_string();
@@ -45,7 +45,7 @@ fn with_force_an_existing_file_is_replaced() {
 }
 
 #[test]
-fn an_existing_file_in_a_directory_is_not_overwritten_and_the_sender_told() {
+fn an_existing_file_in_a_directory_is_not_overwritten_and_the_sender_knows() {
     let dir = Dir::new();
     let (file, inbox) = (dir.file("world.bin", &data(3_000)), dir.dir("inbox"));
     dir.file("inbox/world.bin", b"precious");
@@ -59,7 +59,7 @@ fn an_existing_file_in_a_directory_is_not_overwritten_and_the_sender_told() {
 
 /// It was not there when the receiver began to wait.
 #[test]
-fn a_file_that_appears_meanwhile_is_not_overwritten() {
+fn a_file_that_appears_during_the_transfer_is_not_overwritten() {
     let dir = Dir::new();
     let file = dir.file("in", &data(600_000));
     let pair = Pair::start(&["-o", &dir.path("out")], &file, &["--rate", "4M"]);
@@ -104,9 +104,9 @@ fn a_directory_that_is_not_there_is_refused_before_anything_is_waited_for() {
 }
 
 #[test]
-fn nobody_listens() {
+fn a_closed_port_is_reported() {
     let dir = Dir::new();
-    let (_held, addr) = nobody();
+    let (_held, addr) = closed_port();
     let send = ["send", &dir.file("in", &data(3_000)), &addr, "--timeout", "0.5"];
     let message = haulier(&[&["--json"], &send[..]].concat()).error(3);
     let expected =
@@ -117,9 +117,9 @@ fn nobody_listens() {
 }
 
 #[test]
-fn nobody_answers() {
+fn silence_ends_with_a_timeout() {
     let dir = Dir::new();
-    // Somebody is there and says nothing, like a firewall.
+    // A socket that does not answer, like a firewall.
     let (_silent, addr) = silent();
     let file = dir.file("in", &data(3_000));
     let message = haulier(&["send", "--json", &file, &addr, "--timeout", "0.5"]).error(3);
@@ -167,7 +167,7 @@ fn a_port_in_use_is_named() {
     assert_eq!(message, format!("cannot wait at {addr}: address already in use"));
 }
 
-/// A receiver speaks with one sender; another one does not disturb it, and is told what is known.
+/// A receiver speaks with one sender; another one does not disturb it, and its error says what is known.
 #[test]
 fn a_second_sender_gives_up_and_the_first_gets_through() {
     let dir = Dir::new();

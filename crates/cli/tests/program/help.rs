@@ -124,7 +124,7 @@ fn inspect() {
     assert_says(&["inspect", "--help"], &layers);
 }
 
-/// Who tries the examples sees what stands beside them.
+/// The examples print what is written beside them.
 #[test]
 fn the_examples_of_inspect_are_what_they_say() {
     let help = haulier(&["inspect", "--help"]);

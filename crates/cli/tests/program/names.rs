@@ -12,10 +12,10 @@ fn assert_refused(name: &str, bytes: usize) {
     let name = name.replace("OUTSIDE", &outer.path("evil"));
     let options = ["--name", &name, "--rate", "400M"];
     let (recv, send) = Pair::start(&["-o", &inbox], &file, &options).finish();
-    let (refused, told) = (recv.error(5), send.error(5));
+    let (refused, reported) = (recv.error(5), send.error(5));
     assert!(refused.contains("is no plain file name; use -o FILE"), "{name:?}: {refused}");
-    assert_eq!(told, format!("the receiver could not store it: {refused}"));
-    assert!(!told.contains(char::is_control), "{told:?}");
+    assert_eq!(reported, format!("the receiver could not store it: {refused}"));
+    assert!(!reported.contains(char::is_control), "{reported:?}");
     assert!(outer.names("inbox").is_empty(), "{name:?}: {:?}", outer.names("inbox"));
     assert_eq!(outer.names(""), ["inbox", "world.bin"], "{name:?}");
 }
@@ -44,13 +44,13 @@ fn a_name_that_a_terminal_or_another_system_obeys_is_refused() {
     }
 }
 
-/// The receiver says no after the first chunk; the sender must hear it in the middle of the run.
+/// The receiver says no after the first chunk; the sender must get it in the middle of the run.
 #[test]
 fn a_large_file_is_refused_before_all_of_it_was_sent() {
     assert_refused("../evil", 2_000_000);
 }
 
-/// Who says where the file goes need not care what the sender calls it.
+/// With `-o FILE` the name that the sender gives does not matter.
 #[test]
 fn with_an_output_file_the_name_is_only_a_word() {
     let outer = Dir::new();

@@ -77,9 +77,8 @@ fn as_text_the_ticket_is_all_of_standard_output() {
     assert_eq!(fetch.code, Some(0), "{}", fetch.what);
     let serve = serve.finish();
     assert_eq!((serve.code, serve.text()), (Some(0), &*format!("{ticket}\n")), "{}", serve.what);
-    let heard = ["serving world.bin (4.9 KiB) at 0.0.0.0:", "client 1 at ", "asks for world.bin"];
-    for words in
-        heard.iter().chain(&["client 1 has world.bin (4.9 KiB)", "closed by the peer: done"])
+    let log = ["serving world.bin (4.9 KiB) at 0.0.0.0:", "client 1 at ", "asks for world.bin"];
+    for words in log.iter().chain(&["client 1 has world.bin (4.9 KiB)", "closed by the peer: done"])
     {
         assert!(serve.stderr.contains(words), "{words:?}: {}", serve.what);
     }
@@ -101,7 +100,7 @@ fn a_file_goes_down_a_pipe() {
     }
 }
 
-/// Nobody else sees a ticket that is no argument.
+/// A ticket that is not an argument stays hidden from other users.
 #[test]
 fn a_ticket_comes_by_pipe_file_and_variable() {
     let dir = Dir::new();
@@ -169,7 +168,7 @@ fn the_list_says_what_there_is() {
     assert_eq!(done["files"], expected);
     let text = haulier(&["fetch", &serving.ticket, "--list"]);
     assert!(text.text().contains("4.9 KiB  b\n"), "{}", text.what);
-    // Who looked has no file: `--once` goes on, which the next client shows.
+    // A client that only listed has no file: `--once` goes on, which the next client shows.
     fetch(&[&serving.ticket, "a", "-o", &dir.path("out")]).done();
 }
 
@@ -229,7 +228,7 @@ fn copies_are_sent_at_once() {
     assert!(out("10") >= 12_000 && out("1") < 12_000);
 }
 
-/// The first address of the ticket is dead; the next one is asked before anybody is bored.
+/// The first address of the ticket is dead; the next one is asked soon enough.
 #[test]
 fn a_ticket_with_a_dead_address_works() {
     let dir = Dir::new();
@@ -274,7 +273,7 @@ fn a_secret_from_a_file_makes_the_ticket_last() {
 /// A reader of the events that goes away, as `head` does, does not stop a transfer.
 #[cfg(unix)]
 #[test]
-fn nobody_needs_to_read_what_is_said() {
+fn a_closed_output_does_not_stop_it() {
     let dir = Dir::new();
     let serving = serve(&[&dir.file("in", &data(400_000)), "--rate", "8M"]);
     let out = dir.path("out");

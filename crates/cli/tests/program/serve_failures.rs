@@ -21,7 +21,7 @@ fn in_the_middle(dir: &Dir, timeout: &str, options: &[&str]) -> Middle {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_at_serve_tells_its_clients() {
+fn ctrl_c_at_serve_is_reported_to_its_clients() {
     for signal in ["INT", "TERM"] {
         let dir = Dir::new();
         let middle = in_the_middle(&dir, "30", &[]);
@@ -198,7 +198,7 @@ fn an_existing_file_is_kept() {
             assert!(message.contains("world.bin exists; use --force"), "{message}");
         }
     }
-    // Who did not know the name told the server why.
+    // The client that got the name from the server sent it the reason.
     serving.program.event_where("closed", |event| event["code"] == 259);
     assert_eq!(dir.read("inbox/world.bin"), b"precious");
     fetch(&[&serving.ticket, "-o", &inbox, "--force"]).done();
@@ -251,7 +251,7 @@ fn an_address_in_use_is_said() {
 }
 
 #[test]
-fn nobody_there_is_said_with_what_to_do() {
+fn a_closed_port_is_reported_with_what_to_do() {
     let dir = Dir::new();
     let (silent, addr) = silent();
     let out = dir.path("out");
@@ -260,6 +260,6 @@ fn nobody_there_is_said_with_what_to_do() {
     drop(silent);
     let message = fetch(&addr);
     assert!(message.contains("nobody listens at"), "{message}");
-    // No socket may send to everybody, so nothing was asked.
+    // No socket may send to the broadcast address, so nothing was asked.
     assert!(fetch("255.255.255.255:9").contains("cannot be reached from here"));
 }

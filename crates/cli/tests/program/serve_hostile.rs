@@ -144,8 +144,8 @@ fn request(addr: &str, asked: &[u8]) -> Vec<u8> {
     datagram
 }
 
-/// Who only asks may have asked with anybody's address, or with a request of somebody else that it saw: it
-/// gets an answer, changes nothing, and is not in the log.
+/// A bare request may have a spoofed address, or be a copy of another client's: it gets an answer, changes
+/// nothing, and is not in the log.
 #[test]
 fn who_does_not_prove_its_address_leaves_no_trace() {
     let dir = Dir::new();
@@ -161,7 +161,7 @@ fn who_does_not_prove_its_address_leaves_no_trace() {
         let mut response = [0; 1200];
         let (bytes, _) = liar.recv_from(&mut response).unwrap();
         assert_eq!((response[0], bytes > 60), (0x83, true));
-        // The same from elsewhere is nobody's.
+        // The same from elsewhere belongs to no connection.
         let other = UdpSocket::bind("127.0.0.1:0").unwrap();
         other.send_to(&request, &serving.addr).unwrap();
     }
@@ -170,6 +170,6 @@ fn who_does_not_prove_its_address_leaves_no_trace() {
     let done = run.done();
     assert_eq!((&done["clients"], &done["files"]), (&1.into(), &1.into()), "{done}");
     let of_clients = run.events().into_iter().filter(|event| event["client"].is_u64());
-    let told: Vec<_> = of_clients.map(|event| event["event"].clone()).collect();
-    assert_eq!(told, ["connected", "sent", "closed"], "{}", run.what);
+    let names: Vec<_> = of_clients.map(|event| event["event"].clone()).collect();
+    assert_eq!(names, ["connected", "sent", "closed"], "{}", run.what);
 }

@@ -26,7 +26,7 @@ fn until_it_is_verified_the_file_has_another_name() {
 }
 
 #[test]
-fn ctrl_c_at_the_receiver_leaves_nothing_and_tells_the_sender() {
+fn ctrl_c_at_the_receiver_leaves_nothing_and_is_reported_to_the_sender() {
     let dir = Dir::new();
     let pair = in_the_middle(&dir, "30", &[]);
     pair.recv.signal("INT");

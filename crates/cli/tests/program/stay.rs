@@ -22,7 +22,7 @@ fn two_files_are_taken_one_after_the_other() {
         let file = dir.file(name, &data(size));
         haulier(&["send", "--json", &file, &addr, "--rate", "400M"]).done();
         assert!(dir.read(&format!("inbox/{name}")) == data(size), "{name}");
-        // The sender is told before the event is printed.
+        // The receipt is sent before the event is printed.
         recv.event_where("file", |event| event["name"] == name);
     }
     let (recv, files) = end(recv);
@@ -45,7 +45,7 @@ fn as_text_it_says_how_many_came() {
     assert!(recv.text().ends_with("1 files received\n"), "{}", recv.what);
 }
 
-/// A bad name, a lie, a file that is there already: each is told to its sender, and the next may come.
+/// A bad name, a lie, a file that is there already: each is reported to its sender, and the next may come.
 #[test]
 fn a_transfer_that_fails_does_not_end_it() {
     let dir = Dir::new();
@@ -60,8 +60,8 @@ fn a_transfer_that_fails_does_not_end_it() {
     recv.event_where("warning", |event| event["message"].as_str().unwrap().contains("BLAKE3"));
     haulier(&["send", "--json", &file, &addr]).done();
     recv.event("file");
-    let told = haulier(&["send", "--json", &file, &addr]).error(5);
-    assert!(told.contains("one exists; use --force to overwrite it"), "{told}");
+    let error = haulier(&["send", "--json", &file, &addr]).error(5);
+    assert!(error.contains("one exists; use --force to overwrite it"), "{error}");
     recv.event_where("warning", |event| event["message"].as_str().unwrap().contains("exists"));
     let (recv, files) = end(recv);
     assert_eq!((recv.done()["files"].as_u64(), files.len()), (Some(1), 1));

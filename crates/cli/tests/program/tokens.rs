@@ -1,4 +1,4 @@
-//! `keygen` and `token`: keys that nobody else reads, tokens that work once, and secrets that are never
+//! `keygen` and `token`: keys that other users cannot read, tokens that work once, and secrets that are never
 //! said but as themselves.
 
 use haulier::proto::internals::kdf;
@@ -34,7 +34,7 @@ fn a_token_is_good_for_one_connection() {
     let dir = Dir::new();
     let (_, key) = token_key(&dir);
     let serving = serve_tokens(&dir, &key);
-    assert_eq!(serving.ticket, "", "who takes tokens lets nobody else in");
+    assert_eq!(serving.ticket, "", "a server that takes tokens prints no ticket");
     let token = issue(&key, &["--server", &serving.addr]);
     fetch(&[&token, "-o", &dir.path("a")]).done();
     let message = fetch(&[&token, "-o", &dir.path("b")]).error(3);
@@ -55,14 +55,14 @@ fn a_token_without_a_server_goes_with_an_address() {
 }
 
 #[test]
-fn tokens_that_let_nobody_in_say_why() {
+fn tokens_that_are_refused_say_why() {
     let dir = Dir::new();
     let (key, file) = token_key(&dir);
     let serving = serve_tokens(&dir, &file);
     let addr = serving.addr.parse().unwrap();
     let refused = |token: &str| fetch(&[token, "-o", &dir.path("out")]).error(3);
 
-    // By a second that is long past, so that nobody has to wait for it.
+    // By a second that is long past, so that the test need not wait for it.
     let claims = TokenClaims::new(1).with_servers(vec![addr]);
     let expired = key.issue(PROTOCOL, &claims, Secret::from_bytes([1; 32]), [2; 24]).unwrap();
     let message = refused(&expired.to_text());
@@ -171,8 +171,8 @@ fn keys_are_of_a_kind() {
         let hex = run.text().strip_prefix(prefix).unwrap_or_else(|| panic!("{}", run.what));
         assert_eq!((hex.len(), hex.ends_with('\n')), (65, true), "{}", run.what);
         assert_ne!(haulier(&["keygen", option]).text(), run.text());
-        let told = run.stderr.starts_with("haulier-public1:");
-        assert_eq!(told, option == "--identity", "{}", run.what);
+        let is_printed = run.stderr.starts_with("haulier-public1:");
+        assert_eq!(is_printed, option == "--identity", "{}", run.what);
     }
     let (file, key) = (dir.file("in", b"x"), dir.path("key"));
     haulier(&["keygen", "--token", "-o", &key]);

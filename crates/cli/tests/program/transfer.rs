@@ -83,7 +83,7 @@ fn as_text_both_ends_say_in_words_that_it_is_verified() {
 }
 
 #[test]
-fn a_pipe_comes_in_and_goes_out() {
+fn pipes_work_as_input_and_output() {
     for size in [0, 5_000, 700_000] {
         let (recv, addr) = listen(&["-o", "-"]);
         let send = ["send", "--json", "-", &addr, "--rate", "400M"];
@@ -98,7 +98,7 @@ fn a_pipe_comes_in_and_goes_out() {
     }
 }
 
-/// A producer that pauses: what it has said so far is on its way meanwhile, not kept back.
+/// A producer that pauses: what it has written so far is sent, not kept back.
 #[test]
 fn a_slow_pipe_is_sent_as_it_comes() {
     let (recv, addr) = listen(&["-o", "-"]);
@@ -143,7 +143,7 @@ fn a_directory_keeps_the_senders_name() {
 }
 
 #[test]
-fn another_name_can_be_told() {
+fn another_name_can_be_given() {
     let dir = Dir::new();
     let file = dir.file("world.bin", &data(3_000));
     let inbox = dir.dir("inbox");
@@ -185,7 +185,7 @@ fn ipv6_works() {
     assert!(dir.read("out") == data(300_000));
 }
 
-/// Who comes first does not matter.
+/// The order in which the ends start does not matter.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_sender_waits_for_its_receiver() {
@@ -227,7 +227,7 @@ fn strangers_change_nothing() {
 /// A reader of the events that goes away, as `head` does, does not stop a transfer.
 #[cfg(unix)]
 #[test]
-fn nobody_needs_to_read_what_is_said() {
+fn a_closed_output_does_not_stop_it() {
     use std::process::Command;
     let dir = Dir::new();
     let (recv, addr) = listen(&["-o", &dir.path("out")]);

@@ -20,7 +20,7 @@ fn assert_refused(chunks: Vec<Vec<u8>>, because: &str) {
 }
 
 #[test]
-fn a_wrong_digest_stores_nothing_and_is_told_to_the_sender() {
+fn a_wrong_digest_stores_nothing_and_is_reported_to_the_sender() {
     let mut chunks = fake::chunks(NAME, Some(5_000), &data(5_000));
     chunks[0][2_000] ^= 1;
     assert_refused(chunks, "does not have the BLAKE3 that was sent");

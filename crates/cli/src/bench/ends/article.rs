@@ -1,5 +1,5 @@
 //! The ends of a join over the article's wire. It has no way to ask, so the client sends a chunk of one byte,
-//! and the server sends the block, as a run of chunks, to whoever does: each in a burst, then at 1 Mbit/s.
+//! and the server sends the block, as a run of chunks, in answer: each in a burst, then at 1 Mbit/s.
 //!
 //! A driver speaks with one remote, so there is one client at a time.
 
@@ -67,8 +67,7 @@ fn peer(chunks: usize) -> ArticlePeer {
     ArticlePeer::new(config)
 }
 
-/// Joins once, and verifies. A client that joined goes on while `lingers`, so that the server hears what it
-/// has.
+/// Joins once, and verifies. A client that joined goes on while `lingers`, so that the server gets its acks.
 pub(in crate::bench) fn fetch(
     server: SocketAddr,
     expected: &Bytes,

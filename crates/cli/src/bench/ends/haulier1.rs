@@ -19,7 +19,7 @@ use crate::token::new_token;
 /// "haullab1".
 const PROTOCOL_ID: u64 = 0x6861_756c_6c61_6231;
 
-/// Known to everybody: see the head of `ends`.
+/// Public: see the head of `ends`.
 const TOKEN_KEY: [u8; 32] = *b"haulier bench: the token key....";
 const TICKET_SECRET: [u8; 32] = *b"haulier bench: the secret.......";
 
@@ -68,8 +68,8 @@ fn connection(data: &Bytes) -> ConnectionConfig {
     ConnectionConfig::default().with_max_block_bytes(data.len() as u64)
 }
 
-/// Joins once, and takes leave. The connection has compared the block's BLAKE3 before it hands it over. A
-/// client that joined stays while `lingers`, so that the server's last datagrams find somebody.
+/// Joins once, and closes. The connection has compared the block's BLAKE3 before it hands it over. A client
+/// that joined stays while `lingers`, so that the server's last datagrams still arrive.
 pub(in crate::bench) fn fetch(
     server: SocketAddr,
     credentials: Credentials,

@@ -1,8 +1,8 @@
 //! The two ends of a measured join, for `bench join`, which puts a link between them, and for `bench peer`,
 //! which leaves the link to others.
 //!
-//! The keys are constants: both ends are programs that must agree without a word. They let anybody in who has
-//! read this file, so nothing but a measurement may use them.
+//! The keys are constants: both ends are programs that must agree without a word. They are published
+//! in this file, so nothing but a measurement may use them.
 
 pub(super) mod article;
 pub(super) mod haulier1;

@@ -1,4 +1,4 @@
-//! `inspect --wire haulier1`: the datagrams of a real handshake, as far as their protection lets anybody see.
+//! `inspect --wire haulier1`: the datagrams of a real handshake, as far as their protection shows them.
 
 use std::net::SocketAddr;
 
@@ -80,7 +80,7 @@ fn what_is_open_is_shown() {
     let sent = names(&responses);
     assert!(sent.contains(&"block".into()) && sent.contains(&"slice".into()), "{sent:?}");
     assert!(names(&data).contains(&"ack".into()));
-    // Under another id nobody can tell it from a sealed one; of a request, the check is there to see.
+    // Under another id it looks like a sealed one; of a request, the check is visible.
     let other = ["--protocol-id", "7"];
     assert!(inspect(&data[0], &other)["sealed_bytes"].is_u64());
     assert_eq!(inspect(&request[0], &other)["drop"], "bad_check_value");

@@ -1,5 +1,5 @@
 //! The packet layer under `inspect`: fragments in both encodings, payload packets, ack packets, and how
-//! they are told from chunks.
+//! they are distinguished from chunks.
 
 use haulier_article::{ProtocolId, packet};
 use serde_json::{Value, json};
@@ -226,7 +226,7 @@ fn one_layer_is_tried_when_one_is_asked_for() {
     assert!(sentence.contains("its protocol id is not 0x55667788)"), "{sentence}");
 }
 
-/// With one id for both layers the checksum no longer tells them apart.
+/// With one id for both layers the checksum no longer distinguishes them.
 #[test]
 fn with_a_protocol_id_of_its_own_a_datagram_is_what_accepts_it() {
     let id = ["--protocol-id", "0xcafe"];
