@@ -21,7 +21,7 @@ const RUNS: u64 = 3;
 
 const CAP_BPS: u64 = 5_000_000;
 
-/// Beside a network thread a frame costs a block so much; without one, so much.
+/// What calling once a frame may cost a block, as a factor: beside a network thread, and without one.
 const THREADED: f64 = 1.03;
 const INLINE: f64 = 1.15;
 
@@ -95,7 +95,7 @@ impl<M: Machine> Machine for Game<M> {
 
 impl<M: Machine + 'static> Host for Game<M> {}
 
-/// Everybody who joins gets a small block, and the path is known then.
+/// Each client that joins gets a small block, and the path is known then.
 fn serve(server: &mut ServerMachine, now: Instant) -> usize {
     let mut sent = 0;
     while let Some((id, event)) = server.poll_event(now) {
@@ -199,7 +199,7 @@ struct Path {
     name: &'static str,
     link: LinkConfig,
     /// Frames that a block may take on top without a network thread and without a cap. Where a frame's
-    /// worth is more than a queue was seen to hold, nobody may send it at once: the queue is tried out,
+    /// worth is more than a queue was seen to hold, it may not be sent at once: the queue is tried out,
     /// frame by frame.
     frames: u32,
 }
@@ -222,7 +222,7 @@ fn paths() -> [Path; 6] {
 }
 
 /// Each size, with a cap and without one. What has arrived may wait for a frame of the client on top.
-fn costs_at_most(most: f64, by: impl Fn(u64) -> [Called; 2]) {
+fn costs_at_most(max: f64, by: impl Fn(u64) -> [Called; 2]) {
     let mut failures = Vec::new();
     for (path, max_rate_bps) in
         paths().iter().flat_map(|path| [u64::MAX, CAP_BPS].map(|cap| (path, cap)))
@@ -244,7 +244,7 @@ fn costs_at_most(most: f64, by: impl Fn(u64) -> [Called; 2]) {
                     in_time * 1e3,
                 );
                 println!("{line}");
-                if framed > most * in_time + on_top.as_secs_f64() {
+                if framed > max * in_time + on_top.as_secs_f64() {
                     failures.push(line);
                 }
             }

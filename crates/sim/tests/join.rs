@@ -26,7 +26,7 @@ fn access(rate_bps: u64, rtt: Duration) -> Access {
     LinkConfig::new(rate_bps, rtt / 2).into()
 }
 
-/// A server with a block for everybody, and a client that wants it.
+/// A server with a block for each client, and a client that wants it.
 struct Join {
     world: World,
     server: HostId<ServerHost>,
@@ -110,8 +110,8 @@ fn everything_ends_well() {
     assert_eq!(server.server.stats().connections, 0, "{last:?}");
 }
 
-/// Who only receives knows the round trip all the same, and who sends over a long way sends nothing twice
-/// that was not lost.
+/// An end that only receives knows the round trip too, and over a long path nothing is retransmitted that
+/// was not lost.
 #[test]
 fn both_ends_measure_and_a_long_way_costs_no_resends() {
     for rtt in [20, 200, 600] {

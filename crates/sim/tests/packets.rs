@@ -28,11 +28,11 @@ const PER_TICK: u64 = HOSTILE_PACKETS / (SECONDS * 1_000);
 
 const SERVER: u32 = 1;
 
-/// One endpoint for each address it hears from, and one pool for all.
+/// One endpoint for each address it receives from, and one pool for all.
 struct Server {
     pool: FragmentPool,
     endpoints: BTreeMap<SocketAddr, Endpoint>,
-    /// Payloads accepted, by who sent them: whole packets and fragmented ones.
+    /// Payloads accepted, by sender: whole packets and fragmented ones.
     accepted: BTreeMap<SocketAddr, (u64, u64)>,
     hostile: u64,
 }
@@ -177,8 +177,8 @@ fn a_million_hostile_fragments_do_not_touch_the_honest_players() {
     }
 }
 
-/// The attacker spoofs the address of a player and knows the protocol id. This wire cannot tell the two
-/// apart, so packets of fragments suffer; those that are whole do not, and once it is over all is well.
+/// The attacker spoofs the address of a player and knows the protocol id. This wire cannot distinguish
+/// the two, so packets of fragments suffer; those that are whole do not, and once it is over all is well.
 #[test]
 fn a_spoofed_bomb_harms_fragments_of_that_player_only_while_it_lasts() {
     let mut pool = FragmentPool::default();

@@ -1,4 +1,4 @@
-//! T15: who is where, and who says so.
+//! T15: changes of address, true and spoofed.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -35,7 +35,7 @@ fn t15_a_client_whose_address_changes_mid_transfer_gets_its_block() {
 
 /// It changes between the request and the response, when the server knows the client by its request's
 /// address only. The responses go nowhere and the copies of the request from the new address are dropped,
-/// for anybody could have sent them: the handshake fails with a reason, and does not hang.
+/// for they may be forged: the handshake fails with a reason, and does not hang.
 #[test]
 fn t15_a_change_before_the_first_response_ends_with_a_reason() {
     for keyed in BOTH {
@@ -49,7 +49,7 @@ fn t15_a_change_before_the_first_response_ends_with_a_reason() {
     }
 }
 
-/// It changes after the first response and before the server has heard of it: the first data comes from a new
+/// It changes after the first response and before the server knows of it: the first data comes from a new
 /// address, which must be proven by a challenge inside a response.
 #[test]
 fn t15_a_change_right_after_the_response_is_proven() {
@@ -67,7 +67,7 @@ fn t15_a_change_right_after_the_response_is_proven() {
     }
 }
 
-/// Somebody on the path copies the client's datagrams and sends them first, in the name of a victim: the
+/// An attacker on the path copies the client's datagrams and sends them first, in the name of a victim: the
 /// server challenges the victim, with three times the bytes it believes came from there at most, and goes on
 /// with the client where it is.
 #[test]
@@ -88,7 +88,7 @@ fn t15_a_hijack_with_copied_datagrams_reaches_the_victim_three_times_at_most() {
         });
         town.world.run_to(ms(15_000));
         assert_eq!(town.address_changes(), 0, "the victim never answered");
-        // In the handshake nobody can tell the two apart; after it the block must come.
+        // In the handshake the two cannot be distinguished; after it the block must come.
         let host = town.client();
         println!("{keyed:?}: {:?}", host.app.joined_after());
         let sent = town.server().meter.unproven_bytes_to(victim);

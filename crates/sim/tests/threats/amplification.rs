@@ -1,4 +1,4 @@
-//! T1, T2: a server that is used to bury somebody else.
+//! T1, T2: a server that is used to flood a third party.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::{
 
 /// Requests with a right check from a thousand addresses that never asked: the server answers each with
 /// three times what came at most, in bytes and in datagrams, in every prefix of the run. The honest
-/// client joins meanwhile.
+/// client joins during it.
 #[test]
 fn t1_spoofed_requests_get_three_times_their_bytes_at_most() {
     for keyed in BOTH {
@@ -111,8 +111,8 @@ fn t1_refusals_are_small_and_few() {
     }
 }
 
-/// Two machines told of each other must not talk for ever: every datagram a server sent comes back to it,
-/// and every datagram a client sent comes back to that. Nobody says a word.
+/// Two machines pointed at each other must not send without end: every datagram a server sent comes back to
+/// it, and every datagram a client sent comes back to that. Neither answers.
 #[test]
 fn t1_reflected_datagrams_get_no_byte() {
     for keyed in BOTH {
@@ -132,8 +132,8 @@ fn t1_reflected_datagrams_get_no_byte() {
     }
 }
 
-/// A receiver's acks are a small part of what it gets, always: otherwise whoever can make it get slices
-/// has an amplifier. Ten megabytes to a client over a good link and a bad one.
+/// A receiver's acks are a small part of what it gets, always: otherwise an attacker that can make it get
+/// slices has an amplifier. Ten megabytes to a client over a good link and a bad one.
 #[test]
 fn t2_acks_are_a_small_part_of_what_they_answer() {
     for loss in [0, 20] {

@@ -41,7 +41,7 @@ fn t10_a_flood_of_forged_requests_slows_no_join() {
 }
 
 /// A flood with the key, or in mode `open`, from addresses that are not the sender's: above 64 handshakes the
-/// server asks for cookies, which nobody gets who lies about his address. The honest join completes, for the
+/// server asks for cookies, which a spoofed address never gets. The honest join completes, for the
 /// price of a round trip.
 #[test]
 fn t10_a_spoofed_flood_with_the_key_costs_a_round_trip() {
@@ -65,11 +65,11 @@ fn t10_a_spoofed_flood_with_the_key_costs_a_round_trip() {
     }
 }
 
-/// Who has the key begins handshakes from his own address with cookies, and completes none: he gets the share
-/// of one prefix, and the honest join completes. Once he took all 256 places, and everybody else was told
-/// that the server was full.
+/// An attacker with the key begins handshakes from its own address with cookies, and completes none: it gets
+/// the share of one prefix, and the honest join completes. It once took all 256 places, and the server
+/// refused all others as full.
 #[test]
-fn t10_handshakes_that_nobody_completes_keep_nobody_out() {
+fn t10_uncompleted_handshakes_keep_no_client_out() {
     for attackers in [1u32, 8] {
         // A fourth of the usual places, and as many attackers less.
         let limits = ServerLimits::default()
@@ -104,7 +104,7 @@ fn t10_handshakes_that_nobody_completes_keep_nobody_out() {
     }
 }
 
-/// All places of a prefix taken by connections that are complete: one more from there is told so, with a
+/// All places of a prefix taken by connections that are complete: one more from there is refused, with a
 /// check that it can verify, and one from elsewhere is let in. The same for the whole server.
 #[test]
 fn t14_places_are_limited_per_prefix_and_in_total() {
@@ -173,7 +173,7 @@ fn t9_a_token_is_used_once() {
     assert_eq!(server.stats().requests, 1);
 }
 
-/// A token that has expired, or that another matchmaker made, lets nobody in; and the time that counts is
+/// A token that has expired, or that another matchmaker made, is refused; and the time that counts is
 /// the server's.
 #[test]
 fn t9_an_expired_or_foreign_token_is_refused() {

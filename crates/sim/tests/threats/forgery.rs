@@ -1,4 +1,4 @@
-//! T3, T7, T8, T16: datagrams that nobody sent, or that were changed on the way.
+//! T3, T7, T8, T16: datagrams that were forged, or changed on the way.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use haulier_sim::{Rng, Shot, address};
 
 use crate::support::{BOTH, Keyed, Pair, SERVER, Town, drain, last, ms};
 
-/// An attacker who knows everything about a connection but what its ids are, in mode `open` too: a million
+/// An attacker that knows everything about a connection but what its ids are, in mode `open` too: a million
 /// forged closes, resets and acks at each end, in the addresses' own names. None is taken.
 #[test]
 fn t3_t16_a_million_blind_guesses_close_and_ack_nothing() {
@@ -40,10 +40,10 @@ fn t3_t16_a_million_blind_guesses_close_and_ack_nothing() {
     }
 }
 
-/// Who sits on the path knows the receiver's id, for it is in the clear. With keys that helps nothing: a
+/// An observer on the path knows the receiver's id, for it is in the clear. With keys that helps nothing: a
 /// hundred thousand forged datagrams to the right id, and resets, change nothing. In mode `open` the id of
 /// the sender stands in the tag, and the observer wins: that is what `open` means, and it is tested below
-/// so that nobody believes otherwise.
+/// so that the limit is on record.
 #[test]
 fn t3_t16_an_observer_without_keys_closes_nothing() {
     let mut pair = Pair::connected(Keyed::Secret);
@@ -67,7 +67,7 @@ fn t3_t16_an_observer_without_keys_closes_nothing() {
     pair.assert_untouched(&before);
 }
 
-/// Mode `open` does not protect from who reads along: one datagram with both ids ends the connection. A
+/// Mode `open` does not protect from an observer: one datagram with both ids ends the connection. A
 /// test of what is not promised.
 #[test]
 fn t16_in_mode_open_an_observer_can_close() {
@@ -92,9 +92,9 @@ fn t16_in_mode_open_an_observer_can_close() {
     assert_eq!(pair.server.stats().connections, 0);
 }
 
-/// Somebody on the path flips a bit of every datagram in turn: each is preceded by a changed copy of itself,
-/// with its own source. The transfer completes, what is delivered is right, and nobody is thrown out. In
-/// mode `open` too: a checksum finds flipped bits.
+/// An attacker on the path flips a bit of every datagram in turn: each is preceded by a changed copy of
+/// itself, with its own source. The transfer completes, what is delivered is right, and no connection is closed.
+/// In mode `open` too: a checksum finds flipped bits.
 #[test]
 fn t8_a_flipped_copy_before_every_datagram() {
     for keyed in BOTH {
@@ -158,7 +158,7 @@ fn refusal(request: &[u8], code: u8) -> Vec<u8> {
     [&[0x82], &request[3..11], &[code, 0], &[0; 16]].concat()
 }
 
-/// A refusal without a check says "another secret", from somebody who saw the request: a hint and no more.
+/// A refusal without a check says "another secret", from an observer of the request: a hint and no more.
 /// The client goes on asking, and the server's welcome makes it forget the hint.
 #[test]
 fn t16_a_false_refusal_does_not_keep_a_client_out() {
@@ -172,7 +172,7 @@ fn t16_a_false_refusal_does_not_keep_a_client_out() {
             });
             town.assert_joins(ms(3_000));
         }
-        // True for ever is believed, after a second.
+        // A hint that no welcome contradicts is believed, after a second.
         let mut town = Town::new(keyed, 50_000);
         town.on_path(|from, to, datagram, out| {
             if datagram[0] == 0x80 {

@@ -22,7 +22,7 @@ fn note(seen: &mut Seen, datagram: &[u8]) {
 }
 
 /// A server that crashes and comes back knows nothing of what it sent. No (id, phase, number) is ever on
-/// the wire with different bytes, over five lives; the client hears that its server is a new one, by the
+/// the wire with different bytes, over five lives; the client learns that its server is a new one, by the
 /// reset, and does not wait for the idle time-out.
 #[test]
 fn t18_a_restarted_server_repeats_no_nonce_and_is_noticed() {
@@ -40,12 +40,12 @@ fn t18_a_restarted_server_repeats_no_nonce_and_is_noticed() {
         town.world.run_to(ms(10_000));
         let event = last(town.client());
         assert!(matches!(event, Some(Event::Closed(CloseReason::ServerRestarted))), "{event:?}");
-        let heard = town.client().app.first(|event| matches!(event, Event::Closed(_))).unwrap();
-        println!("noticed after {:?}", heard - Duration::from_millis(300));
+        let closed = town.client().app.first(|event| matches!(event, Event::Closed(_))).unwrap();
+        println!("noticed after {:?}", closed - Duration::from_millis(300));
     }
 }
 
-/// In mode `open` there is nothing to keep over a restart, so silence tells.
+/// In mode `open` there is nothing to keep over a restart, so only silence shows it.
 #[test]
 fn t18_in_mode_open_a_restart_is_noticed_by_silence() {
     let mut town = Town::new(Keyed::Open, 1_000_000);
@@ -57,7 +57,7 @@ fn t18_in_mode_open_a_restart_is_noticed_by_silence() {
 }
 
 /// Keys change every 20 datagrams, on a link that loses a third, doubles and reorders: everything arrives,
-/// nobody is thrown out, and no number is used twice with a key.
+/// no connection is closed, and no number is used twice with a key.
 #[test]
 fn t18_keys_change_under_loss_and_reordering() {
     for keyed in BOTH {

@@ -1,4 +1,4 @@
-//! T4, T5, T6, T7: clients with the right keys that do not tell the truth.
+//! T4, T5, T6, T7: clients with the right keys that lie.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ fn t4_optimistic_acks_are_caught_within_two_windows() {
             con.wait(Duration::from_millis(5));
             con.take();
             // All numbers, those that never came among them: it cannot know which were skipped, and the
-            // server sends the more the sooner it hears.
+            // server sends the more the sooner it is acked.
             let largest = con.largest();
             let ack = AckFrame::new(largest, Duration::ZERO, largest.min(1023) as u16);
             con.say(&[Frame::Ack(ack)]);
@@ -177,10 +177,10 @@ fn t6_an_announcement_takes_no_memory() {
     assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::PROTOCOL)));
 }
 
-/// A hundred thousand empty blocks that nobody reads: what waits is bounded, and who goes on is closed
-/// with `resources`. Empty ones counted for nothing once.
+/// A hundred thousand empty blocks that are never read: what waits is bounded, and a sender that goes on is
+/// closed with `resources`. Empty ones counted for nothing once.
 #[test]
-fn t6_empty_blocks_that_nobody_reads_do_not_pile_up() {
+fn t6_unread_empty_blocks_do_not_pile_up() {
     let config = server_config(Keyed::Secret);
     let connection = config.connection.with_max_unread_block_bytes(10_000);
     let mut con = Con::new(config.with_connection(connection), 1, None);

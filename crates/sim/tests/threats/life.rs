@@ -15,7 +15,7 @@ use crate::support::{
 struct Jumpy<H> {
     inner: H,
     at: Instant,
-    /// From then on it shows so much more, or less.
+    /// From then on it shows `ahead` more and `behind` less.
     ahead: Duration,
     behind: Duration,
     /// The real time, as far as it was received.
@@ -75,7 +75,7 @@ fn jumpy<H>(inner: H, ahead: u64, behind: u64) -> Jumpy<H> {
     Jumpy { inner, at: ms(300), ahead, behind, real: ms(0) }
 }
 
-/// An hour ahead, or two back, in the middle of a transfer, at either end: nobody panics, nobody spins, and
+/// An hour ahead, or two back, in the middle of a transfer, at either end: neither end panics or spins, and
 /// a new client is served afterwards.
 #[test]
 fn a_clock_that_jumps_is_survived() {

@@ -11,8 +11,8 @@ use haulier_sim::{Shot, address};
 use crate::support::{BOTH, CLIENT, Pair, Town, drain, ms, server_config};
 
 /// An observer records a whole join and sends every datagram of it a hundred times more, from the address
-/// it came from and from others, at once and later. Nothing is delivered twice, nobody answers with a
-/// byte, nothing changes.
+/// it came from and from others, at once and later. Nothing is delivered twice, no byte is sent in
+/// answer, nothing changes.
 #[test]
 fn t9_a_recorded_join_replayed_a_hundred_times_does_nothing() {
     for keyed in BOTH {
@@ -59,7 +59,7 @@ fn t9_a_join_in_which_everything_comes_three_times() {
 
 /// A recording is played to the same server after its connection has gone, and to a restarted one. The
 /// first remembers the request; the second answers it as a new one, three times its bytes at most, and
-/// nobody can go on from there.
+/// no connection can come of it.
 #[test]
 fn t9_a_recording_played_to_a_restarted_server_gets_no_connection() {
     for keyed in BOTH {
@@ -84,7 +84,7 @@ fn t9_a_recording_played_to_a_restarted_server_gets_no_connection() {
         server.handle_timeout(later);
         while server.poll_event(pair.now).is_some() {}
         let _none = drain(&mut server, later);
-        assert_eq!(server.stats().connections, 0, "the handshake that nobody completes is over");
+        assert_eq!(server.stats().connections, 0, "the uncompleted handshake is over");
     }
 }
 

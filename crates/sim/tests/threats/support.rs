@@ -52,7 +52,7 @@ pub(crate) fn ms(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// A world with a server that gives everybody `bytes`, and one honest client.
+/// A world with a server that gives each client `bytes`, and one honest client.
 pub(crate) struct Town {
     pub(crate) world: World,
     pub(crate) server: HostId<ServerHost>,
@@ -88,7 +88,7 @@ impl Town {
         self.world.add(Attacker::new(mind), address(at), &Access::default())
     }
 
-    /// Adds one that sits on everybody's path: it may change what passes from one to the other, and send.
+    /// Adds one that sits on all paths: it may change what passes from one to the other, and send.
     pub(crate) fn on_path(
         &mut self,
         meddle: impl FnMut(SocketAddr, SocketAddr, &mut Vec<u8>, &mut Vec<Shot>) + 'static,
@@ -197,7 +197,7 @@ pub(crate) fn drain_client(client: &mut ClientMachine, now: Instant) -> Vec<Vec<
     drain(client, now).into_iter().map(|(_, datagram)| datagram).collect()
 }
 
-/// A client that seals what it is told to asks for a connection, and completes it if it gets an answer:
+/// A client that seals what it is given asks for a connection, and completes it if it gets an answer:
 /// whether the server took the request, and what it answered.
 pub(crate) fn knock(
     server: &mut ServerMachine,
@@ -246,7 +246,7 @@ impl Pair {
         [fingerprint(&self.server), client_fingerprint(&self.client)]
     }
 
-    /// Nobody has anything to say, and nothing changed.
+    /// Neither end has anything to send, and nothing changed.
     pub(crate) fn assert_untouched(&mut self, before: &[String; 2]) {
         assert_eq!(drain(&mut self.server, self.now), []);
         assert_eq!(drain(&mut self.client, self.now), []);
