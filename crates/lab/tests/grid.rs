@@ -38,7 +38,7 @@ fn every_strategy_delivers() {
     }
 }
 
-/// A seed is a run, and who watches it changes nothing.
+/// A seed is a run, and watching it changes nothing.
 #[test]
 fn a_run_can_be_replayed() {
     let kit = Kit::new(1);

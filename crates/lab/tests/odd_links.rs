@@ -178,8 +178,8 @@ fn some_packets_come_twice() {
 /// A block of 256 KiB as datagrams, in bits: a source slice in each, with all headers.
 const BLOCK_BITS: f64 = 256.0 * 1_088.0 * 8.0;
 
-/// The harness: who is allowed a tenth of the link needs the time that this rate takes, whatever the link
-/// does with more.
+/// The harness: a sender that is allowed a tenth of the link needs the time that this rate takes, whatever
+/// the link does with more.
 #[test]
 fn a_known_rate_takes_the_time_it_needs() {
     let fixed = config_at(MBIT);
@@ -193,7 +193,7 @@ fn a_known_rate_takes_the_time_it_needs() {
     }
 }
 
-/// The harness: who is told the rate is as good as can be, and is found to be.
+/// The harness: a sender that is given the rate is as good as can be, and is found to be.
 #[test]
 fn a_sender_that_knows_the_rate_is_better() {
     let paced = config_at(9 * MBIT);

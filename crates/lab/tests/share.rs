@@ -97,7 +97,7 @@ fn two_transfers_share_100_mbit_equally() {
     two_are_fair(100);
 }
 
-/// Printed only: with unequal round trips nobody promises equal shares. Neither starves.
+/// Printed only: with unequal round trips equal shares are not promised. Neither starves.
 #[test]
 fn two_transfers_of_unequal_round_trips_both_go_on() {
     for rtts_ms in [[20, 100], [100, 20], [50, 200]] {
@@ -106,7 +106,7 @@ fn two_transfers_of_unequal_round_trips_both_go_on() {
     }
 }
 
-/// The harness: who sends at a known rate is seen to get it, and unequal ones to be unequal.
+/// The harness: transfers at known rates are measured to get them, and unequal ones to be unequal.
 #[test]
 fn transfers_of_known_rates_are_measured_right() {
     let rate = |rate_bps| config_at(rate_bps);
@@ -140,7 +140,7 @@ fn loss_alone_does_not_slow_a_transfer() {
         let loss = Loss::Independent(Probability::percent(percent));
         let mbits = alone(&format!("{percent} % lost"), LinkConfig { loss, ..ten_mbit() });
         let could = 9.6 * (1.0 - percent as f64 / 100.0);
-        // Repair beyond what is lost, and ends of chunks that are not heard, are the rest.
+        // Repair beyond what is lost, and ends of chunks that are not reported, are the rest.
         assert!(mbits.iter().all(|&mbit| mbit > 0.7 * could), "{percent} %: {mbits:?}");
     }
 }
@@ -175,8 +175,8 @@ fn a_transfer_follows_the_rate_of_the_link() {
     }
 }
 
-/// Ten transfers begin one after the other. The trains of the later ones find a full queue and tell no rate:
-/// they went on with their guess, and more than four fifths of all were dropped, for ever.
+/// Ten transfers begin one after the other. The trains of the later ones find a full queue and show no rate:
+/// they went on with their guess, and more than four fifths of all were dropped, without end.
 #[test]
 fn ten_transfers_do_not_drown_each_other() {
     let flow = |n: u64| {
@@ -233,7 +233,7 @@ fn beside_tcp_both_get_a_quarter() {
     for mbit in [10, 50] {
         for queue in [bdp(mbit, 50), 256 << 10] {
             let shares = beside_tcp(mbit, queue, 0);
-            // A newcomer beside one that has filled the queue: printed, and nobody starves.
+            // A newcomer beside one that has filled the queue: printed, and neither starves.
             let later = beside_tcp(mbit, queue, 3);
             if shares.iter().any(|&share| share < 0.25) || later.iter().any(|&share| share < 0.05) {
                 failed.push((mbit, queue, shares, later));
@@ -354,7 +354,7 @@ fn a_game_feels_no_more_than(felt: Felt, game: GameIsOn) {
         assert!(alone.sent > 1_700 && beside.sent > 1_700, "{alone:?} {beside:?}");
         assert!(block > 0.0, "{}: there is no block", profile.name);
         let is_late = beside.p95 > alone.p95 + felt.delay_on(&profile.link());
-        // What the queue drops cannot be told from the link's own losses: so once more without those.
+        // Queue drops cannot be distinguished from the link's own losses: so once more without those.
         let lossless = LinkConfig { loss: Loss::None, ..profile.link() };
         let dropped = play(lossless, true, game).0.missing;
         let is_lossy =
