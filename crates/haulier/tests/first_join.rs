@@ -8,7 +8,7 @@ const PAGE: &str = include_str!("../../../docs/FIRST-JOIN.md");
 const SERVER: &str = include_str!("../examples/first_join_server.rs");
 const CLIENT: &str = include_str!("../examples/first_join_client.rs");
 
-/// A program without its first comment, which tells how to run it.
+/// A program without its first comment, which says how to run it.
 fn code(program: &str) -> &str {
     program.find("\nuse ").map_or(program, |at| &program[at + 1..])
 }

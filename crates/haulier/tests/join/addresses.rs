@@ -8,7 +8,7 @@ use haulier::{
 
 use crate::support::{MAX, PROTOCOL_ID, Pair, bind, block_on, config_at, config_for, with_secret};
 
-/// A port of loopback at which nobody listens.
+/// A closed port of loopback.
 fn closed_port() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

@@ -13,7 +13,7 @@ use haulier::{
 
 use crate::support::{MAX, PROTOCOL_ID, bind, block_on, bytes, config_for, with_secret};
 
-/// Serves `block` to everybody, and echoes messages; returns why its first client left.
+/// Serves `block` to all clients, and echoes messages; returns why its first client left.
 async fn serve(server: &Server, block: &Block) -> CloseReason {
     while let Some((id, event)) = server.next_event().await.unwrap() {
         match event {
@@ -160,11 +160,11 @@ fn a_refusal_is_an_error_that_says_why() {
     assert_eq!(attempts[0].server, server.local_addr());
     let refused = CloseReason::Refused(RefusalCode::Key).to_string();
     assert!(error.to_string().contains(&refused), "{error}");
-    assert_eq!(server.poll().unwrap(), None, "nobody may come in");
+    assert_eq!(server.poll().unwrap(), None, "no client is accepted");
 }
 
 #[test]
-fn a_server_that_finishes_tells_its_clients() {
+fn a_server_that_finishes_closes_its_connections() {
     let server = bind(with_secret());
     let client = Client::connect(config_for(&server)).unwrap();
     block_on(client.connected()).unwrap();
@@ -220,7 +220,7 @@ mod on_tokio {
     }
 
     #[test]
-    fn outside_of_a_runtime_there_is_none_and_its_end_is_told() {
+    fn outside_of_a_runtime_there_is_none_and_its_end_is_reported() {
         let listen = Listen::bind("127.0.0.1:0").unwrap().on_tokio();
         let error = listen.start(with_secret()).unwrap_err();
         assert!(matches!(error, ListenError::NoRuntime), "{error}");

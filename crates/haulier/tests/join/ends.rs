@@ -51,7 +51,7 @@ fn finish_waits_until_what_was_said_has_arrived() {
 }
 
 #[test]
-fn a_server_that_shuts_down_tells_its_clients() {
+fn a_server_that_shuts_down_closes_its_connections() {
     let mut pair = Pair::connected(with_secret());
     pair.server.shut_down();
     pair.until(|pair| pair.server.is_shut_down() && pair.client_end().is_some());

@@ -40,7 +40,7 @@ fn errors_go_anywhere() {
 
 /// A game that loads a level.
 #[test]
-fn a_block_arrives_while_nobody_asks_for_it() {
+fn a_block_arrives_without_polling() {
     let server = bind(with_secret());
     let client = Client::connect(config_for(&server)).unwrap();
     let block = Block::new(1, bytes(3_000_000));
@@ -67,16 +67,16 @@ fn a_block_arrives_while_nobody_asks_for_it() {
 
 /// For longer than the idle time-out, as the server's own counters show.
 #[test]
-fn a_client_that_nobody_asks_stays_connected() {
+fn a_client_that_is_not_polled_stays_connected() {
     let mut config = with_secret();
     config.connection.idle_timeout = Duration::from_secs(1);
     let mut pair = Pair::connected(config);
     let id = pair.id();
     // A keep-alive comes three times in an idle time-out.
-    let heard =
+    let received =
         |pair: &Pair| pair.server.connection_stats(id).map(|stats| stats.datagrams_received);
-    let before = heard(&pair).unwrap();
-    while heard(&pair).expect("it is connected") < before + 8 {
+    let before = received(&pair).unwrap();
+    while received(&pair).expect("it is connected") < before + 8 {
         let event = pair.server.wait(Duration::from_millis(50)).unwrap();
         assert!(
             !matches!(event, Some((_, ServerEvent::Connection(Event::Closed(_))))),

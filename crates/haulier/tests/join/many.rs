@@ -25,7 +25,7 @@ fn serve(server: Server, block: &Block, is_over: &AtomicBool) -> ServerStats {
     server.stats()
 }
 
-/// Sets the flag when it goes, also in a panic: or the server would serve for ever.
+/// Sets the flag when dropped, also in a panic: otherwise the server would never stop.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {

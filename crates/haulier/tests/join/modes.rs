@@ -1,4 +1,4 @@
-//! Whom a server lets in: by secret, token, identity, or everybody; and how it turns others away.
+//! Which clients a server accepts, by secret, token, identity, or all; and how it refuses others.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -109,7 +109,7 @@ impl Pair {
         let began = Instant::now();
         while !is_so(self) {
             let (server, client) = (&self.at_server, &self.at_client);
-            assert!(began.elapsed() < MAX, "server heard {server:?}, client heard {client:?}");
+            assert!(began.elapsed() < MAX, "server: {server:?}, client: {client:?}");
             self.turn();
         }
     }
@@ -148,12 +148,12 @@ impl Pair {
         })
     }
 
-    /// How often the client has heard this.
+    /// How many such events the client had.
     pub(crate) fn client_count(&self, is_it: impl Fn(&Event) -> bool) -> usize {
         self.at_client.iter().filter(|event| is_it(event)).count()
     }
 
-    /// How often the server has heard this of a connection.
+    /// How many such events the server had from connections.
     pub(crate) fn server_count(&self, is_it: impl Fn(&Event) -> bool) -> usize {
         let is_it = |event: &ServerEvent| match event {
             ServerEvent::Connection(event) => is_it(event),
