@@ -93,8 +93,8 @@ fn t16_in_mode_open_an_observer_can_close() {
 }
 
 /// An attacker on the path flips a bit of every datagram in turn: each is preceded by a changed copy of
-/// itself, with its own source. The transfer completes, what is delivered is right, and no connection is closed.
-/// In mode `open` too: a checksum finds flipped bits.
+/// itself, with its own source. The transfer completes, what is delivered is right, and no connection is
+/// closed. In mode `open` too: a checksum finds flipped bits.
 #[test]
 fn t8_a_flipped_copy_before_every_datagram() {
     for keyed in BOTH {
