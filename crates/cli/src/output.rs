@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use haulier::file::{Header, Sink, is_plain_name};
+use haulier::file::{Header, Sink, plain_name};
 use tempfile::NamedTempFile;
 
 /// A file being received. Dropping it before [`commit`](Self::commit) removes what was written.
@@ -14,6 +14,8 @@ pub(crate) struct Output {
     target: PathBuf,
     force: bool,
     open: Option<Open>,
+    /// The sender's name for the file, if that is not safe to use as it is.
+    unsafe_name: Option<String>,
 }
 
 #[derive(Debug)]
@@ -27,7 +29,7 @@ enum Open {
 impl Output {
     /// An output to `target`: a file, a directory, or `-`.
     pub(crate) fn new(target: &Path, force: bool) -> Self {
-        Self { target: target.to_owned(), force, open: None }
+        Self { target: target.to_owned(), force, open: None, unsafe_name: None }
     }
 
     /// Looks whether a file could be stored there, before one is sent.
@@ -59,6 +61,12 @@ impl Output {
             Some(Open::Beside(_, path)) => path,
             _ => &self.target,
         }
+    }
+
+    /// What to say behind the path where the sender's name was not safe to use as it is.
+    pub(crate) fn show_rename(&self) -> String {
+        let rename = |name| format!(" (its sender calls it {name:?})");
+        self.unsafe_name.as_ref().map_or_else(String::new, rename)
     }
 
     /// The file is what was sent: gives it its name.
@@ -106,12 +114,12 @@ impl Output {
         if !self.target.is_dir() {
             return Ok(self.target.clone());
         }
-        if !is_plain_name(&header.name) {
+        let name = plain_name(&header.name).ok_or_else(|| {
             let text =
                 format!("the sender's name {:?} is no plain file name; use -o FILE", header.name);
-            return Err(io::Error::new(ErrorKind::InvalidInput, text));
-        }
-        Ok(self.target.join(&header.name))
+            io::Error::new(ErrorKind::InvalidInput, text)
+        })?;
+        Ok(self.target.join(&*name))
     }
 }
 
@@ -123,6 +131,8 @@ impl Sink for Output {
         }
         let path = self.place(header)?;
         self.check_free(&path)?;
+        let is_renamed = self.target.is_dir() && path.file_name() != Some(header.name.as_ref());
+        self.unsafe_name = is_renamed.then(|| header.name.clone());
         let mut builder = tempfile::Builder::new();
         builder.prefix(".haulier-").suffix(".part");
         #[cfg(unix)]

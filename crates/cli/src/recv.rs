@@ -114,7 +114,7 @@ impl Wait<'_> {
             }
         };
         // Whatever was not committed goes now, before any more waiting.
-        let path = output.path().to_owned();
+        let (path, rename) = (output.path().to_owned(), output.show_rename());
         drop(output);
         self.report.finish_bar();
         // A sender that is gone needs no receipt.
@@ -124,7 +124,7 @@ impl Wait<'_> {
         }
         let finished = outcome?;
         let text = format!(
-            "received {} in {:.3} s and verified: {}\nblake3 {}",
+            "received {} in {:.3} s and verified: {}{rename}\nblake3 {}",
             show_bytes(finished.bytes),
             elapsed.as_secs_f64(),
             show_path(&path),

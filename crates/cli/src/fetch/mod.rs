@@ -294,10 +294,11 @@ impl Fetch<'_> {
                 fields["bytes"] = json!(bytes);
                 fields["blake3"] = json!(digest.to_hex().as_str());
                 format!(
-                    "fetched {} in {:.3} s and verified: {file}\n{} crossed the wire, with a round \
+                    "fetched {} in {:.3} s and verified: {file}{}\n{} crossed the wire, with a round \
                      trip of {rtt:.0} ms\nblake3 {}",
                     show_bytes(bytes),
                     total.as_secs_f64(),
+                    self.output.show_rename(),
                     show_bytes(wire.received + wire.sent),
                     digest.to_hex(),
                 )

@@ -39,8 +39,22 @@ fn a_name_with_directories_in_it_is_refused() {
 
 #[test]
 fn a_name_that_a_terminal_or_another_system_obeys_is_refused() {
-    for name in ["\u{1b}[2Jgone", "two\nlines", "NUL"] {
+    for name in ["\u{1b}[2Jgone", "two\nlines", "what?"] {
         assert_refused(name, 3_000);
+    }
+}
+
+/// A file that would be hidden, an option or a device gets a safe name, and the receiver shows both.
+#[test]
+fn a_name_that_is_more_than_a_name_gets_a_safe_form() {
+    for (name, stored) in [(".bashrc", "_.bashrc"), ("-rf", "_-rf"), ("NUL", "_NUL")] {
+        let dir = Dir::new();
+        let (file, inbox) = (dir.file("world.bin", &data(3_000)), dir.dir("inbox"));
+        let name = format!("--name={name}");
+        let (recv, send) = Pair::start(&["-o", &inbox], &file, &[&name]).finish();
+        send.done();
+        assert_eq!(recv.done()["file"], format!("{inbox}/{stored}"));
+        assert_eq!(dir.names("inbox"), [stored]);
     }
 }
 

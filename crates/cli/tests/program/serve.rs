@@ -67,6 +67,19 @@ fn the_fields_of_json_are_those_and_no_others() {
     assert_eq!(*event("done"), last);
 }
 
+/// A ticket without a name: the server chooses it, but no hidden file comes of that.
+#[test]
+fn a_hidden_file_is_stored_under_a_name_that_is_not() {
+    let dir = Dir::new();
+    let (file, inbox) = (dir.file(".bashrc", &data(5_000)), dir.dir("inbox"));
+    let serving = serve(&[&file, "--once"]);
+    let fetch = haulier(&["fetch", &serving.ticket, "-o", &inbox]);
+    assert_eq!(fetch.code, Some(0), "{}", fetch.what);
+    let text = fetch.text();
+    assert!(text.contains("inbox/_.bashrc (its sender calls it \".bashrc\")"), "{text}");
+    assert_eq!(dir.names("inbox"), ["_.bashrc"]);
+}
+
 #[test]
 fn as_text_the_ticket_is_all_of_standard_output() {
     let dir = Dir::new();
@@ -144,7 +157,7 @@ fn a_ticket_ends_with_its_line() {
 #[test]
 fn of_several_files_each_is_fetched_by_its_name() {
     let dir = Dir::new();
-    let files = ["a.bin", "Wörld 2 (neu).map", ".hidden"];
+    let files = ["a.bin", "Wörld 2 (neu).map", "no extension"];
     let paths: Vec<String> = files.iter().map(|name| dir.file(name, name.as_bytes())).collect();
     let serving = serve(&paths.iter().map(String::as_str).collect::<Vec<_>>());
     let inbox = dir.dir("inbox");

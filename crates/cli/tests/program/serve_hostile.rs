@@ -76,8 +76,7 @@ fn named(name: &str) -> Vec<u8> {
 
 #[test]
 fn a_name_never_leaves_the_directory() {
-    for name in ["../evil", "/tmp/haulier-evil", "a/b", "..", "..\\evil", "CON", "a\x1b[2Jb", "x\0"]
-    {
+    for name in ["../evil", "/tmp/haulier-evil", "a/b", "..", "..\\evil", "a\x1b[2Jb", "x\0"] {
         let liar = Liar::start(move |now, connection| {
             connection.send_message(named(name)).unwrap();
             connection.send_block(now, &Block::new(1, vec![7; 3_000])).unwrap();

@@ -23,8 +23,8 @@ use super::skipped::Skipped;
 use super::timing::Timing;
 use crate::{Instant, RttEstimator};
 
-/// Records at most: as many as a peer can tell apart, see [`REPLAY_WINDOW`](super::REPLAY_WINDOW). When
-/// there are more, the oldest datagram is lost.
+/// Records at most: as many as a peer can tell apart, see
+/// [`REPLAY_WINDOW`](super::window::REPLAY_WINDOW). When there are more, the oldest datagram is lost.
 pub(crate) const MAX_RECORDS: usize = 8192;
 
 /// Settled records kept while a block is sent, for acks that come late: as many numbers as one ack names.
