@@ -147,7 +147,7 @@ fn another_name_can_be_given() {
     let dir = Dir::new();
     let file = dir.file("world.bin", &data(3_000));
     let inbox = dir.dir("inbox");
-    for name in ["other.bin", "Wörld 2 (neu).map", ".hidden"] {
+    for name in ["other.bin", "Wörld 2 (neu).map", "no extension"] {
         let (recv, send) = Pair::start(&["-o", &inbox], &file, &["--name", name]).finish();
         send.done();
         assert_eq!(recv.done()["name"], name);
