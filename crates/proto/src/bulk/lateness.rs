@@ -26,7 +26,8 @@ impl Lateness {
 
     /// The sender is called at `now`.
     pub(super) fn on_call(&mut self, now: Instant) {
-        if now < self.called_at + TICK {
+        // A clock that went back begins anew.
+        if now >= self.called_at && now < self.called_at + TICK {
             return;
         }
         self.called_at = now;
@@ -61,6 +62,15 @@ mod tests {
 
     fn at(micros: u64) -> Instant {
         Instant::from_nanos(micros * 1_000)
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_leaves_no_lateness_behind() {
+        let mut lateness = Lateness::new();
+        lateness.set_due(Some(at(10_000)));
+        assert!(called(&mut lateness, 60_000_000) > 0.0);
+        lateness.set_due(Some(at(60_001_000)));
+        assert!(called(&mut lateness, 20_000).abs() < 1e-9);
     }
 
     fn called(lateness: &mut Lateness, micros: u64) -> f64 {

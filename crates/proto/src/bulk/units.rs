@@ -121,7 +121,7 @@ impl Span {
     /// The first instant of the clock that is not before this one.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     pub(crate) fn instant(self) -> Instant {
-        Instant::from_nanos((self.0 * 1000.0) as u64 + 1)
+        Instant::from_nanos(((self.0 * 1000.0) as u64).saturating_add(1))
     }
 }
 
@@ -203,6 +203,7 @@ mod tests {
     fn an_instant_is_never_before_its_span() {
         let at = Instant::from_nanos(1_234_567);
         assert!(Span::from(at).instant() > at);
+        assert_eq!(Span::INFINITY.instant(), Instant::from_nanos(u64::MAX));
         assert!(Span::from(at).instant().since(at) <= Duration::from_nanos(2));
     }
 }

@@ -19,7 +19,7 @@ fn a_hundred_hostile_clients_do_not_slow_ten_honest_ones() {
 
 /// The whole bar; a step of CI, in release.
 #[test]
-#[ignore = "ten seconds in release, minutes without: the step `crowd` of CI"]
+#[ignore = "ten seconds in release, minutes without: the step `test-release` of CI"]
 fn a_thousand_hostile_clients_do_not_slow_a_hundred_honest_ones() {
     let crowd = Crowd { honest: 100, hostile: 1000, seed: 1 };
     judge(&Crowd { hostile: 0, ..crowd }.run(), &crowd.run());
