@@ -9,7 +9,10 @@ use crate::{DropReason, Instant};
 
 use super::number::expand_number;
 use super::window::{Place, ReplayWindow};
-use super::{ACK_SPAN, AckFrame, MAX_ACK_DELAY};
+use super::{AckFrame, MAX_ACK_DELAY};
+
+/// Numbers that an ack covers, including its largest.
+const ACK_SPAN: u32 = 1024;
 
 /// Datagrams that make an ack due without waiting [H-4.1b]: at 16 for one ack, acks are 1 % of the
 /// bytes of a transfer.
@@ -138,7 +141,7 @@ impl ReceivedDatagrams {
     pub fn ack_frame(&self, now: Instant) -> Option<AckFrame> {
         self.due?;
         let largest = self.window.largest()?;
-        let run_at = |below: u16, has_arrived, limit: u16| {
+        let run_at = |below: u32, has_arrived, limit: u32| {
             let from = largest.checked_sub(u64::from(below));
             from.map_or(0, |from| self.window.run_down(from, has_arrived, limit))
         };

@@ -75,7 +75,7 @@ impl ReplayWindow {
 
     /// How many numbers from `from` downwards, including it, arrived (or did not), up to `limit`. They must
     /// be in the window; below 0 there are none.
-    pub(super) fn run_down(&self, from: u64, has_arrived: bool, limit: u16) -> u16 {
+    pub(super) fn run_down(&self, from: u64, has_arrived: bool, limit: u32) -> u32 {
         let limit = u64::from(limit).min(from.saturating_add(1));
         let mut count = 0;
         while count < limit {
@@ -88,7 +88,7 @@ impl ReplayWindow {
                 break;
             }
         }
-        u16::try_from(count.min(limit)).unwrap_or(u16::MAX)
+        u32::try_from(count.min(limit)).unwrap_or(u32::MAX)
     }
 
     fn words(&self) -> &[u64] {
@@ -227,7 +227,7 @@ mod tests {
                     let from = largest.unwrap_or(0);
                     let down = (0..1024).map_while(|n| from.checked_sub(n));
                     let run = down.take_while(|n| model.0.contains(n) == has_arrived).count();
-                    prop_assert_eq!(usize::from(window.run_down(from, has_arrived, 1024)), run);
+                    prop_assert_eq!(window.run_down(from, has_arrived, 1024) as usize, run);
                 }
             }
         }

@@ -111,10 +111,7 @@ impl<'a> Frame<'a> {
         match self {
             Self::Padding => out.push(0),
             Self::Ping => out.push(1),
-            Self::Ack(ack) => {
-                out.push(2);
-                ack.write(out);
-            }
+            Self::Ack(ack) => ack.write(out),
             Self::Slice(slice) => {
                 out.push(3);
                 out.extend_from_slice(&slice.chunk_id().get().to_le_bytes());
@@ -189,7 +186,7 @@ impl<'a> Frame<'a> {
         Ok(match fields.u8()? {
             0 => Self::Padding,
             1 => Self::Ping,
-            2 => Self::Ack(AckFrame::read(&mut fields.0)?),
+            2 => Self::Ack(AckFrame::read(fields, false)?),
             3 => Self::Slice(read_slice(fields)?),
             4 => Self::ChunkAck(read_chunk_ack(fields)?),
             5 => {
@@ -219,7 +216,7 @@ impl<'a> Frame<'a> {
                 digest: fields.array()?,
             }),
             13 => Self::Repair(read_repair(fields)?),
-            14 => Self::Arrivals(ArrivalsFrame::read(&mut fields.0)?),
+            14 => Self::Arrivals(ArrivalsFrame::read(fields)?),
             _ => return Err(DropReason::BadType),
         })
     }

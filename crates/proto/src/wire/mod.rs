@@ -4,6 +4,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod frame;
+pub(crate) mod frames;
 pub(crate) mod header;
 pub(crate) mod hello;
 pub(crate) mod request;

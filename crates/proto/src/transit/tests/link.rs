@@ -141,7 +141,7 @@ proptest! {
     #[test]
     fn an_invented_ack(
         acks in prop::collection::vec(
-            (0..300u64, 0..1024u16, prop::collection::vec((1..40u16, 1..40u16), 0..31)), 1..50,
+            (0..300u64, 0..1024u32, prop::collection::vec((1..40u32, 1..40u32), 0..31)), 1..50,
         ),
     ) {
         let mut sent = Ledger::new();
