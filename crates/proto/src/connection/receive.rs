@@ -44,11 +44,11 @@ impl Connection {
         &mut self,
         now: Instant,
         path: FourTuple,
-        welcome_bytes: usize,
         datagram: &mut [u8],
         pool: &mut FragmentPool,
     ) -> Result<(), DropReason> {
-        let number = ResponseHeader::read(datagram, welcome_bytes)?.number;
+        let header = ResponseHeader::read(datagram)?;
+        let (number, welcome_bytes) = (header.number, header.welcome_message.len());
         let layout = (ResponseHeader::bytes(welcome_bytes), false);
         self.handle(now, path, number, layout, datagram, pool)
     }
