@@ -111,7 +111,6 @@ enum Phase {
 pub struct ClientMachine {
     server: SocketAddr,
     phase: Phase,
-    /// The token of a valid reset, from the welcome.
     pool: FragmentPool,
     drops: DropCounts,
     wire_bytes: WireBytes,

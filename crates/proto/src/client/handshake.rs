@@ -8,9 +8,7 @@ use core::time::Duration;
 
 use super::{ClientConfig, ClientError, Credentials};
 use crate::connection::{CloseReason, Connection, Parameters, Protection};
-use crate::crypto::{
-    COOKIE_BYTES, Entropy, Initiator, RequestKeys, Suites, equal, open_check,
-};
+use crate::crypto::{COOKIE_BYTES, Entropy, Initiator, RequestKeys, Suites, equal, open_check};
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::request::{CHECKED_BYTES, Source};
 use crate::wire::{

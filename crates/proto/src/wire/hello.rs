@@ -212,7 +212,8 @@ mod tests {
     /// A relay that strikes versions from what it forwards cannot: the list is in the verified hello.
     #[test]
     fn the_best_common_version_is_found() {
-        let bytes: Vec<u8> = [0x1a2a_3a4a_u32, 1, 2].into_iter().flat_map(u32::to_le_bytes).collect();
+        let bytes: Vec<u8> =
+            [0x1a2a_3a4a_u32, 1, 2].into_iter().flat_map(u32::to_le_bytes).collect();
         let versions = Versions::read(&bytes).unwrap();
         assert_eq!(versions.best_of(&[3, 2, 1]), Some(2));
         assert_eq!(versions.best_of(&[1]), Some(1));

@@ -12,7 +12,7 @@ use crate::support::{BOTH, Keyed, Town, client_config, connection, last, ms, ser
 type Seen = HashMap<(Vec<u8>, u8, [u8; 4]), Vec<u8>>;
 
 fn note(seen: &mut Seen, datagram: &[u8]) {
-    if datagram[0] & 0xc0 != 0x40 {
+    if datagram[0] & 0xfc != 0x0c {
         return;
     }
     let key =

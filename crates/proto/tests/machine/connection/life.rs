@@ -175,12 +175,12 @@ fn a_restarted_server_is_noticed() {
 fn resets_are_neither_provoked_nor_forged() {
     let mut lan = Lan::joined(server_config(), client_config());
     for i in 0..20_000u64 {
-        let mut noise = [0x40; 64];
+        let mut noise = [0x0c; 64];
         noise[1..9].copy_from_slice(&(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes());
         let refused = lan.server.handle_datagram(lan.now, address(5), &mut noise);
         assert_eq!(refused, Err(DropReason::UnknownConnection));
         assert_eq!(lan.server.poll_datagram(lan.now, &mut Vec::new()), None);
-        let mut reset = [0x84; 17];
+        let mut reset = [0x08; 17];
         reset[1..9].copy_from_slice(&i.to_le_bytes());
         let refused = lan.clients[0].handle_datagram(lan.now, server_address(), &mut reset);
         assert_eq!(refused, Err(DropReason::BadTag));
