@@ -56,7 +56,7 @@ impl Liveness {
     }
 
     /// An ack-eliciting datagram was sent; with it, so many are in flight.
-    pub(super) const fn on_ack_eliciting_sent(&mut self, now: Instant, in_flight: u16) {
+    pub(super) const fn on_ack_eliciting_sent(&mut self, now: Instant, in_flight: u32) {
         self.last_ack_eliciting = now;
         // If nothing else is in flight, the peer owes no older answer.
         if self.unanswered_since.is_none() || in_flight <= 1 {
