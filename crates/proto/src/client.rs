@@ -314,7 +314,7 @@ impl ClientMachine {
         if !self.reset_token.is_some_and(|ours| equal(&ours, &token)) {
             return Err(DropReason::BadTag);
         }
-        connection.end(ConnectionTrigger::Reset, CloseReason::ServerRestarted);
+        connection.end(ConnectionTrigger::Reset, CloseReason::ConnectionUnknown);
         Ok(())
     }
 

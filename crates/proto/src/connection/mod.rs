@@ -35,6 +35,7 @@ pub use state::ConnectionState;
 pub(crate) use state::ConnectionTrigger;
 pub use stats::ConnectionStats;
 
+pub(crate) use closing::LastWords;
 pub(crate) use protection::Protection;
 
 use alloc::collections::VecDeque;

@@ -165,7 +165,7 @@ fn a_restarted_server_is_noticed() {
     lan.server = ServerMachine::new(lan.now, UNIX_TIME, config, [200; 32]).unwrap();
     lan.client(0).send_message(&b"are you there?"[..]).unwrap();
     lan.settle();
-    assert_eq!(end_of(&lan, 0), Some(&CloseReason::ServerRestarted));
+    assert_eq!(end_of(&lan, 0), Some(&CloseReason::ConnectionUnknown));
     assert_eq!(lan.server.stats().resets, 1);
     assert!(lan.clients[0].is_closed());
 }
