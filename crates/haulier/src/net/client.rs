@@ -190,7 +190,7 @@ impl Client {
         self.with_connection(Connection::all_acked).unwrap_or(true)
     }
 
-    /// Closes the connection, with a reason of up to 200 bytes for the server. Nothing is received after
+    /// Closes the connection, with a reason of up to 255 bytes for the server. Nothing is received after
     /// that.
     pub fn close(&self, code: CloseCode, reason: &str) {
         self.handle.shared.act(|end, now| end.close(now, code, reason));

@@ -212,7 +212,7 @@ impl Server {
         sent.ok_or(SendError::NotOpen)?
     }
 
-    /// Closes a connection, with a reason of up to 200 bytes for the client. To refuse a client, close at
+    /// Closes a connection, with a reason of up to 255 bytes for the client. To refuse a client, close at
     /// [`ServerEvent::Connecting`] with [`CloseCode::NOT_ACCEPTED`]. No effect if the connection no longer
     /// exists.
     pub fn close(&self, id: ConnectionId, code: CloseCode, reason: &str) {

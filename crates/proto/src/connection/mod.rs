@@ -382,6 +382,7 @@ impl Connection {
     pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
         self.now = now;
         self.path.on_request(bytes);
+        self.hasten_close(now);
         self.blocks_out.on_request(now, bytes + UDP_IPV4_BYTES);
     }
 

@@ -24,19 +24,12 @@ impl ServerMachine {
 
     /// A datagram for a connection that has ended, data or a copy of its request: the client has not heard
     /// it, or the datagram is a late one.
-    pub(super) fn on_late(
-        &mut self,
-        now: Instant,
-        id: WireId,
-        from: FourTuple,
-        bytes: usize,
-    ) -> DropReason {
+    pub(super) fn on_late(&mut self, now: Instant, id: WireId, from: FourTuple, bytes: usize) {
         if let Some(close) = self.lingering.on_datagram(now, id, from, bytes) {
             let close = close.to_vec();
             self.stats.closes_repeated += 1;
             self.answer(from, close);
         }
-        DropReason::NotNow
     }
 
     /// Data for a connection that is not there.
@@ -48,7 +41,8 @@ impl ServerMachine {
         bytes: usize,
     ) -> DropReason {
         if self.lingering.has(id) {
-            return self.on_late(now, id, from, bytes);
+            self.on_late(now, id, from, bytes);
+            return DropReason::NotNow;
         }
         self.reset(now, from, id, bytes);
         DropReason::UnknownConnection

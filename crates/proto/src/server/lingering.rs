@@ -18,17 +18,16 @@ use crate::{FourTuple, Instant};
 const MIN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What an entry takes besides its close, in bytes: itself, and its places in the three maps.
-const ENTRY_BYTES: usize = size_of::<Entry>()
-    + 3 * size_of::<WireId>()
-    + size_of::<RequestName>()
-    + size_of::<Instant>();
+const ENTRY_BYTES: usize =
+    size_of::<Entry>() + 3 * size_of::<WireId>() + size_of::<RequestName>() + size_of::<Instant>();
 
 /// What is known of a connection that has ended.
 #[derive(Debug)]
 struct Entry {
-    name: RequestName,
+    /// The request to which its close is a response.
+    request: Option<RequestName>,
     address: FourTuple,
-    /// Empty if the client has closed: its datagrams are then dropped.
+    /// Empty if no key was left to seal it with: datagrams are then dropped.
     close: Box<[u8]>,
     /// Bytes that may be sent to `address`.
     credit: usize,
@@ -79,13 +78,14 @@ impl Lingering {
         while self.len() >= self.capacity {
             self.forget_first();
         }
-        let LastWords { close, address, credit, lasts } = last;
+        let LastWords { close, is_response, address, credit, lasts } = last;
         let close = close.into_boxed_slice();
+        let request = is_response.then_some(name);
         let until = now + lasts;
         self.memory_bytes += ENTRY_BYTES + close.len();
-        self.by_request.insert(name, id);
+        self.by_request.extend(request.map(|name| (name, id)));
         self.by_end.insert((until, id));
-        self.entries.insert(id, Entry { name, address, close, credit, next_at: now, until });
+        self.entries.insert(id, Entry { request, address, close, credit, next_at: now, until });
     }
 
     /// Forgets those whose time is over.
@@ -100,14 +100,17 @@ impl Lingering {
         let Some((_, id)) = self.by_end.pop_first() else { return false };
         if let Some(entry) = self.entries.remove(&id) {
             self.memory_bytes -= ENTRY_BYTES + entry.close.len();
-            self.by_request.remove(&entry.name);
+            if let Some(name) = entry.request {
+                self.by_request.remove(&name);
+            }
         }
         true
     }
 
-    /// The connection that this request began.
-    pub(super) fn of_request(&self, name: &RequestName) -> Option<WireId> {
-        self.by_request.get(name).copied()
+    /// The connection that this request began, if its client may still be asking, and is here.
+    pub(super) fn of_request(&self, name: &RequestName, from: FourTuple) -> Option<WireId> {
+        let id = self.by_request.get(name)?;
+        self.entries.get(id).filter(|entry| entry.address.has_remote(from.remote)).map(|_| *id)
     }
 
     /// The close to send, if any, now that a datagram of `bytes` bytes for this connection has arrived. It
@@ -139,12 +142,13 @@ impl Lingering {
 
     pub(super) fn check_invariants(&self) {
         assert!(self.len() <= self.capacity);
-        assert_eq!(self.by_request.len(), self.len());
         assert_eq!(self.by_end.len(), self.len());
         let held = self.entries.values().map(|entry| ENTRY_BYTES + entry.close.len());
         assert_eq!(held.sum::<usize>(), self.memory_bytes, "memory held");
+        let requests = self.entries.values().filter(|entry| entry.request.is_some());
+        assert_eq!(requests.count(), self.by_request.len());
         for (&id, entry) in &self.entries {
-            assert_eq!(self.by_request.get(&entry.name), Some(&id));
+            assert!(entry.request.is_none_or(|name| self.by_request.get(&name) == Some(&id)));
             assert!(self.by_end.contains(&(entry.until, id)));
         }
     }
@@ -160,7 +164,8 @@ mod tests {
 
     fn words(bytes: usize, credit: usize, seconds: u64) -> LastWords {
         let lasts = Duration::from_secs(seconds);
-        LastWords { close: alloc::vec![7; bytes], address: at(1), credit, lasts }
+        let close = alloc::vec![7; bytes];
+        LastWords { close, is_response: true, address: at(1), credit, lasts }
     }
 
     fn ms(millis: u64) -> Instant {
@@ -197,11 +202,17 @@ mod tests {
     fn the_first_to_be_forgotten_makes_room_and_nothing_is_left() {
         let mut lingering = Lingering::new(2);
         for n in 0..100 {
-            lingering.insert(ms(0), WireId([n; 8]), [n; 16], words(n.into(), 0, 200 - u64::from(n)));
+            lingering.insert(
+                ms(0),
+                WireId([n; 8]),
+                [n; 16],
+                words(n.into(), 0, 200 - u64::from(n)),
+            );
             lingering.check_invariants();
         }
         assert!(lingering.has(WireId([0; 8])) && lingering.has(WireId([99; 8])));
-        assert_eq!(lingering.of_request(&[99; 16]), Some(WireId([99; 8])));
+        assert_eq!(lingering.of_request(&[99; 16], at(1)), Some(WireId([99; 8])));
+        assert_eq!(lingering.of_request(&[99; 16], at(2)), None);
         lingering.forget_old(ms(101_000));
         assert!(lingering.has(WireId([0; 8])) && lingering.len() == 1);
         lingering.forget_old(ms(200_000));

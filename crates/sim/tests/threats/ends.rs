@@ -1,6 +1,6 @@
 //! Ends that are told for what they are: closes and refusals over a link that loses 30 % both ways.
 //!
-//! A client may hear nothing of an end (then it says that nobody answered, which is true), but it must never
+//! A client may hear nothing of an end (then it says that there was no answer, which is true), but it must never
 //! hear another one: `ConnectionUnknown` in particular is for servers that know nothing.
 
 use std::time::Duration;
@@ -219,8 +219,8 @@ impl Lossy {
     }
 }
 
-/// 800 ends, 100 of each kind. Before a server told its end again, 2 of 100 clients that it had closed heard
-/// that it was restarted, and of those that it gave up for their silence all did.
+/// 800 ends, 100 of each kind. From a server that does not tell the end again, 97 of the 100 that it gave up
+/// for their silence hear that it knows of no connection.
 #[test]
 fn t21_ends_are_heard_for_what_they_are_at_30_percent_loss() {
     let (mut heard, mut total) = (0, 0);
@@ -229,7 +229,9 @@ fn t21_ends_are_heard_for_what_they_are_at_30_percent_loss() {
         for run in 0..RUNS_PER_END {
             let seed = 1_000 * n + run;
             let reason = Lossy::new(end, seed).run();
-            if reason == end.reason() {
+            // A client that hears nothing of a server that has heard nothing is right, too.
+            let is_mutual = (end, &reason) == (End::TimedOut, &CloseReason::TimedOut);
+            if reason == end.reason() || is_mutual {
                 exact += 1;
                 continue;
             }
