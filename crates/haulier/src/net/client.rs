@@ -205,6 +205,7 @@ impl Client {
 
     /// Closes gracefully: waits until all blocks and messages sent are acknowledged, closes with
     /// [`CloseCode::DONE`], and waits until that is sent, all within `max`. Events in that time are dropped.
+    /// After a [`close`](Self::close) of the application's own it waits until that one is sent.
     /// Returns how the connection ended.
     ///
     /// # Errors

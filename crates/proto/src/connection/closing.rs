@@ -143,7 +143,7 @@ impl Connection {
     fn seal_close(
         &mut self,
         now: Instant,
-        code: u16,
+        code: u32,
         reason: &str,
         room: usize,
         out: &mut DatagramBuffer<'_>,

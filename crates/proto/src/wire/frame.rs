@@ -80,7 +80,7 @@ pub enum Frame<'a> {
     /// Closes the connection.
     Close {
         /// Why, as a number.
-        code: u16,
+        code: u32,
         /// Why, in words.
         reason: &'a str,
     },
@@ -207,7 +207,7 @@ impl<'a> Frame<'a> {
             9 => Self::PathChallenge(fields.array()?),
             10 => Self::PathResponse(fields.array()?),
             11 => {
-                let code = fields.u16()?;
+                let code = fields.u32()?;
                 let count = usize::from(fields.u8()?);
                 Self::Close { code, reason: readable(fields.bytes(count)?) }
             }
@@ -365,7 +365,7 @@ mod tests {
         round_trip(Frame::MessageLimit(256));
         round_trip(Frame::PathChallenge([1; 8]));
         round_trip(Frame::PathResponse([2; 8]));
-        round_trip(Frame::Close { code: 300, reason: "gone" });
+        round_trip(Frame::Close { code: 70_000, reason: "gone" });
         let block = BlockFrame { number: 3, tag: 9, length: 1 << 40, digest: [7; 32] };
         round_trip(Frame::Block(block));
         let data = &[9; SLICE_BYTES];
