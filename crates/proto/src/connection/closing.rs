@@ -22,8 +22,8 @@ const MAX_CLOSES: u8 = 6;
 /// The minimum time for which the id of an ended connection stays known (RFC 9000, 10.2), in probe timeouts.
 const MIN_LINGER_PTOS: u32 = 3;
 
-/// All copies of a peer's close have arrived after this time: five intervals of at most a second, and a second
-/// for the path.
+/// All copies of a peer's close have arrived after this time: five intervals of at most a second, and a
+/// second for the path.
 const COPIES_OF_CLOSE: Duration = Duration::from_secs(6);
 
 /// The shortest and the longest time between two copies of a close or a path challenge.
@@ -82,9 +82,9 @@ impl Connection {
         self.end(ConnectionTrigger::CloseThere, reason);
     }
 
-    /// A copy of the request arrived: if this end closes, the client has not heard it. It is told at once, with
-    /// one of the copies that are left. (Data says nothing: what was in flight arrives for a round trip, and
-    /// the next copy is due not much later.)
+    /// A copy of the request arrived: if this end closes, the client has not heard it. It is told at once,
+    /// with one of the copies that are left. (Data says nothing: what was in flight arrives for a round
+    /// trip, and the next copy is due not much later.)
     pub(super) fn hasten_close(&mut self, now: Instant) {
         if let Some(closing) = &mut self.closing
             && let Some(sent_at) = closing.sent_at

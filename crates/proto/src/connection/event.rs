@@ -130,8 +130,9 @@ fn in_parentheses(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { alloc::format!(" ({reason})") }
 }
 
-/// Why a connection was closed, as a number (STANDARD-1, 5.4): below 256 the connection's, and from there on the
-/// application's, up to 2^32 - 1. A number of the connection that this version does not know is kept as it is.
+/// Why a connection was closed, as a number (STANDARD-1, 5.4): below 256 the connection's, and from there on
+/// the application's, up to 2^32 - 1. A number of the connection that this version does not know is kept as
+/// it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CloseCode(pub u32);
 

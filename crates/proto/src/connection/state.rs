@@ -10,8 +10,8 @@ pub enum ConnectionState {
     Confirming,
     /// Both ends have received data from each other.
     Connected,
-    /// It has ended, and a close frame is being sent: until it is answered if this end has closed, once if the
-    /// peer has.
+    /// It has ended, and a close frame is being sent: until it is answered if this end has closed, once if
+    /// the peer has.
     Closing,
     /// It has ended, and nothing is sent any more.
     Closed,

@@ -10,8 +10,8 @@ pub struct ServerStats {
     pub handshakes: usize,
     /// Connections that have ended and whose clients may not have heard it, now.
     pub lingering: usize,
-    /// Bytes that clients make it hold now: data that is incomplete or not read, and the closes of connections
-    /// that have ended.
+    /// Bytes that clients make it hold now: data that is incomplete or not read, and the closes of
+    /// connections that have ended.
     pub memory_bytes: usize,
     /// Requests and tokens remembered now, to detect replays.
     pub remembered: usize,

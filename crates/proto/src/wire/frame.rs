@@ -22,8 +22,8 @@ pub(crate) const PACKET_FRAME_BYTES: usize = 5;
 /// Bytes of a block frame.
 pub(crate) const BLOCK_FRAME_BYTES: usize = 53;
 
-/// The longest reason of a close, in bytes: all that its length field can say, so that no reader has to refuse
-/// or cut one.
+/// The longest reason of a close, in bytes: all that its length field can say, so that no reader has to
+/// refuse or cut one.
 const MAX_REASON_BYTES: usize = 255;
 
 /// The largest packet that is sent without fragments, in bytes.

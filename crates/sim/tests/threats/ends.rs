@@ -1,7 +1,7 @@
 //! Ends that are told for what they are: closes and refusals over a link that loses 30 % both ways.
 //!
-//! A client may hear nothing of an end (then it says that there was no answer, which is true), but it must never
-//! hear another one: `ConnectionUnknown` in particular is for servers that know nothing.
+//! A client may hear nothing of an end (then it says that there was no answer, which is true), but it must
+//! never hear another one: `ConnectionUnknown` in particular is for servers that know nothing.
 
 use std::time::Duration;
 
