@@ -32,6 +32,8 @@ struct Entry {
     /// Bytes that may be sent to `address`.
     credit: usize,
     next_at: Instant,
+    /// The same for other addresses, so that a stranger cannot silence the answers to the client.
+    next_elsewhere_at: Instant,
     until: Instant,
 }
 
@@ -85,7 +87,9 @@ impl Lingering {
         self.memory_bytes += ENTRY_BYTES + close.len();
         self.by_request.extend(request.map(|name| (name, id)));
         self.by_end.insert((until, id));
-        self.entries.insert(id, Entry { request, address, close, credit, next_at: now, until });
+        let (next_at, next_elsewhere_at) = (now, now);
+        let entry = Entry { request, address, close, credit, next_at, next_elsewhere_at, until };
+        self.entries.insert(id, entry);
     }
 
     /// Forgets those whose time is over.
@@ -128,15 +132,18 @@ impl Lingering {
             entry.credit = entry.credit.saturating_add(bytes);
         }
         // From elsewhere it may be anybody: it gets what it has sent, at most.
-        let credit = if is_there { entry.credit } else { bytes };
+        let (credit, next_at) = match is_there {
+            true => (entry.credit, &mut entry.next_at),
+            false => (bytes, &mut entry.next_elsewhere_at),
+        };
         let length = entry.close.len();
-        if length == 0 || length > credit || now < entry.next_at {
+        if length == 0 || length > credit || now < *next_at {
             return None;
         }
+        *next_at = now + MIN_INTERVAL;
         if is_there {
             entry.credit -= length;
         }
-        entry.next_at = now + MIN_INTERVAL;
         Some(&entry.close)
     }
 
@@ -188,6 +195,8 @@ mod tests {
         assert_eq!(ask(100, 1, 1), 100);
         assert_eq!(ask(200, 2, 99), 0, "somebody else pays at once");
         assert_eq!(ask(200, 2, 100), 100);
+        assert_eq!(ask(200, 3, 100), 0, "as seldom");
+        assert_eq!(ask(200, 1, 100), 100, "which does not silence the client's");
         let (mut received, mut sent) = (0, 0);
         for step in 0..10_000u64 {
             let bytes = usize::try_from(step * 7 % 90).unwrap();

@@ -1,7 +1,7 @@
 //! How ends are told: codes and reasons of the application, and closes that are answered and repeated
 //! (STANDARD-1, 5.3 and 5.4).
 
-use haulier_proto::connection::{CloseCode, CloseReason, Event};
+use haulier_proto::connection::{CloseCode, CloseReason, Event, RefusalCode};
 use haulier_proto::server::{ServerEvent, ServerLimits};
 use haulier_proto::{DropReason, Machine};
 
@@ -107,6 +107,52 @@ fn a_client_that_asks_after_the_end_is_told_it_again() {
     assert_eq!(end_of(&lan, 0), Some(&there(code, "bye")));
     lan.run(16_000);
     assert_eq!((lan.server.stats().lingering, lan.server.stats().memory_bytes), (0, 0));
+}
+
+/// H-3.5a: each copy of a request is refused, so that a lost refusal is no silence.
+#[test]
+fn each_copy_of_a_refused_request_is_refused() {
+    let mut config = server_config();
+    config.limits = ServerLimits::default().with_connections(0);
+    let mut lan = Lan::new(config);
+    lan.add(client_config().with_copies(4));
+    let mut refusals = 0;
+    lan.settle_with(|way, _| {
+        refusals += u32::from(matches!(way, Way::Down(_)));
+        matches!(way, Way::Up(_)) || refusals == 4
+    });
+    assert_eq!((refusals, lan.server.stats().refused), (4, 4));
+    assert_eq!(end_of(&lan, 0), Some(&CloseReason::Refused(RefusalCode::Full)));
+}
+
+/// What is kept of connections that have ended is bounded by the places that there are, counted, and gives way
+/// to what clients send.
+#[test]
+fn ended_connections_are_few_and_counted() {
+    for max_bytes in [1 << 20, 1_000] {
+        let mut config = server_config();
+        config.limits.connections = 20;
+        config.limits.memory_bytes = max_bytes;
+        let mut lan = Lan::new(config);
+        for n in 0..100 {
+            lan.add(client_config());
+            lan.settle();
+            lan.client(n).send_message(&b"hello"[..]).unwrap();
+            lan.settle();
+            assert_eq!(end_of(&lan, n), None, "its memory is the server's own");
+            lan.client(n).close(CloseCode::DONE, "");
+            lan.settle();
+            let stats = lan.server.stats();
+            assert_eq!(stats.connections, 0);
+            assert!((1..=400 * 20).contains(&stats.memory_bytes), "{stats:?}");
+            match max_bytes {
+                1_000 => assert!((1..=8).contains(&stats.lingering), "{stats:?}"),
+                _ => assert_eq!(stats.lingering, 20.min(n + 1)),
+            }
+        }
+        lan.run(7_000);
+        assert_eq!(lan.server.stats().memory_bytes, 0);
+    }
 }
 
 /// A handshake that has to make room, and one that ends for its silence: the client hears which.
