@@ -125,8 +125,8 @@ fn each_copy_of_a_refused_request_is_refused() {
     assert_eq!(end_of(&lan, 0), Some(&CloseReason::Refused(RefusalCode::Full)));
 }
 
-/// What is kept of connections that have ended is bounded by the places that there are, counted, and gives way
-/// to what clients send.
+/// What is kept of connections that have ended is bounded by the places that there are, counted, and gives
+/// way to what clients send.
 #[test]
 fn ended_connections_are_few_and_counted() {
     for max_bytes in [1 << 20, 1_000] {
