@@ -19,27 +19,37 @@ U32_MAX = 2**32 - 1
 
 
 class Field(NamedTuple):
-    """How one field is written and read."""
+    """How one field is written and read, and shown in a row of the vectors."""
 
     write: Callable[[Any], bytes]
     read: Callable[[Reader], Any]
+    show: Callable[[Any], Any]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def wide(value: int) -> str:
+    """64 bits in JSON are text, so that no reader can round them."""
+    return f"0x{value:016x}"
 
 
 def integer(size: int, least: int = 0, most: int = U32_MAX) -> Field:
-    return Field(lambda value: value.to_bytes(size, "little"), lambda r: r.within(r.integer(size), least, most))
+    return Field(lambda value: value.to_bytes(size, "little"), lambda r: r.within(r.integer(size), least, most), _same)
 
 
 def v(least: int = 0, most: int = MAX_VARINT) -> Field:
-    return Field(varint, lambda r: r.within(r.varint(), least, most))
+    return Field(varint, lambda r: r.within(r.varint(), least, most), wide if most > 2**32 else _same)
 
 
 def fixed(size: int) -> Field:
-    return Field(bytes, lambda r: r.take(size))
+    return Field(bytes, lambda r: r.take(size), bytes.hex)
 
 
 def sized(length: Field) -> Field:
     """Bytes after their length."""
-    return Field(lambda value: length.write(len(value)) + value, lambda r: r.take(length.read(r)))
+    return Field(lambda value: length.write(len(value)) + value, lambda r: r.take(length.read(r)), bytes.hex)
 
 
 def many(count: Field, item: Field) -> Field:
@@ -47,6 +57,7 @@ def many(count: Field, item: Field) -> Field:
     return Field(
         lambda values: count.write(len(values)) + b"".join(map(item.write, values)),
         lambda r: [item.read(r) for _ in range(count.read(r))],
+        lambda values: [item.show(value) for value in values],
     )
 
 
@@ -54,6 +65,7 @@ def tuple_of(*fields: Field) -> Field:
     return Field(
         lambda values: b"".join(field.write(value) for field, value in zip(fields, values)),
         lambda r: [field.read(r) for field in fields],
+        lambda values: [field.show(value) for field, value in zip(fields, values)],
     )
 
 
@@ -65,7 +77,7 @@ def _read_slice_data(r: Reader) -> bytes:
     return data
 
 
-DATA = Field(bytes, _read_slice_data)
+DATA = Field(bytes, _read_slice_data, bytes.hex)
 BLOCK = v(0, U32_MAX)
 CHUNK = v(0, 2**40 - 1)
 SLICE_SIZE = integer(2, 2, MAX_SLICE)
@@ -133,6 +145,17 @@ def write(frame: Frame) -> bytes:
 
 def write_all(frames: "List[Frame]") -> bytes:
     return b"".join(map(write, frames))
+
+
+def show(frame: Frame) -> Frame:
+    """As a row of the vectors has it: bytes in hex, what can be above 2^32 as `0x` and 16 digits."""
+    number = type_number(frame)
+    shown = {key: value.hex() if isinstance(value, bytes) else value for key, value in frame.items()}
+    if number == MESSAGE:
+        shown["number"] = wide(frame["number"])
+    for key, field in TABLE[number][2] if number in TABLE else ():
+        shown[key] = field.show(frame[key])
+    return shown
 
 
 def read_all(plaintext: bytes) -> "List[Frame]":
