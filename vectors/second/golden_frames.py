@@ -52,7 +52,7 @@ def frames() -> List[Tuple[str, Frame]]:
         ("newest alone", arrivals(0, 0, [])),
         ("three", arrivals(1000, 4_294_967_295, [[1, 0], [1, 850], [3, 16_384]])),
         ("all 31", arrivals(2**32 - 1, 1, [[1 + i, 100 * i] for i in range(31)])),
-        ("extremes", arrivals(5, 0, [[MOST, MOST]])),
+        ("extremes", arrivals(5, 0, [[2**32 - 1, 2**32 - 1]])),
         ("nothing announced", progress(32, 0, 0, [])),
         ("half of a block", progress(70, 16, 3, [[3, 2, bit_map([True, False, True])]])),
         ("finished", progress(70, 0, 3, [[3, 37, b""], [5, 0, bytes(2)]])),
