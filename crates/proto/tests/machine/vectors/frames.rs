@@ -31,8 +31,8 @@ pub(super) fn content(frame: &Value) -> Vec<u8> {
     if let Some(entries) = frame["entries"].as_array() {
         let mut out = Vec::new();
         for entry in entries {
-            let map = unhex(text(&entry["map"]));
-            let (block, first) = (number(&entry["block"]), number(&entry["first"]));
+            let map = unhex(text(&entry[2]));
+            let (block, first) = (number(&entry[0]), number(&entry[1]));
             ProgressEntry { block, first, map: &map }.write(&mut out);
         }
         return out;
