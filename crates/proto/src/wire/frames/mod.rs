@@ -255,8 +255,7 @@ impl<'a> Frame<'a> {
             24 => {
                 let code = number_u32(fields)?;
                 let count = usize::from(fields.u8()?);
-                let reason = core::str::from_utf8(fields.bytes(count)?)
-                    .map_err(|_| DropReason::OutOfRange)?;
+                let reason = readable(fields.bytes(count)?);
                 Self::Close { code, reason }
             }
             kind @ FIRST_IGNORABLE..=LAST_IGNORABLE => {
@@ -322,6 +321,17 @@ pub(crate) fn truncate_reason(reason: &str) -> &str {
         end -= 1;
     }
     reason.get(..end).unwrap_or_default()
+}
+
+/// A reason as far as it is UTF-8: words that cannot be read are no reason to overhear a close.
+fn readable(bytes: &[u8]) -> &str {
+    match core::str::from_utf8(bytes) {
+        Ok(reason) => reason,
+        Err(error) => {
+            let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            core::str::from_utf8(valid).unwrap_or_default()
+        }
+    }
 }
 
 fn read_ack_frequency<'a>(fields: &mut Fields<'a>) -> Result<Frame<'a>, DropReason> {

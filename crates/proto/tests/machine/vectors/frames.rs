@@ -37,7 +37,9 @@ pub(super) fn content(frame: &Value) -> Vec<u8> {
         }
         return out;
     }
-    let data = if frame["map"].is_string() { &frame["map"] } else { &frame["data"] };
+    let is_there = |name: &&str| frame[*name].is_string();
+    let data = ["map", "reason"].into_iter().find(is_there).unwrap_or("data");
+    let data = &frame[data];
     match data {
         Value::String(hex) => unhex(hex),
         Value::Object(formula) => {
@@ -147,7 +149,10 @@ pub(super) fn frame_of<'a>(frame: &'a Value, data: &'a [u8]) -> Frame<'a> {
         "path_challenge" => Frame::PathChallenge(bytes(&frame["bytes"])),
         "path_response" => Frame::PathResponse(bytes(&frame["bytes"])),
         "reset_token" => Frame::ResetToken(bytes(&frame["token"])),
-        "close" => Frame::Close { code: number(&frame["code"]), reason: text(&frame["reason"]) },
+        "close" => {
+            let reason = std::str::from_utf8(data).unwrap();
+            Frame::Close { code: number(&frame["code"]), reason }
+        }
         "unknown" => Frame::Ignored { kind: number(&frame["number"]), body: data },
         other => panic!("a frame of type {other}"),
     }
