@@ -92,7 +92,7 @@ impl Handshake {
                 request.noise_psk(),
                 identity,
                 &prologue,
-                entropy.bytes(),
+                entropy.next_secret(),
                 &hello_message,
             )
             .map_err(|_| ClientError::Handshake)?;

@@ -242,10 +242,11 @@ impl ServerMachine {
         admitted: Admitted,
     ) -> Result<(), DropReason> {
         let responder = match &request.verified.keys {
-            Some(keys) => Some(self.read_hello(&request.parts, keys)?),
+            Some(keys) => Some((self.entropy.next_secret(), self.read_hello(&request.parts, keys)?)),
             None => None,
         };
-        let bytes = responder.as_ref().map_or(request.parts.hello_message, Responder::hello);
+        let hello = responder.as_ref().map(|(_, responder)| responder.hello());
+        let bytes = hello.unwrap_or(request.parts.hello_message);
         let hello = Hello::read(bytes)?;
         let client_id = request.parts.client_id;
         let server_id = self.new_id();
@@ -262,9 +263,9 @@ impl ServerMachine {
         let mut welcome_message = Vec::new();
         welcome.write(&mut welcome_message);
         let protection = match responder {
-            Some(responder) => {
-                let (message, secrets) =
-                    responder.answer(&welcome_message).map_err(|_| DropReason::BadHandshake)?;
+            Some((ephemeral, responder)) => {
+                let answered = responder.answer(&ephemeral, &welcome_message);
+                let (message, secrets) = answered.map_err(|_| DropReason::BadHandshake)?;
                 welcome_message = message;
                 Protection::sealed(now, Role::Server, welcome.suite, secrets)
                     .map_err(|_| DropReason::BadHandshake)?
@@ -304,15 +305,14 @@ impl ServerMachine {
     }
 
     fn read_hello(
-        &mut self,
+        &self,
         parts: &RequestParts<'_>,
         keys: &RequestKeys,
     ) -> Result<Responder, DropReason> {
         let identity = self.config.credentials.identity.as_ref();
         let identity = identity.filter(|_| parts.mode.identity);
         let prologue = RequestParts::prologue(parts.mode, parts.client_id);
-        let ephemeral = self.entropy.bytes();
-        respond(keys.noise_psk(), identity, &prologue, ephemeral, parts.hello_message)
+        respond(keys.noise_psk(), identity, &prologue, parts.hello_message)
             .map_err(|_| DropReason::BadHandshake)
     }
 
