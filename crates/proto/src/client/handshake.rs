@@ -144,7 +144,13 @@ impl Handshake {
                 if !self.suites.contains(suite) {
                     return Err(DropReason::BadHandshake);
                 }
-                let sealed = Protection::sealed(now, Role::Client, suite, secrets);
+                let sealed = Protection::sealed(
+                    now,
+                    Role::Client,
+                    suite,
+                    secrets,
+                    &self.config.connection,
+                );
                 (welcome, sealed.map_err(|_| DropReason::BadHandshake)?)
             }
             None => {

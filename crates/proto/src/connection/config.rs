@@ -49,6 +49,10 @@ settings! {
         /// Datagrams after which the key is updated. Default and maximum 2^22; less is for tests.
         #[doc(hidden)]
         datagrams_per_key: u64 = MAX_DATAGRAMS_PER_KEY, with_datagrams_per_key;
+        /// Datagrams that may fail to open before the connection is closed. Default and maximum: what the
+        /// cipher suite endures; less is for tests.
+        #[doc(hidden)]
+        max_failed_openings: u64 = u64::MAX, with_max_failed_openings;
         /// Time after which the key is updated. Default 120 s; less is for tests.
         #[doc(hidden)]
         key_lifetime: Duration = Duration::from_secs(120), with_key_lifetime;

@@ -147,6 +147,8 @@ impl CloseCode {
     pub const NOT_ACCEPTED: Self = Self(6);
     /// The peer's share of memory is used up.
     pub const RESOURCES: Self = Self(7);
+    /// So many datagrams were forged that a further one might pass (STANDARD-1, 2.3).
+    pub const AEAD_LIMIT: Self = Self(8);
 
     /// A code chosen by the application; `None` below 256.
     #[must_use]
@@ -166,6 +168,7 @@ impl core::fmt::Display for CloseCode {
             Self::SHUTTING_DOWN => "shutting down",
             Self::NOT_ACCEPTED => "not accepted",
             Self::RESOURCES => "resources",
+            Self::AEAD_LIMIT => "aead limit",
             Self(code) => return write!(f, "code {code}"),
         })
     }

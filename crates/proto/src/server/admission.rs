@@ -267,7 +267,7 @@ impl ServerMachine {
                 let answered = responder.answer(&ephemeral, &welcome_message);
                 let (message, secrets) = answered.map_err(|_| DropReason::BadHandshake)?;
                 welcome_message = message;
-                Protection::sealed(now, Role::Server, welcome.suite, secrets)
+                Protection::sealed(now, Role::Server, welcome.suite, secrets, &config)
                     .map_err(|_| DropReason::BadHandshake)?
             }
             None => Protection::Open {
