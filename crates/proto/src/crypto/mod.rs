@@ -21,7 +21,7 @@ mod suite;
 mod traffic;
 
 pub use aead::{AeadKey, KeyError, OpenError, SealError, TAG_BYTES};
-pub(crate) use check::COOKIE_UNIT_SECONDS;
+pub(crate) use check::{COOKIE_UNIT_SECONDS, address_bytes};
 pub use check::{
     COOKIE_BYTES, CookieKey, RequestKeys, ResetKey, open_check, open_tag, verify_open_tag,
 };

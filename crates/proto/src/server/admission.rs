@@ -15,7 +15,7 @@ use super::{ConnectionId, ServerMachine};
 use crate::connection::{Connection, Parameters, Protection};
 use crate::credentials::{TokenClaims, TokenError};
 use crate::crypto::{
-    COOKIE_UNIT_SECONDS, Entropy, RequestKeys, Responder, equal, open_check, respond,
+    COOKIE_UNIT_SECONDS, Entropy, RequestKeys, Responder, address_bytes, equal, open_check, respond,
 };
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::request::{AnyVersion, Source};
@@ -136,7 +136,9 @@ impl ServerMachine {
 
     fn open_token(&self, now: Instant, sealed: &[u8]) -> Result<Verified, Refused> {
         let protocol_id = self.config.protocol_id;
-        let unix = self.unix_time(now);
+        // Without a time of day a token may have expired long ago.
+        let no_time = (Some(RefusalCode::TokenExpired), DropReason::NoTimeOfDay);
+        let unix = self.unix_time(now).ok_or(no_time)?;
         let mut last = (Some(RefusalCode::Key), DropReason::BadToken);
         for key in &self.config.credentials.token_keys {
             match key.open(protocol_id, sealed, unix) {
@@ -185,8 +187,9 @@ impl ServerMachine {
         request: &Request<'_>,
     ) -> Result<Admitted, DropReason> {
         let Request { parts, verified, name, .. } = request;
-        let unix = self.unix_time(now);
-        self.memory.forget_expired(unix);
+        if let Some(unix) = self.unix_time(now) {
+            self.memory.forget_expired(unix);
+        }
         let keys = verified.keys.as_ref();
         if let Some(token) = &verified.token
             && self.memory.is_used(&token.name, name)
@@ -241,15 +244,19 @@ impl ServerMachine {
         request: &Request<'_>,
         admitted: Admitted,
     ) -> Result<(), DropReason> {
+        let moment = self.moment(now, path.remote);
+        let context = [&moment[..], &request.parts.client_id.0, request.parts.hello_message];
         let responder = match &request.verified.keys {
-            Some(keys) => Some((self.entropy.next_secret(), self.read_hello(&request.parts, keys)?)),
+            Some(keys) => {
+                Some((self.entropy.hedged(&context), self.read_hello(&request.parts, keys)?))
+            }
             None => None,
         };
         let hello = responder.as_ref().map(|(_, responder)| responder.hello());
         let bytes = hello.unwrap_or(request.parts.hello_message);
         let hello = Hello::read(bytes)?;
         let client_id = request.parts.client_id;
-        let server_id = self.new_id();
+        let server_id = self.new_id(&context);
         let config = Arc::clone(&self.connection_config);
         let welcome = Welcome {
             server_id,
@@ -302,6 +309,17 @@ impl ServerMachine {
         });
         self.insert(now, connection, request.name, app_request, claims, request.bytes);
         Ok(())
+    }
+
+    /// When and from where a request came: what a handshake's keys depend on besides the generator and the
+    /// request, so that two copies of this server, from one snapshot, do not use the same.
+    fn moment(&self, now: Instant, from: SocketAddr) -> [u8; 34] {
+        let mut moment = [0; 34];
+        let unix = self.unix_time(now).unwrap_or_default();
+        let times = [now.as_nanos(), unix].into_iter().flat_map(u64::to_le_bytes);
+        let all = times.chain(address_bytes(from));
+        moment.iter_mut().zip(all).for_each(|(to, from)| *to = from);
+        moment
     }
 
     fn read_hello(

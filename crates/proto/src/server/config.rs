@@ -20,6 +20,10 @@ pub struct ServerCredentials {
     pub identity: Option<Identity>,
     /// All clients, without encryption: for a LAN and for tests. Default `false`.
     pub open: bool,
+    /// Lets clients notice at once that this server was restarted: 32 bytes that it keeps, and that no other
+    /// running server has. Two servers with the same could be used to end each other's connections. Without
+    /// it, clients notice a restart by the idle timeout.
+    pub reset_secret: Option<Secret>,
 }
 
 impl ServerCredentials {
@@ -41,6 +45,14 @@ impl ServerCredentials {
     #[must_use]
     pub fn with_identity(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
+        self
+    }
+
+    /// Lets clients notice at once that this server was restarted: with 32 bytes that it keeps, and that no
+    /// other running server has. Two servers with the same could be used to end each other's connections.
+    #[must_use]
+    pub fn with_reset_secret(mut self, secret: Secret) -> Self {
+        self.reset_secret = Some(secret);
         self
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haulier_proto::client::{ClientConfig, ClientMachine};
 use haulier_proto::connection::{Block, ConnectionConfig, Event};
-use haulier_proto::credentials::{Identity, Secret};
+use haulier_proto::credentials::Secret;
 use haulier_proto::internals::Frame;
 use haulier_proto::server::{ServerConfig, ServerMachine};
 use haulier_proto::{Batch, DropReason, Instant, Machine};
@@ -29,8 +29,8 @@ pub(crate) fn connection() -> ConnectionConfig {
 pub(crate) fn server_config(keyed: Keyed) -> ServerConfig {
     let mut config = configs(keyed, connection()).0;
     if keyed == Keyed::Secret {
-        // The identity is what a server keeps over restarts, and no client has.
-        config.credentials.identity = Some(Identity::new(Secret::from_bytes([9; 32])));
+        // What a server keeps over restarts, and nobody else has.
+        config.credentials.reset_secret = Some(Secret::from_bytes([9; 32]));
     }
     config
 }

@@ -62,13 +62,13 @@ fn keys_of_requests_and_traffic() {
 #[test]
 fn ids_resets_and_cookies() {
     let file = load("haulier1.json");
+    // How a server makes its ids is its own affair; what it derives from one is not.
     for row in rows(&file, "ids", 12) {
         let key = ResetKey::derived(&secret(&row["kept"]));
-        let id = key.id(bytes(&row["random"]));
-        assert_eq!(hex(&id), text(&row["id"]));
-        assert!(key.is_own_id(id));
+        let id = bytes(&row["id"]);
         assert_eq!(hex(&key.reset_token(id)), text(&row["reset_token"]));
-        assert_eq!(id, ResetKey::random(secret(&row["reset_key"])).id(bytes(&row["random"])));
+        let same = ResetKey::random(secret(&row["reset_key"]));
+        assert_eq!(same.reset_token(id), key.reset_token(id));
     }
     for row in rows(&file, "cookies", 18) {
         let key = CookieKey::new(secret(&row["key"]));
