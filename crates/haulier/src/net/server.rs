@@ -100,7 +100,8 @@ impl Listen {
         if unix_time.is_none() && !config.credentials.token_keys.is_empty() {
             return Err(ListenError::NoTimeOfDay);
         }
-        let mut machine = ServerMachine::new(clock.now(), unix_time.unwrap_or(0), config, platform)?;
+        let mut machine =
+            ServerMachine::new(clock.now(), unix_time.unwrap_or(0), config, platform)?;
         if unix_time.is_none() {
             machine.forget_unix_time();
         }

@@ -7,11 +7,11 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
+use super::ConnectionConfig;
 use crate::crypto::{
     AeadKey, KeyError, SplitSecrets, Suite, TAG_BYTES, TrafficSecret, open_tag, verify_open_tag,
 };
 use crate::wire::{OPEN_TAG_BYTES, Role, WireId};
-use super::ConnectionConfig;
 use crate::{DatagramBuffer, DropReason, Instant};
 
 /// Datagrams that may be sealed with one key: the confidentiality limit of AES-GCM (RFC 9001, 6.6), which

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
+use zeroize::Zeroizing;
 
 use super::memory::{RequestName, TokenName};
 use super::{ConnectionId, ServerMachine};
@@ -21,6 +22,9 @@ use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::request::{AnyVersion, Source};
 use crate::wire::{Hello, RequestParts, Role, Welcome, WireId};
 use crate::{DropReason, FourTuple, Instant};
+
+/// Room for a welcome, more than it has: it holds a secret, and would leave it behind if it grew.
+const MAX_WELCOME_BYTES: usize = 512;
 
 /// The refusal to send, if any, and the reason to count.
 type Refused = (Option<RefusalCode>, DropReason);
@@ -267,21 +271,20 @@ impl ServerMachine {
         };
         let app_request = Bytes::copy_from_slice(hello.request);
         let peer_max_block_bytes = hello.max_block_bytes;
-        let mut welcome_message = Vec::new();
-        welcome.write(&mut welcome_message);
-        let protection = match responder {
+        let mut plain = Zeroizing::new(Vec::with_capacity(MAX_WELCOME_BYTES));
+        welcome.write(&mut plain);
+        let (welcome_message, protection) = match responder {
             Some((ephemeral, responder)) => {
-                let answered = responder.answer(&ephemeral, &welcome_message);
+                let answered = responder.answer(&ephemeral, &plain);
                 let (message, secrets) = answered.map_err(|_| DropReason::BadHandshake)?;
-                welcome_message = message;
-                Protection::sealed(now, Role::Server, welcome.suite, secrets, &config)
-                    .map_err(|_| DropReason::BadHandshake)?
+                let sealed = Protection::sealed(now, Role::Server, welcome.suite, secrets, &config);
+                (message, sealed.map_err(|_| DropReason::BadHandshake)?)
             }
-            None => Protection::Open {
-                protocol_id: self.config.protocol_id,
-                local: server_id,
-                remote: client_id,
-            },
+            None => {
+                let protocol_id = self.config.protocol_id;
+                let open = Protection::Open { protocol_id, local: server_id, remote: client_id };
+                (plain.to_vec(), open)
+            }
         };
         let mut connection = Connection::new(
             now,

@@ -37,7 +37,11 @@ impl ServerCredentials {
     /// Accepts clients with a connect token sealed with this key, besides those of other keys.
     #[must_use]
     pub fn with_token_key(mut self, key: TokenKey) -> Self {
-        self.token_keys.push(key);
+        // A vector that grows leaves what it held behind. Here each key is copied, and its old place wiped.
+        let mut keys = Vec::with_capacity(self.token_keys.len() + 1);
+        keys.extend(self.token_keys.iter().cloned());
+        keys.push(key);
+        self.token_keys = keys;
         self
     }
 

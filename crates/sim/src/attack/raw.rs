@@ -152,7 +152,8 @@ impl RawClient {
             let prologue = RequestParts::prologue(mode(true), id);
             let psk = request.noise_psk();
             let (initiator, message) =
-                Initiator::new(psk, None, &prologue, entropy.next_secret(), &hello).expect("a hello");
+                Initiator::new(psk, None, &prologue, entropy.next_secret(), &hello)
+                    .expect("a hello");
             hello = message;
             keys = Some((request, initiator));
         }

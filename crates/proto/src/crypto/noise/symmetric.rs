@@ -107,7 +107,8 @@ fn hmac(key: &Secret, parts: &[&[u8]]) -> Secret {
     // From the inner pad to the outer one.
     pad.iter_mut().for_each(|pad| *pad ^= 0x36 ^ 0x5c);
     let mut inner: [u8; 32] = inner.finalize().into();
-    let mut outer: [u8; 32] = Blake2s256::new_with_prefix(pad).chain_update(inner).finalize().into();
+    let mut outer: [u8; 32] =
+        Blake2s256::new_with_prefix(pad).chain_update(inner).finalize().into();
     let secret = Secret::from_bytes(outer);
     pad.zeroize();
     inner.zeroize();

@@ -253,7 +253,10 @@ impl CryptoResolver for NoRandom {
     fn resolve_dh(&self, choice: &snow::params::DHChoice) -> Option<Box<dyn snow::types::Dh>> {
         DefaultResolver.resolve_dh(choice)
     }
-    fn resolve_hash(&self, choice: &snow::params::HashChoice) -> Option<Box<dyn snow::types::Hash>> {
+    fn resolve_hash(
+        &self,
+        choice: &snow::params::HashChoice,
+    ) -> Option<Box<dyn snow::types::Hash>> {
         DefaultResolver.resolve_hash(choice)
     }
     fn resolve_cipher(

@@ -55,10 +55,8 @@ fn a_sister_server_ends_no_connection() {
     let by_secret = ServerCredentials::default().with_secret(secret()).with_identity(identity);
     let claims = TokenClaims::new(UNIX_TIME + 60).with_servers(vec![server_address()]);
     let token = token_key().issue(PROTOCOL_ID, &claims, Secret::from_bytes([1; 32]), [1; 24]);
-    let cases = [
-        (by_token, client_with(Credentials::Token(token.unwrap()))),
-        (by_secret, client_config()),
-    ];
+    let cases =
+        [(by_token, client_with(Credentials::Token(token.unwrap()))), (by_secret, client_config())];
     let own = |byte| Some(Secret::from_bytes([byte; 32]));
     for (credentials, client) in cases {
         for (one, other) in [(None, None), (own(1), None), (None, own(1)), (own(1), own(2))] {
@@ -70,7 +68,8 @@ fn a_sister_server_ends_no_connection() {
             let mut lan = Lan::joined(with(one), client.clone());
             let seen = observed(&mut lan, 0);
             for seed in 10..100 {
-                let sister = ServerMachine::new(lan.now, UNIX_TIME, with(other.clone()), [seed; 32]);
+                let sister =
+                    ServerMachine::new(lan.now, UNIX_TIME, with(other.clone()), [seed; 32]);
                 // One id in 65,536 looks like the sister's own, and then its token is another.
                 for mut reset in answers(&mut sister.unwrap(), lan.now, &seen[1..9]) {
                     let refused =
@@ -179,7 +178,8 @@ fn copies_of_an_idle_server_end_no_connection() {
 /// that showed 1970, and all expired tokens passed.
 #[test]
 fn without_a_time_of_day_no_token_passes() {
-    let credentials = ServerCredentials::default().with_token_key(token_key()).with_secret(secret());
+    let credentials =
+        ServerCredentials::default().with_token_key(token_key()).with_secret(secret());
     let mut lan = Lan::new(config(credentials));
     lan.server.forget_unix_time();
     for (n, expiry) in [UNIX_TIME - 60, UNIX_TIME + 60, u64::MAX].into_iter().enumerate() {
