@@ -93,9 +93,46 @@ fn unix_time_of(time: SystemTime) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::task::Waker;
     use std::time::Duration;
 
+    use haulier_core::FourTuple;
+    use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
+    use haulier_proto::server::{ServerConfig, ServerCredentials};
+    use haulier_udp::Clock;
+
+    use super::super::shared::{Part, Shared};
     use super::*;
+
+    /// What the runner does for a machine reaches the one behind the lock.
+    #[test]
+    fn fresh_bytes_reach_the_server() {
+        let (now, from) = (Instant::ZERO, FourTuple::new(([192, 0, 2, 2], 5000).into()));
+        let at = SocketAddr::from(([192, 0, 2, 1], 4000));
+        let secret = haulier_proto::credentials::Secret::from_bytes([1; 32]);
+        let access = Credentials::Secret { secret: secret.clone(), identity: None };
+        let mut client =
+            ClientMachine::new(now, ClientConfig::new(at, 7, access), [2; 32]).unwrap();
+        let mut request = Vec::new();
+        assert!(client.poll_datagram(now, &mut request).is_some());
+        let answer = |fresh: Option<[u8; 32]>| {
+            let credentials = ServerCredentials::default().with_secret(secret.clone());
+            let config = ServerConfig::new(7, credentials);
+            let machine = ServerMachine::new(now, 0, config, [3; 32]).unwrap();
+            let serving = Serving { machine, is_shutting_down: false };
+            let shared = Arc::new(Shared::new(serving, Clock::start(), Waker::noop().clone()));
+            let mut part = Part { shared, key: 0 };
+            assert!(part.wants_entropy(&request) && !part.wants_entropy(&request[1..]));
+            fresh.iter().for_each(|fresh| part.mix_entropy(fresh));
+            part.handle_datagram(now, from, &mut request.clone());
+            let mut answer = Vec::new();
+            assert!(part.poll_datagram(now, &mut answer).is_some());
+            answer
+        };
+        assert_eq!(answer(None), answer(None));
+        assert_ne!(answer(None), answer(Some([4; 32])));
+    }
 
     /// The time of a clock before 1970 counted as 1970, and every token passed.
     #[test]

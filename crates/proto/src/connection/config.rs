@@ -81,6 +81,10 @@ pub enum ConfigError {
     /// `handshake_timeout` is 0: no handshake could succeed.
     #[error("`handshake_timeout` must not be 0")]
     NoHandshakeTimeout,
+    /// `reset_secret` is the secret of tickets, a token key or the identity too: who has that could end
+    /// connections.
+    #[error("`reset_secret` must be a key of its own, that no client and no other server has")]
+    SharedResetSecret,
     /// `max_queued_blocks` is 0: no block could be sent.
     #[error("`max_queued_blocks` must be at least 1, or no block could be sent")]
     NoQueuedBlocks,

@@ -43,6 +43,12 @@ impl Identity {
     pub fn public(&self) -> [u8; 32] {
         public_key(&self.0)
     }
+
+    /// The private key, to be compared with others.
+    #[must_use]
+    pub(crate) const fn private(&self) -> &Secret {
+        &self.0
+    }
 }
 
 /// The result of a handshake: one secret for each direction.

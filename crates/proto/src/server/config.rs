@@ -45,6 +45,14 @@ impl ServerCredentials {
         self
     }
 
+    /// Whether anybody else may have the reset secret.
+    pub(crate) fn shares_reset_secret(&self) -> bool {
+        let tokens = self.token_keys.iter().map(|token_key| &token_key.key);
+        let identity = self.identity.as_ref().map(Identity::private);
+        let mut others = tokens.chain(&self.secret).chain(identity);
+        self.reset_secret.as_ref().is_some_and(|own| others.any(|other| other == own))
+    }
+
     /// Proves this server to clients that require it.
     #[must_use]
     pub fn with_identity(mut self, identity: Identity) -> Self {

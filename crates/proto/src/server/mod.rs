@@ -147,6 +147,9 @@ impl ServerMachine {
         platform: impl Into<Platform>,
     ) -> Result<Self, ConfigError> {
         config.connection.check()?;
+        if config.credentials.shares_reset_secret() {
+            return Err(ConfigError::SharedResetSecret);
+        }
         let platform = platform.into();
         let mut entropy = Entropy::new(platform.seed);
         let credentials = &config.credentials;

@@ -2,7 +2,7 @@
 //! time of day.
 
 use haulier_proto::client::{ClientMachine, Credentials};
-use haulier_proto::connection::{CloseCode, CloseReason, ConnectionState};
+use haulier_proto::connection::{CloseCode, CloseReason, ConfigError, ConnectionState};
 use haulier_proto::credentials::{Identity, Secret, TokenClaims, TokenKey};
 use haulier_proto::internals::{DataHeader, Role, WireId};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
@@ -80,6 +80,24 @@ fn a_sister_server_ends_no_connection() {
             assert_eq!(lan.client(0).state(), ConnectionState::Connected);
         }
     }
+}
+
+/// A reset secret that somebody else has is none.
+#[test]
+fn a_reset_secret_is_nothing_elses_secret() {
+    let identity = Identity::new(Secret::from_bytes([21; 32]));
+    let credentials = ServerCredentials::default()
+        .with_secret(secret())
+        .with_token_key(token_key())
+        .with_identity(identity);
+    let with = |reset| {
+        let config = config(credentials.clone().with_reset_secret(Secret::from_bytes(reset)));
+        ServerMachine::new(Instant::ZERO, UNIX_TIME, config, [1; 32]).map(|_| ())
+    };
+    for shared in [*secret().as_bytes(), [8; 32], [21; 32]] {
+        assert_eq!(with(shared), Err(ConfigError::SharedResetSecret));
+    }
+    assert_eq!(with([9; 32]), Ok(()));
 }
 
 /// 2.1: the ids of a server begin with 48 random bits, so that their tokens cannot be collected. With 32 bits
