@@ -111,8 +111,8 @@ fn the_search_finds_a_key() {
     assert!(candidates(freed).any(|candidate| candidate == [0xa7; 32]));
 }
 
-/// Of a handshake remain neither the pre-shared key, the private keys, what they agree on, nor the keys of the
-/// connection; and not the chaining key that these are derived from.
+/// Of a handshake remain neither the pre-shared key, the private keys, what they agree on, nor the keys of
+/// the connection; and not the chaining key that these are derived from.
 fn handshakes() {
     for nk in [false, true] {
         let (psk, identity) = (known(0xa1), nk.then(|| Identity::new(known(0xa2))));

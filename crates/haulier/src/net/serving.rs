@@ -77,8 +77,8 @@ impl End for Serving {
     }
 }
 
-/// The start of 2026, in Unix seconds. This program is younger, so a clock that shows less was never set: that
-/// of a board without a battery, which starts in 1970. Expired tokens would pass by it.
+/// The start of 2026, in Unix seconds. This program is younger, so a clock that shows less was never set,
+/// like that of a board without a battery, which starts in 1970. Expired tokens would pass by it.
 const EARLIEST_UNIX_TIME: u64 = 1_767_225_600;
 
 /// Seconds since 1970; `None` if the system clock cannot be right.

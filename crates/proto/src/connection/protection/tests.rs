@@ -55,7 +55,7 @@ fn a_key_at_its_limit_seals_nothing() {
     assert!(!seal(2));
 }
 
-/// A forged datagram of the other phase used to derive a secret and a key: 2.6 times the cost of one of the
+/// A forged datagram of the other phase used to derive a secret and a key: six times the cost of one of the
 /// present phase. The next key is made once, however many are forged, and the peer's update uses it.
 #[test]
 fn forged_datagrams_derive_no_keys() {

@@ -46,8 +46,9 @@ fn answers(server: &mut ServerMachine, now: Instant, to: &[u8]) -> Vec<Vec<u8>> 
     all
 }
 
-/// 3.6: the reset key came from the token key or the identity, which the servers of a fleet share. An observer
-/// sent 26 bytes with the id of a connection to another server of the fleet, and had the reset that ends it.
+/// 3.6: the reset key came from the token key or the identity, which the servers of a fleet share. An
+/// observer sent 26 bytes with the id of a connection to another server of the fleet, and had the reset that
+/// ends it.
 #[test]
 fn a_sister_server_ends_no_connection() {
     let identity = Identity::new(Secret::from_bytes([21; 32]));
@@ -111,8 +112,8 @@ fn ids_are_too_many_to_collect_their_tokens() {
     assert_eq!(ids.len(), 200_000);
 }
 
-/// RFC 9001, 6.6: a connection at which so many datagrams were forged that one more might pass is closed, with
-/// a code that says so. The limit of the suite is 2^36 or more; here it is 5.
+/// RFC 9001, 6.6: a connection at which so many datagrams were forged that one more might pass is closed,
+/// with a code that says so. The limit of the suite is 2^36 or more; here it is 5.
 #[test]
 fn forgeries_up_to_the_limit_close() {
     let mut server = server_config();
@@ -178,7 +179,7 @@ fn two_copies_of_a_server_share_no_keys() {
     assert_eq!(all.len(), 6);
 }
 
-/// Two servers that were started from one snapshot, which had no connections, end none of each other's either.
+/// Two servers that were started from one snapshot, which had no connections, end none of each other's.
 #[test]
 fn copies_of_an_idle_server_end_no_connection() {
     let mut lan = Lan::new(server_config());
