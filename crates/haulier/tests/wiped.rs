@@ -271,7 +271,7 @@ fn handles() {
     let ((), freed) = freed(|| {
         let mut credentials = ServerCredentials::default().with_secret(known(0xd1));
         credentials = credentials.with_token_key(TokenKey { id: 1, key: known(0xd2) });
-        let config = ServerConfig::new(7, credentials).clone();
+        let config = ServerConfig::new(7, credentials);
         let server = Listen::bind("127.0.0.1:0").unwrap().inline().start(config).unwrap();
         let credentials = Credentials::Secret { secret: known(0xd1), identity: None };
         let connect = Connect::from(ClientConfig::new(server.local_addr(), 7, credentials));
