@@ -69,9 +69,9 @@ struct Receiving {
     first_number: u64,
     /// The previous key for late datagrams, and until when it is kept.
     previous: Option<(AeadKey, Instant)>,
-    /// The next secret and key: made for the first datagram that claims to be of the next phase and kept,
-    /// whether it opens or not. Made any earlier, it would be a sixth of the memory of an idle connection.
-    next: Option<(TrafficSecret, AeadKey)>,
+    /// The next key: made for the first datagram that claims to be of the next phase and kept, whether it
+    /// opens or not. Made any earlier, it would be a sixth of the memory of an idle connection.
+    next: Option<AeadKey>,
     /// Datagrams that failed to open, with any key.
     failed: u64,
     /// The number of those at which nothing more is opened.
@@ -269,7 +269,7 @@ impl Sealed {
         let key = match (age, &receive.previous, &receive.next) {
             (Age::Present, ..) => &receive.key,
             (Age::Previous, Some((previous, _)), _) => previous,
-            (Age::Next, _, Some((_, next))) => next,
+            (Age::Next, _, Some(next)) => next,
             // `age` says nothing else.
             _ => return Err(DropReason::BadTag),
         };
@@ -310,17 +310,16 @@ impl Receiving {
     /// Makes the next key, if there is none.
     fn prepare(&mut self, suite: Suite) {
         if self.next.is_none() {
-            let secret = self.secret.next();
             // It cannot fail, because the same suite has given a key before.
-            self.next = secret.key(suite).ok().map(|key| (secret, key));
+            self.next = self.secret.next().key(suite).ok();
         }
     }
 
     /// The peer has updated its key: a datagram with this number was opened with the next one.
     fn update(&mut self, number: u64, keep_until: Instant) {
-        let Some((secret, key)) = self.next.take() else { return };
+        let Some(key) = self.next.take() else { return };
         let previous = core::mem::replace(&mut self.key, key);
-        self.secret = secret;
+        self.secret = self.secret.next();
         self.phase += 1;
         self.first_number = number;
         self.previous = Some((previous, keep_until));
