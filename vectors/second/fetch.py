@@ -218,12 +218,13 @@ def fetch(ticket_text: str, path: str, name: str = "", each_turn: Callable[[Sock
     reasons = []
     for address in ticket.addresses:
         sock = Socket(address)
-        client = join(ticket, address, name, path, sock)
-        connection = client.connection
-        if connection is None:
-            reasons.append(f"{address_text(address)}: {client.failed}")
-            continue
-        transfer(client, connection, sock, each_turn)
+        with sock.udp:
+            client = join(ticket, address, name, path, sock)
+            connection = client.connection
+            if connection is None:
+                reasons.append(f"{address_text(address)}: {client.failed}")
+                continue
+            transfer(client, connection, sock, each_turn)
         stream = connection.stream
         assert isinstance(stream, Fetch)
         if stream.done and stream.name is not None:
