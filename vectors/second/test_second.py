@@ -19,6 +19,7 @@ from typing import Callable, List, Optional, Tuple
 import aes
 import blake3
 import chacha
+import connection
 import datagrams as d
 import fetch
 import frames
@@ -58,12 +59,16 @@ class KnownAnswers(unittest.TestCase):
         self.assertEqual(blake3.derive_key(context, b"").hex(), "2cc39783c223154fea8dfb7c1b1660f2ac2dcbd1c1de8277b0b0dd39b7e50d7d")
 
     def test_x25519(self) -> None:
-        """RFC 7748, sections 5.2 and 6.1."""
+        """RFC 7748, section 5.2."""
         scalar = h("a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4")
         point = h("e6db6867583030db3594c1a424b15f7c726624ec26b3353b10a903a6d0ab1c4c")
         self.assertEqual(x25519(scalar, point).hex(), "c3da55379de9c6908e94ea4df28d084f32eccf03491c71f754b4075577a28552")
-        alice = h("77076d0a7318a57d3c16c17251b26645df4c2f92b8b6e4d9e8a1f0b9a0b0c0d0")
-        self.assertEqual(x25519(alice, x25519(scalar, BASE)), x25519(scalar, x25519(alice, BASE)))
+        k, u = BASE, BASE
+        for turn in range(1000):
+            k, u = x25519(k, u), k
+            if turn == 0:
+                self.assertEqual(k.hex(), "422c8e7a6227d7bca1350b3e2bb7279f7897b87bb6854b783c60e80311ae3079")
+        self.assertEqual(k.hex(), "684cf59ba83309552800ef566f2f4d3c1c3887c49360e3875f2eb94d99532c51")
 
     def test_chacha20_poly1305(self) -> None:
         """RFC 8439, section 2.8.2."""
@@ -229,7 +234,7 @@ class Transfers(unittest.TestCase):
     def tearDown(self) -> None:
         self.directory.cleanup()
 
-    def transfer(self, size: int, loss: float = 0.0, identity: bool = False, secret: bool = True, retry: bool = False, repair_slices: int = 0, move_after: int = 0, name: str = "", ticket_secret: Optional[bytes] = None, each_turn: Callable[[fetch.Socket], None] = lambda _: None) -> Tuple[serve.Server, Relay]:
+    def transfer(self, size: int, loss: float = 0.0, identity: bool = False, secret: bool = True, retry: bool = False, repair_slices: int = 0, move_after: int = 0, name: str = "", ticket_secret: Optional[bytes] = None, each_turn: Callable[[serve.Server], None] = lambda _: None) -> Tuple[serve.Server, Relay]:
         """One file of so many bytes; raises what `fetch` raises."""
         data = draw("transfer", size)
         private = draw("transfer identity", 32) if identity else None
@@ -245,7 +250,7 @@ class Transfers(unittest.TestCase):
         relay.start()
         ticket = Ticket(serve.PROTOCOL_ID, [relay.front.getsockname()], ticket_secret or credentials.secret, server.root, credentials.identity)
         try:
-            self.assertEqual(fetch.fetch(ticket.text(), self.path, name, each_turn), "world.dat")
+            self.assertEqual(fetch.fetch(ticket.text(), self.path, name, lambda _: each_turn(server)), "world.dat")
             self.assertEqual(Path(self.path).read_bytes(), data)
             self.assertFalse(os.path.exists(self.path + ".part"))
             deadline = time.monotonic() + 3
@@ -296,6 +301,31 @@ class Transfers(unittest.TestCase):
             self.transfer(9 * tree.CHUNK + 5)
         finally:
             fetch.CREDIT = before
+
+    def test_key_updates(self) -> None:
+        before = connection.KEY_LIFE
+        connection.KEY_LIFE = 0.02
+        seen = set()
+
+        def look(server: serve.Server) -> None:
+            seen.update(c.sealing_number for c in list(server.by_id.values()))
+
+        try:
+            self.transfer(600_000, loss=0.05, each_turn=look)
+        finally:
+            connection.KEY_LIFE = before
+        self.assertGreater(max(seen), 2)
+
+    def test_a_server_that_forgot_says_so(self) -> None:
+        def forget(server: serve.Server) -> None:
+            for server_id, one in list(server.by_id.items()):
+                if one.recovery.next_number > 100:
+                    one.ended = "forgotten"
+
+        started = time.monotonic()
+        with self.assertRaisesRegex(fetch.Failed, "no such connection"):
+            self.transfer(1 << 20, each_turn=forget)
+        self.assertLess(time.monotonic() - started, 10)
 
     def test_another_secret_is_refused(self) -> None:
         started = time.monotonic()
