@@ -60,7 +60,8 @@ class Stream:
 class Connection:
     def __init__(self, server: bool, my_id: bytes, peer_id: bytes, seal: d.Protection, opening: d.Protection, mine: Parameters, theirs: Parameters, address: Address, now: float) -> None:
         self.server, self.my_id, self.peer_id = server, my_id, peer_id
-        self.sealing, self.sealing_number, self.sealing_since, self.sealing_acked = seal, 0, now, False
+        self.sealing, self.sealing_number, self.sealing_since = seal, 0, now
+        self.sealing_first, self.sealing_acked = 0, False
         self.opening, self.next_opening, self.opening_number = opening, opening.next(), 0
         self.old_opening: Optional[d.Protection] = None
         self.old_until = 0.0
@@ -148,7 +149,8 @@ class Connection:
 
     def _update_sealing(self, now: float) -> None:
         self.sealing, self.sealing_number = self.sealing.next(), self.sealing_number + 1
-        self.sealing_since, self.sealing_acked = now, False
+        self.sealing_since = now
+        self.sealing_first, self.sealing_acked = self.recovery.next_number, False
 
     def update_key(self, now: float) -> bool:
         """Starts a key update, if it may (H-2.3a)."""
@@ -194,8 +196,8 @@ class Connection:
             return True
         if kind in ("ack", "ack_ecn"):
             acked, lost = self.recovery.on_ack(frame, now, self.max_ack_delay)
-            self.sealing_acked = self.sealing_acked or bool(acked)
-            for _, sent in acked:
+            for number, sent in acked:
+                self.sealing_acked = self.sealing_acked or number >= self.sealing_first
                 if sent.item is not None:
                     self.stream.on_acked(sent.item, now)
             self._on_lost(lost, now)

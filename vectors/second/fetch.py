@@ -126,6 +126,12 @@ class Fetch(Stream):
         self.done = True
         self.connection.close(0, "", now)
 
+    def discard(self) -> None:
+        """What is left of a file that did not become whole."""
+        if self.file is not None and not self.done:
+            self.file.close()
+            os.unlink(self.path + ".part")
+
     def state_frames(self, now: float) -> List[Frame]:
         return self.receiver.state_frames(now)
 
@@ -224,9 +230,12 @@ def fetch(ticket_text: str, path: str, name: str = "", each_turn: Callable[[Sock
             if connection is None:
                 reasons.append(f"{address_text(address)}: {client.failed}")
                 continue
-            transfer(client, connection, sock, each_turn)
-        stream = connection.stream
-        assert isinstance(stream, Fetch)
+            try:
+                transfer(client, connection, sock, each_turn)
+            finally:
+                stream = connection.stream
+                assert isinstance(stream, Fetch)
+                stream.discard()
         if stream.done and stream.name is not None:
             return stream.name
         raise Failed(SERVER_CODES.get(connection.close_code or 0, f"{connection.ended} (code {connection.close_code}, {connection.close_reason()})"))
