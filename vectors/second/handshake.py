@@ -73,6 +73,7 @@ class Client:
         self.noise = credentials.noise(self.client_id)
         self.hello_message = hello if self.noise is None else self.noise.write_request(hello)
         self.cookie, self.retries = b"", 0
+        self.flights, self.asked_at = 0, now
         self.next_time, self.wait = now, FIRST_WAIT
         self.deadline = now + TIMEOUT
         self.hint: Optional[str] = None
@@ -88,6 +89,7 @@ class Client:
             return []
         self.next_time, self.wait = now + self.wait, min(self.wait * GROWTH, MAX_WAIT)
         copies, self.copies = self.copies, 1
+        self.flights, self.asked_at = self.flights + 1, now
         request = d.Request(1, self.client_id, self.credentials.mode(), self.cookie, b"", self.hello_message)
         return [d.write_request(request, os.urandom(1184), self.credentials.check_key(), self.credentials.protocol_id) for _ in range(copies)]
 
@@ -133,6 +135,8 @@ class Client:
         connection = Connection(False, self.client_id, welcome["server_id"], to_server, to_client, self.mine, welcome, self.address, now)
         connection.stream = self.make_stream(connection)
         connection.ping()
+        if self.flights == 1:
+            connection.recovery.sample(now - self.asked_at, 0.0)
         if connection.receive(data, self.address, now):
             self.welcome_message, self.connection = message, connection
 

@@ -138,7 +138,7 @@ class Recovery:
         self.probes = 0
         newest = acked[-1]
         if newest[0] == largest and newest[1].eliciting and frame["delay_us"] < 1 << 24:
-            self._sample(now - newest[1].time, min(frame["delay_us"] / 1e6, max_delay))
+            self.sample(now - newest[1].time, min(frame["delay_us"] / 1e6, max_delay))
         self.largest_acked = max(self.largest_acked, largest)
         for number, sent in acked:
             if sent.eliciting:
@@ -146,7 +146,7 @@ class Recovery:
                 self.window += sent.size if self.window < self.threshold else 1200 * sent.size / self.window
         return acked, self.find_lost(now)
 
-    def _sample(self, latest: float, delay: float) -> None:
+    def sample(self, latest: float, delay: float) -> None:
         """RFC 9002, section 5."""
         self.latest = max(latest, 1e-4)
         if self.smoothed is None:
