@@ -13,7 +13,7 @@ Frame = Dict[str, Any]
 MAX_SLICE = 65_472
 MAX_PACKET = 1024
 MAX_MESSAGE = 65_536
-MAX_BLOCK = 2**58
+MAX_BLOCK = 2**50 - 2**18
 ACK_REACH = 131_072
 U32_MAX = 2**32 - 1
 
@@ -79,29 +79,29 @@ def _read_slice_data(r: Reader) -> bytes:
 
 DATA = Field(bytes, _read_slice_data, bytes.hex)
 BLOCK = v(0, U32_MAX)
-CHUNK = v(0, 2**40 - 1)
+CHUNK = v(0, 2**32 - 1)
 SLICE_SIZE = integer(2, 2, MAX_SLICE)
 ACK = (
     ("largest", integer(4)),
     ("delay_us", v()),
     ("first", v(0, ACK_REACH - 1)),
-    ("runs", many(integer(1, 0, 63), tuple_of(v(1, ACK_REACH), v(1, ACK_REACH)))),
+    ("runs", many(integer(1, 0, 31), tuple_of(v(1, ACK_REACH), v(1, ACK_REACH)))),
 )
-PROGRESS_ENTRY = tuple_of(BLOCK, v(0, 2**40), sized(integer(1, 0, 128)))
+PROGRESS_ENTRY = tuple_of(BLOCK, v(0, 2**32 - 1), sized(integer(1, 0, 128)))
 
 # Number: name, whether it is ack-eliciting, fields. Padding (0), message (18) and unknown types are apart.
 TABLE: Dict[int, Tuple[str, bool, Tuple[Tuple[str, Field], ...]]] = {
     1: ("ping", True, ()),
     2: ("ack", False, ACK),
     3: ("ack_ecn", False, ACK + (("ecn", tuple_of(v(), v(), v())),)),
-    4: ("arrivals", False, (("number", integer(4)), ("us", integer(4)), ("more", many(integer(1, 0, 31), tuple_of(v(1), v()))))),
-    5: ("progress", False, (("credit", v()), ("lateness_ms", v()), ("floor", v(0, 2**32)), ("entries", many(integer(1, 0, 32), PROGRESS_ENTRY)))),
+    4: ("arrivals", False, (("number", integer(4)), ("us", integer(4)), ("more", many(integer(1, 0, 31), tuple_of(v(1, U32_MAX), v(0, U32_MAX)))))),
+    5: ("progress", False, (("credit", v()), ("lateness_ms", v()), ("floor", v(0, 2**32 - 1)), ("entries", many(integer(1, 0, 32), PROGRESS_ENTRY)))),
     6: ("slice", True, (("block", BLOCK), ("chunk", CHUNK), ("index", integer(1)), ("data", DATA))),
     7: ("last_slice", True, (("block", BLOCK), ("chunk", CHUNK), ("index", integer(1)), ("slice_size", SLICE_SIZE), ("data", DATA))),
     8: ("repair_slice", True, (("block", BLOCK), ("chunk", CHUNK), ("index", integer(1)), ("data", DATA))),
     9: ("slices_here", False, (("block", BLOCK), ("chunk", CHUNK), ("slice_size", SLICE_SIZE), ("map", sized(integer(1, 1, 32))))),
     10: ("block", True, (("number", BLOCK), ("tag", v()), ("length", v(0, MAX_BLOCK)), ("root", fixed(32)))),
-    11: ("hashes", True, (("block", BLOCK), ("level", integer(1, 0, 7)), ("first", v(0, 2**40 - 1)), ("values", many(integer(1, 1, 32), fixed(32))))),
+    11: ("hashes", True, (("block", BLOCK), ("level", integer(1, 0, 6)), ("first", v(0, 2**32 - 1)), ("values", many(integer(1, 1, 32), fixed(32))))),
     12: ("chunks_here", True, (("block", BLOCK), ("first", CHUNK), ("map", sized(integer(2, 1, 1024))))),
     13: ("cancel", True, (("block", BLOCK), ("code", v(0, U32_MAX)))),
     14: ("decline", True, (("block", BLOCK), ("code", v(0, U32_MAX)))),

@@ -50,6 +50,8 @@ haulier_core::drop_reasons! {
     SliceIdOutOfRange = "slice_id_out_of_range", Hostile;
     /// The bytes end before the last field.
     Truncated = "truncated", Hostile;
+    /// A frame that a datagram may have once, for the second time.
+    RepeatedFrame = "repeated_frame", Hostile;
     /// Flags of a chunk ack for slices that the chunk does not have.
     NonzeroPadding = "nonzero_padding", Hostile;
     /// Bytes follow the last field.

@@ -12,10 +12,19 @@ pub use crate::crypto::{
     NoiseError, OpenError, RequestKeys, ResetKey, Responder, SealError, SplitSecrets, Suites,
     TAG_BYTES, TrafficSecret, kdf, open_check, open_tag, respond, verify_open_tag,
 };
-pub use crate::transit::{AckFrame, AckRanges, ArrivalsFrame, ReceivedDatagrams, expand_number};
+pub use crate::transit::{
+    AckFrame, AckRanges, ArrivalsFrame, EcnCounts, ReceivedDatagrams, expand_number,
+};
 pub use crate::wire::answer::{Refusal, Retry, read_reset, write_reset};
 pub use crate::wire::frame::{BlockFrame, Frame, Frames};
 pub use crate::wire::header::{DATA_HEADER_BYTES, DataHeader, ResponseHeader, Role};
-pub use crate::wire::hello::{Hello, WELCOME_BYTES, Welcome};
+pub use crate::wire::hello::{Hello, Versions, Welcome};
+pub use crate::wire::parameters::{EndParameters, REED_SOLOMON};
 pub use crate::wire::request::{Mode, REQUEST_BYTES, RequestParts, Source};
 pub use crate::wire::{Kind, OPEN_TAG_BYTES, VERSION, WireId};
+
+/// The frames of the wire to come.
+pub mod frames {
+    pub use crate::bulk::cut::{ChunkAt, Cut, SliceSize, chunk_bytes, chunk_count};
+    pub use crate::wire::frames::*;
+}

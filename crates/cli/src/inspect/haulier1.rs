@@ -4,16 +4,12 @@
 
 use haulier::proto::internals::{
     DATA_HEADER_BYTES, DataHeader, Frame, Frames, Hello, Kind, OPEN_TAG_BYTES, Refusal,
-    RequestParts, ResponseHeader, Retry, Role, Source, TAG_BYTES, WELCOME_BYTES, open_check,
-    open_tag, read_reset,
+    RequestParts, ResponseHeader, Retry, Role, Source, TAG_BYTES, open_check, open_tag, read_reset,
 };
 use haulier::{DropReason, TokenKey};
 use serde_json::{Map, Value, json};
 
 use super::preview;
-
-/// Bytes by which Noise makes the welcome longer.
-const NOISE_BYTES: usize = haulier::proto::internals::NOISE_OVERHEAD_BYTES;
 
 /// A datagram with its fields, in order.
 pub(super) struct Fields {
@@ -41,7 +37,7 @@ pub(super) fn read(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReas
                 vec![
                     ("to", hex(&refusal.to.0)),
                     ("reason", json!(refusal.code.name())),
-                    ("versions", json!(refusal.versions)),
+                    ("versions", json!(refusal.versions.iter().collect::<Vec<_>>())),
                     ("check", json!(check)),
                 ],
             ))
@@ -77,16 +73,16 @@ fn request(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
         return Err(DropReason::BadCheckValue);
     }
     let hello = Hello::read(parts.hello_message)?;
-    fields.push(("idle_ms", json!(hello.idle_timeout.as_millis())));
-    fields.push(("largest_block", json!(hello.max_block_bytes)));
+    fields.push(("idle_ms", json!(hello.end.idle_timeout.as_millis())));
+    fields.push(("largest_block", json!(hello.end.max_block_bytes)));
     fields.push(("request", json!(preview(hello.request))));
     Ok(of("request", fields))
 }
 
 fn response(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
     let open = opened(protocol_id, datagram);
-    let welcome_bytes = WELCOME_BYTES + if open.is_some() { 0 } else { NOISE_BYTES };
-    let header = ResponseHeader::read(datagram, welcome_bytes)?;
+    let header = ResponseHeader::read(datagram)?;
+    let welcome_bytes = header.welcome_message.len();
     let fields = vec![("to", hex(&header.to.0)), ("number", json!(header.number))];
     with_frames("response", fields, datagram, ResponseHeader::bytes(welcome_bytes), open)
 }

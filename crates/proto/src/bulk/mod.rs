@@ -11,6 +11,7 @@ mod bottleneck;
 mod choice;
 mod chunk;
 mod config;
+pub(crate) mod cut;
 mod done;
 mod known;
 mod lateness;
@@ -32,6 +33,7 @@ mod silence;
 )]
 mod tests;
 mod trains;
+pub(crate) mod tree;
 mod tuning;
 mod units;
 

@@ -9,15 +9,11 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::number::expand_number;
-use crate::fields::Fields;
+use crate::fields::{Fields, put_varint, varint_len};
 use crate::{DropReason, Instant};
 
-/// Arrivals reported beside the newest: with them the frame has 102 bytes, including its type.
+/// Arrivals reported beside the newest: with them the frame has some 100 bytes.
 pub(crate) const MAX_EARLIER_ARRIVALS: usize = 31;
-
-/// The unit of the times of earlier arrivals: 16 bits of it are 0.52 s, and at a gigabit, where a full
-/// datagram takes 9.6 us, the time of eight of them is still exact to a tenth.
-const UNIT_MICROS: u64 = 8;
 
 /// How often an arrival is reported: acks get lost, but hardly four in a row, and on a slow link each would
 /// otherwise be reported in 31 of them.
@@ -32,8 +28,8 @@ pub struct ArrivalsFrame {
     number: u32,
     at_micros: u32,
     len: u8,
-    /// Numbers below the one before it in the list, and units before the newest.
-    earlier: [(u8, u16); MAX_EARLIER_ARRIVALS],
+    /// Numbers below the one before it in the list, and microseconds before the newest.
+    earlier: [(u32, u32); MAX_EARLIER_ARRIVALS],
 }
 
 impl ArrivalsFrame {
@@ -54,13 +50,13 @@ impl ArrivalsFrame {
     /// Returns whether there was room: not for a 32nd, for 0 numbers, or beyond what the wire can say.
     #[must_use]
     pub fn push(&mut self, back: u64, before: Duration) -> bool {
-        let units = before.as_micros() / u128::from(UNIT_MICROS);
-        let (Ok(back), Ok(units)) = (u8::try_from(back), u16::try_from(units)) else {
+        let (Ok(back), Ok(micros)) = (u32::try_from(back), u32::try_from(before.as_micros()))
+        else {
             return false;
         };
         match self.earlier.get_mut(usize::from(self.len)) {
             Some(place) if back > 0 => {
-                *place = (back, units);
+                *place = (back, micros);
                 self.len += 1;
                 true
             }
@@ -77,19 +73,18 @@ impl ArrivalsFrame {
             return None;
         }
         let mut number = newest;
-        let earlier = self.listed().iter().map(move |&(back, units)| {
+        let earlier = self.listed().iter().map(move |&(back, micros)| {
             number -= u64::from(back);
-            #[expect(clippy::cast_possible_truncation, reason = "16 bits times 8")]
-            let before = (u64::from(units) * UNIT_MICROS) as u32;
-            (number, self.at_micros.wrapping_sub(before))
+            (number, self.at_micros.wrapping_sub(micros))
         });
         Some(core::iter::once((newest, self.at_micros)).chain(earlier))
     }
 
-    /// Bytes of the frame without its type: 9 to 102.
+    /// Bytes of the frame without its type.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
-        HEAD_BYTES + 3 * usize::from(self.len)
+        let numbers = self.listed().iter().flat_map(|&(back, micros)| [back, micros]);
+        HEAD_BYTES + numbers.map(|number| varint_len(number.into())).sum::<usize>()
     }
 
     /// Appends the frame without its type.
@@ -97,36 +92,33 @@ impl ArrivalsFrame {
         out.extend_from_slice(&self.number.to_le_bytes());
         out.extend_from_slice(&self.at_micros.to_le_bytes());
         out.push(self.len);
-        for (back, units) in self.listed() {
-            out.push(*back);
-            out.extend_from_slice(&units.to_le_bytes());
+        for &(back, micros) in self.listed() {
+            put_varint(back.into(), out);
+            put_varint(micros.into(), out);
         }
     }
 
-    /// Reads a frame, whose type was read, from the front of `bytes`.
+    /// Reads a frame, whose type was read.
     ///
     /// # Errors
     /// [`DropReason::Truncated`], or [`DropReason::OutOfRange`] for more than 31 earlier arrivals or one
     /// that is 0 numbers back.
-    pub fn read(bytes: &mut &[u8]) -> Result<Self, DropReason> {
-        let mut fields = Fields(bytes);
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, DropReason> {
         let number = fields.u32()?;
         let at_micros = fields.u32()?;
         let count = fields.u8()?;
         let mut frame = Self { number, at_micros, ..Self::new(0, Instant::ZERO) };
         for _ in 0..count {
-            let back = fields.u8()?;
-            let units = fields.u16()?;
-            let before = Duration::from_micros(u64::from(units) * UNIT_MICROS);
-            if !frame.push(back.into(), before) {
+            let back = fields.varint()?;
+            let before = Duration::from_micros(fields.varint()?);
+            if !frame.push(back, before) {
                 return Err(DropReason::OutOfRange);
             }
         }
-        *bytes = fields.0;
         Ok(frame)
     }
 
-    fn listed(&self) -> &[(u8, u16)] {
+    fn listed(&self) -> &[(u32, u32)] {
         self.earlier.get(..usize::from(self.len)).unwrap_or_default()
     }
 }
@@ -196,23 +188,23 @@ mod tests {
         assert!(frame.push(2, Duration::from_micros(17)));
         let mut bytes = Vec::new();
         frame.write(&mut bytes);
-        assert_eq!(bytes, [7, 0, 0, 0, 4, 3, 2, 1, 1, 2, 2, 0]);
+        assert_eq!(bytes, [7, 0, 0, 0, 4, 3, 2, 1, 1, 2, 17]);
         assert_eq!(bytes.len(), frame.encoded_len());
-        assert_eq!(ArrivalsFrame::read(&mut &bytes[..]), Ok(frame));
+        assert_eq!(ArrivalsFrame::read(&mut Fields(&bytes)), Ok(frame));
         let reported: Vec<_> = frame.arrivals(0x1_0000_0008).unwrap().collect();
-        assert_eq!(reported, [(0x1_0000_0007, 0x0102_0304), (0x1_0000_0005, 0x0102_0304 - 16)]);
+        assert_eq!(reported, [(0x1_0000_0007, 0x0102_0304), (0x1_0000_0005, 0x0102_0304 - 17)]);
     }
 
     #[test]
     fn what_is_out_of_range_is_refused() {
-        let read = |tail: &[u8]| ArrivalsFrame::read(&mut &[&[0; 8], tail].concat()[..]);
+        let read = |tail: &[u8]| ArrivalsFrame::read(&mut Fields(&[&[0; 8], tail].concat()));
         assert!(read(&[0]).is_ok());
         assert_eq!(read(&[]), Err(DropReason::Truncated));
-        assert_eq!(read(&[1, 1, 0]), Err(DropReason::Truncated));
-        assert_eq!(read(&[1, 0, 0, 0]), Err(DropReason::OutOfRange), "0 numbers back");
-        let many = [&[32][..], &[1, 0, 0].repeat(32)].concat();
+        assert_eq!(read(&[1, 1]), Err(DropReason::Truncated));
+        assert_eq!(read(&[1, 0, 0]), Err(DropReason::OutOfRange), "0 numbers back");
+        let many = [&[32][..], &[1, 0].repeat(32)].concat();
         assert_eq!(read(&many), Err(DropReason::OutOfRange));
-        let frame = read(&[1, 200, 0, 0]).unwrap();
+        let frame = read(&[1, 0x40, 200, 0]).unwrap();
         assert!(frame.arrivals(1).is_none(), "below 0");
         assert!(ArrivalsFrame::new(5, micros(0)).arrivals(5).is_none(), "not sent yet");
     }
@@ -238,8 +230,8 @@ mod tests {
                 arrivals.frame().unwrap().encoded_len()
             })
             .collect();
-        assert_eq!(reported, [9, 12, 15, 18, 18, 18, 18, 18, 18, 18]);
+        assert_eq!(reported, [9, 14, 19, 24, 24, 24, 24, 24, 24, 24]);
         let reported: Vec<_> = (0..6).map(|_| arrivals.frame().unwrap().encoded_len()).collect();
-        assert_eq!(reported, [15, 12, 9, 9, 9, 9], "the newest always");
+        assert_eq!(reported, [19, 14, 9, 9, 9, 9], "the newest always");
     }
 }

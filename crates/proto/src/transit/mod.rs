@@ -31,8 +31,7 @@ mod tests;
 mod timing;
 mod window;
 
-pub(crate) use ack_frame::ACK_SPAN;
-pub use ack_frame::{AckFrame, AckRanges};
+pub use ack_frame::{AckFrame, AckRanges, EcnCounts};
 pub use arrivals::ArrivalsFrame;
 pub(crate) use arrivals::{Arrivals, MAX_EARLIER_ARRIVALS};
 pub(crate) use datagram::{Datagram, Fate, Outgoing, Symbol};

@@ -14,7 +14,7 @@ const BYTES: Bytes = Bytes(1_228.0);
 fn train(count: u16) -> Ledger {
     let mut ledger = Ledger::new();
     (0..count).for_each(|_| send(&mut ledger, micros(1_000)));
-    let ack = AckFrame::new(u64::from(count) - 1, Duration::ZERO, count - 1);
+    let ack = AckFrame::new(u64::from(count) - 1, Duration::ZERO, (count - 1).into());
     handle_ack(&mut ledger, None, micros(2_000), &ack);
     ledger
 }

@@ -54,7 +54,8 @@ impl End {
         }
         self.received.on_verified(Instant::from_millis(now), number, datagram.ack_eliciting);
         if !datagram.ack.is_empty() {
-            let ack = AckFrame::read(&mut &datagram.ack[..]).unwrap();
+            let ack =
+                AckFrame::read(&mut crate::fields::Fields(&datagram.ack[1..]), false).unwrap();
             let mut walk = self.sent.begin_ack(&ack).unwrap();
             while let Some(acked) = self.sent.poll_acked(Instant::from_millis(now), &mut walk) {
                 for item in self.items(&acked.datagram) {

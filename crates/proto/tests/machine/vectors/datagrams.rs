@@ -162,18 +162,14 @@ fn frame_of<'a>(frame: &'a Value, data: &'a [u8]) -> Frame<'a> {
         "padding" => Frame::Padding,
         "ping" => Frame::Ping,
         "ack" => {
-            let mut wire = Vec::new();
-            wire.extend_from_slice(&small::<u32>(&frame["largest"]).to_le_bytes());
-            wire.extend_from_slice(&small::<u16>(&frame["delay"]).to_le_bytes());
-            let runs = frame["runs"].as_array().unwrap();
-            wire.push(u8::try_from(runs.len()).unwrap());
-            wire.extend_from_slice(&small::<u16>(&frame["first"]).to_le_bytes());
-            for run in runs {
-                for field in run.as_array().unwrap() {
-                    wire.extend_from_slice(&small::<u16>(field).to_le_bytes());
-                }
+            let delay = std::time::Duration::from_micros(small::<u64>(&frame["delay"]));
+            let largest = u64::from(small::<u32>(&frame["largest"]));
+            let mut ack = AckFrame::new(largest, delay, small(&frame["first"]));
+            for run in frame["runs"].as_array().unwrap() {
+                let run = run.as_array().unwrap();
+                assert!(ack.push_run(small(&run[0]), small(&run[1])));
             }
-            Frame::Ack(AckFrame::read(&mut &wire[..]).unwrap())
+            Frame::Ack(ack)
         }
         "slice" => {
             let index = count().index(size(&frame["index"])).unwrap();
