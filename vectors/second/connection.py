@@ -17,6 +17,8 @@ from recovery import ProtocolError, Received, Recovery, Sent
 from wire import Address, Refused
 
 SIZE = 1200
+MAX_CLOSES = 6
+TIMED_OUT = 8
 LEAST_RESPONSE = 64
 GREASE_ONE_IN = 1000
 KEY_LIFE = 120.0
@@ -94,6 +96,7 @@ class Connection:
         self.reset_token: Optional[bytes] = None
         self.closing: Optional[Frame] = None
         self.close_sent, self.close_at = 0, now
+        self.answer_close = False
         self.ended: Optional[str] = None
         self.close_code: Optional[int] = None
 
@@ -123,7 +126,7 @@ class Connection:
         if self.server:
             self._on_address(address, newest, now)
         try:
-            self._on_frames(read_all(plaintext), number, newest, now)
+            self._on_frames(read_all(plaintext), number, newest, address, now)
         except Refused as refused:
             self.close(1, str(refused), now)
         except ProtocolError as error:
@@ -159,13 +162,15 @@ class Connection:
         self._update_sealing(now)
         return True
 
-    def _on_frames(self, frames: List[Frame], number: int, newest: bool, now: float) -> None:
+    def _on_frames(self, frames: List[Frame], number: int, newest: bool, address: Address, now: float) -> None:
         if self.closing is not None:
             frames = [frame for frame in frames if frame["type"] == "close"]
         keep = True
         for frame in frames:
             if frame["type"] == "progress":
                 frame = {**frame, "packet_number": number}
+            elif frame["type"] == "path_response":
+                frame = {**frame, "address": address}
             keep = self._on_frame(frame, now) and keep
         if not keep:
             return
@@ -206,15 +211,25 @@ class Connection:
         elif kind == "path_challenge":
             self.control.append({"type": "path_response", "bytes": frame["bytes"]})
         elif kind == "path_response":
-            if self.challenge is not None and hmac.compare_digest(self.challenge[0], frame["bytes"]):
+            asked = self.challenge is not None and frame["address"] == self.challenge[1]
+            if asked and self.challenge is not None and hmac.compare_digest(self.challenge[0], frame["bytes"]):
                 self.address, self.challenge = self.challenge[1], None
         elif kind == "reset_token":
             self.reset_token = frame["token"]
         elif kind == "close":
-            self.ended, self.close_code = f"closed by the peer: {frame['code']} {frame['reason'].decode(errors='replace')}".strip(), frame["code"]
+            self._on_close(frame)
         else:
             return self.stream.on_frame(frame, now)
         return True
+
+    def _on_close(self, frame: Frame) -> None:
+        """Answered once by an end that was open, and the answer to one that was closing (H-5.3)."""
+        if self.closing is not None:
+            self.ended = "closed"
+            return
+        self.answer_close, self.closing = True, {"type": "close", "code": 0, "reason": b""}
+        reason = frame["reason"].decode(errors="replace")
+        self.ended, self.close_code = f"closed by the peer: {frame['code']} {reason}".strip(), frame["code"]
 
     def _on_lost(self, lost: List[Tuple[int, Sent]], now: float) -> None:
         for _, sent in lost:
@@ -258,6 +273,9 @@ class Connection:
 
     def poll(self, now: float) -> List[Tuple[bytes, Address]]:
         """All datagrams to send now."""
+        if self.answer_close:
+            self.answer_close = False
+            return [(self.sealed_close(now), self.address)]
         if self.ended is not None:
             return []
         if self.closing is not None:
@@ -317,16 +335,20 @@ class Connection:
         return [(self._seal([{"type": "path_challenge", "bytes": token}], [], None, now), address)]
 
     def _poll_close(self, now: float) -> List[Tuple[bytes, Address]]:
-        """Three times, a probe timeout apart (H-5.3)."""
+        """A probe timeout apart, until one comes back (H-5.3)."""
         if now < self.close_at:
             return []
-        if self.close_sent == 3:
-            self.ended = "closed"
+        if self.close_sent == MAX_CLOSES:
+            self.ended = "closed, without an answer"
             return []
-        assert self.closing is not None
         self.close_sent += 1
         self.close_at = now + min(max(self.recovery.pto(self.max_ack_delay), 0.05), 1.0)
-        return [(self._seal([self.closing], [], None, now), self.address)]
+        return [(self.sealed_close(now), self.address)]
+
+    def sealed_close(self, now: float) -> bytes:
+        """A datagram with the close; without one, that of a server that heard nothing."""
+        close = self.closing or {"type": "close", "code": TIMED_OUT, "reason": b""}
+        return self._seal([close], [], None, now)
 
     def _start(self) -> int:
         """Bytes of a datagram before its frames, and of its tag."""

@@ -7,6 +7,7 @@ from datagrams import expand
 from frames import Frame
 
 WINDOW = 131_072
+MAX_RUNS = 31
 INITIAL_RTT = 0.333
 MAX_PTO = 2.0
 REORDERING = 3
@@ -45,15 +46,15 @@ class Received:
             self.ranges[at][1] = number
         else:
             self.ranges.insert(at, [number, number])
-        del self.ranges[64:]
+        del self.ranges[MAX_RUNS + 1 :]
         return gap
 
-    def ack(self, delay_us: int, max_runs: int = 63) -> Frame:
+    def ack(self, delay_us: int) -> Frame:
         """Section 4.1; at least one number was acknowledged."""
         first, largest = self.ranges[0]
         lowest = first
         runs: List[List[int]] = []
-        for low, high in self.ranges[1 : 1 + max_runs]:
+        for low, high in self.ranges[1:]:
             if largest - low >= WINDOW:
                 break
             runs.append([lowest - high - 1, high - low + 1])

@@ -38,6 +38,7 @@ COOKIE_UNIT = 10
 SLICE_SIZE = 1150
 LEAST_SLICE = 1024
 EARLY_REPEATS = (8, 16, 32)
+LINGER_INTERVAL = 0.05
 
 
 class Serve(Stream):
@@ -132,6 +133,34 @@ class Serve(Stream):
             raise ProtocolError(NO_PROGRESS_CODE, "no progress")
 
 
+class Lingering:
+    """A connection that ended: its client hears so again when it asks (H-5.3b)."""
+
+    def __init__(self, connection: Connection, now: float) -> None:
+        self.connection = connection
+        pto = 3 * connection.recovery.pto(connection.max_ack_delay)
+        closed_by_peer = connection.ended is not None and connection.ended.startswith("closed by the peer")
+        self.until = now + max(6.0 if closed_by_peer else max(connection.idle, HANDSHAKE_TIMEOUT), pto)
+        self.room = 1200 if connection.validated else max(0, connection.credit_bytes)
+        self.last = now - 1
+
+    def receive(self, data: bytes, address: Address, now: float) -> List[bytes]:
+        """To the client's address no more than arrived since the end; to another no more than just arrived."""
+        home = address == self.connection.address
+        verified = data[0] == d.REQUEST or self.connection.receive(data, address, now)
+        if not verified or (data[0] == d.REQUEST and self.connection.validated):
+            return []
+        self.room += len(data) if home and self.connection.validated else 0
+        if now < self.last + LINGER_INTERVAL:
+            return []
+        answer = self.connection.sealed_close(now)
+        if len(answer) > (self.room if home else len(data)):
+            return []
+        self.room -= len(answer) if home else 0
+        self.last = now
+        return [answer]
+
+
 class Server:
     """All connections of one socket."""
 
@@ -143,6 +172,7 @@ class Server:
         self.by_id: Dict[bytes, Connection] = {}
         self.by_request: Dict[Tuple[bytes, bytes], Tuple[Connection, Address, float]] = {}
         self.given_out: "OrderedDict[bytes, None]" = OrderedDict()
+        self.lingering: Dict[bytes, Lingering] = {}
         self.refused: List[float] = []
         self.finished = 0
 
@@ -159,6 +189,8 @@ class Server:
             connection = self.by_id.get(data[1:9])
             if connection is not None:
                 connection.receive(data, address, now)
+            elif data[1:9] in self.lingering:
+                return self.lingering[data[1:9]].receive(data, address, now)
             elif data[1:9] in self.given_out and self._may_refuse(now):
                 return [bytes([d.RESET]) + self.reset_token(data[1:9])]
         return []
@@ -190,6 +222,9 @@ class Server:
             return self._refuse(data, 2, now, valid=False)
         known = self.by_request.get((request.client_id, request.hello_message))
         if known is not None:
+            ended = self.lingering.get(known[0].my_id)
+            if ended is not None:
+                return ended.receive(data, address, now)
             if known[1] == address:
                 self._credit(known[0])
             return []
@@ -210,6 +245,8 @@ class Server:
         """Three times what came in, in bytes and datagrams (H-3.5a)."""
         connection.credit_bytes += 3 * d.REQUEST_SIZE
         connection.credit_datagrams += 3
+        if connection.closing is not None:
+            connection.close_at = min(connection.close_at, time.monotonic() + LINGER_INTERVAL)
 
     def _accept(self, request: d.Request, address: Address, now: float, proven: bool) -> None:
         try:
@@ -234,12 +271,16 @@ class Server:
             out += connection.poll(now)
             if not connection.validated and now - connection.started > HANDSHAKE_TIMEOUT:
                 connection.ended = "the client did not answer"
-            if connection.ended is not None:
+            if connection.ended is not None and not connection.answer_close:
                 del self.by_id[server_id]
                 self.finished += connection.validated
+                self.lingering[server_id] = Lingering(connection, now)
+                if len(self.lingering) > MAX_CONNECTIONS:
+                    del self.lingering[next(iter(self.lingering))]
                 self.given_out[server_id] = None
                 if len(self.given_out) > 1000:
                     self.given_out.popitem(last=False)
+        self.lingering = {k: v for k, v in self.lingering.items() if now < v.until}
         self.by_request = {k: v for k, v in self.by_request.items() if v[0].ended is None or now - v[2] < 60}
         return out
 
