@@ -94,7 +94,7 @@ fn what_is_nothing_is_dropped_with_the_reason() {
         (&[0x04; 30], "wrong_length"),
         (&[0x08; 10], "truncated"),
         (&[0x0c; 20], "truncated"),
-        (&[0x0c; 1201], "too_long"),
+        (&[0x05; 1201], "too_long"),
     ] {
         let said = inspect(datagram, &[]);
         assert_eq!(said, json!({ "ok": false, "wire": "haulier1", "drop": drop }));
