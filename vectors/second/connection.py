@@ -104,16 +104,15 @@ class Connection:
 
     def receive(self, data: bytes, address: Address, now: float) -> bool:
         """Takes a datagram with this connection's id; whether it was verified."""
-        if data[0] == d.RESPONSE:
-            _, _, low, before, sealed = d.split_response(data)
-            phase = 0
-        else:
-            before, sealed, low = data[:13], data[13:], int.from_bytes(data[9:13], "little")
-            phase = data[0] & 1
-        number = d.expand(low, self.received.largest + 1)
-        if not self.received.is_new(number):
-            return False
         try:
+            if data[0] == d.RESPONSE:
+                _, _, low, before, sealed = d.split_response(data)
+            else:
+                before, sealed, low = data[:13], data[13:], int.from_bytes(data[9:13], "little")
+            number = d.expand(low, self.received.largest + 1)
+            if not self.received.is_new(number):
+                return False
+            phase = 0 if data[0] == d.RESPONSE else data[0] & 1
             plaintext = self._open(number, phase, before, sealed, now)
         except Refused:
             return False
@@ -137,6 +136,8 @@ class Connection:
         """By the key of this phase: the current one, the previous one, or the next (H-2.3b)."""
         if phase == self.opening_number & 1:
             return self.opening.open(number, before, sealed)
+        if self.opening.suite is None:
+            raise Refused("bad_phase", "in mode open it is always 0")
         if self.old_opening is not None and now < self.old_until:
             try:
                 return self.old_opening.open(number, before, sealed)

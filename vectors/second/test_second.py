@@ -18,19 +18,22 @@ from typing import Callable, List, Optional, Tuple
 
 import aes
 import blake3
+import blocks
 import chacha
 import connection
 import datagrams as d
 import fetch
 import frames
 import generate
+import handshake
+import parameters
 import repair
 import serve
 import tree
 from credentials import Ticket
 from draw import draw, formula
 from handshake import Credentials, identity_of
-from recovery import Received, acked_ranges
+from recovery import ProtocolError, Received, acked_ranges
 from wire import Address, Refused
 from x25519 import BASE, x25519
 
@@ -164,6 +167,119 @@ class Parts(unittest.TestCase):
         self.assertEqual(verifier.add((1, 0), upper), "wrong")
         self.assertEqual(verifier.add((0, 31), values[:32]), "no such page")
         self.assertEqual(verifier.add((1, 0), upper[:2]), "no such page")
+
+
+    def test_slices_of_a_chunk(self) -> None:
+        """Smaller ones start it over, larger ones are dropped, others are refused (H-4.2c, H-4.2d)."""
+        data = formula(0, 0, 3000)
+
+        def slices(size: int) -> List[frames.Frame]:
+            return [
+                {"type": "slice", "index": i, "data": data[i * size : (i + 1) * size]} if (i + 1) * size < 3000
+                else {"type": "last_slice", "index": i, "slice_size": size, "data": data[i * size :]}
+                for i in range(-(-3000 // size))
+            ]
+
+        assembly = blocks.Assembly(3000)
+        assembly.add(slices(1000)[0])
+        assembly.add(slices(1000)[2])
+        for one in slices(700):
+            assembly.add(one)
+            assembly.add(slices(1000)[1])
+        self.assertEqual((assembly.slice_size, assembly.whole()), (700, data))
+        for wrong in (
+            {"type": "slice", "index": 2, "data": bytes(1000)},
+            {"type": "slice", "index": 0, "data": bytes(10)},
+            {"type": "last_slice", "index": 2, "slice_size": 1000, "data": bytes(999)},
+            {"type": "repair_slice", "index": 4, "data": bytes(1000)},
+            {"type": "repair_slice", "index": 0, "data": bytes(3000)},
+        ):
+            with self.assertRaises(ProtocolError):
+                blocks.Assembly(3000).add(wrong)
+
+    def test_a_forged_repair_slice_costs_one_more_try(self) -> None:
+        """H-4.2i: started over once, then from source slices alone."""
+        data = formula(0, 0, 3000)
+        stored: List[bytes] = []
+        block = {"type": "block", "number": 0, "tag": 1, "length": 3000, "root": blake3.blake3(data)}
+        incoming = blocks.Incoming(block, lambda _, chunk: stored.append(chunk))
+        forged = {"type": "repair_slice", "block": 0, "chunk": 0, "index": 0, "data": bytes(1000)}
+        source = {"type": "slice", "block": 0, "chunk": 0}
+        for _ in range(3):
+            incoming.on_slice({**source, "index": 0, "data": data[:1000]})
+            incoming.on_slice({**source, "index": 1, "data": data[1000:2000]})
+            incoming.on_slice(forged)
+        self.assertFalse(stored)
+        incoming.on_slice({**source, "type": "last_slice", "index": 2, "slice_size": 1000, "data": data[2000:]})
+        self.assertEqual(stored, [data])
+
+    def test_what_comes_before_its_announcement(self) -> None:
+        """H-4.2e: slices up to one chunk in all; what is not kept is not acknowledged."""
+        data = formula(0, 0, 4000)
+        stored: List[bytes] = []
+        receiver = blocks.Receiver(1 << 20, 8, lambda _, __, chunk: stored.append(chunk), lambda _: None)
+        last = {"type": "last_slice", "block": 0, "chunk": 0, "index": 3, "slice_size": 1000, "data": data[3000:]}
+        self.assertTrue(receiver.on_frame(last, 0.0))
+        kept = [receiver.on_frame({"type": "slice", "block": 1, "chunk": 0, "index": i, "data": bytes(1000)}, 0.0) for i in range(270)]
+        self.assertEqual(kept, [True] * 261 + [False] * 9)
+        for i in range(3):
+            self.assertFalse(receiver.on_frame({"type": "slice", "block": 0, "chunk": 0, "index": i, "data": data[i * 1000 : (i + 1) * 1000]}, 0.0))
+        receiver.on_frame({"type": "block", "number": 0, "tag": 1, "length": 4000, "root": blake3.blake3(data)}, 0.0)
+        for i in range(3):
+            self.assertTrue(receiver.on_frame({"type": "slice", "block": 0, "chunk": 0, "index": i, "data": data[i * 1000 : (i + 1) * 1000]}, 0.0))
+        self.assertEqual((stored, receiver.floor), ([data], 1))
+
+
+class Hostile(unittest.TestCase):
+    """Whatever comes in, nothing is raised."""
+
+    def test_datagrams_that_nobody_sealed(self) -> None:
+        rng = random.Random(3)
+        rows = json.loads(GOLDEN.read_text(encoding="utf-8"))
+        golden = [h(row["hex"]) for kind in ("requests", "broken_requests", "responses", "data", "retries", "refusals", "resets") for row in rows[kind]]
+        credentials = Credentials(generate.PROTOCOL_ID, h(rows["requests"][3]["secret"]))
+        server = serve.Server(credentials, "x", b"x")
+        client = handshake.Client(credentials, {}, 1, ("127.0.0.1", 1), lambda _: connection.Stream(), 0.0)
+        for turn in range(2000):
+            data = bytearray(rng.choice(golden))
+            if rng.random() < 0.5:
+                data = data[: rng.randrange(len(data) + 1)]
+            for _ in range(rng.randrange(4)):
+                if data:
+                    data[rng.randrange(len(data))] = rng.randrange(256)
+            server.receive(bytes(data), ("127.0.0.1", 1 + turn), 0.0)
+            client.receive(bytes(data[:1]) + client.client_id + bytes(data[9:]), 0.0)
+        self.assertIsNone(client.connection)
+
+    def test_frames_of_a_hostile_server(self) -> None:
+        """Sealed as they should be, but senseless: the worst is a close."""
+        rng = random.Random(4)
+        rows = json.loads(GOLDEN.read_text(encoding="utf-8"))
+        every = [frames.read_all(h(row["hex"]))[0] for row in rows["frames"]]
+        closed = 0
+        with tempfile.TemporaryDirectory() as directory:
+            for turn in range(200):
+                protection = d.Protection(None, b"", 1, bytes(8))
+                one = connection.Connection(False, bytes(8), bytes(8), protection, protection, parameters.defaults("hello"), parameters.defaults("welcome"), ("127.0.0.1", 1), 0.0)
+                one.stream = fetch.Fetch("", Ticket(1, [], None), os.path.join(directory, "x"), one)
+                for number in range(20):
+                    some = [small(rng, frame) for frame in rng.sample(every, rng.randrange(1, 4))]
+                    data = protection.seal(number, d.data_header(d.FROM_SERVER, bytes(8), number), frames.write_all(some))
+                    one.receive(data, ("127.0.0.1", 1), number / 100)
+                    one.poll(number / 100)
+                closed += one.closing is not None
+                one.stream.discard()
+        self.assertGreater(closed, 100)
+
+
+def small(rng: random.Random, frame: frames.Frame) -> frames.Frame:
+    """The frame, mostly of block 0 or 1 and chunk 0 or 1, so that it meets others."""
+    nearer = {key: rng.randrange(2) for key in ("block", "number", "chunk", "first", "channel") if key in frame and frame["type"] != "unknown" and rng.random() < 0.8}
+    if frame["type"] == "hashes":
+        nearer["first"] = 0
+    if frame["type"] == "block" and rng.random() < 0.8:
+        nearer["length"], nearer["tag"] = rng.choice((0, 1, 300, 3 * tree.CHUNK)), 1
+    return {**frame, **nearer}
 
 
 class Relay(threading.Thread):
