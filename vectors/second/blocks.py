@@ -10,6 +10,7 @@ from tree import CHUNK, Page, Tree, Verifier, chunk_count, chunk_size, pages_of
 from wire import bit_map, read_map
 
 MAX_SLICES = 256
+LEAST_SLICE = CHUNK // MAX_SLICES
 MAX_OPEN = 1024
 MAX_BLOCKS = 32
 EARLY_BYTES = CHUNK
@@ -253,6 +254,7 @@ class SliceItem(NamedTuple):
     chunk: int
     index: int
     repair: bool
+    slice_size: int
 
 
 class OpenChunk:
@@ -363,7 +365,13 @@ class Outgoing:
         if opens:
             self.open[number] = chunk
             self.next_chunk = number + 1
-        return frame, SliceItem(self, number, index, repair), opens
+        return frame, SliceItem(self, number, index, repair, chunk.slice_size), opens
+
+    def cut_anew(self, slice_size: int) -> None:
+        """Open chunks in larger slices than the path carries now (H-4.2d)."""
+        for number, chunk in self.open.items():
+            if chunk.slice_size > slice_size >= LEAST_SLICE:
+                self.open[number] = OpenChunk(chunk.data, slice_size)
 
     def pages_for_next(self) -> List[Frame]:
         """Pages that have to go before the next chunk's first slice and were not sent yet (H-4.2j)."""
@@ -375,10 +383,11 @@ class Outgoing:
 
     def on_acked(self, item: SliceItem, now: float) -> None:
         chunk = self.open.get(item.chunk)
-        if chunk is not None and not item.repair:
+        if chunk is not None and not item.repair and chunk.slice_size == item.slice_size:
             chunk.acked[item.index] = now
 
     def on_lost(self, item: SliceItem) -> None:
         chunk = self.open.get(item.chunk)
-        if chunk is not None and not item.repair and item.index not in chunk.acked:
+        same = chunk is not None and chunk.slice_size == item.slice_size
+        if chunk is not None and same and not item.repair and item.index not in chunk.acked:
             chunk.waiting.appendleft((item.index, False))

@@ -13,6 +13,7 @@ from typing import Any, Callable, Deque, List, Optional, Tuple
 import datagrams as d
 from frames import Frame, ack_eliciting, read_all, write, write_all
 from parameters import Parameters
+from path import PathSize, Probe
 from recovery import ProtocolError, Received, Recovery, Sent
 from wire import Address, Refused
 
@@ -94,6 +95,7 @@ class Connection:
         self.response_start = b""
         self.challenge: Optional[Tuple[bytes, Address, float, int]] = None
         self.reset_token: Optional[bytes] = None
+        self.path = PathSize(theirs["largest_datagram"])
         self.closing: Optional[Frame] = None
         self.close_sent, self.close_at = 0, now
         self.answer_close = False
@@ -204,9 +206,12 @@ class Connection:
             acked, lost = self.recovery.on_ack(frame, now, self.max_ack_delay)
             for number, sent in acked:
                 self.sealing_acked = self.sealing_acked or number >= self.sealing_first
-                if sent.item is not None:
+                if isinstance(sent.item, Probe):
+                    self.path.on_acked(sent.item)
+                elif sent.item is not None:
                     self.stream.on_acked(sent.item, now)
             self._on_lost(lost, now)
+            self.path.on_feedback([sent.size for _, sent in acked], [sent.size for _, sent in lost if not isinstance(sent.item, Probe)], now)
         elif kind == "ack_frequency":
             self.ack_every, self.ack_delay = frame["datagrams"], frame["delay_us"] / 1e6
         elif kind == "path_challenge":
@@ -215,6 +220,7 @@ class Connection:
             asked = self.challenge is not None and frame["address"] == self.challenge[1]
             if asked and self.challenge is not None and hmac.compare_digest(self.challenge[0], frame["bytes"]):
                 self.address, self.challenge = self.challenge[1], None
+                self.path.on_new_path()
         elif kind == "reset_token":
             self.reset_token = frame["token"]
         elif kind == "close":
@@ -235,7 +241,9 @@ class Connection:
     def _on_lost(self, lost: List[Tuple[int, Sent]], now: float) -> None:
         for _, sent in lost:
             self.reliable.extend(frame for frame in sent.reliable if self.stream.still_wanted(frame))
-            if sent.item is not None:
+            if isinstance(sent.item, Probe):
+                self.path.on_lost(sent.item, now)
+            elif sent.item is not None:
                 self.stream.on_lost(sent.item, now)
 
     def _on_address(self, address: Address, newest: bool, now: float) -> None:
@@ -289,7 +297,7 @@ class Connection:
         self._on_timers(now)
         if self.ended is not None:
             return []
-        out: List[Tuple[bytes, Address]] = self._poll_challenge(now)
+        out = self._poll_challenge(now) + self._poll_probe(now)
         while len(out) < 64:
             if not self.validated and (self.credit_bytes < SIZE or self.credit_datagrams < 1):
                 break
@@ -335,6 +343,15 @@ class Connection:
         self.challenge = (token, address, now + self.recovery.pto(self.max_ack_delay), count + 1)
         return [(self._seal([{"type": "path_challenge", "bytes": token}], [], None, now), address)]
 
+    def _poll_probe(self, now: float) -> List[Tuple[bytes, Address]]:
+        """A ping and padding, of a size that the path may carry (section 5.6)."""
+        size = self.path.next_probe(now) if self.validated and self.server else None
+        if size is None:
+            return []
+        self.path.outstanding = True
+        room = size - self._start() - 1
+        return [(self._seal([{"type": "ping"}, {"type": "padding", "count": room}], [], Probe(size), now), self.address)]
+
     def _poll_close(self, now: float) -> List[Tuple[bytes, Address]]:
         """A probe timeout apart, until one comes back (H-5.3)."""
         if now < self.close_at:
@@ -357,7 +374,7 @@ class Connection:
 
     def _assemble(self, now: float) -> Optional[bytes]:
         """The next datagram: an ack if one is due or there is something else, control, reliable, a slice."""
-        room = SIZE - self._start()
+        room = (SIZE if self.response_start else self.path.size) - self._start()
         due = self.ack_due is not None and now >= self.ack_due
         acks: List[Frame] = []
         if self.received.ranges and (due or self.unacked):
@@ -373,7 +390,7 @@ class Connection:
             room -= len(write(reliable[-1]))
         frames += reliable
         item = None
-        found = self.stream.next_slice(room, now) if self.recovery.may_send(SIZE) else None
+        found = self.stream.next_slice(room, now) if self.recovery.may_send(self.path.size) else None
         if found is not None:
             before, last, item = found
             reliable = reliable + before

@@ -28,6 +28,7 @@ GET = 1
 FILE_TAG = 1
 LARGEST_BLOCK = 1 << 40
 CREDIT = 64
+LARGEST_DATAGRAM = 65_507
 RECEIVE_BUFFER = 4 << 20
 NOT_UNDERSTOOD, NOT_STORED, NOT_THE_TICKETS = 258, 259, 260
 SERVER_CODES = {256: "no file of this name", 257: "there are several files: say which, with --name", 258: "not understood", 6: "not accepted"}
@@ -179,7 +180,7 @@ def join(ticket: Ticket, address: Address, name: str, path: str, sock: Socket) -
     """Asks one of the ticket's addresses; the answer has a `connection`, or says why it `failed`."""
     credentials = Credentials(ticket.protocol_id, ticket.secret, ticket.identity)
     mine = {
-        "request": MAGIC + bytes([GET]) + name.encode(), "largest_block": LARGEST_BLOCK, "credit": CREDIT,
+        "request": MAGIC + bytes([GET]) + name.encode(), "largest_block": LARGEST_BLOCK, "credit": CREDIT, "largest_datagram": LARGEST_DATAGRAM,
         "receive_buffer": sock.buffer // 2, "max_ack_delay_ms": 20, "repair_codes": 1,
     }
     client = Client(credentials, mine, 3, address, lambda connection: Fetch(name, ticket, path, connection), time.monotonic())

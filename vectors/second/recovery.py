@@ -5,6 +5,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from datagrams import expand
 from frames import Frame
+from path import Probe
 
 WINDOW = 131_072
 MAX_RUNS = 31
@@ -175,6 +176,7 @@ class Recovery:
             del self.sent[number]
             if sent.eliciting:
                 self.in_flight -= sent.size
+            if sent.eliciting and not isinstance(sent.item, Probe):
                 self._on_congestion(number)
         return lost
 

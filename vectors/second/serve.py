@@ -18,7 +18,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import datagrams as d
 from blake3 import keyed
-from blocks import NO_PROGRESS, NO_PROGRESS_CODE, Outgoing, SliceItem
+from blocks import LEAST_SLICE, NO_PROGRESS, NO_PROGRESS_CODE, Outgoing, SliceItem
 from connection import Connection, Stream
 from credentials import Ticket
 from fetch import FILE_TAG, GET, MAGIC, NOT_UNDERSTOOD
@@ -35,8 +35,7 @@ MAX_CONNECTIONS = 64
 REFUSALS_PER_SECOND = 20
 HANDSHAKE_TIMEOUT = 10.0
 COOKIE_UNIT = 10
-SLICE_SIZE = 1150
-LEAST_SLICE = 1024
+SLICE_OVERHEAD = 50
 EARLY_REPEATS = (8, 16, 32)
 LINGER_INTERVAL = 0.05
 
@@ -103,7 +102,8 @@ class Serve(Stream):
             self.connection.send(page)
         if self.connection.reliable:
             return None  # the pages go first
-        slice_size = min(SLICE_SIZE, room - 12) & ~1
+        slice_size = min(self.connection.path.size - SLICE_OVERHEAD, room - 12) & ~1
+        block.cut_anew(self.connection.path.size - SLICE_OVERHEAD & ~1)
         found = block.next_slice(room, max(slice_size, LEAST_SLICE), self.credit, self.opened)
         if found is None:
             return None
@@ -168,6 +168,7 @@ class Server:
         self.credentials, self.name, self.data = credentials, name, data
         self.root = Tree(data).root
         self.retry_above, self.repair_per_chunk = retry_above, repair_per_chunk
+        self.may_probe = False  # until fragmentation is forbidden
         self.cookie_key, self.reset_key = os.urandom(32), os.urandom(32)
         self.by_id: Dict[bytes, Connection] = {}
         self.by_request: Dict[Tuple[bytes, bytes], Tuple[Connection, Address, float]] = {}
@@ -261,6 +262,7 @@ class Server:
         self._credit(connection)
         stream = Serve(connection, hello["credit"], bool(hello["repair_codes"] & 1))
         connection.stream = stream
+        connection.path.allowed = self.may_probe
         connection.ping()
         stream.answer(hello["request"], self.name, self.data, hello["roots"], self.repair_per_chunk, now)
         connection.on_validated = lambda: connection.send({"type": "reset_token", "token": self.reset_token(connection.my_id)})
@@ -288,9 +290,22 @@ class Server:
         return min([connection.next_time(now) for connection in self.by_id.values()], default=now + 1)
 
 
+def forbid_fragmentation(udp: socket.socket) -> bool:
+    """DF on everything that is sent, where the system has that (here: Linux, IPv4)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    ip_mtu_discover, ip_pmtudisc_probe = 10, 3
+    try:
+        udp.setsockopt(socket.IPPROTO_IP, ip_mtu_discover, ip_pmtudisc_probe)
+    except OSError:
+        return False
+    return True
+
+
 def run(server: Server, udp: socket.socket, stop: Any) -> None:
     """Until `stop()` says so."""
     udp.setblocking(False)
+    server.may_probe = forbid_fragmentation(udp)
     while not stop():
         now = time.monotonic()
         for data, address in server.poll(now):

@@ -298,6 +298,8 @@ class Relay(threading.Thread):
         self.passed = self.lost = 0
         self.move_after = 0
         self.held: List[Tuple[bytes, bool]] = []
+        self.carries = [65_507]  # bytes in a datagram; after the first large ones perhaps fewer
+        self.large = self.largest = 0
 
     def run(self) -> None:
         while not self.stopped:
@@ -313,6 +315,11 @@ class Relay(threading.Thread):
 
     def _pass(self, data: bytes, up: bool) -> None:
         self.passed += 1
+        if len(data) > 1200:
+            self.large += 1
+        if len(data) > self.carries[0 if self.large < 20 else -1]:
+            return
+        self.largest = max(self.largest, len(data))
         if self.passed == self.move_after:
             self.back.close()
             self.back = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -350,7 +357,7 @@ class Transfers(unittest.TestCase):
     def tearDown(self) -> None:
         self.directory.cleanup()
 
-    def transfer(self, size: int, loss: float = 0.0, identity: bool = False, secret: bool = True, retry: bool = False, repair_slices: int = 0, move_after: int = 0, name: str = "", ticket_secret: Optional[bytes] = None, each_turn: Callable[[serve.Server], None] = lambda _: None) -> Tuple[serve.Server, Relay]:
+    def transfer(self, size: int, loss: float = 0.0, identity: bool = False, secret: bool = True, retry: bool = False, repair_slices: int = 0, move_after: int = 0, carries: Tuple[int, ...] = (65_507,), name: str = "", ticket_secret: Optional[bytes] = None, each_turn: Callable[[serve.Server], None] = lambda _: None) -> Tuple[serve.Server, Relay]:
         """One file of so many bytes; raises what `fetch` raises."""
         data = draw("transfer", size)
         private = draw("transfer identity", 32) if identity else None
@@ -359,7 +366,7 @@ class Transfers(unittest.TestCase):
         udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         udp.bind(("127.0.0.1", 0))
         relay = Relay(udp.getsockname(), loss, seed=size)
-        relay.move_after = move_after
+        relay.move_after, relay.carries = move_after, list(carries)
         stopped = threading.Event()
         running = threading.Thread(target=serve.run, args=(server, udp, stopped.is_set), daemon=True)
         running.start()
@@ -417,6 +424,12 @@ class Transfers(unittest.TestCase):
             self.transfer(9 * tree.CHUNK + 5)
         finally:
             fetch.CREDIT = before
+
+    def test_paths_of_every_size(self) -> None:
+        """Probes find 8972 and 1472 bytes, and a path that shrinks is noticed (section 5.6)."""
+        for carries, largest in (((65_507,), 8972), ((1472,), 1472), ((1200,), 1200), ((8972, 1200), 8972), ((1472, 1300), 1472)):
+            _, relay = self.transfer(3 << 18, carries=carries)
+            self.assertEqual(relay.largest, largest)
 
     def test_key_updates(self) -> None:
         before = connection.KEY_LIFE
