@@ -279,6 +279,7 @@ class Outgoing:
         self.repair_per_chunk = repair_per_chunk
         self.open: Dict[int, OpenChunk] = {}
         self.done = [False] * self.chunks
+        self.counted: Set[int] = set()  # chunks that count against the credit: opened or done
         self.first = self.next_chunk = 0
         self.pages_sent: Set[Page] = set()
         self.progress_number = -1
@@ -322,6 +323,7 @@ class Outgoing:
     def _chunk_done(self, chunk: int, now: float) -> None:
         if not self.done[chunk]:
             self.done[chunk] = True
+            self.counted.add(chunk)
             self.open.pop(chunk, None)
             self.progressed = now
         while self.first < self.chunks and self.done[self.first]:
@@ -329,10 +331,10 @@ class Outgoing:
 
     def _finish(self, now: float) -> None:
         self.finished, self.progressed = True, now
-        self.open = {}
+        self.open, self.counted = {}, set(range(self.chunks))
 
-    def next_slice(self, room: int, slice_size: int, credit: int, opened: int) -> Optional[Tuple[Frame, SliceItem, bool]]:
-        """A slice that fits, and whether it opens a chunk, which is then cut into slices of `slice_size`."""
+    def next_slice(self, room: int, slice_size: int, credit: int) -> Optional[Tuple[Frame, SliceItem]]:
+        """A slice that fits; of a new chunk, which is cut into slices of `slice_size`, if the block's credit allows."""
         if self.finished:
             return None
         for number, chunk in self.open.items():
@@ -342,7 +344,7 @@ class Outgoing:
                 return self._slice(number, chunk, room, False)
         while self.next_chunk < self.chunks and self.done[self.next_chunk]:
             self.next_chunk += 1
-        self.out_of_credit = self.next_chunk < self.chunks and opened >= credit
+        self.out_of_credit = self.next_chunk < self.chunks and len(self.counted) >= credit
         if self.next_chunk == self.chunks or self.out_of_credit or self.next_chunk >= self.first + MAX_OPEN:
             return None
         number = self.next_chunk
@@ -352,7 +354,7 @@ class Outgoing:
             chunk.waiting.extend((i, True) for i in range(min(self.repair_per_chunk, len(chunk.repair))))
         return self._slice(number, chunk, room, True)
 
-    def _slice(self, number: int, chunk: OpenChunk, room: int, opens: bool) -> Optional[Tuple[Frame, SliceItem, bool]]:
+    def _slice(self, number: int, chunk: OpenChunk, room: int, opens: bool) -> Optional[Tuple[Frame, SliceItem]]:
         index, repair = chunk.waiting[0]
         common = {"block": self.number, "chunk": number, "index": index}
         data = chunk.repair[index] if repair else chunk.data[index * chunk.slice_size : (index + 1) * chunk.slice_size]
@@ -364,8 +366,9 @@ class Outgoing:
         chunk.waiting.popleft()
         if opens:
             self.open[number] = chunk
+            self.counted.add(number)
             self.next_chunk = number + 1
-        return frame, SliceItem(self, number, index, repair, chunk.slice_size), opens
+        return frame, SliceItem(self, number, index, repair, chunk.slice_size)
 
     def cut_anew(self, slice_size: int) -> None:
         """Open chunks in larger slices than the path carries now (H-4.2d)."""

@@ -46,7 +46,6 @@ class Serve(Stream):
     def __init__(self, connection: Connection, credit: int, repair: bool) -> None:
         self.connection, self.credit, self.repair = connection, credit, repair
         self.block: Optional[Outgoing] = None
-        self.opened = 0
         self.announced = False
         self.progress_number = -1
         self.slices = 0
@@ -92,23 +91,21 @@ class Serve(Stream):
         if block is None or self.unwanted and self.announced:
             return None
         if not self.announced:
-            if self.opened >= self.credit:
+            if self.credit < 1:
                 return None
             self.announced = True
-            self.opened += 1
             self.connection.send(block.frame)
             return None
-        for page in block.pages_for_next() if self.opened < self.credit else []:
+        for page in block.pages_for_next() if len(block.counted) + 1 < self.credit else []:
             self.connection.send(page)
         if self.connection.reliable:
             return None  # the pages go first
         slice_size = min(self.connection.path.size - SLICE_OVERHEAD, room - 12) & ~1
         block.cut_anew(self.connection.path.size - SLICE_OVERHEAD & ~1)
-        found = block.next_slice(room, max(slice_size, LEAST_SLICE), self.credit, self.opened)
+        found = block.next_slice(room, max(slice_size, LEAST_SLICE), self.credit - 1)
         if found is None:
             return None
-        frame, item, opens = found
-        self.opened += opens
+        frame, item = found
         self.slices += 1
         if self.slices in EARLY_REPEATS and not self.block_known:
             self.connection.send(block.frame)
