@@ -69,7 +69,7 @@ class Assembly:
         if len(self.source) == self.k:
             return False
         self.source_only, self.started_over = self.started_over, True
-        self.source, self.repair, self.slice_size, self.k = {}, {}, 0, 0
+        self.source, self.repair = {}, {}
         return True
 
 

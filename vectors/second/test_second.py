@@ -410,6 +410,15 @@ class Transfers(unittest.TestCase):
     def test_repair_slices(self) -> None:
         self.transfer(600_000, loss=0.1, repair_slices=40)
 
+    def test_wrong_repair_slices(self) -> None:
+        """Each chunk is started over twice; slices here tells the sender (H-4.2i)."""
+        right = blocks.repair_slices
+        blocks.repair_slices = lambda data, size: [bytes(size)] * 100
+        try:
+            self.transfer(300_000, loss=0.1, repair_slices=60)
+        finally:
+            blocks.repair_slices = right
+
     def test_a_retry(self) -> None:
         self.transfer(5000, retry=True)
         self.transfer(5001, retry=True, loss=0.2)
