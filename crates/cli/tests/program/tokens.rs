@@ -2,7 +2,7 @@
 //! said but as themselves.
 
 use haulier::proto::internals::kdf;
-use haulier::{Secret, TokenClaims, TokenKey};
+use haulier::{Secret, TokenClaims, TokenKey, TokenServers};
 use serde_json::{Value, json};
 
 use crate::support::{Dir, Finished, Serving, data, fetch, haulier, serve};
@@ -48,7 +48,7 @@ fn a_token_without_a_server_goes_with_an_address() {
     let dir = Dir::new();
     let (_, key) = token_key(&dir);
     let serving = serve_tokens(&dir, &key);
-    let file = dir.file("token", issue(&key, &[]).as_bytes());
+    let file = dir.file("token", issue(&key, &["--once-at-each"]).as_bytes());
     let message = fetch(&["--ticket-file", &file, "-o", &dir.path("out")]).error(2);
     assert!(message.contains("does not say where to go"), "{message}");
     fetch(&[&serving.addr, "--token-file", &file, "-o", &dir.path("out")]).done();
@@ -63,7 +63,7 @@ fn tokens_that_are_refused_say_why() {
     let refused = |token: &str| fetch(&[token, "-o", &dir.path("out")]).error(3);
 
     // By a second that is long past, so that the test need not wait for it.
-    let claims = TokenClaims::new(1).with_servers(vec![addr]);
+    let claims = TokenClaims::new(0, 1, TokenServers::One(addr));
     let expired = key.issue(PROTOCOL, &claims, Secret::from_bytes([1; 32]), [2; 24]).unwrap();
     let message = refused(&expired.to_text());
     assert!(message.contains("expired") && message.contains("another one"), "{message}");

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{ClientConfig, ClientError, Credentials};
-use crate::connection::{CloseReason, Connection, Parameters, Protection};
+use crate::connection::{AddressProof, CloseReason, Connection, Parameters, Protection};
 use crate::crypto::{
     COOKIE_BYTES, Entropy, Initiator, NOISE_OVERHEAD_BYTES, RequestKeys, Suites, equal, open_check,
 };
@@ -168,7 +168,7 @@ impl Handshake {
             peer_max_block_bytes: welcome.max_block_bytes,
             entropy: Entropy::new(self.entropy.bytes()),
             address: FourTuple::new(self.config.server),
-            address_validated: true,
+            address_proof: AddressProof::Validated,
             welcome_message: Vec::new(),
         };
         let reset_token = self.keys.as_ref().map(|_| welcome.reset_token);

@@ -19,10 +19,12 @@ mod config;
 mod handshakes;
 mod memory;
 mod paths;
+mod shares;
 mod slots;
 mod stats;
+mod unix_clock;
 
-pub use config::{ServerConfig, ServerCredentials, ServerLimits};
+pub use config::{EarlierTokens, ServerConfig, ServerCredentials, ServerLimits, TokenAudience};
 pub use stats::ServerStats;
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -43,7 +45,9 @@ use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform
 use admission::Prefix;
 use memory::{Memory, RequestName};
 use paths::Paths;
+use shares::Share;
 use slots::Slots;
+use unix_clock::UnixClock;
 
 /// Answers to strangers that may wait to be sent: as many as one batch of datagrams can cause.
 const MAX_ANSWERS: usize = 64;
@@ -93,13 +97,6 @@ impl core::fmt::Debug for ServerEvent {
     }
 }
 
-/// What one source prefix uses.
-#[derive(Clone, Copy, Debug, Default)]
-struct Share {
-    connections: usize,
-    handshakes: usize,
-}
-
 /// A server and its connections.
 pub struct ServerMachine {
     config: ServerConfig,
@@ -126,7 +123,7 @@ pub struct ServerMachine {
     pool: FragmentPool,
     drops: DropCounts,
     stats: ServerStats,
-    unix_time: (Instant, u64),
+    unix_clock: UnixClock,
     shutting_down: bool,
 }
 
@@ -144,7 +141,7 @@ impl ServerMachine {
         config: ServerConfig,
         platform: impl Into<Platform>,
     ) -> Result<Self, ConfigError> {
-        config.connection.check()?;
+        config.check()?;
         let platform = platform.into();
         let mut entropy = Entropy::new(platform.seed);
         let credentials = &config.credentials;
@@ -171,14 +168,14 @@ impl ServerMachine {
             handshakes: 0,
             started: VecDeque::new(),
             memory: Memory::new(config.limits.remembered),
-            paths: Paths::default(),
+            paths: Paths::new(config.connection.min_rate_bps),
             answers: VecDeque::new(),
             answer_budget,
             requests: VecDeque::new(),
             pool: FragmentPool::default(),
             drops: DropCounts::new(),
             stats: ServerStats::default(),
-            unix_time: (now, unix_time),
+            unix_clock: UnixClock::new(now, unix_time),
             shutting_down: false,
             connection_config: Arc::new(config.connection),
             config,
@@ -209,9 +206,10 @@ impl ServerMachine {
         &self.drops
     }
 
-    /// Corrects the time of day, for the expiry of tokens.
-    pub const fn set_unix_time(&mut self, now: Instant, unix_time: u64) {
-        self.unix_time = (now, unix_time);
+    /// Corrects the time of day, for the expiry of tokens. Set back, it stands still for as long, so that no
+    /// token becomes valid again.
+    pub fn set_unix_time(&mut self, now: Instant, unix_time: u64) {
+        self.unix_clock.set(now, unix_time);
     }
 
     /// A connection, to look at; `None` if it has been removed.
@@ -293,19 +291,6 @@ impl ServerMachine {
         outcome
     }
 
-    /// If clients together hold more memory than they may, closes the connection that holds the most.
-    fn enforce_memory_limit(&mut self, now: Instant) {
-        if self.slots.memory_bytes() <= self.config.limits.memory_bytes {
-            return;
-        }
-        let Some(id) = self.slots.largest() else { return };
-        if let Some(connection) = self.slots.connection_mut(id) {
-            connection.close(now, CloseCode::RESOURCES, "");
-            connection.drop_unread();
-        }
-        self.refresh(id);
-    }
-
     /// Answers data of a connection from before a restart.
     fn reset(&mut self, now: Instant, to: FourTuple, id: WireId, bytes: usize) {
         if bytes >= MIN_BYTES_FOR_RESET && self.reset_key.is_own_id(id.0) && self.may_answer(now) {
@@ -354,6 +339,7 @@ impl ServerMachine {
             self.handshakes -= 1;
             if let Some(share) = self.prefixes.get_mut(&slot.prefix) {
                 share.handshakes -= 1;
+                share.credited -= usize::from(slot.has_credit);
             }
             self.stats.accepted += u64::from(slot.connection.state().is_open());
         }
@@ -368,7 +354,8 @@ impl ServerMachine {
         self.refresh(id);
         let Some(mut slot) = self.slots.remove(id) else { return };
         let connection = &slot.connection;
-        self.paths.remember(connection.address().ip(), connection.known_path());
+        let ip = connection.address().ip();
+        self.paths.remember(ip, slot.client, connection.known_path());
         slot.connection.clear(&mut self.pool);
         self.by_id.remove(&slot.connection.local_id());
         self.by_request.remove(&slot.name);
@@ -385,21 +372,24 @@ impl ServerMachine {
         &mut self,
         now: Instant,
         mut connection: Connection,
-        name: RequestName,
+        (name, bytes): (RequestName, usize),
         request: Bytes,
         token: Option<TokenClaims>,
-        bytes: usize,
+        has_credit: bool,
     ) {
         connection.on_request(now, bytes);
-        connection.set_known_path(self.paths.recall(now, connection.address().ip()));
+        let client = token.as_ref().and_then(TokenClaims::client);
+        let ip = connection.address().ip();
+        connection.set_known_path(self.paths.recall(now, ip, client));
         let prefix = Prefix::of(connection.address());
         let wire_id = connection.local_id();
-        let id = self.slots.insert(connection, name, prefix);
+        let id = self.slots.insert(connection, name, (prefix, client), has_credit);
         self.by_id.insert(wire_id, id);
         self.by_request.insert(name, id);
         let share = self.prefixes.entry(prefix).or_default();
         share.connections += 1;
         share.handshakes += 1;
+        share.credited += usize::from(has_credit);
         self.handshakes += 1;
         self.started.push_back((now, id));
         self.stats.requests += 1;
@@ -430,11 +420,6 @@ impl ServerMachine {
         self.answers.len() < MAX_ANSWERS && self.answer_budget.try_spend(1)
     }
 
-    fn unix_time(&self, now: Instant) -> u64 {
-        let (then, unix_time) = self.unix_time;
-        unix_time.saturating_add(now.since(then).as_secs())
-    }
-
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
@@ -445,6 +430,8 @@ impl ServerMachine {
         assert_eq!(counted, self.slots.len());
         let counted: usize = self.prefixes.values().map(|share| share.handshakes).sum();
         assert_eq!(counted, self.handshakes);
+        let counted: usize = self.prefixes.values().map(|share| share.credited).sum();
+        assert_eq!(counted, self.slots.credited());
     }
 }
 

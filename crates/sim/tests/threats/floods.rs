@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{CloseReason, Event, RefusalCode};
-use haulier_proto::credentials::{Secret, TokenClaims, TokenKey};
+use haulier_proto::credentials::{Secret, TokenClaims, TokenKey, TokenServers};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerLimits, ServerMachine};
 use haulier_proto::{DropReason, Instant};
 use haulier_sim::attack::raw::RawClient;
@@ -130,14 +130,14 @@ fn t14_places_are_limited_per_prefix_and_in_total() {
 fn token_server() -> (ServerConfig, TokenKey) {
     let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
     let credentials = ServerCredentials::default().with_token_key(key.clone());
-    let config = ServerConfig::new(PROTOCOL_ID, credentials);
+    let config = ServerConfig::new(PROTOCOL_ID, credentials).with_addresses(vec![address(SERVER)]);
     (config.with_connection(connection()), key)
 }
 
 const NOW_UNIX: u64 = 1_795_219_200;
 
 fn token_client(key: &TokenKey, expiry: u64, nonce: u8) -> ClientConfig {
-    let claims = TokenClaims::new(expiry);
+    let claims = TokenClaims::new(NOW_UNIX, expiry, TokenServers::One(address(SERVER)));
     let secret = Secret::from_bytes([nonce; 32]);
     let token = key.issue(PROTOCOL_ID, &claims, secret, [nonce; 24]).unwrap();
     let mut config = client_config(Keyed::Secret);

@@ -6,6 +6,7 @@
 //! * `hostile`: a peer with the keys that breaks the rules of section 4;
 //! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing.
 
+mod admission;
 mod edges;
 mod handshake;
 mod hostile;

@@ -1,0 +1,86 @@
+//! What one source uses of a server, and whose connection ends when clients together hold too much memory.
+//!
+//! Memory is counted by source prefix, and by client where tokens name clients: many connections that hold
+//! little each are one source that holds much. So an honest client with a large block stays, and those that
+//! together hold more go, the largest first.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::admission::{ClientName, Prefix};
+use super::slots::Holder;
+use super::{ConnectionId, ServerMachine};
+use crate::Instant;
+use crate::connection::CloseCode;
+
+/// What one source prefix uses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Share {
+    pub(super) connections: usize,
+    pub(super) handshakes: usize,
+    /// Of these, those with the larger credit of an address in their token.
+    pub(super) credited: usize,
+}
+
+/// Those whose connections count together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Client(ClientName),
+    Prefix(Prefix),
+}
+
+impl Source {
+    fn has(self, holder: &Holder) -> bool {
+        match self {
+            Self::Client(client) => holder.client == Some(client),
+            Self::Prefix(prefix) => holder.prefix == prefix,
+        }
+    }
+}
+
+impl ServerMachine {
+    /// If clients together hold more memory than they may, closes the largest connection of the source that
+    /// holds the most.
+    pub(super) fn enforce_memory_limit(&mut self, now: Instant) {
+        if self.slots.memory_bytes() <= self.config.limits.memory_bytes {
+            return;
+        }
+        let holders: Vec<_> = self.slots.holders().collect();
+        let Some(source) = heaviest(&holders) else { return };
+        let Some(id) = largest(&holders, source) else { return };
+        if let Some(connection) = self.slots.connection_mut(id) {
+            connection.close(now, CloseCode::RESOURCES, "");
+            connection.drop_unread();
+        }
+        self.refresh(id);
+    }
+}
+
+/// The source whose connections together hold the most.
+fn heaviest(holders: &[Holder]) -> Option<Source> {
+    let mut held = BTreeMap::<Source, usize>::new();
+    for holder in holders {
+        let client = holder.client.map(Source::Client);
+        for source in client.into_iter().chain([Source::Prefix(holder.prefix)]) {
+            *held.entry(source).or_default() += holder.memory_bytes;
+        }
+    }
+    // Of equals the client goes before the prefix: others may be behind that.
+    held.into_iter().rev().max_by_key(|&(_, bytes)| bytes).map(|(source, _)| source)
+}
+
+/// The connection of this source that holds the most, of the client that does, if clients are named.
+fn largest(holders: &[Holder], source: Source) -> Option<ConnectionId> {
+    let holders = || holders.iter().filter(|holder| source.has(holder));
+    let mut held = BTreeMap::<ClientName, usize>::new();
+    for holder in holders() {
+        if let Some(client) = holder.client {
+            *held.entry(client).or_default() += holder.memory_bytes;
+        }
+    }
+    let total = |holder: &&Holder| {
+        let of_client = holder.client.and_then(|client| held.get(&client));
+        (of_client.copied().unwrap_or(holder.memory_bytes), holder.memory_bytes)
+    };
+    holders().max_by_key(total).map(|holder| holder.id)
+}
