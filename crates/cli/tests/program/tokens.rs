@@ -79,6 +79,25 @@ fn tokens_that_are_refused_say_why() {
     assert!(fetch(&args).error(3).contains("not for this server"));
 }
 
+/// A restarted server has forgotten which tokens were used, and says that it does not take them.
+#[test]
+fn a_token_of_before_the_start_is_refused_unless_the_server_says_otherwise() {
+    let dir = Dir::new();
+    let (key, file) = token_key(&dir);
+    let world = dir.file("world.bin", b"x");
+    for (options, is_taken) in [(&[][..], false), (&["--earlier-tokens"][..], true)] {
+        let serving = serve(&[&[&*world, "--token-key", &file], options].concat());
+        let server = TokenServers::One(serving.addr.parse().unwrap());
+        let claims = TokenClaims::new(1, u64::MAX, server);
+        let token = key.issue(PROTOCOL, &claims, Secret::from_bytes([1; 32]), [2; 24]).unwrap();
+        let fetched = fetch(&[&token.to_text(), "-o", &dir.path("out"), "--force"]);
+        match is_taken {
+            true => drop(fetched.done()),
+            false => assert!(fetched.error(3).contains("older than the server's start")),
+        }
+    }
+}
+
 #[test]
 fn keys_are_changed_while_the_old_one_lives() {
     let dir = Dir::new();
@@ -126,7 +145,9 @@ fn what_a_token_holds_is_shown_and_its_secrets_are_not() {
     let opened = show(&["--token-key", &key]);
     let claims = json!({
         "client_id": 42,
+        "issued_unix": closed["expires_unix"].as_u64().unwrap() - 60,
         "servers": ["192.0.2.7:4016"],
+        "once_at_each": false,
         "client_address": "192.0.2.9",
         "least_rate": 80_000,
         "rate": 8_000_000,
@@ -153,10 +174,13 @@ fn a_token_that_cannot_be_made_is_not() {
         let basic = ["token", "issue", "--json", "--token-key", &*key, "--client-id", "1"];
         haulier(&[&basic[..], &["--expires", "60"], options].concat()).error(2)
     };
-    let servers = vec!["--server=192.0.2.7:4016"; 9];
-    assert!(issue(&servers).contains("at most 8 servers"));
-    assert!(issue(&["--user-data", &"x".repeat(257)]).contains("at most 256 bytes"));
-    assert!(issue(&["--rate", "100G"]).contains("at most 34G"));
+    let server = "--server=192.0.2.7:4016";
+    let nine = [&[server; 9][..], &["--once-at-each"]].concat();
+    assert!(issue(&nine).contains("at most 8 servers"));
+    assert!(issue(&[]).contains("which server"));
+    assert!(issue(&[server, server]).contains("--once-at-each"));
+    assert!(issue(&[server, "--user-data", &"x".repeat(257)]).contains("at most 256 bytes"));
+    assert!(issue(&[server, "--rate", "100G"]).contains("at most 34G"));
 }
 
 #[test]

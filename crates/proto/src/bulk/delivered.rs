@@ -19,23 +19,34 @@ struct Mark {
     acked: Bytes,
 }
 
+/// Bytes that were acknowledged between the sending of a datagram and its ack.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Proven {
+    pub(crate) bytes: Bytes,
+    pub(crate) rate: Rate,
+}
+
+impl Proven {
+    pub(crate) const NOTHING: Self = Self { bytes: Bytes::ZERO, rate: Rate::ZERO };
+}
+
 /// The largest rate at which bytes were acknowledged.
 #[derive(Clone, Debug)]
 pub(crate) struct Delivered {
     marks: VecDeque<Mark>,
     acked: Bytes,
-    rate: Rate,
+    proven: Proven,
 }
 
 impl Delivered {
     /// Starts with what an earlier transfer on this connection proved.
-    pub(crate) const fn new(rate: Rate) -> Self {
-        Self { marks: VecDeque::new(), acked: Bytes::ZERO, rate }
+    pub(crate) const fn new(proven: Proven) -> Self {
+        Self { marks: VecDeque::new(), acked: Bytes::ZERO, proven }
     }
 
-    /// The proven rate; zero if nothing is.
-    pub(crate) const fn rate(&self) -> Rate {
-        self.rate
+    /// The largest rate, and the bytes that gave it.
+    pub(crate) const fn proven(&self) -> Proven {
+        self.proven
     }
 
     /// A datagram was sent.
@@ -55,7 +66,10 @@ impl Delivered {
     pub(crate) fn end_ack(&mut self, now: Instant, largest: u64) {
         while let Some(mark) = self.marks.pop_front_if(|mark| mark.number <= largest) {
             let time = Span::from(now.since(mark.sent_at)).max(MIN_TIME);
-            self.rate = self.rate.max((self.acked - mark.acked) / time);
+            let bytes = self.acked - mark.acked;
+            if bytes / time > self.proven.rate {
+                self.proven = Proven { bytes, rate: bytes / time };
+            }
         }
     }
 }
@@ -68,7 +82,7 @@ mod tests {
 
     /// A flight of 128 packets at a time, acknowledged after this time, ten times; in Mbit/s.
     fn proven(rtt_ms: u64) -> f64 {
-        let mut delivered = Delivered::new(Rate::ZERO);
+        let mut delivered = Delivered::new(Proven::NOTHING);
         for flight in 0..10 {
             let at = |ms| Instant::from_millis(flight * rtt_ms + ms);
             let first = flight * 128;
@@ -78,7 +92,8 @@ mod tests {
                 delivered.end_ack(at(rtt_ms), first + ack * 16 + 15);
             }
         }
-        delivered.rate() / Rate::from_kbps(1_000)
+        assert!((160_000.0 - delivered.proven().bytes.0).abs() < 20_001.0);
+        delivered.proven().rate / Rate::from_kbps(1_000)
     }
 
     /// 160 kB in flight are what the path takes in a round trip, and an ack that is held back lowers it.
@@ -92,10 +107,10 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_what_is_not_acknowledged_proves_nothing() {
-        let mut delivered = Delivered::new(Rate::ZERO);
+        let mut delivered = Delivered::new(Proven::NOTHING);
         (0..100_000).for_each(|number| delivered.on_sent(Instant::ZERO, number));
         assert_eq!(delivered.marks.len(), MAX_MARKS);
         delivered.end_ack(Instant::from_millis(50), 0);
-        assert_eq!(delivered.rate(), Rate::ZERO);
+        assert_eq!(delivered.proven(), Proven::NOTHING);
     }
 }

@@ -4,6 +4,7 @@
 //! halved after a minute, forgotten after ten, and forgotten at once when the path changes. Of an earlier
 //! visit it is believed as far as it was proven, because the visitor may have lied ([`Trust`]).
 
+use super::delivered::Proven;
 use super::loss::LossEstimate;
 use super::tuning::blind::FIRST_RATE;
 use super::tuning::known::{FRESH, USABLE};
@@ -25,7 +26,7 @@ pub(crate) struct Known {
     /// From the arrival times that the receiver reported.
     pub(crate) rate: Option<Rate>,
     /// What the path was seen to deliver, by the sender's own clock.
-    pub(crate) proven: Rate,
+    pub(crate) proven: Proven,
     pub(crate) loss: LossEstimate,
     pub(crate) at: Instant,
     pub(crate) trust: Trust,
@@ -34,7 +35,7 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) const NOTHING: Self = Self {
         rate: None,
-        proven: Rate::ZERO,
+        proven: Proven::NOTHING,
         loss: LossEstimate::new(),
         at: Instant::ZERO,
         trust: Trust::Own,
@@ -66,7 +67,9 @@ impl Known {
         if age <= FRESH {
             self
         } else if age <= USABLE {
-            Self { rate: self.rate.map(|rate| rate / 2.0), proven: self.proven / 2.0, ..self }
+            let Proven { bytes, rate } = self.proven;
+            let proven = Proven { bytes: bytes / 2.0, rate: rate / 2.0 };
+            Self { rate: self.rate.map(|rate| rate / 2.0), proven, ..self }
         } else {
             Self::NOTHING
         }

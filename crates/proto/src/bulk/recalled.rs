@@ -4,6 +4,7 @@
 //! has heard as much, no more is unanswered than the path was seen to deliver in a round trip
 //! ([`delivered`](super::delivered)); beyond that slices go as they would without any memory.
 
+use super::delivered::Proven;
 use super::pacing::Blind;
 use super::tuning::delivered::MIN_TIME;
 use super::tuning::{TICK, trains};
@@ -13,7 +14,7 @@ use crate::Instant;
 /// How far a recalled rate may be used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recalled {
-    proven: Rate,
+    proven: Proven,
     sent: Bytes,
     acked: Bytes,
     /// The pace without any memory.
@@ -21,7 +22,7 @@ pub(crate) struct Recalled {
 }
 
 impl Recalled {
-    pub(crate) const fn new(proven: Rate, cold: Blind) -> Self {
+    pub(crate) const fn new(proven: Proven, cold: Blind) -> Self {
         Self { proven, sent: Bytes::ZERO, acked: Bytes::ZERO, cold }
     }
 
@@ -30,9 +31,9 @@ impl Recalled {
         self.cold.set_hint(rate);
     }
 
-    /// What may be sent before there is an answer.
+    /// What may be sent before there is an answer. The round trip may be shorter than it was.
     fn allowance(&self, rtt: Span) -> Bytes {
-        self.proven * rtt.max(MIN_TIME) + trains::BYTES
+        self.proven.bytes.min(self.proven.rate * rtt.max(MIN_TIME)) + trains::BYTES
     }
 
     pub(crate) fn on_slice_sent(&mut self, now: Instant, bytes: Bytes, rtt: Span, limit: Rate) {
@@ -63,9 +64,14 @@ mod tests {
 
     const RTT: Span = Span::from_millis(50);
 
+    fn recalled(rate: Rate) -> Recalled {
+        let proven = Proven { bytes: rate * (2.0 * RTT), rate };
+        Recalled::new(proven, Blind::new(Rate::ZERO, None))
+    }
+
     /// Bytes sent in this time without an answer, of a path that was seen to deliver this.
-    fn unanswered(proven: Rate, millis: u64) -> f64 {
-        let mut recalled = Recalled::new(proven, Blind::new(Rate::ZERO, None));
+    fn unanswered(rate: Rate, millis: u64) -> f64 {
+        let mut recalled = recalled(rate);
         for ms in 0..millis {
             let now = Instant::from_millis(ms);
             let mut sent = 0;
@@ -87,7 +93,7 @@ mod tests {
 
     #[test]
     fn every_answer_allows_twice_as_much_until_it_is_over() {
-        let mut recalled = Recalled::new(Rate::from_kbps(8_000), Blind::new(Rate::ZERO, None));
+        let mut recalled = recalled(Rate::from_kbps(8_000));
         let now = Instant::ZERO;
         while recalled.opens_at(now, RTT, Span::ZERO).is_none() {
             recalled.on_slice_sent(now, Bytes(1_250.0), RTT, Rate::INFINITY);

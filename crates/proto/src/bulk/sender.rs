@@ -13,7 +13,7 @@ use super::bottleneck::Bottleneck;
 use super::choice::{Choice, Chosen, Chunks, Path};
 use super::chunk::{Chunk, OpenChunk};
 use super::config::{SenderConfig, SenderEvent, SenderStats};
-use super::delivered::Delivered;
+use super::delivered::{Delivered, Proven};
 use super::known::{Known, Trust};
 use super::lateness::Lateness;
 use super::limit::Limit;
@@ -72,7 +72,7 @@ impl Sender {
             loss: known.loss,
             pacing: Pacing::new(floor, known.rate),
             limit: Limit::new(config.max_rate_bps),
-            delivered: Delivered::new(if is_own { known.proven } else { Rate::ZERO }),
+            delivered: Delivered::new(if is_own { known.proven } else { Proven::NOTHING }),
             recalled: (!is_own && known.rate.is_some()).then(recalled),
             trains: Trains::new(),
             lateness: Lateness::new(),
@@ -101,7 +101,7 @@ impl Sender {
     pub(crate) const fn known(&self) -> Known {
         Known {
             rate: self.bottleneck.rate(),
-            proven: self.delivered.rate(),
+            proven: self.delivered.proven(),
             loss: self.loss,
             at: self.silence.restarted_at(),
             trust: Trust::Own,
@@ -126,7 +126,7 @@ impl Sender {
         self.loss = LossEstimate::new();
         self.pacing = Pacing::new(Rate::from_bps(self.config.min_rate_bps), None);
         (self.trains, self.acked) = (Trains::new(), 0);
-        (self.delivered, self.recalled) = (Delivered::new(Rate::ZERO), None);
+        (self.delivered, self.recalled) = (Delivered::new(Proven::NOTHING), None);
         self.is_stale = true;
     }
 

@@ -42,7 +42,8 @@ impl Paths {
         }
         let key = (to.to_canonical(), client);
         if let Some(old) = self.known.get(&key) {
-            let is_more = client.is_none() && old.discounted(known.at).proven > known.proven;
+            let is_more =
+                client.is_none() && old.discounted(known.at).proven.rate > known.proven.rate;
             if known.at <= old.at || is_more {
                 return;
             }
@@ -73,12 +74,12 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bulk::Rate;
+    use crate::bulk::{Bytes, Proven, Rate};
 
     fn known(mbit: f64, proven: f64, millis: u64) -> Known {
         Known {
             rate: Some(Rate(mbit / 8.0)),
-            proven: Rate(proven / 8.0),
+            proven: Proven { bytes: Bytes(1.0), rate: Rate(proven / 8.0) },
             at: Instant::from_millis(millis),
             ..Known::NOTHING
         }
