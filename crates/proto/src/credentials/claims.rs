@@ -83,7 +83,7 @@ settings! {
         /// what the server remembers of their path, and a share of its memory. Default 0, no name.
         client_id: [u8; 8] = [0; 8], with_client_id;
         /// The address at which the matchmaker knows the client; its port is not compared. A client at it is
-        /// sent up to 64 KiB more before it has answered from there. A client at another address is not
+        /// sent up to 384 KiB before it has answered from there. A client at another address is not
         /// refused. Default `None`.
         client_address: Option<SocketAddr> = None, with_client_address;
         /// A minimum rate for this client, for the application: the connection ignores it. Default `None`,

@@ -53,7 +53,7 @@ struct Admitted {
 pub(super) type ClientName = [u8; 8];
 
 /// The handshakes of one prefix that may have the larger credit of an address in their token at a time. A
-/// handshake that is never completed lasts 10 s, so that spoofed ones send 1 MiB in that time to a victim,
+/// handshake that is never completed lasts 10 s, so that spoofed ones send 1.5 MiB in that time to a victim,
 /// however many tokens there are. Those of an honest address last a round trip.
 const MAX_CREDITED_PER_PREFIX: usize = 4;
 

@@ -84,3 +84,41 @@ fn largest(holders: &[Holder], source: Source) -> Option<ConnectionId> {
     };
     holders().max_by_key(total).map(|holder| holder.id)
 }
+
+#[cfg(test)]
+mod tests {
+    use slotmap::SlotMap;
+
+    use super::*;
+
+    /// Who goes of connections of these prefixes and clients, which hold this much; counted from 0.
+    fn goes(all: &[(u8, Option<u8>, usize)]) -> Option<usize> {
+        let mut ids = SlotMap::new();
+        let holders: Vec<_> = all
+            .iter()
+            .map(|&(prefix, client, memory_bytes)| Holder {
+                id: ConnectionId(ids.insert(())),
+                prefix: Prefix::of(([192, 0, 2, prefix], 9).into()),
+                client: client.map(|client| [client; 8]),
+                memory_bytes,
+            })
+            .collect();
+        let id = largest(&holders, heaviest(&holders)?);
+        holders.iter().position(|holder| Some(holder.id) == id)
+    }
+
+    #[test]
+    fn the_source_that_holds_the_most_loses_its_largest() {
+        assert_eq!(goes(&[]), None);
+        assert_eq!(goes(&[(1, None, 9), (2, None, 16), (1, None, 8)]), Some(0));
+        assert_eq!(goes(&[(1, None, 7), (2, None, 16), (1, None, 8)]), Some(1));
+        // One client at many addresses.
+        assert_eq!(
+            goes(&[(1, Some(1), 6), (2, None, 16), (3, Some(1), 7), (4, Some(1), 5)]),
+            Some(2)
+        );
+        // Behind one address those of one client count together.
+        let (ana, ben) = (Some(1), Some(2));
+        assert_eq!(goes(&[(1, ana, 6), (1, ben, 8), (1, ana, 5), (2, None, 10)]), Some(0));
+    }
+}

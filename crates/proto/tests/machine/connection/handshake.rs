@@ -299,11 +299,11 @@ fn an_expired_token_is_refused_with_a_reason() {
     assert_eq!(end_of(&lan, n), Some(&CloseReason::Refused(RefusalCode::TokenExpired)));
 }
 
-/// H-6c: a token with the client's address raises the limit of the first flight to 48 times; one with another
+/// H-6c: a token with the client's address raises the limit of the first flight to 80 times; one with another
 /// address does not lower it.
 #[test]
 fn an_address_in_a_token_only_raises_the_credit() {
-    for (client_address, responses) in [(address(0), 20..49), (address(5_000), 3..4)] {
+    for (client_address, responses) in [(address(0), 20..81), (address(5_000), 3..4)] {
         let mut lan = Lan::new(token_server());
         let claims = claims().with_client_address(Some(client_address));
         let n = lan.add(client_with(Credentials::Token(token(&claims, 4))));
