@@ -39,10 +39,12 @@ impl Source {
 }
 
 impl ServerMachine {
-    /// If clients together hold more memory than they may, closes the largest connection of the source that
-    /// holds the most.
+    /// If clients together hold more memory than they may, forgets connections that have ended, and then
+    /// closes the largest connection of the source that holds the most.
     pub(super) fn enforce_memory_limit(&mut self, now: Instant) {
-        if self.slots.memory_bytes() <= self.config.limits.memory_bytes {
+        let max_bytes = self.config.limits.memory_bytes;
+        while self.memory_bytes() > max_bytes && self.lingering.forget_first() {}
+        if self.memory_bytes() <= max_bytes {
             return;
         }
         let holders: Vec<_> = self.slots.holders().collect();

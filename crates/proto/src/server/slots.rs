@@ -32,6 +32,8 @@ pub(super) struct Slot {
     pub(super) has_credit: bool,
     /// Who the client is, if its token says so.
     pub(super) client: Option<ClientName>,
+    /// It has ended, and its last words are kept.
+    pub(super) lingers: bool,
     /// The memory it held when it was last refreshed.
     memory_bytes: usize,
     deadline: Option<Instant>,
@@ -101,6 +103,7 @@ impl Slots {
             is_handshake: true,
             has_credit,
             client,
+            lingers: false,
             memory_bytes: 0,
             deadline: None,
             is_ready: false,

@@ -1,4 +1,4 @@
-//! T21: what a client reports of its path is remembered, and meets the next one behind its address.
+//! T24: what a client reports of its path is remembered, and meets the next one behind its address.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -147,7 +147,7 @@ impl Bench {
 /// Arrivals reported 3 s apart made the server believe in 3 kbit/s, for everybody behind the liar's address
 /// and for minutes.
 #[test]
-fn t21_a_lie_about_arrivals_slows_nobody_behind_the_same_address() {
+fn t24_a_lie_about_arrivals_slows_nobody_behind_the_same_address() {
     let port = |port| SocketAddr::new(address(7).ip(), port);
     let cold = Bench::new(GIGABIT).visit(10, None, port(1000));
     for millis in [2, 10, 30, 100, 1_000, 3_000, 30_000] {
@@ -163,7 +163,7 @@ fn t21_a_lie_about_arrivals_slows_nobody_behind_the_same_address() {
 /// Arrivals reported a microsecond apart made the server send the next client 0.9 MB before it heard anything.
 /// Now it gets no more than the address was seen to take in a round trip, or what it would get without memory.
 #[test]
-fn t21_a_claimed_gigabit_sends_nobody_more_than_the_address_took() {
+fn t24_a_claimed_gigabit_sends_nobody_more_than_the_address_took() {
     let unanswered = |lies: bool| {
         let port = |port| SocketAddr::new(address(7).ip(), port);
         let mut bench = Bench::new(GIGABIT);
@@ -194,7 +194,7 @@ fn t21_a_claimed_gigabit_sends_nobody_more_than_the_address_took() {
 /// What was proven is still believed: nobody who returns is served later than the first time by more than a
 /// tenth, and over 100 Mbit/s one is served sooner, by a sixth if its token names it.
 #[test]
-fn t21_an_honest_client_that_returns_is_served_sooner() {
+fn t24_an_honest_client_that_returns_is_served_sooner() {
     for rate_bps in [2_000_000, 5_000_000, 20_000_000, 100_000_000, GIGABIT] {
         for name in [None, Some(1)] {
             let mut bench = Bench::new(rate_bps);

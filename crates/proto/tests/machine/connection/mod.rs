@@ -8,6 +8,7 @@
 
 mod admission;
 mod edges;
+mod ends;
 mod handshake;
 mod hostile;
 mod life;
