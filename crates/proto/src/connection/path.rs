@@ -1,8 +1,8 @@
 //! The peer's address, and what may be sent to it before it is validated (STANDARD-1, 3.4 and 5.2).
 //!
-//! The invariant: an address that is not validated is sent at most three times the bytes, and three times the
-//! datagrams, that were received from it and verified; one that is in the client's token, 80 times and 384 KiB.
-//! It holds after every datagram, not on average.
+//! The invariant: an address that is not validated is sent at most three times the bytes, and three times
+//! the datagrams, that were received from it and verified; one that is in the client's token, 80 times and
+//! 384 KiB. It holds after every datagram, not on average.
 
 use core::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::{FourTuple, Instant};
 /// How much more may be sent than was received: "three times" (RFC 9000, 8).
 const AMPLIFICATION_FACTOR: u64 = 3;
 
-/// The same for an address that is in the client's token. The matchmaker has exchanged data with someone there,
-/// but whoever has the token can send a request in that address's name, so it is not proven. Of four copies
-/// of a request this makes 384 KB. On 264 links a block of 256 KiB then takes 1.03 times the physical limit
-/// at the median, as without a bound; with 48 it is 1.09, with 16 1.32, and 1.43 without a token.
+/// The same for an address that is in the client's token. The matchmaker has exchanged data with someone
+/// there, but whoever has the token can send a request in that address's name, so it is not proven. Of four
+/// copies of a request this makes 384 KB. On 264 links a block of 256 KiB then takes 1.03 times the physical
+/// limit at the median, as without a bound; with 48 it is 1.09, with 16 1.32, and 1.43 without a token.
 const TOKEN_FACTOR: u64 = 80;
 
 /// The most that this allows, in bytes: a chunk and half as much again for its repair, which is what a first

@@ -71,8 +71,8 @@ settings! {
     /// What a matchmaker states about a client, sealed for the server.
     #[derive(Clone, PartialEq, Eq)]
     pub struct TokenClaims new(
-        /// When the token is issued, in Unix seconds. A server that was started later refuses it: it does not
-        /// know whether it accepted it before.
+        /// When the token is issued, in Unix seconds. A server that was started later refuses it: it does
+        /// not know whether it accepted it before.
         issued_unix: u64,
         /// When the token expires, in Unix seconds. From that second on it is refused.
         expiry_unix: u64,
@@ -113,8 +113,8 @@ impl TokenClaims {
             .is_some_and(|known| known.ip().to_canonical() == address.ip().to_canonical())
     }
 
-    /// Whether the token is for a server at one of these addresses, which was asked at `local`. An own address
-    /// whose IP is unspecified stands for every address of this host, at that port.
+    /// Whether the token is for a server at one of these addresses, which was asked at `local`. An own
+    /// address whose IP is unspecified stands for every address of this host, at that port.
     pub(crate) fn is_for(&self, own: &[SocketAddr], local: Option<IpAddr>) -> bool {
         let is_own = |server: &SocketAddr| {
             own.iter().any(|own| {

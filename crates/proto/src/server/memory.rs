@@ -1,14 +1,14 @@
 //! Requests that a server has accepted, so that a recorded one is not accepted again.
 //!
-//! The invariant: nothing is forgotten while a copy of it could still be accepted. A token is remembered until
-//! it expires. A request without one is remembered for the whole run; when there is no room for more, requests
-//! need a cookie from then on, and one that has it is remembered until the cookie is no longer valid. When
-//! there is no room for that either, it is refused.
+//! The invariant: nothing is forgotten while a copy of it could still be accepted. A token is remembered
+//! until it expires. A request without one is remembered for the whole run; when there is no room for more,
+//! requests need a cookie from then on, and one that has it is remembered until the cookie is no longer
+//! valid. When there is no room for that either, it is refused.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-/// Names a request, whatever its cookie and padding: the client's id and the start of its ephemeral key, both
-/// random.
+/// Names a request, whatever its cookie and padding: the client's id and the start of its ephemeral key,
+/// both random.
 pub(super) type RequestName = [u8; 16];
 
 /// Names a token: its nonce.
@@ -30,8 +30,8 @@ pub(super) enum TokenUse {
 pub(super) struct Memory {
     capacity: usize,
     requests: BTreeSet<RequestName>,
-    /// Requests accepted by their cookies since there is no more room, and the unit of the cookies' time; and
-    /// those of the unit before. A cookie is valid in its unit and the next.
+    /// Requests accepted by their cookies since there is no more room, and the unit of the cookies' time;
+    /// and those of the unit before. A cookie is valid in its unit and the next.
     by_cookie: BTreeSet<RequestName>,
     unit: u32,
     earlier: BTreeSet<RequestName>,

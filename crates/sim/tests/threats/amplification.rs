@@ -168,9 +168,9 @@ fn t2_acks_are_a_small_part_of_what_they_answer() {
     }
 }
 
-/// Whoever has a token with an address in it may be elsewhere. To that address the server sent 6.2 MB for four
-/// spoofed requests, because it counted as validated. Now it is 80 times and 384 KiB at most, and for four
-/// handshakes of a prefix at a time, however many tokens there are.
+/// Whoever has a token with an address in it may be elsewhere. To that address the server sent 6.2 MB for
+/// four spoofed requests, because it counted as validated. Now it is 80 times and 384 KiB at most, and for
+/// four handshakes of a prefix at a time, however many tokens there are.
 #[test]
 fn t1_a_token_with_a_victims_address_sends_it_a_bounded_amount() {
     let (config, key) = token_server();

@@ -160,8 +160,9 @@ fn t24_a_lie_about_arrivals_slows_nobody_behind_the_same_address() {
     }
 }
 
-/// Arrivals reported a microsecond apart made the server send the next client 0.9 MB before it heard anything.
-/// Now it gets no more than the address was seen to take in a round trip, or what it would get without memory.
+/// Arrivals reported a microsecond apart made the server send the next client 0.9 MB before it heard
+/// anything. Now it gets no more than the address was seen to take in a round trip, or what it would get
+/// without memory.
 #[test]
 fn t24_a_claimed_gigabit_sends_nobody_more_than_the_address_took() {
     let unanswered = |lies: bool| {

@@ -310,6 +310,17 @@ fn an_expired_token_is_refused_with_a_reason() {
     assert_eq!(end_of(&lan, n), Some(&CloseReason::Refused(RefusalCode::TokenExpired)));
 }
 
+#[test]
+fn a_token_for_another_server_is_refused() {
+    let mut lan = Lan::new(token_server());
+    let mut claims = claims();
+    claims.servers = TokenServers::One(address(500));
+    let n = lan.add(client_with(Credentials::Token(token(&claims, 3))));
+    lan.run(1_100);
+    assert_eq!(end_of(&lan, n), Some(&CloseReason::Refused(RefusalCode::WrongServer)));
+    assert_eq!(lan.server.drops().get(DropReason::WrongServer), 1, "the refusal is verified");
+}
+
 /// H-6c: a token with the client's address raises the limit of the first flight to 80 times; one with another
 /// address does not lower it.
 #[test]
