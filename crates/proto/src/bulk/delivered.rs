@@ -64,7 +64,10 @@ impl Delivered {
 
     /// All datagrams of an ack, up to this number, were passed to [`on_acked`](Self::on_acked).
     pub(crate) fn end_ack(&mut self, now: Instant, largest: u64) {
-        while let Some(mark) = self.marks.pop_front_if(|mark| mark.number <= largest) {
+        while let Some(&mark) = self.marks.front()
+            && mark.number <= largest
+        {
+            self.marks.pop_front();
             let time = Span::from(now.since(mark.sent_at)).max(MIN_TIME);
             let bytes = self.acked - mark.acked;
             if bytes / time > self.proven.rate {

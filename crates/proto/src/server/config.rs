@@ -135,6 +135,9 @@ impl ServerConfig {
     /// The first setting that cannot work.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         self.connection.check()?;
+        if self.limits.remembered == 0 {
+            return Err(ConfigError::NothingRemembered);
+        }
         let compares = self.token_audience == TokenAudience::Own;
         if compares && !self.credentials.token_keys.is_empty() && self.addresses.is_empty() {
             return Err(ConfigError::NoServerAddress);

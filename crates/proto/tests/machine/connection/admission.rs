@@ -100,8 +100,8 @@ fn a_full_token_memory_refuses_another_token() {
 fn a_recorded_request_with_a_token_never_comes_back() {
     let mut config = token_server();
     config.limits.remembered = 8;
-    let mut lan = Lan::new(config.clone());
-    let recorded = visit(&mut lan, Some(Credentials::Token(token(0, own()))));
+    let mut lan = Lan::new(config);
+    let mut recorded = visit(&mut lan, Some(Credentials::Token(token(0, own()))));
     for n in 1..8 {
         visit(&mut lan, Some(Credentials::Token(token(n, own()))));
     }
@@ -111,7 +111,7 @@ fn a_recorded_request_with_a_token_never_comes_back() {
     }
     assert_eq!(lan.server.poll_datagram(lan.now, &mut Vec::new()), None);
     lan.now = Instant::from_millis(61_000);
-    let replayed = lan.server.handle_datagram(lan.now, address(99), &mut recorded.clone());
+    let replayed = lan.server.handle_datagram(lan.now, address(99), &mut recorded);
     assert_eq!(replayed, Err(DropReason::TokenExpired));
 }
 
@@ -122,14 +122,14 @@ fn a_full_memory_of_requests_asks_for_cookies_for_the_rest_of_the_run() {
     let mut config = server_config();
     config.limits.remembered = 8;
     let mut lan = Lan::new(config);
-    let recorded = visit(&mut lan, None);
+    let mut recorded = visit(&mut lan, None);
     for n in 0..20 {
         visit(&mut lan, None);
         let cookies = lan.server.drops().get(DropReason::NoCookie);
         assert_eq!(cookies, u64::saturating_sub(n, 6), "eight are remembered");
     }
     let before = lan.server.drops().get(DropReason::Replayed);
-    let replayed = lan.server.handle_datagram(lan.now, address(99), &mut recorded.clone());
+    let replayed = lan.server.handle_datagram(lan.now, address(99), &mut recorded);
     assert_eq!(replayed, Err(DropReason::Replayed), "one of the first is remembered for ever");
     assert_eq!(lan.server.drops().get(DropReason::Replayed), before + 1);
     assert_eq!(lan.server.poll_datagram(lan.now, &mut Vec::new()), None);
@@ -158,10 +158,13 @@ fn a_recorded_cookie_is_no_second_admission() {
 /// H-6a. Without a setting, a token for another server was accepted.
 #[test]
 fn a_server_with_token_keys_knows_its_addresses_or_says_that_it_takes_any() {
+    let error = |config| ServerMachine::new(Instant::ZERO, 0, config, [1; 32]).unwrap_err();
     let mut config = token_server();
     config.addresses.clear();
-    let refused = ServerMachine::new(Instant::ZERO, 0, config.clone(), [1; 32]);
-    assert!(matches!(refused, Err(ConfigError::NoServerAddress)), "it has to be said");
+    assert_eq!(error(config.clone()), ConfigError::NoServerAddress, "it has to be said");
+    let mut forgetful = token_server();
+    forgetful.limits.remembered = 0;
+    assert_eq!(error(forgetful), ConfigError::NothingRemembered);
     let elsewhere = token(3, TokenServers::One(address(500)));
     let mut any = start(config.with_token_audience(TokenAudience::Any), UNIX_TIME, 1);
     assert_eq!(ask(&mut any, Instant::ZERO, 1, &elsewhere), Ok(()));
