@@ -16,6 +16,7 @@
 
 mod admission;
 mod config;
+mod event;
 mod handshakes;
 mod late;
 mod lingering;
@@ -27,6 +28,7 @@ mod stats;
 mod unix_clock;
 
 pub use config::{EarlierTokens, ServerConfig, ServerCredentials, ServerLimits, TokenAudience};
+pub use event::ServerEvent;
 pub use stats::ServerStats;
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -36,12 +38,13 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use slotmap::{DefaultKey, Key as _};
 
-use crate::connection::{CloseCode, ConfigError, Connection, ConnectionConfig, Event};
+use crate::connection::{CloseCode, ConfigError, Connection, ConnectionConfig};
 use crate::credentials::TokenClaims;
-use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey, Suites};
+use crate::crypto::{CookieKey, Entropy, RequestKeys, ResetKey, Suites};
 use crate::debug_as;
 use crate::fragment::FragmentPool;
 use crate::time::earliest;
+use crate::wire::request::REQUEST_BYTES;
 use crate::wire::{DataHeader, Kind, Role, WireId};
 use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform, SendBudget};
 use admission::Prefix;
@@ -62,38 +65,6 @@ pub struct ConnectionId(DefaultKey);
 impl core::fmt::Display for ConnectionId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         self.0.data().as_ffi().fmt(f)
-    }
-}
-
-/// An event of a server. Its `Debug` prints lengths, never the application's bytes.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ServerEvent {
-    /// A client with valid credentials has sent a request. Its address is not validated yet. To reject it,
-    /// close the connection.
-    Connecting {
-        /// The application's request.
-        request: Bytes,
-        /// The content of its token, if it has one.
-        token: Option<TokenClaims>,
-    },
-    /// An event of its connection.
-    Connection(Event),
-}
-
-impl core::fmt::Debug for ServerEvent {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Connecting { request, token } => {
-                write!(
-                    f,
-                    "Connecting {{ request: {} bytes, token: {} }}",
-                    request.len(),
-                    token.is_some()
-                )
-            }
-            Self::Connection(event) => f.debug_tuple("Connection").field(event).finish(),
-        }
     }
 }
 
@@ -143,13 +114,15 @@ impl ServerMachine {
         platform: impl Into<Platform>,
     ) -> Result<Self, ConfigError> {
         config.check()?;
+        if config.credentials.shares_reset_secret() {
+            return Err(ConfigError::SharedResetSecret);
+        }
         let platform = platform.into();
         let mut entropy = Entropy::new(platform.seed);
         let credentials = &config.credentials;
-        // Never from the secret: anyone with the ticket could then close other clients' connections.
-        let token_key = credentials.token_keys.first().map(|token_key| &token_key.key);
-        let long_term = credentials.identity.as_ref().map(Identity::private).or(token_key);
-        let reset_key = match long_term {
+        // Never from the secret of tickets, the token keys or the identity: clients and other servers have
+        // those, and could end connections of this one.
+        let reset_key = match &credentials.reset_secret {
             Some(secret) => ResetKey::derived(secret),
             None => ResetKey::random(entropy.next_secret()),
         };
@@ -215,6 +188,12 @@ impl ServerMachine {
         self.unix_clock.set(now, unix_time);
     }
 
+    /// The time of day is not known: every token is refused as expired, until
+    /// [`set_unix_time`](Self::set_unix_time). For a clock that cannot be read or was never set.
+    pub const fn forget_unix_time(&mut self) {
+        self.unix_clock.forget();
+    }
+
     /// A connection, to look at; `None` if it has been removed.
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
@@ -244,6 +223,13 @@ impl ServerMachine {
             }
             self.refresh(id);
         }
+    }
+
+    /// Whether a datagram has the form of a request, which makes a server draw keys if it is valid.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_request(datagram: &[u8]) -> bool {
+        datagram.len() == REQUEST_BYTES && Kind::of(datagram) == Ok(Kind::Request)
     }
 
     /// Handles a datagram from this address. It is decrypted in place.
@@ -300,7 +286,7 @@ impl ServerMachine {
     }
 
     /// The next event, and its connection. Call it until it returns `None`. A connection that has ended can
-    /// be looked at until the call after its [`Event::Closed`].
+    /// be looked at until the call after its [`Event::Closed`](crate::connection::Event::Closed).
     #[must_use]
     pub fn poll_event(&mut self, now: Instant) -> Option<(ConnectionId, ServerEvent)> {
         while let Some((id, request, token)) = self.requests.pop_front() {
@@ -397,9 +383,10 @@ impl ServerMachine {
     }
 
     /// An id that no present connection has.
-    fn new_id(&mut self) -> WireId {
+    fn new_id(&mut self, context: &[&[u8]]) -> WireId {
         loop {
-            let id = WireId(self.reset_key.id(self.entropy.bytes()));
+            let [a, b, c, d, e, f, ..] = *self.entropy.hedged(context).as_bytes();
+            let id = WireId(self.reset_key.id([a, b, c, d, e, f]));
             if !self.by_id.contains_key(&id) && !self.lingering.has(id) {
                 return id;
             }
@@ -481,6 +468,18 @@ impl Machine for ServerMachine {
             return Some(Instant::ZERO);
         }
         earliest(self.slots.first_deadline(), self.pool.poll_timeout())
+    }
+
+    fn wants_entropy(&self, datagram: &[u8]) -> bool {
+        Self::is_request(datagram)
+    }
+
+    fn mix_entropy(&mut self, fresh: &[u8; 32]) {
+        self.entropy.mix(fresh);
+        // A snapshot that servers are started from has no connections; after it each has a key of its own.
+        if self.slots.len() == 0 && self.config.credentials.reset_secret.is_none() {
+            self.reset_key = ResetKey::random(self.entropy.next_secret());
+        }
     }
 }
 
