@@ -18,7 +18,7 @@ fn token_key() -> TokenKey {
 }
 
 fn config(credentials: ServerCredentials) -> ServerConfig {
-    ServerConfig::new(PROTOCOL_ID, credentials)
+    ServerConfig::new(PROTOCOL_ID, credentials).with_addresses(vec![server_address()])
 }
 
 /// Data from this client, as an observer sees it.
