@@ -1,0 +1,1 @@
+//! Messages between a sender and a receiver.
