@@ -17,7 +17,7 @@ use super::MessageViolation;
 const PAGE_BYTES: usize = 1024;
 
 /// Bytes of the message from `index * PAGE_BYTES` on.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Page {
     index: u8,
     /// The bytes, then the bits.
@@ -26,7 +26,7 @@ struct Page {
 }
 
 /// A message of which some parts are missing.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Assembly {
     whole: u32,
     /// Bytes that are there.

@@ -22,7 +22,6 @@ pub(crate) enum Arrival {
     Duplicate,
 }
 
-#[derive(Clone)]
 enum Content {
     Whole(Bytes),
     Parts(Assembly),
@@ -65,7 +64,6 @@ impl Content {
 }
 
 /// A message that cannot be delivered yet.
-#[derive(Clone)]
 struct Held {
     number: u64,
     is_unordered: bool,
@@ -79,7 +77,6 @@ impl Held {
 }
 
 /// Receives the messages of a channel. While none is held or missing, it uses no heap memory.
-#[derive(Clone)]
 pub(super) struct Inbox {
     /// Messages in parts, or that wait for earlier ones, in the order of their numbers.
     held: VecDeque<Held>,

@@ -15,7 +15,7 @@ struct Run {
 }
 
 /// A set of numbers, mostly without gaps. Without gaps it uses no heap memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Numbers {
     /// All numbers below it are in the set, and it is not.
     floor: u64,

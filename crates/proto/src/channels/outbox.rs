@@ -312,6 +312,14 @@ impl Outbox {
         self.first.wrapping_add_signed(after.into())
     }
 
+    /// A channel whose next message has this number, for tests.
+    #[cfg(test)]
+    pub(super) fn starting_at(channel_bytes: u64, first: u64) -> Self {
+        let begun = Amount { messages: first, bytes: 0 };
+        let limit = begun.plus(Amount::initial(channel_bytes));
+        Self { first, next: first, begun, limit, ..Self::new(channel_bytes) }
+    }
+
     /// Panics if the queue contradicts itself. For tests, fuzzers and the simulator.
     pub(super) fn check_invariants(&self) {
         assert!(!self.queue.front().is_some_and(Message::is_acked), "an acked front");

@@ -19,14 +19,12 @@ use crate::wire::frames::{ChannelLimitFrame, Frame, MessageFrame};
 pub(crate) const MAX_CHANNEL_LIMIT_BYTES: usize = 18;
 
 /// A message that can be read.
-#[derive(Clone)]
 struct Unread {
     channel: u8,
     data: Bytes,
 }
 
 /// Receives messages on the channels that this end accepts. Channels that were not used cost nothing.
-#[derive(Clone)]
 pub(crate) struct MessageReceiver {
     /// The channels that were used, in their order.
     inboxes: Vec<(u8, Box<Inbox>)>,

@@ -185,6 +185,13 @@ impl MessageSender {
         }
     }
 
+    /// A sender with this channel, for tests.
+    #[cfg(test)]
+    pub(super) fn with(channel: u8, outbox: Outbox, channel_bytes: u64) -> Self {
+        let outboxes = alloc::vec![(channel, Box::new(outbox))];
+        Self { outboxes, ..Self::new(MAX_CHANNELS, channel_bytes, usize::MAX) }
+    }
+
     /// Panics if the channels contradict themselves. For tests, fuzzers and the simulator.
     pub(crate) fn check_invariants(&self) {
         let mut due = ChannelSet::default();
