@@ -138,8 +138,9 @@ impl Lanes {
     }
 
     /// Who goes next into a datagram that has `room` bytes left. `ready` has each source that has something
-    /// to send, all of them and each once, with the smallest room that its next item takes. One that does
-    /// not fit is passed by, and keeps its place. `None` if nothing fits.
+    /// to send, all of them and each once, with the smallest room that its next item takes; in the order of
+    /// [`Source`] they cost the least. One that does not fit is passed by, and keeps its place. `None` if
+    /// nothing fits.
     pub(crate) fn next(
         &mut self,
         room: usize,
@@ -147,9 +148,14 @@ impl Lanes {
     ) -> Option<Source> {
         let before = self.turn;
         self.turn = self.turn.wrapping_add(1);
-        let mut best: Option<Entry> = None;
+        let (mut best, mut expected): (Option<Entry>, _) = (None, 0);
         for (source, bytes) in ready {
-            let at = self.place_or_insert(source);
+            let is_expected = |entry: &Entry| entry.source == source;
+            let at = match self.entries.get(expected).is_some_and(is_expected) {
+                true => expected,
+                false => self.place_or_insert(source),
+            };
+            expected = at + 1;
             let clock = self.clock(self.entries[at].lane.priority);
             let entry = &mut self.entries[at];
             if entry.ready_at != before {

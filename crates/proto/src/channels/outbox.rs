@@ -37,7 +37,6 @@ pub(crate) enum Order {
     Unordered,
 }
 
-#[derive(Clone)]
 struct Message {
     /// Empty once it is acknowledged.
     data: Bytes,
@@ -72,7 +71,6 @@ pub(super) struct Acked {
 }
 
 /// Sends the messages of a channel. While it has none, it uses no heap memory.
-#[derive(Clone)]
 pub(super) struct Outbox {
     /// The messages from number `first` on.
     queue: VecDeque<Message>,

@@ -1,14 +1,13 @@
 //! The sending end of messages: all channels of a connection.
 //!
-//! The invariant: `due` has exactly the channels that could send something now. A channel exists from its
-//! first message on; those that were never used cost nothing, and none delays another.
+//! The invariant: of each channel the room is known in which it could send something now. A channel exists
+//! from its first message on; those that were never used cost nothing, and none delays another.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::channel_set::ChannelSet;
 use super::outbox::{Order, Outbox};
 use super::{Amount, MAX_CHANNELS, MAX_MESSAGE_BYTES, MessageViolation, SendMessageError};
 use crate::transit::SentPart;
@@ -31,12 +30,22 @@ pub(crate) enum MessageEvent {
     },
 }
 
+/// A channel that was used.
+#[derive(Debug)]
+struct Channel {
+    channel: u8,
+    outbox: Box<Outbox>,
+    /// The smallest room in which it has something to send.
+    next_bytes: Option<u32>,
+}
+
 /// Sends messages on the channels that the peer accepts.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct MessageSender {
     /// The channels that were used, in their order.
-    outboxes: Vec<(u8, Box<Outbox>)>,
-    due: ChannelSet,
+    used: Vec<Channel>,
+    /// Channels that have something to send.
+    due: u16,
     channels: u16,
     channel_bytes: u64,
     max_queued_bytes: usize,
@@ -49,8 +58,8 @@ impl MessageSender {
     /// 8 and 9). It keeps at most `max_queued_bytes` on each channel, waiting and in flight, or one message.
     pub(crate) fn new(channels: u16, channel_bytes: u64, max_queued_bytes: usize) -> Self {
         Self {
-            outboxes: Vec::new(),
-            due: ChannelSet::default(),
+            used: Vec::new(),
+            due: 0,
             channels: channels.clamp(1, MAX_CHANNELS),
             channel_bytes: channel_bytes.max(MAX_MESSAGE_BYTES.into()),
             max_queued_bytes,
@@ -79,12 +88,12 @@ impl MessageSender {
             Ok(at) => at,
             Err(at) => {
                 let outbox = Box::new(Outbox::new(self.channel_bytes));
-                self.outboxes.insert(at, (channel, outbox));
+                self.used.insert(at, Channel { channel, outbox, next_bytes: None });
                 at
             }
         };
         let max_queued_bytes = self.max_queued_bytes;
-        let outbox = &mut self.outboxes[at].1;
+        let outbox = &mut self.used[at].outbox;
         let was_empty = outbox.is_empty();
         let number = outbox.send(order, data, max_queued_bytes)?;
         self.busy += u16::from(was_empty);
@@ -94,20 +103,20 @@ impl MessageSender {
 
     /// Whether [`poll`](Self::poll) would have something for an empty datagram.
     pub(crate) const fn has_due(&self) -> bool {
-        !self.due.is_empty()
+        self.due > 0
     }
 
     /// The channels that have something to send, in their order, each with the smallest room in which
     /// [`poll`](Self::poll) finds something.
     pub(crate) fn due(&self) -> impl Iterator<Item = (u8, usize)> {
-        self.due.iter().filter_map(|channel| Some((channel, self.outbox(channel)?.1.next_bytes()?)))
+        self.used.iter().filter_map(|used| Some((used.channel, used.next_bytes? as usize)))
     }
 
     /// Appends a frame of the next message of this channel, or of a part of it, if it fits into `room`
     /// bytes. It is in flight from then on.
     pub(crate) fn poll(&mut self, channel: u8, room: usize, out: &mut Vec<u8>) -> Option<SentPart> {
         let at = self.place(channel).ok()?;
-        let sent = self.outboxes[at].1.poll(channel, room, out);
+        let sent = self.used[at].outbox.poll(channel, room, out);
         self.update_due(at);
         sent
     }
@@ -121,7 +130,7 @@ impl MessageSender {
         let acked = self.place(channel).map_or_else(
             |_| super::outbox::Acked::default(),
             |at| {
-                let outbox = &mut self.outboxes[at].1;
+                let outbox = &mut self.used[at].outbox;
                 let acked = outbox.on_acked(part, self.max_queued_bytes);
                 self.busy -= u16::from(acked.number.is_some() && outbox.is_empty());
                 acked
@@ -135,7 +144,7 @@ impl MessageSender {
     /// A datagram with this part is lost: the part is retransmitted.
     pub(crate) fn on_lost(&mut self, part: SentPart) {
         if let Ok(at) = self.place(part.channel) {
-            self.outboxes[at].1.on_lost(part);
+            self.used[at].outbox.on_lost(part);
             self.update_due(at);
         }
     }
@@ -151,7 +160,7 @@ impl MessageSender {
         }
         match self.place(frame.channel) {
             Ok(at) => {
-                self.outboxes[at].1.on_limit(limit, self.channel_bytes)?;
+                self.used[at].outbox.on_limit(limit, self.channel_bytes)?;
                 self.update_due(at);
                 Ok(())
             }
@@ -172,36 +181,38 @@ impl MessageSender {
     }
 
     fn place(&self, channel: u8) -> Result<usize, usize> {
-        self.outboxes.binary_search_by_key(&channel, |(channel, _)| *channel)
-    }
-
-    fn outbox(&self, channel: u8) -> Option<&(u8, Box<Outbox>)> {
-        self.place(channel).ok().and_then(|at| self.outboxes.get(at))
+        self.used.binary_search_by_key(&channel, |used| used.channel)
     }
 
     fn update_due(&mut self, at: usize) {
-        if let Some((channel, outbox)) = self.outboxes.get(at) {
-            self.due.set(*channel, outbox.next_bytes().is_some());
-        }
+        let Some(used) = self.used.get_mut(at) else { return };
+        let next_bytes = used.outbox.next_bytes().map(|bytes| bytes.try_into().unwrap_or(u32::MAX));
+        self.due -= u16::from(used.next_bytes.is_some());
+        self.due += u16::from(next_bytes.is_some());
+        used.next_bytes = next_bytes;
     }
 
     /// A sender with this channel, for tests.
     #[cfg(test)]
     pub(super) fn with(channel: u8, outbox: Outbox, channel_bytes: u64) -> Self {
-        let outboxes = alloc::vec![(channel, Box::new(outbox))];
-        Self { outboxes, ..Self::new(MAX_CHANNELS, channel_bytes, usize::MAX) }
+        let used = alloc::vec![Channel { channel, outbox: Box::new(outbox), next_bytes: None }];
+        Self { used, ..Self::new(MAX_CHANNELS, channel_bytes, usize::MAX) }
     }
 
     /// Panics if the channels contradict themselves. For tests, fuzzers and the simulator.
     pub(crate) fn check_invariants(&self) {
-        let mut due = ChannelSet::default();
-        for (channel, outbox) in &self.outboxes {
-            outbox.check_invariants();
-            due.set(*channel, outbox.next_bytes().is_some());
+        for used in &self.used {
+            used.outbox.check_invariants();
+            let next_bytes = used.outbox.next_bytes();
+            assert_eq!(
+                next_bytes,
+                used.next_bytes.map(|bytes| bytes as usize),
+                "room for the next"
+            );
         }
-        assert_eq!(due, self.due, "channels that have something to send");
-        assert!(self.outboxes.is_sorted_by(|a, b| a.0 < b.0), "channels out of order");
-        let busy = self.outboxes.iter().filter(|(_, outbox)| !outbox.is_empty());
+        assert!(self.used.is_sorted_by(|a, b| a.channel < b.channel), "channels out of order");
+        assert_eq!(self.due().count(), usize::from(self.due), "channels that have something");
+        let busy = self.used.iter().filter(|used| !used.outbox.is_empty());
         assert_eq!(busy.count(), usize::from(self.busy), "channels in use");
     }
 }

@@ -177,6 +177,19 @@ fn the_limit_is_raised_after_half_a_window_and_again_if_lost() {
     assert_eq!(polled_limit(&mut receiver), None);
 }
 
+/// The bytes of STANDARD-1, 4, written by hand: type 19, channel, messages, bytes.
+#[test]
+fn the_limit_frame_is_that_of_the_page() {
+    let mut receiver = receiver();
+    for number in 0..128 {
+        receive(&mut receiver, &whole(2, number, &[1])).unwrap();
+        assert!(receiver.pop().is_some());
+    }
+    let mut out = Vec::new();
+    assert_eq!(receiver.poll_limit(18, &mut out), Some(SentLimit { channel: 2, serial: 1 }));
+    assert_eq!(out, [19, 2, 0x41, 0x80, 0x80, 2, 0, 0x80], "384 messages, 131,200 bytes");
+}
+
 /// With a window of one largest message, half of it read would leave no room for the next one, and both
 /// ends would wait for ever.
 #[test]

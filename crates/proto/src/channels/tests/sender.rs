@@ -86,7 +86,7 @@ fn a_channel_that_was_refused_is_writable_once_there_is_room() {
 #[test]
 fn a_message_is_not_copied_and_is_freed_with_its_ack() {
     let data = Bytes::from(vec![7; 9000]);
-    let mut senders = vec![sender(1 << 20); 100];
+    let mut senders: Vec<_> = (0..100).map(|_| sender(1 << 20)).collect();
     for sender in &mut senders {
         sender.send(0, Order::Unordered, data.clone()).unwrap();
     }
@@ -145,6 +145,35 @@ fn exactly_what_was_lost_is_sent_again_first() {
     assert!(sender.all_acked() && !sender.has_due());
     sender.on_lost(again[2]);
     assert!(!sender.has_due(), "of a message that is gone");
+}
+
+/// The bytes of STANDARD-1, 4, written by hand: type 18, flags, channel, number, [whole, offset], length.
+#[test]
+fn the_frames_are_those_of_the_page() {
+    let mut sender = MessageSender::new(256, WINDOW, 1 << 20);
+    let polled = |sender: &mut MessageSender, channel, room| {
+        let mut out = Vec::new();
+        sender.poll(channel, room, &mut out).unwrap();
+        out
+    };
+    sender.send(2, Order::Ordered, Bytes::from_static(b"hi")).unwrap();
+    assert_eq!(polled(&mut sender, 2, 1200), [18, 0, 2, 0, 2, b'h', b'i']);
+    sender.send(2, Order::Unordered, Bytes::new()).unwrap();
+    assert_eq!(polled(&mut sender, 2, 5), [18, 1, 2, 1, 0]);
+    sender.send(255, Order::Unordered, Bytes::from(vec![9; 3000])).unwrap();
+    let first = polled(&mut sender, 255, 1009);
+    assert_eq!(first[..9], [18, 3, 255, 0, 0x4b, 0xb8, 0, 0x43, 0xe8], "1000 of 3000, from 0");
+    assert_eq!(first.len(), 1009);
+    let second = polled(&mut sender, 255, 2010);
+    assert_eq!(
+        second[..10],
+        [18, 3, 255, 0, 0x4b, 0xb8, 0x43, 0xe8, 0x47, 0xd0],
+        "2000, from 1000"
+    );
+    assert_eq!(second.len(), 2010);
+    sender.send(0, Order::Ordered, Bytes::from(vec![9; 65_536])).unwrap();
+    let part = polled(&mut sender, 0, 523);
+    assert_eq!(part[..11], [18, 2, 0, 0, 0x80, 1, 0, 0, 0, 0x42, 0]);
 }
 
 /// A message counts as a whole when it is begun, or parts of several could wait for each other for ever.
