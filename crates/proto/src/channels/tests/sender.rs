@@ -31,6 +31,8 @@ fn sizes() {
     assert!(size_of::<MessageSender>() <= 88, "{}", size_of::<MessageSender>());
     assert!(size_of::<MessageReceiver>() <= 120, "{}", size_of::<MessageReceiver>());
     assert!(size_of::<Lanes>() <= 56, "{}", size_of::<Lanes>());
+    assert!(size_of::<outbox::Outbox>() <= 144, "{}", size_of::<outbox::Outbox>());
+    assert!(size_of::<inbox::Inbox>() <= 128, "{}", size_of::<inbox::Inbox>());
     assert!(size_of::<SentPart>() <= 12, "{}", size_of::<SentPart>());
 }
 
@@ -176,6 +178,26 @@ fn the_frames_are_those_of_the_page() {
     assert_eq!(part[..11], [18, 2, 0, 0, 0x80, 1, 0, 0, 0, 0x42, 0]);
 }
 
+/// What docs/CHANNELS.md says: heads of 5 to 11 bytes, of parts 9 to 17, and the largest message in 57 parts.
+#[test]
+fn what_a_message_costs() {
+    let numbers = [0, 64, 16_384];
+    let of_whole =
+        |bytes: usize| numbers.map(|number| MessageFrame::head_bytes(number, None, bytes));
+    assert_eq!([of_whole(63), of_whole(64), of_whole(16_384)], [[5, 6, 8], [6, 7, 9], [8, 9, 11]]);
+    let of_part = |whole, offset| {
+        numbers.map(|number| {
+            MessageFrame::head_bytes(number, Some(MessagePart { whole, offset }), 512)
+        })
+    };
+    assert_eq!([of_part(513, 0), of_part(65_536, 65_024)], [[9, 10, 12], [14, 15, 17]]);
+    let mut sender = sender(1 << 20);
+    sender.send(0, Order::Ordered, message(65_536)).unwrap();
+    let mut out = Vec::new();
+    let parts = core::iter::from_fn(|| sender.poll(0, 1171, &mut out)).count();
+    assert_eq!((parts, out.len() - 65_536), (57, 767), "1.2 %");
+}
+
 /// A message counts as a whole when it is begun, or parts of several could wait for each other for ever.
 #[test]
 fn limits_are_obeyed_and_only_rise() {
@@ -238,7 +260,7 @@ fn no_channel_delays_another() {
 /// The number of a part has 32 bits in a ledger, that of a message 62.
 #[test]
 fn numbers_go_beyond_32_bits() {
-    let outbox = super::super::outbox::Outbox::starting_at(WINDOW, (1 << 32) - 2);
+    let outbox = outbox::Outbox::starting_at(WINDOW, (1 << 32) - 2);
     let mut sender = MessageSender::with(3, outbox, WINDOW);
     for number in (1 << 32) - 2..(1 << 32) + 2 {
         assert_eq!(sender.send(3, Order::Ordered, message(5)), Ok(number));
