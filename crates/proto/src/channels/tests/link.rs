@@ -226,7 +226,10 @@ proptest! {
     ) {
         let mut link = Link::new(channels.into(), window);
         let mut sent = [0, 0];
-        let draw_at = |n: usize| draws[n % draws.len()].wrapping_add(((n / draws.len()) as u8).wrapping_mul(37));
+        let draw_at = |n: usize| {
+            let round = ((n / draws.len()) as u8).wrapping_mul(37);
+            draws[n % draws.len()].wrapping_add(round)
+        };
         for now in 0.. {
             prop_assert!(now < 200_000, "no progress: {sent:?} of {totals:?}");
             link.arrive(now);

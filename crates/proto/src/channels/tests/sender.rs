@@ -146,7 +146,10 @@ fn exactly_what_was_lost_is_sent_again_first() {
     assert_eq!(acked(&mut sender, &again), [all(0), all(1)]);
     assert!(sender.all_acked() && !sender.has_due());
     sender.on_lost(again[2]);
+    sender.check_invariants();
     assert!(!sender.has_due(), "of a message that is gone");
+    sender.send(0, Order::Ordered, message(9)).unwrap();
+    assert_eq!(ranges(&polled(&mut sender, 0, 1200)), [(2, 0, 9)]);
 }
 
 /// The bytes of STANDARD-1, 4, written by hand: type 18, flags, channel, number, [whole, offset], length.
@@ -282,8 +285,8 @@ proptest! {
     /// Lanes ask for the room that the next frame takes, so it has to be exact.
     #[test]
     fn the_least_room_is_exact(
-        sizes in prop::collection::vec(0..4000usize, 1..8), rooms in prop::collection::vec(1..1500usize, 1..80),
-        losses in any::<u64>(),
+        sizes in prop::collection::vec(0..4000usize, 1..8),
+        rooms in prop::collection::vec(1..1500usize, 1..80), losses in any::<u64>(),
     ) {
         let mut sender = sender(1 << 20);
         for bytes in sizes {
