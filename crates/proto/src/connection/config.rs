@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use crate::settings;
 use crate::urgency::Urgency;
+use crate::wire::EndParameters;
 
 /// The maximum of datagrams per key (STANDARD-1, H-2.3a): half of what RFC 9001 §6.6 allows for AES-GCM.
 const MAX_DATAGRAMS_PER_KEY: u64 = 1 << 22;
@@ -46,6 +47,9 @@ settings! {
         /// A block that takes longer than 60 s plus its size at this rate, in bits per second, closes the
         /// connection: a peer that crawls holds memory that others need. Default 16 kbit/s; 0 disables it.
         min_block_rate_bps: u64 = 16_000, with_min_block_rate_bps;
+        /// Whether parameters and frames without meaning are sent now and then, so that no peer comes to depend
+        /// on their absence (STANDARD-1, H-1.3). Default true.
+        grease: bool = true, with_grease;
         /// Datagrams after which the key is updated. Default and maximum 2^22; less is for tests.
         #[doc(hidden)]
         datagrams_per_key: u64 = MAX_DATAGRAMS_PER_KEY, with_datagrams_per_key;
@@ -105,6 +109,15 @@ impl ConnectionConfig {
     /// The idle timeout that both ends use, given the one that the peer proposes.
     pub(crate) fn agreed_idle_timeout(&self, peers: Duration) -> Duration {
         self.idle_timeout.min(peers).max(Duration::from_secs(1))
+    }
+
+    /// What this end says about itself in the handshake.
+    pub(crate) fn end_parameters(&self) -> EndParameters {
+        EndParameters {
+            idle_timeout: self.idle_timeout,
+            max_block_bytes: self.max_block_bytes,
+            ..EndParameters::default()
+        }
     }
 
     pub(crate) fn datagrams_per_key(&self) -> u64 {

@@ -35,6 +35,7 @@ pub use state::ConnectionState;
 pub(crate) use state::ConnectionTrigger;
 pub use stats::ConnectionStats;
 
+pub(crate) use closing::LastWords;
 pub(crate) use protection::Protection;
 
 use alloc::collections::VecDeque;
@@ -52,7 +53,7 @@ use crate::fragment::FragmentPool;
 use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
 use crate::time::earliest;
 use crate::transit::{Arrivals, Ledger, ReceivedDatagrams};
-use crate::wire::{Role, WireId};
+use crate::wire::{EndParameters, Role, WireId};
 use crate::{FourTuple, Instant, Sequence};
 use blocks::{IncomingBlocks, OutgoingBlocks};
 use closing::Closing;
@@ -76,7 +77,7 @@ pub(crate) struct Parameters {
     pub(crate) protection: Protection,
     pub(crate) config: Arc<ConnectionConfig>,
     pub(crate) idle_timeout: Duration,
-    pub(crate) peer_max_block_bytes: u64,
+    pub(crate) peer: EndParameters,
     pub(crate) entropy: Entropy,
     pub(crate) address: FourTuple,
     pub(crate) address_validated: bool,
@@ -112,7 +113,10 @@ pub struct Connection {
     path_response: Option<[u8; 8]>,
     closing: Option<Closing>,
     events: VecDeque<Event>,
-    peer_max_block_bytes: u64,
+    /// What the peer says about itself.
+    peer: EndParameters,
+    /// A client's: the token of a reset that ends this connection.
+    peer_reset_token: Option<[u8; 16]>,
     liveness: Liveness,
     /// The latest time that the driver passed in.
     now: Instant,
@@ -161,7 +165,8 @@ impl Connection {
             path_response: None,
             closing: None,
             events: VecDeque::new(),
-            peer_max_block_bytes: parameters.peer_max_block_bytes,
+            peer: parameters.peer,
+            peer_reset_token: None,
             liveness: Liveness::new(now, parameters.idle_timeout, config.handshake_timeout),
             now,
             stats: ConnectionStats::default(),
@@ -177,6 +182,11 @@ impl Connection {
     #[must_use]
     pub const fn state(&self) -> ConnectionState {
         self.state
+    }
+
+    /// The token of a reset that ends it, once the server has told it.
+    pub(crate) const fn peer_reset_token(&self) -> Option<[u8; 16]> {
+        self.peer_reset_token
     }
 
     /// The peer's address.
@@ -214,7 +224,7 @@ impl Connection {
     /// [`SendError`]; `BlockTooLarge` if the peer accepts no blocks of this size.
     pub fn send_block(&mut self, now: Instant, block: &Block) -> Result<BlockHandle, SendError> {
         self.open()?;
-        let max = self.peer_max_block_bytes;
+        let max = self.peer.max_block_bytes;
         if block.data().len() as u64 > max {
             return Err(SendError::BlockTooLarge { max });
         }
@@ -381,6 +391,7 @@ impl Connection {
     pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
         self.now = now;
         self.path.on_request(bytes);
+        self.hasten_close(now);
         self.blocks_out.on_request(now, bytes + UDP_IPV4_BYTES);
     }
 

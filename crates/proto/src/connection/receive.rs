@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::{CloseCode, CloseReason, Connection, ConnectionState, ConnectionTrigger, Event};
+use super::{CloseCode, Connection, ConnectionState, ConnectionTrigger, Event};
 use crate::fragment::FragmentPool;
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, Frame, Frames, ResponseHeader, Role};
@@ -44,11 +44,11 @@ impl Connection {
         &mut self,
         now: Instant,
         path: FourTuple,
-        welcome_bytes: usize,
         datagram: &mut [u8],
         pool: &mut FragmentPool,
     ) -> Result<(), DropReason> {
-        let number = ResponseHeader::read(datagram, welcome_bytes)?.number;
+        let header = ResponseHeader::read(datagram)?;
+        let (number, welcome_bytes) = (header.number, header.welcome_message.len());
         let layout = (ResponseHeader::bytes(welcome_bytes), false);
         self.handle(now, path, number, layout, datagram, pool)
     }
@@ -119,9 +119,7 @@ impl Connection {
     fn act(&mut self, now: Instant, path: FourTuple, plaintext: &[u8], pool: &mut FragmentPool) {
         for frame in Frames::of(plaintext).flatten() {
             if let Frame::Close { code, reason } = frame {
-                let code = CloseCode(code);
-                let reason = CloseReason::There { code, reason: reason.into() };
-                return self.end(ConnectionTrigger::CloseThere, reason);
+                return self.on_close(now, CloseCode(code), reason);
             }
             if !self.state.is_open() {
                 continue;

@@ -23,6 +23,9 @@ const HAS_DIGEST: u8 = 1;
 const HAS_IDENTITY: u8 = 2;
 const IS_OPEN: u8 = 4;
 
+/// All flags of this version: another one is of a newer version [H-7].
+const FLAGS: u8 = HAS_DIGEST | HAS_IDENTITY | IS_OPEN;
+
 /// Bytes of the hash at the end, enough to detect typing errors.
 const CHECK_BYTES: usize = 4;
 
@@ -147,6 +150,12 @@ impl Ticket {
             Err(_) => return Err(TicketError::Mistyped),
         };
         let mut fields = Fields(&bytes);
+        if let Some((before, found)) = bytes.split_last_chunk()
+            && before.first().is_some_and(|flags| flags & !FLAGS != 0)
+            && check(before) == *found
+        {
+            return Err(TicketError::Newer);
+        }
         let ticket = Self::read(&mut fields)?;
         let found = fields.array()?;
         fields.end()?;
@@ -160,9 +169,7 @@ impl Ticket {
     fn read(fields: &mut Fields<'_>) -> Result<Self, TicketError> {
         let flags = fields.u8()?;
         let is_open = flags & IS_OPEN != 0;
-        if flags & !(HAS_DIGEST | HAS_IDENTITY | IS_OPEN) != 0
-            || is_open && flags & HAS_IDENTITY != 0
-        {
+        if flags & !FLAGS != 0 || is_open && flags & HAS_IDENTITY != 0 {
             return Err(TicketError::Mistyped);
         }
         let protocol_id = fields.u64()?;

@@ -19,7 +19,7 @@ use crate::crypto::{
 };
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::request::{AnyVersion, Source};
-use crate::wire::{Hello, RequestParts, Role, Welcome, WireId};
+use crate::wire::{Grease, Hello, RequestParts, Role, SPOKEN, VERSION, Welcome, WireId};
 use crate::{DropReason, FourTuple, Instant};
 
 /// The refusal to send, if any, and the reason to count.
@@ -88,6 +88,10 @@ impl ServerMachine {
             }
         };
         let request = Request { name: name_of(&parts), parts, verified, bytes: datagram.len() };
+        if let Some(id) = self.lingering.of_request(&request.name, path) {
+            self.on_late(now, id, path, request.bytes);
+            return Err(DropReason::Replayed);
+        }
         if let Some(&id) = self.by_request.get(&request.name) {
             return self.on_copy(now, path, id, request.bytes);
         }
@@ -248,19 +252,24 @@ impl ServerMachine {
         let bytes = responder.as_ref().map_or(request.parts.hello_message, Responder::hello);
         let hello = Hello::read(bytes)?;
         let client_id = request.parts.client_id;
+        if hello.versions.best_of(&SPOKEN) != Some(VERSION) {
+            let keys = request.verified.keys.as_ref();
+            self.refuse(now, path, client_id, RefusalCode::Downgrade, keys);
+            return Err(DropReason::WrongVersion);
+        }
         let server_id = self.new_id();
         let config = Arc::clone(&self.connection_config);
         let welcome = Welcome {
             server_id,
             suite: self.suites.choose(hello.suites),
-            idle_timeout: config.agreed_idle_timeout(hello.idle_timeout),
-            max_block_bytes: config.max_block_bytes,
-            reset_token: self.reset_key.reset_token(server_id.0),
+            end: config.end_parameters(),
         };
+        let idle_timeout = config.agreed_idle_timeout(hello.end.idle_timeout);
+        let grease = config.grease.then(|| Grease(self.entropy.bytes()));
         let app_request = Bytes::copy_from_slice(hello.request);
-        let peer_max_block_bytes = hello.max_block_bytes;
+        let peer = hello.end;
         let mut welcome_message = Vec::new();
-        welcome.write(&mut welcome_message);
+        welcome.write_with(grease, &mut welcome_message);
         let protection = match responder {
             Some(responder) => {
                 let (message, secrets) =
@@ -283,8 +292,8 @@ impl ServerMachine {
                 remote: client_id,
                 protection,
                 config,
-                idle_timeout: welcome.idle_timeout,
-                peer_max_block_bytes,
+                idle_timeout,
+                peer,
                 entropy: Entropy::new(self.entropy.bytes()),
                 address: path,
                 address_validated: admitted.address_validated,

@@ -26,7 +26,7 @@ fn t10_a_flood_of_forged_requests_slows_no_join() {
         let mut rng = Rng::new(3);
         let act = move |_, out: &mut Vec<Shot>| {
             let mut request = RawClient::new(None, rng.next_u64()).request();
-            request[2] = 1;
+            request[13] = 1;
             let from = address(100_000 + rng.below(100_000) as u32);
             out.push(Shot::spoofed(from, address(SERVER), request));
         };
@@ -119,12 +119,12 @@ fn t14_places_are_limited_per_prefix_and_in_total() {
         (taken, answer.first().map(|datagram| datagram[0]))
     };
     for n in 0..4u16 {
-        assert_eq!(join(n.into(), 50, 5000 + n), (Ok(()), Some(0x83)));
+        assert_eq!(join(n.into(), 50, 5000 + n), (Ok(()), Some(0x07)));
     }
-    assert_eq!(join(10, 50, 6000), (Err(DropReason::NoSlot), Some(0x82)));
+    assert_eq!(join(10, 50, 6000), (Err(DropReason::NoSlot), Some(0x06)));
     assert_eq!(join(11, 51, 6000).0, Ok(()));
     assert_eq!(join(12, 52, 6000).0, Ok(()));
-    assert_eq!(join(13, 53, 6000), (Err(DropReason::NoSlot), Some(0x82)));
+    assert_eq!(join(13, 53, 6000), (Err(DropReason::NoSlot), Some(0x06)));
 }
 
 fn token_server() -> (ServerConfig, TokenKey) {
@@ -201,7 +201,7 @@ fn t11_a_flood_at_a_connection_changes_nothing() {
         let mut town = Town::new(Keyed::Secret, 300_000);
         let mut rng = Rng::new(5);
         let act = move |_, out: &mut Vec<Shot>| {
-            for first in [0x40u8, 0x41, 0x42, 0x80] {
+            for first in [0x0cu8, 0x0d, 0x0e, 0x04] {
                 let mut bytes = rng.bytes(200);
                 bytes[0] = first;
                 out.push(Shot::spoofed(address(CLIENT), address(SERVER), bytes));

@@ -4,8 +4,8 @@ use haulier_proto::client::{ClientMachine, Credentials};
 use haulier_proto::connection::{Block, CloseReason, Event, RefusalCode, Suite};
 use haulier_proto::credentials::{Secret, TokenClaims, TokenKey, TokenRate};
 use haulier_proto::internals::{
-    DataHeader, RequestKeys, RequestParts, ResponseHeader, Retry, Role, Welcome, WireId, open_tag,
-    respond,
+    DataHeader, EndParameters, RequestKeys, RequestParts, ResponseHeader, Retry, Role, Welcome,
+    WireId, open_tag, respond,
 };
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerEvent};
 use haulier_proto::{DropReason, Machine};
@@ -78,7 +78,7 @@ fn a_client_accepts_at_most_four_cookies() {
     let mut lan = Lan::new(server_config());
     lan.add(client_config());
     let request = request_of(&mut lan, 0);
-    let to = WireId(request[3..11].try_into().unwrap());
+    let to = WireId(request[5..13].try_into().unwrap());
     let (mut taken, mut retry) = (0, Vec::new());
     for n in 0..20 {
         Retry { to, cookie: [n; 20] }.write(&mut retry);
@@ -105,14 +105,8 @@ fn a_suite_that_was_not_offered_is_refused() {
     let prologue = RequestParts::prologue(parts.mode, parts.client_id);
     let opened = respond(keys.noise_psk(), None, &prologue, [5; 32], parts.hello_message).unwrap();
     let mut welcome = Vec::new();
-    Welcome {
-        server_id: WireId([1; 8]),
-        suite: Suite::Aes256Gcm,
-        idle_timeout: Duration::from_secs(10),
-        max_block_bytes: 1,
-        reset_token: [0; 16],
-    }
-    .write(&mut welcome);
+    Welcome { server_id: WireId([1; 8]), suite: Suite::Aes256Gcm, end: EndParameters::default() }
+        .write(&mut welcome);
     let (message, secrets) = opened.answer(&welcome).unwrap();
     let mut response = Vec::new();
     ResponseHeader { to: parts.client_id, welcome_message: &message, number: 0 }
@@ -185,7 +179,10 @@ fn the_connection_with_the_most_memory_is_closed_first() {
     lan.settle();
     assert!(matches!(end_of(&lan, 1), Some(CloseReason::There { code, .. }) if code.0 == 7));
     assert_eq!((end_of(&lan, 0), end_of(&lan, 2)), (None, None));
-    assert_eq!(lan.server.stats().memory_bytes, 0, "everything was read");
+    let held = lan.server.stats().memory_bytes;
+    assert!((1..400).contains(&held), "{held} bytes: everything was read but the end of one");
+    lan.run(16_000);
+    assert_eq!(lan.server.stats().memory_bytes, 0, "and that is over");
     let blocks = lan
         .server_events
         .iter()
@@ -425,6 +422,6 @@ fn the_handshakes_of_one_source_are_limited() {
     assert_eq!(outcomes, [Ok(()), Ok(()), Err(DropReason::NoSlot), Ok(())]);
     let mut out = Vec::new();
     while lan.server.poll_datagram(lan.now, &mut out).is_some() {
-        assert_eq!(out[0], 0x83, "no refusal");
+        assert_eq!(out[0], 0x07, "no refusal");
     }
 }
