@@ -34,23 +34,18 @@ pub(crate) enum LaneError {
     /// `weight` is 0: nothing would be sent.
     #[error("`weight` must be at least 1, or nothing would be sent")]
     NoWeight,
-    /// The lane is for a channel that the peer does not accept.
-    #[error("the peer accepts {accepted} channels, from 0 on: raise its `max_channels`")]
-    NoSuchChannel {
-        /// How many the peer accepts.
-        accepted: u16,
-    },
 }
 
 impl Lane {
-    /// Packets go first, because they are out of date soonest.
-    pub(crate) const PACKETS: Self = Self { priority: 200, weight: 1 };
+    /// Packets go first, because they are out of date soonest. Between the defaults, above and below them
+    /// there is room for others.
+    pub(crate) const PACKETS: Self = Self { priority: 192, weight: 1 };
 
     /// Then messages, all channels alike.
-    pub(crate) const MESSAGES: Self = Self { priority: 100, weight: 1 };
+    pub(crate) const MESSAGES: Self = Self { priority: 128, weight: 1 };
 
     /// Then blocks, which are large and can wait.
-    pub(crate) const BLOCKS: Self = Self { priority: 0, weight: 1 };
+    pub(crate) const BLOCKS: Self = Self { priority: 64, weight: 1 };
 
     /// Of those that have something to send, the highest `priority` goes first; within a priority each gets
     /// its `weight`'s share of the bytes.
@@ -283,8 +278,8 @@ mod tests {
     fn a_source_that_changes_its_lane_starts_with_the_others() {
         let mut lanes = Lanes::new();
         run(&mut lanes, &[1000, 1000], 1000);
-        lanes.set(Source::Blocks, lane(100, 2));
-        assert_eq!(lanes.lane(Source::Blocks), lane(100, 2));
+        lanes.set(Source::Blocks, lane(128, 2));
+        assert_eq!(lanes.lane(Source::Blocks), lane(128, 2));
         let mut slices = 0;
         for _ in 0..100 {
             let ready = [Source::Channel(0), Source::Channel(1), Source::Blocks].map(|s| (s, 9));

@@ -287,7 +287,7 @@ fn a_loss_on_one_channel_delays_no_other() {
             link.transmit(now, usize::MAX, |_| (Fate::Arrives, 30));
         }
         assert_eq!(late, 0, "beside a lost channel: {is_beside}");
-        assert_eq!(link.ends[1].read.contains_key(&0), false);
+        assert!(!link.ends[1].read.contains_key(&0));
     }
 }
 
@@ -296,7 +296,7 @@ fn a_loss_on_one_channel_delays_no_other() {
 #[test]
 fn channels_share_a_link_by_weight() {
     let mut link = Link::new(4, WINDOW);
-    for (channel, priority, weight) in [(0, 100, 1), (1, 100, 3), (2, 100, 1), (3, 101, 1)] {
+    for (channel, priority, weight) in [(0, 128, 1), (1, 128, 3), (2, 128, 1), (3, 129, 1)] {
         link.ends[0].lanes.set(Source::Channel(channel), Lane::new(priority, weight).unwrap());
     }
     for now in 0..2000 {
