@@ -79,13 +79,13 @@ impl End {
     }
 
     /// Composes a datagram as a connection does: limits, then what the lanes say.
-    fn compose(&mut self, from: usize) -> Option<Datagram> {
+    fn compose(&mut self, from: usize, room: usize) -> Option<Datagram> {
         let (mut bytes, mut items) = (Vec::new(), Vec::new());
-        while let Some(limit) = self.receiver.poll_limit(ROOM - bytes.len(), &mut bytes) {
+        while let Some(limit) = self.receiver.poll_limit(room - bytes.len(), &mut bytes) {
             items.push(Item::Limit(limit));
         }
         loop {
-            let (before, room) = (bytes.len(), ROOM - bytes.len());
+            let (before, room) = (bytes.len(), room - bytes.len());
             let due = self.sender.due().map(|(channel, least)| (Source::Channel(channel), least));
             let Some(Source::Channel(channel)) = self.lanes.next(room, due) else { break };
             let part = self.sender.poll(channel, room, &mut bytes).expect("what is due fits");
@@ -170,12 +170,17 @@ impl Link {
         }
     }
 
-    /// Sends what both ends have, each datagram with the fate and the delay that `draw` says.
-    fn transmit(&mut self, now: u64, most: usize, mut draw: impl FnMut(usize) -> (Fate, u64)) {
+    /// Sends what both ends have, each datagram with the fate, the delay and the room that `draw` says.
+    fn transmit(
+        &mut self,
+        now: u64,
+        most: usize,
+        mut draw: impl FnMut(usize) -> (Fate, u64, usize),
+    ) {
         for from in 0..2 {
             for _ in 0..most {
-                let Some(datagram) = self.ends[from].compose(from) else { break };
-                let (fate, delay) = draw(self.carried);
+                let (fate, delay, room) = draw(self.carried);
+                let Some(datagram) = self.ends[from].compose(from, room) else { break };
                 self.carried += 2;
                 if fate == Fate::Doubled {
                     let again = (now + delay + 17, self.carried + 1);
@@ -247,7 +252,9 @@ proptest! {
             }
             link.transmit(now, 20, |n| {
                 let delay = 5 + u64::from(draw_at(n + 13) % 40);
-                (fate(draw_at(n), loss), delay)
+                // The path changes, and other frames take some of it: what was lost is cut anew.
+                let room = 600 + 4 * usize::from(draw_at(n + 29));
+                (fate(draw_at(n), loss), delay, room)
             });
             let is_idle = |end: &End| end.sender.all_acked() && !end.receiver.has_next();
             if sent == totals && link.under_way.is_empty() && link.ends.iter().all(is_idle) {
@@ -284,7 +291,7 @@ fn a_loss_on_one_channel_delays_no_other() {
                 }
             }
             assert!(link.ends[0].send(1, Order::Ordered, 100));
-            link.transmit(now, usize::MAX, |_| (Fate::Arrives, 30));
+            link.transmit(now, usize::MAX, |_| (Fate::Arrives, 30, ROOM));
         }
         assert_eq!(late, 0, "beside a lost channel: {is_beside}");
         assert!(!link.ends[1].read.contains_key(&0));
@@ -307,7 +314,7 @@ fn channels_share_a_link_by_weight() {
         if now % 10 == 0 {
             assert!(link.ends[0].send(3, Order::Ordered, 100));
         }
-        link.transmit(now, 1, |_| (Fate::Arrives, 10));
+        link.transmit(now, 1, |_| (Fate::Arrives, 10, ROOM));
         link.ends[1].read(usize::MAX);
     }
     let read = |channel: u8| -> usize {
