@@ -59,26 +59,48 @@ def _words(data: bytes) -> "tuple[int, ...]":
     return struct.unpack(f"<{len(data) // 4}I", data)
 
 
-def _whole_leaves(key: Words, data: bytes, first: int, flags: int) -> List[bytes]:
-    """Chaining values of leaves of 1024 bytes each, side by side."""
-    count = len(data) // LEAF
-    ones = sum(1 << 64 * lane for lane in range(count))
+def _lanes(values: Sequence[int]) -> int:
+    """Words, 64 bits apart."""
+    return int.from_bytes(struct.pack(f"<{len(values)}Q", *values), "little")
+
+
+def _from_lanes(words: Words, count: int) -> List[bytes]:
+    """The 32 bytes of each lane."""
+    columns = [struct.unpack(f"<{count}Q", word.to_bytes(8 * count, "little")) for word in words]
+    return [struct.pack("<8I", *values) for values in zip(*columns)]
+
+
+def _little(data: bytes) -> "array[int]":
     words = array("I", data)
     if sys.byteorder == "big":
         words.byteswap()
+    return words
 
-    def lanes(values: Sequence[int]) -> int:
-        return int.from_bytes(struct.pack(f"<{count}Q", *values), "little")
 
-    low = lanes([(first + lane) & 0xFFFFFFFF for lane in range(count)])
-    high = lanes([(first + lane) >> 32 for lane in range(count)])
+def _ones(count: int) -> int:
+    return int.from_bytes(b"\1\0\0\0\0\0\0\0" * count, "little")
+
+
+def _whole_leaves(key: Words, data: bytes, first: int, flags: int) -> List[bytes]:
+    """Chaining values of leaves of 1024 bytes each, side by side."""
+    count = len(data) // LEAF
+    ones, words = _ones(count), _little(data)
+    low = _lanes([(first + lane) & 0xFFFFFFFF for lane in range(count)])
+    high = _lanes([(first + lane) >> 32 for lane in range(count)])
     cv: List[int] = [word * ones for word in key]
     for number in range(16):
-        block = [lanes(words[16 * number + word :: 256]) for word in range(16)]
+        block = [_lanes(words[16 * number + word :: 256]) for word in range(16)]
         flag = flags | (CHUNK_START if number == 0 else 0) | (CHUNK_END if number == 15 else 0)
         cv = _compress(cv, block, low, high, 64, flag, ones)
-    columns = [struct.unpack(f"<{count}Q", word.to_bytes(8 * count, "little")) for word in cv]
-    return [struct.pack("<8I", *values) for values in zip(*columns)]
+    return _from_lanes(cv, count)
+
+
+def _parents(key: Words, values: Sequence[bytes], flags: int) -> List[bytes]:
+    """Chaining values of pairs, side by side."""
+    count = len(values) // 2
+    ones, words = _ones(count), _little(b"".join(values))
+    block = [_lanes(words[word::16]) for word in range(16)]
+    return _from_lanes(_compress([word * ones for word in key], block, 0, 0, 64, flags | PARENT, ones), count)
 
 
 def _leaf(key: Words, data: bytes, counter: int, flags: int) -> bytes:
@@ -104,9 +126,10 @@ def join(values: Sequence[bytes], root: bool = False, key: Words = IV, flags: in
         if root:
             raise ValueError("a single chaining value is no root")
         return values[0]
-    left = 1 << ((len(values) - 1).bit_length() - 1)
-    pair = join(values[:left], False, key, flags) + join(values[left:], False, key, flags)
-    return struct.pack("<8I", *_compress(key, _words(pair), 0, 0, 64, flags | PARENT | (ROOT if root else 0), 1))
+    while len(values) > 2:  # pair by pair, which comes to the same; one that is left over goes up as it is
+        even = len(values) & ~1
+        values = _parents(key, values[:even], flags) + list(values[even:])
+    return _parents(key, values, flags | (ROOT if root else 0))[0]
 
 
 def _tree(key: Words, data: bytes, first: int, flags: int, root: bool) -> bytes:

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 import datagrams as d
-import golden_frames
+import golden_blocks
 import golden_credentials
+import golden_frames
+import golden_parameters
 import parameters
-from blake3 import blake3, join
+from blake3 import blake3
 from draw import draw, formula
-from frames import Frame, ack_eliciting, read_all, show, wide, write_all
+from frames import Frame, show, wide, write_all
 from noise import Handshake
-from repair import reconstruct, repair_count, repair_slices
-from tree import CHUNK, PAGE, Tree, chunk_count
-from wire import Reader, Refused, address_text, varint
+from wire import Reader, address_text, varint
 from x25519 import public
 
 PROTOCOL_ID = 0x1122334455667788
@@ -65,7 +65,7 @@ def traffic() -> List[Row]:
     return rows
 
 
-# Section 3: keys, cookies, parameters.
+# Section 3: keys, cookies.
 
 
 def request_keys() -> List[Row]:
@@ -85,118 +85,6 @@ def cookies() -> List[Row]:
         for time in (0, 1000, 2**32 - 1)
         for a in addresses
     ]
-
-
-def show_parameters(kind: str, values: parameters.Parameters) -> Row:
-    """Numbers that can be above 2^32 as text, like in frames."""
-    shown: Row = {}
-    bounds = {name: most for _, name, _, most, _ in parameters.NUMBERS}
-    for name, value in values.items():
-        if name == "unknown":
-            shown[name] = [{"id": wide(number), "value": data.hex()} for number, data in value]
-        elif name == "roots":
-            shown[name] = [root.hex() for root in value]
-        elif isinstance(value, bytes):
-            shown[name] = value.hex()
-        else:
-            shown[name] = wide(value) if bounds.get(name, 0) > 2**32 else value
-    return shown
-
-
-EXTREMES: parameters.Parameters = {
-    "idle_ms": 2**62 - 1, "largest_block": 2**62 - 1, "largest_datagram": 65_507, "max_ack_delay_ms": 1000,
-    "credit": 2**62 - 1, "receive_buffer": 2**62 - 1, "channels": 256, "channel_bytes": 2**62 - 1, "repair_codes": 2**62 - 1,
-}
-TYPICAL: parameters.Parameters = {
-    "idle_ms": 10_000, "largest_block": 1 << 30, "largest_datagram": 1472, "max_ack_delay_ms": 25,
-    "credit": 64, "receive_buffer": 425_984, "channels": 4, "channel_bytes": 131_072, "repair_codes": 1,
-}
-GREASE = [(27, b""), (27 + 31 * 1000, bytes(range(8)))]
-HELLOS: Dict[str, parameters.Parameters] = {
-    "least": {},
-    "typical": {**TYPICAL, "suites": 3, "request": b"HLF1\x01world.dat"},
-    "extremes": {**EXTREMES, "suites": 255, "versions": [1, *range(2, 8), 2**32 - 1], "request": formula(0, 0, 400)},
-    "zeros": {"idle_ms": 0, "max_ack_delay_ms": 0, "credit": 0},
-    "one root": {"roots": [draw("root", 32)]},
-    "sixteen roots": {"roots": [draw(f"root {i}", 32) for i in range(16)]},
-    "greased": {"versions": [1, 0x5A6A7A8A], "unknown": GREASE},
-    "unknown parameter of 100 bytes": {"unknown": [(15, formula(0, 0, 100))]},
-    "those of a welcome, ignored": {"unknown": [(13, bytes(8)), (14, bytes(4))]},
-}
-WELCOMES: Dict[str, parameters.Parameters] = {
-    "least": {},
-    "typical": {**TYPICAL, "suite": 1},
-    "extremes": {**EXTREMES, "suite": 1, "versions": [1, *range(2, 8), 2**32 - 1]},
-    "greased": {"unknown": GREASE},
-    "those of a hello, ignored": {"unknown": [(0, b""), (11, b""), (12, bytes(500))]},
-}
-
-
-def parameter_rows(kind: str, cases: Dict[str, parameters.Parameters]) -> List[Row]:
-    rows = []
-    for name, values in cases.items():
-        if kind == parameters.WELCOME:
-            values = {"server_id": draw(f"welcome {name}", 8), **values}
-        whole = {**parameters.defaults(kind), **values}
-        for everything in (False, True) if name in ("least", "typical") else (False,):
-            data = parameters.write(kind, whole, everything)
-            assert parameters.read(kind, data) == whole
-            title = f"{name}, with the defaults written" if everything else name
-            rows.append({"name": title, "parameters": show_parameters(kind, whole), "hex": data.hex()})
-    return rows
-
-
-def broken_parameters() -> List[Row]:
-    def item(number: int, value: bytes) -> bytes:
-        return varint(number) + varint(len(value)) + value
-
-    versions, server_id = item(0, b"\1\0\0\0"), item(13, bytes(8))
-    hello, welcome = parameters.HELLO, parameters.WELCOME
-    cases = [
-        ("empty", hello, b"", "missing"),
-        ("empty", welcome, b"", "missing"),
-        ("no versions", hello, item(2, varint(10_000)), "missing"),
-        ("no server id", welcome, item(1, b"\0"), "missing"),
-        ("idle timeout twice", hello, versions + item(2, varint(1)) * 2, "twice"),
-        ("unknown twice", hello, versions + item(27, b"") + item(27, b"x"), "twice"),
-        ("server id twice", welcome, server_id * 2, "twice"),
-        ("id alone", hello, versions + b"\2", "truncated"),
-        ("id cut off", hello, versions + b"\x40", "truncated"),
-        ("length cut off", hello, versions + b"\2\x80", "truncated"),
-        ("value cut off", hello, versions + item(12, b"abc")[:-1], "truncated"),
-        ("number empty", hello, versions + item(2, b""), "truncated"),
-        ("number cut off", hello, versions + item(2, b"\x40"), "truncated"),
-        ("byte after number", hello, versions + item(2, b"\1\1"), "out_of_range"),
-        ("no version in versions", hello, item(0, b""), "out_of_range"),
-        ("nine versions", hello, item(0, b"\1\0\0\0" * 9), "out_of_range"),
-        ("versions of 5 bytes", hello, item(0, b"\1\0\0\0\0"), "truncated"),
-        ("not the version of the request", hello, item(0, b"\2\0\0\0"), "out_of_range"),
-        ("suites without ChaCha20-Poly1305", hello, versions + item(1, b"\2"), "out_of_range"),
-        ("suites of 2 bytes", hello, versions + item(1, b"\1\0"), "out_of_range"),
-        ("suite 2", welcome, server_id + item(1, b"\2"), "out_of_range"),
-        ("datagram of 1199", hello, versions + item(4, varint(1199)), "out_of_range"),
-        ("datagram of 65508", hello, versions + item(4, varint(65_508)), "out_of_range"),
-        ("ack delay of 1001 ms", welcome, server_id + item(5, varint(1001)), "out_of_range"),
-        ("no channel", hello, versions + item(8, varint(0)), "out_of_range"),
-        ("257 channels", hello, versions + item(8, varint(257)), "out_of_range"),
-        ("channel of 65535 bytes", hello, versions + item(9, varint(65_535)), "out_of_range"),
-        ("no root in roots", hello, versions + item(11, b""), "out_of_range"),
-        ("root of 31 bytes", hello, versions + item(11, bytes(31)), "out_of_range"),
-        ("root of 33 bytes", hello, versions + item(11, bytes(33)), "truncated"),
-        ("seventeen roots", hello, versions + item(11, bytes(17 * 32)), "out_of_range"),
-        ("request of 401 bytes", hello, versions + item(12, bytes(401)), "out_of_range"),
-        ("server id of 7 bytes", welcome, item(13, bytes(7)), "truncated"),
-        ("server id of 9 bytes", welcome, item(13, bytes(9)), "out_of_range"),
-    ]
-    rows = []
-    for name, kind, data, reason in cases:
-        try:
-            parameters.read(kind, data)
-            raise AssertionError(f"{name} was read")
-        except Refused as refused:
-            assert refused.reason == reason, (name, refused)
-        rows.append({"name": f"{kind}: {name}", "in": kind, "hex": data.hex(), "reason": reason})
-    return rows
 
 
 # Section 3: handshakes.
@@ -264,7 +152,7 @@ class Case:
         return {
             "name": name, "version": 1, "mode": self.mode, "client_id": self.client_id.hex(), "cookie": cookie.hex(),
             "token": self.token_name, "sealed_token": self.token.hex(), "secret": hexed(self.secret),
-            "hello": show_parameters(parameters.HELLO, self.hello), "hello_message": self.messages[0].hex(),
+            "hello": golden_parameters.show(parameters.HELLO, self.hello), "hello_message": self.messages[0].hex(),
             "padding": data[used:1184].hex(), "check": data[1184:].hex(), "hex": data.hex(),
         }
 
@@ -285,7 +173,7 @@ class Case:
             "frames": [show(frame) for frame in frames], "plaintext": plaintext.hex(), "hex": data.hex(),
         }
         if response:
-            row.update(welcome=show_parameters(parameters.WELCOME, self.welcome), welcome_message=self.messages[1].hex())
+            row.update(welcome=golden_parameters.show(parameters.WELCOME, self.welcome), welcome_message=self.messages[1].hex())
         return row
 
 
@@ -418,61 +306,6 @@ def resets(all_cases: List[Case]) -> List[Row]:
     return rows
 
 
-# Section 4.2: the tree, and repair slices.
-
-
-def tree_rows() -> List[Row]:
-    """Blocks of formula data with i = 0, o over the whole block. Pages of large trees as digests."""
-    rows = []
-    lengths = [0, 1, 1023, 1024, 1025, 65_536, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 2 * CHUNK + 1025, 3 * CHUNK]
-    lengths += [31 * CHUNK + 1, 32 * CHUNK, 32 * CHUNK + 1, 33 * CHUNK, 9 << 20]
-    data = formula(0, 0, max(lengths))
-    for length in lengths:
-        tree = Tree(data[:length])
-        assert tree.root == blake3(data[:length])
-        pages = [{"level": level, "first": first, "values": [v.hex() for v in tree.page((level, first))]} for level, first in tree.pages()]
-        rows.append({"length": length, "chunks": chunk_count(length), "root": tree.root.hex(), "pages": pages})
-    return rows
-
-
-def tall_trees() -> List[Row]:
-    """Trees above chunks whose values are given by a formula: BLAKE3 of the chunk's number, 8 bytes."""
-    rows = []
-    for chunks in (2, 32, 33, 1000, 1024, 1025, 33_000):
-        level = [blake3(i.to_bytes(8, "little")) for i in range(chunks)]
-        levels = []
-        while True:
-            levels.append({"values": len(level), "blake3": blake3(b"".join(level)).hex(), "last": level[-1].hex()})
-            if len(level) <= PAGE:
-                break
-            level = [join(level[at : at + PAGE]) for at in range(0, len(level), PAGE)]
-        rows.append({"chunks": chunks, "levels": levels, "root": join(level, root=True).hex()})
-    return rows
-
-
-def repair_rows() -> List[Row]:
-    """Chunks of formula data with i = 0; all repair slices joined, as a digest, and the start of some."""
-    rows = []
-    shapes = [
-        (3, 2), (4, 2), (66, 64), (100, 50), (128, 64), (129, 64), (192, 96), (1000, 300), (1000, 334), (3000, 1024), (5000, 1172),
-        (10_000, 130), (65_535, 1172), (CHUNK, 1024), (CHUNK, 1136), (CHUNK, 1434), (CHUNK - 1, 1024), (CHUNK, 2048), (CHUNK, 8944), (CHUNK, 65_472),
-        (512, 2), (511, 2), (260, 2), (32 * 1172 + 1, 1172), (33 * 1172, 1172), (128 * 1172 + 2, 1172),
-    ]
-    for length, size in shapes:
-        chunk = formula(0, 0, length)
-        slices = repair_slices(chunk, size)
-        k = -(-length // size)
-        some = sorted({0, 1, len(slices) // 2, len(slices) - 1})
-        first = {i: chunk[i * size : (i + 1) * size] for i in range(0, k, 2)} if k <= 64 else {i: chunk[i * size : (i + 1) * size] for i in range(6, k)}
-        assert reconstruct(size, k, length, first, dict(enumerate(slices))) == chunk
-        rows.append({
-            "length": length, "slice_size": size, "k": k, "repair": repair_count(k),
-            "blake3": blake3(b"".join(slices)).hex(),
-            "slices": [{"index": i, "first32_hex": slices[i][:32].hex(), "last8_hex": slices[i][-8:].hex(), "blake3": blake3(slices[i]).hex()} for i in some],
-        })
-    return rows
-
-
 def everything() -> Row:
     tokens = golden_credentials.tokens(PROTOCOL_ID)
     all_cases = cases(tokens)
@@ -484,9 +317,9 @@ def everything() -> Row:
         "request_keys": request_keys(),
         "traffic": traffic(),
         "cookies": cookies(),
-        "hellos": parameter_rows(parameters.HELLO, HELLOS),
-        "welcomes": parameter_rows(parameters.WELCOME, WELCOMES),
-        "broken_parameters": broken_parameters(),
+        "hellos": golden_parameters.rows(parameters.HELLO, golden_parameters.HELLOS),
+        "welcomes": golden_parameters.rows(parameters.WELCOME, golden_parameters.WELCOMES),
+        "broken_parameters": golden_parameters.broken(),
         "tokens": golden_credentials.token_rows(tokens),
         "broken_tokens": golden_credentials.broken_tokens(PROTOCOL_ID),
         "token_key_ids": golden_credentials.token_key_ids(),
@@ -504,9 +337,9 @@ def everything() -> Row:
         "frames": golden_frames.frame_rows(),
         "large_frames": golden_frames.large_frame_rows(),
         "broken_frames": golden_frames.broken_frame_rows(),
-        "trees": tree_rows(),
-        "tall_trees": tall_trees(),
-        "repair": repair_rows(),
+        "trees": golden_blocks.tree_rows(),
+        "tall_trees": golden_blocks.tall_trees(),
+        "repair": golden_blocks.repair_rows(),
     }
 
 

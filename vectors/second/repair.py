@@ -9,6 +9,7 @@ With Cantor's basis (b0 = 1, b(i + 1) squared plus b(i + 1) = b(i)) the polynomi
 first 2^j words maps the word w to the word w >> j, so the twiddle factors of the transforms are shifts.
 """
 
+from functools import lru_cache
 from typing import Dict, List, Tuple
 
 POLYNOMIAL = 0x1002D
@@ -68,6 +69,7 @@ class Shard:
         )
 
 
+@lru_cache(maxsize=8192)
 def _product_tables(factor: int) -> Tuple[bytes, bytes, bytes, bytes]:
     """For the bytes x: low and high byte of factor * x, then low and high byte of factor * (x << 8)."""
     tables: List[bytes] = []

@@ -114,10 +114,9 @@ class Verifier:
         if join(values, root=page[0] == self.top) != self.expected(page):
             return "wrong"
         self.verified[page] = values
-        for below in [p for p in self.waiting if self.expected(p) is not None]:
-            if self.add(below, self.waiting.pop(below)) == "wrong":
-                return "wrong"
-        return "kept"
+        below = [p for p in self.waiting if p[0] < page[0] and self.expected(p) is not None]
+        results = [self.add(p, self.waiting.pop(p)) for p in below]
+        return "wrong" if "wrong" in results else "kept"
 
     def check(self, chunk: int, data: bytes) -> Optional[bool]:
         """Whether the chunk's bytes are right; None while its value is not known."""

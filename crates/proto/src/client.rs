@@ -304,7 +304,7 @@ impl ClientMachine {
         let Phase::Connected(connection) = &mut self.phase else {
             return Err(DropReason::NotNow);
         };
-        if !connection.peer_reset_token().is_some_and(|ours| equal(&ours, &token)) {
+        if !connection.peer_reset_token().is_some_and(|ours| equal(ours, &token)) {
             return Err(DropReason::BadTag);
         }
         connection.end(ConnectionTrigger::Reset, CloseReason::ConnectionUnknown);

@@ -6,9 +6,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use zeroize::Zeroizing;
+
 use super::{ClientConfig, ClientError, Credentials};
 use crate::connection::{CloseReason, Connection, Parameters, Protection};
-use crate::crypto::{COOKIE_BYTES, Entropy, Initiator, RequestKeys, Suites, equal, open_check};
+use crate::crypto::{
+    COOKIE_BYTES, Entropy, Initiator, RequestKeys, Suites, address_bytes, equal, open_check,
+};
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::request::{CHECKED_BYTES, Source};
 use crate::wire::{
@@ -88,11 +92,12 @@ impl Handshake {
         if let Some(secret) = secret {
             let request = RequestKeys::new(secret, config.protocol_id);
             let prologue = RequestParts::prologue(mode, local);
+            let (moment, to) = (now.as_nanos().to_le_bytes(), address_bytes(config.server));
             let (initiator, message) = Initiator::new(
                 request.noise_psk(),
                 identity,
                 &prologue,
-                entropy.bytes(),
+                entropy.hedged(&[secret.as_bytes(), &moment, &to]),
                 &hello_message,
             )
             .map_err(|_| ClientError::Handshake)?;
@@ -138,12 +143,13 @@ impl Handshake {
                     .initiator
                     .finish(header.welcome_message)
                     .map_err(|_| DropReason::BadHandshake)?;
-                let welcome = Welcome::read(&welcome)?;
+                let welcome = Welcome::read(&Zeroizing::new(welcome))?;
                 let suite = welcome.suite;
                 if !self.suites.contains(suite) {
                     return Err(DropReason::BadHandshake);
                 }
-                let sealed = Protection::sealed(now, Role::Client, suite, secrets);
+                let sealed =
+                    Protection::sealed(now, Role::Client, suite, secrets, &self.config.connection);
                 (welcome, sealed.map_err(|_| DropReason::BadHandshake)?)
             }
             None => {
@@ -169,6 +175,7 @@ impl Handshake {
             address: FourTuple::new(self.config.server),
             address_validated: true,
             welcome_message: Vec::new(),
+            reset_token: None,
         };
         Ok(Connection::new(now, parameters))
     }

@@ -38,6 +38,7 @@ pub use stats::ConnectionStats;
 pub(crate) use closing::LastWords;
 pub(crate) use protection::Protection;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -45,6 +46,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use bytes::Bytes;
+use zeroize::Zeroizing;
 
 use crate::bulk::Known;
 use crate::crypto::Entropy;
@@ -68,6 +70,10 @@ const MAX_QUEUED_MESSAGES: u32 = 4096;
 /// Bytes of the UDP and IPv4 headers of a datagram.
 const UDP_IPV4_BYTES: usize = 28;
 
+/// The token of a valid reset. In a box, because what holds it may be moved about, which leaves copies that
+/// nothing wipes.
+pub(crate) type ResetToken = Box<Zeroizing<[u8; 16]>>;
+
 /// The result of a handshake.
 #[derive(Debug)]
 pub(crate) struct Parameters {
@@ -83,6 +89,8 @@ pub(crate) struct Parameters {
     pub(crate) address_validated: bool,
     /// A server's, for its responses; empty at a client.
     pub(crate) welcome_message: Vec<u8>,
+    /// A server's, to be told to the client.
+    pub(crate) reset_token: Option<ResetToken>,
 }
 
 /// One end of a connection.
@@ -115,8 +123,11 @@ pub struct Connection {
     events: VecDeque<Event>,
     /// What the peer says about itself.
     peer: EndParameters,
+    /// A server's: told to the client once its address is validated, until that is acknowledged.
+    reset_token: Option<ResetToken>,
+    reset_token_due: bool,
     /// A client's: the token of a reset that ends this connection.
-    peer_reset_token: Option<[u8; 16]>,
+    peer_reset_token: Option<ResetToken>,
     liveness: Liveness,
     /// The latest time that the driver passed in.
     now: Instant,
@@ -166,6 +177,8 @@ impl Connection {
             closing: None,
             events: VecDeque::new(),
             peer: parameters.peer,
+            reset_token_due: false,
+            reset_token: parameters.reset_token,
             peer_reset_token: None,
             liveness: Liveness::new(now, parameters.idle_timeout, config.handshake_timeout),
             now,
@@ -185,8 +198,8 @@ impl Connection {
     }
 
     /// The token of a reset that ends it, once the server has told it.
-    pub(crate) const fn peer_reset_token(&self) -> Option<[u8; 16]> {
-        self.peer_reset_token
+    pub(crate) fn peer_reset_token(&self) -> Option<&[u8; 16]> {
+        self.peer_reset_token.as_ref().map(|token| &***token)
     }
 
     /// The peer's address.

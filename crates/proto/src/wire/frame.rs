@@ -90,6 +90,8 @@ pub enum Frame<'a> {
     Repair(RepairSlice<'a>),
     /// When datagrams arrived.
     Arrivals(ArrivalsFrame),
+    /// The token of a reset of this connection.
+    ResetToken([u8; 16]),
 }
 
 impl<'a> Frame<'a> {
@@ -176,6 +178,10 @@ impl<'a> Frame<'a> {
                 out.extend_from_slice(&slice.last_bytes.to_le_bytes());
                 out.extend_from_slice(slice.data);
             }
+            Self::ResetToken(token) => {
+                out.push(23);
+                out.extend_from_slice(token);
+            }
             Self::Arrivals(arrivals) => {
                 out.push(14);
                 arrivals.write(out);
@@ -215,6 +221,7 @@ impl<'a> Frame<'a> {
                 digest: fields.array()?,
             }),
             13 => Self::Repair(read_repair(fields)?),
+            23 => Self::ResetToken(fields.array()?),
             14 => Self::Arrivals(ArrivalsFrame::read(fields)?),
             _ => return Err(DropReason::BadType),
         })

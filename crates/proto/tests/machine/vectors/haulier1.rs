@@ -160,14 +160,13 @@ fn noise_messages() {
         let identity = some(&row["identity_private"], secret).map(Identity::new);
         let public = identity.as_ref().map(Identity::public);
         assert_eq!(public, some(&row["identity_public"], bytes), "{name}");
-        let entropy = bytes(&row["client_ephemeral"]);
+        let ephemeral = secret(&row["client_ephemeral"]);
         let (mut client, first) =
-            Initiator::new(&psk, public.as_ref(), &prologue, entropy, &hello).unwrap();
+            Initiator::new(&psk, public.as_ref(), &prologue, ephemeral, &hello).unwrap();
         assert_eq!(hex(&first), text(&row["message_1"]), "{name}");
-        let entropy = bytes(&row["server_ephemeral"]);
-        let opened = respond(&psk, identity.as_ref(), &prologue, entropy, &first).unwrap();
+        let opened = respond(&psk, identity.as_ref(), &prologue, &first).unwrap();
         assert_eq!(opened.hello(), hello, "{name}");
-        let (second, split) = opened.answer(&welcome).unwrap();
+        let (second, split) = opened.answer(&secret(&row["server_ephemeral"]), &welcome).unwrap();
         assert_eq!(hex(&second), text(&row["message_2"]), "{name}");
         assert_secret(split.client_to_server.secret(), &row["client_to_server"], name);
         assert_secret(split.server_to_client.secret(), &row["server_to_client"], name);
