@@ -11,7 +11,8 @@ fn allocated(run: impl FnOnce()) -> i64 {
 }
 
 /// The most that a channel holds beside its window and an eighth of it, as docs/CHANNELS.md says: 256
-/// messages that are held or unread (16 and 20 KiB), their tables of pages (24 KiB), 257 runs of numbers (8 KiB).
+/// messages that are held or unread (16 and 20 KiB), their tables of pages (24 KiB), 257 runs of numbers
+/// (8 KiB).
 const MAX_CHANNEL_BOOKS: usize = 72 << 10;
 
 #[test]
