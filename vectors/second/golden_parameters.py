@@ -32,7 +32,7 @@ EXTREMES: parameters.Parameters = {
 }
 TYPICAL: parameters.Parameters = {
     "idle_ms": 10_000, "largest_block": 1 << 30, "largest_datagram": 1472, "max_ack_delay_ms": 25,
-    "credit": 64, "receive_buffer": 425_984, "channels": 4, "channel_bytes": 131_072, "repair_codes": 1,
+    "credit": 64, "receive_buffer": 425_984, "channels": 4, "channel_bytes": 262_144, "repair_codes": 1,
 }
 GREASE = [(27, b""), (27 + 31 * 1000, bytes(range(8)))]
 HELLOS: Dict[str, parameters.Parameters] = {
