@@ -140,7 +140,13 @@ class Incoming:
 
     def slices_here(self) -> List[Frame]:
         return [
-            {"type": "slices_here", "block": self.number, "chunk": chunk, "slice_size": a.slice_size, "map": bit_map([i in a.source for i in range(a.k)])}
+            {
+                "type": "slices_here",
+                "block": self.number,
+                "chunk": chunk,
+                "slice_size": a.slice_size,
+                "map": bit_map([i in a.source for i in range(a.k)]),
+            }
             for chunk, a in self.assemblies.items()
             if a.k
         ]
@@ -149,7 +155,13 @@ class Incoming:
 class Receiver:
     """All blocks that come in, before and after their announcement; credit and progress."""
 
-    def __init__(self, largest_block: int, credit: int, store: Callable[[int, int, bytes], None], on_block: Callable[[Frame], None]) -> None:
+    def __init__(
+        self,
+        largest_block: int,
+        credit: int,
+        store: Callable[[int, int, bytes], None],
+        on_block: Callable[[Frame], None],
+    ) -> None:
         self.largest_block, self.initial = largest_block, credit
         self.store, self.on_block = store, on_block
         self.blocks: Dict[int, Incoming] = {}
@@ -167,7 +179,9 @@ class Receiver:
     def on_frame(self, frame: Frame, now: float) -> bool:
         """A block, hashes, slice or cancel frame. False: not kept."""
         number = frame["number" if frame["type"] == "block" else "block"]
-        if number < self.floor or (number in self.blocks and self.blocks[number].finished() and frame["type"] != "block"):
+        if number < self.floor or (
+            number in self.blocks and self.blocks[number].finished() and frame["type"] != "block"
+        ):
             return True
         if frame["type"] == "block":
             self._on_block(frame, number, now)
@@ -237,7 +251,9 @@ class Receiver:
 
     def state_frames(self, now: float) -> List[Frame]:
         entries = [block.entry() for _, block in sorted(self.blocks.items())][:MAX_BLOCKS]
-        frames: List[Frame] = [{"type": "progress", "credit": self.credit(), "lateness_ms": 0, "floor": self.floor, "entries": entries}]
+        frames: List[Frame] = [
+            {"type": "progress", "credit": self.credit(), "lateness_ms": 0, "floor": self.floor, "entries": entries}
+        ]
         if now >= self.next_slices_here:
             here = [frame for block in self.blocks.values() for frame in block.slices_here()]
             if here:
@@ -382,7 +398,10 @@ class Outgoing:
             return []
         pages = [page for page in pages_of(self.next_chunk, self.chunks) if page not in self.pages_sent]
         self.pages_sent.update(pages)
-        return [{"type": "hashes", "block": self.number, "level": p[0], "first": p[1], "values": self.tree.page(p)} for p in pages]
+        return [
+            {"type": "hashes", "block": self.number, "level": p[0], "first": p[1], "values": self.tree.page(p)}
+            for p in pages
+        ]
 
     def on_acked(self, item: SliceItem, now: float) -> None:
         chunk = self.open.get(item.chunk)

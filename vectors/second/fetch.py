@@ -31,7 +31,12 @@ CREDIT = 64
 LARGEST_DATAGRAM = 9000
 RECEIVE_BUFFER = 4 << 20
 NOT_UNDERSTOOD, NOT_STORED, NOT_THE_TICKETS = 258, 259, 260
-SERVER_CODES = {256: "no file of this name", 257: "there are several files: say which, with --name", 258: "not understood", 6: "not accepted"}
+SERVER_CODES = {
+    256: "no file of this name",
+    257: "there are several files: say which, with --name",
+    258: "not understood",
+    6: "not accepted",
+}
 
 
 class Failed(Exception):
@@ -180,10 +185,17 @@ def join(ticket: Ticket, address: Address, name: str, path: str, sock: Socket) -
     """Asks one of the ticket's addresses; the answer has a `connection`, or says why it `failed`."""
     credentials = Credentials(ticket.protocol_id, ticket.secret, ticket.identity)
     mine = {
-        "request": MAGIC + bytes([GET]) + name.encode(), "largest_block": LARGEST_BLOCK, "credit": CREDIT, "largest_datagram": LARGEST_DATAGRAM,
-        "receive_buffer": sock.buffer // 2, "max_ack_delay_ms": 20, "repair_codes": 1,
+        "request": MAGIC + bytes([GET]) + name.encode(),
+        "largest_block": LARGEST_BLOCK,
+        "credit": CREDIT,
+        "largest_datagram": LARGEST_DATAGRAM,
+        "receive_buffer": sock.buffer // 2,
+        "max_ack_delay_ms": 20,
+        "repair_codes": 1,
     }
-    client = Client(credentials, mine, 3, address, lambda connection: Fetch(name, ticket, path, connection), time.monotonic())
+    client = Client(
+        credentials, mine, 3, address, lambda connection: Fetch(name, ticket, path, connection), time.monotonic()
+    )
     while client.connection is None and client.failed is None:
         for data in client.poll(time.monotonic()):
             sock.send(data)
@@ -239,7 +251,12 @@ def fetch(ticket_text: str, path: str, name: str = "", each_turn: Callable[[Sock
                 stream.discard()
         if stream.done and stream.name is not None:
             return stream.name
-        raise Failed(SERVER_CODES.get(connection.close_code or 0, f"{connection.ended} (code {connection.close_code}, {connection.close_reason()})"))
+        raise Failed(
+            SERVER_CODES.get(
+                connection.close_code or 0,
+                f"{connection.ended} (code {connection.close_code}, {connection.close_reason()})",
+            )
+        )
     raise Failed("; ".join(reasons))
 
 
