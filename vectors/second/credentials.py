@@ -94,6 +94,8 @@ class Token(NamedTuple):
     max_rate: int
     user_data: bytes
     identity: Optional[bytes] = None
+    issued_unix: int = 1_900_000_000
+    once_at_each: bool = False
 
     def start(self) -> bytes:
         return b"1" + u32(self.key_id) + u64(self.expiry_unix) + self.nonce
@@ -101,7 +103,8 @@ class Token(NamedTuple):
     def content(self) -> bytes:
         address = b"" if self.client_address is None else address_bytes(self.client_address)
         rates = u32(self.min_rate) + u32(self.max_rate)
-        start = self.client_id + self.secret + u8(self.client_address is not None) + address
+        flags = (self.client_address is not None) | self.once_at_each << 1
+        start = self.client_id + self.secret + u64(self.issued_unix) + u8(flags) + address
         return start + _addresses(self.servers) + rates + u16(len(self.user_data)) + self.user_data
 
     def sealed(self, token_key: bytes) -> bytes:
@@ -131,16 +134,33 @@ def open_token(sealed: bytes, token_key: bytes, key_id: int, protocol_id: int, n
     content = chacha.xopen(token_key, nonce, u64(protocol_id) + sealed[:37], sealed[37:])
     reader = Reader(content)
     try:
-        client_id, secret, flags = reader.take(8), reader.take(32), reader.within(reader.integer(1), 0, 1)
-        address = read_address(reader) if flags else None
-        servers = [read_address(reader) for _ in range(reader.within(reader.integer(1), 0, MAX_ADDRESSES))]
+        client_id, secret, issued = reader.take(8), reader.take(32), reader.integer(8)
+        flags = reader.within(reader.integer(1), 0, 3)
+        address = read_address(reader) if flags & 1 else None
+        once_at_each = flags & 2 != 0
+        counts = (0, MAX_ADDRESSES) if once_at_each else (1, 1)
+        servers = [read_address(reader) for _ in range(reader.within(reader.integer(1), *counts))]
         rates = reader.integer(4), reader.integer(4)
         user_data = reader.take(reader.within(reader.integer(2), 0, MAX_USER_DATA))
     except Refused as refused:
         raise Refused("malformed", str(refused)) from None
     if len(reader):
         raise Refused("malformed", "bytes are left over")
-    return Token(protocol_id, key_id, expiry, nonce, client_id, secret, address, servers, *rates, user_data)
+    return Token(
+        protocol_id,
+        key_id,
+        expiry,
+        nonce,
+        client_id,
+        secret,
+        address,
+        servers,
+        *rates,
+        user_data,
+        None,
+        issued,
+        once_at_each,
+    )
 
 
 def token_key_id(key: bytes) -> bytes:

@@ -15,7 +15,7 @@ OPEN, SECRET, TOKEN, WITH_IDENTITY = 0, 1, 2, 0x10
 REQUEST_SIZE = 1200
 CHECKED = 1184
 COOKIE_SIZE = 20
-TOKEN_SIZES = range(105, 641)
+TOKEN_SIZES = range(113, 641)
 
 
 # Section 3.1: keys of a request, and checks.

@@ -48,7 +48,7 @@ class Fetch(Stream):
 
     def __init__(self, asked: str, ticket: Ticket, path: str, connection: Connection) -> None:
         self.asked, self.ticket, self.path, self.connection = asked, ticket, path, connection
-        self.receiver = Receiver(LARGEST_BLOCK, CREDIT, self._store, self._on_block)
+        self.receiver = Receiver(LARGEST_BLOCK, CREDIT, self._store, self._on_block, self._on_cancel)
         self.block: Optional[Frame] = None
         self.name: Optional[str] = None
         self.parts = bytearray()
@@ -83,6 +83,9 @@ class Fetch(Stream):
             self.file = open(self.path + ".part", "wb")
         except OSError as error:
             raise ProtocolError(NOT_STORED, str(error)) from None
+
+    def _on_cancel(self, _: Frame) -> None:
+        raise ProtocolError(NOT_UNDERSTOOD, "the server gave the file up")
 
     def _store(self, _: int, chunk: int, data: bytes) -> None:
         assert self.file is not None

@@ -104,7 +104,7 @@ TABLE: Dict[int, Tuple[str, bool, Tuple[Tuple[str, Field], ...]]] = {
     10: ("block", True, (("number", BLOCK), ("tag", v()), ("length", v(0, MAX_BLOCK)), ("root", fixed(32)))),
     11: ("hashes", True, (("block", BLOCK), ("level", integer(1, 0, 6)), ("first", v(0, 2**32 - 1)), ("values", many(integer(1, 1, 32), fixed(32))))),
     12: ("chunks_here", True, (("block", BLOCK), ("first", CHUNK), ("map", sized(integer(2, 1, 1024))))),
-    13: ("cancel", True, (("block", BLOCK), ("code", v(0, U32_MAX)))),
+    13: ("cancel", True, (("block", BLOCK), ("code", v(0, U32_MAX)), ("opened", v(0, U32_MAX)))),
     14: ("decline", True, (("block", BLOCK), ("code", v(0, U32_MAX)))),
     15: ("root_here", True, (("root", fixed(32)),)),
     16: ("packet", True, (("sequence", integer(2)), ("data", sized(integer(2, 0, MAX_PACKET))))),

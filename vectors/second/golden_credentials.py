@@ -28,10 +28,23 @@ def tokens(protocol_id: int) -> Tokens:
         rates: Tuple[int, int],
         user_data: bytes,
         identity: Any = None,
+        issued: int = 1_900_000_000,
     ) -> Token:
         nonce, client_id, secret = draw(f"{name}: nonce", 24), draw(f"{name}: client", 8), draw(f"{name}: secret", 32)
         return Token(
-            protocol_id, key_id, expiry, nonce, client_id, secret, client, servers, *rates, user_data, identity
+            protocol_id,
+            key_id,
+            expiry,
+            nonce,
+            client_id,
+            secret,
+            client,
+            servers,
+            *rates,
+            user_data,
+            identity,
+            issued,
+            len(servers) != 1,
         )
 
     identity = public(draw("identity", 32))
@@ -39,7 +52,7 @@ def tokens(protocol_id: int) -> Tokens:
         "least": token("least", 7, EXPIRY, None, [], (0, 0), b""),
         "one server": token("one server", 7, EXPIRY, None, [V4], (0, 1_000_000), b"user 1"),
         "rates and address": token("rates and address", 7, EXPIRY, V4, [V4, V6], (25_000, 2**32 - 1), b"", identity),
-        "most": token("most", 2**32 - 1, 2**63, V6, [V6] * 8, (1, 2), draw("user data", 256), identity),
+        "most": token("most", 2**32 - 1, 2**63, V6, [V6] * 8, (1, 2), draw("user data", 256), identity, 2**63 - 1),
     }
     return [(name, one, one.sealed(KEY)) for name, one in made.items()]
 
@@ -58,6 +71,8 @@ def token_rows(made: Tokens) -> List[Row]:
                 "secret": token.secret.hex(),
                 "expiry_unix": token.expiry_unix,
                 "client_address": address_text(token.client_address) if token.client_address else None,
+                "issued_unix": token.issued_unix,
+                "once_at_each": token.once_at_each,
                 "servers": [address_text(a) for a in token.servers],
                 "least_bps": token.min_rate,
                 "most_bps": token.max_rate,
@@ -81,7 +96,8 @@ def broken_tokens(protocol_id: int) -> List[Row]:
     def sealed(inside: bytes, head: bytes = start) -> bytes:
         return seal_token(KEY, protocol_id, head, inside)
 
-    before_servers, after_servers = content[:41], content[42:]
+    before_servers, after_servers = content[:49], content[50:]
+    one = before_servers[:48] + b"\0"
     cases = [
         ("empty", now, b"", "malformed"),
         ("one byte short of the least", now, good[:-1], "malformed"),
@@ -96,7 +112,14 @@ def broken_tokens(protocol_id: int) -> List[Row]:
         ("nonce changed", now, good[:13] + bytes([good[13] ^ 1]) + good[14:], "bad_seal"),
         ("one more", now, good + b"\0", "bad_seal"),
         ("byte left over, sealed", now, sealed(content + b"\0"), "malformed"),
-        ("unknown flag, sealed", now, sealed(content[:40] + b"\2" + content[41:]), "malformed"),
+        ("unknown flag, sealed", now, sealed(content[:48] + b"\6" + content[49:]), "malformed"),
+        ("no server and not for each, sealed", now, sealed(one + b"\0" + after_servers), "malformed"),
+        (
+            "two servers and not for each, sealed",
+            now,
+            sealed(one + b"\2" + address_bytes(V4) * 2 + after_servers),
+            "malformed",
+        ),
         (
             "nine servers, sealed",
             now,

@@ -104,8 +104,8 @@ def frames() -> List[Tuple[str, Frame]]:
         ("one", {"type": "chunks_here", "block": 0, "first": 0, "map": b"\1"}),
         ("all of 8192", {"type": "chunks_here", "block": 4, "first": 8192, "map": b"\xff" * 1024}),
         ("extremes", {"type": "chunks_here", "block": LAST_BLOCK, "first": LAST_CHUNK, "map": b"\1"}),
-        ("without a reason", {"type": "cancel", "block": 0, "code": 0}),
-        ("extremes", {"type": "cancel", "block": LAST_BLOCK, "code": 2**32 - 1}),
+        ("without a reason", {"type": "cancel", "block": 0, "code": 0, "opened": 0}),
+        ("extremes", {"type": "cancel", "block": LAST_BLOCK, "code": 2**32 - 1, "opened": 2**32 - 1}),
         ("without a reason", {"type": "decline", "block": 64, "code": 0}),
         ("extremes", {"type": "decline", "block": LAST_BLOCK, "code": 2**32 - 1}),
         ("", {"type": "root_here", "root": root}),
@@ -188,8 +188,8 @@ def longer() -> List[Tuple[str, Frame, bytes]]:
     return [
         (
             "cancel: varints of 8 bytes",
-            {"type": "cancel", "block": 1, "code": 2},
-            b"\x0d" + varint(1, 8) + varint(2, 8),
+            {"type": "cancel", "block": 1, "code": 2, "opened": 3},
+            b"\x0d" + varint(1, 8) + varint(2, 8) + varint(3, 8),
         ),
         (
             "ack: varints of 2, 4, 8 bytes",
@@ -296,8 +296,8 @@ def _out_of_range() -> List[Tuple[str, bytes, str]]:
         ("hashes: 33 values", b"\x0b\0\0\0\x21" + values),
         ("chunks_here: no map", write({"type": "chunks_here", "block": 0, "first": 0, "map": b""})),
         ("chunks_here: map of 1025 bytes", write({"type": "chunks_here", "block": 0, "first": 0, "map": bytes(1025)})),
-        ("cancel: block 2^32", b"\x0d" + over + b"\0"),
-        ("cancel: code 2^32", b"\x0d\0" + over),
+        ("cancel: block 2^32", b"\x0d" + over + b"\0\0"),
+        ("cancel: code 2^32", b"\x0d\0" + over + b"\0"),
         ("decline: code 2^32", b"\x0e\0" + over),
         ("packet: 1025 bytes", write({"type": "packet", "sequence": 0, "data": bytes(1025)})),
         (

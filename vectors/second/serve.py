@@ -93,7 +93,9 @@ class Serve(Stream):
         elif kind == "root_here":
             self.unwanted = self.unwanted or frame["root"] == block.tree.root
         elif kind == "decline" and frame["block"] == 0:
-            block.finished = True
+            cancel = block.on_decline(frame, now)
+            if cancel is not None:
+                self.connection.send(cancel)
         elif kind in ("block", "slice", "last_slice", "repair_slice"):
             raise ProtocolError(3, "no block is accepted")
         return True

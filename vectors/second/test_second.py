@@ -260,6 +260,21 @@ class Parts(unittest.TestCase):
             )
         self.assertEqual((stored, receiver.floor), ([data], 1))
 
+    def test_a_cancel_keeps_the_credit_right(self) -> None:
+        """What it says was opened counts, also before the announcement (section 4.2.7)."""
+        receiver = blocks.Receiver(1 << 30, 8, lambda *_: None, lambda _: None)
+        block = {"type": "block", "number": 1, "tag": 1, "length": 5 * tree.CHUNK, "root": bytes(32)}
+        receiver.on_frame({"type": "cancel", "block": 1, "code": 0, "opened": 5}, 0.0)
+        receiver.on_frame(block, 0.0)
+        self.assertEqual((receiver.counted, receiver.credit(), receiver.floor), (6, 14, 0))
+        receiver.on_frame({**block, "number": 0}, 0.0)
+        receiver.on_frame({"type": "slice", "block": 0, "chunk": 3, "index": 0, "data": bytes(1024)}, 0.0)
+        self.assertEqual((receiver.counted, receiver.credit()), (8, 15))
+        with self.assertRaises(ProtocolError):
+            receiver.on_frame({"type": "cancel", "block": 0, "code": 0, "opened": 0}, 0.0)
+        receiver.on_frame({"type": "cancel", "block": 0, "code": 0, "opened": 3}, 0.0)
+        self.assertEqual((receiver.counted, receiver.credit(), receiver.floor), (10, 18, 2))
+
 
 class Hostile(unittest.TestCase):
     """Whatever comes in, nothing is raised."""

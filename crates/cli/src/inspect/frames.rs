@@ -54,7 +54,9 @@ pub(super) fn in_json(frame: &Frame<'_>) -> Value {
             "first": frame.first,
             "chunks": frame.map.iter().map(|byte| byte.count_ones()).sum::<u32>(),
         }),
-        Frame::Cancel { block, code } => json!({ "frame": "cancel", "block": block, "code": code }),
+        Frame::Cancel { block, code, opened } => {
+            json!({ "frame": "cancel", "block": block, "code": code, "chunks_opened": opened })
+        }
         Frame::Decline { block, code } => {
             json!({ "frame": "decline", "block": block, "code": code })
         }

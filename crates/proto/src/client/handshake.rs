@@ -9,7 +9,7 @@ use core::time::Duration;
 use zeroize::Zeroizing;
 
 use super::{ClientConfig, ClientError, Credentials};
-use crate::connection::{CloseReason, Connection, Parameters, Protection};
+use crate::connection::{AddressProof, CloseReason, Connection, Parameters, Protection};
 use crate::crypto::{
     COOKIE_BYTES, Entropy, Initiator, RequestKeys, Suites, address_bytes, equal, open_check,
 };
@@ -173,7 +173,7 @@ impl Handshake {
             peer: welcome.end,
             entropy: Entropy::new(self.entropy.bytes()),
             address: FourTuple::new(self.config.server),
-            address_validated: true,
+            address_proof: AddressProof::Validated,
             welcome_message: Vec::new(),
             reset_token: None,
         };

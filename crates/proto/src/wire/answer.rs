@@ -14,16 +14,17 @@ pub enum RefusalCode {
     Version,
     /// It has another secret, or does not offer the mode.
     Key,
-    /// It has as many connections as it accepts.
+    /// It has as many connections as it accepts, or cannot remember another token.
     Full,
     /// It is shutting down.
     ShuttingDown,
     /// The token has expired.
     TokenExpired,
-    /// The token was used for another connection.
+    /// The token was used for another connection, or may have been: the server was started after it was
+    /// issued.
     TokenUsed,
     /// The token is for another server.
-    ForAnotherServer,
+    WrongServer,
     /// The hello lists a version that the server prefers to that of the request: somebody in between has
     /// talked the client down.
     Downgrade,
@@ -40,7 +41,7 @@ impl RefusalCode {
         Self::ShuttingDown,
         Self::TokenExpired,
         Self::TokenUsed,
-        Self::ForAnotherServer,
+        Self::WrongServer,
         Self::Downgrade,
         Self::NotAccepted,
     ];
@@ -69,7 +70,7 @@ impl RefusalCode {
             Self::ShuttingDown => "shutting_down",
             Self::TokenExpired => "token_expired",
             Self::TokenUsed => "token_used",
-            Self::ForAnotherServer => "for_another_server",
+            Self::WrongServer => "wrong_server",
             Self::Downgrade => "downgrade",
             Self::NotAccepted => "not_accepted",
         }
@@ -84,8 +85,8 @@ impl core::fmt::Display for RefusalCode {
             Self::Full => "the server is full",
             Self::ShuttingDown => "the server is shutting down",
             Self::TokenExpired => "the token has expired",
-            Self::TokenUsed => "the token was used before",
-            Self::ForAnotherServer => "the token is for another server",
+            Self::TokenUsed => "the token was used before, or is older than the server's start",
+            Self::WrongServer => "the token is for another server",
             Self::Downgrade => "the server speaks a better version than that of the request",
             Self::NotAccepted => "the application rejected the request",
         })

@@ -75,6 +75,8 @@ pub enum Frame<'a> {
         block: u32,
         /// Why, as a number of the application; 0 for no reason.
         code: u32,
+        /// Chunks of it that were opened.
+        opened: u32,
     },
     /// The receiver does not want a block.
     Decline {
@@ -173,7 +175,10 @@ impl<'a> Frame<'a> {
             Self::Block(block) => block.write(out),
             Self::Hashes(hashes) => hashes.write(out),
             Self::ChunksHere(frame) => frame.write(out),
-            Self::Cancel { block, code } => put_block_and_code(13, *block, *code, out),
+            Self::Cancel { block, code, opened } => {
+                put_block_and_code(13, *block, *code, out);
+                put_varint(u64::from(*opened), out);
+            }
             Self::Decline { block, code } => put_block_and_code(14, *block, *code, out),
             Self::RootHere(root) => {
                 out.push(15);
@@ -237,7 +242,10 @@ impl<'a> Frame<'a> {
             10 => Self::Block(BlockFrame::read(fields)?),
             11 => Self::Hashes(HashesFrame::read(fields)?),
             12 => Self::ChunksHere(ChunksHereFrame::read(fields)?),
-            13 => Self::Cancel { block: number_u32(fields)?, code: number_u32(fields)? },
+            13 => {
+                let (block, code) = (number_u32(fields)?, number_u32(fields)?);
+                Self::Cancel { block, code, opened: number_u32(fields)? }
+            }
             14 => Self::Decline { block: number_u32(fields)?, code: number_u32(fields)? },
             15 => Self::RootHere(fields.array()?),
             16 => {

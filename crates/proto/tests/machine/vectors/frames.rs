@@ -118,7 +118,10 @@ pub(super) fn frame_of<'a>(frame: &'a Value, data: &'a [u8]) -> Frame<'a> {
             let first = number(&frame["first"]);
             Frame::ChunksHere(ChunksHereFrame { block: block(), first, map: data })
         }
-        "cancel" => Frame::Cancel { block: block(), code: number(&frame["code"]) },
+        "cancel" => {
+            let (code, opened) = (number(&frame["code"]), number(&frame["opened"]));
+            Frame::Cancel { block: block(), code, opened }
+        }
         "decline" => Frame::Decline { block: block(), code: number(&frame["code"]) },
         "root_here" => Frame::RootHere(bytes(&frame["root"])),
         "packet" => Frame::Packet { sequence: Sequence::new(number(&frame["sequence"])), data },
