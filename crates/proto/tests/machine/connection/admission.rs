@@ -63,7 +63,7 @@ fn visit(lan: &mut Lan, credentials: Option<Credentials>) -> Vec<u8> {
     let n = lan.add(credentials.map_or_else(client_config, client_with));
     let mut request = None;
     lan.settle_with(|_, datagram| {
-        if datagram[0] == 0x80 {
+        if datagram[0] == 0x04 {
             request = Some(datagram.clone());
         }
         true
