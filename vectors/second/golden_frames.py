@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Tuple
 
 from blake3 import blake3
 from draw import draw, formula
-from frames import Frame, ack_eliciting, read_all, show, write, write_all
+from frames import Frame, ack_eliciting, read_all, show, write
 from wire import Refused, bit_map, varint
 
 Row = Dict[str, Any]
