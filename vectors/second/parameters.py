@@ -120,4 +120,3 @@ def _read_one(kind: str, number: int, value: bytes) -> Optional[Tuple[str, Any]]
     if len(reader):
         raise Refused("out_of_range", f"parameter {number} is too long")
     return result
-
