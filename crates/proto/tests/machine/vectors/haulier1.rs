@@ -127,7 +127,7 @@ fn tokens() {
 fn broken_tokens() {
     let file = load("haulier1.json");
     let key = TokenKey { id: 7, key: secret(&file["tokens"][0]["token_key"]) };
-    for row in rows(&file, "broken_tokens", 19) {
+    for row in rows(&file, "broken_tokens", 20) {
         let expected = match text(&row["reason"]) {
             "malformed" => TokenError::Malformed,
             "expired" => TokenError::Expired,
