@@ -53,6 +53,7 @@ use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMess
 use crate::time::earliest;
 use crate::transit::{Arrivals, Ledger, ReceivedDatagrams};
 use crate::wire::{Role, WireId};
+use crate::work::Work;
 use crate::{FourTuple, Instant, Sequence};
 use blocks::{IncomingBlocks, OutgoingBlocks};
 use closing::Closing;
@@ -117,6 +118,8 @@ pub struct Connection {
     /// The latest time that the driver passed in.
     now: Instant,
     stats: ConnectionStats,
+    /// Without that of `blocks_in`.
+    work: Work,
 }
 
 debug_as! {
@@ -165,6 +168,7 @@ impl Connection {
             liveness: Liveness::new(now, parameters.idle_timeout, config.handshake_timeout),
             now,
             stats: ConnectionStats::default(),
+            work: Work::default(),
             config,
         };
         if role == Role::Client {
@@ -349,6 +353,7 @@ impl Connection {
 
     /// Drops everything that is received and not read, to free its memory.
     pub(crate) fn drop_unread(&mut self) {
+        self.work += self.blocks_in.work();
         self.blocks_in = IncomingBlocks::new(&self.config);
         self.packets_in.drop_unread();
         self.messages_in = MessageReceiver::new();

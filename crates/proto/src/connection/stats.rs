@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use super::Connection;
 use crate::crypto::Suite;
+use crate::work::Work;
 
 /// Counters of one end of a connection, and its measurements of the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -73,5 +74,14 @@ impl Connection {
             datagrams_in_flight: u64::from(self.sent.in_flight()),
             ..self.stats
         }
+    }
+
+    /// What it has done so far.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn work(&self) -> Work {
+        let mut work = self.work;
+        work += self.blocks_in.work();
+        work
     }
 }

@@ -78,6 +78,7 @@ impl ServerMachine {
         datagram: &[u8],
     ) -> Result<(), DropReason> {
         let client_id = AnyVersion::read(datagram)?.client_id;
+        self.work.requests += 1;
         let (parts, verified) = match self.verify_request(now, datagram) {
             Ok(verified) => verified,
             Err((code, reason)) => {
@@ -241,6 +242,7 @@ impl ServerMachine {
         request: &Request<'_>,
         admitted: Admitted,
     ) -> Result<(), DropReason> {
+        self.work.agreements += u64::from(request.verified.keys.is_some());
         let responder = match &request.verified.keys {
             Some(keys) => Some(self.read_hello(&request.parts, keys)?),
             None => None,

@@ -39,6 +39,7 @@ use crate::debug_as;
 use crate::fragment::FragmentPool;
 use crate::time::earliest;
 use crate::wire::{DataHeader, Kind, Role, WireId, answer};
+use crate::work::Work;
 use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform, SendBudget};
 use admission::Prefix;
 use memory::{Memory, RequestName};
@@ -126,6 +127,8 @@ pub struct ServerMachine {
     pool: FragmentPool,
     drops: DropCounts,
     stats: ServerStats,
+    /// For strangers, and of connections that were removed.
+    work: Work,
     unix_time: (Instant, u64),
     shutting_down: bool,
 }
@@ -178,6 +181,7 @@ impl ServerMachine {
             pool: FragmentPool::default(),
             drops: DropCounts::new(),
             stats: ServerStats::default(),
+            work: Work::default(),
             unix_time: (now, unix_time),
             shutting_down: false,
             connection_config: Arc::new(config.connection),
@@ -198,7 +202,7 @@ impl ServerMachine {
         let mut stats = self.stats;
         stats.connections = self.slots.len();
         stats.handshakes = self.handshakes;
-        stats.memory_bytes = self.slots.memory_bytes();
+        stats.memory_bytes = self.slots.memory_bytes() + self.pool.stats().used_bytes;
         stats.remembered = self.memory.len();
         stats
     }
@@ -368,6 +372,7 @@ impl ServerMachine {
         self.refresh(id);
         let Some(mut slot) = self.slots.remove(id) else { return };
         let connection = &slot.connection;
+        self.work += connection.work();
         self.paths.remember(connection.address().ip(), connection.known_path());
         slot.connection.clear(&mut self.pool);
         self.by_id.remove(&slot.connection.local_id());
