@@ -216,7 +216,7 @@ impl ClientMachine {
     #[doc(hidden)]
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.connection().map_or(0, Connection::memory_bytes) + self.pool.stats().used_bytes
+        self.connection().map_or(0, Connection::memory_bytes) + self.pool.held_bytes()
     }
 
     /// Bytes of all datagrams so far.

@@ -38,6 +38,11 @@ impl<T> Slab<T> {
         self.places.len() - self.free.len()
     }
 
+    /// Places for values, taken or free.
+    pub(super) const fn places(&self) -> usize {
+        self.places.len()
+    }
+
     pub(super) fn insert(&mut self, value: T) -> Key {
         let reused = self.free.pop();
         if let Some((place, slot)) =

@@ -202,7 +202,7 @@ impl ServerMachine {
         let mut stats = self.stats;
         stats.connections = self.slots.len();
         stats.handshakes = self.handshakes;
-        stats.memory_bytes = self.slots.memory_bytes() + self.pool.stats().used_bytes;
+        stats.memory_bytes = self.slots.memory_bytes() + self.pool.held_bytes();
         stats.remembered = self.memory.len();
         stats
     }

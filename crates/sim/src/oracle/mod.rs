@@ -8,6 +8,7 @@
 //! * [`bounds`]: how much of both it may, and why;
 //! * [`Lie`], [`Liar`]: peers with the right keys that lie, hoard or flood;
 //! * [`Victim`]: a machine under the bounds; [`drill`]: one liar against it;
+//! * [`Watch`]: a server in a world under the bounds; [`LyingClient`]: a liar in it;
 //! * [`neighbours`]: an honest client behind the address of a liar;
 //! * [`sisters`], [`tokens`]: two servers that share a key.
 
@@ -19,6 +20,7 @@ mod lying_client;
 mod meter;
 mod neighbours;
 mod victim;
+mod watch;
 
 pub use bounds::{Bound, Budget, Finding, State, Traffic};
 pub use drill::drill;
@@ -28,6 +30,7 @@ pub use lying_client::LyingClient;
 pub use meter::Meter;
 pub use neighbours::neighbours;
 pub use victim::Victim;
+pub use watch::Watch;
 
 /// The faults that are known and not mended yet:
 ///

@@ -13,8 +13,8 @@ use crate::bulk::Receiver;
 use crate::chunk::MAX_CHUNK_BYTES;
 use crate::connection::{CloseCode, ConnectionConfig, Event};
 use crate::time::earliest;
-use crate::work::Work;
 use crate::wire::frame::BlockFrame;
+use crate::work::Work;
 
 /// Bytes charged for a finished block besides its data: empty blocks need memory too.
 const FINISHED_COST: u64 = 256;
