@@ -90,6 +90,20 @@ pub enum Bound {
     Work,
 }
 
+impl Bound {
+    /// Whether a known fault breaks it, so that a fuzzer would find nothing else.
+    #[must_use]
+    pub fn is_broken(self) -> bool {
+        let faults: &[u8] = match self {
+            Self::Uncounted => &[8, 9],
+            Self::Unadmitted => &[5],
+            Self::AtOnce => &[10],
+            Self::Work => &[1, 10],
+        };
+        faults.iter().any(|&fault| super::is_known(fault))
+    }
+}
+
 /// What received datagrams cost, in nanoseconds.
 ///
 /// Sealing is left out, because what this end sends is limited by its rates, and key agreement, because

@@ -45,6 +45,8 @@ impl Victim {
     /// A machine in this role, connected; `None` if the handshake failed.
     #[must_use]
     pub fn new(role: Role, now: Instant, connection: ConnectionConfig) -> Option<Self> {
+        // Tables of 9 MB, once per process.
+        haulier_proto::prepare();
         let (server, client) = configs(Keyed::Open, connection);
         let mut meter = Meter::default();
         let mut out = Vec::new();
