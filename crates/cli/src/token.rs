@@ -20,7 +20,7 @@ pub(crate) fn run(args: &TokenArgs, report: &Report) -> Result<(), Failure> {
 }
 
 fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
-    let key = keys::read_token_key(&args.token_key)?;
+    let key = keys::read_token_key(&args.token_key, args.key_files)?;
     // A token of less than a second would have expired when it is printed.
     let expiry_unix = unix_time() + args.expires.as_secs_f64().ceil() as u64;
     let claims = TokenClaims::new(expiry_unix)
@@ -32,7 +32,7 @@ fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
         .with_user_data(args.user_data.clone().unwrap_or_default().into_bytes());
     let mut token = new_token(&key, args.wire.protocol_id, &claims)?;
     if let Some(path) = &args.identity_file {
-        token = token.with_identity(keys::read_public(path)?);
+        token = token.with_identity(keys::read_public(path, args.key_files)?);
     }
     let text = zeroize::Zeroizing::new(token.to_text());
     let mut fields = json!({ "ok": true, "expires_unix": claims.expiry_unix });
@@ -75,7 +75,7 @@ fn show(args: &ShowArgs, report: &Report) -> Result<(), Failure> {
     let token = ConnectToken::parse(text).map_err(|error| usage(&error))?;
     let claims = match &args.token_key {
         Some(path) => {
-            let key = keys::read_token_key(path)?;
+            let key = keys::read_token_key(path, args.key_files)?;
             // An expired one may still be looked at.
             let opened = key.open(token.protocol_id(), token.sealed(), 0);
             let opened = opened.map_err(|error| {

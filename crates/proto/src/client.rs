@@ -225,7 +225,7 @@ impl ClientMachine {
         self.wire_bytes
     }
 
-    /// Closes the connection, or abandons the handshake.
+    /// Closes the connection, or abandons the handshake; the server then hears nothing of it.
     pub fn close(&mut self, now: Instant, code: CloseCode, reason: &str) {
         match &mut self.phase {
             Phase::Handshaking(_) => self.phase = Phase::Ended(Some(CloseReason::Here(code))),
@@ -329,7 +329,7 @@ impl ClientMachine {
         if !self.reset_token.is_some_and(|ours| equal(&ours, &token)) {
             return Err(DropReason::BadTag);
         }
-        connection.end(ConnectionTrigger::Reset, CloseReason::ServerRestarted);
+        connection.end(ConnectionTrigger::Reset, CloseReason::ConnectionUnknown);
         Ok(())
     }
 

@@ -59,7 +59,7 @@ fn source(args: &FetchArgs) -> Result<(Zeroizing<String>, Option<String>), Failu
             let what = "with --ticket-file there can only be a NAME, and no TICKET";
             return Err(Failure::Usage(what.into()));
         }
-        return Ok((keys::read_text(path)?, first));
+        return Ok((keys::read_text(path, args.key_files)?, first));
     }
     let from_variable = || std::env::var(VARIABLE).ok().filter(|ticket| !ticket.is_empty());
     match (first, second) {
@@ -89,11 +89,12 @@ fn at(address: SocketAddr, args: &FetchArgs) -> Result<Access, Failure> {
     let credentials = if args.open {
         Credentials::Open
     } else if let Some(path) = &args.secret_file {
-        let identity = args.identity_file.as_ref().map(|path| keys::read_public(path));
-        let secret = keys::read(path, Kind::Secret)?;
+        let identity =
+            args.identity_file.as_ref().map(|path| keys::read_public(path, args.key_files));
+        let secret = keys::read(path, Kind::Secret, args.key_files)?;
         Credentials::Secret { secret, identity: identity.transpose()? }
     } else if let Some(path) = &args.token_file {
-        return by_token(parse_token(&keys::read_text(path)?)?, Some(address));
+        return by_token(parse_token(&keys::read_text(path, args.key_files)?)?, Some(address));
     } else {
         let what = "an address alone lets nobody in: give the server's ticket instead, or one of \
                     --secret-file, --token-file and --open with it";

@@ -69,14 +69,15 @@ fn credentials(args: &ServeArgs) -> Result<ServerCredentials, Failure> {
         return Ok(ServerCredentials::default().with_open_access());
     }
     let secret = match &args.secret_file {
-        Some(path) => Some(keys::read(path, Kind::Secret)?),
+        Some(path) => Some(keys::read(path, Kind::Secret, args.key_files)?),
         // With tokens each client is known; a ticket would let in clients that are not.
         None if !args.token_key.is_empty() => None,
         None => Some(new_secret()?),
     };
-    let token_keys = args.token_key.iter().map(|path| keys::read_token_key(path));
+    let token_keys = args.token_key.iter().map(|path| keys::read_token_key(path, args.key_files));
     let identity = args.identity_file.as_ref();
-    let identity = identity.map(|path| keys::read(path, Kind::Identity)).transpose()?;
+    let identity =
+        identity.map(|path| keys::read(path, Kind::Identity, args.key_files)).transpose()?;
     let mut credentials = ServerCredentials::default();
     credentials.secret = secret;
     credentials.token_keys = token_keys.collect::<Result<_, _>>()?;
@@ -137,6 +138,7 @@ fn announce(
     };
     let text = format!("serving {files} ({size}) at {local}: {access}");
     report.event("listening", json!({ "addr": local.to_string(), "ticket": ticket }), &text);
+    // What serving is for: with it others can fetch.
     match ticket {
         Some(ticket) if !report.is_json() => keys::write_private(None, &ticket),
         _ => Ok(()),

@@ -12,7 +12,7 @@ fn token_key(dir: &Dir) -> (TokenKey, String) {
     let key = Secret::from_bytes([7; 32]);
     let id = kdf("haulier/1 2026 token key id", &[key.as_bytes()]);
     let id = u32::from_le_bytes(id.as_bytes()[..4].try_into().unwrap());
-    let file = dir.file("key", format!("haulier-token-key1:{}\n", "07".repeat(32)).as_bytes());
+    let file = dir.secret("key", format!("haulier-token-key1:{}\n", "07".repeat(32)).as_bytes());
     (TokenKey { id, key }, file)
 }
 
@@ -48,7 +48,7 @@ fn a_token_without_a_server_goes_with_an_address() {
     let dir = Dir::new();
     let (_, key) = token_key(&dir);
     let serving = serve_tokens(&dir, &key);
-    let file = dir.file("token", issue(&key, &[]).as_bytes());
+    let file = dir.secret("token", issue(&key, &[]).as_bytes());
     let message = fetch(&["--ticket-file", &file, "-o", &dir.path("out")]).error(2);
     assert!(message.contains("does not say where to go"), "{message}");
     fetch(&[&serving.addr, "--token-file", &file, "-o", &dir.path("out")]).done();
@@ -74,7 +74,7 @@ fn tokens_that_are_refused_say_why() {
     assert!(message.contains("not made with its --token-key"), "{message}");
 
     // For another server, carried to this one.
-    let elsewhere = dir.file("elsewhere", issue(&file, &["--server", "192.0.2.1:9"]).as_bytes());
+    let elsewhere = dir.secret("elsewhere", issue(&file, &["--server", "192.0.2.1:9"]).as_bytes());
     let args = [&*serving.addr, "--token-file", &elsewhere, "-o", &dir.path("out")];
     assert!(fetch(&args).error(3).contains("not for this server"));
 }
@@ -167,10 +167,10 @@ fn keys_are_of_a_kind() {
         ("--token", "haulier-token-key1:"),
         ("--identity", "haulier-identity1:"),
     ] {
-        let run = haulier(&["keygen", option]);
+        let run = haulier(&["keygen", option, "-o", "-"]);
         let hex = run.text().strip_prefix(prefix).unwrap_or_else(|| panic!("{}", run.what));
         assert_eq!((hex.len(), hex.ends_with('\n')), (65, true), "{}", run.what);
-        assert_ne!(haulier(&["keygen", option]).text(), run.text());
+        assert_ne!(haulier(&["keygen", option, "-o", "-"]).text(), run.text());
         let is_printed = run.stderr.starts_with("haulier-public1:");
         assert_eq!(is_printed, option == "--identity", "{}", run.what);
     }
@@ -178,7 +178,7 @@ fn keys_are_of_a_kind() {
     haulier(&["keygen", "--token", "-o", &key]);
     let message = haulier(&["serve", "--json", &file, "--secret-file", &key]).error(2);
     assert!(message.contains("another kind") && message.contains("keygen --secret"), "{message}");
-    assert!(haulier(&["keygen", "--json"]).error(2).contains("-o FILE"));
+    assert!(haulier(&["keygen", "--json", "-o", "-"]).error(2).contains("-o FILE"));
 }
 
 #[test]
@@ -199,22 +199,121 @@ fn a_key_is_never_overwritten_and_only_the_owner_reads_it() {
     }
 }
 
+/// A key is printed when that is asked for, and never else.
+#[test]
+fn a_key_is_not_printed_unasked() {
+    for json in [&[][..], &["--json"]] {
+        let run = haulier(&[&["keygen"], json].concat());
+        assert_eq!(run.code, Some(2), "{}", run.what);
+        assert!(!run.text().contains("haulier-secret1:"), "{}", run.what);
+        assert!(format!("{}{}", run.text(), run.stderr).contains("--output"), "{}", run.what);
+    }
+    let run = haulier(&["keygen", "--json", "-o", "-"]);
+    assert!(run.error(2).contains("-o FILE"));
+    assert!(!run.text().contains("haulier-secret1:"), "{}", run.what);
+}
+
+/// Every option that takes a file with a secret, and every mode that lets others at it.
+#[cfg(unix)]
+#[test]
+fn a_file_with_a_secret_that_others_can_read_is_refused() {
+    let dir = Dir::new();
+    let key = |option: &str, name: &str| {
+        let path = dir.path(name);
+        haulier(&["keygen", option, "-o", &path]);
+        path
+    };
+    let (secret, identity) = (key("--secret", "secret"), key("--identity", "identity"));
+    let (file, out) = (dir.file("world.bin", b"x"), dir.path("out"));
+    let (token_file, token_key) = (dir.path("token"), key("--token", "key"));
+    let serving = serve(&[&file, "--token-key", &token_key, "--secret-file", &secret]);
+    let issue = ["token", "issue", "--json", "--client-id", "1", "--expires", "60"];
+    let server = ["--server", &*serving.addr];
+    let key_option = ["--token-key", &*token_key];
+    haulier(&[&issue[..], &server, &key_option, &["-o", &token_file]].concat()).done();
+    let ticket = dir.secret("ticket", serving.ticket.as_bytes());
+    let token = String::from_utf8(dir.read("token")).unwrap();
+    let runs: [(&str, Vec<&str>); 9] = [
+        ("secret", vec!["serve", &file, "--secret-file", &secret]),
+        ("identity", vec!["serve", &file, "--identity-file", &identity]),
+        ("key", vec!["serve", &file, "--token-key", &token_key]),
+        ("key", [&issue[..], &key_option].concat()),
+        ("identity", [&issue[..], &key_option, &["--identity-file", &identity]].concat()),
+        ("key", vec!["token", "show", token.trim(), "--token-key", &token_key]),
+        ("secret", vec!["fetch", &serving.addr, "--secret-file", &secret, "-o", &out]),
+        ("token", vec!["fetch", &serving.addr, "--token-file", &token_file, "-o", &out]),
+        ("ticket", vec!["fetch", "--ticket-file", &ticket, "-o", &out]),
+    ];
+    for (name, args) in &runs {
+        for mode in [0o644, 0o640, 0o604, 0o620, 0o602] {
+            dir.set_mode(name, mode);
+            let message = haulier(&[&["--json"], &args[..]].concat()).error(6);
+            let advice = format!("chmod 600 {}", dir.path(name));
+            assert!(message.contains(&advice), "{args:?} {message}");
+            assert!(message.contains("--allow-exposed-keys"), "{message}");
+        }
+        dir.set_mode(name, 0o400);
+    }
+    // With the flag, and with modes that are right.
+    dir.set_mode("ticket", 0o644);
+    let fetched = ["--ticket-file", &ticket, "-o", &out, "--allow-exposed-keys"];
+    fetch(&fetched).done();
+    fetch(&[&serving.addr, "--token-file", &token_file, "-o", &dir.path("again")]).done();
+    // A public key is no secret.
+    let public = haulier(&["keygen", "--json", "--identity", "-o", &dir.path("another")]).done();
+    let public = dir.file("public", public["public"].as_str().unwrap().as_bytes());
+    dir.set_mode("public", 0o644);
+    haulier(&[&issue[..], &key_option, &["--identity-file", &public]].concat()).done();
+}
+
+/// What is made to be handed over is what these print, under its own name; the keys behind it are not.
+#[test]
+fn tickets_and_tokens_are_printed_and_their_keys_are_not() {
+    let dir = Dir::new();
+    let (secret, key) = (dir.path("secret"), dir.path("key"));
+    haulier(&["keygen", "-o", &secret]);
+    haulier(&["keygen", "--token", "-o", &key]);
+    let file = dir.file("world.bin", b"x");
+    let serving = serve(&[&file, "--secret-file", &secret, "--token-key", &key]);
+    assert!(serving.ticket.starts_with("haulier1:"), "{}", serving.ticket);
+    let issued = haulier(&[
+        "token",
+        "issue",
+        "--json",
+        "--token-key",
+        &key,
+        "--client-id",
+        "1",
+        "--expires",
+        "60",
+    ]);
+    let done = issued.done();
+    assert_eq!(crate::support::keys(&done), "event expires_unix ok token");
+    assert!(done["token"].as_str().unwrap().starts_with("haulier-token1:"), "{done}");
+    for name in ["secret", "key"] {
+        let text = String::from_utf8(dir.read(name)).unwrap();
+        let hex = text.trim().split_once(':').unwrap().1.to_owned();
+        let said = format!("{}{}{}", issued.text(), issued.stderr, serving.program.line("{"));
+        assert!(!said.contains(&hex), "{name} is in {said}");
+    }
+}
+
 /// All that programs say while keys, tickets and tokens go through them, well and badly: no part of a
 /// secret is in it, but in what is printed as the ticket.
 #[test]
 fn no_secret_is_ever_said() {
     let dir = Dir::new();
     let hex = "5ec7e7".repeat(11)[..64].to_owned();
-    let key = |name: &str, prefix: &str| dir.file(name, format!("{prefix}{hex}\n").as_bytes());
+    let key = |name: &str, prefix: &str| dir.secret(name, format!("{prefix}{hex}\n").as_bytes());
     let (secret, token) = (key("secret", "haulier-secret1:"), key("token", "haulier-token-key1:"));
     let identity = key("identity", "haulier-identity1:");
-    let damaged = dir.file("damaged", format!("haulier-secret1:{hex}0").as_bytes());
+    let damaged = dir.secret("damaged", format!("haulier-secret1:{hex}0").as_bytes());
     let file = dir.file("world.bin", b"x");
     let options = ["--secret-file", &*secret, "--token-key", &token, "--identity-file", &identity];
     let serving = serve(&[&[&*file], &options[..], &["--once"]].concat());
     let out = dir.path("out");
     let issued = issue(&token, &["--server", &serving.addr]);
-    let ticket = dir.file("ticket", serving.ticket.as_bytes());
+    let ticket = dir.secret("ticket", serving.ticket.as_bytes());
     let mut runs: Vec<Finished> = [
         &["fetch", &serving.ticket, "other", "-o", &out][..],
         &["fetch", &format!("{}x", serving.ticket), "-o", &out],

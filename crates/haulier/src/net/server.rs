@@ -212,15 +212,16 @@ impl Server {
         sent.ok_or(SendError::NotOpen)?
     }
 
-    /// Closes a connection, with a reason of up to 200 bytes for the client. To refuse a client, close at
-    /// [`ServerEvent::Connecting`] with [`CloseCode::NOT_ACCEPTED`]. No effect if the connection no longer
-    /// exists.
+    /// Closes a connection, with a reason of up to 255 bytes for the client. To refuse a client, close at
+    /// [`ServerEvent::Connecting`] with [`CloseCode::NOT_ACCEPTED`] or a code of the application: it hears
+    /// both. No effect if the connection no longer exists.
     pub fn close(&self, id: ConnectionId, code: CloseCode, reason: &str) {
         self.change(id, |connection, now| connection.close(now, code, reason));
     }
 
-    /// Starts to shut down: closes all connections, and accepts no more. Keep the server running until
-    /// [`is_shut_down`](Self::is_shut_down), so that the closes are sent.
+    /// Starts to shut down: closes all connections with [`CloseCode::SHUTTING_DOWN`], but for those that the
+    /// application has closed with a code and a reason of its own, and accepts no more. Keep the server
+    /// running until [`is_shut_down`](Self::is_shut_down), so that the closes are sent.
     pub fn shut_down(&self) {
         self.handle.shared.act(Serving::shut_down);
     }

@@ -35,6 +35,7 @@ pub use state::ConnectionState;
 pub(crate) use state::ConnectionTrigger;
 pub use stats::ConnectionStats;
 
+pub(crate) use closing::LastWords;
 pub(crate) use protection::Protection;
 
 use alloc::collections::VecDeque;
@@ -386,6 +387,7 @@ impl Connection {
     pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
         self.now = now;
         self.path.on_request(bytes);
+        self.hasten_close(now);
         self.blocks_out.on_request(now, bytes + UDP_IPV4_BYTES);
     }
 

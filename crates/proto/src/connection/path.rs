@@ -84,6 +84,11 @@ impl Path {
         self.limit.map_or(MAX_DATAGRAM_BYTES, |limit| limit.room().min(MAX_DATAGRAM_BYTES))
     }
 
+    /// Bytes that may still be sent to an address that is not validated; `None` if it is.
+    pub(crate) fn limited_room(&self) -> Option<usize> {
+        self.limit.map(|limit| limit.room())
+    }
+
     pub(crate) fn on_sent(&mut self, bytes: usize) {
         if let Some(limit) = &mut self.limit {
             limit.on_sent(bytes);

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::{CloseCode, CloseReason, Connection, ConnectionState, ConnectionTrigger, Event};
+use super::{CloseCode, Connection, ConnectionState, ConnectionTrigger, Event};
 use crate::fragment::FragmentPool;
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, Frame, Frames, ResponseHeader, Role};
@@ -121,9 +121,7 @@ impl Connection {
         for frame in Frames::of(plaintext).flatten() {
             self.work.steps += 1;
             if let Frame::Close { code, reason } = frame {
-                let code = CloseCode(code);
-                let reason = CloseReason::There { code, reason: reason.into() };
-                return self.end(ConnectionTrigger::CloseThere, reason);
+                return self.on_close(now, CloseCode(code), reason);
             }
             if !self.state.is_open() {
                 continue;

@@ -89,6 +89,10 @@ impl ServerMachine {
             }
         };
         let request = Request { name: name_of(&parts), parts, verified, bytes: datagram.len() };
+        if let Some(id) = self.lingering.of_request(&request.name, path) {
+            self.on_late(now, id, path, request.bytes);
+            return Err(DropReason::Replayed);
+        }
         if let Some(&id) = self.by_request.get(&request.name) {
             return self.on_copy(now, path, id, request.bytes);
         }

@@ -17,6 +17,8 @@
 mod admission;
 mod config;
 mod handshakes;
+mod late;
+mod lingering;
 mod memory;
 mod paths;
 mod slots;
@@ -38,19 +40,17 @@ use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey, Suites}
 use crate::debug_as;
 use crate::fragment::FragmentPool;
 use crate::time::earliest;
-use crate::wire::{DataHeader, Kind, Role, WireId, answer};
+use crate::wire::{DataHeader, Kind, Role, WireId};
 use crate::work::Work;
 use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform, SendBudget};
 use admission::Prefix;
+use lingering::Lingering;
 use memory::{Memory, RequestName};
 use paths::Paths;
 use slots::Slots;
 
 /// Answers to strangers that may wait to be sent: as many as one batch of datagrams can cause.
 const MAX_ANSWERS: usize = 64;
-
-/// The minimum length of data that is answered with a reset, in bytes (H-3.6a): a reset is always shorter.
-const MIN_BYTES_FOR_RESET: usize = 26;
 
 /// Names a connection of a server, and is never used for another one. It prints as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -119,6 +119,7 @@ pub struct ServerMachine {
     /// Handshakes in the order of their start. Finished ones stay in it for a while.
     started: VecDeque<(Instant, ConnectionId)>,
     memory: Memory,
+    lingering: Lingering,
     paths: Paths,
     answers: VecDeque<(FourTuple, Vec<u8>)>,
     answer_budget: SendBudget,
@@ -174,6 +175,7 @@ impl ServerMachine {
             handshakes: 0,
             started: VecDeque::new(),
             memory: Memory::new(config.limits.remembered),
+            lingering: Lingering::new(config.limits.connections),
             paths: Paths::default(),
             answers: VecDeque::new(),
             answer_budget,
@@ -202,7 +204,8 @@ impl ServerMachine {
         let mut stats = self.stats;
         stats.connections = self.slots.len();
         stats.handshakes = self.handshakes;
-        stats.memory_bytes = self.slots.memory_bytes() + self.pool.held_bytes();
+        stats.lingering = self.lingering.len();
+        stats.memory_bytes = self.memory_bytes() + self.pool.held_bytes();
         stats.remembered = self.memory.len();
         stats
     }
@@ -284,22 +287,30 @@ impl ServerMachine {
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         let header = DataHeader::read(datagram)?;
-        let Some(&id) = self.by_id.get(&header.to) else {
-            self.reset(now, path, header.to, datagram.len());
-            return Err(DropReason::UnknownConnection);
+        let id = self.by_id.get(&header.to).copied();
+        let Some(id) = id.filter(|&id| self.slots.get(id).is_some_and(|slot| !slot.lingers)) else {
+            return Err(self.on_stray(now, header.to, path, datagram.len()));
         };
         let Some(connection) = self.slots.connection_mut(id) else {
             return Err(DropReason::UnknownConnection);
         };
         let outcome = connection.handle_data(now, path, &header, datagram, &mut self.pool);
         self.refresh(id);
+        self.linger(now, id);
         self.enforce_memory_limit(now);
         outcome
     }
 
-    /// If clients together hold more memory than they may, closes the connection that holds the most.
+    fn memory_bytes(&self) -> usize {
+        self.slots.memory_bytes() + self.lingering.memory_bytes()
+    }
+
+    /// If clients together hold more memory than they may, forgets connections that have ended, and then
+    /// closes the connection that holds the most.
     fn enforce_memory_limit(&mut self, now: Instant) {
-        if self.slots.memory_bytes() <= self.config.limits.memory_bytes {
+        let max_bytes = self.config.limits.memory_bytes;
+        while self.memory_bytes() > max_bytes && self.lingering.forget_first() {}
+        if self.memory_bytes() <= max_bytes {
             return;
         }
         let Some(id) = self.slots.largest() else { return };
@@ -308,16 +319,6 @@ impl ServerMachine {
             connection.drop_unread();
         }
         self.refresh(id);
-    }
-
-    /// Answers data of a connection from before a restart.
-    fn reset(&mut self, now: Instant, to: FourTuple, id: WireId, bytes: usize) {
-        if bytes >= MIN_BYTES_FOR_RESET && self.reset_key.is_own_id(id.0) && self.may_answer(now) {
-            let mut out = Vec::new();
-            answer::write_reset(self.reset_key.reset_token(id.0), &mut out);
-            self.stats.resets += 1;
-            self.answer(to, out);
-        }
     }
 
     /// The next event, and its connection. Call it until it returns `None`. A connection that has ended can
@@ -417,7 +418,7 @@ impl ServerMachine {
     fn new_id(&mut self) -> WireId {
         loop {
             let id = WireId(self.reset_key.id(self.entropy.bytes()));
-            if !self.by_id.contains_key(&id) {
+            if !self.by_id.contains_key(&id) && !self.lingering.has(id) {
                 return id;
             }
         }
@@ -444,6 +445,7 @@ impl ServerMachine {
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.slots.check_invariants();
+        self.lingering.check_invariants();
         assert_eq!(self.slots.len(), self.by_id.len());
         assert_eq!(self.slots.len(), self.by_request.len());
         let counted: usize = self.prefixes.values().map(|share| share.connections).sum();
@@ -460,11 +462,13 @@ impl Machine for ServerMachine {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.pool.handle_timeout(now);
+        self.lingering.forget_old(now);
         while let Some(id) = self.slots.next_due(now) {
             if let Some(connection) = self.slots.connection_mut(id) {
                 connection.handle_timeout(now);
             }
             self.refresh(id);
+            self.linger(now, id);
         }
     }
 
@@ -487,6 +491,7 @@ impl Machine for ServerMachine {
                 self.count_sent(bytes);
             } else {
                 self.slots.on_nothing_to_send();
+                self.linger(now, id);
                 self.remove_if_over(id);
             }
         }

@@ -28,6 +28,8 @@ pub(super) struct Slot {
     pub(super) prefix: Prefix,
     /// Counted among the handshakes in progress.
     pub(super) is_handshake: bool,
+    /// It has ended, and its last words are kept.
+    pub(super) lingers: bool,
     /// The memory it held when it was last refreshed.
     memory_bytes: usize,
     deadline: Option<Instant>,
@@ -76,6 +78,7 @@ impl Slots {
             name,
             prefix,
             is_handshake: true,
+            lingers: false,
             memory_bytes: 0,
             deadline: None,
             is_ready: false,

@@ -182,6 +182,17 @@ fn a_request_cannot_be_replayed_after_its_connection() {
     lan.server.handle_datagram(lan.now, address(n), &mut first).unwrap();
     lan.run_with(11_000, |_, _| false);
     assert_eq!(lan.server.stats().connections, 0, "the client never continued");
+    // As long as the client could be there it is told the end: once, in fewer bytes than it has sent.
+    let mut close = Vec::new();
+    for (from, is_answered) in [(address(n), true), (address(n), false), (address(50), false)] {
+        let refused = lan.server.handle_datagram(lan.now, from, &mut request.clone());
+        assert_eq!(refused, Err(DropReason::Replayed));
+        let answer = lan.server.poll_datagram(lan.now, &mut close);
+        assert_eq!(answer.is_some(), is_answered);
+        assert!(close.len() < 300, "{} bytes", close.len());
+    }
+    assert_eq!(lan.server.stats().closes_repeated, 1);
+    lan.run_with(16_000, |_, _| false);
     let refused = lan.server.handle_datagram(lan.now, address(n), &mut request);
     assert_eq!(refused, Err(DropReason::Replayed));
     assert_eq!(lan.server.poll_datagram(lan.now, &mut Vec::new()), None);

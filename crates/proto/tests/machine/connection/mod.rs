@@ -7,6 +7,7 @@
 //! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing.
 
 mod edges;
+mod ends;
 mod handshake;
 mod hostile;
 mod life;
