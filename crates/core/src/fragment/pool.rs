@@ -197,7 +197,7 @@ impl FragmentPool {
         PoolStats { packets: self.packets.len(), peers: self.peers.len(), ..self.stats }
     }
 
-    /// Memory held, in bytes: for packets in progress, and for as many as there were since it was given back.
+    /// Memory held, in bytes: for the most packets in progress since it was last given back.
     #[doc(hidden)]
     #[must_use]
     pub fn held_bytes(&self) -> usize {

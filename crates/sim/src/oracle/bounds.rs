@@ -193,3 +193,52 @@ pub fn too_dear_at_once(before: &Work, after: &Work) -> Option<Finding> {
         what: format!("AtOnce: a datagram cost {cost} ns, at most {MAX_NANOS_AT_ONCE}"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn traffic(datagrams_in: u64) -> Traffic {
+        Traffic { datagrams_in, connections: 1, ..Traffic::default() }
+    }
+
+    fn state(work: Work, datagrams: u64) -> State {
+        State {
+            meter: Meter::default(),
+            work,
+            traffic: traffic(datagrams),
+            memory_bytes: 0,
+            connections: 1,
+            own_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn a_million_cheap_datagrams_pay_for_no_flood() {
+        let mut budget = Budget::default();
+        let cheap = Work { opens: 1_000_000, ..Work::default() };
+        assert_eq!(state(cheap, 1_000_000).exceeds(&mut budget), None);
+        let at_the_bound = Work { decodes: BURST_NANOS / DECODE_NANOS, ..cheap };
+        assert_eq!(state(at_the_bound, 1_000_000).exceeds(&mut budget), None);
+        let beyond = Work { decodes: at_the_bound.decodes + 1, ..cheap };
+        let found = state(beyond, 1_000_001).exceeds(&mut budget).map(|found| found.bound);
+        assert_eq!(found, Some(Bound::Work));
+    }
+
+    #[test]
+    fn held_bytes_are_those_counted_and_a_constant() {
+        let may_be = MACHINE_BYTES + CONNECTION_BYTES + REMEMBERED_BYTES + 1_000;
+        for (held_bytes, found) in [(may_be, None), (may_be + 1, Some(Bound::Uncounted))] {
+            let meter = Meter { held_bytes, ..Meter::default() };
+            let state = State { meter, memory_bytes: 1_000, ..state(Work::default(), 1) };
+            assert_eq!(state.exceeds(&mut Budget::default()).map(|found| found.bound), found);
+        }
+    }
+
+    #[test]
+    fn the_hash_of_many_chunks_is_too_much_for_one_datagram() {
+        let hashed = |chunks| Work { hashed_bytes: chunks * CHUNK_BYTES, ..Work::default() };
+        assert_eq!(too_dear_at_once(&hashed(3), &hashed(4)), None);
+        assert!(too_dear_at_once(&hashed(3), &hashed(10)).is_some());
+    }
+}

@@ -27,6 +27,9 @@ const FULL: usize = 256;
 /// Numbers that the longest ack names.
 const SPAN: u64 = 1024;
 
+/// Datagrams after which a hoarder has enough: less than a chunk.
+const HOARDED: u64 = 160;
+
 /// Chunks of the large blocks of liars: as many as a receiver holds today.
 const CHUNKS: u64 = 32;
 
@@ -43,6 +46,8 @@ pub enum Lie {
     UnackedBlocks,
     /// Sends blocks of one byte that are not read.
     UnreadBlocks,
+    /// Announces a block, sends a part of it, and then no more.
+    Hoarding,
     /// Announces a block when all of its chunks are there.
     LateAnnouncement,
     /// Fills datagrams with acks of everything.
@@ -63,12 +68,13 @@ pub enum Lie {
 
 impl Lie {
     /// Every lie.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::DecodeBombs,
         Self::UnannouncedBombs,
         Self::UnannouncedSlices,
         Self::UnackedBlocks,
         Self::UnreadBlocks,
+        Self::Hoarding,
         Self::LateAnnouncement,
         Self::AckFlood,
         Self::Announcements,
@@ -86,6 +92,7 @@ impl Lie {
         match self {
             Self::DecodeBombs | Self::UnannouncedBombs => Some(1),
             Self::UnannouncedSlices => Some(5),
+            Self::Hoarding => Some(6),
             Self::SlowArrivals | Self::FastArrivals => Some(7),
             Self::UnackedBlocks => Some(8),
             Self::UnreadBlocks => Some(9),
@@ -153,6 +160,7 @@ impl Liar {
             Lie::DecodeBombs => self.bombs(link, true),
             Lie::UnannouncedBombs => self.bombs(link, false),
             Lie::UnannouncedSlices => self.slices(link, u64::MAX),
+            Lie::Hoarding => self.hoard(link),
             Lie::LateAnnouncement => self.slices(link, CHUNKS * FULL as u64),
             Lie::UnackedBlocks | Lie::UnreadBlocks => self.small_blocks(link),
             Lie::AckFlood => self.acks(now, link),
@@ -197,6 +205,17 @@ impl Liar {
         let index = count.index(at as usize % FULL).expect("below the count");
         let slice = Slice::new(chunk_id, index, &data).map(Frame::Slice);
         link.frames(slice.as_slice())
+    }
+
+    fn hoard(&mut self, link: &mut Link) -> Vec<u8> {
+        match self.step {
+            1 => {
+                let (length, digest) = (CHUNKS * 256 * SLICE_BYTES as u64, [7; 32]);
+                link.frames(&[Frame::Block(BlockFrame { number: 0, tag: 0, length, digest })])
+            }
+            2..=HOARDED => self.slices(link, u64::MAX),
+            _ => link.frames(&[Frame::Ping]),
+        }
     }
 
     fn small_blocks(&mut self, link: &mut Link) -> Vec<u8> {

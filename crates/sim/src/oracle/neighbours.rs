@@ -1,12 +1,13 @@
-//! Neighbours: an honest client behind the address of a liar, with and without him.
+//! Honest clients among liars: behind the address of one who was there before, and beside hoarders.
 //!
-//! What a server learns from one client must not be held against another. The invariant: the two runs differ
-//! in the liar alone, and he has left when the honest client comes.
+//! What a server learns from one client must not be held against another, and neither must what one makes
+//! it hold. The invariant: two runs that are compared differ in the liar alone.
 
 use std::time::Duration;
 
 use haulier_core::Instant;
-use haulier_proto::connection::{Block, ConnectionConfig};
+use haulier_proto::connection::{Block, ConnectionConfig, Event};
+use haulier_proto::server::ServerLimits;
 
 use super::{Lie, LyingClient};
 use crate::attack::Attacker;
@@ -24,6 +25,14 @@ const BLOCK_BYTES: usize = 512 << 10;
 
 /// The queue of the honest client's link: what is sent too early is lost.
 const QUEUE_BYTES: u64 = 32 << 10;
+
+/// The memory that a server of hoarders has for all its clients, and how many they are: each holds up to a
+/// chunk.
+const MEMORY_BYTES: usize = 4 << 20;
+const HOARDERS: u16 = 24;
+
+/// How long the upload beside them may take; alone it takes a second.
+const MAX_UPLOAD: Duration = Duration::from_secs(30);
 
 const LIAR_LEAVES: Instant = Instant::from_millis(3_000);
 const HONEST_COMES: Instant = Instant::from_millis(4_000);
@@ -51,6 +60,48 @@ pub fn neighbours(lie: Lie, seed: u64) -> Result<(), String> {
         return Err(format!("{lie:?}: {harmed:?} after a liar, {quiet:?} without"));
     }
     Ok(())
+}
+
+/// An honest client uploads a block while many clients of one other address fill the server's memory.
+///
+/// # Errors
+/// How the honest client was harmed.
+pub fn hoarders(seed: u64) -> Result<(), String> {
+    let mut rng = Rng::stream(seed, 97);
+    let mut world = World::new(seed);
+    let (server, client) = configs(Keyed::Secret, ConnectionConfig::default());
+    let limits = ServerLimits::default().with_memory_bytes(MEMORY_BYTES);
+    let host = ServerHost::new(|_, _| Script::idle(), server.with_limits(limits), seed);
+    world.add(host, address(1), &Access::default());
+    for number in 0..HOARDERS {
+        let liar = LyingClient {
+            lie: Lie::Hoarding,
+            server: address(1),
+            secret: Some(secret()),
+            every: Duration::from_millis(rng.between(5, 15)),
+            from: Instant::from_millis(rng.below(1_000)),
+            until: END,
+            seed: rng.next_u64(),
+        };
+        let mut own = address(8);
+        own.set_port(5_000 + number);
+        world.add(Attacker::new(liar.mind()), own, &Access::default());
+    }
+    let link = LinkConfig::new(10_000_000, Duration::from_millis(20));
+    let script = Script::idle().sending(Block::new(1, rng.bytes(2 * BLOCK_BYTES)), 1);
+    let honest = ClientHost::new(script, client, HONEST_COMES, seed);
+    let honest = world.add(honest, address(7), &link.into());
+    let is_sent = |event: &Event| matches!(event, Event::BlockSent { .. });
+    let is_closed = |event: &Event| matches!(event, Event::Closed(_));
+    world.run_until(HONEST_COMES + MAX_UPLOAD, |world| {
+        let app = &world.host(honest).app;
+        app.first(is_sent).or_else(|| app.first(is_closed)).is_some()
+    });
+    let app = &world.host(honest).app;
+    match app.first(is_sent) {
+        Some(_) => Ok(()),
+        None => Err(format!("the upload failed: {:?}", app.heard.last())),
+    }
 }
 
 fn join(lie: Option<Lie>, seed: u64) -> Option<Join> {
