@@ -238,7 +238,8 @@ impl FragmentPool {
     }
 
     /// Gives all memory back after the last packet timed out, or its peer left: what a flood once took must
-    /// not be held for ever. Where packets are completed it is kept, so that a game's next packet allocates nothing.
+    /// not be held for ever. Where packets are completed it is kept, so that a game's next packet allocates
+    /// nothing.
     pub(super) fn give_back_if_empty(&mut self) {
         if self.packets.len() == 0 {
             (self.blocks, self.free_blocks) = (Vec::new(), Vec::new());
