@@ -16,6 +16,9 @@ use crate::{Rng, Shot};
 /// Copies of a request that are sent at once: each lets the server send three datagrams.
 const COPIES: usize = 3;
 
+/// Datagrams of one liar: more than there are in a window of datagrams, or in 32 chunks.
+const MAX_DATAGRAMS: u32 = 10_000;
+
 /// How long it waits for a welcome, and after a close, before it starts over.
 const ANEW: Duration = Duration::from_secs(2);
 
@@ -28,8 +31,10 @@ pub struct LyingClient {
     pub server: SocketAddr,
     /// What it proves; `None` for mode `open`.
     pub secret: Option<Secret>,
-    /// From one datagram to the next.
+    /// From some datagrams to the next.
     pub every: Duration,
+    /// How many at once.
+    pub at_once: u32,
     /// When it comes.
     pub from: Instant,
     /// When it leaves, with a close.
@@ -44,7 +49,15 @@ impl LyingClient {
     pub fn mind(self) -> impl Mind {
         let (wakes, rng) = (Some(self.from), Rng::stream(self.seed, 93));
         let liar = Liar::new(self.lie, self.seed);
-        Running { settings: self, rng, liar, raw: None, asked: Instant::ZERO, wakes }
+        Running {
+            settings: self,
+            rng,
+            liar,
+            raw: None,
+            left: MAX_DATAGRAMS,
+            asked: Instant::ZERO,
+            wakes,
+        }
     }
 }
 
@@ -53,6 +66,8 @@ struct Running {
     rng: Rng,
     liar: Liar,
     raw: Option<RawClient>,
+    /// Datagrams that it may still send: a lie that has not worked by then will not.
+    left: u32,
     asked: Instant,
     wakes: Option<Instant>,
 }
@@ -74,7 +89,7 @@ impl Mind for Running {
 
     fn wake(&mut self, now: Instant, out: &mut Vec<Shot>) {
         let server = self.settings.server;
-        let is_over = now >= self.settings.until;
+        let is_over = now >= self.settings.until || self.left == 0;
         self.wakes = (!is_over).then(|| now + self.settings.every);
         let Some(link) = self.raw.as_mut().and_then(|raw| raw.link.as_mut()) else {
             if !is_over && (self.raw.is_none() || now.since(self.asked) > ANEW) {
@@ -86,7 +101,9 @@ impl Mind for Running {
             out.push(Shot::own(server, link.frames(&[Frame::Close { code: 0, reason: "" }])));
             self.raw = None;
         } else {
-            out.push(Shot::own(server, self.liar.next(now, link)));
+            let count = self.settings.at_once.min(self.left);
+            self.left -= count;
+            out.extend((0..count).map(|_| Shot::own(server, self.liar.next(now, link))));
         }
     }
 

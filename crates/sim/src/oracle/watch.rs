@@ -1,8 +1,10 @@
 //! The bounds on a server in the [`World`](crate::World), with all its clients, honest or not.
 
 use haulier_core::Batch;
+use haulier_proto::internals::Work;
 use haulier_proto::server::ServerMachine;
 
+use super::bounds::too_dear_at_once;
 use super::{Budget, Finding, Meter, State, Traffic};
 
 /// What a server did, held against the bounds after each call.
@@ -12,6 +14,7 @@ pub struct Watch {
     traffic: Traffic,
     budget: Budget,
     given_bytes: u64,
+    work: Work,
     finding: Option<Finding>,
 }
 
@@ -41,7 +44,7 @@ impl Watch {
         }
     }
 
-    /// Compares all that with the bounds. `own_bytes` is what the server's applications hold, and gave it to
+    /// Compares all that with the bounds; called after each datagram. `own_bytes` is what the server's applications hold, and gave it to
     /// send.
     pub fn judge(&mut self, server: &ServerMachine, own_bytes: u64) {
         if self.finding.is_some() {
@@ -51,14 +54,16 @@ impl Watch {
         self.given_bytes = self.given_bytes.max(own_bytes);
         let traffic =
             Traffic { connections: stats.requests, given_bytes: self.given_bytes, ..self.traffic };
+        let (before, work) = (self.work, server.work());
+        self.work = work;
         let state = State {
             meter: self.meter,
-            work: server.work(),
+            work,
             traffic,
             memory_bytes: stats.memory_bytes,
             connections: stats.connections,
             own_bytes,
         };
-        self.finding = state.exceeds(&mut self.budget);
+        self.finding = state.exceeds(&mut self.budget).or_else(|| too_dear_at_once(&before, &work));
     }
 }

@@ -24,6 +24,7 @@ struct Companion {
     lie: Lie,
     behind: u32,
     every: Duration,
+    at_once: u32,
     from: Instant,
 }
 
@@ -48,7 +49,8 @@ impl Company {
                 company.liars.push(Companion {
                     lie: *rng.pick(&lies),
                     behind: rng.below(clients as u64) as u32,
-                    every: Duration::from_millis(rng.between(5, 50)),
+                    every: Duration::from_millis(rng.between(1, 20)),
+                    at_once: rng.between(1, 8) as u32,
                     from: Instant::ZERO + Duration::from_nanos(rng.below(nanos)),
                 });
             }
@@ -74,12 +76,13 @@ impl Company {
     /// Puts the liars into the world, until the faults are over.
     pub(super) fn join(&self, world: &mut World, secret: Option<&Secret>, until: Instant) {
         for (number, companion) in (0..).zip(&self.liars) {
-            let Companion { lie, behind, every, from } = *companion;
+            let Companion { lie, behind, every, at_once, from } = *companion;
             let mut own = address(10 + behind);
             own.set_port(LIARS_PORT + number);
             let seed = u64::from(number);
             let secret = secret.cloned();
-            let liar = LyingClient { lie, server: address(1), secret, every, from, until, seed };
+            let liar =
+                LyingClient { lie, server: address(1), secret, every, at_once, from, until, seed };
             world.add(Attacker::new(liar.mind()), own, &Access::default());
         }
     }

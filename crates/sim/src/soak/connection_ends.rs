@@ -32,8 +32,11 @@ impl Tally {
 /// Bytes of a chunk's repair slices, which are made when they are first needed.
 const REPAIR_BYTES: usize = 256 << 10;
 
-/// Bytes of packets and messages in the queues of a session, and of what it remembers to check the others.
-const QUEUED_BYTES: usize = 256 << 10;
+/// Bytes of packets in the queues of a session, and of what it remembers to check those that arrive.
+const PACKETS_BYTES: usize = 64 << 10;
+
+/// Bytes of a message in the queue, with its place.
+const MESSAGE_BYTES: usize = 250;
 
 /// The traffic in one direction of a session.
 #[derive(Clone, Debug, Default)]
@@ -179,9 +182,13 @@ impl App for Session {
     }
 
     fn own_bytes(&self) -> u64 {
+        if self.is_of_liar {
+            return 0;
+        }
+        let queued = PACKETS_BYTES + self.messages_sent as usize * MESSAGE_BYTES;
         let waiting = self.out.blocks.get(self.blocks_done..self.blocks_sent).unwrap_or_default();
         let with_repair = |&bytes: &usize| bytes + bytes.div_ceil(REPAIR_BYTES) * REPAIR_BYTES;
-        (QUEUED_BYTES + waiting.iter().map(with_repair).sum::<usize>()) as u64
+        (queued + waiting.iter().map(with_repair).sum::<usize>()) as u64
     }
 
     fn wakes_at(&self) -> Option<Instant> {
