@@ -38,9 +38,13 @@ pub struct ServerHost<A = Script> {
     pub watch: Option<Watch>,
     /// What its clock is ahead of the true time. Its machine and its applications see that clock.
     pub ahead: Duration,
+    /// Until then, by its clock, its applications read and send nothing.
+    pub stalls_until: Instant,
     accept: Accept<A>,
     /// What applications gave connections that have ended and are not removed yet.
     closing: BTreeMap<ConnectionId, u64>,
+    /// Its clock at its last deadline.
+    now: Instant,
     /// Connections whose application may act before it receives anything.
     active: BTreeSet<ConnectionId>,
 }
@@ -77,8 +81,10 @@ impl<A: App> ServerHost<A> {
             is_checked: false,
             watch: None,
             ahead: Duration::ZERO,
+            stalls_until: Instant::ZERO,
             accept: Box::new(accept),
             closing: BTreeMap::new(),
+            now: Instant::ZERO,
             active: BTreeSet::new(),
         }
     }
@@ -112,6 +118,9 @@ impl<A: App> ServerHost<A> {
     }
 
     fn turn(&mut self, now: Instant) {
+        if now < self.stalls_until {
+            return;
+        }
         while let Some((id, event)) = self.server.poll_event(now) {
             match event {
                 ServerEvent::Connecting { request, .. } => {
@@ -192,6 +201,7 @@ impl<A: App> Machine for ServerHost<A> {
 
     fn handle_timeout(&mut self, now: Instant) {
         let now = now + self.ahead;
+        self.now = now;
         self.watched(|host| {
             host.server.handle_timeout(now);
             host.turn(now);
@@ -212,7 +222,9 @@ impl<A: App> Machine for ServerHost<A> {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let apps = self.active.iter().filter_map(|id| self.apps.get(id));
-        let at = apps.map(App::wakes_at).fold(self.server.poll_timeout(), earliest)?;
+        let apps = apps.map(App::wakes_at).map(|at| at.map(|at| at.max(self.stalls_until)));
+        let stall = Some(self.stalls_until).filter(|&at| at > self.now);
+        let at = apps.fold(earliest(self.server.poll_timeout(), stall), earliest)?;
         Some(Instant::ZERO + at.since(Instant::ZERO + self.ahead))
     }
 }

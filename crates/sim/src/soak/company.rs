@@ -1,4 +1,5 @@
-//! Who else is there: liars behind the addresses of honest clients, and clocks that step.
+//! Who else is there: liars behind the addresses of honest clients, clocks that step, and a server whose
+//! program stalls.
 //!
 //! Drawn from a stream of its own, so that a scenario with and without company has the same links and
 //! faults. Lies whose fault is known are left out. The invariant: all of it is over when the faults are.
@@ -34,10 +35,12 @@ pub(super) struct Company {
     liars: Vec<Companion>,
     /// When the server's clock steps, and what it is ahead of the true time then.
     pub(super) steps: Vec<(Instant, Duration)>,
+    /// When the server's program stalls, and for how long.
+    pub(super) stall: Option<(Instant, Duration)>,
 }
 
 impl Company {
-    /// Half of all scenarios have liars, and a quarter have steps of the clock.
+    /// Half of all scenarios have liars, a quarter have steps of the clock, and a quarter a stall.
     pub(super) fn draw(seed: u64, clients: usize, faults: Duration) -> Self {
         let mut rng = Rng::stream(seed, 950);
         let lies: Vec<_> =
@@ -69,6 +72,10 @@ impl Company {
                 };
                 company.steps.push((Instant::ZERO + Duration::from_nanos(time), ahead));
             }
+        }
+        if rng.chance(Probability::percent(25)) {
+            let at = Instant::ZERO + Duration::from_nanos(rng.below(nanos));
+            company.stall = Some((at, Duration::from_millis(rng.between(100, 3_000))));
         }
         company
     }

@@ -1,8 +1,8 @@
 //! Soak of the whole connection: clients that join a server over bad links, with blocks, messages and
 //! packets in both directions, address changes, server restarts and client crashes.
 //!
-//! Liars may be behind the same addresses, and the server's clock may step ([`Company`]). The server is under
-//! the bounds of the [oracles](crate::oracle) all the time.
+//! Liars may be behind the same addresses, the server's clock may step, and its program stall ([`Company`]).
+//! The server is under the bounds of the [oracles](crate::oracle) all the time.
 //!
 //! A client's *session* is one connection with planned traffic. While the faults last, safety: data is
 //! delivered unchanged, messages and blocks in order and once, and if an end reports everything as
@@ -43,6 +43,8 @@ enum Blow {
     AddressChanges(usize),
     /// A client's program crashes and restarts.
     ClientCrashes(usize),
+    /// The server's program stalls for so long.
+    ServerStalls(Duration),
     /// The server's clock steps, and is ahead of the true time by this now.
     ClockSteps(Duration),
 }
@@ -89,6 +91,7 @@ impl ConnectionScenario {
             .collect();
         let company = Company::draw(seed, clients.len(), faults);
         blows.extend(company.steps.iter().map(|&(at, ahead)| (at, Blow::ClockSteps(ahead))));
+        blows.extend(company.stall.map(|(at, time)| (at, Blow::ServerStalls(time))));
         blows.sort_unstable();
         Self {
             seed,
@@ -236,6 +239,11 @@ impl Run<'_> {
                 let mut new = self.world.address(self.clients[client]);
                 new.set_port(new.port() + 1);
                 self.world.rebind(self.clients[client], new);
+            }
+            Blow::ServerStalls(time) => {
+                self.world.act(self.server, |host, now| {
+                    host.stalls_until = now + host.ahead + time;
+                });
             }
             Blow::ClockSteps(ahead) => {
                 self.world.act(self.server, |host, _| host.ahead = ahead);
