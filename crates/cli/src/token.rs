@@ -22,7 +22,7 @@ pub(crate) fn run(args: &TokenArgs, report: &Report) -> Result<(), Failure> {
 fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
     let key = keys::read_token_key(&args.token_key, args.key_files)?;
     // A token of less than a second would have expired when it is printed.
-    let expiry_unix = unix_time() + args.expires.as_secs_f64().ceil() as u64;
+    let expiry_unix = unix_time()? + args.expires.as_secs_f64().ceil() as u64;
     let claims = TokenClaims::new(expiry_unix)
         .with_client_id(args.client_id.to_le_bytes())
         .with_servers(args.server.clone())
@@ -85,7 +85,7 @@ fn show(args: &ShowArgs, report: &Report) -> Result<(), Failure> {
         }
         None => None,
     };
-    let left = token.expiry_unix().checked_sub(unix_time()).filter(|&left| left > 0);
+    let left = token.expiry_unix().checked_sub(unix_time()?).filter(|&left| left > 0);
     let mut fields = json!({
         "ok": true,
         "protocol_id": format!("{:#x}", token.protocol_id()),
@@ -151,6 +151,9 @@ fn listed(addresses: &[SocketAddr]) -> String {
 }
 
 /// Seconds since 1970.
-fn unix_time() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+fn unix_time() -> Result<u64, Failure> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since =
+        since.map_err(|_| Failure::Io("the clock shows a year before 1970: set it".into()))?;
+    Ok(since.as_secs())
 }

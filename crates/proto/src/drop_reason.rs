@@ -32,6 +32,8 @@ haulier_core::drop_reasons! {
     BadToken = "bad_token", Hostile;
     /// A token that has expired.
     TokenExpired = "token_expired", Honest;
+    /// A token, while the server does not know the time of day and cannot tell whether it has expired.
+    NoTimeOfDay = "no_time_of_day", Honest;
     /// A token that was used for another request.
     TokenUsed = "token_used", Hostile;
     /// A request that was seen before: from another address, or for a connection that has ended.

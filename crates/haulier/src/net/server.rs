@@ -96,7 +96,15 @@ impl Listen {
         haulier_proto::prepare();
         let (clock, local) = (Clock::start(), self.socket.local_addr());
         let platform = Platform::new(haulier_udp::seed()?, aes());
-        let machine = ServerMachine::new(clock.now(), unix_time(), config, platform)?;
+        let unix_time = unix_time();
+        if unix_time.is_none() && !config.credentials.token_keys.is_empty() {
+            return Err(ListenError::NoTimeOfDay);
+        }
+        let mut machine =
+            ServerMachine::new(clock.now(), unix_time.unwrap_or(0), config, platform)?;
+        if unix_time.is_none() {
+            machine.forget_unix_time();
+        }
         let serving = Serving { machine, is_shutting_down: false };
         let handle = Handle::start(serving, clock, Some(self.socket), self.drive);
         let handle = handle.map_err(|error| match error {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use haulier::udp::{Clock, Runner, Socket};
 use haulier::{
-    Block, Client, CloseCode, CloseReason, Connect, Event, Identity, Listen, Secret, SendError,
-    Server, ServerConfig, ServerEvent,
+    Block, Client, CloseCode, CloseReason, Connect, Event, Listen, Secret, SendError, Server,
+    ServerConfig, ServerEvent,
 };
 use haulier_proto::client::ClientMachine;
 
@@ -102,9 +102,9 @@ fn restarted(config: &ServerConfig) -> CloseReason {
 }
 
 #[test]
-fn a_restarted_server_with_an_identity_is_noticed_at_once() {
+fn a_restarted_server_with_a_reset_secret_is_noticed_at_once() {
     let mut config = with_secret();
-    config.credentials.identity = Some(Identity::new(Secret::from_bytes([9; 32])));
+    config.credentials.reset_secret = Some(Secret::from_bytes([9; 32]));
     assert_eq!(restarted(&config), CloseReason::ConnectionUnknown);
 }
 

@@ -155,6 +155,8 @@ impl CloseCode {
     pub const RESOURCES: Self = Self(7);
     /// Nothing was received from the peer for the idle timeout or the handshake timeout.
     pub const TIMED_OUT: Self = Self(8);
+    /// So many datagrams were forged that a further one might pass (STANDARD-1, 2.3).
+    pub const AEAD_LIMIT: Self = Self(9);
 
     /// The first of the application's codes.
     pub const FIRST_OF_APPLICATION: Self = Self(256);
@@ -185,6 +187,7 @@ impl CloseCode {
             Self::NOT_ACCEPTED => "not accepted",
             Self::RESOURCES => "resources",
             Self::TIMED_OUT => "timed out",
+            Self::AEAD_LIMIT => "aead limit",
             Self(_) => return None,
         })
     }
@@ -241,7 +244,8 @@ mod tests {
         for (code, name, text, is_application) in [
             (0, Some("done"), "done", false),
             (8, Some("timed out"), "timed out", false),
-            (9, None, "unknown code 9", false),
+            (9, Some("aead limit"), "aead limit", false),
+            (10, None, "unknown code 10", false),
             (255, None, "unknown code 255", false),
             (256, None, "application code 256", true),
             (u32::MAX, None, "application code 4294967295", true),

@@ -72,7 +72,16 @@ impl Connection {
             self.work.opens += 1;
             self.protection.open(now, number, phase, header_bytes, datagram, keep_previous)
         });
-        let plaintext = opened.inspect_err(|_| self.stats.datagrams_refused += 1)?;
+        let plaintext = match opened {
+            Ok(plaintext) => plaintext,
+            Err(reason) => {
+                self.stats.datagrams_refused += 1;
+                if self.protection.is_used_up() {
+                    self.close(now, CloseCode::AEAD_LIMIT, "");
+                }
+                return Err(reason);
+            }
+        };
         self.now = now;
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += bytes as u64;

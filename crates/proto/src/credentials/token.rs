@@ -9,12 +9,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use base64ct::{Base64UrlUnpadded, Encoding};
 use chacha20poly1305::XChaCha20Poly1305;
 use chacha20poly1305::aead::{AeadInPlace, KeyInit};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
-use super::bytes::{ReadError, read_addresses, write_addresses};
+use super::bytes::{ReadError, from_text, read_addresses, to_text, write_addresses};
 use super::claims::TokenClaims;
 use crate::crypto::Secret;
 use crate::debug_as;
@@ -286,11 +285,7 @@ impl ConnectToken {
     /// The bytes as text: `haulier-token1:` and base64url. It is as secret as the bytes are.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut bytes = self.to_bytes();
-        let mut text = String::from(TEXT_PREFIX);
-        text.push_str(&Base64UrlUnpadded::encode_string(&bytes));
-        bytes.zeroize();
-        text
+        to_text(TEXT_PREFIX, &Zeroizing::new(self.to_bytes()))
     }
 
     /// Reads what [`to_text`](Self::to_text) wrote. White space around it is ignored.
@@ -299,9 +294,7 @@ impl ConnectToken {
     /// [`ConnectTokenError`] for anything else.
     pub fn parse(text: &str) -> Result<Self, ConnectTokenError> {
         let encoded = text.trim().strip_prefix(TEXT_PREFIX).ok_or(ConnectTokenError::NotAToken)?;
-        let bytes =
-            Base64UrlUnpadded::decode_vec(encoded).map_err(|_| ConnectTokenError::Damaged)?;
-        Self::from_bytes(&Zeroizing::new(bytes))
+        Self::from_bytes(&from_text(encoded).map_err(|_| ConnectTokenError::Damaged)?)
     }
 }
 

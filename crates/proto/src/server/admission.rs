@@ -9,18 +9,22 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
+use zeroize::Zeroizing;
 
 use super::memory::{RequestName, TokenName};
 use super::{ConnectionId, ServerMachine};
 use crate::connection::{Connection, Parameters, Protection};
 use crate::credentials::{TokenClaims, TokenError};
 use crate::crypto::{
-    COOKIE_UNIT_SECONDS, Entropy, RequestKeys, Responder, equal, open_check, respond,
+    COOKIE_UNIT_SECONDS, Entropy, RequestKeys, Responder, address_bytes, equal, open_check, respond,
 };
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::request::{AnyVersion, Source};
 use crate::wire::{Hello, RequestParts, Role, Welcome, WireId};
 use crate::{DropReason, FourTuple, Instant};
+
+/// Room for a welcome, more than it has: it holds a secret, and would leave it behind if it grew.
+const MAX_WELCOME_BYTES: usize = 512;
 
 /// The refusal to send, if any, and the reason to count.
 type Refused = (Option<RefusalCode>, DropReason);
@@ -141,7 +145,9 @@ impl ServerMachine {
 
     fn open_token(&self, now: Instant, sealed: &[u8]) -> Result<Verified, Refused> {
         let protocol_id = self.config.protocol_id;
-        let unix = self.unix_time(now);
+        // Without a time of day a token may have expired long ago.
+        let no_time = (Some(RefusalCode::TokenExpired), DropReason::NoTimeOfDay);
+        let unix = self.unix_time(now).ok_or(no_time)?;
         let mut last = (Some(RefusalCode::Key), DropReason::BadToken);
         for key in &self.config.credentials.token_keys {
             match key.open(protocol_id, sealed, unix) {
@@ -190,8 +196,9 @@ impl ServerMachine {
         request: &Request<'_>,
     ) -> Result<Admitted, DropReason> {
         let Request { parts, verified, name, .. } = request;
-        let unix = self.unix_time(now);
-        self.memory.forget_expired(unix);
+        if let Some(unix) = self.unix_time(now) {
+            self.memory.forget_expired(unix);
+        }
         let keys = verified.keys.as_ref();
         if let Some(token) = &verified.token
             && self.memory.is_used(&token.name, name)
@@ -247,14 +254,19 @@ impl ServerMachine {
         admitted: Admitted,
     ) -> Result<(), DropReason> {
         self.work.agreements += u64::from(request.verified.keys.is_some());
+        let moment = self.moment(now, path.remote);
+        let context = [&moment[..], &request.parts.client_id.0, request.parts.hello_message];
         let responder = match &request.verified.keys {
-            Some(keys) => Some(self.read_hello(&request.parts, keys)?),
+            Some(keys) => {
+                Some((self.entropy.hedged(&context), self.read_hello(&request.parts, keys)?))
+            }
             None => None,
         };
-        let bytes = responder.as_ref().map_or(request.parts.hello_message, Responder::hello);
+        let hello = responder.as_ref().map(|(_, responder)| responder.hello());
+        let bytes = hello.unwrap_or(request.parts.hello_message);
         let hello = Hello::read(bytes)?;
         let client_id = request.parts.client_id;
-        let server_id = self.new_id();
+        let server_id = self.new_id(&context);
         let config = Arc::clone(&self.connection_config);
         let welcome = Welcome {
             server_id,
@@ -265,21 +277,20 @@ impl ServerMachine {
         };
         let app_request = Bytes::copy_from_slice(hello.request);
         let peer_max_block_bytes = hello.max_block_bytes;
-        let mut welcome_message = Vec::new();
-        welcome.write(&mut welcome_message);
-        let protection = match responder {
-            Some(responder) => {
-                let (message, secrets) =
-                    responder.answer(&welcome_message).map_err(|_| DropReason::BadHandshake)?;
-                welcome_message = message;
-                Protection::sealed(now, Role::Server, welcome.suite, secrets)
-                    .map_err(|_| DropReason::BadHandshake)?
+        let mut plain = Zeroizing::new(Vec::with_capacity(MAX_WELCOME_BYTES));
+        welcome.write(&mut plain);
+        let (welcome_message, protection) = match responder {
+            Some((ephemeral, responder)) => {
+                let answered = responder.answer(&ephemeral, &plain);
+                let (message, secrets) = answered.map_err(|_| DropReason::BadHandshake)?;
+                let sealed = Protection::sealed(now, Role::Server, welcome.suite, secrets, &config);
+                (message, sealed.map_err(|_| DropReason::BadHandshake)?)
             }
-            None => Protection::Open {
-                protocol_id: self.config.protocol_id,
-                local: server_id,
-                remote: client_id,
-            },
+            None => {
+                let protocol_id = self.config.protocol_id;
+                let open = Protection::Open { protocol_id, local: server_id, remote: client_id };
+                (plain.to_vec(), open)
+            }
         };
         let mut connection = Connection::new(
             now,
@@ -309,16 +320,26 @@ impl ServerMachine {
         Ok(())
     }
 
+    /// When and from where a request came: what a handshake's keys depend on besides the generator and the
+    /// request, so that two copies of this server, from one snapshot, do not use the same.
+    fn moment(&self, now: Instant, from: SocketAddr) -> [u8; 34] {
+        let mut moment = [0; 34];
+        let unix = self.unix_time(now).unwrap_or_default();
+        let times = [now.as_nanos(), unix].into_iter().flat_map(u64::to_le_bytes);
+        let all = times.chain(address_bytes(from));
+        moment.iter_mut().zip(all).for_each(|(to, from)| *to = from);
+        moment
+    }
+
     fn read_hello(
-        &mut self,
+        &self,
         parts: &RequestParts<'_>,
         keys: &RequestKeys,
     ) -> Result<Responder, DropReason> {
         let identity = self.config.credentials.identity.as_ref();
         let identity = identity.filter(|_| parts.mode.identity);
         let prologue = RequestParts::prologue(parts.mode, parts.client_id);
-        let ephemeral = self.entropy.bytes();
-        respond(keys.noise_psk(), identity, &prologue, ephemeral, parts.hello_message)
+        respond(keys.noise_psk(), identity, &prologue, parts.hello_message)
             .map_err(|_| DropReason::BadHandshake)
     }
 

@@ -20,6 +20,10 @@ pub struct ServerCredentials {
     pub identity: Option<Identity>,
     /// All clients, without encryption: for a LAN and for tests. Default `false`.
     pub open: bool,
+    /// Lets clients notice at once that this server was restarted: 32 bytes that it keeps, and that no other
+    /// running server has. Two servers with the same could be used to end each other's connections. Without
+    /// it, clients notice a restart by the idle timeout.
+    pub reset_secret: Option<Secret>,
 }
 
 impl ServerCredentials {
@@ -33,14 +37,34 @@ impl ServerCredentials {
     /// Accepts clients with a connect token sealed with this key, besides those of other keys.
     #[must_use]
     pub fn with_token_key(mut self, key: TokenKey) -> Self {
-        self.token_keys.push(key);
+        // A vector that grows leaves what it held behind. Here each key is copied, and its old place wiped.
+        let mut keys = Vec::with_capacity(self.token_keys.len() + 1);
+        keys.extend(self.token_keys.iter().cloned());
+        keys.push(key);
+        self.token_keys = keys;
         self
+    }
+
+    /// Whether anybody else may have the reset secret.
+    pub(crate) fn shares_reset_secret(&self) -> bool {
+        let tokens = self.token_keys.iter().map(|token_key| &token_key.key);
+        let identity = self.identity.as_ref().map(Identity::private);
+        let mut others = tokens.chain(&self.secret).chain(identity);
+        self.reset_secret.as_ref().is_some_and(|own| others.any(|other| other == own))
     }
 
     /// Proves this server to clients that require it.
     #[must_use]
     pub fn with_identity(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
+        self
+    }
+
+    /// Lets clients notice at once that this server was restarted: with 32 bytes that it keeps, and that no
+    /// other running server has. Two servers with the same could be used to end each other's connections.
+    #[must_use]
+    pub fn with_reset_secret(mut self, secret: Secret) -> Self {
+        self.reset_secret = Some(secret);
         self
     }
 

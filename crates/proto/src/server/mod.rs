@@ -36,10 +36,11 @@ use slotmap::{DefaultKey, Key as _};
 
 use crate::connection::{CloseCode, ConfigError, Connection, ConnectionConfig, Event};
 use crate::credentials::TokenClaims;
-use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey, Suites};
+use crate::crypto::{CookieKey, Entropy, RequestKeys, ResetKey, Suites};
 use crate::debug_as;
 use crate::fragment::FragmentPool;
 use crate::time::earliest;
+use crate::wire::request::REQUEST_BYTES;
 use crate::wire::{DataHeader, Kind, Role, WireId};
 use crate::work::Work;
 use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform, SendBudget};
@@ -130,7 +131,8 @@ pub struct ServerMachine {
     stats: ServerStats,
     /// For strangers, and of connections that were removed.
     work: Work,
-    unix_time: (Instant, u64),
+    /// The time of day at an instant; `None` if it is not known.
+    unix_time: Option<(Instant, u64)>,
     shutting_down: bool,
 }
 
@@ -149,13 +151,15 @@ impl ServerMachine {
         platform: impl Into<Platform>,
     ) -> Result<Self, ConfigError> {
         config.connection.check()?;
+        if config.credentials.shares_reset_secret() {
+            return Err(ConfigError::SharedResetSecret);
+        }
         let platform = platform.into();
         let mut entropy = Entropy::new(platform.seed);
         let credentials = &config.credentials;
-        // Never from the secret: anyone with the ticket could then close other clients' connections.
-        let token_key = credentials.token_keys.first().map(|token_key| &token_key.key);
-        let long_term = credentials.identity.as_ref().map(Identity::private).or(token_key);
-        let reset_key = match long_term {
+        // Never from the secret of tickets, the token keys or the identity: clients and other servers have
+        // those, and could end connections of this one.
+        let reset_key = match &credentials.reset_secret {
             Some(secret) => ResetKey::derived(secret),
             None => ResetKey::random(entropy.next_secret()),
         };
@@ -184,7 +188,7 @@ impl ServerMachine {
             drops: DropCounts::new(),
             stats: ServerStats::default(),
             work: Work::default(),
-            unix_time: (now, unix_time),
+            unix_time: Some((now, unix_time)),
             shutting_down: false,
             connection_config: Arc::new(config.connection),
             config,
@@ -218,7 +222,13 @@ impl ServerMachine {
 
     /// Corrects the time of day, for the expiry of tokens.
     pub const fn set_unix_time(&mut self, now: Instant, unix_time: u64) {
-        self.unix_time = (now, unix_time);
+        self.unix_time = Some((now, unix_time));
+    }
+
+    /// The time of day is not known: every token is refused as expired, until
+    /// [`set_unix_time`](Self::set_unix_time). For a clock that cannot be read or was never set.
+    pub const fn forget_unix_time(&mut self) {
+        self.unix_time = None;
     }
 
     /// A connection, to look at; `None` if it has been removed.
@@ -250,6 +260,13 @@ impl ServerMachine {
             }
             self.refresh(id);
         }
+    }
+
+    /// Whether a datagram has the form of a request, which makes a server draw keys if it is valid.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_request(datagram: &[u8]) -> bool {
+        datagram.len() == REQUEST_BYTES && Kind::of(datagram) == Ok(Kind::Request)
     }
 
     /// Handles a datagram from this address. It is decrypted in place.
@@ -415,9 +432,10 @@ impl ServerMachine {
     }
 
     /// An id that no present connection has.
-    fn new_id(&mut self) -> WireId {
+    fn new_id(&mut self, context: &[&[u8]]) -> WireId {
         loop {
-            let id = WireId(self.reset_key.id(self.entropy.bytes()));
+            let [a, b, c, d, e, f, ..] = *self.entropy.hedged(context).as_bytes();
+            let id = WireId(self.reset_key.id([a, b, c, d, e, f]));
             if !self.by_id.contains_key(&id) && !self.lingering.has(id) {
                 return id;
             }
@@ -436,9 +454,9 @@ impl ServerMachine {
         self.answers.len() < MAX_ANSWERS && self.answer_budget.try_spend(1)
     }
 
-    fn unix_time(&self, now: Instant) -> u64 {
-        let (then, unix_time) = self.unix_time;
-        unix_time.saturating_add(now.since(then).as_secs())
+    fn unix_time(&self, now: Instant) -> Option<u64> {
+        let (then, unix_time) = self.unix_time?;
+        Some(unix_time.saturating_add(now.since(then).as_secs()))
     }
 
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
@@ -502,6 +520,18 @@ impl Machine for ServerMachine {
             return Some(Instant::ZERO);
         }
         earliest(self.slots.first_deadline(), self.pool.poll_timeout())
+    }
+
+    fn wants_entropy(&self, datagram: &[u8]) -> bool {
+        Self::is_request(datagram)
+    }
+
+    fn mix_entropy(&mut self, fresh: &[u8; 32]) {
+        self.entropy.mix(fresh);
+        // A snapshot that servers are started from has no connections; after it each has a key of its own.
+        if self.slots.len() == 0 && self.config.credentials.reset_secret.is_none() {
+            self.reset_key = ResetKey::random(self.entropy.next_secret());
+        }
     }
 }
 

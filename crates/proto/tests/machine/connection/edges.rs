@@ -103,7 +103,7 @@ fn a_suite_that_was_not_offered_is_refused() {
     let parts = RequestParts::read(&request).unwrap();
     let keys = RequestKeys::new(&secret(), PROTOCOL_ID);
     let prologue = RequestParts::prologue(parts.mode, parts.client_id);
-    let opened = respond(keys.noise_psk(), None, &prologue, [5; 32], parts.hello_message).unwrap();
+    let opened = respond(keys.noise_psk(), None, &prologue, parts.hello_message).unwrap();
     let mut welcome = Vec::new();
     Welcome {
         server_id: WireId([1; 8]),
@@ -113,7 +113,7 @@ fn a_suite_that_was_not_offered_is_refused() {
         reset_token: [0; 16],
     }
     .write(&mut welcome);
-    let (message, secrets) = opened.answer(&welcome).unwrap();
+    let (message, secrets) = opened.answer(&Secret::from_bytes([5; 32]), &welcome).unwrap();
     let mut response = Vec::new();
     ResponseHeader { to: parts.client_id, welcome_message: &message, number: 0 }
         .write(&mut response);
