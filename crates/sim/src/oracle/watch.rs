@@ -44,8 +44,8 @@ impl Watch {
         }
     }
 
-    /// Compares all that with the bounds; called after each datagram. `own_bytes` is what the server's applications hold, and gave it to
-    /// send.
+    /// Compares all that with the bounds; called after each datagram. `own_bytes` is what the server's
+    /// applications hold, and gave it to send.
     pub fn judge(&mut self, server: &ServerMachine, own_bytes: u64) {
         if self.finding.is_some() {
             return;
