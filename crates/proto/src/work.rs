@@ -13,7 +13,7 @@ pub struct Work {
     pub requests: u64,
     /// Key agreements.
     pub agreements: u64,
-    /// Datagrams whose tag was checked.
+    /// Datagrams whose tag was checked, and repeated ones, which are refused before that.
     pub opens: u64,
     /// Datagrams sealed.
     pub seals: u64,

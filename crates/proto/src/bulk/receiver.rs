@@ -213,6 +213,11 @@ impl Receiver {
         self.decodes
     }
 
+    /// Counts those of another receiver, too.
+    pub(crate) const fn add_decodes(&mut self, decodes: u64) {
+        self.decodes += decodes;
+    }
+
     /// Memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let memory = |place: &Place| match place {

@@ -69,7 +69,6 @@ impl Connection {
         let number = self.received.expand(truncated);
         let keep_previous = self.sent.probe_timeout().saturating_mul(PREVIOUS_KEY_PTOS);
         let opened = self.received.check(number).and_then(|()| {
-            self.work.opens += 1;
             self.protection.open(now, number, phase, header_bytes, datagram, keep_previous)
         });
         let plaintext = match opened {
@@ -128,7 +127,7 @@ impl Connection {
     /// Acts on the frames of a datagram that was verified as a whole.
     fn act(&mut self, now: Instant, path: FourTuple, plaintext: &[u8], pool: &mut FragmentPool) {
         for frame in Frames::of(plaintext).flatten() {
-            self.work.steps += 1;
+            self.steps += 1;
             if let Frame::Close { code, reason } = frame {
                 return self.on_close(now, CloseCode(code), reason);
             }

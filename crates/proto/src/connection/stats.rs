@@ -80,8 +80,11 @@ impl Connection {
     #[doc(hidden)]
     #[must_use]
     pub fn work(&self) -> Work {
-        let mut work = self.work;
-        work += self.blocks_in.work();
-        work
+        Work {
+            opens: self.stats.datagrams_received + self.stats.datagrams_refused,
+            seals: self.stats.datagrams_sent,
+            steps: self.steps,
+            ..self.blocks_in.work()
+        }
     }
 }

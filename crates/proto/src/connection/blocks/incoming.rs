@@ -204,6 +204,12 @@ impl IncomingBlocks {
         Work { decodes, hashed_bytes, ..Work::default() }
     }
 
+    /// Goes on counting where another one ended.
+    pub(crate) const fn add_work_of(&mut self, dropped: &Self) {
+        self.hashed_bytes += dropped.hashed_bytes;
+        self.receiver.add_decodes(dropped.receiver.decodes());
+    }
+
     /// Whether slices are expected: their arrival times are recorded then.
     pub(crate) fn is_receiving(&self) -> bool {
         self.announced.contains_key(&self.current) || self.receiver.slices() > 0
