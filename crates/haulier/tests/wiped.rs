@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use haulier::proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier::proto::connection::Suite;
-use haulier::proto::credentials::{ConnectToken, Secret, TokenClaims, TokenKey};
+use haulier::proto::credentials::{ConnectToken, Secret, TokenClaims, TokenKey, TokenServers};
 use haulier::proto::internals::{
     AeadKey, Entropy, Initiator, RequestKeys, ResetKey, TrafficSecret, respond,
 };
@@ -240,7 +240,9 @@ fn machines(aes: AesSupport) {
 fn tokens_and_tickets() {
     let (texts, freed) = freed(|| {
         let key = TokenKey { id: 1, key: known(0xc1) };
-        let token = key.issue(7, &TokenClaims::new(1 << 40), known(0xc2), [3; 24]).unwrap();
+        let token = key
+            .issue(7, &TokenClaims::new(0, 1 << 40, TokenServers::Every), known(0xc2), [3; 24])
+            .unwrap();
         let text = token.to_text();
         let token = Box::new(ConnectToken::parse(&text).unwrap());
         drop(Connect::from(&*token));

@@ -24,7 +24,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0", value_parser = units::address)]
     pub(crate) bind: SocketAddr,
 
-    /// An address to put in the ticket instead of those found, up to 8: a public one, behind a router.
+    /// An address to put in the ticket instead of those found, up to 8: a public one, behind a router. A
+    /// connect token has to name one of these, or the one it waits at.
     #[arg(long, value_name = "HOST:PORT", value_parser = units::address)]
     pub(crate) address: Vec<SocketAddr>,
 
@@ -46,6 +47,11 @@ pub(crate) struct ServeArgs {
     /// there is a --secret-file. Several while keys are changed.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_key: Vec<PathBuf>,
+
+    /// Let in who has a token that was issued before this start, too: for a server that is started for
+    /// clients with tokens. After a restart each token may then be used once more.
+    #[arg(long, requires = "token_key")]
+    pub(crate) earlier_tokens: bool,
 
     /// Clients at a time; one more is told that the server is full.
     #[arg(
@@ -260,9 +266,13 @@ pub(crate) struct IssueArgs {
     #[arg(long, value_name = "N", value_parser = units::wide_id)]
     pub(crate) client_id: u64,
 
-    /// A server that the token is for, up to 8. Without any: all that have the key.
+    /// The server that the token is for.
     #[arg(long, value_name = "ADDR", value_parser = units::address)]
     pub(crate) server: Vec<SocketAddr>,
+
+    /// Each --server, up to 8, lets the client in once; or every server with the key, if none is named.
+    #[arg(long)]
+    pub(crate) once_at_each: bool,
 
     /// How long the token is good for, in seconds.
     #[arg(long, value_name = "S", value_parser = units::seconds)]

@@ -195,8 +195,8 @@ impl Access {
                  number"
             }
             (RefusalCode::Key, Credentials::Token(_)) => {
-                "the token is not made with its --token-key, not for this server, or insists on an \
-                 --identity-file that it lacks: ask for another one"
+                "the token is not made with its --token-key, or insists on an --identity-file that it \
+                 lacks: ask for another one"
             }
             (RefusalCode::Key, Credentials::Open) => {
                 "it does not take everybody, or its --protocol-id is another one: ask for its ticket"
@@ -204,13 +204,18 @@ impl Access {
             (RefusalCode::Version, _) => {
                 "it speaks another version of haulier/1: update the older of the two"
             }
+            (RefusalCode::WrongServer, _) => {
+                "the token is not for this server: ask for another one, or, if the server is known by \
+                 another address, start it with --address"
+            }
             (RefusalCode::Full, _) => "it is full (--max-clients): try again later",
             (RefusalCode::ShuttingDown, _) => {
                 "it is shutting down: ask for the ticket of its next run"
             }
             (RefusalCode::TokenExpired, _) => "the token has expired: ask for another one",
             (RefusalCode::TokenUsed, _) => {
-                "the token was used before, and is good for one connection: ask for another one"
+                "the token was used before, or is older than the server's start, and is good for one \
+                 connection: ask for another one"
             }
             (other, _) => return format!("{server} refuses: {other}"),
         };

@@ -2,7 +2,7 @@
 //! said but as themselves.
 
 use haulier::proto::internals::kdf;
-use haulier::{Secret, TokenClaims, TokenKey};
+use haulier::{Secret, TokenClaims, TokenKey, TokenServers};
 use serde_json::{Value, json};
 
 use crate::support::{Dir, Finished, Serving, data, fetch, haulier, serve};
@@ -48,7 +48,7 @@ fn a_token_without_a_server_goes_with_an_address() {
     let dir = Dir::new();
     let (_, key) = token_key(&dir);
     let serving = serve_tokens(&dir, &key);
-    let file = dir.secret("token", issue(&key, &[]).as_bytes());
+    let file = dir.secret("token", issue(&key, &["--once-at-each"]).as_bytes());
     let message = fetch(&["--ticket-file", &file, "-o", &dir.path("out")]).error(2);
     assert!(message.contains("does not say where to go"), "{message}");
     fetch(&[&serving.addr, "--token-file", &file, "-o", &dir.path("out")]).done();
@@ -63,7 +63,7 @@ fn tokens_that_are_refused_say_why() {
     let refused = |token: &str| fetch(&[token, "-o", &dir.path("out")]).error(3);
 
     // By a second that is long past, so that the test need not wait for it.
-    let claims = TokenClaims::new(1).with_servers(vec![addr]);
+    let claims = TokenClaims::new(0, 1, TokenServers::One(addr));
     let expired = key.issue(PROTOCOL, &claims, Secret::from_bytes([1; 32]), [2; 24]).unwrap();
     let message = refused(&expired.to_text());
     assert!(message.contains("expired") && message.contains("another one"), "{message}");
@@ -77,6 +77,25 @@ fn tokens_that_are_refused_say_why() {
     let elsewhere = dir.secret("elsewhere", issue(&file, &["--server", "192.0.2.1:9"]).as_bytes());
     let args = [&*serving.addr, "--token-file", &elsewhere, "-o", &dir.path("out")];
     assert!(fetch(&args).error(3).contains("not for this server"));
+}
+
+/// A restarted server has forgotten which tokens were used, and says that it does not take them.
+#[test]
+fn a_token_of_before_the_start_is_refused_unless_the_server_says_otherwise() {
+    let dir = Dir::new();
+    let (key, file) = token_key(&dir);
+    let world = dir.file("world.bin", b"x");
+    for (options, is_taken) in [(&[][..], false), (&["--earlier-tokens"][..], true)] {
+        let serving = serve(&[&[&*world, "--token-key", &file], options].concat());
+        let server = TokenServers::One(serving.addr.parse().unwrap());
+        let claims = TokenClaims::new(1, u64::MAX, server);
+        let token = key.issue(PROTOCOL, &claims, Secret::from_bytes([1; 32]), [2; 24]).unwrap();
+        let fetched = fetch(&[&token.to_text(), "-o", &dir.path("out"), "--force"]);
+        match is_taken {
+            true => drop(fetched.done()),
+            false => assert!(fetched.error(3).contains("older than the server's start")),
+        }
+    }
 }
 
 #[test]
@@ -126,7 +145,9 @@ fn what_a_token_holds_is_shown_and_its_secrets_are_not() {
     let opened = show(&["--token-key", &key]);
     let claims = json!({
         "client_id": 42,
+        "issued_unix": closed["expires_unix"].as_u64().unwrap() - 60,
         "servers": ["192.0.2.7:4016"],
+        "once_at_each": false,
         "client_address": "192.0.2.9",
         "least_rate": 80_000,
         "rate": 8_000_000,
@@ -153,10 +174,13 @@ fn a_token_that_cannot_be_made_is_not() {
         let basic = ["token", "issue", "--json", "--token-key", &*key, "--client-id", "1"];
         haulier(&[&basic[..], &["--expires", "60"], options].concat()).error(2)
     };
-    let servers = vec!["--server=192.0.2.7:4016"; 9];
-    assert!(issue(&servers).contains("at most 8 servers"));
-    assert!(issue(&["--user-data", &"x".repeat(257)]).contains("at most 256 bytes"));
-    assert!(issue(&["--rate", "100G"]).contains("at most 34G"));
+    let server = "--server=192.0.2.7:4016";
+    let nine = [&[server; 9][..], &["--once-at-each"]].concat();
+    assert!(issue(&nine).contains("at most 8 servers"));
+    assert!(issue(&[]).contains("which server"));
+    assert!(issue(&[server, server]).contains("--once-at-each"));
+    assert!(issue(&[server, "--user-data", &"x".repeat(257)]).contains("at most 256 bytes"));
+    assert!(issue(&[server, "--rate", "100G"]).contains("at most 34G"));
 }
 
 #[test]
@@ -227,10 +251,10 @@ fn a_file_with_a_secret_that_others_can_read_is_refused() {
     let (file, out) = (dir.file("world.bin", b"x"), dir.path("out"));
     let (token_file, token_key) = (dir.path("token"), key("--token", "key"));
     let serving = serve(&[&file, "--token-key", &token_key, "--secret-file", &secret]);
-    let issue = ["token", "issue", "--json", "--client-id", "1", "--expires", "60"];
-    let server = ["--server", &*serving.addr];
+    let server = format!("--server={}", serving.addr);
+    let issue = ["token", "issue", "--json", "--client-id", "1", "--expires", "60", &server];
     let key_option = ["--token-key", &*token_key];
-    haulier(&[&issue[..], &server, &key_option, &["-o", &token_file]].concat()).done();
+    haulier(&[&issue[..], &key_option, &["-o", &token_file]].concat()).done();
     let ticket = dir.secret("ticket", serving.ticket.as_bytes());
     let token = String::from_utf8(dir.read("token")).unwrap();
     let runs: [(&str, Vec<&str>); 9] = [
@@ -279,6 +303,7 @@ fn tickets_and_tokens_are_printed_and_their_keys_are_not() {
     let issued = haulier(&[
         "token",
         "issue",
+        "--once-at-each",
         "--json",
         "--token-key",
         &key,

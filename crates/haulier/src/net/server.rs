@@ -30,9 +30,8 @@ use super::{aes, secrets};
 ///
 /// let listen = Listen::bind("127.0.0.1:0")?.inline();
 /// let credentials = ServerCredentials::default().with_open_access();
-/// let mut config = ServerConfig::new(7, credentials);
-/// config.addresses = vec![listen.local_addr()];
-/// let server = listen.start(config)?;
+/// println!("listening at {}", listen.local_addr());
+/// let server = listen.start(ServerConfig::new(7, credentials))?;
 /// assert!(server.poll()?.is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -88,13 +87,16 @@ impl Listen {
         self
     }
 
-    /// Starts the server.
+    /// Starts the server. The address it listens at counts as one of
+    /// [`ServerConfig::addresses`](ServerConfig::addresses), with which tokens are compared; the addresses of
+    /// a router in front of it are to be added there.
     ///
     /// # Errors
     /// [`ListenError`].
-    pub fn start(self, config: ServerConfig) -> Result<Server, ListenError> {
+    pub fn start(self, mut config: ServerConfig) -> Result<Server, ListenError> {
         haulier_proto::prepare();
         let (clock, local) = (Clock::start(), self.socket.local_addr());
+        config.addresses.push(local);
         let platform = Platform::new(haulier_udp::seed()?, aes());
         let unix_time = unix_time();
         if unix_time.is_none() && !config.credentials.token_keys.is_empty() {

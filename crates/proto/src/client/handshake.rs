@@ -10,7 +10,7 @@ use core::time::Duration;
 use zeroize::Zeroizing;
 
 use super::{ClientConfig, ClientError, Credentials, ResetToken};
-use crate::connection::{CloseReason, Connection, Parameters, Protection};
+use crate::connection::{AddressProof, CloseReason, Connection, Parameters, Protection};
 use crate::crypto::{
     COOKIE_BYTES, Entropy, Initiator, NOISE_OVERHEAD_BYTES, RequestKeys, Suites, address_bytes,
     equal, open_check,
@@ -174,7 +174,7 @@ impl Handshake {
             peer_max_block_bytes: welcome.max_block_bytes,
             entropy: Entropy::new(self.entropy.bytes()),
             address: FourTuple::new(self.config.server),
-            address_validated: true,
+            address_proof: AddressProof::Validated,
             welcome_message: Vec::new(),
         };
         let reset_token = Zeroizing::new(welcome.reset_token);

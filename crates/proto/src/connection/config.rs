@@ -88,6 +88,15 @@ pub enum ConfigError {
     /// `max_queued_blocks` is 0: no block could be sent.
     #[error("`max_queued_blocks` must be at least 1, or no block could be sent")]
     NoQueuedBlocks,
+    /// A server's `remembered` is 0: it could accept nobody.
+    #[error("`remembered` must be at least 1, or every request would be refused")]
+    NothingRemembered,
+    /// A server with token keys has no `addresses`: no token could name it.
+    #[error(
+        "`addresses` must have those at which clients reach the server, because tokens name them; or \
+         `token_audience` must say that it accepts tokens for any server"
+    )]
+    NoServerAddress,
 }
 
 /// The lowest maximum rate that still works, in bit/s. At 2000 a block of 8 KB made no progress for 15 s, at

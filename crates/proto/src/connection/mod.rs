@@ -59,6 +59,7 @@ use blocks::{IncomingBlocks, OutgoingBlocks};
 use closing::Closing;
 use liveness::Liveness;
 use packets::{IncomingPackets, OutgoingPackets};
+pub(crate) use path::AddressProof;
 use path::Path;
 use protection::KeyLimits;
 
@@ -80,7 +81,7 @@ pub(crate) struct Parameters {
     pub(crate) peer_max_block_bytes: u64,
     pub(crate) entropy: Entropy,
     pub(crate) address: FourTuple,
-    pub(crate) address_validated: bool,
+    pub(crate) address_proof: AddressProof,
     /// A server's, for its responses; empty at a client.
     pub(crate) welcome_message: Vec<u8>,
 }
@@ -143,10 +144,7 @@ impl Connection {
             protection: parameters.protection,
             local: parameters.local,
             remote: parameters.remote,
-            path: match parameters.address_validated {
-                true => Path::validated(address),
-                false => Path::new(address),
-            },
+            path: Path::new(address, parameters.address_proof),
             welcome_message: parameters.welcome_message,
             next_skip: first_skip(&mut entropy),
             entropy,

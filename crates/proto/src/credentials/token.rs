@@ -22,7 +22,7 @@ use crate::wire::field_u16;
 use crate::wire::request::MAX_SEALED_BYTES;
 
 /// The length of the shortest sealed part, without addresses and user data.
-const MIN_SEALED_BYTES: usize = HEADER_BYTES + 52 + TAG_BYTES;
+const MIN_SEALED_BYTES: usize = HEADER_BYTES + 60 + TAG_BYTES;
 
 /// The version of a sealed part, its first byte.
 const VERSION: u8 = b'1';
@@ -70,6 +70,9 @@ impl TokenKey {
         secret: Secret,
         nonce: [u8; NONCE_BYTES],
     ) -> Result<ConnectToken, IssueError> {
+        if claims.expiry_unix <= claims.issued_unix {
+            return Err(IssueError::ExpiresBeforeIssued);
+        }
         let mut sealed = vec![VERSION];
         sealed.extend(self.id.to_le_bytes());
         sealed.extend(claims.expiry_unix.to_le_bytes());
@@ -87,7 +90,7 @@ impl TokenKey {
             protocol_id,
             expiry_unix: claims.expiry_unix,
             secret,
-            servers: claims.servers.clone(),
+            servers: claims.servers.addresses().to_vec(),
             identity: None,
             sealed,
         })
@@ -230,7 +233,7 @@ impl ConnectToken {
         self.identity.as_ref()
     }
 
-    /// The sealed part for the server, 105 to 640 bytes.
+    /// The sealed part for the server, 113 to 640 bytes.
     #[doc(hidden)]
     #[must_use]
     pub fn sealed(&self) -> &[u8] {
@@ -309,6 +312,12 @@ pub enum IssueError {
     /// `servers` has more than 8 addresses.
     #[error("`servers` may name at most 8 servers")]
     TooManyServers,
+    /// `servers` names none. A token for every server is [`TokenServers::Every`](super::TokenServers).
+    #[error("`servers` has to name a server, or say that the token is for every one")]
+    NoServer,
+    /// It expires before it is issued.
+    #[error("`expiry_unix` has to be after `issued_unix`")]
+    ExpiresBeforeIssued,
     /// `user_data` has more than 256 bytes.
     #[error("`user_data` may have at most 256 bytes")]
     TooMuchUserData,

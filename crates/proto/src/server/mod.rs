@@ -16,15 +16,19 @@
 
 mod admission;
 mod config;
+mod event;
 mod handshakes;
 mod late;
 mod lingering;
 mod memory;
 mod paths;
+mod shares;
 mod slots;
 mod stats;
+mod unix_clock;
 
-pub use config::{ServerConfig, ServerCredentials, ServerLimits};
+pub use config::{EarlierTokens, ServerConfig, ServerCredentials, ServerLimits, TokenAudience};
+pub use event::ServerEvent;
 pub use stats::ServerStats;
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -34,7 +38,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use slotmap::{DefaultKey, Key as _};
 
-use crate::connection::{CloseCode, ConfigError, Connection, ConnectionConfig, Event};
+use crate::connection::{CloseCode, ConfigError, Connection, ConnectionConfig};
 use crate::credentials::TokenClaims;
 use crate::crypto::{CookieKey, Entropy, RequestKeys, ResetKey, Suites};
 use crate::debug_as;
@@ -48,7 +52,9 @@ use admission::Prefix;
 use lingering::Lingering;
 use memory::{Memory, RequestName};
 use paths::Paths;
+use shares::Share;
 use slots::Slots;
+use unix_clock::UnixClock;
 
 /// Answers to strangers that may wait to be sent: as many as one batch of datagrams can cause.
 const MAX_ANSWERS: usize = 64;
@@ -61,45 +67,6 @@ impl core::fmt::Display for ConnectionId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         self.0.data().as_ffi().fmt(f)
     }
-}
-
-/// An event of a server. Its `Debug` prints lengths, never the application's bytes.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ServerEvent {
-    /// A client with valid credentials has sent a request. Its address is not validated yet. To reject it,
-    /// close the connection.
-    Connecting {
-        /// The application's request.
-        request: Bytes,
-        /// The content of its token, if it has one.
-        token: Option<TokenClaims>,
-    },
-    /// An event of its connection.
-    Connection(Event),
-}
-
-impl core::fmt::Debug for ServerEvent {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Connecting { request, token } => {
-                write!(
-                    f,
-                    "Connecting {{ request: {} bytes, token: {} }}",
-                    request.len(),
-                    token.is_some()
-                )
-            }
-            Self::Connection(event) => f.debug_tuple("Connection").field(event).finish(),
-        }
-    }
-}
-
-/// What one source prefix uses.
-#[derive(Clone, Copy, Debug, Default)]
-struct Share {
-    connections: usize,
-    handshakes: usize,
 }
 
 /// A server and its connections.
@@ -131,8 +98,7 @@ pub struct ServerMachine {
     stats: ServerStats,
     /// For strangers, and of connections that were removed.
     work: Work,
-    /// The time of day at an instant; `None` if it is not known.
-    unix_time: Option<(Instant, u64)>,
+    unix_clock: UnixClock,
     shutting_down: bool,
 }
 
@@ -150,7 +116,7 @@ impl ServerMachine {
         config: ServerConfig,
         platform: impl Into<Platform>,
     ) -> Result<Self, ConfigError> {
-        config.connection.check()?;
+        config.check()?;
         if config.credentials.shares_reset_secret() {
             return Err(ConfigError::SharedResetSecret);
         }
@@ -179,8 +145,8 @@ impl ServerMachine {
             handshakes: 0,
             started: VecDeque::new(),
             memory: Memory::new(config.limits.remembered),
+            paths: Paths::new(config.connection.min_rate_bps),
             lingering: Lingering::new(config.limits.connections),
-            paths: Paths::default(),
             answers: VecDeque::new(),
             answer_budget,
             requests: VecDeque::new(),
@@ -188,7 +154,7 @@ impl ServerMachine {
             drops: DropCounts::new(),
             stats: ServerStats::default(),
             work: Work::default(),
-            unix_time: Some((now, unix_time)),
+            unix_clock: UnixClock::new(now, unix_time),
             shutting_down: false,
             connection_config: Arc::new(config.connection),
             config,
@@ -220,15 +186,16 @@ impl ServerMachine {
         &self.drops
     }
 
-    /// Corrects the time of day, for the expiry of tokens.
-    pub const fn set_unix_time(&mut self, now: Instant, unix_time: u64) {
-        self.unix_time = Some((now, unix_time));
+    /// Corrects the time of day, for the expiry of tokens. Set back, it stands still for as long, so that no
+    /// token becomes valid again.
+    pub fn set_unix_time(&mut self, now: Instant, unix_time: u64) {
+        self.unix_clock.set(now, unix_time);
     }
 
     /// The time of day is not known: every token is refused as expired, until
     /// [`set_unix_time`](Self::set_unix_time). For a clock that cannot be read or was never set.
     pub const fn forget_unix_time(&mut self) {
-        self.unix_time = None;
+        self.unix_clock.forget();
     }
 
     /// A connection, to look at; `None` if it has been removed.
@@ -322,24 +289,8 @@ impl ServerMachine {
         self.slots.memory_bytes() + self.lingering.memory_bytes()
     }
 
-    /// If clients together hold more memory than they may, forgets connections that have ended, and then
-    /// closes the connection that holds the most.
-    fn enforce_memory_limit(&mut self, now: Instant) {
-        let max_bytes = self.config.limits.memory_bytes;
-        while self.memory_bytes() > max_bytes && self.lingering.forget_first() {}
-        if self.memory_bytes() <= max_bytes {
-            return;
-        }
-        let Some(id) = self.slots.largest() else { return };
-        if let Some(connection) = self.slots.connection_mut(id) {
-            connection.close(now, CloseCode::RESOURCES, "");
-            connection.drop_unread();
-        }
-        self.refresh(id);
-    }
-
     /// The next event, and its connection. Call it until it returns `None`. A connection that has ended can
-    /// be looked at until the call after its [`Event::Closed`].
+    /// be looked at until the call after its [`Event::Closed`](crate::connection::Event::Closed).
     #[must_use]
     pub fn poll_event(&mut self, now: Instant) -> Option<(ConnectionId, ServerEvent)> {
         while let Some((id, request, token)) = self.requests.pop_front() {
@@ -376,6 +327,7 @@ impl ServerMachine {
             self.handshakes -= 1;
             if let Some(share) = self.prefixes.get_mut(&slot.prefix) {
                 share.handshakes -= 1;
+                share.credited -= usize::from(slot.has_credit);
             }
             self.stats.accepted += u64::from(slot.connection.state().is_open());
         }
@@ -391,7 +343,8 @@ impl ServerMachine {
         let Some(mut slot) = self.slots.remove(id) else { return };
         let connection = &slot.connection;
         self.work += connection.work();
-        self.paths.remember(connection.address().ip(), connection.known_path());
+        let ip = connection.address().ip();
+        self.paths.remember(ip, slot.client, connection.known_path());
         slot.connection.clear(&mut self.pool);
         self.by_id.remove(&slot.connection.local_id());
         self.by_request.remove(&slot.name);
@@ -408,21 +361,24 @@ impl ServerMachine {
         &mut self,
         now: Instant,
         mut connection: Connection,
-        name: RequestName,
+        (name, bytes): (RequestName, usize),
         request: Bytes,
         token: Option<TokenClaims>,
-        bytes: usize,
+        has_credit: bool,
     ) {
         connection.on_request(now, bytes);
-        connection.set_known_path(self.paths.recall(now, connection.address().ip()));
+        let client = token.as_ref().and_then(TokenClaims::client);
+        let ip = connection.address().ip();
+        connection.set_known_path(self.paths.recall(now, ip, client));
         let prefix = Prefix::of(connection.address());
         let wire_id = connection.local_id();
-        let id = self.slots.insert(connection, name, prefix);
+        let id = self.slots.insert(connection, name, (prefix, client), has_credit);
         self.by_id.insert(wire_id, id);
         self.by_request.insert(name, id);
         let share = self.prefixes.entry(prefix).or_default();
         share.connections += 1;
         share.handshakes += 1;
+        share.credited += usize::from(has_credit);
         self.handshakes += 1;
         self.started.push_back((now, id));
         self.stats.requests += 1;
@@ -454,11 +410,6 @@ impl ServerMachine {
         self.answers.len() < MAX_ANSWERS && self.answer_budget.try_spend(1)
     }
 
-    fn unix_time(&self, now: Instant) -> Option<u64> {
-        let (then, unix_time) = self.unix_time?;
-        Some(unix_time.saturating_add(now.since(then).as_secs()))
-    }
-
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
@@ -470,6 +421,8 @@ impl ServerMachine {
         assert_eq!(counted, self.slots.len());
         let counted: usize = self.prefixes.values().map(|share| share.handshakes).sum();
         assert_eq!(counted, self.handshakes);
+        let counted: usize = self.prefixes.values().map(|share| share.credited).sum();
+        assert_eq!(counted, self.slots.credited());
     }
 }
 

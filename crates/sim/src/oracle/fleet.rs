@@ -10,7 +10,7 @@ use std::time::Duration;
 use haulier_core::{Instant, Machine};
 use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::connection::Event;
-use haulier_proto::credentials::{ConnectToken, Secret, TokenClaims, TokenKey};
+use haulier_proto::credentials::{ConnectToken, Secret, TokenClaims, TokenKey, TokenServers};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerLimits, ServerMachine};
 
 use crate::hosts::{PROTOCOL_ID, UNIX_TIME};
@@ -40,7 +40,8 @@ fn server(number: u32, limits: ServerLimits) -> ServerMachine {
 }
 
 fn token(rng: &mut Rng, expiry_unix: u64, number: u32) -> ConnectToken {
-    let claims = TokenClaims::new(expiry_unix).with_servers(vec![address(number)]);
+    let server = TokenServers::One(address(number));
+    let claims = TokenClaims::new(UNIX_TIME, expiry_unix, server);
     let secret = Secret::from_bytes(rng.key());
     let nonce = rng.bytes(24).try_into().expect("24 bytes");
     token_key().issue(PROTOCOL_ID, &claims, secret, nonce).expect("claims within their limits")

@@ -17,8 +17,9 @@ use crate::{Access, LinkConfig, Rng, World, address};
 /// How much longer a join may take because of a liar who was there before.
 const MAX_SLOW_DOWN: f64 = 2.0;
 
-/// How many more bytes may be sent to an honest client because of him.
-const MAX_MORE_BYTES: f64 = 1.5;
+/// How many more bytes may be sent to an honest client because of him: a train at the rate that his address
+/// took is lost if the queue is shorter, and then sent again.
+const MAX_MORE_BYTES: f64 = 2.0;
 
 /// What each client gets: two chunks.
 const BLOCK_BYTES: usize = 512 << 10;
@@ -129,7 +130,8 @@ fn join(lie: Option<Lie>, seed: u64) -> Option<Join> {
         };
         let mut neighbour = home;
         neighbour.set_port(5_000);
-        world.add(Attacker::new(liar.mind()), neighbour, &Access::default());
+        // His link is no better: what he says beyond it is a lie.
+        world.add(Attacker::new(liar.mind()), neighbour, &link.clone().into());
     }
     // One copy: the spacing of several would show the server the link.
     let script = Script::idle().leaving_after(1);

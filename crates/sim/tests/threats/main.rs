@@ -15,5 +15,8 @@ mod forgery;
 mod keys;
 mod lies;
 mod life;
+mod paths;
 mod replay;
+mod shares;
 mod support;
+mod tokens;

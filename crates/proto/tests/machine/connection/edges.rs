@@ -2,7 +2,7 @@
 
 use haulier_proto::client::{ClientMachine, Credentials};
 use haulier_proto::connection::{Block, CloseReason, Event, RefusalCode, Suite};
-use haulier_proto::credentials::{Secret, TokenClaims, TokenKey, TokenRate};
+use haulier_proto::credentials::{Secret, TokenClaims, TokenKey, TokenRate, TokenServers};
 use haulier_proto::internals::{
     DataHeader, RequestKeys, RequestParts, ResponseHeader, Retry, Role, Welcome, WireId, open_tag,
     respond,
@@ -203,7 +203,8 @@ fn a_token_limits_the_rate() {
     let mut config = server_config();
     config.credentials.token_keys = vec![key.clone()];
     let mut lan = Lan::new(config);
-    let claims = TokenClaims::new(UNIX_TIME + 60).with_max_rate(TokenRate::from_bps(400_000));
+    let claims = TokenClaims::new(UNIX_TIME, UNIX_TIME + 60, TokenServers::Every)
+        .with_max_rate(TokenRate::from_bps(400_000));
     let token = key.issue(PROTOCOL_ID, &claims, Secret::from_bytes([1; 32]), [1; 24]).unwrap();
     lan.add(client_with(Credentials::Token(token)));
     lan.settle();
@@ -222,24 +223,6 @@ fn a_rate_of_0_is_the_lowest_that_works() {
     lan.peer().send_block(&Block::new(1, vec![1; 8_000])).unwrap();
     lan.run(60_000);
     assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Block { .. })));
-}
-
-/// A server whose token memory is full requires cookies, and never forgets a token before it expires.
-#[test]
-fn a_full_token_memory_requires_cookies() {
-    let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
-    let mut config = server_config();
-    config.credentials.token_keys = vec![key.clone()];
-    config.limits.remembered = 1;
-    let mut lan = Lan::new(config);
-    for n in 0..2u8 {
-        let claims = TokenClaims::new(UNIX_TIME + 60);
-        let token = key.issue(PROTOCOL_ID, &claims, Secret::from_bytes([n; 32]), [n; 24]).unwrap();
-        lan.add(client_with(Credentials::Token(token)));
-        lan.settle();
-        assert!(lan.clients[usize::from(n)].connection().is_some());
-    }
-    assert_eq!(lan.server.drops().get(DropReason::NoCookie), 1, "the second needs a cookie");
 }
 
 /// Answers to strangers are queued, 64 at most, whatever the number of requests.

@@ -3,7 +3,7 @@
 
 use haulier_proto::client::{ClientMachine, Credentials};
 use haulier_proto::connection::{CloseCode, CloseReason, ConfigError, ConnectionState};
-use haulier_proto::credentials::{Identity, Secret, TokenClaims, TokenKey};
+use haulier_proto::credentials::{Identity, Secret, TokenClaims, TokenKey, TokenServers};
 use haulier_proto::internals::{DataHeader, Role, WireId};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
 use haulier_proto::{DropReason, Instant, Machine};
@@ -18,7 +18,7 @@ fn token_key() -> TokenKey {
 }
 
 fn config(credentials: ServerCredentials) -> ServerConfig {
-    ServerConfig::new(PROTOCOL_ID, credentials)
+    ServerConfig::new(PROTOCOL_ID, credentials).with_addresses(vec![server_address()])
 }
 
 /// Data from this client, as an observer sees it.
@@ -54,7 +54,7 @@ fn a_sister_server_ends_no_connection() {
     let identity = Identity::new(Secret::from_bytes([21; 32]));
     let by_token = ServerCredentials::default().with_token_key(token_key());
     let by_secret = ServerCredentials::default().with_secret(secret()).with_identity(identity);
-    let claims = TokenClaims::new(UNIX_TIME + 60).with_servers(vec![server_address()]);
+    let claims = TokenClaims::new(UNIX_TIME, UNIX_TIME + 60, TokenServers::One(server_address()));
     let token = token_key().issue(PROTOCOL_ID, &claims, Secret::from_bytes([1; 32]), [1; 24]);
     let cases =
         [(by_token, client_with(Credentials::Token(token.unwrap()))), (by_secret, client_config())];
@@ -202,7 +202,8 @@ fn without_a_time_of_day_no_token_passes() {
     let mut lan = Lan::new(config(credentials));
     lan.server.forget_unix_time();
     for (n, expiry) in [UNIX_TIME - 60, UNIX_TIME + 60, u64::MAX].into_iter().enumerate() {
-        let claims = TokenClaims::new(expiry).with_servers(vec![server_address()]);
+        let servers = TokenServers::One(server_address());
+        let claims = TokenClaims::new(UNIX_TIME.min(expiry - 1), expiry, servers);
         let nonce = [n as u8; 24];
         let token = token_key().issue(PROTOCOL_ID, &claims, secret(), nonce).unwrap();
         lan.add(client_with(Credentials::Token(token)));

@@ -7,6 +7,7 @@
 //! * `keys`: what two servers, or two copies of one, must not share; forgeries; a clock without a time;
 //! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing.
 
+mod admission;
 mod edges;
 mod ends;
 mod handshake;

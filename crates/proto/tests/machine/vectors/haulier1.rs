@@ -6,7 +6,7 @@
 use haulier_proto::connection::Suite;
 use haulier_proto::credentials::{
     ConnectToken, Identity, Secret, Ticket, TicketAccess, TicketError, TokenClaims, TokenKey,
-    TokenRate,
+    TokenRate, TokenServers,
 };
 use haulier_proto::internals::{
     AeadKey, CookieKey, Initiator, RequestKeys, ResetKey, TokenError, TrafficSecret, open_check,
@@ -96,9 +96,15 @@ fn tokens() {
             id: u32::try_from(int(&row["key_id"])).unwrap(),
             key: secret(&row["token_key"]),
         };
-        let claims = TokenClaims::new(row["expiry_unix"].as_u64().unwrap())
+        let unix = |field: &str| row[field].as_u64().unwrap();
+        let servers = match (row["once_at_each"].as_bool().unwrap(), &*addresses(&row["servers"])) {
+            (false, &[address]) => TokenServers::One(address),
+            (false, _) => panic!("{name}: one server"),
+            (true, []) => TokenServers::Every,
+            (true, addresses) => TokenServers::Each(addresses.to_vec()),
+        };
+        let claims = TokenClaims::new(unix("issued_unix"), unix("expiry_unix"), servers)
             .with_client_id(bytes(&row["client_id"]))
-            .with_servers(addresses(&row["servers"]))
             .with_client_address(some(&row["client_address"], |a| text(a).parse().unwrap()))
             .with_min_rate(rate(&row["least_bps"]))
             .with_max_rate(rate(&row["most_bps"]))
