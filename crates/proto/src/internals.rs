@@ -19,3 +19,4 @@ pub use crate::wire::header::{DATA_HEADER_BYTES, DataHeader, ResponseHeader, Rol
 pub use crate::wire::hello::{Hello, WELCOME_BYTES, Welcome};
 pub use crate::wire::request::{Mode, REQUEST_BYTES, RequestParts, Source};
 pub use crate::wire::{Kind, OPEN_TAG_BYTES, VERSION, WireId};
+pub use crate::work::Work;

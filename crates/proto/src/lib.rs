@@ -70,8 +70,8 @@
 //! # Modules
 //!
 //! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `credentials`,
-//! `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`, `drop_reason`. What this
-//! wire shares with that of the articles is in `haulier_core`.
+//! `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `work`, `fields`, `drop_reason`.
+//! What this wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -94,6 +94,7 @@ mod platform;
 mod transit;
 mod urgency;
 mod wire;
+mod work;
 
 pub use bulk::repair::prepare;
 pub use drop_reason::{DropCounts, DropReason};
