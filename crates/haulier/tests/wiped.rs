@@ -170,7 +170,8 @@ fn machines(aes: AesSupport) {
             credentials = credentials.with_token_key(TokenKey { id, key: known(0xb6) });
         }
         let connection = haulier::ConnectionConfig::default().with_datagrams_per_key(3);
-        let config = ServerConfig::new(7, credentials).with_connection(connection);
+        let config =
+            ServerConfig::new(7, credentials).with_connection(connection).with_addresses(vec![at]);
         let platform = Platform::new(seed, aes);
         let mut server =
             Box::new(ServerMachine::new(Instant::ZERO, 1 << 31, config, platform).unwrap());

@@ -20,6 +20,7 @@ use crate::fragment::FragmentPool;
 use crate::settings;
 use crate::wire::hello::MAX_REQUEST_BYTES;
 use crate::wire::{DataHeader, Kind, answer};
+use crate::work::Work;
 use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform};
 use handshake::{Handshake, Progress};
 
@@ -197,6 +198,20 @@ impl ClientMachine {
     #[must_use]
     pub const fn drops(&self) -> &DropCounts {
         &self.drops
+    }
+
+    /// What its connection has done so far.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn work(&self) -> Work {
+        self.connection().map(Connection::work).unwrap_or_default()
+    }
+
+    /// Memory that the server makes it hold, in bytes: data that is incomplete or not read.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.connection().map_or(0, Connection::memory_bytes) + self.pool.held_bytes()
     }
 
     /// Bytes of all datagrams so far.

@@ -22,9 +22,11 @@ pub use crate::wire::hello::{Hello, Versions, Welcome};
 pub use crate::wire::parameters::{EndParameters, REED_SOLOMON};
 pub use crate::wire::request::{Mode, REQUEST_BYTES, RequestParts, Source};
 pub use crate::wire::{Kind, OPEN_TAG_BYTES, VERSION, WireId};
+pub use crate::work::Work;
 
 /// The frames of the wire to come.
 pub mod frames {
     pub use crate::bulk::cut::{ChunkAt, Cut, SliceSize, chunk_bytes, chunk_count};
     pub use crate::wire::frames::*;
 }
+

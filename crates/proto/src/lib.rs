@@ -70,7 +70,7 @@
 //! # Modules
 //!
 //! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `channels`,
-//! `credentials`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`,
+//! `credentials`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `work`, `fields`,
 //! `drop_reason`. What this wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
@@ -95,6 +95,7 @@ mod platform;
 mod transit;
 mod urgency;
 mod wire;
+mod work;
 
 pub use bulk::repair::prepare;
 pub use drop_reason::{DropCounts, DropReason};

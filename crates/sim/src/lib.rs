@@ -28,6 +28,7 @@
 //! * [`hosts`]: the two ends of haulier/1 and a peer of the article's wire, with applications;
 //! * [`soak`]: transfers under random faults, which must all finish once the faults stop;
 //! * [`attack`]: hostile hosts;
+//! * [`oracle`]: bounds on memory and work that hold whatever a peer sends;
 //! * [`hostile`]: input that a peer must survive, driven by the fuzzers and replayed by the tests.
 
 pub mod attack;
@@ -37,6 +38,7 @@ pub mod hostile;
 pub mod hosts;
 pub mod link;
 mod loss;
+pub mod oracle;
 pub mod profile;
 mod rng;
 pub mod shaping;

@@ -90,7 +90,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "soak-connection",
-        proves: "connections over bad links, with restarts and changes of address, finish or say why not",
+        proves: "connections over bad links, liars among them, finish or say why not, within bounds",
         run: |shell| program(shell, "soak --layers connection --transfers 2000 --seed 1 --json"),
     },
     Step {

@@ -233,7 +233,8 @@ pub(crate) enum Wire {
 #[command(group(ArgGroup::new("budget").args(["transfers", "seconds", "scenario"])))]
 pub(crate) struct SoakArgs {
     /// What crosses the links: `chunks`, a game's `packets` (on links of up to 99 % loss and 10 s),
-    /// `both` on one link, or a whole `connection` with everything it carries.
+    /// `both` on one link, or a whole `connection` with everything it carries, where liars may be behind the
+    /// addresses of honest clients, clocks step, and the server's memory and work stay within bounds.
     #[arg(long, default_value = "both", value_parser = units::layers)]
     pub(crate) layers: Layers,
 

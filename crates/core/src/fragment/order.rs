@@ -20,20 +20,27 @@ struct Place<T> {
     value: Option<T>,
 }
 
-/// Values by key. Grows to the largest number of values it ever held, and reuses places after that.
+/// Values by key. Grows to the largest number of values it held, and reuses places, until it is cleared.
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
     places: Vec<Place<T>>,
     free: Vec<u32>,
+    /// Of new places: above that of every place there ever was.
+    first_generation: NonZeroU32,
 }
 
 impl<T> Slab<T> {
     pub(super) const fn new() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
+        Self { places: Vec::new(), free: Vec::new(), first_generation: NonZeroU32::MIN }
     }
 
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.free.len()
+    }
+
+    /// Places for values, taken or free.
+    pub(super) const fn places(&self) -> usize {
+        self.places.len()
     }
 
     pub(super) fn insert(&mut self, value: T) -> Key {
@@ -45,7 +52,7 @@ impl<T> Slab<T> {
             return Key { place, generation: slot.generation };
         }
         let place = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        let generation = NonZeroU32::MIN;
+        let generation = self.first_generation;
         self.places.push(Place { generation, value: Some(value) });
         Key { place, generation }
     }
@@ -69,6 +76,15 @@ impl<T> Slab<T> {
         place.generation = place.generation.checked_add(1).unwrap_or(NonZeroU32::MIN);
         self.free.push(key.place);
         Some(value)
+    }
+
+    /// Gives the memory back, if there is no value. Old keys still find nothing.
+    pub(super) fn clear_if_empty(&mut self) {
+        if self.len() == 0 {
+            let generations = self.places.iter().map(|place| place.generation);
+            self.first_generation = generations.max().unwrap_or(self.first_generation);
+            (self.places, self.free) = (Vec::new(), Vec::new());
+        }
     }
 
     pub(super) fn values(&self) -> impl Iterator<Item = &T> {

@@ -230,6 +230,7 @@ impl Reassembler {
     /// Forgets everything received from this peer, and frees its memory.
     pub fn clear(&mut self, pool: &mut FragmentPool) {
         self.window.clear_with(|entry| forget(entry, pool));
+        pool.give_back_if_empty();
         self.restart = RestartWatch::default();
     }
 

@@ -90,6 +90,7 @@ pub(crate) struct Receiver {
     /// When the last new slice arrived.
     progress_at: Instant,
     abandon_after: Duration,
+    decodes: u64,
 }
 
 impl Receiver {
@@ -100,6 +101,7 @@ impl Receiver {
             done: DoneAcks::new(),
             progress_at: Instant::ZERO,
             abandon_after,
+            decodes: 0,
         }
     }
 
@@ -206,6 +208,16 @@ impl Receiver {
         self.places.iter().map(slices).sum()
     }
 
+    /// Chunks that were decoded, or tried to.
+    pub(crate) const fn decodes(&self) -> u64 {
+        self.decodes
+    }
+
+    /// Counts those of another receiver, too.
+    pub(crate) const fn add_decodes(&mut self, decodes: u64) {
+        self.decodes += decodes;
+    }
+
     /// Memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let memory = |place: &Place| match place {
@@ -287,6 +299,7 @@ impl Receiver {
         let Place::Partial(partial) = core::mem::replace(place, Place::Unseen) else {
             return Ok(());
         };
+        self.decodes += u64::from(!partial.sources.received().is_full());
         let (count, chunk_id) = (partial.count(), self.first.plus(place_number(at)));
         let chunk = partial.finish(chunk_id).ok_or(DropReason::OutOfRange)?;
         *place = Place::Done(chunk.into(), count);

@@ -133,6 +133,8 @@ pub struct Connection {
     /// The latest time that the driver passed in.
     now: Instant,
     stats: ConnectionStats,
+    /// Of [`Work`](crate::work::Work), what is counted nowhere else: a connection is to be small.
+    steps: u64,
 }
 
 debug_as! {
@@ -181,6 +183,7 @@ impl Connection {
             liveness: Liveness::new(now, parameters.idle_timeout, config.handshake_timeout),
             now,
             stats: ConnectionStats::default(),
+            steps: 0,
             config,
         };
         if role == Role::Client {
@@ -370,7 +373,9 @@ impl Connection {
 
     /// Drops everything that is received and not read, to free its memory.
     pub(crate) fn drop_unread(&mut self) {
-        self.blocks_in = IncomingBlocks::new(&self.config);
+        let blocks_in = IncomingBlocks::new(&self.config);
+        let dropped = core::mem::replace(&mut self.blocks_in, blocks_in);
+        self.blocks_in.add_work_of(&dropped);
         self.packets_in.drop_unread();
         self.messages_in = MessageReceiver::new();
     }

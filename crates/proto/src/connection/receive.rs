@@ -130,6 +130,7 @@ impl Connection {
     /// Acts on the frames of a datagram that was verified as a whole.
     fn act(&mut self, now: Instant, path: FourTuple, plaintext: &[u8], pool: &mut FragmentPool) {
         for frame in Frames::of(plaintext).flatten() {
+            self.steps += 1;
             if let Frame::Close { code, reason } = frame {
                 return self.on_close(now, CloseCode(code), reason);
             }

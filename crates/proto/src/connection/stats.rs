@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use super::Connection;
 use crate::crypto::Suite;
+use crate::work::Work;
 
 /// Counters of one end of a connection, and its measurements of the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -72,6 +73,18 @@ impl Connection {
             rtt_variation: self.sent.rtt().rttvar(),
             datagrams_in_flight: self.sent.in_flight().into(),
             ..self.stats
+        }
+    }
+
+    /// What it has done so far.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn work(&self) -> Work {
+        Work {
+            opens: self.stats.datagrams_received + self.stats.datagrams_refused,
+            seals: self.stats.datagrams_sent,
+            steps: self.steps,
+            ..self.blocks_in.work()
         }
     }
 }

@@ -32,6 +32,7 @@ impl Connection {
                 self.pass(&acked.datagram, ItemFate::Acked);
             }
         }
+        self.steps += walk.steps();
         if self.sent.end_ack(&walk)
             && let Some(rtt) = self.sent.rtt().smoothed_rtt()
         {

@@ -91,6 +91,7 @@ impl ServerMachine {
         datagram: &[u8],
     ) -> Result<(), DropReason> {
         let client_id = AnyVersion::read(datagram)?.client_id;
+        self.work.requests += 1;
         // Read here, so that it is never earlier in what follows.
         let unix_time = self.unix_clock.read(now);
         let (parts, verified) = match self.verify_request(unix_time, datagram) {
@@ -298,6 +299,7 @@ impl ServerMachine {
         request: &Request<'_>,
         admitted: Admitted,
     ) -> Result<(), DropReason> {
+        self.work.agreements += u64::from(request.verified.keys.is_some());
         let moment = self.moment(now, path.remote);
         let context = [&moment[..], &request.parts.client_id.0, request.parts.hello_message];
         let responder = match &request.verified.keys {

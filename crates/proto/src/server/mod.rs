@@ -46,6 +46,7 @@ use crate::fragment::FragmentPool;
 use crate::time::earliest;
 use crate::wire::request::REQUEST_BYTES;
 use crate::wire::{DataHeader, Kind, Role, WireId};
+use crate::work::Work;
 use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform, SendBudget};
 use admission::Prefix;
 use lingering::Lingering;
@@ -95,6 +96,8 @@ pub struct ServerMachine {
     pool: FragmentPool,
     drops: DropCounts,
     stats: ServerStats,
+    /// For strangers, and of connections that were removed.
+    work: Work,
     unix_clock: UnixClock,
     shutting_down: bool,
 }
@@ -150,6 +153,7 @@ impl ServerMachine {
             pool: FragmentPool::default(),
             drops: DropCounts::new(),
             stats: ServerStats::default(),
+            work: Work::default(),
             unix_clock: UnixClock::new(now, unix_time),
             shutting_down: false,
             connection_config: Arc::new(config.connection),
@@ -171,7 +175,7 @@ impl ServerMachine {
         stats.connections = self.slots.len();
         stats.handshakes = self.handshakes;
         stats.lingering = self.lingering.len();
-        stats.memory_bytes = self.memory_bytes();
+        stats.memory_bytes = self.memory_bytes() + self.pool.held_bytes();
         stats.remembered = self.memory.len();
         stats
     }
@@ -338,6 +342,7 @@ impl ServerMachine {
         self.refresh(id);
         let Some(mut slot) = self.slots.remove(id) else { return };
         let connection = &slot.connection;
+        self.work += connection.work();
         let ip = connection.address().ip();
         self.paths.remember(ip, slot.client, connection.known_path());
         slot.connection.clear(&mut self.pool);

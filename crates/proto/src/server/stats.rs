@@ -1,5 +1,8 @@
 //! What a server counts, for all its clients together.
 
+use super::ServerMachine;
+use crate::work::Work;
+
 /// Counters of a server since it was created, and what it holds now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -35,4 +38,15 @@ pub struct ServerStats {
     pub datagrams_sent: u64,
     /// Bytes in them.
     pub bytes_sent: u64,
+}
+
+impl ServerMachine {
+    /// What it has done so far, for clients and strangers.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn work(&self) -> Work {
+        let mut work = self.work;
+        self.slots.ids().filter_map(|id| self.connection(id)).for_each(|it| work += it.work());
+        work
+    }
 }

@@ -55,6 +55,14 @@ pub(crate) struct AckWalk<'a> {
     delay: Option<Duration>,
     has_news: bool,
     sample: Option<Duration>,
+    steps: u64,
+}
+
+impl AckWalk<'_> {
+    /// Ranges looked up and records walked over so far.
+    pub(crate) const fn steps(&self) -> u64 {
+        self.steps
+    }
 }
 
 /// A datagram that was acknowledged for the first time.
@@ -192,6 +200,7 @@ impl Ledger {
             delay: ack.delay(),
             has_news: false,
             sample: None,
+            steps: 0,
         })
     }
 
@@ -201,19 +210,22 @@ impl Ledger {
         loop {
             let Some(end) = walk.end else {
                 let range = walk.ranges.next()?;
+                walk.steps += 1;
                 walk.newest = self.newest.map(|(_, sent_at)| sent_at);
                 (walk.place, walk.end) = (self.place(*range.start()), Some(*range.end()));
                 continue;
             };
             // Nearly all that an ack names was in the ack before.
             let is_known = |record: &&Datagram| record.number <= end && record.fate == Fate::Acked;
-            walk.place += self.iter_from(walk.place).take_while(is_known).count();
+            let known = self.iter_from(walk.place).take_while(is_known).count();
+            walk.place += known;
+            walk.steps += known as u64;
             let news = self.records.get_mut(walk.place).filter(|record| record.number <= end);
             let Some(record) = news else {
                 walk.end = None;
                 continue;
             };
-            walk.place += 1;
+            (walk.place, walk.steps) = (walk.place + 1, walk.steps + 1);
             self.has_news = true;
             self.acked = self.acked.saturating_add(1);
             let before = core::mem::replace(&mut record.fate, Fate::Acked);

@@ -2,26 +2,28 @@
 
 use std::time::Duration;
 
-use haulier_core::{Batch, FourTuple, Instant, Machine};
-use haulier_proto::client::ClientMachine;
-use haulier_proto::connection::{Block, Connection, ConnectionConfig, Urgency};
-use haulier_proto::server::ServerMachine;
+use haulier_core::{Batch, Instant};
+use haulier_proto::connection::{Block, ConnectionConfig, Urgency};
+use haulier_proto::internals::Role;
 
-use crate::address;
-use crate::attack::raw::{Link, RawClient, RawServer};
-use crate::hosts::{Keyed, configs};
+use crate::oracle::{Finding, Victim};
 
 /// The number of datagrams at one instant that counts as a flood.
 const FLOOD: usize = 600;
 
+/// The longest plaintext of a datagram.
+const MAX_PLAINTEXT_BYTES: usize = 1171;
+
 /// A script of frames, sealed as the peer would, of time steps and of calls, against a server (if its first
-/// byte is even) or a client (if it is odd) that is itself sending; everything is checked after each step.
+/// byte is even) or a client (if it is odd) that is itself sending; everything is checked after each step,
+/// the bounds on memory and work too.
 ///
 /// # Panics
-/// If an invariant does not hold, a deadline is left behind, or the machine floods.
+/// If an invariant does not hold, a deadline is left behind, the machine floods, or it exceeds a bound that
+/// no known fault breaks.
 pub fn connection(script: &[u8]) {
     let Some((&first, script)) = script.split_first() else { return };
-    let mut now = Instant::from_millis(1000);
+    let mut now = Instant::from_millis(100_000);
     let Some(mut run) = Run::new(first, now) else { return };
     let mut rest = script;
     while let Some((&op, after)) = rest.split_first() {
@@ -34,56 +36,22 @@ pub fn connection(script: &[u8]) {
                 rest = after;
                 run.give(now, plaintext);
             }
-            200..=239 => now = now + Duration::from_millis(1 << ((op - 200) / 3)),
+            200..=235 => now = now + Duration::from_millis(1 << ((op - 200) / 3)),
+            // The clock is set back, by up to a second.
+            236..=239 => {
+                let back = 1_000_000 * 10u64.pow(u32::from(op - 236));
+                now = Instant::from_nanos(now.as_nanos().saturating_sub(back));
+            }
             _ => run.act(now, op),
         }
         run.settle(now);
     }
 }
 
-enum End {
-    Server(Box<ServerMachine>),
-    Client(Box<ClientMachine>),
-}
-
-impl End {
-    /// The machine, and the address of its peer.
-    fn machine(&mut self) -> (&mut dyn Machine, FourTuple) {
-        match self {
-            Self::Server(server) => (&mut **server, address(2).into()),
-            Self::Client(client) => (&mut **client, address(1).into()),
-        }
-    }
-
-    fn connection(&mut self) -> Option<&mut Connection> {
-        match self {
-            Self::Server(server) => {
-                let id = server.connections().next()?;
-                server.connection_mut(id)
-            }
-            Self::Client(client) => client.connection_mut(),
-        }
-    }
-
-    fn read(&mut self, now: Instant) {
-        match self {
-            Self::Server(server) => while server.poll_event(now).is_some() {},
-            Self::Client(client) => while client.poll_event(now).is_some() {},
-        }
-    }
-
-    fn check_invariants(&self) {
-        match self {
-            Self::Server(server) => server.check_invariants(),
-            Self::Client(client) => client.check_invariants(),
-        }
-    }
-}
-
 struct Run {
-    end: End,
-    link: Link,
+    victim: Victim,
     reads: bool,
+    batch: Batch,
 }
 
 impl Run {
@@ -92,70 +60,55 @@ impl Run {
             .with_urgency(if first & 2 != 0 { Urgency::LoadScreen } else { Urgency::DuringPlay })
             .with_max_unread_block_bytes(1 << 16)
             .with_max_block_bytes(1 << 20);
-        // In mode `open`: the seal is a checksum, and a fuzzer runs ten times as fast.
-        let (server, client) = configs(Keyed::Open, connection);
-        let block = Block::new(1, vec![3; 70_000]);
-        let mut out = Vec::new();
-        if first & 1 == 0 {
-            let mut server = ServerMachine::new(now, 0, server, [1; 32]).ok()?;
-            let mut raw = RawClient::new(None, 1);
-            server.handle_datagram(now, address(2), &mut raw.request()).ok()?;
-            let mut end = End::Server(Box::new(server));
-            end.connection()?.send_block(now, &block).ok()?;
-            while end.machine().0.poll_datagram(now, &mut out).is_some() {
-                let _plaintext = raw.handle(now, &out);
-            }
-            Some(Self { end, link: raw.link?, reads: true })
-        } else {
-            let mut client = ClientMachine::new(now, client, [1; 32]).ok()?;
-            client.poll_datagram(now, &mut out)?;
-            let mut raw = RawServer::answer(None, &out, 1)?;
-            client.handle_datagram(now, address(1), &mut raw.response(&[1])).ok()?;
-            client.connection_mut()?.send_block(now, &block).ok()?;
-            Some(Self { end: End::Client(Box::new(client)), link: raw.link, reads: true })
-        }
+        let role = if first & 1 == 0 { Role::Server } else { Role::Client };
+        let mut victim = Victim::new(role, now, connection)?;
+        victim.send_block(now, Block::new(1, vec![3; 70_000]));
+        Some(Self { victim, reads: true, batch: Batch::new(FLOOD + 1) })
     }
 
     fn give(&mut self, now: Instant, plaintext: &[u8]) {
-        let plaintext = &plaintext[..plaintext.len().min(1171)];
-        let mut datagram = self.link.seal(plaintext);
-        let (machine, from) = self.end.machine();
-        machine.handle_datagram(now, from, &mut datagram);
+        let plaintext = &plaintext[..plaintext.len().min(MAX_PLAINTEXT_BYTES)];
+        let mut datagram = self.victim.link.seal(plaintext);
+        demand_none(self.victim.give(now, &mut datagram));
     }
 
     fn act(&mut self, now: Instant, op: u8) {
         self.reads = op & 1 != 0;
-        let Some(connection) = self.end.connection() else { return };
         match op & 6 {
-            0 => {
+            0 => self.victim.act(3000, |connection| {
                 let _full = connection.send_packet(vec![op; 3000]);
-            }
-            2 => {
+            }),
+            2 => self.victim.act(100, |connection| {
                 let _full = connection.send_message(vec![op; 100]);
-            }
-            4 => {
-                let _full = connection.send_block(now, &Block::new(2, vec![op; 2000]));
-            }
+            }),
+            4 => self.victim.send_block(now, Block::new(2, vec![op; 2000])),
             _ => {}
         }
     }
 
     fn settle(&mut self, now: Instant) {
-        self.end.machine().0.handle_timeout(now);
-        let mut batch = Batch::new(FLOOD + 1);
+        self.victim.handle_timeout(now);
+        self.batch.clear();
         for _ in 0..2 {
             if self.reads {
-                self.end.read(now);
+                self.victim.read(now);
             }
-            self.end.machine().0.poll_transmit(now, &mut batch);
+            self.victim.poll_transmit(now, &mut self.batch);
         }
-        assert!(!batch.is_full(), "a flood at one moment");
-        assert!(batch.iter().all(|(_, datagram)| datagram.len() <= 1200));
-        self.end.check_invariants();
+        assert!(!self.batch.is_full(), "a flood at one moment");
+        assert!(self.batch.iter().all(|(_, datagram)| datagram.len() <= 1200));
+        self.victim.check_invariants();
+        demand_none(self.victim.exceeded());
         // Reading events may have woken it once more; any other deadline in the past would spin.
         if !self.reads {
-            let deadline = self.end.machine().0.poll_timeout();
+            let deadline = self.victim.poll_timeout();
             assert!(deadline.is_none_or(|at| at > now), "a deadline left behind: {deadline:?}");
         }
+    }
+}
+
+fn demand_none(finding: Option<Finding>) {
+    if let Some(finding) = finding.filter(|finding| !finding.bound.is_broken()) {
+        panic!("{}", finding.what);
     }
 }

@@ -81,6 +81,11 @@ pub trait App: 'static {
     /// Acts on the connection, which is open.
     fn act(&mut self, _now: Instant, _connection: &mut Connection) {}
 
+    /// Bytes that it holds, and that it gave the connection to send: no peer makes the machine hold them.
+    fn own_bytes(&self) -> u64 {
+        0
+    }
+
     /// When a client whose connection has ended starts another.
     fn begins_again(&self, _now: Instant) -> Option<Instant> {
         None

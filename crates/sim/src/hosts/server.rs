@@ -1,6 +1,7 @@
 //! A server of haulier/1 with an application on each connection.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use bytes::Bytes;
 use haulier_core::time::earliest;
@@ -9,10 +10,14 @@ use haulier_proto::connection::{Block, Connection, Event};
 use haulier_proto::server::{ConnectionId, ServerConfig, ServerEvent, ServerMachine};
 
 use super::{AmplificationMeter, App, Script};
+use crate::oracle::Watch;
 use crate::{Host, Rng};
 
 /// The Unix time at the start of every simulation: 2026-11-21.
 pub const UNIX_TIME: u64 = 1_795_219_200;
+
+/// Bytes of an application whose connection is closed: what it received, to be looked at by the test.
+const PAST_BYTES: u64 = 64 << 10;
 
 /// Makes the application for a client from its request.
 type Accept<A> = Box<dyn FnMut(Instant, &Bytes) -> A>;
@@ -29,7 +34,17 @@ pub struct ServerHost<A = Script> {
     pub past: Vec<A>,
     /// Whether the machine's own invariants are checked too: all connections, after each step.
     pub is_checked: bool,
+    /// The bounds on memory and work, if they are to be checked. A restart begins a new one.
+    pub watch: Option<Watch>,
+    /// What its clock is ahead of the true time. Its machine and its applications see that clock.
+    pub ahead: Duration,
+    /// Until then, by its clock, its applications read and send nothing.
+    pub stalls_until: Instant,
     accept: Accept<A>,
+    /// What applications gave connections that have ended and are not removed yet.
+    closing: BTreeMap<ConnectionId, u64>,
+    /// Its clock at its last deadline.
+    now: Instant,
     /// Connections whose application may act before it receives anything.
     active: BTreeSet<ConnectionId>,
 }
@@ -64,17 +79,24 @@ impl<A: App> ServerHost<A> {
             apps: BTreeMap::new(),
             past: Vec::new(),
             is_checked: false,
+            watch: None,
+            ahead: Duration::ZERO,
+            stalls_until: Instant::ZERO,
             accept: Box::new(accept),
+            closing: BTreeMap::new(),
+            now: Instant::ZERO,
             active: BTreeSet::new(),
         }
     }
 
     /// The program crashed and restarted without its connections.
     pub fn restart(&mut self, now: Instant, config: ServerConfig, seed: [u8; 32]) {
-        self.server = machine(now, config, seed);
+        self.server = machine(now + self.ahead, config, seed);
+        self.watch = self.watch.take().map(|_| Watch::default());
         self.meter = AmplificationMeter::default();
         self.past.extend(std::mem::take(&mut self.apps).into_values());
         self.active.clear();
+        self.closing.clear();
     }
 
     /// The applications of all connections, open and closed.
@@ -96,6 +118,9 @@ impl<A: App> ServerHost<A> {
     }
 
     fn turn(&mut self, now: Instant) {
+        if now < self.stalls_until {
+            return;
+        }
         while let Some((id, event)) = self.server.poll_event(now) {
             match event {
                 ServerEvent::Connecting { request, .. } => {
@@ -110,6 +135,8 @@ impl<A: App> ServerHost<A> {
                         self.active.insert(id);
                     }
                     if is_last {
+                        let own_bytes = self.apps.get(&id).map_or(0, App::own_bytes);
+                        self.closing.insert(id, own_bytes);
                         self.past.extend(self.apps.remove(&id));
                     }
                 }
@@ -131,6 +158,26 @@ impl<A: App> ServerHost<A> {
     }
 }
 
+impl<A: App> ServerHost<A> {
+    /// Makes a call under the meter, if there is one.
+    fn watched<R>(&mut self, act: impl FnOnce(&mut Self) -> R) -> R {
+        let Some(mut watch) = self.watch.take() else { return act(self) };
+        let outcome = watch.around(|| act(self));
+        self.watch = Some(watch);
+        outcome
+    }
+
+    fn judge(&mut self) {
+        self.closing.retain(|&id, _| self.server.connection(id).is_some());
+        let own_bytes = self.past.len() as u64 * PAST_BYTES
+            + self.closing.values().sum::<u64>()
+            + self.apps.values().map(App::own_bytes).sum::<u64>();
+        if let Some(watch) = &mut self.watch {
+            watch.judge(&self.server, own_bytes);
+        }
+    }
+}
+
 fn machine(now: Instant, config: ServerConfig, seed: [u8; 32]) -> ServerMachine {
     let unix_time = UNIX_TIME + now.since(Instant::ZERO).as_secs();
     ServerMachine::new(now, unix_time, config, seed).expect("a configuration that works")
@@ -138,20 +185,36 @@ fn machine(now: Instant, config: ServerConfig, seed: [u8; 32]) -> ServerMachine 
 
 impl<A: App> Machine for ServerHost<A> {
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
+        let now = now + self.ahead;
         let (bytes, head) = (datagram.len(), datagram[..datagram.len().min(32)].to_vec());
-        let taken = self.server.handle_datagram(now, path, datagram).is_ok();
+        let taken = self.watched(|host| {
+            let taken = host.server.handle_datagram(now, path, datagram).is_ok();
+            host.turn(now);
+            taken
+        });
+        if let Some(watch) = &mut self.watch {
+            watch.on_received(bytes);
+        }
+        self.judge();
         self.meter.on_received(path.remote, &head, bytes, taken);
-        self.turn(now);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.server.handle_timeout(now);
-        self.turn(now);
+        let now = now + self.ahead;
+        self.now = now;
+        self.watched(|host| {
+            host.server.handle_timeout(now);
+            host.turn(now);
+        });
+        self.judge();
     }
 
     fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
-        let before = batch.len();
-        self.server.poll_transmit(now, batch);
+        let (now, before) = (now + self.ahead, batch.len());
+        self.watched(|host| host.server.poll_transmit(now, batch));
+        if let Some(watch) = &mut self.watch {
+            watch.on_sent(batch, before);
+        }
         for (to, datagram) in batch.iter().skip(before) {
             self.meter.on_sent(to.remote, datagram.len());
         }
@@ -159,7 +222,10 @@ impl<A: App> Machine for ServerHost<A> {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let apps = self.active.iter().filter_map(|id| self.apps.get(id));
-        apps.map(App::wakes_at).fold(self.server.poll_timeout(), earliest)
+        let apps = apps.map(App::wakes_at).map(|at| at.map(|at| at.max(self.stalls_until)));
+        let stall = Some(self.stalls_until).filter(|&at| at > self.now);
+        let at = apps.fold(earliest(self.server.poll_timeout(), stall), earliest)?;
+        Some(Instant::ZERO + at.since(Instant::ZERO + self.ahead))
     }
 }
 

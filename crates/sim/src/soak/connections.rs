@@ -1,6 +1,9 @@
 //! Soak of the whole connection: clients that join a server over bad links, with blocks, messages and
 //! packets in both directions, address changes, server restarts and client crashes.
 //!
+//! Liars may be behind the same addresses, the server's clock may step, and its program stall ([`Company`]).
+//! The server is under the bounds of the [oracles](crate::oracle) all the time.
+//!
 //! A client's *session* is one connection with planned traffic. While the faults last, safety: data is
 //! delivered unchanged, messages and blocks in order and once, and if an end reports everything as
 //! acknowledged, all of it has arrived. A session that ends early has a reason, and the client begins
@@ -16,10 +19,12 @@ use haulier_proto::connection::{ConnectionConfig, Urgency};
 use haulier_proto::credentials::Secret;
 use haulier_proto::server::{ServerConfig, ServerCredentials};
 
+use super::company::{AHEAD, Company};
 use super::connection_ends::{Session, Sessions, Tally};
 use super::scenario::draw_link;
 use super::{Outcome, Verdict};
 use crate::hosts::{ClientHost, PROTOCOL_ID, ServerHost};
+use crate::oracle::Watch;
 use crate::{Access, HostId, LinkConfig, Probability, Rng, World, address};
 
 /// Virtual time without progress of any client, after the faults, that counts as a hang. An idle timeout of
@@ -38,6 +43,10 @@ enum Blow {
     AddressChanges(usize),
     /// A client's program crashes and restarts.
     ClientCrashes(usize),
+    /// The server's program stalls for so long.
+    ServerStalls(Duration),
+    /// The server's clock steps, and is ahead of the true time by this now.
+    ClockSteps(Duration),
 }
 
 /// A scenario of connections.
@@ -50,6 +59,7 @@ pub struct ConnectionScenario {
     copies: u8,
     faults_until: Instant,
     blows: Vec<(Instant, Blow)>,
+    company: Company,
 }
 
 impl ConnectionScenario {
@@ -79,6 +89,9 @@ impl ConnectionScenario {
                 (at, blow)
             })
             .collect();
+        let company = Company::draw(seed, clients.len(), faults);
+        blows.extend(company.steps.iter().map(|&(at, ahead)| (at, Blow::ClockSteps(ahead))));
+        blows.extend(company.stall.map(|(at, time)| (at, Blow::ServerStalls(time))));
         blows.sort_unstable();
         Self {
             seed,
@@ -88,6 +101,7 @@ impl ConnectionScenario {
             copies: rng.between(1, 5) as u8,
             faults_until: Instant::ZERO + faults,
             blows,
+            company,
         }
     }
 
@@ -114,11 +128,15 @@ impl ConnectionScenario {
     /// If a machine does, or if the server exceeds the amplification limit.
     #[must_use]
     pub fn run(&self) -> Outcome {
+        // Tables of 9 MB, once per process, which would count as held by the first server to need them.
+        haulier_proto::prepare();
         let mut world = World::new(self.seed);
         let (seed, key) = (self.seed, server_key(self.seed, 0));
         let accept = move |now, request: &Bytes| Session::of_request(seed, request, now);
         let mut server = ServerHost::with_seed(accept, self.server_config(), key);
         server.is_checked = true;
+        server.watch = Some(Watch::default());
+        server.ahead = AHEAD;
         let server = world.add(server, address(1), &Access::default());
         let clients = (0..).zip(&self.clients).map(|(n, [up, down])| {
             let app = Sessions::new(self.seed, n);
@@ -127,6 +145,9 @@ impl ConnectionScenario {
             world.add(client, address(10 + n), &access)
         });
         let clients = clients.collect();
+        let secret = Secret::from_bytes([5; 32]);
+        let secret = Some(&secret).filter(|_| !self.is_open);
+        self.company.join(&mut world, secret, self.faults_until);
         let mut run = Run { scenario: self, world, server, clients };
         let verdict = run.until_the_end();
         Outcome {
@@ -195,6 +216,10 @@ impl Run<'_> {
             let mut of_clients = (0..).zip(&clients).filter_map(|(number, &id)| {
                 Some((number, world.host(id).app.session.wrong.as_ref()?))
             });
+            let watch = world.host(server).watch.as_ref();
+            if let Some(finding) = watch.and_then(Watch::finding) {
+                return Some(format!("server: {}", finding.what));
+            }
             of_server
                 .map(|what| format!("server: {what}"))
                 .or_else(|| of_clients.next().map(|(n, what)| format!("client {n}: {what}")))
@@ -214,6 +239,14 @@ impl Run<'_> {
                 let mut new = self.world.address(self.clients[client]);
                 new.set_port(new.port() + 1);
                 self.world.rebind(self.clients[client], new);
+            }
+            Blow::ServerStalls(time) => {
+                self.world.act(self.server, |host, now| {
+                    host.stalls_until = now + host.ahead + time;
+                });
+            }
+            Blow::ClockSteps(ahead) => {
+                self.world.act(self.server, |host, _| host.ahead = ahead);
             }
             Blow::ClientCrashes(client) => {
                 self.world.act(self.clients[client], ClientHost::crash_early);

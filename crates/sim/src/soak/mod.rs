@@ -8,6 +8,7 @@
 //! failure report has the seed, and `haulier soak --scenario SEED` runs exactly that one again.
 
 mod chunk_end;
+mod company;
 mod connection_ends;
 mod connections;
 mod packets;

@@ -14,6 +14,7 @@ use crate::chunk::MAX_CHUNK_BYTES;
 use crate::connection::{CloseCode, ConnectionConfig, Event};
 use crate::time::earliest;
 use crate::wire::frame::BlockFrame;
+use crate::work::Work;
 
 /// Bytes charged for a finished block besides its data: empty blocks need memory too.
 const FINISHED_COST: u64 = 256;
@@ -44,6 +45,7 @@ pub(crate) struct IncomingBlocks {
     last_progress: Instant,
     /// A violation found while an event was read: the connection closes at its next timeout.
     violation: Option<CloseCode>,
+    hashed_bytes: u64,
 }
 
 impl IncomingBlocks {
@@ -61,6 +63,7 @@ impl IncomingBlocks {
             has_progress_event: false,
             last_progress: Instant::ZERO,
             violation: None,
+            hashed_bytes: 0,
         }
     }
 
@@ -127,6 +130,7 @@ impl IncomingBlocks {
             if chunk.len() as u64 != missing.min(MAX_CHUNK_BYTES as u64) {
                 return Err(CloseCode::PROTOCOL);
             }
+            self.hashed_bytes += chunk.len() as u64;
             if chunk.len() as u64 == block.length {
                 let digest = blake3::hash(&chunk);
                 self.finish_with(chunk, digest)?;
@@ -192,6 +196,18 @@ impl IncomingBlocks {
     pub(crate) fn memory_bytes(&self) -> usize {
         let finished = usize::try_from(self.finished_bytes).unwrap_or(usize::MAX);
         finished.saturating_add(self.data.capacity() + self.receiver.memory_bytes())
+    }
+
+    /// The decoding and hashing so far.
+    pub(crate) fn work(&self) -> Work {
+        let (decodes, hashed_bytes) = (self.receiver.decodes(), self.hashed_bytes);
+        Work { decodes, hashed_bytes, ..Work::default() }
+    }
+
+    /// Goes on counting where another one ended.
+    pub(crate) const fn add_work_of(&mut self, dropped: &Self) {
+        self.hashed_bytes += dropped.hashed_bytes;
+        self.receiver.add_decodes(dropped.receiver.decodes());
     }
 
     /// Whether slices are expected: their arrival times are recorded then.

@@ -1,0 +1,38 @@
+//! What a machine has done so far, in counts of what costs time.
+//!
+//! A wall clock measures the computer as well, and differs from run to run. These counts depend on the input
+//! alone, so the soaks and fuzzers can demand that the work for each received datagram is bounded. The
+//! invariant: each counter only grows, and counts work where it is done, also for what is then refused.
+
+use core::ops::AddAssign;
+
+/// Counts of the operations that cost more than looking at a byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Requests of strangers whose check was computed or whose token was opened.
+    pub requests: u64,
+    /// Key agreements.
+    pub agreements: u64,
+    /// Datagrams whose tag was checked, and repeated ones, which are refused before that.
+    pub opens: u64,
+    /// Datagrams sealed.
+    pub seals: u64,
+    /// Reed-Solomon decodings.
+    pub decodes: u64,
+    /// Bytes of blocks that were hashed.
+    pub hashed_bytes: u64,
+    /// Frames acted on, ranges of acks looked up, and records of sent datagrams that an ack walked over.
+    pub steps: u64,
+}
+
+impl AddAssign for Work {
+    fn add_assign(&mut self, more: Self) {
+        self.requests += more.requests;
+        self.agreements += more.agreements;
+        self.opens += more.opens;
+        self.seals += more.seals;
+        self.decodes += more.decodes;
+        self.hashed_bytes += more.hashed_bytes;
+        self.steps += more.steps;
+    }
+}
