@@ -13,6 +13,7 @@ mod chunk;
 mod config;
 pub(crate) mod cut;
 mod done;
+mod erasures;
 mod known;
 mod lateness;
 mod limit;
