@@ -70,7 +70,7 @@
 //! # Modules
 //!
 //! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `credentials`,
-//! `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`, `drop_reason`. What this
+//! `incoming`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`, `drop_reason`. What this
 //! wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
@@ -89,6 +89,7 @@ mod bulk;
 mod crypto;
 mod drop_reason;
 mod fields;
+mod incoming;
 mod message;
 mod platform;
 mod transit;
