@@ -80,6 +80,14 @@ impl Credit {
         self.released += more.min(self.in_progress());
     }
 
+    /// So many of those seen are given up with their block. Nothing came of them, so the window does not grow
+    /// by it.
+    pub(super) fn give_up(&mut self, more: u64) {
+        let before = self.released;
+        self.release(more);
+        self.mark.1 += self.released - before;
+    }
+
     /// Raises it as far as there is `room` for more chunks in memory. The window is doubled when the sender
     /// uses up half of it within two round trips: then it may be what limits the sender.
     pub(super) fn raise(&mut self, now: Instant, room: u64) -> Raised {

@@ -4,7 +4,7 @@
 //! peer gets no memory that its credit does not show (an unread block of one byte once cost 4.4 times what
 //! it was charged).
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
@@ -67,7 +67,7 @@ enum Ready {
         block: u32,
         tag: u64,
         length: u64,
-        parts: BTreeMap<u32, Bytes>,
+        parts: Vec<Bytes>,
     },
     Event(IncomingEvent),
 }
@@ -76,7 +76,7 @@ impl Ready {
     fn cost(&self) -> usize {
         EVENT_COST
             + match self {
-                Self::Block { parts, .. } => parts.values().map(part_cost).sum(),
+                Self::Block { parts, .. } => parts.iter().map(part_cost).sum(),
                 Self::Event(IncomingEvent::Chunk { data, .. }) => data.len(),
                 Self::Event(_) => 0,
             }
@@ -111,13 +111,7 @@ impl ReadyQueue {
     }
 
     /// A block is complete: its chunks, in their order.
-    pub(super) fn push_block(
-        &mut self,
-        block: u32,
-        tag: u64,
-        length: u64,
-        parts: BTreeMap<u32, Bytes>,
-    ) {
+    pub(super) fn push_block(&mut self, block: u32, tag: u64, length: u64, parts: Vec<Bytes>) {
         self.push(Ready::Block { block, tag, length, parts });
     }
 
@@ -150,13 +144,11 @@ impl ReadyQueue {
 }
 
 /// The bytes of a block. A block of one chunk is not copied.
-fn join(length: u64, mut parts: BTreeMap<u32, Bytes>) -> Bytes {
+fn join(length: u64, mut parts: Vec<Bytes>) -> Bytes {
     if parts.len() <= 1 {
-        return parts.pop_first().map(|(_, part)| part).unwrap_or_default();
+        return parts.pop().unwrap_or_default();
     }
     let mut data = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-    while let Some((_, part)) = parts.pop_first() {
-        data.extend_from_slice(&part);
-    }
+    parts.into_iter().for_each(|part| data.extend_from_slice(&part));
     data.into()
 }

@@ -16,6 +16,7 @@
 mod assembly;
 mod block;
 mod chunk;
+mod config;
 mod credit;
 mod deadlines;
 mod delivery;
@@ -36,10 +37,12 @@ mod tests;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use bytes::Bytes;
 
+pub(crate) use config::IncomingConfig;
 pub(crate) use delivery::{Delivery, IncomingEvent};
 pub(crate) use here::{Control, Here};
 pub(crate) use progress::{ProgressDue, ProgressMark};
@@ -47,23 +50,15 @@ pub(crate) use reports::SlicesHere;
 
 use crate::Instant;
 use crate::bulk::cut::ChunkAt;
-use crate::chunk::MAX_CHUNK_BYTES;
 use crate::wire::frames::{BlockFrame, HashesFrame, SliceFrame};
 use block::Block;
 use credit::{Credit, Raised};
 use deadlines::Patience;
-use delivery::{PART_COST, ReadyQueue, part_cost};
+use delivery::{ReadyQueue, part_cost};
 use here::Roots;
 use progress::Unheard;
 use slots::{Slot, Slots, Standing};
 use staging::Staging;
-
-/// Chunks that fit the memory in any case, so that a block can always be finished.
-const MIN_CHUNKS: u64 = 4;
-
-/// Bytes that an open chunk costs at most besides its data: a last slice of one byte takes the place of a
-/// full one, and each slice has a place in the order.
-const CHUNK_COST: u64 = 66 << 10;
 
 /// What a frame did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,47 +97,6 @@ pub(crate) struct Work {
     pub(crate) decoded_bytes: u64,
     /// Bytes hashed: of chunks, and of pages.
     pub(crate) hashed_bytes: u64,
-}
-
-/// The settings of the receiving end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct IncomingConfig {
-    /// The largest block accepted, in bytes; with 0 nothing is kept.
-    pub(crate) max_block_bytes: u64,
-    /// Bytes of received blocks that may wait to be read, besides one of the largest in progress.
-    pub(crate) max_unread_bytes: u64,
-    /// Chunks that may be opened before the first progress frame, if the memory has room for them.
-    pub(crate) initial_credit: u32,
-    /// Chunks that may be in progress at most, when the sender can use so many.
-    pub(crate) max_window: u32,
-    /// A block without progress for twice this long ends the connection (H-5.1b).
-    pub(crate) no_progress_timeout: Duration,
-    /// A block that takes longer than twice 60 s and its size at this rate does too; 0 disables it.
-    pub(crate) min_block_rate_bps: u64,
-    /// In which form the application gets blocks.
-    pub(crate) delivery: Delivery,
-}
-
-impl IncomingConfig {
-    /// Bytes that a chunk in progress costs at most.
-    fn chunk_cost(&self) -> u64 {
-        self.max_block_bytes.min(MAX_CHUNK_BYTES as u64) + CHUNK_COST
-    }
-
-    /// Bytes that blocks in progress and unread ones may cost together.
-    fn budget(&self) -> u64 {
-        let parts = self.max_block_bytes.div_ceil(MAX_CHUNK_BYTES as u64) * PART_COST as u64;
-        let min = MIN_CHUNKS * self.chunk_cost() + parts;
-        self.max_block_bytes.saturating_add(self.max_unread_bytes).saturating_add(min)
-    }
-
-    /// Parameter 6: what may be opened before the first progress frame.
-    pub(crate) fn first_credit(&self) -> u64 {
-        match self.max_block_bytes {
-            0 => 0,
-            _ => u64::from(self.initial_credit).clamp(1, self.budget() / self.chunk_cost()),
-        }
-    }
 }
 
 /// The receiving end of the blocks of one direction.
@@ -346,7 +300,8 @@ impl IncomingBlocks {
         let Some(block) = self.slots.open_mut(number).filter(is_finished) else { return };
         let (tag, length, chunks) = (block.tag, block.length, block.done.count());
         let parts = core::mem::take(&mut block.parts);
-        self.parts_cost -= parts.values().map(|part| part_cost(part) as u64).sum::<u64>();
+        let parts: Vec<Bytes> = parts.into_values().collect();
+        self.parts_cost -= parts.iter().map(|part| part_cost(part) as u64).sum::<u64>();
         match self.config.delivery {
             Delivery::Blocks => self.ready.push_block(number, tag, length, parts),
             Delivery::Chunks => {
@@ -385,7 +340,7 @@ impl IncomingBlocks {
         };
         let unseen = opened.checked_sub(seen).ok_or(Fault::Protocol)?;
         self.credit.count(unseen)?;
-        self.credit.release(unseen);
+        self.credit.give_up(unseen);
         self.slots.remove(number);
         self.staging.take(number);
         self.after(now);
@@ -411,7 +366,7 @@ impl IncomingBlocks {
     fn free(&mut self, number: u32, cancelled: Option<u64>) -> u64 {
         match self.slots.remove(number) {
             Some(Slot::Open(block)) => {
-                self.credit.release(block.open_chunks());
+                self.credit.give_up(block.open_chunks());
                 let parts = block.parts.values().map(|part| part_cost(part) as u64);
                 self.parts_cost -= parts.sum::<u64>();
                 if let Some(code) = cancelled {
