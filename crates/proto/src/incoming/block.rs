@@ -201,11 +201,6 @@ impl Block {
         self.done_bytes + open.sum::<u64>()
     }
 
-    /// Bytes of verified chunks that wait here.
-    pub(super) fn parts_bytes(&self) -> u64 {
-        self.parts.values().map(|part| part.len() as u64).sum()
-    }
-
     /// When its first slice arrived, moved by pauses.
     pub(super) const fn started(&self) -> Option<Instant> {
         self.started

@@ -16,6 +16,8 @@ pub(super) struct DoneMap {
     count: u32,
     /// The lowest chunk that is not done; `count` if all are.
     first: u32,
+    /// No chunk from here on is done.
+    end: u32,
     /// The bit of a chunk of the window is at its index modulo [`WINDOW`].
     bits: [u32; WORDS],
     /// Chunks that were here before, a bit each from chunk 0 on.
@@ -24,7 +26,7 @@ pub(super) struct DoneMap {
 
 impl DoneMap {
     pub(super) const fn new(count: u32) -> Self {
-        Self { count, first: 0, bits: [0; WORDS], here: Vec::new() }
+        Self { count, first: 0, end: 0, bits: [0; WORDS], here: Vec::new() }
     }
 
     /// Chunks of the block.
@@ -63,6 +65,7 @@ impl DoneMap {
             if let Some(word) = self.bits.get_mut(word) {
                 *word |= bit;
             }
+            self.end = self.end.max(index + 1);
             self.advance();
         }
     }
@@ -72,6 +75,7 @@ impl DoneMap {
         self.here = map;
         self.here.truncate(self.count.div_ceil(8) as usize);
         self.here.shrink_to_fit();
+        self.end = self.count;
         self.advance();
     }
 
@@ -84,7 +88,7 @@ impl DoneMap {
     /// many bytes. Returns how many it has.
     pub(super) fn write(&self, max_bytes: usize, out: &mut Vec<u8>) -> usize {
         let start = out.len();
-        let last = self.count.min(self.first.saturating_add(WINDOW));
+        let last = self.end.min(self.first.saturating_add(WINDOW));
         for from in (self.first.saturating_add(1)..last).step_by(8).take(max_bytes) {
             let bits = (0..8).filter(|bit| from + bit < last && self.is_done(from + bit));
             out.push(bits.fold(0, |byte, bit| byte | 1 << bit));
@@ -101,7 +105,7 @@ impl DoneMap {
     }
 
     pub(super) fn check_invariants(&self) {
-        assert!(self.first <= self.count);
+        assert!(self.first <= self.count && self.end <= self.count);
         assert!(self.is_full() || !self.is_done(self.first));
     }
 

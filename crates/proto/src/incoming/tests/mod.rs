@@ -1,6 +1,7 @@
 //! The receiving end as a whole, against the rules of section 4.2.
 
 mod held_back;
+mod hostile;
 mod memory;
 mod random;
 mod reports;
