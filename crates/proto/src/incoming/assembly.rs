@@ -198,7 +198,7 @@ mod tests {
         let (chunk, cut) = (pattern(30_001), cut_of(30_001, 1434));
         let repairs = encode(&chunk, cut);
         let mut assembly = Assembly::new(cut);
-        for index in (0..21).map(|index| index as u8) {
+        for index in 0..21_u8 {
             assert!(assembly.has_repairs() == (index > 1));
             let taken = match index % 2 {
                 0 => assembly.insert_source(index, &chunk[cut.range(index).unwrap()]),

@@ -68,9 +68,8 @@ fn a_block_that_crawls_ends_the_connection() {
         to.on_slice(at(second * SECOND), &sent.source(0, 1000, second as usize % 199)).unwrap();
         if second % 29 == 28 {
             // It starts the chunk over again and again.
-            to.slots.open_mut(0).unwrap().open_mut(0).map(|chunk| {
-                *chunk = super::super::chunk::OpenChunk::new(cut_of(200_000, 1000));
-            });
+            let chunk = to.slots.open_mut(0).unwrap().open_mut(0).unwrap();
+            *chunk = chunk::OpenChunk::new(cut_of(200_000, 1000));
         }
     }
     assert_eq!(to.failure(at(320 * SECOND)), Some(Fault::NoProgress));

@@ -51,7 +51,7 @@ fn a_flood_of_small_blocks_costs_what_it_is_charged() {
                 if bytes > 0 {
                     to.on_slice(NOW, &block.source(0, 1434, 0)).unwrap();
                 }
-            })
+            });
         });
         assert!(beyond <= CONSTANT, "{beyond} of {unread}");
         let charged = to.ready.cost();

@@ -136,8 +136,14 @@ fn next_block(from: &mut IncomingBlocks) -> Option<IncomingEvent> {
     events.find(|event| matches!(event, IncomingEvent::Block { .. }))
 }
 
-/// Of a progress frame: credit, floor, and of each block the first chunk that is not done and the map.
-fn said(by: &IncomingBlocks) -> (u64, u32, Vec<(u32, u32, Vec<u8>)>) {
+/// Of a block: its number, the first chunk that is not done, and the map.
+type Entry = (u32, u32, Vec<u8>);
+
+/// Of a progress frame: credit, floor, and each block.
+type Said = (u64, u32, Vec<Entry>);
+
+/// The progress frame that is due.
+fn said(by: &IncomingBlocks) -> Said {
     let mut entries = Vec::new();
     let frame: ProgressFrame<'_> = by.progress_frame(Duration::ZERO, 1000, &mut entries).unwrap();
     let entries = frame.entries().map(|entry| (entry.block, entry.first, entry.map.to_vec()));

@@ -62,7 +62,7 @@ impl Link {
     }
 
     /// One flight: announcements, pages, and some slices of each chunk that is not done.
-    fn flight(&mut self, progress: &(u64, u32, Vec<(u32, u32, Vec<u8>)>)) {
+    fn flight(&mut self, progress: &Said) {
         let (credit, floor, entries) = progress;
         for n in 0..self.blocks.len() {
             let entry = entries.iter().find(|entry| entry.0 as usize == n);
@@ -82,7 +82,7 @@ impl Link {
         }
     }
 
-    fn send_block(&mut self, block: &Sent, entry: Option<&(u32, u32, Vec<u8>)>, credit: u64) {
+    fn send_block(&mut self, block: &Sent, entry: Option<&Entry>, credit: u64) {
         let first = entry.map_or(0, |entry| entry.1);
         self.send(&Frame::Block(block.frame()));
         for index in first..block.chunks() {
