@@ -201,6 +201,9 @@ impl IncomingBlocks {
         }
         self.slots.set(number, Slot::Open(Box::new(block)))?;
         self.unheard.limit(self.slots.unfinished());
+        for staged in self.staging.take_pages(number) {
+            self.on_open_page(&staged.frame())?;
+        }
         for staged in self.staging.take(number) {
             self.on_open_slice(now, &staged.frame())?;
         }
@@ -213,7 +216,7 @@ impl IncomingBlocks {
         let (block, tag) = (frame.number, frame.tag);
         self.slots.set(block, Slot::Here { root, chunks })?;
         self.unheard.limit(self.slots.unfinished());
-        self.staging.take(block);
+        self.forget_staged(block);
         self.ready.push_event(IncomingEvent::Complete { block, tag });
         if self.roots.is_heard(root) {
             self.finish(block, chunks);
@@ -260,21 +263,29 @@ impl IncomingBlocks {
     ) -> Result<Fate, Fault> {
         let fate = match self.slots.standing(frame.block) {
             Standing::Finished => Fate::Dropped,
-            Standing::TooFar | Standing::Awaited => Fate::NotKept,
-            Standing::Announced => match self.slots.open_mut(frame.block) {
-                Some(block) => {
-                    let (fate, done) = block.on_page(frame, &mut self.work)?;
-                    for (index, bytes) in done {
-                        self.accept(ChunkAt { block: frame.block, index }, bytes);
-                    }
-                    fate
-                }
-                None => Fate::Dropped,
-            },
+            Standing::TooFar => Fate::NotKept,
+            _ if self.config.max_block_bytes == 0 => Fate::NotKept,
+            Standing::Awaited => self.staging.insert_page(now, frame),
+            Standing::Announced => self.on_open_page(frame)?,
         };
         self.finish_if_full(frame.block);
         self.after(now);
         Ok(fate)
+    }
+
+    fn on_open_page(&mut self, frame: &HashesFrame<'_>) -> Result<Fate, Fault> {
+        let Some(block) = self.slots.open_mut(frame.block) else { return Ok(Fate::Dropped) };
+        let (fate, done) = block.on_page(frame, &mut self.work)?;
+        for (index, bytes) in done {
+            self.accept(ChunkAt { block: frame.block, index }, bytes);
+        }
+        Ok(fate)
+    }
+
+    /// Drops what came for a block that will not be received.
+    fn forget_staged(&mut self, number: u32) {
+        self.staging.take(number);
+        self.staging.take_pages(number);
     }
 
     /// A verified chunk, once: the only way from a block to the application.
@@ -342,7 +353,7 @@ impl IncomingBlocks {
         self.credit.count(unseen)?;
         self.credit.give_up(unseen);
         self.slots.remove(number);
-        self.staging.take(number);
+        self.forget_staged(number);
         self.after(now);
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::bulk::tree::{PAGE_VALUES, Value, join, level_len, top_level};
 use crate::wire::frames::HashesFrame;
 
 /// Pages kept that cannot be checked yet.
-const MAX_UNCHECKED: usize = 8;
+pub(super) const MAX_UNCHECKED: usize = 8;
 
 /// Bits of an index that a level takes: a page has 32 values.
 const LEVEL_BITS: u32 = PAGE_VALUES.trailing_zeros();

@@ -1,16 +1,18 @@
-//! Slices that arrive before their block's announcement (H-4.2e).
+//! Slices and pages that arrive before their block's announcement (H-4.2e, H-4.2j).
 //!
-//! The invariant: what is kept is at most the size of one chunk, with what keeping it costs; nothing of it
-//! is decoded or hashed, and nobody's credit is counted, before the announcement.
+//! The invariant: what is kept is at most the size of one chunk, with what keeping it costs, and eight pages;
+//! nothing of it is decoded or hashed, and nobody's credit is counted, before the announcement.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::Fate;
+use super::pages::MAX_UNCHECKED;
 use crate::Instant;
 use crate::bulk::cut::ChunkAt;
+use crate::bulk::tree::Value;
 use crate::chunk::MAX_CHUNK_BYTES;
-use crate::wire::frames::{SliceFrame, SliceKind};
+use crate::wire::frames::{HashesFrame, SliceFrame, SliceKind};
 
 /// The list of slices grows by this many.
 const STEP: usize = 16;
@@ -42,11 +44,28 @@ impl Staged {
     }
 }
 
-/// The slices of blocks that were not announced.
+/// A page that waits.
+pub(super) struct StagedPage {
+    block: u32,
+    level: u8,
+    first: u32,
+    values: Box<[Value]>,
+}
+
+impl StagedPage {
+    /// As it arrived.
+    pub(super) fn frame(&self) -> HashesFrame<'_> {
+        let Self { block, level, first, .. } = *self;
+        HashesFrame { block, level, first, values: &self.values }
+    }
+}
+
+/// The slices and pages of blocks that were not announced.
 pub(super) struct Staging {
     slices: Vec<Staged>,
     /// The sum of their costs.
     bytes: usize,
+    pages: Vec<StagedPage>,
     /// When the last new one arrived.
     newest_at: Instant,
 }
@@ -55,14 +74,14 @@ crate::debug_as! { Staging: |staging| slices = staging.slices.len(), bytes = sta
 
 impl Staging {
     pub(super) const fn new() -> Self {
-        Self { slices: Vec::new(), bytes: 0, newest_at: Instant::ZERO }
+        Self { slices: Vec::new(), bytes: 0, pages: Vec::new(), newest_at: Instant::ZERO }
     }
 
     pub(super) const fn is_empty(&self) -> bool {
-        self.slices.is_empty()
+        self.slices.is_empty() && self.pages.is_empty()
     }
 
-    /// When the last new slice arrived, if any is kept.
+    /// When the last new one arrived, if any is kept.
     pub(super) fn newest_at(&self) -> Option<Instant> {
         (!self.is_empty()).then_some(self.newest_at)
     }
@@ -86,6 +105,30 @@ impl Staging {
         Fate::New
     }
 
+    /// Keeps a page, if there is room.
+    pub(super) fn insert_page(&mut self, now: Instant, page: &HashesFrame<'_>) -> Fate {
+        if self.pages.iter().any(|staged| staged.frame() == *page) {
+            return Fate::Dropped;
+        }
+        if self.pages.len() >= MAX_UNCHECKED {
+            return Fate::NotKept;
+        }
+        let HashesFrame { block, level, first, values } = *page;
+        self.pages.reserve_exact(1);
+        self.pages.push(StagedPage { block, level, first, values: values.into() });
+        self.newest_at = now;
+        Fate::New
+    }
+
+    /// Removes the pages of a block.
+    pub(super) fn take_pages(&mut self, block: u32) -> Vec<StagedPage> {
+        let all = core::mem::take(&mut self.pages);
+        let (taken, kept) = all.into_iter().partition(|staged| staged.block == block);
+        self.pages = kept;
+        self.pages.shrink_to_fit();
+        taken
+    }
+
     /// Removes the slices of a block, in the order of their arrival.
     pub(super) fn take(&mut self, block: u32) -> Vec<Staged> {
         if self.slices.iter().all(|staged| staged.at.block != block) {
@@ -107,12 +150,14 @@ impl Staging {
     /// Memory held, in bytes, besides itself.
     pub(super) fn memory_bytes(&self) -> usize {
         let data = self.bytes - self.slices.len() * SLICE_COST;
-        data + self.slices.capacity() * size_of::<Staged>()
+        let values = self.pages.iter().map(|page| page.values.len() * size_of::<Value>());
+        let pages = values.sum::<usize>() + self.pages.capacity() * size_of::<StagedPage>();
+        data + pages + self.slices.capacity() * size_of::<Staged>()
     }
 
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.bytes, self.slices.iter().map(Staged::cost).sum());
-        assert!(self.bytes <= MAX_CHUNK_BYTES);
+        assert!(self.bytes <= MAX_CHUNK_BYTES && self.pages.len() <= MAX_UNCHECKED);
     }
 }
 

@@ -146,18 +146,26 @@ fn run(seed: u64) {
     let mut to = receiver();
     let (mut now, mut delivered) = (NOW, 0);
     let budget = to.config.budget() as usize;
+    let mut before = said(&to);
     for round in 0.. {
         assert!(round < 60, "no end");
-        link.flight(&said(&to));
+        let (credit, floor, entries) = said(&to);
+        assert!(credit >= before.0 && floor >= before.1, "seed {seed}: never lower");
+        for (block, first, _) in &before.2 {
+            let now = entries.iter().find(|entry| entry.0 == *block);
+            assert!(now.is_none_or(|now| now.1 >= *first), "seed {seed}: done stays done");
+        }
+        before = (credit, floor, entries);
+        link.flight(&before);
         for datagram in core::mem::take(&mut link.queue) {
             now = now + Duration::from_micros(100);
-            let before = to.work();
+            let worked = to.work();
             handle(&mut to, now, &datagram);
             let work = to.work();
             // What was staged for an announcement is at most a chunk, too.
             let most = CHUNK as u64 + 9 * 32 * 32;
-            assert!(work.hashed_bytes - before.hashed_bytes <= most, "seed {seed}");
-            assert!(work.decodes - before.decodes <= 1, "seed {seed}");
+            assert!(work.hashed_bytes - worked.hashed_bytes <= most, "seed {seed}");
+            assert!(work.decodes - worked.decodes <= 1, "seed {seed}");
             assert_eq!(to.failure(now), None, "seed {seed}");
         }
         to.check_invariants();

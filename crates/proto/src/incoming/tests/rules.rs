@@ -134,6 +134,27 @@ fn blocks_finish_in_any_order_and_late_slices_have_no_effect() {
     to.check_invariants();
 }
 
+/// So that a lost announcement costs no more than itself. What one of many unknown blocks sends is bounded.
+#[test]
+fn pages_before_their_announcement_are_kept() {
+    let sent = Sent::new(0, 2 * CHUNK);
+    let mut to = receiver();
+    assert_eq!(to.on_hashes(NOW, &sent.page(0, 0)), Ok(Fate::New));
+    assert_eq!(to.on_hashes(NOW, &sent.page(0, 0)), Ok(Fate::Dropped));
+    let fates = (1..32).map(|block| {
+        let page = HashesFrame { block, ..sent.page(0, 0) };
+        to.on_hashes(NOW, &page).unwrap()
+    });
+    assert_eq!(fates.filter(|&fate| fate == Fate::New).count(), 7);
+    assert_eq!((to.work(), to.is_receiving()), (Work::default(), true));
+    to.on_block(NOW, &sent.frame()).unwrap();
+    (0..2).for_each(|index| sent.send_chunk(&mut to, index, 8934));
+    assert!(sent.is_in(next_block(&mut to)));
+    to.on_cancel(NOW, 1, 0, 0).unwrap();
+    assert_eq!(to.on_hashes(NOW, &HashesFrame { block: 20, ..sent.page(0, 0) }), Ok(Fate::New));
+    to.check_invariants();
+}
+
 /// A chunk is done when it is verified, not before; and what a page costs does not depend on how many
 /// chunks wait for it.
 #[test]
