@@ -111,9 +111,6 @@ enum Phase {
 pub struct ClientMachine {
     server: SocketAddr,
     phase: Phase,
-    /// The token of a valid reset, from the welcome.
-    reset_token: Option<[u8; 16]>,
-    welcome_bytes: usize,
     pool: FragmentPool,
     drops: DropCounts,
     wire_bytes: WireBytes,
@@ -155,9 +152,7 @@ impl ClientMachine {
         let handshake = Handshake::new(now, config, platform.into())?;
         Ok(Self {
             server,
-            welcome_bytes: handshake.welcome_bytes(),
             phase: Phase::Handshaking(Box::new(handshake)),
-            reset_token: None,
             pool: FragmentPool::default(),
             drops: DropCounts::new(),
             wire_bytes: WireBytes::default(),
@@ -210,7 +205,7 @@ impl ClientMachine {
         self.wire_bytes
     }
 
-    /// Closes the connection, or abandons the handshake.
+    /// Closes the connection, or abandons the handshake; the server then hears nothing of it.
     pub fn close(&mut self, now: Instant, code: CloseCode, reason: &str) {
         match &mut self.phase {
             Phase::Handshaking(_) => self.phase = Phase::Ended(Some(CloseReason::Here(code))),
@@ -285,22 +280,20 @@ impl ClientMachine {
         path: FourTuple,
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
-        let welcome_bytes = self.welcome_bytes;
         match &mut self.phase {
             Phase::Handshaking(handshake) => {
-                let (mut connection, reset_token) = handshake.on_response(now, datagram)?;
-                let outcome =
-                    connection.handle_response(now, path, welcome_bytes, datagram, &mut self.pool);
+                let mut connection = handshake.on_response(now, datagram)?;
+                let is_authenticated = handshake.is_authenticated();
+                let outcome = connection.handle_response(now, path, datagram, &mut self.pool);
                 // An encrypted welcome is verified, and can be read only once: damage in the frames after it
                 // loses a datagram and must not end the handshake. In mode `open` only the checksum counts.
-                if reset_token.is_some() || outcome.is_ok() {
-                    self.reset_token = reset_token;
+                if is_authenticated || outcome.is_ok() {
                     self.phase = Phase::Connected(Box::new(connection));
                 }
                 outcome
             }
             Phase::Connected(connection) => {
-                connection.handle_response(now, path, welcome_bytes, datagram, &mut self.pool)
+                connection.handle_response(now, path, datagram, &mut self.pool)
             }
             Phase::Ended(_) => Err(DropReason::NotNow),
         }
@@ -311,10 +304,10 @@ impl ClientMachine {
         let Phase::Connected(connection) = &mut self.phase else {
             return Err(DropReason::NotNow);
         };
-        if !self.reset_token.is_some_and(|ours| equal(&ours, &token)) {
+        if !connection.peer_reset_token().is_some_and(|ours| equal(ours, &token)) {
             return Err(DropReason::BadTag);
         }
-        connection.end(ConnectionTrigger::Reset, CloseReason::ServerRestarted);
+        connection.end(ConnectionTrigger::Reset, CloseReason::ConnectionUnknown);
         Ok(())
     }
 

@@ -18,7 +18,8 @@ pub use crate::transit::{
 pub use crate::wire::answer::{Refusal, Retry, read_reset, write_reset};
 pub use crate::wire::frame::{BlockFrame, Frame, Frames};
 pub use crate::wire::header::{DATA_HEADER_BYTES, DataHeader, ResponseHeader, Role};
-pub use crate::wire::hello::{Hello, WELCOME_BYTES, Welcome};
+pub use crate::wire::hello::{Hello, Versions, Welcome};
+pub use crate::wire::parameters::{EndParameters, REED_SOLOMON};
 pub use crate::wire::request::{Mode, REQUEST_BYTES, RequestParts, Source};
 pub use crate::wire::{Kind, OPEN_TAG_BYTES, VERSION, WireId};
 

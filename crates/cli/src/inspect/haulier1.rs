@@ -2,18 +2,17 @@
 //! is called sealed; in mode `open`, which the tag of the right protocol id gives away, there are frames to
 //! show.
 
+use haulier::proto::internals::frames::Frames;
 use haulier::proto::internals::{
-    DATA_HEADER_BYTES, DataHeader, Frame, Frames, Hello, Kind, OPEN_TAG_BYTES, Refusal,
-    RequestParts, ResponseHeader, Retry, Role, Source, TAG_BYTES, WELCOME_BYTES, open_check,
-    open_tag, read_reset,
+    DATA_HEADER_BYTES, DataHeader, EndParameters, Hello, Kind, OPEN_TAG_BYTES, Refusal,
+    RequestParts, ResponseHeader, Retry, Role, Source, TAG_BYTES, Welcome, open_check, open_tag,
+    read_reset,
 };
 use haulier::{DropReason, TokenKey};
 use serde_json::{Map, Value, json};
 
+use super::frames::in_json;
 use super::preview;
-
-/// Bytes by which Noise makes the welcome longer.
-const NOISE_BYTES: usize = haulier::proto::internals::NOISE_OVERHEAD_BYTES;
 
 /// A datagram with its fields, in order.
 pub(super) struct Fields {
@@ -41,7 +40,7 @@ pub(super) fn read(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReas
                 vec![
                     ("to", hex(&refusal.to.0)),
                     ("reason", json!(refusal.code.name())),
-                    ("versions", json!(refusal.versions)),
+                    ("versions", json!(refusal.versions.iter().collect::<Vec<_>>())),
                     ("check", json!(check)),
                 ],
             ))
@@ -77,18 +76,39 @@ fn request(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
         return Err(DropReason::BadCheckValue);
     }
     let hello = Hello::read(parts.hello_message)?;
-    fields.push(("idle_ms", json!(hello.idle_timeout.as_millis())));
-    fields.push(("largest_block", json!(hello.max_block_bytes)));
+    fields.push(("versions", json!(hello.versions.iter().collect::<Vec<_>>())));
+    fields.extend(end(&hello.end));
+    fields.push(("roots_here", hello.roots.iter().map(|root| hex(root)).collect()));
     fields.push(("request", json!(preview(hello.request))));
     Ok(of("request", fields))
 }
 
 fn response(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
     let open = opened(protocol_id, datagram);
-    let welcome_bytes = WELCOME_BYTES + if open.is_some() { 0 } else { NOISE_BYTES };
-    let header = ResponseHeader::read(datagram, welcome_bytes)?;
-    let fields = vec![("to", hex(&header.to.0)), ("number", json!(header.number))];
+    let header = ResponseHeader::read(datagram)?;
+    let welcome_bytes = header.welcome_message.len();
+    let mut fields = vec![("to", hex(&header.to.0)), ("number", json!(header.number))];
+    if open.is_some() {
+        let welcome = Welcome::read(header.welcome_message)?;
+        fields.push(("from", hex(&welcome.server_id.0)));
+        fields.extend(end(&welcome.end));
+    }
     with_frames("response", fields, datagram, ResponseHeader::bytes(welcome_bytes), open)
+}
+
+/// What an end says about itself.
+fn end(end: &EndParameters) -> [(&'static str, Value); 9] {
+    [
+        ("idle_ms", json!(end.idle_timeout.as_millis())),
+        ("largest_block", json!(end.max_block_bytes)),
+        ("largest_datagram", json!(end.max_datagram_bytes)),
+        ("max_ack_delay_ms", json!(end.max_ack_delay.as_millis())),
+        ("credit", json!(end.credit)),
+        ("receive_buffer", json!(end.receive_buffer_bytes)),
+        ("channels", json!(end.channels)),
+        ("channel_bytes", json!(end.channel_bytes)),
+        ("repair_codes", json!(end.repair_codes)),
+    ]
 }
 
 fn data(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
@@ -127,67 +147,6 @@ fn with_frames(
     fields.push(("sender", hex(&sender)));
     fields.push(("frames", frames.collect::<Result<Vec<_>, _>>()?.into()));
     Ok(of(packet, fields))
-}
-
-fn in_json(frame: &Frame<'_>) -> Value {
-    match frame {
-        Frame::Padding => json!({ "frame": "padding" }),
-        Frame::Ping => json!({ "frame": "ping" }),
-        Frame::Ack(ack) => json!({
-            "frame": "ack",
-            "largest": ack.largest(0),
-            "bytes": ack.encoded_len(),
-        }),
-        Frame::Slice(slice) => json!({
-            "frame": "slice",
-            "chunk": slice.chunk_id().get(),
-            "slice": slice.index().get(),
-            "slices": slice.index().count().get(),
-            "bytes": slice.data().len(),
-        }),
-        Frame::ChunkAck(ack) => json!({
-            "frame": "chunk_ack",
-            "chunk": ack.chunk_id.get(),
-            "slices": ack.received.count().get(),
-            "acked": ack.received.len(),
-        }),
-        Frame::Packet { sequence, data } => json!({
-            "frame": "packet", "sequence": sequence.get(), "bytes": data.len(),
-        }),
-        Frame::Fragment(fragment) => json!({
-            "frame": "fragment",
-            "sequence": fragment.sequence().get(),
-            "fragment": fragment.index(),
-            "fragments": fragment.count(),
-            "bytes": fragment.data().len(),
-        }),
-        Frame::Message { number, data } => json!({
-            "frame": "message", "number": number, "bytes": data.len(),
-        }),
-        Frame::MessageLimit(limit) => json!({ "frame": "message_limit", "number": limit }),
-        Frame::PathChallenge(bytes) => json!({ "frame": "path_challenge", "bytes": hex(bytes) }),
-        Frame::PathResponse(bytes) => json!({ "frame": "path_response", "bytes": hex(bytes) }),
-        Frame::Close { code, reason } => {
-            json!({ "frame": "close", "code": code, "reason": reason })
-        }
-        Frame::Block(block) => json!({
-            "frame": "block",
-            "number": block.number,
-            "tag": block.tag,
-            "length": block.length,
-            "blake3": hex(&block.digest),
-        }),
-        Frame::Repair(slice) => json!({
-            "frame": "repair",
-            "chunk": slice.chunk_id.get(),
-            "slice": slice.index,
-            "slices": slice.count.get(),
-            "last_bytes": slice.last_bytes,
-        }),
-        Frame::Arrivals(arrivals) => json!({
-            "frame": "arrivals", "bytes": arrivals.encoded_len(),
-        }),
-    }
 }
 
 impl Fields {
@@ -237,7 +196,7 @@ pub(super) fn refusal_in_words(reason: DropReason, bytes: usize) -> String {
     let sentence = match reason {
         DropReason::TooLong => "a datagram has at most 1200 bytes".into(),
         DropReason::TooShort => "there is nothing to read".into(),
-        DropReason::UnknownKind => "the first byte is none of 40 to 43 and 80 to 84".into(),
+        DropReason::UnknownKind => "the first byte is none of 04 to 08 and 0c to 0f".into(),
         DropReason::WrongLength => "a request has 1200 bytes".into(),
         DropReason::Truncated => "the bytes end before the datagram does".into(),
         DropReason::BadCheckValue => "corrupted, or its --protocol-id is another one".into(),
@@ -250,6 +209,6 @@ fn of(packet: &'static str, fields: Vec<(&'static str, Value)>) -> Fields {
     Fields { packet, fields }
 }
 
-fn hex(bytes: &[u8]) -> Value {
+pub(super) fn hex(bytes: &[u8]) -> Value {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }

@@ -7,6 +7,7 @@
 //! Datagrams of haulier/1 say what they are in their first byte; [`haulier1`] has all of it.
 
 mod chunks;
+mod frames;
 mod haulier1;
 mod packets;
 mod refusal;

@@ -12,6 +12,7 @@ mod choice;
 mod chunk;
 mod config;
 pub(crate) mod cut;
+mod delivered;
 mod done;
 mod erasures;
 mod known;
@@ -20,6 +21,7 @@ mod limit;
 mod loss;
 mod pacing;
 mod rate_finder;
+mod recalled;
 mod receiver;
 pub(crate) mod repair;
 mod requests;
@@ -40,13 +42,15 @@ mod units;
 
 pub(crate) use chunk::{Chunk, WireSlice};
 pub(crate) use config::{SenderConfig, SenderEvent, SenderStats};
+#[cfg(test)]
+pub(crate) use delivered::Proven;
 pub(crate) use known::Known;
 pub(crate) use receiver::Receiver;
 pub(crate) use repair::BlockRepair;
 pub(crate) use requests::RequestTrain;
 pub(crate) use sender::Sender;
 #[cfg(test)]
-pub(crate) use units::Rate;
+pub(crate) use units::{Bytes, Rate};
 
 /// The maximum number of open chunks of a sender: 4 MiB, the bytes in flight at 100 Mbit/s and 300 ms.
 pub(crate) const SEND_WINDOW: usize = 16;

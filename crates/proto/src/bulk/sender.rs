@@ -13,11 +13,13 @@ use super::bottleneck::Bottleneck;
 use super::choice::{Choice, Chosen, Chunks, Path};
 use super::chunk::{Chunk, OpenChunk};
 use super::config::{SenderConfig, SenderEvent, SenderStats};
-use super::known::Known;
+use super::delivered::{Delivered, Proven};
+use super::known::{Known, Trust};
 use super::lateness::Lateness;
 use super::limit::Limit;
 use super::loss::LossEstimate;
-use super::pacing::{Pacing, Queue};
+use super::pacing::{Blind, Pacing, Queue};
+use super::recalled::Recalled;
 use super::silence::Silence;
 use super::trains::Trains;
 use super::tuning::choice::TAIL_RATE;
@@ -39,6 +41,9 @@ pub(crate) struct Sender {
     loss: LossEstimate,
     pacing: Pacing,
     limit: Limit,
+    delivered: Delivered,
+    /// The rate is from an earlier connection.
+    recalled: Option<Recalled>,
     trains: Trains,
     lateness: Lateness,
     silence: Silence,
@@ -59,12 +64,16 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn new(now: Instant, config: SenderConfig, known: Known) -> Self {
+        let (floor, is_own) = (Rate::from_bps(config.min_rate_bps), known.trust == Trust::Own);
+        let recalled = || Recalled::new(known.proven, Blind::new(floor, None));
         Self {
             chunks: Chunks::new(config.first_chunk_id),
             bottleneck: Bottleneck::new(known.rate, config.first_number),
             loss: known.loss,
-            pacing: Pacing::new(Rate::from_bps(config.min_rate_bps), known.rate),
+            pacing: Pacing::new(floor, known.rate),
             limit: Limit::new(config.max_rate_bps),
+            delivered: Delivered::new(if is_own { known.proven } else { Proven::NOTHING }),
+            recalled: (!is_own && known.rate.is_some()).then(recalled),
             trains: Trains::new(),
             lateness: Lateness::new(),
             silence: Silence::new(now),
@@ -90,7 +99,13 @@ impl Sender {
 
     /// The measured rate and loss of the path.
     pub(crate) const fn known(&self) -> Known {
-        Known { rate: self.bottleneck.rate(), loss: self.loss, at: self.silence.restarted_at() }
+        Known {
+            rate: self.bottleneck.rate(),
+            proven: self.delivered.proven(),
+            loss: self.loss,
+            at: self.silence.restarted_at(),
+            trust: Trust::Own,
+        }
     }
 
     /// Whether the transfer has its own rate, its share of the link.
@@ -111,6 +126,7 @@ impl Sender {
         self.loss = LossEstimate::new();
         self.pacing = Pacing::new(Rate::from_bps(self.config.min_rate_bps), None);
         (self.trains, self.acked) = (Trains::new(), 0);
+        (self.delivered, self.recalled) = (Delivered::new(Proven::NOTHING), None);
         self.is_stale = true;
     }
 
@@ -121,6 +137,9 @@ impl Sender {
     /// Sets the initial rate, as measured on the reverse path.
     pub(crate) const fn set_hint(&mut self, rate: Rate) {
         self.pacing.set_hint(rate);
+        if let Some(recalled) = &mut self.recalled {
+            recalled.set_hint(rate);
+        }
     }
 
     pub(crate) fn set_max_rate_bps(&mut self, max_rate_bps: u64) {
@@ -193,6 +212,7 @@ impl Sender {
         let (backlog, passes) = self.bottleneck.on_sent(now, bytes);
         let queue = self.queue();
         self.limit.on_sent(now, bytes);
+        self.delivered.on_sent(now, number);
         self.pacing.on_sent(now, number, bytes, &queue);
         self.last_bytes = bytes;
         let Some((id, symbol)) = slice else { return backlog.0 };
@@ -202,6 +222,9 @@ impl Sender {
         }
         self.silence.on_slice_sent(now, self.bottleneck.idle_at());
         self.pacing.on_slice_sent(now, bytes, &queue, self.limit.rate());
+        if let Some(recalled) = &mut self.recalled {
+            recalled.on_slice_sent(now, bytes, queue.rtt, self.limit.rate());
+        }
         self.trains.on_slice_sent();
         self.stats.slices += 1;
         self.stats.repairs += u64::from(usize::from(symbol) >= MAX_SLICES);
@@ -218,6 +241,8 @@ impl Sender {
             return;
         }
         self.is_stale = true;
+        let bytes = Bytes(acked.datagram.wire_bytes());
+        self.delivered.on_acked(bytes);
         if matches!(acked.before, Fate::Lost | Fate::GivenUp) {
             self.loss.on_late();
         }
@@ -225,6 +250,9 @@ impl Sender {
         // Only slices count: acknowledged game packets would hide that a chunk makes no progress.
         self.has_progress = true;
         self.acked += 1;
+        if let Some(recalled) = &mut self.recalled {
+            recalled.on_acked(bytes);
+        }
         if let Some(chunk) = self.chunks.get_mut(id) {
             // Once enough slices are acknowledged, only the chunk ack is progress. A peer that acknowledges
             // probes and never acks the chunk must not keep the transfer alive.
@@ -242,6 +270,11 @@ impl Sender {
             return;
         }
         self.silence.on_feedback(now);
+        if let Some(largest) = ledger.largest_acked() {
+            self.delivered.end_ack(now, largest);
+        }
+        let rtt = self.silence.rtt().into();
+        self.recalled = self.recalled.filter(|recalled| !recalled.is_over(rtt));
         if !self.bottleneck.finder().has_train(trains::PACKETS / 2) {
             self.trains.try_again();
         }
@@ -395,6 +428,7 @@ impl Sender {
         let late = queue.lateness_at(self.limit.rate());
         self.limit
             .opens_at(now, self.train_over_limit(), late)
+            .or_else(|| self.recalled.and_then(|recalled| recalled.opens_at(now, queue.rtt, late)))
             .or_else(|| self.pacing.opens_at(now, &queue))
             .or_else(|| self.tail_at(now, &queue).filter(|_| choice.is_tail))
     }

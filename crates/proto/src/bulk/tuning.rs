@@ -84,6 +84,22 @@ pub(super) mod trains {
     pub(crate) const MAX_TRAINS: u8 = 2;
 }
 
+/// What the path was seen to deliver: `delivered.rs`.
+pub(super) mod delivered {
+    use super::Span;
+
+    /// The shortest time over which bytes are counted: the longest that an honest ack waits. Of a shorter
+    /// one the burst would be measured, not the path.
+    pub(crate) const MIN_TIME: Span = Span::from_millis(10);
+
+    /// Datagrams from one mark to the next: as many as an ack usually has.
+    pub(crate) const MARK_EVERY: u64 = 16;
+
+    /// The maximum number of marks: four times what 16 chunks in flight need. Without one more, less is
+    /// proven.
+    pub(crate) const MAX_MARKS: usize = 1024;
+}
+
 /// Pacing by the modelled queue: `pacing/model.rs`.
 pub(super) mod model {
     use super::{Bytes, Span};

@@ -6,15 +6,18 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use zeroize::Zeroizing;
+
 use super::{ClientConfig, ClientError, Credentials};
-use crate::connection::{CloseReason, Connection, Parameters, Protection};
+use crate::connection::{AddressProof, CloseReason, Connection, Parameters, Protection};
 use crate::crypto::{
-    COOKIE_BYTES, Entropy, Initiator, NOISE_OVERHEAD_BYTES, RequestKeys, Suites, equal, open_check,
+    COOKIE_BYTES, Entropy, Initiator, RequestKeys, Suites, address_bytes, equal, open_check,
 };
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
-use crate::wire::hello::WELCOME_BYTES;
 use crate::wire::request::{CHECKED_BYTES, Source};
-use crate::wire::{Hello, Mode, RequestParts, ResponseHeader, Role, VERSION, Welcome, WireId};
+use crate::wire::{
+    Grease, Hello, Mode, RequestParts, ResponseHeader, Role, Versions, Welcome, WireId,
+};
 use crate::{DatagramBuffer, DropReason, FourTuple, Instant, Platform};
 
 /// The time before the request is first retransmitted; each later interval is 1.5 times as long (H-3.3a).
@@ -82,17 +85,19 @@ impl Handshake {
         };
         let mode = Mode { source, identity: identity.is_some() };
         let suites = Suites::available(platform.has_aes);
-        let hello = hello(&config, suites);
+        let grease = config.connection.grease.then(|| Grease(entropy.bytes()));
+        let hello = hello(&config, suites, grease);
         let mut keys = None;
         let mut hello_message = hello;
         if let Some(secret) = secret {
             let request = RequestKeys::new(secret, config.protocol_id);
             let prologue = RequestParts::prologue(mode, local);
+            let (moment, to) = (now.as_nanos().to_le_bytes(), address_bytes(config.server));
             let (initiator, message) = Initiator::new(
                 request.noise_psk(),
                 identity,
                 &prologue,
-                entropy.bytes(),
+                entropy.hedged(&[secret.as_bytes(), &moment, &to]),
                 &hello_message,
             )
             .map_err(|_| ClientError::Handshake)?;
@@ -117,19 +122,18 @@ impl Handshake {
         })
     }
 
-    /// The length of the welcome message in every response to this client.
-    pub(super) fn welcome_bytes(&self) -> usize {
-        WELCOME_BYTES + if self.keys.is_some() { NOISE_OVERHEAD_BYTES } else { 0 }
+    /// Whether the welcome is authenticated: except in mode `open`.
+    pub(super) const fn is_authenticated(&self) -> bool {
+        self.keys.is_some()
     }
 
-    /// Verifies the welcome of a response, and creates the connection. Returns its reset token too, except in
-    /// mode `open`.
+    /// Verifies the welcome of a response, and creates the connection.
     pub(super) fn on_response(
         &mut self,
         now: Instant,
         datagram: &[u8],
-    ) -> Result<(Connection, Option<[u8; 16]>), DropReason> {
-        let header = ResponseHeader::read(datagram, self.welcome_bytes())?;
+    ) -> Result<Connection, DropReason> {
+        let header = ResponseHeader::read(datagram)?;
         if header.to != self.local {
             return Err(DropReason::UnknownConnection);
         }
@@ -139,12 +143,13 @@ impl Handshake {
                     .initiator
                     .finish(header.welcome_message)
                     .map_err(|_| DropReason::BadHandshake)?;
-                let welcome = Welcome::read(&welcome)?;
+                let welcome = Welcome::read(&Zeroizing::new(welcome))?;
                 let suite = welcome.suite;
                 if !self.suites.contains(suite) {
                     return Err(DropReason::BadHandshake);
                 }
-                let sealed = Protection::sealed(now, Role::Client, suite, secrets);
+                let sealed =
+                    Protection::sealed(now, Role::Client, suite, secrets, &self.config.connection);
                 (welcome, sealed.map_err(|_| DropReason::BadHandshake)?)
             }
             None => {
@@ -163,16 +168,16 @@ impl Handshake {
             local: self.local,
             remote: welcome.server_id,
             protection,
-            idle_timeout: config.agreed_idle_timeout(welcome.idle_timeout),
+            idle_timeout: config.agreed_idle_timeout(welcome.end.idle_timeout),
             config,
-            peer_max_block_bytes: welcome.max_block_bytes,
+            peer: welcome.end,
             entropy: Entropy::new(self.entropy.bytes()),
             address: FourTuple::new(self.config.server),
-            address_validated: true,
+            address_proof: AddressProof::Validated,
             welcome_message: Vec::new(),
+            reset_token: None,
         };
-        let reset_token = self.keys.as_ref().map(|_| welcome.reset_token);
-        Ok((Connection::new(now, parameters), reset_token))
+        Ok(Connection::new(now, parameters))
     }
 
     pub(super) fn on_retry(&mut self, now: Instant, retry: &Retry) -> Result<(), DropReason> {
@@ -271,15 +276,15 @@ impl Handshake {
     }
 }
 
-fn hello(config: &ClientConfig, suites: Suites) -> Vec<u8> {
+fn hello(config: &ClientConfig, suites: Suites, grease: Option<Grease>) -> Vec<u8> {
     let mut bytes = Vec::new();
     Hello {
-        versions: &[VERSION],
+        versions: Versions::OURS,
         suites,
-        idle_timeout: config.connection.idle_timeout,
-        max_block_bytes: config.connection.max_block_bytes,
+        end: config.connection.end_parameters(),
+        roots: &[],
         request: &config.request,
     }
-    .write(&mut bytes);
+    .write_with(grease, &mut bytes);
     bytes
 }

@@ -25,6 +25,7 @@ const CHUNK_ACK_FRAME_BYTES: usize = 4 + 32;
 #[derive(Clone, Copy)]
 enum Part {
     PathResponse,
+    ResetToken,
     MessageLimit,
     Announcements,
     Ping,
@@ -36,8 +37,9 @@ enum Part {
 }
 
 /// In this order.
-const ORDER: [Part; 9] = [
+const ORDER: [Part; 10] = [
     Part::PathResponse,
+    Part::ResetToken,
     Part::MessageLimit,
     Part::Announcements,
     Part::Ping,
@@ -116,6 +118,7 @@ impl Connection {
         let now_if = |is_pending: bool| is_pending.then_some(Instant::ZERO);
         match part {
             Part::PathResponse => now_if(self.path_response.is_some()),
+            Part::ResetToken => now_if(self.reset_token_due),
             Part::MessageLimit => now_if(self.messages_in.limit_due().is_some()),
             Part::Announcements => now_if(self.blocks_out.has_announcement()),
             Part::Ping => now_if(self.ping_due),
@@ -139,6 +142,7 @@ impl Connection {
                     draft.push(&Frame::PathResponse(bytes));
                 }
             }
+            Part::ResetToken => self.put_reset_token(draft),
             Part::MessageLimit => self.put_message_limit(draft),
             Part::Announcements => self.put_announcements(draft),
             Part::Ping => {
@@ -151,6 +155,14 @@ impl Connection {
             Part::ChunkAcks => self.put_chunk_acks(now, draft),
             Part::Slice => self.put_slice(now, draft),
             Part::Ack => self.put_ack(now, draft),
+        }
+    }
+
+    fn put_reset_token(&mut self, draft: &mut Draft<'_, '_>) {
+        if let Some(token) = self.reset_token.as_ref().filter(|_| self.reset_token_due) {
+            draft.push(&Frame::ResetToken(***token));
+            self.sent.add(Item::ResetToken);
+            self.reset_token_due = false;
         }
     }
 

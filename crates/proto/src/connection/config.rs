@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use crate::settings;
 use crate::urgency::Urgency;
+use crate::wire::EndParameters;
 
 /// The maximum of datagrams per key (STANDARD-1, H-2.3a): half of what RFC 9001 §6.6 allows for AES-GCM.
 const MAX_DATAGRAMS_PER_KEY: u64 = 1 << 22;
@@ -46,9 +47,16 @@ settings! {
         /// A block that takes longer than 60 s plus its size at this rate, in bits per second, closes the
         /// connection: a peer that crawls holds memory that others need. Default 16 kbit/s; 0 disables it.
         min_block_rate_bps: u64 = 16_000, with_min_block_rate_bps;
+        /// Whether parameters and frames without meaning are sent now and then, so that no peer comes to depend
+        /// on their absence (STANDARD-1, H-1.3). Default true.
+        grease: bool = true, with_grease;
         /// Datagrams after which the key is updated. Default and maximum 2^22; less is for tests.
         #[doc(hidden)]
         datagrams_per_key: u64 = MAX_DATAGRAMS_PER_KEY, with_datagrams_per_key;
+        /// Datagrams that may fail to open before the connection is closed. Default and maximum: what the
+        /// cipher suite endures; less is for tests.
+        #[doc(hidden)]
+        max_failed_openings: u64 = u64::MAX, with_max_failed_openings;
         /// Time after which the key is updated. Default 120 s; less is for tests.
         #[doc(hidden)]
         key_lifetime: Duration = Duration::from_secs(120), with_key_lifetime;
@@ -77,9 +85,22 @@ pub enum ConfigError {
     /// `handshake_timeout` is 0: no handshake could succeed.
     #[error("`handshake_timeout` must not be 0")]
     NoHandshakeTimeout,
+    /// `reset_secret` is the secret of tickets, a token key or the identity too: who has that could end
+    /// connections.
+    #[error("`reset_secret` must be a key of its own, that no client and no other server has")]
+    SharedResetSecret,
     /// `max_queued_blocks` is 0: no block could be sent.
     #[error("`max_queued_blocks` must be at least 1, or no block could be sent")]
     NoQueuedBlocks,
+    /// A server's `remembered` is 0: it could accept nobody.
+    #[error("`remembered` must be at least 1, or every request would be refused")]
+    NothingRemembered,
+    /// A server with token keys has no `addresses`: no token could name it.
+    #[error(
+        "`addresses` must have those at which clients reach the server, because tokens name them; or \
+         `token_audience` must say that it accepts tokens for any server"
+    )]
+    NoServerAddress,
 }
 
 /// The lowest maximum rate that still works, in bit/s. At 2000 a block of 8 KB made no progress for 15 s, at
@@ -105,6 +126,15 @@ impl ConnectionConfig {
     /// The idle timeout that both ends use, given the one that the peer proposes.
     pub(crate) fn agreed_idle_timeout(&self, peers: Duration) -> Duration {
         self.idle_timeout.min(peers).max(Duration::from_secs(1))
+    }
+
+    /// What this end says about itself in the handshake.
+    pub(crate) fn end_parameters(&self) -> EndParameters {
+        EndParameters {
+            idle_timeout: self.idle_timeout,
+            max_block_bytes: self.max_block_bytes,
+            ..EndParameters::default()
+        }
     }
 
     pub(crate) fn datagrams_per_key(&self) -> u64 {

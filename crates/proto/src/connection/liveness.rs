@@ -56,7 +56,7 @@ impl Liveness {
     }
 
     /// An ack-eliciting datagram was sent; with it, so many are in flight.
-    pub(super) const fn on_ack_eliciting_sent(&mut self, now: Instant, in_flight: u16) {
+    pub(super) const fn on_ack_eliciting_sent(&mut self, now: Instant, in_flight: u32) {
         self.last_ack_eliciting = now;
         // If nothing else is in flight, the peer owes no older answer.
         if self.unanswered_since.is_none() || in_flight <= 1 {
@@ -80,6 +80,11 @@ impl Liveness {
             ConnectionState::Responding => self.created + self.handshake_timeout,
             _ => self.last_received + self.idle_timeout,
         }
+    }
+
+    /// The longest time for which a peer can be there that has heard nothing.
+    pub(super) fn max_silence(&self) -> Duration {
+        self.idle_timeout.max(self.handshake_timeout)
     }
 
     /// When a ping is due. A peer that only receives sends nothing on its own; when its NAT mapping expires,

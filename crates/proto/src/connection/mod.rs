@@ -35,8 +35,10 @@ pub use state::ConnectionState;
 pub(crate) use state::ConnectionTrigger;
 pub use stats::ConnectionStats;
 
+pub(crate) use closing::LastWords;
 pub(crate) use protection::Protection;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -44,6 +46,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use bytes::Bytes;
+use zeroize::Zeroizing;
 
 use crate::bulk::Known;
 use crate::crypto::Entropy;
@@ -52,12 +55,13 @@ use crate::fragment::FragmentPool;
 use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
 use crate::time::earliest;
 use crate::transit::{Arrivals, Ledger, ReceivedDatagrams};
-use crate::wire::{Role, WireId};
+use crate::wire::{EndParameters, Role, WireId};
 use crate::{FourTuple, Instant, Sequence};
 use blocks::{IncomingBlocks, OutgoingBlocks};
 use closing::Closing;
 use liveness::Liveness;
 use packets::{IncomingPackets, OutgoingPackets};
+pub(crate) use path::AddressProof;
 use path::Path;
 use protection::KeyLimits;
 
@@ -66,6 +70,10 @@ const MAX_QUEUED_MESSAGES: u32 = 4096;
 
 /// Bytes of the UDP and IPv4 headers of a datagram.
 const UDP_IPV4_BYTES: usize = 28;
+
+/// The token of a valid reset. In a box, because what holds it may be moved about, which leaves copies that
+/// nothing wipes.
+pub(crate) type ResetToken = Box<Zeroizing<[u8; 16]>>;
 
 /// The result of a handshake.
 #[derive(Debug)]
@@ -76,12 +84,14 @@ pub(crate) struct Parameters {
     pub(crate) protection: Protection,
     pub(crate) config: Arc<ConnectionConfig>,
     pub(crate) idle_timeout: Duration,
-    pub(crate) peer_max_block_bytes: u64,
+    pub(crate) peer: EndParameters,
     pub(crate) entropy: Entropy,
     pub(crate) address: FourTuple,
-    pub(crate) address_validated: bool,
+    pub(crate) address_proof: AddressProof,
     /// A server's, for its responses; empty at a client.
     pub(crate) welcome_message: Vec<u8>,
+    /// A server's, to be told to the client.
+    pub(crate) reset_token: Option<ResetToken>,
 }
 
 /// One end of a connection.
@@ -112,7 +122,13 @@ pub struct Connection {
     path_response: Option<[u8; 8]>,
     closing: Option<Closing>,
     events: VecDeque<Event>,
-    peer_max_block_bytes: u64,
+    /// What the peer says about itself.
+    peer: EndParameters,
+    /// A server's: told to the client once its address is validated, until that is acknowledged.
+    reset_token: Option<ResetToken>,
+    reset_token_due: bool,
+    /// A client's: the token of a reset that ends this connection.
+    peer_reset_token: Option<ResetToken>,
     liveness: Liveness,
     /// The latest time that the driver passed in.
     now: Instant,
@@ -140,10 +156,7 @@ impl Connection {
             protection: parameters.protection,
             local: parameters.local,
             remote: parameters.remote,
-            path: match parameters.address_validated {
-                true => Path::validated(address),
-                false => Path::new(address),
-            },
+            path: Path::new(address, parameters.address_proof),
             welcome_message: parameters.welcome_message,
             next_skip: first_skip(&mut entropy),
             entropy,
@@ -161,7 +174,10 @@ impl Connection {
             path_response: None,
             closing: None,
             events: VecDeque::new(),
-            peer_max_block_bytes: parameters.peer_max_block_bytes,
+            peer: parameters.peer,
+            reset_token_due: false,
+            reset_token: parameters.reset_token,
+            peer_reset_token: None,
             liveness: Liveness::new(now, parameters.idle_timeout, config.handshake_timeout),
             now,
             stats: ConnectionStats::default(),
@@ -177,6 +193,11 @@ impl Connection {
     #[must_use]
     pub const fn state(&self) -> ConnectionState {
         self.state
+    }
+
+    /// The token of a reset that ends it, once the server has told it.
+    pub(crate) fn peer_reset_token(&self) -> Option<&[u8; 16]> {
+        self.peer_reset_token.as_ref().map(|token| &***token)
     }
 
     /// The peer's address.
@@ -214,7 +235,7 @@ impl Connection {
     /// [`SendError`]; `BlockTooLarge` if the peer accepts no blocks of this size.
     pub fn send_block(&mut self, now: Instant, block: &Block) -> Result<BlockHandle, SendError> {
         self.open()?;
-        let max = self.peer_max_block_bytes;
+        let max = self.peer.max_block_bytes;
         if block.data().len() as u64 > max {
             return Err(SendError::BlockTooLarge { max });
         }
@@ -381,6 +402,7 @@ impl Connection {
     pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
         self.now = now;
         self.path.on_request(bytes);
+        self.hasten_close(now);
         self.blocks_out.on_request(now, bytes + UDP_IPV4_BYTES);
     }
 

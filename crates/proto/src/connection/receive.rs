@@ -1,10 +1,12 @@
 //! Receiving: a datagram is decrypted and verified as a whole, and only then are its frames acted on.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use zeroize::Zeroizing;
 
-use super::{CloseCode, CloseReason, Connection, ConnectionState, ConnectionTrigger, Event};
+use super::{CloseCode, Connection, ConnectionState, ConnectionTrigger, Event};
 use crate::fragment::FragmentPool;
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, Frame, Frames, ResponseHeader, Role};
@@ -44,11 +46,11 @@ impl Connection {
         &mut self,
         now: Instant,
         path: FourTuple,
-        welcome_bytes: usize,
         datagram: &mut [u8],
         pool: &mut FragmentPool,
     ) -> Result<(), DropReason> {
-        let number = ResponseHeader::read(datagram, welcome_bytes)?.number;
+        let header = ResponseHeader::read(datagram)?;
+        let (number, welcome_bytes) = (header.number, header.welcome_message.len());
         let layout = (ResponseHeader::bytes(welcome_bytes), false);
         self.handle(now, path, number, layout, datagram, pool)
     }
@@ -71,7 +73,16 @@ impl Connection {
         let opened = self.received.check(number).and_then(|()| {
             self.protection.open(now, number, phase, header_bytes, datagram, keep_previous)
         });
-        let plaintext = opened.inspect_err(|_| self.stats.datagrams_refused += 1)?;
+        let plaintext = match opened {
+            Ok(plaintext) => plaintext,
+            Err(reason) => {
+                self.stats.datagrams_refused += 1;
+                if self.protection.is_used_up() {
+                    self.close(now, CloseCode::AEAD_LIMIT, "");
+                }
+                return Err(reason);
+            }
+        };
         self.now = now;
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += bytes as u64;
@@ -111,6 +122,7 @@ impl Connection {
     fn become_connected(&mut self) {
         if self.transition(ConnectionTrigger::AddressValidated) {
             self.welcome_message = Vec::new();
+            self.reset_token_due = self.reset_token.is_some();
             self.events.push_back(Event::Connected);
         }
     }
@@ -119,9 +131,7 @@ impl Connection {
     fn act(&mut self, now: Instant, path: FourTuple, plaintext: &[u8], pool: &mut FragmentPool) {
         for frame in Frames::of(plaintext).flatten() {
             if let Frame::Close { code, reason } = frame {
-                let code = CloseCode(code);
-                let reason = CloseReason::There { code, reason: reason.into() };
-                return self.end(ConnectionTrigger::CloseThere, reason);
+                return self.on_close(now, CloseCode(code), reason);
             }
             if !self.state.is_open() {
                 continue;
@@ -195,6 +205,12 @@ impl Connection {
                     }
                     self.become_connected();
                 }
+            }
+            Frame::ResetToken(token) => {
+                if self.role == Role::Server {
+                    return Err(CloseCode::PROTOCOL.into());
+                }
+                self.peer_reset_token = Some(Box::new(Zeroizing::new(token)));
             }
             Frame::Block(block) => self.blocks_in.on_frame(now, &block, &self.config)?,
         }

@@ -70,7 +70,7 @@ impl Connection {
             rtt: self.sent.rtt().smoothed_rtt(),
             min_rtt: self.sent.rtt().min_rtt(),
             rtt_variation: self.sent.rtt().rttvar(),
-            datagrams_in_flight: u64::from(self.sent.in_flight()),
+            datagrams_in_flight: self.sent.in_flight().into(),
             ..self.stats
         }
     }

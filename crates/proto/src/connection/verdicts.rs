@@ -121,6 +121,8 @@ impl Connection {
             }
             (Item::Message(number), ItemFate::Lost) => self.messages_out.on_lost(number),
             (Item::MessageLimit(limit), ItemFate::Lost) => self.messages_in.on_limit_lost(limit),
+            (Item::ResetToken, ItemFate::Acked) => self.reset_token = None,
+            (Item::ResetToken, ItemFate::Lost) => self.reset_token_due = true,
             (Item::Block(number), fate) => {
                 self.blocks_out.on_announced(number, fate == ItemFate::Acked);
             }

@@ -7,10 +7,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use base64ct::{Base64UrlUnpadded, Encoding};
 use zeroize::Zeroizing;
 
-use super::bytes::{MAX_ADDRESSES, ReadError, read_addresses, write_addresses};
+use super::bytes::{MAX_ADDRESSES, ReadError, from_text, read_addresses, to_text, write_addresses};
 use crate::crypto::Secret;
 use crate::debug_as;
 use crate::fields::{FieldError, Fields};
@@ -22,6 +21,9 @@ const PREFIX: &str = "haulier1:";
 const HAS_DIGEST: u8 = 1;
 const HAS_IDENTITY: u8 = 2;
 const IS_OPEN: u8 = 4;
+
+/// All flags of this version: another one is of a newer version [H-7].
+const FLAGS: u8 = HAS_DIGEST | HAS_IDENTITY | IS_OPEN;
 
 /// Bytes of the hash at the end, enough to detect typing errors.
 const CHECK_BYTES: usize = 4;
@@ -128,9 +130,7 @@ impl Ticket {
         bytes.extend(self.identity.iter().flatten());
         let check = check(&bytes);
         bytes.extend(check);
-        let mut text = String::from(PREFIX);
-        text.push_str(&Base64UrlUnpadded::encode_string(&bytes));
-        text
+        to_text(PREFIX, &bytes)
     }
 
     /// Reads what [`to_text`](Self::to_text) wrote. White space around it is ignored.
@@ -140,13 +140,19 @@ impl Ticket {
     pub fn parse(text: &str) -> Result<Self, TicketError> {
         let text = text.trim();
         let encoded = text.strip_prefix(PREFIX).ok_or_else(|| foreign(text))?;
-        let bytes = match Base64UrlUnpadded::decode_vec(encoded) {
-            Ok(bytes) => Zeroizing::new(bytes),
+        let bytes = match from_text(encoded) {
+            Ok(bytes) => bytes,
             // Base64 never has a length of 4 n + 1, unless it is cut off.
             Err(_) if encoded.len() % 4 == 1 => return Err(TicketError::CutOff),
             Err(_) => return Err(TicketError::Mistyped),
         };
         let mut fields = Fields(&bytes);
+        if let Some((before, found)) = bytes.split_last_chunk()
+            && before.first().is_some_and(|flags| flags & !FLAGS != 0)
+            && check(before) == *found
+        {
+            return Err(TicketError::Newer);
+        }
         let ticket = Self::read(&mut fields)?;
         let found = fields.array()?;
         fields.end()?;
@@ -160,9 +166,7 @@ impl Ticket {
     fn read(fields: &mut Fields<'_>) -> Result<Self, TicketError> {
         let flags = fields.u8()?;
         let is_open = flags & IS_OPEN != 0;
-        if flags & !(HAS_DIGEST | HAS_IDENTITY | IS_OPEN) != 0
-            || is_open && flags & HAS_IDENTITY != 0
-        {
+        if flags & !FLAGS != 0 || is_open && flags & HAS_IDENTITY != 0 {
             return Err(TicketError::Mistyped);
         }
         let protocol_id = fields.u64()?;

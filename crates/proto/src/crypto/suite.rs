@@ -38,7 +38,7 @@ impl Suite {
 }
 
 /// The suites an end can use: ChaCha20-Poly1305 always, AES-256-GCM perhaps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Suites {
     aes: bool,
 }

@@ -21,6 +21,7 @@ pub(crate) enum Item {
     Message(u32),
     MessageLimit(u32),
     Block(u32),
+    ResetToken,
 }
 
 /// The items of one datagram.

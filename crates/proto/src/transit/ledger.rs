@@ -21,13 +21,10 @@ use super::datagram::{Contents, Datagram, Fate, Outgoing};
 use super::items::{Item, Items, MIN_ROOM};
 use super::skipped::Skipped;
 use super::timing::Timing;
+use super::window::window_after;
 use crate::{Instant, RttEstimator};
 
-/// Records at most: as many as a peer can tell apart, see
-/// [`REPLAY_WINDOW`](super::window::REPLAY_WINDOW). When there are more, the oldest datagram is lost.
-pub(crate) const MAX_RECORDS: usize = 8192;
-
-/// Settled records kept while a block is sent, for acks that come late: as many numbers as one ack names.
+/// Settled records kept while a block is sent, for acks that come late, and for samples of the path.
 pub(crate) const KEPT: usize = 1024;
 
 /// The longest reordering that is learned, 50 ms: what a link with several paths does, and three packets of
@@ -89,7 +86,9 @@ pub(crate) struct Ledger {
     timing: Timing,
     skipped: Skipped,
     lost: u64,
-    in_flight: u16,
+    /// Datagrams acknowledged, ack-eliciting or not.
+    acked: u64,
+    in_flight: u32,
     /// Something was acknowledged since the last [`poll_news`](Self::poll_news).
     has_news: bool,
     /// Nothing is in flight any more, since the last [`trim`](Self::trim).
@@ -112,6 +111,7 @@ impl Ledger {
             timing: Timing::new(),
             skipped: Skipped::new(),
             lost: 0,
+            acked: 0,
             in_flight: 0,
             has_news: false,
             is_drained: false,
@@ -162,9 +162,15 @@ impl Ledger {
         self.next = self.next.saturating_add(1);
     }
 
+    /// Records at most: as many datagrams as a peer can tell apart that received as many as it acknowledged.
+    /// When there are more, the oldest datagram is lost.
+    fn max_records(&self) -> usize {
+        usize::try_from(window_after(self.acked)).unwrap_or(usize::MAX)
+    }
+
     /// Whether there is no room for another record: the oldest one is lost next.
     pub(crate) fn is_full(&self) -> bool {
-        self.records.len() >= MAX_RECORDS
+        self.records.len() >= self.max_records()
     }
 
     /// Begins to walk an ack. Call [`poll_acked`](Self::poll_acked) until `None` next, and then
@@ -190,7 +196,7 @@ impl Ledger {
     }
 
     /// The next datagram that the ack names for the first time: newer ranges first, in order within each.
-    /// The work of a whole walk is 32 searches and a step for each recorded datagram named, at most 1024.
+    /// The work of a whole walk is 32 searches and a step for each recorded datagram named.
     pub(crate) fn poll_acked(&mut self, now: Instant, walk: &mut AckWalk<'_>) -> Option<Acked> {
         loop {
             let Some(end) = walk.end else {
@@ -209,6 +215,7 @@ impl Ledger {
             };
             walk.place += 1;
             self.has_news = true;
+            self.acked = self.acked.saturating_add(1);
             let before = core::mem::replace(&mut record.fate, Fate::Acked);
             let (was_open, acked) = (record.is_open(), *record);
             if was_open {
@@ -371,7 +378,7 @@ impl Ledger {
     }
 
     /// Ack-eliciting datagrams that are neither acknowledged nor lost.
-    pub(crate) const fn in_flight(&self) -> u16 {
+    pub(crate) const fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
@@ -422,8 +429,8 @@ impl Ledger {
     /// Panics if the records contradict each other. For tests, fuzzers and the simulator.
     pub(crate) fn check_invariants(&self) {
         let open = self.records.iter().filter(|record| record.is_open());
-        assert_eq!(open.count(), usize::from(self.in_flight), "datagrams in flight");
-        assert!(self.records.len() <= MAX_RECORDS, "too many records");
+        assert_eq!(open.count(), self.in_flight as usize, "datagrams in flight");
+        assert!(self.records.len() <= self.max_records(), "too many records");
         let numbers = || self.records.iter().map(|record| record.number);
         assert!(numbers().zip(numbers().skip(1)).all(|(a, b)| a < b), "not in order");
         assert!(self.records.back().is_none_or(|last| last.number < self.next), "from the future");

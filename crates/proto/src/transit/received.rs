@@ -11,18 +11,16 @@ use super::number::expand_number;
 use super::window::{Place, ReplayWindow};
 use super::{AckFrame, MAX_ACK_DELAY};
 
-/// Numbers that an ack covers, including its largest.
-const ACK_SPAN: u32 = 1024;
-
-/// Datagrams that make an ack due without waiting [H-4.1b]: at 16 for one ack, acks are 1 % of the
-/// bytes of a transfer.
+/// Datagrams that make an ack due without waiting [H-4.1b], unless the peer wants another number: at 16 for
+/// one ack, acks are 1 % of the bytes of a transfer.
 const ACK_AFTER: u8 = 16;
 
 /// Which of the first datagrams are acknowledged at once: the first gives the peer an RTT sample, the next
 /// ones a rate while it knows none.
 const ACKED_AT_ONCE: [u8; 4] = [1, 4, 8, 16];
 
-/// How long an ack waits while a block is received: a fraction of any RTT that matters.
+/// How long an ack waits while a block is received, unless the peer wants another time: a fraction of any RTT
+/// that matters.
 const BLOCK_ACK_DELAY: Duration = Duration::from_millis(10);
 
 /// An ack after which nothing arrived is repeated after this long, in case it was lost, then after twice the
@@ -37,7 +35,7 @@ const REORDERING: u64 = 3;
 
 /// The datagrams received on one connection. The module has an example.
 ///
-/// It takes no heap memory before number 128, and 1 KiB from there on.
+/// It takes no heap memory before number 128, 1 KiB from there on, and 16 KiB after a million datagrams.
 #[derive(Clone, Debug)]
 pub struct ReceivedDatagrams {
     window: ReplayWindow,
@@ -55,6 +53,9 @@ pub struct ReceivedDatagrams {
     is_due_for_gap: bool,
     /// A block is being received: acks are sent sooner.
     is_block: bool,
+    /// What the peer wants: an ack after so many datagrams, and this long after one of a block.
+    ack_after: u8,
+    block_ack_delay: Duration,
     /// Repetitions of the ack since the last datagram.
     repeats: u32,
     /// The last ack was for a gap. The next is not, or a link that loses much would get an ack for every few
@@ -77,6 +78,8 @@ impl ReceivedDatagrams {
             asked: 0,
             is_due_for_gap: false,
             is_block: false,
+            ack_after: ACK_AFTER,
+            block_ack_delay: BLOCK_ACK_DELAY,
             repeats: 0,
             was_for_gap: false,
         }
@@ -92,8 +95,8 @@ impl ReceivedDatagrams {
     /// Whether a datagram of this number may be opened at all. Changes nothing.
     ///
     /// # Errors
-    /// [`DropReason::Duplicate`] if it arrived before, [`DropReason::TooOld`] if it is more than 8191 below
-    /// the largest, so that this is not known.
+    /// [`DropReason::Duplicate`] if it arrived before, [`DropReason::TooOld`] if it is so far below the
+    /// largest that this is not known.
     pub fn check(&self, number: u64) -> Result<(), DropReason> {
         match self.window.place(number) {
             Place::Fresh => Ok(()),
@@ -145,11 +148,12 @@ impl ReceivedDatagrams {
             let from = largest.checked_sub(u64::from(below));
             from.map_or(0, |from| self.window.run_down(from, has_arrived, limit))
         };
-        let mut span = run_at(0, true, ACK_SPAN);
+        let window = u32::try_from(self.window.len()).unwrap_or(u32::MAX);
+        let mut span = run_at(0, true, window);
         let mut frame = AckFrame::new(largest, now.since(self.largest_at), span.saturating_sub(1));
         loop {
-            let gap = run_at(span, false, ACK_SPAN - span);
-            let run = run_at(span + gap, true, ACK_SPAN - span - gap);
+            let gap = run_at(span, false, window - span);
+            let run = run_at(span + gap, true, window - span - gap);
             // Nothing older arrived, or the frame is full.
             if !frame.push_run(gap, run) {
                 return Some(frame);
@@ -161,6 +165,11 @@ impl ReceivedDatagrams {
     /// Whether a block is being received: acks then wait for 10 ms instead of 20, and are repeated.
     pub const fn set_block(&mut self, is_block: bool) {
         self.is_block = is_block;
+    }
+
+    /// The peer wants an ack after so many datagrams, and this long after one of a block.
+    pub(crate) const fn set_frequency(&mut self, datagrams: u8, delay: Duration) {
+        (self.ack_after, self.block_ack_delay) = (datagrams, delay);
     }
 
     /// The ack was sent; `alone` if its datagram was not ack-eliciting.
@@ -217,8 +226,8 @@ impl ReceivedDatagrams {
         let is_for_gap = is_for_gap && self.gap_due_at.take().is_some();
         self.is_due_for_gap |= is_for_gap;
         let at_once =
-            is_for_gap || self.pending >= ACK_AFTER || ACKED_AT_ONCE.contains(&self.asked);
-        let delay = if self.is_block { BLOCK_ACK_DELAY } else { MAX_ACK_DELAY };
+            is_for_gap || self.pending >= self.ack_after || ACKED_AT_ONCE.contains(&self.asked);
+        let delay = if self.is_block { self.block_ack_delay } else { MAX_ACK_DELAY };
         let due = if at_once { now } else { now + delay };
         // The earlier one, also after a clock that jumped ahead and came back.
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));

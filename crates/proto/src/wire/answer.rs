@@ -2,12 +2,9 @@
 
 use alloc::vec::Vec;
 
-use super::{Fields, Kind, VERSION, WireId};
+use super::{Fields, Kind, Versions, WireId, field_u8};
 use crate::DropReason;
 use crate::crypto::COOKIE_BYTES;
-
-/// The maximum of versions that a refusal lists.
-const MAX_VERSIONS: usize = 8;
 
 /// Why a server refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,25 +14,36 @@ pub enum RefusalCode {
     Version,
     /// It has another secret, or does not offer the mode.
     Key,
-    /// It has as many connections as it accepts.
+    /// It has as many connections as it accepts, or cannot remember another token.
     Full,
     /// It is shutting down.
     ShuttingDown,
     /// The token has expired.
     TokenExpired,
-    /// The token was used for another connection.
+    /// The token was used for another connection, or may have been: the server was started after it was
+    /// issued.
     TokenUsed,
+    /// The token is for another server.
+    WrongServer,
+    /// The hello lists a version that the server prefers to that of the request: somebody in between has
+    /// talked the client down.
+    Downgrade,
+    /// The application rejected the request.
+    NotAccepted,
 }
 
 impl RefusalCode {
     /// Every code, in the order of their bytes.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::Version,
         Self::Key,
         Self::Full,
         Self::ShuttingDown,
         Self::TokenExpired,
         Self::TokenUsed,
+        Self::WrongServer,
+        Self::Downgrade,
+        Self::NotAccepted,
     ];
 
     /// Its byte.
@@ -48,7 +56,7 @@ impl RefusalCode {
     /// Whether the server has verified the request, so that the refusal has a check that can be verified.
     #[must_use]
     pub(crate) const fn is_verified(self) -> bool {
-        matches!(self, Self::Full | Self::ShuttingDown | Self::TokenUsed)
+        !matches!(self, Self::Version | Self::Key | Self::TokenExpired)
     }
 
     /// Its name in events and JSON.
@@ -62,6 +70,9 @@ impl RefusalCode {
             Self::ShuttingDown => "shutting_down",
             Self::TokenExpired => "token_expired",
             Self::TokenUsed => "token_used",
+            Self::WrongServer => "wrong_server",
+            Self::Downgrade => "downgrade",
+            Self::NotAccepted => "not_accepted",
         }
     }
 }
@@ -74,7 +85,10 @@ impl core::fmt::Display for RefusalCode {
             Self::Full => "the server is full",
             Self::ShuttingDown => "the server is shutting down",
             Self::TokenExpired => "the token has expired",
-            Self::TokenUsed => "the token was used before",
+            Self::TokenUsed => "the token was used before, or is older than the server's start",
+            Self::WrongServer => "the token is for another server",
+            Self::Downgrade => "the server speaks a better version than that of the request",
+            Self::NotAccepted => "the application rejected the request",
         })
     }
 }
@@ -87,7 +101,7 @@ pub struct Refusal<'a> {
     /// Why.
     pub code: RefusalCode,
     /// The versions that the server speaks, if the version is the reason.
-    pub versions: &'a [u8],
+    pub versions: Versions<'a>,
     /// The bytes before the check.
     pub checked: &'a [u8],
     /// The check, or zeros.
@@ -102,7 +116,11 @@ impl<'a> Refusal<'a> {
         out.extend_from_slice(&to.0);
         out.push(code.byte());
         match code {
-            RefusalCode::Version => out.extend_from_slice(&[1, VERSION]),
+            RefusalCode::Version => {
+                let versions = Versions::OURS;
+                out.push(field_u8(versions.iter().count()));
+                out.extend_from_slice(versions.bytes());
+            }
             _ => out.push(0),
         }
     }
@@ -123,10 +141,7 @@ impl<'a> Refusal<'a> {
         let code = RefusalCode::ALL.into_iter().find(|code| code.byte() == byte);
         let code = code.ok_or(DropReason::OutOfRange)?;
         let count = usize::from(fields.u8()?);
-        if count > MAX_VERSIONS {
-            return Err(DropReason::OutOfRange);
-        }
-        let versions = fields.bytes(count)?;
+        let versions = Versions::read_any(fields.bytes(4 * count)?)?;
         fields.end()?;
         Ok(Self { to, code, versions, checked, check: *check })
     }

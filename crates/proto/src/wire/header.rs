@@ -2,14 +2,15 @@
 
 use alloc::vec::Vec;
 
-use super::{Fields, Kind, WireId};
+use super::hello::MAX_WELCOME_MESSAGE_BYTES;
+use super::{Fields, Kind, WireId, field_u16};
 use crate::DropReason;
 
 /// Bytes before the frames of a data datagram.
 pub const DATA_HEADER_BYTES: usize = 13;
 
 /// Bytes of a response before the welcome message: kind and client id.
-const RESPONSE_PREFIX_BYTES: usize = 9;
+const RESPONSE_PREFIX_BYTES: usize = 11;
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,23 +88,26 @@ impl<'a> ResponseHeader<'a> {
     pub fn write(&self, out: &mut Vec<u8>) {
         out.push(Kind::Response.byte());
         out.extend_from_slice(&self.to.0);
+        out.extend_from_slice(&field_u16(self.welcome_message.len()).to_le_bytes());
         out.extend_from_slice(self.welcome_message);
         out.extend_from_slice(&self.number.to_le_bytes());
     }
 
-    /// Reads it from the start of a datagram whose welcome message has `welcome_bytes`.
+    /// Reads it from the start of a datagram.
     ///
     /// # Errors
-    /// [`DropReason::UnknownKind`] if it is not a response, [`DropReason::Truncated`].
-    pub fn read(datagram: &'a [u8], welcome_bytes: usize) -> Result<Self, DropReason> {
+    /// [`DropReason::UnknownKind`] if it is not a response, [`DropReason::Truncated`],
+    /// [`DropReason::OutOfRange`] for a welcome message of more than 256 bytes.
+    pub fn read(datagram: &'a [u8]) -> Result<Self, DropReason> {
         let mut fields = Fields(datagram);
         if Kind::of_byte(fields.u8()?)? != Kind::Response {
             return Err(DropReason::UnknownKind);
         }
-        Ok(Self {
-            to: WireId(fields.array()?),
-            welcome_message: fields.bytes(welcome_bytes)?,
-            number: fields.u32()?,
-        })
+        let to = WireId(fields.array()?);
+        let welcome_message = fields.long_bytes()?;
+        if welcome_message.len() > MAX_WELCOME_MESSAGE_BYTES {
+            return Err(DropReason::OutOfRange);
+        }
+        Ok(Self { to, welcome_message, number: fields.u32()? })
     }
 }

@@ -1,128 +1,245 @@
-//! Hello and welcome: the payloads of the two handshake messages (STANDARD-1, 3.1 and 3.2).
+//! Hello and welcome: the payloads of the two handshake messages (STANDARD-1, 3.1, 3.2 and 3.4).
 
 use alloc::vec::Vec;
-use core::time::Duration;
 
-use super::{Fields, VERSION, WireId, field_u8, field_u16};
+use super::parameters::{self, EndParameters, Grease, id};
+use super::{VERSION, WireId};
 use crate::DropReason;
 use crate::crypto::{Suite, Suites};
 
 /// The longest request of an application, in bytes: it shares the first datagram with a token.
 pub(crate) const MAX_REQUEST_BYTES: usize = 400;
 
-/// Bytes of a welcome.
-pub const WELCOME_BYTES: usize = 38;
+/// The longest welcome message, in bytes: every response repeats it.
+pub(crate) const MAX_WELCOME_MESSAGE_BYTES: usize = 256;
 
-/// The maximum of versions that a hello lists.
+/// The maximum of versions that a hello or a welcome lists.
 const MAX_VERSIONS: usize = 8;
+
+/// The maximum of roots that a hello lists.
+const MAX_ROOTS: usize = 16;
+
+/// Versions of the wire, 4 bytes each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions<'a>(&'a [[u8; 4]]);
+
+impl<'a> Versions<'a> {
+    /// The versions of this crate.
+    pub const OURS: Versions<'static> = Versions(&[VERSION.to_le_bytes()]);
+
+    /// Reads 1 to 8 versions.
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, DropReason> {
+        let (versions, rest) = bytes.as_chunks();
+        if !rest.is_empty() || versions.is_empty() || versions.len() > MAX_VERSIONS {
+            return Err(DropReason::OutOfRange);
+        }
+        Ok(Self(versions))
+    }
+
+    /// The same, or none at all.
+    pub(super) fn read_any(bytes: &'a [u8]) -> Result<Self, DropReason> {
+        if bytes.is_empty() { Ok(Self(&[])) } else { Self::read(bytes) }
+    }
+
+    /// Them as on the wire.
+    pub(super) const fn bytes(&self) -> &'a [u8] {
+        self.0.as_flattened()
+    }
+
+    /// Them, one after the other.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + use<'a> {
+        self.0.iter().map(|version| u32::from_le_bytes(*version))
+    }
+
+    /// The one of `spoken`, best first, that is in the list.
+    #[must_use]
+    pub fn best_of(&self, spoken: &[u32]) -> Option<u32> {
+        spoken.iter().copied().find(|ours| self.iter().any(|version| version == *ours))
+    }
+}
 
 /// What a client says about itself in its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// The versions it speaks, 1 to 8 of them.
-    pub versions: &'a [u8],
+    /// The versions it speaks.
+    pub versions: Versions<'a>,
     /// The suites it can use.
     pub suites: Suites,
-    /// The idle timeout that it proposes, in whole milliseconds.
-    pub idle_timeout: Duration,
-    /// The largest block that it accepts, in bytes.
-    pub max_block_bytes: u64,
-    /// The application's request. Anyone with the secret can read it, and it can be replayed.
+    /// What both ends say.
+    pub end: EndParameters,
+    /// The roots of blocks that it has.
+    pub roots: &'a [[u8; 32]],
+    /// The application's request.
     pub request: &'a [u8],
 }
 
 impl<'a> Hello<'a> {
     /// Appends it.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let count = self.versions.len().min(MAX_VERSIONS);
-        out.push(field_u8(count));
-        out.extend_from_slice(self.versions.get(..count).unwrap_or_default());
-        out.push(self.suites.bits());
-        out.extend_from_slice(&millis(self.idle_timeout).to_le_bytes());
-        out.extend_from_slice(&self.max_block_bytes.to_le_bytes());
-        out.extend_from_slice(&field_u16(self.request.len()).to_le_bytes());
-        out.extend_from_slice(self.request);
+        self.write_with(None, out);
+    }
+
+    /// Appends it, with grease.
+    pub(crate) fn write_with(&self, grease: Option<Grease>, out: &mut Vec<u8>) {
+        let mut versions = self.versions.bytes().to_vec();
+        versions.extend(grease.iter().flat_map(|grease| grease.version().to_le_bytes()));
+        parameters::put(id::VERSIONS, &versions, out);
+        if self.suites != Suites::default() {
+            parameters::put(id::SUITES, &[self.suites.bits()], out);
+        }
+        self.end.write(out);
+        if !self.roots.is_empty() {
+            parameters::put(id::ROOTS_HERE, self.roots.as_flattened(), out);
+        }
+        if !self.request.is_empty() {
+            parameters::put(id::REQUEST, self.request, out);
+        }
+        grease.iter().for_each(|grease| grease.write(out));
     }
 
     /// Reads all of `bytes`.
     ///
     /// # Errors
-    /// [`DropReason::Truncated`], [`DropReason::TrailingBytes`], [`DropReason::OutOfRange`],
-    /// [`DropReason::WrongVersion`] if [`VERSION`] is not listed.
+    /// [`DropReason::Truncated`], [`DropReason::OutOfRange`], [`DropReason::RepeatedFrame`],
+    /// [`DropReason::WrongVersion`] if the version of this crate is not among them.
     pub fn read(bytes: &'a [u8]) -> Result<Self, DropReason> {
-        let mut fields = Fields(bytes);
-        let count = usize::from(fields.u8()?);
-        if count == 0 || count > MAX_VERSIONS {
-            return Err(DropReason::OutOfRange);
-        }
-        let versions = fields.bytes(count)?;
-        let hello = Self {
-            versions,
-            suites: Suites::from_bits(fields.u8()?).ok_or(DropReason::OutOfRange)?,
-            idle_timeout: Duration::from_millis(fields.u32()?.into()),
-            max_block_bytes: fields.u64()?,
-            request: fields.long_bytes()?,
+        let mut hello = Self {
+            versions: Versions(&[]),
+            suites: Suites::default(),
+            end: EndParameters::default(),
+            roots: &[],
+            request: &[],
         };
-        fields.end()?;
-        if hello.request.len() > MAX_REQUEST_BYTES {
-            return Err(DropReason::OutOfRange);
-        }
-        if !versions.contains(&VERSION) {
-            return Err(DropReason::WrongVersion);
-        }
-        Ok(hello)
+        parameters::read(bytes, |parameter| {
+            match parameter.id {
+                id::VERSIONS => hello.versions = Versions::read(parameter.value)?,
+                id::SUITES => hello.suites = suites(parameter.value)?,
+                id::ROOTS_HERE => hello.roots = roots(parameter.value)?,
+                id::REQUEST if parameter.value.len() > MAX_REQUEST_BYTES => {
+                    return Err(DropReason::OutOfRange);
+                }
+                id::REQUEST => hello.request = parameter.value,
+                _ => {
+                    hello.end.read(&parameter)?;
+                }
+            }
+            Ok(())
+        })?;
+        let speaks_ours = hello.versions.iter().any(|version| version == VERSION);
+        if speaks_ours { Ok(hello) } else { Err(DropReason::WrongVersion) }
     }
 }
 
-/// A server's answer to a hello.
+/// What a server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Welcome {
-    /// The server's id, for data.
+    /// Its id for the connection.
     pub server_id: WireId,
-    /// The cipher suite of the connection.
+    /// The suite it chose.
     pub suite: Suite,
-    /// The idle timeout of both ends, in whole milliseconds.
-    pub idle_timeout: Duration,
-    /// The largest block that it accepts, in bytes.
-    pub max_block_bytes: u64,
-    /// The token of a valid reset.
-    pub reset_token: [u8; 16],
+    /// What both ends say.
+    pub end: EndParameters,
 }
 
 impl Welcome {
-    /// Appends it: [`WELCOME_BYTES`].
+    /// Appends it.
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.server_id.0);
-        out.push(VERSION);
-        out.push(self.suite as u8);
-        out.extend_from_slice(&millis(self.idle_timeout).to_le_bytes());
-        out.extend_from_slice(&self.max_block_bytes.to_le_bytes());
-        out.extend_from_slice(&self.reset_token);
+        self.write_with(None, out);
+    }
+
+    /// Appends it, with grease.
+    pub(crate) fn write_with(&self, grease: Option<Grease>, out: &mut Vec<u8>) {
+        parameters::put(id::SERVER_ID, &self.server_id.0, out);
+        if self.suite as u8 != 0 {
+            parameters::put(id::SUITES, &[self.suite as u8], out);
+        }
+        self.end.write(out);
+        grease.iter().for_each(|grease| grease.write(out));
     }
 
     /// Reads all of `bytes`.
     ///
     /// # Errors
-    /// [`DropReason::Truncated`], [`DropReason::TrailingBytes`], [`DropReason::OutOfRange`],
-    /// [`DropReason::WrongVersion`].
+    /// [`DropReason::Truncated`], [`DropReason::OutOfRange`], [`DropReason::RepeatedFrame`].
     pub fn read(bytes: &[u8]) -> Result<Self, DropReason> {
-        let mut fields = Fields(bytes);
-        let server_id = WireId(fields.array()?);
-        if fields.u8()? != VERSION {
-            return Err(DropReason::WrongVersion);
-        }
-        let welcome = Self {
-            server_id,
-            suite: Suite::from_u8(fields.u8()?).ok_or(DropReason::OutOfRange)?,
-            idle_timeout: Duration::from_millis(fields.u32()?.into()),
-            max_block_bytes: fields.u64()?,
-            reset_token: fields.array()?,
-        };
-        fields.end()?;
-        Ok(welcome)
+        let (mut server_id, mut suite) = (None, 0);
+        let mut end = EndParameters::default();
+        parameters::read(bytes, |parameter| {
+            match parameter.id {
+                id::SERVER_ID => {
+                    let id = parameter.value.try_into().map_err(|_| DropReason::OutOfRange)?;
+                    server_id = Some(WireId(id));
+                }
+                id::SUITES => match *parameter.value {
+                    [chosen] => suite = chosen,
+                    _ => return Err(DropReason::OutOfRange),
+                },
+                id::SERVER_VERSIONS => {
+                    Versions::read(parameter.value)?;
+                }
+                _ => {
+                    end.read(&parameter)?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Self {
+            server_id: server_id.ok_or(DropReason::OutOfRange)?,
+            suite: Suite::from_u8(suite).ok_or(DropReason::OutOfRange)?,
+            end,
+        })
     }
 }
 
-fn millis(duration: Duration) -> u32 {
-    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
+fn suites(value: &[u8]) -> Result<Suites, DropReason> {
+    let bits = match value {
+        [bits] => Suites::from_bits(*bits),
+        _ => None,
+    };
+    bits.ok_or(DropReason::OutOfRange)
+}
+
+fn roots(value: &[u8]) -> Result<&[[u8; 32]], DropReason> {
+    let (roots, rest) = value.as_chunks();
+    let fits = rest.is_empty() && (1..=MAX_ROOTS).contains(&roots.len());
+    if fits { Ok(roots) } else { Err(DropReason::OutOfRange) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A relay that strikes versions from what it forwards cannot: the list is in the verified hello.
+    #[test]
+    fn the_best_common_version_is_found() {
+        let bytes: Vec<u8> =
+            [0x1a2a_3a4a_u32, 1, 2].into_iter().flat_map(u32::to_le_bytes).collect();
+        let versions = Versions::read(&bytes).unwrap();
+        assert_eq!(versions.best_of(&[3, 2, 1]), Some(2));
+        assert_eq!(versions.best_of(&[1]), Some(1));
+        assert_eq!(versions.best_of(&[7]), None);
+        assert_eq!(Versions::read(&bytes[1..]), Err(DropReason::OutOfRange));
+        assert_eq!(Versions::read(&[0; 36]), Err(DropReason::OutOfRange), "nine");
+    }
+
+    #[test]
+    fn hello_and_welcome_come_back() {
+        let end = EndParameters { max_block_bytes: 64 << 20, ..EndParameters::default() };
+        let roots = &[[1; 32], [2; 32]];
+        let suites = Suites::available(true);
+        let hello = Hello { versions: Versions::OURS, suites, end, roots, request: b"join" };
+        let mut bytes = Vec::new();
+        hello.write(&mut bytes);
+        assert_eq!(Hello::read(&bytes), Ok(hello));
+        let mut greased = Vec::new();
+        hello.write_with(Some(Grease([0x55; 10])), &mut greased);
+        let read = Hello::read(&greased).unwrap();
+        assert!(read.versions.iter().eq([1, 0x5a5a_5a5a]), "{:?}", read.versions);
+        assert_eq!(Hello { versions: Versions::OURS, ..read }, hello);
+        let welcome = Welcome { server_id: WireId([3; 8]), suite: Suite::Aes256Gcm, end };
+        let mut bytes = Vec::new();
+        welcome.write_with(Some(Grease([9; 10])), &mut bytes);
+        assert_eq!(Welcome::read(&bytes), Ok(welcome));
+        assert_eq!(Welcome::read(&bytes[10..]), Err(DropReason::OutOfRange), "without its id");
+    }
 }

@@ -7,20 +7,26 @@ pub(crate) mod frame;
 pub(crate) mod frames;
 pub(crate) mod header;
 pub(crate) mod hello;
+pub(crate) mod parameters;
 pub(crate) mod request;
 
 pub(crate) use frame::{Frame, Frames};
 pub(crate) use header::{DataHeader, ResponseHeader, Role};
-pub(crate) use hello::{Hello, Welcome};
+pub(crate) use hello::{Hello, Versions, Welcome};
+pub(crate) use parameters::{EndParameters, Grease};
 pub(crate) use request::{Mode, RequestParts};
 
 use crate::DropReason;
 pub(crate) use crate::fields::Fields;
 
 /// The version of the wire that this crate speaks.
-pub const VERSION: u8 = 1;
+pub const VERSION: u32 = 1;
 
-/// The longest datagram, in bytes of UDP payload: practically every path carries it (RFC 9000, 14).
+/// The versions that this crate speaks, best first.
+pub(crate) const SPOKEN: [u32; 1] = [VERSION];
+
+/// The longest datagram until the path is known to carry more, in bytes of UDP payload: practically every
+/// path carries it (RFC 9000, 14).
 pub(crate) const MAX_DATAGRAM_BYTES: usize = 1200;
 
 /// Bytes of the tag of a datagram in mode `open`: the sender's id and a crc32.
@@ -33,17 +39,17 @@ pub struct WireId(pub [u8; 8]);
 /// The kind of a datagram, by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// `0x80`: requests a connection.
+    /// `0x04`: requests a connection.
     Request,
-    /// `0x81`: asks for the request again, with a cookie.
+    /// `0x05`: asks for the request again, with a cookie.
     Retry,
-    /// `0x82`: refuses a request, with a reason.
+    /// `0x06`: refuses a request, with a reason.
     Refusal,
-    /// `0x83`: the welcome and frames.
+    /// `0x07`: the welcome and frames.
     Response,
-    /// `0x84`: the server no longer knows the connection.
+    /// `0x08`: the server does not have the connection.
     Reset,
-    /// `0x40` to `0x43`: frames.
+    /// `0x0c` to `0x0f`: frames.
     Data {
         /// The end that sent it.
         from: Role,
@@ -59,12 +65,12 @@ impl Kind {
     /// [`DropReason::UnknownKind`].
     pub(crate) const fn of_byte(byte: u8) -> Result<Self, DropReason> {
         Ok(match byte {
-            0x80 => Self::Request,
-            0x81 => Self::Retry,
-            0x82 => Self::Refusal,
-            0x83 => Self::Response,
-            0x84 => Self::Reset,
-            0x40..=0x43 => Self::Data {
+            0x04 => Self::Request,
+            0x05 => Self::Retry,
+            0x06 => Self::Refusal,
+            0x07 => Self::Response,
+            0x08 => Self::Reset,
+            0x0c..=0x0f => Self::Data {
                 from: if byte & 2 == 0 { Role::Client } else { Role::Server },
                 phase: byte & 1 != 0,
             },
@@ -76,13 +82,13 @@ impl Kind {
     #[must_use]
     pub(crate) const fn byte(self) -> u8 {
         match self {
-            Self::Request => 0x80,
-            Self::Retry => 0x81,
-            Self::Refusal => 0x82,
-            Self::Response => 0x83,
-            Self::Reset => 0x84,
-            Self::Data { from: Role::Client, phase } => 0x40 + phase as u8,
-            Self::Data { from: Role::Server, phase } => 0x42 + phase as u8,
+            Self::Request => 0x04,
+            Self::Retry => 0x05,
+            Self::Refusal => 0x06,
+            Self::Response => 0x07,
+            Self::Reset => 0x08,
+            Self::Data { from: Role::Client, phase } => 0x0c + phase as u8,
+            Self::Data { from: Role::Server, phase } => 0x0e + phase as u8,
         }
     }
 
@@ -91,10 +97,13 @@ impl Kind {
     /// # Errors
     /// [`DropReason::TooShort`] if it is empty, [`DropReason::TooLong`], [`DropReason::UnknownKind`].
     pub fn of(datagram: &[u8]) -> Result<Self, DropReason> {
-        if datagram.len() > MAX_DATAGRAM_BYTES {
-            return Err(DropReason::TooLong);
-        }
-        Self::of_byte(*datagram.first().ok_or(DropReason::TooShort)?)
+        let kind = Self::of_byte(*datagram.first().ok_or(DropReason::TooShort)?)?;
+        let max = match kind {
+            // Requests of other versions may be larger.
+            Self::Data { .. } | Self::Request => parameters::LARGEST_DATAGRAM_BYTES,
+            _ => MAX_DATAGRAM_BYTES,
+        };
+        if datagram.len() > max { Err(DropReason::TooLong) } else { Ok(kind) }
     }
 }
 
@@ -119,10 +128,18 @@ pub(crate) fn field_u16(value: usize) -> u16 {
 mod tests {
     use super::*;
 
+    /// RFC 9443: the first bytes of STUN, ZRTP, DTLS, TURN, QUIC, RTP and RTCP, on a port that carries all.
+    #[test]
+    fn a_shared_port_tells_haulier_from_the_others() {
+        let others = [0..=3, 16..=19, 20..=63, 64..=79, 64..=127, 128..=191, 192..=255];
+        let all = others.into_iter().flatten();
+        assert!(all.into_iter().all(|byte| Kind::of_byte(byte).is_err()));
+    }
+
     #[test]
     fn each_first_byte_is_one_kind_or_none() {
         let known = (0..=255).filter(|&byte| Kind::of_byte(byte).is_ok());
-        assert!(known.eq([0x40, 0x41, 0x42, 0x43, 0x80, 0x81, 0x82, 0x83, 0x84]));
+        assert!(known.eq([4, 5, 6, 7, 8, 12, 13, 14, 15]));
         for byte in (0..=255).filter(|&byte| Kind::of_byte(byte).is_ok()) {
             assert_eq!(Kind::of_byte(byte).map(Kind::byte), Ok(byte));
         }

@@ -16,7 +16,7 @@ pub(crate) const MAX_SEALED_BYTES: usize = 640;
 pub(crate) const CHECKED_BYTES: usize = REQUEST_BYTES - 16;
 
 /// Bytes before the cookie.
-const FIXED_BYTES: usize = 16;
+const FIXED_BYTES: usize = 19;
 
 /// What the keys are derived from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,19 +83,21 @@ pub struct RequestParts<'a> {
 /// The fields that are the same in all versions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AnyVersion {
-    pub(crate) version: u8,
+    pub(crate) version: u32,
     pub(crate) client_id: WireId,
 }
 
 impl AnyVersion {
     /// Reads the version and id of a request of any version. Fails with [`DropReason::WrongLength`] if it
-    /// does not have [`REQUEST_BYTES`].
+    /// has less than [`REQUEST_BYTES`], or is of our version and has more.
     pub(crate) fn read(datagram: &[u8]) -> Result<Self, DropReason> {
-        if datagram.len() != REQUEST_BYTES {
+        let mut fields = Fields(datagram);
+        let [_kind] = fields.array()?;
+        let version = fields.u32()?;
+        let is_longer_version = version != VERSION && datagram.len() > REQUEST_BYTES;
+        if datagram.len() != REQUEST_BYTES && !is_longer_version {
             return Err(DropReason::WrongLength);
         }
-        let mut fields = Fields(datagram);
-        let [_kind, version, _mode] = fields.array()?;
         Ok(Self { version, client_id: WireId(fields.array()?) })
     }
 }
@@ -112,9 +114,9 @@ impl<'a> RequestParts<'a> {
         }
         let (checked, check) = datagram.split_last_chunk::<16>().ok_or(DropReason::WrongLength)?;
         let mut fields = Fields(checked);
-        let [_kind, _version, mode] = fields.array()?;
-        let mode = Mode::of_byte(mode).ok_or(DropReason::OutOfRange)?;
+        fields.bytes(5)?;
         let client_id = WireId(fields.array()?);
+        let mode = Mode::of_byte(fields.u8()?).ok_or(DropReason::OutOfRange)?;
         let cookie_bytes = usize::from(fields.u8()?);
         let token_bytes = usize::from(fields.u16()?);
         let hello_bytes = usize::from(fields.u16()?);
@@ -138,12 +140,12 @@ impl<'a> RequestParts<'a> {
         })
     }
 
-    /// The prologue of the Noise handshake: the name of the wire and bytes 1 to 10 of the request, so that
+    /// The prologue of the Noise handshake: the name of the wire and bytes 1 to 13 of the request, so that
     /// changing version, mode or id gives other keys.
     #[must_use]
-    pub fn prologue(mode: Mode, client_id: WireId) -> [u8; 19] {
-        let mut prologue = *b"haulier/1\0\0\0\0\0\0\0\0\0\0";
-        let fields = [VERSION, mode.byte()].into_iter().chain(client_id.0);
+    pub fn prologue(mode: Mode, client_id: WireId) -> [u8; 22] {
+        let mut prologue = *b"haulier/1\0\0\0\0\0\0\0\0\0\0\0\0\0";
+        let fields = VERSION.to_le_bytes().into_iter().chain(client_id.0).chain([mode.byte()]);
         prologue.iter_mut().skip(9).zip(fields).for_each(|(to, byte)| *to = byte);
         prologue
     }
@@ -158,8 +160,10 @@ impl<'a> RequestParts<'a> {
         if end > CHECKED_BYTES {
             return false;
         }
-        out.extend_from_slice(&[Kind::Request.byte(), VERSION, self.mode.byte()]);
+        out.push(Kind::Request.byte());
+        out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&self.client_id.0);
+        out.push(self.mode.byte());
         out.push(if cookie.is_empty() { 0 } else { 20 });
         for part in [self.token, self.hello_message] {
             out.extend_from_slice(&field_u16(part.len()).to_le_bytes());

@@ -106,7 +106,8 @@ impl Hostile {
             HostileKind::Optimist => {
                 let largest = link.received.largest().unwrap_or(0) + self.rng.below(200);
                 let first = largest.min(300) as u16;
-                let ack = haulier_proto::internals::AckFrame::new(largest, Duration::ZERO, first);
+                let ack =
+                    haulier_proto::internals::AckFrame::new(largest, Duration::ZERO, first.into());
                 frames = vec![Frame::Ping, Frame::Ack(ack)];
             }
             HostileKind::Trickler => {
@@ -148,7 +149,7 @@ impl Mind for Hostile {
                 let length = self.rng.below(1300) as usize;
                 let mut bytes = self.rng.bytes(length);
                 if let Some(first) = bytes.first_mut() {
-                    *first = *self.rng.pick(&[0x40, 0x41, 0x42, 0x80, 0x83, 0x84, *first]);
+                    *first = *self.rng.pick(&[0x0c, 0x0d, 0x0e, 0x04, 0x07, 0x08, *first]);
                 }
                 out.push(Shot::own(self.server, bytes));
             }
@@ -172,7 +173,7 @@ impl Mind for Hostile {
     }
 
     fn receive(&mut self, now: Instant, _from: SocketAddr, datagram: &[u8], out: &mut Vec<Shot>) {
-        let is_response = datagram.first() == Some(&0x83);
+        let is_response = datagram.first() == Some(&0x07);
         let Some(raw) = &mut self.raw else { return };
         if self.kind == HostileKind::Holder && is_response {
             return; // It never completes one, so it need not agree on keys.

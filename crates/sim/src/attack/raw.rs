@@ -4,16 +4,13 @@
 //! Written from STANDARD-1 on the wire's types, without the machines. Attackers with the right keys use
 //! them: hostile clients here, and hostile peers of the fuzzers.
 
-use std::time::Duration;
-
 use haulier_proto::Instant;
 use haulier_proto::connection::Suite;
 use haulier_proto::credentials::Secret;
 use haulier_proto::internals::{
-    AeadKey, COOKIE_BYTES, DataHeader, Entropy, Frame, Hello, Initiator, Mode,
-    NOISE_OVERHEAD_BYTES, ReceivedDatagrams, RequestKeys, RequestParts, ResponseHeader, Role,
-    Source, SplitSecrets, Suites, VERSION, WELCOME_BYTES, Welcome, WireId, open_check, open_tag,
-    respond, verify_open_tag,
+    AeadKey, COOKIE_BYTES, DataHeader, EndParameters, Entropy, Frame, Hello, Initiator, Mode,
+    ReceivedDatagrams, RequestKeys, RequestParts, ResponseHeader, Role, Source, SplitSecrets,
+    Suites, Versions, Welcome, WireId, open_check, open_tag, respond, verify_open_tag,
 };
 
 use crate::Rng;
@@ -139,10 +136,10 @@ impl RawClient {
         let id = WireId(entropy.bytes());
         let mut hello = Vec::new();
         Hello {
-            versions: &[VERSION],
+            versions: Versions::OURS,
             suites: Suites::available(false),
-            idle_timeout: Duration::from_secs(15),
-            max_block_bytes: 64 << 20,
+            end: EndParameters { max_block_bytes: 64 << 20, ..EndParameters::default() },
+            roots: &[],
             request: b"",
         }
         .write(&mut hello);
@@ -152,7 +149,8 @@ impl RawClient {
             let prologue = RequestParts::prologue(mode(true), id);
             let psk = request.noise_psk();
             let (initiator, message) =
-                Initiator::new(psk, None, &prologue, entropy.bytes(), &hello).expect("a hello");
+                Initiator::new(psk, None, &prologue, entropy.next_secret(), &hello)
+                    .expect("a hello");
             hello = message;
             keys = Some((request, initiator));
         }
@@ -183,21 +181,19 @@ impl RawClient {
     /// Receives a datagram. Returns the plaintext, if it was a response or data for this client.
     pub fn handle(&mut self, now: Instant, datagram: &[u8]) -> Option<Vec<u8>> {
         match *datagram.first()? {
-            0x81 if datagram.len() == 29 => {
+            0x05 if datagram.len() == 29 => {
                 self.cookie = datagram.get(9..).and_then(|cookie| cookie.try_into().ok());
                 None
             }
-            0x83 => {
-                let noise = if self.keys.is_some() { NOISE_OVERHEAD_BYTES } else { 0 };
-                let welcome_bytes = WELCOME_BYTES + noise;
-                let header = ResponseHeader::read(datagram, welcome_bytes).ok()?;
+            0x07 => {
+                let header = ResponseHeader::read(datagram).ok()?;
                 if header.to != self.id {
                     return None;
                 }
                 if self.link.is_none() {
                     self.link = Some(self.welcome(header.welcome_message)?);
                 }
-                let header_bytes = ResponseHeader::bytes(welcome_bytes);
+                let header_bytes = ResponseHeader::bytes(header.welcome_message.len());
                 self.link.as_mut()?.open(now, header.number, header_bytes, datagram)
             }
             _ => self.link.as_mut()?.open_data(now, datagram),
@@ -242,9 +238,7 @@ impl RawServer {
         Welcome {
             server_id,
             suite: Suites::available(false).choose(Suites::available(false)),
-            idle_timeout: Duration::from_secs(15),
-            max_block_bytes: 64 << 20,
-            reset_token: bytes(16).try_into().ok()?,
+            end: EndParameters { max_block_bytes: 64 << 20, ..EndParameters::default() },
         }
         .write(&mut welcome);
         let remote = parts.client_id;
@@ -252,10 +246,10 @@ impl RawServer {
             Some(secret) => {
                 let keys = RequestKeys::new(secret, PROTOCOL_ID);
                 let prologue = RequestParts::prologue(parts.mode, parts.client_id);
-                let dice = bytes(32).try_into().ok()?;
                 let opened =
-                    respond(keys.noise_psk(), None, &prologue, dice, parts.hello_message).ok()?;
-                let (message, secrets) = opened.answer(&welcome).ok()?;
+                    respond(keys.noise_psk(), None, &prologue, parts.hello_message).ok()?;
+                let ephemeral = Secret::from_bytes(bytes(32).try_into().ok()?);
+                let (message, secrets) = opened.answer(&ephemeral, &welcome).ok()?;
                 welcome = message;
                 sealed(
                     Role::Server,

@@ -78,7 +78,7 @@ fn t15_a_hijack_with_copied_datagrams_reaches_the_victim_three_times_at_most() {
         let count = copied.clone();
         let victim = address(66);
         town.on_path(move |from, to, datagram, out| {
-            if to == address(SERVER) && datagram[0] & 0xc0 == 0x40 {
+            if to == address(SERVER) && datagram[0] & 0xfc == 0x0c {
                 // First in the victim's name; the original follows.
                 let original = std::mem::take(datagram);
                 count.set(count.get() + original.len() as u64);
@@ -103,7 +103,7 @@ fn t15_a_hijack_now_and_then_does_not_slow_the_client() {
         let mut town = Town::new(Keyed::Secret, 1_000_000);
         let mut seen = 0;
         town.on_path(move |from, to, datagram, out| {
-            if hijack && to == address(SERVER) && datagram[0] & 0xc0 == 0x40 {
+            if hijack && to == address(SERVER) && datagram[0] & 0xfc == 0x0c {
                 seen += 1;
                 if seen > 3 && seen % 4 == 0 {
                     let original = std::mem::take(datagram);
@@ -153,7 +153,7 @@ fn t15_strangers_do_not_bring_challenges() {
     let act = move |_, out: &mut Vec<Shot>| {
         n += 1;
         let mut bytes = vec![n as u8; 60];
-        bytes[0] = 0x40;
+        bytes[0] = 0x0c;
         out.push(Shot::spoofed(address(1000 + n), address(SERVER), bytes));
     };
     let every = Duration::from_millis(1);

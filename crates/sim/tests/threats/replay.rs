@@ -99,7 +99,7 @@ fn t9_a_request_that_comes_first_from_elsewhere_is_metered() {
         let seen = Rc::new(RefCell::new(0));
         let count = seen.clone();
         town.on_path(move |_, to, datagram, out| {
-            if datagram[0] == 0x80 {
+            if datagram[0] == 0x04 {
                 *count.borrow_mut() += 1;
                 out.push(Shot::spoofed(address(55), to, std::mem::take(datagram)));
             }

@@ -91,10 +91,10 @@ fn what_is_nothing_is_dropped_with_the_reason() {
     for (datagram, drop) in [
         (&[][..], "too_short"),
         (&[0x50; 30], "unknown_kind"),
-        (&[0x80; 30], "wrong_length"),
-        (&[0x84; 10], "truncated"),
-        (&[0x40; 20], "truncated"),
-        (&[0x40; 1201], "too_long"),
+        (&[0x04; 30], "wrong_length"),
+        (&[0x08; 10], "truncated"),
+        (&[0x0c; 20], "truncated"),
+        (&[0x05; 1201], "too_long"),
     ] {
         let said = inspect(datagram, &[]);
         assert_eq!(said, json!({ "ok": false, "wire": "haulier1", "drop": drop }));

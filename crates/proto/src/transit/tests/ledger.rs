@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use super::*;
 use crate::transit::items::MIN_ROOM;
-use crate::transit::ledger::MAX_RECORDS;
 
 fn fates(sent: &Ledger) -> Vec<Fate> {
     sent.iter_from(0).map(|datagram| datagram.fate).collect()
@@ -233,7 +232,7 @@ fn items_of_a_datagram_that_was_not_sent_are_dropped() {
 #[test]
 fn the_oldest_makes_room_and_memory_is_given_back() {
     let mut sent = Ledger::new();
-    send(&mut sent, at(0), MAX_RECORDS);
+    send(&mut sent, at(0), 8192);
     assert!(sent.is_full() && sent.in_flight() == 8192);
     assert_eq!(lost(&mut sent, at(0)), [0]);
     assert!(!sent.is_full() && sent.in_flight() == 8191);

@@ -17,7 +17,10 @@ pub const MAX_PROGRESS_BLOCKS: usize = 32;
 pub const MAX_PROGRESS_MAP_BYTES: usize = 128;
 
 /// The highest level of a tree whose chunks a `u32` counts.
-const MAX_LEVEL: u8 = 7;
+const MAX_LEVEL: u8 = 6;
+
+/// The largest block, in bytes: as many chunks as a `u32` counts.
+pub(crate) const MAX_BLOCK_BYTES: u64 = (1 << 50) - (1 << 18);
 
 /// Bytes of the map of a chunks here frame.
 const MAX_CHUNKS_HERE_BYTES: usize = 1024;
@@ -51,12 +54,11 @@ impl BlockFrame {
     }
 
     pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, DropReason> {
-        Ok(Self {
-            number: number_u32(fields)?,
-            tag: fields.varint()?,
-            length: fields.varint()?,
-            root: fields.array()?,
-        })
+        let (number, tag, length) = (number_u32(fields)?, fields.varint()?, fields.varint()?);
+        if length > MAX_BLOCK_BYTES {
+            return Err(DropReason::OutOfRange);
+        }
+        Ok(Self { number, tag, length, root: fields.array()? })
     }
 }
 

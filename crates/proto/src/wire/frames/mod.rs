@@ -74,14 +74,16 @@ pub enum Frame<'a> {
         /// The block.
         block: u32,
         /// Why, as a number of the application; 0 for no reason.
-        code: u64,
+        code: u32,
+        /// Chunks of it that were opened.
+        opened: u32,
     },
     /// The receiver does not want a block.
     Decline {
         /// The block.
         block: u32,
         /// Why, as a number of the application; 0 for no reason.
-        code: u64,
+        code: u32,
     },
     /// The receiver has the block with this BLAKE3 root.
     RootHere([u8; 32]),
@@ -130,7 +132,7 @@ pub enum Frame<'a> {
 impl<'a> Frame<'a> {
     /// Whether a datagram with this frame is acknowledged.
     #[must_use]
-    pub(crate) const fn is_ack_eliciting(&self) -> bool {
+    pub const fn is_ack_eliciting(&self) -> bool {
         match self {
             Self::Padding
             | Self::Ack(_)
@@ -173,7 +175,10 @@ impl<'a> Frame<'a> {
             Self::Block(block) => block.write(out),
             Self::Hashes(hashes) => hashes.write(out),
             Self::ChunksHere(frame) => frame.write(out),
-            Self::Cancel { block, code } => put_block_and_code(13, *block, *code, out),
+            Self::Cancel { block, code, opened } => {
+                put_block_and_code(13, *block, *code, out);
+                put_varint(u64::from(*opened), out);
+            }
             Self::Decline { block, code } => put_block_and_code(14, *block, *code, out),
             Self::RootHere(root) => {
                 out.push(15);
@@ -237,8 +242,11 @@ impl<'a> Frame<'a> {
             10 => Self::Block(BlockFrame::read(fields)?),
             11 => Self::Hashes(HashesFrame::read(fields)?),
             12 => Self::ChunksHere(ChunksHereFrame::read(fields)?),
-            13 => Self::Cancel { block: number_u32(fields)?, code: fields.varint()? },
-            14 => Self::Decline { block: number_u32(fields)?, code: fields.varint()? },
+            13 => {
+                let (block, code) = (number_u32(fields)?, number_u32(fields)?);
+                Self::Cancel { block, code, opened: number_u32(fields)? }
+            }
+            14 => Self::Decline { block: number_u32(fields)?, code: number_u32(fields)? },
             15 => Self::RootHere(fields.array()?),
             16 => {
                 let sequence = Sequence::new(fields.u16()?);
@@ -255,8 +263,7 @@ impl<'a> Frame<'a> {
             24 => {
                 let code = number_u32(fields)?;
                 let count = usize::from(fields.u8()?);
-                let reason = core::str::from_utf8(fields.bytes(count)?)
-                    .map_err(|_| DropReason::OutOfRange)?;
+                let reason = readable(fields.bytes(count)?);
                 Self::Close { code, reason }
             }
             kind @ FIRST_IGNORABLE..=LAST_IGNORABLE => {
@@ -324,6 +331,17 @@ pub(crate) fn truncate_reason(reason: &str) -> &str {
     reason.get(..end).unwrap_or_default()
 }
 
+/// A reason as far as it is UTF-8: words that cannot be read are no reason to overhear a close.
+fn readable(bytes: &[u8]) -> &str {
+    match core::str::from_utf8(bytes) {
+        Ok(reason) => reason,
+        Err(error) => {
+            let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            core::str::from_utf8(valid).unwrap_or_default()
+        }
+    }
+}
+
 fn read_ack_frequency<'a>(fields: &mut Fields<'a>) -> Result<Frame<'a>, DropReason> {
     let (datagrams, micros) = (fields.varint()?, fields.varint()?);
     if !ACK_DATAGRAMS.contains(&datagrams) || !ACK_MICROS.contains(&micros) {
@@ -337,6 +355,9 @@ fn read_fragment<'a>(fields: &mut Fields<'a>) -> Result<Fragment<'a>, DropReason
     let sequence = Sequence::new(fields.u16()?);
     let count = usize::from(fields.u8()?) + 1;
     let index = usize::from(fields.u8()?);
+    if count == 1 {
+        return Err(DropReason::OutOfRange);
+    }
     Ok(Fragment::new(sequence, index, count, fields.long_bytes()?)?)
 }
 
@@ -345,10 +366,10 @@ fn number_u32(fields: &mut Fields<'_>) -> Result<u32, DropReason> {
     u32::try_from(fields.varint()?).map_err(|_| DropReason::OutOfRange)
 }
 
-fn put_block_and_code(kind: u8, block: u32, code: u64, out: &mut Vec<u8>) {
+fn put_block_and_code(kind: u8, block: u32, code: u32, out: &mut Vec<u8>) {
     out.push(kind);
     put_varint(u64::from(block), out);
-    put_varint(code, out);
+    put_varint(u64::from(code), out);
 }
 
 fn put_long_bytes(bytes: &[u8], out: &mut Vec<u8>) {

@@ -33,12 +33,12 @@ fn frames_come_back_and_cut_ones_do_not() {
     round_trip(Frame::Block(BlockFrame { number: 3, tag: 9, length: 1 << 40, root: [7; 32] }));
     round_trip(Frame::Hashes(HashesFrame {
         block: 1,
-        level: 7,
+        level: 6,
         first: 64,
         values: &[[1; 32]; 32],
     }));
     round_trip(Frame::ChunksHere(ChunksHereFrame { block: 1, first: 99, map: &[1; 1024] }));
-    round_trip(Frame::Cancel { block: 5, code: 300 });
+    round_trip(Frame::Cancel { block: 5, code: 300, opened: 70 });
     round_trip(Frame::Decline { block: 5, code: 0 });
     round_trip(Frame::RootHere([3; 32]));
     let sequence = Sequence::new(7);
@@ -89,14 +89,14 @@ fn what_is_out_of_range_is_refused() {
     assert_eq!(refused(&[9, 0, 0, 2, 0, 0]), out_of_range, "no map");
     assert_eq!(refused(&[9, 0, 0, 2, 0, 33]), out_of_range);
     assert_eq!(refused(&[11, 0, 0, 1, 1]), out_of_range, "not the start of a page");
-    assert_eq!(refused(&[11, 0, 8, 0, 1]), out_of_range, "no such level");
+    assert_eq!(refused(&[11, 0, 7, 0, 1]), out_of_range, "no such level");
     assert_eq!(refused(&[11, 0, 0, 0, 33]), out_of_range);
     assert_eq!(refused(&[18, 4, 0, 0, 0]), out_of_range, "an unknown flag");
     assert_eq!(refused(&[18, 2, 0, 0, 3, 2, 2, 9, 9]), out_of_range, "beyond the whole");
     assert_eq!(refused(&[18, 2, 0, 0, 3, 3, 0]), out_of_range, "an empty part");
     assert_eq!(refused(&[20, 0, 0x50, 0]), out_of_range);
     assert_eq!(refused(&[20, 1, 1]), out_of_range);
-    let large_block = [&[13][..], &[0xc0, 0, 0, 1, 0, 0, 0, 0], &[0]].concat();
+    let large_block = [&[13][..], &[0xc0, 0, 0, 1, 0, 0, 0, 0], &[0, 0]].concat();
     assert_eq!(refused(&large_block), out_of_range);
 }
 

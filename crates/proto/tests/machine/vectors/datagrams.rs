@@ -1,14 +1,15 @@
 //! `haulier1.json`: the fields and frames of the datagrams of haulier/1; each is read, and written again.
 
-use haulier_core::chunk::{Ack, ChunkId, Slice, SliceCount, SliceSet};
-use haulier_core::fragment::Fragment;
+use haulier_proto::DropReason;
+use haulier_proto::connection::RefusalCode;
+use haulier_proto::internals::frames::{Frame, Frames};
 use haulier_proto::internals::{
-    AckFrame, BlockFrame, DataHeader, Frame, Frames, Hello, Kind, Refusal, RequestParts,
-    ResponseHeader, Retry, Welcome, WireId, read_reset, write_reset,
+    DataHeader, EndParameters, Hello, Kind, Refusal, RequestParts, ResponseHeader, Retry, Welcome,
+    WireId, read_reset, write_reset,
 };
-use haulier_proto::{DropReason, Sequence};
 use serde_json::Value;
 
+use super::frames::{content, frame_of, number};
 use crate::load::{hex, hex_number, load, rows, size, text, unhex};
 
 fn bytes<const N: usize>(value: &Value) -> [u8; N] {
@@ -17,10 +18,6 @@ fn bytes<const N: usize>(value: &Value) -> [u8; N] {
 
 fn id(value: &Value) -> WireId {
     WireId(bytes(value))
-}
-
-fn small<T: TryFrom<usize, Error: std::fmt::Debug>>(value: &Value) -> T {
-    size(value).try_into().unwrap()
 }
 
 #[test]
@@ -48,13 +45,7 @@ fn requests_and_their_hellos() {
         assert!(parts.write(&mut again, |place| place.copy_from_slice(&padding)), "{name}");
         assert_eq!(hex(&again), hex(&datagram[..1184]), "{name}");
         if parts.mode.byte() == 0 {
-            let fields = &row["hello"];
-            let hello = Hello::read(parts.hello_message).unwrap();
-            assert_eq!(hello.idle_timeout.as_millis() as usize, size(&fields["idle_ms"]), "{name}");
-            assert_eq!(usize::from(hello.suites.bits()), size(&fields["suites"]), "{name}");
-            let mut again = Vec::new();
-            hello.write(&mut again);
-            assert_eq!(again, parts.hello_message, "{name}");
+            assert_hello(parts.hello_message, &row["hello"], name);
         }
     }
 }
@@ -62,10 +53,10 @@ fn requests_and_their_hellos() {
 #[test]
 fn responses_their_welcomes_and_frames() {
     let file = load("haulier1.json");
-    for row in rows(&file, "responses", 21) {
+    for row in rows(&file, "responses", 18) {
         let (name, datagram) = (text(&row["name"]), unhex(text(&row["hex"])));
         let message = unhex(text(&row["welcome_message"]));
-        let header = ResponseHeader::read(&datagram, message.len()).unwrap();
+        let header = ResponseHeader::read(&datagram).unwrap();
         assert_eq!(header.to, id(&row["client_id"]), "{name}");
         assert_eq!(header.welcome_message, message, "{name}");
         assert_eq!(u64::from(header.number), low(&row["packet_number"]), "{name}");
@@ -73,12 +64,7 @@ fn responses_their_welcomes_and_frames() {
         header.write(&mut again);
         assert_eq!(again, datagram[..again.len()], "{name}");
         if size(&row["mode"]) == 0 {
-            let welcome = Welcome::read(&message).unwrap();
-            assert_eq!(welcome.server_id, id(&row["server_id"]), "{name}");
-            assert_eq!(welcome.reset_token, bytes(&row["welcome"]["reset_token"]), "{name}");
-            let mut again = Vec::new();
-            welcome.write(&mut again);
-            assert_eq!(again, message, "{name}");
+            assert_welcome(&message, &row["welcome"], name);
         }
         assert_frames(row);
     }
@@ -87,7 +73,7 @@ fn responses_their_welcomes_and_frames() {
 #[test]
 fn data_and_their_frames() {
     let file = load("haulier1.json");
-    for row in rows(&file, "data", 89) {
+    for row in rows(&file, "data", 59) {
         let (name, datagram) = (text(&row["name"]), unhex(text(&row["hex"])));
         let header = DataHeader::read(&datagram).unwrap();
         let to = if row["from"] == "client" { "server_id" } else { "client_id" };
@@ -113,14 +99,21 @@ fn retries_refusals_and_resets() {
         retry.write(&mut again);
         assert_eq!(again, datagram);
     }
-    for row in rows(&file, "refusals", 46) {
+    for row in rows(&file, "refusals", 48) {
         let datagram = unhex(text(&row["hex"]));
         let refusal = Refusal::read(&datagram).unwrap();
         assert_eq!(usize::from(refusal.code.byte()), size(&row["code"]), "{}", row["name"]);
         assert_eq!(refusal.to, id(&row["client_id"]), "{}", row["name"]);
         assert_eq!(refusal.check, bytes(&row["check"]), "{}", row["name"]);
-        let versions = row["versions"].as_array().unwrap().iter().map(small::<u8>);
-        assert!(refusal.versions.iter().copied().eq(versions), "{}", row["name"]);
+        let versions = row["versions"].as_array().unwrap().iter().map(number::<u32>);
+        assert!(refusal.versions.iter().eq(versions), "{}", row["name"]);
+    }
+    for row in rows(&file, "version_answers", 5) {
+        let datagram = unhex(text(&row["hex"]));
+        let answer = Refusal::read(&datagram).unwrap();
+        assert_eq!((answer.to, answer.code), (id(&row["client_id"]), RefusalCode::Version));
+        let versions = row["versions"].as_array().unwrap().iter().map(number::<u32>);
+        assert!(answer.versions.iter().eq(versions));
     }
     for row in rows(&file, "resets", 7) {
         let datagram = unhex(text(&row["hex"]));
@@ -136,71 +129,80 @@ fn low(value: &Value) -> u64 {
 /// The plaintext is read as the frames of the row, and the frames are written as the plaintext.
 fn assert_frames(row: &Value) {
     let (name, plaintext) = (&row["name"], unhex(text(&row["plaintext"])));
-    let expected: Vec<_> = row["frames"].as_array().unwrap().iter().collect();
-    let data: Vec<Vec<u8>> = expected
-        .iter()
-        .map(|frame| frame["data"].as_str().map(unhex).unwrap_or_default())
+    let rows: Vec<_> = row["frames"].as_array().unwrap().iter().collect();
+    let contents: Vec<Vec<u8>> = rows.iter().map(|frame| content(frame)).collect();
+    let copies = |frame: &Value| match text(&frame["type"]) {
+        "padding" => size(&frame["count"]),
+        _ => 1,
+    };
+    let frames = rows.iter().zip(&contents);
+    let expected: Vec<Frame<'_>> = frames
+        .flat_map(|(frame, content)| std::iter::repeat_n(frame_of(frame, content), copies(frame)))
         .collect();
-    let expected: Vec<Frame<'_>> = expected
-        .iter()
-        .zip(&data)
-        .flat_map(|(frame, data)| {
-            let copies = if frame["type"] == "padding" { size(&frame["count"]) } else { 1 };
-            std::iter::repeat_n(frame_of(frame, data), copies)
-        })
-        .collect();
-    let frames: Vec<_> = Frames::of(&plaintext).map(|frame| frame.unwrap()).collect();
+    let frames: Vec<_> = Frames::of(&plaintext).map(Result::unwrap).collect();
     assert!(frames == expected, "{name}");
     let mut again = Vec::new();
     frames.iter().for_each(|frame| frame.write(&mut again));
     assert!(again == plaintext, "{name}");
 }
 
-fn frame_of<'a>(frame: &'a Value, data: &'a [u8]) -> Frame<'a> {
-    let count = || SliceCount::new(size(&frame["count"])).unwrap();
-    match text(&frame["type"]) {
-        "padding" => Frame::Padding,
-        "ping" => Frame::Ping,
-        "ack" => {
-            let delay = std::time::Duration::from_micros(small::<u64>(&frame["delay"]));
-            let largest = u64::from(small::<u32>(&frame["largest"]));
-            let mut ack = AckFrame::new(largest, delay, small(&frame["first"]));
-            for run in frame["runs"].as_array().unwrap() {
-                let run = run.as_array().unwrap();
-                assert!(ack.push_run(small(&run[0]), small(&run[1])));
-            }
-            Frame::Ack(ack)
-        }
-        "slice" => {
-            let index = count().index(size(&frame["index"])).unwrap();
-            let chunk_id = ChunkId::new(small(&frame["chunk"]));
-            Frame::Slice(Slice::new(chunk_id, index, data).unwrap())
-        }
-        "chunk_ack" => {
-            let mut received = SliceSet::empty(count());
-            let flags = text(&frame["acked"]).chars().enumerate();
-            for (at, _) in flags.filter(|(_, flag)| *flag == '1') {
-                received.insert(count().index(at).unwrap());
-            }
-            Frame::ChunkAck(Ack { chunk_id: ChunkId::new(small(&frame["chunk"])), received })
-        }
-        "packet" => Frame::Packet { sequence: Sequence::new(small(&frame["sequence"])), data },
-        "fragment" => {
-            let sequence = Sequence::new(small(&frame["sequence"]));
-            let (index, count) = (size(&frame["index"]), size(&frame["count"]));
-            Frame::Fragment(Fragment::new(sequence, index, count, data).unwrap())
-        }
-        "message" => Frame::Message { number: small(&frame["number"]), data },
-        "message_limit" => Frame::MessageLimit(small(&frame["number"])),
-        "path_challenge" => Frame::PathChallenge(bytes(&frame["bytes"])),
-        "path_response" => Frame::PathResponse(bytes(&frame["bytes"])),
-        "close" => Frame::Close { code: small(&frame["code"]), reason: text(&frame["reason"]) },
-        "block" => Frame::Block(BlockFrame {
-            number: small(&frame["number"]),
-            tag: hex_number(&frame["tag"]),
-            length: hex_number(&frame["length"]),
-            digest: bytes(&frame["blake3"]),
-        }),
-        other => panic!("a frame of type {other}"),
+/// What an end says about itself.
+fn assert_end(end: &EndParameters, row: &Value, name: &str) {
+    let said = [
+        ("idle_ms", end.idle_timeout.as_millis() as u64),
+        ("largest_block", end.max_block_bytes),
+        ("largest_datagram", end.max_datagram_bytes.into()),
+        ("max_ack_delay_ms", end.max_ack_delay.as_millis() as u64),
+        ("credit", end.credit),
+        ("receive_buffer", end.receive_buffer_bytes),
+        ("channels", end.channels.into()),
+        ("channel_bytes", end.channel_bytes),
+        ("repair_codes", end.repair_codes),
+    ];
+    for (field, value) in said {
+        assert_eq!(value, number::<u64>(&row[field]), "{name}: {field}");
+    }
+}
+
+fn assert_hello(bytes: &[u8], row: &Value, name: &str) {
+    let hello = Hello::read(bytes).unwrap();
+    assert_end(&hello.end, row, name);
+    assert_eq!(u64::from(hello.suites.bits() & 3), number::<u64>(&row["suites"]) & 3, "{name}");
+    let versions = row["versions"].as_array().unwrap().iter().map(number::<u32>);
+    assert!(hello.versions.iter().eq(versions), "{name}");
+    assert_eq!(hex(hello.request), text(&row["request"]), "{name}");
+    let roots = row["roots"].as_array().unwrap().iter().map(|root| unhex(text(root)));
+    assert!(hello.roots.iter().map(|root| root.to_vec()).eq(roots), "{name}");
+    let mut again = Vec::new();
+    hello.write(&mut again);
+    assert_eq!(Hello::read(&again), Ok(hello), "{name}");
+}
+
+fn assert_welcome(bytes: &[u8], row: &Value, name: &str) {
+    let welcome = Welcome::read(bytes).unwrap();
+    assert_end(&welcome.end, row, name);
+    assert_eq!(welcome.server_id, id(&row["server_id"]), "{name}");
+    assert_eq!(welcome.suite as u64, number::<u64>(&row["suite"]), "{name}");
+    let mut again = Vec::new();
+    welcome.write(&mut again);
+    assert_eq!(Welcome::read(&again), Ok(welcome), "{name}");
+}
+
+#[test]
+fn hellos_and_welcomes() {
+    let file = load("haulier1.json");
+    for row in rows(&file, "hellos", 11) {
+        assert_hello(&unhex(text(&row["hex"])), &row["parameters"], text(&row["name"]));
+    }
+    for row in rows(&file, "welcomes", 7) {
+        assert_welcome(&unhex(text(&row["hex"])), &row["parameters"], text(&row["name"]));
+    }
+    for row in rows(&file, "broken_parameters", 34) {
+        let bytes = unhex(text(&row["hex"]));
+        let is_refused = match text(&row["in"]) {
+            "hello" => Hello::read(&bytes).is_err(),
+            _ => Welcome::read(&bytes).is_err(),
+        };
+        assert!(is_refused, "{}", row["name"]);
     }
 }
