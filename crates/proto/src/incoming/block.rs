@@ -21,8 +21,8 @@ use crate::bulk::tree::{PAGE_VALUES, Value, chunk_value};
 use crate::chunk::MAX_CHUNK_BYTES;
 use crate::wire::frames::{BlockFrame, HashesFrame, SliceFrame, SliceKind};
 
-/// A verified chunk: its index, and its bytes.
-pub(super) type Done = (u32, Bytes);
+/// A chunk that waited for its page: its index, and its bytes; none if it was wrong and is started over.
+pub(super) type Settled = (u32, Option<Bytes>);
 
 /// A block that was announced and is not finished.
 #[derive(Debug)]
@@ -122,23 +122,26 @@ impl Block {
         Ok((fate, done))
     }
 
-    /// Takes a page, and returns the whole chunks that waited for it.
+    /// Takes a page, and returns what became of the whole chunks that waited for it.
     pub(super) fn on_page(
         &mut self,
         frame: &HashesFrame<'_>,
         work: &mut Work,
-    ) -> Result<(Fate, Vec<Done>), Fault> {
+    ) -> Result<(Fate, Vec<Settled>), Fault> {
         let pages = self.pages.as_mut().ok_or(Fault::Protocol)?;
         let fate = pages.insert(frame, self.done.first(), work)?;
-        let mut done = Vec::new();
+        let mut settled = Vec::new();
         if fate == Fate::New {
             let whole = self.open.iter().filter(|(_, chunk)| chunk.is_whole());
             let whole: Vec<u32> = whole.map(|(&index, _)| index).collect();
             for index in whole {
-                done.extend(self.settle(index)?.map(|bytes| (index, bytes)));
+                let done = self.settle(index)?;
+                if done.is_some() || self.open.get(&index).is_some_and(|chunk| !chunk.is_whole()) {
+                    settled.push((index, done));
+                }
             }
         }
-        Ok((fate, done))
+        Ok((fate, settled))
     }
 
     /// Compares a whole chunk with its value, if that is known.

@@ -112,6 +112,12 @@ impl OpenChunk {
         matches!(self.state, State::Whole { .. })
     }
 
+    /// Whether it was started over: its sender has to learn that from slices here frames alone, because
+    /// what it sent before was acknowledged.
+    pub(super) const fn was_wrong(&self) -> bool {
+        self.wrong > 0
+    }
+
     /// Its slices, while it is not whole.
     pub(super) const fn partial(&self) -> Option<&Assembly> {
         match &self.state {

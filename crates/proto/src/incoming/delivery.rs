@@ -34,7 +34,7 @@ pub(crate) enum IncomingEvent {
     /// All chunks of a block were delivered, or the application has it already.
     Complete { block: u32, tag: u64 },
     /// Its sender gave a block up.
-    Cancelled { block: u32, tag: u64, code: u64 },
+    Cancelled { block: u32, tag: u64, code: u32 },
 }
 
 impl core::fmt::Debug for IncomingEvent {

@@ -202,7 +202,7 @@ impl IncomingBlocks {
         self.slots.set(number, Slot::Open(Box::new(block)))?;
         self.unheard.limit(self.slots.unfinished());
         for staged in self.staging.take_pages(number) {
-            self.on_open_page(&staged.frame())?;
+            self.on_open_page(now, &staged.frame())?;
         }
         for staged in self.staging.take(number) {
             self.on_open_slice(now, &staged.frame())?;
@@ -266,18 +266,22 @@ impl IncomingBlocks {
             Standing::TooFar => Fate::NotKept,
             _ if self.config.max_block_bytes == 0 => Fate::NotKept,
             Standing::Awaited => self.staging.insert_page(now, frame),
-            Standing::Announced => self.on_open_page(frame)?,
+            Standing::Announced => self.on_open_page(now, frame)?,
         };
         self.finish_if_full(frame.block);
         self.after(now);
         Ok(fate)
     }
 
-    fn on_open_page(&mut self, frame: &HashesFrame<'_>) -> Result<Fate, Fault> {
+    fn on_open_page(&mut self, now: Instant, frame: &HashesFrame<'_>) -> Result<Fate, Fault> {
         let Some(block) = self.slots.open_mut(frame.block) else { return Ok(Fate::Dropped) };
-        let (fate, done) = block.on_page(frame, &mut self.work)?;
-        for (index, bytes) in done {
-            self.accept(ChunkAt { block: frame.block, index }, bytes);
+        let (fate, settled) = block.on_page(frame, &mut self.work)?;
+        for (index, done) in settled {
+            let at = ChunkAt { block: frame.block, index };
+            match done {
+                Some(bytes) => self.accept(at, bytes),
+                None => self.schedule_report(now, at),
+            }
         }
         Ok(fate)
     }
@@ -333,8 +337,8 @@ impl IncomingBlocks {
         &mut self,
         now: Instant,
         number: u32,
-        code: u64,
-        opened: u64,
+        code: u32,
+        opened: u32,
     ) -> Result<(), Fault> {
         let seen = match self.slots.standing(number) {
             Standing::Finished => return Ok(()),
@@ -349,7 +353,7 @@ impl IncomingBlocks {
             }
             Standing::Announced => self.free(number, Some(code)),
         };
-        let unseen = opened.checked_sub(seen).ok_or(Fault::Protocol)?;
+        let unseen = u64::from(opened).checked_sub(seen).ok_or(Fault::Protocol)?;
         self.credit.count(unseen)?;
         self.credit.give_up(unseen);
         self.slots.remove(number);
@@ -360,7 +364,7 @@ impl IncomingBlocks {
 
     /// The application does not want a block. Returns whether it is one that is announced and not finished.
     /// Its sender answers with a cancel.
-    pub(crate) fn decline(&mut self, now: Instant, number: u32, code: u64) -> bool {
+    pub(crate) fn decline(&mut self, now: Instant, number: u32, code: u32) -> bool {
         if self.slots.open(number).is_none() {
             return false;
         }
@@ -374,7 +378,7 @@ impl IncomingBlocks {
 
     /// Frees what is held of an announced block, and returns how many of its chunks were seen. With a code
     /// the application is told, if it does not know of it by itself.
-    fn free(&mut self, number: u32, cancelled: Option<u64>) -> u64 {
+    fn free(&mut self, number: u32, cancelled: Option<u32>) -> u64 {
         match self.slots.remove(number) {
             Some(Slot::Open(block)) => {
                 self.credit.give_up(block.open_chunks());

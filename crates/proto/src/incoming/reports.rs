@@ -145,7 +145,7 @@ impl IncomingBlocks {
         }
     }
 
-    /// A new slice of this chunk is here.
+    /// A new slice of this chunk is here, or it was started over.
     pub(super) fn schedule_report(&mut self, now: Instant, at: ChunkAt) {
         let chunk = self.slots.open_mut(at.block).and_then(|block| block.open_mut(at.index));
         if let Some(chunk) = chunk.filter(|chunk| !chunk.is_scheduled) {
@@ -166,12 +166,15 @@ impl IncomingBlocks {
         let &(_, at) = self.reports.front().filter(|(due, _)| *due <= now)?;
         self.reports.pop_front();
         let chunk = self.slots.open_mut(at.block)?.open_mut(at.index)?;
-        chunk.is_scheduled = false;
-        let assembly = chunk.partial()?;
+        let (was_wrong, assembly) = (chunk.was_wrong(), chunk.partial()?);
         let mut map = [0; MAX_SLICES / 8];
         let words = assembly.sources().words().iter().map(|word| word.to_le_bytes());
         map.as_chunks_mut().0.iter_mut().zip(words).for_each(|(to, word)| *to = word);
         let cut = assembly.cut();
+        chunk.is_scheduled = was_wrong;
+        if was_wrong {
+            self.reports.push_back((now + REPORT_INTERVAL, at));
+        }
         Some(SlicesHere { at, size: cut.size(), map, bytes: cut.count().div_ceil(8) })
     }
 

@@ -30,7 +30,7 @@ pub(super) enum Slot {
         /// Chunks that were seen.
         seen: u64,
         /// Why, as a number of the application.
-        code: u64,
+        code: u32,
     },
 }
 

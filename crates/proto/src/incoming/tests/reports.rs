@@ -81,6 +81,40 @@ fn slices_here_are_said_every_50_ms() {
     assert!(to.poll_slices_here(ms(250)).is_none() && to.slices_here_at().is_none());
 }
 
+/// Its sender takes the slices to be here, because they were acknowledged: the map alone says otherwise, so
+/// it is said until the chunk is whole, though nothing arrives.
+#[test]
+fn a_chunk_that_was_started_over_is_reported_until_it_is_whole() {
+    let sent = Sent::new(0, 2 * CHUNK);
+    for page_first in [true, false] {
+        let mut to = receiver();
+        to.on_block(NOW, &sent.frame()).unwrap();
+        if page_first {
+            to.on_hashes(NOW, &sent.page(0, 0)).unwrap();
+        }
+        let data = [1; 8934];
+        let forged = SliceFrame { data: &data, ..sent.repair(1, 8934, 0) };
+        assert_eq!(to.on_slice(NOW, &forged), Ok(Fate::New));
+        for slice in 1..30 {
+            to.on_slice(NOW, &sent.source(1, 8934, slice)).unwrap();
+        }
+        if !page_first {
+            to.on_hashes(NOW, &sent.page(0, 0)).unwrap();
+        }
+        assert_eq!(to.waiting_chunks(), 0);
+        let mut now = NOW;
+        for _ in 0..100 {
+            now = to.slices_here_at().unwrap();
+            let here = to.poll_slices_here(now).unwrap();
+            assert_eq!((here.frame().at.index, here.frame().map), (1, &[0; 4][..]));
+            assert!(to.poll_slices_here(now).is_none());
+        }
+        assert_eq!(now, NOW + Duration::from_secs(5));
+        sent.send_chunk(&mut to, 1, 8934);
+        assert!(to.poll_slices_here(now + Duration::from_secs(1)).is_none());
+    }
+}
+
 #[test]
 fn a_block_that_is_here_by_its_root_is_finished_when_its_sender_knows() {
     let sent = [Sent::new(0, 600_000), Sent::new(1, 70_000)];
