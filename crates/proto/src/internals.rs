@@ -29,4 +29,3 @@ pub mod frames {
     pub use crate::bulk::cut::{ChunkAt, Cut, SliceSize, chunk_bytes, chunk_count};
     pub use crate::wire::frames::*;
 }
-

@@ -70,7 +70,7 @@
 //! # Modules
 //!
 //! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `channels`,
-//! `credentials`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `work`, `fields`,
+//! `credentials`, `incoming`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `work`, `fields`,
 //! `drop_reason`. What this wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
@@ -90,6 +90,7 @@ mod channels;
 mod crypto;
 mod drop_reason;
 mod fields;
+mod incoming;
 mod message;
 mod platform;
 mod transit;

@@ -5,15 +5,16 @@ use libm::sqrt;
 
 use bytes::Bytes;
 
+use super::cut::{Cut, SliceSize};
 use super::loss::LossEstimate;
-use super::repair::{BlockRepair, REPAIR_SLICES, RepairSlice, has_repair};
+use super::repair::{BlockRepair, MAX_REPAIR_SLICES, RepairSlice, repair_count};
 use super::tuning::choice::NO_LOSS;
 use crate::BitSet;
 use crate::chunk::{ChunkId, MAX_SLICES, SLICE_BYTES, Slice, SliceCount, SliceSet};
 use crate::transit::{Fate, Ledger, Symbol};
 
 /// Symbols of a chunk: sources from 0, repair slices from 256.
-const SYMBOLS: usize = MAX_SLICES + REPAIR_SLICES;
+const SYMBOLS: usize = MAX_SLICES + MAX_REPAIR_SLICES;
 
 /// A chunk to send.
 #[derive(Clone, Debug)]
@@ -143,7 +144,8 @@ impl OpenChunk {
             self.next_source += 1;
             return Some(self.next_source - 1);
         }
-        if has_repair(self.count) && usize::from(self.next_repair) < REPAIR_SLICES {
+        let repairs = self.cut().map_or(0, repair_count);
+        if usize::from(self.next_repair) < repairs {
             self.next_repair += 1;
             return Some(symbol_of(MAX_SLICES) + self.next_repair - 1);
         }
@@ -177,14 +179,20 @@ impl OpenChunk {
             return Slice::of_chunk(self.id, index, &self.chunk.bytes).map(WireSlice::Source);
         };
         let (index, bytes) = (u8::try_from(index).ok()?, &self.chunk.bytes);
+        let place = self.chunk.place;
         let last_bytes = bytes.len() - (self.count.get() - 1) * SLICE_BYTES;
         Some(WireSlice::Repair(RepairSlice {
             chunk_id: self.id,
             count: self.count,
             index,
             last_bytes: u16::try_from(last_bytes).ok()?,
-            data: self.chunk.repair.slice(self.chunk.place, bytes, index)?,
+            data: self.chunk.repair.slice(place, bytes, self.cut()?, index)?.first_chunk()?,
         }))
+    }
+
+    /// How it is cut: always into slices of 1024 bytes.
+    fn cut(&self) -> Option<Cut> {
+        Cut::new(self.chunk.bytes.len(), SliceSize::SMALLEST_OF_FULL_CHUNK)
     }
 
     /// Bytes that the receiver has, estimated from its slices.

@@ -14,6 +14,7 @@ mod config;
 pub(crate) mod cut;
 mod delivered;
 mod done;
+mod erasures;
 mod known;
 mod lateness;
 mod limit;

@@ -11,6 +11,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
+use super::cut::{Cut, SliceSize};
 use super::done::DoneAcks;
 use super::repair::{RepairSlice, decode};
 use super::{RECEIVE_WINDOW, SEND_WINDOW};
@@ -67,7 +68,11 @@ impl Partial {
         }
         let full = (self.count().get() - 1) * SLICE_BYTES;
         let bytes = self.sources.chunk_bytes().or(self.last_bytes.map(|last| full + last))?;
-        decode(bytes, self.sources.slices(chunk_id), &self.repairs)
+        let cut = Cut::new(bytes, SliceSize::SMALLEST_OF_FULL_CHUNK)?;
+        let slices: Vec<_> = self.sources.slices(chunk_id).collect();
+        let index = |slice: &Slice<'_>| u8::try_from(slice.index().get()).unwrap_or_default();
+        let sources = slices.iter().map(|slice| (index(slice), slice.data()));
+        decode(cut, sources, self.repairs.iter().map(|(index, data)| (*index, &data[..])))
     }
 }
 
@@ -126,6 +131,9 @@ impl Receiver {
         now: Instant,
         slice: &RepairSlice<'_>,
     ) -> Result<(), DropReason> {
+        if usize::from(slice.index) >= slice.count.get().next_power_of_two() {
+            return Err(DropReason::OutOfRange);
+        }
         let (at, partial) = self.partial(now, slice.chunk_id, slice.count)?;
         if partial.repairs.iter().any(|(index, _)| *index == slice.index) {
             return Err(DropReason::Duplicate);

@@ -1,10 +1,10 @@
 //! Repair slices: any `k` of the source and repair slices of a chunk of `k` slices reconstruct it
-//! (STANDARD-1,
-//! 4.2).
+//! (STANDARD-1, 4.2.4).
 //!
 //! Reed-Solomon over GF(2^16) from `reed-solomon-simd`. The low-rate layout is selected explicitly: in it a
-//! repair slice does not depend on how many are made, so 256 are made at once and sent as needed. A transfer
-//! without losses encodes nothing.
+//! repair slice does not depend on how many are made, so all are made at once and sent as needed. A transfer
+//! without losses encodes nothing. The invariant: the bytes of a repair slice depend on the chunk, the slice
+//! size and the index alone.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -14,35 +14,145 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use once_cell::race::OnceBox;
 use reed_solomon_simd::engine::DefaultEngine;
-use reed_solomon_simd::rate::{LowRateDecoder, LowRateEncoder, RateDecoder, RateEncoder};
+use reed_solomon_simd::rate::{LowRateEncoder, RateEncoder};
 
-use crate::chunk::{ChunkId, MAX_CHUNK_BYTES, SLICE_BYTES, Slice, SliceCount};
+use super::cut::{Cut, SliceSize};
+use super::erasures::CodeWord;
+use crate::chunk::{ChunkId, MAX_CHUNK_BYTES, SLICE_BYTES, SliceCount};
 
-/// The number of repair slices of a chunk: as many as the largest chunk has source slices, so half of all
-/// may be lost before slices have to be retransmitted.
-pub(crate) const REPAIR_SLICES: usize = 256;
+/// The most repair slices that a chunk has.
+pub(crate) const MAX_REPAIR_SLICES: usize = 256;
+
+/// Slice sizes for which the repair slices of a chunk are kept: what fits beside a welcome, 1200, a usual
+/// path and a path with large datagrams. A chunk that is cut in yet another size is sent without any.
+const MAX_SIZES: usize = 4;
+
+/// The number of repair slices of a chunk that is cut this way: the smallest power of two that is at least
+/// the number of its slices. None for a chunk of one slice: a copy does the same.
+#[must_use]
+pub(crate) const fn repair_count(cut: Cut) -> usize {
+    if cut.count() > 1 { cut.count().next_power_of_two() } else { 0 }
+}
+
+/// The repair slices of a chunk, for one size of slices.
+#[derive(Debug)]
+struct Encoded {
+    size: SliceSize,
+    slices: Bytes,
+}
+
+/// The repair slices of a chunk. A place is filled once, and never changes.
+type ChunkRepair = [OnceBox<Encoded>; MAX_SIZES];
 
 /// The repair slices of every chunk of a block: encoded when the first is needed, then shared by all
-/// connections that send it.
-#[derive(Clone, Debug)]
-pub(crate) struct BlockRepair(Arc<[OnceBox<Bytes>]>);
+/// connections that send it. At most [`MAX_SIZES`] times as large as the block's chunks.
+#[derive(Clone)]
+pub(crate) struct BlockRepair(Arc<[ChunkRepair]>);
+
+crate::debug_as! { BlockRepair: |repair| chunks = repair.0.len() }
 
 impl BlockRepair {
     /// For a block of this many bytes; nothing is encoded yet.
     pub(crate) fn of_block(bytes: usize) -> Self {
-        Self((0..bytes.div_ceil(MAX_CHUNK_BYTES)).map(|_| OnceBox::new()).collect())
+        Self((0..bytes.div_ceil(MAX_CHUNK_BYTES)).map(|_| ChunkRepair::default()).collect())
     }
 
-    /// Repair slice `index` of `chunk`, which is at position `place` in the block.
-    pub(crate) fn slice(
-        &self,
-        place: usize,
-        chunk: &[u8],
-        index: u8,
-    ) -> Option<&[u8; SLICE_BYTES]> {
-        let slices = self.0.get(place)?.get_or_init(|| Box::new(encode(chunk)));
-        slices.get(usize::from(index) * SLICE_BYTES..)?.first_chunk()
+    /// Repair slice `index` of `chunk`, which is at position `place` in the block and cut this way. `None`
+    /// if it has none of this index, or was cut in too many other sizes before.
+    pub(crate) fn slice(&self, place: usize, chunk: &[u8], cut: Cut, index: u8) -> Option<&[u8]> {
+        if usize::from(index) >= repair_count(cut) || cut.chunk_bytes() != chunk.len() {
+            return None;
+        }
+        let size = cut.size();
+        for encoded in self.0.get(place)? {
+            // Whoever fills a place first decides its size; another size goes to the next one.
+            let encode = || Box::new(Encoded { size, slices: encode(chunk, cut) });
+            let encoded = encoded.get().unwrap_or_else(|| encoded.get_or_init(encode));
+            if encoded.size == size {
+                return encoded
+                    .slices
+                    .get(usize::from(index) * size.bytes()..)?
+                    .get(..size.bytes());
+            }
+        }
+        None
     }
+
+    /// Memory of the repair slices that were encoded so far, in bytes.
+    #[cfg(test)]
+    fn memory_bytes(&self) -> usize {
+        let encoded = self.0.iter().flatten().filter_map(OnceBox::get);
+        encoded.map(|encoded| size_of::<Encoded>() + encoded.slices.len()).sum::<usize>()
+            + self.0.len() * size_of::<ChunkRepair>()
+    }
+}
+
+/// Computes the tables of the code, once per process. This takes 8 ms, against 0.2 ms to encode a chunk.
+/// Without it the first repair slice sent or used computes them, in the middle of a transfer.
+pub fn prepare() {
+    let _tables_are_static = DefaultEngine::new();
+}
+
+/// All repair slices of a chunk that is cut this way, one after the other; empty for a chunk that has none.
+/// The last source slice is padded with zeros.
+#[must_use]
+pub fn encode(chunk: &[u8], cut: Cut) -> Bytes {
+    try_encode(chunk, cut).unwrap_or_default()
+}
+
+fn try_encode(chunk: &[u8], cut: Cut) -> Option<Bytes> {
+    let (count, repairs, size) = (cut.count(), repair_count(cut), cut.size().bytes());
+    if repairs == 0 || chunk.len() != cut.chunk_bytes() {
+        return None;
+    }
+    let mut encoder = LowRateEncoder::new(count, repairs, size, DefaultEngine::new(), None).ok()?;
+    let (whole, rest) = chunk.split_at(chunk.len() / size * size);
+    for slice in whole.chunks(size) {
+        encoder.add_original_shard(slice).ok()?;
+    }
+    if !rest.is_empty() {
+        let mut last = rest.to_vec();
+        last.resize(size, 0);
+        encoder.add_original_shard(last).ok()?;
+    }
+    let encoded = encoder.encode().ok()?;
+    let mut slices = Vec::with_capacity(repairs * size);
+    encoded.recovery_iter().for_each(|slice| slices.extend_from_slice(slice));
+    Some(slices.into())
+}
+
+/// Reconstructs a chunk that is cut this way from `sources` and `repairs` (index and bytes). `None` if they
+/// are too few, or not slices of such a chunk. The caller checks the result: a forged slice makes a wrong
+/// chunk.
+pub(crate) fn decode<'a>(
+    cut: Cut,
+    sources: impl Iterator<Item = (u8, &'a [u8])>,
+    repairs: impl Iterator<Item = (u8, &'a [u8])>,
+) -> Option<Vec<u8>> {
+    let mut chunk = vec![0; cut.chunk_bytes()];
+    let mut word = CodeWord::new(cut.count(), repair_count(cut), cut.size().bytes());
+    let mut slices = 0;
+    for (index, data) in sources {
+        let place = chunk.get_mut(cut.range(index)?)?;
+        (place.len() == data.len()).then(|| place.copy_from_slice(data))?;
+        word.set_source(index.into(), data)?;
+        slices += 1;
+    }
+    for (index, data) in repairs.take(cut.count().saturating_sub(slices)) {
+        (data.len() == cut.size().bytes()).then(|| word.set_repair(index.into(), data))??;
+        slices += 1;
+    }
+    if slices < cut.count() {
+        return None;
+    }
+    word.restore();
+    for index in 0..=u8::MAX {
+        let Some(range) = cut.range(index) else { break };
+        if word.is_source_missing(index.into()) {
+            word.copy_source(index.into(), chunk.get_mut(range)?)?;
+        }
+    }
+    Some(chunk)
 }
 
 /// One repair slice of a chunk, as sent.
@@ -60,83 +170,21 @@ pub struct RepairSlice<'a> {
     pub data: &'a [u8; SLICE_BYTES],
 }
 
-/// Whether a chunk of this slice count has repair slices. A chunk of one slice has none: a copy does the
-/// same.
+/// Whether a chunk of this slice count has repair slices.
 #[must_use]
 pub(crate) const fn has_repair(count: SliceCount) -> bool {
     count.get() > 1
 }
 
-/// Computes the tables of the code, once per process. This takes 8 ms, against 0.2 ms to encode a chunk.
-/// Without it the first repair slice sent or used computes them, in the middle of a transfer.
-pub fn prepare() {
-    let _tables_are_static = DefaultEngine::new();
-}
-
-/// All repair slices of a chunk, one after the other; empty for a chunk that has none. The last source slice
-/// is padded with zeros.
-#[must_use]
-pub fn encode(chunk: &[u8]) -> Bytes {
-    try_encode(chunk).unwrap_or_default()
-}
-
-fn try_encode(chunk: &[u8]) -> Option<Bytes> {
-    let count = SliceCount::for_bytes(chunk.len()).filter(|&count| has_repair(count))?;
-    let mut encoder =
-        LowRateEncoder::new(count.get(), REPAIR_SLICES, SLICE_BYTES, DefaultEngine::new(), None)
-            .ok()?;
-    for data in chunk.chunks(SLICE_BYTES) {
-        match data.len() {
-            SLICE_BYTES => encoder.add_original_shard(data),
-            _ => encoder.add_original_shard(padded(data)),
-        }
-        .ok()?;
-    }
-    let encoded = encoder.encode().ok()?;
-    let mut slices = Vec::with_capacity(REPAIR_SLICES * SLICE_BYTES);
-    encoded.recovery_iter().for_each(|slice| slices.extend_from_slice(slice));
-    Some(slices.into())
-}
-
-fn padded(data: &[u8]) -> [u8; SLICE_BYTES] {
-    let mut slice = [0; SLICE_BYTES];
-    slice.iter_mut().zip(data).for_each(|(to, from)| *to = *from);
-    slice
-}
-
-/// Reconstructs a chunk of `bytes` bytes from `sources` and `repairs` (index and bytes), together as many as
-/// its slice count. `None` if they are too few.
-pub(crate) fn decode<'a>(
-    bytes: usize,
-    sources: impl Iterator<Item = Slice<'a>>,
-    repairs: &[(u8, Box<[u8; SLICE_BYTES]>)],
-) -> Option<Vec<u8>> {
-    let count = SliceCount::for_bytes(bytes)?;
-    let mut chunk = vec![0; count.get() * SLICE_BYTES];
-    let mut decoder =
-        LowRateDecoder::new(count.get(), REPAIR_SLICES, SLICE_BYTES, DefaultEngine::new(), None)
-            .ok()?;
-    for slice in sources {
-        let place = chunk.get_mut(slice.index().offset()..)?.get_mut(..slice.data().len())?;
-        place.copy_from_slice(slice.data());
-        let shard = padded(slice.data());
-        decoder.add_original_shard(slice.index().get(), shard).ok()?;
-    }
-    for (index, data) in repairs {
-        decoder.add_recovery_shard((*index).into(), &data[..]).ok()?;
-    }
-    for (index, data) in decoder.decode().ok()?.restored_original_iter() {
-        let start = index * SLICE_BYTES;
-        chunk.get_mut(start..start + SLICE_BYTES)?.copy_from_slice(data);
-    }
-    chunk.truncate(bytes);
-    Some(chunk)
-}
-
 #[cfg(test)]
 #[allow(clippy::cast_possible_truncation, reason = "numbers of a test, and bytes of a pattern")]
 mod tests {
-    use reed_solomon_simd::engine::NoSimd;
+    extern crate std;
+
+    use alloc::string::String;
+
+    use reed_solomon_simd::engine::{Engine, NoSimd};
+    use reed_solomon_simd::rate::{LowRateDecoder, RateDecoder};
 
     use super::*;
 
@@ -144,73 +192,178 @@ mod tests {
         (0..bytes as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
     }
 
-    fn slices(chunk: &[u8]) -> Vec<Slice<'_>> {
-        let count = SliceCount::for_bytes(chunk.len()).unwrap();
-        let slice = |index| Slice::of_chunk(ChunkId::new(0), index, chunk).unwrap();
-        count.indices().map(slice).collect()
+    fn cut(bytes: usize, size: usize) -> Cut {
+        Cut::new(bytes, SliceSize::new(size).unwrap()).unwrap()
     }
 
-    fn repairs(
-        encoded: &Bytes,
-        indices: impl Iterator<Item = usize>,
-    ) -> Vec<(u8, Box<[u8; SLICE_BYTES]>)> {
-        indices
-            .map(|at| {
-                let data = &encoded[at * SLICE_BYTES..][..SLICE_BYTES];
-                (at as u8, Box::new(data.try_into().unwrap()))
-            })
-            .collect()
+    fn sources(chunk: &[u8], cut: Cut) -> Vec<(u8, &[u8])> {
+        (0..=u8::MAX).map_while(|at| Some((at, &chunk[cut.range(at)?]))).collect()
     }
+
+    fn repairs(encoded: &[u8], cut: Cut) -> Vec<(u8, &[u8])> {
+        (0..=u8::MAX).zip(encoded.chunks(cut.size().bytes())).collect()
+    }
+
+    /// Chunks as they are cut, from two slices to 256, with sizes that are no multiple of 64.
+    const CUTS: [(usize, usize); 10] = [
+        (1025, 1024),
+        (3, 2),
+        (3000, 1024),
+        (17 * 1024 + 1, 1024),
+        (200_000, 1350),
+        (MAX_CHUNK_BYTES, 1024),
+        (MAX_CHUNK_BYTES, 1434),
+        (MAX_CHUNK_BYTES, 8934),
+        (MAX_CHUNK_BYTES, 65_472),
+        (MAX_CHUNK_BYTES - 1, 2034),
+    ];
 
     #[test]
     fn any_k_slices_reconstruct_a_chunk() {
-        for bytes in [1025, 3000, 17 * 1024 + 1, 200_000, MAX_CHUNK_BYTES] {
-            let chunk = chunk(bytes);
-            let slices = slices(&chunk);
-            let encoded = encode(&chunk);
+        for (bytes, size) in CUTS {
+            let (chunk, cut) = (chunk(bytes), cut(bytes, size));
+            let slices = sources(&chunk, cut);
+            let encoded = encode(&chunk, cut);
+            let repairs = repairs(&encoded, cut);
+            assert_eq!(repairs.len(), repair_count(cut));
             for lost in [1, slices.len().div_ceil(3), slices.len()] {
-                let kept =
-                    slices.iter().enumerate().filter(|(at, _)| (at * 7) % slices.len() >= lost);
-                let kept: Vec<_> = kept.map(|(_, slice)| *slice).collect();
+                let kept = slices.iter().filter(|(at, _)| {
+                    usize::from(*at) * 7 % slices.len() >= lost.min(slices.len())
+                });
+                let kept: Vec<_> = kept.copied().collect();
                 let missing = slices.len() - kept.len();
-                let repairs = repairs(&encoded, (0..REPAIR_SLICES).rev().take(missing));
-                assert_eq!(
-                    decode(bytes, kept.iter().copied(), &repairs).unwrap(),
-                    chunk,
-                    "{bytes} {lost}"
-                );
-                assert!(decode(bytes, kept.iter().copied(), &repairs[1..]).is_none());
+                let repairs: Vec<_> = repairs.iter().rev().take(missing).copied().collect();
+                let decoded = decode(cut, kept.iter().copied(), repairs.iter().copied());
+                assert!(decoded.unwrap() == chunk, "{bytes} {size} {lost}");
+                let few = decode(cut, kept.iter().copied(), repairs[1..].iter().copied());
+                assert!(few.is_none());
             }
         }
     }
 
-    /// A sender may send any of them, and a receiver need not know how many were made.
-    #[test]
-    fn the_bytes_of_a_repair_slice_are_fixed() {
-        let encoded = encode(&chunk(MAX_CHUNK_BYTES));
-        assert_eq!(encoded.len(), REPAIR_SLICES * SLICE_BYTES);
-        // The same without SIMD.
-        let plain = chunk(MAX_CHUNK_BYTES);
-        let mut encoder =
-            LowRateEncoder::new(256, REPAIR_SLICES, SLICE_BYTES, NoSimd::new(), None).unwrap();
-        plain.chunks(SLICE_BYTES).for_each(|data| encoder.add_original_shard(data).unwrap());
-        let portable = encoder.encode().unwrap();
-        assert!(portable.recovery_iter().eq(encoded.chunks(SLICE_BYTES)));
-        let digest = blake3::hash(&encoded);
-        assert_eq!(digest.to_hex().as_str().get(..16), Some("bf0a46a173719ba4"));
+    /// What the decoder of the crate makes of them, which looks at the whole field.
+    fn reference(cut: Cut, sources: &[(u8, &[u8])], repairs: &[(u8, &[u8])]) -> Vec<u8> {
+        let (size, count) = (cut.size().bytes(), cut.count());
+        let mut decoder =
+            LowRateDecoder::new(count, repair_count(cut), size, NoSimd::new(), None).unwrap();
+        let mut chunk = vec![0; count * size];
+        for &(at, data) in sources {
+            let mut shard = data.to_vec();
+            shard.resize(size, 0);
+            decoder.add_original_shard(at.into(), &shard).unwrap();
+            chunk[usize::from(at) * size..][..size].copy_from_slice(&shard);
+        }
+        repairs.iter().for_each(|(at, data)| {
+            decoder.add_recovery_shard(usize::from(*at), data).unwrap();
+        });
+        for (at, data) in decoder.decode().unwrap().restored_original_iter() {
+            chunk[at * size..][..size].copy_from_slice(data);
+        }
+        chunk.truncate(cut.chunk_bytes());
+        chunk
     }
+
+    /// Also of forged slices: two implementations agree on what a chunk is, even if it is wrong.
+    #[test]
+    fn the_decoder_is_leopards() {
+        for (bytes, size) in CUTS {
+            let (chunk, cut) = (chunk(bytes), cut(bytes, size));
+            let encoded = encode(&chunk, cut);
+            let forged: Vec<u8> = encoded.iter().map(|byte| byte.wrapping_mul(3)).collect();
+            for repaired in [&encoded[..], &forged] {
+                let (slices, repairs) = (sources(&chunk, cut), repairs(repaired, cut));
+                let half = slices.len() / 2;
+                let repairs = &repairs[..slices.len() - half];
+                let decoded = decode(cut, slices[..half].iter().copied(), repairs.iter().copied());
+                assert!(decoded.unwrap() == reference(cut, &slices[..half], repairs), "{size}");
+            }
+        }
+    }
+
+    /// A sender may send any of them. The same without SIMD.
+    #[test]
+    fn the_bytes_of_repair_slices_are_fixed() {
+        fn encode_with<E: Engine>(engine: E, chunk: &[u8], cut: Cut) -> Vec<u8> {
+            let (count, size) = (cut.count(), cut.size().bytes());
+            let mut encoder =
+                LowRateEncoder::new(count, MAX_REPAIR_SLICES, size, engine, None).unwrap();
+            for (_, data) in sources(chunk, cut) {
+                let mut shard = data.to_vec();
+                shard.resize(size, 0);
+                encoder.add_original_shard(shard).unwrap();
+            }
+            let encoded = encoder.encode().unwrap();
+            encoded.recovery_iter().take(repair_count(cut)).flatten().copied().collect()
+        }
+        let golden = CUTS.map(|(bytes, size)| {
+            let (chunk, cut) = (chunk(bytes), cut(bytes, size));
+            let encoded = encode(&chunk, cut);
+            assert_eq!(encoded.len(), repair_count(cut) * size);
+            assert!(encode_with(NoSimd::new(), &chunk, cut) == encoded, "{bytes} {size}");
+            String::from(&blake3::hash(&encoded).to_hex()[..16])
+        });
+        assert_eq!(golden, GOLDEN);
+    }
+
+    /// The first 8 bytes of the BLAKE3 of all repair slices of each of [`CUTS`].
+    const GOLDEN: [&str; 10] = [
+        "fd5f25210a8d75d4",
+        "7df3a49d74cbeb2b",
+        "23e5afd831401637",
+        "a771f86a40ba9446",
+        "19f483c29464e320",
+        "bf0a46a173719ba4",
+        "d952a931247f03ef",
+        "797198debe44ab5d",
+        "049cb8a4c20690d5",
+        "e9eb83d81a843966",
+    ];
 
     #[test]
     fn repair_slices_are_shared_by_all_senders_of_a_block() {
         let block = chunk(MAX_CHUNK_BYTES + 2000);
         let repair = BlockRepair::of_block(block.len());
         let (last, same) = (&block[MAX_CHUNK_BYTES..], repair.clone());
-        let first = repair.slice(1, last, 0).unwrap();
-        assert_eq!(first.as_ptr(), same.slice(1, last, 0).unwrap().as_ptr());
-        assert!(repair.slice(2, last, 0).is_none());
-        assert!(
-            BlockRepair::of_block(10).slice(0, &block[..10], 0).is_none(),
-            "one slice has none"
-        );
+        let cut_in = |size| cut(2000, size);
+        let first = repair.slice(1, last, cut_in(1024), 0).unwrap();
+        assert_eq!(first.as_ptr(), same.slice(1, last, cut_in(1024), 0).unwrap().as_ptr());
+        assert_eq!(first, &encode(last, cut_in(1024))[..1024]);
+        assert!(repair.slice(2, last, cut_in(1024), 0).is_none(), "there is no such chunk");
+        assert!(repair.slice(1, last, cut_in(1024), 2).is_none(), "there are two of them");
+        assert!(repair.slice(1, last, cut_in(2000), 0).is_none(), "one slice has none");
+        assert!(repair.slice(1, last, cut(1999, 1024), 0).is_none(), "that is another chunk");
+    }
+
+    /// Each of a few sizes is encoded once; of more there are none, and the memory is bounded.
+    #[test]
+    fn a_chunk_has_repair_slices_in_a_few_sizes() {
+        let chunk = chunk(2000);
+        let repair = BlockRepair::of_block(chunk.len());
+        let empty = repair.memory_bytes();
+        let slice = |size| repair.slice(0, &chunk, cut(2000, size), 1);
+        for size in [1000, 1200, 1400, 1600] {
+            assert_eq!(slice(size).unwrap(), &encode(&chunk, cut(2000, size))[size..]);
+        }
+        let full = repair.memory_bytes();
+        assert!(slice(1800).is_none());
+        assert!(slice(1400).is_some());
+        assert_eq!(repair.memory_bytes(), full);
+        assert!(full - empty <= MAX_SIZES * (4 * 1600 + size_of::<Encoded>()));
+    }
+
+    /// The crate's decoder has 128 KiB on the stack: game consoles and fibers have less. Tables are computed
+    /// before, as [`prepare`] does.
+    #[test]
+    fn encoding_and_decoding_need_little_stack() {
+        prepare();
+        let small = std::thread::Builder::new().stack_size(64 << 10);
+        let work = || {
+            let (chunk, cut) = (chunk(MAX_CHUNK_BYTES), cut(MAX_CHUNK_BYTES, 1434));
+            let encoded = encode(&chunk, cut);
+            let repairs = repairs(&encoded, cut);
+            let decoded = decode(cut, core::iter::empty(), repairs.into_iter());
+            assert!(decoded.unwrap() == chunk);
+        };
+        small.spawn(work).unwrap().join().unwrap();
     }
 }

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::DropReason;
+use crate::bulk::cut::{Cut, SliceSize};
 use crate::bulk::repair::{RepairSlice, encode};
 use crate::bulk::{RECEIVE_WINDOW, Receiver, SEND_WINDOW};
 use crate::chunk::{ChunkId, SLICE_BYTES, Slice, SliceCount};
@@ -46,9 +47,10 @@ proptest! {
     #[test]
     fn any_k_slices_complete_a_chunk(bytes in 1025usize..40_000, seed in any::<u64>()) {
         let chunk = chunk_of(bytes);
-        let repairs = encode(&chunk);
+        let cut = Cut::new(bytes, SliceSize::SMALLEST_OF_FULL_CHUNK).unwrap();
+        let repairs = encode(&chunk, cut);
         let count = bytes.div_ceil(SLICE_BYTES);
-        let mut order: Vec<usize> = (0..count + 256).collect();
+        let mut order: Vec<usize> = (0..count + count.next_power_of_two()).collect();
         let mut state = seed | 1;
         for at in (1..order.len()).rev() {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

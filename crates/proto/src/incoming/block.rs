@@ -1,0 +1,241 @@
+//! One announced block: which chunks are done, the open ones, and its tree.
+//!
+//! The invariant: a chunk is done only when it was whole and has the value that the tree, and so the root,
+//! has for it; and it leaves here once.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+
+use super::chunk::OpenChunk;
+use super::credit::Credit;
+use super::done_map::DoneMap;
+use super::pages::Pages;
+use super::{Fate, Fault, IncomingEvent, Work};
+use crate::Instant;
+use crate::bulk::cut::{Cut, chunk_bytes, chunk_count};
+use crate::bulk::repair::repair_count;
+use crate::bulk::tree::{PAGE_VALUES, Value, chunk_value};
+use crate::chunk::MAX_CHUNK_BYTES;
+use crate::wire::frames::{BlockFrame, HashesFrame, SliceFrame, SliceKind};
+
+/// A chunk that waited for its page: its index, and its bytes; none if it was wrong and is started over.
+pub(super) type Settled = (u32, Option<Bytes>);
+
+/// A block that was announced and is not finished.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) tag: u64,
+    pub(super) length: u64,
+    pub(super) root: Value,
+    pub(super) done: DoneMap,
+    /// Of a block of two chunks or more.
+    pages: Option<Pages>,
+    open: BTreeMap<u32, Box<OpenChunk>>,
+    /// Verified chunks that wait for the rest of the block.
+    pub(super) parts: BTreeMap<u32, Bytes>,
+    /// Bytes of chunks that are done.
+    done_bytes: u64,
+    /// Chunks that were opened, as far as they were seen.
+    seen: u64,
+    /// Chunks here frames that its sender is not known to have.
+    pub(super) unheard_here: u32,
+    /// When its first slice arrived.
+    started: Option<Instant>,
+    /// Events that the application has not read.
+    pub(super) is_announcement_unread: bool,
+    pub(super) is_progress_unread: bool,
+}
+
+impl Block {
+    /// `None` if it has more chunks than can be counted.
+    pub(super) fn new(frame: &BlockFrame) -> Option<Self> {
+        let count = chunk_count(frame.length)?;
+        Some(Self {
+            tag: frame.tag,
+            length: frame.length,
+            root: frame.root,
+            done: DoneMap::new(count),
+            pages: (count > 1).then(|| Pages::new(frame.root, count)),
+            open: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            done_bytes: 0,
+            seen: 0,
+            unheard_here: 0,
+            started: None,
+            is_announcement_unread: true,
+            is_progress_unread: false,
+        })
+    }
+
+    /// Whether this is what was announced.
+    pub(super) fn is(&self, frame: &BlockFrame) -> bool {
+        (self.tag, self.length, self.root) == (frame.tag, frame.length, frame.root)
+    }
+
+    /// The event that it was announced, once.
+    pub(super) fn announcement(&mut self, block: u32) -> IncomingEvent {
+        self.is_announcement_unread = false;
+        IncomingEvent::Announced { block, tag: self.tag, length: self.length, root: self.root }
+    }
+
+    /// The application has these chunks.
+    pub(super) fn set_here(&mut self, map: Vec<u8>) {
+        self.done.set_here(map);
+        let here = (0..self.done.count()).filter(|&index| self.done.was_here(index));
+        let bytes = here.filter_map(|index| chunk_bytes(self.length, index));
+        self.done_bytes = bytes.map(|bytes| bytes as u64).sum();
+    }
+
+    /// Takes a slice, and returns the chunk that it completed.
+    pub(super) fn on_slice(
+        &mut self,
+        now: Instant,
+        slice: &SliceFrame<'_>,
+        credit: &mut Credit,
+        work: &mut Work,
+    ) -> Result<(Fate, Option<Bytes>), Fault> {
+        let (index, count) = (slice.at.index, self.done.count());
+        let cut = self.cut_of(slice).ok_or(Fault::Protocol)?;
+        if self.done.is_done(index) {
+            return Ok((Fate::Dropped, None));
+        }
+        if self.done.is_beyond_window(index) {
+            return Err(Fault::Credit);
+        }
+        if !self.open.contains_key(&index) {
+            credit.count(1)?;
+            self.seen += 1;
+            self.started.get_or_insert(now);
+        }
+        let hash = |bytes: &[u8]| match count {
+            1 => *blake3::hash(bytes).as_bytes(),
+            _ => chunk_value(index, bytes),
+        };
+        let chunk = self.open.entry(index).or_insert_with(|| Box::new(OpenChunk::new(cut)));
+        let fate = chunk.on_slice(cut, slice, hash, work);
+        let is_whole = chunk.is_whole();
+        self.is_progress_unread |= fate == Fate::New;
+        let done = if is_whole && fate == Fate::New { self.settle(index)? } else { None };
+        Ok((fate, done))
+    }
+
+    /// Takes a page, and returns what became of the whole chunks that waited for it.
+    pub(super) fn on_page(
+        &mut self,
+        frame: &HashesFrame<'_>,
+        work: &mut Work,
+    ) -> Result<(Fate, Vec<Settled>), Fault> {
+        let pages = self.pages.as_mut().ok_or(Fault::Protocol)?;
+        let fate = pages.insert(frame, self.done.first(), work)?;
+        let mut settled = Vec::new();
+        if fate == Fate::New {
+            let whole = self.open.iter().filter(|(_, chunk)| chunk.is_whole());
+            let whole: Vec<u32> = whole.map(|(&index, _)| index).collect();
+            for index in whole {
+                let done = self.settle(index)?;
+                if done.is_some() || self.open.get(&index).is_some_and(|chunk| !chunk.is_whole()) {
+                    settled.push((index, done));
+                }
+            }
+        }
+        Ok((fate, settled))
+    }
+
+    /// Compares a whole chunk with its value, if that is known.
+    fn settle(&mut self, index: u32) -> Result<Option<Bytes>, Fault> {
+        let value = match &self.pages {
+            Some(pages) => pages.value(index),
+            None => Some(&self.root),
+        };
+        let (Some(value), Some(chunk)) = (value, self.open.get_mut(&index)) else {
+            return Ok(None);
+        };
+        let Some(bytes) = chunk.verify(value)? else { return Ok(None) };
+        self.open.remove(&index);
+        let before = self.done.first() as usize / PAGE_VALUES;
+        self.done.insert(index);
+        self.done_bytes += bytes.len() as u64;
+        if let Some(pages) = &mut self.pages
+            && self.done.first() as usize / PAGE_VALUES > before
+        {
+            pages.forget_below(self.done.first());
+        }
+        Ok(Some(bytes))
+    }
+
+    /// How the chunk of a slice is cut, if the slice agrees with the announcement (H-4.2c).
+    fn cut_of(&self, slice: &SliceFrame<'_>) -> Option<Cut> {
+        let cut = Cut::new(chunk_bytes(self.length, slice.at.index)?, slice.size()?)?;
+        let bytes = cut.range(slice.index).map(|range| range.len());
+        let agrees = match slice.kind {
+            SliceKind::Source => !cut.is_last(slice.index) && bytes == Some(slice.data.len()),
+            SliceKind::Last(_) => cut.is_last(slice.index) && bytes == Some(slice.data.len()),
+            SliceKind::Repair => usize::from(slice.index) < repair_count(cut),
+        };
+        agrees.then_some(cut)
+    }
+
+    /// The open chunk with this index.
+    pub(super) fn open_mut(&mut self, index: u32) -> Option<&mut OpenChunk> {
+        self.open.get_mut(&index).map(|chunk| &mut **chunk)
+    }
+
+    /// Chunks that were opened, as far as they were seen.
+    pub(super) const fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Chunks that are open.
+    pub(super) fn open_chunks(&self) -> u64 {
+        self.open.len() as u64
+    }
+
+    /// Chunks that are whole and wait for their page.
+    pub(super) fn waiting_chunks(&self) -> usize {
+        self.open.values().filter(|chunk| chunk.is_whole()).count()
+    }
+
+    /// Bytes that have arrived, in whole slices.
+    pub(super) fn received_bytes(&self) -> u64 {
+        let open = self.open.values().map(|chunk| chunk.received_bytes() as u64);
+        self.done_bytes + open.sum::<u64>()
+    }
+
+    /// When its first slice arrived, moved by pauses.
+    pub(super) const fn started(&self) -> Option<Instant> {
+        self.started
+    }
+
+    /// A pause of the application does not count.
+    pub(super) fn skip_pause(&mut self, pause: core::time::Duration) {
+        self.started = self.started.map(|started| started + pause);
+    }
+
+    /// Memory held, in bytes, besides itself.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let open = self.open.values().map(|chunk| size_of::<OpenChunk>() + chunk.memory_bytes());
+        let parts = self.parts.values().map(Bytes::len);
+        self.done.memory_bytes()
+            + self.pages.as_ref().map_or(0, Pages::memory_bytes)
+            + open.sum::<usize>()
+            + parts.sum::<usize>()
+            + super::map_bytes(&self.open)
+            + super::map_bytes(&self.parts)
+    }
+
+    pub(super) fn check_invariants(&self) {
+        self.done.check_invariants();
+        self.pages.iter().for_each(Pages::check_invariants);
+        for (&index, chunk) in &self.open {
+            chunk.check_invariants();
+            assert!(!self.done.is_done(index) && !self.done.is_beyond_window(index));
+        }
+        assert!(self.open.len() as u64 <= self.seen);
+        let rest = self.length - self.done_bytes;
+        assert!(rest.div_ceil(MAX_CHUNK_BYTES as u64) <= u64::from(self.done.count()));
+        assert_eq!(rest == 0, self.done.is_full());
+    }
+}

@@ -1,0 +1,236 @@
+//! One open chunk: its slices, then the whole chunk until its value is known.
+//!
+//! The invariant: a chunk leaves here only with the value that its block's tree has for it. Its bytes are
+//! hashed once, when it becomes whole; what comes later compares 32 bytes.
+
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+
+use super::assembly::Assembly;
+use super::{Fate, Fault, Work};
+use crate::bulk::cut::Cut;
+use crate::bulk::tree::Value;
+use crate::wire::frames::{SliceFrame, SliceKind};
+
+/// Wrong chunks with repair slices after which only source slices are used (H-4.2i).
+const MAX_WRONG_REPAIRS: u8 = 2;
+
+enum State {
+    Partial(Assembly),
+    /// Whole, with its value; it waits for its page.
+    Whole {
+        cut: Cut,
+        bytes: Vec<u8>,
+        value: Value,
+        has_repairs: bool,
+    },
+}
+
+/// A chunk of which a slice arrived.
+pub(super) struct OpenChunk {
+    state: State,
+    /// How often it was wrong with a repair slice in it.
+    wrong: u8,
+    /// A slices here frame is scheduled.
+    pub(super) is_scheduled: bool,
+}
+
+crate::debug_as! { OpenChunk: |chunk| bytes = chunk.received_bytes(), wrong = chunk.wrong }
+
+impl OpenChunk {
+    pub(super) const fn new(cut: Cut) -> Self {
+        Self { state: State::Partial(Assembly::new(cut)), wrong: 0, is_scheduled: false }
+    }
+
+    /// Takes a slice that agrees with its block's announcement, of a chunk that is cut this way. `hash`
+    /// computes the chunk's value.
+    pub(super) fn on_slice(
+        &mut self,
+        cut: Cut,
+        slice: &SliceFrame<'_>,
+        hash: impl FnOnce(&[u8]) -> Value,
+        work: &mut Work,
+    ) -> Fate {
+        let State::Partial(assembly) = &mut self.state else { return Fate::Dropped };
+        if cut.size() < assembly.cut().size() {
+            *assembly = Assembly::new(cut);
+        } else if cut.size() > assembly.cut().size() {
+            return Fate::Dropped;
+        }
+        let is_new = match slice.kind {
+            SliceKind::Repair if self.wrong >= MAX_WRONG_REPAIRS => false,
+            SliceKind::Repair => assembly.insert_repair(slice.index, slice.data),
+            _ => assembly.insert_source(slice.index, slice.data),
+        };
+        if !is_new {
+            return Fate::Dropped;
+        }
+        if assembly.is_enough() {
+            self.complete(hash, work);
+        }
+        Fate::New
+    }
+
+    /// Enough slices are here.
+    fn complete(&mut self, hash: impl FnOnce(&[u8]) -> Value, work: &mut Work) {
+        let State::Partial(assembly) = &mut self.state else { return };
+        let (cut, has_repairs) = (assembly.cut(), assembly.has_repairs());
+        if has_repairs {
+            work.decodes += 1;
+            work.decoded_bytes += (cut.count() * cut.size().bytes()) as u64;
+        }
+        match core::mem::replace(assembly, Assembly::new(cut)).finish() {
+            Some(bytes) => {
+                work.hashed_bytes += bytes.len() as u64;
+                let value = hash(&bytes);
+                self.state = State::Whole { cut, bytes, value, has_repairs };
+            }
+            None => self.wrong += 1,
+        }
+    }
+
+    /// The chunk's value is known: the chunk, if it is whole and right. If it is wrong and a repair slice was
+    /// in it, it starts over.
+    pub(super) fn verify(&mut self, expected: &Value) -> Result<Option<Bytes>, Fault> {
+        let State::Whole { cut, bytes, value, has_repairs } = &mut self.state else {
+            return Ok(None);
+        };
+        if value == expected {
+            return Ok(Some(core::mem::take(bytes).into()));
+        }
+        if !*has_repairs {
+            return Err(Fault::Damaged);
+        }
+        self.wrong += 1;
+        self.state = State::Partial(Assembly::new(*cut));
+        Ok(None)
+    }
+
+    /// Whether it is whole, and waits for its page.
+    pub(super) const fn is_whole(&self) -> bool {
+        matches!(self.state, State::Whole { .. })
+    }
+
+    /// Whether it was started over: its sender has to learn that from slices here frames alone, because
+    /// what it sent before was acknowledged.
+    pub(super) const fn was_wrong(&self) -> bool {
+        self.wrong > 0
+    }
+
+    /// Its slices, while it is not whole.
+    pub(super) const fn partial(&self) -> Option<&Assembly> {
+        match &self.state {
+            State::Partial(assembly) => Some(assembly),
+            State::Whole { .. } => None,
+        }
+    }
+
+    /// Bytes of the chunk that have arrived.
+    pub(super) fn received_bytes(&self) -> usize {
+        match &self.state {
+            State::Partial(assembly) => assembly.received_bytes(),
+            State::Whole { bytes, .. } => bytes.len(),
+        }
+    }
+
+    /// Memory held, in bytes, besides itself.
+    pub(super) const fn memory_bytes(&self) -> usize {
+        match &self.state {
+            State::Partial(assembly) => assembly.memory_bytes(),
+            State::Whole { bytes, .. } => bytes.capacity(),
+        }
+    }
+
+    pub(super) fn check_invariants(&self) {
+        assert!(self.wrong <= MAX_WRONG_REPAIRS);
+        if let Some(assembly) = self.partial() {
+            assembly.check_invariants();
+            assert!(!assembly.is_enough(), "the chunk is whole");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{cut_of, pattern, slice_of};
+    use super::*;
+    use crate::bulk::repair::encode;
+
+    struct Sender {
+        bytes: Vec<u8>,
+        cut: Cut,
+        repairs: Vec<u8>,
+    }
+
+    impl Sender {
+        fn new(size: usize) -> Self {
+            let (bytes, cut) = (pattern(5000), cut_of(5000, size));
+            let repairs = encode(&bytes, cut).iter().map(|byte| byte ^ 1).collect();
+            Self { bytes, cut, repairs }
+        }
+
+        fn source(&self, chunk: &mut OpenChunk, index: u8, work: &mut Work) -> Fate {
+            let fate =
+                chunk.on_slice(self.cut, &slice_of(&self.bytes, self.cut, index), value, work);
+            chunk.check_invariants();
+            fate
+        }
+
+        fn forged(&self, chunk: &mut OpenChunk, index: u8, work: &mut Work) -> Fate {
+            let size = self.cut.size().bytes();
+            let data = &self.repairs[usize::from(index) * size..][..size];
+            let slice = slice_of(&self.bytes, self.cut, 0);
+            let slice = SliceFrame { kind: SliceKind::Repair, index, data, ..slice };
+            chunk.on_slice(self.cut, &slice, value, work)
+        }
+    }
+
+    fn value(bytes: &[u8]) -> Value {
+        *blake3::hash(bytes).as_bytes()
+    }
+
+    /// Twice a forged repair slice costs the whole chunk; then none is taken, and it is decoded no more.
+    #[test]
+    fn a_wrong_chunk_starts_over_and_at_last_from_source_slices_alone() {
+        let sender = Sender::new(1024);
+        let (mut chunk, mut work) = (OpenChunk::new(sender.cut), Work::default());
+        let right = value(&sender.bytes);
+        for turn in 0..3 {
+            let is_taken = sender.forged(&mut chunk, 3, &mut work) == Fate::New;
+            assert_eq!(is_taken, turn < 2);
+            (0..4).for_each(|index| {
+                assert_eq!(sender.source(&mut chunk, index, &mut work), Fate::New);
+            });
+            assert_eq!(chunk.is_whole(), turn < 2);
+            assert_eq!(chunk.verify(&right), Ok(None));
+        }
+        assert_eq!(sender.source(&mut chunk, 4, &mut work), Fate::New);
+        assert!(chunk.verify(&right).unwrap().unwrap() == sender.bytes);
+        assert_eq!((work.decodes, work.hashed_bytes), (2, 15_000));
+    }
+
+    #[test]
+    fn a_wrong_chunk_of_source_slices_is_damaged() {
+        let sender = Sender::new(1024);
+        let mut chunk = OpenChunk::new(sender.cut);
+        (0..5).for_each(|index| {
+            sender.source(&mut chunk, index, &mut Work::default());
+        });
+        assert_eq!(chunk.verify(&[0; 32]), Err(Fault::Damaged));
+    }
+
+    #[test]
+    fn smaller_slices_start_a_chunk_over_and_larger_ones_are_dropped() {
+        let (large, small) = (Sender::new(2000), Sender::new(600));
+        let (mut chunk, mut work) = (OpenChunk::new(large.cut), Work::default());
+        assert_eq!(large.source(&mut chunk, 1, &mut work), Fate::New);
+        assert_eq!(small.source(&mut chunk, 0, &mut work), Fate::New);
+        assert_eq!(chunk.received_bytes(), 600);
+        assert_eq!(large.source(&mut chunk, 0, &mut work), Fate::Dropped);
+        (1..9).for_each(|index| assert_eq!(small.source(&mut chunk, index, &mut work), Fate::New));
+        assert!(chunk.is_whole());
+        assert_eq!(Sender::new(500).source(&mut chunk, 0, &mut work), Fate::Dropped, "it is whole");
+        assert!(chunk.verify(&value(&small.bytes)).unwrap().is_some());
+    }
+}

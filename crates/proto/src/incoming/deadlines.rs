@@ -1,0 +1,116 @@
+//! When a sender is gone, or crawls: what holds memory must come to an end (H-5.1b).
+//!
+//! The invariant: time in which the sender waits for this application does not count.
+
+use core::time::Duration;
+
+use super::slots::Slots;
+use super::{Fault, IncomingBlocks};
+use crate::Instant;
+use crate::time::earliest;
+
+/// The time that a block may take beyond its size at the minimum rate.
+const EXTRA_BLOCK_TIME: Duration = Duration::from_secs(60);
+
+/// The receiver waits so many times as long as the sender: the sender knows better, and an honest one gives
+/// up first.
+const PATIENCE: u32 = 2;
+
+/// How long nothing new has arrived.
+#[derive(Debug)]
+pub(super) struct Patience {
+    /// When the last new slice arrived, moved by pauses.
+    progress_at: Instant,
+    /// Since when the sender waits for this application.
+    held_back_since: Option<Instant>,
+}
+
+impl Patience {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self { progress_at: now, held_back_since: None }
+    }
+
+    /// Whether no block is in progress, so that nothing is waited for.
+    pub(super) fn is_idle(&self, slots: &Slots) -> bool {
+        slots.blocks().next().is_none()
+    }
+
+    pub(super) const fn on_progress(&mut self, now: Instant) {
+        self.progress_at = now;
+    }
+
+    /// Notes whether the sender waits for the application. At its end, returns how long it did.
+    pub(super) fn on_held_back(&mut self, now: Instant, is_held_back: bool) -> Option<Duration> {
+        match (self.held_back_since, is_held_back) {
+            (None, true) => self.held_back_since = Some(now),
+            (Some(since), false) => {
+                self.held_back_since = None;
+                let pause = now.since(since);
+                self.progress_at = self.progress_at + pause;
+                return Some(pause);
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+impl IncomingBlocks {
+    /// Why the connection has to close, if it has to.
+    pub(crate) fn failure(&self, now: Instant) -> Option<Fault> {
+        if self.is_stuck() {
+            return Some(Fault::Resources);
+        }
+        self.late_at().filter(|&at| at <= now).map(|_| Fault::NoProgress)
+    }
+
+    /// When [`failure`](Self::failure) or [`handle_timeout`](Self::handle_timeout) has something to do.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        if self.is_stuck() {
+            return Some(Instant::ZERO);
+        }
+        earliest(self.late_at(), self.abandon_at())
+    }
+
+    /// Abandons slices whose announcement never came.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.abandon_at().is_some_and(|at| at <= now) {
+            self.staging.clear();
+        }
+    }
+
+    fn wait(&self) -> Duration {
+        self.config.no_progress_timeout.saturating_mul(PATIENCE)
+    }
+
+    fn abandon_at(&self) -> Option<Instant> {
+        self.staging.newest_at().map(|at| at + self.wait())
+    }
+
+    /// When a block has made no progress, or too little, for too long.
+    fn late_at(&self) -> Option<Instant> {
+        if self.patience.held_back_since.is_some() || self.patience.is_idle(&self.slots) {
+            return None;
+        }
+        let stalled = self.patience.progress_at + self.wait();
+        let rate = Some(self.config.min_block_rate_bps).filter(|&rate| rate > 0);
+        let crawled = self.slots.blocks().filter_map(|(_, block)| {
+            Some(block.started()? + max_block_time(block.length, rate?).saturating_mul(PATIENCE))
+        });
+        earliest(Some(stalled), crawled.min())
+    }
+
+    /// The blocks in progress take all the memory, none of their chunks is in progress, and the application
+    /// has nothing to read: nothing can ever go on.
+    fn is_stuck(&self) -> bool {
+        self.credit.left() == 0
+            && self.credit.in_progress() == 0
+            && self.ready.is_empty()
+            && !self.patience.is_idle(&self.slots)
+    }
+}
+
+/// The time that a block of this size may take, given the minimum rate in bit/s.
+fn max_block_time(bytes: u64, min_rate_bps: u64) -> Duration {
+    Duration::from_secs(bytes.saturating_mul(8) / min_rate_bps).saturating_add(EXTRA_BLOCK_TIME)
+}

@@ -1,0 +1,154 @@
+//! What waits for the application: whole blocks, or chunks, and what became of blocks.
+//!
+//! The invariant: everything here is charged with what it costs, data and the place in the queue alike, so a
+//! peer gets no memory that its credit does not show (an unread block of one byte once cost 4.4 times what
+//! it was charged).
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+
+use crate::bulk::cut::ChunkAt;
+
+/// In which form verified chunks reach the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// A block at a time, its bytes in one piece.
+    Blocks,
+    /// Each chunk when it is verified, in any order: for an application that writes them to a disk.
+    Chunks,
+}
+
+/// What the receiving end tells the application.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum IncomingEvent {
+    /// A block was announced; it can be declined.
+    Announced { block: u32, tag: u64, length: u64, root: [u8; 32] },
+    /// More of a block has arrived: bytes, in whole slices.
+    Progress { block: u32, tag: u64, received: u64, length: u64 },
+    /// A block was received and verified.
+    Block { block: u32, tag: u64, data: Bytes },
+    /// A chunk was received and verified ([`Delivery::Chunks`]).
+    Chunk { at: ChunkAt, tag: u64, data: Bytes },
+    /// All chunks of a block were delivered, or the application has it already.
+    Complete { block: u32, tag: u64 },
+    /// Its sender gave a block up.
+    Cancelled { block: u32, tag: u64, code: u32 },
+}
+
+impl core::fmt::Debug for IncomingEvent {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Announced { block, length, .. } => {
+                write!(f, "Announced({block}, {length} bytes)")
+            }
+            Self::Progress { block, received, .. } => write!(f, "Progress({block}, {received})"),
+            Self::Block { block, data, .. } => write!(f, "Block({block}, {} bytes)", data.len()),
+            Self::Chunk { at, data, .. } => write!(f, "Chunk({at:?}, {} bytes)", data.len()),
+            Self::Complete { block, .. } => write!(f, "Complete({block})"),
+            Self::Cancelled { block, code, .. } => write!(f, "Cancelled({block}, {code})"),
+        }
+    }
+}
+
+/// Bytes that an event costs besides its data: its place in a queue that grows by doubling, and what an
+/// allocator adds.
+const EVENT_COST: usize = 2 * size_of::<Ready>() + 64;
+
+/// Bytes that a chunk costs besides its data, in the list of its block.
+pub(super) const PART_COST: usize = 2 * size_of::<(u32, Bytes)>() + 16;
+
+#[derive(Debug)]
+enum Ready {
+    /// A block, still in chunks: they become one piece when the application takes it, because no datagram
+    /// may cost the copy of a block.
+    Block {
+        block: u32,
+        tag: u64,
+        length: u64,
+        parts: Vec<Bytes>,
+    },
+    Event(IncomingEvent),
+}
+
+impl Ready {
+    fn cost(&self) -> usize {
+        EVENT_COST
+            + match self {
+                Self::Block { parts, .. } => parts.iter().map(part_cost).sum(),
+                Self::Event(IncomingEvent::Chunk { data, .. }) => data.len(),
+                Self::Event(_) => 0,
+            }
+    }
+}
+
+/// What a verified chunk costs while it waits for its block.
+pub(super) fn part_cost(part: &Bytes) -> usize {
+    part.len() + PART_COST
+}
+
+/// The queue of what the application has not taken.
+#[derive(Debug)]
+pub(super) struct ReadyQueue {
+    queue: VecDeque<Ready>,
+    /// The sum of their costs.
+    cost: usize,
+}
+
+impl ReadyQueue {
+    pub(super) const fn new() -> Self {
+        Self { queue: VecDeque::new(), cost: 0 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Bytes that it costs.
+    pub(super) const fn cost(&self) -> usize {
+        self.cost
+    }
+
+    /// A block is complete: its chunks, in their order.
+    pub(super) fn push_block(&mut self, block: u32, tag: u64, length: u64, parts: Vec<Bytes>) {
+        self.push(Ready::Block { block, tag, length, parts });
+    }
+
+    pub(super) fn push_event(&mut self, event: IncomingEvent) {
+        self.push(Ready::Event(event));
+    }
+
+    fn push(&mut self, ready: Ready) {
+        self.cost += ready.cost();
+        self.queue.push_back(ready);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<IncomingEvent> {
+        let ready = self.queue.pop_front()?;
+        self.cost -= ready.cost();
+        if self.queue.is_empty() {
+            self.queue = VecDeque::new();
+        }
+        Some(match ready {
+            Ready::Block { block, tag, length, parts } => {
+                IncomingEvent::Block { block, tag, data: join(length, parts) }
+            }
+            Ready::Event(event) => event,
+        })
+    }
+
+    pub(super) fn check_invariants(&self) {
+        assert_eq!(self.cost, self.queue.iter().map(Ready::cost).sum());
+    }
+}
+
+/// The bytes of a block. A block of one chunk is not copied.
+fn join(length: u64, mut parts: Vec<Bytes>) -> Bytes {
+    if parts.len() <= 1 {
+        return parts.pop().unwrap_or_default();
+    }
+    let mut data = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    parts.into_iter().for_each(|part| data.extend_from_slice(&part));
+    data.into()
+}
