@@ -7,10 +7,12 @@
 //! (`lateness`); and probe timeouts (`silence`). `Sender` connects them, and `tuning` has every constant.
 //! `Receiver` reconstructs each chunk from any of its slices.
 
+mod block;
 mod bottleneck;
 mod choice;
 mod chunk;
 mod config;
+mod credit;
 pub(crate) mod cut;
 mod done;
 mod erasures;
@@ -38,8 +40,10 @@ pub(crate) mod tree;
 mod tuning;
 mod units;
 
-pub(crate) use chunk::{Chunk, WireSlice};
-pub(crate) use config::{SenderConfig, SenderEvent, SenderStats};
+pub(crate) use block::{NewBlock, SendBlock};
+pub(crate) use choice::{Chosen, SlicePart};
+pub(crate) use config::{SenderConfig, SenderStats};
+pub(crate) use credit::Credit;
 pub(crate) use known::Known;
 pub(crate) use receiver::Receiver;
 pub(crate) use repair::BlockRepair;

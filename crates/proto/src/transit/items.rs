@@ -21,6 +21,15 @@ pub(crate) enum Item {
     Message(u32),
     MessageLimit(u32),
     Block(u32),
+    /// A page of the tree of a block: its place among the block's pages.
+    Page {
+        block: u32,
+        place: u32,
+    },
+    /// That this block is given up.
+    Cancel(u32),
+    /// How often acks are wanted.
+    AckFrequency,
 }
 
 /// The items of one datagram.
