@@ -69,8 +69,8 @@
 //!
 //! # Modules
 //!
-//! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `credentials`,
-//! `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`, `drop_reason`. What this
+//! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `outgoing`,
+//! `credentials`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`, `drop_reason`. What this
 //! wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
@@ -90,6 +90,7 @@ mod crypto;
 mod drop_reason;
 mod fields;
 mod message;
+mod outgoing;
 mod platform;
 mod transit;
 mod urgency;

@@ -106,8 +106,13 @@ impl SendBlock {
         self.next().filter(|&next| next < self.ready)
     }
 
+    /// Whether a chunk was opened, or is done.
+    pub(crate) const fn is_begun(&self) -> bool {
+        self.next > 0
+    }
+
     /// Whether chunks were not opened yet.
-    pub(super) const fn has_unopened(&self) -> bool {
+    pub(crate) const fn has_unopened(&self) -> bool {
         self.next < self.chunks
     }
 

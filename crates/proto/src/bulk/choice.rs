@@ -398,24 +398,25 @@ impl Chunks {
         None
     }
 
-    /// The next chunk to open, of the blocks of this priority, if there is credit for it.
+    /// The next chunk to open, of the blocks of this priority, if it is ready and there is credit for it.
     fn next_of(&self, priority: u8) -> Option<From> {
-        let may_open = |block: &&SendBlock| {
-            block.priority() == priority && self.credit.may_open(block.open_chunks() > 0)
-        };
-        let next =
-            |block: &SendBlock| Some(ChunkAt { block: block.number(), index: block.next_ready()? });
-        self.blocks.iter().filter(may_open).find_map(next).map(From::Next)
+        let (block, at) = self.opening(priority)?;
+        let may_open = self.credit.may_open(block.open_chunks() > 0);
+        (may_open && block.next_ready().is_some()).then_some(From::Next(at))
+    }
+
+    /// The next chunk to open, of the blocks of this priority.
+    fn opening(&self, priority: u8) -> Option<(&SendBlock, ChunkAt)> {
+        let mut blocks = self.blocks.iter().filter(|block| block.priority() == priority);
+        blocks.find_map(|block| {
+            let at = ChunkAt { block: block.number(), index: block.next()? };
+            Some((block, at))
+        })
     }
 
     /// The chunk that is opened next, as soon as it may be: the pages of the tree that it needs are due.
     pub(super) fn next_opening(&self) -> Option<ChunkAt> {
-        self.classes.iter().find_map(|class| {
-            let of_class = |block: &&SendBlock| block.priority() == class.priority;
-            let next =
-                |block: &SendBlock| Some(ChunkAt { block: block.number(), index: block.next()? });
-            self.blocks.iter().filter(of_class).find_map(next)
-        })
+        self.classes.iter().find_map(|class| self.opening(class.priority)).map(|(_, at)| at)
     }
 
     /// Bytes that the frame of the chosen slice has at most.

@@ -187,6 +187,11 @@ impl Sender {
         self.limit.set(max_rate_bps.min(self.reader_bps));
     }
 
+    #[cfg(test)]
+    pub(crate) const fn urgency(&self) -> Urgency {
+        self.config.urgency
+    }
+
     pub(crate) const fn set_urgency(&mut self, urgency: Urgency) {
         self.config.urgency = urgency;
     }

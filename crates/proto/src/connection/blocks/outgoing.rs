@@ -230,7 +230,7 @@ impl OutgoingBlocks {
         }
         let number = self.next;
         self.next = number.checked_add(1).ok_or(SendError::NumbersUsedUp)?;
-        let chunks = chunk_count(block.data.len() as u64).unwrap_or(0);
+        let chunks = chunk_count(block.data().len() as u64).unwrap_or(0);
         self.blocks.push_back(Outgoing {
             number,
             block,
@@ -251,7 +251,7 @@ impl OutgoingBlocks {
         let announced = self.blocks.iter_mut().take(MAX_ANNOUNCED);
         for outgoing in announced.filter(|outgoing| !outgoing.is_given && outgoing.chunks > 0) {
             outgoing.is_given = true;
-            let Block { data, repair, .. } = outgoing.block.clone();
+            let (data, repair) = (outgoing.block.data().clone(), outgoing.block.repair().clone());
             sender.push(now, NewBlock { number: outgoing.number, priority: 0, data, repair });
             sender.set_ready(outgoing.number, u32::MAX);
         }
@@ -313,9 +313,9 @@ impl OutgoingBlocks {
         outgoing.announcement = Announcement::InFlight { copies, slices };
         Some(BlockFrame {
             number: outgoing.number,
-            tag: outgoing.block.tag,
-            length: outgoing.block.data.len() as u64,
-            digest: outgoing.block.digest,
+            tag: outgoing.block.tag(),
+            length: outgoing.block.data().len() as u64,
+            digest: *outgoing.block.digest(),
         })
     }
 
@@ -364,10 +364,10 @@ impl OutgoingBlocks {
 
     pub(crate) fn progress(&self) -> Option<BlockProgress> {
         let outgoing = self.blocks.front()?;
-        let length = outgoing.block.data.len() as u64;
+        let length = outgoing.block.data().len() as u64;
         let block = self.sender.as_ref().and_then(|sender| sender.block(outgoing.number));
         let done = block.map_or(0, SendBlock::received_bytes).min(length);
-        Some(BlockProgress { tag: outgoing.block.tag, done, length })
+        Some(BlockProgress::new(outgoing.block.tag(), done, length))
     }
 
     /// Why the connection has to close, if it has to: a block makes no progress, or too little.
@@ -379,7 +379,7 @@ impl OutgoingBlocks {
     fn crawl_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
         let outgoing = self.blocks.front()?;
         let rate = Some(config.min_block_rate_bps).filter(|&rate| rate > 0)?;
-        Some(outgoing.started + max_block_time(outgoing.block.data.len() as u64, rate))
+        Some(outgoing.started + max_block_time(outgoing.block.data().len() as u64, rate))
     }
 
     /// When [`failure`](Self::failure) has to be called.
