@@ -70,8 +70,8 @@
 //! # Modules
 //!
 //! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `outgoing`,
-//! `credentials`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`, `drop_reason`. What this
-//! wire shares with that of the articles is in `haulier_core`.
+//! `credentials`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`,
+//! `drop_reason`. What this wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]

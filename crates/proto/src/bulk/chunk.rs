@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use libm::sqrt;
 
 use super::cut::Cut;
-use super::loss::LossEstimate;
+use super::loss::Losses;
 use super::repair::{MAX_REPAIR_SLICES, repair_count};
 use super::tuning::choice::NO_LOSS;
 use crate::BitSet;
@@ -18,6 +18,9 @@ use crate::transit::{ChunkAt, Fate, Ledger, Symbol};
 
 /// Symbols of a chunk: sources from 0, repair slices from 256.
 const SYMBOLS: usize = MAX_SLICES + MAX_REPAIR_SLICES;
+
+/// What is larger by this factor is larger, however both were rounded.
+const ROUNDING: f64 = 1.000_001;
 
 /// A chunk of which slices were sent.
 #[derive(Clone, Debug)]
@@ -95,6 +98,11 @@ impl OpenChunk {
         self.next_source >= self.cut.count()
     }
 
+    /// How many source slices were sent.
+    pub(crate) const fn sources_sent(&self) -> usize {
+        self.next_source
+    }
+
     /// Whether the receiver has enough slices to reconstruct the chunk.
     pub(crate) const fn has_enough(&self) -> bool {
         self.received.len() >= self.cut.count()
@@ -108,15 +116,19 @@ impl OpenChunk {
     /// Whether the slices received and expected are fewer than those needed and a margin of this many
     /// standard deviations, of the losses and of their estimate. Half a slice is added to the deviation,
     /// unless losses are unlikely.
-    pub(crate) fn is_short(&self, loss: &LossEstimate, sigmas: f64) -> bool {
-        let share = loss.share();
+    pub(crate) fn is_short(&self, losses: &Losses, sigmas: f64) -> bool {
+        let Losses { share, packets, inflation } = *losses;
         if self.has_enough() || self.needed() * share < NO_LOSS {
             return self.lacks_slices();
         }
-        let uncertainty =
-            self.in_flight * self.in_flight * share * (1.0 - share) / (loss.packets() + 1.0);
-        let deviation = sqrt((self.variance + uncertainty) * loss.inflation());
-        self.received() + self.expected < self.needed() + sigmas * (deviation + 0.5)
+        let uncertainty = self.in_flight * self.in_flight * share * (1.0 - share) / (packets + 1.0);
+        let variance = (self.variance + uncertainty) * inflation;
+        let surplus = self.received() + self.expected - self.needed() - sigmas * 0.5;
+        if surplus > 0.0 && surplus * surplus > ROUNDING * sigmas * sigmas * variance {
+            // Far from it, as nearly all are: without a root.
+            return false;
+        }
+        self.received() + self.expected < self.needed() + sigmas * (sqrt(variance) + 0.5)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "at most 512")]

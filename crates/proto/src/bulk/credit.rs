@@ -2,8 +2,8 @@
 //!
 //! The invariant: no more is used than was given.
 
-/// Credit that a block leaves unless it has no chunk open: for the announcement and the first chunk of a block
-/// that is more urgent.
+/// Credit that a block leaves unless it has no chunk open: for the announcement and the first chunk of a
+/// block that is more urgent.
 const RESERVE: u64 = 2;
 
 /// The credit of a connection.

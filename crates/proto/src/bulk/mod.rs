@@ -13,6 +13,7 @@ mod block;
 mod bottleneck;
 mod choice;
 mod chunk;
+mod chunks;
 mod config;
 mod credit;
 pub(crate) mod cut;

@@ -35,7 +35,8 @@ impl RateFinder {
     /// Starts with the remembered rate, if there is one.
     pub(crate) const fn new(known: Option<Rate>) -> Self {
         let packet = Bytes(FULL_PACKET.0 - SMALLER.0);
-        Self { rate: known, is_measured: false, train: 0, standing: Span::ZERO, packet }
+        let standing = Span::ZERO;
+        Self { rate: known, is_measured: false, train: 0, standing, packet }
     }
 
     /// The size of a full datagram.

@@ -1,17 +1,18 @@
 //! Sends the chunks of blocks: [`choice`](super::choice) selects the next slice, and
 //! [`pacing`](super::pacing) decides when it is sent (`docs/SENDER.md`).
 //!
-//! Blocks come from `outgoing`, which announces them and hears of their progress. The sender connects the parts. It passes the fates of datagrams and the reported arrival times to the
-//! model of the bottleneck, the loss estimate and the pacing, which decide about the next slice. The
-//! invariant: a slice is returned only if it may be sent now.
+//! Blocks come from `outgoing`, which announces them and hears how far they are. The sender connects the
+//! parts. It passes the fates of datagrams and the reported arrival times to the model of the bottleneck, the
+//! loss estimate and the pacing, which decide about the next slice. The invariant: a slice is returned only if
+//! it may be sent now.
 
-use core::time::Duration;
+mod told;
 
-use super::block::{NewBlock, SendBlock};
 use super::bottleneck::Bottleneck;
-use super::choice::{Choice, Chosen, Chunks, Cutting, Path};
+use super::choice::{Choice, Chosen, Path};
+use super::chunk::OpenChunk;
+use super::chunks::{Chunks, Cutting};
 use super::config::{SenderConfig, SenderStats};
-use super::credit::Credit;
 use super::cut::SliceSize;
 use super::known::Known;
 use super::lateness::Lateness;
@@ -22,9 +23,7 @@ use super::silence::Silence;
 use super::trains::Trains;
 use super::tuning::choice::TAIL_RATE;
 use super::tuning::silence::MAX_COUNTED_LOST;
-use super::tuning::{
-    FULL_PACKET, MIN_PACKET, REPLAYED_PER_TICK, SLICE_OVERHEAD, TICK, blind, flow, window,
-};
+use super::tuning::{FULL_PACKET, MIN_PACKET, REPLAYED_PER_TICK, TICK, blind, flow, window};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::time::earliest;
@@ -102,11 +101,6 @@ impl Sender {
         self.stats
     }
 
-    /// The credit, given and used.
-    pub(crate) const fn credit(&self) -> Credit {
-        self.chunks.credit
-    }
-
     /// The measured rate and loss of the path.
     pub(crate) const fn known(&self) -> Known {
         Known { rate: self.bottleneck.rate(), loss: self.loss, at: self.silence.restarted_at() }
@@ -116,132 +110,6 @@ impl Sender {
     #[cfg(test)]
     pub(crate) const fn has_share(&self) -> bool {
         self.pacing.has_own_rate()
-    }
-
-    /// A block that is being sent.
-    pub(crate) fn block(&self, number: u32) -> Option<&SendBlock> {
-        self.chunks.block(number)
-    }
-
-    /// The path changed: it is measured again, as at the start of a transfer.
-    pub(crate) fn forget_path(&mut self) {
-        self.bottleneck = Bottleneck::new(None, self.config.first_number);
-        self.loss = LossEstimate::new();
-        self.pacing = Pacing::new(Rate::from_bps(self.config.min_rate_bps), None);
-        (self.trains, self.acked) = (Trains::new(), 0);
-        self.set_packet(self.packet);
-        self.set_stale();
-    }
-
-    /// Bytes that a slice frame may have: what the path carries, less the header of a datagram and its tag.
-    /// Chunks that are open keep their cut; those of which slices do not fit any more wait for
-    /// [`on_black_hole`](Self::on_black_hole).
-    pub(crate) fn set_slice_room(&mut self, room: usize) {
-        self.chunks.cutting.room = room;
-        let packet = FULL_PACKET.max(SLICE_OVERHEAD + room.into());
-        if packet != self.packet {
-            self.set_packet(packet);
-        }
-    }
-
-    fn set_packet(&mut self, packet: Bytes) {
-        // A larger datagram takes longer at the bottleneck, which is no queue.
-        let longer =
-            self.bottleneck.rate().map_or(Span::ZERO, |rate| (packet - self.packet) / rate);
-        self.packet = packet;
-        self.pacing.set_packet(packet, longer);
-        self.bottleneck.set_packet(packet);
-        self.trains.set_packet(packet);
-    }
-
-    /// The path no longer carries what it did, and [`set_slice_room`](Self::set_slice_room) has said what it
-    /// does: open chunks are cut anew.
-    pub(crate) fn on_black_hole(&mut self) {
-        self.chunks.cut_anew(self.next_number);
-        self.set_stale();
-    }
-
-    /// The peer's program reads by so much later than datagrams arrive, and `buffer_bytes` of them can wait
-    /// (0: unknown). No more is sent in that time.
-    pub(crate) fn set_reader(&mut self, lateness: Duration, buffer_bytes: u64) {
-        let per_second = u128::from(buffer_bytes) * 8_000_000 / lateness.as_micros().max(1);
-        self.reader_bps = match buffer_bytes == 0 || lateness.is_zero() {
-            true => u64::MAX,
-            false => u64::try_from(per_second).unwrap_or(u64::MAX).max(self.config.min_rate_bps),
-        };
-        self.limit.set(self.config.max_rate_bps.min(self.reader_bps));
-    }
-
-    pub(crate) fn set_rtt(&mut self, rtt: Duration) {
-        self.silence.set_rtt(rtt);
-        self.chunks.rescan();
-    }
-
-    /// Sets the initial rate, as measured on the reverse path.
-    pub(crate) const fn set_hint(&mut self, rate: Rate) {
-        self.pacing.set_hint(rate);
-    }
-
-    pub(crate) fn set_max_rate_bps(&mut self, max_rate_bps: u64) {
-        self.config.max_rate_bps = max_rate_bps;
-        self.limit.set(max_rate_bps.min(self.reader_bps));
-    }
-
-    #[cfg(test)]
-    pub(crate) const fn urgency(&self) -> Urgency {
-        self.config.urgency
-    }
-
-    pub(crate) const fn set_urgency(&mut self, urgency: Urgency) {
-        self.config.urgency = urgency;
-    }
-
-    /// Sends a block, which is announced, and whose number is above all before.
-    pub(crate) fn push(&mut self, now: Instant, block: NewBlock) {
-        if self.chunks.is_empty() {
-            self.silence.begin(now);
-        }
-        self.chunks.push(block);
-        self.lateness.on_input(now);
-    }
-
-    /// Nothing more is sent of a block: all of it is done, or it is given up.
-    pub(crate) fn remove(&mut self, number: u32) {
-        self.chunks.remove(number);
-        self.set_stale();
-    }
-
-    /// Chunks of this block below `ready` may be opened: what is needed to verify them was sent.
-    pub(crate) fn set_ready(&mut self, number: u32, ready: u32) {
-        if let Some(block) = self.chunks.block_mut(number) {
-            block.set_ready(ready);
-        }
-    }
-
-    /// The chunk that is opened next, as soon as it is ready.
-    pub(crate) fn next_opening(&self) -> Option<ChunkAt> {
-        self.chunks.next_opening()
-    }
-
-    /// The receiver can take so many chunks and announcements in all.
-    pub(crate) fn on_credit(&mut self, now: Instant, given: u64) {
-        let was_held_back = self.chunks.is_held_back();
-        if self.chunks.credit.raise(given) && was_held_back {
-            // The pause was the receiver's: it was no silence, and nothing was late.
-            self.silence.on_feedback(now);
-            self.silence.on_progress(now);
-            self.lateness.on_input(now);
-        }
-    }
-
-    /// A block is announced, which uses credit like a chunk.
-    pub(crate) fn on_announced(&mut self) {
-        self.chunks.credit.on_used();
-    }
-
-    /// Whether there are chunks to open, but no credit for them.
-    pub(crate) fn is_held_back(&self) -> bool {
-        self.chunks.is_held_back()
     }
 
     /// The slice to send now, if its frame fits in `room` bytes. The datagram with it must be reported by [`on_sent`](Self::on_sent).
@@ -386,7 +254,7 @@ impl Sender {
     }
 
     /// The peer reported which source slices of a chunk it has: those with a bit in `map`, if they have this
-    /// size.
+    /// size. Those that were never sent are passed over.
     pub(crate) fn on_slices_here(
         &mut self,
         now: Instant,
@@ -395,13 +263,13 @@ impl Sender {
         map: &[u8],
     ) {
         let chunk = self.chunks.get(at).filter(|chunk| chunk.cut().size() == size);
-        let Some(count) = chunk.map(|chunk| chunk.cut().count()) else { return };
-        let is_here =
-            |index: u8| map.get(usize::from(index / 8)).is_some_and(|b| b >> (index % 8) & 1 != 0);
+        let Some(sent) = chunk.map(OpenChunk::sources_sent) else { return };
         let mut is_news = false;
-        for index in (0..=u8::MAX).take(count).filter(|&index| is_here(index)) {
+        for index in (0..=u8::MAX).take(sent) {
+            let byte = map.get(usize::from(index / 8)).copied().unwrap_or(0);
             // It says the size, so that it is of the present cut.
-            is_news |= self.chunks.on_received(at, u64::MAX, Symbol::source(index));
+            is_news |= byte >> (index % 8) & 1 != 0
+                && self.chunks.on_received(at, u64::MAX, Symbol::source(index));
         }
         self.on_report(now, is_news);
     }

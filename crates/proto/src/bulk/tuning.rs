@@ -267,7 +267,7 @@ pub(super) mod window {
     use super::{Bytes, Span};
 
     /// Chunks that may be open at any rate: 4 MiB, the bytes in flight at 100 Mbit/s and 300 ms.
-    pub(crate) const MIN_CHUNKS: usize = super::super::SEND_WINDOW;
+    pub(crate) const MIN_CHUNKS: usize = 16;
 
     /// Round trips for which more may be: a slice that is lost is missed after one, its repair is here after
     /// another half, and that the chunk is done is known after the second; the third is for a repair slice

@@ -9,34 +9,19 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::ack_frequency::{AckFrequency, Wanted};
+use super::ack_frequency::AckFrequency;
 use super::announcement::Announcement;
 use super::block::{Block, BlockProgress, SendOptions, max_block_time};
 use super::pages::Pages;
 use crate::Instant;
 use crate::bulk::cut::SliceSize;
 use crate::bulk::tree::Value;
-use crate::bulk::{
-    Chosen, Credit, Known, NewBlock, RequestTrain, SendBlock, Sender, SenderConfig, SenderStats,
-    SlicePart,
-};
+use crate::bulk::{Credit, Known, RequestTrain, SendBlock, Sender, SenderConfig, SenderStats};
 use crate::time::earliest;
-use crate::transit::{ChunkAt, Ledger, Symbol};
 use crate::urgency::Urgency;
-use crate::wire::frames::{BlockFrame, HashesFrame, SliceFrame, SliceKind};
 
 /// Blocks that may be announced and not finished [H-4.2a].
-const MAX_ANNOUNCED: usize = 32;
-
-/// Of those, how many a block leaves to others that are more urgent.
-const RESERVED_ANNOUNCEMENTS: usize = 8;
-
-/// Blocks announced before their first chunk can be opened: so the next one follows without a pause, and the
-/// peer can say that it has it.
-const MAX_AHEAD: usize = 8;
-
-/// Credit below which none are announced ahead.
-const CREDIT_FOR_AHEAD: u64 = 16;
+pub(super) const MAX_ANNOUNCED: usize = 32;
 
 /// Chunks that may be open at most [H-4.2f].
 const MAX_OPEN: usize = 1024;
@@ -87,10 +72,10 @@ pub(crate) enum OutgoingEvent {
 
 /// A block that is not announced yet.
 #[derive(Debug)]
-struct Waiting {
-    handle: u32,
-    block: Block,
-    options: SendOptions,
+pub(super) struct Waiting {
+    pub(super) handle: u32,
+    pub(super) block: Block,
+    pub(super) options: SendOptions,
 }
 
 /// A block that is announced and not finished.
@@ -114,13 +99,13 @@ pub(super) struct Announced {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cancelled {
     pub(super) number: u32,
-    code: u64,
-    is_due: bool,
+    pub(super) code: u64,
+    pub(super) is_due: bool,
 }
 
 /// The block whose time is limited: the first of the highest priority.
 #[derive(Clone, Copy, Debug)]
-struct Front {
+pub(super) struct Front {
     number: u32,
     /// Since when, without the time for which there was no credit.
     since: Instant,
@@ -130,39 +115,39 @@ struct Front {
 /// The sending half.
 #[derive(Debug)]
 pub(crate) struct OutgoingBlocks {
-    config: OutgoingConfig,
-    peer: PeerLimits,
+    pub(super) config: OutgoingConfig,
+    pub(super) peer: PeerLimits,
     /// Exists while there are blocks, so that an idle connection is small.
     pub(super) sender: Option<Box<Sender>>,
     /// The credit while there is no sender.
     pub(super) credit: Credit,
-    slice_room: usize,
-    known: Known,
+    pub(super) slice_room: usize,
+    pub(super) known: Known,
     /// The spacing of the copies of the request.
-    requests: RequestTrain,
-    max_rate_bps: u64,
+    pub(super) requests: RequestTrain,
+    pub(super) max_rate_bps: u64,
     /// The maximum that the client's token sets.
-    rate_cap_bps: u64,
-    rtt: Option<Duration>,
-    waiting: VecDeque<Waiting>,
+    pub(super) rate_cap_bps: u64,
+    pub(super) rtt: Option<Duration>,
+    pub(super) waiting: VecDeque<Waiting>,
     /// In the order of their numbers.
     pub(super) announced: VecDeque<Announced>,
     pub(super) cancelled: VecDeque<Cancelled>,
-    next_handle: u32,
+    pub(super) next_handle: u32,
     pub(super) next_number: u32,
     /// Roots of blocks that the peer has, the newest last.
     pub(super) roots: VecDeque<Value>,
     /// The number of the datagram with the newest progress frame, and the floor in it.
     pub(super) progressed: Option<u64>,
     pub(super) floor: u32,
-    ack_frequency: AckFrequency,
-    front: Option<Front>,
+    pub(super) ack_frequency: AckFrequency,
+    pub(super) front: Option<Front>,
     /// Since when there is no credit for what is to be sent.
-    held_since: Option<Instant>,
+    pub(super) held_since: Option<Instant>,
     pub(super) events: VecDeque<OutgoingEvent>,
     /// The counters of earlier senders.
-    past: SenderStats,
-    has_failed: bool,
+    pub(super) past: SenderStats,
+    pub(super) has_failed: bool,
 }
 
 impl OutgoingBlocks {
@@ -357,192 +342,6 @@ impl OutgoingBlocks {
         })
     }
 
-    /// The block that is announced next, if it may be.
-    fn next_announcement(&self) -> Option<&Waiting> {
-        let (sender, waiting) = (self.sender.as_ref()?, self.waiting.front()?);
-        let priority = waiting.options.priority;
-        let is_most_urgent = self.announced.iter().all(|block| block.options.priority < priority);
-        let reserved = if is_most_urgent { 0 } else { RESERVED_ANNOUNCEMENTS };
-        if self.announced.len() + self.cancelled.len() + reserved >= MAX_ANNOUNCED {
-            return None;
-        }
-        let is_before = |block: &&Announced| {
-            let sent = sender.block(block.number);
-            block.options.priority >= priority && sent.is_some_and(SendBlock::has_unopened)
-        };
-        let ahead = self.announced.iter().filter(is_before).count();
-        let left = sender.credit().left();
-        let may = match ahead {
-            0 => left > 0,
-            _ => ahead <= MAX_AHEAD && left >= CREDIT_FOR_AHEAD,
-        };
-        Some(waiting).filter(|_| may)
-    }
-
-    /// The next announcement that is due.
-    pub(crate) fn poll_announcement(&mut self, now: Instant) -> Option<BlockFrame> {
-        let slices = self.stats().slices;
-        let due = |block: &Announced| block.announcement.is_due(slices);
-        let place = match self.announced.iter().position(due) {
-            Some(place) => place,
-            None => self.announce(now)?,
-        };
-        let Announced { number, block, announcement, .. } = self.announced.get_mut(place)?;
-        announcement.on_sent(slices);
-        let (tag, length, root) = (block.tag(), block.len(), *block.digest());
-        Some(BlockFrame { number: *number, tag, length, root })
-    }
-
-    /// Begins the next block. Returns its place.
-    fn announce(&mut self, now: Instant) -> Option<usize> {
-        self.next_announcement()?;
-        let Waiting { handle, block, options } = self.waiting.pop_front()?;
-        let number = self.next_number;
-        // There are no more handles than numbers.
-        self.next_number = number.saturating_add(1);
-        let is_here = self.roots.contains(block.digest());
-        let sender = self.sender.as_mut()?;
-        sender.on_announced();
-        let mut pages = Pages::new(0);
-        if block.len() > 0 && !is_here {
-            let (data, repair) = (block.data().clone(), block.repair().clone());
-            sender.push(now, NewBlock { number, priority: options.priority, data, repair });
-            let chunks = sender.block(number).map_or(0, SendBlock::chunks);
-            // A single chunk is verified by the root.
-            sender.set_ready(number, u32::from(chunks == 1));
-            pages = Pages::new(chunks);
-        }
-        self.announced.push_back(Announced {
-            handle,
-            number,
-            block,
-            options,
-            announcement: Announcement::Due,
-            pages,
-            is_here,
-            is_finished: false,
-            first: 0,
-        });
-        self.poll(now);
-        self.place(number)
-    }
-
-    /// Whether an announcement is a reason to send a datagram.
-    pub(crate) fn has_announcement(&self) -> bool {
-        let is_due = |block: &Announced| block.announcement == Announcement::Due;
-        self.announced.iter().any(is_due) || self.next_announcement().is_some()
-    }
-
-    /// An announcement was acknowledged, or is lost.
-    pub(crate) fn on_announced(&mut self, number: u32, is_acked: bool) {
-        if let Some(block) = self.place(number).and_then(|place| self.announced.get_mut(place)) {
-            block.announcement.on_fate(is_acked);
-        }
-    }
-
-    /// The next page that is due, as block and place: one that was lost, or that the next chunk needs.
-    fn next_page(&self) -> Option<(usize, u32)> {
-        let lost = |(place, block): (usize, &Announced)| Some((place, block.pages.lost()?));
-        self.announced.iter().enumerate().find_map(lost).or_else(|| {
-            let at = self.sender.as_ref()?.next_opening()?;
-            let place = self.place(at.block)?;
-            let block = self.announced.get(place)?;
-            Some((place, block.pages.missing(block.block.tree(), at.index)?))
-        })
-    }
-
-    /// The next page of a tree that is due, if its frame fits in `room` bytes, and its place for its item.
-    /// Slices come after it.
-    pub(crate) fn poll_page(&mut self, room: usize) -> Option<(u32, HashesFrame<'_>)> {
-        let (block_place, page) = self.next_page()?;
-        let block = self.announced.get_mut(block_place)?;
-        let (level, first) = block.pages.page(page);
-        let fits = |block: &Announced| {
-            let values = block.block.tree().page(level, first);
-            HashesFrame { block: block.number, level, first, values }.encoded_len() <= room
-        };
-        if !fits(block) {
-            return None;
-        }
-        block.pages.on_sent(page);
-        let number = block.number;
-        if let Some(sender) = &mut self.sender
-            && let Some(next) = sender.next_opening().filter(|at| at.block == number)
-            && block.pages.missing(block.block.tree(), next.index).is_none()
-        {
-            sender.set_ready(number, Pages::end_of_page(next.index));
-        }
-        let values = self.announced.get(block_place)?.block.tree().page(level, first);
-        Some((page, HashesFrame { block: number, level, first, values }))
-    }
-
-    /// Whether a page is a reason to send a datagram.
-    pub(crate) fn has_page(&self) -> bool {
-        self.next_page().is_some()
-    }
-
-    /// A page was lost.
-    pub(crate) fn on_page_lost(&mut self, number: u32, page: u32) {
-        let sent = self.sender.as_ref().and_then(|sender| sender.block(number));
-        let Some(first) = sent.filter(|block| !block.is_done()).map(SendBlock::first) else {
-            return;
-        };
-        if let Some(block) = self.place(number).and_then(|place| self.announced.get_mut(place)) {
-            block.pages.on_lost(page, first);
-        }
-    }
-
-    /// The next cancel frame that is due: block and code.
-    pub(crate) fn poll_cancel(&mut self) -> Option<(u32, u64)> {
-        let cancelled = self.cancelled.iter_mut().find(|cancelled| cancelled.is_due)?;
-        cancelled.is_due = false;
-        Some((cancelled.number, cancelled.code))
-    }
-
-    pub(crate) fn has_cancel(&self) -> bool {
-        self.cancelled.iter().any(|cancelled| cancelled.is_due)
-    }
-
-    /// A cancel frame was acknowledged, or is lost.
-    pub(crate) fn on_cancel(&mut self, number: u32, is_acked: bool) {
-        self.cancelled.retain(|cancelled| cancelled.number != number || !is_acked);
-        let lost = self.cancelled.iter_mut().find(|cancelled| cancelled.number == number);
-        if let Some(cancelled) = lost {
-            cancelled.is_due = true;
-        }
-    }
-
-    /// How often acks are wanted, if the peer has to be told. `in_flight` are datagrams.
-    pub(crate) fn ack_frequency_due(&self, in_flight: u64) -> Option<Wanted> {
-        self.sender.as_ref()?;
-        self.ack_frequency.due(in_flight, self.rtt)
-    }
-
-    pub(crate) const fn on_ack_frequency_sent(&mut self, wanted: Wanted) {
-        self.ack_frequency.on_sent(wanted);
-    }
-
-    pub(crate) const fn on_ack_frequency_lost(&mut self) {
-        self.ack_frequency.on_lost();
-    }
-
-    /// The slice to send now, if its frame fits in `room` bytes, and what the ledger has to know of it.
-    pub(crate) fn poll_slice(
-        &mut self,
-        now: Instant,
-        ledger: &Ledger,
-        room: usize,
-    ) -> Option<((ChunkAt, Symbol), SliceFrame<'_>)> {
-        let chosen = self.sender.as_mut()?.poll_slice(now, ledger, room)?;
-        let Chosen { at, symbol, cut, part, index, data, .. } = chosen;
-        let kind = match part {
-            SlicePart::Source => SliceKind::Source,
-            SlicePart::Last => SliceKind::Last(cut.size()),
-            SlicePart::Repair => SliceKind::Repair,
-        };
-        Some(((at, symbol), SliceFrame { at, kind, index, data }))
-    }
-
     /// The next event.
     pub(crate) fn poll_event(&mut self) -> Option<OutgoingEvent> {
         let event = self.events.pop_front();
@@ -565,83 +364,6 @@ impl OutgoingBlocks {
     /// The same, to be changed.
     pub(crate) fn sender_mut(&mut self) -> Option<&mut Sender> {
         self.sender.as_deref_mut()
-    }
-
-    /// Bytes that a slice frame may have: what the path carries less the header of a datagram and its tag, at
-    /// least 1036. Open chunks keep their cut.
-    pub(crate) fn set_slice_room(&mut self, room: usize) {
-        self.slice_room = room;
-        if let Some(sender) = &mut self.sender {
-            sender.set_slice_room(room);
-        }
-    }
-
-    /// The path no longer carries what it did, and [`set_slice_room`](Self::set_slice_room) has said what it
-    /// does: open chunks are cut anew. So too when the path has changed.
-    pub(crate) fn on_black_hole(&mut self) {
-        if let Some(sender) = &mut self.sender {
-            sender.on_black_hole();
-        }
-    }
-
-    /// The peer's program reads so late.
-    pub(super) fn set_lateness(&mut self, lateness: Duration) {
-        if let Some(sender) = &mut self.sender {
-            sender.set_reader(lateness, self.peer.receive_buffer);
-        }
-    }
-
-    /// A copy of the request arrived; `bytes` includes UDP and IP headers.
-    pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
-        self.requests.on_copy(now, bytes);
-        if let (Some(rate), Some(sender)) = (self.requests.rate(), &mut self.sender) {
-            sender.set_hint(rate);
-        }
-    }
-
-    /// What was measured of the path, for the client's next visit.
-    pub(crate) fn known(&self) -> Known {
-        self.sender.as_ref().map_or(self.known, |sender| sender.known())
-    }
-
-    /// Starts from what an earlier connection measured of the path.
-    pub(crate) const fn set_known(&mut self, known: Known) {
-        self.known = known;
-    }
-
-    /// The client's address has changed: what was measured does not apply to its new path.
-    pub(crate) fn forget_path(&mut self) {
-        (self.known, self.requests) = (Known::NOTHING, RequestTrain::new());
-        if let Some(sender) = &mut self.sender {
-            sender.forget_path();
-        }
-    }
-
-    pub(crate) fn set_max_rate_bps(&mut self, rate_bps: u64) {
-        self.max_rate_bps = rate_bps.min(self.rate_cap_bps);
-        if let Some(sender) = &mut self.sender {
-            sender.set_max_rate_bps(self.max_rate_bps);
-        }
-    }
-
-    /// Limits this and every later maximum rate.
-    pub(crate) fn cap_rate_bps(&mut self, rate_cap_bps: u64) {
-        self.rate_cap_bps = rate_cap_bps;
-        self.set_max_rate_bps(self.max_rate_bps);
-    }
-
-    /// How much of the link blocks may take that are sent without an urgency of their own.
-    pub(crate) fn set_urgency(&mut self, now: Instant, urgency: Urgency) {
-        self.config.urgency = urgency;
-        self.poll(now);
-    }
-
-    /// The connection measured a round trip; `rtt` is the smoothed value.
-    pub(crate) fn set_rtt(&mut self, rtt: Duration) {
-        self.rtt = Some(rtt);
-        if let Some(sender) = &mut self.sender {
-            sender.set_rtt(rtt);
-        }
     }
 
     /// The counters of all its senders.

@@ -2,8 +2,8 @@
 //! the peer has said of it, and when it is done.
 //!
 //! [`OutgoingBlocks`] decides which blocks are sent beside each other, and hands those that are announced to
-//! the [`Sender`](crate::bulk::Sender), which decides about each slice. It makes the frames and takes those of
-//! the peer; what it was said is in `feedback`.
+//! the [`Sender`](crate::bulk::Sender), which decides about each slice. It makes the frames (`frames`) and
+//! takes those of the peer (`feedback`).
 
 #![allow(dead_code, unused_imports, reason = "until the connection speaks it")]
 
@@ -12,7 +12,9 @@ mod announcement;
 mod block;
 mod blocks;
 mod feedback;
+mod frames;
 mod pages;
+mod path;
 #[cfg(test)]
 #[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
 mod tests;

@@ -60,6 +60,7 @@ fn options(priority: u8) -> SendOptions {
 enum Sent {
     Announcement { number: u32, length: u64 },
     Page,
+    AckFrequency,
     Cancel(u32),
     Slice { at: ChunkAt, symbol: Symbol, kind: crate::wire::frames::SliceKind, bytes: usize },
 }
@@ -87,7 +88,7 @@ impl Peer {
                     self.taken += 1;
                 }
             }
-            Sent::Page => {}
+            Sent::Page | Sent::AckFrequency => {}
             Sent::Cancel(number) => {
                 self.finished.insert(number);
             }
@@ -196,6 +197,8 @@ struct World {
     sent: BTreeMap<ChunkAt, usize>,
     announced: BTreeSet<u32>,
     pages: usize,
+    /// Ack frequency frames.
+    asked: usize,
 }
 
 impl World {
@@ -219,6 +222,7 @@ impl World {
             sent: BTreeMap::new(),
             announced: BTreeSet::new(),
             pages: 0,
+            asked: 0,
         }
     }
 
@@ -348,6 +352,13 @@ impl World {
             if let Some((block, _)) = self.blocks.poll_cancel() {
                 self.ledger.add(Item::Cancel(block));
                 self.put(now, 50, None, Sent::Cancel(block));
+            } else if let Some(wanted) =
+                self.blocks.ack_frequency_due(self.ledger.in_flight().into())
+            {
+                self.blocks.on_ack_frequency_sent(wanted);
+                self.ledger.add(Item::AckFrequency);
+                self.asked += 1;
+                self.put(now, 6, None, Sent::AckFrequency);
             } else if let Some(frame) = self.blocks.poll_announcement(now) {
                 self.announced.insert(frame.number);
                 self.ledger.add(Item::Block(frame.number));

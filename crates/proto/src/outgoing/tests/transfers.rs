@@ -62,6 +62,7 @@ fn an_urgent_block_overtakes_at_once() {
     assert_eq!(world.sent_at(map), None);
     world.run_out(10_000);
     assert!(world.sent_at(map).is_some());
+    assert!((1..=3).contains(&world.asked), "{} ack frequency frames", world.asked);
 }
 
 /// Of the first chunk of one block 26 slices never get through, whatever replaces them, and the other block
