@@ -106,6 +106,18 @@ impl Sender {
         Known { rate: self.bottleneck.rate(), loss: self.loss, at: self.silence.restarted_at() }
     }
 
+    /// Whether what is expected of the datagrams in flight is not up to date.
+    #[cfg(test)]
+    pub(crate) const fn is_stale(&self) -> bool {
+        self.is_stale
+    }
+
+    /// Chunks that may be open.
+    #[cfg(test)]
+    pub(crate) fn open_at_most(&self) -> usize {
+        self.path().window
+    }
+
     /// Whether the transfer has its own rate, its share of the link.
     #[cfg(test)]
     pub(crate) const fn has_share(&self) -> bool {

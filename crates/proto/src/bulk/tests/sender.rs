@@ -5,8 +5,8 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::*;
 use crate::bulk::cut::SliceSize;
 use crate::bulk::repair::BlockRepair;
-use crate::bulk::{Credit, Known, NewBlock, Sender, SenderConfig};
-use crate::transit::{Arrivals, ChunkAt, Ledger, Outgoing, ReceivedDatagrams, Symbol};
+use crate::bulk::{Credit, Known, NewBlock, Rate, Sender, SenderConfig};
+use crate::transit::{AckFrame, Arrivals, ChunkAt, Ledger, Outgoing, ReceivedDatagrams, Symbol};
 use crate::urgency::Urgency;
 
 const CONFIG: SenderConfig = SenderConfig {
@@ -37,6 +37,8 @@ struct Link {
     free_at: u64,
     arriving: VecDeque<Arriving>,
     done: BTreeSet<ChunkAt>,
+    room: usize,
+    last_sent: u64,
     /// A sum over what was sent, when, and of which chunk and slice.
     order: u64,
 }
@@ -64,6 +66,8 @@ impl Link {
             free_at: 0,
             arriving: VecDeque::new(),
             done: BTreeSet::new(),
+            room: config.slice_room,
+            last_sent: 0,
             order: 0,
         }
     }
@@ -101,7 +105,7 @@ impl Link {
     }
 
     fn send(&mut self, now: Instant, loses: &mut impl FnMut(u64) -> bool) {
-        while let Some(chosen) = self.sender.poll_slice(now, &self.ledger, 1500) {
+        while let Some(chosen) = self.sender.poll_slice(now, &self.ledger, self.room) {
             let (at, symbol, count) = (chosen.at, chosen.symbol, chosen.cut.count());
             let wire_bytes = chosen.data.len() + 92;
             let number = self.ledger.next_number();
@@ -110,6 +114,7 @@ impl Link {
             let is_ack_eliciting = true;
             let outgoing = Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog };
             self.ledger.on_sent(now, outgoing);
+            self.last_sent = self.now;
             self.free_at = self.free_at.max(self.now) + wire_bytes as u64 * 8 / 10 + 1;
             for part in [self.now, at.index.into(), symbol.get() as u64] {
                 self.order = (self.order ^ part).wrapping_mul(0x100_0000_01b3).rotate_left(5);
@@ -209,4 +214,84 @@ fn the_order_of_one_block_is_a_sequence() {
     let (order, stats) = run(16);
     assert_eq!((order, stats), run(1024));
     assert_eq!(order, 9_409_461_647_219_048_919, "{stats:?}");
+}
+
+/// What follows the size of a datagram: slices of 1434 bytes and of 8934 on a link that carries them. The
+/// rate is found, and nothing is sent in vain.
+#[test]
+fn larger_datagrams_are_paced_alike() {
+    for (room, size, slices) in [(1443, 1434, 183), (8943, 8934, 30)] {
+        let max_slice = SliceSize::new(65_472).unwrap();
+        let mut link = Link::with(8, SenderConfig { slice_room: room, max_slice, ..CONFIG });
+        link.run(6_000, |_| false);
+        assert_eq!(link.done.len(), 8, "{size}");
+        let (stats, rate) = (link.sender.stats(), link.sender.known().rate.unwrap());
+        assert!((1.0..1.6).contains(&rate.0), "{size}: {rate:?}");
+        assert!((8 * slices..8 * slices + 45).contains(&stats.slices), "{size}: {stats:?}");
+        // 2.1 MB at 1.25 MB/s are 1.7 s.
+        assert!(link.last_sent < 2_000_000, "{size}: {} us", link.last_sent);
+    }
+}
+
+/// A program that reads once in 50 ms, from a buffer of 20 kB: 400 kB/s at most.
+#[test]
+fn a_late_reader_with_a_small_buffer_is_not_flooded() {
+    let mut link = Link::new(3);
+    link.sender.set_reader(ms(50), 20_000);
+    link.run(1_000, |_| false);
+    let sent = link.sender.stats().slices * 1116;
+    assert!((350_000..425_000).contains(&sent), "{sent}");
+    link.sender.set_reader(ms(0), 20_000);
+    link.run(1_000, |_| false);
+    assert_eq!(link.done.len(), 3);
+}
+
+/// More chunks are open the more bytes are on the way: 16 at any rate, and 3 round trips of it.
+#[test]
+fn the_window_follows_rate_and_round_trip() {
+    let window = |mbit: u32, rtt_ms, max_open| {
+        let known = Known { rate: Some(Rate::from_kbps(mbit * 1_000)), ..Known::NOTHING };
+        let mut sender = Sender::new(micros(0), SenderConfig { max_open, ..CONFIG }, known);
+        sender.set_rtt(ms(rtt_ms));
+        sender.open_at_most()
+    };
+    assert_eq!(window(1, 40, 1024), 16);
+    assert_eq!(window(1_000, 100, 1024), 16 + 157);
+    assert_eq!(window(1_000, 100, 16), 16);
+    assert_eq!(window(10_000, 300, 1024), 1024);
+    let unknown = Sender::new(micros(0), CONFIG, Known::NOTHING);
+    assert_eq!(unknown.open_at_most(), 16);
+}
+
+/// With many in flight they are not replayed for each ack; the sender wakes up for it.
+#[test]
+fn feedback_on_many_datagrams_is_worked_off_tick_by_tick() {
+    let known = Known { rate: Some(Rate::from_kbps(10_000_000)), ..Known::NOTHING };
+    let mut sender = Sender::new(micros(0), CONFIG, known);
+    let data: bytes::Bytes = alloc::vec![7; 22 * 262_144].into();
+    let repair = BlockRepair::of_block(data.len());
+    sender.push(micros(0), NewBlock { number: 0, priority: 0, data, repair });
+    sender.set_ready(0, u32::MAX);
+    let mut ledger = Ledger::new();
+    let mut now = micros(0);
+    while ledger.next_number() < 5_000 {
+        now = now + ms(1);
+        while let Some(chosen) = sender.poll_slice(now, &ledger, 1500) {
+            let (number, slice) = (ledger.next_number(), Some((chosen.at, chosen.symbol)));
+            let backlog = sender.on_sent(now, number, 1116, slice);
+            let (wire_bytes, is_ack_eliciting) = (1116, true);
+            ledger.on_sent(now, Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog });
+        }
+    }
+    let ack = |number: u64| AckFrame::new(number, Duration::ZERO, 0);
+    handle_ack(&mut ledger, Some(&mut sender), now, &ack(1));
+    settle(&mut ledger, &mut sender, now);
+    assert!(!sender.is_stale());
+    handle_ack(&mut ledger, Some(&mut sender), now, &ack(2));
+    settle(&mut ledger, &mut sender, now);
+    assert!(sender.is_stale() && sender.poll_timeout() <= Some(now + ms(1)));
+    now = now + ms(1);
+    sender.handle_timeout(now, &mut ledger);
+    settle(&mut ledger, &mut sender, now);
+    assert!(!sender.is_stale());
 }
