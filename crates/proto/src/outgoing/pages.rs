@@ -7,6 +7,11 @@ use alloc::vec::Vec;
 
 use crate::bulk::tree::{PAGE_VALUES, Tree, level_len};
 
+/// Values of a page, as indices count them.
+const PAGE: u32 = 32;
+
+const _: () = assert!(PAGE as usize == PAGE_VALUES);
+
 /// The pages of a block, a bit for each: those of the chunks first, then level by level.
 #[derive(Debug)]
 pub(super) struct Pages {
@@ -39,16 +44,16 @@ impl Pages {
             rest -= self.pages_on(level);
             level += 1;
         }
-        (level, rest * PAGE_VALUES as u32)
+        (level, rest * PAGE)
     }
 
     fn place(&self, level: u8, first: u32) -> u32 {
         let below: u32 = (0..level).map(|level| self.pages_on(level)).sum();
-        below + first / PAGE_VALUES as u32
+        below + first / PAGE
     }
 
     fn pages_on(&self, level: u8) -> u32 {
-        level_len(self.chunks, level).div_ceil(PAGE_VALUES as u32)
+        level_len(self.chunks, level).div_ceil(PAGE)
     }
 
     fn is_sent(&self, place: u32) -> bool {
@@ -70,7 +75,7 @@ impl Pages {
     /// A page is lost. It is of no use any more if all chunks below `first` are done, and its are.
     pub(super) fn on_lost(&mut self, place: u32, first: u32) {
         let (level, value) = self.page(place);
-        let is_used = level > 0 || value + PAGE_VALUES as u32 > first;
+        let is_used = level > 0 || value + PAGE > first;
         if is_used && self.is_sent(place) && !self.lost.contains(&place) {
             self.lost.push(place);
         }
@@ -78,7 +83,7 @@ impl Pages {
 
     /// The chunks from this one on need a page that it does not.
     pub(super) const fn end_of_page(chunk: u32) -> u32 {
-        (chunk / PAGE_VALUES as u32 + 1).saturating_mul(PAGE_VALUES as u32)
+        (chunk / PAGE + 1).saturating_mul(PAGE)
     }
 
     /// Memory held, in bytes.

@@ -24,10 +24,8 @@ fn blocks_of_all_sizes_arrive_whatever_the_link_does() {
             let pause = world.random(200);
             world.run(pause);
             match world.random(8) {
-                0 => {
-                    if world.blocks.cancel(world.now(), handle, 1) {
-                        given_up.insert(handle);
-                    }
+                0 if world.blocks.cancel(world.now(), handle, 1) => {
+                    given_up.insert(handle);
                 }
                 1 => {
                     let unfinished = |number: &&u32| !world.peer.finished.contains(number);
