@@ -431,6 +431,18 @@ mod tests {
         assert!(chosen[urgent..].iter().all(|(block, ..)| *block != 1));
     }
 
+    /// A window full of chunks of less urgent blocks does not hold a more urgent one.
+    #[test]
+    fn the_window_is_counted_from_the_most_urgent_on() {
+        let (mut chunks, loss) = (block(20 * 256), loss(0));
+        all(&mut chunks, &loss);
+        assert_eq!(chunks.block(0).unwrap().open_chunks(), 16);
+        push(&mut chunks, 1, 0, 1);
+        assert_eq!(next(&mut chunks, &loss), None);
+        push(&mut chunks, 2, 1, 1);
+        assert_eq!(next(&mut chunks, &loss), Some((2, 0, 0, false)));
+    }
+
     /// A chunk that is lost again and again does not hold the other block.
     #[test]
     fn a_chunk_that_is_not_done_does_not_hold_another_block() {

@@ -195,7 +195,12 @@ fn some_announcements_are_left_to_urgent_blocks() {
     assert_eq!(announce(&mut blocks).len(), 24);
     blocks.send(millis(1), block(0), options(2), 0).unwrap();
     assert_eq!(announce(&mut blocks), [24], "numbers are in the order of announcement");
+    assert!(blocks.cancel(millis(2), 0, 0) && blocks.cancel(millis(2), 1, 0));
+    assert_eq!(announce(&mut blocks), [], "the peer does not know yet that they are given up");
     blocks.check_invariants();
+    blocks.on_cancel(0, true);
+    blocks.on_cancel(1, true);
+    assert_eq!(announce(&mut blocks), [25], "24 again");
 }
 
 /// Announcements use credit, and those ahead of what is sent leave most of it to chunks.
