@@ -8,9 +8,9 @@
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::connection::{Block, Event, Suite};
-use haulier_proto::credentials::{Identity, Secret, TokenClaims, TokenKey};
+use haulier_proto::credentials::{Identity, Secret, TokenClaims, TokenKey, TokenServers};
 use haulier_proto::internals::TrafficSecret;
-use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine};
+use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine, TokenAudience};
 use haulier_proto::{AesSupport, Batch, Instant, Machine, Platform};
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -41,6 +41,7 @@ fn server() -> ServerMachine {
         .with_identity(identity())
         .with_open_access();
     let mut config = ServerConfig::new(PROTOCOL_ID, credentials);
+    config.token_audience = TokenAudience::Any;
     config.limits.connections = usize::MAX;
     config.limits.connections_per_prefix = usize::MAX;
     config.limits.handshakes = usize::MAX;
@@ -65,7 +66,7 @@ fn request(credentials: Credentials, n: u64) -> Vec<u8> {
 }
 
 fn by_token(n: u64) -> Credentials {
-    let claims = TokenClaims::new(60);
+    let claims = TokenClaims::new(0, 60, TokenServers::Every);
     let mut nonce = [0; 24];
     nonce[..8].copy_from_slice(&n.to_le_bytes());
     let token = token_key().issue(PROTOCOL_ID, &claims, secret(), nonce).expect("a token");

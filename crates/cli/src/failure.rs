@@ -24,6 +24,9 @@ pub(crate) enum Failure {
     /// A file, a disk or a socket.
     #[error("{0}")]
     Io(String),
+    /// A file with a secret that other users can read.
+    #[error("{0}")]
+    Exposed(String),
     /// Ctrl-C.
     #[error("interrupted; nothing half-written was left behind")]
     Interrupted,
@@ -37,6 +40,7 @@ impl Failure {
             Self::TimeOut(_) => 3,
             Self::Verification(_) => 4,
             Self::Io(_) => 5,
+            Self::Exposed(_) => 6,
             Self::Interrupted => 130,
         }
     }
@@ -49,6 +53,7 @@ impl Failure {
             Self::TimeOut(_) => "timeout",
             Self::Verification(_) => "verification",
             Self::Io(_) => "io",
+            Self::Exposed(_) => "exposed",
             Self::Interrupted => "interrupted",
         }
     }

@@ -14,13 +14,14 @@ pub(crate) fn run(args: &KeygenArgs, report: &Report) -> Result<(), Failure> {
         (_, true) => Kind::Identity,
         _ => Kind::Secret,
     };
-    if report.is_json() && args.output.is_none() {
+    let file = Some(&*args.output).filter(|path| path.as_os_str() != "-");
+    if report.is_json() && file.is_none() {
         // JSON is what gets logged.
         return Err(Failure::Usage("a key is not printed as JSON: say -o FILE".into()));
     }
     let key = new_secret()?;
-    keys::write_private(args.output.as_deref(), &kind.to_text(key.as_bytes()))?;
-    let file = args.output.as_ref().map(|path| path.display().to_string());
+    keys::write_private(file, &kind.to_text(key.as_bytes()))?;
+    let file = file.map(|path| path.display().to_string());
     let mut fields = json!({ "ok": true, "kind": kind.name(), "file": file });
     let mut text = file.map_or(String::new(), |file| format!("a new {} key: {file}", kind.name()));
     if kind == Kind::Identity {

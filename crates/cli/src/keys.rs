@@ -1,5 +1,9 @@
 //! Keys in files: 32 bytes as text, behind a prefix that says what they are for, so that one cannot be
 //! taken for another. No error quotes what it could not read: it may be a secret with one letter wrong.
+//!
+//! One rule for all secrets. A file that holds one, be it a key, a ticket or a token, is made for its owner
+//! alone, and refused if others can read it. A key is printed only if somebody says `-o -`. A ticket or a
+//! token is made to be handed over, so it is what `serve` and `token issue` print.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, ErrorKind, Read as _, Write as _};
@@ -12,6 +16,7 @@ use haulier::proto::internals::kdf;
 use haulier::{Identity, Secret, TokenKey};
 use zeroize::Zeroizing;
 
+use crate::args::KeyFilesArgs;
 use crate::failure::{Failure, plain};
 use crate::interrupt;
 
@@ -86,23 +91,24 @@ impl Kind {
 }
 
 /// Reads a key of this kind.
-pub(crate) fn read(path: &Path, kind: Kind) -> Result<Secret, Failure> {
-    let text = read_text(path)?;
+pub(crate) fn read(path: &Path, kind: Kind, args: KeyFilesArgs) -> Result<Secret, Failure> {
+    let text = read_text(path, args)?;
     kind.parse(&text).map_err(|why| Failure::Usage(format!("{} {why}", path.display())))
 }
 
 /// Reads the key that connect tokens are sealed with. Its id is derived from it, so only the key is kept.
-pub(crate) fn read_token_key(path: &Path) -> Result<TokenKey, Failure> {
-    let key = read(path, Kind::Token)?;
+pub(crate) fn read_token_key(path: &Path, args: KeyFilesArgs) -> Result<TokenKey, Failure> {
+    let key = read(path, Kind::Token, args)?;
     let id = kdf("haulier/1 2026 token key id", &[key.as_bytes()]);
     let [a, b, c, d, ..] = *id.as_bytes();
     Ok(TokenKey { id: u32::from_le_bytes([a, b, c, d]), key })
 }
 
 /// Reads a server's public key, or finds it out from the private one.
-pub(crate) fn read_public(path: &Path) -> Result<[u8; 32], Failure> {
-    let text = read_text(path)?;
+pub(crate) fn read_public(path: &Path, args: KeyFilesArgs) -> Result<[u8; 32], Failure> {
+    let (text, exposed) = read_any(path)?;
     if let Ok(private) = Kind::Identity.parse(&text) {
+        refuse(exposed, args)?;
         return Ok(Identity::new(private).public());
     }
     let public = Kind::Public.parse(&text);
@@ -111,11 +117,46 @@ pub(crate) fn read_public(path: &Path) -> Result<[u8; 32], Failure> {
         .map_err(|why| Failure::Usage(format!("{} {why}", path.display())))
 }
 
-/// A text that may be secret, from a file.
-pub(crate) fn read_text(path: &Path) -> Result<Zeroizing<String>, Failure> {
+/// A secret text from a file that nobody else can read.
+pub(crate) fn read_text(path: &Path, args: KeyFilesArgs) -> Result<Zeroizing<String>, Failure> {
+    let (text, exposed) = read_any(path)?;
+    refuse(exposed, args)?;
+    Ok(text)
+}
+
+fn refuse(exposed: Option<Failure>, args: KeyFilesArgs) -> Result<(), Failure> {
+    exposed.filter(|_| !args.allow_exposed_keys).map_or(Ok(()), Err)
+}
+
+/// A text from a file, and the failure that it is if the text is secret.
+fn read_any(path: &Path) -> Result<(Zeroizing<String>, Option<Failure>), Failure> {
     let fail = |error: &io::Error| Failure::file(path, error);
     let file = File::open(path).map_err(|error| fail(&error))?;
-    text_of(|text| file.take(MAX_TEXT_BYTES + 1).read_to_string(text)).map_err(|error| fail(&error))
+    let exposed = exposed(path, &file);
+    let text = text_of(|text| file.take(MAX_TEXT_BYTES + 1).read_to_string(text));
+    Ok((text.map_err(|error| fail(&error))?, exposed))
+}
+
+/// Why a secret in this file is none, if other users can do anything with it. A pipe is nobody else's.
+#[cfg(unix)]
+fn exposed(path: &Path, file: &File) -> Option<Failure> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let metadata = file.metadata().ok().filter(|metadata| metadata.is_file())?;
+    let mode = metadata.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then(|| {
+        Failure::Exposed(format!(
+            "{path} can be read or changed by others than its owner (mode {mode:03o}): say \
+             `chmod 600 {path}`, and make a new secret if others were here; where modes cannot be \
+             set there is --allow-exposed-keys",
+            path = path.display(),
+        ))
+    })
+}
+
+/// Other systems have no modes.
+#[cfg(not(unix))]
+fn exposed(_: &Path, _: &File) -> Option<Failure> {
+    None
 }
 
 /// A text that may be secret: the first line of standard input, and no more, for `haulier serve` prints its

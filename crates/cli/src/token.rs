@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use haulier::{ConnectToken, IssueTokenError, TokenClaims, TokenKey, TokenRate};
+use haulier::{ConnectToken, IssueTokenError, TokenClaims, TokenKey, TokenRate, TokenServers};
 use serde_json::{Value, json};
 
 use crate::args::{IssueArgs, ShowArgs, TokenArgs, TokenCommand};
@@ -20,19 +20,19 @@ pub(crate) fn run(args: &TokenArgs, report: &Report) -> Result<(), Failure> {
 }
 
 fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
-    let key = keys::read_token_key(&args.token_key)?;
+    let key = keys::read_token_key(&args.token_key, args.key_files)?;
+    let issued_unix = unix_time()?;
     // A token of less than a second would have expired when it is printed.
-    let expiry_unix = unix_time() + args.expires.as_secs_f64().ceil() as u64;
-    let claims = TokenClaims::new(expiry_unix)
+    let expiry_unix = issued_unix + args.expires.as_secs_f64().ceil().max(1.0) as u64;
+    let claims = TokenClaims::new(issued_unix, expiry_unix, servers(args)?)
         .with_client_id(args.client_id.to_le_bytes())
-        .with_servers(args.server.clone())
         .with_client_address(args.client_address)
         .with_min_rate(args.min_rate.map(token_rate).transpose()?)
         .with_max_rate(args.rate.map(token_rate).transpose()?)
         .with_user_data(args.user_data.clone().unwrap_or_default().into_bytes());
     let mut token = new_token(&key, args.wire.protocol_id, &claims)?;
     if let Some(path) = &args.identity_file {
-        token = token.with_identity(keys::read_public(path)?);
+        token = token.with_identity(keys::read_public(path, args.key_files)?);
     }
     let text = zeroize::Zeroizing::new(token.to_text());
     let mut fields = json!({ "ok": true, "expires_unix": claims.expiry_unix });
@@ -49,6 +49,24 @@ fn issue(args: &IssueArgs, report: &Report) -> Result<(), Failure> {
         None => keys::write_private(None, &text)?,
     }
     Ok(())
+}
+
+/// One server, unless more are asked for: each of them lets the client in once.
+fn servers(args: &IssueArgs) -> Result<TokenServers, Failure> {
+    let usage = |what: &str| Err(Failure::Usage(what.into()));
+    match (&*args.server, args.once_at_each) {
+        (&[server], false) => Ok(TokenServers::One(server)),
+        ([], false) => usage(
+            "which server is the token for? --server ADDR says it, and --once-at-each alone that every \
+             server with the key is to let the client in once",
+        ),
+        (_, false) => usage(
+            "servers do not tell each other of tokens: with several --server, each lets the client in once, \
+             and --once-at-each says that this is meant",
+        ),
+        ([], true) => Ok(TokenServers::Every),
+        (servers, true) => Ok(TokenServers::Each(servers.to_vec())),
+    }
 }
 
 /// A token, as a matchmaker makes it.
@@ -75,7 +93,7 @@ fn show(args: &ShowArgs, report: &Report) -> Result<(), Failure> {
     let token = ConnectToken::parse(text).map_err(|error| usage(&error))?;
     let claims = match &args.token_key {
         Some(path) => {
-            let key = keys::read_token_key(path)?;
+            let key = keys::read_token_key(path, args.key_files)?;
             // An expired one may still be looked at.
             let opened = key.open(token.protocol_id(), token.sealed(), 0);
             let opened = opened.map_err(|error| {
@@ -85,7 +103,7 @@ fn show(args: &ShowArgs, report: &Report) -> Result<(), Failure> {
         }
         None => None,
     };
-    let left = token.expiry_unix().checked_sub(unix_time()).filter(|&left| left > 0);
+    let left = token.expiry_unix().checked_sub(unix_time()?).filter(|&left| left > 0);
     let mut fields = json!({
         "ok": true,
         "protocol_id": format!("{:#x}", token.protocol_id()),
@@ -119,7 +137,9 @@ fn show(args: &ShowArgs, report: &Report) -> Result<(), Failure> {
 fn in_json(claims: &TokenClaims) -> Value {
     json!({
         "client_id": u64::from_le_bytes(claims.client_id),
-        "servers": texts(&claims.servers),
+        "issued_unix": claims.issued_unix,
+        "servers": texts(claims.servers.addresses()),
+        "once_at_each": !matches!(claims.servers, TokenServers::One(_)),
         "client_address": claims.client_address.map(|address| address.ip().to_string()),
         "least_rate": claims.min_rate.map(TokenRate::bps),
         "rate": claims.max_rate.map(TokenRate::bps),
@@ -134,12 +154,21 @@ fn in_words(claims: &TokenClaims) -> Vec<(&'static str, String)> {
     let address = claims.client_address.map(|address| address.ip().to_string());
     vec![
         ("client id", u64::from_le_bytes(claims.client_id).to_string()),
-        ("good at", listed(&claims.servers)),
+        ("issued", format!("Unix time {}", claims.issued_unix)),
+        ("good at", good_at(&claims.servers)),
         ("client is at", address.unwrap_or_else(|| "not said".into())),
         ("least rate", rate(claims.min_rate)),
         ("most rate", rate(claims.max_rate)),
         ("user data", show_words(&String::from_utf8_lossy(&claims.user_data))),
     ]
+}
+
+fn good_at(servers: &TokenServers) -> String {
+    match servers {
+        TokenServers::One(server) => server.to_string(),
+        TokenServers::Each(servers) => format!("{}, once each", texts(servers).join(", ")),
+        TokenServers::Every => "every server with the key, once each".into(),
+    }
 }
 
 fn texts(addresses: &[SocketAddr]) -> Vec<String> {
@@ -151,6 +180,9 @@ fn listed(addresses: &[SocketAddr]) -> String {
 }
 
 /// Seconds since 1970.
-fn unix_time() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+fn unix_time() -> Result<u64, Failure> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since =
+        since.map_err(|_| Failure::Io("the clock shows a year before 1970: set it".into()))?;
+    Ok(since.as_secs())
 }

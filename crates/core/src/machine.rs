@@ -30,6 +30,21 @@ pub trait Machine {
     /// once, and `None` means not before something arrives.
     fn poll_timeout(&self) -> Option<Instant>;
 
+    /// Whether this datagram may make the machine draw keys. Whatever drives it then calls
+    /// [`mix_entropy`](Self::mix_entropy) first, if it has random bytes: once for all datagrams that it hands
+    /// in together.
+    fn wants_entropy(&self, datagram: &[u8]) -> bool {
+        let _unused = datagram;
+        false
+    }
+
+    /// Mixes in 32 random bytes that were drawn just now and are used for nothing else. A machine that was
+    /// copied with all its memory, by a snapshot of its virtual machine, would otherwise draw what its copy
+    /// draws. Harmless at any time, whatever the bytes.
+    fn mix_entropy(&mut self, fresh: &[u8; 32]) {
+        let _unused = fresh;
+    }
+
     /// Replaces the contents of `datagram` with the next datagram and returns where it goes; `None` when
     /// there is none now. For tests, and for transports that take one at a time; a batch costs less.
     fn poll_datagram(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<FourTuple> {
@@ -57,5 +72,13 @@ impl<M: Machine + ?Sized> Machine for &mut M {
 
     fn poll_timeout(&self) -> Option<Instant> {
         (**self).poll_timeout()
+    }
+
+    fn wants_entropy(&self, datagram: &[u8]) -> bool {
+        (**self).wants_entropy(datagram)
+    }
+
+    fn mix_entropy(&mut self, fresh: &[u8; 32]) {
+        (**self).mix_entropy(fresh);
     }
 }

@@ -71,10 +71,11 @@ pub use haulier_proto::connection::{
 };
 pub use haulier_proto::credentials::{
     ConnectToken, ConnectTokenError, Identity, IssueError, Secret, Ticket, TicketAccess,
-    TicketError, TokenClaims, TokenKey, TokenRate,
+    TicketError, TokenClaims, TokenKey, TokenRate, TokenServers,
 };
 pub use haulier_proto::server::{
-    ConnectionId, ServerConfig, ServerCredentials, ServerEvent, ServerLimits, ServerStats,
+    ConnectionId, EarlierTokens, ServerConfig, ServerCredentials, ServerEvent, ServerLimits,
+    ServerStats, TokenAudience,
 };
 pub use haulier_proto::{DropCounts, DropReason, Sequence};
 

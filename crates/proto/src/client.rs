@@ -10,6 +10,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
+use zeroize::Zeroizing;
+
 use crate::connection::{
     CloseCode, CloseReason, ConfigError, Connection, ConnectionConfig, ConnectionTrigger, Event,
 };
@@ -99,6 +101,8 @@ pub enum ClientError {
     Handshake,
 }
 
+type ResetToken = Box<Zeroizing<[u8; 16]>>;
+
 #[derive(Debug)]
 enum Phase {
     Handshaking(Box<Handshake>),
@@ -111,8 +115,9 @@ enum Phase {
 pub struct ClientMachine {
     server: SocketAddr,
     phase: Phase,
-    /// The token of a valid reset, from the welcome.
-    reset_token: Option<[u8; 16]>,
+    /// The token of a valid reset, from the welcome. In a box, because the machine may be moved about, which
+    /// leaves copies that nothing wipes.
+    reset_token: Option<ResetToken>,
     welcome_bytes: usize,
     pool: FragmentPool,
     drops: DropCounts,
@@ -210,7 +215,7 @@ impl ClientMachine {
         self.wire_bytes
     }
 
-    /// Closes the connection, or abandons the handshake.
+    /// Closes the connection, or abandons the handshake; the server then hears nothing of it.
     pub fn close(&mut self, now: Instant, code: CloseCode, reason: &str) {
         match &mut self.phase {
             Phase::Handshaking(_) => self.phase = Phase::Ended(Some(CloseReason::Here(code))),
@@ -311,10 +316,10 @@ impl ClientMachine {
         let Phase::Connected(connection) = &mut self.phase else {
             return Err(DropReason::NotNow);
         };
-        if !self.reset_token.is_some_and(|ours| equal(&ours, &token)) {
+        if !self.reset_token.as_ref().is_some_and(|ours| equal(&***ours, &token)) {
             return Err(DropReason::BadTag);
         }
-        connection.end(ConnectionTrigger::Reset, CloseReason::ServerRestarted);
+        connection.end(ConnectionTrigger::Reset, CloseReason::ConnectionUnknown);
         Ok(())
     }
 

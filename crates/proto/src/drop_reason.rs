@@ -28,12 +28,16 @@ haulier_core::drop_reasons! {
     BadTag = "bad_tag", Hostile;
     /// A handshake message that cannot be decrypted.
     BadHandshake = "bad_handshake", Hostile;
-    /// A token that is truncated, not sealed with a key of this server, or for another server.
+    /// A token that is truncated, or not sealed with a key of this server.
     BadToken = "bad_token", Hostile;
     /// A token that has expired.
     TokenExpired = "token_expired", Honest;
-    /// A token that was used for another request.
+    /// A token, while the server does not know the time of day and cannot tell whether it has expired.
+    NoTimeOfDay = "no_time_of_day", Honest;
+    /// A token that was used for another request, or may have been, before the server was started.
     TokenUsed = "token_used", Hostile;
+    /// A token for another server.
+    WrongServer = "wrong_server", Honest;
     /// A request that was seen before: from another address, or for a connection that has ended.
     Replayed = "replayed", Hostile;
     /// A request with no cookie, or an expired one, while cookies are required.

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use haulier_proto::client::ClientMachine;
 use haulier_proto::connection::{Block, Event, Suite};
-use haulier_proto::credentials::{Secret, TokenClaims, TokenKey};
+use haulier_proto::credentials::{Secret, TokenClaims, TokenKey, TokenServers};
 use haulier_proto::internals::{
     AeadKey, CookieKey, Entropy, RequestKeys, ResetKey, open_check, open_tag,
 };
@@ -46,7 +46,7 @@ fn seals_and_checks_do_not_allocate() {
 #[test]
 fn a_forged_token_takes_no_memory() {
     let key = TokenKey { id: 1, key: Secret::from_bytes([1; 32]) };
-    let claims = TokenClaims::new(10).with_user_data(vec![1; 256]);
+    let claims = TokenClaims::new(0, 10, TokenServers::Every).with_user_data(vec![1; 256]);
     let token = key.issue(1, &claims, Secret::from_bytes([2; 32]), [3; 24]).unwrap();
     let mut forged = token.sealed().to_vec();
     forged[200] ^= 1;

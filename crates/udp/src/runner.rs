@@ -11,7 +11,7 @@ use haulier_core::Machine;
 
 use crate::errors::{Meaning, is_refused, sort};
 use crate::outbox::{Blocked, Outbox};
-use crate::{Carrier, Clock, Inbox, Interest, Socket, WakeUp, wait};
+use crate::{Carrier, Clock, Inbox, Interest, Socket, WakeUp, seed, wait};
 
 /// Datagrams after which one round receives no more, so that a flood cannot keep it from sending.
 const RECEIVED_PER_ROUND: usize = 1024;
@@ -196,7 +196,7 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
 
     /// Whether more waits than one round may do.
     fn receive(&mut self) -> io::Result<bool> {
-        let (mut received, mut passed_over) = (0, 0);
+        let (mut received, mut passed_over, mut has_entropy) = (0, 0, false);
         self.is_failing = false;
         while received < RECEIVED_PER_ROUND {
             match self.carrier.receive(&mut self.inbox) {
@@ -207,6 +207,13 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
                     self.stats.receive_calls += 1;
                     let machine = &mut self.machine;
                     self.inbox.drain(&self.clock, |arrived, path, datagram| {
+                        if !has_entropy && machine.wants_entropy(datagram) {
+                            has_entropy = true;
+                            // Without it the machine has what it was made with.
+                            if let Ok(fresh) = seed() {
+                                machine.mix_entropy(&fresh);
+                            }
+                        }
                         machine.handle_datagram(arrived, path, datagram);
                     });
                 }

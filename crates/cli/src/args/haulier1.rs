@@ -24,7 +24,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0", value_parser = units::address)]
     pub(crate) bind: SocketAddr,
 
-    /// An address to put in the ticket instead of those found, up to 8: a public one, behind a router.
+    /// An address to put in the ticket instead of those found, up to 8: a public one, behind a router. A
+    /// connect token has to name one of these, or the one it waits at.
     #[arg(long, value_name = "HOST:PORT", value_parser = units::address)]
     pub(crate) address: Vec<SocketAddr>,
 
@@ -46,6 +47,11 @@ pub(crate) struct ServeArgs {
     /// there is a --secret-file. Several while keys are changed.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_key: Vec<PathBuf>,
+
+    /// Let in who has a token that was issued before this start, too: for a server that is started for
+    /// clients with tokens. After a restart each token may then be used once more.
+    #[arg(long, requires = "token_key")]
+    pub(crate) earlier_tokens: bool,
 
     /// Clients at a time; one more is told that the server is full.
     #[arg(
@@ -70,6 +76,9 @@ pub(crate) struct ServeArgs {
     pub(crate) urgency: UrgencyArg,
 
     #[command(flatten)]
+    pub(crate) key_files: KeyFilesArgs,
+
+    #[command(flatten)]
     pub(crate) wire: FilesWireArgs,
 }
 
@@ -92,13 +101,22 @@ impl From<UrgencyArg> for Urgency {
 }
 
 const SERVE_HELP: &str = "\
-The ticket is the one line on standard output. It is a secret: who has it may fetch.
+The ticket is the one line on standard output, and \"ticket\" with --json. It is made to be handed over, and
+it is a secret: who has it may fetch. Files with keys must be readable by you alone (chmod 600).
 
 Examples:
   haulier serve world.bin                               one file; the ticket lasts as long as the run
   haulier serve maps/*.bin --bind 0.0.0.0:4016 --urgency during-play
   haulier serve world.bin --once | ssh host 'haulier fetch -'
   haulier serve world.bin --token-key match.key         for a matchmaker's tokens";
+
+/// How files that hold secrets are read.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct KeyFilesArgs {
+    /// Take key, ticket and token files that other users can read: for mounts on which modes cannot be set.
+    #[arg(long)]
+    pub(crate) allow_exposed_keys: bool,
+}
 
 /// What both ends must agree on.
 #[derive(Debug, clap::Args)]
@@ -175,6 +193,9 @@ pub(crate) struct FetchArgs {
     pub(crate) identity_file: Option<PathBuf>,
 
     #[command(flatten)]
+    pub(crate) key_files: KeyFilesArgs,
+
+    #[command(flatten)]
     pub(crate) wire: FilesWireArgs,
 }
 
@@ -194,9 +215,9 @@ Examples:
     group(ArgGroup::new("kind").args(["secret", "token", "identity"]))
 )]
 pub(crate) struct KeygenArgs {
-    /// A new file for the key, which only you may read. By default it goes to standard output.
+    /// A new file for the key, which only you may read; `-` is standard output, and not with --json.
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub(crate) output: PathBuf,
 
     /// The secret of tickets: for `serve --secret-file`. The default.
     #[arg(long)]
@@ -212,6 +233,9 @@ pub(crate) struct KeygenArgs {
 }
 
 const KEYGEN_HELP: &str = "\
+A key stays where it is made, and on the servers that use it. It is printed only with `-o -`. What is made
+to be handed over, a ticket or a token, is printed by `serve` and `token issue`.
+
 Examples:
   haulier keygen --secret -o ticket.secret
   haulier keygen --token -o match.key
@@ -242,9 +266,13 @@ pub(crate) struct IssueArgs {
     #[arg(long, value_name = "N", value_parser = units::wide_id)]
     pub(crate) client_id: u64,
 
-    /// A server that the token is for, up to 8. Without any: all that have the key.
+    /// The server that the token is for.
     #[arg(long, value_name = "ADDR", value_parser = units::address)]
     pub(crate) server: Vec<SocketAddr>,
+
+    /// Each --server, up to 8, lets the client in once; or every server with the key, if none is named.
+    #[arg(long)]
+    pub(crate) once_at_each: bool,
 
     /// How long the token is good for, in seconds.
     #[arg(long, value_name = "S", value_parser = units::seconds)]
@@ -271,15 +299,22 @@ pub(crate) struct IssueArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) identity_file: Option<PathBuf>,
 
-    /// A new file for the token, which only you may read. By default it goes to standard output.
+    /// A new file for the token, which only you may read. By default it goes to standard output, or into the
+    /// JSON.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) key_files: KeyFilesArgs,
 
     #[command(flatten)]
     pub(crate) wire: FilesWireArgs,
 }
 
 const ISSUE_HELP: &str = "\
+The token is the one line on standard output, and \"token\" with --json. It is made to be handed to one
+client, and it is a secret until that has joined. The key is never printed.
+
 Example:
   haulier token issue --token-key match.key --client-id 42 --server 192.0.2.7:4016 --expires 60s -o token";
 
@@ -291,4 +326,7 @@ pub(crate) struct ShowArgs {
     /// Open the sealed part, too.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_key: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) key_files: KeyFilesArgs,
 }

@@ -6,8 +6,8 @@ mod join;
 
 pub(crate) use grid::GridArgs;
 pub(crate) use haulier1::{
-    FILES_PROTOCOL_ID, FetchArgs, IssueArgs, KeygenArgs, ServeArgs, ShowArgs, TokenArgs,
-    TokenCommand,
+    FILES_PROTOCOL_ID, FetchArgs, IssueArgs, KeyFilesArgs, KeygenArgs, ServeArgs, ShowArgs,
+    TokenArgs, TokenCommand,
 };
 pub(crate) use join::{
     CallArgs, EndArgs, JoinArgs, JoinKind, PeerArgs, PeerCommand, PeerCredentials,
@@ -53,6 +53,7 @@ Exit codes:
   3    no peer, a peer that refuses, or a time-out
   4    verification failed: what arrived is not what was sent
   5    I/O: a file, a disk, a socket
+  6    a file with a key, ticket or token that other users can read
   130  interrupted
 
 `serve` and `fetch` encrypt, unless --open. `send` and `recv` speak the article wire, which has no
@@ -89,7 +90,8 @@ impl Command {
             Self::Recv(args) => args.output.as_os_str() == "-",
             Self::Fetch(args) => args.output.as_os_str() == "-",
             // The ticket, the key, the token.
-            Self::Serve(_) | Self::Keygen(_) => !json,
+            Self::Serve(_) => !json,
+            Self::Keygen(args) => !json || args.output.as_os_str() == "-",
             Self::Token(TokenArgs { token: TokenCommand::Issue(_) }) => !json,
             _ => false,
         }

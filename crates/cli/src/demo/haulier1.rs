@@ -14,7 +14,7 @@ use bytes::Bytes;
 use haulier::{
     Block, Client, CloseCode, CloseReason, Connect, ConnectToken, ConnectionConfig,
     ConnectionStats, Credentials, Event, Server, ServerConfig, ServerCredentials, ServerEvent,
-    TokenClaims, TokenKey, WireBytes,
+    TokenClaims, TokenKey, TokenServers, WireBytes,
 };
 use haulier_sim::LinkConfig;
 use haulier_sim::profile::join_limit;
@@ -58,9 +58,9 @@ pub(super) fn run(
     conclude(link, data.len(), &joined, &served, &counts, report)
 }
 
-/// What a matchmaker would hand to the player.
+/// What a matchmaker would hand to the player, whose server is started after that.
 fn token(key: &TokenKey) -> Result<ConnectToken, Failure> {
-    let claims = TokenClaims::new(u64::MAX)
+    let claims = TokenClaims::new(u64::MAX - 1, u64::MAX, TokenServers::Every)
         .with_client_address(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
     new_token(key, PROTOCOL_ID, &claims)
 }

@@ -59,7 +59,7 @@ fn source(args: &FetchArgs) -> Result<(Zeroizing<String>, Option<String>), Failu
             let what = "with --ticket-file there can only be a NAME, and no TICKET";
             return Err(Failure::Usage(what.into()));
         }
-        return Ok((keys::read_text(path)?, first));
+        return Ok((keys::read_text(path, args.key_files)?, first));
     }
     let from_variable = || std::env::var(VARIABLE).ok().filter(|ticket| !ticket.is_empty());
     match (first, second) {
@@ -89,11 +89,12 @@ fn at(address: SocketAddr, args: &FetchArgs) -> Result<Access, Failure> {
     let credentials = if args.open {
         Credentials::Open
     } else if let Some(path) = &args.secret_file {
-        let identity = args.identity_file.as_ref().map(|path| keys::read_public(path));
-        let secret = keys::read(path, Kind::Secret)?;
+        let identity =
+            args.identity_file.as_ref().map(|path| keys::read_public(path, args.key_files));
+        let secret = keys::read(path, Kind::Secret, args.key_files)?;
         Credentials::Secret { secret, identity: identity.transpose()? }
     } else if let Some(path) = &args.token_file {
-        return by_token(parse_token(&keys::read_text(path)?)?, Some(address));
+        return by_token(parse_token(&keys::read_text(path, args.key_files)?)?, Some(address));
     } else {
         let what = "an address alone lets nobody in: give the server's ticket instead, or one of \
                     --secret-file, --token-file and --open with it";
@@ -194,8 +195,8 @@ impl Access {
                  number"
             }
             (RefusalCode::Key, Credentials::Token(_)) => {
-                "the token is not made with its --token-key, not for this server, or insists on an \
-                 --identity-file that it lacks: ask for another one"
+                "the token is not made with its --token-key, or insists on an --identity-file that it \
+                 lacks: ask for another one"
             }
             (RefusalCode::Key, Credentials::Open) => {
                 "it does not take everybody, or its --protocol-id is another one: ask for its ticket"
@@ -203,13 +204,18 @@ impl Access {
             (RefusalCode::Version, _) => {
                 "it speaks another version of haulier/1: update the older of the two"
             }
+            (RefusalCode::WrongServer, _) => {
+                "the token is not for this server: ask for another one, or, if the server is known by \
+                 another address, start it with --address"
+            }
             (RefusalCode::Full, _) => "it is full (--max-clients): try again later",
             (RefusalCode::ShuttingDown, _) => {
                 "it is shutting down: ask for the ticket of its next run"
             }
             (RefusalCode::TokenExpired, _) => "the token has expired: ask for another one",
             (RefusalCode::TokenUsed, _) => {
-                "the token was used before, and is good for one connection: ask for another one"
+                "the token was used before, or is older than the server's start, and is good for one \
+                 connection: ask for another one"
             }
             (other, _) => return format!("{server} refuses: {other}"),
         };

@@ -192,8 +192,10 @@ impl Fetch<'_> {
             CloseReason::Here(code) => Failure::Verification(format!(
                 "the server broke the rules of the wire ({code}); nothing was stored"
             )),
-            CloseReason::ServerRestarted => {
-                Failure::TimeOut("the server was restarted; nothing was stored: fetch again".into())
+            CloseReason::ConnectionUnknown => {
+                let what = "the server does not have this connection any more: it was restarted, or it \
+                            ended it; nothing was stored: fetch again";
+                Failure::TimeOut(what.into())
             }
             _ => return self.stopped(),
         };

@@ -12,8 +12,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use haulier::{
-    ConnectionConfig, Identity, Listen, Server, ServerConfig, ServerCredentials, ServerLimits,
-    Ticket,
+    ConnectionConfig, EarlierTokens, Identity, Listen, Server, ServerConfig, ServerCredentials,
+    ServerLimits, Ticket,
 };
 use serde_json::json;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
         true => addresses::reachable(local),
         false => args.address.clone(),
     };
-    let server = listen.start(config(args, credentials, reachable.clone(), local))?;
+    let server = listen.start(config(args, credentials, reachable.clone()))?;
     let ticket = ticket(&server, &reachable, &library)?;
     announce(local, ticket.as_ref(), &library, report)?;
     let mut clients = Clients::new(&server, &library, args, report);
@@ -69,14 +69,15 @@ fn credentials(args: &ServeArgs) -> Result<ServerCredentials, Failure> {
         return Ok(ServerCredentials::default().with_open_access());
     }
     let secret = match &args.secret_file {
-        Some(path) => Some(keys::read(path, Kind::Secret)?),
+        Some(path) => Some(keys::read(path, Kind::Secret, args.key_files)?),
         // With tokens each client is known; a ticket would let in clients that are not.
         None if !args.token_key.is_empty() => None,
         None => Some(new_secret()?),
     };
-    let token_keys = args.token_key.iter().map(|path| keys::read_token_key(path));
+    let token_keys = args.token_key.iter().map(|path| keys::read_token_key(path, args.key_files));
     let identity = args.identity_file.as_ref();
-    let identity = identity.map(|path| keys::read(path, Kind::Identity)).transpose()?;
+    let identity =
+        identity.map(|path| keys::read(path, Kind::Identity, args.key_files)).transpose()?;
     let mut credentials = ServerCredentials::default();
     credentials.secret = secret;
     credentials.token_keys = token_keys.collect::<Result<_, _>>()?;
@@ -100,13 +101,12 @@ fn ticket(
 fn config(
     args: &ServeArgs,
     credentials: ServerCredentials,
-    mut addresses: Vec<SocketAddr>,
-    local: SocketAddr,
+    addresses: Vec<SocketAddr>,
 ) -> ServerConfig {
-    // A token may name the address behind a router or the one in front of it.
-    if !local.ip().is_unspecified() && !addresses.contains(&local) {
-        addresses.push(local);
-    }
+    let earlier_tokens = match args.earlier_tokens {
+        true => EarlierTokens::Accepted,
+        false => EarlierTokens::Refused,
+    };
     let connection = ConnectionConfig::default()
         .with_max_rate_bps(args.rate.unwrap_or(u64::MAX))
         .with_urgency(args.urgency.into())
@@ -115,6 +115,7 @@ fn config(
         .with_max_unread_packet_bytes(4096);
     ServerConfig::new(args.wire.protocol_id, credentials)
         .with_addresses(addresses)
+        .with_earlier_tokens(earlier_tokens)
         .with_limits(ServerLimits::default().with_connections(args.max_clients.into()))
         .with_connection(connection)
 }
@@ -137,6 +138,7 @@ fn announce(
     };
     let text = format!("serving {files} ({size}) at {local}: {access}");
     report.event("listening", json!({ "addr": local.to_string(), "ticket": ticket }), &text);
+    // What serving is for: with it others can fetch.
     match ticket {
         Some(ticket) if !report.is_json() => keys::write_private(None, &ticket),
         _ => Ok(()),

@@ -81,6 +81,7 @@ fn serve_and_fetch() {
     let more = ["--max-clients", "--rate", "found out", "--urgency", "[default: load-screen]"];
     assert_says(&["serve", "--help"], &more);
     assert_says(&["serve", "--help"], &["during-play", "--address", "Examples:"]);
+    assert_says(&["serve", "--help"], &["--earlier-tokens"]);
     let options = ["TICKET|ADDR", "--list", "--force", "--timeout", "--copies", "HAULIER_TICKET"];
     assert_says(&["fetch", "--help"], &options);
     let more = ["--ticket-file", "--token-file", "standard input", "Examples:", "-o - | tar x"];
@@ -93,6 +94,7 @@ fn keygen_and_token() {
     let options = ["--token-key", "--client-id", "--server", "--expires", "--client-address"];
     assert_says(&["token", "issue", "--help"], &options);
     assert_says(&["token", "issue", "--help"], &["--user-data", "--rate", "Example:"]);
+    assert_says(&["token", "issue", "--help"], &["--once-at-each"]);
     assert_says(&["token", "show", "--help"], &["<TOKEN>", "--token-key", "standard input"]);
 }
 

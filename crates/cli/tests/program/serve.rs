@@ -124,7 +124,7 @@ fn a_ticket_comes_by_pipe_file_and_variable() {
     Program::start_with(&[&["fetch", "--json", "-"], &options[..]].concat(), ticket.as_bytes())
         .finish()
         .done();
-    let file = dir.file("ticket", ticket.as_bytes());
+    let file = dir.secret("ticket", ticket.as_bytes());
     fetch(&[&["--ticket-file", &file], &options[..]].concat()).done();
     assert_eq!(dir.read("out"), b"one");
     let by_variable = |args: &[&str]| {

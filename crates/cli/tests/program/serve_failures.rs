@@ -164,7 +164,7 @@ fn what_makes_no_sense_is_said_before_anything_is_sent() {
     let usage = |args: &[&str]| fetch(&[&["-o", &out], args].concat()).error(2);
     assert!(usage(&[]).contains("HAULIER_TICKET"));
     assert!(usage(&["127.0.0.1:9"]).contains("an address alone lets nobody in"));
-    let token = dir.file("token", b"haulier-token1:AAAA");
+    let token = dir.secret("token", b"haulier-token1:AAAA");
     let message = usage(&["127.0.0.1:9", "--token-file", &token]);
     assert!(message.contains("token") && !message.contains("AAAA"), "{message}");
     let serving = serve(&[&dir.file("in", b"x")]);

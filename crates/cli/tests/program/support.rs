@@ -190,6 +190,7 @@ impl Finished {
             3 => "timeout",
             4 => "verification",
             5 => "io",
+            6 => "exposed",
             130 => "interrupted",
             _ => panic!("no failure has exit code {code}"),
         };
@@ -266,6 +267,23 @@ impl Dir {
         let path = self.path(name);
         std::fs::write(&path, content).unwrap();
         path
+    }
+
+    /// A new file in it that only its owner can read.
+    pub fn secret(&self, name: &str, content: &[u8]) -> String {
+        let path = self.file(name, content);
+        self.set_mode(name, 0o600);
+        path
+    }
+
+    /// Changes who can read a file in it, where files have modes.
+    pub fn set_mode(&self, name: &str, mode: u32) {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(self.path(name), permissions).unwrap();
+        }
     }
 
     /// A new directory in it.

@@ -2,7 +2,7 @@
 //! said but as themselves.
 
 use haulier::proto::internals::kdf;
-use haulier::{Secret, TokenClaims, TokenKey};
+use haulier::{Secret, TokenClaims, TokenKey, TokenServers};
 use serde_json::{Value, json};
 
 use crate::support::{Dir, Finished, Serving, data, fetch, haulier, serve};
@@ -12,7 +12,7 @@ fn token_key(dir: &Dir) -> (TokenKey, String) {
     let key = Secret::from_bytes([7; 32]);
     let id = kdf("haulier/1 2026 token key id", &[key.as_bytes()]);
     let id = u32::from_le_bytes(id.as_bytes()[..4].try_into().unwrap());
-    let file = dir.file("key", format!("haulier-token-key1:{}\n", "07".repeat(32)).as_bytes());
+    let file = dir.secret("key", format!("haulier-token-key1:{}\n", "07".repeat(32)).as_bytes());
     (TokenKey { id, key }, file)
 }
 
@@ -48,7 +48,7 @@ fn a_token_without_a_server_goes_with_an_address() {
     let dir = Dir::new();
     let (_, key) = token_key(&dir);
     let serving = serve_tokens(&dir, &key);
-    let file = dir.file("token", issue(&key, &[]).as_bytes());
+    let file = dir.secret("token", issue(&key, &["--once-at-each"]).as_bytes());
     let message = fetch(&["--ticket-file", &file, "-o", &dir.path("out")]).error(2);
     assert!(message.contains("does not say where to go"), "{message}");
     fetch(&[&serving.addr, "--token-file", &file, "-o", &dir.path("out")]).done();
@@ -63,7 +63,7 @@ fn tokens_that_are_refused_say_why() {
     let refused = |token: &str| fetch(&[token, "-o", &dir.path("out")]).error(3);
 
     // By a second that is long past, so that the test need not wait for it.
-    let claims = TokenClaims::new(1).with_servers(vec![addr]);
+    let claims = TokenClaims::new(0, 1, TokenServers::One(addr));
     let expired = key.issue(PROTOCOL, &claims, Secret::from_bytes([1; 32]), [2; 24]).unwrap();
     let message = refused(&expired.to_text());
     assert!(message.contains("expired") && message.contains("another one"), "{message}");
@@ -74,9 +74,28 @@ fn tokens_that_are_refused_say_why() {
     assert!(message.contains("not made with its --token-key"), "{message}");
 
     // For another server, carried to this one.
-    let elsewhere = dir.file("elsewhere", issue(&file, &["--server", "192.0.2.1:9"]).as_bytes());
+    let elsewhere = dir.secret("elsewhere", issue(&file, &["--server", "192.0.2.1:9"]).as_bytes());
     let args = [&*serving.addr, "--token-file", &elsewhere, "-o", &dir.path("out")];
     assert!(fetch(&args).error(3).contains("not for this server"));
+}
+
+/// A restarted server has forgotten which tokens were used, and says that it does not take them.
+#[test]
+fn a_token_of_before_the_start_is_refused_unless_the_server_says_otherwise() {
+    let dir = Dir::new();
+    let (key, file) = token_key(&dir);
+    let world = dir.file("world.bin", b"x");
+    for (options, is_taken) in [(&[][..], false), (&["--earlier-tokens"][..], true)] {
+        let serving = serve(&[&[&*world, "--token-key", &file], options].concat());
+        let server = TokenServers::One(serving.addr.parse().unwrap());
+        let claims = TokenClaims::new(1, u64::MAX, server);
+        let token = key.issue(PROTOCOL, &claims, Secret::from_bytes([1; 32]), [2; 24]).unwrap();
+        let fetched = fetch(&[&token.to_text(), "-o", &dir.path("out"), "--force"]);
+        match is_taken {
+            true => drop(fetched.done()),
+            false => assert!(fetched.error(3).contains("older than the server's start")),
+        }
+    }
 }
 
 #[test]
@@ -126,7 +145,9 @@ fn what_a_token_holds_is_shown_and_its_secrets_are_not() {
     let opened = show(&["--token-key", &key]);
     let claims = json!({
         "client_id": 42,
+        "issued_unix": closed["expires_unix"].as_u64().unwrap() - 60,
         "servers": ["192.0.2.7:4016"],
+        "once_at_each": false,
         "client_address": "192.0.2.9",
         "least_rate": 80_000,
         "rate": 8_000_000,
@@ -153,10 +174,13 @@ fn a_token_that_cannot_be_made_is_not() {
         let basic = ["token", "issue", "--json", "--token-key", &*key, "--client-id", "1"];
         haulier(&[&basic[..], &["--expires", "60"], options].concat()).error(2)
     };
-    let servers = vec!["--server=192.0.2.7:4016"; 9];
-    assert!(issue(&servers).contains("at most 8 servers"));
-    assert!(issue(&["--user-data", &"x".repeat(257)]).contains("at most 256 bytes"));
-    assert!(issue(&["--rate", "100G"]).contains("at most 34G"));
+    let server = "--server=192.0.2.7:4016";
+    let nine = [&[server; 9][..], &["--once-at-each"]].concat();
+    assert!(issue(&nine).contains("at most 8 servers"));
+    assert!(issue(&[]).contains("which server"));
+    assert!(issue(&[server, server]).contains("--once-at-each"));
+    assert!(issue(&[server, "--user-data", &"x".repeat(257)]).contains("at most 256 bytes"));
+    assert!(issue(&[server, "--rate", "100G"]).contains("at most 34G"));
 }
 
 #[test]
@@ -167,10 +191,10 @@ fn keys_are_of_a_kind() {
         ("--token", "haulier-token-key1:"),
         ("--identity", "haulier-identity1:"),
     ] {
-        let run = haulier(&["keygen", option]);
+        let run = haulier(&["keygen", option, "-o", "-"]);
         let hex = run.text().strip_prefix(prefix).unwrap_or_else(|| panic!("{}", run.what));
         assert_eq!((hex.len(), hex.ends_with('\n')), (65, true), "{}", run.what);
-        assert_ne!(haulier(&["keygen", option]).text(), run.text());
+        assert_ne!(haulier(&["keygen", option, "-o", "-"]).text(), run.text());
         let is_printed = run.stderr.starts_with("haulier-public1:");
         assert_eq!(is_printed, option == "--identity", "{}", run.what);
     }
@@ -178,7 +202,7 @@ fn keys_are_of_a_kind() {
     haulier(&["keygen", "--token", "-o", &key]);
     let message = haulier(&["serve", "--json", &file, "--secret-file", &key]).error(2);
     assert!(message.contains("another kind") && message.contains("keygen --secret"), "{message}");
-    assert!(haulier(&["keygen", "--json"]).error(2).contains("-o FILE"));
+    assert!(haulier(&["keygen", "--json", "-o", "-"]).error(2).contains("-o FILE"));
 }
 
 #[test]
@@ -199,22 +223,122 @@ fn a_key_is_never_overwritten_and_only_the_owner_reads_it() {
     }
 }
 
+/// A key is printed when that is asked for, and never else.
+#[test]
+fn a_key_is_not_printed_unasked() {
+    for json in [&[][..], &["--json"]] {
+        let run = haulier(&[&["keygen"], json].concat());
+        assert_eq!(run.code, Some(2), "{}", run.what);
+        assert!(!run.text().contains("haulier-secret1:"), "{}", run.what);
+        assert!(format!("{}{}", run.text(), run.stderr).contains("--output"), "{}", run.what);
+    }
+    let run = haulier(&["keygen", "--json", "-o", "-"]);
+    assert!(run.error(2).contains("-o FILE"));
+    assert!(!run.text().contains("haulier-secret1:"), "{}", run.what);
+}
+
+/// Every option that takes a file with a secret, and every mode that lets others at it.
+#[cfg(unix)]
+#[test]
+fn a_file_with_a_secret_that_others_can_read_is_refused() {
+    let dir = Dir::new();
+    let key = |option: &str, name: &str| {
+        let path = dir.path(name);
+        haulier(&["keygen", option, "-o", &path]);
+        path
+    };
+    let (secret, identity) = (key("--secret", "secret"), key("--identity", "identity"));
+    let (file, out) = (dir.file("world.bin", b"x"), dir.path("out"));
+    let (token_file, token_key) = (dir.path("token"), key("--token", "key"));
+    let serving = serve(&[&file, "--token-key", &token_key, "--secret-file", &secret]);
+    let server = format!("--server={}", serving.addr);
+    let issue = ["token", "issue", "--json", "--client-id", "1", "--expires", "60", &server];
+    let key_option = ["--token-key", &*token_key];
+    haulier(&[&issue[..], &key_option, &["-o", &token_file]].concat()).done();
+    let ticket = dir.secret("ticket", serving.ticket.as_bytes());
+    let token = String::from_utf8(dir.read("token")).unwrap();
+    let runs: [(&str, Vec<&str>); 9] = [
+        ("secret", vec!["serve", &file, "--secret-file", &secret]),
+        ("identity", vec!["serve", &file, "--identity-file", &identity]),
+        ("key", vec!["serve", &file, "--token-key", &token_key]),
+        ("key", [&issue[..], &key_option].concat()),
+        ("identity", [&issue[..], &key_option, &["--identity-file", &identity]].concat()),
+        ("key", vec!["token", "show", token.trim(), "--token-key", &token_key]),
+        ("secret", vec!["fetch", &serving.addr, "--secret-file", &secret, "-o", &out]),
+        ("token", vec!["fetch", &serving.addr, "--token-file", &token_file, "-o", &out]),
+        ("ticket", vec!["fetch", "--ticket-file", &ticket, "-o", &out]),
+    ];
+    for (name, args) in &runs {
+        for mode in [0o644, 0o640, 0o604, 0o620, 0o602] {
+            dir.set_mode(name, mode);
+            let message = haulier(&[&["--json"], &args[..]].concat()).error(6);
+            let advice = format!("chmod 600 {}", dir.path(name));
+            assert!(message.contains(&advice), "{args:?} {message}");
+            assert!(message.contains("--allow-exposed-keys"), "{message}");
+        }
+        dir.set_mode(name, 0o400);
+    }
+    // With the flag, and with modes that are right.
+    dir.set_mode("ticket", 0o644);
+    let fetched = ["--ticket-file", &ticket, "-o", &out, "--allow-exposed-keys"];
+    fetch(&fetched).done();
+    fetch(&[&serving.addr, "--token-file", &token_file, "-o", &dir.path("again")]).done();
+    // A public key is no secret.
+    let public = haulier(&["keygen", "--json", "--identity", "-o", &dir.path("another")]).done();
+    let public = dir.file("public", public["public"].as_str().unwrap().as_bytes());
+    dir.set_mode("public", 0o644);
+    haulier(&[&issue[..], &key_option, &["--identity-file", &public]].concat()).done();
+}
+
+/// What is made to be handed over is what these print, under its own name; the keys behind it are not.
+#[test]
+fn tickets_and_tokens_are_printed_and_their_keys_are_not() {
+    let dir = Dir::new();
+    let (secret, key) = (dir.path("secret"), dir.path("key"));
+    haulier(&["keygen", "-o", &secret]);
+    haulier(&["keygen", "--token", "-o", &key]);
+    let file = dir.file("world.bin", b"x");
+    let serving = serve(&[&file, "--secret-file", &secret, "--token-key", &key]);
+    assert!(serving.ticket.starts_with("haulier1:"), "{}", serving.ticket);
+    let issued = haulier(&[
+        "token",
+        "issue",
+        "--once-at-each",
+        "--json",
+        "--token-key",
+        &key,
+        "--client-id",
+        "1",
+        "--expires",
+        "60",
+    ]);
+    let done = issued.done();
+    assert_eq!(crate::support::keys(&done), "event expires_unix ok token");
+    assert!(done["token"].as_str().unwrap().starts_with("haulier-token1:"), "{done}");
+    for name in ["secret", "key"] {
+        let text = String::from_utf8(dir.read(name)).unwrap();
+        let hex = text.trim().split_once(':').unwrap().1.to_owned();
+        let said = format!("{}{}{}", issued.text(), issued.stderr, serving.program.line("{"));
+        assert!(!said.contains(&hex), "{name} is in {said}");
+    }
+}
+
 /// All that programs say while keys, tickets and tokens go through them, well and badly: no part of a
 /// secret is in it, but in what is printed as the ticket.
 #[test]
 fn no_secret_is_ever_said() {
     let dir = Dir::new();
     let hex = "5ec7e7".repeat(11)[..64].to_owned();
-    let key = |name: &str, prefix: &str| dir.file(name, format!("{prefix}{hex}\n").as_bytes());
+    let key = |name: &str, prefix: &str| dir.secret(name, format!("{prefix}{hex}\n").as_bytes());
     let (secret, token) = (key("secret", "haulier-secret1:"), key("token", "haulier-token-key1:"));
     let identity = key("identity", "haulier-identity1:");
-    let damaged = dir.file("damaged", format!("haulier-secret1:{hex}0").as_bytes());
+    let damaged = dir.secret("damaged", format!("haulier-secret1:{hex}0").as_bytes());
     let file = dir.file("world.bin", b"x");
     let options = ["--secret-file", &*secret, "--token-key", &token, "--identity-file", &identity];
     let serving = serve(&[&[&*file], &options[..], &["--once"]].concat());
     let out = dir.path("out");
     let issued = issue(&token, &["--server", &serving.addr]);
-    let ticket = dir.file("ticket", serving.ticket.as_bytes());
+    let ticket = dir.secret("ticket", serving.ticket.as_bytes());
     let mut runs: Vec<Finished> = [
         &["fetch", &serving.ticket, "other", "-o", &out][..],
         &["fetch", &format!("{}x", serving.ticket), "-o", &out],

@@ -190,7 +190,7 @@ impl Client {
         self.with_connection(Connection::all_acked).unwrap_or(true)
     }
 
-    /// Closes the connection, with a reason of up to 200 bytes for the server. Nothing is received after
+    /// Closes the connection, with a reason of up to 255 bytes for the server. Nothing is received after
     /// that.
     pub fn close(&self, code: CloseCode, reason: &str) {
         self.handle.shared.act(|end, now| end.close(now, code, reason));
@@ -205,6 +205,7 @@ impl Client {
 
     /// Closes gracefully: waits until all blocks and messages sent are acknowledged, closes with
     /// [`CloseCode::DONE`], and waits until that is sent, all within `max`. Events in that time are dropped.
+    /// After a [`close`](Self::close) of the application's own it waits until that one is sent.
     /// Returns how the connection ended.
     ///
     /// # Errors

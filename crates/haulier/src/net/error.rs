@@ -92,6 +92,13 @@ pub enum ListenError {
     /// A setting of its connections is not valid.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// It would accept tokens, and the system's clock was never set: expired ones could not be told from
+    /// others.
+    #[error(
+        "the system's clock shows a year before 2026, so it cannot be told which connect tokens have \
+         expired: set the clock"
+    )]
+    NoTimeOfDay,
     /// `on_tokio` was called outside of a runtime.
     #[error("there is no tokio runtime here: call start() inside of one, or leave out on_tokio()")]
     NoRuntime,

@@ -22,10 +22,11 @@ pub fn random_secret() -> io::Result<Secret> {
 /// Makes a connect token, with a new secret and nonce, as a matchmaker does.
 ///
 /// ```
-/// use haulier::{TokenClaims, TokenKey, issue_token, random_secret};
+/// use haulier::{TokenClaims, TokenKey, TokenServers, issue_token, random_secret};
 ///
 /// let key = TokenKey { id: 1, key: random_secret()? };
-/// let claims = TokenClaims::new(1_900_000_000);
+/// let (now, server) = (1_900_000_000, "192.0.2.7:4016".parse()?);
+/// let claims = TokenClaims::new(now, now + 60, TokenServers::One(server));
 /// let text = issue_token(&key, 7, &claims)?.to_text();
 /// assert!(text.starts_with("haulier-token1:"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

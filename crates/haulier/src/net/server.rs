@@ -30,9 +30,8 @@ use super::{aes, secrets};
 ///
 /// let listen = Listen::bind("127.0.0.1:0")?.inline();
 /// let credentials = ServerCredentials::default().with_open_access();
-/// let mut config = ServerConfig::new(7, credentials);
-/// config.addresses = vec![listen.local_addr()];
-/// let server = listen.start(config)?;
+/// println!("listening at {}", listen.local_addr());
+/// let server = listen.start(ServerConfig::new(7, credentials))?;
 /// assert!(server.poll()?.is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -88,15 +87,26 @@ impl Listen {
         self
     }
 
-    /// Starts the server.
+    /// Starts the server. The address it listens at counts as one of
+    /// [`ServerConfig::addresses`](ServerConfig::addresses), with which tokens are compared; the addresses of
+    /// a router in front of it are to be added there.
     ///
     /// # Errors
     /// [`ListenError`].
-    pub fn start(self, config: ServerConfig) -> Result<Server, ListenError> {
+    pub fn start(self, mut config: ServerConfig) -> Result<Server, ListenError> {
         haulier_proto::prepare();
         let (clock, local) = (Clock::start(), self.socket.local_addr());
+        config.addresses.push(local);
         let platform = Platform::new(haulier_udp::seed()?, aes());
-        let machine = ServerMachine::new(clock.now(), unix_time(), config, platform)?;
+        let unix_time = unix_time();
+        if unix_time.is_none() && !config.credentials.token_keys.is_empty() {
+            return Err(ListenError::NoTimeOfDay);
+        }
+        let mut machine =
+            ServerMachine::new(clock.now(), unix_time.unwrap_or(0), config, platform)?;
+        if unix_time.is_none() {
+            machine.forget_unix_time();
+        }
         let serving = Serving { machine, is_shutting_down: false };
         let handle = Handle::start(serving, clock, Some(self.socket), self.drive);
         let handle = handle.map_err(|error| match error {
@@ -212,15 +222,16 @@ impl Server {
         sent.ok_or(SendError::NotOpen)?
     }
 
-    /// Closes a connection, with a reason of up to 200 bytes for the client. To refuse a client, close at
-    /// [`ServerEvent::Connecting`] with [`CloseCode::NOT_ACCEPTED`]. No effect if the connection no longer
-    /// exists.
+    /// Closes a connection, with a reason of up to 255 bytes for the client. To refuse a client, close at
+    /// [`ServerEvent::Connecting`] with [`CloseCode::NOT_ACCEPTED`] or a code of the application: it hears
+    /// both. No effect if the connection no longer exists.
     pub fn close(&self, id: ConnectionId, code: CloseCode, reason: &str) {
         self.change(id, |connection, now| connection.close(now, code, reason));
     }
 
-    /// Starts to shut down: closes all connections, and accepts no more. Keep the server running until
-    /// [`is_shut_down`](Self::is_shut_down), so that the closes are sent.
+    /// Starts to shut down: closes all connections with [`CloseCode::SHUTTING_DOWN`], but for those that the
+    /// application has closed with a code and a reason of its own, and accepts no more. Keep the server
+    /// running until [`is_shut_down`](Self::is_shut_down), so that the closes are sent.
     pub fn shut_down(&self) {
         self.handle.shared.act(Serving::shut_down);
     }

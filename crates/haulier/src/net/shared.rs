@@ -55,6 +55,11 @@ pub(crate) trait End: Send + 'static {
 
     /// Called after the first round: prepares what is needed later.
     fn prepare();
+
+    /// Whether this datagram may make a machine draw keys.
+    fn wants_entropy(_datagram: &[u8]) -> bool {
+        false
+    }
 }
 
 /// A fault of a socket, as the driver found it.
@@ -339,5 +344,14 @@ impl<E: End> Machine for Part<E> {
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.with(|machine| machine.poll_timeout())
+    }
+
+    /// Without the lock, for every datagram is asked about.
+    fn wants_entropy(&self, datagram: &[u8]) -> bool {
+        E::wants_entropy(datagram)
+    }
+
+    fn mix_entropy(&mut self, fresh: &[u8; 32]) {
+        self.with(|machine| machine.mix_entropy(fresh));
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use haulier::udp::{Clock, Runner, Socket};
 use haulier::{
-    Block, Client, CloseCode, CloseReason, Connect, Event, Identity, Listen, Secret, SendError,
-    Server, ServerConfig, ServerEvent,
+    Block, Client, CloseCode, CloseReason, Connect, Event, Listen, Secret, SendError, Server,
+    ServerConfig, ServerEvent,
 };
 use haulier_proto::client::ClientMachine;
 
@@ -24,6 +24,32 @@ fn a_close_is_heard_with_its_reason_on_the_other_side() {
     assert_eq!(pair.server.stats().connections, 0);
     assert_eq!(pair.server.state(pair.id()), None);
     assert_eq!(pair.server.send_message(pair.id(), "still there?"), Err(SendError::NotOpen));
+}
+
+/// The server's application says why, before and after the connection is open, and all 32 bits and 255 bytes
+/// of it arrive.
+#[test]
+fn a_server_closes_and_rejects_with_a_code_and_a_reason_of_its_own() {
+    let (code, reason) = (CloseCode::application(u32::MAX).unwrap(), "ä".repeat(127));
+    for is_rejected in [false, true] {
+        let server = bind(with_secret());
+        let client = Client::connect(config_for(&server)).unwrap();
+        let mut pair = Pair::new(server, client);
+        if is_rejected {
+            let (id, event) = pair.server.wait(MAX).unwrap().expect("no time-out");
+            assert!(matches!(event, ServerEvent::Connecting { .. }), "{event:?}");
+            pair.server.close(id, code, &reason);
+        } else {
+            pair.until(|pair| pair.has_connected());
+            let id = pair.id();
+            pair.server.close(id, code, &reason);
+            // What the application has said stands.
+            pair.server.shut_down();
+        }
+        pair.until(|pair| pair.client_end().is_some());
+        let there = CloseReason::There { code, reason: reason.clone() };
+        assert_eq!(pair.client_end(), Some(&there), "rejected: {is_rejected}");
+    }
 }
 
 #[test]
@@ -76,10 +102,10 @@ fn restarted(config: &ServerConfig) -> CloseReason {
 }
 
 #[test]
-fn a_restarted_server_with_an_identity_is_noticed_at_once() {
+fn a_restarted_server_with_a_reset_secret_is_noticed_at_once() {
     let mut config = with_secret();
-    config.credentials.identity = Some(Identity::new(Secret::from_bytes([9; 32])));
-    assert_eq!(restarted(&config), CloseReason::ServerRestarted);
+    config.credentials.reset_secret = Some(Secret::from_bytes([9; 32]));
+    assert_eq!(restarted(&config), CloseReason::ConnectionUnknown);
 }
 
 /// It keeps nothing over a restart that its clients do not have, so any of them could forge its resets.

@@ -65,7 +65,7 @@ fn five_hundred_clients_join_at_the_same_time() {
             }
         }
         println!("{CLIENTS} joined after {:?}", began.elapsed());
-        // All at once again: one after the other would wait for each one's three closes.
+        // All at once again: one after the other would wait for each one's close to be answered.
         clients.iter_mut().for_each(|(client, _)| client.close(CloseCode::DONE, ""));
         while !clients.iter().all(|(client, _)| client.is_closed()) {
             assert!(began.elapsed() < MAX, "some have not closed");

@@ -7,7 +7,7 @@ use haulier::proto::client::ClientConfig;
 use haulier::{
     Client, CloseCode, CloseReason, Connect, ConnectError, Credentials, Event, Identity,
     RefusalCode, Secret, Server, ServerConfig, ServerCredentials, ServerEvent, Ticket, TokenClaims,
-    TokenKey, issue_token,
+    TokenKey, TokenServers, issue_token,
 };
 
 use crate::support::{MAX, PROTOCOL_ID, Pair, bind, config_for, secret, with_secret};
@@ -18,6 +18,10 @@ fn unix_time() -> u64 {
 
 fn token_key() -> TokenKey {
     TokenKey { id: 3, key: Secret::from_bytes([3; 32]) }
+}
+
+fn claims(servers: TokenServers) -> TokenClaims {
+    TokenClaims::new(unix_time(), unix_time() + 300, servers)
 }
 
 fn ticket(server: &Server) -> String {
@@ -61,11 +65,10 @@ fn mode_open_lets_everybody_in_without_encryption() {
 fn a_token_lets_its_client_in_and_says_who_it_is() {
     let credentials = ServerCredentials::default().with_token_key(token_key());
     let server = bind(ServerConfig::new(PROTOCOL_ID, credentials));
-    let servers = vec![server.local_addr()];
-    let expiry_unix = unix_time() + 300;
-    let claims = TokenClaims::new(expiry_unix).with_client_id(*b"alice   ").with_servers(servers);
+    let servers = TokenServers::One(server.local_addr());
+    let claims = claims(servers).with_client_id(*b"alice   ");
     let text = issue_token(&token_key(), PROTOCOL_ID, &claims).unwrap().to_text();
-    assert_eq!(server.ticket(&claims.servers).unwrap(), None, "no secret to give away");
+    assert_eq!(server.ticket(claims.servers.addresses()).unwrap(), None, "no secret to give away");
 
     let client = Client::connect(&text).unwrap();
     let pair = joined(server, client);
@@ -83,8 +86,7 @@ fn a_server_of_both_families_takes_a_token_that_names_ipv4() {
     let mut config = ServerConfig::new(PROTOCOL_ID, credentials);
     config.addresses = vec!["[::ffff:192.0.2.1]:9".parse().unwrap()];
     let server = Server::bind("[::]:0", config).unwrap();
-    let claims = TokenClaims::new(unix_time() + 300)
-        .with_servers(vec!["192.0.2.1:9".parse().unwrap()])
+    let claims = claims(TokenServers::One("192.0.2.1:9".parse().unwrap()))
         .with_client_address(Some("127.0.0.1:1".parse().unwrap()));
     let token = issue_token(&token_key(), PROTOCOL_ID, &claims).unwrap();
     let mut connect = Connect::from(&token);
@@ -97,7 +99,8 @@ fn a_server_of_both_families_takes_a_token_that_names_ipv4() {
 fn an_expired_token_is_refused_as_that() {
     let credentials = ServerCredentials::default().with_token_key(token_key());
     let server = bind(ServerConfig::new(PROTOCOL_ID, credentials));
-    let claims = TokenClaims::new(unix_time() - 1);
+    let now = unix_time();
+    let claims = TokenClaims::new(now - 60, now - 1, TokenServers::Every);
     let token = issue_token(&token_key(), PROTOCOL_ID, &claims).unwrap();
     let mut connect = Connect::from(&token);
     let error = Client::connect(connect.clone()).unwrap_err();

@@ -5,7 +5,7 @@
 
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{Block, ConnectionConfig};
-use haulier_proto::credentials::{Secret, TokenClaims, TokenKey};
+use haulier_proto::credentials::{Secret, TokenClaims, TokenKey, TokenServers};
 use haulier_proto::server::{ServerConfig, ServerCredentials};
 use haulier_sim::hosts::{Keyed, PROTOCOL_ID, UNIX_TIME, configs};
 use haulier_sim::{Rng, World};
@@ -22,7 +22,9 @@ pub(super) fn by_secret() -> Configs {
 /// With a token that has the client's address: the server may send at once.
 pub(super) fn by_token() -> Configs {
     let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
-    let claims = TokenClaims::new(UNIX_TIME + 3600).with_client_address(Some(addresses().1));
+    let (at_server, at_client) = addresses();
+    let claims = TokenClaims::new(UNIX_TIME, UNIX_TIME + 3600, TokenServers::One(at_server))
+        .with_client_address(Some(at_client));
     let token = key
         .issue(PROTOCOL_ID, &claims, Secret::from_bytes([9; 32]), [1; 24])
         .expect("claims that fit a token");

@@ -285,12 +285,12 @@ impl Chunks {
 mod tests {
     use alloc::vec::Vec;
 
-    use super::super::block::NewBlock;
-    use super::super::chunks::Cutting;
-    use super::super::credit::Credit;
-    use super::super::cut::SliceSize;
-    use super::super::repair::BlockRepair;
     use super::*;
+    use crate::bulk::block::NewBlock;
+    use crate::bulk::chunks::Cutting;
+    use crate::bulk::credit::Credit;
+    use crate::bulk::cut::SliceSize;
+    use crate::bulk::repair::BlockRepair;
 
     const SIZE: SliceSize = SliceSize::SMALLEST_OF_FULL_CHUNK;
 

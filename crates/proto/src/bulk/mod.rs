@@ -17,6 +17,7 @@ mod chunks;
 mod config;
 mod credit;
 pub(crate) mod cut;
+mod delivered;
 mod done;
 mod erasures;
 mod known;
@@ -25,6 +26,7 @@ mod limit;
 mod loss;
 mod pacing;
 mod rate_finder;
+mod recalled;
 mod receiver;
 pub(crate) mod repair;
 mod requests;
@@ -47,13 +49,15 @@ pub(crate) use block::{NewBlock, SendBlock};
 pub(crate) use choice::{Chosen, SlicePart};
 pub(crate) use config::{SenderConfig, SenderStats};
 pub(crate) use credit::Credit;
+#[cfg(test)]
+pub(crate) use delivered::Proven;
 pub(crate) use known::Known;
 pub(crate) use receiver::Receiver;
 pub(crate) use repair::BlockRepair;
 pub(crate) use requests::RequestTrain;
 pub(crate) use sender::Sender;
 #[cfg(test)]
-pub(crate) use units::Rate;
+pub(crate) use units::{Bytes, Rate};
 
 /// The maximum number of open chunks of a sender: 4 MiB, the bytes in flight at 100 Mbit/s and 300 ms.
 pub(crate) const SEND_WINDOW: usize = 16;

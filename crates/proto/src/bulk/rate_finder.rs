@@ -129,9 +129,9 @@ impl RateFinder {
         }
     }
 
-    /// The minimum and maximum number of bytes that passed the bottleneck between two arrivals. Datagrams lost
-    /// behind it took time there. Those missing beyond the usual losses and twice their standard deviation
-    /// were dropped at its queue, and took none.
+    /// The minimum and maximum number of bytes that passed the bottleneck between two arrivals. Datagrams
+    /// lost behind it took time there. Those missing beyond the usual losses and twice their standard
+    /// deviation were dropped at its queue, and took none.
     fn passed(&self, first: &Sample, last: &Sample, loss: &LossEstimate) -> (Bytes, Bytes) {
         let (sent, received) = (last.passed - first.passed, last.received - first.received);
         let share = loss.share();

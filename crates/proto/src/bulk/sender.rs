@@ -3,22 +3,22 @@
 //!
 //! Blocks come from `outgoing`, which announces them and hears how far they are. The sender connects the
 //! parts. It passes the fates of datagrams and the reported arrival times to the model of the bottleneck, the
-//! loss estimate and the pacing, which decide about the next slice. The invariant: a slice is returned only if
-//! it may be sent now.
+//! loss estimate and the pacing, which decide about the next slice. The invariant: a slice is returned only
+//! if it may be sent now.
 
 mod told;
 
 use super::bottleneck::Bottleneck;
 use super::choice::{Choice, Chosen, Path};
-use super::chunk::OpenChunk;
 use super::chunks::{Chunks, Cutting};
 use super::config::{SenderConfig, SenderStats};
-use super::cut::SliceSize;
-use super::known::Known;
+use super::delivered::{Delivered, Proven};
+use super::known::{Known, Trust};
 use super::lateness::Lateness;
 use super::limit::Limit;
 use super::loss::LossEstimate;
-use super::pacing::{Pacing, Queue};
+use super::pacing::{Blind, Pacing, Queue};
+use super::recalled::Recalled;
 use super::silence::Silence;
 use super::trains::Trains;
 use super::tuning::choice::TAIL_RATE;
@@ -39,6 +39,9 @@ pub(crate) struct Sender {
     loss: LossEstimate,
     pacing: Pacing,
     limit: Limit,
+    delivered: Delivered,
+    /// The rate is from an earlier connection.
+    recalled: Option<Recalled>,
     trains: Trains,
     lateness: Lateness,
     silence: Silence,
@@ -68,13 +71,17 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn new(now: Instant, config: SenderConfig, known: Known) -> Self {
+        let (floor, is_own) = (Rate::from_bps(config.min_rate_bps), known.trust == Trust::Own);
+        let recalled = || Recalled::new(known.proven, Blind::new(floor, None));
         let SenderConfig { slice_room: room, max_slice, has_repair, .. } = config;
         let mut sender = Self {
             chunks: Chunks::new(Cutting { room, max_slice, has_repair }, config.credit),
             bottleneck: Bottleneck::new(known.rate, config.first_number),
             loss: known.loss,
-            pacing: Pacing::new(Rate::from_bps(config.min_rate_bps), known.rate),
+            pacing: Pacing::new(floor, known.rate),
             limit: Limit::new(config.max_rate_bps),
+            delivered: Delivered::new(if is_own { known.proven } else { Proven::NOTHING }),
+            recalled: (!is_own && known.rate.is_some()).then(recalled),
             trains: Trains::new(),
             lateness: Lateness::new(),
             silence: Silence::new(now),
@@ -103,7 +110,13 @@ impl Sender {
 
     /// The measured rate and loss of the path.
     pub(crate) const fn known(&self) -> Known {
-        Known { rate: self.bottleneck.rate(), loss: self.loss, at: self.silence.restarted_at() }
+        Known {
+            rate: self.bottleneck.rate(),
+            proven: self.delivered.proven(),
+            loss: self.loss,
+            at: self.silence.restarted_at(),
+            trust: Trust::Own,
+        }
     }
 
     /// Whether what is expected of the datagrams in flight is not up to date.
@@ -124,7 +137,8 @@ impl Sender {
         self.pacing.has_own_rate()
     }
 
-    /// The slice to send now, if its frame fits in `room` bytes. The datagram with it must be reported by [`on_sent`](Self::on_sent).
+    /// The slice to send now, if its frame fits in `room` bytes. The datagram with it must be reported by
+    /// [`on_sent`](Self::on_sent).
     pub(crate) fn poll_slice(
         &mut self,
         now: Instant,
@@ -173,6 +187,7 @@ impl Sender {
         let (backlog, passes) = self.bottleneck.on_sent(now, bytes);
         let queue = self.queue();
         self.limit.on_sent(now, bytes);
+        self.delivered.on_sent(now, number);
         self.pacing.on_sent(now, number, bytes, &queue);
         self.last_bytes = bytes;
         let Some((at, symbol)) = slice else { return backlog.0 };
@@ -182,6 +197,9 @@ impl Sender {
         }
         self.silence.on_slice_sent(now, self.bottleneck.idle_at());
         self.pacing.on_slice_sent(now, bytes, &queue, self.limit.rate());
+        if let Some(recalled) = &mut self.recalled {
+            recalled.on_slice_sent(now, bytes, queue.rtt, self.limit.rate());
+        }
         self.trains.on_slice_sent();
         self.stats.slices += 1;
         self.stats.repairs += u64::from(symbol.index().1);
@@ -201,6 +219,8 @@ impl Sender {
             return;
         }
         self.set_stale();
+        let bytes = Bytes(acked.datagram.wire_bytes());
+        self.delivered.on_acked(bytes);
         if matches!(acked.before, Fate::Lost | Fate::GivenUp) {
             self.loss.on_late();
         }
@@ -208,6 +228,9 @@ impl Sender {
         // Only slices count: acknowledged game packets would hide that a chunk makes no progress.
         self.has_progress = true;
         self.acked += 1;
+        if let Some(recalled) = &mut self.recalled {
+            recalled.on_acked(bytes);
+        }
         if acked.before == Fate::InFlight {
             self.on_landed(&acked.datagram);
         }
@@ -236,6 +259,11 @@ impl Sender {
             return;
         }
         self.silence.on_feedback(now);
+        if let Some(largest) = ledger.largest_acked() {
+            self.delivered.end_ack(now, largest);
+        }
+        let rtt = self.silence.rtt().into();
+        self.recalled = self.recalled.filter(|recalled| !recalled.is_over(rtt));
         if !self.bottleneck.finder().has_train(self.trains.packets() / 2) {
             self.trains.try_again();
         }
@@ -257,43 +285,6 @@ impl Sender {
             pacing.on_arrival(sample, self.silence.rtt().into());
         }
         self.set_stale();
-    }
-
-    /// The peer has a chunk whole and verified.
-    pub(crate) fn on_done(&mut self, now: Instant, at: ChunkAt) {
-        let is_news = self.chunks.on_done(at);
-        self.on_report(now, is_news);
-    }
-
-    /// The peer reported which source slices of a chunk it has: those with a bit in `map`, if they have this
-    /// size. Those that were never sent are passed over.
-    pub(crate) fn on_slices_here(
-        &mut self,
-        now: Instant,
-        at: ChunkAt,
-        size: SliceSize,
-        map: &[u8],
-    ) {
-        let chunk = self.chunks.get(at).filter(|chunk| chunk.cut().size() == size);
-        let Some(sent) = chunk.map(OpenChunk::sources_sent) else { return };
-        let mut is_news = false;
-        for index in (0..=u8::MAX).take(sent) {
-            let byte = map.get(usize::from(index / 8)).copied().unwrap_or(0);
-            // It says the size, so that it is of the present cut.
-            is_news |= byte >> (index % 8) & 1 != 0
-                && self.chunks.on_received(at, u64::MAX, Symbol::source(index));
-        }
-        self.on_report(now, is_news);
-    }
-
-    /// The peer reported what it has.
-    fn on_report(&mut self, now: Instant, is_progress: bool) {
-        if is_progress {
-            self.silence.on_feedback(now);
-            self.silence.on_progress(now);
-            self.set_stale();
-        }
-        self.lateness.on_input(now);
     }
 
     /// What is expected of the datagrams in flight is to be counted anew.
@@ -464,6 +455,7 @@ impl Sender {
         let late = queue.lateness_at(self.limit.rate());
         self.limit
             .opens_at(now, self.train_over_limit(), late)
+            .or_else(|| self.recalled.and_then(|recalled| recalled.opens_at(now, queue.rtt, late)))
             .or_else(|| self.pacing.opens_at(now, &queue))
             .or_else(|| self.tail_at(now, &queue).filter(|_| choice.is_tail))
     }

@@ -80,6 +80,9 @@ pub(super) mod trains {
     /// Packets in a train: they fit a queue of 32 KiB.
     pub(crate) const PACKETS: usize = 20;
 
+    /// Bytes of a train of packets of 1228 bytes.
+    pub(crate) const BYTES: Bytes = Bytes(20.0 * 1_228.0);
+
     /// Bytes of a train of large packets, and how many it has at least: fewer give no rate.
     pub(crate) const MAX_BYTES: Bytes = Bytes(32.0 * 1_024.0);
     pub(crate) const MIN_PACKETS: usize = super::rate_finder::MIN_TRAIN;
@@ -90,6 +93,22 @@ pub(super) mod trains {
     /// The maximum number of trains of a transfer: the first may be cut short by the amplification limit of
     /// an address that is not validated.
     pub(crate) const MAX_TRAINS: u8 = 2;
+}
+
+/// What the path was seen to deliver: `delivered.rs`.
+pub(super) mod delivered {
+    use super::Span;
+
+    /// The shortest time over which bytes are counted: the longest that an honest ack waits. Of a shorter
+    /// one the burst would be measured, not the path.
+    pub(crate) const MIN_TIME: Span = Span::from_millis(10);
+
+    /// Datagrams from one mark to the next: as many as an ack usually has.
+    pub(crate) const MARK_EVERY: u64 = 16;
+
+    /// The maximum number of marks: four times what 16 chunks in flight need. Without one more, less is
+    /// proven.
+    pub(crate) const MAX_MARKS: usize = 1024;
 }
 
 /// Pacing by the modelled queue: `pacing/model.rs`.

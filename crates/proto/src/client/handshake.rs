@@ -2,14 +2,18 @@
 //!
 //! The invariant: every copy of the request has the same id and hello message, so that the server sees one.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{ClientConfig, ClientError, Credentials};
-use crate::connection::{CloseReason, Connection, Parameters, Protection};
+use zeroize::Zeroizing;
+
+use super::{ClientConfig, ClientError, Credentials, ResetToken};
+use crate::connection::{AddressProof, CloseReason, Connection, Parameters, Protection};
 use crate::crypto::{
-    COOKIE_BYTES, Entropy, Initiator, NOISE_OVERHEAD_BYTES, RequestKeys, Suites, equal, open_check,
+    COOKIE_BYTES, Entropy, Initiator, NOISE_OVERHEAD_BYTES, RequestKeys, Suites, address_bytes,
+    equal, open_check,
 };
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::hello::WELCOME_BYTES;
@@ -88,11 +92,12 @@ impl Handshake {
         if let Some(secret) = secret {
             let request = RequestKeys::new(secret, config.protocol_id);
             let prologue = RequestParts::prologue(mode, local);
+            let (moment, to) = (now.as_nanos().to_le_bytes(), address_bytes(config.server));
             let (initiator, message) = Initiator::new(
                 request.noise_psk(),
                 identity,
                 &prologue,
-                entropy.bytes(),
+                entropy.hedged(&[secret.as_bytes(), &moment, &to]),
                 &hello_message,
             )
             .map_err(|_| ClientError::Handshake)?;
@@ -128,7 +133,7 @@ impl Handshake {
         &mut self,
         now: Instant,
         datagram: &[u8],
-    ) -> Result<(Connection, Option<[u8; 16]>), DropReason> {
+    ) -> Result<(Connection, Option<ResetToken>), DropReason> {
         let header = ResponseHeader::read(datagram, self.welcome_bytes())?;
         if header.to != self.local {
             return Err(DropReason::UnknownConnection);
@@ -139,12 +144,13 @@ impl Handshake {
                     .initiator
                     .finish(header.welcome_message)
                     .map_err(|_| DropReason::BadHandshake)?;
-                let welcome = Welcome::read(&welcome)?;
+                let welcome = Welcome::read(&Zeroizing::new(welcome))?;
                 let suite = welcome.suite;
                 if !self.suites.contains(suite) {
                     return Err(DropReason::BadHandshake);
                 }
-                let sealed = Protection::sealed(now, Role::Client, suite, secrets);
+                let sealed =
+                    Protection::sealed(now, Role::Client, suite, secrets, &self.config.connection);
                 (welcome, sealed.map_err(|_| DropReason::BadHandshake)?)
             }
             None => {
@@ -168,10 +174,11 @@ impl Handshake {
             peer_max_block_bytes: welcome.max_block_bytes,
             entropy: Entropy::new(self.entropy.bytes()),
             address: FourTuple::new(self.config.server),
-            address_validated: true,
+            address_proof: AddressProof::Validated,
             welcome_message: Vec::new(),
         };
-        let reset_token = self.keys.as_ref().map(|_| welcome.reset_token);
+        let reset_token = Zeroizing::new(welcome.reset_token);
+        let reset_token = self.keys.as_ref().map(|_| Box::new(reset_token));
         Ok((Connection::new(now, parameters), reset_token))
     }
 

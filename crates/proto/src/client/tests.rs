@@ -103,6 +103,8 @@ fn visit(
     while client.poll_datagram(*now, &mut datagram).is_some() {
         let _counted = server.handle_datagram(*now, from, &mut datagram);
     }
+    // It answers the close, and has then ended.
+    while server.poll_datagram(*now, &mut datagram).is_some() {}
     while server.poll_event(*now).is_some() {}
     assert_eq!(server.stats().connections, 0, "it has left");
     known

@@ -49,6 +49,10 @@ settings! {
         /// Datagrams after which the key is updated. Default and maximum 2^22; less is for tests.
         #[doc(hidden)]
         datagrams_per_key: u64 = MAX_DATAGRAMS_PER_KEY, with_datagrams_per_key;
+        /// Datagrams that may fail to open before the connection is closed. Default and maximum: what the
+        /// cipher suite endures; less is for tests.
+        #[doc(hidden)]
+        max_failed_openings: u64 = u64::MAX, with_max_failed_openings;
         /// Time after which the key is updated. Default 120 s; less is for tests.
         #[doc(hidden)]
         key_lifetime: Duration = Duration::from_secs(120), with_key_lifetime;
@@ -77,9 +81,22 @@ pub enum ConfigError {
     /// `handshake_timeout` is 0: no handshake could succeed.
     #[error("`handshake_timeout` must not be 0")]
     NoHandshakeTimeout,
+    /// `reset_secret` is the secret of tickets, a token key or the identity too: who has that could end
+    /// connections.
+    #[error("`reset_secret` must be a key of its own, that no client and no other server has")]
+    SharedResetSecret,
     /// `max_queued_blocks` is 0: no block could be sent.
     #[error("`max_queued_blocks` must be at least 1, or no block could be sent")]
     NoQueuedBlocks,
+    /// A server's `remembered` is 0: it could accept nobody.
+    #[error("`remembered` must be at least 1, or every request would be refused")]
+    NothingRemembered,
+    /// A server with token keys has no `addresses`: no token could name it.
+    #[error(
+        "`addresses` must have those at which clients reach the server, because tokens name them; or \
+         `token_audience` must say that it accepts tokens for any server"
+    )]
+    NoServerAddress,
 }
 
 /// The lowest maximum rate that still works, in bit/s. At 2000 a block of 8 KB made no progress for 15 s, at

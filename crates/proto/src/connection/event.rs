@@ -113,9 +113,13 @@ pub enum CloseReason {
     /// The server refused the request.
     #[error("refused: {0}")]
     Refused(RefusalCode),
-    /// The server was restarted and does not know this connection.
-    #[error("the server was restarted")]
-    ServerRestarted,
+    /// The server does not have this connection any more, and that is all that is known: it was restarted, or
+    /// it ended the connection and every close it sent was lost.
+    #[error(
+        "the server does not have this connection any more: \
+         it was restarted, or it ended the connection and that was lost"
+    )]
+    ConnectionUnknown,
     /// This end must not encrypt more datagrams with its key, and the peer never confirmed it, so that there
     /// could be a key update (STANDARD-1, H-2.3a).
     #[error("the key of this end is used up, and the peer never confirmed it")]
@@ -126,9 +130,11 @@ fn in_parentheses(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { alloc::format!(" ({reason})") }
 }
 
-/// Why a connection was closed, as a number (STANDARD-1, 5.4).
+/// Why a connection was closed, as a number (STANDARD-1, 5.4): below 256 the connection's, and from there on
+/// the application's, up to 2^32 - 1. A number of the connection that this version does not know is kept as
+/// it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CloseCode(pub u16);
+pub struct CloseCode(pub u32);
 
 impl CloseCode {
     /// No error.
@@ -145,19 +151,33 @@ impl CloseCode {
     pub const SHUTTING_DOWN: Self = Self(5);
     /// The application rejected the request.
     pub const NOT_ACCEPTED: Self = Self(6);
-    /// The peer's share of memory is used up.
+    /// The peer's share of memory, or its place among the handshakes, is used up.
     pub const RESOURCES: Self = Self(7);
+    /// Nothing was received from the peer for the idle timeout or the handshake timeout.
+    pub const TIMED_OUT: Self = Self(8);
+    /// So many datagrams were forged that a further one might pass (STANDARD-1, 2.3).
+    pub const AEAD_LIMIT: Self = Self(9);
+
+    /// The first of the application's codes.
+    pub const FIRST_OF_APPLICATION: Self = Self(256);
 
     /// A code chosen by the application; `None` below 256.
     #[must_use]
-    pub const fn application(code: u16) -> Option<Self> {
-        if code >= 256 { Some(Self(code)) } else { None }
+    pub const fn application(code: u32) -> Option<Self> {
+        if code >= Self::FIRST_OF_APPLICATION.0 { Some(Self(code)) } else { None }
     }
-}
 
-impl core::fmt::Display for CloseCode {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match *self {
+    /// Whether it is the application's, and not the connection's.
+    #[must_use]
+    pub const fn is_application(self) -> bool {
+        self.0 >= Self::FIRST_OF_APPLICATION.0
+    }
+
+    /// What the connection's codes are called; `None` for the application's, and for those that this version
+    /// does not know.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self {
             Self::DONE => "done",
             Self::PROTOCOL => "protocol",
             Self::NO_PROGRESS => "no progress",
@@ -166,8 +186,20 @@ impl core::fmt::Display for CloseCode {
             Self::SHUTTING_DOWN => "shutting down",
             Self::NOT_ACCEPTED => "not accepted",
             Self::RESOURCES => "resources",
-            Self(code) => return write!(f, "code {code}"),
+            Self::TIMED_OUT => "timed out",
+            Self::AEAD_LIMIT => "aead limit",
+            Self(_) => return None,
         })
+    }
+}
+
+impl core::fmt::Display for CloseCode {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None if self.is_application() => write!(f, "application code {}", self.0),
+            None => write!(f, "unknown code {}", self.0),
+        }
     }
 }
 
@@ -199,4 +231,29 @@ pub enum SendError {
     /// All 2^32 numbers of messages or blocks are used up: a new connection is needed.
     #[error("all numbers of this connection are used up: open a new one")]
     NumbersUsedUp,
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString as _;
+
+    use super::*;
+
+    #[test]
+    fn an_unknown_code_is_shown_as_one_and_the_applications_as_its_own() {
+        for (code, name, text, is_application) in [
+            (0, Some("done"), "done", false),
+            (8, Some("timed out"), "timed out", false),
+            (9, Some("aead limit"), "aead limit", false),
+            (10, None, "unknown code 10", false),
+            (255, None, "unknown code 255", false),
+            (256, None, "application code 256", true),
+            (u32::MAX, None, "application code 4294967295", true),
+        ] {
+            let code = CloseCode(code);
+            assert_eq!((code.name(), code.to_string().as_str()), (name, text));
+            assert_eq!(code.is_application(), is_application);
+            assert_eq!(CloseCode::application(code.0), is_application.then_some(code));
+        }
+    }
 }

@@ -82,6 +82,11 @@ impl Liveness {
         }
     }
 
+    /// The longest time for which a peer can be there that has heard nothing.
+    pub(super) fn max_silence(&self) -> Duration {
+        self.idle_timeout.max(self.handshake_timeout)
+    }
+
     /// When a ping is due. A peer that only receives sends nothing on its own; when its NAT mapping expires,
     /// the sender's datagrams no longer reach it. So it also sends a ping when a block stands still.
     pub(super) fn keep_alive_at(&self, is_receiving_block: bool) -> Instant {

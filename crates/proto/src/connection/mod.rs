@@ -35,6 +35,7 @@ pub use state::ConnectionState;
 pub(crate) use state::ConnectionTrigger;
 pub use stats::ConnectionStats;
 
+pub(crate) use closing::LastWords;
 pub(crate) use protection::Protection;
 
 use alloc::collections::VecDeque;
@@ -58,6 +59,7 @@ use blocks::{IncomingBlocks, OutgoingBlocks};
 use closing::Closing;
 use liveness::Liveness;
 use packets::{IncomingPackets, OutgoingPackets};
+pub(crate) use path::AddressProof;
 use path::Path;
 use protection::KeyLimits;
 
@@ -79,7 +81,7 @@ pub(crate) struct Parameters {
     pub(crate) peer_max_block_bytes: u64,
     pub(crate) entropy: Entropy,
     pub(crate) address: FourTuple,
-    pub(crate) address_validated: bool,
+    pub(crate) address_proof: AddressProof,
     /// A server's, for its responses; empty at a client.
     pub(crate) welcome_message: Vec<u8>,
 }
@@ -140,10 +142,7 @@ impl Connection {
             protection: parameters.protection,
             local: parameters.local,
             remote: parameters.remote,
-            path: match parameters.address_validated {
-                true => Path::validated(address),
-                false => Path::new(address),
-            },
+            path: Path::new(address, parameters.address_proof),
             welcome_message: parameters.welcome_message,
             next_skip: first_skip(&mut entropy),
             entropy,
@@ -381,6 +380,7 @@ impl Connection {
     pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
         self.now = now;
         self.path.on_request(bytes);
+        self.hasten_close(now);
         self.blocks_out.on_request(now, bytes + UDP_IPV4_BYTES);
     }
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::{CloseCode, CloseReason, Connection, ConnectionState, ConnectionTrigger, Event};
+use super::{CloseCode, Connection, ConnectionState, ConnectionTrigger, Event};
 use crate::fragment::FragmentPool;
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, Frame, Frames, ResponseHeader, Role};
@@ -71,7 +71,16 @@ impl Connection {
         let opened = self.received.check(number).and_then(|()| {
             self.protection.open(now, number, phase, header_bytes, datagram, keep_previous)
         });
-        let plaintext = opened.inspect_err(|_| self.stats.datagrams_refused += 1)?;
+        let plaintext = match opened {
+            Ok(plaintext) => plaintext,
+            Err(reason) => {
+                self.stats.datagrams_refused += 1;
+                if self.protection.is_used_up() {
+                    self.close(now, CloseCode::AEAD_LIMIT, "");
+                }
+                return Err(reason);
+            }
+        };
         self.now = now;
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += bytes as u64;
@@ -119,9 +128,7 @@ impl Connection {
     fn act(&mut self, now: Instant, path: FourTuple, plaintext: &[u8], pool: &mut FragmentPool) {
         for frame in Frames::of(plaintext).flatten() {
             if let Frame::Close { code, reason } = frame {
-                let code = CloseCode(code);
-                let reason = CloseReason::There { code, reason: reason.into() };
-                return self.end(ConnectionTrigger::CloseThere, reason);
+                return self.on_close(now, CloseCode(code), reason);
             }
             if !self.state.is_open() {
                 continue;

@@ -10,7 +10,8 @@ pub enum ConnectionState {
     Confirming,
     /// Both ends have received data from each other.
     Connected,
-    /// This end has closed, and its close frame is being sent three times.
+    /// It has ended, and a close frame is being sent: until it is answered if this end has closed, once if
+    /// the peer has.
     Closing,
     /// It has ended, and nothing is sent any more.
     Closed,
@@ -25,7 +26,7 @@ pub enum ConnectionTrigger {
     Confirmed,
     /// This end closes: the application did, the peer violated a rule, or a block made no progress.
     CloseHere,
-    /// The peer closes.
+    /// The peer closes, or answers a close.
     CloseThere,
     /// The last close frame was sent.
     CloseSent,
@@ -49,14 +50,15 @@ impl ConnectionState {
         Some(match (self, trigger) {
             (Self::Responding, Trigger::AddressValidated)
             | (Self::Confirming, Trigger::Confirmed) => Self::Connected,
-            (Self::Responding | Self::Confirming | Self::Connected, Trigger::CloseHere) => {
-                Self::Closing
-            }
+            (
+                Self::Responding | Self::Confirming | Self::Connected,
+                Trigger::CloseHere | Trigger::CloseThere,
+            ) => Self::Closing,
             (
                 Self::Responding | Self::Confirming | Self::Connected | Self::Closing,
-                Trigger::CloseThere | Trigger::Silence | Trigger::Reset,
+                Trigger::Silence | Trigger::Reset,
             )
-            | (Self::Closing, Trigger::CloseSent) => Self::Closed,
+            | (Self::Closing, Trigger::CloseThere | Trigger::CloseSent) => Self::Closed,
             _ => return None,
         })
     }

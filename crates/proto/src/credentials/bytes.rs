@@ -1,12 +1,35 @@
-//! The addresses in tokens and tickets.
+//! What tokens and tickets have in common: addresses, and their form as text.
 
+use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use base64ct::{Base64UrlUnpadded, Encoding, Error};
+use zeroize::Zeroizing;
 
 use crate::fields::{FieldError, Fields};
 
 /// The maximum of addresses in a token or ticket.
 pub(super) const MAX_ADDRESSES: usize = 8;
+
+/// `prefix` and `bytes` in base64url, written once: text that is made in parts leaves copies behind.
+pub(super) fn to_text(prefix: &str, bytes: &[u8]) -> String {
+    let mut text = vec![0; prefix.len() + Base64UrlUnpadded::encoded_len(bytes)];
+    let (start, rest) = text.split_at_mut(prefix.len());
+    start.copy_from_slice(prefix.as_bytes());
+    // It fits, and is text.
+    let _written = Base64UrlUnpadded::encode(bytes, rest);
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// The bytes of a text in base64url, wiped when dropped, also if only a part of it could be decoded.
+pub(super) fn from_text(encoded: &str) -> Result<Zeroizing<Vec<u8>>, Error> {
+    let mut bytes = Zeroizing::new(vec![0; encoded.len()]);
+    let length = Base64UrlUnpadded::decode(encoded, &mut bytes)?.len();
+    bytes.truncate(length);
+    Ok(bytes)
+}
 
 /// Why a token or ticket could not be read: it ends too early, or a field has an invalid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

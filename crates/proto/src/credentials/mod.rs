@@ -11,7 +11,7 @@ mod ticket;
 pub(crate) mod token;
 
 pub use crate::crypto::{Identity, Secret};
-pub use claims::{TokenClaims, TokenRate};
+pub use claims::{TokenClaims, TokenRate, TokenServers};
 pub use ticket::{Ticket, TicketAccess, TicketError};
 pub(crate) use token::TokenError;
 pub use token::{ConnectToken, ConnectTokenError, IssueError, TokenKey};

@@ -7,10 +7,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use base64ct::{Base64UrlUnpadded, Encoding};
 use zeroize::Zeroizing;
 
-use super::bytes::{MAX_ADDRESSES, ReadError, read_addresses, write_addresses};
+use super::bytes::{MAX_ADDRESSES, ReadError, from_text, read_addresses, to_text, write_addresses};
 use crate::crypto::Secret;
 use crate::debug_as;
 use crate::fields::{FieldError, Fields};
@@ -128,9 +127,7 @@ impl Ticket {
         bytes.extend(self.identity.iter().flatten());
         let check = check(&bytes);
         bytes.extend(check);
-        let mut text = String::from(PREFIX);
-        text.push_str(&Base64UrlUnpadded::encode_string(&bytes));
-        text
+        to_text(PREFIX, &bytes)
     }
 
     /// Reads what [`to_text`](Self::to_text) wrote. White space around it is ignored.
@@ -140,8 +137,8 @@ impl Ticket {
     pub fn parse(text: &str) -> Result<Self, TicketError> {
         let text = text.trim();
         let encoded = text.strip_prefix(PREFIX).ok_or_else(|| foreign(text))?;
-        let bytes = match Base64UrlUnpadded::decode_vec(encoded) {
-            Ok(bytes) => Zeroizing::new(bytes),
+        let bytes = match from_text(encoded) {
+            Ok(bytes) => bytes,
             // Base64 never has a length of 4 n + 1, unless it is cut off.
             Err(_) if encoded.len() % 4 == 1 => return Err(TicketError::CutOff),
             Err(_) => return Err(TicketError::Mistyped),

@@ -9,12 +9,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use base64ct::{Base64UrlUnpadded, Encoding};
 use chacha20poly1305::XChaCha20Poly1305;
 use chacha20poly1305::aead::{AeadInPlace, KeyInit};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
-use super::bytes::{ReadError, read_addresses, write_addresses};
+use super::bytes::{ReadError, from_text, read_addresses, to_text, write_addresses};
 use super::claims::TokenClaims;
 use crate::crypto::Secret;
 use crate::debug_as;
@@ -23,7 +22,7 @@ use crate::wire::field_u16;
 use crate::wire::request::MAX_SEALED_BYTES;
 
 /// The length of the shortest sealed part, without addresses and user data.
-const MIN_SEALED_BYTES: usize = HEADER_BYTES + 52 + TAG_BYTES;
+const MIN_SEALED_BYTES: usize = HEADER_BYTES + 60 + TAG_BYTES;
 
 /// The version of a sealed part, its first byte.
 const VERSION: u8 = b'1';
@@ -71,6 +70,9 @@ impl TokenKey {
         secret: Secret,
         nonce: [u8; NONCE_BYTES],
     ) -> Result<ConnectToken, IssueError> {
+        if claims.expiry_unix <= claims.issued_unix {
+            return Err(IssueError::ExpiresBeforeIssued);
+        }
         let mut sealed = vec![VERSION];
         sealed.extend(self.id.to_le_bytes());
         sealed.extend(claims.expiry_unix.to_le_bytes());
@@ -88,7 +90,7 @@ impl TokenKey {
             protocol_id,
             expiry_unix: claims.expiry_unix,
             secret,
-            servers: claims.servers.clone(),
+            servers: claims.servers.addresses().to_vec(),
             identity: None,
             sealed,
         })
@@ -231,7 +233,7 @@ impl ConnectToken {
         self.identity.as_ref()
     }
 
-    /// The sealed part for the server, 105 to 640 bytes.
+    /// The sealed part for the server, 113 to 640 bytes.
     #[doc(hidden)]
     #[must_use]
     pub fn sealed(&self) -> &[u8] {
@@ -286,11 +288,7 @@ impl ConnectToken {
     /// The bytes as text: `haulier-token1:` and base64url. It is as secret as the bytes are.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut bytes = self.to_bytes();
-        let mut text = String::from(TEXT_PREFIX);
-        text.push_str(&Base64UrlUnpadded::encode_string(&bytes));
-        bytes.zeroize();
-        text
+        to_text(TEXT_PREFIX, &Zeroizing::new(self.to_bytes()))
     }
 
     /// Reads what [`to_text`](Self::to_text) wrote. White space around it is ignored.
@@ -299,9 +297,7 @@ impl ConnectToken {
     /// [`ConnectTokenError`] for anything else.
     pub fn parse(text: &str) -> Result<Self, ConnectTokenError> {
         let encoded = text.trim().strip_prefix(TEXT_PREFIX).ok_or(ConnectTokenError::NotAToken)?;
-        let bytes =
-            Base64UrlUnpadded::decode_vec(encoded).map_err(|_| ConnectTokenError::Damaged)?;
-        Self::from_bytes(&Zeroizing::new(bytes))
+        Self::from_bytes(&from_text(encoded).map_err(|_| ConnectTokenError::Damaged)?)
     }
 }
 
@@ -316,6 +312,12 @@ pub enum IssueError {
     /// `servers` has more than 8 addresses.
     #[error("`servers` may name at most 8 servers")]
     TooManyServers,
+    /// `servers` names none. A token for every server is [`TokenServers::Every`](super::TokenServers).
+    #[error("`servers` has to name a server, or say that the token is for every one")]
+    NoServer,
+    /// It expires before it is issued.
+    #[error("`expiry_unix` has to be after `issued_unix`")]
+    ExpiresBeforeIssued,
     /// `user_data` has more than 256 bytes.
     #[error("`user_data` may have at most 256 bytes")]
     TooMuchUserData,

@@ -107,12 +107,8 @@ impl CookieKey {
     /// origin that is fixed for the run.
     #[must_use]
     pub fn make(&self, time: u32, client_id: [u8; 8], address: SocketAddr) -> [u8; COOKIE_BYTES] {
-        let ip = match address.ip() {
-            IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-            IpAddr::V6(v6) => v6,
-        };
-        let (time, port) = (time.to_le_bytes(), address.port().to_le_bytes());
-        let hash: [u8; 16] = keyed(&self.0, &[&time, &client_id, &ip.octets(), &port]);
+        let time = time.to_le_bytes();
+        let hash: [u8; 16] = keyed(&self.0, &[&time, &client_id, &address_bytes(address)]);
         let mut cookie = [0; COOKIE_BYTES];
         cookie.iter_mut().zip(time.into_iter().chain(hash)).for_each(|(to, from)| *to = from);
         cookie
@@ -135,13 +131,33 @@ impl CookieKey {
     }
 }
 
+/// Random bytes at the start of a server's id. The 2^48 ids of a key are too many to collect their tokens:
+/// who has made a million connections has that of one later connection in 2^28.
+const ID_RANDOM_BYTES: usize = 6;
+
+/// An address as 16 bytes, IPv4 mapped, and its port.
+#[must_use]
+pub(crate) fn address_bytes(address: SocketAddr) -> [u8; 18] {
+    let ip = match address.ip() {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    let mut bytes = [0; 18];
+    let all = ip.octets().into_iter().chain(address.port().to_le_bytes());
+    bytes.iter_mut().zip(all).for_each(|(to, from)| *to = from);
+    bytes
+}
+
 /// Makes a server's ids, and the reset tokens of its connections (STANDARD-1, 2.1 and 3.6).
+///
+/// Whoever has the key can end every connection whose id it sees, so no two servers may have the same: one
+/// of them would give away the tokens of the other.
 #[derive(Clone, Debug)]
 pub struct ResetKey(Secret);
 
 impl ResetKey {
-    /// A key that is the same after a restart, from a secret that only the server has and keeps: the private
-    /// key of its identity, or its token key.
+    /// A key that is the same after a restart, from a secret that this server keeps and nobody else has, not
+    /// even another server of its owner.
     #[must_use]
     pub fn derived(secret: &Secret) -> Self {
         Self(kdf("haulier/1 2026 reset key", &[secret.as_bytes()]))
@@ -153,17 +169,18 @@ impl ResetKey {
         Self(random)
     }
 
-    /// The server's id that starts with these 4 random bytes.
+    /// The server's id that starts with these random bytes. The other two are a check, so that a server
+    /// knows its ids from noise and from those of other servers. Without the key all 8 look random.
     #[must_use]
-    pub fn id(&self, random: [u8; 4]) -> [u8; 8] {
-        let proof: [u8; 4] = keyed(&self.0, &[b"id", &random]);
+    pub fn id(&self, random: [u8; ID_RANDOM_BYTES]) -> [u8; 8] {
+        let check: [u8; 2] = keyed(&self.0, &[b"id", &random]);
         let mut id = [0; 8];
-        id.iter_mut().zip(random.into_iter().chain(proof)).for_each(|(to, from)| *to = from);
+        id.iter_mut().zip(random.into_iter().chain(check)).for_each(|(to, from)| *to = from);
         id
     }
 
-    /// Whether an id was made with this key, before or after a restart. Of random ids, one in 2^32 is taken
-    /// for one.
+    /// Whether an id was made with this key, before or after a restart. Of other ids one in 2^16 is taken
+    /// for one, which gives away a token that no client has.
     #[must_use]
     pub fn is_own_id(&self, id: [u8; 8]) -> bool {
         id.first_chunk().is_some_and(|random| equal(&self.id(*random), &id))
@@ -253,12 +270,12 @@ mod tests {
     #[test]
     fn a_server_knows_its_ids_from_noise_and_after_a_restart() {
         let key = ResetKey::derived(&secret(5));
-        let id = key.id([1, 2, 3, 4]);
-        assert_eq!(id[..4], [1, 2, 3, 4]);
+        let id = key.id([1, 2, 3, 4, 5, 6]);
+        assert_eq!(id[..6], [1, 2, 3, 4, 5, 6]);
         assert!(ResetKey::derived(&secret(5)).is_own_id(id));
         assert!(!ResetKey::random(secret(5)).is_own_id(id));
         assert_eq!(ResetKey::derived(&secret(5)).reset_token(id), key.reset_token(id));
-        assert_ne!(key.reset_token(id), key.reset_token(key.id([1, 2, 3, 5])));
+        assert_ne!(key.reset_token(id), key.reset_token(key.id([1, 2, 3, 4, 5, 7])));
         for bit in 0..64 {
             let mut other = id;
             other[bit / 8] ^= 1 << (bit % 8);

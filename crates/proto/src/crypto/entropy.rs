@@ -1,11 +1,13 @@
 //! Any number of random bytes from 32: for ids, padding, challenges and ephemeral keys.
 //!
 //! Each call replaces the key first (fast key erasure), so that its state reveals nothing about earlier
-//! bytes. It has no `Clone`: two copies would give the same keys twice.
+//! bytes. It has no `Clone`: two copies would give the same keys twice. A machine that is copied whole, by a
+//! snapshot of its virtual machine, is helped by [`mix`](Entropy::mix) and [`hedged`](Entropy::hedged).
 
 use zeroize::Zeroize;
 
 use super::Secret;
+use super::secret::keyed;
 
 /// A deterministic generator: BLAKE3 keyed with the seed, as a stream.
 ///
@@ -55,6 +57,24 @@ impl Entropy {
     pub fn next_secret(&mut self) -> Secret {
         Secret::from_bytes(self.bytes())
     }
+
+    /// Mixes fresh random bytes in. Whoever knows only the state before, or only these bytes, knows nothing
+    /// of what comes after.
+    pub fn mix(&mut self, fresh: &[u8; 32]) {
+        let mut key = keyed(&self.key, &[b"haulier/1 2026 mix", fresh]);
+        self.key = Secret::from_bytes(key);
+        key.zeroize();
+    }
+
+    /// The next secret, which depends on `context` too: two copies of this state that meet different
+    /// contexts give different secrets. Draws as much as [`next_secret`](Self::next_secret).
+    #[must_use]
+    pub(crate) fn hedged(&mut self, context: &[&[u8]]) -> Secret {
+        let mut bytes = keyed(&self.next_secret(), context);
+        let secret = Secret::from_bytes(bytes);
+        bytes.zeroize();
+        secret
+    }
 }
 
 crate::debug_as! { Entropy: |_key| }
@@ -74,6 +94,23 @@ mod tests {
         assert_eq!(long, b.bytes::<1000>());
         assert_eq!(a.next_u64(), b.next_u64());
         assert_ne!(a.next_u64(), Entropy::new([2; 32]).next_u64());
+    }
+
+    /// A copy of the state is worth nothing once fresh bytes were mixed in, and fresh bytes that are known
+    /// are worth nothing without the state.
+    #[test]
+    fn mixed_bytes_and_contexts_part_two_copies() {
+        let copies = || (Entropy::new([1; 32]), Entropy::new([1; 32]));
+        let (mut a, mut b) = copies();
+        a.mix(&[7; 32]);
+        assert_ne!(a.next_u64(), b.next_u64());
+        b = Entropy::new([2; 32]);
+        b.mix(&[7; 32]);
+        assert_ne!(a.next_u64(), b.next_u64());
+        let (mut a, mut b) = copies();
+        assert_ne!(a.hedged(&[b"one"]), b.hedged(&[b"two"]));
+        assert_eq!(a.hedged(&[b"one"]), b.hedged(&[b"one"]));
+        assert_eq!(a.next_u64(), b.next_u64(), "the context does not stay");
     }
 
     /// A generator whose key did not change would give the same ephemeral key twice.

@@ -21,10 +21,10 @@ mod suite;
 mod traffic;
 
 pub use aead::{AeadKey, KeyError, OpenError, SealError, TAG_BYTES};
-pub(crate) use check::COOKIE_UNIT_SECONDS;
 pub use check::{
     COOKIE_BYTES, CookieKey, RequestKeys, ResetKey, open_check, open_tag, verify_open_tag,
 };
+pub(crate) use check::{COOKIE_UNIT_SECONDS, address_bytes};
 pub use entropy::Entropy;
 pub use noise::{
     Identity, Initiator, NOISE_OVERHEAD_BYTES, NoiseError, Responder, SplitSecrets, respond,

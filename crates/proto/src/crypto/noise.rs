@@ -1,27 +1,28 @@
 //! The two messages of the handshake: Noise NNpsk0, or NKpsk0 if the client knows the server's identity.
 //!
-//! `snow` runs the pattern. Here it is given its one random value by the caller, and a client that reads a
-//! forged answer can still read the right one. Neither message can be made without the pre-shared key, and
-//! pattern NK cannot be answered without the server's private key.
+//! The patterns are Noise's, to the byte, checked against its published vectors and against `snow`. They are
+//! written out here because no library wipes what it computes: the chaining key of a handshake is enough to
+//! read its connection ([decision 0016](../../../../docs/decisions/0016-noise.md)). The invariant: whatever
+//! keys are derived from is a [`Secret`], and a message that cannot be read changes nothing.
+//!
+//! Neither message can be made without the pre-shared key, and pattern NK cannot be answered without the
+//! server's private key.
 
-use alloc::boxed::Box;
-use alloc::vec;
+mod symmetric;
+
 use alloc::vec::Vec;
-use core::cell::Cell;
 
-use snow::params::{CipherChoice, DHChoice, HashChoice};
-use snow::resolvers::{CryptoResolver, DefaultResolver, FallbackResolver};
-use snow::types::{Cipher, Dh, Hash, Random};
-use snow::{Builder, HandshakeState};
+use curve25519_dalek::montgomery::MontgomeryPoint;
 use zeroize::Zeroize;
 
-use super::{Secret, TrafficSecret};
+use super::{Secret, TAG_BYTES, TrafficSecret};
+use symmetric::Symmetric;
 
 const NN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const NK: &str = "Noise_NKpsk0_25519_ChaChaPoly_BLAKE2s";
 
 /// Bytes by which a message is longer than its payload: an ephemeral public key and a tag.
-pub const NOISE_OVERHEAD_BYTES: usize = 32 + 16;
+pub const NOISE_OVERHEAD_BYTES: usize = 32 + TAG_BYTES;
 
 /// The longest message: what a datagram holds. Both real messages are shorter.
 const MAX_MESSAGE_BYTES: usize = 1200;
@@ -40,15 +41,10 @@ impl Identity {
     /// The public key, for tickets and tokens.
     #[must_use]
     pub fn public(&self) -> [u8; 32] {
-        let mut public = [0; 32];
-        if let Some(mut dh) = DefaultResolver.resolve_dh(&DHChoice::Curve25519) {
-            dh.set(self.0.as_bytes());
-            public.iter_mut().zip(dh.pubkey()).for_each(|(to, from)| *to = *from);
-        }
-        public
+        public_key(&self.0)
     }
 
-    /// The private key, to be stored.
+    /// The private key, to be compared with others.
     #[must_use]
     pub(crate) const fn private(&self) -> &Secret {
         &self.0
@@ -65,24 +61,27 @@ pub struct SplitSecrets {
 }
 
 impl SplitSecrets {
-    fn of(state: &mut HandshakeState) -> Self {
-        let (mut first, mut second) = state.dangerously_get_raw_split();
-        let split = Self {
-            client_to_server: TrafficSecret::new(Secret::from_bytes(first)),
-            server_to_client: TrafficSecret::new(Secret::from_bytes(second)),
-        };
-        first.zeroize();
-        second.zeroize();
-        split
+    fn of(state: &Symmetric) -> Self {
+        let (first, second) = state.split();
+        Self {
+            client_to_server: TrafficSecret::new(first),
+            server_to_client: TrafficSecret::new(second),
+        }
     }
 }
 
-/// The client's state between the two messages.
-pub struct Initiator(Box<HandshakeState>);
+/// The client's state between the two messages; `None` after the second.
+pub struct Initiator(Option<Sent>);
+
+/// The state after message 1, and its ephemeral private key.
+struct Sent {
+    state: Symmetric,
+    ephemeral: Secret,
+}
 
 impl Initiator {
     /// The client's state, and message 1 with `hello` in it. The message can be retransmitted as it is.
-    /// `ephemeral_entropy` is 32 random bytes, never used twice.
+    /// `ephemeral` is the private key of this handshake: 32 random bytes, never used twice.
     ///
     /// # Errors
     /// [`NoiseError::TooLong`] for a hello of more than 1152 bytes.
@@ -90,17 +89,19 @@ impl Initiator {
         psk: &Secret,
         server_identity: Option<&[u8; 32]>,
         prologue: &[u8],
-        ephemeral_entropy: [u8; 32],
+        ephemeral: Secret,
         hello: &[u8],
     ) -> Result<(Self, Vec<u8>), NoiseError> {
-        let name = if server_identity.is_some() { NK } else { NN };
-        let mut builder = builder(name, psk, prologue, ephemeral_entropy)?;
+        let mut state = begin(psk, server_identity, prologue);
+        let mut message = new_message(hello)?;
+        let public = public_key(&ephemeral);
+        message.extend_from_slice(&public);
+        mix_ephemeral(&mut state, &public);
         if let Some(identity) = server_identity {
-            builder = builder.remote_public_key(identity)?;
+            mix_agreed(&mut state, &ephemeral, identity);
         }
-        let mut state = Box::new(builder.build_initiator()?);
-        let message = write(&mut state, hello)?;
-        Ok((Self(state), message))
+        state.encrypt_and_hash(hello, &mut message)?;
+        Ok((Self(Some(Sent { state, ephemeral })), message))
     }
 
     /// Reads the server's message. Returns its payload, which is the welcome, and the keys.
@@ -111,22 +112,24 @@ impl Initiator {
     /// [`NoiseError::Refused`] for a message that is not from this server for this client,
     /// [`NoiseError::Finished`] after a message was read.
     pub fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, SplitSecrets), NoiseError> {
-        // A failed read leaves snow's chaining key and hash unchanged, and its cipher with a wrong key.
-        // Message 2 starts with an ephemeral key, and mixing that in replaces the cipher's key before it is
-        // used.
-        let welcome = read(&mut self.0, message)?;
-        Ok((welcome, SplitSecrets::of(&mut self.0)))
+        let Sent { state, ephemeral } = self.0.as_ref().ok_or(NoiseError::Finished)?;
+        let mut state = state.clone();
+        let (theirs, sealed) = read_ephemeral(&mut state, message)?;
+        mix_agreed(&mut state, ephemeral, theirs);
+        let welcome = state.decrypt_and_hash(sealed)?;
+        self.0 = None;
+        Ok((welcome, SplitSecrets::of(&state)))
     }
 }
 
 /// The server's state after it has read the client's message.
 pub struct Responder {
     hello: Vec<u8>,
-    state: Box<HandshakeState>,
+    state: Symmetric,
+    client_ephemeral: [u8; 32],
 }
 
-/// Reads a client's message, in pattern NK if there is an `identity`. `ephemeral_entropy` is for the answer:
-/// 32 random bytes, never used twice.
+/// Reads a client's message, in pattern NK if there is an `identity`.
 ///
 /// # Errors
 /// [`NoiseError::Refused`] for a message with another key, identity, pattern or prologue, or a changed one.
@@ -134,17 +137,16 @@ pub fn respond(
     psk: &Secret,
     identity: Option<&Identity>,
     prologue: &[u8],
-    ephemeral_entropy: [u8; 32],
     message: &[u8],
 ) -> Result<Responder, NoiseError> {
-    let name = if identity.is_some() { NK } else { NN };
-    let mut builder = builder(name, psk, prologue, ephemeral_entropy)?;
+    let public = identity.map(Identity::public);
+    let mut state = begin(psk, public.as_ref(), prologue);
+    let (theirs, sealed) = read_ephemeral(&mut state, message)?;
     if let Some(identity) = identity {
-        builder = builder.local_private_key(identity.0.as_bytes())?;
+        mix_agreed(&mut state, &identity.0, theirs);
     }
-    let mut state = Box::new(builder.build_responder()?);
-    let hello = read(&mut state, message)?;
-    Ok(Responder { hello, state })
+    let hello = state.decrypt_and_hash(sealed)?;
+    Ok(Responder { hello, state, client_ephemeral: *theirs })
 }
 
 impl Responder {
@@ -154,13 +156,24 @@ impl Responder {
         &self.hello
     }
 
-    /// Message 2 with `welcome` in it, and the keys.
+    /// Message 2 with `welcome` in it, and the keys. `ephemeral` is the private key of this handshake: 32
+    /// random bytes, never used twice.
     ///
     /// # Errors
     /// [`NoiseError::TooLong`] for a welcome of more than 1152 bytes.
-    pub fn answer(mut self, welcome: &[u8]) -> Result<(Vec<u8>, SplitSecrets), NoiseError> {
-        let message = write(&mut self.state, welcome)?;
-        Ok((message, SplitSecrets::of(&mut self.state)))
+    pub fn answer(
+        mut self,
+        ephemeral: &Secret,
+        welcome: &[u8],
+    ) -> Result<(Vec<u8>, SplitSecrets), NoiseError> {
+        let state = &mut self.state;
+        let mut message = new_message(welcome)?;
+        let public = public_key(ephemeral);
+        message.extend_from_slice(&public);
+        mix_ephemeral(state, &public);
+        mix_agreed(state, ephemeral, &self.client_ephemeral);
+        state.encrypt_and_hash(welcome, &mut message)?;
+        Ok((message, SplitSecrets::of(state)))
     }
 }
 
@@ -184,89 +197,56 @@ pub enum NoiseError {
     /// The handshake is already finished.
     #[error("the handshake is already finished")]
     Finished,
-    /// `snow` does not support what the pattern needs: a fault of this crate.
-    #[error("the handshake could not be set up")]
-    Internal,
 }
 
-impl From<snow::Error> for NoiseError {
-    fn from(error: snow::Error) -> Self {
-        match error {
-            snow::Error::Decrypt | snow::Error::Dh => Self::Refused,
-            snow::Error::Input => Self::Malformed,
-            snow::Error::State(_) => Self::Finished,
-            _ => Self::Internal,
-        }
+/// The state before message 1: prologue, the identity in pattern NK, and the pre-shared key.
+fn begin(psk: &Secret, identity: Option<&[u8; 32]>, prologue: &[u8]) -> Symmetric {
+    let mut state = Symmetric::new(if identity.is_some() { NK } else { NN });
+    state.mix_hash(prologue);
+    if let Some(identity) = identity {
+        state.mix_hash(identity);
     }
+    state.mix_key_and_hash(psk);
+    state
 }
 
-fn write(state: &mut HandshakeState, payload: &[u8]) -> Result<Vec<u8>, NoiseError> {
+/// Room for a message with this payload.
+fn new_message(payload: &[u8]) -> Result<Vec<u8>, NoiseError> {
     let length = payload.len().saturating_add(NOISE_OVERHEAD_BYTES);
     if length > MAX_MESSAGE_BYTES {
         return Err(NoiseError::TooLong);
     }
-    let mut message = vec![0; length];
-    let written = state.write_message(payload, &mut message)?;
-    message.truncate(written);
-    Ok(message)
+    Ok(Vec::with_capacity(length))
 }
 
-fn read(state: &mut HandshakeState, message: &[u8]) -> Result<Vec<u8>, NoiseError> {
-    // snow has its own bounds; these make it plain that no other length from the wire gets there.
+/// Token `e`. With a pre-shared key it is mixed into the key too (Noise, 9.2).
+fn mix_ephemeral(state: &mut Symmetric, public: &[u8; 32]) {
+    state.mix_hash(public);
+    state.mix_key(public);
+}
+
+/// Token `e` of the other end, and what follows it.
+fn read_ephemeral<'a>(
+    state: &mut Symmetric,
+    message: &'a [u8],
+) -> Result<(&'a [u8; 32], &'a [u8]), NoiseError> {
     if !(NOISE_OVERHEAD_BYTES..=MAX_MESSAGE_BYTES).contains(&message.len()) {
         return Err(NoiseError::Malformed);
     }
-    let mut payload = vec![0; message.len()];
-    let read = state.read_message(message, &mut payload)?;
-    payload.truncate(read);
-    Ok(payload)
+    let (theirs, sealed) = message.split_first_chunk().ok_or(NoiseError::Malformed)?;
+    mix_ephemeral(state, theirs);
+    Ok((theirs, sealed))
 }
 
-fn builder<'a>(
-    name: &str,
-    psk: &'a Secret,
-    prologue: &'a [u8],
-    entropy: [u8; 32],
-) -> Result<Builder<'a>, NoiseError> {
-    let entropy = Box::new(CallersEntropy(Cell::new(Some(Secret::from_bytes(entropy)))));
-    let resolver = FallbackResolver::new(entropy, Box::new(DefaultResolver));
-    let builder = Builder::with_resolver(name.parse()?, Box::new(resolver));
-    Ok(builder.prologue(prologue)?.psk(0, psk.as_bytes())?)
+/// Tokens `ee` and `es`: mixes what X25519 agrees on.
+fn mix_agreed(state: &mut Symmetric, private: &Secret, public: &[u8; 32]) {
+    let mut agreed = MontgomeryPoint(*public).mul_clamped(*private.as_bytes());
+    state.mix_key(agreed.as_bytes());
+    agreed.zeroize();
 }
 
-/// Gives snow the caller's random bytes, once. It never uses the system's generator.
-struct CallersEntropy(Cell<Option<Secret>>);
-
-impl CryptoResolver for CallersEntropy {
-    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
-        Some(Box::new(OneDraw(self.0.take())))
-    }
-
-    fn resolve_dh(&self, _: &DHChoice) -> Option<Box<dyn Dh>> {
-        None
-    }
-
-    fn resolve_hash(&self, _: &HashChoice) -> Option<Box<dyn Hash>> {
-        None
-    }
-
-    fn resolve_cipher(&self, _: &CipherChoice) -> Option<Box<dyn Cipher>> {
-        None
-    }
-}
-
-/// A generator that gives 32 bytes once: an ephemeral private key.
-struct OneDraw(Option<Secret>);
-
-impl Random for OneDraw {
-    fn try_fill_bytes(&mut self, dest: &mut [u8]) -> Result<(), snow::Error> {
-        let secret = self.0.take().ok_or(snow::Error::Rng)?;
-        if dest.len() != secret.as_bytes().len() {
-            return Err(snow::Error::Rng);
-        }
-        dest.copy_from_slice(secret.as_bytes());
-        Ok(())
-    }
+fn public_key(private: &Secret) -> [u8; 32] {
+    MontgomeryPoint::mul_base_clamped(*private.as_bytes()).to_bytes()
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What of blocks goes into datagrams: of each frame whether it is a reason to send one, the next that is due,
-//! and what becomes of it.
+//! What of blocks goes into datagrams: of each frame whether it is a reason to send one, the next that is
+//! due, and what becomes of it.
 //!
 //! In this order: a cancel; announcements; the pages of the tree that the next chunk needs; slices.
 

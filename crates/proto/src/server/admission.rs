@@ -9,18 +9,22 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
+use zeroize::Zeroizing;
 
-use super::memory::{RequestName, TokenName};
-use super::{ConnectionId, ServerMachine};
-use crate::connection::{Connection, Parameters, Protection};
+use super::memory::{RequestName, TokenName, TokenUse};
+use super::{ConnectionId, EarlierTokens, ServerMachine, TokenAudience};
+use crate::connection::{AddressProof, Connection, Parameters, Protection};
 use crate::credentials::{TokenClaims, TokenError};
 use crate::crypto::{
-    COOKIE_UNIT_SECONDS, Entropy, RequestKeys, Responder, equal, open_check, respond,
+    COOKIE_UNIT_SECONDS, Entropy, RequestKeys, Responder, address_bytes, equal, open_check, respond,
 };
 use crate::wire::answer::{Refusal, RefusalCode, Retry};
 use crate::wire::request::{AnyVersion, Source};
 use crate::wire::{Hello, RequestParts, Role, Welcome, WireId};
 use crate::{DropReason, FourTuple, Instant};
+
+/// Room for a welcome, more than it has: it holds a secret, and would leave it behind if it grew.
+const MAX_WELCOME_BYTES: usize = 512;
 
 /// The refusal to send, if any, and the reason to count.
 type Refused = (Option<RefusalCode>, DropReason);
@@ -46,8 +50,16 @@ struct Request<'a> {
 
 /// A request that may become a connection.
 struct Admitted {
-    address_validated: bool,
+    address_proof: AddressProof,
 }
+
+/// Names a client, as its token does.
+pub(super) type ClientName = [u8; 8];
+
+/// The handshakes of one prefix that may have the larger credit of an address in their token at a time. A
+/// handshake that is never completed lasts 10 s, so that spoofed ones send 1.5 MiB in that time to a victim,
+/// however many tokens there are. Those of an honest address last a round trip.
+const MAX_CREDITED_PER_PREFIX: usize = 4;
 
 /// The part of a source address that limits are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,7 +90,9 @@ impl ServerMachine {
         datagram: &[u8],
     ) -> Result<(), DropReason> {
         let client_id = AnyVersion::read(datagram)?.client_id;
-        let (parts, verified) = match self.verify_request(now, datagram) {
+        // Read here, so that it is never earlier in what follows.
+        let unix_time = self.unix_clock.read(now);
+        let (parts, verified) = match self.verify_request(unix_time, datagram) {
             Ok(verified) => verified,
             Err((code, reason)) => {
                 if let Some(code) = code {
@@ -88,20 +102,30 @@ impl ServerMachine {
             }
         };
         let request = Request { name: name_of(&parts), parts, verified, bytes: datagram.len() };
+        if let Some(id) = self.lingering.of_request(&request.name, path) {
+            self.on_late(now, id, path, request.bytes);
+            return Err(DropReason::Replayed);
+        }
         if let Some(&id) = self.by_request.get(&request.name) {
             return self.on_copy(now, path, id, request.bytes);
         }
-        if self.memory.knows(&request.name) {
-            return Err(DropReason::Replayed);
-        }
-        let admitted = self.admit(now, path, &request)?;
+        self.memory.forget_expired(self.unix_clock.latest(), cookie_time(now));
+        let admitted = match self.admit(now, path, &request) {
+            Ok(admitted) => admitted,
+            Err((code, reason)) => {
+                if let Some(code) = code {
+                    self.refuse(now, path, client_id, code, request.verified.keys.as_ref());
+                }
+                return Err(reason);
+            }
+        };
         self.accept(now, path, &request, admitted)
     }
 
     /// The checks that need no memory: version, mode, lengths, token, check.
     fn verify_request<'a>(
         &self,
-        now: Instant,
+        unix_time: Option<u64>,
         datagram: &'a [u8],
     ) -> Result<(RequestParts<'a>, Verified), Refused> {
         let parts = RequestParts::read(datagram).map_err(|reason| match reason {
@@ -120,7 +144,7 @@ impl ServerMachine {
                 Verified { keys: Some(keys), token: None }
             }
             Source::Token if !credentials.token_keys.is_empty() => {
-                self.open_token(now, parts.token)?
+                self.open_token(unix_time, parts.token)?
             }
             Source::Open | Source::Token => return Err(no_such_mode),
         };
@@ -134,17 +158,15 @@ impl ServerMachine {
         Ok((parts, verified))
     }
 
-    fn open_token(&self, now: Instant, sealed: &[u8]) -> Result<Verified, Refused> {
+    fn open_token(&self, unix_time: Option<u64>, sealed: &[u8]) -> Result<Verified, Refused> {
         let protocol_id = self.config.protocol_id;
-        let unix = self.unix_time(now);
+        // Without a time of day a token may have expired long ago.
+        let no_time = (Some(RefusalCode::TokenExpired), DropReason::NoTimeOfDay);
+        let unix_time = unix_time.ok_or(no_time)?;
         let mut last = (Some(RefusalCode::Key), DropReason::BadToken);
         for key in &self.config.credentials.token_keys {
-            match key.open(protocol_id, sealed, unix) {
+            match key.open(protocol_id, sealed, unix_time) {
                 Ok(opened) => {
-                    let ours = &self.config.addresses;
-                    if !ours.is_empty() && !opened.claims.is_for(ours) {
-                        return Err((Some(RefusalCode::Key), DropReason::BadToken));
-                    }
                     let keys = RequestKeys::new(&opened.secret, protocol_id);
                     let token = OpenToken { name: opened.nonce, claims: opened.claims };
                     return Ok(Verified { keys: Some(keys), token: Some(token) });
@@ -177,60 +199,94 @@ impl ServerMachine {
         Ok(())
     }
 
-    /// Checks used tokens, cookies and limits.
+    /// Checks replays, cookies and limits.
     fn admit(
         &mut self,
         now: Instant,
         path: FourTuple,
         request: &Request<'_>,
-    ) -> Result<Admitted, DropReason> {
+    ) -> Result<Admitted, Refused> {
         let Request { parts, verified, name, .. } = request;
-        let unix = self.unix_time(now);
-        self.memory.forget_expired(unix);
-        let keys = verified.keys.as_ref();
-        if let Some(token) = &verified.token
-            && self.memory.is_used(&token.name, name)
-        {
-            self.refuse(now, path, parts.client_id, RefusalCode::TokenUsed, keys);
-            return Err(DropReason::TokenUsed);
+        match &verified.token {
+            Some(token) => self.check_token(path, token, name)?,
+            None if self.memory.knows(name) => return Err((None, DropReason::Replayed)),
+            None => {}
         }
         if self.shutting_down {
-            self.refuse(now, path, parts.client_id, RefusalCode::ShuttingDown, keys);
-            return Err(DropReason::NoSlot);
+            return Err((Some(RefusalCode::ShuttingDown), DropReason::NoSlot));
         }
         let by_cookie = parts.cookie.is_some_and(|cookie| {
             self.cookie_key.verify(cookie_time(now), parts.client_id.0, path.remote, &cookie)
         });
         let limits = self.config.limits;
-        let is_busy = self.handshakes >= limits.handshakes_without_cookie
-            || (verified.token.is_some() && !self.memory.has_room());
-        if is_busy && !by_cookie {
+        let is_busy = self.handshakes >= limits.handshakes_without_cookie;
+        // A token is remembered for itself.
+        let may_be_replayed = verified.token.is_none() && self.memory.needs_cookie();
+        if (is_busy || may_be_replayed) && !by_cookie {
             let cookie = self.cookie_key.make(cookie_time(now), parts.client_id.0, path.remote);
             let mut out = Vec::new();
             Retry { to: parts.client_id, cookie }.write(&mut out);
             self.answer(path, out);
-            return Err(DropReason::NoCookie);
+            return Err((None, DropReason::NoCookie));
         }
+        let has_room = match verified.token {
+            Some(_) => self.memory.has_room_for_token(),
+            None => self.memory.has_room(),
+        };
         let share = self.prefixes.get(&Prefix::of(path.remote)).copied().unwrap_or_default();
-        if self.slots.len() >= limits.connections
+        if !has_room
+            || self.slots.len() >= limits.connections
             || share.connections >= limits.connections_per_prefix
         {
-            self.refuse(now, path, parts.client_id, RefusalCode::Full, keys);
-            return Err(DropReason::NoSlot);
+            return Err((Some(RefusalCode::Full), DropReason::NoSlot));
         }
         // No refusal here: handshakes are short, and the client repeats its request.
         if share.handshakes >= limits.handshakes_per_prefix {
-            return Err(DropReason::NoSlot);
+            return Err((None, DropReason::NoSlot));
         }
         if self.handshakes >= limits.handshakes {
             self.make_room(now, Prefix::of(path.remote));
         }
         if self.handshakes >= limits.handshakes {
-            return Err(DropReason::NoSlot);
+            return Err((None, DropReason::NoSlot));
         }
-        // The matchmaker has exchanged data with the client at this address.
-        let by_token = verified.token.as_ref().is_some_and(|token| token.claims.is_at(path.remote));
-        Ok(Admitted { address_validated: by_cookie || by_token })
+        // The matchmaker has exchanged data with someone at this address, but this request may be from
+        // elsewhere: whoever has the token can name that source.
+        let in_token = verified.token.as_ref().is_some_and(|token| token.claims.is_at(path.remote))
+            && share.credited < MAX_CREDITED_PER_PREFIX;
+        let address_proof = match (by_cookie, in_token) {
+            (true, _) => AddressProof::Validated,
+            (false, true) => AddressProof::InToken,
+            (false, false) => AddressProof::None,
+        };
+        Ok(Admitted { address_proof })
+    }
+
+    /// Whether the token is for this server and was not used, as far as this server can know.
+    fn check_token(
+        &self,
+        path: FourTuple,
+        token: &OpenToken,
+        name: &RequestName,
+    ) -> Result<(), Refused> {
+        let config = &self.config;
+        let is_for_any = config.token_audience == TokenAudience::Any;
+        if !is_for_any && !token.claims.is_for(&config.addresses, path.local) {
+            return Err((Some(RefusalCode::WrongServer), DropReason::WrongServer));
+        }
+        match self.memory.token_use(&token.name, name) {
+            TokenUse::New => {}
+            TokenUse::SameRequest => return Err((None, DropReason::Replayed)),
+            TokenUse::OtherRequest => {
+                return Err((Some(RefusalCode::TokenUsed), DropReason::TokenUsed));
+            }
+        }
+        // An earlier run of this server may have accepted it.
+        let is_earlier = token.claims.issued_unix < self.unix_clock.started();
+        if is_earlier && config.earlier_tokens == EarlierTokens::Refused {
+            return Err((Some(RefusalCode::TokenUsed), DropReason::TokenUsed));
+        }
+        Ok(())
     }
 
     /// Agrees on keys and creates the connection.
@@ -241,14 +297,19 @@ impl ServerMachine {
         request: &Request<'_>,
         admitted: Admitted,
     ) -> Result<(), DropReason> {
+        let moment = self.moment(now, path.remote);
+        let context = [&moment[..], &request.parts.client_id.0, request.parts.hello_message];
         let responder = match &request.verified.keys {
-            Some(keys) => Some(self.read_hello(&request.parts, keys)?),
+            Some(keys) => {
+                Some((self.entropy.hedged(&context), self.read_hello(&request.parts, keys)?))
+            }
             None => None,
         };
-        let bytes = responder.as_ref().map_or(request.parts.hello_message, Responder::hello);
+        let hello = responder.as_ref().map(|(_, responder)| responder.hello());
+        let bytes = hello.unwrap_or(request.parts.hello_message);
         let hello = Hello::read(bytes)?;
         let client_id = request.parts.client_id;
-        let server_id = self.new_id();
+        let server_id = self.new_id(&context);
         let config = Arc::clone(&self.connection_config);
         let welcome = Welcome {
             server_id,
@@ -259,21 +320,20 @@ impl ServerMachine {
         };
         let app_request = Bytes::copy_from_slice(hello.request);
         let peer_max_block_bytes = hello.max_block_bytes;
-        let mut welcome_message = Vec::new();
-        welcome.write(&mut welcome_message);
-        let protection = match responder {
-            Some(responder) => {
-                let (message, secrets) =
-                    responder.answer(&welcome_message).map_err(|_| DropReason::BadHandshake)?;
-                welcome_message = message;
-                Protection::sealed(now, Role::Server, welcome.suite, secrets)
-                    .map_err(|_| DropReason::BadHandshake)?
+        let mut plain = Zeroizing::new(Vec::with_capacity(MAX_WELCOME_BYTES));
+        welcome.write(&mut plain);
+        let (welcome_message, protection) = match responder {
+            Some((ephemeral, responder)) => {
+                let answered = responder.answer(&ephemeral, &plain);
+                let (message, secrets) = answered.map_err(|_| DropReason::BadHandshake)?;
+                let sealed = Protection::sealed(now, Role::Server, welcome.suite, secrets, &config);
+                (message, sealed.map_err(|_| DropReason::BadHandshake)?)
             }
-            None => Protection::Open {
-                protocol_id: self.config.protocol_id,
-                local: server_id,
-                remote: client_id,
-            },
+            None => {
+                let protocol_id = self.config.protocol_id;
+                let open = Protection::Open { protocol_id, local: server_id, remote: client_id };
+                (plain.to_vec(), open)
+            }
         };
         let mut connection = Connection::new(
             now,
@@ -287,32 +347,47 @@ impl ServerMachine {
                 peer_max_block_bytes,
                 entropy: Entropy::new(self.entropy.bytes()),
                 address: path,
-                address_validated: admitted.address_validated,
+                address_proof: admitted.address_proof,
                 welcome_message,
             },
         );
-        self.memory.remember(request.name);
-        let claims = request.verified.token.as_ref().map(|token| {
-            self.memory.remember_token(token.name, request.name, token.claims.expiry_unix);
+        let token = request.verified.token.as_ref();
+        match token.map(|token| (token.name, token.claims.expiry_unix)) {
+            Some((token, expiry)) => self.memory.remember_token(token, request.name, expiry),
+            None => self.memory.remember(request.name),
+        }
+        let claims = token.map(|token| {
             if let Some(max_rate) = token.claims.max_rate {
                 connection.cap_rate_bps(max_rate.bps());
             }
             token.claims.clone()
         });
-        self.insert(now, connection, request.name, app_request, claims, request.bytes);
+        let has_credit = admitted.address_proof == AddressProof::InToken;
+        let named = (request.name, request.bytes);
+        self.insert(now, connection, named, app_request, claims, has_credit);
         Ok(())
     }
 
+    /// When and from where a request came: what a handshake's keys depend on besides the generator and the
+    /// request, so that two copies of this server, from one snapshot, do not use the same.
+    fn moment(&self, now: Instant, from: SocketAddr) -> [u8; 34] {
+        let mut moment = [0; 34];
+        let times =
+            [now.as_nanos(), self.unix_clock.latest()].into_iter().flat_map(u64::to_le_bytes);
+        let all = times.chain(address_bytes(from));
+        moment.iter_mut().zip(all).for_each(|(to, from)| *to = from);
+        moment
+    }
+
     fn read_hello(
-        &mut self,
+        &self,
         parts: &RequestParts<'_>,
         keys: &RequestKeys,
     ) -> Result<Responder, DropReason> {
         let identity = self.config.credentials.identity.as_ref();
         let identity = identity.filter(|_| parts.mode.identity);
         let prologue = RequestParts::prologue(parts.mode, parts.client_id);
-        let ephemeral = self.entropy.bytes();
-        respond(keys.noise_psk(), identity, &prologue, ephemeral, parts.hello_message)
+        respond(keys.noise_psk(), identity, &prologue, parts.hello_message)
             .map_err(|_| DropReason::BadHandshake)
     }
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use crate::connection::ConnectionConfig;
+use crate::connection::{ConfigError, ConnectionConfig};
 use crate::credentials::TokenKey;
 use crate::crypto::{Identity, Secret};
 use crate::settings;
@@ -20,6 +20,10 @@ pub struct ServerCredentials {
     pub identity: Option<Identity>,
     /// All clients, without encryption: for a LAN and for tests. Default `false`.
     pub open: bool,
+    /// Lets clients notice at once that this server was restarted: 32 bytes that it keeps, and that no other
+    /// running server has. Two servers with the same could be used to end each other's connections. Without
+    /// it, clients notice a restart by the idle timeout.
+    pub reset_secret: Option<Secret>,
 }
 
 impl ServerCredentials {
@@ -33,14 +37,34 @@ impl ServerCredentials {
     /// Accepts clients with a connect token sealed with this key, besides those of other keys.
     #[must_use]
     pub fn with_token_key(mut self, key: TokenKey) -> Self {
-        self.token_keys.push(key);
+        // A vector that grows leaves what it held behind. Here each key is copied, and its old place wiped.
+        let mut keys = Vec::with_capacity(self.token_keys.len() + 1);
+        keys.extend(self.token_keys.iter().cloned());
+        keys.push(key);
+        self.token_keys = keys;
         self
+    }
+
+    /// Whether anybody else may have the reset secret.
+    pub(crate) fn shares_reset_secret(&self) -> bool {
+        let tokens = self.token_keys.iter().map(|token_key| &token_key.key);
+        let identity = self.identity.as_ref().map(Identity::private);
+        let mut others = tokens.chain(&self.secret).chain(identity);
+        self.reset_secret.as_ref().is_some_and(|own| others.any(|other| other == own))
     }
 
     /// Proves this server to clients that require it.
     #[must_use]
     pub fn with_identity(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
+        self
+    }
+
+    /// Lets clients notice at once that this server was restarted: with 32 bytes that it keeps, and that no
+    /// other running server has. Two servers with the same could be used to end each other's connections.
+    #[must_use]
+    pub fn with_reset_secret(mut self, secret: Secret) -> Self {
+        self.reset_secret = Some(secret);
         self
     }
 
@@ -76,9 +100,35 @@ settings! {
         memory_bytes: usize = 1 << 30, with_memory_bytes;
         /// Refusals and resets per second, for all sources together. Default 100.
         answers_per_second: u32 = 100, with_answers_per_second;
-        /// Requests and used tokens remembered to detect replays, some 100 bytes each. Default 65,536.
-        remembered: usize = 65_536, with_remembered;
+        /// Tokens remembered until they expire, some 130 bytes each, and as many requests without a token,
+        /// some 30 bytes each, so that none is accepted twice. With so many unexpired tokens, others are
+        /// refused as `Full`; after so many requests, others need a cookie for the rest of the run, which
+        /// costs a round trip. Default 262,144.
+        remembered: usize = 262_144, with_remembered;
     }
+}
+
+/// Which tokens a server accepts, by the servers they name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TokenAudience {
+    /// Those that name one of its `addresses`, or are for every server.
+    #[default]
+    Own,
+    /// All, whatever server they name. Of several such servers with one key each accepts a token once.
+    Any,
+}
+
+/// What a server does with tokens that were issued before it was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EarlierTokens {
+    /// It refuses them, because an earlier run may have accepted them, and the client asks for another.
+    #[default]
+    Refused,
+    /// It accepts them: for a server that is started for clients who have their tokens. After a restart each
+    /// may be used once more, until it expires.
+    Accepted,
 }
 
 settings! {
@@ -90,12 +140,32 @@ settings! {
         /// Which clients it accepts.
         credentials: ServerCredentials,
     ) {
-        /// The addresses at which clients reach it, to be compared with those in a token. If empty, nothing
-        /// is compared.
+        /// The addresses at which clients reach it, to be compared with those in a token: all of them, those
+        /// in front of a router too. One with an unspecified IP, as `0.0.0.0:4016`, stands for every address
+        /// of this host that a request was sent to. A server with token keys needs at least one.
         addresses: Vec<SocketAddr> = Vec::new(), with_addresses;
+        /// Which tokens it accepts, by the servers they name. Default those that name this server.
+        token_audience: TokenAudience = TokenAudience::default(), with_token_audience;
+        /// Whether it accepts tokens that were issued before it was started. Default no.
+        earlier_tokens: EarlierTokens = EarlierTokens::default(), with_earlier_tokens;
         /// How many clients it accepts, and how much memory and work they may cause.
         limits: ServerLimits = ServerLimits::default(), with_limits;
         /// The settings of its connections.
         connection: ConnectionConfig = ConnectionConfig::default(), with_connection;
+    }
+}
+
+impl ServerConfig {
+    /// The first setting that cannot work.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        self.connection.check()?;
+        if self.limits.remembered == 0 {
+            return Err(ConfigError::NothingRemembered);
+        }
+        let compares = self.token_audience == TokenAudience::Own;
+        if compares && !self.credentials.token_keys.is_empty() && self.addresses.is_empty() {
+            return Err(ConfigError::NoServerAddress);
+        }
+        Ok(())
     }
 }

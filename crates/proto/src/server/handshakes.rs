@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::ServerMachine;
 use super::admission::Prefix;
 use crate::Instant;
-use crate::connection::{CloseReason, ConnectionTrigger};
+use crate::connection::{CloseCode, CloseReason};
 
 /// A handshake that is older than this may be ended to make room: three round trips of a distant player.
 const MIN_AGE_TO_EVICT: Duration = Duration::from_secs(1);
@@ -29,8 +29,9 @@ impl ServerMachine {
         });
         if let Some((_, id)) = found.and_then(|at| self.started.remove(at)) {
             if let Some(connection) = self.slots.connection_mut(id) {
-                connection.end(ConnectionTrigger::Silence, CloseReason::NoAnswer);
+                connection.end_silently(now, CloseReason::NoAnswer, CloseCode::RESOURCES);
             }
+            self.linger(now, id);
             self.refresh(id);
         }
     }

@@ -1,21 +1,40 @@
-//! Requests and tokens that a server has seen, so that replaying a recorded one has no effect.
+//! Requests that a server has accepted, so that a recorded one is not accepted again.
+//!
+//! The invariant: nothing is forgotten while a copy of it could still be accepted. A token is remembered
+//! until it expires. A request without one is remembered for the whole run; when there is no room for more,
+//! requests need a cookie from then on, and one that has it is remembered until the cookie is no longer
+//! valid. When there is no room for that either, it is refused.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet};
 
-/// Names a request, whatever its cookie and padding: the client's id and the start of its ephemeral key, both
-/// random.
+/// Names a request, whatever its cookie and padding: the client's id and the start of its ephemeral key,
+/// both random.
 pub(super) type RequestName = [u8; 16];
 
 /// Names a token: its nonce.
 pub(super) type TokenName = [u8; 24];
 
-/// Requests seen and tokens used. Bounded: the oldest request makes room for a new one, and a token is only
-/// forgotten once it has expired.
+/// Whether a token was used before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TokenUse {
+    /// It was not.
+    New,
+    /// By a copy of the same request.
+    SameRequest,
+    /// By another request.
+    OtherRequest,
+}
+
+/// Requests accepted and tokens used.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     capacity: usize,
     requests: BTreeSet<RequestName>,
-    order: VecDeque<RequestName>,
+    /// Requests accepted by their cookies since there is no more room, and the unit of the cookies' time;
+    /// and those of the unit before. A cookie is valid in its unit and the next.
+    by_cookie: BTreeSet<RequestName>,
+    unit: u32,
+    earlier: BTreeSet<RequestName>,
     tokens: BTreeMap<TokenName, RequestName>,
     by_expiry: BTreeSet<(u64, TokenName)>,
 }
@@ -25,57 +44,77 @@ impl Memory {
         Self {
             capacity,
             requests: BTreeSet::new(),
-            order: VecDeque::new(),
+            by_cookie: BTreeSet::new(),
+            unit: 0,
+            earlier: BTreeSet::new(),
             tokens: BTreeMap::new(),
             by_expiry: BTreeSet::new(),
         }
     }
 
-    /// Whether this request was seen.
+    /// Whether this request, without a token, was accepted.
     pub(super) fn knows(&self, request: &RequestName) -> bool {
-        self.requests.contains(request)
+        [&self.requests, &self.by_cookie, &self.earlier]
+            .into_iter()
+            .any(|set| set.contains(request))
     }
 
-    /// Whether this token was used for another request.
-    pub(super) fn is_used(&self, token: &TokenName, request: &RequestName) -> bool {
-        self.tokens.get(token).is_some_and(|used_by| used_by != request)
+    /// Whether a request without a token needs a cookie, because it may be older than what is remembered.
+    pub(super) fn needs_cookie(&self) -> bool {
+        self.requests.len() >= self.capacity
+    }
+
+    /// Whether one more request without a token can be remembered.
+    pub(super) fn has_room(&self) -> bool {
+        !self.needs_cookie() || self.by_cookie.len() + self.earlier.len() < self.capacity
+    }
+
+    /// A request without a token is accepted.
+    pub(super) fn remember(&mut self, request: RequestName) {
+        let set = if self.needs_cookie() { &mut self.by_cookie } else { &mut self.requests };
+        set.insert(request);
+    }
+
+    /// How this token was used.
+    pub(super) fn token_use(&self, token: &TokenName, request: &RequestName) -> TokenUse {
+        match self.tokens.get(token) {
+            None => TokenUse::New,
+            Some(used_by) if used_by == request => TokenUse::SameRequest,
+            Some(_) => TokenUse::OtherRequest,
+        }
     }
 
     /// Whether one more token can be remembered.
-    pub(super) fn has_room(&self) -> bool {
+    pub(super) fn has_room_for_token(&self) -> bool {
         self.tokens.len() < self.capacity
     }
 
-    /// Forgets tokens that have expired by `now`, in Unix seconds: they are refused for that reason.
-    pub(super) fn forget_expired(&mut self, now: u64) {
+    /// A token is used, by this request.
+    pub(super) fn remember_token(&mut self, token: TokenName, request: RequestName, expiry: u64) {
+        self.tokens.insert(token, request);
+        self.by_expiry.insert((expiry, token));
+    }
+
+    /// Forgets what can no longer be accepted at this Unix time and this unit of the cookies' time: neither
+    /// goes back.
+    pub(super) fn forget_expired(&mut self, unix_time: u64, unit: u32) {
         while let Some(&(expiry, token)) = self.by_expiry.first()
-            && expiry < now
+            && expiry <= unix_time
         {
             self.by_expiry.pop_first();
             self.tokens.remove(&token);
         }
-    }
-
-    pub(super) fn remember(&mut self, request: RequestName) {
-        if self.order.len() >= self.capacity
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.requests.remove(&oldest);
-        }
-        if self.requests.insert(request) {
-            self.order.push_back(request);
-        }
-    }
-
-    pub(super) fn remember_token(&mut self, token: TokenName, request: RequestName, expiry: u64) {
-        if self.has_room() {
-            self.tokens.insert(token, request);
-            self.by_expiry.insert((expiry, token));
+        if unit != self.unit {
+            let newest = core::mem::take(&mut self.by_cookie);
+            let is_next = unit.wrapping_sub(self.unit) == 1;
+            self.earlier = if is_next { newest } else { BTreeSet::new() };
+            self.unit = unit;
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.order.len() + self.tokens.len()
+        let requests = self.requests.len() + self.by_cookie.len() + self.earlier.len();
+        requests + self.tokens.len()
     }
 }
 
@@ -84,31 +123,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_request_makes_room_and_an_expired_token_does() {
+    fn requests_are_never_forgotten_and_a_full_memory_says_so() {
         let mut memory = Memory::new(2);
-        (0..3).for_each(|i| memory.remember([i; 16]));
-        assert!(!memory.knows(&[0; 16]) && memory.knows(&[1; 16]) && memory.knows(&[2; 16]));
-        memory.remember_token([1; 24], [1; 16], 10);
-        memory.remember_token([2; 24], [2; 16], 20);
+        assert!(!memory.needs_cookie());
+        (0..2).for_each(|i| memory.remember([i; 16]));
+        assert!(memory.needs_cookie() && memory.has_room());
+        (2..4).for_each(|i| memory.remember([i; 16]));
         assert!(!memory.has_room());
-        assert!(memory.is_used(&[1; 24], &[9; 16]) && !memory.is_used(&[1; 24], &[1; 16]));
-        memory.forget_expired(11);
-        assert!(memory.has_room() && !memory.is_used(&[1; 24], &[9; 16]));
-        assert!(memory.is_used(&[2; 24], &[9; 16]));
+        assert!((0..4).all(|i| memory.knows(&[i; 16])));
+        memory.forget_expired(0, 1);
+        assert!(!memory.has_room() && memory.knows(&[3; 16]), "its cookie is still valid");
+        memory.forget_expired(0, 2);
+        assert!(memory.needs_cookie() && memory.has_room());
+        assert!(memory.knows(&[1; 16]) && !memory.knows(&[3; 16]));
+        memory.remember([4; 16]);
+        memory.forget_expired(0, 9);
+        assert!(!memory.knows(&[4; 16]));
     }
 
     #[test]
-    fn a_million_of_each_are_bounded_by_the_capacity() {
-        let mut memory = Memory::new(1000);
-        for i in 0..1_000_000u64 {
-            let mut name = [0; 16];
-            name[..8].copy_from_slice(&i.to_le_bytes());
-            memory.remember(name);
-            let mut token = [0; 24];
-            token[..8].copy_from_slice(&i.to_le_bytes());
-            memory.forget_expired(i);
-            memory.remember_token(token, name, i + 60);
-        }
-        assert!(memory.len() <= 2000);
+    fn tokens_are_remembered_until_they_expire() {
+        let mut memory = Memory::new(2);
+        memory.remember_token([1; 24], [1; 16], 10);
+        memory.remember_token([2; 24], [2; 16], 20);
+        assert!(!memory.has_room_for_token());
+        assert_eq!(memory.token_use(&[1; 24], &[1; 16]), TokenUse::SameRequest);
+        assert_eq!(memory.token_use(&[1; 24], &[9; 16]), TokenUse::OtherRequest);
+        memory.forget_expired(9, 0);
+        assert!(!memory.has_room_for_token());
+        memory.forget_expired(10, 0);
+        assert!(memory.has_room_for_token());
+        assert_eq!(memory.token_use(&[1; 24], &[9; 16]), TokenUse::New);
+        assert_eq!(memory.token_use(&[2; 24], &[9; 16]), TokenUse::OtherRequest);
     }
 }

@@ -16,13 +16,19 @@
 
 mod admission;
 mod config;
+mod event;
 mod handshakes;
+mod late;
+mod lingering;
 mod memory;
 mod paths;
+mod shares;
 mod slots;
 mod stats;
+mod unix_clock;
 
-pub use config::{ServerConfig, ServerCredentials, ServerLimits};
+pub use config::{EarlierTokens, ServerConfig, ServerCredentials, ServerLimits, TokenAudience};
+pub use event::ServerEvent;
 pub use stats::ServerStats;
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -32,24 +38,25 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use slotmap::{DefaultKey, Key as _};
 
-use crate::connection::{CloseCode, ConfigError, Connection, ConnectionConfig, Event};
+use crate::connection::{CloseCode, ConfigError, Connection, ConnectionConfig};
 use crate::credentials::TokenClaims;
-use crate::crypto::{CookieKey, Entropy, Identity, RequestKeys, ResetKey, Suites};
+use crate::crypto::{CookieKey, Entropy, RequestKeys, ResetKey, Suites};
 use crate::debug_as;
 use crate::fragment::FragmentPool;
 use crate::time::earliest;
-use crate::wire::{DataHeader, Kind, Role, WireId, answer};
+use crate::wire::request::REQUEST_BYTES;
+use crate::wire::{DataHeader, Kind, Role, WireId};
 use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform, SendBudget};
 use admission::Prefix;
+use lingering::Lingering;
 use memory::{Memory, RequestName};
 use paths::Paths;
+use shares::Share;
 use slots::Slots;
+use unix_clock::UnixClock;
 
 /// Answers to strangers that may wait to be sent: as many as one batch of datagrams can cause.
 const MAX_ANSWERS: usize = 64;
-
-/// The minimum length of data that is answered with a reset, in bytes (H-3.6a): a reset is always shorter.
-const MIN_BYTES_FOR_RESET: usize = 26;
 
 /// Names a connection of a server, and is never used for another one. It prints as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,45 +66,6 @@ impl core::fmt::Display for ConnectionId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         self.0.data().as_ffi().fmt(f)
     }
-}
-
-/// An event of a server. Its `Debug` prints lengths, never the application's bytes.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ServerEvent {
-    /// A client with valid credentials has sent a request. Its address is not validated yet. To reject it,
-    /// close the connection.
-    Connecting {
-        /// The application's request.
-        request: Bytes,
-        /// The content of its token, if it has one.
-        token: Option<TokenClaims>,
-    },
-    /// An event of its connection.
-    Connection(Event),
-}
-
-impl core::fmt::Debug for ServerEvent {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Connecting { request, token } => {
-                write!(
-                    f,
-                    "Connecting {{ request: {} bytes, token: {} }}",
-                    request.len(),
-                    token.is_some()
-                )
-            }
-            Self::Connection(event) => f.debug_tuple("Connection").field(event).finish(),
-        }
-    }
-}
-
-/// What one source prefix uses.
-#[derive(Clone, Copy, Debug, Default)]
-struct Share {
-    connections: usize,
-    handshakes: usize,
 }
 
 /// A server and its connections.
@@ -118,6 +86,7 @@ pub struct ServerMachine {
     /// Handshakes in the order of their start. Finished ones stay in it for a while.
     started: VecDeque<(Instant, ConnectionId)>,
     memory: Memory,
+    lingering: Lingering,
     paths: Paths,
     answers: VecDeque<(FourTuple, Vec<u8>)>,
     answer_budget: SendBudget,
@@ -126,7 +95,7 @@ pub struct ServerMachine {
     pool: FragmentPool,
     drops: DropCounts,
     stats: ServerStats,
-    unix_time: (Instant, u64),
+    unix_clock: UnixClock,
     shutting_down: bool,
 }
 
@@ -144,14 +113,16 @@ impl ServerMachine {
         config: ServerConfig,
         platform: impl Into<Platform>,
     ) -> Result<Self, ConfigError> {
-        config.connection.check()?;
+        config.check()?;
+        if config.credentials.shares_reset_secret() {
+            return Err(ConfigError::SharedResetSecret);
+        }
         let platform = platform.into();
         let mut entropy = Entropy::new(platform.seed);
         let credentials = &config.credentials;
-        // Never from the secret: anyone with the ticket could then close other clients' connections.
-        let token_key = credentials.token_keys.first().map(|token_key| &token_key.key);
-        let long_term = credentials.identity.as_ref().map(Identity::private).or(token_key);
-        let reset_key = match long_term {
+        // Never from the secret of tickets, the token keys or the identity: clients and other servers have
+        // those, and could end connections of this one.
+        let reset_key = match &credentials.reset_secret {
             Some(secret) => ResetKey::derived(secret),
             None => ResetKey::random(entropy.next_secret()),
         };
@@ -171,14 +142,15 @@ impl ServerMachine {
             handshakes: 0,
             started: VecDeque::new(),
             memory: Memory::new(config.limits.remembered),
-            paths: Paths::default(),
+            paths: Paths::new(config.connection.min_rate_bps),
+            lingering: Lingering::new(config.limits.connections),
             answers: VecDeque::new(),
             answer_budget,
             requests: VecDeque::new(),
             pool: FragmentPool::default(),
             drops: DropCounts::new(),
             stats: ServerStats::default(),
-            unix_time: (now, unix_time),
+            unix_clock: UnixClock::new(now, unix_time),
             shutting_down: false,
             connection_config: Arc::new(config.connection),
             config,
@@ -198,7 +170,8 @@ impl ServerMachine {
         let mut stats = self.stats;
         stats.connections = self.slots.len();
         stats.handshakes = self.handshakes;
-        stats.memory_bytes = self.slots.memory_bytes();
+        stats.lingering = self.lingering.len();
+        stats.memory_bytes = self.memory_bytes();
         stats.remembered = self.memory.len();
         stats
     }
@@ -209,9 +182,16 @@ impl ServerMachine {
         &self.drops
     }
 
-    /// Corrects the time of day, for the expiry of tokens.
-    pub const fn set_unix_time(&mut self, now: Instant, unix_time: u64) {
-        self.unix_time = (now, unix_time);
+    /// Corrects the time of day, for the expiry of tokens. Set back, it stands still for as long, so that no
+    /// token becomes valid again.
+    pub fn set_unix_time(&mut self, now: Instant, unix_time: u64) {
+        self.unix_clock.set(now, unix_time);
+    }
+
+    /// The time of day is not known: every token is refused as expired, until
+    /// [`set_unix_time`](Self::set_unix_time). For a clock that cannot be read or was never set.
+    pub const fn forget_unix_time(&mut self) {
+        self.unix_clock.forget();
     }
 
     /// A connection, to look at; `None` if it has been removed.
@@ -243,6 +223,13 @@ impl ServerMachine {
             }
             self.refresh(id);
         }
+    }
+
+    /// Whether a datagram has the form of a request, which makes a server draw keys if it is valid.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_request(datagram: &[u8]) -> bool {
+        datagram.len() == REQUEST_BYTES && Kind::of(datagram) == Ok(Kind::Request)
     }
 
     /// Handles a datagram from this address. It is decrypted in place.
@@ -280,44 +267,26 @@ impl ServerMachine {
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         let header = DataHeader::read(datagram)?;
-        let Some(&id) = self.by_id.get(&header.to) else {
-            self.reset(now, path, header.to, datagram.len());
-            return Err(DropReason::UnknownConnection);
+        let id = self.by_id.get(&header.to).copied();
+        let Some(id) = id.filter(|&id| self.slots.get(id).is_some_and(|slot| !slot.lingers)) else {
+            return Err(self.on_stray(now, header.to, path, datagram.len()));
         };
         let Some(connection) = self.slots.connection_mut(id) else {
             return Err(DropReason::UnknownConnection);
         };
         let outcome = connection.handle_data(now, path, &header, datagram, &mut self.pool);
         self.refresh(id);
+        self.linger(now, id);
         self.enforce_memory_limit(now);
         outcome
     }
 
-    /// If clients together hold more memory than they may, closes the connection that holds the most.
-    fn enforce_memory_limit(&mut self, now: Instant) {
-        if self.slots.memory_bytes() <= self.config.limits.memory_bytes {
-            return;
-        }
-        let Some(id) = self.slots.largest() else { return };
-        if let Some(connection) = self.slots.connection_mut(id) {
-            connection.close(now, CloseCode::RESOURCES, "");
-            connection.drop_unread();
-        }
-        self.refresh(id);
-    }
-
-    /// Answers data of a connection from before a restart.
-    fn reset(&mut self, now: Instant, to: FourTuple, id: WireId, bytes: usize) {
-        if bytes >= MIN_BYTES_FOR_RESET && self.reset_key.is_own_id(id.0) && self.may_answer(now) {
-            let mut out = Vec::new();
-            answer::write_reset(self.reset_key.reset_token(id.0), &mut out);
-            self.stats.resets += 1;
-            self.answer(to, out);
-        }
+    fn memory_bytes(&self) -> usize {
+        self.slots.memory_bytes() + self.lingering.memory_bytes()
     }
 
     /// The next event, and its connection. Call it until it returns `None`. A connection that has ended can
-    /// be looked at until the call after its [`Event::Closed`].
+    /// be looked at until the call after its [`Event::Closed`](crate::connection::Event::Closed).
     #[must_use]
     pub fn poll_event(&mut self, now: Instant) -> Option<(ConnectionId, ServerEvent)> {
         while let Some((id, request, token)) = self.requests.pop_front() {
@@ -354,6 +323,7 @@ impl ServerMachine {
             self.handshakes -= 1;
             if let Some(share) = self.prefixes.get_mut(&slot.prefix) {
                 share.handshakes -= 1;
+                share.credited -= usize::from(slot.has_credit);
             }
             self.stats.accepted += u64::from(slot.connection.state().is_open());
         }
@@ -368,7 +338,8 @@ impl ServerMachine {
         self.refresh(id);
         let Some(mut slot) = self.slots.remove(id) else { return };
         let connection = &slot.connection;
-        self.paths.remember(connection.address().ip(), connection.known_path());
+        let ip = connection.address().ip();
+        self.paths.remember(ip, slot.client, connection.known_path());
         slot.connection.clear(&mut self.pool);
         self.by_id.remove(&slot.connection.local_id());
         self.by_request.remove(&slot.name);
@@ -385,21 +356,24 @@ impl ServerMachine {
         &mut self,
         now: Instant,
         mut connection: Connection,
-        name: RequestName,
+        (name, bytes): (RequestName, usize),
         request: Bytes,
         token: Option<TokenClaims>,
-        bytes: usize,
+        has_credit: bool,
     ) {
         connection.on_request(now, bytes);
-        connection.set_known_path(self.paths.recall(now, connection.address().ip()));
+        let client = token.as_ref().and_then(TokenClaims::client);
+        let ip = connection.address().ip();
+        connection.set_known_path(self.paths.recall(now, ip, client));
         let prefix = Prefix::of(connection.address());
         let wire_id = connection.local_id();
-        let id = self.slots.insert(connection, name, prefix);
+        let id = self.slots.insert(connection, name, (prefix, client), has_credit);
         self.by_id.insert(wire_id, id);
         self.by_request.insert(name, id);
         let share = self.prefixes.entry(prefix).or_default();
         share.connections += 1;
         share.handshakes += 1;
+        share.credited += usize::from(has_credit);
         self.handshakes += 1;
         self.started.push_back((now, id));
         self.stats.requests += 1;
@@ -409,10 +383,11 @@ impl ServerMachine {
     }
 
     /// An id that no present connection has.
-    fn new_id(&mut self) -> WireId {
+    fn new_id(&mut self, context: &[&[u8]]) -> WireId {
         loop {
-            let id = WireId(self.reset_key.id(self.entropy.bytes()));
-            if !self.by_id.contains_key(&id) {
+            let [a, b, c, d, e, f, ..] = *self.entropy.hedged(context).as_bytes();
+            let id = WireId(self.reset_key.id([a, b, c, d, e, f]));
+            if !self.by_id.contains_key(&id) && !self.lingering.has(id) {
                 return id;
             }
         }
@@ -430,21 +405,19 @@ impl ServerMachine {
         self.answers.len() < MAX_ANSWERS && self.answer_budget.try_spend(1)
     }
 
-    fn unix_time(&self, now: Instant) -> u64 {
-        let (then, unix_time) = self.unix_time;
-        unix_time.saturating_add(now.since(then).as_secs())
-    }
-
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.slots.check_invariants();
+        self.lingering.check_invariants();
         assert_eq!(self.slots.len(), self.by_id.len());
         assert_eq!(self.slots.len(), self.by_request.len());
         let counted: usize = self.prefixes.values().map(|share| share.connections).sum();
         assert_eq!(counted, self.slots.len());
         let counted: usize = self.prefixes.values().map(|share| share.handshakes).sum();
         assert_eq!(counted, self.handshakes);
+        let counted: usize = self.prefixes.values().map(|share| share.credited).sum();
+        assert_eq!(counted, self.slots.credited());
     }
 }
 
@@ -455,11 +428,13 @@ impl Machine for ServerMachine {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.pool.handle_timeout(now);
+        self.lingering.forget_old(now);
         while let Some(id) = self.slots.next_due(now) {
             if let Some(connection) = self.slots.connection_mut(id) {
                 connection.handle_timeout(now);
             }
             self.refresh(id);
+            self.linger(now, id);
         }
     }
 
@@ -482,6 +457,7 @@ impl Machine for ServerMachine {
                 self.count_sent(bytes);
             } else {
                 self.slots.on_nothing_to_send();
+                self.linger(now, id);
                 self.remove_if_over(id);
             }
         }
@@ -492,6 +468,18 @@ impl Machine for ServerMachine {
             return Some(Instant::ZERO);
         }
         earliest(self.slots.first_deadline(), self.pool.poll_timeout())
+    }
+
+    fn wants_entropy(&self, datagram: &[u8]) -> bool {
+        Self::is_request(datagram)
+    }
+
+    fn mix_entropy(&mut self, fresh: &[u8; 32]) {
+        self.entropy.mix(fresh);
+        // A snapshot that servers are started from has no connections; after it each has a key of its own.
+        if self.slots.len() == 0 && self.config.credentials.reset_secret.is_none() {
+            self.reset_key = ResetKey::random(self.entropy.next_secret());
+        }
     }
 }
 

@@ -1,80 +1,124 @@
 //! What a server remembers of the paths to its clients, so that the path of a returning client need not be
 //! measured again.
 //!
-//! Only what a validated address has acknowledged is remembered, and for a fixed number of addresses. An
-//! attacker with many addresses can displace others, with the only effect that their paths are measured
-//! again.
+//! What one client reports must not harm another. So a client that its token names has an entry of its own
+//! for its address; what others had there is remembered for the address alone, and can only make the start
+//! faster, by no more than the address was seen to take. Memory is for a fixed number of entries; an attacker
+//! with many addresses can displace others, with the only effect that their paths are measured again.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::net::IpAddr;
 
+use super::admission::ClientName;
 use crate::Instant;
 use crate::bulk::Known;
 
-/// Addresses remembered, some 150 bytes each.
-const MAX_ADDRESSES: usize = 4096;
+/// Entries, some 200 bytes each.
+const MAX_ENTRIES: usize = 4096;
 
-/// Paths by the client's IP address; its port is another one for every visit.
-#[derive(Clone, Debug, Default)]
+/// An address, and who was there if a token said so. Not the port: it is another one for every visit.
+type Key = (IpAddr, Option<ClientName>);
+
+/// Paths by the address and the client.
+#[derive(Clone, Debug)]
 pub(super) struct Paths {
-    known: BTreeMap<IpAddr, Known>,
-    order: VecDeque<IpAddr>,
+    min_rate_bps: u64,
+    known: BTreeMap<Key, Known>,
+    order: VecDeque<Key>,
 }
 
 impl Paths {
-    /// Remembers what was measured of the path to this address, if it is newer than what is known: a client
-    /// that was sent nothing has only what was recalled, and that must not be discounted twice. The oldest
-    /// address makes room.
-    pub(super) fn remember(&mut self, to: IpAddr, known: Known) {
+    /// No rate that is recalled is below this minimum, in bit/s.
+    pub(super) const fn new(min_rate_bps: u64) -> Self {
+        Self { min_rate_bps, known: BTreeMap::new(), order: VecDeque::new() }
+    }
+
+    /// Remembers what was measured of the path to this client, if it is newer than what is known: a client
+    /// that was sent nothing has only what was recalled, and that must not be discounted twice. Of an address
+    /// alone the entry stays with which more was proven. The oldest entry makes room.
+    pub(super) fn remember(&mut self, to: IpAddr, client: Option<ClientName>, known: Known) {
         if known.rate.is_none() {
             return;
         }
-        let to = to.to_canonical();
-        if self.known.get(&to).is_some_and(|old| known.at <= old.at) {
-            return;
+        let key = (to.to_canonical(), client);
+        if let Some(old) = self.known.get(&key) {
+            let is_more =
+                client.is_none() && old.discounted(known.at).proven.rate > known.proven.rate;
+            if known.at <= old.at || is_more {
+                return;
+            }
         }
-        if self.known.insert(to, known).is_none() {
-            self.order.push_back(to);
+        if self.known.insert(key, known).is_none() {
+            self.order.push_back(key);
         }
-        if self.known.len() > MAX_ADDRESSES
+        if self.known.len() > MAX_ENTRIES
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);
         }
     }
 
-    /// What was remembered, discounted by its age.
-    pub(super) fn recall(&self, now: Instant, to: IpAddr) -> Known {
-        let known = self.known.get(&to.to_canonical());
-        known.map_or(Known::NOTHING, |known| known.discounted(now))
+    /// What to assume of the path to this client, discounted by its age.
+    pub(super) fn recall(&self, now: Instant, to: IpAddr, client: Option<ClientName>) -> Known {
+        let Some(known) = self.known.get(&(to.to_canonical(), client)) else {
+            return Known::NOTHING;
+        };
+        let known = known.discounted(now);
+        match client {
+            Some(_) => known.of_earlier_visit(self.min_rate_bps),
+            None => known.of_address(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bulk::Rate;
+    use crate::bulk::{Bytes, Proven, Rate};
 
-    fn known(rate: f64, millis: u64) -> Known {
-        Known { rate: Some(Rate(rate)), at: Instant::from_millis(millis), ..Known::NOTHING }
+    fn known(mbit: f64, proven: f64, millis: u64) -> Known {
+        Known {
+            rate: Some(Rate(mbit / 8.0)),
+            proven: Proven { bytes: Bytes(1.0), rate: Rate(proven / 8.0) },
+            at: Instant::from_millis(millis),
+            ..Known::NOTHING
+        }
+    }
+
+    fn address(n: u32) -> IpAddr {
+        IpAddr::from(n.to_be_bytes())
     }
 
     #[test]
     fn returning_clients_are_known_and_memory_is_bounded() {
-        let mut paths = Paths::default();
-        let address = |n: u32| IpAddr::from(n.to_be_bytes());
+        let mut paths = Paths::new(0);
+        let ana = Some([1; 8]);
         for n in 0..5000 {
-            paths.remember(address(n), known(f64::from(n), 0));
-            paths.remember(address(n), known(f64::from(n) + 0.5, 1));
-            paths.remember(address(n), known(1.0, 1));
+            paths.remember(address(n), ana, known(f64::from(n), 0.0, 0));
+            paths.remember(address(n), ana, known(f64::from(n) + 8.0, 0.0, 1));
+            paths.remember(address(n), ana, known(1.0, 0.0, 1));
         }
-        assert_eq!(paths.known.len(), MAX_ADDRESSES);
-        assert_eq!(paths.order.len(), MAX_ADDRESSES);
-        assert_eq!(paths.recall(Instant::ZERO, address(4999)).rate, Some(Rate(4999.5)));
-        assert_eq!(paths.recall(Instant::ZERO, address(1)).rate, None);
-        let hour = Instant::from_millis(3_600_000);
-        assert_eq!(paths.recall(hour, address(4999)).rate, None);
-        paths.remember(address(9999), Known::NOTHING);
-        assert_eq!(paths.known.len(), MAX_ADDRESSES);
+        assert_eq!((paths.known.len(), paths.order.len()), (MAX_ENTRIES, MAX_ENTRIES));
+        let rate = |n, now| paths.recall(now, address(n), ana).rate;
+        assert_eq!(rate(4999, Instant::ZERO), Some(Rate(5007.0 / 8.0)));
+        assert_eq!(rate(1, Instant::ZERO), None);
+        assert_eq!(rate(4999, Instant::from_millis(3_600_000)), None);
+        paths.remember(address(9999), ana, Known::NOTHING);
+        assert_eq!(paths.known.len(), MAX_ENTRIES);
+    }
+
+    /// What one client reports of its address slows down itself only.
+    #[test]
+    fn a_client_is_not_slowed_down_by_another_behind_its_address() {
+        let mut paths = Paths::new(200_000);
+        let (home, ana, ben) = (address(1), Some([1; 8]), Some([2; 8]));
+        paths.remember(home, ana, known(0.01, 0.0, 1));
+        paths.remember(home, None, known(100.0, 60.0, 1));
+        paths.remember(home, None, known(0.01, 0.01, 2));
+        paths.remember(home, None, known(900.0, 0.01, 3));
+        let rate = |client| paths.recall(Instant::from_millis(4), home, client).rate;
+        assert_eq!(rate(ben), None);
+        assert_eq!(rate(ana), Some(Rate(0.025)), "its own, and not below the minimum");
+        assert_eq!(rate(None), Some(Rate(12.5)), "the entry with which the most was proven");
     }
 }

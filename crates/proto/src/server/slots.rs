@@ -13,7 +13,7 @@ use crate::Instant;
 use crate::connection::Connection;
 
 use super::ConnectionId;
-use super::admission::Prefix;
+use super::admission::{ClientName, Prefix};
 use super::memory::RequestName;
 
 /// Datagrams that a connection may send before the next one's turn: few enough that 20 KB at most delay the
@@ -28,12 +28,27 @@ pub(super) struct Slot {
     pub(super) prefix: Prefix,
     /// Counted among the handshakes in progress.
     pub(super) is_handshake: bool,
+    /// Counted among those of them whose address is in their token.
+    pub(super) has_credit: bool,
+    /// Who the client is, if its token says so.
+    pub(super) client: Option<ClientName>,
+    /// It has ended, and its last words are kept.
+    pub(super) lingers: bool,
     /// The memory it held when it was last refreshed.
     memory_bytes: usize,
     deadline: Option<Instant>,
     is_ready: bool,
     /// In the queue of those with events: until the application has read that there are no more.
     pub(super) has_events: bool,
+}
+
+/// What a connection holds, and whose it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holder {
+    pub(super) id: ConnectionId,
+    pub(super) prefix: Prefix,
+    pub(super) client: Option<ClientName>,
+    pub(super) memory_bytes: usize,
 }
 
 /// All connections of a server.
@@ -59,23 +74,36 @@ impl Slots {
         self.memory_bytes
     }
 
-    /// The connection that holds the most memory.
-    pub(super) fn largest(&self) -> Option<ConnectionId> {
-        let held = self.slots.iter().map(|(key, slot)| (slot.memory_bytes, ConnectionId(key)));
-        held.max().map(|(_, id)| id)
+    /// What each connection holds, and whose it is.
+    pub(super) fn holders(&self) -> impl Iterator<Item = Holder> + '_ {
+        self.slots.iter().map(|(key, slot)| Holder {
+            id: ConnectionId(key),
+            prefix: slot.prefix,
+            client: slot.client,
+            memory_bytes: slot.memory_bytes,
+        })
+    }
+
+    /// Handshakes in progress whose address is in their token.
+    pub(super) fn credited(&self) -> usize {
+        self.slots.values().filter(|slot| slot.is_handshake && slot.has_credit).count()
     }
 
     pub(super) fn insert(
         &mut self,
         connection: Connection,
         name: RequestName,
-        prefix: Prefix,
+        (prefix, client): (Prefix, Option<ClientName>),
+        has_credit: bool,
     ) -> ConnectionId {
         ConnectionId(self.slots.insert(Slot {
             connection: Box::new(connection),
             name,
             prefix,
             is_handshake: true,
+            has_credit,
+            client,
+            lingers: false,
             memory_bytes: 0,
             deadline: None,
             is_ready: false,

@@ -8,7 +8,10 @@ pub struct ServerStats {
     pub connections: usize,
     /// Of these, handshakes in progress.
     pub handshakes: usize,
-    /// Bytes that clients make it hold now: data that is incomplete or not read.
+    /// Connections that have ended and whose clients may not have heard it, now.
+    pub lingering: usize,
+    /// Bytes that clients make it hold now: data that is incomplete or not read, and the closes of
+    /// connections that have ended.
     pub memory_bytes: usize,
     /// Requests and tokens remembered now, to detect replays.
     pub remembered: usize,
@@ -22,6 +25,8 @@ pub struct ServerStats {
     pub refused: u64,
     /// Resets sent.
     pub resets: u64,
+    /// Closes sent again, to clients that had not heard them.
+    pub closes_repeated: u64,
     /// Datagrams received, from clients and strangers.
     pub datagrams_received: u64,
     /// Bytes in them.

@@ -17,25 +17,29 @@ pub enum RefusalCode {
     Version,
     /// It has another secret, or does not offer the mode.
     Key,
-    /// It has as many connections as it accepts.
+    /// It has as many connections as it accepts, or cannot remember another token.
     Full,
     /// It is shutting down.
     ShuttingDown,
     /// The token has expired.
     TokenExpired,
-    /// The token was used for another connection.
+    /// The token was used for another connection, or may have been: the server was started after it was
+    /// issued.
     TokenUsed,
+    /// The token is for another server.
+    WrongServer,
 }
 
 impl RefusalCode {
     /// Every code, in the order of their bytes.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Version,
         Self::Key,
         Self::Full,
         Self::ShuttingDown,
         Self::TokenExpired,
         Self::TokenUsed,
+        Self::WrongServer,
     ];
 
     /// Its byte.
@@ -48,7 +52,7 @@ impl RefusalCode {
     /// Whether the server has verified the request, so that the refusal has a check that can be verified.
     #[must_use]
     pub(crate) const fn is_verified(self) -> bool {
-        matches!(self, Self::Full | Self::ShuttingDown | Self::TokenUsed)
+        matches!(self, Self::Full | Self::ShuttingDown | Self::TokenUsed | Self::WrongServer)
     }
 
     /// Its name in events and JSON.
@@ -62,6 +66,7 @@ impl RefusalCode {
             Self::ShuttingDown => "shutting_down",
             Self::TokenExpired => "token_expired",
             Self::TokenUsed => "token_used",
+            Self::WrongServer => "wrong_server",
         }
     }
 }
@@ -74,7 +79,8 @@ impl core::fmt::Display for RefusalCode {
             Self::Full => "the server is full",
             Self::ShuttingDown => "the server is shutting down",
             Self::TokenExpired => "the token has expired",
-            Self::TokenUsed => "the token was used before",
+            Self::TokenUsed => "the token was used before, or is older than the server's start",
+            Self::WrongServer => "the token is for another server",
         })
     }
 }

@@ -22,8 +22,9 @@ pub(crate) const PACKET_FRAME_BYTES: usize = 5;
 /// Bytes of a block frame.
 pub(crate) const BLOCK_FRAME_BYTES: usize = 53;
 
-/// The longest reason of a close, in bytes.
-const MAX_REASON_BYTES: usize = 200;
+/// The longest reason of a close, in bytes: all that its length field can say, so that no reader has to
+/// refuse or cut one.
+const MAX_REASON_BYTES: usize = 255;
 
 /// The largest packet that is sent without fragments, in bytes.
 pub(crate) const MAX_WHOLE_PACKET_BYTES: usize = FRAGMENT_BYTES;
@@ -79,7 +80,7 @@ pub enum Frame<'a> {
     /// Closes the connection.
     Close {
         /// Why, as a number.
-        code: u16,
+        code: u32,
         /// Why, in words.
         reason: &'a str,
     },
@@ -203,11 +204,9 @@ impl<'a> Frame<'a> {
             9 => Self::PathChallenge(fields.array()?),
             10 => Self::PathResponse(fields.array()?),
             11 => {
-                let code = fields.u16()?;
+                let code = fields.u32()?;
                 let count = usize::from(fields.u8()?);
-                let reason = at_most(MAX_REASON_BYTES, fields.bytes(count)?)?;
-                let reason = core::str::from_utf8(reason).map_err(|_| DropReason::OutOfRange)?;
-                Self::Close { code, reason }
+                Self::Close { code, reason: readable(fields.bytes(count)?) }
             }
             12 => Self::Block(BlockFrame {
                 number: fields.u32()?,
@@ -255,6 +254,17 @@ pub(crate) fn truncate_reason(reason: &str) -> &str {
         end -= 1;
     }
     reason.get(..end).unwrap_or_default()
+}
+
+/// A reason as far as it is UTF-8: words that cannot be read are no reason to overhear a close.
+fn readable(bytes: &[u8]) -> &str {
+    match core::str::from_utf8(bytes) {
+        Ok(reason) => reason,
+        Err(error) => {
+            let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            core::str::from_utf8(valid).unwrap_or_default()
+        }
+    }
 }
 
 fn read_slice<'a>(fields: &mut Fields<'a>) -> Result<Slice<'a>, DropReason> {
@@ -352,7 +362,7 @@ mod tests {
         round_trip(Frame::MessageLimit(256));
         round_trip(Frame::PathChallenge([1; 8]));
         round_trip(Frame::PathResponse([2; 8]));
-        round_trip(Frame::Close { code: 300, reason: "gone" });
+        round_trip(Frame::Close { code: 70_000, reason: "gone" });
         let block = BlockFrame { number: 3, tag: 9, length: 1 << 40, digest: [7; 32] };
         round_trip(Frame::Block(block));
         let data = &[9; SLICE_BYTES];
@@ -381,7 +391,28 @@ mod tests {
     #[test]
     fn a_long_reason_is_cut_between_characters() {
         let reason = "é".repeat(150);
-        assert_eq!(truncate_reason(&reason).len(), 200);
-        assert_eq!(truncate_reason(&"xé".repeat(100)).len(), 199);
+        assert_eq!(truncate_reason(&reason).len(), 254);
+        assert_eq!(truncate_reason(&"x".repeat(256)).len(), 255);
+    }
+
+    /// A length field of one byte can say 255: a reader that took fewer closed with `protocol` instead.
+    #[test]
+    fn a_reason_of_any_length_is_read_as_far_as_it_is_text() {
+        for length in [0, 1, 200, 201, 255] {
+            let reason = "x".repeat(length);
+            round_trip(Frame::Close { code: 300, reason: &reason });
+        }
+        let read = |reason: &[u8]| {
+            let mut bytes = Vec::new();
+            Frame::Close { code: 300, reason: "" }.write(&mut bytes);
+            *bytes.last_mut().unwrap() = field_u8(reason.len());
+            bytes.extend_from_slice(reason);
+            let Some(Ok(Frame::Close { code: 300, reason })) = Frames::of(&bytes).next() else {
+                panic!("no close")
+            };
+            alloc::string::String::from(reason)
+        };
+        assert_eq!(read(b"cut in an \xc3"), "cut in an ");
+        assert_eq!(read(b"\xff"), "");
     }
 }

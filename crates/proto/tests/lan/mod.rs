@@ -45,7 +45,8 @@ pub fn address(n: usize) -> SocketAddr {
 /// A server configuration with [`secret`].
 pub fn server_config() -> ServerConfig {
     let credentials = ServerCredentials::default().with_secret(secret());
-    let mut config = ServerConfig::new(PROTOCOL_ID, credentials);
+    let mut config =
+        ServerConfig::new(PROTOCOL_ID, credentials).with_addresses(vec![server_address()]);
     config.limits.connections = 20_000;
     config.limits.connections_per_prefix = 20_000;
     config

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{Block, Event};
-use haulier_proto::credentials::TokenClaims;
+use haulier_proto::credentials::{TokenClaims, TokenServers};
 use haulier_proto::server::ServerEvent;
 
 use crate::lan::{Lan, client_config, server_address, server_config};
@@ -47,5 +47,5 @@ fn no_payload_of_a_connection_is_printed() {
 fn no_payload_of_a_setting_is_printed() {
     let config = ClientConfig::new(server_address(), 1, Credentials::Open);
     hides(&config.with_request(vec![MARK; 100]));
-    hides(&TokenClaims::new(0).with_user_data(vec![MARK; 100]));
+    hides(&TokenClaims::new(0, 1, TokenServers::Every).with_user_data(vec![MARK; 100]));
 }

@@ -152,7 +152,8 @@ impl RawClient {
             let prologue = RequestParts::prologue(mode(true), id);
             let psk = request.noise_psk();
             let (initiator, message) =
-                Initiator::new(psk, None, &prologue, entropy.bytes(), &hello).expect("a hello");
+                Initiator::new(psk, None, &prologue, entropy.next_secret(), &hello)
+                    .expect("a hello");
             hello = message;
             keys = Some((request, initiator));
         }
@@ -252,10 +253,10 @@ impl RawServer {
             Some(secret) => {
                 let keys = RequestKeys::new(secret, PROTOCOL_ID);
                 let prologue = RequestParts::prologue(parts.mode, parts.client_id);
-                let dice = bytes(32).try_into().ok()?;
                 let opened =
-                    respond(keys.noise_psk(), None, &prologue, dice, parts.hello_message).ok()?;
-                let (message, secrets) = opened.answer(&welcome).ok()?;
+                    respond(keys.noise_psk(), None, &prologue, parts.hello_message).ok()?;
+                let ephemeral = Secret::from_bytes(bytes(32).try_into().ok()?);
+                let (message, secrets) = opened.answer(&ephemeral, &welcome).ok()?;
                 welcome = message;
                 sealed(
                     Role::Server,

@@ -53,7 +53,9 @@ pub fn configs(keyed: Keyed, connection: ConnectionConfig) -> (ServerConfig, Cli
         ),
     };
     server.open = keyed == Keyed::Open;
-    let server = ServerConfig::new(PROTOCOL_ID, server).with_connection(connection);
+    let server = ServerConfig::new(PROTOCOL_ID, server)
+        .with_addresses(vec![address(1)])
+        .with_connection(connection);
     let client = ClientConfig::new(address(1), PROTOCOL_ID, client);
     (server, client.with_connection(connection))
 }

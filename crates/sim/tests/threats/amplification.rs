@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
-use haulier_proto::server::ServerMachine;
+use haulier_proto::Machine as _;
+use haulier_proto::client::ClientMachine;
+use haulier_proto::connection::ConnectionConfig;
+use haulier_proto::server::{ServerEvent, ServerMachine};
 use haulier_sim::attack::raw::RawClient;
 use haulier_sim::{Rng, Shot, address};
 
 use crate::support::{
-    ATTACKER, BOTH, CLIENT, Keyed, Pair, SERVER, Ticker, Town, drain, ms, secret, server_config,
+    ATTACKER, BOTH, CLIENT, Keyed, Pair, SERVER, Ticker, Town, block, drain, drain_client, ms,
+    secret, server_config,
 };
+use crate::tokens::{NOW_UNIX, token_client_at, token_server};
 
 /// Requests with a right check from a thousand addresses that never asked: the server answers each with
 /// three times what came at most, in bytes and in datagrams, in every prefix of the run. The honest
@@ -160,5 +165,48 @@ fn t2_acks_are_a_small_part_of_what_they_answer() {
         let all = stats.ack_bytes_sent as f64 / stats.bytes_received as f64;
         println!("loss {loss} %: acks are {all:.4} of the bytes, {worst:.4} in the worst prefix");
         assert!(all <= 0.10 && worst <= 1.0, "{all} {worst}");
+    }
+}
+
+/// Whoever has a token with an address in it may be elsewhere. To that address the server sent 6.2 MB for
+/// four spoofed requests, because it counted as validated. Now it is 80 times and 384 KiB at most, and for
+/// four handshakes of a prefix at a time, however many tokens there are.
+#[test]
+fn t1_a_token_with_a_victims_address_sends_it_a_bounded_amount() {
+    let (config, key) = token_server();
+    let config = config.with_connection(ConnectionConfig::default());
+    let victim = address(66);
+    for (tokens, copies) in [(1, 1), (1, 4), (1, 10), (100, 10)] {
+        let mut server = ServerMachine::new(ms(0), NOW_UNIX, config.clone(), [1; 32]).unwrap();
+        let (mut spoofed, mut sent, mut now) = (0, 0, ms(0));
+        let mut waiting: Vec<Vec<u8>> = (0..tokens)
+            .flat_map(|n| {
+                let client = token_client_at(&key, n, victim).with_copies(copies);
+                let mut client = ClientMachine::new(now, client, [n; 32]).unwrap();
+                drain_client(&mut client, now)
+            })
+            .collect();
+        for _ in 0..9_000 {
+            if let Some(mut request) = waiting.pop() {
+                spoofed += request.len();
+                let _counted = server.handle_datagram(now, victim, &mut request);
+            }
+            while let Some((id, event)) = server.poll_event(now) {
+                if let ServerEvent::Connecting { .. } = event {
+                    let connection = server.connection_mut(id).unwrap();
+                    connection.send_block(now, &block(16 << 20)).unwrap();
+                }
+            }
+            sent +=
+                drain(&mut server, now).iter().map(|(_, datagram)| datagram.len()).sum::<usize>();
+            now = now + Duration::from_millis(1);
+            server.handle_timeout(now);
+        }
+        let ratio = sent as f64 / spoofed as f64;
+        println!(
+            "{tokens} tokens, {spoofed} bytes spoofed, {sent} sent to the victim, x {ratio:.1}"
+        );
+        assert!(sent <= 80 * spoofed && sent <= 4 * 393_216 + 3 * spoofed, "{sent}");
+        assert_eq!(server.stats().accepted, 0);
     }
 }

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{CloseReason, Event, RefusalCode};
-use haulier_proto::credentials::{Secret, TokenClaims, TokenKey};
-use haulier_proto::server::{ServerConfig, ServerCredentials, ServerLimits, ServerMachine};
+use haulier_proto::credentials::{Secret, TokenKey};
+use haulier_proto::server::{ServerLimits, ServerMachine};
 use haulier_proto::{DropReason, Instant};
 use haulier_sim::attack::raw::RawClient;
 use haulier_sim::attack::{Hostile, HostileKind};
-use haulier_sim::hosts::{ClientHost, PROTOCOL_ID, Script};
+use haulier_sim::hosts::{ClientHost, Script};
 use haulier_sim::{Rng, Shot, address};
 
 use crate::support::{
-    ATTACKER, BOTH, CLIENT, Keyed, SERVER, Ticker, Town, client_config, connection, drain,
-    drain_client, dsl, knock, last, ms, secret, server_config,
+    ATTACKER, BOTH, CLIENT, Keyed, SERVER, Ticker, Town, client_config, drain, drain_client, dsl,
+    knock, last, ms, secret, server_config,
 };
+use crate::tokens::{NOW_UNIX, token_client, token_server};
 
 /// Five thousand requests a second without the key, from everywhere: nothing is remembered, and an honest
 /// join takes as long as ever.
@@ -125,24 +125,6 @@ fn t14_places_are_limited_per_prefix_and_in_total() {
     assert_eq!(join(11, 51, 6000).0, Ok(()));
     assert_eq!(join(12, 52, 6000).0, Ok(()));
     assert_eq!(join(13, 53, 6000), (Err(DropReason::NoSlot), Some(0x82)));
-}
-
-fn token_server() -> (ServerConfig, TokenKey) {
-    let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
-    let credentials = ServerCredentials::default().with_token_key(key.clone());
-    let config = ServerConfig::new(PROTOCOL_ID, credentials);
-    (config.with_connection(connection()), key)
-}
-
-const NOW_UNIX: u64 = 1_795_219_200;
-
-fn token_client(key: &TokenKey, expiry: u64, nonce: u8) -> ClientConfig {
-    let claims = TokenClaims::new(expiry);
-    let secret = Secret::from_bytes([nonce; 32]);
-    let token = key.issue(PROTOCOL_ID, &claims, secret, [nonce; 24]).unwrap();
-    let mut config = client_config(Keyed::Secret);
-    config.credentials = Credentials::Token(token);
-    config
 }
 
 /// A token lets in one connection: the same request from another address is dropped, and another request

@@ -39,7 +39,7 @@ fn t18_a_restarted_server_repeats_no_nonce_and_is_noticed() {
         town.restart_server(Keyed::Secret, 5 + 10 * life);
         town.world.run_to(ms(10_000));
         let event = last(town.client());
-        assert!(matches!(event, Some(Event::Closed(CloseReason::ServerRestarted))), "{event:?}");
+        assert!(matches!(event, Some(Event::Closed(CloseReason::ConnectionUnknown))), "{event:?}");
         let closed = town.client().app.first(|event| matches!(event, Event::Closed(_))).unwrap();
         println!("noticed after {:?}", closed - Duration::from_millis(300));
     }

@@ -9,10 +9,14 @@
 mod address;
 mod amplification;
 mod crowd;
+mod ends;
 mod floods;
 mod forgery;
 mod keys;
 mod lies;
 mod life;
+mod paths;
 mod replay;
+mod shares;
 mod support;
+mod tokens;

@@ -14,11 +14,23 @@ struct Many {
     next: u16,
     end: u16,
     received: usize,
+    /// Wants random bytes from this datagram on.
+    wants_entropy_at: Option<usize>,
+    /// What it got, and how many datagrams before.
+    entropy: Vec<(usize, [u8; 32])>,
 }
 
 impl Machine for Many {
     fn handle_datagram(&mut self, _: Instant, _: FourTuple, _: &mut [u8]) {
         self.received += 1;
+    }
+
+    fn wants_entropy(&self, _: &[u8]) -> bool {
+        self.wants_entropy_at.is_some_and(|at| self.received >= at)
+    }
+
+    fn mix_entropy(&mut self, fresh: &[u8; 32]) {
+        self.entropy.push((self.received, *fresh));
     }
 
     fn handle_timeout(&mut self, _: Instant) {}
@@ -135,4 +147,23 @@ fn a_refusal_is_counted_and_what_is_no_socket_is_an_error() {
     let error = runner.round().unwrap_err();
     assert_eq!(error.raw_os_error(), Some(no_socket));
     assert_eq!((runner.stats().refused, runner.machine.received), (1, 1));
+}
+
+/// A machine that draws keys gets fresh random bytes before it does, once a round, and others get none. A
+/// server restored twice from one snapshot would otherwise draw the same keys twice.
+#[test]
+fn who_draws_keys_gets_fresh_bytes_first() {
+    let machine = Many { wants_entropy_at: Some(2), ..Many::default() };
+    let mut runner = Runner::new(machine, Fake::new([Ok(()); 5], 1), Clock::start());
+    runner.round().unwrap();
+    assert_eq!(runner.machine.received, 5);
+    assert_eq!(runner.machine.entropy.len(), 1, "once a round");
+    runner.carrier.answers.extend([Ok(()); 3]);
+    runner.round().unwrap();
+    let got = &runner.machine.entropy;
+    assert_eq!((got.len(), got[0].0, got[1].0), (2, 2, 5));
+    assert_ne!(got[0].1, got[1].1);
+    let mut runner = Runner::new(Many::default(), Fake::new([Ok(()); 5], 1), Clock::start());
+    runner.round().unwrap();
+    assert!(runner.machine.entropy.is_empty());
 }

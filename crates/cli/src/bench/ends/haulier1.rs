@@ -8,6 +8,7 @@ use bytes::Bytes;
 use haulier::{
     Block, Client, CloseCode, Connect, ConnectionConfig, Credentials, Event, Listen, NetworkError,
     Secret, SendError, ServerConfig, ServerCredentials, ServerEvent, TokenClaims, TokenKey,
+    TokenServers,
 };
 
 use super::{Joined, TURN, took_too_long};
@@ -49,9 +50,10 @@ pub(in crate::bench) fn serve(
     Ok(())
 }
 
-/// A token for a client at `place`, as a matchmaker would make it.
+/// A token for a client at `place`, as a matchmaker would make it, for a server that is started at any time.
 pub(in crate::bench) fn token(place: IpAddr) -> Result<Credentials, Failure> {
-    let claims = TokenClaims::new(u64::MAX).with_client_address(Some(SocketAddr::new(place, 0)));
+    let claims = TokenClaims::new(u64::MAX - 1, u64::MAX, TokenServers::Every)
+        .with_client_address(Some(SocketAddr::new(place, 0)));
     new_token(&token_key(), PROTOCOL_ID, &claims).map(Credentials::Token)
 }
 

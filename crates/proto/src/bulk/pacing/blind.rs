@@ -29,7 +29,7 @@ pub(crate) struct Blind {
 }
 
 impl Blind {
-    pub(super) const fn new(floor: Rate, hint: Option<Rate>) -> Self {
+    pub(crate) const fn new(floor: Rate, hint: Option<Rate>) -> Self {
         Self {
             floor,
             hint,
@@ -42,13 +42,13 @@ impl Blind {
     }
 
     /// Sets the initial rate, as measured on the reverse path.
-    pub(super) const fn set_hint(&mut self, rate: Rate) {
+    pub(crate) const fn set_hint(&mut self, rate: Rate) {
         self.hint = Some(rate);
     }
 
     /// A slice was sent while no rate was known. Below a configured `limit` that is smaller than the guess,
     /// the guess is not halved: no train can be sent then, so no rate is expected.
-    pub(super) fn on_sent(&mut self, now: Instant, bytes: Bytes, rtt: Span, limit: Rate) {
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: Bytes, rtt: Span, limit: Rate) {
         self.sent += 1;
         let since = *self.since.get_or_insert(now);
         let rate = self.rate();
@@ -64,7 +64,7 @@ impl Blind {
     }
 
     /// Whether the next slice must wait, for a caller that is this late.
-    pub(super) fn is_early(&self, now: Instant, late: Span) -> bool {
+    pub(crate) fn is_early(&self, now: Instant, late: Span) -> bool {
         self.paced_at > Span::from(now) + AHEAD + late
     }
 

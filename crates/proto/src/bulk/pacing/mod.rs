@@ -18,11 +18,11 @@ mod policer;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use blind::Blind;
 pub(crate) use model::Queue;
 
 use self::beside_game::BesideGame;
 use self::beside_tcp::BesideTcp;
-use self::blind::Blind;
 use self::delay::Delay;
 use self::flow::Flow;
 use super::samples::{BaseDelay, Sample};

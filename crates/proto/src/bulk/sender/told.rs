@@ -1,11 +1,14 @@
-//! What a sender is told: which blocks there are, what the receiver can take, what the path carries, and
-//! what the application has set.
+//! What a sender is told: which blocks there are, what the receiver can take and has, what the path carries,
+//! and what the application has set.
 
 use core::time::Duration;
 
 use super::super::block::{NewBlock, SendBlock};
 use super::super::bottleneck::Bottleneck;
+use super::super::chunk::OpenChunk;
 use super::super::credit::Credit;
+use super::super::cut::SliceSize;
+use super::super::delivered::{Delivered, Proven};
 use super::super::loss::LossEstimate;
 use super::super::pacing::Pacing;
 use super::super::trains::Trains;
@@ -13,7 +16,7 @@ use super::super::tuning::{FULL_PACKET, SLICE_OVERHEAD};
 use super::super::units::{Bytes, Rate, Span};
 use super::Sender;
 use crate::Instant;
-use crate::transit::ChunkAt;
+use crate::transit::{ChunkAt, Symbol};
 use crate::urgency::Urgency;
 
 impl Sender {
@@ -33,6 +36,7 @@ impl Sender {
         self.loss = LossEstimate::new();
         self.pacing = Pacing::new(Rate::from_bps(self.config.min_rate_bps), None);
         (self.trains, self.acked) = (Trains::new(), 0);
+        (self.delivered, self.recalled) = (Delivered::new(Proven::NOTHING), None);
         self.set_packet(self.packet);
         self.set_stale();
     }
@@ -84,6 +88,9 @@ impl Sender {
     /// Sets the initial rate, as measured on the reverse path.
     pub(crate) const fn set_hint(&mut self, rate: Rate) {
         self.pacing.set_hint(rate);
+        if let Some(recalled) = &mut self.recalled {
+            recalled.set_hint(rate);
+        }
     }
 
     pub(crate) fn set_max_rate_bps(&mut self, max_rate_bps: u64) {
@@ -146,5 +153,42 @@ impl Sender {
     /// Whether there are chunks to open, but no credit for them.
     pub(crate) fn is_held_back(&self) -> bool {
         self.chunks.is_held_back()
+    }
+
+    /// The peer has a chunk whole and verified.
+    pub(crate) fn on_done(&mut self, now: Instant, at: ChunkAt) {
+        let is_news = self.chunks.on_done(at);
+        self.on_report(now, is_news);
+    }
+
+    /// The peer reported which source slices of a chunk it has: those with a bit in `map`, if they have this
+    /// size. Those that were never sent are passed over.
+    pub(crate) fn on_slices_here(
+        &mut self,
+        now: Instant,
+        at: ChunkAt,
+        size: SliceSize,
+        map: &[u8],
+    ) {
+        let chunk = self.chunks.get(at).filter(|chunk| chunk.cut().size() == size);
+        let Some(sent) = chunk.map(OpenChunk::sources_sent) else { return };
+        let mut is_news = false;
+        for index in (0..=u8::MAX).take(sent) {
+            let byte = map.get(usize::from(index / 8)).copied().unwrap_or(0);
+            // It says the size, so that it is of the present cut.
+            is_news |= byte >> (index % 8) & 1 != 0
+                && self.chunks.on_received(at, u64::MAX, Symbol::source(index));
+        }
+        self.on_report(now, is_news);
+    }
+
+    /// The peer reported what it has.
+    fn on_report(&mut self, now: Instant, is_progress: bool) {
+        if is_progress {
+            self.silence.on_feedback(now);
+            self.silence.on_progress(now);
+            self.set_stale();
+        }
+        self.lateness.on_input(now);
     }
 }

@@ -4,6 +4,8 @@ use alloc::{format, vec};
 
 use proptest::prelude::*;
 
+use base64ct::{Base64UrlUnpadded, Encoding};
+
 use super::*;
 
 fn ticket() -> Ticket {

@@ -5,7 +5,7 @@ use alloc::format;
 use proptest::prelude::*;
 
 use super::*;
-use crate::credentials::TokenRate;
+use crate::credentials::{TokenRate, TokenServers};
 
 const PROTOCOL: u64 = 0x1122_3344_5566_7788;
 const EXPIRY: u64 = 2_000_000_000;
@@ -21,7 +21,10 @@ fn secret() -> Secret {
 fn claims() -> TokenClaims {
     TokenClaims {
         client_id: *b"player 1",
-        servers: ["192.0.2.1:4000", "[2001:db8::1]:4001"].map(|text| text.parse().unwrap()).into(),
+        servers: TokenServers::Each(
+            ["192.0.2.1:4000", "[2001:db8::1]:4001"].map(|text| text.parse().unwrap()).into(),
+        ),
+        issued_unix: EXPIRY - 60,
         expiry_unix: EXPIRY,
         client_address: Some("198.51.100.3:0".parse().unwrap()),
         min_rate: TokenRate::from_bps(80_000),
@@ -42,7 +45,10 @@ fn a_token_goes_all_the_way() {
     assert_eq!(ConnectToken::parse(&format!("  {}\n", token.to_text())), Ok(token));
     assert_eq!(carried.secret(), &secret());
     assert_eq!((carried.protocol_id(), carried.expiry_unix()), (PROTOCOL, EXPIRY));
-    assert_eq!((carried.servers(), carried.identity()), (&claims().servers[..], Some(&[4; 32])));
+    assert_eq!(
+        (carried.servers(), carried.identity()),
+        (claims().servers.addresses(), Some(&[4; 32]))
+    );
     assert_eq!(TokenKey::id_of(carried.sealed()), Some(7));
     let opened = key().open(PROTOCOL, carried.sealed(), EXPIRY - 1).unwrap();
     assert_eq!(opened, OpenedToken { claims: claims(), secret: secret(), nonce: [3; 24] });
@@ -51,18 +57,18 @@ fn a_token_goes_all_the_way() {
 /// The bounds of the standard's request table are those of the fields. The largest is well below 640.
 #[test]
 fn the_smallest_and_the_largest() {
-    let least = issue(&TokenClaims::new(EXPIRY));
+    let least = issue(&TokenClaims::new(0, EXPIRY, TokenServers::Every));
     assert_eq!(least.sealed().len(), MIN_SEALED_BYTES);
-    assert_eq!(MIN_SEALED_BYTES, 105);
+    assert_eq!(MIN_SEALED_BYTES, 113);
     let v6: SocketAddr = "[2001:db8::1]:4001".parse().unwrap();
     let most = TokenClaims {
-        servers: vec![v6; 8],
+        servers: TokenServers::Each(vec![v6; 8]),
         client_address: Some(v6),
         user_data: vec![9; 256],
         ..claims()
     };
     let token = issue(&most);
-    assert_eq!(token.sealed().len(), 532);
+    assert_eq!(token.sealed().len(), 540);
     assert_eq!(key().open(PROTOCOL, token.sealed(), 0).unwrap().claims, most);
 }
 
@@ -70,7 +76,11 @@ fn the_smallest_and_the_largest() {
 fn claims_have_limits() {
     let refused =
         |claims: TokenClaims| key().issue(PROTOCOL, &claims, secret(), [3; 24]).unwrap_err();
-    let servers = vec![SocketAddr::from(([0; 4], 1)); 9];
+    let none = TokenServers::Each(Vec::new());
+    assert_eq!(refused(TokenClaims { servers: none, ..claims() }), IssueError::NoServer);
+    let late = TokenClaims { issued_unix: EXPIRY, ..claims() };
+    assert_eq!(refused(late), IssueError::ExpiresBeforeIssued);
+    let servers = TokenServers::Each(vec![SocketAddr::from(([0; 4], 1)); 9]);
     assert_eq!(refused(TokenClaims { servers, ..claims() }), IssueError::TooManyServers);
     let user_data = vec![0; 257];
     assert_eq!(refused(TokenClaims { user_data, ..claims() }), IssueError::TooMuchUserData);
@@ -99,7 +109,7 @@ fn each_refusal_in_its_order() {
     newer[0] = b'2';
     assert_eq!(key().open(PROTOCOL, &newer, EXPIRY), Err(TokenError::Malformed));
     assert_eq!(TokenKey::id_of(&newer), None);
-    for length in [0, 1, 37, 104, 641, 1200] {
+    for length in [0, 1, 37, 112, 641, 1200] {
         let cut: Vec<u8> = sealed.iter().copied().cycle().take(length).collect();
         assert_eq!(key().open(PROTOCOL, &cut, now), Err(TokenError::Malformed), "{length}");
     }
@@ -132,9 +142,10 @@ fn sealed_nonsense_is_refused_without_a_panic() {
         TokenClaims::read(&plain, EXPIRY)
     };
     assert!(claims_at(0, 1).is_ok());
-    assert_eq!(claims_at(40, 3).unwrap_err(), ReadError::Wrong, "unknown flag");
-    assert_eq!(claims_at(41, 5).unwrap_err(), ReadError::Wrong, "no such address");
-    assert_eq!(claims_at(48, 9).unwrap_err(), ReadError::Wrong, "nine servers");
+    assert_eq!(claims_at(48, 7).unwrap_err(), ReadError::Wrong, "unknown flag");
+    assert_eq!(claims_at(49, 5).unwrap_err(), ReadError::Wrong, "no such address");
+    assert_eq!(claims_at(56, 9).unwrap_err(), ReadError::Wrong, "nine servers");
+    assert_eq!(claims_at(48, 1).unwrap_err(), ReadError::Wrong, "two servers, and not for several");
     let mut plain = Vec::new();
     claims().write(&secret(), &mut plain).unwrap();
     plain.push(0);
@@ -169,15 +180,23 @@ proptest! {
     fn any_claims_come_back(
         client_id in any::<[u8; 8]>(),
         servers in proptest::collection::vec(any::<SocketAddr>(), 0..=8),
+        is_one in any::<bool>(),
         client_address in any::<Option<SocketAddr>>(),
         most in 1u32..,
         user_data in proptest::collection::vec(any::<u8>(), 0..=256),
     ) {
         // Neither scope nor flow of an IPv6 address is of any use on another machine.
         let plain = |a: SocketAddr| SocketAddr::new(a.ip(), a.port());
+        let servers: Vec<_> = servers.into_iter().map(plain).collect();
+        let servers = match &*servers {
+            [] => TokenServers::Every,
+            [one] if is_one => TokenServers::One(*one),
+            _ => TokenServers::Each(servers),
+        };
         let claims = TokenClaims {
             client_id,
-            servers: servers.into_iter().map(plain).collect(),
+            servers,
+            issued_unix: 5,
             expiry_unix: EXPIRY,
             client_address: client_address.map(plain),
             min_rate: None,

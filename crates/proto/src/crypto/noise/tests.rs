@@ -1,4 +1,12 @@
-//! Both patterns end to end, what each refuses, and the forged answers.
+//! Both patterns end to end, against Noise's vectors and `snow`, what each refuses, and the forged answers.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use chacha20poly1305::ChaCha20Poly1305;
+use chacha20poly1305::aead::{AeadInPlace, KeyInit};
+use proptest::prelude::*;
+use snow::resolvers::{CryptoResolver, DefaultResolver};
 
 use super::*;
 
@@ -14,13 +22,25 @@ fn identity() -> Identity {
     Identity::new(Secret::from_bytes([2; 32]))
 }
 
+fn unhex(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
+}
+
+fn secret(hex: &str) -> Secret {
+    Secret::from_bytes(unhex(hex).try_into().unwrap())
+}
+
+fn dice(byte: u8) -> Secret {
+    Secret::from_bytes([byte; 32])
+}
+
 fn start(nk: bool) -> (Initiator, Vec<u8>) {
     let public = nk.then(|| identity().public());
-    Initiator::new(&psk(), public.as_ref(), PROLOGUE, [3; 32], HELLO).unwrap()
+    Initiator::new(&psk(), public.as_ref(), PROLOGUE, dice(3), HELLO).unwrap()
 }
 
 fn open(nk: bool, message: &[u8]) -> Result<Responder, NoiseError> {
-    respond(&psk(), nk.then(identity).as_ref(), PROLOGUE, [4; 32], message)
+    respond(&psk(), nk.then(identity).as_ref(), PROLOGUE, message)
 }
 
 /// RFC 7748, 6.1: Bob's keys.
@@ -42,7 +62,7 @@ fn both_patterns_agree_on_keys() {
         assert_eq!(first.len(), HELLO.len() + NOISE_OVERHEAD_BYTES);
         let opened = open(nk, &first).unwrap();
         assert_eq!(opened.hello(), HELLO);
-        let (second, servers) = opened.answer(WELCOME).unwrap();
+        let (second, servers) = opened.answer(&dice(4), WELCOME).unwrap();
         assert_eq!(second.len(), WELCOME.len() + NOISE_OVERHEAD_BYTES);
         let (welcome, clients) = client.finish(&second).unwrap();
         assert_eq!(welcome, WELCOME);
@@ -58,7 +78,7 @@ fn both_patterns_agree_on_keys() {
 fn forged_answers_do_not_destroy_a_client() {
     for nk in [false, true] {
         let (mut client, first) = start(nk);
-        let (second, servers) = open(nk, &first).unwrap().answer(WELCOME).unwrap();
+        let (second, servers) = open(nk, &first).unwrap().answer(&dice(4), WELCOME).unwrap();
         for forgery in 0..100 {
             let mut forged = second.clone();
             match forgery % 4 {
@@ -78,7 +98,7 @@ fn forged_answers_do_not_destroy_a_client() {
 fn every_flipped_bit_and_every_cut_is_refused() {
     for nk in [false, true] {
         let (mut client, first) = start(nk);
-        let (second, _) = open(nk, &first).unwrap().answer(WELCOME).unwrap();
+        let (second, _) = open(nk, &first).unwrap().answer(&dice(4), WELCOME).unwrap();
         for (message, is_first) in [(&first, true), (&second, false)] {
             let mut refused = |bytes: &[u8]| {
                 if is_first { open(nk, bytes).is_err() } else { client.finish(bytes).is_err() }
@@ -102,7 +122,7 @@ fn strangers_get_no_answer() {
     let (_, first) = start(false);
     let other = Secret::from_bytes([9; 32]);
     fn refused(psk: &Secret, id: Option<&Identity>, prologue: &[u8], message: &[u8]) -> bool {
-        respond(psk, id, prologue, [4; 32], message).unwrap_err() == NoiseError::Refused
+        respond(psk, id, prologue, message).unwrap_err() == NoiseError::Refused
     }
     assert!(refused(&other, None, PROLOGUE, &first));
     assert!(refused(&psk(), None, b"haulier/2", &first));
@@ -116,29 +136,148 @@ fn strangers_get_no_answer() {
 #[test]
 fn fresh_entropy_gives_fresh_keys() {
     let (_, first) = start(false);
-    let answer = |entropy| {
-        respond(&psk(), None, PROLOGUE, entropy, &first).unwrap().answer(WELCOME).unwrap()
-    };
-    let ((message, keys), (other, others)) = (answer([5; 32]), answer([6; 32]));
+    let answer = |byte| open(false, &first).unwrap().answer(&dice(byte), WELCOME).unwrap();
+    let ((message, keys), (other, others)) = (answer(5), answer(6));
     assert_ne!(message, other);
     assert_ne!(keys.client_to_server, others.client_to_server);
     assert_ne!(keys.server_to_client, others.server_to_client);
-    assert_eq!(answer([5; 32]), (message, keys), "the same bytes replay the same handshake");
+    assert_eq!(answer(5), (message, keys), "the same bytes replay the same handshake");
 }
 
+/// Noise's own vectors, of its test suite "cacophony": psk, prologue and keys are the same for both patterns.
+/// Its first message of the transport shows that the split is right too.
 #[test]
-fn entropy_is_given_once() {
-    let mut draw = OneDraw(Some(psk()));
-    draw.try_fill_bytes(&mut [0; 32]).unwrap();
-    assert_eq!(draw.try_fill_bytes(&mut [0; 32]), Err(snow::Error::Rng));
-    assert_eq!(OneDraw(Some(psk())).try_fill_bytes(&mut [0; 31]), Err(snow::Error::Rng));
+fn the_published_vectors_of_noise() {
+    let psk = secret("54686973206973206d7920417573747269616e20706572737065637469766521");
+    let prologue = unhex("4a6f686e2047616c74");
+    let private = "4a3acbfdb163dec651dfa3194dece676d437029c62a408b4c5ea9114246e4893";
+    let public = "31e0303fd6418d2f8c0e78b91f22e8caed0fbe48656dcf4767e4834f701b8f62";
+    let identity = Identity::new(secret(private));
+    assert_eq!(identity.public(), *secret(public).as_bytes());
+    let (hello, welcome) = (b"Ludwig von Mises", b"Murray Rothbard");
+    let ours = "ca35def5ae56cec33dc2036731ab14896bc4c75dbb07a61f879f8e3afa4c7944";
+    let theirs = "95ebc60d2b1fa672c1f46a8aa265ef51bfe38e7ccb39ec5be34069f144808843";
+    let cases = [
+        (
+            None,
+            "fda936bec35a8adfdff198386f7d5475880897edaaf7495314c99095a2e4d66a",
+            "4cd2a371993ba41ea11448024fca32766b169183c9e691a7a433279da7e729",
+            "bc44da303ae0beb08075fc4eb4e58235c67c2d1f53a4f2fff0bca7",
+        ),
+        (
+            Some(&identity),
+            "27635ede06947b2d3acd77a36788aaaf17e9f5a8ac252e560fb421ba161a2cf8",
+            "d682eb9cf4fee6816c8c8cfd34c15774321e234e3a426d7cfd3f13e5e84d04",
+            "b6645684db57679aa08f0b3352d58f32ec7f1e1a02083d5bd54277",
+        ),
+    ];
+    for (identity, first_end, second_end, transport) in cases {
+        let public = identity.map(Identity::public);
+        let dice = secret("893e28b9dc6ca8d611ab664754b8ceb7bac5117349a4439a6b0569da977c464a");
+        let (mut client, first) =
+            Initiator::new(&psk, public.as_ref(), &prologue, dice, hello).unwrap();
+        assert_eq!(first, [unhex(ours), unhex(first_end)].concat());
+        let opened = respond(&psk, identity, &prologue, &first).unwrap();
+        assert_eq!(opened.hello(), hello);
+        let dice = secret("bbdb4cdbd309f1a1f2e1456967fe288cadd6f712d65dc7b7793d5e63da6b375b");
+        let (second, split) = opened.answer(&dice, welcome).unwrap();
+        assert_eq!(second, [&unhex(theirs)[..], &unhex(second_end)].concat());
+        assert_eq!(client.finish(&second), Ok((welcome.to_vec(), split.clone())));
+        let mut sealed = b"F. A. Hayek".to_vec();
+        let key = ChaCha20Poly1305::new(split.client_to_server.secret().as_bytes().into());
+        let tag = key.encrypt_in_place_detached(&Default::default(), b"", &mut sealed).unwrap();
+        assert_eq!([&sealed[..], &tag].concat(), unhex(transport));
+    }
+}
+
+proptest! {
+    /// The same bytes as `snow`, in both roles and patterns, whatever the keys.
+    #[test]
+    fn snow_agrees(
+        secrets in any::<[[u8; 32]; 4]>(),
+        prologue in proptest::collection::vec(any::<u8>(), 0..40),
+        hello in proptest::collection::vec(any::<u8>(), 0..500),
+        welcome in proptest::collection::vec(any::<u8>(), 0..100),
+        nk in any::<bool>(),
+    ) {
+        let [psk, private, ours, theirs] = secrets.map(Secret::from_bytes);
+        let identity = nk.then(|| Identity::new(private));
+        let public = identity.as_ref().map(Identity::public);
+        let (mut client, first) =
+            Initiator::new(&psk, public.as_ref(), &prologue, ours.clone(), &hello).unwrap();
+        let opened = respond(&psk, identity.as_ref(), &prologue, &first).unwrap();
+        let (second, split) = opened.answer(&theirs, &welcome).unwrap();
+        client.finish(&second).unwrap();
+
+        let mut builder = snow_builder(nk, &psk, &prologue, &ours);
+        if let Some(public) = &public {
+            builder = builder.remote_public_key(public).unwrap();
+        }
+        let mut initiator = builder.build_initiator().unwrap();
+        let mut builder = snow_builder(nk, &psk, &prologue, &theirs);
+        if let Some(identity) = &identity {
+            builder = builder.local_private_key(identity.0.as_bytes()).unwrap();
+        }
+        let mut responder = builder.build_responder().unwrap();
+        let (mut message, mut payload) = (vec![0; MAX_MESSAGE_BYTES], vec![0; MAX_MESSAGE_BYTES]);
+        let length = initiator.write_message(&hello, &mut message).unwrap();
+        prop_assert_eq!(&first, &message[..length]);
+        responder.read_message(&first, &mut payload).unwrap();
+        let length = responder.write_message(&welcome, &mut message).unwrap();
+        prop_assert_eq!(&second, &message[..length]);
+        let (up, down) = responder.dangerously_get_raw_split();
+        prop_assert_eq!(&up, split.client_to_server.secret().as_bytes());
+        prop_assert_eq!(&down, split.server_to_client.secret().as_bytes());
+    }
+}
+
+fn snow_builder<'a>(
+    nk: bool,
+    psk: &'a Secret,
+    prologue: &'a [u8],
+    ephemeral: &'a Secret,
+) -> snow::Builder<'a> {
+    let name = if nk { NK } else { NN };
+    let builder = snow::Builder::with_resolver(name.parse().unwrap(), Box::new(NoRandom));
+    let builder = builder.prologue(prologue).unwrap().psk(0, psk.as_bytes()).unwrap();
+    builder.fixed_ephemeral_key_for_testing_only(ephemeral.as_bytes())
+}
+
+/// What `snow` needs here, without a generator: both private keys are given to it.
+struct NoRandom;
+
+impl CryptoResolver for NoRandom {
+    fn resolve_rng(&self) -> Option<Box<dyn snow::types::Random>> {
+        Some(Box::new(Self))
+    }
+    fn resolve_dh(&self, choice: &snow::params::DHChoice) -> Option<Box<dyn snow::types::Dh>> {
+        DefaultResolver.resolve_dh(choice)
+    }
+    fn resolve_hash(
+        &self,
+        choice: &snow::params::HashChoice,
+    ) -> Option<Box<dyn snow::types::Hash>> {
+        DefaultResolver.resolve_hash(choice)
+    }
+    fn resolve_cipher(
+        &self,
+        choice: &snow::params::CipherChoice,
+    ) -> Option<Box<dyn snow::types::Cipher>> {
+        DefaultResolver.resolve_cipher(choice)
+    }
+}
+
+impl snow::types::Random for NoRandom {
+    fn try_fill_bytes(&mut self, _: &mut [u8]) -> Result<(), snow::Error> {
+        Err(snow::Error::Rng)
+    }
 }
 
 #[test]
 fn payloads_have_a_limit() {
     let limit = MAX_MESSAGE_BYTES - NOISE_OVERHEAD_BYTES;
-    assert!(Initiator::new(&psk(), None, PROLOGUE, [3; 32], &vec![0; limit]).is_ok());
-    let error = Initiator::new(&psk(), None, PROLOGUE, [3; 32], &vec![0; limit + 1]).unwrap_err();
+    assert!(Initiator::new(&psk(), None, PROLOGUE, dice(3), &vec![0; limit]).is_ok());
+    let error = Initiator::new(&psk(), None, PROLOGUE, dice(3), &vec![0; limit + 1]).unwrap_err();
     assert_eq!(error, NoiseError::TooLong);
 }
 

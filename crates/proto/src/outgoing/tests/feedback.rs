@@ -196,7 +196,7 @@ fn some_announcements_are_left_to_urgent_blocks() {
     blocks.send(millis(1), block(0), options(2), 0).unwrap();
     assert_eq!(announce(&mut blocks), [24], "numbers are in the order of announcement");
     assert!(blocks.cancel(millis(2), 0, 0) && blocks.cancel(millis(2), 1, 0));
-    assert_eq!(announce(&mut blocks), [], "the peer does not know yet that they are given up");
+    assert!(announce(&mut blocks).is_empty(), "the peer does not know yet that they are given up");
     blocks.check_invariants();
     blocks.on_cancel(0, true);
     blocks.on_cancel(1, true);

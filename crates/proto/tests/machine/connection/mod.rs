@@ -4,11 +4,15 @@
 //! * `traffic`: section 4, what is sent, and in which order;
 //! * `edges`: checks that no other test covers, one test each;
 //! * `hostile`: a peer with the keys that breaks the rules of section 4;
+//! * `keys`: what two servers, or two copies of one, must not share; forgeries; a clock without a time;
 //! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing.
 
+mod admission;
 mod edges;
+mod ends;
 mod handshake;
 mod hostile;
+mod keys;
 mod life;
 mod traffic;
 
