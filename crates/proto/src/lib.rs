@@ -70,7 +70,8 @@
 //! # Modules
 //!
 //! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `channels`,
-//! `credentials`, `incoming`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `work`, `fields`,
+//! `outgoing`, `credentials`, `incoming`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`,
+//! `urgency`, `work`, `fields`,
 //! `drop_reason`. What this wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
@@ -92,6 +93,7 @@ mod drop_reason;
 mod fields;
 mod incoming;
 mod message;
+mod outgoing;
 mod platform;
 mod transit;
 mod urgency;

@@ -7,6 +7,7 @@
 use super::loss::LossEstimate;
 use super::rate_finder::RateFinder;
 use super::samples::{Sample, Samples};
+use super::tuning::FULL_PACKET;
 use super::tuning::bottleneck::{FIRST_SEEN, MIN_QUEUE, TRIED};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
@@ -36,10 +37,16 @@ impl Bottleneck {
             finder: RateFinder::new(known),
             replayed: (first, Span::ZERO),
             idle_at: Span::ZERO,
-            queue_seen: FIRST_SEEN,
+            queue_seen: Bytes(FIRST_SEEN * FULL_PACKET.0),
             tries_more: false,
             is_full: false,
         }
+    }
+
+    /// The size of a full datagram.
+    pub(crate) fn set_packet(&mut self, packet: Bytes) {
+        self.queue_seen = self.queue_seen.max(FIRST_SEEN * packet);
+        self.finder.set_packet(packet);
     }
 
     /// The estimate of its rate.

@@ -1,90 +1,84 @@
-//! One chunk of the sender: which of its slices were sent, which the receiver has, and how many more are
-//! expected to arrive. The ledger has those in flight.
+//! One chunk of the sender: how it is cut, which of its slices were sent, which the receiver has, and how
+//! many more are expected to arrive. The ledger has those in flight.
+//!
+//! The invariant: what is counted is of the present cut. A datagram that was sent before
+//! [`cut_anew`](OpenChunk::cut_anew) changes nothing.
+
+use alloc::boxed::Box;
 
 use libm::sqrt;
 
-use bytes::Bytes;
-
-use super::cut::{Cut, SliceSize};
-use super::loss::LossEstimate;
-use super::repair::{BlockRepair, MAX_REPAIR_SLICES, RepairSlice, repair_count};
+use super::cut::Cut;
+use super::loss::Losses;
+use super::repair::{MAX_REPAIR_SLICES, repair_count};
 use super::tuning::choice::NO_LOSS;
 use crate::BitSet;
-use crate::chunk::{ChunkId, MAX_SLICES, SLICE_BYTES, Slice, SliceCount, SliceSet};
-use crate::transit::{Fate, Ledger, Symbol};
+use crate::chunk::MAX_SLICES;
+use crate::transit::{ChunkAt, Fate, Ledger, Symbol};
 
 /// Symbols of a chunk: sources from 0, repair slices from 256.
 const SYMBOLS: usize = MAX_SLICES + MAX_REPAIR_SLICES;
 
-/// A chunk to send.
-#[derive(Clone, Debug)]
-pub(crate) struct Chunk {
-    pub(crate) bytes: Bytes,
-    pub(crate) repair: BlockRepair,
-    /// Its position in the block.
-    pub(crate) place: usize,
-}
-
-/// A slice as it goes on the wire.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum WireSlice<'a> {
-    Source(Slice<'a>),
-    Repair(RepairSlice<'a>),
-}
+/// What is larger by this factor is larger, however both were rounded.
+const ROUNDING: f64 = 1.000_001;
 
 /// A chunk of which slices were sent.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenChunk {
-    pub(crate) id: ChunkId,
-    pub(crate) chunk: Chunk,
-    count: SliceCount,
+    pub(crate) at: ChunkAt,
+    cut: Cut,
+    /// Repair slices that it may be sent with.
+    repairs: usize,
+    /// The number of the first datagram that can have a slice of this cut.
+    first_number: u64,
     /// Symbols that the receiver has.
     received: BitSet<{ SYMBOLS / 32 }>,
-    next_source: u16,
-    next_repair: u16,
+    next_source: usize,
+    next_repair: usize,
     /// Slices in flight that the model expects to pass the bottleneck's queue.
     in_flight: f64,
     /// The expected number of them that arrive, and its variance.
     expected: f64,
     variance: f64,
-    /// The receiver reported that the chunk is complete.
-    pub(crate) is_done: bool,
+    /// How often each symbol is in flight; counted once slices are repeated.
+    copies: Option<Box<[u8; SYMBOLS]>>,
 }
 
 impl OpenChunk {
-    /// `None` if there is no chunk of this size.
-    pub(crate) fn new(id: ChunkId, chunk: Chunk) -> Option<Self> {
-        let count = SliceCount::for_bytes(chunk.bytes.len())?;
-        Some(Self {
-            id,
-            chunk,
-            count,
+    /// A chunk that is opened. `next_number` is that of the next datagram.
+    pub(crate) fn new(at: ChunkAt, cut: Cut, has_repair: bool, next_number: u64) -> Self {
+        Self {
+            at,
+            cut,
+            repairs: if has_repair { repair_count(cut) } else { 0 },
+            first_number: next_number,
             received: BitSet::EMPTY,
             next_source: 0,
             next_repair: 0,
             in_flight: 0.0,
             expected: 0.0,
             variance: 0.0,
-            is_done: false,
-        })
+            copies: None,
+        }
+    }
+
+    /// Starts over with other slices: what was sent of the chunk does not count any more.
+    pub(crate) fn cut_anew(&mut self, cut: Cut, next_number: u64) {
+        *self = Self::new(self.at, cut, self.repairs > 0, next_number);
+    }
+
+    pub(crate) const fn cut(&self) -> Cut {
+        self.cut
+    }
+
+    /// Whether a datagram of this number can have a slice of the present cut.
+    pub(crate) const fn counts(&self, number: u64) -> bool {
+        number >= self.first_number
     }
 
     /// The receiver has this symbol. Returns whether that is new.
     pub(crate) fn on_received(&mut self, symbol: Symbol) -> bool {
-        self.received.insert(symbol.into())
-    }
-
-    /// Reads which source slices the receiver has. Returns whether that is progress.
-    pub(crate) fn on_ack(&mut self, received: &SliceSet) -> bool {
-        if received.count() != self.count {
-            return false;
-        }
-        let mut is_progress = received.is_full() && !self.is_done;
-        self.is_done |= received.is_full();
-        for index in received.iter() {
-            is_progress |= self.on_received(symbol_of(index.get()));
-        }
-        is_progress
+        self.received.insert(symbol.get())
     }
 
     /// One more of its slices is in flight; it is lost with this probability.
@@ -100,13 +94,18 @@ impl OpenChunk {
     }
 
     /// Whether every source slice was sent once.
-    pub(crate) fn is_sent(&self) -> bool {
-        usize::from(self.next_source) >= self.count.get()
+    pub(crate) const fn is_sent(&self) -> bool {
+        self.next_source >= self.cut.count()
+    }
+
+    /// How many source slices were sent.
+    pub(crate) const fn sources_sent(&self) -> usize {
+        self.next_source
     }
 
     /// Whether the receiver has enough slices to reconstruct the chunk.
-    pub(crate) fn has_enough(&self) -> bool {
-        self.is_done || self.received.len() >= self.count.get()
+    pub(crate) const fn has_enough(&self) -> bool {
+        self.received.len() >= self.cut.count()
     }
 
     /// Whether slices are missing that those in flight cannot replace.
@@ -117,15 +116,19 @@ impl OpenChunk {
     /// Whether the slices received and expected are fewer than those needed and a margin of this many
     /// standard deviations, of the losses and of their estimate. Half a slice is added to the deviation,
     /// unless losses are unlikely.
-    pub(crate) fn is_short(&self, loss: &LossEstimate, sigmas: f64) -> bool {
-        let share = loss.share();
+    pub(crate) fn is_short(&self, losses: &Losses, sigmas: f64) -> bool {
+        let Losses { share, packets, inflation } = *losses;
         if self.has_enough() || self.needed() * share < NO_LOSS {
             return self.lacks_slices();
         }
-        let uncertainty =
-            self.in_flight * self.in_flight * share * (1.0 - share) / (loss.packets() + 1.0);
-        let deviation = sqrt((self.variance + uncertainty) * loss.inflation());
-        self.received() + self.expected < self.needed() + sigmas * (deviation + 0.5)
+        let uncertainty = self.in_flight * self.in_flight * share * (1.0 - share) / (packets + 1.0);
+        let variance = (self.variance + uncertainty) * inflation;
+        let surplus = self.received() + self.expected - self.needed() - sigmas * 0.5;
+        if surplus > 0.0 && surplus * surplus > ROUNDING * sigmas * sigmas * variance {
+            // Far from it, as nearly all are: without a root.
+            return false;
+        }
+        self.received() + self.expected < self.needed() + sigmas * (sqrt(variance) + 0.5)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "at most 512")]
@@ -135,72 +138,151 @@ impl OpenChunk {
 
     #[expect(clippy::cast_precision_loss, reason = "at most 256")]
     const fn needed(&self) -> f64 {
-        self.count.get() as f64
+        self.cut.count() as f64
     }
 
     /// The next unsent slice: source slices in order, then repair slices.
     pub(crate) fn next_unsent(&mut self) -> Option<Symbol> {
         if !self.is_sent() {
             self.next_source += 1;
-            return Some(self.next_source - 1);
+            return source(self.next_source - 1);
         }
-        let repairs = self.cut().map_or(0, repair_count);
-        if usize::from(self.next_repair) < repairs {
+        if self.next_repair < self.repairs {
             self.next_repair += 1;
-            return Some(symbol_of(MAX_SLICES) + self.next_repair - 1);
+            return repair(self.next_repair - 1);
         }
         None
     }
 
+    /// Its repair slices cannot be made: no more of them are chosen.
+    pub(crate) const fn end_repair(&mut self) {
+        self.repairs = 0;
+    }
+
     /// The slice to retransmit once all were sent: of those that the receiver does not have, the first with
     /// the fewest copies in flight.
-    pub(crate) fn next_repeated(&self, ledger: &Ledger) -> Symbol {
-        let mut in_flight = [0_u8; SYMBOLS];
+    pub(crate) fn next_repeated(&mut self, ledger: &Ledger) -> Symbol {
+        let copies = match self.copies.take() {
+            Some(copies) => copies,
+            None => self.count_copies(ledger),
+        };
+        let sources = (0..self.cut.count()).filter_map(source);
+        let repairs = (0..self.next_repair.min(self.repairs)).filter_map(repair);
+        let missing = sources.chain(repairs).filter(|symbol| !self.received.contains(symbol.get()));
+        let in_flight = |symbol: &Symbol| copies.get(symbol.get()).copied();
+        let next = missing.min_by_key(in_flight).unwrap_or(Symbol::source(0));
+        self.copies = Some(copies);
+        next
+    }
+
+    fn count_copies(&self, ledger: &Ledger) -> Box<[u8; SYMBOLS]> {
+        let mut copies = Box::new([0_u8; SYMBOLS]);
         for datagram in ledger.iter_from(ledger.settled()) {
-            if let (Fate::InFlight, Some((id, symbol))) = (datagram.fate, datagram.slice)
-                && id == self.id
-                && let Some(times) = in_flight.get_mut(usize::from(symbol))
+            if let (Fate::InFlight, Some((at, symbol))) = (datagram.fate, datagram.slice)
+                && at == self.at
+                && self.counts(datagram.number)
+                && let Some(count) = copies.get_mut(symbol.get())
             {
-                *times = times.saturating_add(1);
+                *count = count.saturating_add(1);
             }
         }
-        let sources = 0..symbol_of(self.count.get());
-        let repairs = symbol_of(MAX_SLICES)..symbol_of(MAX_SLICES) + self.next_repair;
-        let missing =
-            sources.chain(repairs).filter(|&symbol| !self.received.contains(symbol.into()));
-        let times = |symbol: &Symbol| in_flight.get(usize::from(*symbol)).copied();
-        missing.min_by_key(times).unwrap_or(0)
+        copies
     }
 
-    /// The slice of this symbol, as sent. The first request for a repair slice encodes all of them.
-    pub(crate) fn slice(&self, symbol: Symbol) -> Option<WireSlice<'_>> {
-        let Some(index) = symbol.checked_sub(symbol_of(MAX_SLICES)) else {
-            let index = self.count.index(symbol.into())?;
-            return Slice::of_chunk(self.id, index, &self.chunk.bytes).map(WireSlice::Source);
-        };
-        let (index, bytes) = (u8::try_from(index).ok()?, &self.chunk.bytes);
-        let place = self.chunk.place;
-        let last_bytes = bytes.len() - (self.count.get() - 1) * SLICE_BYTES;
-        Some(WireSlice::Repair(RepairSlice {
-            chunk_id: self.id,
-            count: self.count,
-            index,
-            last_bytes: u16::try_from(last_bytes).ok()?,
-            data: self.chunk.repair.slice(place, bytes, self.cut()?, index)?.first_chunk()?,
-        }))
+    /// A slice was sent.
+    pub(crate) fn on_sent(&mut self, symbol: Symbol) {
+        if let Some(count) = self.copy_mut(symbol) {
+            *count = count.saturating_add(1);
+        }
     }
 
-    /// How it is cut: always into slices of 1024 bytes.
-    fn cut(&self) -> Option<Cut> {
-        Cut::new(self.chunk.bytes.len(), SliceSize::SMALLEST_OF_FULL_CHUNK)
+    /// A slice is no longer in flight.
+    pub(crate) fn on_landed(&mut self, symbol: Symbol) {
+        if let Some(count) = self.copy_mut(symbol) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// All that was in flight is given up.
+    pub(crate) fn on_given_up(&mut self) {
+        self.copies = None;
+    }
+
+    fn copy_mut(&mut self, symbol: Symbol) -> Option<&mut u8> {
+        self.copies.as_mut()?.get_mut(symbol.get())
     }
 
     /// Bytes that the receiver has, estimated from its slices.
     pub(crate) fn received_bytes(&self) -> usize {
-        (self.received.len() * SLICE_BYTES).min(self.chunk.bytes.len())
+        (self.received.len() * self.cut.size().bytes()).min(self.cut.chunk_bytes())
+    }
+
+    /// Memory held, in bytes.
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + if self.copies.is_some() { SYMBOLS } else { 0 }
+    }
+
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.next_source <= self.cut.count(), "a slice that it does not have");
+        assert!(self.next_repair <= repair_count(self.cut), "a repair slice that it does not have");
+        assert!(self.received.len() <= self.next_source + self.next_repair, "never sent");
     }
 }
 
-fn symbol_of(at: usize) -> Symbol {
-    Symbol::try_from(at).unwrap_or(Symbol::MAX)
+fn source(index: usize) -> Option<Symbol> {
+    u8::try_from(index).ok().map(Symbol::source)
+}
+
+fn repair(index: usize) -> Option<Symbol> {
+    u8::try_from(index).ok().map(Symbol::repair)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cut::SliceSize;
+    use super::*;
+
+    fn chunk(bytes: usize, size: usize, has_repair: bool) -> OpenChunk {
+        let cut = Cut::new(bytes, SliceSize::new(size).unwrap()).unwrap();
+        OpenChunk::new(ChunkAt { block: 0, index: 0 }, cut, has_repair, 0)
+    }
+
+    #[test]
+    fn sources_come_first_and_then_as_many_repair_slices_as_the_cut_has() {
+        let mut with = chunk(7000, 1024, true);
+        let symbols = core::iter::from_fn(|| with.next_unsent()).map(Symbol::get);
+        assert!(symbols.eq((0..7).chain(256..264)), "8 for 7");
+        let mut without = chunk(7000, 1024, false);
+        assert_eq!(core::iter::from_fn(|| without.next_unsent()).count(), 7);
+        let mut alone = chunk(700, 1024, true);
+        assert_eq!(core::iter::from_fn(|| alone.next_unsent()).count(), 1);
+    }
+
+    /// Without repair slices the sources are sent again, those least in flight first.
+    #[test]
+    fn the_slice_that_is_least_in_flight_is_repeated() {
+        let mut chunk = chunk(4000, 1000, false);
+        while chunk.next_unsent().is_some() {}
+        assert!(chunk.on_received(Symbol::source(1)));
+        let mut repeat = || {
+            let symbol = chunk.next_repeated(&Ledger::new());
+            chunk.on_sent(symbol);
+            symbol.get()
+        };
+        assert_eq!([repeat(), repeat(), repeat(), repeat()], [0, 2, 3, 0]);
+        chunk.on_landed(Symbol::source(3));
+        assert_eq!(chunk.next_repeated(&Ledger::new()).get(), 3);
+    }
+
+    #[test]
+    fn a_chunk_that_is_cut_anew_starts_over() {
+        let mut chunk = chunk(4000, 2000, true);
+        while chunk.next_unsent().is_some() {}
+        assert!(chunk.on_received(Symbol::source(1)) && chunk.on_received(Symbol::repair(1)));
+        assert!(chunk.has_enough() && chunk.counts(0));
+        chunk.cut_anew(Cut::new(4000, SliceSize::new(1024).unwrap()).unwrap(), 9);
+        assert!(!chunk.has_enough() && !chunk.is_sent() && !chunk.counts(8) && chunk.counts(9));
+        assert_eq!(core::iter::from_fn(|| chunk.next_unsent()).count(), 8, "4 and 4");
+        chunk.check_invariants();
+    }
 }

@@ -1,8 +1,9 @@
-//! The settings of a sender, its events and its counters.
+//! The settings of a sender, and its counters.
 
 use core::time::Duration;
 
-use crate::chunk::ChunkId;
+use super::credit::Credit;
+use super::cut::SliceSize;
 use crate::urgency::Urgency;
 
 /// The settings of a sender.
@@ -12,18 +13,17 @@ pub(crate) struct SenderConfig {
     pub(crate) max_rate_bps: u64,
     pub(crate) min_rate_bps: u64,
     pub(crate) give_up_after: Duration,
-    pub(crate) first_chunk_id: ChunkId,
     /// The number of the first datagram that can carry a slice.
     pub(crate) first_number: u64,
-}
-
-/// What the sender reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SenderEvent {
-    /// The peer has all of this chunk.
-    Done(ChunkId),
-    /// No chunk made progress for `give_up_after`.
-    Failed,
+    /// Bytes of the largest slice frame that the path carries.
+    pub(crate) slice_room: usize,
+    /// The largest slices that it may use.
+    pub(crate) max_slice: SliceSize,
+    /// Chunks that may be open at most.
+    pub(crate) max_open: usize,
+    /// The receiver uses repair slices.
+    pub(crate) has_repair: bool,
+    pub(crate) credit: Credit,
 }
 
 /// Counters.

@@ -6,18 +6,11 @@
 use core::ops::Range;
 
 use crate::chunk::{MAX_CHUNK_BYTES, MAX_SLICES};
+use crate::fields::varint_len;
+pub use crate::transit::ChunkAt;
 
 /// The largest slice, in bytes: the largest datagram of UDP has room for it and its frame.
 const MAX_SLICE_BYTES: u16 = 65_472;
-
-/// A chunk of a block of one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ChunkAt {
-    /// The number of the block.
-    pub block: u32,
-    /// The chunk's index in the block, from 0.
-    pub index: u32,
-}
 
 /// The number of chunks of a block of this many bytes; `None` if it is more than an index counts.
 #[must_use]
@@ -59,6 +52,19 @@ impl SliceSize {
     }
 }
 
+/// Bytes of the head of a slice frame of this chunk: of a last slice with its size, or of another.
+pub(crate) fn head_bytes(at: ChunkAt, is_last: bool) -> usize {
+    let size = if is_last { 2 } else { 0 };
+    2 + varint_len(u64::from(at.block)) + varint_len(u64::from(at.index)) + size
+}
+
+/// The longest head of the slices of this chunk, with two bytes at least for block and index: then all who
+/// send a block cut it alike, up to 16,384 blocks and 4 GiB, and share its repair slices.
+fn usual_head_bytes(at: ChunkAt) -> usize {
+    let number = |number: u32| varint_len(u64::from(number)).max(2);
+    4 + number(at.block) + number(at.index)
+}
+
 /// How a chunk is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cut {
@@ -76,6 +82,20 @@ impl Cut {
             && chunk_bytes.div_ceil(size.bytes()) <= MAX_SLICES;
         #[expect(clippy::cast_possible_truncation, reason = "at most 262,144")]
         if fits { Some(Self { chunk_bytes: chunk_bytes as u32, size }) } else { None }
+    }
+
+    /// How a sender cuts this chunk of `chunk_bytes` bytes, 1 to 262,144, if a slice frame may have `room`
+    /// bytes: into the largest slices that fit, but none smaller than 1024 bytes, and none larger than `max`.
+    pub(crate) fn for_room(
+        at: ChunkAt,
+        chunk_bytes: usize,
+        room: usize,
+        max: SliceSize,
+    ) -> Option<Self> {
+        let largest = room.saturating_sub(usual_head_bytes(at)) & !1;
+        let smallest = SliceSize::SMALLEST_OF_FULL_CHUNK;
+        let size = SliceSize::new(largest.min(max.bytes())).unwrap_or(smallest).max(smallest);
+        Self::new(chunk_bytes, size)
     }
 
     /// The chunk's size in bytes.
@@ -130,6 +150,23 @@ mod tests {
         for size in [0, 1, 1025, 65_474] {
             assert_eq!(SliceSize::new(size), None, "{size}");
         }
+    }
+
+    /// What the path carries less header, tag and head: 1200, 1472 and 8972 bytes.
+    #[test]
+    fn a_cut_fills_what_the_path_carries() {
+        let max = SliceSize::new(65_472).unwrap();
+        let cut = |room, block, index, bytes| {
+            let cut = Cut::for_room(ChunkAt { block, index }, bytes, room, max).unwrap();
+            (cut.size().bytes(), cut.count())
+        };
+        assert_eq!(cut(1200 - 29, 0, 0, MAX_CHUNK_BYTES), (1162, 226));
+        assert_eq!(cut(1472 - 29, 16_383, 16_383, MAX_CHUNK_BYTES), (1434, 183));
+        assert_eq!(cut(8972 - 29, 0, 0, MAX_CHUNK_BYTES), (8934, 30));
+        assert_eq!(cut(1472 - 29, 16_384, 0, MAX_CHUNK_BYTES), (1432, 184));
+        assert_eq!(cut(100, 0, 0, 5000), (1024, 5), "the smallest, whatever the room");
+        let at = ChunkAt { block: 63, index: 64 };
+        assert_eq!((head_bytes(at, false), head_bytes(at, true)), (5, 7));
     }
 
     #[test]

@@ -20,6 +20,14 @@ pub(crate) struct LossEstimate {
     prior_packets: f64,
 }
 
+/// The share of lost packets, the weight of that estimate, and the relative variance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Losses {
+    pub(crate) share: f64,
+    pub(crate) packets: f64,
+    pub(crate) inflation: f64,
+}
+
 impl LossEstimate {
     pub(crate) const fn new() -> Self {
         Self {
@@ -55,6 +63,11 @@ impl LossEstimate {
     pub(crate) fn share(&self) -> f64 {
         let lost = self.prior * self.prior_packets + self.lost;
         (lost / (self.prior_packets + self.seen)).min(MAX_LOSS)
+    }
+
+    /// All that decides about a margin, computed once for many chunks.
+    pub(crate) fn losses(&self) -> Losses {
+        Losses { share: self.share(), packets: self.packets(), inflation: self.inflation() }
     }
 
     /// The weight of the estimate in packets, including the prior.

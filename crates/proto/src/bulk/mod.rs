@@ -7,10 +7,15 @@
 //! (`lateness`); and probe timeouts (`silence`). `Sender` connects them, and `tuning` has every constant.
 //! `Receiver` reconstructs each chunk from any of its slices.
 
+#![allow(dead_code, reason = "until the connection speaks the new wire")]
+
+mod block;
 mod bottleneck;
 mod choice;
 mod chunk;
+mod chunks;
 mod config;
+mod credit;
 pub(crate) mod cut;
 mod delivered;
 mod done;
@@ -40,8 +45,10 @@ pub(crate) mod tree;
 mod tuning;
 mod units;
 
-pub(crate) use chunk::{Chunk, WireSlice};
-pub(crate) use config::{SenderConfig, SenderEvent, SenderStats};
+pub(crate) use block::{NewBlock, SendBlock};
+pub(crate) use choice::{Chosen, SlicePart};
+pub(crate) use config::{SenderConfig, SenderStats};
+pub(crate) use credit::Credit;
 #[cfg(test)]
 pub(crate) use delivered::Proven;
 pub(crate) use known::Known;

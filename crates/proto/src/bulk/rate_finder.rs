@@ -8,8 +8,9 @@ use libm::sqrt;
 
 use super::loss::LossEstimate;
 use super::samples::{Sample, Samples};
+use super::tuning::FULL_PACKET;
 use super::tuning::rate_finder::{
-    AT_ONCE, FOLLOWED, LONG_TRAIN, MAX_USUAL, MIN_TRAIN, PACKET, QUEUED, RATES, SQUEEZED,
+    AT_ONCE, FOLLOWED, LONG_TRAIN, MAX_USUAL, MIN_TRAIN, QUEUED, RATES, SMALLER, SQUEEZED,
     TRAIN_ABOVE, TRAIN_BELOW, TRAIN_SPAN, WINDOW, WINDOW_ARRIVALS,
 };
 use super::tuning::samples::UNQUEUED;
@@ -26,12 +27,21 @@ pub(crate) struct RateFinder {
     train: usize,
     /// The smallest queueing delay of the newest window.
     standing: Span,
+    /// The size of a datagram where their number matters.
+    packet: Bytes,
 }
 
 impl RateFinder {
     /// Starts with the remembered rate, if there is one.
     pub(crate) const fn new(known: Option<Rate>) -> Self {
-        Self { rate: known, is_measured: false, train: 0, standing: Span::ZERO }
+        let packet = Bytes(FULL_PACKET.0 - SMALLER.0);
+        let standing = Span::ZERO;
+        Self { rate: known, is_measured: false, train: 0, standing, packet }
+    }
+
+    /// The size of a full datagram.
+    pub(crate) fn set_packet(&mut self, packet: Bytes) {
+        self.packet = packet - SMALLER;
     }
 
     /// The rate; `None` until it is known.
@@ -99,7 +109,7 @@ impl RateFinder {
         if time <= Span::ZERO {
             return;
         }
-        let (min, max) = passed(&first, last, loss);
+        let (min, max) = self.passed(&first, last, loss);
         // Without a queue nothing is dropped.
         let is_empty = standing < UNQUEUED && self.rate.is_some();
         let min = if is_empty { last.passed - first.passed } else { min };
@@ -117,6 +127,19 @@ impl RateFinder {
             }
             Some(old) => self.set(old.max(min)),
         }
+    }
+
+    /// The minimum and maximum number of bytes that passed the bottleneck between two arrivals. Datagrams
+    /// lost behind it took time there. Those missing beyond the usual losses and twice their standard
+    /// deviation were dropped at its queue, and took none.
+    fn passed(&self, first: &Sample, last: &Sample, loss: &LossEstimate) -> (Bytes, Bytes) {
+        let (sent, received) = (last.passed - first.passed, last.received - first.received);
+        let share = loss.share();
+        let packets = (sent / self.packet).max(1.0);
+        let spread = sqrt(share * (1.0 - share) * loss.inflation() / packets);
+        let usual = (share + 2.0 * spread).min(MAX_USUAL);
+        let passed = |share: f64| sent.min(received / (1.0 - share));
+        (passed(share), passed(usual))
     }
 
     /// The smallest queueing delay of the newest window.
@@ -165,17 +188,4 @@ fn newest_window(samples: &Samples) -> Option<(Sample, Span)> {
         }
     }
     None
-}
-
-/// The minimum and maximum number of bytes that passed the bottleneck between two arrivals. Datagrams lost
-/// behind it took time there. Those missing beyond the usual losses and twice their standard deviation were
-/// dropped at its queue, and took none.
-fn passed(first: &Sample, last: &Sample, loss: &LossEstimate) -> (Bytes, Bytes) {
-    let (sent, received) = (last.passed - first.passed, last.received - first.received);
-    let share = loss.share();
-    let packets = (sent / PACKET).max(1.0);
-    let spread = sqrt(share * (1.0 - share) * loss.inflation() / packets);
-    let usual = (share + 2.0 * spread).min(MAX_USUAL);
-    let passed = |share: f64| sent.min(received / (1.0 - share));
-    (passed(share), passed(usual))
 }

@@ -49,6 +49,11 @@ impl BaseDelay {
         self.now = self.now.min(delay);
     }
 
+    /// Datagrams are larger, and take so much longer without any queue.
+    pub(crate) fn shift(&mut self, longer: Span) {
+        (self.now, self.before) = (self.now + longer, self.before + longer);
+    }
+
     pub(crate) fn get(&self) -> Option<Span> {
         let base = self.now.min(self.before);
         base.is_finite().then_some(base)

@@ -1,18 +1,17 @@
 //! Sends the chunks of blocks: [`choice`](super::choice) selects the next slice, and
 //! [`pacing`](super::pacing) decides when it is sent (`docs/SENDER.md`).
 //!
-//! The sender connects the parts. It passes the fates of datagrams and the reported arrival times to the
-//! model of the bottleneck, the loss estimate and the pacing, which decide about the next slice. The
-//! invariant: a slice is returned only if it may be sent now.
+//! Blocks come from `outgoing`, which announces them and hears how far they are. The sender connects the
+//! parts. It passes the fates of datagrams and the reported arrival times to the model of the bottleneck, the
+//! loss estimate and the pacing, which decide about the next slice. The invariant: a slice is returned only
+//! if it may be sent now.
 
-use alloc::collections::VecDeque;
-use core::time::Duration;
+mod told;
 
-use super::SEND_WINDOW;
 use super::bottleneck::Bottleneck;
-use super::choice::{Choice, Chosen, Chunks, Path};
-use super::chunk::{Chunk, OpenChunk};
-use super::config::{SenderConfig, SenderEvent, SenderStats};
+use super::choice::{Choice, Chosen, Path};
+use super::chunks::{Chunks, Cutting};
+use super::config::{SenderConfig, SenderStats};
 use super::delivered::{Delivered, Proven};
 use super::known::{Known, Trust};
 use super::lateness::Lateness;
@@ -24,12 +23,11 @@ use super::silence::Silence;
 use super::trains::Trains;
 use super::tuning::choice::TAIL_RATE;
 use super::tuning::silence::MAX_COUNTED_LOST;
-use super::tuning::{FULL_PACKET, MIN_PACKET, TICK, blind, flow, trains};
+use super::tuning::{FULL_PACKET, MIN_PACKET, REPLAYED_PER_TICK, TICK, blind, flow, window};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
-use crate::chunk::{Ack, ChunkId, MAX_SLICES};
 use crate::time::earliest;
-use crate::transit::{Acked, ArrivalsFrame, Datagram, Fate, Ledger, Symbol};
+use crate::transit::{Acked, ArrivalsFrame, ChunkAt, Datagram, Fate, Ledger, Symbol};
 use crate::urgency::Urgency;
 
 /// Sends the chunks of blocks.
@@ -56,9 +54,18 @@ pub(crate) struct Sender {
     last_bytes: Bytes,
     /// The ack being handled acknowledges a slice.
     has_progress: bool,
-    /// There was feedback since the datagrams in flight were replayed.
+    /// There was feedback since the datagrams in flight were replayed, which is not done before `replay_at`.
     is_stale: bool,
-    events: VecDeque<SenderEvent>,
+    replay_at: Instant,
+    /// The size of a full datagram.
+    packet: Bytes,
+    /// The rate at which the peer's program can take what arrives.
+    reader_bps: u64,
+    has_failed: bool,
+    /// When it was last called.
+    now: Instant,
+    /// The number after the last datagram sent.
+    next_number: u64,
     stats: SenderStats,
 }
 
@@ -66,8 +73,9 @@ impl Sender {
     pub(crate) fn new(now: Instant, config: SenderConfig, known: Known) -> Self {
         let (floor, is_own) = (Rate::from_bps(config.min_rate_bps), known.trust == Trust::Own);
         let recalled = || Recalled::new(known.proven, Blind::new(floor, None));
-        Self {
-            chunks: Chunks::new(config.first_chunk_id),
+        let SenderConfig { slice_room: room, max_slice, has_repair, .. } = config;
+        let mut sender = Self {
+            chunks: Chunks::new(Cutting { room, max_slice, has_repair }, config.credit),
             bottleneck: Bottleneck::new(known.rate, config.first_number),
             loss: known.loss,
             pacing: Pacing::new(floor, known.rate),
@@ -83,18 +91,21 @@ impl Sender {
             last_bytes: FULL_PACKET,
             has_progress: false,
             is_stale: false,
-            events: VecDeque::new(),
+            replay_at: Instant::ZERO,
+            packet: FULL_PACKET,
+            reader_bps: u64::MAX,
+            has_failed: false,
+            now,
+            next_number: config.first_number,
             stats: SenderStats::default(),
             config,
-        }
+        };
+        sender.set_slice_room(room);
+        sender
     }
 
     pub(crate) const fn stats(&self) -> SenderStats {
         self.stats
-    }
-
-    pub(crate) const fn next_chunk_id(&self) -> ChunkId {
-        self.chunks.next_id()
     }
 
     /// The measured rate and loss of the path.
@@ -108,77 +119,40 @@ impl Sender {
         }
     }
 
+    /// Whether what is expected of the datagrams in flight is not up to date.
+    #[cfg(test)]
+    pub(crate) const fn is_stale(&self) -> bool {
+        self.is_stale
+    }
+
+    /// Chunks that may be open.
+    #[cfg(test)]
+    pub(crate) fn open_at_most(&self) -> usize {
+        self.path().window
+    }
+
     /// Whether the transfer has its own rate, its share of the link.
     #[cfg(test)]
     pub(crate) const fn has_share(&self) -> bool {
         self.pacing.has_own_rate()
     }
 
-    /// The chunk with this id, while it is open.
-    #[cfg(test)]
-    pub(crate) fn chunk(&self, id: ChunkId) -> Option<&OpenChunk> {
-        self.chunks.open().iter().find(|chunk| chunk.id == id)
-    }
-
-    /// The path changed: it is measured again, as at the start of a transfer.
-    pub(crate) fn forget_path(&mut self) {
-        self.bottleneck = Bottleneck::new(None, self.config.first_number);
-        self.loss = LossEstimate::new();
-        self.pacing = Pacing::new(Rate::from_bps(self.config.min_rate_bps), None);
-        (self.trains, self.acked) = (Trains::new(), 0);
-        (self.delivered, self.recalled) = (Delivered::new(Proven::NOTHING), None);
-        self.is_stale = true;
-    }
-
-    pub(crate) const fn set_rtt(&mut self, rtt: Duration) {
-        self.silence.set_rtt(rtt);
-    }
-
-    /// Sets the initial rate, as measured on the reverse path.
-    pub(crate) const fn set_hint(&mut self, rate: Rate) {
-        self.pacing.set_hint(rate);
-        if let Some(recalled) = &mut self.recalled {
-            recalled.set_hint(rate);
-        }
-    }
-
-    pub(crate) fn set_max_rate_bps(&mut self, max_rate_bps: u64) {
-        self.limit.set(max_rate_bps);
-    }
-
-    pub(crate) const fn set_urgency(&mut self, urgency: Urgency) {
-        self.config.urgency = urgency;
-    }
-
-    /// The number of chunks of which no slice was sent.
-    pub(crate) fn waiting(&self) -> usize {
-        self.chunks.waiting()
-    }
-
-    /// Queues the next chunk.
-    pub(crate) fn send(&mut self, now: Instant, chunk: Chunk) {
-        if self.chunks.is_empty() {
-            self.silence.begin(now);
-        }
-        self.chunks.push(chunk);
-    }
-
-    /// Bytes that the peer has of chunks that are not done.
-    pub(crate) fn received_bytes(&self) -> usize {
-        self.chunks.open().iter().map(OpenChunk::received_bytes).sum()
-    }
-
-    pub(crate) fn poll_event(&mut self) -> Option<SenderEvent> {
-        self.events.pop_front()
-    }
-
-    /// The slice to send now. The datagram with it must be reported by [`on_sent`](Self::on_sent).
-    pub(crate) fn poll_slice(&mut self, now: Instant, ledger: &Ledger) -> Option<Chosen<'_>> {
+    /// The slice to send now, if its frame fits in `room` bytes. The datagram with it must be reported by
+    /// [`on_sent`](Self::on_sent).
+    pub(crate) fn poll_slice(
+        &mut self,
+        now: Instant,
+        ledger: &Ledger,
+        room: usize,
+    ) -> Option<Chosen<'_>> {
         self.on_call(now);
         self.pacing.follow(self.config.urgency, false, self.bottleneck.rate());
-        let choice = self.choose();
+        let choice = self.choose_and_note();
         self.lateness.set_due(choice.map(|_| self.resume_at.max(now)));
         let choice = choice.filter(|_| now >= self.resume_at)?;
+        if self.chunks.frame_bytes(choice) > room {
+            return None;
+        }
         if let Some(later) = self.opens_at(now, choice) {
             self.resume_at = later;
             self.lateness.set_due(Some(later));
@@ -189,7 +163,7 @@ impl Sender {
             let paced_at = Span::from(self.next_tail).clamp(now - late, now);
             self.next_tail = (paced_at + self.tail_gap()).instant();
         }
-        let chosen = self.chunks.take(choice, ledger)?;
+        let chosen = self.chunks.take(choice, ledger, ledger.next_number())?;
         self.stats.resent += u64::from(chosen.is_repeated);
         Some(chosen)
     }
@@ -206,8 +180,9 @@ impl Sender {
         now: Instant,
         number: u64,
         bytes: usize,
-        slice: Option<(ChunkId, Symbol)>,
+        slice: Option<(ChunkAt, Symbol)>,
     ) -> f64 {
+        (self.now, self.next_number) = (now, number + 1);
         let bytes = Bytes::from(bytes);
         let (backlog, passes) = self.bottleneck.on_sent(now, bytes);
         let queue = self.queue();
@@ -215,7 +190,7 @@ impl Sender {
         self.delivered.on_sent(now, number);
         self.pacing.on_sent(now, number, bytes, &queue);
         self.last_bytes = bytes;
-        let Some((id, symbol)) = slice else { return backlog.0 };
+        let Some((at, symbol)) = slice else { return backlog.0 };
         if !passes && self.pacing.is_modelled() {
             // The model expects it to be dropped: the next one must wait for room.
             self.resume_at = now + TICK;
@@ -227,10 +202,13 @@ impl Sender {
         }
         self.trains.on_slice_sent();
         self.stats.slices += 1;
-        self.stats.repairs += u64::from(usize::from(symbol) >= MAX_SLICES);
+        self.stats.repairs += u64::from(symbol.index().1);
         let share = self.loss.share();
-        if passes && let Some(chunk) = self.chunks.get_mut(id) {
-            chunk.expect(share);
+        if let Some(chunk) = self.chunks.get_mut(at) {
+            chunk.on_sent(symbol);
+            if passes {
+                chunk.expect(share);
+            }
         }
         backlog.0
     }
@@ -240,31 +218,42 @@ impl Sender {
         if acked.datagram.number < self.config.first_number {
             return;
         }
-        self.is_stale = true;
+        self.set_stale();
         let bytes = Bytes(acked.datagram.wire_bytes());
         self.delivered.on_acked(bytes);
         if matches!(acked.before, Fate::Lost | Fate::GivenUp) {
             self.loss.on_late();
         }
-        let Some((id, symbol)) = acked.datagram.slice else { return };
+        let Some((at, symbol)) = acked.datagram.slice else { return };
         // Only slices count: acknowledged game packets would hide that a chunk makes no progress.
         self.has_progress = true;
         self.acked += 1;
         if let Some(recalled) = &mut self.recalled {
             recalled.on_acked(bytes);
         }
-        if let Some(chunk) = self.chunks.get_mut(id) {
-            // Once enough slices are acknowledged, only the chunk ack is progress. A peer that acknowledges
-            // probes and never acks the chunk must not keep the transfer alive.
-            let had_enough = chunk.has_enough();
-            if chunk.on_received(symbol) && !had_enough {
-                self.silence.on_progress(now);
-            }
+        if acked.before == Fate::InFlight {
+            self.on_landed(&acked.datagram);
+        }
+        // Once enough slices are acknowledged, only that the chunk is done is progress. A peer that
+        // acknowledges probes and never says so must not keep the transfer alive.
+        if self.chunks.on_received(at, acked.datagram.number, symbol) {
+            self.silence.on_progress(now);
+        }
+    }
+
+    /// A slice is no longer in flight.
+    fn on_landed(&mut self, datagram: &Datagram) {
+        if let Some((at, symbol)) = datagram.slice
+            && let Some(chunk) = self.chunks.get_mut(at)
+            && chunk.counts(datagram.number)
+        {
+            chunk.on_landed(symbol);
         }
     }
 
     /// All datagrams of an ack were passed to [`on_acked`](Self::on_acked).
     pub(crate) fn end_ack(&mut self, now: Instant, ledger: &Ledger) {
+        self.now = now;
         self.lateness.on_input(now);
         if !core::mem::take(&mut self.has_progress) {
             return;
@@ -275,11 +264,11 @@ impl Sender {
         }
         let rtt = self.silence.rtt().into();
         self.recalled = self.recalled.filter(|recalled| !recalled.is_over(rtt));
-        if !self.bottleneck.finder().has_train(trains::PACKETS / 2) {
+        if !self.bottleneck.finder().has_train(self.trains.packets() / 2) {
             self.trains.try_again();
         }
         if self.bottleneck.rate().is_none()
-            && ledger.were_newest_acked(trains::PACKETS, self.config.first_number)
+            && ledger.were_newest_acked(self.trains.packets(), self.config.first_number)
             && self.pacing.poll_train(now)
         {
             self.trains.restart();
@@ -295,21 +284,13 @@ impl Sender {
         for sample in bottleneck.newest(count) {
             pacing.on_arrival(sample, self.silence.rtt().into());
         }
-        self.is_stale = true;
+        self.set_stale();
     }
 
-    /// The peer reported which slices of a chunk it has.
-    pub(crate) fn on_chunk_ack(&mut self, now: Instant, ack: &Ack) {
-        let Some(chunk) = self.chunks.get_mut(ack.chunk_id) else { return };
-        if chunk.on_ack(&ack.received) {
-            self.silence.on_feedback(now);
-            self.silence.on_progress(now);
-            self.is_stale = true;
-        }
-        self.lateness.on_input(now);
-        while let Some(id) = self.chunks.pop_done() {
-            self.events.push_back(SenderEvent::Done(id));
-        }
+    /// What is expected of the datagrams in flight is to be counted anew.
+    fn set_stale(&mut self) {
+        self.is_stale = true;
+        self.chunks.rescan();
     }
 
     /// Called before fates are settled. After feedback it corrects the backlog of each datagram, which
@@ -332,8 +313,9 @@ impl Sender {
             return;
         }
         if fate != Fate::Acked {
-            self.is_stale = true;
+            self.set_stale();
             self.bottleneck.on_lost(datagram);
+            self.on_landed(datagram);
         }
         self.pacing.on_settled(datagram.number, fate != Fate::Acked);
         // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished.
@@ -343,22 +325,28 @@ impl Sender {
     }
 
     /// Called after fates are settled. After feedback it updates how many slices in flight are expected to
-    /// arrive, and when the bottleneck will be idle.
+    /// arrive, and when the bottleneck will be idle: the more are in flight, the less often.
     pub(crate) fn end_settling(&mut self, ledger: &Ledger) {
-        if !core::mem::take(&mut self.is_stale) {
+        if !self.is_stale || self.now < self.replay_at {
             return;
         }
+        self.is_stale = false;
         let Self { bottleneck, loss, chunks, .. } = self;
-        chunks.open_mut().for_each(OpenChunk::clear_expected);
-        let share = loss.share();
+        chunks.clear_expected();
+        chunks.rescan();
+        let (share, mut chunks) = (loss.share(), chunks.lookup());
+        let mut replayed = 0;
         bottleneck.replay_in_flight(ledger, |datagram, passes| {
+            replayed += 1;
             if passes
-                && let Some((id, _)) = datagram.slice
-                && let Some(chunk) = chunks.get_mut(id)
+                && let Some((at, _)) = datagram.slice
+                && let Some(chunk) = chunks.get_mut(at)
+                && chunk.counts(datagram.number)
             {
                 chunk.expect(share);
             }
         });
+        self.replay_at = self.now + TICK * (replayed / REPLAYED_PER_TICK);
     }
 
     /// Acts on a deadline that has passed.
@@ -366,13 +354,15 @@ impl Sender {
         self.on_call(now);
         if self.fails_at().is_some_and(|at| at <= now) {
             self.silence.on_failed();
-            self.events.push_back(SenderEvent::Failed);
+            self.has_failed = true;
         }
         if self.timeout_at().is_some_and(|at| at <= now) {
             let given_up = ledger.give_up(self.config.first_number);
             (0..given_up.min(MAX_COUNTED_LOST)).for_each(|_| self.loss.on_packet(true));
+            self.chunks.on_given_up();
             self.silence.on_timeout(now);
-            self.is_stale = true;
+            self.set_stale();
+            self.replay_at = Instant::ZERO;
             self.begin_settling(ledger);
             self.end_settling(ledger);
         }
@@ -386,26 +376,41 @@ impl Sender {
     /// The next deadline.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let slice = self.choose().map(|_| self.resume_at);
-        earliest(earliest(slice, self.timeout_at()), self.fails_at())
+        let replay = (self.is_stale && self.replay_at > self.now).then_some(self.replay_at);
+        earliest(earliest(slice, replay), earliest(self.timeout_at(), self.fails_at()))
+    }
+
+    /// Whether no chunk made progress for too long.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.has_failed
     }
 
     /// When everything in flight is given up.
     pub(crate) fn timeout_at(&self) -> Option<Instant> {
-        self.chunks.open().front()?;
-        self.silence.timeout_at()
+        self.silence.timeout_at().filter(|_| self.chunks.has_open())
     }
 
     pub(crate) fn check_invariants(&self) {
-        assert!(self.chunks.open().len() <= SEND_WINDOW);
+        self.chunks.check_invariants();
     }
 
-    /// When the transfer fails, unless a chunk makes progress before.
+    /// Memory held besides the bytes of the blocks, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.chunks.memory_bytes()
+    }
+
+    /// When the transfer fails, unless a chunk makes progress before. Not while the receiver does not let it
+    /// go on.
     fn fails_at(&self) -> Option<Instant> {
-        if self.chunks.is_empty() { None } else { self.silence.fails_at(self.config.give_up_after) }
+        if self.chunks.is_empty() || self.chunks.is_held_back() {
+            return None;
+        }
+        self.silence.fails_at(self.config.give_up_after)
     }
 
     /// The sender is called, perhaps late.
     fn on_call(&mut self, now: Instant) {
+        self.now = now;
         self.silence.on_call(now);
         self.lateness.on_call(now);
         let is_alone = self.config.urgency == Urgency::LoadScreen;
@@ -417,9 +422,31 @@ impl Sender {
         if !self.silence.may_send() {
             return None;
         }
-        let (loss, rtt) = (&self.loss, self.silence.rtt().into());
-        let path = Path { loss, rtt, rate: self.bottleneck.rate() };
-        self.chunks.choose(self.silence.is_probe_due(), &path)
+        self.chunks.choose(self.silence.is_probe_due(), &self.path())
+    }
+
+    /// The same, and the next search goes on where this one ended.
+    fn choose_and_note(&mut self) -> Option<Choice> {
+        if !self.silence.may_send() {
+            return None;
+        }
+        let (is_probe, loss) = (self.silence.is_probe_due(), self.loss);
+        let path = Path { loss: &loss, ..self.path() };
+        self.chunks.choose_and_note(is_probe, &path)
+    }
+
+    fn path(&self) -> Path<'_> {
+        let (rtt, rate) = (Span::from(self.silence.rtt()), self.bottleneck.rate());
+        Path { loss: &self.loss, rtt, rate, window: self.window(rtt, rate) }
+    }
+
+    /// Chunks that may be open: what is on the way in some round trips, and some.
+    fn window(&self, rtt: Span, rate: Option<Rate>) -> usize {
+        let rate = rate.map_or(Rate::ZERO, |rate| rate.min(self.limit.rate()));
+        let bytes = window::ROUND_TRIPS * (rate * (rtt + window::ACK_DELAY));
+        window::MIN_CHUNKS
+            .saturating_add(bytes.in_units_of(window::CHUNK))
+            .min(self.config.max_open)
     }
 
     /// When it may be sent; `None` if now.
@@ -442,7 +469,11 @@ impl Sender {
     /// Bytes of a train that may exceed the limit; zero where the limit is below the initial rate.
     fn train_over_limit(&self) -> Bytes {
         let is_train = self.trains.is_running() && self.bottleneck.rate().is_none();
-        if is_train && self.limit.rate() > blind::LATER_RATE { trains::BYTES } else { Bytes::ZERO }
+        if is_train && self.limit.rate() > blind::LATER_RATE {
+            self.trains.bytes()
+        } else {
+            Bytes::ZERO
+        }
     }
 
     /// When the next slice of the tail may be sent; `None` if now. Without a measured rate the tail is not

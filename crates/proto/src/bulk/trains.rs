@@ -1,18 +1,41 @@
 //! Trains: slices sent back to back, whose arrival times give the rate of the bottleneck.
 
-use super::tuning::trains::{MAX_TRAINS, PACKETS};
+use super::tuning::FULL_PACKET;
+use super::tuning::trains::{MAX_BYTES, MAX_TRAINS, MIN_PACKETS, PACKETS};
+use super::units::Bytes;
 
 /// The slices left in the current train, and the number of trains begun.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trains {
     left: usize,
     begun: u8,
+    /// Packets of a train, and bytes of each.
+    packets: usize,
+    packet: Bytes,
 }
 
 impl Trains {
     /// Starts the train that opens a transfer.
     pub(super) const fn new() -> Self {
-        Self { left: PACKETS, begun: 1 }
+        Self { left: PACKETS, begun: 1, packets: PACKETS, packet: FULL_PACKET }
+    }
+
+    /// The size of a full datagram: of large ones a train has fewer.
+    pub(super) fn set_packet(&mut self, packet: Bytes) {
+        self.packet = packet;
+        self.packets = MAX_BYTES.in_units_of(packet).clamp(MIN_PACKETS, PACKETS);
+        self.left = self.left.min(self.packets);
+    }
+
+    /// Packets of a train.
+    pub(super) const fn packets(&self) -> usize {
+        self.packets
+    }
+
+    /// Bytes of a train.
+    #[expect(clippy::cast_precision_loss, reason = "at most 20")]
+    pub(super) fn bytes(&self) -> Bytes {
+        self.packets as f64 * self.packet
     }
 
     /// Whether slices are sent back to back.
@@ -28,13 +51,13 @@ impl Trains {
     pub(super) const fn try_again(&mut self) {
         if self.begun < MAX_TRAINS {
             self.begun += 1;
-            self.left = PACKETS;
+            self.left = self.packets;
         }
     }
 
     /// Starts another train in any case: the rate is still unknown, and slices arrive.
     pub(super) const fn restart(&mut self) {
-        self.left = PACKETS;
+        self.left = self.packets;
     }
 }
 
@@ -57,5 +80,10 @@ mod tests {
         let counts = [run(|_| {}), run(Trains::try_again), run(Trains::try_again)];
         assert_eq!(counts, [PACKETS, PACKETS, 0]);
         assert_eq!(run(Trains::restart), PACKETS);
+        let large = |trains: &mut Trains| {
+            trains.set_packet(Bytes(9_000.0));
+            trains.restart();
+        };
+        assert_eq!(run(large), MIN_PACKETS);
     }
 }

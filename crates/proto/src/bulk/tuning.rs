@@ -12,6 +12,13 @@ pub(super) const TICK: core::time::Duration = core::time::Duration::from_millis(
 /// The assumed size of a datagram with a slice, UDP and IP included, until one is sent.
 pub(super) const FULL_PACKET: Bytes = Bytes(1_228.0);
 
+/// What a datagram with a slice has besides the frame of it: UDP and IPv4, header and tag.
+pub(super) const SLICE_OVERHEAD: Bytes = Bytes(57.0);
+
+/// Datagrams in flight that are replayed in a tick: with more, feedback waits for as many ticks, of which a
+/// round trip has many more. At 0.1 us each they are less than half of a tick.
+pub(super) const REPLAYED_PER_TICK: u32 = 4_096;
+
 /// The minimum assumed size of a datagram.
 pub(super) const MIN_PACKET: Bytes = Bytes(200.0);
 
@@ -73,8 +80,12 @@ pub(super) mod trains {
     /// Packets in a train: they fit a queue of 32 KiB.
     pub(crate) const PACKETS: usize = 20;
 
-    /// Bytes of a train of full packets.
+    /// Bytes of a train of packets of 1228 bytes.
     pub(crate) const BYTES: Bytes = Bytes(20.0 * 1_228.0);
+
+    /// Bytes of a train of large packets, and how many it has at least: fewer give no rate.
+    pub(crate) const MAX_BYTES: Bytes = Bytes(32.0 * 1_024.0);
+    pub(crate) const MIN_PACKETS: usize = super::rate_finder::MIN_TRAIN;
 
     /// The maximum backlog of a train at the bottleneck, where the rate is known.
     pub(crate) const MAX_BACKLOG: Span = Span::from_millis(15);
@@ -266,9 +277,28 @@ pub(super) mod beside_game {
     pub(crate) const CATCH_UP: Span = Span::from_millis(1);
 }
 
-/// The minimum size of a full datagram. Smaller ones pass the bottleneck faster, so their delays are not
-/// compared with those of full ones.
-pub(super) const FULL: Bytes = Bytes(1_000.0);
+/// How much smaller than a full datagram one may be that still counts as full: of 1228 bytes, 1000. Smaller
+/// ones pass the bottleneck faster, so their delays are not compared with those of full ones.
+pub(super) const NEARLY_FULL: Bytes = Bytes(228.0);
+
+/// How many chunks may be open: `sender.rs`.
+pub(super) mod window {
+    use super::{Bytes, Span};
+
+    /// Chunks that may be open at any rate: 4 MiB, the bytes in flight at 100 Mbit/s and 300 ms.
+    pub(crate) const MIN_CHUNKS: usize = 16;
+
+    /// Round trips for which more may be: a slice that is lost is missed after one, its repair is here after
+    /// another half, and that the chunk is done is known after the second; the third is for a repair slice
+    /// that is lost too.
+    pub(crate) const ROUND_TRIPS: f64 = 3.0;
+
+    /// Added to the round trip: what a receiver may delay an ack.
+    pub(crate) const ACK_DELAY: Span = Span::from_millis(10);
+
+    /// Bytes of a chunk.
+    pub(crate) const CHUNK: Bytes = Bytes(262_144.0);
+}
 
 /// One-way delays: `samples.rs`.
 pub(super) mod samples {
@@ -317,8 +347,9 @@ pub(super) mod rate_finder {
     /// The maximum fraction of a window that counts as lost behind the bottleneck.
     pub(crate) const MAX_USUAL: f64 = 0.6;
 
-    /// The assumed datagram size where the number of datagrams matters.
-    pub(crate) const PACKET: Bytes = Bytes(1_100.0);
+    /// How much smaller than a full one datagrams are on average, where their number matters: of 1228 bytes,
+    /// 1100.
+    pub(crate) const SMALLER: Bytes = Bytes(128.0);
 
     /// Packets that arrive over a time this many times longer than they were sent in queued at the
     /// bottleneck.
@@ -346,8 +377,8 @@ pub(super) mod bottleneck {
     /// tried, until packets are dropped.
     pub(crate) const TRIED: f64 = 4.0;
 
-    /// The queue seen before any backlog was observed: three full packets.
-    pub(crate) const FIRST_SEEN: Bytes = Bytes(3.0 * 1_228.0);
+    /// The queue seen before any backlog was observed, in full packets.
+    pub(crate) const FIRST_SEEN: f64 = 3.0;
 }
 
 /// Choice of the next slice, and the margin of repair slices: `choice.rs`, `chunk.rs`.

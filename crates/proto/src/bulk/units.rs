@@ -145,6 +145,14 @@ impl From<usize> for Bytes {
     }
 }
 
+impl Bytes {
+    /// How many times `unit` is in it, rounded down.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    pub(crate) fn in_units_of(self, unit: Self) -> usize {
+        (self / unit) as usize
+    }
+}
+
 impl Rate {
     /// The minimum rate, 8 bit/s, so that no division is by zero.
     pub(crate) const MIN: Self = Self(1e-6);

@@ -7,10 +7,10 @@
 //! and in these two. Path challenges and the close have datagrams of their own (`path`, `closing`).
 
 use super::Connection;
-use crate::bulk::{Sender, WireSlice};
-use crate::chunk::{ChunkId, SLICE_BYTES};
+use crate::bulk::Sender;
+use crate::chunk::SLICE_BYTES;
 use crate::time::earliest;
-use crate::transit::{Item, Symbol};
+use crate::transit::{ChunkAt, Item, Symbol};
 use crate::wire::Frame;
 use crate::wire::frame::{BLOCK_FRAME_BYTES, SLICE_FRAME_BYTES};
 use crate::{DatagramBuffer, Instant};
@@ -58,7 +58,7 @@ pub(super) struct Draft<'a, 'b> {
     pub(super) is_ack_eliciting: bool,
     /// It has a frame that is not an ack.
     pub(super) has_content: bool,
-    pub(super) slice: Option<(ChunkId, Symbol)>,
+    pub(super) slice: Option<(ChunkAt, Symbol)>,
     pub(super) has_chunk_ack: bool,
     pub(super) has_ack: bool,
 }
@@ -221,16 +221,12 @@ impl Connection {
 
     fn put_slice(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
         let may_send = self.may_send_slices();
-        let Some(sender) = self.blocks_out.sender_mut() else { return };
         if !may_send || draft.room() < FULL_SLICE_FRAME_BYTES {
             return;
         }
-        let Some(chosen) = sender.poll_slice(now, &self.sent) else { return };
-        match chosen.slice {
-            WireSlice::Source(slice) => draft.push(&Frame::Slice(slice)),
-            WireSlice::Repair(slice) => draft.push(&Frame::Repair(slice)),
-        }
-        draft.slice = Some((chosen.chunk_id, chosen.symbol));
+        let Some((slice, frame)) = self.blocks_out.poll_slice(now, &self.sent) else { return };
+        draft.push(&frame);
+        draft.slice = Some(slice);
     }
 
     /// An ack rides along with anything that goes; alone it waits until it is due.

@@ -175,9 +175,7 @@ impl Connection {
             }
             Frame::ChunkAck(ack) => {
                 // It ignores late acks of earlier chunks, which are common.
-                if let Some(sender) = self.blocks_out.sender_mut() {
-                    sender.on_chunk_ack(now, &ack);
-                }
+                self.blocks_out.on_chunk_ack(now, &ack);
             }
             Frame::Packet { sequence, data } => {
                 let data = Bytes::copy_from_slice(data);

@@ -109,8 +109,10 @@ impl Connection {
             (Item::ChunkDone(chunk_id), ItemFate::Acked) => {
                 self.blocks_in.receiver.on_done_confirmed(chunk_id);
             }
-            // A lost one is repeated by its timer alone.
-            (Item::ChunkDone(_), ItemFate::Lost) | (Item::MessageLimit(_), ItemFate::Acked) => {}
+            // A lost one is repeated by its timer alone. The last three are of the wire to come.
+            (Item::ChunkDone(_), ItemFate::Lost)
+            | (Item::MessageLimit(_), ItemFate::Acked)
+            | (Item::Page { .. } | Item::Cancel(_) | Item::AckFrequency, _) => {}
             (Item::Packet(sequence), ItemFate::Acked) => {
                 self.events.extend(self.packets_out.on_acked(sequence));
             }

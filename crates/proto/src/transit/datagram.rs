@@ -1,14 +1,51 @@
 //! The record of a datagram: what has to be known of it once its fate is.
 //!
-//! The [`Ledger`](super::Ledger) writes fates; all others read them. A record has 40 bytes, and its
-//! contents are in the ring of [`Items`](super::items::Items).
+//! The [`Ledger`](super::Ledger) writes fates; all others read them. A record has 48 bytes, 8 of them since
+//! chunks are named by block and index, and its contents are in the ring of
+//! [`Items`](super::items::Items).
+
+use core::num::NonZeroU16;
 
 use super::items::Span;
 use crate::Instant;
-use crate::chunk::ChunkId;
 
-/// A slice of a chunk as it is counted: source slices from 0, repair slices from 256.
-pub(crate) type Symbol = u16;
+/// A chunk of a block of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChunkAt {
+    /// The number of the block.
+    pub block: u32,
+    /// The chunk's index in the block, from 0.
+    pub index: u32,
+}
+
+/// A slice of a chunk as it is counted: source slices from 0, repair slices from 256. Stored with one more,
+/// so that the absence of a slice needs no space in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Symbol(NonZeroU16);
+
+impl Symbol {
+    /// The number of the first repair slice.
+    const FIRST_REPAIR: u16 = 256;
+
+    pub(crate) const fn source(index: u8) -> Self {
+        Self(NonZeroU16::MIN.saturating_add(index as u16))
+    }
+
+    pub(crate) const fn repair(index: u8) -> Self {
+        Self(NonZeroU16::MIN.saturating_add(Self::FIRST_REPAIR + index as u16))
+    }
+
+    /// Its number.
+    pub(crate) const fn get(self) -> usize {
+        self.0.get() as usize - 1
+    }
+
+    /// Its index among the source or the repair slices, and whether it is a repair slice.
+    pub(crate) const fn index(self) -> (u8, bool) {
+        let [index, is_repair] = (self.0.get() - 1).to_le_bytes();
+        (index, is_repair > 0)
+    }
+}
 
 /// What became of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +83,7 @@ pub(crate) struct Datagram {
     pub(super) items: Span,
     /// With the headers of UDP and IPv4.
     wire_bytes: u16,
-    pub(crate) slice: Option<(ChunkId, Symbol)>,
+    pub(crate) slice: Option<(ChunkAt, Symbol)>,
     pub(crate) fate: Fate,
     pub(super) contents: Contents,
 }
@@ -88,6 +125,6 @@ pub(crate) struct Outgoing {
     /// With the headers of UDP and IPv4.
     pub(crate) wire_bytes: usize,
     pub(crate) is_ack_eliciting: bool,
-    pub(crate) slice: Option<(ChunkId, Symbol)>,
+    pub(crate) slice: Option<(ChunkAt, Symbol)>,
     pub(crate) backlog: f64,
 }

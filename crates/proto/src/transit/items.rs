@@ -14,6 +14,7 @@ pub(super) const MIN_ROOM: usize = 4;
 
 /// A part of a datagram that matters when it is acknowledged or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "the last three, until the connection speaks the new wire")]
 pub(crate) enum Item {
     /// The ack that says that this chunk is done.
     ChunkDone(ChunkId),
@@ -22,6 +23,15 @@ pub(crate) enum Item {
     MessageLimit(u32),
     Block(u32),
     ResetToken,
+    /// A page of the tree of a block: its place among the block's pages.
+    Page {
+        block: u32,
+        place: u32,
+    },
+    /// That this block is given up.
+    Cancel(u32),
+    /// How often acks are wanted.
+    AckFrequency,
 }
 
 /// The items of one datagram.

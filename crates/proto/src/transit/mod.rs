@@ -35,6 +35,7 @@ mod window;
 pub use ack_frame::{AckFrame, AckRanges, EcnCounts};
 pub use arrivals::ArrivalsFrame;
 pub(crate) use arrivals::{Arrivals, MAX_EARLIER_ARRIVALS};
+pub use datagram::ChunkAt;
 pub(crate) use datagram::{Datagram, Fate, Outgoing, Symbol};
 pub(crate) use items::Item;
 pub(crate) use ledger::{Acked, KEPT, Ledger};

@@ -27,7 +27,7 @@ use self::delay::Delay;
 use self::flow::Flow;
 use super::samples::{BaseDelay, Sample};
 use super::tuning::flow::CATCH_UP;
-use super::tuning::{FULL, TICK};
+use super::tuning::{FULL_PACKET, NEARLY_FULL, TICK};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::urgency::Urgency;
@@ -54,8 +54,9 @@ pub(crate) struct Pacing {
     floor: Rate,
     /// The initial rate, measured on the reverse path.
     hint: Option<Rate>,
-    /// The base delay of full datagrams.
+    /// The base delay of full datagrams, and how large these are at least.
     base: BaseDelay,
+    full: Bytes,
     /// The number after the last datagram sent.
     next: u64,
 }
@@ -65,7 +66,14 @@ impl Pacing {
     pub(crate) const fn new(floor: Rate, known: Option<Rate>) -> Self {
         let law = if known.is_some() { Law::Model } else { Law::Blind(Blind::new(floor, None)) };
         let floor = floor.max(Rate::MIN);
-        Self { law, floor, hint: None, base: BaseDelay::new(), next: 0 }
+        let full = Bytes(FULL_PACKET.0 - NEARLY_FULL.0);
+        Self { law, floor, hint: None, base: BaseDelay::new(), full, next: 0 }
+    }
+
+    /// The size of a full datagram, which takes so much longer than before.
+    pub(crate) fn set_packet(&mut self, packet: Bytes, longer: Span) {
+        self.full = packet - NEARLY_FULL;
+        self.base.shift(longer);
     }
 
     /// Sets the initial rate, as measured on the reverse path.
@@ -170,7 +178,7 @@ impl Pacing {
 
     /// A datagram arrived.
     pub(crate) fn on_arrival(&mut self, sample: &Sample, rtt: Span) {
-        if sample.bytes < FULL {
+        if sample.bytes < self.full {
             return;
         }
         self.base.on_delay(sample.at, sample.delay);

@@ -1,12 +1,12 @@
 //! Which slices are sent, on a simulated link.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::*;
+use crate::bulk::cut::SliceSize;
 use crate::bulk::repair::BlockRepair;
-use crate::bulk::{Chunk, Known, Receiver, Sender, SenderConfig, SenderEvent, WireSlice};
-use crate::chunk::ChunkId;
-use crate::transit::{Arrivals, Ledger, Outgoing, ReceivedDatagrams};
+use crate::bulk::{Credit, Known, NewBlock, Rate, Sender, SenderConfig};
+use crate::transit::{AckFrame, Arrivals, ChunkAt, Ledger, Outgoing, ReceivedDatagrams, Symbol};
 use crate::urgency::Urgency;
 
 const CONFIG: SenderConfig = SenderConfig {
@@ -14,48 +14,66 @@ const CONFIG: SenderConfig = SenderConfig {
     max_rate_bps: u64::MAX,
     min_rate_bps: 0,
     give_up_after: Duration::from_secs(15),
-    first_chunk_id: ChunkId::new(0),
     first_number: 0,
+    slice_room: 1036,
+    max_slice: SliceSize::SMALLEST_OF_FULL_CHUNK,
+    max_open: 1024,
+    has_repair: true,
+    credit: Credit::new(u64::MAX),
 };
+
+/// A datagram on its way: when it arrives, its number, and its slice with the slices that its chunk has.
+type Arriving = (u64, u64, ChunkAt, Symbol, usize);
 
 /// 10 Mbit/s and 20 ms each way, with a queue that is long enough.
 struct Link {
     now: u64,
     sender: Sender,
     ledger: Ledger,
-    receiver: Receiver,
+    /// What the receiver has of chunks that are not done.
+    here: BTreeMap<ChunkAt, BTreeSet<Symbol>>,
     received: ReceivedDatagrams,
     arrivals: Arrivals,
     free_at: u64,
-    arriving: VecDeque<(u64, u64, ChunkId, u16)>,
-    done: usize,
-    failed: bool,
+    arriving: VecDeque<Arriving>,
+    done: BTreeSet<ChunkAt>,
+    room: usize,
+    last_sent: u64,
+    /// A sum over what was sent, when, and of which chunk and slice.
+    order: u64,
 }
 
 impl Link {
     fn new(chunks: usize) -> Self {
-        let mut sender = Sender::new(micros(0), CONFIG, Known::NOTHING);
+        Self::with(chunks, CONFIG)
+    }
+
+    fn with(chunks: usize, config: SenderConfig) -> Self {
+        let mut sender = Sender::new(micros(0), config, Known::NOTHING);
         sender.set_rtt(ms(40));
-        let bytes = chunk_of(262_144 * chunks);
-        let repair = BlockRepair::of_block(bytes.len());
-        for (place, bytes) in bytes.chunks(262_144).enumerate() {
-            let bytes = bytes.to_vec().into();
-            sender.send(micros(0), Chunk { bytes, repair: repair.clone(), place });
-        }
-        let receiver = Receiver::new(Duration::from_secs(30));
+        let data: bytes::Bytes = chunk_of(262_144 * chunks).into();
+        let repair = BlockRepair::of_block(data.len());
+        sender.push(micros(0), NewBlock { number: 0, priority: 0, data, repair });
+        sender.set_ready(0, u32::MAX);
         let (received, arrivals) = (ReceivedDatagrams::new(), Arrivals::new());
         Self {
             now: 0,
             sender,
             ledger: Ledger::new(),
-            receiver,
+            here: BTreeMap::new(),
             received,
             arrivals,
             free_at: 0,
             arriving: VecDeque::new(),
-            done: 0,
-            failed: false,
+            done: BTreeSet::new(),
+            room: config.slice_room,
+            last_sent: 0,
+            order: 0,
         }
+    }
+
+    fn failed(&self) -> bool {
+        self.sender.has_failed()
     }
 
     /// Runs for some milliseconds; `loses` decides the fate of each datagram.
@@ -64,8 +82,8 @@ impl Link {
             self.now += 1_000;
             let now = micros(self.now);
             while self.arriving.front().is_some_and(|&(at, ..)| at <= self.now) {
-                let (at, number, id, symbol) = self.arriving.pop_front().unwrap();
-                self.arrive(at, number, id, symbol);
+                let arrival = self.arriving.pop_front().unwrap();
+                self.arrive(arrival);
             }
             // Acks arrive at once: the delay of both directions is in `free_at + 40_000` below.
             if let Some(ack) = self.received.ack_frame(now) {
@@ -75,44 +93,46 @@ impl Link {
                     self.sender.on_arrivals(&arrivals, &self.ledger);
                 }
             }
-            while let Some(ack) = self.receiver.poll_ack(now) {
-                self.sender.on_chunk_ack(now, &ack);
-            }
+            let is_whole = |at: &ChunkAt| self.done.contains(at);
+            let whole: Vec<_> = self.here.extract_if(.., |at, _| is_whole(at)).collect();
+            whole.iter().for_each(|(at, _)| self.sender.on_done(now, *at));
             settle(&mut self.ledger, &mut self.sender, now);
             self.sender.handle_timeout(now, &mut self.ledger);
-            while let Some(chosen) = self.sender.poll_slice(now, &self.ledger) {
-                let (id, symbol) = (chosen.chunk_id, chosen.symbol);
-                let number = self.ledger.next_number();
-                let (wire_bytes, slice) = (1116, Some((id, symbol)));
-                let backlog = self.sender.on_sent(now, number, wire_bytes, slice);
-                let is_ack_eliciting = true;
-                let outgoing = Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog };
-                self.ledger.on_sent(now, outgoing);
-                self.free_at = self.free_at.max(self.now) + 893;
-                if !loses(number) {
-                    self.arriving.push_back((self.free_at + 40_000, number, id, symbol));
-                }
-            }
+            self.send(now, &mut loses);
             self.sender.check_invariants();
             self.ledger.check_invariants();
-            while let Some(event) = self.sender.poll_event() {
-                match event {
-                    SenderEvent::Done(_) => self.done += 1,
-                    SenderEvent::Failed => self.failed = true,
-                }
+        }
+    }
+
+    fn send(&mut self, now: Instant, loses: &mut impl FnMut(u64) -> bool) {
+        while let Some(chosen) = self.sender.poll_slice(now, &self.ledger, self.room) {
+            let (at, symbol, count) = (chosen.at, chosen.symbol, chosen.cut.count());
+            let wire_bytes = chosen.data.len() + 92;
+            let number = self.ledger.next_number();
+            let slice = Some((at, symbol));
+            let backlog = self.sender.on_sent(now, number, wire_bytes, slice);
+            let is_ack_eliciting = true;
+            let outgoing = Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog };
+            self.ledger.on_sent(now, outgoing);
+            self.last_sent = self.now;
+            self.free_at = self.free_at.max(self.now) + wire_bytes as u64 * 8 / 10 + 1;
+            for part in [self.now, at.index.into(), symbol.get() as u64] {
+                self.order = (self.order ^ part).wrapping_mul(0x100_0000_01b3).rotate_left(5);
+            }
+            if !loses(number) {
+                self.arriving.push_back((self.free_at + 40_000, number, at, symbol, count));
             }
         }
     }
 
-    fn arrive(&mut self, at: u64, number: u64, id: ChunkId, symbol: u16) {
+    fn arrive(&mut self, (at, number, chunk, symbol, count): Arriving) {
         self.received.on_verified(micros(at), number, true);
         self.arrivals.on_datagram(micros(at), number);
-        let _duplicate = match self.sender.chunk(id).and_then(|chunk| chunk.slice(symbol)) {
-            Some(WireSlice::Source(slice)) => self.receiver.on_slice(micros(at), &slice),
-            Some(WireSlice::Repair(slice)) => self.receiver.on_repair(micros(at), &slice),
-            None => return,
-        };
-        while self.receiver.pop().is_some() {}
+        let here = self.here.entry(chunk).or_default();
+        here.insert(symbol);
+        if here.len() >= count {
+            self.done.insert(chunk);
+        }
     }
 }
 
@@ -122,12 +142,12 @@ fn a_link_without_loss_gets_no_repair_after_the_first_chunk() {
     let mut link = Link::new(1);
     link.run(3_000, |_| false);
     let first = link.sender.stats();
-    assert_eq!((link.done, first.slices - first.repairs - first.resent), (1, 256));
+    assert_eq!((link.done.len(), first.slices - first.repairs - first.resent), (1, 256));
     assert!(first.repairs <= 40, "{first:?}");
     let mut link = Link::new(8);
     link.run(10_000, |_| false);
     let all = link.sender.stats();
-    assert_eq!(link.done, 8);
+    assert_eq!(link.done.len(), 8);
     assert!(all.repairs + all.resent <= first.repairs + first.resent + 2, "{all:?}");
 }
 
@@ -135,14 +155,14 @@ fn a_link_without_loss_gets_no_repair_after_the_first_chunk() {
 fn losses_are_repaired_and_then_sending_stops() {
     let mut link = Link::new(4);
     link.run(10_000, |number| number % 10 == 3);
-    assert_eq!(link.done, 4);
+    assert_eq!(link.done.len(), 4);
     let stats = link.sender.stats();
     // 10 % are lost: 1138 have to be sent, plus a margin.
     assert!((1_100..1_400).contains(&stats.slices), "{stats:?}");
     assert!(stats.resent <= 8, "repair slices replace any slice: {stats:?}");
     link.run(5_000, |_| false);
     assert_eq!(link.sender.stats(), stats, "nothing more is sent");
-    assert!(!link.failed);
+    assert!(!link.failed());
 }
 
 /// Without an answer everything is sent once (a connection stops that after a second), then some slices
@@ -154,9 +174,9 @@ fn a_transfer_without_answers_probes_and_fails() {
     let before = link.sender.stats().slices;
     link.run(11_400, |_| true);
     let asked = link.sender.stats().slices - before;
-    assert!(!link.failed && (3..60).contains(&asked), "{asked} slices into 11 s of silence");
+    assert!(!link.failed() && (3..60).contains(&asked), "{asked} slices into 11 s of silence");
     link.run(200, |_| true);
-    assert!(link.failed);
+    assert!(link.failed());
 }
 
 #[test]
@@ -165,7 +185,7 @@ fn a_transfer_survives_an_outage() {
     link.run(150, |_| false);
     link.run(4_000, |_| true);
     link.run(6_000, |_| false);
-    assert!(link.done == 3 && !link.failed);
+    assert!(link.done.len() == 3 && !link.failed());
 }
 
 /// The rate and the share of the old path are not used on a new one.
@@ -178,5 +198,100 @@ fn a_new_path_is_measured_from_the_start() {
     link.sender.forget_path();
     assert_eq!((link.sender.known().rate, link.sender.has_share()), (None, false));
     link.run(10_000, |_| false);
-    assert_eq!(link.done, 8);
+    assert_eq!(link.done.len(), 8);
+}
+
+/// Many chunks in flight are repaired with the same few slices, and what is sent does not depend on how many
+/// may be open.
+#[test]
+fn the_order_of_one_block_is_a_sequence() {
+    let run = |max_open| {
+        let mut link = Link::with(12, SenderConfig { max_open, ..CONFIG });
+        link.run(4_000, |number| number % 20 == 3 || (900..960).contains(&number));
+        assert_eq!(link.done.len(), 12);
+        (link.order, link.sender.stats())
+    };
+    let (order, stats) = run(16);
+    assert_eq!((order, stats), run(1024));
+    assert_eq!(order, 9_409_461_647_219_048_919, "{stats:?}");
+}
+
+/// What follows the size of a datagram: slices of 1434 bytes and of 8934 on a link that carries them. The
+/// rate is found, and nothing is sent in vain.
+#[test]
+fn larger_datagrams_are_paced_alike() {
+    for (room, size, slices) in [(1443, 1434, 183), (8943, 8934, 30)] {
+        let max_slice = SliceSize::new(65_472).unwrap();
+        let mut link = Link::with(8, SenderConfig { slice_room: room, max_slice, ..CONFIG });
+        link.run(6_000, |_| false);
+        assert_eq!(link.done.len(), 8, "{size}");
+        let (stats, rate) = (link.sender.stats(), link.sender.known().rate.unwrap());
+        assert!((1.0..1.6).contains(&rate.0), "{size}: {rate:?}");
+        assert!((8 * slices..8 * slices + 45).contains(&stats.slices), "{size}: {stats:?}");
+        // 2.1 MB at 1.25 MB/s are 1.7 s.
+        assert!(link.last_sent < 2_000_000, "{size}: {} us", link.last_sent);
+    }
+}
+
+/// A program that reads once in 50 ms, from a buffer of 20 kB: 400 kB/s at most.
+#[test]
+fn a_late_reader_with_a_small_buffer_is_not_flooded() {
+    let mut link = Link::new(3);
+    link.sender.set_reader(ms(50), 20_000);
+    link.run(1_000, |_| false);
+    let sent = link.sender.stats().slices * 1116;
+    assert!((350_000..425_000).contains(&sent), "{sent}");
+    link.sender.set_reader(ms(0), 20_000);
+    link.run(1_000, |_| false);
+    assert_eq!(link.done.len(), 3);
+}
+
+/// More chunks are open the more bytes are on the way: 16 at any rate, and 3 round trips of it.
+#[test]
+fn the_window_follows_rate_and_round_trip() {
+    let window = |mbit: u32, rtt_ms, max_open| {
+        let known = Known { rate: Some(Rate::from_kbps(mbit * 1_000)), ..Known::NOTHING };
+        let mut sender = Sender::new(micros(0), SenderConfig { max_open, ..CONFIG }, known);
+        sender.set_rtt(ms(rtt_ms));
+        sender.open_at_most()
+    };
+    assert_eq!(window(1, 40, 1024), 16);
+    assert_eq!(window(1_000, 100, 1024), 16 + 157);
+    assert_eq!(window(1_000, 100, 16), 16);
+    assert_eq!(window(10_000, 300, 1024), 1024);
+    let unknown = Sender::new(micros(0), CONFIG, Known::NOTHING);
+    assert_eq!(unknown.open_at_most(), 16);
+}
+
+/// With many in flight they are not replayed for each ack; the sender wakes up for it.
+#[test]
+fn feedback_on_many_datagrams_is_worked_off_tick_by_tick() {
+    let known = Known { rate: Some(Rate::from_kbps(10_000_000)), ..Known::NOTHING };
+    let mut sender = Sender::new(micros(0), CONFIG, known);
+    let data: bytes::Bytes = alloc::vec![7; 22 * 262_144].into();
+    let repair = BlockRepair::of_block(data.len());
+    sender.push(micros(0), NewBlock { number: 0, priority: 0, data, repair });
+    sender.set_ready(0, u32::MAX);
+    let mut ledger = Ledger::new();
+    let mut now = micros(0);
+    while ledger.next_number() < 5_000 {
+        now = now + ms(1);
+        while let Some(chosen) = sender.poll_slice(now, &ledger, 1500) {
+            let (number, slice) = (ledger.next_number(), Some((chosen.at, chosen.symbol)));
+            let backlog = sender.on_sent(now, number, 1116, slice);
+            let (wire_bytes, is_ack_eliciting) = (1116, true);
+            ledger.on_sent(now, Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog });
+        }
+    }
+    let ack = |number: u64| AckFrame::new(number, Duration::ZERO, 0);
+    handle_ack(&mut ledger, Some(&mut sender), now, &ack(1));
+    settle(&mut ledger, &mut sender, now);
+    assert!(!sender.is_stale());
+    handle_ack(&mut ledger, Some(&mut sender), now, &ack(2));
+    settle(&mut ledger, &mut sender, now);
+    assert!(sender.is_stale() && sender.poll_timeout() <= Some(now + ms(1)));
+    now = now + ms(1);
+    sender.handle_timeout(now, &mut ledger);
+    settle(&mut ledger, &mut sender, now);
+    assert!(!sender.is_stale());
 }

@@ -1,14 +1,21 @@
 //! The sending half: announces blocks, and hands their chunks to the chunk sender one after the other.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use core::time::Duration;
 
 use super::{Block, BlockProgress, MAX_ANNOUNCED, max_block_time};
 use crate::Instant;
-use crate::bulk::{Chunk, Known, RequestTrain, Sender, SenderConfig, SenderEvent, SenderStats};
-use crate::chunk::{ChunkId, MAX_CHUNK_BYTES};
+use crate::bulk::cut::{SliceSize, chunk_count};
+use crate::bulk::repair::RepairSlice;
+use crate::bulk::{
+    Chosen, Credit, Known, NewBlock, RequestTrain, SEND_WINDOW, SendBlock, Sender, SenderConfig,
+    SenderStats, SlicePart,
+};
+use crate::chunk::{Ack, ChunkId, SLICE_BYTES, Slice, SliceCount};
 use crate::connection::{BlockHandle, CloseCode, ConnectionConfig, SendError, Urgency};
+use crate::transit::{ChunkAt, Ledger, Symbol};
+use crate::wire::Frame;
 use crate::wire::frame::BlockFrame;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +54,11 @@ struct Outgoing {
     number: u32,
     block: Block,
     announcement: Announcement,
-    /// Bytes given to the chunk sender.
-    given_bytes: usize,
-    /// Chunks given to the chunk sender and not done.
-    open_chunks: usize,
+    /// The id of its first chunk, and the number of its chunks.
+    first_chunk: ChunkId,
+    chunks: u32,
+    /// The chunk sender has it.
+    is_given: bool,
     /// When it became the first in the queue: waiting for an earlier block does not count as crawling.
     started: Instant,
 }
@@ -60,8 +68,11 @@ struct Outgoing {
 pub(crate) struct OutgoingBlocks {
     /// Exists while there are blocks, so that an idle connection is small.
     sender: Option<Box<Sender>>,
-    /// The first chunk id of the next sender.
+    /// The id of the next block's first chunk.
     next_chunk_id: ChunkId,
+    /// The oldest chunk that is not done, and later ones that are: a window of ids begins with it.
+    first_open: ChunkId,
+    done: BTreeSet<u16>,
     known: Known,
     /// The spacing of the copies of the request.
     requests: RequestTrain,
@@ -72,8 +83,6 @@ pub(crate) struct OutgoingBlocks {
     rtt: Option<Duration>,
     blocks: VecDeque<Outgoing>,
     next: u32,
-    /// For each chunk that the chunk sender has, the number of its block, in order.
-    chunks: VecDeque<u32>,
     /// The counters of earlier senders.
     past: SenderStats,
     failed: bool,
@@ -84,6 +93,8 @@ impl OutgoingBlocks {
         Self {
             sender: None,
             next_chunk_id: ChunkId::new(0),
+            first_open: ChunkId::new(0),
+            done: BTreeSet::new(),
             known: Known::NOTHING,
             requests: RequestTrain::new(),
             max_rate_bps: config.max_rate_bps,
@@ -92,7 +103,6 @@ impl OutgoingBlocks {
             rtt: None,
             blocks: VecDeque::new(),
             next: 0,
-            chunks: VecDeque::new(),
             past: SenderStats { slices: 0, repairs: 0, resent: 0 },
             failed: false,
         }
@@ -109,8 +119,12 @@ impl OutgoingBlocks {
             max_rate_bps: self.max_rate_bps,
             min_rate_bps: config.min_rate_bps,
             give_up_after: config.no_progress_timeout,
-            first_chunk_id: self.next_chunk_id,
             first_number,
+            slice_room: SLICE_BYTES,
+            max_slice: SliceSize::SMALLEST_OF_FULL_CHUNK,
+            max_open: SEND_WINDOW,
+            has_repair: true,
+            credit: Credit::new(u64::MAX),
         };
         let mut sender = Sender::new(now, config, self.known.discounted(now));
         if let Some(rtt) = self.rtt {
@@ -216,39 +230,75 @@ impl OutgoingBlocks {
         }
         let number = self.next;
         self.next = number.checked_add(1).ok_or(SendError::NumbersUsedUp)?;
+        let chunks = chunk_count(block.data().len() as u64).unwrap_or(0);
         self.blocks.push_back(Outgoing {
             number,
             block,
             announcement: Announcement::Due,
-            given_bytes: 0,
-            open_chunks: 0,
+            first_chunk: self.next_chunk_id,
+            chunks,
+            is_given: false,
             started: now,
         });
+        self.next_chunk_id = chunk_id(self.next_chunk_id, chunks);
         self.feed_sender(now);
         Ok(BlockHandle(number))
     }
 
-    /// Gives the chunk sender its next chunks, so that one is always waiting.
+    /// Gives the chunk sender the blocks that are announced.
     fn feed_sender(&mut self, now: Instant) {
         let Some(sender) = &mut self.sender else { return };
-        for outgoing in self.blocks.iter_mut().take(MAX_ANNOUNCED) {
-            let length = outgoing.block.data.len();
-            while outgoing.given_bytes < length {
-                if sender.waiting() > 0 {
-                    return;
-                }
-                let end = length.min(outgoing.given_bytes + MAX_CHUNK_BYTES);
-                let chunk = Chunk {
-                    bytes: outgoing.block.data.slice(outgoing.given_bytes..end),
-                    repair: outgoing.block.repair.clone(),
-                    place: outgoing.given_bytes / MAX_CHUNK_BYTES,
-                };
-                sender.send(now, chunk);
-                self.chunks.push_back(outgoing.number);
-                outgoing.given_bytes = end;
-                outgoing.open_chunks += 1;
+        let announced = self.blocks.iter_mut().take(MAX_ANNOUNCED);
+        for outgoing in announced.filter(|outgoing| !outgoing.is_given && outgoing.chunks > 0) {
+            outgoing.is_given = true;
+            let (data, repair) = (outgoing.block.data().clone(), outgoing.block.repair().clone());
+            sender.push(now, NewBlock { number: outgoing.number, priority: 0, data, repair });
+            sender.set_ready(outgoing.number, u32::MAX);
+        }
+    }
+
+    /// The slice to send now, and its frame.
+    pub(crate) fn poll_slice(
+        &mut self,
+        now: Instant,
+        ledger: &Ledger,
+    ) -> Option<((ChunkAt, Symbol), Frame<'_>)> {
+        let chosen = self.sender.as_mut()?.poll_slice(now, ledger, usize::MAX)?;
+        let of_block = |outgoing: &&Outgoing| outgoing.number == chosen.at.block;
+        let first = self.blocks.iter().find(of_block)?.first_chunk;
+        let frame = slice_frame(chunk_id(first, chosen.at.index), &chosen)?;
+        Some(((chosen.at, chosen.symbol), frame))
+    }
+
+    /// The peer reported which slices of a chunk it has.
+    pub(crate) fn on_chunk_ack(&mut self, now: Instant, ack: &Ack) {
+        let (Some(at), Some(sender)) = (self.at(ack.chunk_id), &mut self.sender) else { return };
+        let mut map = [0; 32];
+        for index in ack.received.iter() {
+            if let Some(byte) = map.get_mut(index.get() / 8) {
+                *byte |= 1 << (index.get() % 8);
             }
         }
+        sender.on_slices_here(now, at, SliceSize::SMALLEST_OF_FULL_CHUNK, &map);
+        if ack.received.is_full()
+            && sender.block(at.block).is_some_and(|b| b.get(at.index).is_some())
+        {
+            self.done.insert(ack.chunk_id.get());
+        }
+        while self.done.remove(&self.first_open.get())
+            && let (Some(at), Some(sender)) = (self.at(self.first_open), &mut self.sender)
+        {
+            sender.on_done(now, at);
+            self.first_open = self.first_open.next();
+        }
+    }
+
+    /// The chunk of this id.
+    fn at(&self, id: ChunkId) -> Option<ChunkAt> {
+        self.blocks.iter().find_map(|outgoing| {
+            let index = u32::try_from(id.distance_from(outgoing.first_chunk)).ok()?;
+            (index < outgoing.chunks).then_some(ChunkAt { block: outgoing.number, index })
+        })
     }
 
     /// The next announcement that is due.
@@ -263,9 +313,9 @@ impl OutgoingBlocks {
         outgoing.announcement = Announcement::InFlight { copies, slices };
         Some(BlockFrame {
             number: outgoing.number,
-            tag: outgoing.block.tag,
-            length: outgoing.block.data.len() as u64,
-            digest: outgoing.block.digest,
+            tag: outgoing.block.tag(),
+            length: outgoing.block.data().len() as u64,
+            digest: *outgoing.block.digest(),
         })
     }
 
@@ -285,52 +335,39 @@ impl OutgoingBlocks {
         }
     }
 
-    /// Handles the events of the chunk sender, and passes finished blocks to `done`.
+    /// Passes finished blocks to `done`.
     pub(crate) fn poll(&mut self, now: Instant, mut done: impl FnMut(BlockHandle)) {
         let Some(sender) = &mut self.sender else { return };
-        while let Some(event) = sender.poll_event() {
-            match event {
-                SenderEvent::Done(_) => {
-                    let Some(number) = self.chunks.pop_front() else { continue };
-                    if let Some(outgoing) = self.blocks.iter_mut().find(|o| o.number == number) {
-                        outgoing.open_chunks -= 1;
-                    }
-                }
-                SenderEvent::Failed => self.failed = true,
-            }
-        }
-        let is_done = |outgoing: &Outgoing| {
+        let is_done = |sender: &Sender, outgoing: &Outgoing| {
             outgoing.announcement == Announcement::Acked
-                && outgoing.given_bytes == outgoing.block.data.len()
-                && outgoing.open_chunks == 0
+                && (outgoing.chunks == 0
+                    || sender.block(outgoing.number).is_some_and(SendBlock::is_done))
         };
-        while self.blocks.front().is_some_and(is_done) {
+        while self.blocks.front().is_some_and(|outgoing| is_done(sender, outgoing)) {
             let Some(outgoing) = self.blocks.pop_front() else { break };
+            sender.remove(outgoing.number);
             done(BlockHandle(outgoing.number));
             if let Some(next) = self.blocks.front_mut() {
                 next.started = now;
             }
         }
+        self.failed |= sender.has_failed();
         self.feed_sender(now);
         if self.blocks.is_empty() {
             self.past = self.stats();
             self.known = self.known();
-            self.next_chunk_id =
-                self.sender.take().map_or(self.next_chunk_id, |s| s.next_chunk_id());
+            self.sender = None;
+            self.first_open = self.next_chunk_id;
             self.blocks = VecDeque::new();
-            self.chunks = VecDeque::new();
         }
     }
 
     pub(crate) fn progress(&self) -> Option<BlockProgress> {
         let outgoing = self.blocks.front()?;
-        let length = outgoing.block.data.len();
-        let is_of_this = |number: &&u32| **number == outgoing.number;
-        let open = self.chunks.iter().filter(is_of_this).count() * MAX_CHUNK_BYTES;
-        // Near the end, these may include chunks of later blocks.
-        let with_peer = self.sender.as_ref().map_or(0, |sender| sender.received_bytes());
-        let done = (outgoing.given_bytes.saturating_sub(open) + with_peer).min(length);
-        Some(BlockProgress { tag: outgoing.block.tag, done: done as u64, length: length as u64 })
+        let length = outgoing.block.data().len() as u64;
+        let block = self.sender.as_ref().and_then(|sender| sender.block(outgoing.number));
+        let done = block.map_or(0, SendBlock::received_bytes).min(length);
+        Some(BlockProgress::new(outgoing.block.tag(), done, length))
     }
 
     /// Why the connection has to close, if it has to: a block makes no progress, or too little.
@@ -342,11 +379,33 @@ impl OutgoingBlocks {
     fn crawl_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
         let outgoing = self.blocks.front()?;
         let rate = Some(config.min_block_rate_bps).filter(|&rate| rate > 0)?;
-        Some(outgoing.started + max_block_time(outgoing.block.data.len() as u64, rate))
+        Some(outgoing.started + max_block_time(outgoing.block.data().len() as u64, rate))
     }
 
     /// When [`failure`](Self::failure) has to be called.
     pub(crate) fn poll_deadline(&self, config: &ConnectionConfig) -> Option<Instant> {
         if self.failed { Some(Instant::ZERO) } else { self.crawl_deadline(config) }
     }
+}
+
+/// The id of the chunk that is so many after this one; ids wrap.
+fn chunk_id(first: ChunkId, index: u32) -> ChunkId {
+    let [low, high, ..] = index.to_le_bytes();
+    ChunkId::new(first.get().wrapping_add(u16::from_le_bytes([low, high])))
+}
+
+fn slice_frame<'a>(chunk_id: ChunkId, chosen: &Chosen<'a>) -> Option<Frame<'a>> {
+    let count = SliceCount::for_bytes(chosen.cut.chunk_bytes())?;
+    if chosen.part != SlicePart::Repair {
+        let index = count.index(chosen.index.into())?;
+        return Slice::new(chunk_id, index, chosen.data).map(Frame::Slice);
+    }
+    let last_bytes = chosen.cut.chunk_bytes() - (count.get() - 1) * SLICE_BYTES;
+    Some(Frame::Repair(RepairSlice {
+        chunk_id,
+        count,
+        index: chosen.index,
+        last_bytes: u16::try_from(last_bytes).ok()?,
+        data: chosen.data.first_chunk()?,
+    }))
 }

@@ -1,0 +1,299 @@
+//! The chunks of one block that is being sent: which are done, which are open, and which is the next.
+//!
+//! The invariant: chunks below `first` are done, those from `next` on were never opened, and of those between
+//! each is either done or open.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+
+use super::chunk::OpenChunk;
+use super::cut::{Cut, chunk_bytes, chunk_count};
+use super::repair::BlockRepair;
+use crate::chunk::MAX_CHUNK_BYTES;
+use crate::transit::ChunkAt;
+
+/// Chunks from the first that is not done to the last that is open, at most [H-4.2f].
+pub(crate) const MAX_SPAN: u32 = 1024;
+
+/// A block to send.
+#[derive(Clone, Debug)]
+pub(crate) struct NewBlock {
+    /// Its number on the wire, above that of each block before.
+    pub(crate) number: u32,
+    /// Blocks of a higher one go first.
+    pub(crate) priority: u8,
+    pub(crate) data: Bytes,
+    pub(crate) repair: BlockRepair,
+}
+
+/// A block that is being sent.
+#[derive(Debug)]
+pub(crate) struct SendBlock {
+    block: NewBlock,
+    chunks: u32,
+    /// The lowest chunk that is not done.
+    first: u32,
+    /// The lowest chunk that was never opened.
+    next: u32,
+    /// Chunks from here on must not be opened yet.
+    ready: u32,
+    /// Those from `first` to `next`; `None` is done.
+    slots: VecDeque<Option<Box<OpenChunk>>>,
+    open: usize,
+    /// A bit for each chunk; empty while none is done out of order.
+    done: Vec<u64>,
+    done_bytes: u64,
+}
+
+impl SendBlock {
+    pub(super) fn new(block: NewBlock) -> Self {
+        Self {
+            chunks: chunk_count(block.data.len() as u64).unwrap_or(0),
+            block,
+            first: 0,
+            next: 0,
+            ready: 0,
+            slots: VecDeque::new(),
+            open: 0,
+            done: Vec::new(),
+            done_bytes: 0,
+        }
+    }
+
+    pub(crate) const fn number(&self) -> u32 {
+        self.block.number
+    }
+
+    pub(super) const fn priority(&self) -> u8 {
+        self.block.priority
+    }
+
+    /// The lowest chunk that is not done; the number of chunks if all are.
+    pub(crate) const fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// The number of chunks.
+    pub(crate) const fn chunks(&self) -> u32 {
+        self.chunks
+    }
+
+    pub(crate) const fn is_done(&self) -> bool {
+        self.first >= self.chunks
+    }
+
+    /// The number of open chunks.
+    pub(super) const fn open_chunks(&self) -> usize {
+        self.open
+    }
+
+    /// Chunks below this one may be opened: what is needed to verify them was sent.
+    pub(super) fn set_ready(&mut self, ready: u32) {
+        self.ready = self.ready.max(ready);
+    }
+
+    /// The next chunk to open, whether it may be opened yet or not; `None` if all were, or if too many lie
+    /// between it and the first that is not done.
+    pub(crate) fn next(&self) -> Option<u32> {
+        (self.next < self.chunks && self.next - self.first < MAX_SPAN).then_some(self.next)
+    }
+
+    /// The next chunk to open if it may be opened.
+    pub(super) fn next_ready(&self) -> Option<u32> {
+        self.next().filter(|&next| next < self.ready)
+    }
+
+    /// Whether a chunk was opened, or is done.
+    pub(crate) const fn is_begun(&self) -> bool {
+        self.next > 0
+    }
+
+    /// Whether chunks were not opened yet.
+    pub(crate) const fn has_unopened(&self) -> bool {
+        self.next < self.chunks
+    }
+
+    /// Bytes of this chunk.
+    pub(super) fn chunk_bytes(&self, index: u32) -> usize {
+        chunk_bytes(self.block.data.len() as u64, index).unwrap_or(0)
+    }
+
+    /// Opens the next chunk.
+    pub(super) fn open(&mut self, cut: Cut, has_repair: bool, next_number: u64) {
+        let at = ChunkAt { block: self.block.number, index: self.next };
+        self.slots.push_back(Some(Box::new(OpenChunk::new(at, cut, has_repair, next_number))));
+        self.next += 1;
+        self.open += 1;
+        self.advance();
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&OpenChunk> {
+        self.slots.get(index.checked_sub(self.first)? as usize)?.as_deref()
+    }
+
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut OpenChunk> {
+        self.slots.get_mut(index.checked_sub(self.first)? as usize)?.as_deref_mut()
+    }
+
+    pub(super) fn iter_open(&self) -> impl Iterator<Item = &OpenChunk> {
+        self.slots.iter().filter_map(Option::as_deref)
+    }
+
+    /// The bytes of this source slice of an open chunk.
+    pub(crate) fn source(&self, chunk: &OpenChunk, index: u8) -> Option<&[u8]> {
+        self.bytes_of(chunk.at.index)?.get(chunk.cut().range(index)?)
+    }
+
+    /// The bytes of this repair slice of an open chunk. The first encodes all of them.
+    pub(crate) fn repair(&self, chunk: &OpenChunk, index: u8) -> Option<&[u8]> {
+        let place = usize::try_from(chunk.at.index).ok()?;
+        self.block.repair.slice(place, self.bytes_of(chunk.at.index)?, chunk.cut(), index)
+    }
+
+    fn bytes_of(&self, index: u32) -> Option<&[u8]> {
+        let start = (index as usize).checked_mul(MAX_CHUNK_BYTES)?;
+        self.block.data.get(start..)?.get(..self.chunk_bytes(index))
+    }
+
+    /// Whether this chunk is done.
+    pub(super) fn is_chunk_done(&self, index: u32) -> bool {
+        let word = self.done.get(index as usize / 64).copied().unwrap_or(0);
+        index < self.first || word >> (index % 64) & 1 != 0
+    }
+
+    /// The receiver has this chunk. Returns whether that is news.
+    pub(super) fn on_done(&mut self, index: u32) -> bool {
+        if index >= self.chunks || self.is_chunk_done(index) {
+            return false;
+        }
+        self.done_bytes += self.chunk_bytes(index) as u64;
+        let slot = index.checked_sub(self.first).and_then(|at| self.slots.get_mut(at as usize));
+        if slot.is_some_and(|slot| slot.take().is_some()) {
+            self.open -= 1;
+        }
+        if index == self.first && self.done.is_empty() {
+            self.pop_first();
+            return true;
+        }
+        if self.done.is_empty() {
+            self.done = alloc::vec![0; (self.chunks as usize).div_ceil(64)];
+        }
+        if let Some(word) = self.done.get_mut(index as usize / 64) {
+            *word |= 1 << (index % 64);
+        }
+        self.advance();
+        true
+    }
+
+    fn pop_first(&mut self) {
+        self.slots.pop_front();
+        self.first += 1;
+        self.next = self.next.max(self.first);
+    }
+
+    /// Moves over chunks that are done.
+    fn advance(&mut self) {
+        loop {
+            if self.first < self.next && self.is_chunk_done(self.first) {
+                self.pop_first();
+            } else if self.next().is_some_and(|next| self.is_chunk_done(next)) {
+                self.slots.push_back(None);
+                self.next += 1;
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Bytes that the receiver has: of the chunks that are done, and an estimate for the others.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        let open: usize = self.iter_open().map(OpenChunk::received_bytes).sum();
+        self.done_bytes + open as u64
+    }
+
+    /// Memory held besides the block's bytes, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let open: usize = self.iter_open().map(OpenChunk::memory_bytes).sum();
+        open + self.slots.capacity() * size_of::<usize>() + self.done.capacity() * 8
+    }
+
+    pub(super) fn check_invariants(&self) {
+        assert!(
+            self.first <= self.next
+                && self.next <= self.chunks
+                && self.next - self.first <= MAX_SPAN
+        );
+        assert_eq!(self.slots.len(), (self.next - self.first) as usize, "a place for each");
+        assert_eq!(self.open, self.iter_open().count(), "open chunks");
+        for (index, slot) in (self.first..).zip(&self.slots) {
+            assert_eq!(slot.is_none(), self.is_chunk_done(index), "chunk {index}");
+        }
+        self.iter_open().for_each(OpenChunk::check_invariants);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cut::SliceSize;
+    use super::*;
+
+    fn block(chunks: usize) -> SendBlock {
+        let data: Bytes = alloc::vec![7; (chunks - 1) * MAX_CHUNK_BYTES + 100].into();
+        let repair = BlockRepair::of_block(data.len());
+        let mut block = SendBlock::new(NewBlock { number: 0, priority: 0, data, repair });
+        block.set_ready(u32::MAX);
+        block
+    }
+
+    fn open(block: &mut SendBlock) -> Option<u32> {
+        let index = block.next_ready()?;
+        let size = SliceSize::SMALLEST_OF_FULL_CHUNK;
+        block.open(Cut::new(block.chunk_bytes(index), size)?, true, 0);
+        Some(index)
+    }
+
+    /// What is here already is never opened, in whatever order it is told.
+    #[test]
+    fn chunks_that_are_done_are_passed_over() {
+        let mut block = block(9);
+        assert!(block.on_done(2) && !block.on_done(2) && !block.on_done(9));
+        assert_eq!(open(&mut block), Some(0));
+        assert!(block.on_done(1));
+        block.check_invariants();
+        assert_eq!(open(&mut block), Some(3));
+        assert_eq!((block.first(), block.open_chunks()), (0, 2));
+        assert!(block.on_done(0));
+        assert_eq!((block.first(), block.received_bytes()), (3, 3 * 262_144));
+        (4..9).for_each(|index| assert!(block.on_done(index)));
+        block.check_invariants();
+        assert_eq!((open(&mut block), block.is_done()), (None, false));
+        assert!(block.on_done(3) && block.is_done());
+        assert_eq!(block.received_bytes(), 8 * 262_144 + 100);
+        block.check_invariants();
+    }
+
+    #[test]
+    fn a_chunk_that_is_not_done_holds_the_window() {
+        let mut block = SendBlock { chunks: 5000, ..block(1) };
+        while let Some(index) = block.next_ready() {
+            let size = SliceSize::SMALLEST_OF_FULL_CHUNK;
+            block.open(Cut::new(1, size).unwrap(), true, 0);
+            assert!(index == 0 || block.on_done(index));
+        }
+        block.check_invariants();
+        assert_eq!((block.next, block.open_chunks()), (MAX_SPAN, 1));
+        assert!(block.on_done(0));
+        assert_eq!((block.first, block.next_ready()), (MAX_SPAN, Some(MAX_SPAN)));
+    }
+
+    #[test]
+    fn a_chunk_is_opened_when_it_can_be_verified() {
+        let mut block = SendBlock { ready: 0, ..block(3) };
+        assert_eq!((block.next(), block.next_ready()), (Some(0), None));
+        block.set_ready(1);
+        assert_eq!((open(&mut block), open(&mut block)), (Some(0), None));
+    }
+}

@@ -1,0 +1,291 @@
+//! The blocks that are being sent and their open chunks, by priority. What is sent of them next is in
+//! [`choice`](super::choice).
+//!
+//! The invariant: the active chunks of a priority are those open ones of which the receiver has not enough,
+//! in order.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::block::{NewBlock, SendBlock};
+use super::chunk::OpenChunk;
+use super::credit::Credit;
+use super::cut::{Cut, SliceSize};
+use crate::transit::{ChunkAt, Symbol};
+
+/// How chunks are opened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cutting {
+    /// Bytes of the largest slice frame that the path carries.
+    pub(super) room: usize,
+    pub(super) max_slice: SliceSize,
+    /// The receiver uses repair slices.
+    pub(super) has_repair: bool,
+}
+
+impl Cutting {
+    pub(super) fn cut(&self, at: ChunkAt, chunk_bytes: usize) -> Option<Cut> {
+        Cut::for_room(at, chunk_bytes, self.room, self.max_slice)
+    }
+}
+
+/// The blocks of one priority.
+#[derive(Debug)]
+pub(super) struct Class {
+    pub(super) priority: u8,
+    /// Open chunks of which the receiver has not enough, in order.
+    pub(super) active: VecDeque<ChunkAt>,
+    /// Open chunks.
+    pub(super) open: usize,
+    pub(super) searched: Searched,
+}
+
+/// The active chunks before these places are not what is searched for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Searched {
+    pub(super) lacking: usize,
+    pub(super) unsent: usize,
+    pub(super) short: usize,
+    pub(super) short_of_tail: usize,
+}
+
+impl Searched {
+    fn each(&mut self, change: impl Fn(&mut usize)) {
+        let Self { lacking, unsent, short, short_of_tail } = self;
+        [lacking, unsent, short, short_of_tail].into_iter().for_each(change);
+    }
+}
+
+impl Class {
+    pub(super) fn add(&mut self, at: ChunkAt) {
+        let place = self.active.partition_point(|active| *active < at);
+        if self.active.get(place) != Some(&at) {
+            self.active.insert(place, at);
+        }
+        self.searched.each(|searched| *searched = place.min(*searched));
+    }
+
+    fn remove(&mut self, at: ChunkAt) {
+        if let Ok(place) = self.active.binary_search(&at) {
+            self.active.remove(place);
+            self.searched.each(|searched| *searched -= usize::from(*searched > place));
+        }
+    }
+}
+
+/// The blocks that are being sent, and their chunks.
+#[derive(Debug)]
+pub(super) struct Chunks {
+    /// In the order of their numbers.
+    pub(super) blocks: VecDeque<SendBlock>,
+    /// The highest priority first.
+    pub(super) classes: Vec<Class>,
+    pub(super) cutting: Cutting,
+    pub(super) credit: Credit,
+}
+
+impl Chunks {
+    pub(super) const fn new(cutting: Cutting, credit: Credit) -> Self {
+        Self { blocks: VecDeque::new(), classes: Vec::new(), cutting, credit }
+    }
+
+    /// Adds a block, whose number is above all before.
+    pub(super) fn push(&mut self, block: NewBlock) {
+        let priority = block.priority;
+        let place = self.classes.partition_point(|class| class.priority > priority);
+        if self.classes.get(place).is_none_or(|class| class.priority != priority) {
+            let class =
+                Class { priority, active: VecDeque::new(), open: 0, searched: Searched::default() };
+            self.classes.insert(place, class);
+        }
+        self.blocks.push_back(SendBlock::new(block));
+    }
+
+    /// Removes a block: it is done or given up.
+    pub(super) fn remove(&mut self, number: u32) {
+        let Some(place) = self.place(number) else { return };
+        let Some(block) = self.blocks.remove(place) else { return };
+        let is_last = self.blocks.iter().all(|other| other.priority() != block.priority());
+        if is_last {
+            self.classes.retain(|class| class.priority != block.priority());
+        } else if let Some(class) = self.class_mut(block.priority()) {
+            class.open -= block.open_chunks();
+            class.active.retain(|at| at.block != number);
+            class.searched = Searched::default();
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    pub(super) fn block(&self, number: u32) -> Option<&SendBlock> {
+        self.blocks.get(self.place(number)?)
+    }
+
+    pub(super) fn block_mut(&mut self, number: u32) -> Option<&mut SendBlock> {
+        let place = self.place(number)?;
+        self.blocks.get_mut(place)
+    }
+
+    pub(super) fn get(&self, at: ChunkAt) -> Option<&OpenChunk> {
+        self.block(at.block)?.get(at.index)
+    }
+
+    pub(super) fn get_mut(&mut self, at: ChunkAt) -> Option<&mut OpenChunk> {
+        self.block_mut(at.block)?.get_mut(at.index)
+    }
+
+    pub(super) fn place(&self, number: u32) -> Option<usize> {
+        self.blocks.binary_search_by_key(&number, SendBlock::number).ok()
+    }
+
+    pub(super) fn class_mut(&mut self, priority: u8) -> Option<&mut Class> {
+        self.classes.iter_mut().find(|class| class.priority == priority)
+    }
+
+    /// Whether chunks are open.
+    pub(super) fn has_open(&self) -> bool {
+        self.classes.iter().any(|class| class.open > 0)
+    }
+
+    /// Whether there are chunks to open, but no credit for them.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.credit.is_used_up() && self.blocks.iter().any(SendBlock::has_unopened)
+    }
+
+    /// The receiver has this slice, which went in datagram `number`. Returns whether that is progress: once
+    /// it has enough slices of the chunk, only that it is done is.
+    pub(super) fn on_received(&mut self, at: ChunkAt, number: u64, symbol: Symbol) -> bool {
+        let Some(chunk) = self.get_mut(at).filter(|chunk| chunk.counts(number)) else {
+            return false;
+        };
+        let had_enough = chunk.has_enough();
+        let is_new = chunk.on_received(symbol);
+        if !had_enough && chunk.has_enough() {
+            self.deactivate(at);
+        }
+        is_new && !had_enough
+    }
+
+    fn deactivate(&mut self, at: ChunkAt) {
+        if let Some(priority) = self.block(at.block).map(SendBlock::priority)
+            && let Some(class) = self.class_mut(priority)
+        {
+            class.remove(at);
+        }
+    }
+
+    /// The receiver has this chunk. Returns whether that is news.
+    pub(super) fn on_done(&mut self, at: ChunkAt) -> bool {
+        let Some(block) = self.block_mut(at.block) else { return false };
+        let (priority, open) = (block.priority(), block.open_chunks());
+        let is_news = block.on_done(at.index);
+        let closed = open - block.open_chunks();
+        if let Some(class) = self.class_mut(priority).filter(|_| closed > 0) {
+            class.open -= closed;
+            class.remove(at);
+        }
+        is_news
+    }
+
+    /// Cuts the open chunks anew that are cut into slices which the path does not carry any more. Those of
+    /// which the receiver has enough are left, unless they are probed.
+    pub(super) fn cut_anew(&mut self, next_number: u64) {
+        let Self { blocks, classes, cutting, .. } = self;
+        for block in blocks.iter_mut() {
+            let ats: Vec<_> = classes
+                .iter()
+                .flat_map(|class| class.active.iter().filter(|at| at.block == block.number()))
+                .copied()
+                .collect();
+            for at in ats {
+                let bytes = block.chunk_bytes(at.index);
+                let Some(chunk) = block.get_mut(at.index) else { continue };
+                cut_smaller(chunk, cutting.cut(at, bytes), next_number);
+            }
+        }
+        self.rescan();
+    }
+
+    /// No slice of any chunk is expected: those in flight are counted anew.
+    pub(super) fn clear_expected(&mut self) {
+        let Self { blocks, classes, .. } = self;
+        let mut chunks = Lookup { blocks, place: 0 };
+        for at in classes.iter().flat_map(|class| &class.active) {
+            if let Some(chunk) = chunks.get_mut(*at) {
+                chunk.clear_expected();
+            }
+        }
+    }
+
+    /// The chunks one after the other, of which many in a row are of the same block.
+    pub(super) const fn lookup(&mut self) -> Lookup<'_> {
+        Lookup { blocks: &mut self.blocks, place: 0 }
+    }
+
+    /// What was in flight is given up.
+    pub(super) fn on_given_up(&mut self) {
+        let Self { blocks, classes, .. } = self;
+        let mut chunks = Lookup { blocks, place: 0 };
+        for at in classes.iter().flat_map(|class| &class.active) {
+            if let Some(chunk) = chunks.get_mut(*at) {
+                chunk.on_given_up();
+            }
+        }
+    }
+
+    /// The estimates have changed, or what is expected: the next search begins with the first chunk.
+    pub(super) fn rescan(&mut self) {
+        self.classes.iter_mut().for_each(|class| class.searched = Searched::default());
+    }
+
+    /// Memory held besides the bytes of the blocks, in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let blocks: usize = self.blocks.iter().map(SendBlock::memory_bytes).sum();
+        let active: usize = self.classes.iter().map(|class| class.active.capacity()).sum();
+        blocks
+            + self.blocks.capacity() * size_of::<SendBlock>()
+            + self.classes.capacity() * size_of::<Class>()
+            + active * size_of::<ChunkAt>()
+    }
+
+    pub(super) fn check_invariants(&self) {
+        self.blocks.iter().for_each(SendBlock::check_invariants);
+        let numbers = || self.blocks.iter().map(SendBlock::number);
+        assert!(numbers().zip(numbers().skip(1)).all(|(a, b)| a < b), "not in order");
+        let priorities = || self.classes.iter().map(|class| class.priority);
+        assert!(priorities().zip(priorities().skip(1)).all(|(a, b)| a > b), "not in order");
+        for class in &self.classes {
+            let mut blocks = self.blocks.iter().filter(|block| block.priority() == class.priority);
+            let open: Vec<_> = blocks.by_ref().flat_map(SendBlock::iter_open).collect();
+            assert_eq!(open.len(), class.open, "open chunks");
+            let active = open.iter().filter(|chunk| !chunk.has_enough()).map(|chunk| chunk.at);
+            assert!(active.eq(class.active.iter().copied()), "active chunks");
+        }
+        self.credit.check_invariants();
+    }
+}
+
+/// Cuts a chunk anew, if this cut is smaller. Returns whether it is.
+pub(super) fn cut_smaller(chunk: &mut OpenChunk, cut: Option<Cut>, next_number: u64) -> bool {
+    let smaller = cut.filter(|cut| cut.size() < chunk.cut().size());
+    // A chunk of one slice that is no larger than before can stay as it is.
+    let smaller = smaller.filter(|cut| cut.size().bytes() < chunk.cut().chunk_bytes());
+    smaller.map(|cut| chunk.cut_anew(cut, next_number)).is_some()
+}
+
+/// Looks chunks up, of which many in a row are of the same block.
+pub(super) struct Lookup<'a> {
+    blocks: &'a mut VecDeque<SendBlock>,
+    place: usize,
+}
+
+impl Lookup<'_> {
+    pub(super) fn get_mut(&mut self, at: ChunkAt) -> Option<&mut OpenChunk> {
+        if self.blocks.get(self.place).is_none_or(|block| block.number() != at.block) {
+            self.place = self.blocks.binary_search_by_key(&at.block, SendBlock::number).ok()?;
+        }
+        self.blocks.get_mut(self.place)?.get_mut(at.index)
+    }
+}

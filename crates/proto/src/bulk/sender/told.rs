@@ -1,0 +1,194 @@
+//! What a sender is told: which blocks there are, what the receiver can take and has, what the path carries,
+//! and what the application has set.
+
+use core::time::Duration;
+
+use super::super::block::{NewBlock, SendBlock};
+use super::super::bottleneck::Bottleneck;
+use super::super::chunk::OpenChunk;
+use super::super::credit::Credit;
+use super::super::cut::SliceSize;
+use super::super::delivered::{Delivered, Proven};
+use super::super::loss::LossEstimate;
+use super::super::pacing::Pacing;
+use super::super::trains::Trains;
+use super::super::tuning::{FULL_PACKET, SLICE_OVERHEAD};
+use super::super::units::{Bytes, Rate, Span};
+use super::Sender;
+use crate::Instant;
+use crate::transit::{ChunkAt, Symbol};
+use crate::urgency::Urgency;
+
+impl Sender {
+    /// The credit, given and used.
+    pub(crate) const fn credit(&self) -> Credit {
+        self.chunks.credit
+    }
+
+    /// A block that is being sent.
+    pub(crate) fn block(&self, number: u32) -> Option<&SendBlock> {
+        self.chunks.block(number)
+    }
+
+    /// The path changed: it is measured again, as at the start of a transfer.
+    pub(crate) fn forget_path(&mut self) {
+        self.bottleneck = Bottleneck::new(None, self.config.first_number);
+        self.loss = LossEstimate::new();
+        self.pacing = Pacing::new(Rate::from_bps(self.config.min_rate_bps), None);
+        (self.trains, self.acked) = (Trains::new(), 0);
+        (self.delivered, self.recalled) = (Delivered::new(Proven::NOTHING), None);
+        self.set_packet(self.packet);
+        self.set_stale();
+    }
+
+    /// Bytes that a slice frame may have: what the path carries, less the header of a datagram and its tag.
+    /// Chunks that are open keep their cut; those of which slices do not fit any more wait for
+    /// [`on_black_hole`](Self::on_black_hole).
+    pub(crate) fn set_slice_room(&mut self, room: usize) {
+        self.chunks.cutting.room = room;
+        let packet = FULL_PACKET.max(SLICE_OVERHEAD + room.into());
+        if packet != self.packet {
+            self.set_packet(packet);
+        }
+    }
+
+    fn set_packet(&mut self, packet: Bytes) {
+        // A larger datagram takes longer at the bottleneck, which is no queue.
+        let longer =
+            self.bottleneck.rate().map_or(Span::ZERO, |rate| (packet - self.packet) / rate);
+        self.packet = packet;
+        self.pacing.set_packet(packet, longer);
+        self.bottleneck.set_packet(packet);
+        self.trains.set_packet(packet);
+    }
+
+    /// The path no longer carries what it did, and [`set_slice_room`](Self::set_slice_room) has said what it
+    /// does: open chunks are cut anew.
+    pub(crate) fn on_black_hole(&mut self) {
+        self.chunks.cut_anew(self.next_number);
+        self.set_stale();
+    }
+
+    /// The peer's program reads by so much later than datagrams arrive, and `buffer_bytes` of them can wait
+    /// (0: unknown). No more is sent in that time.
+    pub(crate) fn set_reader(&mut self, lateness: Duration, buffer_bytes: u64) {
+        let per_second = u128::from(buffer_bytes) * 8_000_000 / lateness.as_micros().max(1);
+        self.reader_bps = match buffer_bytes == 0 || lateness.is_zero() {
+            true => u64::MAX,
+            false => u64::try_from(per_second).unwrap_or(u64::MAX).max(self.config.min_rate_bps),
+        };
+        self.limit.set(self.config.max_rate_bps.min(self.reader_bps));
+    }
+
+    pub(crate) fn set_rtt(&mut self, rtt: Duration) {
+        self.silence.set_rtt(rtt);
+        self.chunks.rescan();
+    }
+
+    /// Sets the initial rate, as measured on the reverse path.
+    pub(crate) const fn set_hint(&mut self, rate: Rate) {
+        self.pacing.set_hint(rate);
+        if let Some(recalled) = &mut self.recalled {
+            recalled.set_hint(rate);
+        }
+    }
+
+    pub(crate) fn set_max_rate_bps(&mut self, max_rate_bps: u64) {
+        self.config.max_rate_bps = max_rate_bps;
+        self.limit.set(max_rate_bps.min(self.reader_bps));
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn urgency(&self) -> Urgency {
+        self.config.urgency
+    }
+
+    pub(crate) const fn set_urgency(&mut self, urgency: Urgency) {
+        self.config.urgency = urgency;
+    }
+
+    /// Sends a block, which is announced, and whose number is above all before.
+    pub(crate) fn push(&mut self, now: Instant, block: NewBlock) {
+        if self.chunks.is_empty() {
+            self.silence.begin(now);
+        }
+        self.chunks.push(block);
+        self.lateness.on_input(now);
+    }
+
+    /// Nothing more is sent of a block: all of it is done, or it is given up.
+    pub(crate) fn remove(&mut self, number: u32) {
+        self.chunks.remove(number);
+        self.set_stale();
+    }
+
+    /// Chunks of this block below `ready` may be opened: what is needed to verify them was sent.
+    pub(crate) fn set_ready(&mut self, number: u32, ready: u32) {
+        if let Some(block) = self.chunks.block_mut(number) {
+            block.set_ready(ready);
+        }
+    }
+
+    /// The chunk that is opened next, as soon as it is ready.
+    pub(crate) fn next_opening(&self) -> Option<ChunkAt> {
+        self.chunks.next_opening()
+    }
+
+    /// The receiver can take so many chunks and announcements in all.
+    pub(crate) fn on_credit(&mut self, now: Instant, given: u64) {
+        let was_held_back = self.chunks.is_held_back();
+        if self.chunks.credit.raise(given) && was_held_back {
+            // The pause was the receiver's: it was no silence, and nothing was late.
+            self.silence.on_feedback(now);
+            self.silence.on_progress(now);
+            self.lateness.on_input(now);
+        }
+    }
+
+    /// A block is announced, which uses credit like a chunk.
+    pub(crate) fn on_announced(&mut self) {
+        self.chunks.credit.on_used();
+    }
+
+    /// Whether there are chunks to open, but no credit for them.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.chunks.is_held_back()
+    }
+
+    /// The peer has a chunk whole and verified.
+    pub(crate) fn on_done(&mut self, now: Instant, at: ChunkAt) {
+        let is_news = self.chunks.on_done(at);
+        self.on_report(now, is_news);
+    }
+
+    /// The peer reported which source slices of a chunk it has: those with a bit in `map`, if they have this
+    /// size. Those that were never sent are passed over.
+    pub(crate) fn on_slices_here(
+        &mut self,
+        now: Instant,
+        at: ChunkAt,
+        size: SliceSize,
+        map: &[u8],
+    ) {
+        let chunk = self.chunks.get(at).filter(|chunk| chunk.cut().size() == size);
+        let Some(sent) = chunk.map(OpenChunk::sources_sent) else { return };
+        let mut is_news = false;
+        for index in (0..=u8::MAX).take(sent) {
+            let byte = map.get(usize::from(index / 8)).copied().unwrap_or(0);
+            // It says the size, so that it is of the present cut.
+            is_news |= byte >> (index % 8) & 1 != 0
+                && self.chunks.on_received(at, u64::MAX, Symbol::source(index));
+        }
+        self.on_report(now, is_news);
+    }
+
+    /// The peer reported what it has.
+    fn on_report(&mut self, now: Instant, is_progress: bool) {
+        if is_progress {
+            self.silence.on_feedback(now);
+            self.silence.on_progress(now);
+            self.set_stale();
+        }
+        self.lateness.on_input(now);
+    }
+}

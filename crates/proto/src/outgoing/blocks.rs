@@ -1,0 +1,451 @@
+//! Blocks on their way: those that wait, those that are announced, and those that were given up and of which
+//! the peer does not know it yet.
+//!
+//! The invariants: announced blocks are numbered in the order of their announcement, without a gap; the chunk
+//! sender has those of them of which slices are to be sent; and no more are announced, or given up and not
+//! known to be, than a peer accepts.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use super::ack_frequency::AckFrequency;
+use super::announcement::Announcement;
+use super::block::{Block, BlockProgress, SendOptions, max_block_time};
+use super::pages::Pages;
+use crate::Instant;
+use crate::bulk::cut::SliceSize;
+use crate::bulk::tree::Value;
+use crate::bulk::{Credit, Known, RequestTrain, SendBlock, Sender, SenderConfig, SenderStats};
+use crate::time::earliest;
+use crate::urgency::Urgency;
+
+/// Blocks that may be announced and not finished [H-4.2a].
+pub(super) const MAX_ANNOUNCED: usize = 32;
+
+/// Chunks that may be open at most [H-4.2f].
+const MAX_OPEN: usize = 1024;
+
+/// The largest slices of this wire.
+const MAX_SLICE: SliceSize = match SliceSize::new(65_472) {
+    Some(size) => size,
+    None => SliceSize::SMALLEST_OF_FULL_CHUNK,
+};
+
+/// What the application has set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutgoingConfig {
+    pub(crate) urgency: Urgency,
+    pub(crate) max_rate_bps: u64,
+    pub(crate) min_rate_bps: u64,
+    pub(crate) no_progress_timeout: Duration,
+    pub(crate) min_block_rate_bps: u64,
+    pub(crate) max_queued_blocks: usize,
+}
+
+/// What the peer's hello or welcome says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerLimits {
+    /// Parameter 6.
+    pub(crate) credit: u64,
+    /// Parameter 7, in bytes; 0 is unknown.
+    pub(crate) receive_buffer: u64,
+    /// Bit 0 of parameter 10.
+    pub(crate) has_repair: bool,
+}
+
+/// Why a block cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendBlockError {
+    QueueFull,
+    NumbersUsedUp,
+}
+
+/// What became of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutgoingEvent {
+    /// The peer has it.
+    Sent { handle: u32 },
+    /// The peer does not want it.
+    Declined { handle: u32, code: u64 },
+}
+
+/// A block that is not announced yet.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) handle: u32,
+    pub(super) block: Block,
+    pub(super) options: SendOptions,
+}
+
+/// A block that is announced and not finished.
+#[derive(Debug)]
+pub(super) struct Announced {
+    pub(super) handle: u32,
+    pub(super) number: u32,
+    pub(super) block: Block,
+    pub(super) options: SendOptions,
+    pub(super) announcement: Announcement,
+    pub(super) pages: Pages,
+    /// The peer has all of it: by its root, or by its own word.
+    pub(super) is_here: bool,
+    /// The peer has said that it is finished.
+    pub(super) is_finished: bool,
+    /// The lowest chunk that is not done by the newest progress frame.
+    pub(super) first: u32,
+}
+
+/// A block that was given up after it was announced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cancelled {
+    pub(super) number: u32,
+    pub(super) code: u64,
+    pub(super) is_due: bool,
+}
+
+/// The block whose time is limited: the first of the highest priority.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Front {
+    number: u32,
+    /// Since when, without the time for which there was no credit.
+    since: Instant,
+    length: u64,
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub(crate) struct OutgoingBlocks {
+    pub(super) config: OutgoingConfig,
+    pub(super) peer: PeerLimits,
+    /// Exists while there are blocks, so that an idle connection is small.
+    pub(super) sender: Option<Box<Sender>>,
+    /// The credit while there is no sender.
+    pub(super) credit: Credit,
+    pub(super) slice_room: usize,
+    pub(super) known: Known,
+    /// The spacing of the copies of the request.
+    pub(super) requests: RequestTrain,
+    pub(super) max_rate_bps: u64,
+    /// The maximum that the client's token sets.
+    pub(super) rate_cap_bps: u64,
+    pub(super) rtt: Option<Duration>,
+    pub(super) waiting: VecDeque<Waiting>,
+    /// In the order of their numbers.
+    pub(super) announced: VecDeque<Announced>,
+    pub(super) cancelled: VecDeque<Cancelled>,
+    pub(super) next_handle: u32,
+    pub(super) next_number: u32,
+    /// Roots of blocks that the peer has, the newest last.
+    pub(super) roots: VecDeque<Value>,
+    /// The number of the datagram with the newest progress frame, and the floor in it.
+    pub(super) progressed: Option<u64>,
+    pub(super) floor: u32,
+    pub(super) ack_frequency: AckFrequency,
+    pub(super) front: Option<Front>,
+    /// Since when there is no credit for what is to be sent.
+    pub(super) held_since: Option<Instant>,
+    pub(super) events: VecDeque<OutgoingEvent>,
+    /// The counters of earlier senders.
+    pub(super) past: SenderStats,
+    pub(super) has_failed: bool,
+}
+
+impl OutgoingBlocks {
+    /// Nothing to send to this peer. A slice frame may have `slice_room` bytes.
+    pub(crate) const fn new(config: OutgoingConfig, peer: PeerLimits, slice_room: usize) -> Self {
+        Self {
+            max_rate_bps: config.max_rate_bps,
+            config,
+            credit: Credit::new(peer.credit),
+            peer,
+            sender: None,
+            slice_room,
+            known: Known::NOTHING,
+            requests: RequestTrain::new(),
+            rate_cap_bps: u64::MAX,
+            rtt: None,
+            waiting: VecDeque::new(),
+            announced: VecDeque::new(),
+            cancelled: VecDeque::new(),
+            next_handle: 0,
+            next_number: 0,
+            roots: VecDeque::new(),
+            progressed: None,
+            floor: 0,
+            ack_frequency: AckFrequency::new(),
+            front: None,
+            held_since: None,
+            events: VecDeque::new(),
+            past: SenderStats { slices: 0, repairs: 0, resent: 0 },
+            has_failed: false,
+        }
+    }
+
+    /// Queues a block, and returns its handle. `next_number` is that of the next datagram.
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        block: Block,
+        options: SendOptions,
+        next_number: u64,
+    ) -> Result<u32, SendBlockError> {
+        if self.waiting.len() + self.announced.len() >= self.config.max_queued_blocks {
+            return Err(SendBlockError::QueueFull);
+        }
+        if self.sender.is_none() {
+            self.sender = Some(self.new_sender(now, next_number));
+        }
+        let handle = self.next_handle;
+        self.next_handle = handle.checked_add(1).ok_or(SendBlockError::NumbersUsedUp)?;
+        let place =
+            self.waiting.partition_point(|other| other.options.priority >= options.priority);
+        self.waiting.insert(place, Waiting { handle, block, options });
+        self.poll(now);
+        Ok(handle)
+    }
+
+    fn new_sender(&self, now: Instant, first_number: u64) -> Box<Sender> {
+        let config = SenderConfig {
+            urgency: self.config.urgency,
+            max_rate_bps: self.max_rate_bps,
+            min_rate_bps: self.config.min_rate_bps,
+            give_up_after: self.config.no_progress_timeout,
+            first_number,
+            slice_room: self.slice_room,
+            max_slice: MAX_SLICE,
+            max_open: MAX_OPEN,
+            has_repair: self.peer.has_repair,
+            credit: self.credit,
+        };
+        let mut sender = Sender::new(now, config, self.known.discounted(now));
+        if let Some(rtt) = self.rtt {
+            sender.set_rtt(rtt);
+        }
+        if let Some(rate) = self.requests.rate() {
+            sender.set_hint(rate);
+        }
+        Box::new(sender)
+    }
+
+    /// Gives a block up. Returns whether it was on its way; if the peer knows of it, it is told.
+    pub(crate) fn cancel(&mut self, now: Instant, handle: u32, code: u64) -> bool {
+        if let Some(place) = self.waiting.iter().position(|waiting| waiting.handle == handle) {
+            self.waiting.remove(place);
+            self.poll(now);
+            return true;
+        }
+        let Some(place) = self.announced.iter().position(|block| block.handle == handle) else {
+            return false;
+        };
+        let Some(number) = self.forget(place).map(|block| block.number) else { return false };
+        self.cancelled.push_back(Cancelled { number, code, is_due: true });
+        self.poll(now);
+        true
+    }
+
+    /// Removes an announced block.
+    pub(super) fn forget(&mut self, place: usize) -> Option<Announced> {
+        let block = self.announced.remove(place)?;
+        if let Some(sender) = &mut self.sender {
+            sender.remove(block.number);
+        }
+        Some(block)
+    }
+
+    pub(super) fn place(&self, number: u32) -> Option<usize> {
+        self.announced.binary_search_by_key(&number, |block| block.number).ok()
+    }
+
+    /// Removes what is finished. Call it after input and after a timeout.
+    pub(crate) fn poll(&mut self, now: Instant) {
+        let mut place = 0;
+        while let Some(block) = self.announced.get(place) {
+            if !self.is_done(block) {
+                place += 1;
+                continue;
+            }
+            if let Some(Announced { handle, .. }) = self.forget(place) {
+                self.events.push_back(OutgoingEvent::Sent { handle });
+            }
+        }
+        self.has_failed |= self.sender.as_ref().is_some_and(|sender| sender.has_failed());
+        if self.is_idle() {
+            self.end_sender();
+        } else if let Some(urgency) = self.urgency_now()
+            && let Some(sender) = &mut self.sender
+        {
+            sender.set_urgency(urgency);
+        }
+        self.follow_front(now);
+    }
+
+    fn end_sender(&mut self) {
+        (self.past, self.known) = (self.stats(), self.known());
+        self.credit = self.sender.take().map_or(self.credit, |sender| sender.credit());
+        (self.waiting, self.announced) = (VecDeque::new(), VecDeque::new());
+    }
+
+    /// Whether the peer has all of a block. One without chunks to send is done once the peer knows of it.
+    fn is_done(&self, block: &Announced) -> bool {
+        let sent = self.sender.as_ref().and_then(|sender| sender.block(block.number));
+        let is_whole = sent.is_none_or(SendBlock::is_done);
+        let is_known = block.is_here || block.block.len() == 0;
+        block.is_finished || is_whole && (!is_known || block.announcement == Announcement::Acked)
+    }
+
+    /// The most urgent of what is being sent.
+    fn urgency_now(&self) -> Option<Urgency> {
+        let of = |block: &Announced| block.options.urgency.unwrap_or(self.config.urgency);
+        let mut urgencies = self.announced.iter().filter(|block| !block.is_here).map(of);
+        let first = urgencies.next()?;
+        let is_load =
+            first == Urgency::LoadScreen || urgencies.any(|other| other == Urgency::LoadScreen);
+        Some(if is_load { Urgency::LoadScreen } else { first })
+    }
+
+    /// Follows which block's time is limited, and stops it while there is no credit.
+    fn follow_front(&mut self, now: Instant) {
+        let is_held = self.is_held_back();
+        let front = self
+            .announced
+            .iter()
+            .filter(|block| !block.is_here)
+            .max_by_key(|block| (block.options.priority, core::cmp::Reverse(block.number)));
+        let number = front.map(|block| block.number);
+        let is_begun = number
+            .and_then(|number| self.sender.as_ref()?.block(number))
+            .is_none_or(SendBlock::is_begun);
+        if self.front.map(|front| front.number) != number || !is_begun {
+            self.front = front.map(|block| Front {
+                number: block.number,
+                since: now,
+                length: block.block.len(),
+            });
+            self.held_since = None;
+        }
+        match (self.held_since, is_held) {
+            (None, true) => self.held_since = Some(now),
+            (Some(since), false) => {
+                self.held_since = None;
+                if let Some(front) = &mut self.front {
+                    front.since = front.since + now.since(since);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether there is something to send, but no credit for it.
+    fn is_held_back(&self) -> bool {
+        self.sender.as_ref().is_some_and(|sender| {
+            sender.is_held_back() || sender.credit().is_used_up() && !self.waiting.is_empty()
+        })
+    }
+
+    /// The next event.
+    pub(crate) fn poll_event(&mut self) -> Option<OutgoingEvent> {
+        let event = self.events.pop_front();
+        if self.events.is_empty() && self.events.capacity() > 0 {
+            self.events = VecDeque::new();
+        }
+        event
+    }
+
+    /// Whether nothing is sent. The peer may have to be told still that a block was given up.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.announced.is_empty()
+    }
+
+    /// The chunk sender, while there are blocks.
+    pub(crate) fn sender(&self) -> Option<&Sender> {
+        self.sender.as_deref()
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn sender_mut(&mut self) -> Option<&mut Sender> {
+        self.sender.as_deref_mut()
+    }
+
+    /// The counters of all its senders.
+    pub(crate) fn stats(&self) -> SenderStats {
+        let now = self.sender.as_ref().map(|sender| sender.stats()).unwrap_or_default();
+        SenderStats {
+            slices: self.past.slices + now.slices,
+            repairs: self.past.repairs + now.repairs,
+            resent: self.past.resent + now.resent,
+        }
+    }
+
+    /// The progress of the first block of the highest priority.
+    pub(crate) fn progress(&self) -> Option<BlockProgress> {
+        let announced = self.front.and_then(|front| self.announced.get(self.place(front.number)?));
+        announced.map(|block| self.progress_of_announced(block)).or_else(|| {
+            let block = &self.waiting.front()?.block;
+            Some(BlockProgress::new(block.tag(), 0, block.len()))
+        })
+    }
+
+    /// The progress of this block; `None` if it is finished.
+    pub(crate) fn progress_of(&self, handle: u32) -> Option<BlockProgress> {
+        let announced = self.announced.iter().find(|block| block.handle == handle);
+        announced.map(|block| self.progress_of_announced(block)).or_else(|| {
+            let waiting = self.waiting.iter().find(|waiting| waiting.handle == handle)?;
+            Some(BlockProgress::new(waiting.block.tag(), 0, waiting.block.len()))
+        })
+    }
+
+    fn progress_of_announced(&self, announced: &Announced) -> BlockProgress {
+        let length = announced.block.len();
+        let sent = self.sender.as_ref().and_then(|sender| sender.block(announced.number));
+        let done = sent.map_or(length, SendBlock::received_bytes).min(length);
+        BlockProgress::new(announced.block.tag(), done, length)
+    }
+
+    /// Whether a block makes no progress, or too little: the connection closes with `no progress`.
+    pub(crate) fn has_failed(&self, now: Instant) -> bool {
+        self.has_failed || self.crawl_deadline().is_some_and(|at| at <= now)
+    }
+
+    fn crawl_deadline(&self) -> Option<Instant> {
+        let front = self.front.filter(|_| self.held_since.is_none())?;
+        let rate = Some(self.config.min_block_rate_bps).filter(|&rate| rate > 0)?;
+        Some(front.since + max_block_time(front.length, rate))
+    }
+
+    /// When [`has_failed`](Self::has_failed) has to be called.
+    pub(crate) fn poll_deadline(&self) -> Option<Instant> {
+        let failed = self.has_failed.then_some(Instant::ZERO);
+        earliest(failed, self.crawl_deadline())
+    }
+
+    /// Memory held besides the blocks, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let pages: usize = self.announced.iter().map(|block| block.pages.memory_bytes()).sum();
+        self.sender.as_ref().map_or(0, |sender| sender.memory_bytes())
+            + pages
+            + self.waiting.capacity() * size_of::<Waiting>()
+            + self.announced.capacity() * size_of::<Announced>()
+            + self.cancelled.capacity() * size_of::<Cancelled>()
+            + self.roots.capacity() * size_of::<Value>()
+    }
+
+    /// Panics if its parts contradict each other.
+    pub(crate) fn check_invariants(&self) {
+        assert_eq!(self.sender.is_some(), !self.is_idle(), "a sender while there are blocks");
+        assert!(self.announced.len() + self.cancelled.len() <= MAX_ANNOUNCED, "too many announced");
+        let numbers = || self.announced.iter().map(|block| block.number);
+        assert!(numbers().zip(numbers().skip(1)).all(|(a, b)| a < b), "not in order");
+        assert!(numbers().all(|number| number < self.next_number), "not announced yet");
+        let priorities = || self.waiting.iter().map(|waiting| waiting.options.priority);
+        assert!(priorities().zip(priorities().skip(1)).all(|(a, b)| a >= b), "not in order");
+        for block in &self.announced {
+            block.pages.check_invariants();
+            let sent = self.sender.as_ref().and_then(|sender| sender.block(block.number));
+            let has_none = block.is_here || block.block.len() == 0;
+            assert_eq!(sent.is_none(), has_none, "slices of a block that the peer has");
+        }
+        if let Some(sender) = &self.sender {
+            sender.check_invariants();
+        }
+    }
+}

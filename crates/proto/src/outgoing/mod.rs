@@ -1,0 +1,28 @@
+//! The sending half of blocks (STANDARD-1, 4.2): what is announced, which pages of its tree are sent, what
+//! the peer has said of it, and when it is done.
+//!
+//! [`OutgoingBlocks`] decides which blocks are sent beside each other, and hands those that are announced to
+//! the [`Sender`](crate::bulk::Sender), which decides about each slice. It makes the frames (`frames`) and
+//! takes those of the peer (`feedback`).
+
+#![allow(dead_code, unused_imports, reason = "until the connection speaks it")]
+
+mod ack_frequency;
+mod announcement;
+mod block;
+mod blocks;
+mod feedback;
+mod frames;
+mod pages;
+mod path;
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
+mod tests;
+
+pub(crate) use ack_frequency::Wanted;
+pub use block::{Block, BlockProgress};
+pub(crate) use block::{SendOptions, max_block_time};
+pub(crate) use blocks::{
+    OutgoingBlocks, OutgoingConfig, OutgoingEvent, PeerLimits, SendBlockError,
+};
+pub(crate) use feedback::Contradiction;

@@ -1,0 +1,177 @@
+//! Whole transfers.
+
+use super::*;
+
+/// Loss, reordering and lost acks, with blocks of all sizes and priorities, some of them cancelled or
+/// declined: each ends once, and what was not given up arrives.
+#[test]
+fn blocks_of_all_sizes_arrive_whatever_the_link_does() {
+    for seed in 0..12 {
+        let mut world = World::new(PEER, seed);
+        (world.loss, world.reordered) = (world.random(150), world.random(100));
+        let mut handles = BTreeSet::new();
+        let mut given_up = BTreeSet::new();
+        for _ in 0..12 {
+            let bytes = match world.random(4) {
+                0 => 0,
+                1 => 1 + world.random(2_000),
+                2 => 1 + world.random(200_000),
+                _ => CHUNK as u64 + world.random(3 * CHUNK as u64),
+            };
+            let priority = world.random(3) as u8;
+            let handle = world.send(&block(bytes as usize), options(priority));
+            handles.insert(handle);
+            let pause = world.random(200);
+            world.run(pause);
+            match world.random(8) {
+                0 if world.blocks.cancel(world.now(), handle, 1) => {
+                    given_up.insert(handle);
+                }
+                1 => {
+                    let unfinished = |number: &&u32| !world.peer.finished.contains(number);
+                    let number = world.peer.announced.keys().find(unfinished).copied();
+                    world.peer.declines.extend(number);
+                }
+                _ => {}
+            }
+        }
+        world.run_out(60_000);
+        let mut ended = BTreeSet::new();
+        for (_, event) in &world.events {
+            let (OutgoingEvent::Sent { handle } | OutgoingEvent::Declined { handle, .. }) = *event;
+            assert!(ended.insert(handle) && !given_up.contains(&handle), "{seed}: {handle} twice");
+        }
+        ended.extend(given_up);
+        assert_eq!(ended, handles, "seed {seed}");
+    }
+}
+
+#[test]
+fn an_urgent_block_overtakes_at_once() {
+    let mut world = World::new(PEER, 1);
+    let map = world.send(&block(20 * CHUNK), options(0));
+    world.run(2_000);
+    let begun = world.now / 1_000;
+    let urgent = world.send(&block(50_000), options(5));
+    world.run(150);
+    // 40 ms on the way, 43 ms for 50 kB, and what the flow has waiting at the bottleneck.
+    let took = world.sent_at(urgent).expect("the urgent block is there") - begun;
+    assert!(took < 120, "{took} ms");
+    assert_eq!(world.sent_at(map), None);
+    world.run_out(10_000);
+    assert!(world.sent_at(map).is_some());
+    assert!((1..=3).contains(&world.asked), "{} ack frequency frames", world.asked);
+}
+
+/// Of the first chunk of one block 26 slices never get through, whatever replaces them, and the other block
+/// does not wait for it.
+#[test]
+fn a_lost_chunk_does_not_hold_another_block() {
+    let mut world = World::new(PEER, 2);
+    let held = world.send(&block(2 * CHUNK), options(0));
+    let other = world.send(&block(4 * CHUNK), options(0));
+    let is_held = |sent: &mut Sent| match sent {
+        Sent::Slice { at, symbol, .. } => *at == super::at(0, 0) && symbol.get() >= 200,
+        _ => false,
+    };
+    for _ in 0..4_000 {
+        world.arriving.retain(|_, sent| !is_held(sent));
+        world.step();
+    }
+    // 1.3 s for six chunks, and what is sent in vain.
+    let took = world.sent_at(other).expect("the other block is there");
+    assert!(took < 3_000 && world.sent_at(held).is_none(), "{took} ms");
+    world.run_out(5_000);
+}
+
+/// Without repair slices the sources are repeated.
+#[test]
+fn a_peer_without_repair_codes_gets_sources_alone() {
+    let mut world = World::new(PeerLimits { has_repair: false, ..PEER }, 3);
+    world.loss = 100;
+    world.send(&block(4 * CHUNK), options(0));
+    world.run_out(10_000);
+    let stats = world.blocks.stats();
+    assert!(stats.repairs == 0 && stats.resent > 50, "{stats:?}");
+    let mut world = World::new(PEER, 3);
+    world.loss = 100;
+    world.send(&block(4 * CHUNK), options(0));
+    world.run_out(10_000);
+    let stats = world.blocks.stats();
+    assert!(stats.repairs > 50 && stats.resent < 10, "{stats:?}");
+}
+
+/// [H-4.2h] A reader that pauses for a minute stops the sender. Nothing is lost or late for that, and no
+/// timer runs out.
+#[test]
+fn without_credit_the_sender_waits_and_learns_nothing() {
+    let mut world = World::new(PeerLimits { credit: 6, ..PEER }, 4);
+    (world.peer.is_reading, world.peer.given) = (false, 6);
+    world.send(&block(12 * CHUNK), options(0));
+    world.run(5_000);
+    let (slices, known) = (world.blocks.stats().slices, world.blocks.known());
+    assert_eq!((world.sent.len(), world.peer.done.len()), (5, 5), "and one for the announcement");
+    world.run(60_000);
+    assert_eq!(world.blocks.stats().slices, slices, "nothing is sent");
+    assert_eq!(world.blocks.known().loss, known.loss, "nothing counts as lost");
+    world.peer.is_reading = true;
+    world.peer.finish();
+    world.progress += 1;
+    world.peer.progress(world.now(), world.progress, &mut world.blocks).unwrap();
+    let took = world.run_out(10_000);
+    assert!(took < 2_000, "{took} ms for 7 chunks: at the rate from before");
+}
+
+/// The path carried 1500 bytes and then 1200: chunks in slices of 1434 are cut anew, and what was in flight
+/// of them does not count.
+#[test]
+fn a_path_that_shrinks_cuts_chunks_anew() {
+    let mut world = World::new(PEER, 5);
+    world.room = 1472 - 29;
+    world.blocks.set_slice_room(world.room);
+    let handle = world.send(&block(6 * CHUNK), options(0));
+    world.run(500);
+    assert!(world.peer.chunks.values().any(|(size, _)| size.bytes() == 1434));
+    world.carries = 1228;
+    world.run(200);
+    world.room = ROOM;
+    world.blocks.set_slice_room(ROOM);
+    world.blocks.on_black_hole();
+    world.run_out(10_000);
+    assert!(world.sent_at(handle).is_some());
+    let stats = world.blocks.stats();
+    // 1 or 2 of 6 chunks twice, and what was sent into the hole.
+    assert!(stats.slices < 9 * 226, "{stats:?}");
+}
+
+/// The announcement, then the pages, then the chunk; a page that is lost comes again.
+#[test]
+fn pages_go_before_their_chunks_and_again_when_lost() {
+    let mut world = World::new(PEER, 6);
+    world.blocks.set_max_rate_bps(100_000_000);
+    let data = block(70 * CHUNK);
+    let handle = world.send(&data, options(0));
+    assert!(world.blocks.poll_page(ROOM).is_none(), "not announced");
+    let frame = world.blocks.poll_announcement(world.now()).unwrap();
+    assert_eq!((frame.number, frame.length, frame.root), (0, 70 * CHUNK as u64, *data.digest()));
+    let now = millis(1);
+    assert!(world.blocks.poll_slice(now, &world.ledger, ROOM).is_none(), "no pages yet");
+    assert!(world.blocks.poll_page(100).is_none(), "no room");
+    let mut page = || {
+        world
+            .blocks
+            .poll_page(ROOM)
+            .map(|(_, frame)| (frame.level, frame.first, frame.values.len()))
+    };
+    assert_eq!([page(), page(), page()], [Some((1, 0, 3)), Some((0, 0, 32)), None]);
+    let ((at, _), _) = world.blocks.poll_slice(now, &world.ledger, ROOM).unwrap();
+    assert_eq!(at, super::at(0, 0));
+    world.blocks.on_page_lost(0, 0);
+    let (place, frame) = world.blocks.poll_page(ROOM).unwrap();
+    assert_eq!((place, frame.level, frame.first), (0, 0, 0));
+    assert!(!world.blocks.has_page());
+    world.blocks.on_announced(0, false);
+    world.loss = 50;
+    world.run_out(30_000);
+    assert!(world.sent_at(handle).is_some() && (2..12).contains(&world.pages), "{}", world.pages);
+}
