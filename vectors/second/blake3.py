@@ -27,13 +27,17 @@ def _schedule() -> List[List[int]]:
 
 
 SCHEDULE = _schedule()
+# fmt: off
 COLUMNS_AND_DIAGONALS = (
     (0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15),
     (0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14),
 )
+# fmt: on
 
 
-def _compress(cv: Words, block: Words, counter_low: int, counter_high: int, length: int, flags: int, ones: int) -> List[int]:
+def _compress(
+    cv: Words, block: Words, counter_low: int, counter_high: int, length: int, flags: int, ones: int
+) -> List[int]:
     """The compression function's first 8 words, in as many lanes as `ones` has bits."""
     mask = 0xFFFFFFFF * ones
     v = list(cv) + [word * ones for word in IV[:4]] + [counter_low, counter_high, length * ones, flags * ones]

@@ -84,10 +84,15 @@ class Incoming:
         self.opened: Set[int] = set()
         self.done = [False] * self.chunks
         self.first = 0
+        self.cancelled = False
         self.assemblies: Dict[int, Assembly] = {}
 
     def finished(self) -> bool:
         return self.first == self.chunks
+
+    def cancel(self) -> None:
+        """Finished, and nothing is held of it (H-4.2l)."""
+        self.cancelled, self.first, self.assemblies = True, self.chunks, {}
 
     def on_slice(self, frame: Frame) -> bool:
         """Whether the slice opened a chunk."""
@@ -140,7 +145,13 @@ class Incoming:
 
     def slices_here(self) -> List[Frame]:
         return [
-            {"type": "slices_here", "block": self.number, "chunk": chunk, "slice_size": a.slice_size, "map": bit_map([i in a.source for i in range(a.k)])}
+            {
+                "type": "slices_here",
+                "block": self.number,
+                "chunk": chunk,
+                "slice_size": a.slice_size,
+                "map": bit_map([i in a.source for i in range(a.k)]),
+            }
             for chunk, a in self.assemblies.items()
             if a.k
         ]
@@ -149,14 +160,20 @@ class Incoming:
 class Receiver:
     """All blocks that come in, before and after their announcement; credit and progress."""
 
-    def __init__(self, largest_block: int, credit: int, store: Callable[[int, int, bytes], None], on_block: Callable[[Frame], None]) -> None:
+    def __init__(
+        self,
+        largest_block: int,
+        credit: int,
+        store: Callable[[int, int, bytes], None],
+        on_block: Callable[[Frame], None],
+        on_cancel: Callable[[Frame], None] = lambda _: None,
+    ) -> None:
         self.largest_block, self.initial = largest_block, credit
-        self.store, self.on_block = store, on_block
+        self.store, self.on_block, self.on_cancel = store, on_block, on_cancel
         self.blocks: Dict[int, Incoming] = {}
         self.floor = 0
         self.counted = self.taken = 0  # announcements and chunks: counted against the credit, and done with
         self.early: List[Frame] = []
-        self.early_chunks: Set[Tuple[int, int]] = set()
         self.next_slices_here = 0.0
         self.here_turn = 0
         self.progressed = 0.0
@@ -167,12 +184,14 @@ class Receiver:
     def on_frame(self, frame: Frame, now: float) -> bool:
         """A block, hashes, slice or cancel frame. False: not kept."""
         number = frame["number" if frame["type"] == "block" else "block"]
-        if number < self.floor or (number in self.blocks and self.blocks[number].finished() and frame["type"] != "block"):
+        if number < self.floor or (
+            number in self.blocks and self.blocks[number].finished() and frame["type"] != "block"
+        ):
             return True
         if frame["type"] == "block":
             self._on_block(frame, number, now)
         elif frame["type"] == "cancel":
-            raise ProtocolError(0, "the sender gave the block up")
+            self._on_cancel(frame, number)
         elif number not in self.blocks:
             return self._keep_early(frame)
         elif frame["type"] == "hashes":
@@ -184,7 +203,7 @@ class Receiver:
 
     def _on_block(self, frame: Frame, number: int, now: float) -> None:
         if number in self.blocks:
-            if self.blocks[number].frame != frame:
+            if self.blocks[number].frame != frame and not self.blocks[number].cancelled:
                 raise ProtocolError(PROTOCOL, "a block with two contents")
             return
         if frame["length"] > self.largest_block:
@@ -199,10 +218,22 @@ class Receiver:
         early, self.early = self.early, []
         for kept in early:
             if kept["block"] == number:
-                self.early_chunks.discard((number, kept.get("chunk", -1)))
                 self.on_frame(kept, now)
             else:
                 self.early.append(kept)
+
+    def _on_cancel(self, frame: Frame, number: int) -> None:
+        """Counts what was opened and announced, though nothing of it arrived (section 4.2.7)."""
+        block = self.blocks.get(number)
+        seen = len(block.opened) if block is not None else 0
+        if frame["opened"] < seen:
+            raise ProtocolError(PROTOCOL, "a cancel of fewer chunks than were opened")
+        self.counted += frame["opened"] - seen + (block is None)
+        self.taken += frame["opened"] - (sum(block.done) if block is not None else 0) + (block is None)
+        self.early = [kept for kept in self.early if kept["block"] != number]
+        self.blocks[number] = block or Incoming({"number": number, "length": 0, "root": b""}, lambda _, __: None)
+        self.blocks[number].cancel()
+        self.on_cancel(frame)
 
     def _keep_early(self, frame: Frame) -> bool:
         """H-4.2e: slices up to one chunk in all, and as many pages as may wait."""
@@ -237,7 +268,9 @@ class Receiver:
 
     def state_frames(self, now: float) -> List[Frame]:
         entries = [block.entry() for _, block in sorted(self.blocks.items())][:MAX_BLOCKS]
-        frames: List[Frame] = [{"type": "progress", "credit": self.credit(), "lateness_ms": 0, "floor": self.floor, "entries": entries}]
+        frames: List[Frame] = [
+            {"type": "progress", "credit": self.credit(), "lateness_ms": 0, "floor": self.floor, "entries": entries}
+        ]
         if now >= self.next_slices_here:
             here = [frame for block in self.blocks.values() for frame in block.slices_here()]
             if here:
@@ -279,7 +312,7 @@ class Outgoing:
         self.repair_per_chunk = repair_per_chunk
         self.open: Dict[int, OpenChunk] = {}
         self.done = [False] * self.chunks
-        self.counted: Set[int] = set()  # chunks that count against the credit: opened or done
+        self.counted: Set[int] = set()  # chunks that count against the credit: opened, and not here before
         self.first = self.next_chunk = 0
         self.pages_sent: Set[Page] = set()
         self.progress_number = -1
@@ -308,6 +341,14 @@ class Outgoing:
                 raise ProtocolError(PROTOCOL, "a chunk that the block does not have")
             if bit:
                 self._chunk_done(frame["first"] + i, now)
+                self.counted.discard(frame["first"] + i)
+
+    def on_decline(self, frame: Frame, now: float) -> Optional[Frame]:
+        """Stops sending; the cancel that answers, unless the block is finished (section 4.2.7)."""
+        if self.finished:
+            return None
+        self._finish(now)
+        return {"type": "cancel", "block": self.number, "code": frame["code"], "opened": len(self.counted)}
 
     def on_slices_here(self, frame: Frame, now: float, rtt: float) -> None:
         """Slices that were acknowledged a while ago and are not there: the chunk was started over."""
@@ -323,7 +364,6 @@ class Outgoing:
     def _chunk_done(self, chunk: int, now: float) -> None:
         if not self.done[chunk]:
             self.done[chunk] = True
-            self.counted.add(chunk)
             self.open.pop(chunk, None)
             self.progressed = now
         while self.first < self.chunks and self.done[self.first]:
@@ -331,7 +371,7 @@ class Outgoing:
 
     def _finish(self, now: float) -> None:
         self.finished, self.progressed = True, now
-        self.open, self.counted = {}, set(range(self.chunks))
+        self.open = {}
 
     def next_slice(self, room: int, slice_size: int, credit: int) -> Optional[Tuple[Frame, SliceItem]]:
         """A slice that fits; of a new chunk, which is cut into slices of `slice_size`, if the block's credit allows."""
@@ -382,7 +422,10 @@ class Outgoing:
             return []
         pages = [page for page in pages_of(self.next_chunk, self.chunks) if page not in self.pages_sent]
         self.pages_sent.update(pages)
-        return [{"type": "hashes", "block": self.number, "level": p[0], "first": p[1], "values": self.tree.page(p)} for p in pages]
+        return [
+            {"type": "hashes", "block": self.number, "level": p[0], "first": p[1], "values": self.tree.page(p)}
+            for p in pages
+        ]
 
     def on_acked(self, item: SliceItem, now: float) -> None:
         chunk = self.open.get(item.chunk)

@@ -109,7 +109,9 @@ def _hchacha(key: bytes, nonce: bytes) -> bytes:
     ones = _shape(1)[0]
     rows = [_row(words, ones, 64) for words in (CONSTANTS, k[:4], k[4:], struct.unpack("<4I", nonce))]
     mixed = _rounds(*rows, 64, _row((0xFFFFFFFF,) * 4, ones, 64))
-    return b"".join(struct.pack("<4I", *struct.unpack("<4Q", row.to_bytes(32, "little"))) for row in (mixed[0], mixed[3]))
+    return b"".join(
+        struct.pack("<4I", *struct.unpack("<4Q", row.to_bytes(32, "little"))) for row in (mixed[0], mixed[3])
+    )
 
 
 def xseal(key: bytes, nonce: bytes, associated: bytes, plaintext: bytes) -> bytes:

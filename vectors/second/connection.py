@@ -61,7 +61,18 @@ class Stream:
 
 
 class Connection:
-    def __init__(self, server: bool, my_id: bytes, peer_id: bytes, seal: d.Protection, opening: d.Protection, mine: Parameters, theirs: Parameters, address: Address, now: float) -> None:
+    def __init__(
+        self,
+        server: bool,
+        my_id: bytes,
+        peer_id: bytes,
+        seal: d.Protection,
+        opening: d.Protection,
+        mine: Parameters,
+        theirs: Parameters,
+        address: Address,
+        now: float,
+    ) -> None:
         self.server, self.my_id, self.peer_id = server, my_id, peer_id
         self.sealing, self.sealing_number, self.sealing_since = seal, 0, now
         self.sealing_first, self.sealing_acked = 0, False
@@ -211,7 +222,11 @@ class Connection:
                 elif sent.item is not None:
                     self.stream.on_acked(sent.item, now)
             self._on_lost(lost, now)
-            self.path.on_feedback([sent.size for _, sent in acked], [sent.size for _, sent in lost if not isinstance(sent.item, Probe)], now)
+            self.path.on_feedback(
+                [sent.size for _, sent in acked],
+                [sent.size for _, sent in lost if not isinstance(sent.item, Probe)],
+                now,
+            )
         elif kind == "ack_frequency":
             self.ack_every, self.ack_delay = frame["datagrams"], frame["delay_us"] / 1e6
         elif kind == "path_challenge":
@@ -350,7 +365,9 @@ class Connection:
             return []
         self.path.outstanding = True
         room = size - self._start() - 1
-        return [(self._seal([{"type": "ping"}, {"type": "padding", "count": room}], [], Probe(size), now), self.address)]
+        return [
+            (self._seal([{"type": "ping"}, {"type": "padding", "count": room}], [], Probe(size), now), self.address)
+        ]
 
     def _poll_close(self, now: float) -> List[Tuple[bytes, Address]]:
         """A probe timeout apart, until one comes back (H-5.3)."""
@@ -396,7 +413,9 @@ class Connection:
             reliable = reliable + before
             frames += before + [last]
         elif frames and room > 40 and random.randrange(GREASE_ONE_IN) == 0:
-            frames.append({"type": "unknown", "number": random.randrange(96, 128), "data": os.urandom(random.randrange(17))})
+            frames.append(
+                {"type": "unknown", "number": random.randrange(96, 128), "data": os.urandom(random.randrange(17))}
+            )
         if not frames and not self._may_ack_alone(due, acks):
             return None
         if acks:
@@ -452,7 +471,11 @@ class Connection:
         if self.closing is not None:
             return self.close_at
         times = [self.heard + self.idle, self.eliciting_sent + self.idle / 3, self._waiting_ping()]
-        times += [t for t in (self.ack_due, self.recovery.loss_time(), self.recovery.probe_time(self.max_ack_delay)) if t is not None]
+        times += [
+            t
+            for t in (self.ack_due, self.recovery.loss_time(), self.recovery.probe_time(self.max_ack_delay))
+            if t is not None
+        ]
         if self.challenge is not None:
             times.append(self.challenge[2])
         if self.repeat < len(REPEATS):

@@ -146,7 +146,21 @@ def open_token(sealed: bytes, token_key: bytes, key_id: int, protocol_id: int, n
         raise Refused("malformed", str(refused)) from None
     if len(reader):
         raise Refused("malformed", "bytes are left over")
-    return Token(protocol_id, key_id, expiry, nonce, client_id, secret, address, servers, *rates, user_data, None, issued, once_at_each)
+    return Token(
+        protocol_id,
+        key_id,
+        expiry,
+        nonce,
+        client_id,
+        secret,
+        address,
+        servers,
+        *rates,
+        user_data,
+        None,
+        issued,
+        once_at_each,
+    )
 
 
 def token_key_id(key: bytes) -> bytes:

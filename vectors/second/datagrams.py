@@ -88,7 +88,9 @@ def write_retry(client_id: bytes, cookie_: bytes) -> bytes:
     return u8(RETRY) + client_id + cookie_
 
 
-def write_refusal(client_id: bytes, code: int, versions: "List[int]", key: Optional[bytes], protocol_id: int, valid: bool) -> bytes:
+def write_refusal(
+    client_id: bytes, code: int, versions: "List[int]", key: Optional[bytes], protocol_id: int, valid: bool
+) -> bytes:
     before = u8(REFUSAL) + client_id + u8(code) + u8(len(versions)) + b"".join(map(u32, versions))
     return before + (check(key, protocol_id, before) if valid else bytes(16))
 

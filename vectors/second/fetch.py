@@ -31,7 +31,12 @@ CREDIT = 64
 LARGEST_DATAGRAM = 9000
 RECEIVE_BUFFER = 4 << 20
 NOT_UNDERSTOOD, NOT_STORED, NOT_THE_TICKETS = 258, 259, 260
-SERVER_CODES = {256: "no file of this name", 257: "there are several files: say which, with --name", 258: "not understood", 6: "not accepted"}
+SERVER_CODES = {
+    256: "no file of this name",
+    257: "there are several files: say which, with --name",
+    258: "not understood",
+    6: "not accepted",
+}
 
 
 class Failed(Exception):
@@ -43,7 +48,7 @@ class Fetch(Stream):
 
     def __init__(self, asked: str, ticket: Ticket, path: str, connection: Connection) -> None:
         self.asked, self.ticket, self.path, self.connection = asked, ticket, path, connection
-        self.receiver = Receiver(LARGEST_BLOCK, CREDIT, self._store, self._on_block)
+        self.receiver = Receiver(LARGEST_BLOCK, CREDIT, self._store, self._on_block, self._on_cancel)
         self.block: Optional[Frame] = None
         self.name: Optional[str] = None
         self.parts = bytearray()
@@ -78,6 +83,9 @@ class Fetch(Stream):
             self.file = open(self.path + ".part", "wb")
         except OSError as error:
             raise ProtocolError(NOT_STORED, str(error)) from None
+
+    def _on_cancel(self, _: Frame) -> None:
+        raise ProtocolError(NOT_UNDERSTOOD, "the server gave the file up")
 
     def _store(self, _: int, chunk: int, data: bytes) -> None:
         assert self.file is not None
@@ -180,10 +188,17 @@ def join(ticket: Ticket, address: Address, name: str, path: str, sock: Socket) -
     """Asks one of the ticket's addresses; the answer has a `connection`, or says why it `failed`."""
     credentials = Credentials(ticket.protocol_id, ticket.secret, ticket.identity)
     mine = {
-        "request": MAGIC + bytes([GET]) + name.encode(), "largest_block": LARGEST_BLOCK, "credit": CREDIT, "largest_datagram": LARGEST_DATAGRAM,
-        "receive_buffer": sock.buffer // 2, "max_ack_delay_ms": 20, "repair_codes": 1,
+        "request": MAGIC + bytes([GET]) + name.encode(),
+        "largest_block": LARGEST_BLOCK,
+        "credit": CREDIT,
+        "largest_datagram": LARGEST_DATAGRAM,
+        "receive_buffer": sock.buffer // 2,
+        "max_ack_delay_ms": 20,
+        "repair_codes": 1,
     }
-    client = Client(credentials, mine, 3, address, lambda connection: Fetch(name, ticket, path, connection), time.monotonic())
+    client = Client(
+        credentials, mine, 3, address, lambda connection: Fetch(name, ticket, path, connection), time.monotonic()
+    )
     while client.connection is None and client.failed is None:
         for data in client.poll(time.monotonic()):
             sock.send(data)
@@ -239,7 +254,12 @@ def fetch(ticket_text: str, path: str, name: str = "", each_turn: Callable[[Sock
                 stream.discard()
         if stream.done and stream.name is not None:
             return stream.name
-        raise Failed(SERVER_CODES.get(connection.close_code or 0, f"{connection.ended} (code {connection.close_code}, {connection.close_reason()})"))
+        raise Failed(
+            SERVER_CODES.get(
+                connection.close_code or 0,
+                f"{connection.ended} (code {connection.close_code}, {connection.close_reason()})",
+            )
+        )
     raise Failed("; ".join(reasons))
 
 

@@ -89,6 +89,7 @@ ACK = (
 )
 PROGRESS_ENTRY = tuple_of(BLOCK, v(0, 2**32 - 1), sized(integer(1, 0, 128)))
 
+# fmt: off
 # Number: name, whether it is ack-eliciting, fields. Padding (0), message (18) and unknown types are apart.
 TABLE: Dict[int, Tuple[str, bool, Tuple[Tuple[str, Field], ...]]] = {
     1: ("ping", True, ()),
@@ -115,6 +116,7 @@ TABLE: Dict[int, Tuple[str, bool, Tuple[Tuple[str, Field], ...]]] = {
     23: ("reset_token", True, (("token", fixed(16)),)),
     24: ("close", False, (("code", v(0, U32_MAX)), ("reason", sized(integer(1))))),
 }
+# fmt: on
 MESSAGE = 18
 NUMBERS = {name: number for number, (name, _, _) in TABLE.items()}
 ONCE = ({2, 3}, {4}, {5}, {9}, {12}, {6, 7, 8})  # H-4b
@@ -236,7 +238,14 @@ def _write_message(frame: Frame) -> bytes:
 
 def _read_message(reader: Reader) -> Frame:
     flags = reader.within(reader.integer(1), 0, 3)
-    frame: Frame = {"type": "message", "unordered": bool(flags & 1), "channel": reader.integer(1), "number": reader.varint(), "whole": None, "offset": 0}
+    frame: Frame = {
+        "type": "message",
+        "unordered": bool(flags & 1),
+        "channel": reader.integer(1),
+        "number": reader.varint(),
+        "whole": None,
+        "offset": 0,
+    }
     if flags & 2:
         frame["whole"] = reader.within(reader.varint(), 0, MAX_MESSAGE)
         frame["offset"] = reader.within(reader.varint(), 0, MAX_MESSAGE)

@@ -36,7 +36,21 @@ def hexed(value: Optional[bytes]) -> Optional[str]:
 
 def varints() -> List[Row]:
     rows = []
-    for value in (0, 1, 37, 63, 64, 15_293, 16_383, 16_384, 494_878_333, 2**30 - 1, 2**30, 151_288_809_941_952_652, 2**62 - 1):
+    for value in (
+        0,
+        1,
+        37,
+        63,
+        64,
+        15_293,
+        16_383,
+        16_384,
+        494_878_333,
+        2**30 - 1,
+        2**30,
+        151_288_809_941_952_652,
+        2**62 - 1,
+    ):
         for size in (1, 2, 4, 8):
             if value < 1 << 8 * size - 2:
                 encoded = varint(value, size)
@@ -73,15 +87,35 @@ def request_keys() -> List[Row]:
     for secret in (bytes(32), b"\xff" * 32, draw("request keys 0", 32), draw("request keys 1", 32)):
         for protocol_id in (0, PROTOCOL_ID, 2**64 - 1):
             keys = d.check_key(secret, protocol_id), d.noise_psk(secret, protocol_id)
-            rows.append({"secret": secret.hex(), "protocol_id": wide(protocol_id), "check_key": keys[0].hex(), "noise_psk": keys[1].hex()})
+            rows.append(
+                {
+                    "secret": secret.hex(),
+                    "protocol_id": wide(protocol_id),
+                    "check_key": keys[0].hex(),
+                    "noise_psk": keys[1].hex(),
+                }
+            )
     return rows
 
 
 def cookies() -> List[Row]:
     key, client_id = draw("cookie key", 32), bytes(range(1, 9))
-    addresses = (("192.0.2.1", 4000), ("192.0.2.1", 4001), ("255.255.255.255", 65_535), ("2001:db8::1", 4001), ("::ffff:192.0.2.1", 4000), ("::", 1))
+    addresses = (
+        ("192.0.2.1", 4000),
+        ("192.0.2.1", 4001),
+        ("255.255.255.255", 65_535),
+        ("2001:db8::1", 4001),
+        ("::ffff:192.0.2.1", 4000),
+        ("::", 1),
+    )
     return [
-        {"key": key.hex(), "time": time, "client_id": client_id.hex(), "address": address_text(a), "cookie": d.cookie(key, time, client_id, a).hex()}
+        {
+            "key": key.hex(),
+            "time": time,
+            "client_id": client_id.hex(),
+            "address": address_text(a),
+            "cookie": d.cookie(key, time, client_id, a).hex(),
+        }
         for time in (0, 1000, 2**32 - 1)
         for a in addresses
     ]
@@ -93,7 +127,14 @@ def cookies() -> List[Row]:
 class Case:
     """One handshake with everything in it; its name is that of its rows."""
 
-    def __init__(self, name: str, mode: int, suite: int, hello: parameters.Parameters, token: Optional[Tuple[str, bytes, bytes]] = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        mode: int,
+        suite: int,
+        hello: parameters.Parameters,
+        token: Optional[Tuple[str, bytes, bytes]] = None,
+    ) -> None:
         self.name, self.mode, self.suite = name, mode, None if mode == d.OPEN else suite
         self.token_name, self.token, self.secret = None, b"", None
         if token is not None:
@@ -129,11 +170,19 @@ class Case:
         assert client.split() == server.split()
         self.messages, self.secrets = (first, second), client.split()
         self.noise_row = {
-            "name": self.name, "psk": psk.hex(), "prologue": prologue.hex(),
-            "identity_private": hexed(self.private), "identity_public": hexed(identity),
-            "client_ephemeral": ephemeral[0].hex(), "server_ephemeral": ephemeral[1].hex(),
-            "hello": self.hello_data.hex(), "message_1": first.hex(), "welcome": self.welcome_data.hex(), "message_2": second.hex(),
-            "client_to_server": self.secrets[0].hex(), "server_to_client": self.secrets[1].hex(),
+            "name": self.name,
+            "psk": psk.hex(),
+            "prologue": prologue.hex(),
+            "identity_private": hexed(self.private),
+            "identity_public": hexed(identity),
+            "client_ephemeral": ephemeral[0].hex(),
+            "server_ephemeral": ephemeral[1].hex(),
+            "hello": self.hello_data.hex(),
+            "message_1": first.hex(),
+            "welcome": self.welcome_data.hex(),
+            "message_2": second.hex(),
+            "client_to_server": self.secrets[0].hex(),
+            "server_to_client": self.secrets[1].hex(),
         }
 
     def protection(self, sender: str, key_number: int) -> d.Protection:
@@ -150,30 +199,54 @@ class Case:
         assert d.read_request(data) == request
         used = 19 + len(cookie) + len(self.token) + len(self.messages[0])
         return {
-            "name": name, "version": 1, "mode": self.mode, "client_id": self.client_id.hex(), "cookie": cookie.hex(),
-            "token": self.token_name, "sealed_token": self.token.hex(), "secret": hexed(self.secret),
-            "hello": golden_parameters.show(parameters.HELLO, self.hello), "hello_message": self.messages[0].hex(),
-            "padding": data[used:1184].hex(), "check": data[1184:].hex(), "hex": data.hex(),
+            "name": name,
+            "version": 1,
+            "mode": self.mode,
+            "client_id": self.client_id.hex(),
+            "cookie": cookie.hex(),
+            "token": self.token_name,
+            "sealed_token": self.token.hex(),
+            "secret": hexed(self.secret),
+            "hello": golden_parameters.show(parameters.HELLO, self.hello),
+            "hello_message": self.messages[0].hex(),
+            "padding": data[used:1184].hex(),
+            "check": data[1184:].hex(),
+            "hex": data.hex(),
         }
 
-    def datagram(self, name: str, sender: str, number: int, frames: List[Frame], key_number: int = 0, response: bool = False) -> Row:
+    def datagram(
+        self, name: str, sender: str, number: int, frames: List[Frame], key_number: int = 0, response: bool = False
+    ) -> Row:
         protection = self.protection(sender, key_number)
         plaintext = write_all(frames)
         receiver = self.server_id if sender == "client" else self.client_id
         if response:
             before = d.response_header(self.client_id, self.messages[1], number)
         else:
-            before = d.data_header((d.FROM_CLIENT if sender == "client" else d.FROM_SERVER) | key_number & 1, receiver, number)
+            before = d.data_header(
+                (d.FROM_CLIENT if sender == "client" else d.FROM_SERVER) | key_number & 1, receiver, number
+            )
         data = protection.seal(number, before, plaintext)
         assert protection.open(number, before, data[len(before) :]) == plaintext and len(data) <= 1200
         row: Row = {
-            "name": f"{self.name}: {name}", "handshake": self.name, "mode": self.mode, "suite": self.suite,
-            "client_id": self.client_id.hex(), "server_id": self.server_id.hex(), "from": sender, "key_number": key_number,
-            "key": protection.key.hex() or None, "packet_number": wide(number),
-            "frames": [show(frame) for frame in frames], "plaintext": plaintext.hex(), "hex": data.hex(),
+            "name": f"{self.name}: {name}",
+            "handshake": self.name,
+            "mode": self.mode,
+            "suite": self.suite,
+            "client_id": self.client_id.hex(),
+            "server_id": self.server_id.hex(),
+            "from": sender,
+            "key_number": key_number,
+            "key": protection.key.hex() or None,
+            "packet_number": wide(number),
+            "frames": [show(frame) for frame in frames],
+            "plaintext": plaintext.hex(),
+            "hex": data.hex(),
         }
         if response:
-            row.update(welcome=golden_parameters.show(parameters.WELCOME, self.welcome), welcome_message=self.messages[1].hex())
+            row.update(
+                welcome=golden_parameters.show(parameters.WELCOME, self.welcome), welcome_message=self.messages[1].hex()
+            )
         return row
 
 
@@ -197,7 +270,11 @@ def cookie_of(case: Case) -> bytes:
 
 def requests(all_cases: List[Case]) -> List[Row]:
     rows = [case.request(b"") for case in all_cases]
-    return rows + [case.request(cookie_of(case)) for case in all_cases if case.name in ("open", "secret, chacha", "token with identity")]
+    return rows + [
+        case.request(cookie_of(case))
+        for case in all_cases
+        if case.name in ("open", "secret, chacha", "token with identity")
+    ]
 
 
 def broken_requests(all_cases: List[Case]) -> List[Row]:
@@ -226,7 +303,9 @@ def broken_requests(all_cases: List[Case]) -> List[Row]:
         ("bit of the hello message", changed(60, bytes([good[60] ^ 1])), "bad_hello"),
         ("hello message of 47 bytes", changed(17, (47).to_bytes(2, "little")), "bad_hello"),
     ]
-    return [{"name": name, "secret": hexed(case.secret), "hex": data.hex(), "reason": reason} for name, data, reason in rows]
+    return [
+        {"name": name, "secret": hexed(case.secret), "hex": data.hex(), "reason": reason} for name, data, reason in rows
+    ]
 
 
 def responses(all_cases: List[Case]) -> List[Row]:
@@ -234,12 +313,25 @@ def responses(all_cases: List[Case]) -> List[Row]:
     for case in all_cases:
         token: Frame = {"type": "reset_token", "token": draw(f"{case.name}: reset token", 16)}
         block: Frame = {"type": "block", "number": 0, "tag": 1, "length": 300, "root": blake3(formula(0, 0, 300))}
-        last: Frame = {"type": "last_slice", "block": 0, "chunk": 0, "index": 0, "slice_size": 1024, "data": formula(0, 0, 300)}
+        last: Frame = {
+            "type": "last_slice",
+            "block": 0,
+            "chunk": 0,
+            "index": 0,
+            "slice_size": 1024,
+            "data": formula(0, 0, 300),
+        }
         room = 1200 - 15 - len(case.messages[1]) - (12 if case.suite is None else 16) - 1
-        rows.append(case.datagram("ping", "server", 0, [{"type": "ping"}, {"type": "padding", "count": 30}], response=True))
+        rows.append(
+            case.datagram("ping", "server", 0, [{"type": "ping"}, {"type": "padding", "count": 30}], response=True)
+        )
         rows.append(case.datagram("block and slice", "server", 1, [token, block, last], response=True))
         if case.name in ("open", "secret, chacha", "secret, aes", "token with identity"):
-            rows.append(case.datagram("full", "server", 300, [{"type": "ping"}, {"type": "padding", "count": room}], response=True))
+            rows.append(
+                case.datagram(
+                    "full", "server", 300, [{"type": "ping"}, {"type": "padding", "count": room}], response=True
+                )
+            )
     return rows
 
 
@@ -248,18 +340,30 @@ def data_rows(all_cases: List[Case]) -> List[Row]:
     ack: Frame = {"type": "ack", "largest": 0, "delay_us": 0, "first": 0, "runs": []}
     for case in all_cases:
         rows.append(case.datagram("first of client", "client", 0, [ack, {"type": "ping"}]))
-        rows.append(case.datagram("of server", "server", 2, [{"type": "packet", "sequence": 65_535, "data": formula(65_535, 0, 40)}]))
+        rows.append(
+            case.datagram(
+                "of server", "server", 2, [{"type": "packet", "sequence": 65_535, "data": formula(65_535, 0, 40)}]
+            )
+        )
     for case in all_cases:
         if case.name not in ("open", "secret, chacha", "secret, aes"):
             continue
         for name, sender, frames in golden_frames.mixtures():
             rows.append(case.datagram(name, sender, 77, frames))
-        for number, name in ((2**32 - 1, "last of 32 bits"), (2**32, "first above 32 bits"), (2**64 - 1, "largest number")):
+        for number, name in (
+            (2**32 - 1, "last of 32 bits"),
+            (2**32, "first above 32 bits"),
+            (2**64 - 1, "largest number"),
+        ):
             rows.append(case.datagram(name, "client", number, [{"type": "ping"}]))
         if case.suite is not None:
             for key_number in (1, 2, 3):
                 for sender in ("client", "server"):
-                    rows.append(case.datagram(f"key {key_number} of {sender}", sender, 1000 + key_number, [{"type": "ping"}], key_number))
+                    rows.append(
+                        case.datagram(
+                            f"key {key_number} of {sender}", sender, 1000 + key_number, [{"type": "ping"}], key_number
+                        )
+                    )
     return rows
 
 
@@ -274,10 +378,19 @@ def refusals(all_cases: List[Case]) -> List[Row]:
             valid = code not in (1, 2, 5)
             data = d.write_refusal(case.client_id, code, versions, case.check_key, PROTOCOL_ID, valid)
             assert d.read_refusal(data) == d.Refusal(case.client_id, code, versions, data[-16:])
-            rows.append({
-                "name": f"{case.name}: code {code}", "mode": case.mode, "client_id": case.client_id.hex(), "code": code, "versions": versions,
-                "secret": hexed(case.secret), "check_is": "right" if valid else "zero", "check": data[-16:].hex(), "hex": data.hex(),
-            })
+            rows.append(
+                {
+                    "name": f"{case.name}: code {code}",
+                    "mode": case.mode,
+                    "client_id": case.client_id.hex(),
+                    "code": code,
+                    "versions": versions,
+                    "secret": hexed(case.secret),
+                    "check_is": "right" if valid else "zero",
+                    "check": data[-16:].hex(),
+                    "hex": data.hex(),
+                }
+            )
     return rows
 
 
@@ -293,7 +406,12 @@ def version_answers() -> List[Row]:
 
 def retries(all_cases: List[Case]) -> List[Row]:
     return [
-        {"name": c.name, "client_id": c.client_id.hex(), "cookie": cookie_of(c).hex(), "hex": d.write_retry(c.client_id, cookie_of(c)).hex()}
+        {
+            "name": c.name,
+            "client_id": c.client_id.hex(),
+            "cookie": cookie_of(c).hex(),
+            "hex": d.write_retry(c.client_id, cookie_of(c)).hex(),
+        }
         for c in all_cases
     ]
 

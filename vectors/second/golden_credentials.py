@@ -19,9 +19,33 @@ KEY = draw("token key", 32)
 
 
 def tokens(protocol_id: int) -> Tokens:
-    def token(name: str, key_id: int, expiry: int, client: Any, servers: List[Address], rates: Tuple[int, int], user_data: bytes, identity: Any = None, issued: int = 1_900_000_000) -> Token:
+    def token(
+        name: str,
+        key_id: int,
+        expiry: int,
+        client: Any,
+        servers: List[Address],
+        rates: Tuple[int, int],
+        user_data: bytes,
+        identity: Any = None,
+        issued: int = 1_900_000_000,
+    ) -> Token:
         nonce, client_id, secret = draw(f"{name}: nonce", 24), draw(f"{name}: client", 8), draw(f"{name}: secret", 32)
-        return Token(protocol_id, key_id, expiry, nonce, client_id, secret, client, servers, *rates, user_data, identity, issued, len(servers) != 1)
+        return Token(
+            protocol_id,
+            key_id,
+            expiry,
+            nonce,
+            client_id,
+            secret,
+            client,
+            servers,
+            *rates,
+            user_data,
+            identity,
+            issued,
+            len(servers) != 1,
+        )
 
     identity = public(draw("identity", 32))
     made = {
@@ -38,14 +62,28 @@ def token_rows(made: Tokens) -> List[Row]:
     for name, token, sealed in made:
         part = token.client_part(KEY)
         assert open_token(sealed, KEY, token.key_id, token.protocol_id, 0) == token._replace(identity=None)
-        rows.append({
-            "name": name, "token_key": KEY.hex(), "key_id": token.key_id, "client_id": token.client_id.hex(), "secret": token.secret.hex(),
-            "expiry_unix": token.expiry_unix, "client_address": address_text(token.client_address) if token.client_address else None,
-            "issued_unix": token.issued_unix, "once_at_each": token.once_at_each,
-            "servers": [address_text(a) for a in token.servers], "least_bps": token.min_rate, "most_bps": token.max_rate,
-            "user_data": token.user_data.hex(), "nonce": token.nonce.hex(), "identity": token.identity.hex() if token.identity else None,
-            "sealed": sealed.hex(), "client_part": part.hex(), "text": text_of(TOKEN, part),
-        })
+        rows.append(
+            {
+                "name": name,
+                "token_key": KEY.hex(),
+                "key_id": token.key_id,
+                "client_id": token.client_id.hex(),
+                "secret": token.secret.hex(),
+                "expiry_unix": token.expiry_unix,
+                "client_address": address_text(token.client_address) if token.client_address else None,
+                "issued_unix": token.issued_unix,
+                "once_at_each": token.once_at_each,
+                "servers": [address_text(a) for a in token.servers],
+                "least_bps": token.min_rate,
+                "most_bps": token.max_rate,
+                "user_data": token.user_data.hex(),
+                "nonce": token.nonce.hex(),
+                "identity": token.identity.hex() if token.identity else None,
+                "sealed": sealed.hex(),
+                "client_part": part.hex(),
+                "text": text_of(TOKEN, part),
+            }
+        )
     return rows
 
 
@@ -76,9 +114,24 @@ def broken_tokens(protocol_id: int) -> List[Row]:
         ("byte left over, sealed", now, sealed(content + b"\0"), "malformed"),
         ("unknown flag, sealed", now, sealed(content[:48] + b"\6" + content[49:]), "malformed"),
         ("no server and not for each, sealed", now, sealed(one + b"\0" + after_servers), "malformed"),
-        ("two servers and not for each, sealed", now, sealed(one + b"\2" + address_bytes(V4) * 2 + after_servers), "malformed"),
-        ("nine servers, sealed", now, sealed(before_servers + b"\x09" + address_bytes(V4) * 9 + after_servers), "malformed"),
-        ("address of kind 5, sealed", now, sealed(before_servers + b"\x01\x05" + address_bytes(V4)[1:] + after_servers), "malformed"),
+        (
+            "two servers and not for each, sealed",
+            now,
+            sealed(one + b"\2" + address_bytes(V4) * 2 + after_servers),
+            "malformed",
+        ),
+        (
+            "nine servers, sealed",
+            now,
+            sealed(before_servers + b"\x09" + address_bytes(V4) * 9 + after_servers),
+            "malformed",
+        ),
+        (
+            "address of kind 5, sealed",
+            now,
+            sealed(before_servers + b"\x01\x05" + address_bytes(V4)[1:] + after_servers),
+            "malformed",
+        ),
         ("257 bytes of user data, sealed", now, sealed(content[:-2] + b"\x01\x01" + bytes(257)), "malformed"),
         ("user data longer than the rest, sealed", now, sealed(content[:-2] + b"\x05\0abcd"), "malformed"),
     ]
@@ -110,11 +163,17 @@ def ticket_rows(protocol_id: int) -> List[Row]:
     rows = []
     for name, ticket in made.items():
         assert read_ticket(ticket.text()) == ticket
-        rows.append({
-            "name": name, "protocol_id": wide(ticket.protocol_id), "addresses": [address_text(a) for a in ticket.addresses],
-            "secret": ticket.secret.hex() if ticket.secret else None, "digest": ticket.digest.hex() if ticket.digest else None,
-            "identity": ticket.identity.hex() if ticket.identity else None, "text": ticket.text(),
-        })
+        rows.append(
+            {
+                "name": name,
+                "protocol_id": wide(ticket.protocol_id),
+                "addresses": [address_text(a) for a in ticket.addresses],
+                "secret": ticket.secret.hex() if ticket.secret else None,
+                "digest": ticket.digest.hex() if ticket.digest else None,
+                "identity": ticket.identity.hex() if ticket.identity else None,
+                "text": ticket.text(),
+            }
+        )
     return rows
 
 
@@ -149,7 +208,11 @@ def broken_tickets(protocol_id: int) -> List[Row]:
         ("address of kind 5", again(body[:10] + b"\5" + body[11:]), "mistyped"),
         ("byte left over", again(body + b"\0"), "mistyped"),
         ("base64 with padding", padded + "=" * (-len(padded[len(TICKET) :]) % 4 or 1), "mistyped"),
-        ("standard alphabet", padded.replace("-", "+").replace("_", "/") + ("" if "-" in padded or "_" in padded else "+/"), "mistyped"),
+        (
+            "standard alphabet",
+            padded.replace("-", "+").replace("_", "/") + ("" if "-" in padded or "_" in padded else "+/"),
+            "mistyped",
+        ),
     ]
     rows = []
     for name, text, reason in cases:

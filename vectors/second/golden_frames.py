@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Tuple
 
 from blake3 import blake3
 from draw import draw, formula
-from frames import Frame, ack_eliciting, read_all, show, write, write_all
+from frames import Frame, ack_eliciting, read_all, show, write
 from wire import Refused, bit_map, varint
 
 Row = Dict[str, Any]
@@ -16,7 +16,14 @@ FULL = 1166  # bytes of a slice that fills 1200 of a datagram, but for one, whil
 
 
 def ack(largest: int, delay_us: int, first: int, runs: List[List[int]], **more: Any) -> Frame:
-    return {"type": "ack_ecn" if more else "ack", "largest": largest, "delay_us": delay_us, "first": first, "runs": runs, **more}
+    return {
+        "type": "ack_ecn" if more else "ack",
+        "largest": largest,
+        "delay_us": delay_us,
+        "first": first,
+        "runs": runs,
+        **more,
+    }
 
 
 def progress(credit: int, lateness_ms: int, floor: int, entries: List[List[Any]]) -> Frame:
@@ -27,8 +34,18 @@ def slice_(kind: str, block: int, chunk: int, index: int, data: bytes, **more: A
     return {"type": kind, "block": block, "chunk": chunk, "index": index, **more, "data": data}
 
 
-def message(number: int, data: bytes, channel: int = 0, unordered: bool = False, whole: Any = None, offset: int = 0) -> Frame:
-    return {"type": "message", "unordered": unordered, "channel": channel, "number": number, "whole": whole, "offset": offset, "data": data}
+def message(
+    number: int, data: bytes, channel: int = 0, unordered: bool = False, whole: Any = None, offset: int = 0
+) -> Frame:
+    return {
+        "type": "message",
+        "unordered": unordered,
+        "channel": channel,
+        "number": number,
+        "whole": whole,
+        "offset": offset,
+        "data": data,
+    }
 
 
 def arrivals(number: int, us: int, more: List[List[int]]) -> Frame:
@@ -71,10 +88,16 @@ def frames() -> List[Tuple[str, Frame]]:
         ("extremes", slice_("repair_slice", LAST_BLOCK, LAST_CHUNK, 255, formula(0, 0, 66))),
         ("one", {"type": "slices_here", "block": 0, "chunk": 0, "slice_size": 2, "map": b"\1"}),
         ("256", {"type": "slices_here", "block": 2, "chunk": 9, "slice_size": 1024, "map": b"\xaa" * 32}),
-        ("extremes", {"type": "slices_here", "block": LAST_BLOCK, "chunk": LAST_CHUNK, "slice_size": 65_472, "map": b"\xff"}),
+        (
+            "extremes",
+            {"type": "slices_here", "block": LAST_BLOCK, "chunk": LAST_CHUNK, "slice_size": 65_472, "map": b"\xff"},
+        ),
         ("empty", {"type": "block", "number": 0, "tag": 0, "length": 0, "root": blake3(b"")}),
         ("a file", {"type": "block", "number": 1, "tag": 0xFEEDFACE, "length": 9 << 20, "root": root}),
-        ("extremes", {"type": "block", "number": LAST_BLOCK, "tag": MOST, "length": 2**50 - 2**18, "root": b"\xff" * 32}),
+        (
+            "extremes",
+            {"type": "block", "number": LAST_BLOCK, "tag": MOST, "length": 2**50 - 2**18, "root": b"\xff" * 32},
+        ),
         ("one value", {"type": "hashes", "block": 0, "level": 0, "first": 32, "values": values[:1]}),
         ("a whole page", {"type": "hashes", "block": 1, "level": 1, "first": 64, "values": values}),
         ("extremes", {"type": "hashes", "block": LAST_BLOCK, "level": 6, "first": 2**32 - 32, "values": values[:2]}),
@@ -90,13 +113,28 @@ def frames() -> List[Tuple[str, Frame]]:
         ("small", {"type": "packet", "sequence": 258, "data": formula(258, 0, 40)}),
         ("largest", {"type": "packet", "sequence": 65_535, "data": formula(65_535, 0, 1024)}),
         ("least", {"type": "fragment", "sequence": 7, "count_less_one": 1, "index": 1, "data": formula(7, 1024, 1)}),
-        ("first of two", {"type": "fragment", "sequence": 7, "count_less_one": 1, "index": 0, "data": formula(7, 0, 1024)}),
-        ("last of 256", {"type": "fragment", "sequence": 65_535, "count_less_one": 255, "index": 255, "data": formula(65_535, 255 * 1024, 1024)}),
+        (
+            "first of two",
+            {"type": "fragment", "sequence": 7, "count_less_one": 1, "index": 0, "data": formula(7, 0, 1024)},
+        ),
+        (
+            "last of 256",
+            {
+                "type": "fragment",
+                "sequence": 65_535,
+                "count_less_one": 255,
+                "index": 255,
+                "data": formula(65_535, 255 * 1024, 1024),
+            },
+        ),
         ("empty", message(0, b"")),
         ("ordered", message(1, b"hello")),
         ("unordered", message(300, b"hello", channel=255, unordered=True)),
         ("first part", message(2, formula(2, 0, 1000), channel=1, whole=65_536)),
-        ("last part, unordered", message(2, formula(2, 65_436, 100), channel=1, unordered=True, whole=65_536, offset=65_436)),
+        (
+            "last part, unordered",
+            message(2, formula(2, 65_436, 100), channel=1, unordered=True, whole=65_536, offset=65_436),
+        ),
         ("extremes", message(MOST, b"\xff", channel=255, unordered=True, whole=65_536, offset=65_535)),
         ("a part that is the whole", message(5, b"abc", whole=3)),
         ("first", {"type": "channel_limit", "channel": 0, "messages": 384, "bytes": 98_304}),
@@ -122,18 +160,42 @@ def frame_rows() -> List[Row]:
     for name, frame in frames():
         data = write(frame)
         assert read_all(data) == [frame], (name, frame)
-        rows.append({"name": f"{frame['type']}: {name}".rstrip(": "), "frame": show(frame), "ack_eliciting": ack_eliciting(frame), "shortest": True, "hex": data.hex()})
+        rows.append(
+            {
+                "name": f"{frame['type']}: {name}".rstrip(": "),
+                "frame": show(frame),
+                "ack_eliciting": ack_eliciting(frame),
+                "shortest": True,
+                "hex": data.hex(),
+            }
+        )
     for name, frame, data in longer():
         assert read_all(data) == [frame], name
-        rows.append({"name": name, "frame": show(frame), "ack_eliciting": ack_eliciting(frame), "shortest": False, "hex": data.hex()})
+        rows.append(
+            {
+                "name": name,
+                "frame": show(frame),
+                "ack_eliciting": ack_eliciting(frame),
+                "shortest": False,
+                "hex": data.hex(),
+            }
+        )
     return rows
 
 
 def longer() -> List[Tuple[str, Frame, bytes]]:
     """Frames whose varints are longer than they have to be: read all the same, never written."""
     return [
-        ("cancel: varints of 8 bytes", {"type": "cancel", "block": 1, "code": 2, "opened": 3}, b"\x0d" + varint(1, 8) + varint(2, 8) + varint(3, 8)),
-        ("ack: varints of 2, 4, 8 bytes", ack(9, 5, 2, [[1, 3]]), b"\2\x09\0\0\0" + varint(5, 2) + varint(2, 4) + b"\1" + varint(1, 8) + varint(3, 2)),
+        (
+            "cancel: varints of 8 bytes",
+            {"type": "cancel", "block": 1, "code": 2, "opened": 3},
+            b"\x0d" + varint(1, 8) + varint(2, 8) + varint(3, 8),
+        ),
+        (
+            "ack: varints of 2, 4, 8 bytes",
+            ack(9, 5, 2, [[1, 3]]),
+            b"\2\x09\0\0\0" + varint(5, 2) + varint(2, 4) + b"\1" + varint(1, 8) + varint(3, 2),
+        ),
         ("slice: varints of 4 bytes", slice_("slice", 0, 1, 2, b"ab"), b"\6" + varint(0, 4) + varint(1, 4) + b"\2ab"),
         ("unknown: length of 8 bytes", {"type": "unknown", "number": 96, "data": b"x"}, b"\x60" + varint(1, 8) + b"x"),
     ]
@@ -142,7 +204,15 @@ def longer() -> List[Tuple[str, Frame, bytes]]:
 def large_frame_rows() -> List[Row]:
     """Slices larger than 1200 bytes; the data is the formula's with i = 0."""
     rows = []
-    for kind, size, more in (("slice", 1444, {}), ("slice", 8944, {}), ("slice", 65_472, {}), ("last_slice", 8943, {"slice_size": 8944}), ("last_slice", 65_472, {"slice_size": 65_472}), ("repair_slice", 8944, {}), ("repair_slice", 65_472, {})):
+    for kind, size, more in (
+        ("slice", 1444, {}),
+        ("slice", 8944, {}),
+        ("slice", 65_472, {}),
+        ("last_slice", 8943, {"slice_size": 8944}),
+        ("last_slice", 65_472, {"slice_size": 65_472}),
+        ("repair_slice", 8944, {}),
+        ("repair_slice", 65_472, {}),
+    ):
         frame = slice_(kind, 1, 2, 3, formula(0, 0, size), **more)
         data = write(frame)
         assert read_all(data) == [frame]
@@ -156,7 +226,10 @@ def broken_frame_rows() -> List[Row]:
     """Plaintexts that H-4a drops whole, each with the class of what is wrong."""
     rows: List[Tuple[str, bytes, str]] = [("nothing", b"", "empty")]
     rows += [(f"type {number}", bytes([number]) + bytes(20), "bad_type") for number in (25, 31, 32, 63, 128, 255)]
-    rows += [("good ping, then type 25", b"\1\x19", "bad_type"), ("good padding, then type 200", b"\0\0\xc8", "bad_type")]
+    rows += [
+        ("good ping, then type 25", b"\1\x19", "bad_type"),
+        ("good padding, then type 200", b"\0\0\xc8", "bad_type"),
+    ]
     seen = set()
     for name, frame in frames():
         if frame["type"] in seen or frame["type"] in ("padding", "ping"):
@@ -206,9 +279,15 @@ def _out_of_range() -> List[Tuple[str, bytes, str]]:
         ("last_slice: block 2^32", write(slice_("last_slice", 2**32, 0, 0, b"a", slice_size=2))),
         ("repair_slice: odd", write(slice_("repair_slice", 0, 0, 0, b"a"))),
         ("repair_slice: chunk 2^32", write(slice_("repair_slice", 0, 2**32, 0, two))),
-        ("slices_here: slice size 1", write({"type": "slices_here", "block": 0, "chunk": 0, "slice_size": 1, "map": b"\1"})),
+        (
+            "slices_here: slice size 1",
+            write({"type": "slices_here", "block": 0, "chunk": 0, "slice_size": 1, "map": b"\1"}),
+        ),
         ("slices_here: no map", write({"type": "slices_here", "block": 0, "chunk": 0, "slice_size": 2, "map": b""})),
-        ("slices_here: map of 33 bytes", write({"type": "slices_here", "block": 0, "chunk": 0, "slice_size": 2, "map": bytes(33)})),
+        (
+            "slices_here: map of 33 bytes",
+            write({"type": "slices_here", "block": 0, "chunk": 0, "slice_size": 2, "map": bytes(33)}),
+        ),
         ("block: number 2^32", block(over)),
         ("block: length 2^50", b"\x0a\0\0" + varint(2**50) + bytes(32)),
         ("hashes: level 7", b"\x0b\0\x07\0\1" + values[:32]),
@@ -221,11 +300,23 @@ def _out_of_range() -> List[Tuple[str, bytes, str]]:
         ("cancel: code 2^32", b"\x0d\0" + over + b"\0"),
         ("decline: code 2^32", b"\x0e\0" + over),
         ("packet: 1025 bytes", write({"type": "packet", "sequence": 0, "data": bytes(1025)})),
-        ("fragment: of one", write({"type": "fragment", "sequence": 0, "count_less_one": 0, "index": 0, "data": bytes(1024)})),
-        ("fragment: index is the count", write({"type": "fragment", "sequence": 0, "count_less_one": 1, "index": 2, "data": b"a"})),
-        ("fragment: first of two with 1023 bytes", write({"type": "fragment", "sequence": 0, "count_less_one": 1, "index": 0, "data": bytes(1023)})),
+        (
+            "fragment: of one",
+            write({"type": "fragment", "sequence": 0, "count_less_one": 0, "index": 0, "data": bytes(1024)}),
+        ),
+        (
+            "fragment: index is the count",
+            write({"type": "fragment", "sequence": 0, "count_less_one": 1, "index": 2, "data": b"a"}),
+        ),
+        (
+            "fragment: first of two with 1023 bytes",
+            write({"type": "fragment", "sequence": 0, "count_less_one": 1, "index": 0, "data": bytes(1023)}),
+        ),
         ("fragment: empty", write({"type": "fragment", "sequence": 0, "count_less_one": 1, "index": 1, "data": b""})),
-        ("fragment: 1025 bytes", write({"type": "fragment", "sequence": 0, "count_less_one": 1, "index": 1, "data": bytes(1025)})),
+        (
+            "fragment: 1025 bytes",
+            write({"type": "fragment", "sequence": 0, "count_less_one": 1, "index": 1, "data": bytes(1025)}),
+        ),
         ("message: flag 4", b"\x12\4\0\0\0"),
         ("message: whole of 65537 bytes", write(message(0, b"a", whole=65_537))),
         ("message: 65537 bytes", b"\x12\0\0\0" + varint(65_537)),
@@ -259,24 +350,53 @@ def mixtures() -> List[Tuple[str, str, List[Frame]]]:
     by_name = {f"{frame['type']}: {name}": frame for name, frame in frames()}
     values = [draw(f"frames: value {i}", 32) for i in range(3)]
     return [
-        ("an upload's start", "client", [
-            {"type": "block", "number": 0, "tag": 1, "length": 3 * 262_144, "root": draw("frames: root", 32)},
-            {"type": "hashes", "block": 0, "level": 0, "first": 0, "values": values},
-            slice_("slice", 0, 0, 0, formula(0, 0, 1000)),
-        ]),
-        ("a receiver's state", "client", [
-            ack(60, 1200, 50, [[1, 5]], ecn=[58, 0, 2]),
-            arrivals(60, 123_456_789, [[1, 90], [2, 250]]),
-            progress(70, 0, 0, [[0, 1, b"\1"]]),
-            {"type": "slices_here", "block": 0, "chunk": 1, "slice_size": FULL, "map": b"\xff" * 28},
-        ]),
+        (
+            "an upload's start",
+            "client",
+            [
+                {"type": "block", "number": 0, "tag": 1, "length": 3 * 262_144, "root": draw("frames: root", 32)},
+                {"type": "hashes", "block": 0, "level": 0, "first": 0, "values": values},
+                slice_("slice", 0, 0, 0, formula(0, 0, 1000)),
+            ],
+        ),
+        (
+            "a receiver's state",
+            "client",
+            [
+                ack(60, 1200, 50, [[1, 5]], ecn=[58, 0, 2]),
+                arrivals(60, 123_456_789, [[1, 90], [2, 250]]),
+                progress(70, 0, 0, [[0, 1, b"\1"]]),
+                {"type": "slices_here", "block": 0, "chunk": 1, "slice_size": FULL, "map": b"\xff" * 28},
+            ],
+        ),
         ("full slice", "server", [slice_("slice", 0, 1, 7, formula(1, 7 * FULL, FULL))]),
-        ("game and bulk", "server", [
-            by_name["packet: small"], by_name["message: ordered"], by_name["channel_limit: first"], by_name["ack_frequency: usual"],
-            by_name["unknown: greasing"], slice_("repair_slice", 0, 0, 3, formula(3, 0, 512)),
-        ]),
-        ("what is here", "client", [by_name["root_here: "], by_name["chunks_here: one"], by_name["decline: extremes"], {"type": "padding", "count": 3}]),
-        ("challenge and response", "client", [{"type": "path_response", "bytes": bytes(8)}, {"type": "path_challenge", "bytes": b"\xff" * 8}]),
+        (
+            "game and bulk",
+            "server",
+            [
+                by_name["packet: small"],
+                by_name["message: ordered"],
+                by_name["channel_limit: first"],
+                by_name["ack_frequency: usual"],
+                by_name["unknown: greasing"],
+                slice_("repair_slice", 0, 0, 3, formula(3, 0, 512)),
+            ],
+        ),
+        (
+            "what is here",
+            "client",
+            [
+                by_name["root_here: "],
+                by_name["chunks_here: one"],
+                by_name["decline: extremes"],
+                {"type": "padding", "count": 3},
+            ],
+        ),
+        (
+            "challenge and response",
+            "client",
+            [{"type": "path_response", "bytes": bytes(8)}, {"type": "path_challenge", "bytes": b"\xff" * 8}],
+        ),
         ("close", "server", [by_name["close: the application's"]]),
         ("to be ignored", "server", [by_name["unknown: least, not ack-eliciting"], by_name["unknown: of 300 bytes"]]),
     ]

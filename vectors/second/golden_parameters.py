@@ -27,12 +27,26 @@ def show(kind: str, values: parameters.Parameters) -> Row:
 
 
 EXTREMES: parameters.Parameters = {
-    "idle_ms": 2**62 - 1, "largest_block": 2**62 - 1, "largest_datagram": 65_507, "max_ack_delay_ms": 1000,
-    "credit": 2**62 - 1, "receive_buffer": 2**62 - 1, "channels": 256, "channel_bytes": 2**62 - 1, "repair_codes": 2**62 - 1,
+    "idle_ms": 2**62 - 1,
+    "largest_block": 2**62 - 1,
+    "largest_datagram": 65_507,
+    "max_ack_delay_ms": 1000,
+    "credit": 2**62 - 1,
+    "receive_buffer": 2**62 - 1,
+    "channels": 256,
+    "channel_bytes": 2**62 - 1,
+    "repair_codes": 2**62 - 1,
 }
 TYPICAL: parameters.Parameters = {
-    "idle_ms": 10_000, "largest_block": 1 << 30, "largest_datagram": 1472, "max_ack_delay_ms": 25,
-    "credit": 64, "receive_buffer": 425_984, "channels": 4, "channel_bytes": 131_072, "repair_codes": 1,
+    "idle_ms": 10_000,
+    "largest_block": 1 << 30,
+    "largest_datagram": 1472,
+    "max_ack_delay_ms": 25,
+    "credit": 64,
+    "receive_buffer": 425_984,
+    "channels": 4,
+    "channel_bytes": 131_072,
+    "repair_codes": 1,
 }
 GREASE = [(27, b""), (27 + 31 * 1000, bytes(range(8)))]
 HELLOS: Dict[str, parameters.Parameters] = {

@@ -19,8 +19,15 @@ TIMEOUT = 10.0
 HINT_TIME = 1.0
 MAX_RETRIES = 4
 REFUSALS = {
-    1: "version", 2: "key: another secret, or not this mode", 3: "full", 4: "shutting down", 5: "the token has expired",
-    6: "the token was used", 7: "the token is for another server", 8: "downgrade", 9: "not accepted",
+    1: "version",
+    2: "key: another secret, or not this mode",
+    3: "full",
+    4: "shutting down",
+    5: "the token has expired",
+    6: "the token was used",
+    7: "the token is for another server",
+    8: "downgrade",
+    9: "not accepted",
 }
 
 
@@ -50,7 +57,9 @@ def grease() -> Tuple[int, bytes]:
     return 27 + 31 * random.randrange(1000), os.urandom(random.randrange(9))
 
 
-def protections(credentials: Credentials, noise: Optional[Handshake], suite: int, client_id: bytes, server_id: bytes) -> Tuple[d.Protection, d.Protection]:
+def protections(
+    credentials: Credentials, noise: Optional[Handshake], suite: int, client_id: bytes, server_id: bytes
+) -> Tuple[d.Protection, d.Protection]:
     """Client to server, server to client."""
     secrets = (b"", b"") if noise is None else noise.split()
     chosen = None if noise is None else suite
@@ -63,7 +72,15 @@ def protections(credentials: Credentials, noise: Optional[Handshake], suite: int
 class Client:
     """Asks until it has a `connection`, or knows why not (`failed`)."""
 
-    def __init__(self, credentials: Credentials, mine: Parameters, copies: int, address: Address, make_stream: Callable[[Connection], Stream], now: float) -> None:
+    def __init__(
+        self,
+        credentials: Credentials,
+        mine: Parameters,
+        copies: int,
+        address: Address,
+        make_stream: Callable[[Connection], Stream],
+        now: float,
+    ) -> None:
         self.make_stream = make_stream
         self.credentials, self.address, self.copies = credentials, address, copies
         self.client_id = os.urandom(8)
@@ -91,7 +108,10 @@ class Client:
         copies, self.copies = self.copies, 1
         self.flights, self.asked_at = self.flights + 1, now
         request = d.Request(1, self.client_id, self.credentials.mode(), self.cookie, b"", self.hello_message)
-        return [d.write_request(request, os.urandom(1184), self.credentials.check_key(), self.credentials.protocol_id) for _ in range(copies)]
+        return [
+            d.write_request(request, os.urandom(1184), self.credentials.check_key(), self.credentials.protocol_id)
+            for _ in range(copies)
+        ]
 
     def receive(self, data: bytes, now: float) -> None:
         if len(data) < 9 or data[1:9] != self.client_id:
@@ -131,8 +151,12 @@ class Client:
         welcome = parameters.read(WELCOME, welcome_data)
         if not self.mine["suites"] >> welcome["suite"] & 1:
             raise Refused("out_of_range", "a suite that was not offered")
-        to_server, to_client = protections(self.credentials, noise, welcome["suite"], self.client_id, welcome["server_id"])
-        connection = Connection(False, self.client_id, welcome["server_id"], to_server, to_client, self.mine, welcome, self.address, now)
+        to_server, to_client = protections(
+            self.credentials, noise, welcome["suite"], self.client_id, welcome["server_id"]
+        )
+        connection = Connection(
+            False, self.client_id, welcome["server_id"], to_server, to_client, self.mine, welcome, self.address, now
+        )
         connection.stream = self.make_stream(connection)
         connection.ping()
         if self.flights == 1:
@@ -152,7 +176,9 @@ class Accepted(NamedTuple):
 def accept(credentials: Credentials, request: d.Request, mine: Parameters, address: Address, now: float) -> Accepted:
     """The server's part, after the check was verified; `Refused` if the hello message is not right."""
     noise = credentials.noise(request.client_id)
-    hello = parameters.read(HELLO, request.hello_message if noise is None else noise.read_request(request.hello_message))
+    hello = parameters.read(
+        HELLO, request.hello_message if noise is None else noise.read_request(request.hello_message)
+    )
     server_id = os.urandom(8)
     mine = {**parameters.defaults(WELCOME), "server_id": server_id, "unknown": [grease()], **mine}
     welcome = parameters.write(WELCOME, mine)

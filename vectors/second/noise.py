@@ -16,7 +16,14 @@ class Handshake:
     `private`. The ephemeral key is given, so that a row of the vectors can be made again.
     """
 
-    def __init__(self, psk: bytes, prologue: bytes, ephemeral: bytes, identity: Optional[bytes] = None, private: Optional[bytes] = None) -> None:
+    def __init__(
+        self,
+        psk: bytes,
+        prologue: bytes,
+        ephemeral: bytes,
+        identity: Optional[bytes] = None,
+        private: Optional[bytes] = None,
+    ) -> None:
         name = f"Noise_{'NN' if identity is None else 'NK'}psk0_25519_ChaChaPoly_BLAKE2s".encode()
         self.chaining = self.hash = blake2s(name).digest()  # longer than 32 bytes, so hashed
         self.key, self.nonce = b"", 0

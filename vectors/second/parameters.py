@@ -21,7 +21,7 @@ NUMBERS = (
     (6, "credit", 0, MAX_VARINT, 32),
     (7, "receive_buffer", 0, MAX_VARINT, 0),
     (8, "channels", 1, 256, 1),
-    (9, "channel_bytes", 65_536, MAX_VARINT, 65_536),
+    (9, "channel_bytes", 131_072, MAX_VARINT, 131_072),
     (10, "repair_codes", 0, MAX_VARINT, 0),
 )
 NUMBER_IDS = {row[0]: row for row in NUMBERS}
@@ -120,4 +120,3 @@ def _read_one(kind: str, number: int, value: bytes) -> Optional[Tuple[str, Any]]
     if len(reader):
         raise Refused("out_of_range", f"parameter {number} is too long")
     return result
-

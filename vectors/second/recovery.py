@@ -126,7 +126,9 @@ class Recovery:
             self.in_flight += sent.size
             self.last_eliciting = sent.time
 
-    def on_ack(self, frame: Frame, now: float, max_delay: float) -> Tuple[List[Tuple[int, Sent]], List[Tuple[int, Sent]]]:
+    def on_ack(
+        self, frame: Frame, now: float, max_delay: float
+    ) -> Tuple[List[Tuple[int, Sent]], List[Tuple[int, Sent]]]:
         """What is newly acknowledged, and what is now lost."""
         ranges = list(acked_ranges(frame, self.next_number))
         if ranges[0][1] >= self.next_number or ranges[-1][0] < 0:
@@ -190,7 +192,9 @@ class Recovery:
     def loss_time(self) -> Optional[float]:
         """When the next is lost by time alone."""
         patience = max(9 / 8 * max(self.rtt(), self.latest), 0.001)
-        times = [sent.time + patience for number, sent in self.sent.items() if number < self.largest_acked and sent.eliciting]
+        times = [
+            sent.time + patience for number, sent in self.sent.items() if number < self.largest_acked and sent.eliciting
+        ]
         return min(times, default=None)
 
     def pto(self, max_ack_delay: float) -> float:

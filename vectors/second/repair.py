@@ -13,10 +13,12 @@ from functools import lru_cache
 from typing import Dict, List, Tuple
 
 POLYNOMIAL = 0x1002D
+# fmt: off
 BASIS = (
     0x0001, 0xACCA, 0x3C0E, 0x163E, 0xC582, 0xED2E, 0x914C, 0x4012,
     0x6C98, 0x10D8, 0x6A72, 0xB900, 0xFDB8, 0xFB34, 0xFF38, 0x991E,
 )
+# fmt: on
 ORDER = 65_535
 PIECE = 64
 
@@ -45,7 +47,6 @@ LOG, EXP = _tables()
 
 def times(a: int, b: int) -> int:
     return EXP[LOG[a] + LOG[b]] if a and b else 0
-
 
 
 class Shard:

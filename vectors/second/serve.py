@@ -53,13 +53,25 @@ class Serve(Stream):
         self.progressed: Optional[float] = None
         self.unwanted = False
 
-    def answer(self, request: bytes, name: str, data: bytes, roots: List[bytes], repair_per_chunk: int, now: float) -> None:
+    def answer(
+        self, request: bytes, name: str, data: bytes, roots: List[bytes], repair_per_chunk: int, now: float
+    ) -> None:
         if request[:4] != MAGIC or request[4:5] != bytes([GET]):
             self.connection.close(NOT_UNDERSTOOD, "", now)
         elif request[5:] not in (b"", name.encode()):
             self.connection.close(NOT_FOUND, "", now)
         else:
-            self.connection.send({"type": "message", "unordered": False, "channel": 0, "number": 0, "whole": None, "offset": 0, "data": b"\1" + name.encode()})
+            self.connection.send(
+                {
+                    "type": "message",
+                    "unordered": False,
+                    "channel": 0,
+                    "number": 0,
+                    "whole": None,
+                    "offset": 0,
+                    "data": b"\1" + name.encode(),
+                }
+            )
             self.block = Outgoing(0, FILE_TAG, data, repair_per_chunk if self.repair else 0)
             self.unwanted = self.block.tree.root in roots
             self.progressed = now
@@ -81,7 +93,9 @@ class Serve(Stream):
         elif kind == "root_here":
             self.unwanted = self.unwanted or frame["root"] == block.tree.root
         elif kind == "decline" and frame["block"] == 0:
-            block.finished = True
+            cancel = block.on_decline(frame, now)
+            if cancel is not None:
+                self.connection.send(cancel)
         elif kind in ("block", "slice", "last_slice", "repair_slice"):
             raise ProtocolError(3, "no block is accepted")
         return True
@@ -161,7 +175,9 @@ class Lingering:
 class Server:
     """All connections of one socket."""
 
-    def __init__(self, credentials: Credentials, name: str, data: bytes, retry_above: int = 32, repair_per_chunk: int = 0) -> None:
+    def __init__(
+        self, credentials: Credentials, name: str, data: bytes, retry_above: int = 32, repair_per_chunk: int = 0
+    ) -> None:
         self.credentials, self.name, self.data = credentials, name, data
         self.root = Tree(data).root
         self.retry_above, self.repair_per_chunk = retry_above, repair_per_chunk
@@ -204,7 +220,11 @@ class Server:
     def _refuse(self, request: bytes, code: int, now: float, valid: bool) -> List[bytes]:
         if not self._may_refuse(now):
             return []
-        return [d.write_refusal(request[5:13], code, [VERSION], self.credentials.check_key(), self.credentials.protocol_id, valid)]
+        return [
+            d.write_refusal(
+                request[5:13], code, [VERSION], self.credentials.check_key(), self.credentials.protocol_id, valid
+            )
+        ]
 
     def _on_request(self, data: bytes, address: Address, now: float) -> List[bytes]:
         """In the order of H-3.1b."""
@@ -228,7 +248,11 @@ class Server:
             return []
         proven = self._cookie_is_right(request, address)
         if sum(not c.validated for c in self.by_id.values()) >= self.retry_above and not proven:
-            return [d.write_retry(request.client_id, d.cookie(self.cookie_key, int(now) // COOKIE_UNIT, request.client_id, address))]
+            return [
+                d.write_retry(
+                    request.client_id, d.cookie(self.cookie_key, int(now) // COOKIE_UNIT, request.client_id, address)
+                )
+            ]
         if len(self.by_id) >= MAX_CONNECTIONS:
             return self._refuse(data, 3, now, valid=True)
         self._accept(request, address, now, proven)
@@ -262,7 +286,9 @@ class Server:
         connection.path.allowed = self.may_probe
         connection.ping()
         stream.answer(hello["request"], self.name, self.data, hello["roots"], self.repair_per_chunk, now)
-        connection.on_validated = lambda: connection.send({"type": "reset_token", "token": self.reset_token(connection.my_id)})
+        connection.on_validated = lambda: connection.send(
+            {"type": "reset_token", "token": self.reset_token(connection.my_id)}
+        )
 
     def poll(self, now: float) -> List[Tuple[bytes, Address]]:
         out: List[Tuple[bytes, Address]] = []
@@ -327,7 +353,9 @@ def main() -> int:
     parser.add_argument("--address", default="127.0.0.1", help="IPv4 address to listen on, and of the ticket")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--open", action="store_true", help="mode open: no secret")
-    parser.add_argument("--identity", action="store_true", help="a private key of its own, with the public one in the ticket")
+    parser.add_argument(
+        "--identity", action="store_true", help="a private key of its own, with the public one in the ticket"
+    )
     parser.add_argument("--repair", type=int, default=0, metavar="N", help="repair slices for each chunk")
     parser.add_argument("--once", action="store_true", help="end after one client")
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """Tests of the second program: known answers, the golden file, and transfers over a bad link.
 
-    python3 vectors/second/test_second.py
+python3 vectors/second/test_second.py
 """
 
 import json
@@ -57,15 +57,21 @@ class KnownAnswers(unittest.TestCase):
         ):
             self.assertEqual(blake3.blake3(bytes(i % 251 for i in range(length))).hex(), expected)
         key = b"whats the Elvish word for friend"
-        self.assertEqual(blake3.keyed(key, b"").hex(), "92b2b75604ed3c761f9d6f62392c8a9227ad0ea3f09573e783f1498a4ed60d26")
+        self.assertEqual(
+            blake3.keyed(key, b"").hex(), "92b2b75604ed3c761f9d6f62392c8a9227ad0ea3f09573e783f1498a4ed60d26"
+        )
         context = "BLAKE3 2019-12-27 16:29:52 test vectors context"
-        self.assertEqual(blake3.derive_key(context, b"").hex(), "2cc39783c223154fea8dfb7c1b1660f2ac2dcbd1c1de8277b0b0dd39b7e50d7d")
+        self.assertEqual(
+            blake3.derive_key(context, b"").hex(), "2cc39783c223154fea8dfb7c1b1660f2ac2dcbd1c1de8277b0b0dd39b7e50d7d"
+        )
 
     def test_x25519(self) -> None:
         """RFC 7748, section 5.2."""
         scalar = h("a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4")
         point = h("e6db6867583030db3594c1a424b15f7c726624ec26b3353b10a903a6d0ab1c4c")
-        self.assertEqual(x25519(scalar, point).hex(), "c3da55379de9c6908e94ea4df28d084f32eccf03491c71f754b4075577a28552")
+        self.assertEqual(
+            x25519(scalar, point).hex(), "c3da55379de9c6908e94ea4df28d084f32eccf03491c71f754b4075577a28552"
+        )
         k, u = BASE, BASE
         for turn in range(1000):
             k, u = x25519(k, u), k
@@ -95,10 +101,14 @@ class KnownAnswers(unittest.TestCase):
         """FIPS 197, appendix C.3; test case 14 of the GCM specification."""
         block = aes.encrypt_block(bytes(range(32)), h("00112233445566778899aabbccddeeff"))
         self.assertEqual(block.hex(), "8ea2b7ca516745bfeafc49904b496089")
-        self.assertEqual(aes.seal(bytes(32), bytes(12), b"", bytes(16)).hex(), "cea7403d4d606b6e074ec5d3baf39d18d0d1c8a799996bf0265b98b5d48ab919")
+        self.assertEqual(
+            aes.seal(bytes(32), bytes(12), b"", bytes(16)).hex(),
+            "cea7403d4d606b6e074ec5d3baf39d18d0d1c8a799996bf0265b98b5d48ab919",
+        )
 
     def test_repair_slices(self) -> None:
         """Cantor's basis, and what Leopard's low-rate encoder (reed-solomon-simd 3.1) computes."""
+
         def square(value: int) -> int:
             product = 0
             for bit in range(16):
@@ -111,7 +121,13 @@ class KnownAnswers(unittest.TestCase):
 
         for i in range(15):
             self.assertEqual(square(repair.BASIS[i + 1]) ^ repair.BASIS[i + 1], repair.BASIS[i])
-        for length, size, expected in ((1000, 300, 0x827A011A), (77_777, 1434, 0x1BD6B5F5), (3, 2, 0x733A0462), (100, 50, 0x90E207CF), (262_144, 1402, 0x76887E30)):
+        for length, size, expected in (
+            (1000, 300, 0x827A011A),
+            (77_777, 1434, 0x1BD6B5F5),
+            (3, 2, 0x733A0462),
+            (100, 50, 0x90E207CF),
+            (262_144, 1402, 0x76887E30),
+        ):
             self.assertEqual(zlib.crc32(b"".join(repair.repair_slices(formula(0, 0, length), size))), expected)
 
 
@@ -124,7 +140,9 @@ class Golden(unittest.TestCase):
         rng = random.Random(1)
         good = [h(row["hex"]) for row in json.loads(GOLDEN.read_text(encoding="utf-8"))["frames"]]
         for _ in range(3000):
-            data = bytearray(rng.choice(good) if rng.random() < 0.8 else bytes(rng.randrange(256) for _ in range(rng.randrange(40))))
+            data = bytearray(
+                rng.choice(good) if rng.random() < 0.8 else bytes(rng.randrange(256) for _ in range(rng.randrange(40)))
+            )
             for _ in range(rng.randrange(3)):
                 if data:
                     data[rng.randrange(len(data))] = rng.randrange(256)
@@ -168,15 +186,17 @@ class Parts(unittest.TestCase):
         self.assertEqual(verifier.add((0, 31), values[:32]), "no such page")
         self.assertEqual(verifier.add((1, 0), upper[:2]), "no such page")
 
-
     def test_slices_of_a_chunk(self) -> None:
         """Smaller ones start it over, larger ones are dropped, others are refused (H-4.2c, H-4.2d)."""
         data = formula(0, 0, 3000)
 
         def slices(size: int) -> List[frames.Frame]:
             return [
-                {"type": "slice", "index": i, "data": data[i * size : (i + 1) * size]} if (i + 1) * size < 3000
-                else {"type": "last_slice", "index": i, "slice_size": size, "data": data[i * size :]}
+                (
+                    {"type": "slice", "index": i, "data": data[i * size : (i + 1) * size]}
+                    if (i + 1) * size < 3000
+                    else {"type": "last_slice", "index": i, "slice_size": size, "data": data[i * size :]}
+                )
                 for i in range(-(-3000 // size))
             ]
 
@@ -220,14 +240,40 @@ class Parts(unittest.TestCase):
         receiver = blocks.Receiver(1 << 20, 8, lambda _, __, chunk: stored.append(chunk), lambda _: None)
         last = {"type": "last_slice", "block": 0, "chunk": 0, "index": 3, "slice_size": 1000, "data": data[3000:]}
         self.assertTrue(receiver.on_frame(last, 0.0))
-        kept = [receiver.on_frame({"type": "slice", "block": 1, "chunk": 0, "index": i, "data": bytes(1000)}, 0.0) for i in range(270)]
+        kept = [
+            receiver.on_frame({"type": "slice", "block": 1, "chunk": 0, "index": i, "data": bytes(1000)}, 0.0)
+            for i in range(270)
+        ]
         self.assertEqual(kept, [True] * 261 + [False] * 9)
         for i in range(3):
-            self.assertFalse(receiver.on_frame({"type": "slice", "block": 0, "chunk": 0, "index": i, "data": data[i * 1000 : (i + 1) * 1000]}, 0.0))
+            self.assertFalse(
+                receiver.on_frame(
+                    {"type": "slice", "block": 0, "chunk": 0, "index": i, "data": data[i * 1000 : (i + 1) * 1000]}, 0.0
+                )
+            )
         receiver.on_frame({"type": "block", "number": 0, "tag": 1, "length": 4000, "root": blake3.blake3(data)}, 0.0)
         for i in range(3):
-            self.assertTrue(receiver.on_frame({"type": "slice", "block": 0, "chunk": 0, "index": i, "data": data[i * 1000 : (i + 1) * 1000]}, 0.0))
+            self.assertTrue(
+                receiver.on_frame(
+                    {"type": "slice", "block": 0, "chunk": 0, "index": i, "data": data[i * 1000 : (i + 1) * 1000]}, 0.0
+                )
+            )
         self.assertEqual((stored, receiver.floor), ([data], 1))
+
+    def test_a_cancel_keeps_the_credit_right(self) -> None:
+        """What it says was opened counts, also before the announcement (section 4.2.7)."""
+        receiver = blocks.Receiver(1 << 30, 8, lambda *_: None, lambda _: None)
+        block = {"type": "block", "number": 1, "tag": 1, "length": 5 * tree.CHUNK, "root": bytes(32)}
+        receiver.on_frame({"type": "cancel", "block": 1, "code": 0, "opened": 5}, 0.0)
+        receiver.on_frame(block, 0.0)
+        self.assertEqual((receiver.counted, receiver.credit(), receiver.floor), (6, 14, 0))
+        receiver.on_frame({**block, "number": 0}, 0.0)
+        receiver.on_frame({"type": "slice", "block": 0, "chunk": 3, "index": 0, "data": bytes(1024)}, 0.0)
+        self.assertEqual((receiver.counted, receiver.credit()), (8, 15))
+        with self.assertRaises(ProtocolError):
+            receiver.on_frame({"type": "cancel", "block": 0, "code": 0, "opened": 0}, 0.0)
+        receiver.on_frame({"type": "cancel", "block": 0, "code": 0, "opened": 3}, 0.0)
+        self.assertEqual((receiver.counted, receiver.credit(), receiver.floor), (10, 18, 2))
 
 
 class Hostile(unittest.TestCase):
@@ -236,7 +282,11 @@ class Hostile(unittest.TestCase):
     def test_datagrams_that_nobody_sealed(self) -> None:
         rng = random.Random(3)
         rows = json.loads(GOLDEN.read_text(encoding="utf-8"))
-        golden = [h(row["hex"]) for kind in ("requests", "broken_requests", "responses", "data", "retries", "refusals", "resets") for row in rows[kind]]
+        golden = [
+            h(row["hex"])
+            for kind in ("requests", "broken_requests", "responses", "data", "retries", "refusals", "resets")
+            for row in rows[kind]
+        ]
         credentials = Credentials(generate.PROTOCOL_ID, h(rows["requests"][3]["secret"]))
         server = serve.Server(credentials, "x", b"x")
         client = handshake.Client(credentials, {}, 1, ("127.0.0.1", 1), lambda _: connection.Stream(), 0.0)
@@ -260,11 +310,23 @@ class Hostile(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             for turn in range(200):
                 protection = d.Protection(None, b"", 1, bytes(8))
-                one = connection.Connection(False, bytes(8), bytes(8), protection, protection, parameters.defaults("hello"), parameters.defaults("welcome"), ("127.0.0.1", 1), 0.0)
+                one = connection.Connection(
+                    False,
+                    bytes(8),
+                    bytes(8),
+                    protection,
+                    protection,
+                    parameters.defaults("hello"),
+                    parameters.defaults("welcome"),
+                    ("127.0.0.1", 1),
+                    0.0,
+                )
                 one.stream = fetch.Fetch("", Ticket(1, [], None), os.path.join(directory, "x"), one)
                 for number in range(20):
                     some = [small(rng, frame) for frame in rng.sample(every, rng.randrange(1, 4))]
-                    data = protection.seal(number, d.data_header(d.FROM_SERVER, bytes(8), number), frames.write_all(some))
+                    data = protection.seal(
+                        number, d.data_header(d.FROM_SERVER, bytes(8), number), frames.write_all(some)
+                    )
                     one.receive(data, ("127.0.0.1", 1), number / 100)
                     one.poll(number / 100)
                 closed += one.closing is not None
@@ -274,7 +336,11 @@ class Hostile(unittest.TestCase):
 
 def small(rng: random.Random, frame: frames.Frame) -> frames.Frame:
     """The frame, mostly of block 0 or 1 and chunk 0 or 1, so that it meets others."""
-    nearer = {key: rng.randrange(2) for key in ("block", "number", "chunk", "first", "channel") if key in frame and frame["type"] != "unknown" and rng.random() < 0.8}
+    nearer = {
+        key: rng.randrange(2)
+        for key in ("block", "number", "chunk", "first", "channel")
+        if key in frame and frame["type"] != "unknown" and rng.random() < 0.8
+    }
     if frame["type"] == "hashes":
         nearer["first"] = 0
     if frame["type"] == "block" and rng.random() < 0.8:
@@ -357,12 +423,29 @@ class Transfers(unittest.TestCase):
     def tearDown(self) -> None:
         self.directory.cleanup()
 
-    def transfer(self, size: int, loss: float = 0.0, identity: bool = False, secret: bool = True, retry: bool = False, repair_slices: int = 0, move_after: int = 0, carries: Tuple[int, ...] = (65_507,), name: str = "", ticket_secret: Optional[bytes] = None, each_turn: Callable[[serve.Server], None] = lambda _: None) -> Tuple[serve.Server, Relay]:
+    def transfer(
+        self,
+        size: int,
+        loss: float = 0.0,
+        identity: bool = False,
+        secret: bool = True,
+        retry: bool = False,
+        repair_slices: int = 0,
+        move_after: int = 0,
+        carries: Tuple[int, ...] = (65_507,),
+        name: str = "",
+        ticket_secret: Optional[bytes] = None,
+        each_turn: Callable[[serve.Server], None] = lambda _: None,
+    ) -> Tuple[serve.Server, Relay]:
         """One file of so many bytes; raises what `fetch` raises."""
         data = draw("transfer", size)
         private = draw("transfer identity", 32) if identity else None
-        credentials = Credentials(serve.PROTOCOL_ID, draw("transfer secret", 32) if secret else None, identity_of(private), private)
-        server = serve.Server(credentials, "world.dat", data, retry_above=0 if retry else 32, repair_per_chunk=repair_slices)
+        credentials = Credentials(
+            serve.PROTOCOL_ID, draw("transfer secret", 32) if secret else None, identity_of(private), private
+        )
+        server = serve.Server(
+            credentials, "world.dat", data, retry_above=0 if retry else 32, repair_per_chunk=repair_slices
+        )
         udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         udp.bind(("127.0.0.1", 0))
         relay = Relay(udp.getsockname(), loss, seed=size)
@@ -371,7 +454,13 @@ class Transfers(unittest.TestCase):
         running = threading.Thread(target=serve.run, args=(server, udp, stopped.is_set), daemon=True)
         running.start()
         relay.start()
-        ticket = Ticket(serve.PROTOCOL_ID, [relay.front.getsockname()], ticket_secret or credentials.secret, server.root, credentials.identity)
+        ticket = Ticket(
+            serve.PROTOCOL_ID,
+            [relay.front.getsockname()],
+            ticket_secret or credentials.secret,
+            server.root,
+            credentials.identity,
+        )
         try:
             self.assertEqual(fetch.fetch(ticket.text(), self.path, name, lambda _: each_turn(server)), "world.dat")
             self.assertEqual(Path(self.path).read_bytes(), data)
@@ -413,7 +502,7 @@ class Transfers(unittest.TestCase):
     def test_wrong_repair_slices(self) -> None:
         """Each chunk is started over twice; slices here tells the sender (H-4.2i)."""
         right = blocks.repair_slices
-        blocks.repair_slices = lambda data, size: [bytes(size)] * 100
+        blocks.repair_slices = lambda data, size: [bytes(size)] * len(right(data, size))
         try:
             self.transfer(300_000, loss=0.1, repair_slices=60)
         finally:
@@ -436,7 +525,13 @@ class Transfers(unittest.TestCase):
 
     def test_paths_of_every_size(self) -> None:
         """Probes find 8972 and 1472 bytes, and a path that shrinks is noticed (section 5.6)."""
-        for carries, largest in (((65_507,), 8972), ((1472,), 1472), ((1200,), 1200), ((8972, 1200), 8972), ((1472, 1300), 1472)):
+        for carries, largest in (
+            ((65_507,), 8972),
+            ((1472,), 1472),
+            ((1200,), 1200),
+            ((8972, 1200), 8972),
+            ((1472, 1300), 1472),
+        ):
             _, relay = self.transfer(3 << 18, carries=carries)
             self.assertEqual(relay.largest, largest)
 

@@ -69,9 +69,9 @@
 //!
 //! # Modules
 //!
-//! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `credentials`,
-//! `incoming`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`, `fields`,
-//! `drop_reason`. What this wire shares with that of the articles is in `haulier_core`.
+//! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `channels`,
+//! `credentials`, `incoming`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`, `urgency`,
+//! `fields`, `drop_reason`. What this wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -86,6 +86,7 @@ pub mod internals;
 pub mod server;
 
 mod bulk;
+mod channels;
 mod crypto;
 mod drop_reason;
 mod fields;

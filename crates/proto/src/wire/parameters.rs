@@ -9,7 +9,6 @@ use core::time::Duration;
 use super::MAX_DATAGRAM_BYTES;
 use crate::DropReason;
 use crate::fields::{Fields, put_varint, varint_len};
-use crate::message::MAX_MESSAGE_BYTES;
 
 /// The largest datagram of UDP over IPv4, in bytes.
 pub(crate) const LARGEST_DATAGRAM_BYTES: usize = 65_507;
@@ -58,7 +57,7 @@ pub struct EndParameters {
     pub receive_buffer_bytes: u64,
     /// Channels of messages that it accepts: 1 to 256.
     pub channels: u16,
-    /// Bytes that each channel may hold unread: at least 65,536.
+    /// Bytes that each channel may hold unread: at least 131,072, two messages of the largest size.
     pub channel_bytes: u64,
     /// The repair codes it uses, as bits.
     pub repair_codes: u64,
@@ -75,7 +74,7 @@ impl Default for EndParameters {
             credit: 32,
             receive_buffer_bytes: 0,
             channels: 1,
-            channel_bytes: 65_536,
+            channel_bytes: 131_072,
             repair_codes: 0,
         }
     }
@@ -123,7 +122,7 @@ impl EndParameters {
             id::RECEIVE_BUFFER => self.receive_buffer_bytes = parameter.number()?,
             id::CHANNELS => self.channels = parameter.number_in(1..=256)?,
             id::CHANNEL_BYTES => {
-                self.channel_bytes = parameter.number_in(65_536..=u64::MAX)?;
+                self.channel_bytes = parameter.number_in(131_072..=u64::MAX)?;
             }
             id::REPAIR_CODES => self.repair_codes = parameter.number()?,
             _ => return Ok(false),
@@ -221,8 +220,6 @@ impl Grease {
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
-
-const _: () = assert!(MAX_MESSAGE_BYTES <= 65_536, "a channel's bytes hold the largest message");
 
 #[cfg(test)]
 mod tests {

@@ -17,6 +17,7 @@ pub use block::{
     BlockFrame, ChunksHereFrame, HashesFrame, MAX_PROGRESS_BLOCKS, MAX_PROGRESS_MAP_BYTES,
     ProgressEntry, ProgressFrame, SliceFrame, SliceKind, SlicesHereFrame,
 };
+pub(crate) use message::MAX_MESSAGE_BYTES;
 pub use message::{ChannelLimitFrame, MessageFrame, MessagePart};
 
 use super::{Fields, field_u8, field_u16};

@@ -63,7 +63,7 @@ fn visit(lan: &mut Lan, credentials: Option<Credentials>) -> Vec<u8> {
     let n = lan.add(credentials.map_or_else(client_config, client_with));
     let mut request = None;
     lan.settle_with(|_, datagram| {
-        if datagram[0] == 0x80 {
+        if datagram[0] == 0x04 {
             request = Some(datagram.clone());
         }
         true
@@ -144,7 +144,7 @@ fn a_recorded_cookie_is_no_second_admission() {
     let mut lan = Lan::new(config);
     visit(&mut lan, None);
     let recorded = visit(&mut lan, None);
-    assert_eq!(recorded[11], 20, "it has a cookie");
+    assert_eq!(recorded[14], 20, "it has a cookie");
     let home = lan.addresses[1];
     for ms in (lan.now.as_nanos() / 1_000_000..60_000).step_by(500) {
         let now = Instant::from_millis(ms);
