@@ -69,9 +69,8 @@ impl Partial {
         let full = (self.count().get() - 1) * SLICE_BYTES;
         let bytes = self.sources.chunk_bytes().or(self.last_bytes.map(|last| full + last))?;
         let cut = Cut::new(bytes, SliceSize::SMALLEST_OF_FULL_CHUNK)?;
-        let slices: Vec<_> = self.sources.slices(chunk_id).collect();
         let index = |slice: &Slice<'_>| u8::try_from(slice.index().get()).unwrap_or_default();
-        let sources = slices.iter().map(|slice| (index(slice), slice.data()));
+        let sources = self.sources.slices(chunk_id).map(|slice| (index(&slice), slice.data()));
         decode(cut, sources, self.repairs.iter().map(|(index, data)| (*index, &data[..])))
     }
 }
