@@ -43,6 +43,8 @@ pub(crate) struct SendBlock {
     /// Those from `first` to `next`; `None` is done.
     slots: VecDeque<Option<Box<OpenChunk>>>,
     open: usize,
+    /// Chunks that were opened and were not here before: they count against the credit.
+    opened: u32,
     /// A bit for each chunk; empty while none is done out of order.
     done: Vec<u64>,
     done_bytes: u64,
@@ -58,6 +60,7 @@ impl SendBlock {
             ready: 0,
             slots: VecDeque::new(),
             open: 0,
+            opened: 0,
             done: Vec::new(),
             done_bytes: 0,
         }
@@ -127,7 +130,20 @@ impl SendBlock {
         self.slots.push_back(Some(Box::new(OpenChunk::new(at, cut, has_repair, next_number))));
         self.next += 1;
         self.open += 1;
+        self.opened += 1;
         self.advance();
+    }
+
+    /// Chunks that were opened and were not here before.
+    pub(crate) const fn opened(&self) -> u32 {
+        self.opened
+    }
+
+    /// The receiver had this chunk before. If it was opened, it counts no more; returns whether it was.
+    pub(super) fn on_here(&mut self, index: u32) -> bool {
+        let was_open = self.get(index).is_some();
+        self.opened -= u32::from(was_open);
+        was_open
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&OpenChunk> {

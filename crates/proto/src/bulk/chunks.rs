@@ -189,6 +189,11 @@ impl Chunks {
         is_news
     }
 
+    /// The receiver had this chunk before. Returns whether it was opened.
+    pub(super) fn on_here(&mut self, at: ChunkAt) -> bool {
+        self.block_mut(at.block).is_some_and(|block| block.on_here(at.index))
+    }
+
     /// Cuts the open chunks anew that are cut into slices which the path does not carry any more. Those of
     /// which the receiver has enough are left, unless they are probed.
     pub(super) fn cut_anew(&mut self, next_number: u64) {

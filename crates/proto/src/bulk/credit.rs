@@ -52,6 +52,11 @@ impl Credit {
         self.used = self.given.min(self.used + 1);
     }
 
+    /// A chunk that was opened was here before: it counts no more (STANDARD-1, 4.2.3).
+    pub(crate) const fn give_back(&mut self) {
+        self.used = self.used.saturating_sub(1);
+    }
+
     pub(crate) fn check_invariants(&self) {
         assert!(self.used <= self.given, "more is used than was given");
     }

@@ -67,7 +67,7 @@ pub(crate) enum OutgoingEvent {
     /// The peer has it.
     Sent { handle: u32 },
     /// The peer does not want it.
-    Declined { handle: u32, code: u64 },
+    Declined { handle: u32, code: u32 },
 }
 
 /// A block that is not announced yet.
@@ -99,7 +99,9 @@ pub(super) struct Announced {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cancelled {
     pub(super) number: u32,
-    pub(super) code: u64,
+    pub(super) code: u32,
+    /// Chunks of it that count against the credit.
+    pub(super) opened: u32,
     pub(super) is_due: bool,
 }
 
@@ -228,7 +230,7 @@ impl OutgoingBlocks {
     }
 
     /// Gives a block up. Returns whether it was on its way; if the peer knows of it, it is told.
-    pub(crate) fn cancel(&mut self, now: Instant, handle: u32, code: u64) -> bool {
+    pub(crate) fn cancel(&mut self, now: Instant, handle: u32, code: u32) -> bool {
         if let Some(place) = self.waiting.iter().position(|waiting| waiting.handle == handle) {
             self.waiting.remove(place);
             self.poll(now);
@@ -237,10 +239,18 @@ impl OutgoingBlocks {
         let Some(place) = self.announced.iter().position(|block| block.handle == handle) else {
             return false;
         };
-        let Some(number) = self.forget(place).map(|block| block.number) else { return false };
-        self.cancelled.push_back(Cancelled { number, code, is_due: true });
+        self.give_up(place, code);
         self.poll(now);
         true
+    }
+
+    /// Gives an announced block up, and tells the peer so.
+    pub(super) fn give_up(&mut self, place: usize, code: u32) {
+        let Some(number) = self.announced.get(place).map(|block| block.number) else { return };
+        let sent = self.sender.as_ref().and_then(|sender| sender.block(number));
+        let opened = sent.map_or(0, SendBlock::opened);
+        self.forget(place);
+        self.cancelled.push_back(Cancelled { number, code, opened, is_due: true });
     }
 
     /// Removes an announced block.

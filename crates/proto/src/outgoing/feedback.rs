@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use super::blocks::{OutgoingBlocks, OutgoingEvent};
 use crate::Instant;
+use crate::bulk::Sender;
 use crate::bulk::cut::chunk_count;
 use crate::bulk::tree::Value;
 use crate::transit::ChunkAt;
@@ -73,7 +74,8 @@ impl OutgoingBlocks {
             return Ok(());
         }
         (before..entry.first).for_each(|index| self.on_done(now, entry.block, index));
-        self.on_map(now, entry.block, entry.first.saturating_add(1), chunks, entry.map)
+        let first = entry.first.saturating_add(1);
+        self.on_map(now, entry.block, first, chunks, entry.map, Sender::on_done)
     }
 
     /// The chunks with a bit in `map`, which begins with chunk `first`, are done.
@@ -84,6 +86,7 @@ impl OutgoingBlocks {
         first: u32,
         chunks: u32,
         map: &[u8],
+        pass: fn(&mut Sender, Instant, ChunkAt),
     ) -> Result<(), Contradiction> {
         for (at, &byte) in (0_u32..).zip(map) {
             for bit in (0..8).filter(|bit| byte >> bit & 1 != 0) {
@@ -91,7 +94,9 @@ impl OutgoingBlocks {
                 if index >= chunks {
                     return Err(Contradiction);
                 }
-                self.on_done(now, block, index);
+                if let Some(sender) = &mut self.sender {
+                    pass(sender, now, ChunkAt { block, index });
+                }
             }
         }
         Ok(())
@@ -128,7 +133,7 @@ impl OutgoingBlocks {
             return Ok(());
         };
         let chunks = chunk_count(block.block.len()).unwrap_or(0);
-        self.on_map(now, frame.block, frame.first, chunks, frame.map)?;
+        self.on_map(now, frame.block, frame.first, chunks, frame.map, Sender::on_here)?;
         self.poll(now);
         Ok(())
     }
@@ -163,11 +168,14 @@ impl OutgoingBlocks {
         &mut self,
         now: Instant,
         number: u32,
-        code: u64,
+        code: u32,
     ) -> Result<(), Contradiction> {
         self.check(number, None)?;
-        if let Some(block) = self.place(number).and_then(|place| self.forget(place)) {
-            self.events.push_back(OutgoingEvent::Declined { handle: block.handle, code });
+        if let Some(place) = self.place(number)
+            && let Some(handle) = self.announced.get(place).map(|block| block.handle)
+        {
+            self.give_up(place, code);
+            self.events.push_back(OutgoingEvent::Declined { handle, code });
         }
         self.poll(now);
         Ok(())

@@ -158,11 +158,11 @@ impl OutgoingBlocks {
         }
     }
 
-    /// The next cancel frame that is due: block and code.
-    pub(crate) fn poll_cancel(&mut self) -> Option<(u32, u64)> {
+    /// The next cancel frame that is due: block, code, and how many of its chunks were opened.
+    pub(crate) fn poll_cancel(&mut self) -> Option<(u32, u32, u32)> {
         let cancelled = self.cancelled.iter_mut().find(|cancelled| cancelled.is_due)?;
         cancelled.is_due = false;
-        Some((cancelled.number, cancelled.code))
+        Some((cancelled.number, cancelled.code, cancelled.opened))
     }
 
     pub(crate) fn has_cancel(&self) -> bool {

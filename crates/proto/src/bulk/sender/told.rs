@@ -156,6 +156,15 @@ impl Sender {
     }
 
     /// The peer has a chunk whole and verified.
+    /// The receiver had this chunk before.
+    pub(crate) fn on_here(&mut self, now: Instant, at: ChunkAt) {
+        if self.chunks.on_here(at) {
+            self.credit.give_back();
+        }
+        self.on_done(now, at);
+    }
+
+    /// The receiver has this chunk.
     pub(crate) fn on_done(&mut self, now: Instant, at: ChunkAt) {
         let is_news = self.chunks.on_done(at);
         self.on_report(now, is_news);
