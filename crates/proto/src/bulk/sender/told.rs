@@ -159,7 +159,7 @@ impl Sender {
     /// The receiver had this chunk before.
     pub(crate) fn on_here(&mut self, now: Instant, at: ChunkAt) {
         if self.chunks.on_here(at) {
-            self.credit.give_back();
+            self.chunks.credit.give_back();
         }
         self.on_done(now, at);
     }

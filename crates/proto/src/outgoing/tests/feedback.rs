@@ -164,9 +164,9 @@ fn an_empty_block_is_only_announced() {
 fn a_cancel_is_sent_until_it_is_acknowledged() {
     let mut blocks = announced(&[2 * CHUNK, 10]);
     assert!(blocks.cancel(millis(2), 0, 77) && !blocks.cancel(millis(2), 0, 77));
-    assert_eq!((blocks.poll_cancel(), blocks.poll_cancel()), (Some((0, 77)), None));
+    assert_eq!((blocks.poll_cancel(), blocks.poll_cancel()), (Some((0, 77, 0)), None));
     blocks.on_cancel(0, false);
-    assert_eq!(blocks.poll_cancel(), Some((0, 77)));
+    assert_eq!(blocks.poll_cancel(), Some((0, 77, 0)));
     blocks.on_cancel(0, true);
     assert!(!blocks.has_cancel() && blocks.cancelled.is_empty());
     // One that is not announced is forgotten without a word.

@@ -349,7 +349,7 @@ impl World {
     fn transmit(&mut self, now: Instant) {
         loop {
             self.ledger.begin();
-            if let Some((block, _)) = self.blocks.poll_cancel() {
+            if let Some((block, ..)) = self.blocks.poll_cancel() {
                 self.ledger.add(Item::Cancel(block));
                 self.put(now, 50, None, Sent::Cancel(block));
             } else if let Some(wanted) =
