@@ -4,7 +4,7 @@
 //! A [`ClientMachine`](crate::client::ClientMachine) makes one by its handshake, a
 //! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
 //! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
-//! `path` (the peer's address, and what may be sent to it), `blocks`, `packets`, messages,
+//! `path` (the peer's address, and what may be sent to it), `mtu` (how large datagrams may be), `blocks`, `packets`, messages,
 //! `transit` (which datagrams arrived), `liveness` (silence) and `closing`; `receive` and
 //! `transmit` connect them, one for each direction, with `compose` for what is in a datagram and when, and
 //! `verdicts` for what became of it.
@@ -15,6 +15,7 @@ mod compose;
 mod config;
 mod event;
 mod liveness;
+mod mtu;
 mod packets;
 mod path;
 mod protection;
@@ -52,7 +53,7 @@ use crate::debug_as;
 use crate::fragment::FragmentPool;
 use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
 use crate::time::earliest;
-use crate::transit::{Arrivals, Ledger, ReceivedDatagrams};
+use crate::transit::{Arrivals, Ledger, ReceivedDatagrams, UDP_IPV4_BYTES};
 use crate::wire::{EndParameters, Role, WireId};
 use crate::{FourTuple, Instant, Sequence};
 use blocks::{IncomingBlocks, OutgoingBlocks};
@@ -64,9 +65,6 @@ use protection::KeyLimits;
 
 /// Messages that may wait to be sent or acked: 16 windows, more than a game sends in a few seconds.
 const MAX_QUEUED_MESSAGES: u32 = 4096;
-
-/// Bytes of the UDP and IPv4 headers of a datagram.
-const UDP_IPV4_BYTES: usize = 28;
 
 /// The result of a handshake.
 #[derive(Debug)]
@@ -144,10 +142,11 @@ impl Connection {
             protection: parameters.protection,
             local: parameters.local,
             remote: parameters.remote,
-            path: match parameters.address_validated {
-                true => Path::validated(address),
-                false => Path::new(address),
-            },
+            path: Path::new(
+                address,
+                parameters.address_validated,
+                config.max_datagram_bytes.min(parameters.peer.max_datagram_bytes),
+            ),
             welcome_message: parameters.welcome_message,
             next_skip: first_skip(&mut entropy),
             entropy,
@@ -440,6 +439,7 @@ impl Connection {
         assert!(self.state != ConnectionState::Responding || self.role == Role::Server);
         assert!(self.state != ConnectionState::Confirming || self.role == Role::Client);
         self.sent.check_invariants();
+        self.path.check_invariants();
         if let Some(sender) = self.blocks_out.sender() {
             sender.check_invariants();
         }

@@ -25,11 +25,13 @@ impl Connection {
             if acked.datagram.is_ack_eliciting() {
                 newest = newest.max(Some(acked.datagram.number));
             }
-            if let Some(sender) = self.blocks_out.sender_mut() {
+            if let Some(sender) =
+                self.blocks_out.sender_mut().filter(|_| !acked.datagram.is_probe())
+            {
                 sender.on_acked(now, &acked);
             }
             if !acked.was_lost {
-                self.pass(&acked.datagram, ItemFate::Acked);
+                self.pass(now, &acked.datagram, ItemFate::Acked);
             }
         }
         if self.sent.end_ack(&walk)
@@ -72,7 +74,7 @@ impl Connection {
             let lost_as =
                 |lost: &Datagram| sender.map_or(Fate::Lost, |sender| sender.lost_as(lost));
             let Some(settled) = self.sent.poll_fate(lost_as) else { return };
-            if let Some(sender) = self.blocks_out.sender_mut() {
+            if let Some(sender) = self.blocks_out.sender_mut().filter(|_| !settled.is_probe()) {
                 sender.on_settled(&settled);
             }
         }
@@ -81,7 +83,7 @@ impl Connection {
     /// Retransmits or reports what was in datagrams that are lost by now.
     pub(super) fn pass_losses(&mut self, now: Instant) {
         while let Some(lost) = self.sent.poll_lost(now) {
-            self.pass(&lost, ItemFate::Lost);
+            self.pass(now, &lost, ItemFate::Lost);
         }
     }
 
@@ -94,8 +96,13 @@ impl Connection {
         }
     }
 
-    /// Passes the fate of a datagram to each of its items.
-    fn pass(&mut self, datagram: &Datagram, fate: ItemFate) {
+    /// Passes the fate of a datagram to each of its items, and to what knows how large datagrams may be.
+    fn pass(&mut self, now: Instant, datagram: &Datagram, fate: ItemFate) {
+        let (is_lost, probe_timeout) = (fate == ItemFate::Lost, self.sent.probe_timeout());
+        if self.path.on_settled(now, datagram, is_lost, probe_timeout) {
+            // Here a sender of larger slices has to cut its chunks anew, for `slice_room` [H-5.6b].
+            self.stats.black_holes += 1;
+        }
         let mut n = 0;
         while let Some(item) = self.sent.item(datagram, n) {
             self.on_item(item, fate);

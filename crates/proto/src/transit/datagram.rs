@@ -7,6 +7,9 @@ use super::items::Span;
 use crate::Instant;
 use crate::chunk::ChunkId;
 
+/// Bytes of the UDP and IPv4 headers of a datagram.
+pub(crate) const UDP_IPV4_BYTES: usize = 28;
+
 /// A slice of a chunk as it is counted: source slices from 0, repair slices from 256.
 pub(crate) type Symbol = u16;
 
@@ -44,7 +47,7 @@ pub(crate) struct Datagram {
     /// Bytes in the modelled queue of the bottleneck when it had joined, itself included.
     pub(crate) backlog: f64,
     pub(super) items: Span,
-    /// With the headers of UDP and IPv4.
+    /// With the headers of UDP and IPv4; 0 for a probe, which no model of the path counts.
     wire_bytes: u16,
     pub(crate) slice: Option<(ChunkId, Symbol)>,
     pub(crate) fate: Fate,
@@ -72,6 +75,16 @@ impl Datagram {
         f64::from(self.wire_bytes)
     }
 
+    /// Whether it probes for larger datagrams: its loss says nothing but that it was too large.
+    pub(crate) const fn is_probe(&self) -> bool {
+        self.wire_bytes == 0
+    }
+
+    /// Its bytes without the headers of UDP and IPv4.
+    pub(crate) fn payload_bytes(&self) -> usize {
+        usize::from(self.wire_bytes).saturating_sub(UDP_IPV4_BYTES)
+    }
+
     pub(crate) const fn is_ack_eliciting(&self) -> bool {
         !matches!(self.contents, Contents::AckOnly)
     }
@@ -90,4 +103,11 @@ pub(crate) struct Outgoing {
     pub(crate) is_ack_eliciting: bool,
     pub(crate) slice: Option<(ChunkId, Symbol)>,
     pub(crate) backlog: f64,
+}
+
+impl Outgoing {
+    /// A probe for larger datagrams.
+    pub(crate) const fn probe(number: u64) -> Self {
+        Self { number, wire_bytes: 0, is_ack_eliciting: true, slice: None, backlog: 0.0 }
+    }
 }
