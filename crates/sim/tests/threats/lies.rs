@@ -96,7 +96,7 @@ fn t4_optimistic_acks_are_caught_within_two_windows() {
             // All numbers, those that never came among them: it cannot know which were skipped, and the
             // server sends the more the sooner it is acked.
             let largest = con.largest();
-            let ack = AckFrame::new(largest, Duration::ZERO, largest.min(1023) as u16);
+            let ack = AckFrame::new(largest, Duration::ZERO, largest.min(1023) as u32);
             con.say(&[Frame::Ack(ack)]);
             if let Some(reason) = &con.closed {
                 assert_eq!(*reason, CloseReason::Here(CloseCode::PROTOCOL));
