@@ -97,7 +97,7 @@ mod wire;
 
 pub use bulk::repair::prepare;
 pub use drop_reason::{DropCounts, DropReason};
-pub use haulier_core::{Batch, FourTuple, Instant, Machine, Sequence};
+pub use haulier_core::{Batch, Ecn, FourTuple, Instant, Machine, Sequence};
 pub(crate) use haulier_core::{
     BitSet, DatagramBuffer, RttEstimator, SendBudget, chunk, debug_as, fragment, settings, time,
 };

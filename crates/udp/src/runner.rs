@@ -206,8 +206,8 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
                     self.stats.received += datagrams as u64;
                     self.stats.receive_calls += 1;
                     let machine = &mut self.machine;
-                    self.inbox.drain(&self.clock, |arrived, path, datagram| {
-                        machine.handle_datagram(arrived, path, datagram);
+                    self.inbox.drain(&self.clock, |arrived, path, ecn, datagram| {
+                        machine.handle_marked_datagram(arrived, path, ecn, datagram);
                     });
                 }
                 Err(error) => match sort(&error) {

@@ -20,7 +20,7 @@ use super::error::{FinishError, ListenError, NetworkError};
 use super::handle::{Drive, Handle, StartError};
 use super::serving::{Serving, unix_time};
 use super::shared::State;
-use super::{aes, secrets};
+use super::{aes, over_sockets, secrets};
 
 /// A bound address for a server: to know the address before the server starts, or to choose another driver
 /// than a network thread.
@@ -92,8 +92,9 @@ impl Listen {
     ///
     /// # Errors
     /// [`ListenError`].
-    pub fn start(self, config: ServerConfig) -> Result<Server, ListenError> {
+    pub fn start(self, mut config: ServerConfig) -> Result<Server, ListenError> {
         haulier_proto::prepare();
+        config.connection = over_sockets(config.connection);
         let (clock, local) = (Clock::start(), self.socket.local_addr());
         let platform = Platform::new(haulier_udp::seed()?, aes());
         let machine = ServerMachine::new(clock.now(), unix_time(), config, platform)?;

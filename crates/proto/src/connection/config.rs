@@ -53,6 +53,10 @@ settings! {
         /// (STANDARD-1, 5.6): only for a transport that forbids fragmentation by IP. `Client` and `Server` use
         /// 9000 in place of 1200 where the system can forbid it; 1201 keeps them from it.
         max_datagram_bytes: u16 = 1200, with_max_datagram_bytes;
+        /// Whether datagrams are marked as ECN-capable, so that a router can say that a queue is long without
+        /// dropping them (STANDARD-1, 4.1). Default true: after ten of them only where the peer's counts show
+        /// that it works.
+        ecn: bool = true, with_ecn;
         /// Whether parameters and frames without meaning are sent now and then, so that no peer comes to depend
         /// on their absence (STANDARD-1, H-1.3). Default true.
         grease: bool = true, with_grease;

@@ -4,7 +4,7 @@
 //! A [`ClientMachine`](crate::client::ClientMachine) makes one by its handshake, a
 //! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
 //! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
-//! `path` (the peer's address, and what may be sent to it), `mtu` (how large datagrams may be), `blocks`, `packets`, messages,
+//! `path` (the peer's address, and what may be sent to it), `mtu` (how large datagrams may be), `ecn`, `blocks`, `packets`, messages,
 //! `transit` (which datagrams arrived), `liveness` (silence) and `closing`; `receive` and
 //! `transmit` connect them, one for each direction, with `compose` for what is in a datagram and when, and
 //! `verdicts` for what became of it.
@@ -13,6 +13,7 @@ mod blocks;
 mod closing;
 mod compose;
 mod config;
+mod ecn;
 mod event;
 mod liveness;
 mod mtu;
@@ -55,9 +56,10 @@ use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMess
 use crate::time::earliest;
 use crate::transit::{Arrivals, Ledger, ReceivedDatagrams, UDP_IPV4_BYTES};
 use crate::wire::{EndParameters, Role, WireId};
-use crate::{FourTuple, Instant, Sequence};
+use crate::{Ecn, FourTuple, Instant, Sequence};
 use blocks::{IncomingBlocks, OutgoingBlocks};
 use closing::Closing;
+use ecn::EcnMarking;
 use liveness::Liveness;
 use packets::{IncomingPackets, OutgoingPackets};
 use path::Path;
@@ -100,6 +102,7 @@ pub struct Connection {
     /// Recorded while a block is received.
     arrivals: Arrivals,
     sent: Ledger,
+    ecn: EcnMarking,
     next_skip: u64,
     blocks_out: OutgoingBlocks,
     blocks_in: IncomingBlocks,
@@ -153,6 +156,7 @@ impl Connection {
             received: ReceivedDatagrams::new(),
             arrivals: Arrivals::new(),
             sent: Ledger::new(),
+            ecn: EcnMarking::new(config.ecn),
             blocks_out: OutgoingBlocks::new(&config),
             blocks_in: IncomingBlocks::new(&config),
             packets_out: OutgoingPackets::default(),
@@ -375,6 +379,11 @@ impl Connection {
 
     pub(crate) const fn local_id(&self) -> WireId {
         self.local
+    }
+
+    /// The datagram that was just handled had this ECN field.
+    pub(crate) const fn on_mark(&mut self, ecn: Ecn) {
+        self.received.on_mark(ecn);
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -190,6 +190,7 @@ impl Connection {
             Frame::PathResponse(bytes) => {
                 if self.role == Role::Server && self.path.on_response(now, path, bytes) {
                     self.blocks_out.forget_path();
+                    self.ecn.restart(self.config.ecn, self.sent.next_number());
                     // A peer can do this as often as it likes; one unread event is enough.
                     if !self.events.contains(&Event::AddressChanged) {
                         self.events.push_back(Event::AddressChanged);

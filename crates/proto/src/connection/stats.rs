@@ -31,6 +31,10 @@ pub struct ConnectionStats {
     pub slices_resent: u64,
     /// Packets received and dropped because the application did not read them.
     pub packets_dropped: u64,
+    /// Datagrams sent that were marked as ECN-capable.
+    pub datagrams_marked: u64,
+    /// Acks that reported congestion by ECN.
+    pub congestion_marks: u64,
     /// How often the path stopped carrying datagrams of more than 1200 bytes.
     pub black_holes: u64,
     /// Updates of the sending key.
@@ -75,6 +79,7 @@ impl Connection {
             rtt: self.sent.rtt().smoothed_rtt(),
             min_rtt: self.sent.rtt().min_rtt(),
             rtt_variation: self.sent.rtt().rttvar(),
+            datagrams_marked: self.ecn.sent(),
             max_datagram_bytes: self.path.max_datagram_bytes(),
             datagrams_in_flight: self.sent.in_flight().into(),
             ..self.stats

@@ -7,7 +7,10 @@ use crate::crypto::TAG_BYTES;
 use crate::transit::{Outgoing, UDP_IPV4_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, Frame, MAX_DATAGRAM_BYTES, ResponseHeader};
-use crate::{DatagramBuffer, FourTuple, Instant};
+use crate::{DatagramBuffer, Ecn, FourTuple, Instant};
+
+/// Probe timeouts after which an ack is overdue: the second one of [H-5.6b].
+const OVERDUE_PTOS: u32 = 2;
 
 impl Connection {
     /// Composes the next datagram in `out` and returns its destination. `None` if there is none now; the
@@ -47,11 +50,19 @@ impl Connection {
         }
         self.finish(number, header_bytes, out)?;
         self.path.on_sent(out.len());
+        let is_marked = is_ack_eliciting && self.welcome_message.is_empty() && self.ecn.is_due();
+        if is_marked {
+            out.set_ecn(Ecn::Ect0);
+            self.ecn.on_sent();
+        }
         let wire_bytes = out.len() + UDP_IPV4_BYTES;
         // Packets and messages use the link too, although they do not wait for the send budget.
         let sender = self.blocks_out.sender_mut();
         let backlog = sender.map_or(0.0, |sender| sender.on_sent(now, number, wire_bytes, slice));
-        self.record(now, Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog });
+        self.record(
+            now,
+            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, backlog },
+        );
         if has_ack {
             self.received.set_block(self.blocks_in.is_receiving());
             self.received.on_ack_sent(now, !has_content);
@@ -173,11 +184,13 @@ impl Connection {
         Some(self.path.address())
     }
 
-    /// Bytes that the next datagram may have. One with a ping has 1200 at most: it is the probe after a
-    /// timeout, and has to arrive where larger ones no longer do.
+    /// Bytes that the next datagram may have. One with a ping has 1200 at most, and so has each while an ack is
+    /// long overdue: these show whether smaller ones still arrive where larger ones no longer do [H-5.6b].
     fn room(&self) -> usize {
         let room = self.path.room();
-        if self.ping_due { room.min(MAX_DATAGRAM_BYTES) } else { room }
+        let overdue = self.sent.probe_timeout().saturating_mul(OVERDUE_PTOS);
+        let waits = self.sent.oldest_sent_at().map(|sent_at| self.now.since(sent_at));
+        if self.ping_due || waits > Some(overdue) { room.min(MAX_DATAGRAM_BYTES) } else { room }
     }
 
     /// Bytes of frames in a full datagram: what a slice with its header may fill.

@@ -5,6 +5,7 @@
 //! lost. One that is acknowledged after it was lost stays lost: a packet was reported, and a message is in
 //! flight again.
 
+use super::ecn::AckedMarks;
 use super::{CloseCode, Connection, ConnectionTrigger};
 use crate::Instant;
 use crate::transit::{AckFrame, Datagram, Fate, Item, KEPT, Outgoing};
@@ -20,8 +21,11 @@ impl Connection {
     /// An ack arrived. The error is the peer's violation.
     pub(super) fn on_ack(&mut self, now: Instant, ack: &AckFrame) -> Result<(), CloseCode> {
         let mut walk = self.sent.begin_ack(ack).map_err(|_| CloseCode::PROTOCOL)?;
-        let mut newest = None;
+        let before = self.sent.largest_acked();
+        let (mut newest, mut oldest, mut marked) = (None, u64::MAX, 0);
         while let Some(acked) = self.sent.poll_acked(now, &mut walk) {
+            oldest = oldest.min(acked.datagram.number);
+            marked += u64::from(acked.datagram.is_marked);
             if acked.datagram.is_ack_eliciting() {
                 newest = newest.max(Some(acked.datagram.number));
             }
@@ -39,9 +43,16 @@ impl Connection {
         {
             self.blocks_out.set_rtt(rtt);
         }
+        let is_newest = self.sent.largest_acked() > before;
+        let marks = AckedMarks { counts: ack.ecn(), acked: marked, is_newest };
+        let is_congested = self.ecn.on_ack(marks);
         if let Some(sender) = self.blocks_out.sender_mut() {
+            if is_congested {
+                sender.on_congestion_mark(oldest);
+            }
             sender.end_ack(now, &self.sent);
         }
+        self.stats.congestion_marks += u64::from(is_congested);
         if let Some(newest) = newest {
             self.protection.on_acked(newest);
             self.transition(ConnectionTrigger::Confirmed);
@@ -102,6 +113,9 @@ impl Connection {
         if self.path.on_settled(now, datagram, is_lost, probe_timeout) {
             // Here a sender of larger slices has to cut its chunks anew, for `slice_room` [H-5.6b].
             self.stats.black_holes += 1;
+        }
+        if is_lost && datagram.is_marked {
+            self.ecn.on_lost(datagram.number);
         }
         let mut n = 0;
         while let Some(item) = self.sent.item(datagram, n) {

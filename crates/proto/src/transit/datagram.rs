@@ -50,6 +50,8 @@ pub(crate) struct Datagram {
     /// With the headers of UDP and IPv4; 0 for a probe, which no model of the path counts.
     wire_bytes: u16,
     pub(crate) slice: Option<(ChunkId, Symbol)>,
+    /// It was sent as ECN-capable.
+    pub(crate) is_marked: bool,
     pub(crate) fate: Fate,
     pub(super) contents: Contents,
 }
@@ -57,7 +59,7 @@ pub(crate) struct Datagram {
 impl Datagram {
     /// The record of one that is sent now.
     pub(super) fn new(now: Instant, outgoing: Outgoing, items: Span) -> Self {
-        let Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog } = outgoing;
+        let Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, backlog } = outgoing;
         Self {
             number,
             sent_at: now,
@@ -65,6 +67,7 @@ impl Datagram {
             items,
             wire_bytes: u16::try_from(wire_bytes).unwrap_or(u16::MAX),
             slice,
+            is_marked,
             fate: Fate::InFlight,
             contents: if is_ack_eliciting { Contents::Open } else { Contents::AckOnly },
         }
@@ -101,6 +104,7 @@ pub(crate) struct Outgoing {
     /// With the headers of UDP and IPv4.
     pub(crate) wire_bytes: usize,
     pub(crate) is_ack_eliciting: bool,
+    pub(crate) is_marked: bool,
     pub(crate) slice: Option<(ChunkId, Symbol)>,
     pub(crate) backlog: f64,
 }
@@ -108,6 +112,13 @@ pub(crate) struct Outgoing {
 impl Outgoing {
     /// A probe for larger datagrams.
     pub(crate) const fn probe(number: u64) -> Self {
-        Self { number, wire_bytes: 0, is_ack_eliciting: true, slice: None, backlog: 0.0 }
+        Self {
+            number,
+            wire_bytes: 0,
+            is_ack_eliciting: true,
+            is_marked: false,
+            slice: None,
+            backlog: 0.0,
+        }
     }
 }

@@ -353,6 +353,11 @@ impl Ledger {
         Some(self.timing.probe_at())
     }
 
+    /// When the oldest datagram in flight was sent.
+    pub(crate) fn oldest_sent_at(&self) -> Option<Instant> {
+        self.oldest_open().map(|oldest| oldest.sent_at)
+    }
+
     /// Whether a probe is due: nothing was acknowledged for a probe timeout (RFC 9002, 6.2) since the last
     /// ack-eliciting datagram. Any such datagram is a probe, a ping if there is nothing else. Nothing is
     /// lost by it. The next one is due after twice the time, at most 2 s.

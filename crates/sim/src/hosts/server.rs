@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use haulier_core::time::earliest;
-use haulier_core::{Batch, FourTuple, Instant, Machine};
+use haulier_core::{Batch, Ecn, FourTuple, Instant, Machine};
 use haulier_proto::connection::{Block, Connection, Event};
 use haulier_proto::server::{ConnectionId, ServerConfig, ServerEvent, ServerMachine};
 
@@ -138,8 +138,18 @@ fn machine(now: Instant, config: ServerConfig, seed: [u8; 32]) -> ServerMachine 
 
 impl<A: App> Machine for ServerHost<A> {
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
+        self.handle_marked_datagram(now, path, Ecn::NotEct, datagram);
+    }
+
+    fn handle_marked_datagram(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
         let (bytes, head) = (datagram.len(), datagram[..datagram.len().min(32)].to_vec());
-        let taken = self.server.handle_datagram(now, path, datagram).is_ok();
+        let taken = self.server.handle_marked_datagram(now, path, ecn, datagram).is_ok();
         self.meter.on_received(path.remote, &head, bytes, taken);
         self.turn(now);
     }

@@ -86,7 +86,9 @@ impl Link {
                 let (wire_bytes, slice) = (1116, Some((id, symbol)));
                 let backlog = self.sender.on_sent(now, number, wire_bytes, slice);
                 let is_ack_eliciting = true;
-                let outgoing = Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog };
+                let is_marked = false;
+                let outgoing =
+                    Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, backlog };
                 self.ledger.on_sent(now, outgoing);
                 self.free_at = self.free_at.max(self.now) + 893;
                 if !loses(number) {
