@@ -7,8 +7,8 @@
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
-use crate::FourTuple;
 use crate::debug_as;
+use crate::{Ecn, FourTuple};
 
 /// Datagrams on their way out, in order, each with where it goes.
 ///
@@ -37,6 +37,8 @@ debug_as! { Batch: |batch| datagrams = batch.len(), bytes = batch.bytes.len() }
 struct Entry {
     path: FourTuple,
     end: usize,
+    ecn: Ecn,
+    is_alone: bool,
 }
 
 impl Batch {
@@ -82,13 +84,16 @@ impl Batch {
             return None;
         }
         let start = self.bytes.len();
-        let Some(path) = compose(&mut DatagramBuffer { bytes: &mut self.bytes, start }) else {
+        let mut datagram = DatagramBuffer::behind(&mut self.bytes);
+        let composed = compose(&mut datagram);
+        let (ecn, is_alone) = (datagram.ecn, datagram.is_alone);
+        let Some(path) = composed else {
             self.bytes.truncate(start);
             return None;
         };
         let end = self.bytes.len().max(start);
         self.bytes.resize(end, 0);
-        self.datagrams.push(Entry { path, end });
+        self.datagrams.push(Entry { path, end, ecn, is_alone });
         Some(end - start)
     }
 
@@ -103,35 +108,44 @@ impl Batch {
 
     /// The datagrams, in order.
     pub fn iter(&self) -> impl Iterator<Item = (FourTuple, &[u8])> {
+        self.iter_marked().map(|(path, _, datagram)| (path, datagram))
+    }
+
+    /// The same, each with the ECN field that it is to be sent with: for a transport that can set it.
+    pub fn iter_marked(&self) -> impl Iterator<Item = (FourTuple, Ecn, &[u8])> {
         let mut start = 0;
         self.datagrams.iter().map(move |entry| {
             let datagram = self.bytes.get(start..entry.end).unwrap_or_default();
             start = entry.end;
-            (entry.path, datagram)
+            (entry.path, entry.ecn, datagram)
         })
     }
 
     /// The datagrams from `first` on that one call of the system can send: neighbours of one length to one
-    /// place, of which the last may be shorter. At most `max_datagrams` of them, and `max_bytes`; but always
-    /// one, if `first` is there.
+    /// place with one ECN field, of which the last may be shorter. At most `max_datagrams` of them, and
+    /// `max_bytes`; but always one, if `first` is there. One that may be too long for the path is alone: the
+    /// call fails with it.
     #[doc(hidden)]
     #[must_use]
     pub fn run(&self, first: usize, max_datagrams: usize, max_bytes: usize) -> Option<Run<'_>> {
         let start = first.checked_sub(1).and_then(|at| self.datagrams.get(at)).map_or(0, |e| e.end);
-        let &Entry { path, mut end } = self.datagrams.get(first)?;
+        let &Entry { path, mut end, ecn, is_alone } = self.datagrams.get(first)?;
         let segment_bytes = end - start;
         let mut datagrams = 1;
+        let max_datagrams = if is_alone { 1 } else { max_datagrams };
         for next in self.datagrams.iter().skip(first + 1).take(max_datagrams.saturating_sub(1)) {
             let is_behind_a_full_one = end - start == datagrams * segment_bytes;
             // An empty datagram would add nothing to the bytes, and so would not be there.
-            let fits = (1..=segment_bytes).contains(&(next.end - end));
-            if next.path != path || !is_behind_a_full_one || !fits || next.end - start > max_bytes {
+            let fits = (1..=segment_bytes).contains(&(next.end - end))
+                && next.end - start <= max_bytes
+                && !next.is_alone;
+            if (next.path, next.ecn) != (path, ecn) || !is_behind_a_full_one || !fits {
                 break;
             }
             (datagrams, end) = (datagrams + 1, next.end);
         }
         let bytes = self.bytes.get(start..end).unwrap_or_default();
-        Some(Run { path, bytes, segment_bytes, datagrams })
+        Some(Run { path, ecn, bytes, segment_bytes, datagrams })
     }
 
     /// The datagrams, to be changed: to be decrypted in place, or corrupted by a simulated link.
@@ -152,6 +166,8 @@ impl Batch {
 pub struct Run<'a> {
     /// Where they go.
     pub path: FourTuple,
+    /// The ECN field of each.
+    pub ecn: Ecn,
     /// All of them, end to end.
     pub bytes: &'a [u8],
     /// The length of each but the last, which may be shorter.
@@ -163,6 +179,7 @@ pub struct Run<'a> {
 debug_as! {
     Run['_]: |run|
     path = run.path,
+    ecn = run.ecn,
     datagrams = run.datagrams,
     segment_bytes = run.segment_bytes,
     bytes = run.bytes.len(),
@@ -172,6 +189,8 @@ debug_as! {
 pub struct DatagramBuffer<'a> {
     bytes: &'a mut Vec<u8>,
     start: usize,
+    ecn: Ecn,
+    is_alone: bool,
 }
 
 debug_as! { DatagramBuffer['_]: |datagram| bytes = datagram.len() }
@@ -181,7 +200,17 @@ impl<'a> DatagramBuffer<'a> {
     #[must_use]
     pub const fn behind(bytes: &'a mut Vec<u8>) -> Self {
         let start = bytes.len();
-        Self { bytes, start }
+        Self { bytes, start, ecn: Ecn::NotEct, is_alone: false }
+    }
+
+    /// It is to be sent with this ECN field, where that can be set.
+    pub const fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+
+    /// It may be too long for the path, and is sent in a call of its own.
+    pub const fn set_alone(&mut self) {
+        self.is_alone = true;
     }
 
     /// The buffer, to append to. Bytes before the datagram must not be touched.
@@ -285,5 +314,39 @@ mod tests {
         assert_eq!(runs(&[(1, 9); 10], 4, 65_000), [4, 4, 2]);
         assert_eq!(runs(&[(1, 9); 10], 64, 30), [3, 3, 3, 1]);
         assert_eq!(runs(&[(1, 9); 2], 0, 0), [1, 1], "always one");
+    }
+
+    /// Seven of 8972 bytes fit a call of 64 KiB.
+    #[test]
+    fn a_run_has_one_mark_and_no_probe() {
+        let mut batch = Batch::new(20);
+        let mut push = |ecn, is_probe: bool, size: usize| {
+            let pushed = batch.compose(|datagram| {
+                let end = datagram.start + size;
+                datagram.vec().resize(end, 1);
+                datagram.set_ecn(ecn);
+                if is_probe {
+                    datagram.set_alone();
+                }
+                Some(path(1))
+            });
+            assert_eq!(pushed, Some(size));
+        };
+        push(Ecn::Ect0, false, 1472);
+        push(Ecn::Ect0, true, 1472);
+        push(Ecn::Ect0, false, 1472);
+        push(Ecn::NotEct, false, 1472);
+        push(Ecn::NotEct, false, 1200);
+        (0..10).for_each(|_| push(Ecn::NotEct, false, 8972));
+        let (mut first, mut runs) = (0, vec![]);
+        while let Some(run) = batch.run(first, 64, 65_487) {
+            runs.push((run.ecn, run.datagrams));
+            first += run.datagrams;
+        }
+        let [marked, plain] = [Ecn::Ect0, Ecn::NotEct];
+        let expected = [(marked, 1), (marked, 1), (marked, 1), (plain, 2), (plain, 7), (plain, 3)];
+        assert_eq!(runs, expected);
+        let marks: Vec<_> = batch.iter_marked().map(|(_, ecn, _)| ecn).take(4).collect();
+        assert_eq!(marks, [marked, marked, marked, plain]);
     }
 }

@@ -9,7 +9,7 @@
 //! in common. Nothing here knows how a datagram of either looks: its parts refuse with small errors of their
 //! own, and each wire has its own list of counted reasons.
 //!
-//! Each module uses only those after it: `machine`, `batch`, `four_tuple`, `fragment`, `restart`,
+//! Each module uses only those after it: `machine`, `batch`, `ecn`, `four_tuple`, `fragment`, `restart`,
 //! `sequence_buffer`, `chunk`, `bit_set`, `sequence`, `budget`, `rtt`, `drop_reasons`, `settings`,
 //! `debug_as`, `time`.
 
@@ -22,6 +22,7 @@ mod bit_set;
 mod budget;
 mod debug_as;
 mod drop_reasons;
+mod ecn;
 mod four_tuple;
 mod machine;
 mod restart;
@@ -37,6 +38,7 @@ pub mod time;
 pub use batch::{Batch, DatagramBuffer, Run};
 pub use bit_set::BitSet;
 pub use budget::SendBudget;
+pub use ecn::Ecn;
 pub use four_tuple::FourTuple;
 pub use machine::Machine;
 pub use restart::RestartWatch;

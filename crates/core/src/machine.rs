@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::{Batch, FourTuple, Instant};
+use crate::{Batch, Ecn, FourTuple, Instant};
 
 /// A protocol without input or output of its own.
 ///
@@ -17,6 +17,19 @@ pub trait Machine {
     /// datagrams that wait. The machine may change the bytes, to decrypt them in place. A datagram that it
     /// cannot use is counted.
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]);
+
+    /// The same, from a transport that knows the ECN field of the IP header. One that does not calls
+    /// [`handle_datagram`](Self::handle_datagram).
+    fn handle_marked_datagram(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
+        let _unused = ecn;
+        self.handle_datagram(now, path, datagram);
+    }
 
     /// Acts on deadlines that have passed; harmless at any other time.
     fn handle_timeout(&mut self, now: Instant);
@@ -60,6 +73,16 @@ pub trait Machine {
 impl<M: Machine + ?Sized> Machine for &mut M {
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
         (**self).handle_datagram(now, path, datagram);
+    }
+
+    fn handle_marked_datagram(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
+        (**self).handle_marked_datagram(now, path, ecn, datagram);
     }
 
     fn handle_timeout(&mut self, now: Instant) {

@@ -21,7 +21,7 @@ use crate::settings;
 use crate::wire::hello::MAX_REQUEST_BYTES;
 use crate::wire::{DataHeader, Kind, answer};
 use crate::work::Work;
-use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform};
+use crate::{Batch, DropCounts, DropReason, Ecn, FourTuple, Instant, Machine, Platform};
 use handshake::{Handshake, Progress};
 
 /// What a client proves to the server.
@@ -244,6 +244,24 @@ impl ClientMachine {
         self.handle(now, path.into(), datagram).inspect_err(|&reason| self.drops.count(reason))
     }
 
+    /// The same, from a transport that knows the ECN field of the IP header.
+    ///
+    /// # Errors
+    /// As [`handle_datagram`](Self::handle_datagram).
+    pub fn handle_marked_datagram(
+        &mut self,
+        now: Instant,
+        path: impl Into<FourTuple>,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
+        self.handle_datagram(now, path, datagram)?;
+        if let Some(connection) = self.connection_mut() {
+            connection.on_mark(ecn);
+        }
+        Ok(())
+    }
+
     fn handle(
         &mut self,
         now: Instant,
@@ -348,6 +366,16 @@ impl ClientMachine {
 impl Machine for ClientMachine {
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
         let _counted = Self::handle_datagram(self, now, path, datagram);
+    }
+
+    fn handle_marked_datagram(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
+        let _counted = Self::handle_marked_datagram(self, now, path, ecn, datagram);
     }
 
     fn handle_timeout(&mut self, now: Instant) {

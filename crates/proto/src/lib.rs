@@ -102,7 +102,7 @@ mod work;
 
 pub use bulk::repair::prepare;
 pub use drop_reason::{DropCounts, DropReason};
-pub use haulier_core::{Batch, FourTuple, Instant, Machine, Sequence};
+pub use haulier_core::{Batch, Ecn, FourTuple, Instant, Machine, Sequence};
 pub(crate) use haulier_core::{
     BitSet, DatagramBuffer, RttEstimator, SendBudget, chunk, debug_as, fragment, settings, time,
 };

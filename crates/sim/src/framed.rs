@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haulier_core::{Batch, FourTuple, Instant, Machine};
+use haulier_core::{Batch, Ecn, FourTuple, Instant, Machine};
 
 use crate::Host;
 use crate::link::UDP_IP_OVERHEAD;
@@ -21,7 +21,7 @@ pub struct Framed<H> {
     open: Option<Instant>,
     max_waiting: usize,
     is_stamped: bool,
-    waiting: Vec<(Instant, FourTuple, Vec<u8>)>,
+    waiting: Vec<(Instant, FourTuple, Ecn, Vec<u8>)>,
 }
 
 impl<H> Framed<H> {
@@ -58,19 +58,29 @@ impl<H> Framed<H> {
 
 impl<H: Machine> Machine for Framed<H> {
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
+        self.handle_marked_datagram(now, path, Ecn::NotEct, datagram);
+    }
+
+    fn handle_marked_datagram(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
         if self.frame.is_zero() {
-            self.inner.handle_datagram(now, path, datagram);
+            self.inner.handle_marked_datagram(now, path, ecn, datagram);
         } else if self.waiting.len() >= self.max_waiting {
             self.dropped_bytes += datagram.len() as u64 + UDP_IP_OVERHEAD;
         } else {
-            self.waiting.push((now, path, datagram.to_vec()));
+            self.waiting.push((now, path, ecn, datagram.to_vec()));
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        for (arrived, path, mut datagram) in self.waiting.drain(..) {
+        for (arrived, path, ecn, mut datagram) in self.waiting.drain(..) {
             let at = if self.is_stamped { arrived } else { now };
-            self.inner.handle_datagram(at, path, &mut datagram);
+            self.inner.handle_marked_datagram(at, path, ecn, &mut datagram);
         }
         if self.inner.poll_timeout().is_some_and(|at| at <= now) {
             self.inner.handle_timeout(now);

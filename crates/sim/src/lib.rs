@@ -23,7 +23,7 @@
 //! # Ok::<(), haulier_article::chunk::SendChunkError>(())
 //! ```
 //!
-//! * [`World`], [`Host`], [`Framed`], [`link`], [`shaping`], [`Loss`], [`profile`], [`Rng`], [`Trace`]:
+//! * [`World`], [`Host`], [`Framed`], [`link`], [`shaping`], [`marking`], [`Loss`], [`profile`], [`Rng`], [`Trace`]:
 //!   the world;
 //! * [`hosts`]: the two ends of haulier/1 and a peer of the article's wire, with applications;
 //! * [`soak`]: transfers under random faults, which must all finish once the faults stop;
@@ -38,6 +38,7 @@ pub mod hostile;
 pub mod hosts;
 pub mod link;
 mod loss;
+pub mod marking;
 pub mod oracle;
 pub mod profile;
 mod rng;
@@ -50,6 +51,7 @@ pub use framed::Framed;
 pub use host::{Host, Shot};
 pub use link::{Fate, Link, LinkConfig, LinkStats};
 pub use loss::Loss;
+pub use marking::{EcnPath, Mtu};
 pub use profile::Profile;
 pub use rng::{Probability, Rng};
 pub use shaping::{Excess, RateChange, TokenBucket};

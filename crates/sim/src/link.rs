@@ -3,13 +3,15 @@
 //!
 //! A packet crosses these stages in order:
 //!
-//! 1. **bucket**: a token bucket, if there is one, that drops or delays packets above its rate;
-//! 2. **queue**: droptail, counted in bytes with the packet on the serializer included;
-//! 3. **serializer**: one packet after the other at the link's rate, IP and UDP headers included;
-//! 4. **loss**: a lost packet has used the link, as on a real one; so has one in an outage;
-//! 5. **aggregation**: packets wait for the next bunch;
-//! 6. **delay**: the propagation delay, and jitter that keeps the order or does not;
-//! 7. **damage**: flipped bits, a cut tail; and a copy that arrives after the original, never before.
+//! 1. **size**: a packet that is larger than the link carries is dropped, and nobody is told;
+//! 2. **bucket**: a token bucket, if there is one, that drops or delays packets above its rate;
+//! 3. **queue**: droptail, counted in bytes with the packet on the serializer included; it may mark the
+//!    ECN field of what meets a long one;
+//! 4. **serializer**: one packet after the other at the link's rate, IP and UDP headers included;
+//! 5. **loss**: a lost packet has used the link, as on a real one; so has one in an outage;
+//! 6. **aggregation**: packets wait for the next bunch;
+//! 7. **delay**: the propagation delay, and jitter that keeps the order or does not;
+//! 8. **damage**: flipped bits, a cut tail; and a copy that arrives after the original, never before.
 //!
 //! The invariant, checked by [`Link::check_conservation`]: every packet sent has arrived, was dropped for a
 //! named reason, or is in flight.
@@ -19,9 +21,11 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
+use haulier_core::Ecn;
 use haulier_proto::Instant;
 
 use crate::loss::LossProcess;
+use crate::marking::{EcnPath, Mtu};
 use crate::shaping::{BucketLevel, leaves};
 use crate::{Loss, Probability, RateChange, Rng, TokenBucket};
 
@@ -32,6 +36,12 @@ pub struct LinkConfig {
     pub rate_bps: Option<u64>,
     /// Rate changes, in order of time. Queued packets keep their order.
     pub rate_changes: Vec<RateChange>,
+    /// The size of the packets that it carries.
+    pub mtu: Mtu,
+    /// What it does to the ECN field.
+    pub ecn: EcnPath,
+    /// Bytes in the queue, the packet included, above which ECN-capable packets are marked; `None` for never.
+    pub mark_above_bytes: Option<u64>,
     /// A token bucket in front of the queue.
     pub bucket: Option<TokenBucket>,
     /// Bytes that fit the queue, the packet being sent included; `None` is without limit.
@@ -74,6 +84,18 @@ impl LinkConfig {
         Self { queue_bytes: Some(bytes), ..self }
     }
 
+    /// The same for packets of at most this many bytes, headers included.
+    #[must_use]
+    pub fn with_mtu(self, mtu: impl Into<Mtu>) -> Self {
+        Self { mtu: mtu.into(), ..self }
+    }
+
+    /// The same with an ECN field that passes, and is marked above this many bytes in the queue.
+    #[must_use]
+    pub fn marking_above(self, bytes: u64) -> Self {
+        Self { ecn: EcnPath::Carried, mark_above_bytes: Some(bytes), ..self }
+    }
+
     /// The same link without its faults: as slow as before.
     #[must_use]
     pub fn healed(&self) -> Self {
@@ -98,6 +120,8 @@ pub enum Fate {
     CutOut,
     /// The token bucket had too few tokens.
     Policed,
+    /// It was larger than the link carries.
+    TooLarge,
 }
 
 /// Counters of one link.
@@ -117,6 +141,10 @@ pub struct LinkStats {
     pub policed: u64,
     /// Bytes of the packets dropped by queue and bucket, headers included.
     pub dropped_bytes: u64,
+    /// Packets that were larger than the link carries.
+    pub too_large: u64,
+    /// Packets marked because of the queue.
+    pub marked: u64,
     /// Packets lost on the link.
     pub lost: u64,
     /// Packets lost in outages.
@@ -133,8 +161,8 @@ pub struct LinkStats {
     pub queue_bytes_max: u64,
 }
 
-/// A packet in flight with its label, ordered by arrival and then by sending.
-type UnderWay = Reverse<(Instant, u64, u64, Vec<u8>)>;
+/// A packet in flight with its label and mark, ordered by arrival and then by sending.
+type UnderWay = Reverse<(Instant, u64, (u64, Ecn), Vec<u8>)>;
 
 /// One direction of a link.
 #[derive(Clone, Debug)]
@@ -212,9 +240,18 @@ impl Link {
     /// The same with a label, which is returned with the packet and each copy of it, undamaged, like the
     /// content of the outer headers.
     pub fn offer_labelled(&mut self, now: Instant, datagram: &[u8], label: u64) -> Fate {
+        self.offer_marked(now, datagram, label, Ecn::NotEct)
+    }
+
+    /// The same with an ECN field, which the link may change.
+    pub fn offer_marked(&mut self, now: Instant, datagram: &[u8], label: u64, ecn: Ecn) -> Fate {
         let bytes = datagram.len() as u64 + UDP_IP_OVERHEAD;
         self.stats.offered += 1;
         self.stats.offered_bytes += bytes;
+        if self.config.mtu.at(now).is_some_and(|mtu| bytes > mtu) {
+            self.stats.too_large += 1;
+            return Fate::TooLarge;
+        }
         while self.queue.front().is_some_and(|&(left, _)| left <= now) {
             self.queued_bytes -= self.queue.pop_front().map_or(0, |(_, bytes)| bytes);
         }
@@ -234,6 +271,7 @@ impl Link {
             return Fate::Policed;
         };
         let left = self.serialize(now, released, bytes);
+        let ecn = self.mark(ecn);
         // Drawn for every packet that passes the queue, so that outages do not change later losses.
         let lost = self.loss.is_lost(self.config.loss);
         if self.config.cut_outs.iter().any(|cut_out| cut_out.contains(&left)) {
@@ -244,7 +282,7 @@ impl Link {
             self.stats.lost += 1;
             return Fate::Lost;
         }
-        self.carry(left, datagram, label);
+        self.carry(left, datagram, (label, ecn));
         Fate::Carried
     }
 
@@ -268,6 +306,11 @@ impl Link {
 
     /// The same, returning the packet's label.
     pub fn poll_labelled(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<u64> {
+        self.poll_marked(now, datagram).map(|(label, _)| label)
+    }
+
+    /// The same, returning its ECN field too.
+    pub fn poll_marked(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<(u64, Ecn)> {
         self.poll_timeout().filter(|&arrival| arrival <= now)?;
         let Reverse((_, _, label, mut bytes)) = self.under_way.pop()?;
         std::mem::swap(datagram, &mut bytes);
@@ -279,9 +322,17 @@ impl Link {
     /// Panics unless every packet is accounted for.
     pub fn check_conservation(&self) {
         let LinkStats {
-            offered, duplicated, delivered, queue_full, policed, lost, cut_out, ..
+            offered,
+            duplicated,
+            delivered,
+            queue_full,
+            policed,
+            too_large,
+            lost,
+            cut_out,
+            ..
         } = self.stats;
-        let dropped = queue_full + policed + lost + cut_out;
+        let dropped = queue_full + policed + too_large + lost + cut_out;
         let out = delivered + dropped + self.under_way.len() as u64;
         assert_eq!(offered + duplicated, out, "packets appeared or vanished: {:?}", self.stats);
     }
@@ -301,8 +352,19 @@ impl Link {
         left
     }
 
+    /// The ECN field of a packet that has just joined the queue.
+    fn mark(&mut self, ecn: Ecn) -> Ecn {
+        let ecn = self.config.ecn.pass(ecn);
+        let is_above = self.config.mark_above_bytes.is_some_and(|max| self.queued_bytes > max);
+        if !is_above || matches!(ecn, Ecn::NotEct | Ecn::Ce) {
+            return ecn;
+        }
+        self.stats.marked += 1;
+        Ecn::Ce
+    }
+
     /// Schedules the arrival of a packet, and sometimes of a copy.
-    fn carry(&mut self, left: Instant, datagram: &[u8], label: u64) {
+    fn carry(&mut self, left: Instant, datagram: &[u8], label: (u64, Ecn)) {
         let sent = next_bunch(left, self.config.aggregation);
         let mut arrival = sent + self.config.delay + draw(&mut self.jitter, self.config.jitter);
         if !self.config.exponential_jitter.is_zero() {
@@ -322,7 +384,7 @@ impl Link {
         }
     }
 
-    fn schedule(&mut self, arrival: Instant, datagram: &[u8], label: u64) {
+    fn schedule(&mut self, arrival: Instant, datagram: &[u8], label: (u64, Ecn)) {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(datagram);

@@ -15,7 +15,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::marker::PhantomData;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use haulier_core::{Batch, FourTuple, Instant};
+use haulier_core::{Batch, Ecn, FourTuple, Instant};
 
 use crate::{Host, Link, LinkConfig, Rng, Trace};
 
@@ -327,7 +327,9 @@ impl World {
     /// Passes packets that have left an access to that of their destination.
     fn cross(&mut self, segment: usize) {
         let mut datagram = std::mem::take(&mut self.scratch);
-        while let Some(label) = self.segments[segment].up.poll_labelled(self.now, &mut datagram) {
+        while let Some((label, ecn)) =
+            self.segments[segment].up.poll_marked(self.now, &mut datagram)
+        {
             let (source, to) = self.addresses_of(label);
             for at in 0..self.observers.len() {
                 let observer = self.observers[at];
@@ -341,7 +343,7 @@ impl World {
             }
             let Some(&id) = self.by_address.get(&to) else { continue };
             let down = self.hosts[id].segment;
-            let fate = self.segments[down].down.offer_labelled(self.now, &datagram, label);
+            let fate = self.segments[down].down.offer_marked(self.now, &datagram, label, ecn);
             self.record(CROSSED | (fate as u64) << 8, id, &datagram);
             self.plan(down, DOWN);
         }
@@ -352,13 +354,15 @@ impl World {
     fn deliver(&mut self, segment: usize) {
         let mut datagram = std::mem::take(&mut self.scratch);
         let mut heard = Vec::new();
-        while let Some(label) = self.segments[segment].down.poll_labelled(self.now, &mut datagram) {
+        while let Some((label, ecn)) =
+            self.segments[segment].down.poll_marked(self.now, &mut datagram)
+        {
             let (source, to) = self.addresses_of(label);
             let Some(&id) = self.by_address.get(&to) else { continue };
             if self.hosts[id].segment == segment {
                 self.record(DELIVERED, id, &datagram);
                 let path = FourTuple::new(source);
-                self.hosts[id].host.handle_datagram(self.now, path, &mut datagram);
+                self.hosts[id].host.handle_marked_datagram(self.now, path, ecn, &mut datagram);
                 if !heard.contains(&id) {
                     heard.push(id);
                 }
@@ -373,13 +377,15 @@ impl World {
     fn wake(&mut self, id: usize) {
         let own = self.hosts[id].address;
         while let Some(shot) = self.hosts[id].host.poll_shot() {
-            self.send(id, shot.from.unwrap_or(own), shot.to, &shot.bytes);
+            self.send(id, shot.from.unwrap_or(own), shot.to, Ecn::NotEct, &shot.bytes);
         }
         let mut batch = std::mem::take(&mut self.batch);
         loop {
             batch.clear();
             self.hosts[id].host.poll_transmit(self.now, &mut batch);
-            batch.iter().for_each(|(path, bytes)| self.send(id, own, path.remote, bytes));
+            for (path, ecn, bytes) in batch.iter_marked() {
+                self.send(id, own, path.remote, ecn, bytes);
+            }
             if !batch.is_full() {
                 break;
             }
@@ -392,10 +398,10 @@ impl World {
         self.plan(self.hosts[id].segment, UP);
     }
 
-    fn send(&mut self, id: usize, source: SocketAddr, to: SocketAddr, datagram: &[u8]) {
+    fn send(&mut self, id: usize, source: SocketAddr, to: SocketAddr, ecn: Ecn, datagram: &[u8]) {
         let label = u64::from(self.number_of(source)) << 32 | u64::from(self.number_of(to));
         let up = &mut self.segments[self.hosts[id].segment].up;
-        let fate = up.offer_labelled(self.now, datagram, label);
+        let fate = up.offer_marked(self.now, datagram, label, ecn);
         self.record(SENT | (fate as u64) << 8, id, datagram);
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use haulier_article::{ArticleConfig, ArticlePeer, Instant, PeerMachine};
 use haulier_sim::link::UDP_IP_OVERHEAD;
 use haulier_sim::{
-    Excess, Fate, Link, LinkConfig, Loss, Probability, Profile, RateChange, TokenBucket, World,
-    address,
+    EcnPath, Excess, Fate, Link, LinkConfig, Loss, Mtu, Probability, Profile, RateChange,
+    TokenBucket, World, address,
 };
 use proptest::prelude::*;
 
@@ -129,6 +129,11 @@ fn any_changes() -> impl Strategy<Value = Vec<RateChange>> {
     })
 }
 
+fn any_mtu() -> impl Strategy<Value = Mtu> {
+    prop::option::of((0u64..2_000, 500u64..1_500))
+        .prop_map(|change| Mtu { changes: change.into_iter().map(|(at, b)| (ms(at), b)).collect() })
+}
+
 fn any_link() -> impl Strategy<Value = LinkConfig> {
     let percent = || (0u64..=60).prop_map(Probability::percent);
     let loss = prop_oneof![
@@ -141,7 +146,7 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
         (prop::option::of(1_000u64..10_000_000), prop::option::of(100u64..50_000), millis(300)),
         (millis(200), any::<bool>(), loss, percent(), millis(500)),
         (percent(), percent(), prop::collection::vec((0u64..2_000, 0u64..500), 0..3)),
-        (prop::option::of(any_bucket()), any_changes(), millis(100)),
+        (prop::option::of(any_bucket()), any_changes(), millis(100), any_mtu()),
     )
         .prop_map(
             |(
@@ -151,10 +156,13 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
                 speed,
             )| {
                 let (corrupt, truncate, cuts) = rest;
-                let (bucket, rate_changes, aggregation) = speed;
+                let (bucket, rate_changes, aggregation, mtu) = speed;
                 LinkConfig {
                     rate_bps,
                     rate_changes,
+                    mtu,
+                    ecn: EcnPath::Carried,
+                    mark_above_bytes: queue_bytes.map(|bytes| bytes / 2),
                     bucket,
                     queue_bytes,
                     aggregation,

@@ -39,6 +39,12 @@ pub(crate) fn is_refused(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset)
 }
 
+/// Whether a datagram was longer than the interface takes without splitting it: `EMSGSIZE`, on Linux, macOS
+/// and Windows.
+pub(crate) fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error().is_some_and(|code| [90, 40, 10_040].contains(&code))
+}
+
 /// Whether an error of a send of several datagrams may mean that the system does not split: `EIO` where a
 /// driver of the interface cannot, `EINVAL` where the kernel does not know how.
 pub(crate) fn is_split_refused(error: &io::Error) -> bool {

@@ -8,8 +8,8 @@ use std::io::IoSliceMut;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use haulier_core::{FourTuple, Instant};
-use quinn_udp::{BATCH_SIZE, RecvMeta};
+use haulier_core::{Ecn, FourTuple, Instant};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta};
 
 use crate::Clock;
 
@@ -73,20 +73,24 @@ impl Inbox {
     }
 
     /// Takes out all datagrams, in order: when it arrived by `clock`, from where and at which of our
-    /// addresses, and its bytes. None arrived before the one in front of it, in the future, or more than a
+    /// addresses, its ECN field, and its bytes. None arrived before the one in front of it, in the future, or more than a
     /// second ago. Where the system has no stamps, all of them arrived now.
-    pub fn drain(&mut self, clock: &Clock, mut each: impl FnMut(Instant, FourTuple, &mut [u8])) {
+    pub fn drain(
+        &mut self,
+        clock: &Clock,
+        mut each: impl FnMut(Instant, FourTuple, Ecn, &mut [u8]),
+    ) {
         // Both clocks together, and once: a turn costs less, and its datagrams keep their distances.
         let (now, wall) = (clock.now(), wall());
         for (buffer, meta) in self.buffers.chunks_mut(BUFFER_BYTES).zip(&self.metas[..self.filled])
         {
             self.latest = self.latest.max(arrival(now, wall, meta.timestamp));
             let local = meta.dst_ip.filter(|&ip| self.is_wildcard && is_own(ip));
-            let path = FourTuple { remote: meta.addr, local };
+            let (path, ecn) = (FourTuple { remote: meta.addr, local }, mark(meta.ecn));
             let mut rest = &mut buffer[..meta.len];
             for _ in 0..datagrams(meta) {
                 let (datagram, behind) = rest.split_at_mut(meta.stride.min(rest.len()));
-                each(self.latest, path, datagram);
+                each(self.latest, path, ecn, datagram);
                 rest = behind;
             }
         }
@@ -97,6 +101,16 @@ impl Inbox {
 /// How many datagrams lie in a buffer. An empty one is one too.
 fn datagrams(meta: &RecvMeta) -> usize {
     if meta.stride == 0 { 1 } else { meta.len.div_ceil(meta.stride).max(1) }
+}
+
+/// The ECN field as the system reports it. It joins only datagrams with the same one.
+const fn mark(ecn: Option<EcnCodepoint>) -> Ecn {
+    match ecn {
+        None => Ecn::NotEct,
+        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+        Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
 }
 
 /// Whether an answer can leave from there: not from an address of many hosts.
@@ -137,7 +151,7 @@ mod tests {
     /// Length and first byte of each, in order.
     fn drained(inbox: &mut Inbox) -> Vec<(usize, u8)> {
         let mut all = Vec::new();
-        inbox.drain(&Clock::start(), |_, _, datagram| {
+        inbox.drain(&Clock::start(), |_, _, _, datagram| {
             all.push((datagram.len(), datagram.first().copied().unwrap_or_default()));
         });
         all
@@ -168,6 +182,6 @@ mod tests {
         let mut inbox = Inbox::new();
         inbox.latest = NOW;
         let _one = inbox.fill(false, |_, _| Ok::<_, ()>(1));
-        inbox.drain(&Clock::start(), |at, _, _| assert_eq!(at, NOW));
+        inbox.drain(&Clock::start(), |at, _, _, _| assert_eq!(at, NOW));
     }
 }

@@ -31,7 +31,7 @@ pub use clock::Clock;
 pub use inbox::Inbox;
 pub use runner::{Runner, RunnerStats};
 pub use socket::{BufferSizes, Socket, WANTED_BUFFER_BYTES};
-pub use system::{has_aes, seed};
+pub use system::{has_aes, max_datagram_bytes, seed};
 #[cfg(feature = "tokio")]
 #[doc(hidden)]
 pub use tokio::Readiness;

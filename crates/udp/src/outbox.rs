@@ -8,7 +8,7 @@ use std::io;
 
 use haulier_core::{Batch, Run};
 
-use crate::errors::{Meaning, is_refused, is_split_refused, sort};
+use crate::errors::{Meaning, is_refused, is_split_refused, is_too_long, sort};
 use crate::{Carrier, RunnerStats};
 
 /// Datagrams of a batch: as many of 1200 bytes as one call sends.
@@ -35,8 +35,9 @@ enum State {
     Fresh,
     /// An error, which may have been an earlier datagram's: sockets report those with the next call.
     LostOnce,
-    /// That it splits none. Its datagrams go alone, up to here; whether one of them was taken.
-    Singly { end: usize, is_any_taken: bool },
+    /// That it splits none, or that one of them is too long. Its datagrams go alone, up to here; whether one of
+    /// them was taken.
+    Singly { end: usize, is_any_taken: bool, is_too_long: bool },
 }
 
 /// Why nothing more can be sent.
@@ -55,6 +56,8 @@ enum Sent {
     Lost,
     /// The system does not split, or not for this address. Nothing was sent.
     SplitRefused,
+    /// One of several is longer than the interface takes. Nothing was sent.
+    TooLong,
 }
 
 impl Outbox {
@@ -102,8 +105,10 @@ impl Outbox {
                     self.blocked = Some(why);
                     return Ok(false);
                 }
-                (Sent::SplitRefused, state) => {
-                    *state = State::Singly { end: self.next + run.datagrams, is_any_taken: false };
+                (sent @ (Sent::SplitRefused | Sent::TooLong), state) => {
+                    let (end, is_too_long) =
+                        (self.next + run.datagrams, matches!(sent, Sent::TooLong));
+                    *state = State::Singly { end, is_any_taken: false, is_too_long };
                     continue;
                 }
                 (Sent::Lost, state @ State::Fresh) if is_several => {
@@ -117,7 +122,9 @@ impl Outbox {
             match self.state {
                 State::Singly { end, .. } if self.next < end => continue,
                 // If the address takes nothing at all, it was not the run that was refused.
-                State::Singly { is_any_taken: true, .. } => carrier.limit_segments(1),
+                State::Singly { is_any_taken: true, is_too_long: false, .. } => {
+                    carrier.limit_segments(1);
+                }
                 _ => {}
             }
             self.state = State::Fresh;
@@ -143,6 +150,9 @@ fn offer(carrier: &mut impl Carrier, run: &Run<'_>, stats: &mut RunnerStats) -> 
         stats.batches += u64::from(run.datagrams > 1);
         return Ok(Sent::Taken);
     };
+    if run.datagrams > 1 && is_too_long(&error) {
+        return Ok(Sent::TooLong);
+    }
     if run.datagrams > 1 && is_split_refused(&error) {
         return Ok(Sent::SplitRefused);
     }

@@ -206,7 +206,7 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
                     self.stats.received += datagrams as u64;
                     self.stats.receive_calls += 1;
                     let machine = &mut self.machine;
-                    self.inbox.drain(&self.clock, |arrived, path, datagram| {
+                    self.inbox.drain(&self.clock, |arrived, path, ecn, datagram| {
                         if !has_entropy && machine.wants_entropy(datagram) {
                             has_entropy = true;
                             // Without it the machine has what it was made with.
@@ -214,7 +214,7 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
                                 machine.mix_entropy(&fresh);
                             }
                         }
-                        machine.handle_datagram(arrived, path, datagram);
+                        machine.handle_marked_datagram(arrived, path, ecn, datagram);
                     });
                 }
                 Err(error) => match sort(&error) {

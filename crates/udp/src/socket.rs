@@ -8,9 +8,9 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use haulier_core::Run;
 use haulier_core::chunk::MAX_CHUNK_BYTES;
-use quinn_udp::{Transmit, UdpSocketState};
+use haulier_core::{Ecn, Run};
+use quinn_udp::{EcnCodepoint, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Type};
 
 use crate::{Carrier, Inbox};
@@ -22,6 +22,11 @@ pub const WANTED_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 /// Below this a socket cannot hold one burst: twice the chunk, and Linux reports the double of what it
 /// grants.
 const ENOUGH_BUFFER_BYTES: usize = 2 * MAX_CHUNK_BYTES;
+
+/// Whether a socket that is connected takes an address, and so an ECN field, all the same: not on macOS and the
+/// BSDs.
+const TAKES_ADDRESS: bool =
+    cfg!(any(target_os = "linux", target_os = "android", target_os = "windows"));
 
 /// What the system granted, as it reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +135,12 @@ impl Socket {
         self.buffers
     }
 
+    /// Whether IP never splits its datagrams: without that nothing can be learned from a probe.
+    #[must_use]
+    pub fn forbids_fragmentation(&self) -> bool {
+        !self.state.may_fragment()
+    }
+
     /// A second handle on the same socket, to wait for it.
     #[cfg(feature = "tokio")]
     pub(crate) fn try_clone_inner(&self) -> io::Result<UdpSocket> {
@@ -146,18 +157,22 @@ impl Carrier for Socket {
 
     /// On a connected socket to its remote, wherever the run is for.
     fn send(&mut self, run: &Run<'_>) -> io::Result<()> {
+        let ecn = codepoint(run.ecn);
+        // The simple calls cost less.
+        let is_simple = run.datagrams == 1 && ecn.is_none();
         let (destination, local) = match self.remote {
-            // Not every system takes an address here, not even the same.
-            Some(_) if run.datagrams == 1 => return self.inner.send(run.bytes).map(drop),
+            Some(_) if is_simple || run.datagrams == 1 && !TAKES_ADDRESS => {
+                return self.inner.send(run.bytes).map(drop);
+            }
             Some(remote) => (remote, None),
             None => (run.path.remote, run.path.local),
         };
-        if run.datagrams == 1 && local.is_none() {
+        if is_simple && local.is_none() {
             return self.inner.send_to(run.bytes, destination).map(drop);
         }
         let transmit = Transmit {
             destination,
-            ecn: None,
+            ecn,
             contents: run.bytes,
             segment_size: (run.datagrams > 1).then_some(run.segment_bytes),
             src_ip: local,
@@ -171,6 +186,16 @@ impl Carrier for Socket {
 
     fn limit_segments(&mut self, max_segments: usize) {
         self.max_segments = self.max_segments.min(max_segments.max(1));
+    }
+}
+
+/// The ECN field as the system takes it.
+const fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotEct => None,
+        Ecn::Ect0 => Some(EcnCodepoint::Ect0),
+        Ecn::Ect1 => Some(EcnCodepoint::Ect1),
+        Ecn::Ce => Some(EcnCodepoint::Ce),
     }
 }
 

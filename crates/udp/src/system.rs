@@ -1,6 +1,14 @@
-//! What the machine under us is and has: random bytes, and AES or not.
+//! What the machine under us is and has: random bytes, AES or not, and datagrams that IP does not split.
 
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::OnceLock;
+
+use crate::Socket;
+
+/// The largest datagram of an end whose sockets forbid fragmentation: more than fits a jumbo frame, which is the
+/// largest that is probed.
+const JUMBO_BYTES: u16 = 9000;
 
 /// 32 bytes fit for keys, from the operating system.
 ///
@@ -10,6 +18,20 @@ pub fn seed() -> io::Result<[u8; 32]> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(seed)
+}
+
+/// The `max_datagram_bytes` of connections on this system: 1200 if IP may split what its sockets send, and 9000
+/// otherwise. It asks the system once.
+#[must_use]
+pub fn max_datagram_bytes() -> u16 {
+    static MAX: OnceLock<u16> = OnceLock::new();
+    *MAX.get_or_init(|| {
+        let any = [(Ipv4Addr::LOCALHOST, 0).into(), (Ipv6Addr::LOCALHOST, 0).into()];
+        let mut sockets = any.into_iter().filter_map(|local| Socket::bind(local).ok()).peekable();
+        let is_there_one = sockets.peek().is_some();
+        let is_forbidden = is_there_one && sockets.all(|socket| socket.forbids_fragmentation());
+        if is_forbidden { JUMBO_BYTES } else { 1200 }
+    })
 }
 
 /// Whether this machine encrypts AES in hardware.

@@ -7,9 +7,9 @@ use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::ConnectionConfig;
 use haulier_proto::credentials::{ConnectToken, Ticket};
 
-use super::NOWHERE;
 use super::error::ConnectError;
 use super::handle::Drive;
+use super::{NOWHERE, over_sockets};
 
 /// The settings to connect with: a ticket, a connect token or a [`ClientConfig`] converts to it.
 ///
@@ -115,7 +115,7 @@ impl Connect {
         let mut config = ClientConfig::new(server, self.protocol_id, self.credentials.clone());
         config.request.clone_from(&self.request);
         config.copies = self.copies;
-        config.connection = self.connection;
+        config.connection = over_sockets(self.connection);
         config
     }
 

@@ -26,12 +26,22 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use haulier_proto::AesSupport;
+use haulier_proto::connection::ConnectionConfig;
 
 /// The longest sleep: some systems count waits as milliseconds in 31 bits.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// Stands for an unknown address.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// These settings over this system's sockets: unless the application has set it, the largest datagram is what
+/// they can send without being split by IP.
+fn over_sockets(connection: ConnectionConfig) -> ConnectionConfig {
+    if connection.max_datagram_bytes != ConnectionConfig::default().max_datagram_bytes {
+        return connection;
+    }
+    connection.with_max_datagram_bytes(haulier_udp::max_datagram_bytes())
+}
 
 /// Whether this machine has AES instructions.
 fn aes() -> AesSupport {

@@ -20,7 +20,7 @@ use super::error::{FinishError, ListenError, NetworkError};
 use super::handle::{Drive, Handle, StartError};
 use super::serving::{Serving, unix_time};
 use super::shared::State;
-use super::{aes, secrets};
+use super::{aes, over_sockets, secrets};
 
 /// A bound address for a server: to know the address before the server starts, or to choose another driver
 /// than a network thread.
@@ -95,6 +95,7 @@ impl Listen {
     /// [`ListenError`].
     pub fn start(self, mut config: ServerConfig) -> Result<Server, ListenError> {
         haulier_proto::prepare();
+        config.connection = over_sockets(config.connection);
         let (clock, local) = (Clock::start(), self.socket.local_addr());
         config.addresses.push(local);
         let platform = Platform::new(haulier_udp::seed()?, aes());

@@ -12,7 +12,7 @@ use std::time::Duration;
 use std::{io, mem};
 
 use haulier_core::time::earliest;
-use haulier_core::{Batch, FourTuple, Instant, Machine};
+use haulier_core::{Batch, Ecn, FourTuple, Instant, Machine};
 use haulier_udp::{BufferSizes, Clock, Socket};
 
 use super::error::NetworkError;
@@ -332,6 +332,16 @@ impl<E: End> Part<E> {
 impl<E: End> Machine for Part<E> {
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
         self.with(|machine| machine.handle_datagram(now, path, datagram));
+    }
+
+    fn handle_marked_datagram(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
+        self.with(|machine| machine.handle_marked_datagram(now, path, ecn, datagram));
     }
 
     fn handle_timeout(&mut self, now: Instant) {

@@ -251,6 +251,11 @@ impl Sender {
         }
     }
 
+    /// The peer reported a datagram, no older than `number`, that met a queue: as if a queue stood.
+    pub(crate) fn on_congestion_mark(&mut self, number: u64) {
+        self.pacing.on_congestion_mark(number);
+    }
+
     /// All datagrams of an ack were passed to [`on_acked`](Self::on_acked).
     pub(crate) fn end_ack(&mut self, now: Instant, ledger: &Ledger) {
         self.now = now;

@@ -105,6 +105,7 @@ impl Connection {
             return None;
         }
         let due = ORDER.into_iter().filter_map(|part| self.due_at(part)).min();
+        let due = earliest(due, self.mtu_probe_at());
         earliest(due, self.sent.poll_timeout())
     }
 

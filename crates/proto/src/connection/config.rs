@@ -47,6 +47,16 @@ settings! {
         /// A block that takes longer than 60 s plus its size at this rate, in bits per second, closes the
         /// connection: a peer that crawls holds memory that others need. Default 16 kbit/s; 0 disables it.
         min_block_rate_bps: u64 = 16_000, with_min_block_rate_bps;
+        /// The largest datagram, in bytes of UDP payload, that this end accepts and may send. Default 1200, which
+        /// every path carries, and is all that a transport of one's own can promise; 1200 to 65,507. With more
+        /// than 1391 this end finds out what the path carries, up to this and to what its peer accepts
+        /// (STANDARD-1, 5.6): only for a transport that forbids fragmentation by IP. `Client` and `Server` use
+        /// 9000 in place of 1200 where the system can forbid it; 1201 keeps them from it.
+        max_datagram_bytes: u16 = 1200, with_max_datagram_bytes;
+        /// Whether datagrams are marked as ECN-capable, so that a router can say that a queue is long without
+        /// dropping them (STANDARD-1, 4.1). Default true: after ten of them only where the peer's counts show
+        /// that it works.
+        ecn: bool = true, with_ecn;
         /// Whether parameters and frames without meaning are sent now and then, so that no peer comes to depend
         /// on their absence (STANDARD-1, H-1.3). Default true.
         grease: bool = true, with_grease;
@@ -89,6 +99,11 @@ pub enum ConfigError {
     /// connections.
     #[error("`reset_secret` must be a key of its own, that no client and no other server has")]
     SharedResetSecret,
+    /// `max_datagram_bytes` is less than every datagram may have, or more than UDP carries.
+    #[error(
+        "`max_datagram_bytes` must be 1200 to 65507: paths carry 1200, and UDP no more than 65507"
+    )]
+    DatagramBytes,
     /// `max_queued_blocks` is 0: no block could be sent.
     #[error("`max_queued_blocks` must be at least 1, or no block could be sent")]
     NoQueuedBlocks,
@@ -107,6 +122,9 @@ pub enum ConfigError {
 /// 4000 one of 20 KB takes 55 s.
 pub(super) const LOWEST_MAX_RATE_BPS: u64 = 4_000;
 
+/// What `max_datagram_bytes` may be: from what every path carries to what UDP does over IPv4.
+const DATAGRAM_BYTES: core::ops::RangeInclusive<u16> = 1200..=65_507;
+
 /// The highest minimum rate, in bit/s: above it, the links of many players would be flooded.
 const HIGHEST_MIN_RATE_BPS: u64 = 10_000_000;
 
@@ -119,6 +137,7 @@ impl ConnectionConfig {
             (self.idle_timeout < Duration::from_secs(1), ConfigError::IdleTimeoutTooShort),
             (self.handshake_timeout.is_zero(), ConfigError::NoHandshakeTimeout),
             (self.max_queued_blocks == 0, ConfigError::NoQueuedBlocks),
+            (!DATAGRAM_BYTES.contains(&self.max_datagram_bytes), ConfigError::DatagramBytes),
         ];
         faults.into_iter().find(|(is_wrong, _)| *is_wrong).map_or(Ok(()), |(_, error)| Err(error))
     }
@@ -133,6 +152,7 @@ impl ConnectionConfig {
         EndParameters {
             idle_timeout: self.idle_timeout,
             max_block_bytes: self.max_block_bytes,
+            max_datagram_bytes: self.max_datagram_bytes,
             ..EndParameters::default()
         }
     }
@@ -160,6 +180,10 @@ mod tests {
         assert_eq!(refused(|config| config.min_rate_bps = u64::MAX), ConfigError::MinRateTooHigh);
         let short = Duration::from_millis(999);
         assert_eq!(refused(|config| config.max_queued_blocks = 0), ConfigError::NoQueuedBlocks);
+        for bytes in [1199, 65_508] {
+            let config = ConnectionConfig::default().with_max_datagram_bytes(bytes);
+            assert_eq!(config.check(), Err(ConfigError::DatagramBytes));
+        }
         let config = ConnectionConfig { idle_timeout: short, ..ConnectionConfig::default() };
         let error = config.check().unwrap_err();
         assert!(alloc::format!("{error}").contains("idle_timeout"), "{error}");

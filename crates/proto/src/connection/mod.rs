@@ -4,7 +4,7 @@
 //! A [`ClientMachine`](crate::client::ClientMachine) makes one by its handshake, a
 //! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
 //! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
-//! `path` (the peer's address, and what may be sent to it), `blocks`, `packets`, messages,
+//! `path` (the peer's address, and what may be sent to it), `mtu` (how large datagrams may be), `ecn`, `blocks`, `packets`, messages,
 //! `transit` (which datagrams arrived), `liveness` (silence) and `closing`; `receive` and
 //! `transmit` connect them, one for each direction, with `compose` for what is in a datagram and when, and
 //! `verdicts` for what became of it.
@@ -13,8 +13,10 @@ mod blocks;
 mod closing;
 mod compose;
 mod config;
+mod ecn;
 mod event;
 mod liveness;
+mod mtu;
 mod packets;
 mod path;
 mod protection;
@@ -54,11 +56,12 @@ use crate::debug_as;
 use crate::fragment::FragmentPool;
 use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
 use crate::time::earliest;
-use crate::transit::{Arrivals, Ledger, ReceivedDatagrams};
+use crate::transit::{Arrivals, Ledger, ReceivedDatagrams, UDP_IPV4_BYTES};
 use crate::wire::{EndParameters, Role, WireId};
-use crate::{FourTuple, Instant, Sequence};
+use crate::{Ecn, FourTuple, Instant, Sequence};
 use blocks::{IncomingBlocks, OutgoingBlocks};
 use closing::Closing;
+use ecn::EcnMarking;
 use liveness::Liveness;
 use packets::{IncomingPackets, OutgoingPackets};
 pub(crate) use path::AddressProof;
@@ -67,9 +70,6 @@ use protection::KeyLimits;
 
 /// Messages that may wait to be sent or acked: 16 windows, more than a game sends in a few seconds.
 const MAX_QUEUED_MESSAGES: u32 = 4096;
-
-/// Bytes of the UDP and IPv4 headers of a datagram.
-const UDP_IPV4_BYTES: usize = 28;
 
 /// The token of a valid reset. In a box, because what holds it may be moved about, which leaves copies that
 /// nothing wipes.
@@ -111,6 +111,7 @@ pub struct Connection {
     /// Recorded while a block is received.
     arrivals: Arrivals,
     sent: Ledger,
+    ecn: EcnMarking,
     next_skip: u64,
     blocks_out: OutgoingBlocks,
     blocks_in: IncomingBlocks,
@@ -158,13 +159,18 @@ impl Connection {
             protection: parameters.protection,
             local: parameters.local,
             remote: parameters.remote,
-            path: Path::new(address, parameters.address_proof),
+            path: Path::new(
+                address,
+                parameters.address_proof,
+                config.max_datagram_bytes.min(parameters.peer.max_datagram_bytes),
+            ),
             welcome_message: parameters.welcome_message,
             next_skip: first_skip(&mut entropy),
             entropy,
             received: ReceivedDatagrams::new(),
             arrivals: Arrivals::new(),
             sent: Ledger::new(),
+            ecn: EcnMarking::new(config.ecn),
             blocks_out: OutgoingBlocks::new(&config),
             blocks_in: IncomingBlocks::new(&config),
             packets_out: OutgoingPackets::default(),
@@ -394,6 +400,11 @@ impl Connection {
         self.local
     }
 
+    /// The datagram that was just handled had this ECN field.
+    pub(crate) const fn on_mark(&mut self, ecn: Ecn) {
+        self.received.on_mark(ecn);
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.state == ConnectionState::Closed
     }
@@ -456,6 +467,7 @@ impl Connection {
         assert!(self.state != ConnectionState::Responding || self.role == Role::Server);
         assert!(self.state != ConnectionState::Confirming || self.role == Role::Client);
         self.sent.check_invariants();
+        self.path.check_invariants();
         if let Some(sender) = self.blocks_out.sender() {
             sender.check_invariants();
         }

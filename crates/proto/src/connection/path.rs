@@ -1,4 +1,5 @@
-//! The peer's address, and what may be sent to it before it is validated (STANDARD-1, 3.4 and 5.2).
+//! The peer's address, what may be sent to it before it is validated, and the size of what may be sent after
+//! (STANDARD-1, 3.5, 5.2 and 5.6).
 //!
 //! The invariant: an address that is not validated is sent at most three times the bytes, and three times
 //! the datagrams, that were received from it and verified; one that is in the client's token, 80 times and
@@ -6,6 +7,8 @@
 
 use core::time::Duration;
 
+use super::mtu::{Mtu, Settled};
+use crate::transit::Datagram;
 use crate::wire::MAX_DATAGRAM_BYTES;
 use crate::{FourTuple, Instant};
 
@@ -98,17 +101,19 @@ pub(crate) struct Path {
     /// `None` once the address is validated.
     limit: Option<AmplificationLimit>,
     candidate: Option<Candidate>,
+    mtu: Mtu,
 }
 
 impl Path {
-    /// The path to an address of which this much is proven.
-    pub(crate) fn new(address: FourTuple, proof: AddressProof) -> Self {
+    /// The path to an address of which this much is proven. Datagrams are never larger than
+    /// `max_datagram_bytes`.
+    pub(crate) fn new(address: FourTuple, proof: AddressProof, max_datagram_bytes: u16) -> Self {
         let limit = AmplificationLimit {
             is_in_token: proof == AddressProof::InToken,
             ..AmplificationLimit::default()
         };
         let limit = Some(limit).filter(|_| proof != AddressProof::Validated);
-        Self { address, limit, candidate: None }
+        Self { address, limit, candidate: None, mtu: Mtu::new(max_datagram_bytes) }
     }
 
     pub(crate) const fn address(&self) -> FourTuple {
@@ -117,7 +122,46 @@ impl Path {
 
     /// Bytes that the next datagram may have.
     pub(crate) fn room(&self) -> usize {
-        self.limit.map_or(MAX_DATAGRAM_BYTES, |limit| limit.room().min(MAX_DATAGRAM_BYTES))
+        self.limit
+            .map_or(self.max_datagram_bytes().into(), |limit| limit.room().min(MAX_DATAGRAM_BYTES))
+    }
+
+    /// Bytes that a full datagram has.
+    pub(crate) const fn max_datagram_bytes(&self) -> u16 {
+        self.mtu.usable()
+    }
+
+    /// When a probe for larger datagrams is due: never to an address that is not validated.
+    pub(crate) fn probe_at(&self) -> Option<Instant> {
+        self.mtu.probe_at().filter(|_| self.limit.is_none())
+    }
+
+    /// The size of the probe that is due.
+    pub(crate) fn poll_probe(&self, now: Instant) -> Option<u16> {
+        self.mtu.poll_probe(now).filter(|_| self.limit.is_none())
+    }
+
+    /// That probe was sent, with this number.
+    pub(crate) const fn on_probe_sent(&mut self, number: u64) {
+        self.mtu.on_probe_sent(number);
+    }
+
+    /// The fate of a datagram, a probe or not. Returns whether it shows a black hole: datagrams have 1200
+    /// bytes again.
+    pub(crate) fn on_settled(
+        &mut self,
+        now: Instant,
+        datagram: &Datagram,
+        is_lost: bool,
+        probe_timeout: Duration,
+    ) -> bool {
+        let (number, sent_at) = (datagram.number, datagram.sent_at);
+        if datagram.is_probe() {
+            self.mtu.on_probe(now, number, is_lost, probe_timeout);
+            return false;
+        }
+        let settled = Settled { number, bytes: datagram.payload_bytes(), sent_at, is_lost };
+        self.mtu.on_settled(now, settled, probe_timeout)
     }
 
     /// Bytes that may still be sent to an address that is not validated; `None` if it is.
@@ -175,12 +219,13 @@ impl Path {
     }
 
     /// A path response arrived from this address. Returns whether the peer's address has changed.
-    pub(crate) fn on_response(&mut self, from: FourTuple, response: [u8; 8]) -> bool {
+    pub(crate) fn on_response(&mut self, now: Instant, from: FourTuple, response: [u8; 8]) -> bool {
         let is_right = self.candidate.is_some_and(|candidate| {
             candidate.address.has_remote(from.remote) && candidate.challenge == response
         });
         if is_right {
-            *self = Self::new(from, AddressProof::Validated);
+            (self.address, self.limit, self.candidate) = (from, None, None);
+            self.mtu.restart(now);
         }
         is_right
     }
@@ -215,6 +260,11 @@ impl Path {
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.candidate.map(|candidate| candidate.next_at)
     }
+
+    /// Panics if its parts contradict each other.
+    pub(crate) fn check_invariants(&self) {
+        self.mtu.check_invariants();
+    }
 }
 
 #[cfg(test)]
@@ -223,7 +273,7 @@ mod tests {
 
     /// What is sent for this many copies of a request, datagram by datagram.
     fn sent(proof: AddressProof, copies: usize, datagram: usize) -> usize {
-        let mut path = Path::new(FourTuple::new(([192, 0, 2, 1], 9).into()), proof);
+        let mut path = Path::new(FourTuple::new(([192, 0, 2, 1], 9).into()), proof, 1200);
         (0..copies).for_each(|_| path.on_request(1200));
         let mut sent = 0;
         while path.room() >= datagram && sent < 1_000_000 {

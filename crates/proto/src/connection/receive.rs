@@ -37,6 +37,9 @@ impl Connection {
         if header.from != self.role.peer() {
             return Err(DropReason::WrongRole);
         }
+        if datagram.len() > usize::from(self.config.max_datagram_bytes) {
+            return Err(DropReason::TooLong);
+        }
         let layout = (DATA_HEADER_BYTES, header.phase);
         self.handle(now, path, header.number, layout, datagram, pool)
     }
@@ -196,8 +199,9 @@ impl Connection {
             }
             Frame::PathChallenge(bytes) => self.path_response = Some(bytes),
             Frame::PathResponse(bytes) => {
-                if self.role == Role::Server && self.path.on_response(path, bytes) {
+                if self.role == Role::Server && self.path.on_response(now, path, bytes) {
                     self.blocks_out.forget_path();
+                    self.ecn.restart(self.config.ecn, self.sent.next_number());
                     // A peer can do this as often as it likes; one unread event is enough.
                     if !self.events.contains(&Event::AddressChanged) {
                         self.events.push_back(Event::AddressChanged);

@@ -32,6 +32,12 @@ pub struct ConnectionStats {
     pub slices_resent: u64,
     /// Packets received and dropped because the application did not read them.
     pub packets_dropped: u64,
+    /// Datagrams sent that were marked as ECN-capable.
+    pub datagrams_marked: u64,
+    /// Acks that reported congestion by ECN.
+    pub congestion_marks: u64,
+    /// How often the path stopped carrying datagrams of more than 1200 bytes.
+    pub black_holes: u64,
     /// Updates of the sending key.
     pub key_updates: u64,
     /// The bandwidth of the path to the peer, in bits per second including UDP and IP headers; `None` while
@@ -46,6 +52,9 @@ pub struct ConnectionStats {
     pub min_rtt: Option<Duration>,
     /// The variation of the round trip.
     pub rtt_variation: Option<Duration>,
+    /// The largest datagram that the path is known to carry, in bytes of UDP payload: 1200 before anything was
+    /// found.
+    pub max_datagram_bytes: u16,
     /// Ack-eliciting datagrams in flight.
     pub datagrams_in_flight: u64,
     /// The cipher suite; `None` in mode `open`.
@@ -71,6 +80,8 @@ impl Connection {
             rtt: self.sent.rtt().smoothed_rtt(),
             min_rtt: self.sent.rtt().min_rtt(),
             rtt_variation: self.sent.rtt().rttvar(),
+            datagrams_marked: self.ecn.sent(),
+            max_datagram_bytes: self.path.max_datagram_bytes(),
             datagrams_in_flight: self.sent.in_flight().into(),
             ..self.stats
         }

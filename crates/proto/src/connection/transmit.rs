@@ -2,12 +2,15 @@
 //! known if it is lost. What goes into it is in [`compose`](super::compose).
 
 use super::compose::Draft;
-use super::{CloseReason, Connection, ConnectionState, ConnectionTrigger, UDP_IPV4_BYTES};
+use super::{CloseReason, Connection, ConnectionState, ConnectionTrigger};
 use crate::crypto::TAG_BYTES;
-use crate::transit::Outgoing;
+use crate::transit::{Outgoing, UDP_IPV4_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, Frame, MAX_DATAGRAM_BYTES, ResponseHeader};
-use crate::{DatagramBuffer, FourTuple, Instant};
+use crate::{DatagramBuffer, Ecn, FourTuple, Instant};
+
+/// Probe timeouts after which an ack is overdue: the second one of [H-5.6b].
+const OVERDUE_PTOS: u32 = 2;
 
 impl Connection {
     /// Composes the next datagram in `out` and returns its destination. `None` if there is none now; the
@@ -33,9 +36,13 @@ impl Connection {
         {
             sender.on_blocked();
         }
-        let number = self.begin(now, out, self.path.room())?;
+        if let Some(to) = self.transmit_mtu_probe(now, out) {
+            return Some(to);
+        }
+        let room = self.room();
+        let number = self.begin(now, out, room)?;
         let header_bytes = out.len();
-        let mut draft = Draft::new(out, self.path.room() - TAG_BYTES);
+        let mut draft = Draft::new(out, room - TAG_BYTES);
         self.compose(now, &mut draft);
         let Draft { is_ack_eliciting, has_content, slice, has_ack, has_chunk_ack, .. } = draft;
         if out.len() == header_bytes {
@@ -43,11 +50,19 @@ impl Connection {
         }
         self.finish(number, header_bytes, out)?;
         self.path.on_sent(out.len());
+        let is_marked = is_ack_eliciting && self.welcome_message.is_empty() && self.ecn.is_due();
+        if is_marked {
+            out.set_ecn(Ecn::Ect0);
+            self.ecn.on_sent();
+        }
         let wire_bytes = out.len() + UDP_IPV4_BYTES;
         // Packets and messages use the link too, although they do not wait for the send budget.
         let sender = self.blocks_out.sender_mut();
         let backlog = sender.map_or(0.0, |sender| sender.on_sent(now, number, wire_bytes, slice));
-        self.record(now, Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog });
+        self.record(
+            now,
+            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, backlog },
+        );
         if has_ack {
             self.received.set_block(self.blocks_in.is_receiving());
             self.received.on_ack_sent(now, !has_content);
@@ -101,7 +116,7 @@ impl Connection {
             self.end(ConnectionTrigger::Silence, CloseReason::KeyUsedUp);
             return None;
         }
-        debug_assert!(out.len() <= MAX_DATAGRAM_BYTES);
+        debug_assert!(out.len() <= usize::from(self.peer.max_datagram_bytes), "H-5.6a");
         self.stats.datagrams_sent += 1;
         self.stats.bytes_sent += out.len() as u64;
         Some(())
@@ -140,9 +155,54 @@ impl Connection {
         Some(to)
     }
 
-    /// Bytes that a datagram has for frames.
+    /// When a probe for larger datagrams is due [H-5.6a].
+    pub(super) fn mtu_probe_at(&self) -> Option<Instant> {
+        // Not before both ends have each other's keys: what is left of the handshake goes first.
+        self.path.probe_at().filter(|_| self.state == ConnectionState::Connected)
+    }
+
+    /// The probe that is due: a ping, and padding up to its size. The block sender does not hear of it,
+    /// because its loss says nothing about congestion.
+    fn transmit_mtu_probe(
+        &mut self,
+        now: Instant,
+        out: &mut DatagramBuffer<'_>,
+    ) -> Option<FourTuple> {
+        self.mtu_probe_at()?;
+        let size = usize::from(self.path.poll_probe(now)?);
+        let number = self.begin(now, out, size)?;
+        let header_bytes = out.len();
+        Frame::Ping.write(out.vec());
+        for _ in out.len() + TAG_BYTES..size {
+            Frame::Padding.write(out.vec());
+        }
+        self.finish(number, header_bytes, out)?;
+        out.set_alone();
+        self.path.on_probe_sent(number);
+        self.record(now, Outgoing::probe(number));
+        self.liveness.on_ack_eliciting_sent(now, self.sent.in_flight());
+        Some(self.path.address())
+    }
+
+    /// Bytes that the next datagram may have. One with a ping has 1200 at most, and so has each while an ack is
+    /// long overdue: these show whether smaller ones still arrive where larger ones no longer do [H-5.6b].
+    fn room(&self) -> usize {
+        let room = self.path.room();
+        let overdue = self.sent.probe_timeout().saturating_mul(OVERDUE_PTOS);
+        let waits = self.sent.oldest_sent_at().map(|sent_at| self.now.since(sent_at));
+        if self.ping_due || waits > Some(overdue) { room.min(MAX_DATAGRAM_BYTES) } else { room }
+    }
+
+    /// Bytes of frames in a full datagram: what a slice with its header may fill.
+    pub(super) const fn slice_room(&self) -> usize {
+        self.path.max_datagram_bytes() as usize - DATA_HEADER_BYTES - TAG_BYTES
+    }
+
+    /// Bytes that the next datagram has for frames: fewer in a response, and to an address that is not
+    /// validated.
     pub(super) fn frame_room(&self) -> usize {
-        self.path.room().saturating_sub(self.header_bytes() + TAG_BYTES)
+        let room = self.path.room().saturating_sub(self.header_bytes() + TAG_BYTES);
+        room.min(self.slice_room())
     }
 
     fn header_bytes(&self) -> usize {

@@ -5,6 +5,7 @@
 //! lost. One that is acknowledged after it was lost stays lost: a packet was reported, and a message is in
 //! flight again.
 
+use super::ecn::AckedMarks;
 use super::{CloseCode, Connection, ConnectionTrigger};
 use crate::Instant;
 use crate::transit::{AckFrame, Datagram, Fate, Item, KEPT, Outgoing};
@@ -20,16 +21,21 @@ impl Connection {
     /// An ack arrived. The error is the peer's violation.
     pub(super) fn on_ack(&mut self, now: Instant, ack: &AckFrame) -> Result<(), CloseCode> {
         let mut walk = self.sent.begin_ack(ack).map_err(|_| CloseCode::PROTOCOL)?;
-        let mut newest = None;
+        let before = self.sent.largest_acked();
+        let (mut newest, mut oldest, mut marked) = (None, u64::MAX, 0);
         while let Some(acked) = self.sent.poll_acked(now, &mut walk) {
+            oldest = oldest.min(acked.datagram.number);
+            marked += u64::from(acked.datagram.is_marked);
             if acked.datagram.is_ack_eliciting() {
                 newest = newest.max(Some(acked.datagram.number));
             }
-            if let Some(sender) = self.blocks_out.sender_mut() {
+            if let Some(sender) =
+                self.blocks_out.sender_mut().filter(|_| !acked.datagram.is_probe())
+            {
                 sender.on_acked(now, &acked);
             }
             if !acked.was_lost {
-                self.pass(&acked.datagram, ItemFate::Acked);
+                self.pass(now, &acked.datagram, ItemFate::Acked);
             }
         }
         self.steps += walk.steps();
@@ -38,9 +44,16 @@ impl Connection {
         {
             self.blocks_out.set_rtt(rtt);
         }
+        let is_newest = self.sent.largest_acked() > before;
+        let marks = AckedMarks { counts: ack.ecn(), acked: marked, is_newest };
+        let is_congested = self.ecn.on_ack(marks);
         if let Some(sender) = self.blocks_out.sender_mut() {
+            if is_congested {
+                sender.on_congestion_mark(oldest);
+            }
             sender.end_ack(now, &self.sent);
         }
+        self.stats.congestion_marks += u64::from(is_congested);
         if let Some(newest) = newest {
             self.protection.on_acked(newest);
             self.transition(ConnectionTrigger::Confirmed);
@@ -73,7 +86,7 @@ impl Connection {
             let lost_as =
                 |lost: &Datagram| sender.map_or(Fate::Lost, |sender| sender.lost_as(lost));
             let Some(settled) = self.sent.poll_fate(lost_as) else { return };
-            if let Some(sender) = self.blocks_out.sender_mut() {
+            if let Some(sender) = self.blocks_out.sender_mut().filter(|_| !settled.is_probe()) {
                 sender.on_settled(&settled);
             }
         }
@@ -82,7 +95,7 @@ impl Connection {
     /// Retransmits or reports what was in datagrams that are lost by now.
     pub(super) fn pass_losses(&mut self, now: Instant) {
         while let Some(lost) = self.sent.poll_lost(now) {
-            self.pass(&lost, ItemFate::Lost);
+            self.pass(now, &lost, ItemFate::Lost);
         }
     }
 
@@ -95,8 +108,16 @@ impl Connection {
         }
     }
 
-    /// Passes the fate of a datagram to each of its items.
-    fn pass(&mut self, datagram: &Datagram, fate: ItemFate) {
+    /// Passes the fate of a datagram to each of its items, and to what knows how large datagrams may be.
+    fn pass(&mut self, now: Instant, datagram: &Datagram, fate: ItemFate) {
+        let (is_lost, probe_timeout) = (fate == ItemFate::Lost, self.sent.probe_timeout());
+        if self.path.on_settled(now, datagram, is_lost, probe_timeout) {
+            // Here a sender of larger slices has to cut its chunks anew, for `slice_room` [H-5.6b].
+            self.stats.black_holes += 1;
+        }
+        if is_lost && datagram.is_marked {
+            self.ecn.on_lost(datagram.number);
+        }
         let mut n = 0;
         while let Some(item) = self.sent.item(datagram, n) {
             self.on_item(item, fate);

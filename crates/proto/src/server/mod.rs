@@ -47,7 +47,9 @@ use crate::time::earliest;
 use crate::wire::request::REQUEST_BYTES;
 use crate::wire::{DataHeader, Kind, Role, WireId};
 use crate::work::Work;
-use crate::{Batch, DropCounts, DropReason, FourTuple, Instant, Machine, Platform, SendBudget};
+use crate::{
+    Batch, DropCounts, DropReason, Ecn, FourTuple, Instant, Machine, Platform, SendBudget,
+};
 use admission::Prefix;
 use lingering::Lingering;
 use memory::{Memory, RequestName};
@@ -246,19 +248,35 @@ impl ServerMachine {
         path: impl Into<FourTuple>,
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
+        self.handle_marked_datagram(now, path, Ecn::NotEct, datagram)
+    }
+
+    /// The same, from a transport that knows the ECN field of the IP header.
+    ///
+    /// # Errors
+    /// As [`handle_datagram`](Self::handle_datagram).
+    pub fn handle_marked_datagram(
+        &mut self,
+        now: Instant,
+        path: impl Into<FourTuple>,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += datagram.len() as u64;
-        self.handle(now, path.into(), datagram).inspect_err(|&reason| self.drops.count(reason))
+        let outcome = self.handle(now, path.into(), ecn, datagram);
+        outcome.inspect_err(|&reason| self.drops.count(reason))
     }
 
     fn handle(
         &mut self,
         now: Instant,
         path: FourTuple,
+        ecn: Ecn,
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         match Kind::of(datagram)? {
-            Kind::Data { from: Role::Client, .. } => self.handle_data(now, path, datagram),
+            Kind::Data { from: Role::Client, .. } => self.handle_data(now, path, ecn, datagram),
             Kind::Request => self.handle_request(now, path, datagram),
             _ => Err(DropReason::WrongRole),
         }
@@ -268,6 +286,7 @@ impl ServerMachine {
         &mut self,
         now: Instant,
         path: FourTuple,
+        ecn: Ecn,
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         let header = DataHeader::read(datagram)?;
@@ -279,6 +298,9 @@ impl ServerMachine {
             return Err(DropReason::UnknownConnection);
         };
         let outcome = connection.handle_data(now, path, &header, datagram, &mut self.pool);
+        if outcome.is_ok() {
+            connection.on_mark(ecn);
+        }
         self.refresh(id);
         self.linger(now, id);
         self.enforce_memory_limit(now);
@@ -429,6 +451,16 @@ impl ServerMachine {
 impl Machine for ServerMachine {
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
         let _counted = Self::handle_datagram(self, now, path, datagram);
+    }
+
+    fn handle_marked_datagram(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
+        let _counted = Self::handle_marked_datagram(self, now, path, ecn, datagram);
     }
 
     fn handle_timeout(&mut self, now: Instant) {

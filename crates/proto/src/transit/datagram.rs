@@ -9,6 +9,9 @@ use core::num::NonZeroU16;
 use super::items::Span;
 use crate::Instant;
 
+/// Bytes of the UDP and IPv4 headers of a datagram.
+pub(crate) const UDP_IPV4_BYTES: usize = 28;
+
 /// A chunk of a block of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChunkAt {
@@ -81,9 +84,11 @@ pub(crate) struct Datagram {
     /// Bytes in the modelled queue of the bottleneck when it had joined, itself included.
     pub(crate) backlog: f64,
     pub(super) items: Span,
-    /// With the headers of UDP and IPv4.
+    /// With the headers of UDP and IPv4; 0 for a probe, which no model of the path counts.
     wire_bytes: u16,
     pub(crate) slice: Option<(ChunkAt, Symbol)>,
+    /// It was sent as ECN-capable.
+    pub(crate) is_marked: bool,
     pub(crate) fate: Fate,
     pub(super) contents: Contents,
 }
@@ -91,7 +96,7 @@ pub(crate) struct Datagram {
 impl Datagram {
     /// The record of one that is sent now.
     pub(super) fn new(now: Instant, outgoing: Outgoing, items: Span) -> Self {
-        let Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog } = outgoing;
+        let Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, backlog } = outgoing;
         Self {
             number,
             sent_at: now,
@@ -99,6 +104,7 @@ impl Datagram {
             items,
             wire_bytes: u16::try_from(wire_bytes).unwrap_or(u16::MAX),
             slice,
+            is_marked,
             fate: Fate::InFlight,
             contents: if is_ack_eliciting { Contents::Open } else { Contents::AckOnly },
         }
@@ -107,6 +113,16 @@ impl Datagram {
     /// Its bytes with the headers of UDP and IPv4.
     pub(crate) fn wire_bytes(&self) -> f64 {
         f64::from(self.wire_bytes)
+    }
+
+    /// Whether it probes for larger datagrams: its loss says nothing but that it was too large.
+    pub(crate) const fn is_probe(&self) -> bool {
+        self.wire_bytes == 0
+    }
+
+    /// Its bytes without the headers of UDP and IPv4.
+    pub(crate) fn payload_bytes(&self) -> usize {
+        usize::from(self.wire_bytes).saturating_sub(UDP_IPV4_BYTES)
     }
 
     pub(crate) const fn is_ack_eliciting(&self) -> bool {
@@ -125,6 +141,21 @@ pub(crate) struct Outgoing {
     /// With the headers of UDP and IPv4.
     pub(crate) wire_bytes: usize,
     pub(crate) is_ack_eliciting: bool,
+    pub(crate) is_marked: bool,
     pub(crate) slice: Option<(ChunkAt, Symbol)>,
     pub(crate) backlog: f64,
+}
+
+impl Outgoing {
+    /// A probe for larger datagrams.
+    pub(crate) const fn probe(number: u64) -> Self {
+        Self {
+            number,
+            wire_bytes: 0,
+            is_ack_eliciting: true,
+            is_marked: false,
+            slice: None,
+            backlog: 0.0,
+        }
+    }
 }

@@ -312,7 +312,7 @@ impl Ledger {
         }
         record.contents = Contents::Settled;
         let lost = *record;
-        self.lost += 1;
+        self.lost += u64::from(!lost.is_probe());
         self.on_closed();
         Some(lost)
     }
@@ -324,7 +324,7 @@ impl Ledger {
         for record in self.records.range_mut(self.settled..) {
             if record.fate == Fate::InFlight {
                 record.fate = Fate::GivenUp;
-                given_up += usize::from(record.number >= from);
+                given_up += usize::from(record.number >= from && !record.is_probe());
             }
         }
         self.settled = self.records.len();
@@ -365,6 +365,11 @@ impl Ledger {
         Some(self.timing.probe_at())
     }
 
+    /// When the oldest datagram in flight was sent.
+    pub(crate) fn oldest_sent_at(&self) -> Option<Instant> {
+        self.oldest_open().map(|oldest| oldest.sent_at)
+    }
+
     /// Whether a probe is due: nothing was acknowledged for a probe timeout (RFC 9002, 6.2) since the last
     /// ack-eliciting datagram. Any such datagram is a probe, a ping if there is nothing else. Nothing is
     /// lost by it. The next one is due after twice the time, at most 2 s.
@@ -394,7 +399,7 @@ impl Ledger {
         self.in_flight
     }
 
-    /// Ack-eliciting datagrams that were lost.
+    /// Ack-eliciting datagrams that were lost, without probes for larger ones.
     pub(crate) const fn lost(&self) -> u64 {
         self.lost
     }
@@ -435,7 +440,8 @@ impl Ledger {
     pub(crate) fn were_newest_acked(&self, count: usize, from: u64) -> bool {
         let Some(first) = self.settled.checked_sub(count) else { return false };
         let mut newest = self.records.range(first..self.settled);
-        first >= self.place(from) && newest.all(|record| record.fate == Fate::Acked)
+        first >= self.place(from)
+            && newest.all(|record| record.fate == Fate::Acked || record.is_probe())
     }
 
     /// Panics if the records contradict each other. For tests, fuzzers and the simulator.

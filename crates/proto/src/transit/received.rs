@@ -5,11 +5,11 @@
 
 use core::time::Duration;
 
-use crate::{DropReason, Instant};
+use crate::{DropReason, Ecn, Instant};
 
 use super::number::expand_number;
 use super::window::{Place, ReplayWindow};
-use super::{AckFrame, MAX_ACK_DELAY};
+use super::{AckFrame, EcnCounts, MAX_ACK_DELAY};
 
 /// Datagrams that make an ack due without waiting [H-4.1b], unless the peer wants another number: at 16 for
 /// one ack, acks are 1 % of the bytes of a transfer.
@@ -61,6 +61,8 @@ pub struct ReceivedDatagrams {
     /// The last ack was for a gap. The next is not, or a link that loses much would get an ack for every few
     /// datagrams.
     was_for_gap: bool,
+    /// Datagrams that arrived with each mark.
+    marks: EcnCounts,
 }
 
 impl ReceivedDatagrams {
@@ -82,6 +84,7 @@ impl ReceivedDatagrams {
             block_ack_delay: BLOCK_ACK_DELAY,
             repeats: 0,
             was_for_gap: false,
+            marks: EcnCounts { ect0: 0, ect1: 0, ce: 0 },
         }
     }
 
@@ -129,6 +132,16 @@ impl ReceivedDatagrams {
         }
     }
 
+    /// The datagram that was just verified had this ECN field.
+    pub const fn on_mark(&mut self, ecn: Ecn) {
+        match ecn {
+            Ecn::NotEct => {}
+            Ecn::Ect0 => self.marks.ect0 += 1,
+            Ecn::Ect1 => self.marks.ect1 += 1,
+            Ecn::Ce => self.marks.ce += 1,
+        }
+    }
+
     /// When an ack must be sent, in a datagram of its own if there is no other: at once (a moment that has
     /// passed), or up to 20 ms after the first datagram it is for. `None` if none is due, or if there would
     /// be more than one datagram with acks alone for two received, the first excepted; the ack then goes
@@ -151,6 +164,10 @@ impl ReceivedDatagrams {
         let window = u32::try_from(self.window.len()).unwrap_or(u32::MAX);
         let mut span = run_at(0, true, window);
         let mut frame = AckFrame::new(largest, now.since(self.largest_at), span.saturating_sub(1));
+        // Without any, no router or transport on the way carries the field.
+        if self.marks != EcnCounts::default() {
+            frame = frame.with_ecn(self.marks);
+        }
         loop {
             let gap = run_at(span, false, window - span);
             let run = run_at(span + gap, true, window - span - gap);

@@ -10,6 +10,9 @@ use crate::message::MAX_MESSAGE_BYTES;
 use crate::transit::{AckFrame, ArrivalsFrame};
 use crate::{DropReason, Sequence};
 
+/// The type of an ack with the counts of ECN.
+const ACK_WITH_ECN: u8 = 15;
+
 /// Bytes of a slice frame before its data.
 pub(crate) const SLICE_FRAME_BYTES: usize = 7;
 
@@ -114,7 +117,14 @@ impl<'a> Frame<'a> {
         match self {
             Self::Padding => out.push(0),
             Self::Ping => out.push(1),
-            Self::Ack(ack) => ack.write(out),
+            Self::Ack(ack) => {
+                let at = out.len();
+                ack.write(out);
+                // Among these frames its own type is a slice's.
+                if let Some(kind) = out.get_mut(at).filter(|_| ack.ecn().is_some()) {
+                    *kind = ACK_WITH_ECN;
+                }
+            }
             Self::Slice(slice) => {
                 out.push(3);
                 out.extend_from_slice(&slice.chunk_id().get().to_le_bytes());
@@ -194,6 +204,7 @@ impl<'a> Frame<'a> {
             0 => Self::Padding,
             1 => Self::Ping,
             2 => Self::Ack(AckFrame::read(fields, false)?),
+            ACK_WITH_ECN => Self::Ack(AckFrame::read(fields, true)?),
             3 => Self::Slice(read_slice(fields)?),
             4 => Self::ChunkAck(read_chunk_ack(fields)?),
             5 => {

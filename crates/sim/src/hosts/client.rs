@@ -1,7 +1,7 @@
 //! A client of haulier/1 with its application.
 
 use haulier_core::time::earliest;
-use haulier_core::{Batch, FourTuple, Instant, Machine};
+use haulier_core::{Batch, Ecn, FourTuple, Instant, Machine};
 use haulier_proto::client::{ClientConfig, ClientMachine};
 use haulier_proto::connection::Event;
 
@@ -74,11 +74,21 @@ impl<A: App> ClientHost<A> {
 
 impl<A: App> Machine for ClientHost<A> {
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
+        self.handle_marked_datagram(now, path, Ecn::NotEct, datagram);
+    }
+
+    fn handle_marked_datagram(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
         if self.is_frozen {
             return;
         }
         if let Some(client) = &mut self.client {
-            let _counted = client.handle_datagram(now, path, datagram);
+            let _counted = client.handle_marked_datagram(now, path, ecn, datagram);
         }
         self.turn(now);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use haulier_core::time::earliest;
-use haulier_core::{Batch, FourTuple, Instant, Machine};
+use haulier_core::{Batch, Ecn, FourTuple, Instant, Machine};
 use haulier_proto::connection::{Block, Connection, Event};
 use haulier_proto::server::{ConnectionId, ServerConfig, ServerEvent, ServerMachine};
 
@@ -185,10 +185,20 @@ fn machine(now: Instant, config: ServerConfig, seed: [u8; 32]) -> ServerMachine 
 
 impl<A: App> Machine for ServerHost<A> {
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
+        self.handle_marked_datagram(now, path, Ecn::NotEct, datagram);
+    }
+
+    fn handle_marked_datagram(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
         let now = now + self.ahead;
         let (bytes, head) = (datagram.len(), datagram[..datagram.len().min(32)].to_vec());
         let taken = self.watched(|host| {
-            let taken = host.server.handle_datagram(now, path, datagram).is_ok();
+            let taken = host.server.handle_marked_datagram(now, path, ecn, datagram).is_ok();
             host.turn(now);
             taken
         });

@@ -18,6 +18,7 @@ enum Answer {
     Blocked,
     Lost,
     Refused,
+    TooLong,
 }
 use Answer::*;
 
@@ -48,7 +49,7 @@ impl Carrier for System {
         assert!(
             run.bytes.len() <= MAX_RUN_BYTES && (run.datagrams == 1 || run.path.remote.port() != 0)
         );
-        // EAGAIN, ENETUNREACH, EIO.
+        // EAGAIN, ENETUNREACH, EIO, EMSGSIZE.
         let code = match self.answers.pop_front().unwrap_or(Taken) {
             Taken => {
                 let mut rest = run.bytes;
@@ -63,6 +64,7 @@ impl Carrier for System {
             Blocked => 11,
             Lost => 101,
             Refused => 5,
+            TooLong => 90,
         };
         Err(io::Error::from_raw_os_error(code))
     }
@@ -125,6 +127,14 @@ fn a_run_that_finds_no_room_waits_whole() {
 fn where_the_system_splits_none_each_goes_alone_and_none_is_lost() {
     let blocked_between = [Refused, Taken, Blocked, Taken, Blocked];
     assert_eq!(carried(System::with(64, blocked_between), &[(1, 9); 6]), (vec![1; 6], 1));
+}
+
+/// A path's size shrinks under a run: the shorter one behind it is not lost with it, and others stay runs.
+#[test]
+fn of_a_run_with_a_long_one_the_others_go_alone() {
+    let mut system = System::with(64, [TooLong, TooLong, Taken]);
+    send_all(&mut system, &datagrams(&[(1, 9), (1, 8), (2, 9), (2, 9)]));
+    assert_eq!((&system.calls[..], system.segments), (&[1, 2][..], 64));
 }
 
 /// Otherwise requests from an address that cannot be answered would slow down all peers.

@@ -6,4 +6,5 @@
 mod addresses;
 mod article;
 mod batches;
+mod sizes;
 mod support;

@@ -63,7 +63,7 @@ impl BesideGame {
             Finding::Policed => self.ceiling = rate,
             Finding::Change(rate) => return self.flow.restart(rate),
         }
-        if delay > QUEUED {
+        if delay > QUEUED || self.flow.round.is_marked {
             self.reduce(now, delay, rtt);
         } else {
             self.grow(now, rtt);
@@ -75,7 +75,8 @@ impl BesideGame {
         let mut rate = self.flow.rate();
         let delivered = self.flow.delivered().min(rate);
         self.queued += 1;
-        let is_sure = delay > 2.0 * QUEUED && delivered < SQUEEZED * rate;
+        let is_sure =
+            self.flow.round.is_marked || delay > 2.0 * QUEUED && delivered < SQUEEZED * rate;
         if self.queued < ROUNDS && !is_sure {
             return self.flow.round = Round::default();
         }

@@ -1,6 +1,7 @@
 //! The rate of a long transfer where others fill the queue: like TCP's.
 //!
-//! It grows by a datagram each round trip, and is reduced by three tenths on a loss while the queue is long.
+//! It grows by a datagram each round trip, and is reduced by three tenths on a mark of ECN, or on a loss while
+//! the queue is long.
 //! When the queue is empty, the others are gone.
 
 use libm::sqrt;
@@ -37,7 +38,9 @@ impl BesideTcp {
         let flow = &mut self.flow;
         self.longest = self.longest.max(flow.round.max_delay);
         let is_empty = flow.round.min_delay < EMPTY;
-        if !is_empty && is_unusual(flow) && flow.round.max_delay > FULL_QUEUE * self.longest {
+        let is_full =
+            !is_empty && is_unusual(flow) && flow.round.max_delay > FULL_QUEUE * self.longest;
+        if is_full || flow.round.is_marked {
             flow.restart(CUT * flow.rate());
             return None;
         }

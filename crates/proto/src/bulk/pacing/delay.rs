@@ -2,7 +2,8 @@
 //!
 //! A flow at rate R accepts a queueing delay up to c / sqrt(R), and reduces its rate by a tenth above that.
 //! So the larger of two flows yields first, and they converge to equal rates whatever their round trips.
-//! The smallest delay of a round decides, because only a standing queue counts. If others keep the queue
+//! The smallest delay of a round decides, because only a standing queue counts; a round with a mark of ECN
+//! counts as one above the target. If others keep the queue
 //! full although this flow yields, it competes as TCP does ([`BesideTcp`](super::beside_tcp::BesideTcp)).
 
 use libm::sqrt;
@@ -61,6 +62,13 @@ impl Delay {
         if delay < EMPTY {
             self.yields = 0;
         }
+        if self.flow.round.is_marked {
+            // All flows on this queue are told: it is no sign that others fill it. It grew in this round, and has
+            // to be empty after the next, or that is marked too.
+            let longest = self.flow.round.max_delay;
+            self.reduce(delivered, longest, rtt);
+            return None;
+        }
         if delay <= target(rate) {
             if delivered > USED * rate && !self.flow.policer.is_futile() {
                 self.grow(lasts);
@@ -79,10 +87,14 @@ impl Delay {
         if self.yields > MAX_YIELDS && delivered < YIELDED * self.rate_before {
             return Some((delay, self.rate_before));
         }
+        self.reduce(delivered, delay, rtt);
+        None
+    }
+
+    fn reduce(&mut self, delivered: Rate, delay: Span, rtt: Span) {
         (self.ceiling, self.growth) = (delivered, 0.0);
         self.flow.restart(delivered * (1.0 - DECREASE));
         self.flow.drain(delay, rtt);
-        None
     }
 
     fn grow(&mut self, lasts: Span) {

@@ -21,19 +21,22 @@ pub(super) struct Round {
     pub(super) arrivals: usize,
     pub(super) min_delay: Span,
     pub(super) max_delay: Span,
+    /// A router has marked one of them: its queue is too long, whatever their delay.
+    pub(super) is_marked: bool,
     /// The smallest delay of the newest one to four, and of the four before them.
     tail: Span,
     tail_before: Span,
 }
 
 impl Round {
-    fn begin(sample: Sample, delay: Span) -> Self {
+    fn begin(sample: Sample, delay: Span, is_marked: bool) -> Self {
         Self {
             first: Some(sample),
             last: None,
             arrivals: 1,
             min_delay: delay,
             max_delay: delay,
+            is_marked,
             tail: delay,
             tail_before: Span::INFINITY,
         }
@@ -68,6 +71,8 @@ pub(super) struct Flow {
     /// The number after the last datagram sent. Those before `fresh_from` were sent at another rate.
     next: u64,
     fresh_from: u64,
+    /// Those before it were sent while the queue still drained; `None` while it does.
+    drained_from: Option<u64>,
     pub(super) round: Round,
     pub(super) seen: Seen,
     pub(super) policer: Policer,
@@ -83,6 +88,7 @@ impl Flow {
             paced_at: Span::ZERO,
             next,
             fresh_from: next,
+            drained_from: None,
             round: Round::default(),
             seen: Seen::default(),
             policer: Policer::default(),
@@ -105,7 +111,7 @@ impl Flow {
     pub(super) fn restart(&mut self, rate: Rate) {
         self.rate = rate.max(self.floor);
         self.pace = self.rate;
-        self.fresh_from = self.next;
+        (self.fresh_from, self.drained_from) = (self.next, None);
         self.round = Round::default();
         self.seen = Seen::default();
     }
@@ -141,6 +147,12 @@ impl Flow {
         }
     }
 
+    /// A router has marked a datagram no older than `number`. Of those that met the queue for which the rate was
+    /// reduced already it says nothing new.
+    pub(super) fn on_mark(&mut self, number: u64) {
+        self.round.is_marked |= self.drained_from.is_some_and(|from| number >= from);
+    }
+
     /// A full datagram arrived with this queueing delay. Returns how long the round has lasted; `None`
     /// before its second arrival.
     pub(super) fn on_arrival(&mut self, sample: Sample, delay: Span) -> Option<Span> {
@@ -148,8 +160,9 @@ impl Flow {
             return None;
         }
         let Some(first) = self.round.first else {
-            self.round = Round::begin(sample, delay);
+            self.round = Round::begin(sample, delay, self.round.is_marked);
             self.pace = self.rate;
+            self.drained_from.get_or_insert(self.next);
             return None;
         };
         self.round.push(sample, delay);

@@ -204,6 +204,14 @@ impl Pacing {
         }
     }
 
+    /// A datagram, no older than `number`, was marked by a router whose queue is too long. Only a law with a
+    /// rate of its own has one to reduce.
+    pub(crate) fn on_congestion_mark(&mut self, number: u64) {
+        if let Some(flow) = self.flow_mut() {
+            flow.on_mark(number);
+        }
+    }
+
     fn flow_mut(&mut self) -> Option<&mut Flow> {
         match &mut self.law {
             Law::Blind(_) | Law::Model => None,

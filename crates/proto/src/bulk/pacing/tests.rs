@@ -15,14 +15,16 @@ struct Link {
     idle_at: Span,
     /// Every this many datagrams one is lost; 0 is none.
     loss_interval: u64,
+    /// What waits longer is marked.
+    mark_above: Option<Span>,
 }
 
 struct Transfer {
     pacing: Pacing,
     number: u64,
     passed: Bytes,
-    /// Feedback in flight: when it arrives, its sample, and whether that was lost.
-    feedback: VecDeque<(Span, Sample, bool)>,
+    /// Feedback in flight: when it arrives, its sample, and whether that was lost, and marked.
+    feedback: VecDeque<(Span, Sample, bool, bool)>,
 }
 
 impl Transfer {
@@ -33,9 +35,13 @@ impl Transfer {
     }
 
     fn step(&mut self, now: Span, link: &mut Link) {
-        while let Some(&(_, sample, is_lost)) = self.feedback.front().filter(|(at, ..)| *at <= now)
+        while let Some(&(_, sample, is_lost, is_marked)) =
+            self.feedback.front().filter(|(at, ..)| *at <= now)
         {
             self.feedback.pop_front();
+            if is_marked {
+                self.pacing.on_congestion_mark(sample.number);
+            }
             self.pacing.on_settled(sample.number, is_lost);
             if !is_lost {
                 self.pacing.on_arrival(&sample, 2.0 * link.delay);
@@ -47,7 +53,8 @@ impl Transfer {
             let at = link.idle_at + link.delay;
             self.passed += PACKET;
             let is_lost = link.loss_interval > 0 && self.number.is_multiple_of(link.loss_interval);
-            self.feedback.push_back((at + link.delay, self.sample(now, at), is_lost));
+            let is_marked = link.mark_above.is_some_and(|above| link.idle_at - now > above);
+            self.feedback.push_back((at + link.delay, self.sample(now, at), is_lost, is_marked));
             self.pacing.on_sent(moment, self.number, PACKET, &queue());
             self.number += 1;
         }
@@ -79,7 +86,13 @@ fn run(transfers: &mut [Transfer], link: &mut Link, millis: core::ops::Range<u16
 }
 
 fn link() -> Link {
-    Link { rate: REFERENCE, delay: Span::from_millis(25), idle_at: Span::ZERO, loss_interval: 0 }
+    Link {
+        rate: REFERENCE,
+        delay: Span::from_millis(25),
+        idle_at: Span::ZERO,
+        loss_interval: 0,
+        mark_above: None,
+    }
 }
 
 #[test]
@@ -134,6 +147,48 @@ fn a_queue_that_never_empties_selects_the_tcp_law() {
     link.rate = 10.0 * REFERENCE;
     run(&mut transfers, &mut link, 8_000..12_000);
     assert!(matches!(transfers[0].pacing.law, Law::Delay(_)), "the others are gone");
+}
+
+/// A router marks what meets more than 3 ms of queue, a fraction of the delay that the law accepts.
+#[test]
+fn a_mark_counts_as_a_queue_above_the_target() {
+    let mut law = [None, Some(Span::from_millis(3))].map(|threshold| {
+        let (mut transfer, mut link) = (
+            Transfer::new(Urgency::LoadScreen, REFERENCE),
+            Link { mark_above: threshold, ..link() },
+        );
+        run(core::slice::from_mut(&mut transfer), &mut link, 1..2_000);
+        let mut longest = Span::ZERO;
+        for ms in 2_000..6_000 {
+            let now = Span::from_millis(ms);
+            transfer.step(now, &mut link);
+            longest = longest.max(link.idle_at - now);
+        }
+        assert!(matches!(transfer.pacing.law, Law::Delay(_)), "{:?}", transfer.pacing.law);
+        (longest, transfer.share())
+    });
+    let [(plain, _), (marked, share)] = &mut law;
+    assert!(*marked < *plain && *marked < Span::from_millis(9), "{marked:?} {plain:?}");
+    assert!(*share > 0.75, "{share}");
+}
+
+/// What was sent before the rate was reduced is marked too, and is no reason to reduce it again.
+#[test]
+fn a_mark_of_the_rate_before_is_old_news() {
+    let mut transfer = Transfer::new(Urgency::LoadScreen, REFERENCE);
+    run(core::slice::from_mut(&mut transfer), &mut link(), 1..500);
+    let reduced_at = transfer.number;
+    let flow = transfer.pacing.flow_mut().unwrap();
+    flow.restart(flow.rate());
+    run(core::slice::from_mut(&mut transfer), &mut link(), 500..700);
+    let flow = transfer.pacing.flow_mut().unwrap();
+    flow.round.is_marked = false;
+    for old in [reduced_at - 1, reduced_at, reduced_at + 10] {
+        flow.on_mark(old);
+        assert!(!flow.round.is_marked, "it met the same queue");
+    }
+    flow.on_mark(transfer.number - 1);
+    assert!(flow.round.is_marked);
 }
 
 #[test]

@@ -27,8 +27,14 @@ fn chunk_of(bytes: usize) -> Vec<u8> {
 /// A datagram without a slice is sent.
 fn send(ledger: &mut Ledger, now: Instant) {
     let number = ledger.next_number();
-    let outgoing =
-        Outgoing { number, wire_bytes: 1228, is_ack_eliciting: true, slice: None, backlog: 0.0 };
+    let outgoing = Outgoing {
+        number,
+        wire_bytes: 1228,
+        is_ack_eliciting: true,
+        is_marked: false,
+        slice: None,
+        backlog: 0.0,
+    };
     ledger.on_sent(now, outgoing);
 }
 

@@ -112,7 +112,9 @@ impl Link {
             let slice = Some((at, symbol));
             let backlog = self.sender.on_sent(now, number, wire_bytes, slice);
             let is_ack_eliciting = true;
-            let outgoing = Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog };
+            let is_marked = false;
+            let outgoing =
+                Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, backlog };
             self.ledger.on_sent(now, outgoing);
             self.last_sent = self.now;
             self.free_at = self.free_at.max(self.now) + wire_bytes as u64 * 8 / 10 + 1;
@@ -280,7 +282,10 @@ fn feedback_on_many_datagrams_is_worked_off_tick_by_tick() {
             let (number, slice) = (ledger.next_number(), Some((chosen.at, chosen.symbol)));
             let backlog = sender.on_sent(now, number, 1116, slice);
             let (wire_bytes, is_ack_eliciting) = (1116, true);
-            ledger.on_sent(now, Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog });
+            ledger.on_sent(
+                now,
+                Outgoing { number, wire_bytes, is_ack_eliciting, is_marked: false, slice, backlog },
+            );
         }
     }
     let ack = |number: u64| AckFrame::new(number, Duration::ZERO, 0);

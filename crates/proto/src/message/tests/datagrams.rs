@@ -121,6 +121,7 @@ impl End {
             number,
             wire_bytes: 1228 - room,
             is_ack_eliciting: ack_eliciting,
+            is_marked: false,
             slice: None,
             backlog: 0.0,
         };

@@ -389,7 +389,10 @@ impl World {
         let sender = self.blocks.sender_mut();
         let backlog = sender.map_or(0.0, |sender| sender.on_sent(now, number, wire_bytes, slice));
         let is_ack_eliciting = true;
-        self.ledger.on_sent(now, Outgoing { number, wire_bytes, is_ack_eliciting, slice, backlog });
+        self.ledger.on_sent(
+            now,
+            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked: false, slice, backlog },
+        );
         self.free_at = self.free_at.max(self.now) + wire_bytes as u64 * 8 / 10;
         let is_lost = self.random(1_000) < self.loss || wire_bytes > self.carries;
         let late = if self.random(1_000) < self.reordered { self.random(9_000) } else { 0 };

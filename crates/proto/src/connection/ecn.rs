@@ -1,0 +1,189 @@
+//! Marking what is sent as ECN-capable, and whether the path and the peer do it justice (STANDARD-1, 4.1; RFC
+//! 9000, 13.4.2 and A.4).
+//!
+//! Routers on the way clear the field, drop what has it, or mark everything. The invariant: more than a test
+//! flight is marked only while the peer's counts agree with what it acknowledges.
+
+use crate::transit::EcnCounts;
+
+/// Datagrams that are marked before the first of them is acknowledged (RFC 9000, A.4).
+const TEST_FLIGHT: u8 = 10;
+
+/// What is known of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// So many were marked, of which so many were lost.
+    Testing {
+        sent: u8,
+        lost: u8,
+    },
+    Capable,
+    /// It is not ECN-capable, or somebody lies.
+    Failed,
+}
+
+/// What a new ack says about the marks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AckedMarks {
+    /// The peer's counts, if it can read them.
+    pub(super) counts: Option<EcnCounts>,
+    /// Marked datagrams that it acknowledges for the first time.
+    pub(super) acked: u64,
+    /// No later ack arrived before it: counts do not go back.
+    pub(super) is_newest: bool,
+}
+
+/// The sending half of ECN.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EcnMarking {
+    state: State,
+    /// Datagrams with lower numbers went another way.
+    from: u64,
+    /// Datagrams marked on all paths, because the peer counts them together.
+    sent: u64,
+    counts: EcnCounts,
+}
+
+impl EcnMarking {
+    /// Nothing was marked. If it is not wanted, nothing ever is.
+    pub(super) const fn new(is_wanted: bool) -> Self {
+        let state = if is_wanted { State::Testing { sent: 0, lost: 0 } } else { State::Failed };
+        let counts = EcnCounts { ect0: 0, ect1: 0, ce: 0 };
+        Self { state, from: 0, sent: 0, counts }
+    }
+
+    /// The path is another one from datagram `from` on, and is tested anew.
+    pub(super) const fn restart(&mut self, is_wanted: bool, from: u64) {
+        (self.state, self.from) = (Self::new(is_wanted).state, from);
+    }
+
+    /// Whether to mark the next datagram.
+    pub(super) const fn is_due(&self) -> bool {
+        match self.state {
+            State::Testing { sent, .. } => sent < TEST_FLIGHT,
+            State::Capable => true,
+            State::Failed => false,
+        }
+    }
+
+    /// A marked datagram was sent.
+    pub(super) const fn on_sent(&mut self) {
+        self.sent = self.sent.saturating_add(1);
+        if let State::Testing { sent, .. } = &mut self.state {
+            *sent = sent.saturating_add(1);
+        }
+    }
+
+    /// The marked datagram with this number was lost. If all of the test flight are, the path drops what is
+    /// marked.
+    pub(super) const fn on_lost(&mut self, number: u64) {
+        if let State::Testing { sent, lost } = &mut self.state
+            && number >= self.from
+        {
+            *lost = lost.saturating_add(1);
+            if *lost >= TEST_FLIGHT && *lost >= *sent {
+                self.state = State::Failed;
+            }
+        }
+    }
+
+    /// An ack arrived. Returns whether a router has marked more: there is congestion.
+    pub(super) fn on_ack(&mut self, acked: AckedMarks) -> bool {
+        let AckedMarks { counts, acked, is_newest } = acked;
+        let Some(new) = counts else {
+            if acked > 0 {
+                self.state = State::Failed;
+            }
+            return false;
+        };
+        if self.state == State::Failed || !is_newest {
+            return false;
+        }
+        let old = core::mem::replace(&mut self.counts, new);
+        let (Some(ect0), Some(ce)) = (new.ect0.checked_sub(old.ect0), new.ce.checked_sub(old.ce))
+        else {
+            self.state = State::Failed;
+            return false;
+        };
+        let is_each_counted = ect0.saturating_add(ce) >= acked;
+        let is_invented = new.ect1 > 0 || new.ect0.saturating_add(new.ce) > self.sent;
+        let is_always_marked = new.ect0 == 0 && new.ce >= TEST_FLIGHT.into();
+        self.state = match self.state {
+            _ if is_invented || !is_each_counted || is_always_marked => State::Failed,
+            State::Testing { .. } if new.ect0 > 0 => State::Capable,
+            state => state,
+        };
+        self.state != State::Failed && ce > 0
+    }
+
+    /// Datagrams that were marked.
+    pub(super) const fn sent(&self) -> u64 {
+        self.sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One that has marked so many.
+    fn marked(count: u8) -> EcnMarking {
+        let mut marking = EcnMarking::new(true);
+        for _ in 0..count {
+            assert!(marking.is_due());
+            marking.on_sent();
+        }
+        marking
+    }
+
+    fn ack(ect0: u64, ect1: u64, ce: u64, acked: u64) -> AckedMarks {
+        AckedMarks { counts: Some(EcnCounts { ect0, ect1, ce }), acked, is_newest: true }
+    }
+
+    #[test]
+    fn ten_are_marked_until_one_is_counted() {
+        let mut marking = marked(10);
+        assert!(!marking.is_due(), "nothing is known yet");
+        assert!(!marking.on_ack(ack(1, 0, 0, 1)));
+        assert!(marking.is_due());
+        assert!(marking.on_ack(ack(8, 0, 1, 8)), "one was marked on the way");
+        assert!(!marking.on_ack(ack(8, 0, 1, 0)), "and no more");
+        assert!(marking.is_due());
+        assert!(!EcnMarking::new(false).is_due());
+    }
+
+    #[test]
+    fn counts_that_are_wrong_end_it() {
+        let fails = |acks: &[AckedMarks]| {
+            let mut marking = marked(10);
+            let is_due = acks.iter().map(|&ack| {
+                marking.on_ack(ack);
+                marking.is_due()
+            });
+            is_due.collect::<alloc::vec::Vec<_>>()
+        };
+        let none = AckedMarks { counts: None, acked: 1, is_newest: true };
+        assert_eq!(fails(&[none, ack(9, 0, 0, 0)]), [false; 2], "they were cleared");
+        assert_eq!(fails(&[ack(4, 0, 0, 4), ack(5, 0, 0, 2)]), [true, false], "one was cleared");
+        assert_eq!(fails(&[ack(4, 0, 1, 4), ack(8, 0, 0, 2)]), [true, false], "back");
+        assert_eq!(fails(&[ack(4, 0, 0, 4), ack(11, 0, 0, 2)]), [true, false], "never sent");
+        assert_eq!(fails(&[ack(4, 1, 0, 4)]), [false], "another mark");
+        assert_eq!(fails(&[ack(0, 0, 1, 1), ack(0, 0, 10, 9)]), [false; 2], "all are marked");
+        let late = AckedMarks { is_newest: false, ..ack(2, 0, 0, 0) };
+        assert_eq!(fails(&[ack(4, 0, 0, 4), late]), [true; 2], "an ack that was overtaken");
+    }
+
+    #[test]
+    fn a_test_flight_that_is_lost_ends_it_and_a_new_path_begins_it() {
+        let mut marking = marked(10);
+        (0..9).for_each(|number| marking.on_lost(number));
+        assert_ne!(marking.state, State::Failed);
+        marking.on_lost(9);
+        assert_eq!(marking.state, State::Failed);
+        marking.restart(true, 20);
+        (0..20).for_each(|number| marking.on_lost(number));
+        assert!(marking.is_due(), "those went the old way");
+        marking.on_ack(ack(9, 0, 0, 1));
+        assert_eq!((marking.state, marking.sent()), (State::Capable, 10));
+    }
+}
