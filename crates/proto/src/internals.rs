@@ -4,7 +4,7 @@
 //! **No part of the API.** These names follow the code and may change with any version; what lasts is the
 //! wire, in STANDARD-1 and its vectors.
 
-pub use crate::bulk::repair::{RepairSlice, encode as encode_repair};
+pub use crate::bulk::repair::encode as encode_repair;
 pub use crate::connection::state::ConnectionTrigger;
 pub use crate::credentials::token::{OpenedToken, TokenError};
 pub use crate::crypto::{
@@ -16,7 +16,7 @@ pub use crate::transit::{
     AckFrame, AckRanges, ArrivalsFrame, EcnCounts, ReceivedDatagrams, expand_number,
 };
 pub use crate::wire::answer::{Refusal, Retry, read_reset, write_reset};
-pub use crate::wire::frame::{BlockFrame, Frame, Frames};
+pub use crate::wire::frames::{Frame, Frames};
 pub use crate::wire::header::{DATA_HEADER_BYTES, DataHeader, ResponseHeader, Role};
 pub use crate::wire::hello::{Hello, Versions, Welcome};
 pub use crate::wire::parameters::{EndParameters, REED_SOLOMON};
@@ -24,7 +24,7 @@ pub use crate::wire::request::{Mode, REQUEST_BYTES, RequestParts, Source};
 pub use crate::wire::{Kind, OPEN_TAG_BYTES, VERSION, WireId};
 pub use crate::work::Work;
 
-/// The frames of the wire to come.
+/// The frames, and how a chunk is cut.
 pub mod frames {
     pub use crate::bulk::cut::{ChunkAt, Cut, SliceSize, chunk_bytes, chunk_count};
     pub use crate::wire::frames::*;

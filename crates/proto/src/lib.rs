@@ -92,7 +92,6 @@ mod crypto;
 mod drop_reason;
 mod fields;
 mod incoming;
-mod message;
 mod outgoing;
 mod platform;
 mod transit;

@@ -5,9 +5,7 @@
 //! one of five laws. Both use a model of the `bottleneck`, whose rate `rate_finder` estimates from the
 //! `samples` of reported arrival times; the `loss` estimate; the configured `limit`; how late the caller is
 //! (`lateness`); and probe timeouts (`silence`). `Sender` connects them, and `tuning` has every constant.
-//! `Receiver` reconstructs each chunk from any of its slices.
-
-#![allow(dead_code, reason = "until the connection speaks the new wire")]
+//!
 
 mod block;
 mod bottleneck;
@@ -18,7 +16,6 @@ mod config;
 mod credit;
 pub(crate) mod cut;
 mod delivered;
-mod done;
 mod erasures;
 mod known;
 mod lateness;
@@ -27,7 +24,6 @@ mod loss;
 mod pacing;
 mod rate_finder;
 mod recalled;
-mod receiver;
 pub(crate) mod repair;
 mod requests;
 mod samples;
@@ -52,7 +48,6 @@ pub(crate) use credit::Credit;
 #[cfg(test)]
 pub(crate) use delivered::Proven;
 pub(crate) use known::Known;
-pub(crate) use receiver::Receiver;
 pub(crate) use repair::BlockRepair;
 pub(crate) use requests::RequestTrain;
 pub(crate) use sender::Sender;
@@ -61,6 +56,3 @@ pub(crate) use units::{Bytes, Rate};
 
 /// The maximum number of open chunks of a sender: 4 MiB, the bytes in flight at 100 Mbit/s and 300 ms.
 pub(crate) const SEND_WINDOW: usize = 16;
-
-/// The maximum number of chunks a receiver holds, including unread ones.
-pub(crate) const RECEIVE_WINDOW: usize = 2 * SEND_WINDOW;

@@ -3,8 +3,6 @@
 //! The invariant: the values of each level are made of those below in the way that BLAKE3 joins them, so the
 //! topmost page joins to the BLAKE3 of the block's bytes.
 
-#![allow(dead_code, reason = "until the connection speaks it")]
-
 use alloc::vec::Vec;
 
 use blake3::hazmat::{

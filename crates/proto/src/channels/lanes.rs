@@ -22,7 +22,7 @@ const SCALE: u64 = 1 << 16;
 
 /// Where a source stands among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Lane {
+pub struct Lane {
     priority: u8,
     weight: u16,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Lane {
 /// A lane that cannot work. The message says what does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum LaneError {
+pub enum LaneError {
     /// `weight` is 0: nothing would be sent.
     #[error("`weight` must be at least 1, or nothing would be sent")]
     NoWeight,
@@ -69,7 +69,7 @@ impl Lane {
 
 /// Where data comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub enum Source {
     /// Packets and their fragments.
     Packets,
     /// The messages of a channel.

@@ -10,8 +10,6 @@
 //! once, and what is remembered for that is bounded (`numbers`, `inbox`); memory follows arrival
 //! (`assembly`); a source of higher priority is never passed by (`lanes`).
 
-#![allow(dead_code, reason = "until the connection speaks it")]
-
 mod assembly;
 mod channel_set;
 mod error;
@@ -24,12 +22,14 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-#[allow(unused_imports, reason = "until the connection speaks it")]
+pub use self::{
+    lanes::{Lane, LaneError, Source},
+    outbox::Order,
+};
+
 pub(crate) use self::{
     error::{MessageViolation, SendMessageError},
-    inbox::Arrival,
-    lanes::{Lane, LaneError, Lanes, Source},
-    outbox::Order,
+    lanes::Lanes,
     receiver::MessageReceiver,
     sender::{MessageEvent, MessageSender},
 };

@@ -30,7 +30,7 @@ const _: () = assert!(size_of::<Message>() <= MESSAGE_COST);
 
 /// When a message may be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Order {
+pub enum Order {
     /// After all ordered messages that were sent before it on its channel.
     Ordered,
     /// As soon as it has arrived.

@@ -11,8 +11,9 @@ use core::time::Duration;
 
 use super::{CloseCode, CloseReason, Connection, ConnectionState, ConnectionTrigger, Event};
 use crate::crypto::TAG_BYTES;
+use crate::wire::MAX_DATAGRAM_BYTES;
+use crate::wire::frames::{Frame, truncate_reason};
 use crate::wire::request::REQUEST_BYTES;
-use crate::wire::{Frame, MAX_DATAGRAM_BYTES};
 use crate::{DatagramBuffer, FourTuple, Instant};
 
 /// How often a close frame is sent if it is not answered (H-5.3): where 30 % are lost, one peer of 1400 hears
@@ -68,7 +69,7 @@ impl Connection {
     /// for [`all_acked`](Self::all_acked) first if that matters.
     pub fn close(&mut self, now: Instant, code: CloseCode, reason: &str) {
         if self.transition(ConnectionTrigger::CloseHere) {
-            let reason = crate::wire::frame::truncate_reason(reason).into();
+            let reason = truncate_reason(reason).into();
             self.closing = Some(Closing::new(now, code, reason, MAX_CLOSES));
             self.events.push_back(Event::Closed(CloseReason::Here(code)));
         }

@@ -1,53 +1,68 @@
 //! What goes into a datagram, and when: the parts of one, in the order of [H-4.3].
 //!
-//! Control frames first, then the game's packets, then messages, then slices; an ack comes last, in the
-//! remaining space. Of each [`Part`] this file says side by side when it has something to send by itself
-//! ([`due_at`](Connection::due_at)) and what it puts into a datagram ([`put`](Connection::put)): a
-//! connection wakes up for exactly what it will then send. A new frame appears in `Part`, in [`ORDER`]
-//! and in these two. Path challenges and the close have datagrams of their own (`path`, `closing`).
+//! Control frames first; then what the receiver of blocks says; then the application's data, in the order of
+//! its lanes: packets, messages, slices. A slice goes to the end of its datagram, so an ack that is due comes
+//! before it; one that is not due rides along where there is room. Of each [`Part`] this file says side by
+//! side when it has something to send by itself ([`due_at`](Connection::due_at)) and what it puts into a
+//! datagram ([`put`](Connection::put)): a connection wakes up for exactly what it will then send. A new frame
+//! appears in `Part`, in [`ORDER`] and in these two. Path challenges, probes of the path's size and the close
+//! have datagrams of their own (`path`, `transmit`, `closing`).
+
+use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::Connection;
 use crate::bulk::Sender;
-use crate::chunk::SLICE_BYTES;
+use crate::channels::Source;
+use crate::incoming::ProgressDue;
 use crate::time::earliest;
 use crate::transit::{ChunkAt, Item, Symbol};
-use crate::wire::Frame;
-use crate::wire::frame::{BLOCK_FRAME_BYTES, SLICE_FRAME_BYTES};
+use crate::wire::Grease;
+use crate::wire::frames::Frame;
 use crate::{DatagramBuffer, Instant};
 
-/// A slice frame of full size.
-const FULL_SLICE_FRAME_BYTES: usize = SLICE_FRAME_BYTES + SLICE_BYTES;
+/// The least room for a datagram to be begun: that of an announcement, the longest frame that must fit.
+const MIN_ROOM: usize = 64;
 
-/// The longest chunk ack.
-const CHUNK_ACK_FRAME_BYTES: usize = 4 + 32;
+/// The least room for a slice of a full chunk with its frame: 1024 bytes and 12.
+const MIN_SLICE_ROOM: usize = 1036;
+
+/// About one datagram in so many has a frame without meaning (H-1.3).
+const GREASE_INTERVAL: u64 = 1000;
 
 /// A part of a datagram.
 #[derive(Clone, Copy)]
 enum Part {
     PathResponse,
     ResetToken,
-    MessageLimit,
+    ChannelLimits,
+    Controls,
+    Cancels,
     Announcements,
+    Pages,
     Ping,
-    Packets,
-    Messages,
-    ChunkAcks,
-    Slice,
+    Progress,
+    SlicesHere,
+    Data,
     Ack,
+    Grease,
 }
 
 /// In this order.
-const ORDER: [Part; 10] = [
+const ORDER: [Part; 13] = [
     Part::PathResponse,
     Part::ResetToken,
-    Part::MessageLimit,
+    Part::ChannelLimits,
+    Part::Controls,
+    Part::Cancels,
     Part::Announcements,
+    Part::Pages,
     Part::Ping,
-    Part::Packets,
-    Part::Messages,
-    Part::ChunkAcks,
-    Part::Slice,
+    Part::Progress,
+    Part::SlicesHere,
+    Part::Data,
     Part::Ack,
+    Part::Grease,
 ];
 
 /// A datagram that is being composed.
@@ -56,10 +71,12 @@ pub(super) struct Draft<'a, 'b> {
     /// Where its frames have to end.
     end: usize,
     pub(super) is_ack_eliciting: bool,
-    /// It has a frame that is not an ack.
+    /// It has a frame that is not an ack, nor goes with one.
     pub(super) has_content: bool,
     pub(super) slice: Option<(ChunkAt, Symbol)>,
-    pub(super) has_chunk_ack: bool,
+    /// It has what a receiver of blocks says without being asked for an ack.
+    pub(super) has_report: bool,
+    has_progress: bool,
     pub(super) has_ack: bool,
 }
 
@@ -72,13 +89,14 @@ impl<'a, 'b> Draft<'a, 'b> {
             is_ack_eliciting: false,
             has_content: false,
             slice: None,
-            has_chunk_ack: false,
+            has_report: false,
+            has_progress: false,
             has_ack: false,
         }
     }
 
     const fn has_frames(&self) -> bool {
-        self.has_content || self.has_chunk_ack
+        self.has_content || self.has_report
     }
 
     fn room(&self) -> usize {
@@ -90,18 +108,23 @@ impl<'a, 'b> Draft<'a, 'b> {
         self.is_ack_eliciting |= frame.is_ack_eliciting();
         match frame {
             Frame::Ack(_) => self.has_ack = true,
-            Frame::ChunkAck(_) => self.has_chunk_ack = true,
+            Frame::SlicesHere(_) | Frame::Progress(_) => self.has_report = true,
             // Always beside an ack.
             Frame::Arrivals(_) => {}
             _ => self.has_content = true,
         }
+    }
+
+    /// Something ack-eliciting was appended directly.
+    const fn on_data(&mut self) {
+        (self.is_ack_eliciting, self.has_content) = (true, true);
     }
 }
 
 impl Connection {
     /// When there is something to send, as far as the amplification limit allows.
     pub(super) fn transmit_at(&self) -> Option<Instant> {
-        if self.frame_room() < BLOCK_FRAME_BYTES {
+        if self.frame_room() < MIN_ROOM {
             return None;
         }
         let due = ORDER.into_iter().filter_map(|part| self.due_at(part)).min();
@@ -120,19 +143,26 @@ impl Connection {
         match part {
             Part::PathResponse => now_if(self.path_response.is_some()),
             Part::ResetToken => now_if(self.reset_token_due),
-            Part::MessageLimit => now_if(self.messages_in.limit_due().is_some()),
+            Part::ChannelLimits => now_if(self.messages_in.has_limit_due()),
+            Part::Controls => now_if(self.blocks_in.has_control()),
+            Part::Cancels => now_if(self.blocks_out.has_cancel()),
             Part::Announcements => now_if(self.blocks_out.has_announcement()),
+            Part::Pages => now_if(self.blocks_out.has_page() && self.may_send_slices()),
             Part::Ping => now_if(self.ping_due),
-            Part::Packets => now_if(!self.packets_out.is_empty()),
-            Part::Messages => now_if(self.messages_out.has_due()),
-            Part::ChunkAcks if self.received.may_ack_alone() => self.blocks_in.poll_timeout(),
-            Part::ChunkAcks => None,
-            Part::Slice if self.may_send_slices() => {
-                self.blocks_out.sender().and_then(Sender::poll_timeout)
+            Part::Progress => now_if(self.is_progress_due()),
+            Part::SlicesHere if self.received.may_ack_alone() => self.blocks_in.slices_here_at(),
+            Part::SlicesHere | Part::Grease => None,
+            Part::Data => {
+                let is_waiting = !self.packets_out.is_empty() || self.messages_out.has_due();
+                earliest(now_if(is_waiting), self.slice_at())
             }
-            Part::Slice => self.blocks_out.sender().and_then(Sender::timeout_at),
             Part::Ack => self.received.ack_due(),
         }
+    }
+
+    fn slice_at(&self) -> Option<Instant> {
+        let sender = self.blocks_out.sender()?;
+        if self.may_send_slices() { sender.poll_timeout() } else { sender.timeout_at() }
     }
 
     /// Puts what this part has now into a datagram.
@@ -144,18 +174,22 @@ impl Connection {
                 }
             }
             Part::ResetToken => self.put_reset_token(draft),
-            Part::MessageLimit => self.put_message_limit(draft),
-            Part::Announcements => self.put_announcements(draft),
+            Part::ChannelLimits => self.put_channel_limits(draft),
+            Part::Controls => self.put_controls(draft),
+            Part::Cancels => self.put_cancels(draft),
+            Part::Announcements => self.put_announcements(now, draft),
+            Part::Pages => self.put_pages(draft),
             Part::Ping => {
                 if core::mem::take(&mut self.ping_due) {
                     draft.push(&Frame::Ping);
                 }
             }
-            Part::Packets => self.put_packets(draft),
-            Part::Messages => self.put_messages(draft),
-            Part::ChunkAcks => self.put_chunk_acks(now, draft),
-            Part::Slice => self.put_slice(now, draft),
+            Part::Progress if self.is_progress_due() => self.put_progress(draft),
+            Part::Progress => {}
+            Part::SlicesHere => self.put_slices_here(now, draft),
+            Part::Data => self.put_data(now, draft),
             Part::Ack => self.put_ack(now, draft),
+            Part::Grease => self.put_grease(draft),
         }
     }
 
@@ -167,83 +201,176 @@ impl Connection {
         }
     }
 
-    fn put_message_limit(&mut self, draft: &mut Draft<'_, '_>) {
-        if let Some(limit) = self.messages_in.limit_due() {
-            draft.push(&Frame::MessageLimit(limit));
-            self.sent.add(Item::MessageLimit(limit));
-            self.messages_in.on_limit_sent(limit);
+    fn put_channel_limits(&mut self, draft: &mut Draft<'_, '_>) {
+        while let Some(limit) = self.messages_in.poll_limit(draft.room(), draft.out.vec()) {
+            self.sent.add(Item::ChannelLimit(limit));
+            draft.on_data();
         }
     }
 
-    fn put_announcements(&mut self, draft: &mut Draft<'_, '_>) {
-        while draft.room() >= BLOCK_FRAME_BYTES
-            && let Some(frame) = self.blocks_out.poll_announcement()
+    /// What a receiver of blocks has to make known.
+    fn put_controls(&mut self, draft: &mut Draft<'_, '_>) {
+        // The longest is a map of 512 bytes with its head.
+        while draft.room() >= 540
+            && let Some(control) = self.blocks_in.poll_control()
+        {
+            if let Some(frame) = self.blocks_in.control_frame(control) {
+                draft.push(&frame);
+                self.sent.add(Item::Control(control));
+            }
+            if matches!(control, crate::transit::Control::ChunksHere { .. }) {
+                return;
+            }
+        }
+    }
+
+    fn put_cancels(&mut self, draft: &mut Draft<'_, '_>) {
+        while draft.room() >= MIN_ROOM
+            && let Some((block, code, opened)) = self.blocks_out.poll_cancel()
+        {
+            draft.push(&Frame::Cancel { block, code, opened });
+            self.sent.add(Item::Cancel(block));
+        }
+    }
+
+    fn put_announcements(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
+        while draft.room() >= MIN_ROOM
+            && let Some(frame) = self.blocks_out.poll_announcement(now)
         {
             draft.push(&Frame::Block(frame));
             self.sent.add(Item::Block(frame.number));
         }
     }
 
-    fn put_packets(&mut self, draft: &mut Draft<'_, '_>) {
-        while let Some(sequence) = self.packets_out.poll(draft.room(), draft.out.vec()) {
-            self.sent.add(Item::Packet(sequence));
-            (draft.is_ack_eliciting, draft.has_content) = (true, true);
+    /// The pages of a tree that the next chunk needs, and with them how often acks are wanted.
+    fn put_pages(&mut self, draft: &mut Draft<'_, '_>) {
+        if !self.may_send_slices() {
+            return;
         }
-    }
-
-    fn put_messages(&mut self, draft: &mut Draft<'_, '_>) {
-        while let Some((number, data)) = self.messages_out.poll(draft.room()) {
-            draft.push(&Frame::Message { number, data: &data });
-            self.sent.add(Item::Message(number));
+        while let Some((place, frame)) = self.blocks_out.poll_page(draft.room()) {
+            let block = frame.block;
+            draft.push(&Frame::Hashes(frame));
+            self.sent.add(Item::Page { block, place });
         }
-    }
-
-    /// What the peer must know of its chunks. That one is done is repeated along with what goes in any case;
-    /// if that asks for an ack, the ack says whether it was heard.
-    fn put_chunk_acks(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
-        let is_ack_due = self.is_ack_due(now);
-        while draft.room() >= CHUNK_ACK_FRAME_BYTES
-            && (draft.has_content || self.received.may_ack_alone())
+        let in_flight = u64::from(self.sent.in_flight());
+        if let Some(wanted) = self.blocks_out.ack_frequency_due(in_flight)
+            && draft.room() >= MIN_ROOM
         {
-            let receiver = &mut self.blocks_in.receiver;
-            let ack = match receiver.poll_ack(now) {
-                None if draft.has_frames() || is_ack_due => {
-                    receiver.poll_ack_along(now, draft.is_ack_eliciting)
+            let (datagrams, delay) = (wanted.datagrams, wanted.delay);
+            draft.push(&Frame::AckFrequency { datagrams, delay });
+            self.blocks_out.on_ack_frequency_sent(wanted);
+            self.sent.add(Item::AckFrequency);
+        }
+    }
+
+    /// Whether a progress frame is a reason to send: within the bound of what a peer is answered with.
+    fn is_progress_due(&self) -> bool {
+        self.blocks_in.progress_due() == ProgressDue::Now && self.received.may_ack_alone()
+    }
+
+    /// The whole state of the receiver of blocks. One that must be heard asks for an ack.
+    fn put_progress(&mut self, draft: &mut Draft<'_, '_>) {
+        let due = self.blocks_in.progress_due();
+        if due == ProgressDue::No || draft.has_progress {
+            return;
+        }
+        // A ping has to fit behind it.
+        let room = draft.room().saturating_sub(1);
+        let mut entries = Vec::new();
+        let Some(frame) = self.blocks_in.progress_frame(Duration::ZERO, room, &mut entries) else {
+            return;
+        };
+        draft.push(&Frame::Progress(frame));
+        draft.has_progress = true;
+        if due == ProgressDue::Now && !draft.is_ack_eliciting {
+            Frame::Ping.write(draft.out.vec());
+            draft.is_ack_eliciting = true;
+        }
+        if draft.is_ack_eliciting {
+            let mark = self.blocks_in.on_progress_sent();
+            self.sent.add(Item::Progress(mark));
+        }
+    }
+
+    fn put_slices_here(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
+        if draft.room() < MIN_ROOM || !(draft.has_content || self.received.may_ack_alone()) {
+            return;
+        }
+        if let Some(here) = self.blocks_in.poll_slices_here(now) {
+            draft.push(&Frame::SlicesHere(here.frame()));
+        }
+    }
+
+    /// The application's data, in the order of its lanes, until the datagram is full. A slice ends it.
+    fn put_data(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
+        let mut may_send = self.may_send_slices() && self.slice_at().is_some_and(|at| at <= now);
+        while may_send || !self.packets_out.is_empty() || self.messages_out.has_due() {
+            let packets = self.packets_out.next_bytes().map(|bytes| (Source::Packets, bytes));
+            let channels =
+                self.messages_out.due().map(|(channel, bytes)| (Source::Channel(channel), bytes));
+            let blocks = may_send.then_some((Source::Blocks, 0));
+            let ready = packets.into_iter().chain(channels).chain(blocks);
+            let Some(source) = self.lanes.next(draft.room(), ready) else { return };
+            let before = draft.out.len();
+            match source {
+                Source::Packets => {
+                    let Some(sequence) = self.packets_out.poll(draft.room(), draft.out.vec())
+                    else {
+                        return;
+                    };
+                    self.sent.add(Item::Packet(sequence));
+                    draft.on_data();
                 }
-                ack => ack,
-            };
-            let Some(ack) = ack else { return };
-            draft.push(&Frame::ChunkAck(ack));
-            if ack.received.is_full() {
-                self.sent.add(Item::ChunkDone(ack.chunk_id));
+                Source::Channel(channel) => {
+                    let room = draft.room();
+                    let Some(part) = self.messages_out.poll(channel, room, draft.out.vec()) else {
+                        return;
+                    };
+                    self.sent.add(Item::Part(part));
+                    draft.on_data();
+                }
+                Source::Blocks => {
+                    may_send = false;
+                    self.put_slice(now, draft);
+                }
+            }
+            self.lanes.on_sent(source, draft.out.len() - before);
+            if draft.slice.is_some() {
+                return;
             }
         }
     }
 
+    /// A slice, behind the ack that is due.
     fn put_slice(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
-        let may_send = self.may_send_slices();
-        if !may_send || draft.room() < FULL_SLICE_FRAME_BYTES {
-            return;
+        if self.is_ack_due(now) {
+            self.put_ack(now, draft);
         }
-        let Some((slice, frame)) = self.blocks_out.poll_slice(now, &self.sent) else { return };
-        draft.push(&frame);
-        draft.slice = Some(slice);
+        let room = draft.room();
+        if let Some((slice, frame)) = self.blocks_out.poll_slice(now, &self.sent, room) {
+            draft.push(&Frame::Slice(frame));
+            draft.slice = Some(slice);
+        }
     }
 
-    /// An ack rides along with anything that goes; alone it waits until it is due.
+    /// An ack rides along with anything that goes; alone it waits until it is due. With it go the arrivals and
+    /// the state of a receiver of blocks.
     fn put_ack(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
-        if !self.is_ack_due(now) && !draft.has_frames() {
+        let is_wanted = self.is_ack_due(now) || draft.has_frames();
+        if !is_wanted || draft.has_ack || draft.slice.is_some() {
             return;
         }
-        if let Some(ack) = self.received.ack_frame(now)
-            && ack.encoded_len() < draft.room()
-        {
-            draft.push(&Frame::Ack(ack));
-            self.put_arrivals(draft);
-            if !draft.has_frames() && self.is_sample_due(now) && draft.room() > 0 {
-                Frame::Ping.write(draft.out.vec());
-                draft.is_ack_eliciting = true;
-            }
+        let Some(ack) = self.received.ack_frame(now) else { return };
+        if ack.encoded_len() > draft.room() {
+            return;
+        }
+        let is_alone = !draft.has_frames();
+        draft.push(&Frame::Ack(ack));
+        self.put_arrivals(draft);
+        self.put_progress(draft);
+        if is_alone && self.is_sample_due(now) && draft.room() > 0 && !draft.is_ack_eliciting {
+            Frame::Ping.write(draft.out.vec());
+            draft.is_ack_eliciting = true;
         }
     }
 
@@ -259,6 +386,17 @@ impl Connection {
         }
     }
 
+    /// A frame without meaning now and then, so that peers go on ignoring what they do not know (H-1.3).
+    fn put_grease(&mut self, draft: &mut Draft<'_, '_>) {
+        let number = self.sent.next_number();
+        let is_due = self.config.grease && number >= self.next_grease;
+        if is_due && draft.has_content && draft.slice.is_none() && draft.room() >= MIN_ROOM {
+            self.next_grease = number + 1 + self.entropy.next_u64() % (2 * GREASE_INTERVAL);
+            let grease = Grease(self.entropy.bytes());
+            draft.push(&grease.frame());
+        }
+    }
+
     fn is_ack_due(&self, now: Instant) -> bool {
         self.received.ack_due().is_some_and(|due| due <= now)
     }
@@ -271,11 +409,11 @@ impl Connection {
     }
 
     /// Whether slices may be sent: there is room for one within the amplification limit, and the peer is
-    /// not silent (H-4.2c). Otherwise an attacker who joins with somebody else's address, or a client
+    /// not silent (H-4.5b). Otherwise an attacker who joins with somebody else's address, or a client
     /// that is gone, would receive the full rate until the block fails. Pings continue, and so do a few
     /// slices after each probe timeout; slices resume with the first answer.
     pub(super) fn may_send_slices(&self) -> bool {
-        self.frame_room() >= FULL_SLICE_FRAME_BYTES
+        self.frame_room() >= MIN_SLICE_ROOM
             && (self.blocks_out.sender().is_some_and(Sender::is_probing)
                 || self.sent.in_flight() == 0
                 || !self.liveness.is_peer_silent(self.now, self.sent.probe_timeout()))

@@ -2,9 +2,13 @@
 
 use core::time::Duration;
 
+use crate::channels::MAX_CHANNELS;
+use crate::incoming::{Delivery, IncomingConfig};
+use crate::outgoing::OutgoingConfig;
 use crate::settings;
 use crate::urgency::Urgency;
 use crate::wire::EndParameters;
+use crate::wire::parameters::REED_SOLOMON;
 
 /// The maximum of datagrams per key (STANDARD-1, H-2.3a): half of what RFC 9001 §6.6 allows for AES-GCM.
 const MAX_DATAGRAMS_PER_KEY: u64 = 1 << 22;
@@ -40,8 +44,15 @@ settings! {
         max_queued_blocks: usize = 64, with_max_queued_blocks;
         /// Bytes of packets that may wait to be sent. Default 1 MiB.
         max_queued_packet_bytes: usize = 1 << 20, with_max_queued_packet_bytes;
-        /// Bytes of messages that may wait to be sent or acked. Default 256 KiB.
+        /// Bytes of messages that may wait to be sent or acked on each channel. Default 256 KiB.
         max_queued_message_bytes: u32 = 256 << 10, with_max_queued_message_bytes;
+        /// Channels of messages that are accepted, 1 to 256. Default 16: each may hold `max_channel_bytes`.
+        max_channels: u16 = 16, with_max_channels;
+        /// Bytes of messages that a channel may hold unread, at least 131,072, which is the default.
+        max_channel_bytes: u64 = 131_072, with_max_channel_bytes;
+        /// Chunks of 256 KiB that may be on the way at once, if memory allows: it limits how fast blocks come
+        /// over a long path. Default 1024, and at most that; at least 1.
+        max_receive_window: u32 = 1024, with_max_receive_window;
         /// A block that makes no progress for this long closes the connection. Default 15 s.
         no_progress_timeout: Duration = Duration::from_secs(15), with_no_progress_timeout;
         /// A block that takes longer than 60 s plus its size at this rate, in bits per second, closes the
@@ -104,6 +115,15 @@ pub enum ConfigError {
         "`max_datagram_bytes` must be 1200 to 65507: paths carry 1200, and UDP no more than 65507"
     )]
     DatagramBytes,
+    /// `max_channels` is 0, or more than a channel's number counts.
+    #[error("`max_channels` must be 1 to 256")]
+    Channels,
+    /// `max_channel_bytes` is so low that both ends could wait for ever.
+    #[error("`max_channel_bytes` must be at least 131072: two messages of the largest size")]
+    ChannelBytesTooFew,
+    /// `max_receive_window` is 0, or more than the wire can say.
+    #[error("`max_receive_window` must be 1 to 1024 chunks")]
+    ReceiveWindow,
     /// `max_queued_blocks` is 0: no block could be sent.
     #[error("`max_queued_blocks` must be at least 1, or no block could be sent")]
     NoQueuedBlocks,
@@ -128,6 +148,12 @@ const DATAGRAM_BYTES: core::ops::RangeInclusive<u16> = 1200..=65_507;
 /// The highest minimum rate, in bit/s: above it, the links of many players would be flooded.
 const HIGHEST_MIN_RATE_BPS: u64 = 10_000_000;
 
+/// Chunks that may be opened before the first progress frame: 8 MiB, what 1 Gbit/s and 60 ms have on the way.
+const FIRST_CREDIT: u32 = 32;
+
+/// The least bytes of a channel: with fewer, a message of the largest size may wait for ever.
+const MIN_CHANNEL_BYTES: u64 = 131_072;
+
 impl ConnectionConfig {
     /// The first setting that cannot work.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
@@ -137,6 +163,9 @@ impl ConnectionConfig {
             (self.idle_timeout < Duration::from_secs(1), ConfigError::IdleTimeoutTooShort),
             (self.handshake_timeout.is_zero(), ConfigError::NoHandshakeTimeout),
             (self.max_queued_blocks == 0, ConfigError::NoQueuedBlocks),
+            (self.max_channels == 0 || self.max_channels > MAX_CHANNELS, ConfigError::Channels),
+            (self.max_channel_bytes < MIN_CHANNEL_BYTES, ConfigError::ChannelBytesTooFew),
+            (!(1..=1024).contains(&self.max_receive_window), ConfigError::ReceiveWindow),
             (!DATAGRAM_BYTES.contains(&self.max_datagram_bytes), ConfigError::DatagramBytes),
         ];
         faults.into_iter().find(|(is_wrong, _)| *is_wrong).map_or(Ok(()), |(_, error)| Err(error))
@@ -153,7 +182,36 @@ impl ConnectionConfig {
             idle_timeout: self.idle_timeout,
             max_block_bytes: self.max_block_bytes,
             max_datagram_bytes: self.max_datagram_bytes,
+            credit: self.incoming().first_credit(),
+            channels: self.max_channels,
+            channel_bytes: self.max_channel_bytes,
+            repair_codes: REED_SOLOMON,
             ..EndParameters::default()
+        }
+    }
+
+    /// The settings of the receiving end of blocks.
+    pub(crate) fn incoming(&self) -> IncomingConfig {
+        IncomingConfig {
+            max_block_bytes: self.max_block_bytes,
+            max_unread_bytes: self.max_unread_block_bytes,
+            initial_credit: FIRST_CREDIT,
+            max_window: self.max_receive_window,
+            no_progress_timeout: self.no_progress_timeout,
+            min_block_rate_bps: self.min_block_rate_bps,
+            delivery: Delivery::Blocks,
+        }
+    }
+
+    /// The settings of the sending end of blocks.
+    pub(crate) const fn outgoing(&self) -> OutgoingConfig {
+        OutgoingConfig {
+            urgency: self.urgency,
+            max_rate_bps: self.max_rate_bps,
+            min_rate_bps: self.min_rate_bps,
+            no_progress_timeout: self.no_progress_timeout,
+            min_block_rate_bps: self.min_block_rate_bps,
+            max_queued_blocks: self.max_queued_blocks,
         }
     }
 

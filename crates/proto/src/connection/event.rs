@@ -5,11 +5,46 @@ use alloc::string::String;
 use bytes::Bytes;
 
 use crate::Sequence;
+use crate::channels::{MessageEvent, SendMessageError};
+use crate::incoming::IncomingEvent;
+use crate::urgency::Urgency;
 use crate::wire::answer::RefusalCode;
 
 /// Identifies a block in events; from [`Connection::send_block`](super::Connection::send_block).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockHandle(pub(crate) u32);
+
+/// Identifies a block that is received, in events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockNumber(pub(crate) u32);
+
+/// How a block is sent beside others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlockOptions {
+    /// Blocks with a higher priority go first, as soon as they are sent; those with the same one after the
+    /// other. Default 0.
+    pub priority: u8,
+    /// How much of the link it may take; `None`, the default, for the connection's setting. While several
+    /// blocks are sent, the most urgent one decides.
+    pub urgency: Option<Urgency>,
+}
+
+impl BlockOptions {
+    /// The same with this priority.
+    #[must_use]
+    pub const fn with_priority(mut self, priority: u8) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// The same with this urgency.
+    #[must_use]
+    pub const fn with_urgency(mut self, urgency: Urgency) -> Self {
+        self.urgency = Some(urgency);
+        self
+    }
+}
 
 /// An event for the application. Its `Debug` prints lengths, never the application's bytes.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,6 +60,38 @@ pub enum Event {
         received: u64,
         /// Its size in bytes.
         length: u64,
+    },
+    /// The peer announced a block. It can be declined.
+    BlockAnnounced {
+        /// Which one.
+        block: BlockNumber,
+        /// The tag that the sender gave it.
+        tag: u64,
+        /// Its size in bytes.
+        length: u64,
+        /// Its BLAKE3.
+        digest: [u8; 32],
+    },
+    /// The peer gave a block up that was being received.
+    BlockCancelled {
+        /// Which one.
+        block: BlockNumber,
+        /// The tag that the sender gave it.
+        tag: u64,
+        /// The peer's code.
+        code: u32,
+    },
+    /// The peer announced a block that the application said it has: it is complete.
+    BlockHere {
+        /// The tag that the sender gave it.
+        tag: u64,
+    },
+    /// The peer does not want a block of this end.
+    BlockDeclined {
+        /// Which one.
+        handle: BlockHandle,
+        /// The peer's code.
+        code: u32,
     },
     /// A block was received and verified.
     Block {
@@ -55,8 +122,25 @@ pub enum Event {
         /// Which one.
         sequence: Sequence,
     },
-    /// A message was received, the next in order.
-    Message(Bytes),
+    /// A message was received: the next in order, or an unordered one.
+    Message {
+        /// Its channel.
+        channel: u8,
+        /// Its bytes.
+        data: Bytes,
+    },
+    /// A message of this end arrived whole. This is certain.
+    MessageAcked {
+        /// Its channel.
+        channel: u8,
+        /// Its number on the channel.
+        number: u64,
+    },
+    /// A channel whose queue was full has room again.
+    MessageWritable {
+        /// The channel.
+        channel: u8,
+    },
     /// The client's address has changed, and the new one is validated.
     AddressChanged,
     /// The connection has ended. This is the last event.
@@ -79,9 +163,54 @@ impl core::fmt::Debug for Event {
             }
             Self::PacketAcked { sequence } => write!(f, "PacketAcked({})", sequence.get()),
             Self::PacketLost { sequence } => write!(f, "PacketLost({})", sequence.get()),
-            Self::Message(data) => write!(f, "Message({} bytes)", data.len()),
+            Self::Message { channel, data } => {
+                write!(f, "Message {{ channel: {channel}, {} bytes }}", data.len())
+            }
+            Self::MessageAcked { channel, number } => {
+                write!(f, "MessageAcked {{ channel: {channel}, number: {number} }}")
+            }
+            Self::MessageWritable { channel } => write!(f, "MessageWritable({channel})"),
+            Self::BlockAnnounced { block, tag, length, .. } => {
+                write!(f, "BlockAnnounced({}, tag: {tag}, {length} bytes)", block.0)
+            }
+            Self::BlockCancelled { block, tag, code } => {
+                write!(f, "BlockCancelled({}, tag: {tag}, code: {code})", block.0)
+            }
+            Self::BlockHere { tag } => write!(f, "BlockHere(tag: {tag})"),
+            Self::BlockDeclined { handle, code } => {
+                write!(f, "BlockDeclined({}, code: {code})", handle.0)
+            }
             Self::AddressChanged => f.write_str("AddressChanged"),
             Self::Closed(reason) => f.debug_tuple("Closed").field(reason).finish(),
+        }
+    }
+}
+
+impl From<IncomingEvent> for Event {
+    fn from(event: IncomingEvent) -> Self {
+        match event {
+            IncomingEvent::Announced { block, tag, length, root } => {
+                Self::BlockAnnounced { block: BlockNumber(block), tag, length, digest: root }
+            }
+            IncomingEvent::Progress { tag, received, length, .. } => {
+                Self::BlockProgress { tag, received, length }
+            }
+            IncomingEvent::Block { tag, data, .. } | IncomingEvent::Chunk { tag, data, .. } => {
+                Self::Block { tag, data }
+            }
+            IncomingEvent::Complete { tag, .. } => Self::BlockHere { tag },
+            IncomingEvent::Cancelled { block, tag, code } => {
+                Self::BlockCancelled { block: BlockNumber(block), tag, code }
+            }
+        }
+    }
+}
+
+impl From<MessageEvent> for Event {
+    fn from(event: MessageEvent) -> Self {
+        match event {
+            MessageEvent::Acked { channel, number } => Self::MessageAcked { channel, number },
+            MessageEvent::Writable { channel } => Self::MessageWritable { channel },
         }
     }
 }
@@ -157,6 +286,8 @@ impl CloseCode {
     pub const TIMED_OUT: Self = Self(8);
     /// So many datagrams were forged that a further one might pass (STANDARD-1, 2.3).
     pub const AEAD_LIMIT: Self = Self(9);
+    /// The peer sent more of blocks than it had credit for.
+    pub const CREDIT: Self = Self(10);
 
     /// The first of the application's codes.
     pub const FIRST_OF_APPLICATION: Self = Self(256);
@@ -188,6 +319,7 @@ impl CloseCode {
             Self::RESOURCES => "resources",
             Self::TIMED_OUT => "timed out",
             Self::AEAD_LIMIT => "aead limit",
+            Self::CREDIT => "credit",
             Self(_) => return None,
         })
     }
@@ -228,9 +360,25 @@ pub enum SendError {
         /// The field of [`ConnectionConfig`](super::ConnectionConfig) that limits it.
         setting: &'static str,
     },
-    /// All 2^32 numbers of messages or blocks are used up: a new connection is needed.
+    /// The peer accepts fewer channels.
+    #[error("the peer accepts {accepted} channels, from 0 on: raise its `max_channels`")]
+    NoSuchChannel {
+        /// How many the peer accepts.
+        accepted: u16,
+    },
+    /// All 2^32 numbers of blocks are used up: a new connection is needed.
     #[error("all numbers of this connection are used up: open a new one")]
     NumbersUsedUp,
+}
+
+impl From<SendMessageError> for SendError {
+    fn from(error: SendMessageError) -> Self {
+        match error {
+            SendMessageError::TooLarge => Self::TooLarge { max: 65_536 },
+            SendMessageError::NoSuchChannel { accepted } => Self::NoSuchChannel { accepted },
+            SendMessageError::QueueFull => Self::QueueFull { setting: "max_queued_message_bytes" },
+        }
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@
 //! `transmit` connect them, one for each direction, with `compose` for what is in a datagram and when, and
 //! `verdicts` for what became of it.
 
-mod blocks;
 mod closing;
 mod compose;
 mod config;
@@ -26,13 +25,14 @@ mod stats;
 mod transmit;
 mod verdicts;
 
+pub use crate::channels::{Lane, LaneError, Order, Source};
 pub use crate::crypto::Suite;
+pub use crate::outgoing::{Block, BlockProgress};
 pub use crate::urgency::Urgency;
 pub use crate::wire::answer::RefusalCode;
-pub use blocks::{Block, BlockProgress};
 use config::LOWEST_MAX_RATE_BPS;
 pub use config::{ConfigError, ConnectionConfig};
-pub use event::{BlockHandle, CloseCode, CloseReason, Event, SendError};
+pub use event::{BlockHandle, BlockNumber, BlockOptions, CloseCode, CloseReason, Event, SendError};
 pub use state::ConnectionState;
 pub(crate) use state::ConnectionTrigger;
 pub use stats::ConnectionStats;
@@ -51,15 +51,19 @@ use bytes::Bytes;
 use zeroize::Zeroizing;
 
 use crate::bulk::Known;
+use crate::channels::{Lanes, MessageReceiver, MessageSender};
 use crate::crypto::Entropy;
+use crate::crypto::TAG_BYTES;
 use crate::debug_as;
 use crate::fragment::FragmentPool;
-use crate::message::{MAX_MESSAGE_BYTES, MessageReceiver, MessageSender, SendMessageError};
+use crate::incoming::{Here, IncomingBlocks};
+use crate::outgoing::{OutgoingBlocks, OutgoingEvent, PeerLimits, SendBlockError, SendOptions};
 use crate::time::earliest;
 use crate::transit::{Arrivals, Ledger, ReceivedDatagrams, UDP_IPV4_BYTES};
-use crate::wire::{EndParameters, Role, WireId};
+use crate::wire::header::DATA_HEADER_BYTES;
+use crate::wire::parameters::REED_SOLOMON;
+use crate::wire::{EndParameters, MAX_DATAGRAM_BYTES, ResponseHeader, Role, WireId};
 use crate::{Ecn, FourTuple, Instant, Sequence};
-use blocks::{IncomingBlocks, OutgoingBlocks};
 use closing::Closing;
 use ecn::EcnMarking;
 use liveness::Liveness;
@@ -68,8 +72,8 @@ pub(crate) use path::AddressProof;
 use path::Path;
 use protection::KeyLimits;
 
-/// Messages that may wait to be sent or acked: 16 windows, more than a game sends in a few seconds.
-const MAX_QUEUED_MESSAGES: u32 = 4096;
+/// The least room for a slice with its frame: 1024 bytes, so that a chunk has no more than 256, and 12.
+const SMALLEST_SLICE_ROOM: usize = 1036;
 
 /// The token of a valid reset. In a box, because what holds it may be moved about, which leaves copies that
 /// nothing wipes.
@@ -119,6 +123,10 @@ pub struct Connection {
     packets_in: IncomingPackets,
     messages_out: MessageSender,
     messages_in: MessageReceiver,
+    /// What goes first.
+    lanes: Lanes,
+    /// From this number on, a datagram has a frame without meaning.
+    next_grease: u64,
     ping_due: bool,
     path_response: Option<[u8; 8]>,
     closing: Option<Closing>,
@@ -150,6 +158,13 @@ debug_as! {
 impl Connection {
     pub(crate) fn new(now: Instant, parameters: Parameters) -> Self {
         let Parameters { role, config, mut entropy, address, .. } = parameters;
+        // A slice has to fit beside the welcome until the client's address is validated.
+        let room = match parameters.welcome_message.len() {
+            0 => MAX_DATAGRAM_BYTES - DATA_HEADER_BYTES,
+            bytes => MAX_DATAGRAM_BYTES - ResponseHeader::bytes(bytes),
+        };
+        let room = room.saturating_sub(TAG_BYTES).max(SMALLEST_SLICE_ROOM);
+        let entropy_of_grease = entropy.next_u64() % 1000;
         let mut connection = Self {
             role,
             state: match role {
@@ -171,12 +186,18 @@ impl Connection {
             arrivals: Arrivals::new(),
             sent: Ledger::new(),
             ecn: EcnMarking::new(config.ecn),
-            blocks_out: OutgoingBlocks::new(&config),
-            blocks_in: IncomingBlocks::new(&config),
+            blocks_out: OutgoingBlocks::new(config.outgoing(), limits_of(&parameters.peer), room),
+            blocks_in: IncomingBlocks::new(now, config.incoming()),
             packets_out: OutgoingPackets::default(),
             packets_in: IncomingPackets::default(),
-            messages_out: MessageSender::new(MAX_QUEUED_MESSAGES, config.max_queued_message_bytes),
-            messages_in: MessageReceiver::new(),
+            messages_out: MessageSender::new(
+                parameters.peer.channels,
+                parameters.peer.channel_bytes,
+                config.max_queued_message_bytes as usize,
+            ),
+            messages_in: new_messages_in(&config),
+            lanes: Lanes::new(),
+            next_grease: entropy_of_grease,
             // A client's ping validates its address; a server's makes the client answer.
             ping_due: true,
             path_response: None,
@@ -221,10 +242,17 @@ impl Connection {
         self.blocks_out.progress()
     }
 
-    /// The progress of the block being received.
+    /// The progress of the first block being received.
     #[must_use]
     pub fn receiving(&self) -> Option<BlockProgress> {
-        self.blocks_in.progress()
+        let (tag, received, length) = self.blocks_in.progress().next()?;
+        Some(BlockProgress { tag, done: received, length })
+    }
+
+    /// The progress of this block; `None` if it is finished.
+    #[must_use]
+    pub fn sending_block(&self, handle: BlockHandle) -> Option<BlockProgress> {
+        self.blocks_out.progress_of(handle.0)
     }
 
     /// Changes the maximum rate of blocks, in bits per second including headers; less than 4000 counts as
@@ -235,7 +263,7 @@ impl Connection {
 
     /// Changes how much of the link blocks may take, from the next slice on.
     pub fn set_urgency(&mut self, urgency: Urgency) {
-        self.blocks_out.set_urgency(urgency);
+        self.blocks_out.set_urgency(self.now, urgency);
     }
 
     /// Sends a block of any size. Its bytes are not copied.
@@ -243,6 +271,19 @@ impl Connection {
     /// # Errors
     /// [`SendError`]; `BlockTooLarge` if the peer accepts no blocks of this size.
     pub fn send_block(&mut self, now: Instant, block: &Block) -> Result<BlockHandle, SendError> {
+        self.send_block_with(now, block, BlockOptions::default())
+    }
+
+    /// The same, beside other blocks: the one with the highest priority goes first.
+    ///
+    /// # Errors
+    /// As [`send_block`](Self::send_block).
+    pub fn send_block_with(
+        &mut self,
+        now: Instant,
+        block: &Block,
+        options: BlockOptions,
+    ) -> Result<BlockHandle, SendError> {
         self.open()?;
         let max = self.peer.max_block_bytes;
         if block.data().len() as u64 > max {
@@ -251,7 +292,35 @@ impl Connection {
         if self.blocks_out.is_idle() {
             self.liveness.forget_unanswered();
         }
-        self.blocks_out.send(now, block.clone(), &self.config, self.sent.next_number())
+        let options = SendOptions { priority: options.priority, urgency: options.urgency };
+        let sent = self.blocks_out.send(now, block.clone(), options, self.sent.next_number());
+        sent.map(BlockHandle).map_err(|error| match error {
+            SendBlockError::QueueFull => SendError::QueueFull { setting: "max_queued_blocks" },
+            SendBlockError::NumbersUsedUp => SendError::NumbersUsedUp,
+        })
+    }
+
+    /// Gives a block up. The peer is told the `code`, the application's own. Returns whether it was on its
+    /// way; there is no event.
+    pub fn cancel_block(&mut self, now: Instant, handle: BlockHandle, code: u32) -> bool {
+        self.blocks_out.cancel(now, handle.0, code)
+    }
+
+    /// Does not want the rest of a block that the peer announced. The peer is told the `code`, the
+    /// application's own. Returns whether it was being received.
+    pub fn decline_block(&mut self, now: Instant, block: BlockNumber, code: u32) -> bool {
+        self.blocks_in.decline(now, block.0, code)
+    }
+
+    /// The application has the block with this BLAKE3 already: the peer is told, and sends nothing of it but
+    /// the announcement. At most 64 are remembered; returns whether this one is.
+    pub fn have_block(&mut self, digest: [u8; 32]) -> bool {
+        self.blocks_in.have(digest, Here::Whole, false)
+    }
+
+    /// Moves what the application sends to another lane: it says what goes first.
+    pub fn set_lane(&mut self, source: Source, lane: Lane) {
+        self.lanes.set(source, lane);
     }
 
     /// Sends a time-critical packet of up to 256 KiB, once; an event says whether it arrived. A packet of
@@ -264,19 +333,27 @@ impl Connection {
         self.packets_out.send(data.into(), self.config.max_queued_packet_bytes)
     }
 
-    /// Sends a message of up to 1024 bytes, which is delivered once and in order.
+    /// Sends a message of up to 64 KiB on channel 0, which is delivered once and in order.
     ///
     /// # Errors
     /// [`SendError`].
     pub fn send_message(&mut self, data: impl Into<Bytes>) -> Result<(), SendError> {
+        self.send_message_on(0, Order::Ordered, data).map(|_number| ())
+    }
+
+    /// Sends a message of up to 64 KiB on a channel, which is delivered once. Returns its number on the
+    /// channel. What is missing on one channel delays no other; an unordered message waits for none.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn send_message_on(
+        &mut self,
+        channel: u8,
+        order: Order,
+        data: impl Into<Bytes>,
+    ) -> Result<u64, SendError> {
         self.open()?;
-        self.messages_out.send(data.into()).map(|_number| ()).map_err(|error| match error {
-            SendMessageError::TooLarge => SendError::TooLarge { max: MAX_MESSAGE_BYTES as u64 },
-            SendMessageError::QueueFull => {
-                SendError::QueueFull { setting: "max_queued_message_bytes" }
-            }
-            SendMessageError::NumbersUsedUp => SendError::NumbersUsedUp,
-        })
+        self.messages_out.send(channel, order, data.into()).map_err(SendError::from)
     }
 
     /// Sends a ping at once: for a client whose address has changed. A client that only receives would
@@ -301,11 +378,11 @@ impl Connection {
         if let Some(packet) = self.packets_in.pop() {
             return Some(packet);
         }
-        if let Some(message) = self.messages_in.pop() {
-            return Some(Event::Message(message));
+        if let Some((channel, data)) = self.messages_in.pop() {
+            return Some(Event::Message { channel, data });
         }
-        if let Some(block) = self.blocks_in.poll_event(now, &self.config) {
-            return Some(block);
+        if let Some(block) = self.blocks_in.poll_event(now) {
+            return Some(block.into());
         }
         let end = self.events.pop_front();
         if self.events.is_empty() && self.events.capacity() > 0 {
@@ -331,10 +408,11 @@ impl Connection {
         if let Some(sender) = self.blocks_out.sender_mut() {
             sender.handle_timeout(now, &mut self.sent);
         }
-        self.blocks_in.receiver.handle_timeout(now);
+        self.blocks_in.handle_timeout(now);
         self.after_blocks(now);
-        let incoming = self.blocks_in.failure(now, &self.config);
-        if let Some(code) = self.blocks_out.failure(now, &self.config).or(incoming) {
+        let incoming = self.blocks_in.failure(now).map(receive::code_of);
+        let outgoing = self.blocks_out.has_failed(now).then_some(CloseCode::NO_PROGRESS);
+        if let Some(code) = outgoing.or(incoming) {
             return self.close(now, code, "");
         }
         self.pass_losses(now);
@@ -348,7 +426,7 @@ impl Connection {
     }
 
     fn keep_alive_at(&self) -> Instant {
-        self.liveness.keep_alive_at(self.blocks_in.progress().is_some())
+        self.liveness.keep_alive_at(self.blocks_in.progress().next().is_some())
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
@@ -359,10 +437,7 @@ impl Connection {
             return None;
         }
         let fixed = earliest(Some(self.liveness.ends_at(self.state)), Some(self.keep_alive_at()));
-        let blocks = earliest(
-            self.blocks_out.poll_deadline(&self.config),
-            self.blocks_in.poll_deadline(&self.config),
-        );
+        let blocks = earliest(self.blocks_out.poll_deadline(), self.blocks_in.deadline());
         let due = earliest(earliest(fixed, blocks), self.path.poll_timeout());
         earliest(due, self.transmit_at())
     }
@@ -379,11 +454,11 @@ impl Connection {
 
     /// Drops everything that is received and not read, to free its memory.
     pub(crate) fn drop_unread(&mut self) {
-        let blocks_in = IncomingBlocks::new(&self.config);
+        let blocks_in = IncomingBlocks::new(self.now, self.config.incoming());
         let dropped = core::mem::replace(&mut self.blocks_in, blocks_in);
         self.blocks_in.add_work_of(&dropped);
         self.packets_in.drop_unread();
-        self.messages_in = MessageReceiver::new();
+        self.messages_in = new_messages_in(&self.config);
     }
 
     /// Limits every later maximum rate as well.
@@ -442,8 +517,15 @@ impl Connection {
 
     /// Handles the events of the chunk sender.
     fn after_blocks(&mut self, now: Instant) {
-        let events = &mut self.events;
-        self.blocks_out.poll(now, |handle| events.push_back(Event::BlockSent { handle }));
+        self.blocks_out.poll(now);
+        while let Some(event) = self.blocks_out.poll_event() {
+            self.events.push_back(match event {
+                OutgoingEvent::Sent { handle } => Event::BlockSent { handle: BlockHandle(handle) },
+                OutgoingEvent::Declined { handle, code } => {
+                    Event::BlockDeclined { handle: BlockHandle(handle), code }
+                }
+            });
+        }
     }
 
     /// Returns whether the state has changed.
@@ -468,12 +550,22 @@ impl Connection {
         assert!(self.state != ConnectionState::Confirming || self.role == Role::Client);
         self.sent.check_invariants();
         self.path.check_invariants();
-        if let Some(sender) = self.blocks_out.sender() {
-            sender.check_invariants();
-        }
-        self.blocks_in.receiver.check_invariants();
+        self.blocks_out.check_invariants();
+        self.blocks_in.check_invariants();
         self.messages_out.check_invariants();
         self.messages_in.check_invariants();
+    }
+}
+
+fn new_messages_in(config: &ConnectionConfig) -> MessageReceiver {
+    MessageReceiver::new(config.max_channels, config.max_channel_bytes)
+}
+
+const fn limits_of(peer: &EndParameters) -> PeerLimits {
+    PeerLimits {
+        credit: peer.credit,
+        receive_buffer: peer.receive_buffer_bytes,
+        has_repair: peer.repair_codes & REED_SOLOMON != 0,
     }
 }
 

@@ -9,8 +9,9 @@ use bytes::Bytes;
 
 use super::event::{Event, SendError};
 use crate::fragment::{FRAGMENT_BYTES, Fragment, FragmentPool, MAX_FRAGMENTED_BYTES, Reassembler};
-use crate::wire::Frame;
-use crate::wire::frame::{FRAGMENT_FRAME_BYTES, MAX_WHOLE_PACKET_BYTES, PACKET_FRAME_BYTES};
+use crate::wire::frames::{
+    FRAGMENT_FRAME_BYTES, Frame, MAX_WHOLE_PACKET_BYTES, PACKET_FRAME_BYTES,
+};
 use crate::{DropReason, Instant, Sequence};
 
 #[derive(Debug)]
@@ -51,6 +52,16 @@ impl OutgoingPackets {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
+    }
+
+    /// Bytes of the frame of the next packet or fragment.
+    pub(crate) fn next_bytes(&self) -> Option<usize> {
+        let waiting = self.queue.front()?;
+        if waiting.data.len() <= MAX_WHOLE_PACKET_BYTES {
+            return Some(PACKET_FRAME_BYTES + waiting.data.len());
+        }
+        let sent = waiting.next_fragment * FRAGMENT_BYTES;
+        Some(FRAGMENT_FRAME_BYTES + (waiting.data.len() - sent).min(FRAGMENT_BYTES))
     }
 
     /// Appends the next packet or fragment if it fits into `room`, and returns its sequence.

@@ -7,9 +7,13 @@ use bytes::Bytes;
 use zeroize::Zeroizing;
 
 use super::{CloseCode, Connection, ConnectionState, ConnectionTrigger, Event};
+use crate::channels::MessageViolation;
 use crate::fragment::FragmentPool;
+use crate::incoming::{Fate, Fault};
+use crate::outgoing::Contradiction;
+use crate::wire::frames::{Frame, Frames};
 use crate::wire::header::DATA_HEADER_BYTES;
-use crate::wire::{DataHeader, Frame, Frames, ResponseHeader, Role};
+use crate::wire::{DataHeader, ResponseHeader, Role};
 use crate::{DropReason, FourTuple, Instant};
 
 /// Probe timeouts for which the previous key is kept (RFC 9001, 6.5).
@@ -98,13 +102,17 @@ impl Connection {
             }
         };
         let is_newest = self.received.largest().is_none_or(|largest| number > largest);
-        self.received.set_block(self.blocks_in.is_receiving());
-        self.received.on_verified(now, number, is_ack_eliciting);
         self.liveness.on_received(now);
         if self.role == Role::Server {
             self.on_address(now, path, bytes, is_newest);
         }
-        self.act(now, path, plaintext, pool);
+        let is_kept = self.act(now, path, number, plaintext, pool);
+        self.received.set_block(self.blocks_in.is_receiving());
+        if !is_kept {
+            self.received.on_not_kept(number);
+            return Err(DropReason::NotKept);
+        }
+        self.received.on_verified(now, number, is_ack_eliciting);
         if self.blocks_in.is_receiving() {
             self.arrivals.on_datagram(now, number);
         }
@@ -126,59 +134,72 @@ impl Connection {
         if self.transition(ConnectionTrigger::AddressValidated) {
             self.welcome_message = Vec::new();
             self.reset_token_due = self.reset_token.is_some();
+            self.blocks_out.set_slice_room(self.slice_room());
             self.events.push_back(Event::Connected);
         }
     }
 
-    /// Acts on the frames of a datagram that was verified as a whole.
-    fn act(&mut self, now: Instant, path: FourTuple, plaintext: &[u8], pool: &mut FragmentPool) {
+    /// Acts on the frames of a datagram that was verified as a whole. Returns whether it may be acknowledged:
+    /// not if there was no room for what a block sent in it [H-4.2e].
+    fn act(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        number: u64,
+        plaintext: &[u8],
+        pool: &mut FragmentPool,
+    ) -> bool {
+        let mut is_kept = true;
         for frame in Frames::of(plaintext).flatten() {
             self.steps += 1;
             if let Frame::Close { code, reason } = frame {
-                return self.on_close(now, CloseCode(code), reason);
+                self.on_close(now, CloseCode(code), reason);
+                return true;
             }
             if !self.state.is_open() {
                 continue;
             }
-            if let Err(Violation(code)) = self.on_frame(now, path, &frame, pool) {
-                self.close(now, code, "");
+            match self.on_frame(now, path, number, &frame, pool) {
+                Ok(fate) => is_kept &= fate != Fate::NotKept,
+                Err(Violation(code)) => self.close(now, code, ""),
             }
         }
         if self.state.is_open() {
             self.pass_losses(now);
             self.after_blocks(now);
         }
+        is_kept
     }
 
     fn on_frame(
         &mut self,
         now: Instant,
         path: FourTuple,
+        number: u64,
         frame: &Frame<'_>,
         pool: &mut FragmentPool,
-    ) -> Result<(), Violation> {
+    ) -> Result<Fate, Violation> {
         match *frame {
-            Frame::Padding | Frame::Ping | Frame::Close { .. } => {}
+            Frame::Padding | Frame::Ping | Frame::Close { .. } | Frame::Ignored { .. } => {}
+            Frame::Slice(slice) => return Ok(self.blocks_in.on_slice(now, &slice)?),
+            Frame::Hashes(hashes) => return Ok(self.blocks_in.on_hashes(now, &hashes)?),
             Frame::Ack(ack) => self.on_ack(now, &ack)?,
-            Frame::Slice(slice) => {
-                // A duplicate is not a violation. It has made an ack due, and that is enough.
-                if self.blocks_in.receiver.on_slice(now, &slice).is_ok() {
-                    self.blocks_in.on_slice(now, &self.config)?;
-                }
-            }
-            Frame::Repair(slice) => {
-                if self.blocks_in.receiver.on_repair(now, &slice).is_ok() {
-                    self.blocks_in.on_slice(now, &self.config)?;
-                }
-            }
             Frame::Arrivals(arrivals) => {
                 if let Some(sender) = self.blocks_out.sender_mut() {
                     sender.on_arrivals(&arrivals, &self.sent);
                 }
             }
-            Frame::ChunkAck(ack) => {
-                // It ignores late acks of earlier chunks, which are common.
-                self.blocks_out.on_chunk_ack(now, &ack);
+            Frame::Progress(progress) => self.blocks_out.on_progress(now, number, &progress)?,
+            Frame::SlicesHere(here) => self.blocks_out.on_slices_here(now, &here)?,
+            Frame::ChunksHere(here) => self.blocks_out.on_chunks_here(now, &here)?,
+            Frame::RootHere(root) => self.blocks_out.on_root_here(now, root),
+            Frame::Decline { block, code } => self.blocks_out.on_decline(now, block, code)?,
+            Frame::Block(block) => self.blocks_in.on_block(now, &block)?,
+            Frame::Cancel { block, code, opened } => {
+                self.blocks_in.on_cancel(now, block, code, opened)?;
+            }
+            Frame::AckFrequency { datagrams, delay } => {
+                self.received.set_frequency(datagrams, delay);
             }
             Frame::Packet { sequence, data } => {
                 let data = Bytes::copy_from_slice(data);
@@ -190,17 +211,16 @@ impl Connection {
                 // A fragment that is refused is lost like any other.
                 let _lost = self.packets_in.on_fragment(now, &fragment, pool, max_bytes);
             }
-            Frame::Message { number, data } => {
-                let arrival = self.messages_in.receive(number, data);
-                arrival.map_err(|_| CloseCode::PROTOCOL)?;
+            Frame::Message(message) => {
+                self.messages_in.receive(&message)?;
             }
-            Frame::MessageLimit(limit) => {
-                self.messages_out.on_limit(limit).map_err(|_| CloseCode::PROTOCOL)?;
-            }
+            Frame::ChannelLimit(limit) => self.messages_out.on_limit(limit)?,
             Frame::PathChallenge(bytes) => self.path_response = Some(bytes),
             Frame::PathResponse(bytes) => {
                 if self.role == Role::Server && self.path.on_response(now, path, bytes) {
                     self.blocks_out.forget_path();
+                    self.blocks_out.set_slice_room(self.slice_room());
+                    self.blocks_out.on_black_hole();
                     self.ecn.restart(self.config.ecn, self.sent.next_number());
                     // A peer can do this as often as it likes; one unread event is enough.
                     if !self.events.contains(&Event::AddressChanged) {
@@ -215,9 +235,38 @@ impl Connection {
                 }
                 self.peer_reset_token = Some(Box::new(Zeroizing::new(token)));
             }
-            Frame::Block(block) => self.blocks_in.on_frame(now, &block, &self.config)?,
         }
-        Ok(())
+        Ok(Fate::New)
+    }
+}
+
+impl From<Fault> for Violation {
+    fn from(fault: Fault) -> Self {
+        Self(code_of(fault))
+    }
+}
+
+impl From<Contradiction> for Violation {
+    fn from(_: Contradiction) -> Self {
+        Self(CloseCode::PROTOCOL)
+    }
+}
+
+impl From<MessageViolation> for Violation {
+    fn from(_: MessageViolation) -> Self {
+        Self(CloseCode::PROTOCOL)
+    }
+}
+
+/// The code that a connection is closed with after a fault of the sender of blocks.
+pub(super) const fn code_of(fault: Fault) -> CloseCode {
+    match fault {
+        Fault::Protocol => CloseCode::PROTOCOL,
+        Fault::NoProgress => CloseCode::NO_PROGRESS,
+        Fault::TooLarge => CloseCode::BLOCK_TOO_LARGE,
+        Fault::Damaged => CloseCode::BLOCK_DAMAGED,
+        Fault::Resources => CloseCode::RESOURCES,
+        Fault::Credit => CloseCode::CREDIT,
     }
 }
 

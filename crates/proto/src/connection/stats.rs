@@ -95,7 +95,9 @@ impl Connection {
             opens: self.stats.datagrams_received + self.stats.datagrams_refused,
             seals: self.stats.datagrams_sent,
             steps: self.steps,
-            ..self.blocks_in.work()
+            decodes: self.blocks_in.work().decodes,
+            hashed_bytes: self.blocks_in.work().hashed_bytes,
+            ..Work::default()
         }
     }
 }

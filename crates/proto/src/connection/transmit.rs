@@ -5,8 +5,9 @@ use super::compose::Draft;
 use super::{CloseReason, Connection, ConnectionState, ConnectionTrigger};
 use crate::crypto::TAG_BYTES;
 use crate::transit::{Outgoing, UDP_IPV4_BYTES};
+use crate::wire::frames::Frame;
 use crate::wire::header::DATA_HEADER_BYTES;
-use crate::wire::{DataHeader, Frame, MAX_DATAGRAM_BYTES, ResponseHeader};
+use crate::wire::{DataHeader, MAX_DATAGRAM_BYTES, ResponseHeader};
 use crate::{DatagramBuffer, Ecn, FourTuple, Instant};
 
 /// Probe timeouts after which an ack is overdue: the second one of [H-5.6b].
@@ -44,7 +45,7 @@ impl Connection {
         let header_bytes = out.len();
         let mut draft = Draft::new(out, room - TAG_BYTES);
         self.compose(now, &mut draft);
-        let Draft { is_ack_eliciting, has_content, slice, has_ack, has_chunk_ack, .. } = draft;
+        let Draft { is_ack_eliciting, has_content, slice, has_ack, has_report, .. } = draft;
         if out.len() == header_bytes {
             return None;
         }
@@ -66,7 +67,7 @@ impl Connection {
         if has_ack {
             self.received.set_block(self.blocks_in.is_receiving());
             self.received.on_ack_sent(now, !has_content);
-        } else if has_chunk_ack && !has_content {
+        } else if has_report && !has_content {
             // It counts against [H-4.1c] too. An ack that did not fit beside it stays due.
             self.received.on_other_ack_alone();
         }

@@ -6,7 +6,7 @@
 //! flight again.
 
 use super::ecn::AckedMarks;
-use super::{CloseCode, Connection, ConnectionTrigger};
+use super::{CloseCode, Connection, ConnectionTrigger, Event};
 use crate::Instant;
 use crate::transit::{AckFrame, Datagram, Fate, Item, KEPT, Outgoing};
 
@@ -43,6 +43,7 @@ impl Connection {
             && let Some(rtt) = self.sent.rtt().smoothed_rtt()
         {
             self.blocks_out.set_rtt(rtt);
+            self.blocks_in.set_rtt(rtt);
         }
         let is_newest = self.sent.largest_acked() > before;
         let marks = AckedMarks { counts: ack.ecn(), acked: marked, is_newest };
@@ -111,8 +112,13 @@ impl Connection {
     /// Passes the fate of a datagram to each of its items, and to what knows how large datagrams may be.
     fn pass(&mut self, now: Instant, datagram: &Datagram, fate: ItemFate) {
         let (is_lost, probe_timeout) = (fate == ItemFate::Lost, self.sent.probe_timeout());
-        if self.path.on_settled(now, datagram, is_lost, probe_timeout) {
-            // Here a sender of larger slices has to cut its chunks anew, for `slice_room` [H-5.6b].
+        let before = self.slice_room();
+        let is_black_hole = self.path.on_settled(now, datagram, is_lost, probe_timeout);
+        if self.slice_room() != before && self.welcome_message.is_empty() {
+            self.blocks_out.set_slice_room(self.slice_room());
+        }
+        if is_black_hole {
+            self.blocks_out.on_black_hole();
             self.stats.black_holes += 1;
         }
         if is_lost && datagram.is_marked {
@@ -127,24 +133,32 @@ impl Connection {
 
     fn on_item(&mut self, item: Item, fate: ItemFate) {
         match (item, fate) {
-            (Item::ChunkDone(chunk_id), ItemFate::Acked) => {
-                self.blocks_in.receiver.on_done_confirmed(chunk_id);
-            }
-            // A lost one is repeated by its timer alone. The last three are of the wire to come.
-            (Item::ChunkDone(_), ItemFate::Lost)
-            | (Item::MessageLimit(_), ItemFate::Acked)
-            | (Item::Page { .. } | Item::Cancel(_) | Item::AckFrequency, _) => {}
             (Item::Packet(sequence), ItemFate::Acked) => {
                 self.events.extend(self.packets_out.on_acked(sequence));
             }
             (Item::Packet(sequence), ItemFate::Lost) => {
                 self.events.extend(self.packets_out.on_lost(sequence));
             }
-            (Item::Message(number), ItemFate::Acked) => {
-                self.messages_out.on_acked(number);
+            (Item::Part(part), ItemFate::Acked) => {
+                let events = self.messages_out.on_acked(part);
+                self.events.extend(events.map(Event::from));
             }
-            (Item::Message(number), ItemFate::Lost) => self.messages_out.on_lost(number),
-            (Item::MessageLimit(limit), ItemFate::Lost) => self.messages_in.on_limit_lost(limit),
+            (Item::Part(part), ItemFate::Lost) => self.messages_out.on_lost(part),
+            (Item::ChannelLimit(limit), ItemFate::Lost) => self.messages_in.on_limit_lost(limit),
+            (Item::Progress(mark), ItemFate::Acked) => self.blocks_in.on_progress_heard(mark),
+            (Item::Progress(mark), ItemFate::Lost) => self.blocks_in.on_progress_lost(mark),
+            (Item::Control(control), ItemFate::Acked) => {
+                self.blocks_in.on_control_acked(self.now, control);
+            }
+            (Item::Control(control), ItemFate::Lost) => self.blocks_in.on_control_lost(control),
+            (Item::Page { block, place }, ItemFate::Lost) => {
+                self.blocks_out.on_page_lost(block, place);
+            }
+            (Item::AckFrequency, ItemFate::Lost) => self.blocks_out.on_ack_frequency_lost(),
+            (Item::Cancel(block), fate) => {
+                self.blocks_out.on_cancel(block, fate == ItemFate::Acked);
+            }
+            (Item::ChannelLimit(_) | Item::Page { .. } | Item::AckFrequency, ItemFate::Acked) => {}
             (Item::ResetToken, ItemFate::Acked) => self.reset_token = None,
             (Item::ResetToken, ItemFate::Lost) => self.reset_token_due = true,
             (Item::Block(number), fate) => {

@@ -32,17 +32,6 @@ impl core::fmt::Debug for Here {
     }
 }
 
-/// A frame that has to arrive: it is sent again when it is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Control {
-    /// Root here, by its place in the list of roots.
-    RootHere(u8),
-    /// Chunks here, from this chunk on.
-    ChunksHere { block: u32, first: u32 },
-    /// Decline.
-    Decline(u32),
-}
-
 #[derive(Debug)]
 struct Root {
     root: Value,

@@ -11,8 +11,6 @@
 //! at most one chunk to decode and hash, and only of a block that was announced and admitted; and what is
 //! delivered has the announced root.
 
-#![allow(dead_code, unused_imports, reason = "until the connection speaks it")]
-
 mod assembly;
 mod block;
 mod chunk;
@@ -42,11 +40,11 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
+pub(crate) use crate::transit::Control;
 pub(crate) use config::IncomingConfig;
 pub(crate) use delivery::{Delivery, IncomingEvent};
-pub(crate) use here::{Control, Here};
-pub(crate) use progress::{ProgressDue, ProgressMark};
-pub(crate) use reports::SlicesHere;
+pub(crate) use here::Here;
+pub(crate) use progress::ProgressDue;
 
 use crate::Instant;
 use crate::bulk::cut::ChunkAt;
@@ -433,6 +431,13 @@ impl IncomingBlocks {
     /// Chunks that are whole and wait for their page of the tree.
     pub(crate) fn waiting_chunks(&self) -> usize {
         self.slots.blocks().map(|(_, block)| block.waiting_chunks()).sum()
+    }
+
+    /// Counts what this one did before it was made anew.
+    pub(crate) const fn add_work_of(&mut self, before: &Self) {
+        self.work.decodes += before.work.decodes;
+        self.work.decoded_bytes += before.work.decoded_bytes;
+        self.work.hashed_bytes += before.work.hashed_bytes;
     }
 
     /// What was computed for the peer so far.

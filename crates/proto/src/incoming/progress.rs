@@ -7,17 +7,10 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::slots::{MAX_BLOCKS, Slots};
+use crate::transit::ProgressMark;
 use crate::wire::frames::{
     MAX_PROGRESS_BLOCKS, MAX_PROGRESS_MAP_BYTES, ProgressEntry, ProgressFrame,
 };
-
-/// What a progress frame said, to be passed back when the fate of its datagram is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ProgressMark {
-    /// Blocks that were finished.
-    finished: u64,
-    credit: u64,
-}
 
 /// Whether a progress frame belongs in the next datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

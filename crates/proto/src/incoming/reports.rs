@@ -8,12 +8,13 @@ use core::time::Duration;
 
 use super::IncomingBlocks;
 use super::block::Block;
-use super::here::{Control, MAP_BYTES};
-use super::progress::{ProgressDue, ProgressMark};
+use super::here::MAP_BYTES;
+use super::progress::ProgressDue;
 use super::slots::Slot;
 use crate::Instant;
 use crate::bulk::cut::{ChunkAt, SliceSize};
 use crate::chunk::MAX_SLICES;
+use crate::transit::{Control, ProgressMark};
 use crate::wire::frames::{ChunksHereFrame, Frame, ProgressFrame, SlicesHereFrame};
 
 /// The interval between slices here frames of a chunk in progress. They repeat what acks say.

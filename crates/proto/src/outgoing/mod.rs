@@ -5,8 +5,6 @@
 //! the [`Sender`](crate::bulk::Sender), which decides about each slice. It makes the frames (`frames`) and
 //! takes those of the peer (`feedback`).
 
-#![allow(dead_code, unused_imports, reason = "until the connection speaks it")]
-
 mod ack_frequency;
 mod announcement;
 mod block;
@@ -19,9 +17,8 @@ mod path;
 #[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
 mod tests;
 
-pub(crate) use ack_frequency::Wanted;
+pub(crate) use block::SendOptions;
 pub use block::{Block, BlockProgress};
-pub(crate) use block::{SendOptions, max_block_time};
 pub(crate) use blocks::{
     OutgoingBlocks, OutgoingConfig, OutgoingEvent, PeerLimits, SendBlockError,
 };

@@ -5,8 +5,9 @@
 
 use alloc::collections::VecDeque;
 
+use super::sent_block::{Control, ProgressMark};
+use super::sent_message::{SentLimit, SentPart};
 use crate::Sequence;
-use crate::chunk::ChunkId;
 
 /// Records and items that there is room for even when nothing is in flight: otherwise an end that sends a
 /// little all the time would allocate for each datagram.
@@ -14,14 +15,17 @@ pub(super) const MIN_ROOM: usize = 4;
 
 /// A part of a datagram that matters when it is acknowledged or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "the last three, until the connection speaks the new wire")]
 pub(crate) enum Item {
-    /// The ack that says that this chunk is done.
-    ChunkDone(ChunkId),
     Packet(Sequence),
-    Message(u32),
-    MessageLimit(u32),
+    /// A message, or a part of one.
+    Part(SentPart),
+    ChannelLimit(SentLimit),
+    /// The announcement of a block.
     Block(u32),
+    /// The state of a receiver of blocks.
+    Progress(ProgressMark),
+    /// A frame of a receiver of blocks that has to arrive.
+    Control(Control),
     ResetToken,
     /// A page of the tree of a block: its place among the block's pages.
     Page {

@@ -25,6 +25,7 @@ mod items;
 mod ledger;
 mod number;
 mod received;
+mod sent_block;
 mod sent_message;
 mod skipped;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub(crate) use items::Item;
 pub(crate) use ledger::{Acked, KEPT, Ledger};
 pub use number::expand_number;
 pub use received::ReceivedDatagrams;
+pub(crate) use sent_block::{Control, ProgressMark};
 pub(crate) use sent_message::{SentLimit, SentPart};
 
 use core::time::Duration;

@@ -3,6 +3,7 @@
 //! The invariant: nothing here changes before a datagram was verified and passed to
 //! [`on_verified`](ReceivedDatagrams::on_verified).
 
+use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use crate::{DropReason, Ecn, Instant};
@@ -22,6 +23,9 @@ const ACKED_AT_ONCE: [u8; 4] = [1, 4, 8, 16];
 /// How long an ack waits while a block is received, unless the peer wants another time: a fraction of any RTT
 /// that matters.
 const BLOCK_ACK_DELAY: Duration = Duration::from_millis(10);
+
+/// Numbers that are remembered of datagrams that could not be kept.
+const MAX_NOT_KEPT: usize = 64;
 
 /// An ack after which nothing arrived is repeated after this long, in case it was lost, then after twice the
 /// time, and so on.
@@ -53,6 +57,8 @@ pub struct ReceivedDatagrams {
     is_due_for_gap: bool,
     /// A block is being received: acks are sent sooner.
     is_block: bool,
+    /// The newest numbers that arrived and are not acknowledged.
+    not_kept: VecDeque<u64>,
     /// What the peer wants: an ack after so many datagrams, and this long after one of a block.
     ack_after: u8,
     block_ack_delay: Duration,
@@ -80,6 +86,7 @@ impl ReceivedDatagrams {
             asked: 0,
             is_due_for_gap: false,
             is_block: false,
+            not_kept: VecDeque::new(),
             ack_after: ACK_AFTER,
             block_ack_delay: BLOCK_ACK_DELAY,
             repeats: 0,
@@ -101,6 +108,9 @@ impl ReceivedDatagrams {
     /// [`DropReason::Duplicate`] if it arrived before, [`DropReason::TooOld`] if it is so far below the
     /// largest that this is not known.
     pub fn check(&self, number: u64) -> Result<(), DropReason> {
+        if self.not_kept.contains(&number) {
+            return Err(DropReason::Duplicate);
+        }
         match self.window.place(number) {
             Place::Fresh => Ok(()),
             Place::Duplicate => Err(DropReason::Duplicate),
@@ -140,6 +150,15 @@ impl ReceivedDatagrams {
             Ecn::Ect1 => self.marks.ect1 += 1,
             Ecn::Ce => self.marks.ce += 1,
         }
+    }
+
+    /// A datagram was verified, but what was in it could not be kept: it is not acknowledged, and comes again
+    /// under another number. Its own is refused from now on, as far back as the last 64 of them.
+    pub(crate) fn on_not_kept(&mut self, number: u64) {
+        if self.not_kept.len() >= MAX_NOT_KEPT {
+            self.not_kept.pop_front();
+        }
+        self.not_kept.push_back(number);
     }
 
     /// When an ack must be sent, in a datagram of its own if there is no other: at once (a moment that has

@@ -3,14 +3,13 @@
 //! Bytes become one of these types or a [`DropReason`]. Nothing here keeps state or decrypts.
 
 pub(crate) mod answer;
-pub(crate) mod frame;
+
 pub(crate) mod frames;
 pub(crate) mod header;
 pub(crate) mod hello;
 pub(crate) mod parameters;
 pub(crate) mod request;
 
-pub(crate) use frame::{Frame, Frames};
 pub(crate) use header::{DataHeader, ResponseHeader, Role};
 pub(crate) use hello::{Hello, Versions, Welcome};
 pub(crate) use parameters::{EndParameters, Grease};

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::MAX_DATAGRAM_BYTES;
+use super::frames::{Frame, GREASE_TYPES};
 use crate::DropReason;
 use crate::fields::{Fields, put_varint, varint_len};
 
@@ -208,6 +209,13 @@ impl Grease {
         let (first, step) = id::GREASE;
         let value = value.get(..usize::from(length % 9)).unwrap_or_default();
         put(first + step * u64::from(which % 8), value, out);
+    }
+
+    /// A frame without meaning.
+    pub(crate) fn frame(&self) -> Frame<'_> {
+        let [which, length, body @ ..] = &self.0;
+        let body = body.get(..usize::from(length % 9)).unwrap_or_default();
+        Frame::Ignored { kind: GREASE_TYPES.start() + which % 32, body }
     }
 
     /// A version without meaning, of the form `0x?a?a?a?a`.

@@ -1,7 +1,6 @@
 //! Unit tests of the bulk sender and receiver.
 
 mod bottleneck;
-mod receiver;
 mod sender;
 
 use alloc::vec::Vec;

@@ -3,8 +3,6 @@
 //! Reading makes values without illegal content, but what a frame means for the state of a connection is
 //! checked where that state is. The frames of blocks are in `block`, those of messages in `message`.
 
-#![allow(dead_code, reason = "until the connection speaks them")]
-
 mod block;
 mod message;
 #[cfg(test)]
@@ -28,6 +26,12 @@ use crate::{DropReason, Sequence};
 
 /// The longest reason of a close, in bytes: its length has one byte.
 const MAX_REASON_BYTES: usize = 255;
+
+/// Bytes of a fragment frame before its data.
+pub(crate) const FRAGMENT_FRAME_BYTES: usize = 7;
+
+/// Bytes of a packet frame before its data.
+pub(crate) const PACKET_FRAME_BYTES: usize = 5;
 
 /// The largest packet that is sent without fragments, in bytes.
 pub(crate) const MAX_WHOLE_PACKET_BYTES: usize = FRAGMENT_BYTES;
