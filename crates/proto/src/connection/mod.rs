@@ -7,8 +7,7 @@
 //! `path` (the peer's address, and what may be sent to it), `mtu` (how large datagrams may be), `ecn`,
 //! `blocks`, `packets`, messages, `transit` (which datagrams arrived), `liveness` (silence) and `closing`;
 //! `receive` and `transmit` connect them, one for each direction, with `compose` for what is in a
-//! datagram and when, and
-//! `verdicts` for what became of it.
+//! datagram and when, and `verdicts` for what became of it.
 
 mod blocks;
 mod closing;
