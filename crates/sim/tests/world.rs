@@ -205,7 +205,12 @@ proptest! {
         prop_assert_eq!(delivered, stats.delivered);
         prop_assert_eq!(
             stats.offered + stats.duplicated,
-            delivered + stats.queue_full + stats.policed + stats.lost + stats.cut_out
+            delivered
+                + stats.too_large
+                + stats.queue_full
+                + stats.policed
+                + stats.lost
+                + stats.cut_out
         );
     }
 }

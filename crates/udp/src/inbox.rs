@@ -73,8 +73,8 @@ impl Inbox {
     }
 
     /// Takes out all datagrams, in order: when it arrived by `clock`, from where and at which of our
-    /// addresses, its ECN field, and its bytes. None arrived before the one in front of it, in the future, or more than a
-    /// second ago. Where the system has no stamps, all of them arrived now.
+    /// addresses, its ECN field, and its bytes. None arrived before the one in front of it, in the future, or
+    /// more than a second ago. Where the system has no stamps, all of them arrived now.
     pub fn drain(
         &mut self,
         clock: &Clock,

@@ -35,8 +35,8 @@ enum State {
     Fresh,
     /// An error, which may have been an earlier datagram's: sockets report those with the next call.
     LostOnce,
-    /// That it splits none, or that one of them is too long. Its datagrams go alone, up to here; whether one of
-    /// them was taken.
+    /// That it splits none, or that one of them is too long. Its datagrams go alone, up to here; whether one
+    /// of them was taken.
     Singly { end: usize, is_any_taken: bool, is_too_long: bool },
 }
 

@@ -23,8 +23,8 @@ pub const WANTED_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 /// grants.
 const ENOUGH_BUFFER_BYTES: usize = 2 * MAX_CHUNK_BYTES;
 
-/// Whether a socket that is connected takes an address, and so an ECN field, all the same: not on macOS and the
-/// BSDs.
+/// Whether a socket that is connected takes an address, and so an ECN field, all the same: not on macOS and
+/// the BSDs.
 const TAKES_ADDRESS: bool =
     cfg!(any(target_os = "linux", target_os = "android", target_os = "windows"));
 

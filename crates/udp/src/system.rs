@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use crate::Socket;
 
-/// The largest datagram of an end whose sockets forbid fragmentation: more than fits a jumbo frame, which is the
-/// largest that is probed.
+/// The largest datagram of an end whose sockets forbid fragmentation: more than fits a jumbo frame, which is
+/// the largest that is probed.
 const JUMBO_BYTES: u16 = 9000;
 
 /// 32 bytes fit for keys, from the operating system.
@@ -20,8 +20,8 @@ pub fn seed() -> io::Result<[u8; 32]> {
     Ok(seed)
 }
 
-/// The `max_datagram_bytes` of connections on this system: 1200 if IP may split what its sockets send, and 9000
-/// otherwise. It asks the system once.
+/// The `max_datagram_bytes` of connections on this system: 1200 if IP may split what its sockets send, and
+/// 9000 otherwise. It asks the system once.
 #[must_use]
 pub fn max_datagram_bytes() -> u16 {
     static MAX: OnceLock<u16> = OnceLock::new();

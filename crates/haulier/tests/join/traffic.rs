@@ -99,3 +99,25 @@ fn nothing_is_sent_before_it_is_connected() {
     assert_eq!(client.send_message("too early"), Err(SendError::NotOpen));
     assert!(client.all_acked());
 }
+
+/// Loopback carries 65,536 bytes, and a system that forbids fragmentation finds out what of it is probed.
+#[test]
+fn datagrams_grow_to_what_loopback_carries() {
+    let expected = if haulier::udp::max_datagram_bytes() == 9000 { 8972 } else { 1200 };
+    let mut pair = Pair::connected(with_secret());
+    let id = pair.id();
+    pair.until(|pair| {
+        let ends = [pair.client.stats(), pair.server.connection_stats(id)];
+        ends.iter().flatten().all(|stats| stats.max_datagram_bytes == expected)
+    });
+    pair.server.send_packet(id, vec![7; 200_000]).unwrap();
+    pair.until(|pair| pair.client_count(|event| matches!(event, Event::Packet { .. })) == 1);
+    println!("{:?}", pair.server.connection_stats(id));
+    let mut config = with_secret();
+    config.connection.max_datagram_bytes = 1201;
+    let mut pair = Pair::connected(config);
+    let id = pair.id();
+    pair.client.send_message("a round trip").unwrap();
+    pair.until(|pair| pair.server_count(|event| matches!(event, Event::Message(_))) == 1);
+    assert_eq!(pair.server.connection_stats(id).map(|stats| stats.max_datagram_bytes), Some(1200));
+}

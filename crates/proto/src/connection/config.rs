@@ -58,15 +58,15 @@ settings! {
         /// A block that takes longer than 60 s plus its size at this rate, in bits per second, closes the
         /// connection: a peer that crawls holds memory that others need. Default 16 kbit/s; 0 disables it.
         min_block_rate_bps: u64 = 16_000, with_min_block_rate_bps;
-        /// The largest datagram, in bytes of UDP payload, that this end accepts and may send. Default 1200, which
-        /// every path carries, and is all that a transport of one's own can promise; 1200 to 65,507. With more
-        /// than 1391 this end finds out what the path carries, up to this and to what its peer accepts
-        /// (STANDARD-1, 5.6): only for a transport that forbids fragmentation by IP. `Client` and `Server` use
-        /// 9000 in place of 1200 where the system can forbid it; 1201 keeps them from it.
+        /// The largest datagram, in bytes of UDP payload, that this end accepts and may send. Default 1200,
+        /// which every path carries, and is all that a transport of one's own can promise; 1200 to 65,507.
+        /// With more than 1391 this end finds out what the path carries, up to this and to what its peer
+        /// accepts (STANDARD-1, 5.6): only for a transport that forbids fragmentation by IP. `Client` and
+        /// `Server` use 9000 in place of 1200 where the system can forbid it; 1201 keeps them from it.
         max_datagram_bytes: u16 = 1200, with_max_datagram_bytes;
-        /// Whether datagrams are marked as ECN-capable, so that a router can say that a queue is long without
-        /// dropping them (STANDARD-1, 4.1). Default true: after ten of them only where the peer's counts show
-        /// that it works.
+        /// Whether datagrams are marked as ECN-capable, so that a router can say that a queue is long
+        /// without dropping them (STANDARD-1, 4.1). Default true: after ten of them only where the peer's
+        /// counts show that it works.
         ecn: bool = true, with_ecn;
         /// Whether parameters and frames without meaning are sent now and then, so that no peer comes to depend
         /// on their absence (STANDARD-1, H-1.3). Default true.

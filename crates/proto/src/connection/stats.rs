@@ -52,8 +52,8 @@ pub struct ConnectionStats {
     pub min_rtt: Option<Duration>,
     /// The variation of the round trip.
     pub rtt_variation: Option<Duration>,
-    /// The largest datagram that the path is known to carry, in bytes of UDP payload: 1200 before anything was
-    /// found.
+    /// The largest datagram that the path is known to carry, in bytes of UDP payload: 1200 before anything
+    /// was found.
     pub max_datagram_bytes: u16,
     /// Ack-eliciting datagrams in flight.
     pub datagrams_in_flight: u64,

@@ -185,8 +185,8 @@ impl Connection {
         Some(self.path.address())
     }
 
-    /// Bytes that the next datagram may have. One with a ping has 1200 at most, and so has each while an ack is
-    /// long overdue: these show whether smaller ones still arrive where larger ones no longer do [H-5.6b].
+    /// Bytes that the next datagram may have. One with a ping has 1200 at most, and so has each while an ack
+    /// is long overdue: these show whether smaller ones still arrive where larger ones no longer do [H-5.6b].
     fn room(&self) -> usize {
         let room = self.path.room();
         let overdue = self.sent.probe_timeout().saturating_mul(OVERDUE_PTOS);

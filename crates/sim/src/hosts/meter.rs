@@ -35,7 +35,7 @@ impl AmplificationMeter {
         flow.datagrams_in += 1;
         let proves = match Kind::of(datagram) {
             Ok(Kind::Data { .. }) => taken,
-            Ok(Kind::Request) => taken && datagram.get(11).is_some_and(|&cookie| cookie > 0),
+            Ok(Kind::Request) => taken && datagram.get(14).is_some_and(|&cookie| cookie > 0),
             _ => false,
         };
         flow.proven |= proves;

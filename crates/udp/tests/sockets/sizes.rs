@@ -80,9 +80,10 @@ impl AnyPort for SocketAddr {
     }
 }
 
-/// Not from datagrams that the system has joined on IPv4 or IPv6: `quinn-udp` 0.6.3 has room for 96 bytes of control
-/// messages, and the field comes last, behind the time, the size and the address. The machine then counts too
-/// few, and its peer stops marking.
+/// Not from datagrams that the system has joined: `quinn-udp` 0.6.3 has room for 96 bytes of control
+/// messages, and the field comes last, behind the time, the size and the address. The machine then
+/// counts too few, and
+/// its peer stops marking.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_ecn_field_goes_out_and_comes_in() {

@@ -1,7 +1,7 @@
 //! The rate of a long transfer where others fill the queue: like TCP's.
 //!
-//! It grows by a datagram each round trip, and is reduced by three tenths on a mark of ECN, or on a loss while
-//! the queue is long.
+//! It grows by a datagram each round trip, and is reduced by three tenths on a mark of ECN, or on a loss
+//! while the queue is long.
 //! When the queue is empty, the others are gone.
 
 use libm::sqrt;

@@ -63,8 +63,8 @@ impl Delay {
             self.yields = 0;
         }
         if self.flow.round.is_marked {
-            // All flows on this queue are told: it is no sign that others fill it. It grew in this round, and has
-            // to be empty after the next, or that is marked too.
+            // All flows on this queue are told: it is no sign that others fill it. It grew in this round,
+            // and has to be empty after the next, or that is marked too.
             let longest = self.flow.round.max_delay;
             self.reduce(delivered, longest, rtt);
             return None;

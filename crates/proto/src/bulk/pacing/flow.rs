@@ -147,8 +147,8 @@ impl Flow {
         }
     }
 
-    /// A router has marked a datagram no older than `number`. Of those that met the queue for which the rate was
-    /// reduced already it says nothing new.
+    /// A router has marked a datagram no older than `number`. Of those that met the queue for which the rate
+    /// was reduced already it says nothing new.
     pub(super) fn on_mark(&mut self, number: u64) {
         self.round.is_marked |= self.drained_from.is_some_and(|from| number >= from);
     }
