@@ -8,7 +8,6 @@
 //! appears in `Part`, in [`ORDER`] and in these two. Path challenges, probes of the path's size and the close
 //! have datagrams of their own (`path`, `transmit`, `closing`).
 
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Connection;
@@ -265,10 +264,14 @@ impl Connection {
 
     /// Whether a progress frame is a reason to send: within the bound of what a peer is answered with.
     fn is_progress_due(&self) -> bool {
-        self.blocks_in.progress_due() == ProgressDue::Now && self.received.may_ack_alone()
+        match self.blocks_in.progress_due() {
+            ProgressDue::No | ProgressDue::WithAck => false,
+            ProgressDue::Now => self.received.may_ack_alone(),
+            ProgressDue::MustArrive => true,
+        }
     }
 
-    /// The whole state of the receiver of blocks. One that must be heard asks for an ack.
+    /// The whole state of the receiver of blocks. One that must arrive asks for an ack.
     fn put_progress(&mut self, draft: &mut Draft<'_, '_>) {
         let due = self.blocks_in.progress_due();
         if due == ProgressDue::No || draft.has_progress {
@@ -276,20 +279,19 @@ impl Connection {
         }
         // A ping has to fit behind it.
         let room = draft.room().saturating_sub(1);
-        let mut entries = Vec::new();
-        let Some(frame) = self.blocks_in.progress_frame(Duration::ZERO, room, &mut entries) else {
+        let Some(frame) = self.blocks_in.progress_frame(Duration::ZERO, room, &mut self.entries)
+        else {
             return;
         };
         draft.push(&Frame::Progress(frame));
         draft.has_progress = true;
-        if due == ProgressDue::Now && !draft.is_ack_eliciting {
+        if due == ProgressDue::MustArrive && !draft.is_ack_eliciting {
             Frame::Ping.write(draft.out.vec());
             draft.is_ack_eliciting = true;
         }
-        if draft.is_ack_eliciting {
-            let mark = self.blocks_in.on_progress_sent();
-            self.sent.add(Item::Progress(mark));
-        }
+        // Of a datagram that is not acknowledged, the ledger drops the items.
+        let mark = self.blocks_in.on_progress_sent();
+        self.sent.add(Item::Progress(mark));
     }
 
     fn put_slices_here(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
@@ -360,10 +362,14 @@ impl Connection {
         if !is_wanted || draft.has_ack || draft.slice.is_some() {
             return;
         }
-        let Some(ack) = self.received.ack_frame(now) else { return };
-        if ack.encoded_len() > draft.room() {
+        let ack = self.received.ack_frame(now).filter(|ack| ack.encoded_len() <= draft.room());
+        let Some(ack) = ack else {
+            // What the peer may not have heard goes with anything that is acknowledged, too.
+            if draft.is_ack_eliciting {
+                self.put_progress(draft);
+            }
             return;
-        }
+        };
         let is_alone = !draft.has_frames();
         draft.push(&Frame::Ack(ack));
         self.put_arrivals(draft);

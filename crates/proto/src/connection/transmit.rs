@@ -3,7 +3,10 @@
 
 use super::compose::Draft;
 use super::{CloseReason, Connection, ConnectionState, ConnectionTrigger};
+use alloc::vec::Vec;
+
 use crate::crypto::TAG_BYTES;
+use crate::incoming::ProgressDue;
 use crate::transit::{Outgoing, UDP_IPV4_BYTES};
 use crate::wire::frames::Frame;
 use crate::wire::header::DATA_HEADER_BYTES;
@@ -65,8 +68,13 @@ impl Connection {
             Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, backlog },
         );
         if has_ack {
-            self.received.set_block(self.blocks_in.is_receiving());
+            // An ack that says that a block is finished is repeated as well.
+            let is_unheard = self.blocks_in.progress_due() > ProgressDue::No;
+            self.received.set_block(is_unheard);
             self.received.on_ack_sent(now, !has_content);
+            if !is_unheard {
+                self.entries = Vec::new();
+            }
         } else if has_report && !has_content {
             // It counts against [H-4.1c] too. An ack that did not fit beside it stays due.
             self.received.on_other_ack_alone();

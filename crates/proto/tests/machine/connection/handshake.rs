@@ -406,7 +406,7 @@ fn open_mode_is_off_by_default() {
     let mut lan = Lan::joined(with_credentials(open), client_with(Credentials::Open));
     lan.client(0).send_message(&b"hello"[..]).unwrap();
     lan.settle();
-    let hello = ServerEvent::Connection(Event::Message(b"hello"[..].into()));
+    let hello = ServerEvent::Connection(Event::Message { channel: 0, data: b"hello"[..].into() });
     assert!(lan.server_events.iter().any(|(_, event)| *event == hello));
 }
 

@@ -62,7 +62,7 @@ fn packets_and_messages_go_before_slices() {
     // The announcement with the first fragment, the second, the third with the message; then slices.
     let events = at_server(&lan);
     let first = events.iter().position(|event| matches!(event, Event::Packet { .. })).unwrap();
-    let message = events.iter().position(|event| matches!(event, Event::Message(_))).unwrap();
+    let message = events.iter().position(|event| matches!(event, Event::Message { .. })).unwrap();
     assert!(sizes.len() > 190 && first <= 2 && message <= 3, "{first} {message}");
 }
 
@@ -111,7 +111,7 @@ fn messages_arrive_once_and_in_order_under_loss() {
     }
     lan.run(5_000);
     let messages = at_server(&lan).into_iter().filter_map(|event| match event {
-        Event::Message(data) => Some(u32::from_le_bytes(data[..].try_into().unwrap())),
+        Event::Message { data, .. } => Some(u32::from_le_bytes(data[..].try_into().unwrap())),
         _ => None,
     });
     assert!(messages.eq(0..3_000));
@@ -183,7 +183,7 @@ fn a_message_does_not_wait_for_a_large_block() {
     lan.run(1_000);
     lan.peer().send_message(&b"the gate is open"[..]).unwrap();
     lan.run(2);
-    assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Message(_))));
+    assert!(lan.client_events[0].iter().any(|event| matches!(event, Event::Message { .. })));
     assert!(lan.client(0).receiving().unwrap().done < 300_000);
 }
 
