@@ -387,7 +387,7 @@ impl Connection {
             return Some(block.into());
         }
         let end = self.events.pop_front();
-        if self.events.is_empty() && self.events.capacity() > 0 {
+        if self.events.is_empty() && self.events.capacity() > 4 {
             self.events = VecDeque::new();
         }
         end

@@ -127,15 +127,20 @@ impl Unheard {
         for entry in finished.take(MAX_PROGRESS_BLOCKS - count.min(MAX_PROGRESS_BLOCKS)) {
             entry.write(entries);
         }
-        let without_map = |block, first| ProgressEntry { block, first, map: &[] }.encoded_len();
-        let heads = open().map(|(block, done)| without_map(block, done.first())).sum::<usize>();
+        let without_map = |block, first| ProgressEntry { block, first, map: &[] };
+        let heads = open().map(|(block, done)| without_map(block, done.first()).encoded_len());
+        let heads = heads.sum::<usize>();
         let empty = ProgressFrame::new(credit, lateness_ms, floor, 0, &[])?.encoded_len();
         let mut rest = room.checked_sub(empty + entries.len() + heads)?;
-        let mut map = Vec::new();
         for (block, done) in open() {
-            map.clear();
-            rest -= done.write(rest.min(MAX_PROGRESS_MAP_BYTES), &mut map);
-            ProgressEntry { block, first: done.first(), map: &map }.write(entries);
+            // The length of the map is the last byte of an entry without one.
+            without_map(block, done.first()).write(entries);
+            let length = entries.len() - 1;
+            let written = done.write(rest.min(MAX_PROGRESS_MAP_BYTES), entries);
+            rest -= written;
+            if let (Some(place), Ok(bytes)) = (entries.get_mut(length), u8::try_from(written)) {
+                *place = bytes;
+            }
         }
         let finished = self.finished.iter().filter(|finished| finished.number >= floor).count();
         let count = count + finished.min(MAX_PROGRESS_BLOCKS - count.min(MAX_PROGRESS_BLOCKS));
