@@ -9,7 +9,8 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use haulier_proto::client::{ClientConfig, ClientMachine, Credentials};
 use haulier_proto::connection::{Block, Event, Suite};
 use haulier_proto::credentials::{Identity, Secret, TokenClaims, TokenKey, TokenServers};
-use haulier_proto::internals::TrafficSecret;
+use haulier_proto::internals::frames::{Cut, SliceSize};
+use haulier_proto::internals::{TrafficSecret, encode_repair};
 use haulier_proto::server::{ServerConfig, ServerCredentials, ServerMachine, TokenAudience};
 use haulier_proto::{AesSupport, Batch, Instant, Machine, Platform};
 use std::hint::black_box;
@@ -237,10 +238,11 @@ fn repair(c: &mut Criterion) {
     haulier_proto::prepare();
     let chunk: Vec<u8> =
         (0..256 * 1024u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let cut = Cut::new(chunk.len(), SliceSize::SMALLEST_OF_FULL_CHUNK).expect("a chunk");
     let mut group = c.benchmark_group("repair");
     group.throughput(Throughput::Bytes(chunk.len() as u64));
     group.bench_function("encode 256 of 256", |b| {
-        b.iter(|| black_box(haulier_proto::internals::encode_repair(black_box(&chunk))));
+        b.iter(|| black_box(encode_repair(black_box(&chunk), cut)));
     });
     group.finish();
 }

@@ -14,7 +14,7 @@ use crate::address;
 use crate::hosts::{Keyed, PROTOCOL_ID, configs};
 
 /// Passes arbitrary bytes to every parser, and as a datagram to a server and a client: none panics, nothing
-/// is accepted that was not made with a key, and accepted frames are canonical.
+/// is accepted that was not made with a key, and accepted frames are read again as the same.
 ///
 /// # Panics
 /// If that does not hold.
@@ -45,13 +45,15 @@ pub fn wire(bytes: &[u8]) {
     ends(bytes);
 }
 
+/// A number may have more bytes than it needs, so what is written is not always what was read, but it is read
+/// as the same frames.
 fn frames(bytes: &[u8]) {
+    let Ok(read) = Frames::of(bytes).collect::<Result<Vec<_>, _>>() else { return };
     let mut out = Vec::new();
-    for frame in Frames::of(bytes) {
-        let Ok(frame) = frame else { return };
-        frame.write(&mut out);
-    }
-    assert_eq!(out, bytes, "frames that are not canonical");
+    read.iter().for_each(|frame| frame.write(&mut out));
+    assert!(out.len() <= bytes.len(), "frames that are longer than they were");
+    let again: Result<Vec<_>, _> = Frames::of(&out).collect();
+    assert_eq!(again.as_ref(), Ok(&read), "frames that are read differently again");
 }
 
 fn ends(bytes: &[u8]) {

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use haulier_core::chunk::{ChunkId, Slice, SliceCount};
 use haulier_proto::connection::{CloseCode, CloseReason, Event};
-use haulier_proto::internals::{AckFrame, BlockFrame, Frame};
+use haulier_proto::internals::frames::{
+    BlockFrame, ChunkAt, Cut, SliceFrame, SliceKind, SliceSize, chunk_bytes,
+};
+use haulier_proto::internals::{AckFrame, Frame};
 use haulier_proto::server::{ServerConfig, ServerEvent, ServerMachine};
 use haulier_proto::{DropReason, Instant, Machine as _};
 use haulier_sim::attack::raw::RawClient;
@@ -102,22 +104,11 @@ fn t4_optimistic_acks_are_caught_within_two_windows() {
                 assert_eq!(*reason, CloseReason::Here(CloseCode::PROTOCOL));
                 caught = Some(largest);
             }
-            keep_busy(&mut con);
         }
         worst = worst.max(caught.unwrap_or(u64::MAX));
     }
     println!("the last was caught at number {worst}");
     assert!(worst <= 512, "caught at {worst}");
-}
-
-/// Slices go on only if chunks do: the liar acks those, too.
-fn keep_busy(con: &mut Con) {
-    let count = SliceCount::new(256).unwrap();
-    let received = haulier_core::chunk::SliceSet::full(count);
-    for id in 0..8 {
-        let ack = haulier_core::chunk::Ack { chunk_id: ChunkId::new(id), received };
-        con.say(&[Frame::ChunkAck(ack)]);
-    }
 }
 
 /// An ack of one number above the newest, at any time: the connection is closed on the spot.
@@ -131,8 +122,8 @@ fn t4_an_ack_of_what_was_not_sent_closes_at_once() {
     assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::PROTOCOL)));
 }
 
-/// A datagram full of acks with as many ranges as fit, again and again, each of which names a thousand
-/// numbers: the server does its bounded work and answers with nothing.
+/// A datagram with as many ranges as fit into an ack, again and again: the server does its bounded work and
+/// answers with nothing.
 #[test]
 fn t5_a_flood_of_ack_ranges_costs_little_and_gets_nothing() {
     let mut con = Con::new(server_config(Keyed::Secret), 1, Some(100_000));
@@ -140,27 +131,49 @@ fn t5_a_flood_of_ack_ranges_costs_little_and_gets_nothing() {
         con.wait(Duration::from_millis(20));
         con.take();
     }
+    let received = &con.raw.link.as_ref().unwrap().received;
+    let honest = received.ack_frame(con.now).unwrap();
     let largest = con.largest();
-    let mut ack = AckFrame::new(largest, Duration::ZERO, 0);
-    while ack.push_run(1, 1) {}
-    let frames: Vec<_> = (0..8).map(|_| Frame::Ack(ack)).collect();
-    let before = con.server.stats().datagrams_sent;
-    let mut sent = 0;
-    for _ in 0..10_000 {
-        if con.closed.is_some() {
-            break; // It named a skipped number.
+    let mut ranges = AckFrame::new(largest, Duration::ZERO, 0);
+    while ranges.push_run(1, 1) {}
+    for (ack, is_true) in [(honest, true), (ranges, false)] {
+        let before = con.server.work().steps;
+        let mut sent = 0;
+        for _ in 0..10_000 {
+            if con.closed.is_some() {
+                assert!(!is_true, "an honest ack");
+                break; // It named a skipped number.
+            }
+            con.say(&[Frame::Ack(ack)]);
+            sent += con.take();
         }
-        con.say(&frames);
-        sent += con.take();
+        let steps = con.server.work().steps - before;
+        println!("{sent} datagrams, {steps} steps");
+        assert!(sent <= 200 && steps <= 10_000 * 70, "{sent} datagrams, {steps} steps");
     }
-    assert!(sent <= 200, "{sent} datagrams, {before} before");
+}
+
+/// More than one ack in a datagram, of whichever type, closes the connection before any of them is looked at.
+/// Dozens of acks of everything in each datagram cost as many walks over it once.
+#[test]
+fn t5_a_datagram_has_one_ack() {
+    let mut con = Con::new(server_config(Keyed::Secret), 1, Some(100_000));
+    con.wait(Duration::from_millis(20));
+    con.take();
+    let ack = con.raw.link.as_ref().unwrap().received.ack_frame(con.now).unwrap();
+    con.say(&[Frame::Ack(ack)]);
+    assert_eq!(con.closed, None);
+    let before = con.server.work().steps;
+    con.say(&[Frame::Ack(ack), Frame::Ping, Frame::Ack(ack)]);
+    assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::PROTOCOL)));
+    assert_eq!(con.server.work().steps, before);
 }
 
 /// A block of more than the server takes closes the connection before a byte of memory is taken for it,
 /// and so do more blocks than may be announced. A block within the limit takes memory as slices come.
 #[test]
 fn t6_an_announcement_takes_no_memory() {
-    let frame = |number, length| BlockFrame { number, tag: 0, length, digest: [0; 32] };
+    let frame = |number, length| BlockFrame { number, tag: 0, length, root: [0; 32] };
     let config = server_config(Keyed::Secret);
     let connection = config.connection.with_max_block_bytes(1 << 20);
     let config = config.with_connection(connection);
@@ -168,27 +181,28 @@ fn t6_an_announcement_takes_no_memory() {
     con.say(&[Frame::Block(frame(0, (1 << 20) + 1))]);
     assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::BLOCK_TOO_LARGE)));
     let mut con = Con::new(config.clone(), 2, None);
-    (0..8).for_each(|number| con.say(&[Frame::Block(frame(number, 1 << 20))]));
+    (0..32).for_each(|number| con.say(&[Frame::Block(frame(number, 1 << 20))]));
     assert_eq!(con.closed, None);
-    con.say(&[Frame::Block(frame(8, 1 << 20))]);
+    con.say(&[Frame::Block(frame(32, 1 << 20))]);
     assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::PROTOCOL)));
     let mut con = Con::new(config, 3, None);
     con.say(&[Frame::Block(frame(u32::MAX, 1))]);
     assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::PROTOCOL)));
 }
 
-/// A hundred thousand empty blocks that are never read: what waits is bounded, and a sender that goes on is
-/// closed with `resources`. Empty ones counted for nothing once.
+/// A hundred thousand empty blocks that are never read: what waits is bounded by the credit, and a sender
+/// that goes on is closed with `credit`. Empty ones counted for nothing once.
 #[test]
 fn t6_unread_empty_blocks_do_not_pile_up() {
     let config = server_config(Keyed::Secret);
     let connection = config.connection.with_max_unread_block_bytes(10_000);
-    let mut con = Con::new(config.with_connection(connection), 1, None);
-    let digest = block(0).digest().to_owned();
+    let config = config.with_connection(connection.with_max_block_bytes(1 << 20));
+    let mut con = Con::new(config, 1, None);
+    let root = block(0).digest().to_owned();
     let mut taken = 0;
     let id = con.server.connections().next().unwrap();
     for number in 0..100_000 {
-        let frame = BlockFrame { number, tag: 0, length: 0, digest };
+        let frame = BlockFrame { number, tag: 0, length: 0, root };
         let mut datagram = con.raw.link.as_mut().unwrap().frames(&[Frame::Block(frame)]);
         // The application reads nothing.
         let _counted = con.server.handle_datagram(con.now, address(CLIENT), &mut datagram);
@@ -197,59 +211,104 @@ fn t6_unread_empty_blocks_do_not_pile_up() {
         }
         taken = number;
     }
+    let held = con.server.connection(id).unwrap().memory_bytes();
     con.poll_events();
-    assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::RESOURCES)));
-    assert!(taken < 1000, "{taken}");
+    assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::CREDIT)));
+    println!("{taken} blocks, {held} bytes");
+    assert!(taken < 20_000 && held < 3 << 20, "{taken}, {held}");
 }
 
-/// Blocks that are not what was announced, while an earlier one waits for a reader: the connection closes
-/// with `block damaged` once that has read. The violation was forgotten here, and all later blocks with it.
+/// A block that is not what was announced, while an earlier one waits for a reader: the connection closes
+/// with `block damaged` at once. The violation was forgotten here, and all later blocks with it.
 #[test]
 fn t6_a_damaged_block_behind_an_unread_one_closes() {
     let config = server_config(Keyed::Secret);
     let connection = config.connection.with_max_unread_block_bytes(0);
     let mut con = Con::new(config.with_connection(connection), 1, None);
-    let (right, wrong) = (block(0).digest().to_owned(), [1; 32]);
-    for (number, digest) in [(0, right), (1, wrong)] {
-        let frame = BlockFrame { number, tag: 0, length: 0, digest };
-        let mut datagram = con.raw.link.as_mut().unwrap().frames(&[Frame::Block(frame)]);
+    let id = con.server.connections().next().unwrap();
+    let (right, wrong) = (block(1).digest().to_owned(), [1; 32]);
+    for (number, root, is_open) in [(0, right, true), (1, wrong, false)] {
+        let frame = BlockFrame { number, tag: 0, length: 1, root };
+        let (at, size) = (ChunkAt { block: number, index: 0 }, SliceSize::new(2).unwrap());
+        let data = block(1).data().to_vec();
+        let slice = SliceFrame { at, kind: SliceKind::Last(size), index: 0, data: &data };
+        let frames = [Frame::Block(frame), Frame::Slice(slice)];
+        let mut datagram = con.raw.link.as_mut().unwrap().frames(&frames);
         con.server.handle_datagram(con.now, address(CLIENT), &mut datagram).unwrap();
+        assert_eq!(con.server.connection(id).unwrap().state().is_open(), is_open);
     }
     con.poll_events();
-    let _sent = con.take();
-    con.wait(Duration::from_millis(1));
     assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::BLOCK_DAMAGED)));
 }
 
-/// Slices with every count, index and length, of this chunk and others: none makes the server fail, answer
-/// with more than an ack, or lose the block that it is sending.
+/// Slices with every index, size and length, of announced chunks and others: one that contradicts its block
+/// closes the connection with `protocol`, and none of the others makes the server answer with more than an
+/// ack, or decode.
 #[test]
-fn t7_slices_that_contradict_each_other_are_dropped() {
-    let mut con = Con::new(server_config(Keyed::Secret), 1, Some(50_000));
-    let mut rng = Rng::new(1);
-    let data = [3; 1024];
-    let (mut said, mut sent) = (0, 0);
-    for round in 0..20_000 {
-        let count = SliceCount::new(rng.between(1, 256) as usize).unwrap();
-        let index = count.index(rng.below(count.get() as u64) as usize).unwrap();
-        let length = if index.is_last() { rng.between(1, 1024) as usize } else { 1024 };
-        let id = ChunkId::new(rng.below(3) as u16);
-        con.say(&[Frame::Slice(Slice::new(id, index, &data[..length]).unwrap())]);
-        said += 1;
-        if round % 10 == 0 {
-            con.wait(Duration::from_millis(1));
+fn t7_slices_that_contradict_their_block_close() {
+    let length = 300_000;
+    let frame = BlockFrame { number: 0, tag: 0, length, root: [0; 32] };
+    let (mut rng, data) = (Rng::new(1), [3; 1024]);
+    let (mut said, mut sent, mut closed) = (0, 0, 0);
+    for seed in 0..200 {
+        let mut con = Con::new(server_config(Keyed::Secret), seed, Some(50_000));
+        con.say(&[Frame::Block(frame)]);
+        for round in 0..100 {
+            let at = ChunkAt { block: rng.below(3) as u32, index: rng.below(3) as u32 };
+            let size = SliceSize::new(2 * rng.between(500, 512) as usize).unwrap();
+            let index = rng.below(256) as u8;
+            let kind = match rng.below(3) {
+                0 => SliceKind::Source,
+                1 => SliceKind::Last(size),
+                _ => SliceKind::Repair,
+            };
+            let bytes = match kind {
+                SliceKind::Last(_) => rng.between(1, size.bytes() as u64) as usize,
+                _ => size.bytes(),
+            };
+            con.say(&[Frame::Slice(SliceFrame { at, kind, index, data: &data[..bytes] })]);
+            said += 1;
+            if round % 10 == 0 {
+                con.wait(Duration::from_millis(1));
+            }
+            sent += con.take();
+            if at.block == 0 && !agrees(length, at.index, kind, size, index, bytes) {
+                assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::PROTOCOL)));
+                closed += 1;
+                break;
+            }
+            assert_eq!(con.closed, None, "{at:?} {kind:?} {size:?} {index} {bytes}");
         }
-        sent += con.take();
+        assert_eq!(con.server.work().decodes, 0);
     }
-    println!("{said} slices, {sent} datagrams back");
-    assert!(con.closed.is_none() || con.closed == Some(CloseReason::Here(CloseCode::PROTOCOL)));
-    assert!(sent * 2 <= said + 400, "{sent} datagrams for {said}");
+    println!("{said} slices, {closed} closed, {sent} datagrams back");
+    assert!(closed > 150 && sent <= said + 200 * 60, "{closed} closed, {sent} for {said}");
+}
+
+/// Whether a block of this length has such a slice.
+fn agrees(
+    length: u64,
+    chunk: u32,
+    kind: SliceKind,
+    size: SliceSize,
+    index: u8,
+    bytes: usize,
+) -> bool {
+    let Some(cut) = chunk_bytes(length, chunk).and_then(|bytes| Cut::new(bytes, size)) else {
+        return false;
+    };
+    let is_there = cut.range(index).is_some_and(|range| range.len() == bytes);
+    match kind {
+        SliceKind::Source => is_there && !cut.is_last(index),
+        SliceKind::Last(_) => is_there && cut.is_last(index),
+        SliceKind::Repair => usize::from(index) < cut.count().next_power_of_two(),
+    }
 }
 
 /// Sealed with the right key and no frames at all, a cut one, an unknown one: closed with `protocol`.
 #[test]
 fn t7_frames_that_are_none_close_with_protocol() {
-    for plaintext in [&[][..], &[13], &[255], &[3, 0, 0], &[1, 2, 0], &[11, 0, 0, 1]] {
+    for plaintext in [&[][..], &[13], &[255], &[3, 0, 0], &[1, 2, 0], &[11, 0, 0, 1], &[32], &[64]] {
         let mut con = Con::new(server_config(Keyed::Secret), 1, None);
         let mut datagram = con.raw.link.as_mut().unwrap().seal(plaintext);
         let taken = con.server.handle_datagram(con.now, address(CLIENT), &mut datagram);
@@ -285,7 +344,7 @@ fn t12_a_client_that_never_acks_slices_is_gone_after_its_time() {
 #[test]
 fn t12_a_client_whose_block_stands_still_is_thrown_out() {
     let mut con = Con::new(server_config(Keyed::Secret), 1, None);
-    let frame = BlockFrame { number: 0, tag: 0, length: 1 << 20, digest: [0; 32] };
+    let frame = BlockFrame { number: 0, tag: 0, length: 1 << 20, root: [0; 32] };
     con.say(&[Frame::Block(frame)]);
     while con.closed.is_none() && con.now < ms(120_000) {
         con.wait(Duration::from_millis(1000));

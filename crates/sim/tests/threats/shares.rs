@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haulier_core::chunk::{ChunkId, Slice, SliceCount};
 use haulier_proto::Machine as _;
 use haulier_proto::client::ClientMachine;
 use haulier_proto::connection::{Event, Urgency};
-use haulier_proto::internals::{BlockFrame, Frame};
+use haulier_proto::internals::Frame;
+use haulier_proto::internals::frames::{BlockFrame, ChunkAt, SliceFrame, SliceKind};
 use haulier_proto::server::ServerMachine;
 use haulier_sim::address;
 use haulier_sim::attack::raw::RawClient;
@@ -21,17 +21,18 @@ fn besieged(addresses: impl Iterator<Item = SocketAddr>) -> ServerMachine {
     let mut config = server_config(Keyed::Open);
     config.limits.memory_bytes = 64 * MIB;
     let mut server = ServerMachine::new(ms(0), 0, config, [1; 32]).unwrap();
-    let count = SliceCount::new(256).unwrap();
     for (n, from) in (1000..).zip(addresses) {
         let mut raw = RawClient::new(None, n);
         knock(&mut server, &mut raw, ms(0), from).0.unwrap();
         let link = raw.link.as_mut().unwrap();
-        let announced = BlockFrame { number: 0, tag: 0, length: 2 << 20, digest: [0; 32] };
+        let announced = BlockFrame { number: 0, tag: 0, length: 2 << 20, root: [0; 32] };
         let mut datagram = link.frames(&[Frame::Block(announced)]);
         server.handle_datagram(ms(0), from, &mut datagram).unwrap();
-        for id in 0..4 {
-            for index in (0..256).map(|index| count.index(index).unwrap()) {
-                let slice = Slice::new(ChunkId::new(id), index, &[5; 1024]).unwrap();
+        // All of each chunk but its last slice.
+        for chunk in 0..4 {
+            for index in 0..255 {
+                let (at, kind) = (ChunkAt { block: 0, index: chunk }, SliceKind::Source);
+                let slice = SliceFrame { at, kind, index, data: &[5; 1024] };
                 let mut datagram = link.frames(&[Frame::Slice(slice)]);
                 server.handle_datagram(ms(0), from, &mut datagram).unwrap();
             }
