@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use haulier_proto::Instant;
 use haulier_proto::credentials::Secret;
+use haulier_proto::internals::frames::{BlockFrame, ChunkAt, SliceFrame, SliceKind};
 use haulier_proto::internals::{Frame, Frames};
 
 use super::Mind;
@@ -22,7 +23,7 @@ pub enum HostileKind {
     Spoofer,
     /// Has the key: incomplete handshakes from its own address, with a cookie if required.
     Holder,
-    /// Has the key: connects, acks datagrams, but never a slice.
+    /// Has the key: connects, acks datagrams, but never says that a chunk is done.
     Crawler,
     /// Has the key: connects, and acks numbers that were never sent.
     Optimist,
@@ -111,18 +112,11 @@ impl Hostile {
                 frames = vec![Frame::Ping, Frame::Ack(ack)];
             }
             HostileKind::Trickler => {
-                use haulier_core::chunk::{ChunkId, Slice, SliceCount};
-                let block = haulier_proto::internals::BlockFrame {
-                    number: 0,
-                    tag: 0,
-                    length: 256 << 10,
-                    digest: [0; 32],
-                };
+                let block = BlockFrame { number: 0, tag: 0, length: 256 << 10, root: [0; 32] };
                 frames.push(Frame::Block(block));
-                let at = (now.since(self.asked).as_secs() / 10 % 255) as usize;
-                let index = SliceCount::new(256).and_then(|count| count.index(at));
-                let slice = index.and_then(|index| Slice::new(ChunkId::new(0), index, &data));
-                frames.extend(slice.map(Frame::Slice));
+                let index = (now.since(self.asked).as_secs() / 10 % 255) as u8;
+                let (at, kind) = (ChunkAt { block: 0, index: 0 }, SliceKind::Source);
+                frames.push(Frame::Slice(SliceFrame { at, kind, index, data: &data }));
             }
             _ => {}
         }

@@ -62,7 +62,9 @@ pub fn drill(lie: Lie, role: Role, seed: u64) -> Result<(), Finding> {
         victim.poll_transmit(now, &mut batch);
         assert!(!batch.is_full(), "a flood at one moment");
         for (_, datagram) in batch.iter() {
-            let _plaintext = victim.link.open_data(true_now, datagram);
+            if let Some(plaintext) = victim.link.open_data(true_now, datagram) {
+                liar.hear(&plaintext);
+            }
         }
         if let Some(finding) = judge(lie, &mut victim) {
             return Err(finding);

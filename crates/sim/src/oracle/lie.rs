@@ -7,13 +7,14 @@
 
 use std::time::Duration;
 
-use haulier_core::chunk::{ChunkId, SLICE_BYTES, Slice, SliceCount};
 use haulier_core::fragment::Fragment;
 use haulier_core::{Instant, Sequence};
 use haulier_proto::connection::Block;
-use haulier_proto::internals::{
-    AckFrame, ArrivalsFrame, BlockFrame, Frame, RepairSlice, encode_repair,
+use haulier_proto::internals::frames::{
+    BlockFrame, ChunkAt, Cut, HashesFrame, MAX_PROGRESS_MAP_BYTES, MessageFrame, MessagePart,
+    ProgressEntry, ProgressFrame, SliceFrame, SliceKind, SliceSize,
 };
+use haulier_proto::internals::{AckFrame, ArrivalsFrame, Frame, Frames, encode_repair};
 
 use crate::Rng;
 use crate::attack::raw::Link;
@@ -21,43 +22,71 @@ use crate::attack::raw::Link;
 /// The largest plaintext that fits into a datagram in all modes.
 const ROOM: usize = 1160;
 
-/// Slices of a full chunk.
-const FULL: usize = 256;
+/// Bytes of a slice; a full chunk has 256 of them.
+const SLICE_BYTES: usize = 1024;
 
-/// Numbers that the longest ack names.
-const SPAN: u64 = 1024;
+/// Slices of a full chunk.
+const FULL: u64 = 256;
 
 /// Datagrams after which a hoarder has enough: less than a chunk.
 const HOARDED: u64 = 160;
 
-/// Chunks of the large blocks of liars: as many as a receiver holds today.
+/// Chunks of the large blocks of liars.
 const CHUNKS: u64 = 32;
+
+/// Blocks that may be announced and not finished.
+const BLOCKS: u32 = 32;
+
+/// What may be opened before the first progress frame (parameter 6).
+const FIRST_CREDIT: u64 = 32;
+
+/// Messages that may wait on a channel, and the channels of the default configuration.
+const MESSAGES: u64 = 256;
+const CHANNELS: u64 = 16;
 
 /// A way to lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lie {
     /// Announces blocks of two slices, and sends the last, of a byte, and a repair slice: a decoding each.
     DecodeBombs,
+    /// The same with the smallest slices.
+    SmallBombs,
     /// The same without an announcement.
     UnannouncedBombs,
     /// Sends slices of chunks of no announced block.
     UnannouncedSlices,
-    /// Sends blocks of one byte that are read, and acks nothing.
+    /// Sends pages of no announced block.
+    UnannouncedPages,
+    /// Announces empty blocks that are read, and acks nothing.
     UnackedBlocks,
-    /// Sends blocks of one byte that are not read.
+    /// Announces empty blocks that are not read.
     UnreadBlocks,
+    /// Sends blocks of one byte that are not read.
+    UnreadBytes,
     /// Announces a block, sends a part of it, and then no more.
     Hoarding,
-    /// Announces a block when all of its chunks are there.
+    /// Sends one slice of each chunk that there is credit for, of many blocks.
+    Openings,
+    /// Announces blocks when all of their slices are there, many at once.
     LateAnnouncement,
-    /// Fills datagrams with acks of everything.
+    /// Announces a block when most of a chunk of its slices is there.
+    LateChunk,
+    /// Acks everything, with each datagram.
     AckFlood,
+    /// Sends the longest progress of the block with each datagram.
+    ProgressFlood,
     /// Announces blocks, and sends nothing of them.
     Announcements,
+    /// Cancels blocks that were never announced.
+    Cancels,
+    /// Declines the block, and says that it has others.
+    Declines,
     /// Sends one fragment of each of many packets.
     Fragments,
     /// Sends messages without the first.
     Messages,
+    /// Sends one byte of each part of long messages, on all channels.
+    MessageParts,
     /// Sends packets that are not read.
     UnreadPackets,
     /// Reports arrivals as if the link were slow.
@@ -68,18 +97,27 @@ pub enum Lie {
 
 impl Lie {
     /// Every lie.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 23] = [
         Self::DecodeBombs,
+        Self::SmallBombs,
         Self::UnannouncedBombs,
         Self::UnannouncedSlices,
+        Self::UnannouncedPages,
         Self::UnackedBlocks,
         Self::UnreadBlocks,
+        Self::UnreadBytes,
         Self::Hoarding,
+        Self::Openings,
         Self::LateAnnouncement,
+        Self::LateChunk,
         Self::AckFlood,
+        Self::ProgressFlood,
         Self::Announcements,
+        Self::Cancels,
+        Self::Declines,
         Self::Fragments,
         Self::Messages,
+        Self::MessageParts,
         Self::UnreadPackets,
         Self::SlowArrivals,
         Self::FastArrivals,
@@ -90,27 +128,41 @@ impl Lie {
     #[must_use]
     pub const fn fault(self) -> Option<u8> {
         match self {
-            Self::DecodeBombs | Self::UnannouncedBombs => Some(1),
+            Self::DecodeBombs | Self::SmallBombs | Self::UnannouncedBombs => Some(1),
             Self::UnannouncedSlices => Some(5),
             Self::Hoarding => Some(6),
             Self::SlowArrivals | Self::FastArrivals => Some(7),
             Self::UnackedBlocks => Some(8),
-            Self::UnreadBlocks => Some(9),
-            Self::LateAnnouncement | Self::AckFlood => Some(10),
-            Self::Announcements | Self::Fragments | Self::Messages | Self::UnreadPackets => None,
+            Self::UnreadBlocks | Self::UnreadBytes => Some(9),
+            Self::LateAnnouncement | Self::LateChunk | Self::AckFlood => Some(10),
+            _ => None,
         }
     }
 
     /// Whether the application of the other end reads nothing.
     #[must_use]
     pub const fn is_unread(self) -> bool {
-        matches!(self, Self::UnreadBlocks | Self::UnreadPackets | Self::Messages)
+        matches!(
+            self,
+            Self::UnreadBlocks
+                | Self::UnreadBytes
+                | Self::UnreadPackets
+                | Self::Messages
+                | Self::MessageParts
+        )
     }
 
     /// Whether the other end sends a block meanwhile, so that there are datagrams to lie about.
     #[must_use]
     pub const fn needs_a_block(self) -> bool {
-        matches!(self, Self::AckFlood | Self::SlowArrivals | Self::FastArrivals)
+        matches!(
+            self,
+            Self::AckFlood
+                | Self::ProgressFlood
+                | Self::Declines
+                | Self::SlowArrivals
+                | Self::FastArrivals
+        )
     }
 }
 
@@ -125,21 +177,44 @@ pub struct Liar {
     /// Its last ack.
     ack: Option<AckFrame>,
     bomb: Bomb,
+    /// Chunks and announcements that it may count in all, and those counted.
+    credit: u64,
+    opened: u64,
+    /// Datagrams of the lie that are left of a round.
+    left: Vec<Vec<u8>>,
 }
 
-/// A block that is whole from one datagram, after a decoding.
+/// A block that is whole after two slices and a decoding.
 struct Bomb {
-    bytes: Vec<u8>,
+    length: u64,
+    size: SliceSize,
+    last: Vec<u8>,
     repair: Vec<u8>,
-    digest: [u8; 32],
+    root: [u8; 32],
 }
 
 impl Bomb {
-    fn new(rng: &mut Rng) -> Self {
-        let bytes = rng.bytes(SLICE_BYTES + 1);
-        let repair = encode_repair(&bytes)[..SLICE_BYTES].to_vec();
-        let digest = *Block::new(0, bytes.clone()).digest();
-        Self { bytes, repair, digest }
+    /// With slices of this many bytes, of which the last has one.
+    fn new(rng: &mut Rng, size: usize) -> Self {
+        let bytes = rng.bytes(size + 1);
+        let size = SliceSize::new(size).expect("an even size");
+        let cut = Cut::new(bytes.len(), size).expect("two slices");
+        let repair = encode_repair(&bytes, cut)[..size.bytes()].to_vec();
+        let root = *Block::new(0, bytes.clone()).digest();
+        let last = bytes[size.bytes()..].to_vec();
+        Self { length: bytes.len() as u64, size, last, repair, root }
+    }
+
+    fn block(&self, number: u32) -> Frame<'_> {
+        let (length, root) = (self.length, self.root);
+        Frame::Block(BlockFrame { number, tag: 0, length, root })
+    }
+
+    fn slices(&self, block: u32) -> [Frame<'_>; 2] {
+        let (at, kind) = (ChunkAt { block, index: 0 }, SliceKind::Last(self.size));
+        let last = SliceFrame { at, kind, index: 1, data: &self.last };
+        let repair = SliceFrame { at, kind: SliceKind::Repair, index: 0, data: &self.repair };
+        [Frame::Slice(last), Frame::Slice(repair)]
     }
 }
 
@@ -148,108 +223,235 @@ impl Liar {
     #[must_use]
     pub fn new(lie: Lie, seed: u64) -> Self {
         let mut rng = Rng::stream(seed, 91);
-        let bomb = Bomb::new(&mut rng);
-        let clock = Instant::from_millis(1_000);
-        Self { lie, rng, step: 0, next_block: 0, clock, ack: None, bomb }
+        let bomb = Bomb::new(&mut rng, if lie == Lie::SmallBombs { 2 } else { SLICE_BYTES });
+        let (clock, credit) = (Instant::from_millis(1_000), FIRST_CREDIT);
+        let left = Vec::new();
+        let (step, next_block, opened, ack) = (0, 0, 0, None);
+        Self { lie, rng, step, next_block, clock, ack, bomb, credit, opened, left }
+    }
+
+    /// What the other end says: how much it may open. The rest it ignores.
+    pub fn hear(&mut self, plaintext: &[u8]) {
+        for frame in Frames::of(plaintext).flatten() {
+            if let Frame::Progress(progress) = frame {
+                self.credit = self.credit.max(progress.credit);
+            }
+        }
     }
 
     /// The next datagram.
     pub fn next(&mut self, now: Instant, link: &mut Link) -> Vec<u8> {
         self.step += 1;
+        if let Some(plaintext) = self.left.pop() {
+            return link.seal(&plaintext);
+        }
         match self.lie {
-            Lie::DecodeBombs => self.bombs(link, true),
+            Lie::DecodeBombs | Lie::SmallBombs => self.bombs(link, true),
             Lie::UnannouncedBombs => self.bombs(link, false),
-            Lie::UnannouncedSlices => self.slices(link, u64::MAX),
+            Lie::UnannouncedSlices => self.slices(link, 0),
+            Lie::UnannouncedPages => self.pages(link),
             Lie::Hoarding => self.hoard(link),
-            Lie::LateAnnouncement => self.slices(link, CHUNKS * FULL as u64),
-            Lie::UnackedBlocks | Lie::UnreadBlocks => self.small_blocks(link),
+            Lie::Openings => self.openings(link),
+            Lie::LateAnnouncement => self.late_announcements(link),
+            Lie::LateChunk => self.late_chunk(link),
+            Lie::UnackedBlocks | Lie::UnreadBlocks => self.empty_blocks(link),
+            Lie::UnreadBytes => self.small_blocks(link),
             Lie::AckFlood => self.acks(now, link),
+            Lie::ProgressFlood => self.progress(now, link),
             Lie::Announcements => self.announcements(link),
+            Lie::Cancels => self.cancels(link),
+            Lie::Declines => self.declines(link),
             Lie::Fragments => self.fragments(link),
             Lie::Messages => self.messages(link),
+            Lie::MessageParts => self.message_parts(link),
             Lie::UnreadPackets => self.packets(link),
             Lie::SlowArrivals => self.arrivals(now, link, Duration::from_secs(3)),
             Lie::FastArrivals => self.arrivals(now, link, Duration::from_micros(1)),
         }
     }
 
-    fn bombs(&mut self, link: &mut Link, announced: bool) -> Vec<u8> {
-        let Bomb { bytes, repair, digest } = &self.bomb;
-        let (number, length) = (self.next_block, bytes.len() as u64);
+    /// Takes so much of the credit, if it is there.
+    const fn open(&mut self, count: u64) -> bool {
+        let may = self.opened + count <= self.credit;
+        if may {
+            self.opened += count;
+        }
+        may
+    }
+
+    /// The next number of a block.
+    const fn number(&mut self) -> u32 {
+        let number = self.next_block;
         self.next_block += 1;
-        let count = SliceCount::for_bytes(bytes.len()).expect("a chunk");
-        let chunk_id = ChunkId::new(number as u16);
-        let slice = count.index(1).and_then(|index| Slice::of_chunk(chunk_id, index, bytes));
-        let data = repair[..].try_into().expect("a slice");
-        let repair = RepairSlice { chunk_id, count, index: 0, last_bytes: 1, data };
-        let block = BlockFrame { number, tag: 0, length, digest: *digest };
-        let mut frames = vec![Frame::Block(block)];
-        frames.extend(slice.map(Frame::Slice));
-        frames.push(Frame::Repair(repair));
+        number
+    }
+
+    fn bombs(&mut self, link: &mut Link, announced: bool) -> Vec<u8> {
+        if announced && !self.open(2) {
+            return link.frames(&[Frame::Ping]);
+        }
+        let number = self.number();
+        let (block, [last, repair]) = (self.bomb.block(number), self.bomb.slices(number));
+        let frames = [block, last];
+        self.left.push(plaintext(&[repair]));
         link.frames(&frames[usize::from(!announced)..])
     }
 
-    /// Full slices of one chunk after the other, and after so many the announcement of their block.
-    fn slices(&mut self, link: &mut Link, announced_after: u64) -> Vec<u8> {
-        let (at, data) = (self.step - 1, [5; SLICE_BYTES]);
-        if at == announced_after {
-            let length = at * SLICE_BYTES as u64;
-            let digest = *Block::new(0, vec![5; length as usize]).digest();
-            return link.frames(&[Frame::Block(BlockFrame { number: 0, tag: 0, length, digest })]);
-        }
-        if at > announced_after {
-            return link.frames(&[Frame::Ping]);
-        }
-        let chunk_id = ChunkId::new((at / FULL as u64) as u16);
-        let count = SliceCount::new(FULL).expect("a full chunk");
-        let index = count.index(at as usize % FULL).expect("below the count");
-        let slice = Slice::new(chunk_id, index, &data).map(Frame::Slice);
-        link.frames(slice.as_slice())
+    /// Slices of one chunk after the other, of a block that nobody announced or that was announced before.
+    fn slices(&mut self, link: &mut Link, before: u64) -> Vec<u8> {
+        let at = self.step - 1 - before;
+        let (index, data) = ((at % FULL) as u8, [5; SLICE_BYTES]);
+        let chunk = ChunkAt { block: 0, index: (at / FULL) as u32 };
+        // Of a block that is longer than anything sent here, none is the last but that of a full chunk.
+        let kind = match index {
+            u8::MAX => SliceKind::Last(SliceSize::SMALLEST_OF_FULL_CHUNK),
+            _ => SliceKind::Source,
+        };
+        link.frames(&[Frame::Slice(SliceFrame { at: chunk, kind, index, data: &data })])
+    }
+
+    fn pages(&mut self, link: &mut Link) -> Vec<u8> {
+        let (number, first) = (self.step as u32 % BLOCKS, (self.step / 32) as u32 % 1024 * 32);
+        let values = [[self.step as u8; 32]; 32];
+        link.frames(&[Frame::Hashes(HashesFrame { block: number, level: 0, first, values: &values })])
     }
 
     fn hoard(&mut self, link: &mut Link) -> Vec<u8> {
         match self.step {
             1 => {
-                let (length, digest) = (CHUNKS * 256 * SLICE_BYTES as u64, [7; 32]);
-                link.frames(&[Frame::Block(BlockFrame { number: 0, tag: 0, length, digest })])
+                let (length, root) = (CHUNKS * FULL * SLICE_BYTES as u64, [7; 32]);
+                link.frames(&[Frame::Block(BlockFrame { number: 0, tag: 0, length, root })])
             }
-            2..=HOARDED => self.slices(link, u64::MAX),
+            2..=HOARDED => self.slices(link, 1),
             _ => link.frames(&[Frame::Ping]),
         }
     }
 
-    fn small_blocks(&mut self, link: &mut Link) -> Vec<u8> {
-        let digest = *Block::new(0, vec![9u8]).digest();
-        let mut frames = Vec::new();
-        for _ in 0..19 {
-            let number = self.next_block;
-            self.next_block += 1;
-            frames.push(Frame::Block(BlockFrame { number, tag: 0, length: 1, digest }));
-            let id = ChunkId::new(number as u16);
-            frames.extend(Slice::new(id, SliceCount::ONE.first(), &[9]).map(Frame::Slice));
+    /// Blocks of two slices a chunk as large as they can be announced, of which one slice is sent.
+    fn openings(&mut self, link: &mut Link) -> Vec<u8> {
+        let (length, root) = (1 << 20, [7; 32]);
+        let first = u64::from(self.next_block) < u64::from(BLOCKS) && self.open(2);
+        if first {
+            let number = self.number();
+            let (at, data) = (ChunkAt { block: number, index: 0 }, [5; SLICE_BYTES]);
+            let slice = SliceFrame { at, kind: SliceKind::Source, index: 9, data: &data };
+            let block = BlockFrame { number, tag: 0, length, root };
+            return link.frames(&[Frame::Block(block), Frame::Slice(slice)]);
+        }
+        link.frames(&[Frame::Ping])
+    }
+
+    /// The slices of as many bombs as there may be, and then their announcements in one datagram.
+    fn late_announcements(&mut self, link: &mut Link) -> Vec<u8> {
+        let room = (self.credit - self.opened) / 2;
+        let count = room.min(u64::from(BLOCKS) - 4) as u32;
+        if count == 0 || !self.open(2 * u64::from(count)) {
+            return link.frames(&[Frame::Ping]);
+        }
+        let numbers: Vec<u32> = (0..count).map(|_| self.number()).collect();
+        let blocks: Vec<_> = numbers.iter().map(|&number| self.bomb.block(number)).collect();
+        let slices = numbers.iter().rev().flat_map(|&number| self.bomb.slices(number));
+        let slices: Vec<_> = slices.map(|slice| plaintext(&[slice])).collect();
+        self.left.push(plaintext(&blocks));
+        self.left.extend(slices);
+        self.left.pop().map_or_else(Vec::new, |first| link.seal(&first))
+    }
+
+    /// Repair slices of a chunk, as many as are kept, and then its announcement.
+    fn late_chunk(&mut self, link: &mut Link) -> Vec<u8> {
+        if !self.open(2) {
+            return link.frames(&[Frame::Ping]);
+        }
+        let number = self.number();
+        let bytes = vec![self.step as u8; 200 * SLICE_BYTES];
+        let cut = Cut::new(bytes.len(), SliceSize::SMALLEST_OF_FULL_CHUNK).expect("a chunk");
+        let repair = encode_repair(&bytes, cut);
+        let (at, length) = (ChunkAt { block: number, index: 0 }, bytes.len() as u64);
+        let block = BlockFrame { number, tag: 0, length, root: *Block::new(0, bytes).digest() };
+        self.left.push(plaintext(&[Frame::Block(block)]));
+        for (index, data) in (0..=u8::MAX).zip(repair.chunks(SLICE_BYTES)).take(cut.count()) {
+            let slice = SliceFrame { at, kind: SliceKind::Repair, index, data };
+            self.left.push(plaintext(&[Frame::Slice(slice)]));
+        }
+        self.left.pop().map_or_else(Vec::new, |first| link.seal(&first))
+    }
+
+    fn empty_blocks(&mut self, link: &mut Link) -> Vec<u8> {
+        let root = *Block::new(0, Vec::new()).digest();
+        let mut frames = vec![Frame::Ping];
+        while frames.len() < 28 && self.open(1) {
+            let number = self.number();
+            frames.push(Frame::Block(BlockFrame { number, tag: 0, length: 0, root }));
         }
         link.frames(&frames)
     }
 
-    /// Honest acks until there is much to name, so that the other end's window opens; then as many copies of
-    /// an ack of everything as fit.
+    fn small_blocks(&mut self, link: &mut Link) -> Vec<u8> {
+        if !self.open(2) {
+            return link.frames(&[Frame::Ping]);
+        }
+        let (number, root) = (self.number(), *Block::new(0, vec![9u8]).digest());
+        let size = SliceSize::new(2).expect("an even size");
+        let (at, kind) = (ChunkAt { block: number, index: 0 }, SliceKind::Last(size));
+        let slice = SliceFrame { at, kind, index: 0, data: &[9] };
+        let block = BlockFrame { number, tag: 0, length: 1, root };
+        link.frames(&[Frame::Block(block), Frame::Slice(slice)])
+    }
+
+    /// An ack of everything, as far back as they reach.
     fn acks(&mut self, now: Instant, link: &mut Link) -> Vec<u8> {
         if let Some(ack) = link.received.ack_frame(now) {
             link.received.on_ack_sent(now, true);
             self.ack = Some(ack);
         }
-        let Some(ack) = self.ack else { return link.frames(&[Frame::Ping]) };
-        let floods = link.received.largest().is_some_and(|largest| largest > SPAN);
-        let copies = if floods { ROOM / (ack.encoded_len() + 1) } else { 1 };
-        link.frames(&vec![Frame::Ack(ack); copies.max(1)])
+        let ack = self.ack.map_or(Frame::Ping, Frame::Ack);
+        link.frames(&[ack])
     }
 
+    /// An honest ack, and as many entries of the block as fit: nothing of it is done.
+    fn progress(&mut self, now: Instant, link: &mut Link) -> Vec<u8> {
+        let mut frames: Vec<_> = link.received.ack_frame(now).map(Frame::Ack).into_iter().collect();
+        link.received.on_ack_sent(now, true);
+        let map = [0; MAX_PROGRESS_MAP_BYTES];
+        let (mut entries, mut count) = (Vec::new(), 0);
+        // The block has 16 chunks, and a map may be no longer.
+        while entries.len() < ROOM - 300 && count < 32 {
+            ProgressEntry { block: 0, first: 0, map: &map[..2] }.write(&mut entries);
+            count += 1;
+        }
+        let progress = ProgressFrame::new(FIRST_CREDIT, 0, 0, count, &entries);
+        frames.extend(progress.map(Frame::Progress));
+        frames.push(Frame::Ping);
+        link.frames(&frames)
+    }
+
+    /// The same announcements again and again.
     fn announcements(&mut self, link: &mut Link) -> Vec<u8> {
+        let first = self.step * 26;
         let block = |n: u64| {
-            let number = n as u32 % 30;
-            Frame::Block(BlockFrame { number, tag: n, length: 1 << 20, digest: [n as u8; 32] })
+            let number = n as u32 % BLOCKS;
+            let root = [number as u8; 32];
+            Frame::Block(BlockFrame { number, tag: number.into(), length: 1 << 20, root })
         };
-        let frames: Vec<_> = (0..20).map(|n| block(self.step * 20 + n)).collect();
+        let frames: Vec<_> = (first..first + 26).map(block).collect();
+        link.frames(&frames)
+    }
+
+    fn cancels(&mut self, link: &mut Link) -> Vec<u8> {
+        let mut frames = vec![Frame::Ping];
+        while frames.len() < 130 && self.open(1) {
+            let block = self.number();
+            frames.push(Frame::Cancel { block, code: 9, opened: 0 });
+        }
+        link.frames(&frames)
+    }
+
+    fn declines(&mut self, link: &mut Link) -> Vec<u8> {
+        let mut frames = vec![Frame::Decline { block: 0, code: 7 }; 100];
+        for _ in 0..20 {
+            let root = self.rng.bytes(32).try_into().expect("32 bytes");
+            frames.push(Frame::RootHere(root));
+        }
         link.frames(&frames)
     }
 
@@ -261,12 +463,34 @@ impl Liar {
         link.frames(&[Frame::Fragment(fragment)])
     }
 
+    /// All but the first of each channel, with as many bytes as may wait.
     fn messages(&mut self, link: &mut Link) -> Vec<u8> {
-        let first = (self.step * 40 % 255) as u32 + 1;
+        let at = self.step * 40;
+        let channel = (at / MESSAGES % CHANNELS) as u8;
         let data = [4; 20];
-        let messages: Vec<_> =
-            (first..256).take(40).map(|number| Frame::Message { number, data: &data }).collect();
+        let message = |number| {
+            let (is_unordered, part, data) = (false, None, &data[..]);
+            Frame::Message(MessageFrame { channel, is_unordered, number, part, data })
+        };
+        let first = at % MESSAGES + 1;
+        let messages: Vec<_> = (first..MESSAGES).take(40).map(message).collect();
+        if messages.is_empty() {
+            return link.frames(&[Frame::Ping]);
+        }
         link.frames(&messages)
+    }
+
+    /// Two messages of each channel, of which one byte in 1024 is there.
+    fn message_parts(&mut self, link: &mut Link) -> Vec<u8> {
+        let data = [4; 1];
+        let parts = (0..60u64).map(|n| {
+            let at = self.step * 60 + n;
+            let (number, channel) = (at / 64 % 2, (at / 128 % CHANNELS) as u8);
+            let offset = (at % 64 * 1024) as u32;
+            let part = Some(MessagePart { whole: 65_536, offset });
+            Frame::Message(MessageFrame { channel, is_unordered: false, number, part, data: &data })
+        });
+        link.frames(&parts.collect::<Vec<_>>())
     }
 
     fn packets(&mut self, link: &mut Link) -> Vec<u8> {
@@ -288,4 +512,10 @@ impl Liar {
         let _said = earlier.take_while(|&before| arrivals.push(1, before)).count();
         link.frames(&[Frame::Ack(ack), Frame::Arrivals(arrivals)])
     }
+}
+
+fn plaintext(frames: &[Frame<'_>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    frames.iter().for_each(|frame| frame.write(&mut out));
+    out
 }

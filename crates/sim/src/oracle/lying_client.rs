@@ -111,6 +111,7 @@ impl Mind for Running {
         let Some(raw) = &mut self.raw else { return };
         let had = raw.cookie;
         let plaintext = raw.handle(now, datagram).unwrap_or_default();
+        self.liar.hear(&plaintext);
         if raw.cookie != had {
             out.push(Shot::own(self.settings.server, raw.request()));
         }

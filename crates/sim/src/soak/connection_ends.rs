@@ -1,10 +1,12 @@
 //! The two ends of a soaked connection: programs that check what they receive.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use haulier_core::Instant;
-use haulier_proto::connection::{Block, CloseCode, CloseReason, Connection, Event};
+use haulier_proto::connection::{
+    Block, BlockHandle, BlockOptions, CloseCode, CloseReason, Connection, Event, Order,
+};
 
 use crate::Rng;
 use crate::hosts::{App, ClientHost, Start};
@@ -36,7 +38,11 @@ const REPAIR_BYTES: usize = 256 << 10;
 const PACKETS_BYTES: usize = 64 << 10;
 
 /// Bytes of a message in the queue, with its place.
-const MESSAGE_BYTES: usize = 250;
+const MESSAGE_BYTES: usize = 350;
+
+/// Channels of messages, and the one whose messages are unordered.
+const CHANNELS: u32 = 3;
+const UNORDERED: u8 = 2;
 
 /// The traffic in one direction of a session.
 #[derive(Clone, Debug, Default)]
@@ -68,9 +74,17 @@ impl Plan {
         Some(self.bytes(1, index as u32, *self.blocks.get(index)?))
     }
 
+    /// The message with this index. On each channel a few are as long as several datagrams.
     fn message(&self, index: u32) -> Vec<u8> {
-        let length = Rng::stream(self.key, 7 << 32 | u64::from(index)).below(300) as usize;
-        self.bytes(2, index, length)
+        let mut rng = Rng::stream(self.key, 7 << 32 | u64::from(index));
+        let length = if rng.below(50) == 0 { rng.below(5_000) } else { rng.below(300) };
+        [&index.to_le_bytes()[..], &self.bytes(2, index, length as usize)].concat()
+    }
+
+    /// The channel of a message, and how it is delivered there.
+    const fn channel(index: u32) -> (u8, Order) {
+        let channel = (index % CHANNELS) as u8;
+        (channel, if channel == UNORDERED { Order::Unordered } else { Order::Ordered })
     }
 
     fn packet(&self, index: u32) -> Vec<u8> {
@@ -85,14 +99,15 @@ pub(super) struct Session {
     out: Plan,
     back: Plan,
     blocks_sent: usize,
-    blocks_done: usize,
+    /// Blocks that are not acknowledged, and their sizes.
+    blocks_waiting: BTreeMap<BlockHandle, usize>,
     /// A liar's: nothing is planned, and nothing it sends is wrong.
     is_of_liar: bool,
     messages_sent: u32,
     packets_sent: u32,
     next_packet: Instant,
-    blocks: usize,
-    messages: u32,
+    blocks: BTreeSet<u64>,
+    messages: BTreeSet<u32>,
     packets: BTreeSet<u32>,
     pub(super) tally: Tally,
     pub(super) wrong: Option<String>,
@@ -122,22 +137,13 @@ impl Session {
         }
         match event {
             Event::Block { tag, data } => {
-                let expected = self.back.block(self.blocks);
-                if *tag != self.blocks as u64 || expected.as_deref() != Some(&data[..]) {
-                    return Err(format!("block {tag} of {} bytes for {}", data.len(), self.blocks));
+                let expected = self.back.block(*tag as usize);
+                if expected.as_deref() != Some(&data[..]) || !self.blocks.insert(*tag) {
+                    return Err(format!("block {tag} of {} bytes", data.len()));
                 }
-                self.blocks += 1;
                 self.tally.blocks += 1;
             }
-            Event::Message(data) => {
-                if self.messages >= self.back.messages
-                    || self.back.message(self.messages) != data[..]
-                {
-                    return Err(format!("message {} is wrong", self.messages));
-                }
-                self.messages += 1;
-                self.tally.messages += 1;
-            }
+            Event::Message { channel, data } => self.take_message(*channel, data)?,
             Event::Packet { data, .. } => {
                 let index = data.first_chunk().map(|index| u32::from_le_bytes(*index));
                 let index = index.filter(|&index| self.back.packet(index) == data[..]);
@@ -148,7 +154,11 @@ impl Session {
                 self.tally.packets += 1;
             }
             Event::BlockProgress { .. } => self.tally.slices += 1,
-            Event::BlockSent { .. } => self.blocks_done += 1,
+            Event::BlockSent { handle } => {
+                if self.blocks_waiting.remove(handle).is_none() {
+                    return Err(format!("{handle:?} was sent twice"));
+                }
+            }
             // Its client was informed that everything it sent has arrived.
             Event::Closed(CloseReason::There { code, .. })
                 if *code == CloseCode::DONE && !self.has_all() =>
@@ -160,8 +170,29 @@ impl Session {
         Ok(())
     }
 
+    /// A message comes once, and on its channel after all that were sent before it, unless it is unordered.
+    fn take_message(&mut self, channel: u8, data: &[u8]) -> Result<(), String> {
+        let index = data.first_chunk().map(|index| u32::from_le_bytes(*index));
+        let index = index.filter(|&index| {
+            index < self.back.messages
+                && Plan::channel(index).0 == channel
+                && self.back.message(index) == data
+        });
+        let index = index.ok_or_else(|| format!("a message of {} bytes is wrong", data.len()))?;
+        let before = index.checked_sub(CHANNELS).filter(|_| channel != UNORDERED);
+        if before.is_some_and(|before| !self.messages.contains(&before)) {
+            return Err(format!("message {index} came too early"));
+        }
+        if !self.messages.insert(index) {
+            return Err(format!("message {index} twice"));
+        }
+        self.tally.messages += 1;
+        Ok(())
+    }
+
     fn has_all(&self) -> bool {
-        self.blocks == self.back.blocks.len() && self.messages == self.back.messages
+        self.blocks.len() == self.back.blocks.len()
+            && self.messages.len() == self.back.messages as usize
     }
 
     fn has_sent_all(&self) -> bool {
@@ -170,7 +201,8 @@ impl Session {
 
     fn received(&self) -> String {
         let (blocks, messages) = (self.back.blocks.len(), self.back.messages);
-        format!("{} of {blocks} blocks, {} of {messages} messages", self.blocks, self.messages)
+        let (received, read) = (self.blocks.len(), self.messages.len());
+        format!("{received} of {blocks} blocks, {read} of {messages} messages")
     }
 }
 
@@ -186,9 +218,8 @@ impl App for Session {
             return 0;
         }
         let queued = PACKETS_BYTES + self.messages_sent as usize * MESSAGE_BYTES;
-        let waiting = self.out.blocks.get(self.blocks_done..self.blocks_sent).unwrap_or_default();
         let with_repair = |&bytes: &usize| bytes + bytes.div_ceil(REPAIR_BYTES) * REPAIR_BYTES;
-        (queued + waiting.iter().map(with_repair).sum::<usize>()) as u64
+        (queued + self.blocks_waiting.values().map(with_repair).sum::<usize>()) as u64
     }
 
     fn wakes_at(&self) -> Option<Instant> {
@@ -201,14 +232,20 @@ impl App for Session {
 
     /// Sends as much as the connection accepts.
     fn act(&mut self, now: Instant, connection: &mut Connection) {
-        while let Some(bytes) = self.out.block(self.blocks_sent)
-            && connection.send_block(now, &Block::new(self.blocks_sent as u64, bytes)).is_ok()
-        {
+        while let Some(bytes) = self.out.block(self.blocks_sent) {
+            let (size, block) = (bytes.len(), Block::new(self.blocks_sent as u64, bytes));
+            // The second goes before the others.
+            let options = BlockOptions::default().with_priority(u8::from(self.blocks_sent == 1));
+            let Ok(handle) = connection.send_block_with(now, &block, options) else { break };
+            self.blocks_waiting.insert(handle, size);
             self.blocks_sent += 1;
         }
-        while self.messages_sent < self.out.messages
-            && connection.send_message(self.out.message(self.messages_sent)).is_ok()
-        {
+        while self.messages_sent < self.out.messages {
+            let (channel, order) = Plan::channel(self.messages_sent);
+            let message = self.out.message(self.messages_sent);
+            if connection.send_message_on(channel, order, message).is_err() {
+                break;
+            }
             self.messages_sent += 1;
         }
         if self.next_packet <= now {
