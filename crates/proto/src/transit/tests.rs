@@ -20,7 +20,7 @@ const fn ms(millis: u64) -> Duration {
 }
 
 fn item_of(number: u64) -> Item {
-    Item::Message(u32::try_from(number).unwrap())
+    Item::Block(u32::try_from(number).unwrap())
 }
 
 /// The next datagram that asks for an ack, with its number in it.
