@@ -94,11 +94,14 @@ fn one_thread_sends_while_another_waits() {
     let (sender, echo) = (client.clone(), &server);
     thread::scope(|scope| {
         scope.spawn(move || {
-            for _ in 0..500 {
+            let mut echoed = 0;
+            while echoed < 500 {
                 match echo.wait(MAX).unwrap().expect("no time-out").1 {
                     ServerEvent::Connection(Event::Message { data, .. }) => {
                         echo.send_message(id, data).unwrap();
+                        echoed += 1;
                     }
+                    ServerEvent::Connection(Event::MessageAcked { .. }) => {}
                     event => panic!("{event:?}"),
                 }
             }
