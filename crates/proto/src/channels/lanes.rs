@@ -52,17 +52,19 @@ impl Lane {
     ///
     /// # Errors
     /// [`LaneError::NoWeight`] if `weight` is 0.
-    pub(crate) const fn new(priority: u8, weight: u16) -> Result<Self, LaneError> {
+    pub const fn new(priority: u8, weight: u16) -> Result<Self, LaneError> {
         if weight == 0 { Err(LaneError::NoWeight) } else { Ok(Self { priority, weight }) }
     }
 
     /// The highest goes first.
-    pub(crate) const fn priority(self) -> u8 {
+    #[must_use]
+    pub const fn priority(self) -> u8 {
         self.priority
     }
 
     /// The share within its priority; at least 1.
-    pub(crate) const fn weight(self) -> u16 {
+    #[must_use]
+    pub const fn weight(self) -> u16 {
         self.weight
     }
 }
