@@ -355,8 +355,8 @@ impl Connection {
         }
     }
 
-    /// An ack rides along with anything that goes; alone it waits until it is due. With it go the arrivals and
-    /// the state of a receiver of blocks.
+    /// An ack rides along with anything that goes; alone it waits until it is due. With it go the arrivals
+    /// and the state of a receiver of blocks.
     fn put_ack(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
         let is_wanted = self.is_ack_due(now) || draft.has_frames();
         if !is_wanted || draft.has_ack || draft.slice.is_some() {

@@ -1,9 +1,9 @@
 //! The progress frame: the receiver's whole state, and whether its sender has heard of what is finished.
 //!
-//! The invariant: what the sender may not have heard goes with each ack and each ack-eliciting datagram, until
-//! one of these is acknowledged; and it is bounded by the 32 blocks that may be open for the sender. A lost one
-//! costs a probe of the sender at most, for a block that it takes for unfinished. Only credit that was raised
-//! from nothing must arrive: nothing else would make the sender ask.
+//! The invariant: what the sender may not have heard goes with each ack and each ack-eliciting datagram,
+//! until one of these is acknowledged; and it is bounded by the 32 blocks that may be open for the sender.
+//! A lost one costs a probe of the sender at most, for a block that it takes for unfinished. Only credit
+//! that was raised from nothing must arrive: nothing else would make the sender ask.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

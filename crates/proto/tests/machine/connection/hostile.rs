@@ -245,8 +245,8 @@ fn unread_packets_are_dropped_oldest_first() {
     assert!((2_900..3_100).contains(&dropped), "{dropped} of 4,000 dropped at 1 MiB");
 }
 
-/// Empty blocks cost their sender nothing but an announcement. Each counts against the credit, and unread ones
-/// give none back: they cannot fill memory.
+/// Empty blocks cost their sender nothing but an announcement. Each counts against the credit, and unread
+/// ones give none back: they cannot fill memory.
 #[test]
 fn unread_empty_blocks_hold_the_sender_back() {
     let mut config = server_config();
