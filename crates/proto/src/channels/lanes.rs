@@ -130,6 +130,7 @@ impl Lanes {
     }
 
     /// The lane of a source.
+    #[cfg(test)]
     pub(crate) fn lane(&self, source: Source) -> Lane {
         self.place(source).map_or_else(|_| source.default_lane(), |at| self.entries[at].lane)
     }

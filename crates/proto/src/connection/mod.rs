@@ -450,6 +450,7 @@ impl Connection {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.blocks_in.memory_bytes()
+            + self.blocks_out.memory_bytes()
             + self.packets_in.memory_bytes()
             + self.messages_in.memory_bytes()
     }

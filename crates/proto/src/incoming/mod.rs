@@ -429,6 +429,7 @@ impl IncomingBlocks {
     }
 
     /// Chunks that are whole and wait for their page of the tree.
+    #[cfg(test)]
     pub(crate) fn waiting_chunks(&self) -> usize {
         self.slots.blocks().map(|(_, block)| block.waiting_chunks()).sum()
     }

@@ -308,7 +308,8 @@ fn agrees(
 /// Sealed with the right key and no frames at all, a cut one, an unknown one: closed with `protocol`.
 #[test]
 fn t7_frames_that_are_none_close_with_protocol() {
-    for plaintext in [&[][..], &[13], &[255], &[3, 0, 0], &[1, 2, 0], &[11, 0, 0, 1], &[32], &[64]] {
+    for plaintext in [&[][..], &[13], &[255], &[3, 0, 0], &[1, 2, 0], &[11, 0, 0, 1], &[32], &[64]]
+    {
         let mut con = Con::new(server_config(Keyed::Secret), 1, None);
         let mut datagram = con.raw.link.as_mut().unwrap().seal(plaintext);
         let taken = con.server.handle_datagram(con.now, address(CLIENT), &mut datagram);
