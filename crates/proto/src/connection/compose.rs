@@ -16,8 +16,8 @@ use crate::channels::Source;
 use crate::incoming::ProgressDue;
 use crate::time::earliest;
 use crate::transit::{ChunkAt, Item, Symbol};
-use crate::wire::Grease;
 use crate::wire::frames::Frame;
+use crate::wire::{Grease, MAX_DATAGRAM_BYTES};
 use crate::{DatagramBuffer, Instant};
 
 /// The least room for a datagram to be begun: that of an announcement, the longest frame that must fit.
@@ -419,7 +419,10 @@ impl Connection {
     /// that is gone, would receive the full rate until the block fails. Pings continue, and so do a few
     /// slices after each probe timeout; slices resume with the first answer.
     pub(super) fn may_send_slices(&self) -> bool {
-        self.frame_room() >= MIN_SLICE_ROOM
+        // Larger slices wait while only small datagrams go: pings find out whether the path still carries them.
+        let fit =
+            self.path.max_datagram_bytes() as usize <= MAX_DATAGRAM_BYTES || !self.is_ack_overdue();
+        fit && self.frame_room() >= MIN_SLICE_ROOM
             && (self.blocks_out.sender().is_some_and(Sender::is_probing)
                 || self.sent.in_flight() == 0
                 || !self.liveness.is_peer_silent(self.now, self.sent.probe_timeout()))

@@ -197,9 +197,14 @@ impl Connection {
     /// is long overdue: these show whether smaller ones still arrive where larger ones no longer do [H-5.6b].
     fn room(&self) -> usize {
         let room = self.path.room();
+        if self.ping_due || self.is_ack_overdue() { room.min(MAX_DATAGRAM_BYTES) } else { room }
+    }
+
+    /// Whether an ack is so long overdue that only datagrams go that every path carries.
+    pub(super) fn is_ack_overdue(&self) -> bool {
         let overdue = self.sent.probe_timeout().saturating_mul(OVERDUE_PTOS);
         let waits = self.sent.oldest_sent_at().map(|sent_at| self.now.since(sent_at));
-        if self.ping_due || waits > Some(overdue) { room.min(MAX_DATAGRAM_BYTES) } else { room }
+        waits > Some(overdue)
     }
 
     /// Bytes of frames in a full datagram: what a slice with its header may fill.
