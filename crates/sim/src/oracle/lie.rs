@@ -313,7 +313,12 @@ impl Liar {
     fn pages(&mut self, link: &mut Link) -> Vec<u8> {
         let (number, first) = (self.step as u32 % BLOCKS, (self.step / 32) as u32 % 1024 * 32);
         let values = [[self.step as u8; 32]; 32];
-        link.frames(&[Frame::Hashes(HashesFrame { block: number, level: 0, first, values: &values })])
+        link.frames(&[Frame::Hashes(HashesFrame {
+            block: number,
+            level: 0,
+            first,
+            values: &values,
+        })])
     }
 
     fn hoard(&mut self, link: &mut Link) -> Vec<u8> {
