@@ -378,9 +378,10 @@ impl Sender {
         self.silence.is_probing()
     }
 
-    /// The next deadline.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let slice = self.choose().map(|_| self.resume_at);
+    /// The next deadline. That of the next slice is one only if its frame fits in `room` bytes.
+    pub(crate) fn poll_timeout(&self, room: usize) -> Option<Instant> {
+        let fits = |choice: &Choice| self.chunks.frame_bytes(*choice) <= room;
+        let slice = self.choose().filter(fits).map(|_| self.resume_at);
         let replay = (self.is_stale && self.replay_at > self.now).then_some(self.replay_at);
         earliest(earliest(slice, replay), earliest(self.timeout_at(), self.fails_at()))
     }

