@@ -30,7 +30,7 @@ fn every_strategy_delivers() {
             let what = format!("{} in {}: {outcome:?}", strategy.name(), cell(number));
             assert_eq!(outcome.hang, None, "{what}");
             assert!(outcome.known_after.is_some_and(|after| after >= outcome.took), "{what}");
-            assert!(outcome.slices_sent >= SLICES, "{what}");
+            assert!(outcome.slices_sent >= strategy.slices(), "{what}");
             // Luck with the losses wins a little, never half.
             assert!(outcome.ratio() > 0.8, "{what}");
             assert!(outcome.peak_queue_bytes <= cell(number).queue_bytes, "{what}");

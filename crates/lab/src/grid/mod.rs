@@ -33,8 +33,12 @@ use crate::ends::{Article, Ends, First, Reading};
 use connection::{by_secret, by_token};
 use stage::Stage;
 
-/// The slices of the block that is timed.
+/// The slices of the block that is timed, of 1024 bytes each.
 pub const SLICES: u64 = 256;
+
+/// The same of the size that fills a datagram of 1200 bytes. A join sends its first chunk beside a welcome,
+/// in the smaller ones.
+pub const LARGE_SLICES: u64 = 226;
 
 /// Bytes on the wire of a full slice of haulier/1: its data, the slice frame (7), the data header (13), the
 /// tag (16), UDP and IPv4 (28).
@@ -125,6 +129,14 @@ impl Strategy {
             _ => SLICE_WIRE_BYTES,
         }
     }
+
+    /// The slices that it cuts the block into.
+    pub const fn slices(self) -> u64 {
+        match self {
+            Self::Warm => LARGE_SLICES,
+            _ => SLICES,
+        }
+    }
 }
 
 /// The blocks and their digests, shared by all runs.
@@ -192,7 +204,7 @@ fn play(
         stage.wait(QUIET);
         stage.restart(&kit.timed);
     }
-    stage.run(moments)
+    Outcome { slices: strategy.slices(), ..stage.run(moments) }
 }
 
 /// How long a connection is idle before its block is timed, so that its measurements have aged.

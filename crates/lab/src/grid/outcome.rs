@@ -14,6 +14,8 @@ pub struct Outcome {
     pub limit: Duration,
     /// The time until the sender knew this, if it did. Everything below is counted up to then.
     pub known_after: Option<Duration>,
+    /// The slices that the block was cut into.
+    pub slices: u64,
     /// Slices sent, including resends and repair slices.
     pub slices_sent: u64,
     /// Bytes that the full queue of the bottleneck dropped, headers included.
@@ -34,7 +36,7 @@ impl Outcome {
 
     /// Slices sent beyond those of the block, as a fraction of these. Includes replaced losses.
     pub fn waste(&self) -> f64 {
-        self.slices_sent as f64 / super::SLICES as f64 - 1.0
+        self.slices_sent as f64 / self.slices as f64 - 1.0
     }
 }
 

@@ -129,6 +129,7 @@ impl<'a> Stage<'a> {
             limit: self.place.limit,
             known_after: (is_whole && self.ends.is_done(&self.world))
                 .then(|| self.world.now().since(self.start.at)),
+            slices: super::SLICES,
             slices_sent: self.slices_sent(),
             dropped_bytes: link.queue_full_bytes - before.queue_full_bytes,
             peak_queue_bytes: link.queue_bytes_max,

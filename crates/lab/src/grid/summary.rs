@@ -125,6 +125,7 @@ mod tests {
         Outcome {
             took: limit * ratio,
             limit,
+            slices: 256,
             slices_sent,
             dropped_bytes,
             mean_wait,

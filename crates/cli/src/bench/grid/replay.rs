@@ -83,10 +83,11 @@ fn say(strategy: Strategy, outcome: &Outcome, moments: &[Moment], report: &Repor
         ),
     };
     let text = format!(
-        "{took}; {} slices sent ({:.1} % more than 256), {:.1} KiB dropped; the queue held up to {:.1} KiB, \
+        "{took}; {} slices sent ({:.1} % more than {}), {:.1} KiB dropped; the queue held up to {:.1} KiB, \
          packets waited {:.1} ms on average",
         outcome.slices_sent,
         outcome.waste() * 100.0,
+        outcome.slices,
         kib(outcome.dropped_bytes),
         kib(outcome.peak_queue_bytes),
         ms(outcome.mean_wait),
