@@ -100,6 +100,18 @@ impl Shell<'_> {
         if is_here { Ok(()) } else { self.install(&format!("target add {target}")) }
     }
 
+    /// Runs a script of Python, of any version that is here. It leaves no compiled files.
+    pub(super) fn python(&self, script: &str) -> Result<(), Stop> {
+        let mut installed = self.workspace.command("python3");
+        installed.arg("--version");
+        if !quietly(installed) {
+            return Err(Stop::Skipped(format!("no python3 here, for {script}")));
+        }
+        let mut command = self.workspace.command("python3");
+        command.args(["-B", script]);
+        run(command, &format!("python3 -B {script}"))
+    }
+
     fn install(&self, arguments: &str) -> Result<(), Stop> {
         println!("$ rustup {arguments}");
         match self.rustup(arguments).status() {

@@ -74,6 +74,11 @@ pub(super) const STEPS: &[Step] = &[
     Step { name: "wasm", proves: "the machine builds without an operating system", run: wasm },
     Step { name: "msrv", proves: "the oldest Rust we promise compiles everything", run: msrv },
     Step {
+        name: "second",
+        proves: "the second program, from STANDARD-1 alone, makes the golden bytes and transfers",
+        run: |shell| shell.python("vectors/second/test_second.py"),
+    },
+    Step {
         name: "demo",
         proves: "the program as people get it carries a world over real sockets",
         run: |shell| program(shell, "demo --json"),

@@ -11,7 +11,7 @@ const ANY_NUMBER: u64 = 1 << 32;
 
 pub(super) fn in_json(frame: &Frame<'_>) -> Value {
     match frame {
-        Frame::Padding => json!({ "frame": "padding" }),
+        Frame::Padding => json!({ "frame": "padding", "bytes": 1 }),
         Frame::Ping => json!({ "frame": "ping" }),
         Frame::Ack(ack) => acked(ack),
         Frame::Arrivals(arrivals) => arrived(arrivals),

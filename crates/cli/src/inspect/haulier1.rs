@@ -2,7 +2,7 @@
 //! is called sealed; in mode `open`, which the tag of the right protocol id gives away, there are frames to
 //! show.
 
-use haulier::proto::internals::frames::Frames;
+use haulier::proto::internals::frames::{Frame, Frames};
 use haulier::proto::internals::{
     DATA_HEADER_BYTES, DataHeader, EndParameters, Hello, Kind, OPEN_TAG_BYTES, Refusal,
     RequestParts, ResponseHeader, Retry, Role, Source, TAG_BYTES, Welcome, open_check, open_tag,
@@ -143,9 +143,19 @@ fn with_frames(
         return Ok(of(packet, fields));
     };
     let plain = before.get(header_bytes..).ok_or(DropReason::Truncated)?;
-    let frames = Frames::of(plain).map(|frame| frame.map(|frame| in_json(&frame)));
+    let mut frames: Vec<Value> = Vec::new();
+    for frame in Frames::of(plain) {
+        let frame = frame?;
+        match frames.last_mut() {
+            // A byte each: those after each other are one, which has their number.
+            Some(last) if frame == Frame::Padding && last["frame"] == "padding" => {
+                last["bytes"] = json!(last["bytes"].as_u64().unwrap_or_default() + 1);
+            }
+            _ => frames.push(in_json(&frame)),
+        }
+    }
     fields.push(("sender", hex(&sender)));
-    fields.push(("frames", frames.collect::<Result<Vec<_>, _>>()?.into()));
+    fields.push(("frames", frames.into()));
     Ok(of(packet, fields))
 }
 

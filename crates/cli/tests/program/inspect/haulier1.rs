@@ -109,3 +109,49 @@ fn what_belongs_to_the_other_wire_is_refused() {
     assert!(run(&["--wire", "haulier1", "--layer", "chunks"]).contains("for the article wire"));
     assert!(run(&["--protocol-id", "0x123456789"]).contains("32 bits"));
 }
+
+/// The golden datagrams of mode `open`: every one is read, with the frames that it was made of.
+#[test]
+fn golden_datagrams_are_read_whole() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/haulier1.json");
+    let golden: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let protocol_id = ["--protocol-id", golden["protocol_id"].as_str().unwrap()];
+    let rows = ["data", "responses"].map(|table| golden[table].as_array().unwrap().iter());
+    let rows: Vec<&Value> = rows.into_iter().flatten().filter(|row| row["mode"] == 0).collect();
+    assert_eq!(rows.len(), 20);
+    let hex: Vec<&str> = rows.iter().map(|row| row["hex"].as_str().unwrap()).collect();
+    let options = ["inspect", "--json", "--wire", "haulier1"];
+    let run = haulier(&[&options[..], &protocol_id, &hex].concat());
+    assert_eq!(run.code, Some(0), "{}", run.what);
+    for (said, row) in run.events().iter().zip(&rows) {
+        assert_eq!(said["ok"], true, "{row}: {said}");
+        let frames = row["frames"].as_array().unwrap();
+        assert_eq!(said["frames"].as_array().unwrap().len(), frames.len(), "{row}: {said}");
+        for (said, frame) in said["frames"].as_array().unwrap().iter().zip(frames) {
+            check_frame(said, frame);
+        }
+    }
+}
+
+/// What both say of a frame by the same name is the same.
+fn check_frame(said: &Value, frame: &Value) {
+    let (name, bytes) = match frame["type"].as_str().unwrap() {
+        "ack_ecn" => ("ack", None),
+        "unknown" => ("ignored", None),
+        "padding" => ("padding", Some(frame["count"].as_u64().unwrap())),
+        name => (name, None),
+    };
+    assert_eq!(said["frame"], name, "{frame}");
+    let bytes = bytes.or_else(|| Some(frame["data"].as_str()?.len() as u64 / 2));
+    for (key, expected) in frame.as_object().unwrap() {
+        let value = &said[key];
+        let number = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+        let expected = expected.as_str().and_then(number).or(expected.as_u64());
+        if let (Some(expected), true) = (expected, key != "type" && value.is_u64()) {
+            assert_eq!(value.as_u64(), Some(expected), "{key} of {said}");
+        }
+    }
+    if let (Some(bytes), true) = (bytes, name != "close") {
+        assert_eq!(said["bytes"], bytes, "{said}");
+    }
+}
