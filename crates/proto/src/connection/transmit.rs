@@ -99,6 +99,8 @@ impl Connection {
             return None;
         }
         out.truncate(0);
+        // So that it does not grow while there is plaintext in it: what was freed would hold a reset token.
+        out.vec().reserve(room);
         self.sent.begin();
         let number = self.next_number();
         let limits = self.key_limits();
