@@ -70,7 +70,10 @@ pub(super) fn keyed<const N: usize>(key: &Secret, parts: &[&[u8]]) -> [u8; N] {
         hasher.update(part);
     }
     let mut first = [0; N];
-    hasher.finalize_xof().fill(&mut first);
+    // Of what is longer than 1024 bytes the reader begins with the key.
+    let mut reader = hasher.finalize_xof();
+    reader.fill(&mut first);
+    reader.zeroize();
     hasher.zeroize();
     first
 }
