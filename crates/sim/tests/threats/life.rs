@@ -131,16 +131,22 @@ fn t12_a_client_that_vanishes_is_forgotten() {
 #[test]
 fn a_sender_that_gives_everything_up_can_go_on() {
     let mut pair = Pair::connected(Keyed::Secret);
-    let now = pair.now;
-    let connection = pair.client.connection_mut().unwrap();
-    let all: Vec<_> = (0..40).map(|_| connection.send_block(now, &block(0)).unwrap()).collect();
-    let begun = drain_client(&mut pair.client, now);
-    let connection = pair.client.connection_mut().unwrap();
-    let cancelled = all.into_iter().filter(|&handle| connection.cancel_block(now, handle, 1));
-    assert_eq!(cancelled.count(), 40);
-    for mut datagram in begun.into_iter().chain(drain_client(&mut pair.client, now)) {
-        let _counted = pair.server.handle_datagram(now, address(CLIENT), &mut datagram);
+    let world = block(600_000);
+    for _ in 0..10 {
+        let now = pair.now;
+        let connection = pair.client.connection_mut().unwrap();
+        let all: Vec<_> = (0..20).map(|_| connection.send_block(now, &world).unwrap()).collect();
+        let begun = drain_client(&mut pair.client, now);
+        let connection = pair.client.connection_mut().unwrap();
+        let cancelled = all.into_iter().filter(|&handle| connection.cancel_block(now, handle, 1));
+        assert_eq!(cancelled.count(), 20);
+        for mut datagram in begun.into_iter().chain(drain_client(&mut pair.client, now)) {
+            let _counted = pair.server.handle_datagram(now, address(CLIENT), &mut datagram);
+        }
+        pair.round();
+        pair.round();
     }
+    let now = pair.now;
     let connection = pair.client.connection_mut().unwrap();
     let last = connection.send_block(now, &block(100_000)).unwrap();
     for _ in 0..200 {
