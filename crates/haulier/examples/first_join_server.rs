@@ -20,8 +20,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                         server.close(id, CloseCode::NOT_ACCEPTED, "your limit is below our world");
                     }
                 }
-                ServerEvent::Connection(Event::Message(text)) => {
-                    println!("a client says {}", String::from_utf8_lossy(&text));
+                ServerEvent::Connection(Event::Message { data, .. }) => {
+                    println!("a client says {}", String::from_utf8_lossy(&data));
                 }
                 _ => {}
             }

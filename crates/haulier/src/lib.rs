@@ -66,8 +66,9 @@ pub use haulier_udp as udp;
 
 pub use haulier_proto::client::{ClientError, Credentials, WireBytes};
 pub use haulier_proto::connection::{
-    Block, BlockHandle, BlockProgress, CloseCode, CloseReason, ConfigError, ConnectionConfig,
-    ConnectionState, ConnectionStats, Event, RefusalCode, SendError, Suite, Urgency,
+    Block, BlockHandle, BlockNumber, BlockOptions, BlockProgress, CloseCode, CloseReason,
+    ConfigError, ConnectionConfig, ConnectionState, ConnectionStats, Event, Lane, LaneError, Order,
+    RefusalCode, SendError, Source, Suite, Urgency,
 };
 pub use haulier_proto::credentials::{
     ConnectToken, ConnectTokenError, Identity, IssueError, Secret, Ticket, TicketAccess,

@@ -150,7 +150,7 @@ impl Room {
                 *messages += 1;
             }
             while let Some(event) = client.poll_event(*now) {
-                *messages += u64::from(matches!(event, Event::Message(_)));
+                *messages += u64::from(matches!(event, Event::Message { .. }));
             }
             down.send(*now, server, batch);
             up.send(*now, client, batch);

@@ -136,7 +136,7 @@ impl Fetch<'_> {
             }
             let event = self.client.wait(TURN);
             match event.map_err(|error| Failed(error.into(), CloseCode::SHUTTING_DOWN))? {
-                Some(Event::Message(message)) => self.on_message(&message)?,
+                Some(Event::Message { data, .. }) => self.on_message(&data)?,
                 Some(Event::BlockProgress { .. }) => last_progress = Instant::now(),
                 Some(Event::Block { tag, data }) if block.is_none() => block = Some((tag, data)),
                 Some(Event::Block { .. }) => return Err(foreign("two answers")),

@@ -145,7 +145,8 @@ fn check_join(run: &Finished, bytes: usize) -> Value {
     let slices = bytes / 262_144 * 256 + (bytes % 262_144).div_ceil(1024);
     let more = number(&done, "slices_resent") + number(&done, "repair_slices_sent");
     assert!(number(&done, "slices_sent") <= slices as f64 + more, "each source slice is new once");
-    assert!(number(&done, "slices_sent") >= slices as f64, "{done}");
+    // A slice may be as large as its datagram.
+    assert!(number(&done, "slices_sent") >= bytes.div_ceil(1200) as f64, "{done}");
     // Three copies of the request, and what came through of the rest.
     assert!(number(&done, "wire_bytes_out") >= 3_600.0, "{done}");
     assert!(number(&done, "wire_bytes_in") > bytes as f64, "{done}");

@@ -10,6 +10,7 @@
 //! * `verification`: peers that lie, played by `fake`;
 //! * `demo`, `soak_bench`, `bench_grid`, `bench_join`, `inspect`: the commands of these names;
 //! * `serve`, `serve_failures`: the same for `serve` and `fetch`; `serve_hostile`: servers that lie;
+//! * `second`: transfers with the program in another language, `vectors/second`;
 //! * `tokens`: `keygen` and `token`, and that no secret is ever said;
 //! * `help`, `json`: what people read and what scripts read, for all commands.
 //!
@@ -37,6 +38,7 @@ mod inspect;
 mod json;
 mod names;
 mod pipe;
+mod second;
 mod serve;
 mod serve_failures;
 mod serve_hostile;

@@ -9,8 +9,8 @@ use haulier_core::{Instant, debug_as};
 use haulier_proto::Sequence;
 use haulier_proto::client::WireBytes;
 use haulier_proto::connection::{
-    Block, BlockHandle, BlockProgress, CloseCode, CloseReason, Connection, ConnectionState,
-    ConnectionStats, Event, SendError, Urgency,
+    Block, BlockHandle, BlockNumber, BlockOptions, BlockProgress, CloseCode, CloseReason,
+    Connection, ConnectionState, ConnectionStats, Event, Lane, Order, SendError, Source, Urgency,
 };
 use haulier_udp::{Clock, Socket};
 
@@ -164,8 +164,39 @@ impl Client {
     /// [`SendError`]: wait for [`Event::Connected`] before the first. `NotOpen` also if the driver has
     /// ended: [`poll`](Self::poll) returns why.
     pub fn send_block(&self, block: &Block) -> Result<BlockHandle, SendError> {
-        self.change(|connection, now| connection.send_block(now, block))
+        self.send_block_with(block, BlockOptions::default())
+    }
+
+    /// The same, beside other blocks: the one with the highest priority goes first.
+    ///
+    /// # Errors
+    /// As [`send_block`](Self::send_block).
+    pub fn send_block_with(
+        &self,
+        block: &Block,
+        options: BlockOptions,
+    ) -> Result<BlockHandle, SendError> {
+        self.change(|connection, now| connection.send_block_with(now, block, options))
             .ok_or(SendError::NotOpen)?
+    }
+
+    /// Gives a block up. The server is told the `code`, the application's own. Returns whether it was on its
+    /// way; there is no event.
+    pub fn cancel_block(&self, handle: BlockHandle, code: u32) -> bool {
+        self.change(|connection, now| connection.cancel_block(now, handle, code)).unwrap_or(false)
+    }
+
+    /// Does not want the rest of a block that the server announced ([`Event::BlockAnnounced`]), and tells it
+    /// the `code`, the application's own. Returns whether it was being received.
+    pub fn decline_block(&self, block: BlockNumber, code: u32) -> bool {
+        self.change(|connection, now| connection.decline_block(now, block, code)).unwrap_or(false)
+    }
+
+    /// The application has the block with this BLAKE3 already, for example on its disk: when the server
+    /// announces it, only that is sent, and [`Event::BlockHere`] takes the place of [`Event::Block`].
+    /// Returns whether it is remembered: at most 64 are.
+    pub fn have_block(&self, digest: [u8; 32]) -> bool {
+        self.change(|connection, _| connection.have_block(digest)).unwrap_or(false)
     }
 
     /// Sends a time-critical packet of up to 256 KiB, once. An event reports whether it was acknowledged.
@@ -176,12 +207,34 @@ impl Client {
         self.change(|connection, _| connection.send_packet(data)).ok_or(SendError::NotOpen)?
     }
 
-    /// Sends a message of up to 1024 bytes: it arrives, once, in order.
+    /// Sends a message of up to 64 KiB on channel 0: it arrives, once, in order.
     ///
     /// # Errors
     /// [`SendError`]: wait for [`Event::Connected`] before the first.
     pub fn send_message(&self, data: impl Into<Bytes>) -> Result<(), SendError> {
-        self.change(|connection, _| connection.send_message(data)).ok_or(SendError::NotOpen)?
+        self.send_message_on(0, Order::Ordered, data).map(|_number| ())
+    }
+
+    /// Sends a message of up to 64 KiB on a channel: it arrives, once. Returns its number on the channel,
+    /// for [`Event::MessageAcked`]. What is missing on one channel delays no other, and an unordered message
+    /// waits for none.
+    ///
+    /// # Errors
+    /// [`SendError`]: wait for [`Event::Connected`] before the first.
+    pub fn send_message_on(
+        &self,
+        channel: u8,
+        order: Order,
+        data: impl Into<Bytes>,
+    ) -> Result<u64, SendError> {
+        self.change(|connection, _| connection.send_message_on(channel, order, data))
+            .ok_or(SendError::NotOpen)?
+    }
+
+    /// Moves what this client sends from a source to another lane, which says what goes first. No effect
+    /// before [`Event::Connected`].
+    pub fn set_lane(&self, source: Source, lane: Lane) {
+        self.change(|connection, _| connection.set_lane(source, lane));
     }
 
     /// Whether every block and message that was sent is acknowledged.

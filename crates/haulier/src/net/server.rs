@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use haulier_core::{Instant, debug_as};
 use haulier_proto::connection::{
-    Block, BlockHandle, BlockProgress, CloseCode, Connection, ConnectionState, ConnectionStats,
-    SendError, Urgency,
+    Block, BlockHandle, BlockNumber, BlockOptions, BlockProgress, CloseCode, Connection,
+    ConnectionState, ConnectionStats, Lane, Order, SendError, Source, Urgency,
 };
 use haulier_proto::credentials::{Ticket, TicketError};
 use haulier_proto::server::{ConnectionId, ServerConfig, ServerEvent, ServerMachine, ServerStats};
@@ -197,8 +197,43 @@ impl Server {
     /// [`SendError`]; `NotOpen` also for a connection that no longer exists, and if the driver has ended:
     /// [`poll`](Self::poll) returns why.
     pub fn send_block(&self, id: ConnectionId, block: &Block) -> Result<BlockHandle, SendError> {
-        let sent = self.change(id, |connection, now| connection.send_block(now, block));
+        self.send_block_with(id, block, BlockOptions::default())
+    }
+
+    /// The same, beside other blocks: the one with the highest priority goes first.
+    ///
+    /// # Errors
+    /// As [`send_block`](Self::send_block).
+    pub fn send_block_with(
+        &self,
+        id: ConnectionId,
+        block: &Block,
+        options: BlockOptions,
+    ) -> Result<BlockHandle, SendError> {
+        let sent =
+            self.change(id, |connection, now| connection.send_block_with(now, block, options));
         sent.ok_or(SendError::NotOpen)?
+    }
+
+    /// Gives a block up. The client is told the `code`, the application's own. Returns whether it was on its
+    /// way; there is no event.
+    pub fn cancel_block(&self, id: ConnectionId, handle: BlockHandle, code: u32) -> bool {
+        let done = self.change(id, |connection, now| connection.cancel_block(now, handle, code));
+        done.unwrap_or(false)
+    }
+
+    /// Does not want the rest of a block that a client announced ([`Event::BlockAnnounced`]), and tells it
+    /// the `code`, the application's own. Returns whether it was being received.
+    pub fn decline_block(&self, id: ConnectionId, block: BlockNumber, code: u32) -> bool {
+        let done = self.change(id, |connection, now| connection.decline_block(now, block, code));
+        done.unwrap_or(false)
+    }
+
+    /// The application has the block with this BLAKE3 already: when the client announces it, only that is
+    /// sent, and [`Event::BlockHere`] takes the place of [`Event::Block`]. Returns whether it is remembered:
+    /// at most 64 are, for each connection.
+    pub fn have_block(&self, id: ConnectionId, digest: [u8; 32]) -> bool {
+        self.change(id, |connection, _| connection.have_block(digest)).unwrap_or(false)
     }
 
     /// Sends a time-critical packet of up to 256 KiB, once. An event reports whether it was acknowledged.
@@ -214,13 +249,35 @@ impl Server {
         sent.ok_or(SendError::NotOpen)?
     }
 
-    /// Sends a message of up to 1024 bytes: it arrives, once, in order.
+    /// Sends a message of up to 64 KiB on channel 0: it arrives, once, in order.
     ///
     /// # Errors
     /// [`SendError`]; `NotOpen` also for a connection that is gone.
     pub fn send_message(&self, id: ConnectionId, data: impl Into<Bytes>) -> Result<(), SendError> {
-        let sent = self.change(id, |connection, _| connection.send_message(data));
+        self.send_message_on(id, 0, Order::Ordered, data).map(|_number| ())
+    }
+
+    /// Sends a message of up to 64 KiB on a channel: it arrives, once. Returns its number on the channel,
+    /// for [`Event::MessageAcked`]. What is missing on one channel delays no other, and an unordered message
+    /// waits for none. Its `data` is not copied: one message may be sent to a thousand clients.
+    ///
+    /// # Errors
+    /// [`SendError`]; `NotOpen` also for a connection that is gone.
+    pub fn send_message_on(
+        &self,
+        id: ConnectionId,
+        channel: u8,
+        order: Order,
+        data: impl Into<Bytes>,
+    ) -> Result<u64, SendError> {
+        let sent =
+            self.change(id, |connection, _| connection.send_message_on(channel, order, data));
         sent.ok_or(SendError::NotOpen)?
+    }
+
+    /// Moves what is sent to a client from a source to another lane, which says what goes first.
+    pub fn set_lane(&self, id: ConnectionId, source: Source, lane: Lane) {
+        self.change(id, |connection, _| connection.set_lane(source, lane));
     }
 
     /// Closes a connection, with a reason of up to 255 bytes for the client. To refuse a client, close at

@@ -18,7 +18,7 @@ async fn serve(server: &Server, block: &Block) -> CloseReason {
     while let Some((id, event)) = server.next_event().await.unwrap() {
         match event {
             ServerEvent::Connecting { .. } => drop(server.send_block(id, block).unwrap()),
-            ServerEvent::Connection(Event::Message(data)) => {
+            ServerEvent::Connection(Event::Message { data, .. }) => {
                 server.send_message(id, data).unwrap();
             }
             ServerEvent::Connection(Event::Closed(reason)) => return reason,
@@ -37,7 +37,7 @@ async fn join(connect: Connect, block: &Block) -> CloseReason {
     while world.is_none() || echo.is_none() {
         match client.next_event().await.unwrap().expect("it is open") {
             Event::Block { data, .. } => world = Some(data),
-            Event::Message(data) => echo = Some(data),
+            Event::Message { data, .. } => echo = Some(data),
             _ => {}
         }
     }
@@ -108,7 +108,7 @@ fn a_future_that_is_dropped_loses_nothing() {
                 }
             };
             match event.unwrap().expect("it is open") {
-                Event::Message(data) => {
+                Event::Message { data, .. } => {
                     assert_eq!(data, echoes.to_string());
                     echoes += 1;
                 }
@@ -141,7 +141,7 @@ fn one_task_sends_while_another_receives() {
             let mut echoes = 0;
             while echoes < 100 {
                 let event = client.next_event().await.unwrap().expect("it is open");
-                echoes += u32::from(matches!(event, Event::Message(_)));
+                echoes += u32::from(matches!(event, Event::Message { .. }));
             }
         };
         both(sending, receiving).await;

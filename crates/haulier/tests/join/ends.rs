@@ -65,7 +65,7 @@ fn finish_waits_until_what_was_said_has_arrived() {
     let (mut messages, mut blocks, mut end) = (0, 0, None);
     while end.is_none() {
         match server.wait(MAX).unwrap().expect("no time-out").1 {
-            ServerEvent::Connection(Event::Message(_)) => messages += 1,
+            ServerEvent::Connection(Event::Message { .. }) => messages += 1,
             ServerEvent::Connection(Event::Block { .. }) => blocks += 1,
             ServerEvent::Connection(Event::Closed(reason)) => end = Some(reason),
             _ => {}

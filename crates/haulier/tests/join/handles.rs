@@ -84,7 +84,7 @@ fn a_client_that_is_not_polled_stays_connected() {
         );
     }
     pair.client.send_message("still here").unwrap();
-    pair.until(|pair| pair.server_count(|event| matches!(event, Event::Message(_))) == 1);
+    pair.until(|pair| pair.server_count(|event| matches!(event, Event::Message { .. })) == 1);
 }
 
 #[test]
@@ -94,11 +94,14 @@ fn one_thread_sends_while_another_waits() {
     let (sender, echo) = (client.clone(), &server);
     thread::scope(|scope| {
         scope.spawn(move || {
-            for _ in 0..500 {
+            let mut echoed = 0;
+            while echoed < 500 {
                 match echo.wait(MAX).unwrap().expect("no time-out").1 {
-                    ServerEvent::Connection(Event::Message(data)) => {
+                    ServerEvent::Connection(Event::Message { data, .. }) => {
                         echo.send_message(id, data).unwrap();
+                        echoed += 1;
                     }
+                    ServerEvent::Connection(Event::MessageAcked { .. }) => {}
                     event => panic!("{event:?}"),
                 }
             }
@@ -112,8 +115,14 @@ fn one_thread_sends_while_another_waits() {
             }
         });
         for number in 0..500 {
-            let event = client.wait(MAX).unwrap();
-            assert_eq!(event, Some(Event::Message(number.to_string().into())));
+            let message = loop {
+                match client.wait(MAX).unwrap().expect("an echo") {
+                    Event::Message { data, .. } => break data,
+                    Event::MessageAcked { .. } | Event::MessageWritable { .. } => {}
+                    other => panic!("{other:?}"),
+                }
+            };
+            assert_eq!(message, number.to_string());
         }
     });
 }
@@ -129,7 +138,7 @@ fn each_event_is_taken_once() {
             let taken = &taken;
             scope.spawn(move || {
                 while let Some(event) = client.wait(MAX).unwrap() {
-                    let is_message = matches!(event, Event::Message(_));
+                    let is_message = matches!(event, Event::Message { .. });
                     taken.fetch_add(is_message.into(), Ordering::Relaxed);
                 }
                 assert!(client.is_closed(), "no time-out");

@@ -9,6 +9,7 @@
 
 mod addresses;
 mod awaited;
+mod channels;
 mod ends;
 mod handles;
 mod many;

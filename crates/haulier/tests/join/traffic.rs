@@ -53,7 +53,7 @@ fn packets_and_messages_beside_a_block() {
         }
         let has_fate =
             |event: &Event| matches!(event, Event::PacketAcked { .. } | Event::PacketLost { .. });
-        let is_message = |event: &Event| matches!(event, Event::Message(_));
+        let is_message = |event: &Event| matches!(event, Event::Message { .. });
         said == 500
             && pair.client_count(has_fate) == sent
             && pair.server_count(has_fate) == sent
@@ -65,7 +65,7 @@ fn packets_and_messages_beside_a_block() {
         .at_client
         .iter()
         .filter_map(|event| match event {
-            Event::Message(data) => Some(String::from_utf8(data.to_vec()).unwrap()),
+            Event::Message { data, .. } => Some(String::from_utf8(data.to_vec()).unwrap()),
             _ => None,
         })
         .collect();
@@ -83,7 +83,7 @@ fn what_is_too_large_is_refused_before_it_is_sent() {
     let pair = Pair::connected(config);
     let large = Block::new(1, vec![0; 1001]);
     assert_eq!(pair.client.send_block(&large), Err(SendError::BlockTooLarge { max: 1000 }));
-    assert_eq!(pair.client.send_message(vec![0; 1025]), Err(SendError::TooLarge { max: 1024 }));
+    assert_eq!(pair.client.send_message(vec![0; 65_537]), Err(SendError::TooLarge { max: 65_536 }));
     let max = 256 * 1024;
     assert_eq!(
         pair.client.send_packet(vec![0; max + 1]),
@@ -118,6 +118,6 @@ fn datagrams_grow_to_what_loopback_carries() {
     let mut pair = Pair::connected(config);
     let id = pair.id();
     pair.client.send_message("a round trip").unwrap();
-    pair.until(|pair| pair.server_count(|event| matches!(event, Event::Message(_))) == 1);
+    pair.until(|pair| pair.server_count(|event| matches!(event, Event::Message { .. })) == 1);
     assert_eq!(pair.server.connection_stats(id).map(|stats| stats.max_datagram_bytes), Some(1200));
 }

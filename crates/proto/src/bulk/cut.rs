@@ -38,7 +38,7 @@ impl SliceSize {
     #[must_use]
     pub const fn new(bytes: usize) -> Option<Self> {
         #[expect(clippy::cast_possible_truncation, reason = "checked")]
-        if bytes >= 2 && bytes <= MAX_SLICE_BYTES as usize && bytes % 2 == 0 {
+        if bytes >= 2 && bytes <= MAX_SLICE_BYTES as usize && bytes.is_multiple_of(2) {
             Some(Self(bytes as u16))
         } else {
             None
@@ -177,7 +177,7 @@ mod tests {
             for index in 0..=255 {
                 let Some(range) = cut.range(index) else { break };
                 assert_eq!(range.start, end);
-                assert_eq!(range.len() == size || cut.is_last(index), true, "{index}");
+                assert!(range.len() == size || cut.is_last(index), "{index}");
                 end = range.end;
             }
             assert_eq!(end, chunk);

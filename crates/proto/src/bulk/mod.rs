@@ -53,6 +53,3 @@ pub(crate) use requests::RequestTrain;
 pub(crate) use sender::Sender;
 #[cfg(test)]
 pub(crate) use units::{Bytes, Rate};
-
-/// The maximum number of open chunks of a sender: 4 MiB, the bytes in flight at 100 Mbit/s and 300 ms.
-pub(crate) const SEND_WINDOW: usize = 16;

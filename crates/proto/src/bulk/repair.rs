@@ -18,7 +18,7 @@ use reed_solomon_simd::rate::{LowRateEncoder, RateEncoder};
 
 use super::cut::{Cut, SliceSize};
 use super::erasures::CodeWord;
-use crate::chunk::{ChunkId, MAX_CHUNK_BYTES, SLICE_BYTES, SliceCount};
+use crate::chunk::MAX_CHUNK_BYTES;
 
 /// The most repair slices that a chunk has.
 pub(crate) const MAX_REPAIR_SLICES: usize = 256;
@@ -153,27 +153,6 @@ pub(crate) fn decode<'a>(
         }
     }
     Some(chunk)
-}
-
-/// One repair slice of a chunk, as sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RepairSlice<'a> {
-    /// The chunk it belongs to.
-    pub chunk_id: ChunkId,
-    /// The number of source slices of that chunk: 2 to 256.
-    pub count: SliceCount,
-    /// Its index among the repair slices, from 0.
-    pub index: u8,
-    /// Bytes of the chunk's last source slice, 1 to 1024: from them the receiver knows the chunk's size.
-    pub last_bytes: u16,
-    /// Its bytes.
-    pub data: &'a [u8; SLICE_BYTES],
-}
-
-/// Whether a chunk of this slice count has repair slices.
-#[must_use]
-pub(crate) const fn has_repair(count: SliceCount) -> bool {
-    count.get() > 1
 }
 
 #[cfg(test)]

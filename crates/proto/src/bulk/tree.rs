@@ -14,6 +14,9 @@ use crate::chunk::MAX_CHUNK_BYTES;
 /// Values of a page, and children of a value.
 pub(crate) const PAGE_VALUES: usize = 32;
 
+/// The same, to count with indices.
+const PAGE: u32 = 32;
+
 /// A chaining value, or the root.
 pub(crate) type Value = [u8; 32];
 
@@ -45,13 +48,13 @@ pub(crate) fn join(values: &[Value], is_root: bool) -> Value {
 /// The number of values on a level of the tree of this many chunks.
 pub(crate) fn level_len(chunks: u32, level: u8) -> u32 {
     let mut len = chunks;
-    (0..level).for_each(|_| len = len.div_ceil(PAGE_VALUES as u32));
+    (0..level).for_each(|_| len = len.div_ceil(PAGE));
     len
 }
 
 /// The level of the topmost page, for a block of two chunks or more.
 pub(crate) fn top_level(chunks: u32) -> u8 {
-    (0..=u8::MAX).find(|&level| level_len(chunks, level) <= PAGE_VALUES as u32).unwrap_or_default()
+    (0..=u8::MAX).find(|&level| level_len(chunks, level) <= PAGE).unwrap_or_default()
 }
 
 /// The values of all levels of a block, and its root: 33 bytes for each chunk.
@@ -99,16 +102,10 @@ impl Tree {
     /// The pages that a receiver needs to verify this chunk, from the topmost down: level and first value.
     pub(crate) fn pages_of(&self, index: u32) -> impl Iterator<Item = (u8, u32)> + use<> {
         let levels = u8::try_from(self.levels.len()).unwrap_or(u8::MAX);
-        let page = PAGE_VALUES as u32;
         (0..levels).rev().map(move |level| {
-            let value = (0..level).fold(index, |value, _| value / page);
-            (level, value / page * page)
+            let value = (0..level).fold(index, |value, _| value / PAGE);
+            (level, value / PAGE * PAGE)
         })
-    }
-
-    /// Memory held, in bytes.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.levels.iter().map(|level| level.capacity() * size_of::<Value>()).sum()
     }
 }
 

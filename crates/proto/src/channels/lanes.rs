@@ -52,17 +52,19 @@ impl Lane {
     ///
     /// # Errors
     /// [`LaneError::NoWeight`] if `weight` is 0.
-    pub(crate) const fn new(priority: u8, weight: u16) -> Result<Self, LaneError> {
+    pub const fn new(priority: u8, weight: u16) -> Result<Self, LaneError> {
         if weight == 0 { Err(LaneError::NoWeight) } else { Ok(Self { priority, weight }) }
     }
 
     /// The highest goes first.
-    pub(crate) const fn priority(self) -> u8 {
+    #[must_use]
+    pub const fn priority(self) -> u8 {
         self.priority
     }
 
     /// The share within its priority; at least 1.
-    pub(crate) const fn weight(self) -> u16 {
+    #[must_use]
+    pub const fn weight(self) -> u16 {
         self.weight
     }
 }
@@ -128,6 +130,7 @@ impl Lanes {
     }
 
     /// The lane of a source.
+    #[cfg(test)]
     pub(crate) fn lane(&self, source: Source) -> Lane {
         self.place(source).map_or_else(|_| source.default_lane(), |at| self.entries[at].lane)
     }

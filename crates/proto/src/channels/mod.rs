@@ -27,6 +27,8 @@ pub use self::{
     outbox::Order,
 };
 
+#[cfg(test)]
+use self::inbox::Arrival;
 pub(crate) use self::{
     error::{MessageViolation, SendMessageError},
     lanes::Lanes,

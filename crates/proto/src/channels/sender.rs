@@ -170,11 +170,6 @@ impl MessageSender {
         }
     }
 
-    /// How many channels the peer accepts, from 0 on.
-    pub(crate) const fn channels(&self) -> u16 {
-        self.channels
-    }
-
     /// Whether all messages are acknowledged.
     pub(crate) const fn all_acked(&self) -> bool {
         self.busy == 0

@@ -8,7 +8,6 @@
 //! appears in `Part`, in [`ORDER`] and in these two. Path challenges, probes of the path's size and the close
 //! have datagrams of their own (`path`, `transmit`, `closing`).
 
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Connection;
@@ -17,8 +16,8 @@ use crate::channels::Source;
 use crate::incoming::ProgressDue;
 use crate::time::earliest;
 use crate::transit::{ChunkAt, Item, Symbol};
-use crate::wire::Grease;
 use crate::wire::frames::Frame;
+use crate::wire::{Grease, MAX_DATAGRAM_BYTES};
 use crate::{DatagramBuffer, Instant};
 
 /// The least room for a datagram to be begun: that of an announcement, the longest frame that must fit.
@@ -289,10 +288,14 @@ impl Connection {
 
     /// Whether a progress frame is a reason to send: within the bound of what a peer is answered with.
     fn is_progress_due(&self) -> bool {
-        self.blocks_in.progress_due() == ProgressDue::Now && self.received.may_ack_alone()
+        match self.blocks_in.progress_due() {
+            ProgressDue::No | ProgressDue::WithAck => false,
+            ProgressDue::Now => self.received.may_ack_alone(),
+            ProgressDue::MustArrive => true,
+        }
     }
 
-    /// The whole state of the receiver of blocks. One that must be heard asks for an ack.
+    /// The whole state of the receiver of blocks. One that must arrive asks for an ack.
     fn put_progress(&mut self, draft: &mut Draft<'_, '_>) {
         let due = self.blocks_in.progress_due();
         if due == ProgressDue::No || draft.has_progress {
@@ -300,20 +303,19 @@ impl Connection {
         }
         // A ping has to fit behind it.
         let room = draft.room().saturating_sub(1);
-        let mut entries = Vec::new();
-        let Some(frame) = self.blocks_in.progress_frame(Duration::ZERO, room, &mut entries) else {
+        let Some(frame) = self.blocks_in.progress_frame(Duration::ZERO, room, &mut self.entries)
+        else {
             return;
         };
         draft.push(&Frame::Progress(frame));
         draft.has_progress = true;
-        if due == ProgressDue::Now && !draft.is_ack_eliciting {
+        if due == ProgressDue::MustArrive && !draft.is_ack_eliciting {
             Frame::Ping.write(draft.out.vec());
             draft.is_ack_eliciting = true;
         }
-        if draft.is_ack_eliciting {
-            let mark = self.blocks_in.on_progress_sent();
-            self.sent.add(Item::Progress(mark));
-        }
+        // Of a datagram that is not acknowledged, the ledger drops the items.
+        let mark = self.blocks_in.on_progress_sent();
+        self.sent.add(Item::Progress(mark));
     }
 
     fn put_slices_here(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
@@ -377,17 +379,21 @@ impl Connection {
         }
     }
 
-    /// An ack rides along with anything that goes; alone it waits until it is due. With it go the arrivals and
-    /// the state of a receiver of blocks.
+    /// An ack rides along with anything that goes; alone it waits until it is due. With it go the arrivals
+    /// and the state of a receiver of blocks.
     fn put_ack(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
         let is_wanted = self.is_ack_due(now) || draft.has_frames();
         if !is_wanted || draft.has_ack || draft.slice.is_some() {
             return;
         }
-        let Some(ack) = self.received.ack_frame(now) else { return };
-        if ack.encoded_len() > draft.room() {
+        let ack = self.received.ack_frame(now).filter(|ack| ack.encoded_len() <= draft.room());
+        let Some(ack) = ack else {
+            // What the peer may not have heard goes with anything that is acknowledged, too.
+            if draft.is_ack_eliciting {
+                self.put_progress(draft);
+            }
             return;
-        }
+        };
         let is_alone = !draft.has_frames();
         draft.push(&Frame::Ack(ack));
         self.put_arrivals(draft);
@@ -437,7 +443,10 @@ impl Connection {
     /// that is gone, would receive the full rate until the block fails. Pings continue, and so do a few
     /// slices after each probe timeout; slices resume with the first answer.
     pub(super) fn may_send_slices(&self) -> bool {
-        self.frame_room() >= MIN_SLICE_ROOM
+        // Larger slices wait while only small datagrams go: pings find out whether the path still carries them.
+        let fit =
+            self.path.max_datagram_bytes() as usize <= MAX_DATAGRAM_BYTES || !self.is_ack_overdue();
+        fit && self.frame_room() >= MIN_SLICE_ROOM
             && (self.blocks_out.sender().is_some_and(Sender::is_probing)
                 || self.sent.in_flight() == 0
                 || !self.liveness.is_peer_silent(self.now, self.sent.probe_timeout()))

@@ -68,8 +68,8 @@ settings! {
         /// without dropping them (STANDARD-1, 4.1). Default true: after ten of them only where the peer's
         /// counts show that it works.
         ecn: bool = true, with_ecn;
-        /// Whether parameters and frames without meaning are sent now and then, so that no peer comes to depend
-        /// on their absence (STANDARD-1, H-1.3). Default true.
+        /// Whether parameters and frames without meaning are sent now and then, so that no peer comes to
+        /// depend on their absence (STANDARD-1, H-1.3). Default true.
         grease: bool = true, with_grease;
         /// Datagrams after which the key is updated. Default and maximum 2^22; less is for tests.
         #[doc(hidden)]

@@ -62,7 +62,7 @@ use crate::time::earliest;
 use crate::transit::{Arrivals, Ledger, ReceivedDatagrams, UDP_IPV4_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::parameters::REED_SOLOMON;
-use crate::wire::{EndParameters, MAX_DATAGRAM_BYTES, ResponseHeader, Role, WireId};
+use crate::wire::{EndParameters, MAX_DATAGRAM_BYTES, Role, WireId};
 use crate::{Ecn, FourTuple, Instant, Sequence};
 use closing::Closing;
 use ecn::EcnMarking;
@@ -125,6 +125,8 @@ pub struct Connection {
     messages_in: MessageReceiver,
     /// What goes first.
     lanes: Lanes,
+    /// The entries of a progress frame being made: kept, so that an ack allocates nothing.
+    entries: Vec<u8>,
     /// From this number on, a datagram has a frame without meaning.
     next_grease: u64,
     ping_due: bool,
@@ -158,12 +160,11 @@ debug_as! {
 impl Connection {
     pub(crate) fn new(now: Instant, parameters: Parameters) -> Self {
         let Parameters { role, config, mut entropy, address, .. } = parameters;
-        // A slice has to fit beside the welcome until the client's address is validated.
-        let room = match parameters.welcome_message.len() {
-            0 => MAX_DATAGRAM_BYTES - DATA_HEADER_BYTES,
-            bytes => MAX_DATAGRAM_BYTES - ResponseHeader::bytes(bytes),
+        // A slice has to fit beside the welcome and an announcement until the client's address is validated.
+        let room = match role {
+            Role::Client => MAX_DATAGRAM_BYTES - DATA_HEADER_BYTES - TAG_BYTES,
+            Role::Server => SMALLEST_SLICE_ROOM,
         };
-        let room = room.saturating_sub(TAG_BYTES).max(SMALLEST_SLICE_ROOM);
         let entropy_of_grease = entropy.next_u64() % 1000;
         let mut connection = Self {
             role,
@@ -197,6 +198,7 @@ impl Connection {
             ),
             messages_in: new_messages_in(&config),
             lanes: Lanes::new(),
+            entries: Vec::new(),
             next_grease: entropy_of_grease,
             // A client's ping validates its address; a server's makes the client answer.
             ping_due: true,
@@ -385,7 +387,7 @@ impl Connection {
             return Some(block.into());
         }
         let end = self.events.pop_front();
-        if self.events.is_empty() && self.events.capacity() > 0 {
+        if self.events.is_empty() && self.events.capacity() > 4 {
             self.events = VecDeque::new();
         }
         end
@@ -448,6 +450,7 @@ impl Connection {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.blocks_in.memory_bytes()
+            + self.blocks_out.memory_bytes()
             + self.packets_in.memory_bytes()
             + self.messages_in.memory_bytes()
             + if self.state.is_open() { self.sent.memory_bytes() } else { 0 }

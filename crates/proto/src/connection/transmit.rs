@@ -3,7 +3,10 @@
 
 use super::compose::Draft;
 use super::{CloseReason, Connection, ConnectionState, ConnectionTrigger};
+use alloc::vec::Vec;
+
 use crate::crypto::TAG_BYTES;
+use crate::incoming::ProgressDue;
 use crate::transit::{Outgoing, UDP_IPV4_BYTES};
 use crate::wire::frames::Frame;
 use crate::wire::header::DATA_HEADER_BYTES;
@@ -65,8 +68,13 @@ impl Connection {
             Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, backlog },
         );
         if has_ack {
-            self.received.set_block(self.blocks_in.is_receiving());
+            // An ack that says that a block is finished is repeated as well.
+            let is_unheard = self.blocks_in.progress_due() > ProgressDue::No;
+            self.received.set_block(is_unheard);
             self.received.on_ack_sent(now, !has_content);
+            if !is_unheard {
+                self.entries = Vec::new();
+            }
         } else if has_report && !has_content {
             // It counts against [H-4.1c] too. An ack that did not fit beside it stays due.
             self.received.on_other_ack_alone();
@@ -190,9 +198,14 @@ impl Connection {
     /// A slice was cut before, and goes as it is.
     fn room(&self) -> usize {
         let room = self.path.room();
+        if self.ping_due || self.is_ack_overdue() { room.min(MAX_DATAGRAM_BYTES) } else { room }
+    }
+
+    /// Whether an ack is so long overdue that only datagrams go that every path carries.
+    pub(super) fn is_ack_overdue(&self) -> bool {
         let overdue = self.sent.probe_timeout().saturating_mul(OVERDUE_PTOS);
         let waits = self.sent.oldest_sent_at().map(|sent_at| self.now.since(sent_at));
-        if self.ping_due || waits > Some(overdue) { room.min(MAX_DATAGRAM_BYTES) } else { room }
+        waits > Some(overdue)
     }
 
     /// Bytes of frames in a full datagram: what a slice with its header may fill.

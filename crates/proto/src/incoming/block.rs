@@ -194,6 +194,7 @@ impl Block {
     }
 
     /// Chunks that are whole and wait for their page.
+    #[cfg(test)]
     pub(super) fn waiting_chunks(&self) -> usize {
         self.open.values().filter(|chunk| chunk.is_whole()).count()
     }

@@ -58,6 +58,7 @@ impl Credit {
     }
 
     /// Chunks that may be in progress at most.
+    #[cfg(test)]
     pub(super) const fn window(&self) -> u64 {
         self.window
     }

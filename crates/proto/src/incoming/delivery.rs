@@ -139,7 +139,7 @@ impl ReadyQueue {
     }
 
     pub(super) fn check_invariants(&self) {
-        assert_eq!(self.cost, self.queue.iter().map(Ready::cost).sum());
+        assert_eq!(self.cost, self.queue.iter().map(Ready::cost).sum::<usize>());
     }
 }
 

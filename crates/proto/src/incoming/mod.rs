@@ -431,6 +431,7 @@ impl IncomingBlocks {
     }
 
     /// Chunks that are whole and wait for their page of the tree.
+    #[cfg(test)]
     pub(crate) fn waiting_chunks(&self) -> usize {
         self.slots.blocks().map(|(_, block)| block.waiting_chunks()).sum()
     }
@@ -480,9 +481,9 @@ impl IncomingBlocks {
         self.unheard.check_invariants(self.slots.unfinished());
         self.ready.check_invariants();
         let parts = self.slots.blocks().flat_map(|(_, block)| block.parts.values());
-        assert_eq!(self.parts_cost, parts.map(|part| part_cost(part) as u64).sum());
+        assert_eq!(self.parts_cost, parts.map(|part| part_cost(part) as u64).sum::<u64>());
         let open = self.slots.blocks().map(|(_, block)| block.open_chunks());
-        assert_eq!(self.credit.in_progress(), open.sum());
+        assert_eq!(self.credit.in_progress(), open.sum::<u64>());
     }
 }
 

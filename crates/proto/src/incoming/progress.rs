@@ -1,7 +1,9 @@
 //! The progress frame: the receiver's whole state, and whether its sender has heard of what is finished.
 //!
-//! The invariant: what the sender may not have heard goes with each ack, and once in a datagram of its own
-//! that is acknowledged; and it is bounded by the 32 blocks that may be open for the sender.
+//! The invariant: what the sender may not have heard goes with each ack and each ack-eliciting datagram,
+//! until one of these is acknowledged; and it is bounded by the 32 blocks that may be open for the sender.
+//! A lost one costs a probe of the sender at most, for a block that it takes for unfinished. Only credit
+//! that was raised from nothing must arrive: nothing else would make the sender ask.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -13,14 +15,16 @@ use crate::wire::frames::{
 };
 
 /// Whether a progress frame belongs in the next datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ProgressDue {
     /// There is nothing to say.
     No,
     /// It goes with every ack.
     WithAck,
-    /// At once, in an ack-eliciting datagram, whose fate is passed back.
+    /// At once, with or without an ack.
     Now,
+    /// At once, in an ack-eliciting datagram, whose fate is passed back.
+    MustArrive,
 }
 
 /// A finished block.
@@ -72,6 +76,7 @@ impl Unheard {
 
     pub(super) fn due(&self, has_open: bool) -> ProgressDue {
         match (self.is_due, has_open || !self.finished.is_empty() || self.credit.is_some()) {
+            (true, _) if self.credit.is_some() => ProgressDue::MustArrive,
             (true, _) => ProgressDue::Now,
             (false, true) => ProgressDue::WithAck,
             (false, false) => ProgressDue::No,
@@ -122,15 +127,20 @@ impl Unheard {
         for entry in finished.take(MAX_PROGRESS_BLOCKS - count.min(MAX_PROGRESS_BLOCKS)) {
             entry.write(entries);
         }
-        let without_map = |block, first| ProgressEntry { block, first, map: &[] }.encoded_len();
-        let heads = open().map(|(block, done)| without_map(block, done.first())).sum::<usize>();
+        let without_map = |block, first| ProgressEntry { block, first, map: &[] };
+        let heads = open().map(|(block, done)| without_map(block, done.first()).encoded_len());
+        let heads = heads.sum::<usize>();
         let empty = ProgressFrame::new(credit, lateness_ms, floor, 0, &[])?.encoded_len();
         let mut rest = room.checked_sub(empty + entries.len() + heads)?;
-        let mut map = Vec::with_capacity(MAX_PROGRESS_MAP_BYTES);
         for (block, done) in open() {
-            map.clear();
-            rest -= done.write(rest.min(MAX_PROGRESS_MAP_BYTES), &mut map);
-            ProgressEntry { block, first: done.first(), map: &map }.write(entries);
+            // The length of the map is the last byte of an entry without one.
+            without_map(block, done.first()).write(entries);
+            let length = entries.len() - 1;
+            let written = done.write(rest.min(MAX_PROGRESS_MAP_BYTES), entries);
+            rest -= written;
+            if let (Some(place), Ok(bytes)) = (entries.get_mut(length), u8::try_from(written)) {
+                *place = bytes;
+            }
         }
         let finished = self.finished.iter().filter(|finished| finished.number >= floor).count();
         let count = count + finished.min(MAX_PROGRESS_BLOCKS - count.min(MAX_PROGRESS_BLOCKS));
@@ -186,10 +196,10 @@ mod tests {
     fn credit_from_nothing_is_due_until_it_is_heard() {
         let mut unheard = Unheard::new();
         unheard.on_raised_from_nothing(40);
-        assert_eq!(unheard.due(false), ProgressDue::Now);
+        assert_eq!(unheard.due(false), ProgressDue::MustArrive);
         let mark = unheard.on_sent(40);
         unheard.on_lost(mark);
-        assert_eq!(unheard.due(false), ProgressDue::Now);
+        assert_eq!(unheard.due(false), ProgressDue::MustArrive);
         let mark = unheard.on_sent(41);
         unheard.on_heard(mark);
         assert_eq!(unheard.due(false), ProgressDue::No);

@@ -156,7 +156,7 @@ impl Staging {
     }
 
     pub(super) fn check_invariants(&self) {
-        assert_eq!(self.bytes, self.slices.iter().map(Staged::cost).sum());
+        assert_eq!(self.bytes, self.slices.iter().map(Staged::cost).sum::<usize>());
         assert!(self.bytes <= MAX_CHUNK_BYTES && self.pages.len() <= MAX_UNCHECKED);
     }
 }

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn sent(items: &mut Items, contents: &[u32]) -> Span {
-        contents.iter().for_each(|&number| items.add(Item::Message(number)));
+        contents.iter().for_each(|&number| items.add(Item::Block(number)));
         items.commit()
     }
 
@@ -147,10 +147,10 @@ mod tests {
         let mut items = Items { first: u32::MAX - 1, ..Items::new() };
         let spans = [&[1, 2][..], &[], &[3]].map(|contents| sent(&mut items, contents));
         items.check_invariants(spans.into_iter());
-        assert_eq!(of(&items, spans[0]), [Item::Message(1), Item::Message(2)]);
-        assert_eq!((of(&items, spans[1]), of(&items, spans[2])), (vec![], vec![Item::Message(3)]));
+        assert_eq!(of(&items, spans[0]), [Item::Block(1), Item::Block(2)]);
+        assert_eq!((of(&items, spans[1]), of(&items, spans[2])), (vec![], vec![Item::Block(3)]));
         items.drop_front(spans[0]);
-        assert_eq!(of(&items, spans[2]), [Item::Message(3)]);
+        assert_eq!(of(&items, spans[2]), [Item::Block(3)]);
         assert_eq!(of(&items, spans[0]), [], "forgotten");
     }
 
@@ -160,7 +160,7 @@ mod tests {
         items.add(Item::Block(1));
         items.discard();
         let span = sent(&mut items, &[2]);
-        assert_eq!(of(&items, span), [Item::Message(2)]);
+        assert_eq!(of(&items, span), [Item::Block(2)]);
         items.check_invariants([span].into_iter());
     }
 

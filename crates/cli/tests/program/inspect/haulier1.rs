@@ -78,7 +78,7 @@ fn what_is_open_is_shown() {
         frames.map(|frame| frame["frame"].as_str().unwrap().to_owned()).collect()
     };
     let sent = names(&responses);
-    assert!(sent.contains(&"block".into()) && sent.contains(&"slice".into()), "{sent:?}");
+    assert!(sent.contains(&"block".into()) && sent.contains(&"last_slice".into()), "{sent:?}");
     assert!(names(&data).contains(&"ack".into()));
     // Under another id it looks like a sealed one; of a request, the check is visible.
     let other = ["--protocol-id", "7"];

@@ -2,6 +2,7 @@
 
 use super::random::Rng;
 use super::*;
+use crate::transit::ProgressMark;
 use crate::wire::frames::Frame;
 
 /// The most that one frame may cost: a chunk with what is staged, and nine pages.

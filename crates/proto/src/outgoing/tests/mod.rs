@@ -401,10 +401,6 @@ impl World {
         }
     }
 
-    fn slices(&self, block: u32) -> usize {
-        self.sent.iter().filter(|(at, _)| at.block == block).map(|(_, slices)| slices).sum()
-    }
-
     /// When the block with this handle was there, in milliseconds.
     fn sent_at(&self, handle: u32) -> Option<u64> {
         let is_it = |event: &OutgoingEvent| *event == OutgoingEvent::Sent { handle };

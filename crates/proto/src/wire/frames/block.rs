@@ -40,6 +40,7 @@ pub struct BlockFrame {
 
 impl BlockFrame {
     /// Bytes of the frame.
+    #[cfg(test)]
     pub(crate) fn encoded_len(&self) -> usize {
         let numbers = [u64::from(self.number), self.tag, self.length];
         1 + numbers.into_iter().map(varint_len).sum::<usize>() + 32
@@ -92,6 +93,7 @@ crate::debug_as! {
 
 impl<'a> SliceFrame<'a> {
     /// Bytes of a slice frame before its data.
+    #[cfg(test)]
     pub(crate) fn head_bytes(at: ChunkAt, kind: SliceKind) -> usize {
         let size = if matches!(kind, SliceKind::Last(_)) { 2 } else { 0 };
         1 + varint_len(u64::from(at.block)) + varint_len(u64::from(at.index)) + 1 + size
@@ -201,7 +203,7 @@ impl<'a> HashesFrame<'a> {
         let level = fields.u8()?;
         let first = number_u32(fields)?;
         let count = usize::from(fields.u8()?);
-        let is_page = first as usize % PAGE_VALUES == 0 && level <= MAX_LEVEL;
+        let is_page = (first as usize).is_multiple_of(PAGE_VALUES) && level <= MAX_LEVEL;
         if !is_page || count == 0 || count > PAGE_VALUES {
             return Err(DropReason::OutOfRange);
         }

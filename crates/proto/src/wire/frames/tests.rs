@@ -1,3 +1,5 @@
+//! Every frame comes back, and what is none is refused.
+
 use alloc::vec;
 
 use super::*;

@@ -65,7 +65,7 @@ fn a_close_that_is_answered_is_sent_once() {
             datagrams.push((matches!(way, Way::Up(_)), datagram.len()));
             true
         });
-        let bytes = 13 + 6 + 16;
+        let bytes = 13 + 3 + 16;
         assert_eq!(datagrams, [(is_client, bytes), (!is_client, bytes)], "a close and its answer");
         assert!(lan.clients[0].is_closed());
         assert_eq!(lan.server.stats().connections, 0);

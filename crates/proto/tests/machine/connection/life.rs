@@ -230,7 +230,7 @@ fn no_number_is_sealed_twice_and_some_are_skipped() {
         !n.is_multiple_of(11)
     });
     assert!(lan.peer().stats().key_updates > 10);
-    assert!(numbers.len() > 2_000);
+    assert!(numbers.len() > 1_700, "{}", numbers.len());
     // Numbers increase strictly, so none is used twice with any key.
     assert!(numbers.windows(2).all(|two| two[0] < two[1]), "a number went back");
     for (at, window) in numbers.chunk_by(|a, b| a / 256 == b / 256).enumerate().skip(1) {
