@@ -19,6 +19,8 @@ pub struct Work {
     pub seals: u64,
     /// Reed-Solomon decodings.
     pub decodes: u64,
+    /// Bytes of their slices, of as many as the code has: a power of two.
+    pub decoded_bytes: u64,
     /// Bytes of blocks that were hashed.
     pub hashed_bytes: u64,
     /// Frames acted on, ranges of acks looked up, and records of sent datagrams that an ack walked over.
@@ -32,6 +34,7 @@ impl AddAssign for Work {
         self.opens += more.opens;
         self.seals += more.seals;
         self.decodes += more.decodes;
+        self.decoded_bytes += more.decoded_bytes;
         self.hashed_bytes += more.hashed_bytes;
         self.steps += more.steps;
     }

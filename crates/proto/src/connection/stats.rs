@@ -96,6 +96,7 @@ impl Connection {
             seals: self.stats.datagrams_sent,
             steps: self.steps,
             decodes: self.blocks_in.work().decodes,
+            decoded_bytes: self.blocks_in.work().decoded_bytes,
             hashed_bytes: self.blocks_in.work().hashed_bytes,
             ..Work::default()
         }

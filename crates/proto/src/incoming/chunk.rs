@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::assembly::Assembly;
 use super::{Fate, Fault, Work};
 use crate::bulk::cut::Cut;
+use crate::bulk::repair::repair_count;
 use crate::bulk::tree::Value;
 use crate::wire::frames::{SliceFrame, SliceKind};
 
@@ -78,7 +79,7 @@ impl OpenChunk {
         let (cut, has_repairs) = (assembly.cut(), assembly.has_repairs());
         if has_repairs {
             work.decodes += 1;
-            work.decoded_bytes += (cut.count() * cut.size().bytes()) as u64;
+            work.decoded_bytes += (repair_count(cut) * cut.size().bytes()) as u64;
         }
         match core::mem::replace(assembly, Assembly::new(cut)).finish() {
             Some(bytes) => {

@@ -357,6 +357,8 @@ impl IncomingBlocks {
         self.slots.remove(number);
         self.forget_staged(number);
         self.after(now);
+        // No block is left to bring the news: a sender whose credit was used up would wait for ever.
+        self.unheard.on_raised(self.credit.get());
         Ok(())
     }
 
@@ -453,7 +455,7 @@ impl IncomingBlocks {
         let in_progress = self.credit.in_progress() * self.config.chunk_cost();
         let free = self.config.budget().saturating_sub(used + in_progress);
         if self.credit.raise(now, free / self.config.chunk_cost()) == Raised::FromNothing {
-            self.unheard.on_raised_from_nothing(self.credit.get());
+            self.unheard.on_raised(self.credit.get());
         }
         let is_held_back = self.credit.left() == 0 && !self.ready.is_empty();
         if let Some(pause) = self.patience.on_held_back(now, is_held_back) {

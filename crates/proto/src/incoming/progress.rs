@@ -42,7 +42,7 @@ pub(super) struct Unheard {
     finished: VecDeque<Finished>,
     /// Blocks finished so far.
     serial: u64,
-    /// A credit that was raised from nothing.
+    /// A credit that the sender may be waiting for.
     credit: Option<u64>,
     is_due: bool,
 }
@@ -68,8 +68,8 @@ impl Unheard {
         self.forget_memory();
     }
 
-    /// The credit was raised, and nothing had been left.
-    pub(super) const fn on_raised_from_nothing(&mut self, credit: u64) {
+    /// The credit was raised, and the sender may have nothing left, or no block that brings the news.
+    pub(super) const fn on_raised(&mut self, credit: u64) {
         self.credit = Some(credit);
         self.is_due = true;
     }

@@ -183,6 +183,10 @@ impl Slots {
         let Some(id) = self.ready.pop_front() else { return };
         let Some(slot) = self.slots.get_mut(id.0) else { return };
         slot.is_ready = false;
+        // What was sent is recorded.
+        let held = slot.connection.memory_bytes();
+        self.memory_bytes = self.memory_bytes - slot.memory_bytes + held;
+        slot.memory_bytes = held;
         // Sending can end a connection, and that is an event.
         if !slot.has_events && slot.connection.has_events() {
             slot.has_events = true;

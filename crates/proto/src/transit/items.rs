@@ -108,6 +108,11 @@ impl Items {
         self.peak = self.ring.len();
     }
 
+    /// Memory held, in bytes, besides itself.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.ring.capacity() * size_of::<Item>()
+    }
+
     /// Panics unless these are the datagrams, in their order.
     pub(super) fn check_invariants(&self, spans: impl Iterator<Item = Span>) {
         let mut next = self.first;

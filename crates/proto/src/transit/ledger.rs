@@ -127,6 +127,11 @@ impl Ledger {
         }
     }
 
+    /// Memory held, in bytes, besides itself: a peer that acknowledges nothing makes it grow.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.records.capacity() * size_of::<Datagram>() + self.items.memory_bytes()
+    }
+
     /// The number of the next datagram. They end at 2^64, which no connection lives to see.
     pub(crate) const fn next_number(&self) -> u64 {
         self.next

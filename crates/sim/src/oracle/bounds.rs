@@ -31,12 +31,16 @@ pub const MAX_SLICES_PER_DATAGRAM: u64 = 30;
 
 /// The cost that one datagram may cause at once: one decoding and the hash of one chunk are what the last
 /// slice of a chunk causes, and a quarter for the rest.
-pub const MAX_NANOS_AT_ONCE: u64 = (DECODE_NANOS + CHUNK_BYTES * HASHED_BYTE_NANOS) * 5 / 4;
+pub const MAX_NANOS_AT_ONCE: u64 =
+    (DECODE_NANOS + CHUNK_BYTES * (DECODED_BYTE_NANOS + HASHED_BYTE_NANOS)) * 5 / 4;
 
 /// What may be spent in advance of the datagrams that pay for it: eight datagrams as dear as one may be.
 pub const BURST_NANOS: u64 = 8 * MAX_NANOS_AT_ONCE;
 
-const DECODE_NANOS: u64 = 1_000_000;
+/// A chunk of two slices takes 2 us, one of sixteen small ones 10 us.
+const DECODE_NANOS: u64 = 20_000;
+/// A full chunk takes a millisecond.
+const DECODED_BYTE_NANOS: u64 = 4;
 const HASHED_BYTE_NANOS: u64 = 1;
 const CHUNK_BYTES: u64 = 256 << 10;
 const SLICE_BYTES: u64 = 1024;
@@ -113,6 +117,7 @@ pub const fn cost_nanos(work: &Work) -> u64 {
     work.requests * REQUEST_NANOS
         + work.opens * OPEN_NANOS
         + work.decodes * DECODE_NANOS
+        + work.decoded_bytes * DECODED_BYTE_NANOS
         + work.hashed_bytes * HASHED_BYTE_NANOS
         + work.steps * STEP_NANOS
 }
@@ -218,9 +223,11 @@ mod tests {
         let mut budget = Budget::default();
         let cheap = Work { opens: 1_000_000, ..Work::default() };
         assert_eq!(state(cheap, 1_000_000).exceeds(&mut budget), None);
-        let at_the_bound = Work { decodes: BURST_NANOS / DECODE_NANOS, ..cheap };
+        let at_the_bound =
+            Work { decoded_bytes: BURST_NANOS / DECODED_BYTE_NANOS - CHUNK_BYTES, ..cheap };
         assert_eq!(state(at_the_bound, 1_000_000).exceeds(&mut budget), None);
-        let beyond = Work { decodes: at_the_bound.decodes + 1, ..cheap };
+        let decoded_bytes = at_the_bound.decoded_bytes + 2 * CHUNK_BYTES;
+        let beyond = Work { decoded_bytes, ..cheap };
         let found = state(beyond, 1_000_001).exceeds(&mut budget).map(|found| found.bound);
         assert_eq!(found, Some(Bound::Work));
     }

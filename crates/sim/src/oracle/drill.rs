@@ -28,7 +28,7 @@ const FLOOD: usize = 600;
 /// The first bound that the machine exceeded.
 ///
 /// # Panics
-/// If the machine does, or floods.
+/// If the machine does, or floods, or closes the connection of a liar who obeys the wire.
 pub fn drill(lie: Lie, role: Role, seed: u64) -> Result<(), Finding> {
     let mut rng = Rng::stream(seed, 92);
     let steps = rng.chance(Probability::percent(50));
@@ -70,6 +70,8 @@ pub fn drill(lie: Lie, role: Role, seed: u64) -> Result<(), Finding> {
             return Err(finding);
         }
     }
+    let is_open = victim.connection().is_some_and(|connection| connection.state().is_open());
+    assert!(is_open, "{lie:?}: closed, so that it shows nothing");
     victim.check_invariants();
     Ok(())
 }

@@ -180,6 +180,8 @@ pub struct Liar {
     /// Chunks and announcements that it may count in all, and those counted.
     credit: u64,
     opened: u64,
+    /// The other end has announced a block, so that there is one to lie about.
+    has_block: bool,
     /// Datagrams of the lie that are left of a round.
     left: Vec<Vec<u8>>,
 }
@@ -226,15 +228,17 @@ impl Liar {
         let bomb = Bomb::new(&mut rng, if lie == Lie::SmallBombs { 2 } else { SLICE_BYTES });
         let (clock, credit) = (Instant::from_millis(1_000), FIRST_CREDIT);
         let left = Vec::new();
-        let (step, next_block, opened, ack) = (0, 0, 0, None);
-        Self { lie, rng, step, next_block, clock, ack, bomb, credit, opened, left }
+        let (step, next_block, opened, ack, has_block) = (0, 0, 0, None, false);
+        Self { lie, rng, step, next_block, clock, ack, bomb, credit, opened, has_block, left }
     }
 
-    /// What the other end says: how much it may open. The rest it ignores.
+    /// What the other end says: how much may be opened, and that it sends a block. The rest is ignored.
     pub fn hear(&mut self, plaintext: &[u8]) {
         for frame in Frames::of(plaintext).flatten() {
-            if let Frame::Progress(progress) = frame {
-                self.credit = self.credit.max(progress.credit);
+            match frame {
+                Frame::Progress(progress) => self.credit = self.credit.max(progress.credit),
+                Frame::Block(_) => self.has_block = true,
+                _ => {}
             }
         }
     }
@@ -244,6 +248,9 @@ impl Liar {
         self.step += 1;
         if let Some(plaintext) = self.left.pop() {
             return link.seal(&plaintext);
+        }
+        if matches!(self.lie, Lie::ProgressFlood | Lie::Declines) && !self.has_block {
+            return link.frames(&[Frame::Ping]);
         }
         match self.lie {
             Lie::DecodeBombs | Lie::SmallBombs => self.bombs(link, true),

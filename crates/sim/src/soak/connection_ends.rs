@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haulier_core::Instant;
 use haulier_proto::connection::{
-    Block, BlockHandle, BlockOptions, CloseCode, CloseReason, Connection, Event, Order,
+    Block, BlockHandle, BlockNumber, BlockOptions, CloseCode, CloseReason, Connection, Event, Order,
 };
 
 use crate::Rng;
@@ -49,8 +49,16 @@ const UNORDERED: u8 = 2;
 struct Plan {
     key: u64,
     blocks: Vec<usize>,
+    /// Blocks that do not come to their end: they are cancelled, or declined.
+    doomed: u64,
     messages: u32,
 }
+
+/// The first tag of those.
+const DOOMED: u64 = 1_000;
+
+/// Their size.
+const DOOMED_BYTES: usize = 600_000;
 
 impl Plan {
     fn draw(seed: u64, client: u32, session: u32, direction: u64) -> Self {
@@ -63,7 +71,8 @@ impl Plan {
         });
         let blocks = blocks.collect();
         let messages = *rng.pick(&[0, 5, 50, 600]);
-        Self { key: rng.next_u64(), blocks, messages }
+        let key = rng.next_u64();
+        Self { key, blocks, doomed: *rng.pick(&[0, 0, 1, 4, 40]), messages }
     }
 
     fn bytes(&self, kind: u64, index: u32, length: usize) -> Vec<u8> {
@@ -72,6 +81,10 @@ impl Plan {
 
     fn block(&self, index: usize) -> Option<Vec<u8>> {
         Some(self.bytes(1, index as u32, *self.blocks.get(index)?))
+    }
+
+    fn doomed(&self, tag: u64) -> Vec<u8> {
+        self.bytes(4, (tag - DOOMED) as u32, DOOMED_BYTES)
     }
 
     /// The message with this index. On each channel a few are as long as several datagrams.
@@ -101,6 +114,11 @@ pub(super) struct Session {
     blocks_sent: usize,
     /// Blocks that are not acknowledged, and their sizes.
     blocks_waiting: BTreeMap<BlockHandle, usize>,
+    /// Doomed blocks sent so far, and the one that may be on its way.
+    doomed_sent: u64,
+    doomed: Option<BlockHandle>,
+    /// Doomed blocks of the other end that are declined next.
+    unwanted: Vec<BlockNumber>,
     /// A liar's: nothing is planned, and nothing it sends is wrong.
     is_of_liar: bool,
     messages_sent: u32,
@@ -136,6 +154,17 @@ impl Session {
             return Ok(());
         }
         match event {
+            Event::Block { tag, data } if *tag >= DOOMED => {
+                if *tag >= DOOMED + self.back.doomed || self.back.doomed(*tag) != data[..] {
+                    return Err(format!("doomed block {tag} of {} bytes", data.len()));
+                }
+            }
+            Event::BlockAnnounced { block, tag, .. } if *tag >= DOOMED && tag % 2 == 1 => {
+                self.unwanted.push(*block);
+            }
+            Event::BlockDeclined { handle, .. } => {
+                self.blocks_waiting.remove(handle);
+            }
             Event::Block { tag, data } => {
                 let expected = self.back.block(*tag as usize);
                 if expected.as_deref() != Some(&data[..]) || !self.blocks.insert(*tag) {
@@ -196,7 +225,9 @@ impl Session {
     }
 
     fn has_sent_all(&self) -> bool {
-        self.blocks_sent == self.out.blocks.len() && self.messages_sent == self.out.messages
+        self.blocks_sent == self.out.blocks.len()
+            && self.doomed_sent == self.out.doomed
+            && self.messages_sent == self.out.messages
     }
 
     fn received(&self) -> String {
@@ -248,10 +279,36 @@ impl App for Session {
             }
             self.messages_sent += 1;
         }
+        for block in self.unwanted.drain(..) {
+            let _finished = connection.decline_block(now, block, 7);
+        }
         if self.next_packet <= now {
+            self.doom(now, connection);
             self.next_packet = now + FRAME;
             if connection.send_packet(self.out.packet(self.packets_sent)).is_ok() {
                 self.packets_sent += 1;
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Gives the last doomed block up, unless the other end does not want it, and begins the next.
+    fn doom(&mut self, now: Instant, connection: &mut Connection) {
+        let is_declined = self.doomed_sent % 2 == 0;
+        if let Some(handle) = self.doomed.take_if(|_| !is_declined)
+            && connection.cancel_block(now, handle, 9)
+        {
+            self.blocks_waiting.remove(&handle);
+        }
+        if self.doomed_sent < self.out.doomed {
+            let tag = DOOMED + self.doomed_sent;
+            let block = Block::new(tag, self.out.doomed(tag));
+            let options = BlockOptions::default().with_priority(2);
+            if let Ok(handle) = connection.send_block_with(now, &block, options) {
+                self.blocks_waiting.insert(handle, DOOMED_BYTES);
+                self.doomed = Some(handle);
+                self.doomed_sent += 1;
             }
         }
     }

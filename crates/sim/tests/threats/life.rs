@@ -8,7 +8,8 @@ use haulier_sim::hosts::{ClientHost, Script, ServerHost};
 use haulier_sim::{Access, Host, World, address};
 
 use crate::support::{
-    BOTH, CLIENT, SERVER, Town, block, client_config, dsl, last, ms, server_config,
+    BOTH, CLIENT, Keyed, Pair, SERVER, Town, block, client_config, drain_client, dsl, last, ms,
+    server_config,
 };
 
 /// A host whose clock jumps at a moment of the real time.
@@ -123,4 +124,35 @@ fn t12_a_client_that_vanishes_is_forgotten() {
         let stats = town.server().server.stats();
         assert_eq!((stats.connections, stats.handshakes), (0, 0), "{:?}", last(town.client()));
     }
+}
+
+/// A client that gives up everything it began, before it heard anything of it, can go on: its credit is used
+/// up by then, and no block is left whose progress would tell it of more. It waited for ever.
+#[test]
+fn a_sender_that_gives_everything_up_can_go_on() {
+    let mut pair = Pair::connected(Keyed::Secret);
+    let world = block(600_000);
+    for _ in 0..10 {
+        let now = pair.now;
+        let connection = pair.client.connection_mut().unwrap();
+        let all: Vec<_> = (0..20).map(|_| connection.send_block(now, &world).unwrap()).collect();
+        let begun = drain_client(&mut pair.client, now);
+        let connection = pair.client.connection_mut().unwrap();
+        let cancelled = all.into_iter().filter(|&handle| connection.cancel_block(now, handle, 1));
+        assert_eq!(cancelled.count(), 20);
+        for mut datagram in begun.into_iter().chain(drain_client(&mut pair.client, now)) {
+            let _counted = pair.server.handle_datagram(now, address(CLIENT), &mut datagram);
+        }
+        pair.round();
+        pair.round();
+    }
+    let now = pair.now;
+    let connection = pair.client.connection_mut().unwrap();
+    let last = connection.send_block(now, &block(100_000)).unwrap();
+    for _ in 0..200 {
+        pair.round();
+    }
+    let connection = pair.client.connection().unwrap();
+    assert!(connection.state().is_open() && connection.all_acked(), "{connection:?}");
+    assert_eq!(connection.sending_block(last), None);
 }

@@ -39,6 +39,27 @@ fn an_application_that_does_not_read_stops_the_sender_and_is_no_failure() {
     to.check_invariants();
 }
 
+/// A sender gives up all blocks that it has announced, before it hears anything: its credit is used up, and no
+/// block is left whose progress would tell it of more.
+#[test]
+fn a_sender_that_cancels_hears_of_its_credit() {
+    let mut to = receiver();
+    let first = to.credit.get();
+    for number in 0..first as u32 {
+        Sent::new(number, 5000).announce(&mut to);
+    }
+    for number in 0..first as u32 {
+        to.on_cancel(NOW, number, 0, 0).unwrap();
+    }
+    let (credit, floor, entries) = said(&to);
+    assert!(credit > first && floor == first as u32 && entries.is_empty());
+    assert_eq!(to.progress_due(), ProgressDue::Now);
+    let mark = to.on_progress_sent();
+    assert_eq!(to.progress_due(), ProgressDue::WithAck, "until it is heard");
+    to.on_progress_heard(mark);
+    assert_eq!(to.progress_due(), ProgressDue::No);
+}
+
 #[test]
 fn a_sender_without_progress_ends_the_connection_and_a_pause_does_not_count() {
     let sent = Sent::new(0, 2 << 20);
