@@ -445,7 +445,7 @@ impl Connection {
     }
 
     /// Memory that the peer makes this end hold, in bytes: blocks, packets and messages that are incomplete
-    /// or not read yet, and, until the end, the records of datagrams that it does not acknowledge.
+    /// or not read yet, and the records of datagrams that it does not acknowledge.
     #[doc(hidden)]
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -453,7 +453,7 @@ impl Connection {
             + self.blocks_out.memory_bytes()
             + self.packets_in.memory_bytes()
             + self.messages_in.memory_bytes()
-            + if self.state.is_open() { self.sent.memory_bytes() } else { 0 }
+            + self.sent.memory_bytes()
     }
 
     /// Drops everything that is received and not read, to free its memory.
