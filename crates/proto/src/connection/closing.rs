@@ -71,6 +71,7 @@ impl Connection {
         if self.transition(ConnectionTrigger::CloseHere) {
             let reason = truncate_reason(reason).into();
             self.closing = Some(Closing::new(now, code, reason, MAX_CLOSES));
+            self.sent.forget();
             self.events.push_back(Event::Closed(CloseReason::Here(code)));
         }
     }

@@ -73,8 +73,6 @@ pub(super) struct Draft<'a, 'b> {
     out: &'a mut DatagramBuffer<'b>,
     /// Where its frames have to end.
     end: usize,
-    /// Where a slice has to end that has no content before it.
-    slice_end: usize,
     pub(super) is_ack_eliciting: bool,
     /// It has a frame that is not an ack, nor goes with one.
     pub(super) has_content: bool,
@@ -86,13 +84,11 @@ pub(super) struct Draft<'a, 'b> {
 }
 
 impl<'a, 'b> Draft<'a, 'b> {
-    /// One whose frames come after what is in `out`, and end at `end`; a slice without other content may
-    /// go on to `slice_end`.
-    pub(super) const fn new(out: &'a mut DatagramBuffer<'b>, end: usize, slice_end: usize) -> Self {
+    /// One whose frames come after what is in `out`, and end at `end`.
+    pub(super) const fn new(out: &'a mut DatagramBuffer<'b>, end: usize) -> Self {
         Self {
             out,
             end,
-            slice_end,
             is_ack_eliciting: false,
             has_content: false,
             slice: None,
@@ -108,12 +104,6 @@ impl<'a, 'b> Draft<'a, 'b> {
 
     fn room(&self) -> usize {
         self.end.saturating_sub(self.out.len())
-    }
-
-    /// A slice was cut for what the path carries: where the other datagrams have to be small it goes alone.
-    fn slice_room(&self) -> usize {
-        let end = if self.has_content { self.end } else { self.slice_end };
-        end.saturating_sub(self.out.len())
     }
 
     fn push(&mut self, frame: &Frame<'_>) {
@@ -372,7 +362,7 @@ impl Connection {
         if self.is_ack_due(now) {
             self.put_ack(now, draft);
         }
-        let room = draft.slice_room();
+        let room = draft.room();
         if let Some((slice, frame)) = self.blocks_out.poll_slice(now, &self.sent, room) {
             draft.push(&Frame::Slice(frame));
             draft.slice = Some(slice);

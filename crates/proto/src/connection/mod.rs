@@ -75,6 +75,9 @@ use protection::KeyLimits;
 /// The least room for a slice with its frame: 1024 bytes, so that a chunk has no more than 256, and 12.
 const SMALLEST_SLICE_ROOM: usize = 1036;
 
+/// What the records of ordinary traffic take, some hundreds of datagrams: they belong to a connection.
+const ORDINARY_RECORDS_BYTES: usize = 32 << 10;
+
 /// The token of a valid reset. In a box, because what holds it may be moved about, which leaves copies that
 /// nothing wipes.
 pub(crate) type ResetToken = Box<Zeroizing<[u8; 16]>>;
@@ -445,7 +448,7 @@ impl Connection {
     }
 
     /// Memory that the peer makes this end hold, in bytes: blocks, packets and messages that are incomplete
-    /// or not read yet, and, until the end, the records of datagrams that it does not acknowledge.
+    /// or not read yet, and many records of datagrams that it does not acknowledge.
     #[doc(hidden)]
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -453,7 +456,7 @@ impl Connection {
             + self.blocks_out.memory_bytes()
             + self.packets_in.memory_bytes()
             + self.messages_in.memory_bytes()
-            + if self.state.is_open() { self.sent.memory_bytes() } else { 0 }
+            + self.sent.memory_bytes().saturating_sub(ORDINARY_RECORDS_BYTES)
     }
 
     /// Drops everything that is received and not read, to free its memory.

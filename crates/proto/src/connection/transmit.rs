@@ -46,7 +46,7 @@ impl Connection {
         let room = self.room();
         let number = self.begin(now, out, room)?;
         let header_bytes = out.len();
-        let mut draft = Draft::new(out, room - TAG_BYTES, self.path.room() - TAG_BYTES);
+        let mut draft = Draft::new(out, room - TAG_BYTES);
         self.compose(now, &mut draft);
         let Draft { is_ack_eliciting, has_content, slice, has_ack, has_report, .. } = draft;
         if out.len() == header_bytes {
@@ -197,7 +197,6 @@ impl Connection {
 
     /// Bytes that the next datagram may have. One with a ping has 1200 at most, and so has each while an ack
     /// is long overdue: these show whether smaller ones still arrive where larger ones no longer do [H-5.6b].
-    /// A slice was cut before, and goes as it is.
     fn room(&self) -> usize {
         let room = self.path.room();
         if self.ping_due || self.is_ack_overdue() { room.min(MAX_DATAGRAM_BYTES) } else { room }

@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn credit_from_nothing_is_due_until_it_is_heard() {
         let mut unheard = Unheard::new();
-        unheard.on_raised_from_nothing(40);
+        unheard.on_raised(40);
         assert_eq!(unheard.due(false), ProgressDue::MustArrive);
         let mark = unheard.on_sent(40);
         unheard.on_lost(mark);

@@ -127,6 +127,12 @@ impl Ledger {
         }
     }
 
+    /// The connection closes: nothing that was sent matters any more.
+    pub(crate) fn forget(&mut self) {
+        (self.records, self.items) = (VecDeque::new(), Items::new());
+        (self.settled, self.first_open, self.in_flight, self.peak) = (0, 0, 0, 0);
+    }
+
     /// Memory held, in bytes, besides itself: a peer that acknowledges nothing makes it grow.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.records.capacity() * size_of::<Datagram>() + self.items.memory_bytes()

@@ -16,6 +16,7 @@ use haulier_proto::internals::frames::{
 };
 use haulier_proto::internals::{AckFrame, ArrivalsFrame, Frame, Frames, encode_repair};
 
+use super::bomb::Bomb;
 use crate::Rng;
 use crate::attack::raw::Link;
 
@@ -184,40 +185,6 @@ pub struct Liar {
     has_block: bool,
     /// Datagrams of the lie that are left of a round.
     left: Vec<Vec<u8>>,
-}
-
-/// A block that is whole after two slices and a decoding.
-struct Bomb {
-    length: u64,
-    size: SliceSize,
-    last: Vec<u8>,
-    repair: Vec<u8>,
-    root: [u8; 32],
-}
-
-impl Bomb {
-    /// With slices of this many bytes, of which the last has one.
-    fn new(rng: &mut Rng, size: usize) -> Self {
-        let bytes = rng.bytes(size + 1);
-        let size = SliceSize::new(size).expect("an even size");
-        let cut = Cut::new(bytes.len(), size).expect("two slices");
-        let repair = encode_repair(&bytes, cut)[..size.bytes()].to_vec();
-        let root = *Block::new(0, bytes.clone()).digest();
-        let last = bytes[size.bytes()..].to_vec();
-        Self { length: bytes.len() as u64, size, last, repair, root }
-    }
-
-    fn block(&self, number: u32) -> Frame<'_> {
-        let (length, root) = (self.length, self.root);
-        Frame::Block(BlockFrame { number, tag: 0, length, root })
-    }
-
-    fn slices(&self, block: u32) -> [Frame<'_>; 2] {
-        let (at, kind) = (ChunkAt { block, index: 0 }, SliceKind::Last(self.size));
-        let last = SliceFrame { at, kind, index: 1, data: &self.last };
-        let repair = SliceFrame { at, kind: SliceKind::Repair, index: 0, data: &self.repair };
-        [Frame::Slice(last), Frame::Slice(repair)]
-    }
 }
 
 impl Liar {

@@ -12,6 +12,7 @@
 //! * [`neighbours`], [`hoarders`]: an honest client behind the address of a liar, and beside a crowd of them;
 //! * [`sisters`], [`tokens`]: two servers that share a key.
 
+mod bomb;
 pub mod bounds;
 mod drill;
 mod fleet;

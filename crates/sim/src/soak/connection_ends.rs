@@ -37,8 +37,8 @@ const REPAIR_BYTES: usize = 256 << 10;
 /// Bytes of packets in the queues of a session, and of what it remembers to check those that arrive.
 const PACKETS_BYTES: usize = 64 << 10;
 
-/// Bytes of a message in the queue, with its place.
-const MESSAGE_BYTES: usize = 350;
+/// Bytes of a message in the queue besides its own.
+const MESSAGE_BYTES: usize = 200;
 
 /// Channels of messages, and the one whose messages are unordered.
 const CHANNELS: u32 = 3;
@@ -122,6 +122,8 @@ pub(super) struct Session {
     /// A liar's: nothing is planned, and nothing it sends is wrong.
     is_of_liar: bool,
     messages_sent: u32,
+    /// What they take while they wait.
+    message_bytes: usize,
     packets_sent: u32,
     next_packet: Instant,
     blocks: BTreeSet<u64>,
@@ -154,11 +156,7 @@ impl Session {
             return Ok(());
         }
         match event {
-            Event::Block { tag, data } if *tag >= DOOMED => {
-                if *tag >= DOOMED + self.back.doomed || self.back.doomed(*tag) != data[..] {
-                    return Err(format!("doomed block {tag} of {} bytes", data.len()));
-                }
-            }
+            Event::Block { tag, data } if *tag >= DOOMED => self.take_doomed(*tag, data)?,
             Event::BlockAnnounced { block, tag, .. } if *tag >= DOOMED && tag % 2 == 1 => {
                 self.unwanted.push(*block);
             }
@@ -184,9 +182,8 @@ impl Session {
             }
             Event::BlockProgress { .. } => self.tally.slices += 1,
             Event::BlockSent { handle } => {
-                if self.blocks_waiting.remove(handle).is_none() {
-                    return Err(format!("{handle:?} was sent twice"));
-                }
+                let size = self.blocks_waiting.remove(handle);
+                size.ok_or_else(|| format!("{handle:?} was sent twice"))?;
             }
             // Its client was informed that everything it sent has arrived.
             Event::Closed(CloseReason::There { code, .. })
@@ -195,6 +192,14 @@ impl Session {
                 return Err(format!("acked and not delivered: {}", self.received()));
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// A block may be whole before it is cancelled or declined.
+    fn take_doomed(&self, tag: u64, data: &[u8]) -> Result<(), String> {
+        if tag >= DOOMED + self.back.doomed || self.back.doomed(tag) != data {
+            return Err(format!("doomed block {tag} of {} bytes", data.len()));
         }
         Ok(())
     }
@@ -248,7 +253,7 @@ impl App for Session {
         if self.is_of_liar {
             return 0;
         }
-        let queued = PACKETS_BYTES + self.messages_sent as usize * MESSAGE_BYTES;
+        let queued = PACKETS_BYTES + self.message_bytes;
         let with_repair = |&bytes: &usize| bytes + bytes.div_ceil(REPAIR_BYTES) * REPAIR_BYTES;
         (queued + self.blocks_waiting.values().map(with_repair).sum::<usize>()) as u64
     }
@@ -274,10 +279,12 @@ impl App for Session {
         while self.messages_sent < self.out.messages {
             let (channel, order) = Plan::channel(self.messages_sent);
             let message = self.out.message(self.messages_sent);
+            let bytes = message.len() + MESSAGE_BYTES;
             if connection.send_message_on(channel, order, message).is_err() {
                 break;
             }
             self.messages_sent += 1;
+            self.message_bytes += bytes;
         }
         for block in self.unwanted.drain(..) {
             let _finished = connection.decline_block(now, block, 7);
@@ -295,7 +302,7 @@ impl App for Session {
 impl Session {
     /// Gives the last doomed block up, unless the other end does not want it, and begins the next.
     fn doom(&mut self, now: Instant, connection: &mut Connection) {
-        let is_declined = self.doomed_sent % 2 == 0;
+        let is_declined = self.doomed_sent.is_multiple_of(2);
         if let Some(handle) = self.doomed.take_if(|_| !is_declined)
             && connection.cancel_block(now, handle, 9)
         {

@@ -53,7 +53,7 @@ fn a_sender_that_cancels_hears_of_its_credit() {
     }
     let (credit, floor, entries) = said(&to);
     assert!(credit > first && floor == first as u32 && entries.is_empty());
-    assert_eq!(to.progress_due(), ProgressDue::Now);
+    assert_eq!(to.progress_due(), ProgressDue::MustArrive);
     let mark = to.on_progress_sent();
     assert_eq!(to.progress_due(), ProgressDue::WithAck, "until it is heard");
     to.on_progress_heard(mark);
