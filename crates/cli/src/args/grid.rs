@@ -75,9 +75,10 @@ The ratio is the time over the physical limit of the link: half a round trip (a 
 256 slices at the bottleneck's rate, replaced where they are lost. 1.00 is perfect.
 
 Columns: the ratio that 50, 95 and 99 of 100 runs are not above; the cells whose median is at most 1.10, and
-whose worst run is at most 1.25; the median of the worst cell; slices sent beyond those of the block, those
-that replace lost ones counted; what the bottleneck's full queue dropped; the peak of that queue; how long
-packets waited in it. After 60 s without the block a run hangs; exit code 1 if one of haulier/1 or of the article does.
+whose worst run is at most 1.25; the median of the worst cell; slices sent beyond those of the block,
+those that replace lost ones counted; what the bottleneck's full queue dropped; the peak of that queue;
+how long packets waited in it. After 60 s without the block a run hangs; exit code 1 if one of haulier/1
+or of the article does.
 
 Examples:
   haulier bench grid

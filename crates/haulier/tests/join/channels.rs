@@ -23,7 +23,10 @@ fn messages_keep_to_their_channel_and_are_acknowledged_by_number() {
         (0..20).all(|number| pair.client_count(|event| *event == acked(3, number)) == 1)
             && (0..4).all(|number| pair.server_count(|event| *event == acked(15, number)) == 1)
     });
-    let of = |event: &Event, channel, bytes| matches!(event, Event::Message { channel: its, data } if *its == channel && data.len() == bytes);
+    let of = |event: &Event, on, bytes| match event {
+        Event::Message { channel, data } => (*channel, data.len()) == (on, bytes),
+        _ => false,
+    };
     assert_eq!(pair.server_count(|event| of(event, 3, 5_000)), 20);
     assert_eq!(pair.client_count(|event| of(event, 15, 60_000)), 4);
     assert!(pair.client.all_acked());

@@ -142,7 +142,7 @@ impl ServerMachine {
         let verified = match parts.mode.source {
             Source::Open if credentials.open => Verified { keys: None, token: None },
             Source::Secret => {
-                let keys = self.request_keys.clone().ok_or(no_such_mode)?;
+                let keys = self.request_keys.as_deref().cloned().ok_or(no_such_mode)?;
                 Verified { keys: Some(keys), token: None }
             }
             Source::Token if !credentials.token_keys.is_empty() => {

@@ -31,6 +31,7 @@ pub use config::{EarlierTokens, ServerConfig, ServerCredentials, ServerLimits, T
 pub use event::ServerEvent;
 pub use stats::ServerStats;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -77,7 +78,8 @@ pub struct ServerMachine {
     /// Shared by all connections.
     connection_config: Arc<ConnectionConfig>,
     suites: Suites,
-    request_keys: Option<RequestKeys>,
+    /// In a box, because the machine is moved about when it is made, which leaves copies that nothing wipes.
+    request_keys: Option<Box<RequestKeys>>,
     entropy: Entropy,
     cookie_key: CookieKey,
     reset_key: ResetKey,
@@ -136,7 +138,8 @@ impl ServerMachine {
         answer_budget.fill(u64::from(config.limits.answers_per_second));
         Ok(Self {
             suites: Suites::available(platform.has_aes),
-            request_keys: secret.map(|secret| RequestKeys::new(secret, config.protocol_id)),
+            request_keys: secret
+                .map(|secret| Box::new(RequestKeys::new(secret, config.protocol_id))),
             cookie_key: CookieKey::new(entropy.next_secret()),
             reset_key,
             entropy,
