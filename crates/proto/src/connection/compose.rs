@@ -433,7 +433,8 @@ impl Connection {
     /// that is gone, would receive the full rate until the block fails. Pings continue, and so do a few
     /// slices after each probe timeout; slices resume with the first answer.
     pub(super) fn may_send_slices(&self) -> bool {
-        // Larger slices wait while only small datagrams go: pings find out whether the path still carries them.
+        // Larger slices wait while only small datagrams go: pings find out whether the path still takes
+        // them.
         let fit =
             self.path.max_datagram_bytes() as usize <= MAX_DATAGRAM_BYTES || !self.is_ack_overdue();
         fit && self.frame_room() >= MIN_SLICE_ROOM

@@ -39,8 +39,8 @@ fn an_application_that_does_not_read_stops_the_sender_and_is_no_failure() {
     to.check_invariants();
 }
 
-/// A sender gives up all blocks that it has announced, before it hears anything: its credit is used up, and no
-/// block is left whose progress would tell it of more.
+/// A sender gives up all blocks that it has announced, before it hears anything: its credit is used up, and
+/// no block is left whose progress would tell it of more.
 #[test]
 fn a_sender_that_cancels_hears_of_its_credit() {
     let mut to = receiver();
