@@ -224,6 +224,8 @@ impl Server {
 
     /// Does not want the rest of a block that a client announced ([`Event::BlockAnnounced`]), and tells it
     /// the `code`, the application's own. Returns whether it was being received.
+    ///
+    /// [`Event::BlockAnnounced`]: haulier_proto::connection::Event::BlockAnnounced
     pub fn decline_block(&self, id: ConnectionId, block: BlockNumber, code: u32) -> bool {
         let done = self.change(id, |connection, now| connection.decline_block(now, block, code));
         done.unwrap_or(false)
@@ -232,6 +234,9 @@ impl Server {
     /// The application has the block with this BLAKE3 already: when the client announces it, only that is
     /// sent, and [`Event::BlockHere`] takes the place of [`Event::Block`]. Returns whether it is remembered:
     /// at most 64 are, for each connection.
+    ///
+    /// [`Event::BlockHere`]: haulier_proto::connection::Event::BlockHere
+    /// [`Event::Block`]: haulier_proto::connection::Event::Block
     pub fn have_block(&self, id: ConnectionId, digest: [u8; 32]) -> bool {
         self.change(id, |connection, _| connection.have_block(digest)).unwrap_or(false)
     }
@@ -263,6 +268,8 @@ impl Server {
     ///
     /// # Errors
     /// [`SendError`]; `NotOpen` also for a connection that is gone.
+    ///
+    /// [`Event::MessageAcked`]: haulier_proto::connection::Event::MessageAcked
     pub fn send_message_on(
         &self,
         id: ConnectionId,
