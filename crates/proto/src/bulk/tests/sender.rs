@@ -93,9 +93,12 @@ impl Link {
                     self.sender.on_arrivals(&arrivals, &self.ledger);
                 }
             }
-            let is_whole = |at: &ChunkAt| self.done.contains(at);
-            let whole: Vec<_> = self.here.extract_if(.., |at, _| is_whole(at)).collect();
-            whole.iter().for_each(|(at, _)| self.sender.on_done(now, *at));
+            let whole: Vec<ChunkAt> =
+                self.here.keys().filter(|&at| self.done.contains(at)).copied().collect();
+            for at in whole {
+                self.here.remove(&at);
+                self.sender.on_done(now, at);
+            }
             settle(&mut self.ledger, &mut self.sender, now);
             self.sender.handle_timeout(now, &mut self.ledger);
             self.send(now, &mut loses);
