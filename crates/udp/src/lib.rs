@@ -16,6 +16,8 @@ mod clock;
 mod errors;
 mod inbox;
 mod outbox;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod receive;
 mod runner;
 mod socket;
 mod system;

@@ -3,7 +3,8 @@
 //! "Make sure you increase the size of your OS socket buffers on both ends so they are larger than your
 //! maximum chunk size (I recommend at least double), otherwise you'll be dropping slices packets before
 //! they even hit the wire" (*Sending Large Blocks of Data*, "Kicking it up a notch"). The calls are
-//! `quinn-udp`'s, which knows how each system does it (`docs/decisions/0011-batches.md`).
+//! `quinn-udp`'s, which knows how each system does it (`docs/decisions/0011-batches.md`), but for receiving
+//! on Linux ([`receive`](crate::receive)).
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -151,8 +152,12 @@ impl Socket {
 impl Carrier for Socket {
     fn receive(&mut self, inbox: &mut Inbox) -> io::Result<usize> {
         let is_wildcard = self.remote.is_none() && self.local.ip().is_unspecified();
-        let socket = (&self.inner).into();
-        inbox.fill(is_wildcard, |buffers, metas| self.state.recv(socket, buffers, metas))
+        inbox.fill(is_wildcard, |buffers, metas| {
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            return crate::receive::receive(&self.inner, buffers, metas);
+            #[cfg(not(any(target_os = "linux", target_os = "android")))]
+            self.state.recv((&self.inner).into(), buffers, metas)
+        })
     }
 
     /// On a connected socket to its remote, wherever the run is for.
