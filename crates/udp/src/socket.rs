@@ -46,6 +46,14 @@ impl BufferSizes {
         self.receive_bytes >= ENOUGH_BUFFER_BYTES && self.send_bytes >= ENOUGH_BUFFER_BYTES
     }
 
+    /// Bytes of full datagrams that wait to be read at most, for `ConnectionConfig::receive_buffer_bytes`: half
+    /// of what the system reports. Linux counts 2304 bytes for a datagram of 1200, and other systems what they
+    /// need for it, too.
+    #[must_use]
+    pub const fn payload_bytes(&self) -> u64 {
+        self.receive_bytes as u64 / 2
+    }
+
     /// A sentence for the user when they are not, with what to do.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
@@ -134,6 +142,19 @@ impl Socket {
     #[must_use]
     pub const fn buffers(&self) -> BufferSizes {
         self.buffers
+    }
+
+    /// Asks for another receive buffer than the usual one. What the system grants is in
+    /// [`buffers`](Self::buffers) afterwards.
+    ///
+    /// # Errors
+    /// As the system says.
+    #[doc(hidden)]
+    pub fn set_receive_buffer(&mut self, bytes: usize) -> io::Result<()> {
+        let socket = socket2::SockRef::from(&self.inner);
+        socket.set_recv_buffer_size(bytes)?;
+        self.buffers.receive_bytes = socket.recv_buffer_size()?;
+        Ok(())
     }
 
     /// Whether IP never splits its datagrams: without that nothing can be learned from a probe.

@@ -18,6 +18,7 @@ use super::lateness::Lateness;
 use super::limit::Limit;
 use super::loss::LossEstimate;
 use super::pacing::{Blind, Pacing, Queue};
+use super::reader::Reader;
 use super::recalled::Recalled;
 use super::silence::Silence;
 use super::trains::Trains;
@@ -59,8 +60,7 @@ pub(crate) struct Sender {
     replay_at: Instant,
     /// The size of a full datagram.
     packet: Bytes,
-    /// The rate at which the peer's program can take what arrives.
-    reader_bps: u64,
+    reader: Reader,
     has_failed: bool,
     /// When it was last called.
     now: Instant,
@@ -93,7 +93,7 @@ impl Sender {
             is_stale: false,
             replay_at: Instant::ZERO,
             packet: FULL_PACKET,
-            reader_bps: u64::MAX,
+            reader: Reader::new(config.receive_buffer),
             has_failed: false,
             now,
             next_number: config.first_number,
@@ -153,6 +153,12 @@ impl Sender {
         if self.chunks.frame_bytes(choice) > room {
             return None;
         }
+        if self.is_reader_full(ledger) {
+            // An ack makes room, or a timeout: no call before that is late.
+            self.resume_at = now + TICK;
+            self.lateness.set_due(None);
+            return None;
+        }
         if let Some(later) = self.opens_at(now, choice) {
             self.resume_at = later;
             self.lateness.set_due(Some(later));
@@ -187,6 +193,7 @@ impl Sender {
         let (backlog, passes) = self.bottleneck.on_sent(now, bytes);
         let queue = self.queue();
         self.limit.on_sent(now, bytes);
+        self.reader.on_sent(now, bytes);
         self.delivered.on_sent(now, number);
         self.pacing.on_sent(now, number, bytes, &queue);
         self.last_bytes = bytes;
@@ -196,9 +203,10 @@ impl Sender {
             self.resume_at = now + TICK;
         }
         self.silence.on_slice_sent(now, self.bottleneck.idle_at());
-        self.pacing.on_slice_sent(now, bytes, &queue, self.limit.rate());
+        self.pacing.on_slice_sent(now, bytes, &queue, self.max_rate());
+        let max_rate = self.max_rate();
         if let Some(recalled) = &mut self.recalled {
-            recalled.on_slice_sent(now, bytes, queue.rtt, self.limit.rate());
+            recalled.on_slice_sent(now, bytes, queue.rtt, max_rate);
         }
         self.trains.on_slice_sent();
         self.stats.slices += 1;
@@ -253,7 +261,9 @@ impl Sender {
 
     /// The peer reported a datagram, no older than `number`, that met a queue: as if a queue stood.
     pub(crate) fn on_congestion_mark(&mut self, number: u64) {
-        self.pacing.on_congestion_mark(number);
+        let queue = self.queue();
+        self.pacing.on_congestion_mark(self.now, number, &queue);
+        self.trains.stop();
     }
 
     /// All datagrams of an ack were passed to [`on_acked`](Self::on_acked).
@@ -448,7 +458,7 @@ impl Sender {
 
     /// Chunks that may be open: what is on the way in some round trips, and some.
     fn window(&self, rtt: Span, rate: Option<Rate>) -> usize {
-        let rate = rate.map_or(Rate::ZERO, |rate| rate.min(self.limit.rate()));
+        let rate = rate.map_or(Rate::ZERO, |rate| rate.min(self.max_rate()));
         let bytes = window::ROUND_TRIPS * (rate * (rtt + window::ACK_DELAY));
         window::MIN_CHUNKS
             .saturating_add(bytes.in_units_of(window::CHUNK))
@@ -461,9 +471,25 @@ impl Sender {
         let late = queue.lateness_at(self.limit.rate());
         self.limit
             .opens_at(now, self.train_over_limit(), late)
+            .or_else(|| self.reader.opens_at(now))
             .or_else(|| self.recalled.and_then(|recalled| recalled.opens_at(now, queue.rtt, late)))
             .or_else(|| self.pacing.opens_at(now, &queue))
             .or_else(|| self.tail_at(now, &queue).filter(|_| choice.is_tail))
+    }
+
+    /// What the application allows, and the receiver's program takes.
+    fn max_rate(&self) -> Rate {
+        self.limit.rate().min(self.reader.rate())
+    }
+
+    /// Whether as much is in flight as may wait for a program that does not read. Not while it is probed
+    /// whether it does.
+    fn is_reader_full(&self, ledger: &Ledger) -> bool {
+        let rate = self.bottleneck.rate().unwrap_or(Rate::ZERO);
+        let delay = Span::from(self.silence.rtt()) + window::ACK_DELAY;
+        let in_flight = f64::from(ledger.in_flight()) * self.packet;
+        let is_full = in_flight >= self.reader.max_in_flight(rate * delay, self.packet);
+        is_full && !self.silence.is_probing()
     }
 
     fn queue(&self) -> Queue {

@@ -8,8 +8,6 @@
 //! appears in `Part`, in [`ORDER`] and in these two. Path challenges, probes of the path's size and the close
 //! have datagrams of their own (`path`, `transmit`, `closing`).
 
-use core::time::Duration;
-
 use super::Connection;
 use crate::bulk::Sender;
 use crate::channels::Source;
@@ -293,8 +291,8 @@ impl Connection {
         }
         // A ping has to fit behind it.
         let room = draft.room().saturating_sub(1);
-        let Some(frame) = self.blocks_in.progress_frame(Duration::ZERO, room, &mut self.entries)
-        else {
+        let lateness = self.reading.lateness();
+        let Some(frame) = self.blocks_in.progress_frame(lateness, room, &mut self.entries) else {
             return;
         };
         draft.push(&Frame::Progress(frame));

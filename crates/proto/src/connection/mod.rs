@@ -4,7 +4,7 @@
 //! A [`ClientMachine`](crate::client::ClientMachine) makes one by its handshake, a
 //! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
 //! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
-//! `path` (the peer's address, and what may be sent to it), `mtu` (how large datagrams may be), `ecn`,
+//! `path` (the peer's address, and what may be sent to it), `reading` (how late this end is), `mtu` (how large datagrams may be), `ecn`,
 //! `blocks`, `packets`, messages, `transit` (which datagrams arrived), `liveness` (silence) and `closing`;
 //! `receive` and `transmit` connect them, one for each direction, with `compose` for what is in a
 //! datagram and when, and `verdicts` for what became of it.
@@ -19,6 +19,7 @@ mod mtu;
 mod packets;
 mod path;
 mod protection;
+mod reading;
 mod receive;
 pub(crate) mod state;
 mod stats;
@@ -71,6 +72,7 @@ use packets::{IncomingPackets, OutgoingPackets};
 pub(crate) use path::AddressProof;
 use path::Path;
 use protection::KeyLimits;
+use reading::Reading;
 
 /// The least room for a slice with its frame: 1024 bytes, so that a chunk has no more than 256, and 12.
 const SMALLEST_SLICE_ROOM: usize = 1036;
@@ -144,6 +146,7 @@ pub struct Connection {
     /// A client's: the token of a reset that ends this connection.
     peer_reset_token: Option<ResetToken>,
     liveness: Liveness,
+    reading: Reading,
     /// The latest time that the driver passed in.
     now: Instant,
     stats: ConnectionStats,
@@ -213,6 +216,7 @@ impl Connection {
             reset_token: parameters.reset_token,
             peer_reset_token: None,
             liveness: Liveness::new(now, parameters.idle_timeout, config.handshake_timeout),
+            reading: Reading::new(),
             now,
             stats: ConnectionStats::default(),
             steps: 0,
@@ -297,7 +301,8 @@ impl Connection {
         if self.blocks_out.is_idle() {
             self.liveness.forget_unanswered();
         }
-        let options = SendOptions { priority: options.priority, urgency: options.urgency };
+        let BlockOptions { priority, weight, urgency } = options;
+        let options = SendOptions { priority, weight, urgency };
         let sent = self.blocks_out.send(now, block.clone(), options, self.sent.next_number());
         sent.map(BlockHandle).map_err(|error| match error {
             SendBlockError::QueueFull => SendError::QueueFull { setting: "max_queued_blocks" },

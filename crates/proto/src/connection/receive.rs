@@ -91,6 +91,7 @@ impl Connection {
             }
         };
         self.now = now;
+        self.reading.on_datagram(now);
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += bytes as u64;
         let is_ack_eliciting = match verify(plaintext) {

@@ -28,9 +28,15 @@ impl OutgoingBlocks {
 
     /// The peer's program reads so late.
     pub(super) fn set_lateness(&mut self, lateness: Duration) {
+        self.lateness = lateness;
         if let Some(sender) = &mut self.sender {
-            sender.set_reader(lateness, self.peer.receive_buffer);
+            sender.set_lateness(lateness);
         }
+    }
+
+    /// By how much the peer's program reads late, as far as it is believed.
+    pub(crate) const fn lateness(&self) -> Duration {
+        self.lateness
     }
 
     /// A copy of the request arrived; `bytes` includes UDP and IP headers.
