@@ -49,7 +49,7 @@ pub(crate) use config::{SenderConfig, SenderStats};
 pub(crate) use credit::Credit;
 #[cfg(test)]
 pub(crate) use delivered::Proven;
-pub(crate) use known::Known;
+pub(crate) use known::{Known, Trust};
 pub(crate) use repair::BlockRepair;
 pub(crate) use requests::RequestTrain;
 pub(crate) use sender::Sender;

@@ -159,7 +159,7 @@ impl Sender {
             self.lateness.set_due(None);
             return None;
         }
-        if let Some(later) = self.opens_at(now, choice) {
+        if let Some(later) = self.opens_at(now, choice.is_tail) {
             self.resume_at = later;
             self.lateness.set_due(Some(later));
             return None;
@@ -172,6 +172,23 @@ impl Sender {
         let chosen = self.chunks.take(choice, ledger, ledger.next_number())?;
         self.stats.resent += u64::from(chosen.is_repeated);
         Some(chosen)
+    }
+
+    /// When something else may go that shares the rate with slices, as far as is known.
+    pub(crate) const fn gate_at(&self) -> Instant {
+        self.resume_at
+    }
+
+    /// Whether it may go now: the rate that the laws set, the application or the receiver's program allow is
+    /// for all of it, and the lanes say what goes first.
+    pub(crate) fn is_gate_open(&mut self, now: Instant) -> bool {
+        self.on_call(now);
+        if now >= self.resume_at
+            && let Some(later) = self.opens_at(now, false)
+        {
+            self.resume_at = later;
+        }
+        now >= self.resume_at
     }
 
     /// No slice may be sent, for a reason outside this sender: a later call does not count as late.
@@ -466,7 +483,7 @@ impl Sender {
     }
 
     /// When it may be sent; `None` if now.
-    fn opens_at(&self, now: Instant, choice: Choice) -> Option<Instant> {
+    fn opens_at(&self, now: Instant, is_tail: bool) -> Option<Instant> {
         let queue = self.queue();
         let late = queue.lateness_at(self.limit.rate());
         self.limit
@@ -474,7 +491,7 @@ impl Sender {
             .or_else(|| self.reader.opens_at(now))
             .or_else(|| self.recalled.and_then(|recalled| recalled.opens_at(now, queue.rtt, late)))
             .or_else(|| self.pacing.opens_at(now, &queue))
-            .or_else(|| self.tail_at(now, &queue).filter(|_| choice.is_tail))
+            .or_else(|| self.tail_at(now, &queue).filter(|_| is_tail))
     }
 
     /// What the application allows, and the receiver's program takes.

@@ -5,7 +5,7 @@
 //! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
 //! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
 //! `path` (the peer's address, and what may be sent to it), `reading` (how late this end is), `mtu` (how large datagrams may be), `ecn`,
-//! `blocks`, `packets`, messages, `transit` (which datagrams arrived), `liveness` (silence) and `closing`;
+//! `blocks`, `packets`, messages (`message_pace`), `transit` (which datagrams arrived), `liveness` (silence) and `closing`;
 //! `receive` and `transmit` connect them, one for each direction, with `compose` for what is in a
 //! datagram and when, and `verdicts` for what became of it.
 
@@ -15,6 +15,7 @@ mod config;
 mod ecn;
 mod event;
 mod liveness;
+mod message_pace;
 mod mtu;
 mod packets;
 mod path;
@@ -68,6 +69,7 @@ use crate::{Ecn, FourTuple, Instant, Sequence};
 use closing::Closing;
 use ecn::EcnMarking;
 use liveness::Liveness;
+use message_pace::MessagePace;
 use packets::{IncomingPackets, OutgoingPackets};
 pub(crate) use path::AddressProof;
 use path::Path;
@@ -127,6 +129,7 @@ pub struct Connection {
     packets_out: OutgoingPackets,
     packets_in: IncomingPackets,
     messages_out: MessageSender,
+    message_pace: MessagePace,
     messages_in: MessageReceiver,
     /// What goes first.
     lanes: Lanes,
@@ -135,6 +138,8 @@ pub struct Connection {
     /// From this number on, a datagram has a frame without meaning.
     next_grease: u64,
     ping_due: bool,
+    /// The ping is a probe: with it goes what the oldest datagram in flight had of messages.
+    probe_due: bool,
     path_response: Option<[u8; 8]>,
     closing: Option<Closing>,
     events: VecDeque<Event>,
@@ -202,12 +207,14 @@ impl Connection {
                 parameters.peer.channel_bytes,
                 config.max_queued_message_bytes as usize,
             ),
+            message_pace: MessagePace::new(),
             messages_in: new_messages_in(&config),
             lanes: Lanes::new(),
             entries: Vec::new(),
             next_grease: entropy_of_grease,
             // A client's ping validates its address; a server's makes the client answer.
             ping_due: true,
+            probe_due: false,
             path_response: None,
             closing: None,
             events: VecDeque::new(),
@@ -427,7 +434,7 @@ impl Connection {
         }
         self.pass_losses(now);
         if self.path.room() > 0 && self.sent.on_pto(now) {
-            self.ping_due = true;
+            (self.ping_due, self.probe_due) = (true, true);
         }
         if self.keep_alive_at() <= now {
             self.liveness.on_keep_alive(now);

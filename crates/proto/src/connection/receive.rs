@@ -220,6 +220,7 @@ impl Connection {
             Frame::PathResponse(bytes) => {
                 if self.role == Role::Server && self.path.on_response(now, path, bytes) {
                     self.blocks_out.forget_path();
+                    self.message_pace.restart();
                     self.blocks_out.set_slice_room(self.slice_room());
                     self.blocks_out.on_black_hole();
                     self.ecn.restart(self.config.ecn, self.sent.next_number());

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::blocks::OutgoingBlocks;
 use crate::Instant;
-use crate::bulk::{Known, RequestTrain};
+use crate::bulk::{Known, RequestTrain, Trust};
 use crate::urgency::Urgency;
 
 impl OutgoingBlocks {
@@ -50,6 +50,13 @@ impl OutgoingBlocks {
     /// What was measured of the path, for the client's next visit.
     pub(crate) fn known(&self) -> Known {
         self.sender.as_ref().map_or(self.known, |sender| sender.known())
+    }
+
+    /// The rate that acks have shown on this connection, in bits per second.
+    pub(crate) fn proven_rate_bps(&self) -> Option<u64> {
+        let known = self.sender.as_ref().map_or(self.known, |sender| sender.known());
+        let rate = known.rate.filter(|_| known.trust == Trust::Own)?.min(known.proven.rate);
+        Some(rate.bps()).filter(|&bps| bps > 0)
     }
 
     /// Starts from what an earlier connection measured of the path.
