@@ -4,8 +4,8 @@
 //! they are too few for datagrams that were joined: time, size of each, our address and ECN field are 112
 //! bytes, 120 with IPv6, and the system leaves the last one out, which is the ECN field. Whoever counts marks
 //! then counts none of them, and the sender takes the path for one that clears the field. So the call is made
-//! here, with room for all; its options are still `quinn-udp`'s. The invariant: nothing that the system has to
-//! say is cut off.
+//! here, with room for all; its options are still `quinn-udp`'s. The invariant: nothing that the system has
+//! to say is cut off.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

@@ -46,9 +46,9 @@ impl BufferSizes {
         self.receive_bytes >= ENOUGH_BUFFER_BYTES && self.send_bytes >= ENOUGH_BUFFER_BYTES
     }
 
-    /// Bytes of full datagrams that wait to be read at most, for `ConnectionConfig::receive_buffer_bytes`: half
-    /// of what the system reports. Linux counts 2304 bytes for a datagram of 1200, and other systems what they
-    /// need for it, too.
+    /// Bytes of full datagrams that wait to be read at most, for `ConnectionConfig::receive_buffer_bytes`:
+    /// half of what the system reports. Linux counts 2304 bytes for a datagram of 1200, and other systems
+    /// what they need for it, too.
     #[must_use]
     pub const fn payload_bytes(&self) -> u64 {
         self.receive_bytes as u64 / 2

@@ -34,8 +34,8 @@ const LONG: Duration = Duration::from_secs(3600);
 /// Stands for an unknown address.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// These settings over this system's sockets, unless the application has set them: the largest datagram is what
-/// they can send without being split by IP, and the receive buffer what the system grants.
+/// These settings over this system's sockets, unless the application has set them: the largest datagram is
+/// what they can send without being split by IP, and the receive buffer what the system grants.
 fn over_sockets(connection: ConnectionConfig) -> ConnectionConfig {
     let (mut over, default) = (connection, ConnectionConfig::default());
     if connection.max_datagram_bytes == default.max_datagram_bytes {

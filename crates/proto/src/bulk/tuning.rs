@@ -39,7 +39,8 @@ pub(super) mod reader {
     /// The same in datagrams: the queue that every link is assumed to have.
     pub(crate) const MIN_PACKETS: f64 = 16.0;
 
-    /// Datagrams that have to fit the buffer beside what is in flight: the probes of a silence of some seconds.
+    /// Datagrams that have to fit the buffer beside what is in flight: the probes of a silence of some
+    /// seconds.
     pub(crate) const PROBES: f64 = 32.0;
 }
 

@@ -4,10 +4,10 @@
 //! A [`ClientMachine`](crate::client::ClientMachine) makes one by its handshake, a
 //! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
 //! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
-//! `path` (the peer's address, and what may be sent to it), `reading` (how late this end is), `mtu` (how large datagrams may be), `ecn`,
-//! `blocks`, `packets`, messages (`message_pace`), `transit` (which datagrams arrived), `liveness` (silence) and `closing`;
-//! `receive` and `transmit` connect them, one for each direction, with `compose` for what is in a
-//! datagram and when, and `verdicts` for what became of it.
+//! `path` (the peer's address, and what may be sent to it), `reading` (how late this end is), `mtu` (how
+//! large datagrams may be), `ecn`, `blocks`, `packets`, messages (`message_pace`), `transit` (which
+//! datagrams arrived), `liveness` (silence) and `closing`; `receive` and `transmit` connect them, one for
+//! each direction, with `compose` for what is in a datagram and when, and `verdicts` for what became of it.
 
 mod closing;
 mod compose;

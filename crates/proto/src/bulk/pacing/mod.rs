@@ -219,9 +219,9 @@ impl Pacing {
         }
     }
 
-    /// A datagram, no older than `number`, was marked by a router whose queue is too long. It ends the start of
-    /// a transfer, in which the queue is filled on purpose: from then on it has a rate of its own, which is
-    /// reduced, and a guess is halved once a round trip until there is one.
+    /// A datagram, no older than `number`, was marked by a router whose queue is too long. It ends the start
+    /// of a transfer, in which the queue is filled on purpose: from then on it has a rate of its own, which
+    /// is reduced, and a guess is halved once a round trip until there is one.
     pub(crate) fn on_congestion_mark(&mut self, now: Instant, number: u64, queue: &Queue) {
         let is_news = self.marked.is_none_or(|marked| number >= marked.before);
         match &mut self.law {
