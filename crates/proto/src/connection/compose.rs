@@ -298,6 +298,7 @@ impl Connection {
             return;
         };
         draft.push(&Frame::Progress(frame));
+        self.steps += frame.entry_bytes() as u64;
         draft.has_progress = true;
         if due == ProgressDue::MustArrive && !draft.is_ack_eliciting {
             Frame::Ping.write(draft.out.vec());

@@ -189,7 +189,10 @@ impl Connection {
                     sender.on_arrivals(&arrivals, &self.sent);
                 }
             }
-            Frame::Progress(progress) => self.blocks_out.on_progress(now, number, &progress)?,
+            Frame::Progress(progress) => {
+                self.steps += progress.entry_bytes() as u64;
+                self.blocks_out.on_progress(now, number, &progress)?;
+            }
             Frame::SlicesHere(here) => self.blocks_out.on_slices_here(now, &here)?,
             Frame::ChunksHere(here) => self.blocks_out.on_chunks_here(now, &here)?,
             Frame::RootHere(root) => self.blocks_out.on_root_here(now, root),

@@ -466,6 +466,7 @@ impl IncomingBlocks {
     /// Memory held, in bytes, besides itself.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.slots.memory_bytes()
+            + usize::try_from(self.parts_cost).unwrap_or(usize::MAX)
             + self.staging.memory_bytes()
             + self.unheard.memory_bytes()
             + self.roots.memory_bytes()
