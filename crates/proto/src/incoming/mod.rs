@@ -425,9 +425,14 @@ impl IncomingBlocks {
         self.slots.blocks().map(|(_, it)| (it.tag, it.received_bytes(), it.length))
     }
 
+    /// Whether a block is in progress.
+    pub(crate) fn has_open(&self) -> bool {
+        self.slots.blocks().next().is_some()
+    }
+
     /// Whether slices are expected: acks are sent sooner then, and arrival times recorded.
     pub(crate) fn is_receiving(&self) -> bool {
-        self.slots.blocks().next().is_some() || !self.staging.is_empty()
+        self.has_open() || !self.staging.is_empty()
     }
 
     /// Chunks that are whole and wait for their page of the tree.
