@@ -389,6 +389,15 @@ impl Connection {
         self.messages_in = None;
     }
 
+    /// Gives back the memory of queues that are empty. While something goes on they keep it, so that a datagram
+    /// allocates nothing.
+    fn rest(&mut self) {
+        self.sent.rest();
+        if self.events.is_empty() {
+            self.events = VecDeque::new();
+        }
+    }
+
     /// Limits every later maximum rate as well.
     pub(crate) fn cap_rate_bps(&mut self, rate_cap_bps: u64) {
         self.blocks_out.cap_rate_bps(rate_cap_bps);

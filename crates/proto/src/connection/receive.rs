@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use super::{CloseCode, Connection, ConnectionState, ConnectionTrigger, Event};
 use crate::channels::{MessageReceiver, MessageViolation};
@@ -93,26 +93,35 @@ impl Connection {
         self.now = now;
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += bytes as u64;
-        let is_ack_eliciting = match verify(plaintext) {
-            Ok(is_ack_eliciting) => is_ack_eliciting,
+        let contents = match verify(plaintext) {
+            Ok(contents) => contents,
             Err(reason) => {
+                // There may be a secret before what is wrong.
+                datagram.zeroize();
                 self.counters.datagrams_refused += 1;
                 self.close(now, CloseCode::PROTOCOL, reason.name());
                 return Err(reason);
             }
         };
         let is_newest = self.received.largest().is_none_or(|largest| number > largest);
+        if self.liveness.is_at_rest(now) {
+            self.rest();
+        }
         self.liveness.on_received(now);
         if self.role == Role::Server {
             self.on_address(now, path, bytes, is_newest);
         }
         let is_kept = self.act(now, path, number, plaintext, pool);
+        if contents.has_secret {
+            // The buffer is the caller's, who frees it, or receives something shorter into it.
+            datagram.zeroize();
+        }
         self.received.set_block(self.is_receiving_blocks());
         if !is_kept {
             self.received.on_not_kept(number);
             return Err(DropReason::NotKept);
         }
-        self.received.on_verified(now, number, is_ack_eliciting);
+        self.received.on_verified(now, number, contents.is_ack_eliciting);
         if let Some(it) = self.blocks_in.as_mut().filter(|it| it.blocks.is_receiving()) {
             it.arrivals.on_datagram(now, number);
         }
@@ -275,14 +284,24 @@ pub(super) const fn code_of(fault: Fault) -> CloseCode {
     }
 }
 
-/// Checks that a plaintext consists of frames, and has at least one. Returns whether it is ack-eliciting.
-fn verify(plaintext: &[u8]) -> Result<bool, DropReason> {
+/// What has to be known of a plaintext before and after its frames are acted on.
+#[derive(Clone, Copy, Default)]
+struct Contents {
+    is_ack_eliciting: bool,
+    /// It must not stay in memory: whoever reads the token of a reset can end the connection.
+    has_secret: bool,
+}
+
+/// Checks that a plaintext consists of frames, and has at least one.
+fn verify(plaintext: &[u8]) -> Result<Contents, DropReason> {
     if plaintext.is_empty() {
         return Err(DropReason::TooShort);
     }
-    let mut is_ack_eliciting = false;
+    let mut contents = Contents::default();
     for frame in Frames::of(plaintext) {
-        is_ack_eliciting |= frame?.is_ack_eliciting();
+        let frame = frame?;
+        contents.is_ack_eliciting |= frame.is_ack_eliciting();
+        contents.has_secret |= matches!(frame, Frame::ResetToken(_));
     }
-    Ok(is_ack_eliciting)
+    Ok(contents)
 }

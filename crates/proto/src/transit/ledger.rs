@@ -167,6 +167,10 @@ impl Ledger {
             self.items.discard();
         }
         self.on_unrecorded(outgoing.number);
+        if self.records.capacity() == 0 {
+            // A ping and an ack now and then need no more.
+            self.records.reserve_exact(2);
+        }
         self.records.push_back(Datagram::new(now, outgoing, self.items.commit()));
         self.peak = self.peak.max(self.records.len());
         if outgoing.is_ack_eliciting {
@@ -374,6 +378,14 @@ impl Ledger {
         }
         self.peak = self.records.len();
         self.items.shrink();
+    }
+
+    /// Nothing was heard for a while: gives back what [`trim`](Self::trim) keeps for the next datagrams.
+    pub(crate) fn rest(&mut self) {
+        if self.records.is_empty() {
+            (self.records, self.peak) = (VecDeque::new(), 0);
+            self.items.rest();
+        }
     }
 
     /// What was in a recorded datagram, the `n`th of it.
