@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use zeroize::{Zeroize as _, Zeroizing};
 
+use super::protection::Head;
 use super::{CloseCode, Connection, ConnectionState, ConnectionTrigger, Event};
 use crate::channels::{MessageReceiver, MessageViolation};
 use crate::fragment::FragmentPool;
@@ -78,7 +79,8 @@ impl Connection {
         let number = self.received.expand(truncated);
         let keep_previous = self.sent.probe_timeout().saturating_mul(PREVIOUS_KEY_PTOS);
         let opened = self.received.check(number).and_then(|()| {
-            self.protection.open(now, number, phase, header_bytes, datagram, keep_previous)
+            let head = Head { number, phase, bytes: header_bytes };
+            self.protection.open(now, head, datagram, keep_previous)
         });
         let plaintext = match opened {
             Ok(plaintext) => plaintext,
