@@ -82,26 +82,16 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         let slices = self.blocks_out.stats();
         let known = self.blocks_out.known();
-        let Counters {
-            datagrams_sent,
-            bytes_sent,
-            datagrams_received,
-            bytes_received,
-            ack_bytes_sent,
-            datagrams_refused,
-            congestion_marks,
-            black_holes,
-            ..
-        } = self.counters;
+        let counters = self.counters;
         ConnectionStats {
-            datagrams_sent,
-            bytes_sent,
-            datagrams_received,
-            bytes_received,
-            ack_bytes_sent,
-            datagrams_refused,
-            congestion_marks,
-            black_holes,
+            datagrams_sent: counters.datagrams_sent,
+            bytes_sent: counters.bytes_sent,
+            datagrams_received: counters.datagrams_received,
+            bytes_received: counters.bytes_received,
+            ack_bytes_sent: counters.ack_bytes_sent,
+            datagrams_refused: counters.datagrams_refused,
+            congestion_marks: counters.congestion_marks,
+            black_holes: counters.black_holes,
             datagrams_lost: self.sent.lost(),
             slices_sent: slices.slices,
             slices_resent: slices.resent,

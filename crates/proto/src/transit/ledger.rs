@@ -19,6 +19,7 @@ use core::time::Duration;
 use super::ack_frame::{AckFrame, AckRanges};
 use super::datagram::{Contents, Datagram, Fate, Outgoing};
 use super::items::{Item, Items, MIN_ROOM};
+use super::runs;
 use super::skipped::Skipped;
 use super::timing::Timing;
 use super::window::window_after;
@@ -231,7 +232,7 @@ impl Ledger {
                 (walk.place, walk.end) = (self.place(*range.start()), Some(*range.end()));
                 continue;
             };
-            walk.steps += self.pass_acked(&mut walk.place);
+            walk.steps += runs::pass_acked(&mut self.records, &mut walk.place);
             let news = self.records.get_mut(walk.place).filter(|record| record.number <= end);
             let Some(record) = news else {
                 walk.end = None;
@@ -260,24 +261,6 @@ impl Ledger {
             let was_lost = acked.contents == Contents::Settled;
             return Some(Acked { datagram: acked, before, was_lost });
         }
-    }
-
-    /// Moves a place to the first that is not acknowledged, and returns the steps it took. Each record on the
-    /// way then leads there, so that the next walk takes one step where this one took many: amortised, a
-    /// datagram is passed a few times, however many acks name it.
-    fn pass_acked(&mut self, place: &mut usize) -> u64 {
-        let run_of =
-            |record: &Datagram| (record.fate == Fate::Acked).then_some(record.acked_run as usize);
-        let (start, mut steps) = (*place, 0);
-        while let Some(run) = self.records.get(*place).and_then(run_of) {
-            (*place, steps) = (*place + run, steps + 1);
-        }
-        let mut at = start;
-        while let Some(record) = self.records.get_mut(at).filter(|_| at < *place) {
-            let whole = u32::try_from(*place - at).unwrap_or(record.acked_run);
-            at += core::mem::replace(&mut record.acked_run, whole) as usize;
-        }
-        steps
     }
 
     /// Ends the walk of an ack. Returns whether it gave an RTT sample: its largest number has to be news,
@@ -493,15 +476,7 @@ impl Ledger {
         let has_fate = |record: &Datagram| record.fate != Fate::InFlight;
         assert!(self.records.range(..self.settled).all(has_fate), "a fate for each");
         assert!(!self.records.range(..self.first_open).any(Datagram::is_open), "open before");
-        let mut acked_until = 0;
-        for (place, record) in self.records.iter().enumerate() {
-            let is_acked = record.fate == Fate::Acked;
-            assert!(is_acked || place >= acked_until, "in a run of acknowledged ones");
-            assert!(record.acked_run > 0, "a run of none");
-            if is_acked {
-                acked_until = acked_until.max(place + record.acked_run as usize);
-            }
-        }
+        runs::check_invariants(&self.records);
         self.items.check_invariants(self.records.iter().map(|record| record.items));
         let is_waiting = self.poll_timeout().is_some();
         assert_eq!(is_waiting, self.in_flight > 0, "a deadline for those in flight");
