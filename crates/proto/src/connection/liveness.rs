@@ -110,7 +110,7 @@ impl Liveness {
         now.since(self.last_ack_eliciting) >= SAMPLE_INTERVAL
     }
 
-    /// Whether the peer has not answered for so long that slices stop (H-4.2c).
+    /// Whether the peer has not answered for so long that slices stop (H-4.5b).
     pub(super) fn is_peer_silent(&self, now: Instant, probe_timeout: Duration) -> bool {
         let limit = probe_timeout.saturating_mul(3).max(PEER_SILENCE);
         self.unanswered_since.is_some_and(|since| now.since(since) > limit)
