@@ -389,8 +389,8 @@ impl Connection {
         self.messages_in = None;
     }
 
-    /// Gives back the memory of queues that are empty. While something goes on they keep it, so that a datagram
-    /// allocates nothing.
+    /// Gives back the memory of queues that are empty. While something goes on they keep it, so that a
+    /// datagram allocates nothing.
     fn rest(&mut self) {
         self.sent.rest();
         if self.events.is_empty() {

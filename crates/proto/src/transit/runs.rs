@@ -1,4 +1,5 @@
-//! Runs of acknowledged records: nearly all that an ack names was in the ack before, and is passed in one step.
+//! Runs of acknowledged records: nearly all that an ack names was in the ack before, and is passed in one
+//! step.
 //!
 //! The invariant: from each acknowledged record on, at least as many are as its run says. A record that is
 //! acknowledged stays so, so runs only get longer.
