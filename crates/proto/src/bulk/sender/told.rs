@@ -5,7 +5,6 @@ use core::time::Duration;
 
 use super::super::block::{NewBlock, SendBlock};
 use super::super::bottleneck::Bottleneck;
-use super::super::chunk::OpenChunk;
 use super::super::credit::Credit;
 use super::super::cut::SliceSize;
 use super::super::delivered::{Delivered, Proven};
@@ -155,7 +154,6 @@ impl Sender {
         self.chunks.is_held_back()
     }
 
-    /// The peer has a chunk whole and verified.
     /// The receiver had this chunk before.
     pub(crate) fn on_here(&mut self, now: Instant, at: ChunkAt) {
         if self.chunks.on_here(at) {
@@ -180,15 +178,22 @@ impl Sender {
         map: &[u8],
     ) {
         let chunk = self.chunks.get(at).filter(|chunk| chunk.cut().size() == size);
-        let Some(sent) = chunk.map(OpenChunk::sources_sent) else { return };
+        // It says the size, so that it is of the present cut.
+        let Some(news) = chunk.map(|chunk| chunk.news_in(map)) else { return };
         let mut is_news = false;
-        for index in (0..=u8::MAX).take(sent) {
-            let byte = map.get(usize::from(index / 8)).copied().unwrap_or(0);
-            // It says the size, so that it is of the present cut.
-            is_news |= byte >> (index % 8) & 1 != 0
-                && self.chunks.on_received(at, u64::MAX, Symbol::source(index));
+        for (word, mut bits) in (0_u8..).zip(news) {
+            while bits != 0 {
+                let index = 32 * word + bits.trailing_zeros() as u8;
+                is_news |= self.chunks.on_received(at, u64::MAX, Symbol::source(index));
+                bits &= bits - 1;
+            }
         }
         self.on_report(now, is_news);
+    }
+
+    /// The peer said something of what it has.
+    pub(crate) fn on_told(&mut self, now: Instant) {
+        self.on_report(now, false);
     }
 
     /// The peer reported what it has.
