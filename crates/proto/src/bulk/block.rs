@@ -312,7 +312,7 @@ mod tests {
         (4..9).for_each(|index| assert!(block.on_done(index)));
         block.check_invariants();
         assert_eq!((open(&mut block), block.is_done()), (None, false));
-        assert_eq!(block.done_from(0), u8::MAX & !(1 << 3));
+        assert_eq!(block.done_from(0), 0b1111_0111);
         assert_eq!((block.done_from(2), block.done_from(4)), (0b0111_1101, 0b0001_1111));
         assert!(block.on_done(3) && block.is_done());
         assert_eq!(block.received_bytes(), 8 * 262_144 + 100);

@@ -181,11 +181,10 @@ impl Sender {
         // It says the size, so that it is of the present cut.
         let Some(news) = chunk.map(|chunk| chunk.news_in(map)) else { return };
         let mut is_news = false;
-        for (word, mut bits) in (0_u8..).zip(news) {
-            while bits != 0 {
-                let index = 32 * word + bits.trailing_zeros() as u8;
-                is_news |= self.chunks.on_received(at, u64::MAX, Symbol::source(index));
-                bits &= bits - 1;
+        for (word, bits) in (0_u8..).zip(news).filter(|&(_, bits)| bits != 0) {
+            for bit in (0..32).filter(|bit| bits >> bit & 1 != 0) {
+                let symbol = Symbol::source(32 * word + bit);
+                is_news |= self.chunks.on_received(at, u64::MAX, symbol);
             }
         }
         self.on_report(now, is_news);
