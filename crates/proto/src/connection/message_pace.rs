@@ -52,8 +52,8 @@ pub(super) struct MessagePace {
     paid_at: Instant,
 }
 
-impl MessagePace {
-    pub(super) const fn new() -> Self {
+impl Default for MessagePace {
+    fn default() -> Self {
         Self {
             window: INITIAL_BYTES,
             in_flight: 0,
@@ -63,7 +63,9 @@ impl MessagePace {
             paid_at: Instant::ZERO,
         }
     }
+}
 
+impl MessagePace {
     /// When the next part may go; `None` if not before an ack or a loss.
     pub(super) fn opens_at(&self, path: KnownPath) -> Option<Instant> {
         let at_once = self.takes(INITIAL_BYTES, path).as_nanos();
@@ -170,7 +172,7 @@ mod tests {
 
     #[test]
     fn ten_datagrams_go_at_once_and_then_as_many_more_as_are_acknowledged() {
-        let mut pace = MessagePace::new();
+        let mut pace = MessagePace::default();
         assert_eq!(send(&mut pace, 1_000, 1_100, PATH), [1_000; 10]);
         for _ in 0..10 {
             pace.on_acked(PART);
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn losses_of_a_round_trip_halve_the_window_once() {
-        let mut pace = MessagePace::new();
+        let mut pace = MessagePace::default();
         send(&mut pace, 1_000, 1_001, PATH);
         (0..10).for_each(|number| pace.on_lost(PART, number, 10));
         assert_eq!(pace.window, INITIAL_BYTES / 2);
@@ -196,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_window_that_is_not_used_does_not_grow() {
-        let mut pace = MessagePace::new();
+        let mut pace = MessagePace::default();
         for n in 0..100 {
             pace.on_sent(ms(1_000 * n), PART, PATH);
             pace.on_acked(PART);
@@ -207,7 +209,7 @@ mod tests {
     #[test]
     fn a_rate_that_blocks_have_measured_sets_the_pace() {
         let path = KnownPath { rate_bps: Some(9_600_000), ..PATH };
-        let mut pace = MessagePace::new();
+        let mut pace = MessagePace::default();
         let sent = send(&mut pace, 1_000, 1_100, path);
         // A datagram a millisecond, and ten at once; 120 kB of them may be in flight.
         assert!((98..=101).contains(&sent.len()), "{}", sent.len());

@@ -13,41 +13,48 @@ use crate::Instant;
 /// game's frames. Neither does a single short one hide the others, nor is a pause believed for long.
 const TURNS: u8 = 4;
 
-/// The waits of the newest turns.
+/// No datagram was handed in since the last turn.
+const NONE: Instant = Instant::from_nanos(u64::MAX);
+
+/// The waits of the newest turns. Small, because an idle connection has one, too.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     /// When the oldest datagram arrived that was handed in since the last turn.
-    oldest: Option<Instant>,
+    oldest: Instant,
+    /// The longest wait in ms, and that of the turns before.
+    longest_ms: u16,
+    longest_before_ms: u16,
     /// Turns since the longest wait was put aside.
     turns: u8,
-    longest: Duration,
-    longest_before: Duration,
 }
 
 impl Reading {
     pub(super) const fn new() -> Self {
-        let (longest, longest_before) = (Duration::ZERO, Duration::ZERO);
-        Self { oldest: None, turns: 0, longest, longest_before }
+        Self { oldest: NONE, longest_ms: 0, longest_before_ms: 0, turns: 0 }
     }
 
     /// A datagram was handed in that arrived then.
     pub(super) fn on_datagram(&mut self, arrived: Instant) {
-        self.oldest = Some(self.oldest.map_or(arrived, |oldest| oldest.min(arrived)));
+        self.oldest = self.oldest.min(arrived);
     }
 
     /// The connection may send. Only the first time after datagrams were handed in counts.
     pub(super) fn on_turn(&mut self, now: Instant) {
-        let Some(oldest) = self.oldest.take() else { return };
+        let oldest = core::mem::replace(&mut self.oldest, NONE);
+        if oldest == NONE {
+            return;
+        }
         if self.turns == TURNS {
-            (self.turns, self.longest_before) = (0, core::mem::take(&mut self.longest));
+            (self.turns, self.longest_before_ms) = (0, core::mem::take(&mut self.longest_ms));
         }
         self.turns += 1;
-        self.longest = self.longest.max(now.since(oldest));
+        let waited = u16::try_from(now.since(oldest).as_millis()).unwrap_or(u16::MAX);
+        self.longest_ms = self.longest_ms.max(waited);
     }
 
     /// The longest wait of the last turns.
     pub(super) fn lateness(&self) -> Duration {
-        self.longest.max(self.longest_before)
+        Duration::from_millis(self.longest_ms.max(self.longest_before_ms).into())
     }
 }
 

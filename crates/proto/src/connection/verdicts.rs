@@ -38,18 +38,21 @@ impl Connection {
                 self.pass(now, &acked.datagram, ItemFate::Acked);
             }
         }
-        self.steps += walk.steps();
+        self.counters.steps += walk.steps();
         if self.sent.end_ack(&walk)
             && let Some(rtt) = self.sent.rtt().smoothed_rtt()
         {
             self.blocks_out.set_rtt(rtt);
-            self.blocks_in.set_rtt(rtt);
+            if let Some(it) = &mut self.blocks_in {
+                it.blocks.set_rtt(rtt);
+            }
         }
         let is_newest = self.sent.largest_acked() > before;
         let marks = AckedMarks { counts: ack.ecn(), acked: marked, is_newest };
         let is_congested = self.ecn.on_ack(marks);
         if is_congested {
-            self.message_pace.on_congestion(oldest, self.sent.next_number());
+            let next = self.sent.next_number();
+            self.message_pace.iter_mut().for_each(|pace| pace.on_congestion(oldest, next));
         }
         if let Some(sender) = self.blocks_out.sender_mut() {
             if is_congested {
@@ -57,7 +60,7 @@ impl Connection {
             }
             sender.end_ack(now, &self.sent);
         }
-        self.stats.congestion_marks += u64::from(is_congested);
+        self.counters.congestion_marks += u64::from(is_congested);
         if let Some(newest) = newest {
             self.protection.on_acked(newest);
             self.transition(ConnectionTrigger::Confirmed);
@@ -122,7 +125,7 @@ impl Connection {
         }
         if is_black_hole {
             self.blocks_out.on_black_hole();
-            self.stats.black_holes += 1;
+            self.counters.black_holes += 1;
         }
         if is_lost && datagram.is_marked {
             self.ecn.on_lost(datagram.number);
@@ -143,12 +146,13 @@ impl Connection {
                 self.events.extend(self.packets_out.on_lost(sequence));
             }
             (Item::Part(part), ItemFate::Acked) => {
-                self.message_pace.on_acked(part);
+                self.message_pace.iter_mut().for_each(|pace| pace.on_acked(part));
                 let events = self.messages_out.on_acked(part);
                 self.events.extend(events.map(Event::from));
             }
             (Item::Part(part), ItemFate::Lost) => {
-                self.message_pace.on_lost(part, number, self.sent.next_number());
+                let next = self.sent.next_number();
+                self.message_pace.iter_mut().for_each(|pace| pace.on_lost(part, number, next));
                 self.messages_out.on_lost(part);
             }
             (Item::Copy(part), ItemFate::Acked) => {
@@ -156,13 +160,27 @@ impl Connection {
                 self.events.extend(events.map(Event::from));
             }
             (Item::Copy(_), ItemFate::Lost) => {}
-            (Item::ChannelLimit(limit), ItemFate::Lost) => self.messages_in.on_limit_lost(limit),
-            (Item::Progress(mark), ItemFate::Acked) => self.blocks_in.on_progress_heard(mark),
-            (Item::Progress(mark), ItemFate::Lost) => self.blocks_in.on_progress_lost(mark),
-            (Item::Control(control), ItemFate::Acked) => {
-                self.blocks_in.on_control_acked(self.now, control);
+            (Item::ChannelLimit(limit), ItemFate::Lost) => {
+                if let Some(it) = &mut self.messages_in {
+                    it.on_limit_lost(limit);
+                }
             }
-            (Item::Control(control), ItemFate::Lost) => self.blocks_in.on_control_lost(control),
+            (Item::Progress(mark), fate) => {
+                let blocks = self.blocks_in.as_mut().map(|it| &mut it.blocks);
+                match (blocks, fate) {
+                    (Some(blocks), ItemFate::Acked) => blocks.on_progress_heard(mark),
+                    (Some(blocks), ItemFate::Lost) => blocks.on_progress_lost(mark),
+                    (None, _) => {}
+                }
+            }
+            (Item::Control(control), fate) => {
+                let blocks = self.blocks_in.as_mut().map(|it| &mut it.blocks);
+                match (blocks, fate) {
+                    (Some(blocks), ItemFate::Acked) => blocks.on_control_acked(self.now, control),
+                    (Some(blocks), ItemFate::Lost) => blocks.on_control_lost(control),
+                    (None, _) => {}
+                }
+            }
             (Item::Page { block, place }, ItemFate::Lost) => {
                 self.blocks_out.on_page_lost(block, place);
             }

@@ -132,7 +132,7 @@ pub(crate) struct OutgoingBlocks {
     pub(super) rate_cap_bps: u64,
     pub(super) rtt: Option<Duration>,
     /// By how much the peer's program reads late.
-    pub(super) lateness: Duration,
+    pub(super) lateness_ms: u16,
     pub(super) waiting: VecDeque<Waiting>,
     /// In the order of their numbers.
     pub(super) announced: VecDeque<Announced>,
@@ -168,7 +168,7 @@ impl OutgoingBlocks {
             requests: RequestTrain::new(),
             rate_cap_bps: u64::MAX,
             rtt: None,
-            lateness: Duration::ZERO,
+            lateness_ms: 0,
             waiting: VecDeque::new(),
             announced: VecDeque::new(),
             cancelled: VecDeque::new(),
@@ -227,7 +227,7 @@ impl OutgoingBlocks {
         if let Some(rtt) = self.rtt {
             sender.set_rtt(rtt);
         }
-        sender.set_lateness(self.lateness);
+        sender.set_lateness(self.lateness());
         if let Some(rate) = self.requests.rate() {
             sender.set_hint(rate);
         }

@@ -27,8 +27,9 @@ impl OutgoingBlocks {
     }
 
     /// The peer's program reads so late.
-    pub(super) fn set_lateness(&mut self, lateness: Duration) {
-        self.lateness = lateness;
+    pub(super) fn set_lateness_ms(&mut self, lateness_ms: u16) {
+        self.lateness_ms = lateness_ms;
+        let lateness = self.lateness();
         if let Some(sender) = &mut self.sender {
             sender.set_lateness(lateness);
         }
@@ -36,7 +37,7 @@ impl OutgoingBlocks {
 
     /// By how much the peer's program reads late, as far as it is believed.
     pub(crate) const fn lateness(&self) -> Duration {
-        self.lateness
+        Duration::from_millis(self.lateness_ms as u64)
     }
 
     /// A copy of the request arrived; `bytes` includes UDP and IP headers.
