@@ -128,6 +128,9 @@ impl Chunks {
         let Some(class) = self.classes.get(place) else { return (None, Searched::default()) };
         let mut searched = class.searched;
         let is_lowest = place + 1 == self.classes.len();
+        // Chunks that wait for the window or for credit: the block ends a round trip later anyway, and what
+        // is lost meanwhile is known then.
+        let has_more = self.opening(class.priority).is_some();
         let choice = self
             .find(class, &mut searched.lacking, |chunk| chunk.is_sent() && chunk.lacks_slices())
             .or_else(|| self.find(class, &mut searched.unsent, |chunk| !chunk.is_sent()))
@@ -137,10 +140,13 @@ impl Chunks {
             })
             .or_else(|| {
                 let sigmas = path.margin(if is_lowest { MARGIN } else { TAIL_MARGIN });
-                let losses = path.loss.losses();
+                let losses = if has_more { path.loss.measured() } else { path.loss.losses() };
                 self.find(class, &mut searched.short, |chunk| chunk.is_short(&losses, sigmas))
             })
             .or_else(|| {
+                if has_more {
+                    return None;
+                }
                 let (sigmas, losses) = (path.margin(TAIL_MARGIN), path.loss.losses());
                 let is_short = |chunk: &OpenChunk| chunk.is_short(&losses, sigmas);
                 let choice = self.find(class, &mut searched.short_of_tail, is_short)?;

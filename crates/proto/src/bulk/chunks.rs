@@ -149,9 +149,14 @@ impl Chunks {
         self.classes.iter().any(|class| class.open > 0)
     }
 
+    /// Whether there are chunks to open.
+    pub(super) fn has_unopened(&self) -> bool {
+        self.blocks.iter().any(SendBlock::has_unopened)
+    }
+
     /// Whether there are chunks to open, but no credit for them.
     pub(super) fn is_held_back(&self) -> bool {
-        self.credit.is_used_up() && self.blocks.iter().any(SendBlock::has_unopened)
+        self.credit.is_used_up() && self.has_unopened()
     }
 
     /// The receiver has this slice, which went in datagram `number`. Returns whether that is progress: once

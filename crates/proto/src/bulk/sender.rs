@@ -204,9 +204,10 @@ impl Sender {
         self.stats.slices += 1;
         self.stats.repairs += u64::from(symbol.index().1);
         let share = self.loss.share();
+        let is_model_believed = number < self.model_believed_below();
         if let Some(chunk) = self.chunks.get_mut(at) {
             chunk.on_sent(symbol);
-            if passes {
+            if passes || !is_model_believed {
                 chunk.expect(share);
             }
         }
@@ -336,6 +337,7 @@ impl Sender {
             return;
         }
         self.is_stale = false;
+        let believed_below = self.model_believed_below();
         let Self { bottleneck, loss, chunks, .. } = self;
         chunks.clear_expected();
         chunks.rescan();
@@ -343,7 +345,7 @@ impl Sender {
         let mut replayed = 0;
         bottleneck.replay_in_flight(ledger, |datagram, passes| {
             replayed += 1;
-            if passes
+            if (passes || datagram.number >= believed_below)
                 && let Some((at, _)) = datagram.slice
                 && let Some(chunk) = chunks.get_mut(at)
                 && chunk.counts(datagram.number)
@@ -352,6 +354,13 @@ impl Sender {
             }
         });
         self.replay_at = self.now + TICK * (replayed / REPLAYED_PER_TICK);
+    }
+
+    /// Of datagrams below this number the model says which are dropped at the bottleneck's queue, before that
+    /// is known. While there are chunks to open none of that matters: what is dropped is known long before
+    /// the end, and what was not would be sent twice.
+    fn model_believed_below(&self) -> u64 {
+        if self.chunks.has_unopened() { 0 } else { self.pacing.own_from() }
     }
 
     /// Acts on a deadline that has passed.
