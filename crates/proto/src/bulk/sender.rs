@@ -137,6 +137,16 @@ impl Sender {
         self.pacing.has_own_rate()
     }
 
+    /// Whether to ask for a slice now, whose frame may have `room` bytes. To be asked whenever something may
+    /// be sent: if nothing was due when the caller called, no later call is late.
+    pub(crate) fn is_slice_due(&mut self, now: Instant, room: usize) -> bool {
+        self.on_call(now);
+        let choice = self.choose();
+        self.lateness.set_due(choice.map(|_| self.resume_at.max(now)));
+        choice.is_some_and(|choice| self.chunks.frame_bytes(choice) <= room)
+            && now >= self.resume_at
+    }
+
     /// The slice to send now, if its frame fits in `room` bytes. The datagram with it must be reported by
     /// [`on_sent`](Self::on_sent).
     pub(crate) fn poll_slice(

@@ -319,7 +319,9 @@ impl Connection {
 
     /// The application's data, in the order of its lanes, until the datagram is full. A slice ends it.
     fn put_data(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
-        let mut may_send = self.may_send_slices() && self.slice_at().is_some_and(|at| at <= now);
+        let room = self.frame_room();
+        let mut may_send = self.may_send_slices()
+            && self.blocks_out.sender_mut().is_some_and(|sender| sender.is_slice_due(now, room));
         while may_send || !self.packets_out.is_empty() || self.messages_out.has_due() {
             let packets = self.packets_out.next_bytes().map(|bytes| (Source::Packets, bytes));
             let channels =
