@@ -215,7 +215,7 @@ impl Chunks {
                 cut_smaller(chunk, cutting.cut(at, bytes), next_number);
             }
         }
-        self.rescan();
+        self.classes.iter_mut().for_each(|class| class.searched = Searched::default());
     }
 
     /// No slice of any chunk is expected: those in flight are counted anew.
@@ -245,9 +245,18 @@ impl Chunks {
         }
     }
 
-    /// The estimates have changed, or what is expected: the next search begins with the first chunk.
+    /// What is expected has changed: searches for what lacks begin with the first chunk.
     pub(super) fn rescan(&mut self) {
-        self.classes.iter_mut().for_each(|class| class.searched = Searched::default());
+        for class in &mut self.classes {
+            class.searched = Searched { unsent: class.searched.unsent, ..Searched::default() };
+        }
+    }
+
+    /// The estimates have changed, but not what is expected: what was not missing is not missing now.
+    pub(super) fn rescan_margins(&mut self) {
+        for Class { searched, .. } in &mut self.classes {
+            (searched.short, searched.short_of_tail) = (0, 0);
+        }
     }
 
     /// Memory held besides the bytes of the blocks, in bytes.
@@ -272,6 +281,9 @@ impl Chunks {
             assert_eq!(open.len(), class.open, "open chunks");
             let active = open.iter().filter(|chunk| !chunk.has_enough()).map(|chunk| chunk.at);
             assert!(active.eq(class.active.iter().copied()), "active chunks");
+            let searched = class.active.iter().take(class.searched.unsent);
+            let mut searched = searched.filter_map(|at| self.get(*at));
+            assert!(searched.all(OpenChunk::is_sent), "an unsent slice is passed over");
         }
         self.credit.check_invariants();
     }

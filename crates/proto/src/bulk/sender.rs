@@ -141,7 +141,7 @@ impl Sender {
     /// be sent: if nothing was due when the caller called, no later call is late.
     pub(crate) fn is_slice_due(&mut self, now: Instant, room: usize) -> bool {
         self.on_call(now);
-        let choice = self.choose();
+        let choice = self.choose_and_note();
         self.lateness.set_due(choice.map(|_| self.resume_at.max(now)));
         choice.is_some_and(|choice| self.chunks.frame_bytes(choice) <= room)
             && now >= self.resume_at
@@ -303,10 +303,10 @@ impl Sender {
         self.set_stale();
     }
 
-    /// What is expected of the datagrams in flight is to be counted anew.
+    /// What is expected of the datagrams in flight is to be counted anew: until then nothing more is missing.
     fn set_stale(&mut self) {
         self.is_stale = true;
-        self.chunks.rescan();
+        self.chunks.rescan_margins();
     }
 
     /// Called before fates are settled. After feedback it corrects the backlog of each datagram, which
