@@ -47,6 +47,8 @@ pub(crate) struct Sender {
     silence: Silence,
     /// The number of acknowledged slices.
     acked: usize,
+    /// Datagrams whose fate was settled while no rate was known.
+    without_rate: usize,
     /// No slice is sent before this: the end of the tick, or of the gap between two slices.
     resume_at: Instant,
     next_tail: Instant,
@@ -86,6 +88,7 @@ impl Sender {
             lateness: Lateness::new(),
             silence: Silence::new(now),
             acked: 0,
+            without_rate: 0,
             resume_at: Instant::ZERO,
             next_tail: Instant::ZERO,
             last_bytes: FULL_PACKET,
@@ -334,8 +337,11 @@ impl Sender {
             self.on_landed(datagram);
         }
         self.pacing.on_settled(datagram.number, fate != Fate::Acked);
-        // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished.
-        if self.bottleneck.rate().is_some() && fate != Fate::Dropped {
+        // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished. Where no train
+        // has given one, they are all that there is to plan with.
+        let is_known = self.bottleneck.rate().is_some();
+        self.without_rate += usize::from(!is_known);
+        if (is_known || self.without_rate > blind::BELIEVED_SLICES) && fate != Fate::Dropped {
             self.loss.on_packet(fate == Fate::Lost);
         }
     }
