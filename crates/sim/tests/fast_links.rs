@@ -127,6 +127,6 @@ fn a_path_of_ten_gigabits_is_full_once_its_rate_is_known() {
     let mut line = Line::new(link(10_000, 100));
     line.send(16);
     line.world.run_to(line.world.now() + Duration::from_secs(1));
-    assert!(used(10_000, &mut line, 256) >= 0.8);
+    assert!(used(10_000, &mut line, 512) >= 0.8);
     assert_eq!(line.stats().datagrams_lost, 0);
 }

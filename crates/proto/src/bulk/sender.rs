@@ -6,10 +6,11 @@
 //! loss estimate and the pacing, which decide about the next slice. The invariant: a slice is returned only
 //! if it may be sent now.
 
+mod timing;
 mod told;
 
 use super::bottleneck::Bottleneck;
-use super::choice::{Choice, Chosen, Path};
+use super::choice::{Choice, Chosen};
 use super::chunks::{Chunks, Cutting};
 use super::config::{SenderConfig, SenderStats};
 use super::delivered::{Delivered, Proven};
@@ -17,18 +18,16 @@ use super::known::{Known, Trust};
 use super::lateness::Lateness;
 use super::limit::Limit;
 use super::loss::LossEstimate;
-use super::pacing::{Blind, Pacing, Queue};
+use super::pacing::{Blind, Pacing};
 use super::recalled::Recalled;
 use super::silence::Silence;
 use super::trains::Trains;
-use super::tuning::choice::TAIL_RATE;
 use super::tuning::silence::MAX_COUNTED_LOST;
-use super::tuning::{FULL_PACKET, MIN_PACKET, REPLAYED_PER_TICK, TICK, blind, flow, window};
+use super::tuning::{FULL_PACKET, REPLAYED_PER_TICK, TICK, blind, flow};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::time::earliest;
 use crate::transit::{Acked, ArrivalsFrame, ChunkAt, Datagram, Fate, Ledger, Symbol};
-use crate::urgency::Urgency;
 
 /// Sends the chunks of blocks.
 #[derive(Debug)]
@@ -437,85 +436,5 @@ impl Sender {
             return None;
         }
         self.silence.fails_at(self.config.give_up_after)
-    }
-
-    /// The sender is called, perhaps late.
-    fn on_call(&mut self, now: Instant) {
-        self.now = now;
-        self.silence.on_call(now);
-        self.lateness.on_call(now);
-        let is_alone = self.config.urgency == Urgency::LoadScreen;
-        self.bottleneck.try_more(is_alone && self.lateness.is_frame());
-    }
-
-    /// The next slice to send, if any.
-    fn choose(&self) -> Option<Choice> {
-        if !self.silence.may_send() {
-            return None;
-        }
-        self.chunks.choose(self.silence.is_probe_due(), &self.path())
-    }
-
-    /// The same, and the next search goes on where this one ended.
-    fn choose_and_note(&mut self) -> Option<Choice> {
-        if !self.silence.may_send() {
-            return None;
-        }
-        let (is_probe, loss) = (self.silence.is_probe_due(), self.loss);
-        let path = Path { loss: &loss, ..self.path() };
-        self.chunks.choose_and_note(is_probe, &path)
-    }
-
-    fn path(&self) -> Path<'_> {
-        let (rtt, rate) = (Span::from(self.silence.rtt()), self.bottleneck.rate());
-        Path { loss: &self.loss, rtt, rate, window: self.window(rtt, rate) }
-    }
-
-    /// Chunks that may be open: what is on the way in some round trips, and some.
-    fn window(&self, rtt: Span, rate: Option<Rate>) -> usize {
-        let rate = rate.map_or(Rate::ZERO, |rate| rate.min(self.limit.rate()));
-        let bytes = window::ROUND_TRIPS * (rate * (rtt + window::ACK_DELAY));
-        window::MIN_CHUNKS
-            .saturating_add(bytes.in_units_of(window::CHUNK))
-            .min(self.config.max_open)
-    }
-
-    /// When it may be sent; `None` if now.
-    fn opens_at(&self, now: Instant, choice: Choice) -> Option<Instant> {
-        let queue = self.queue();
-        let late = queue.lateness_at(self.limit.rate());
-        self.limit
-            .opens_at(now, self.train_over_limit(), late)
-            .or_else(|| self.recalled.and_then(|recalled| recalled.opens_at(now, queue.rtt, late)))
-            .or_else(|| self.pacing.opens_at(now, &queue))
-            .or_else(|| self.tail_at(now, &queue).filter(|_| choice.is_tail))
-    }
-
-    fn queue(&self) -> Queue {
-        let packet = self.last_bytes.max(MIN_PACKET);
-        let (rtt, late) = (self.silence.rtt().into(), self.lateness.get());
-        Queue::new(&self.bottleneck, rtt, packet, self.trains.is_running(), late)
-    }
-
-    /// Bytes of a train that may exceed the limit; zero where the limit is below the initial rate.
-    fn train_over_limit(&self) -> Bytes {
-        let is_train = self.trains.is_running() && self.bottleneck.rate().is_none();
-        if is_train && self.limit.rate() > blind::LATER_RATE {
-            self.trains.bytes()
-        } else {
-            Bytes::ZERO
-        }
-    }
-
-    /// When the next slice of the tail may be sent; `None` if now. Without a measured rate the tail is not
-    /// slowed.
-    fn tail_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
-        self.pacing.rate(queue)?;
-        Some(self.next_tail).filter(|&next| next > now)
-    }
-
-    fn tail_gap(&self) -> Span {
-        let queue = self.queue();
-        self.pacing.rate(&queue).map_or(Span::ZERO, |rate| queue.packet / (rate * TAIL_RATE))
     }
 }

@@ -155,7 +155,6 @@ impl Sender {
         self.chunks.is_held_back()
     }
 
-    /// The peer has a chunk whole and verified.
     /// The receiver had this chunk before.
     pub(crate) fn on_here(&mut self, now: Instant, at: ChunkAt) {
         if self.chunks.on_here(at) {
