@@ -128,8 +128,8 @@ impl Strategy {
         matches!(self, Self::ColdTicket | Self::ColdToken)
     }
 
-    /// The fewest bytes that the block takes on its wire. Those of haulier/1 are of the largest slices that the
-    /// path carries, also in a join, which does not send such at first.
+    /// The fewest bytes that the block takes on its wire. For haulier/1 that is in the largest slices that
+    /// the path carries, also for a join, which does not send such at first.
     pub const fn wire_bytes(self) -> u64 {
         match self {
             Self::Warm | Self::ColdTicket | Self::ColdToken => {

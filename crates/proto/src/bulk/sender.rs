@@ -336,8 +336,8 @@ impl Sender {
             self.on_landed(datagram);
         }
         self.pacing.on_settled(datagram.number, fate != Fate::Acked);
-        // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished. Where no train
-        // has given one, they are all that there is to plan with.
+        // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished. Where no
+        // train has given one, they are all that there is to plan with.
         let is_known = self.bottleneck.rate().is_some();
         self.without_rate += usize::from(!is_known);
         if (is_known || self.without_rate > blind::BELIEVED_SLICES) && fate != Fate::Dropped {

@@ -13,9 +13,9 @@ const MIN_WINDOW: u64 = 8192;
 /// And in the end: 157 MB in flight, 0.12 s at 10 Gbit/s, for 16 KiB of memory.
 const MAX_WINDOW: u64 = 1 << 17;
 
-/// The window after this many datagrams arrived: eight for each, as a power of two. A sender that doubles what
-/// it has in flight with each round trip has four times as many in flight as arrived, so that the window is
-/// never what limits it; and a peer that received little makes nobody keep much.
+/// The window after this many datagrams arrived: eight for each, as a power of two. A sender that doubles
+/// what it has in flight with each round trip has four times as many in flight as arrived, so that the
+/// window is never what limits it; and a peer that received little makes nobody keep much.
 pub(super) const fn window_after(datagrams: u64) -> u64 {
     let wanted = datagrams.saturating_mul(8);
     if wanted <= MIN_WINDOW {

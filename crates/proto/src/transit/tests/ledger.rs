@@ -229,8 +229,8 @@ fn items_of_a_datagram_that_was_not_sent_are_dropped() {
     assert_eq!(acked(&mut sent, at(1), &ack(1, 1, &[])).unwrap(), [0, 1]);
 }
 
-/// [H-2.2b] More may be in flight as more was acknowledged, up to 131,072. The last 512 are not for slices, so
-/// that none makes the oldest one count as lost.
+/// [H-2.2b] More may be in flight as more was acknowledged, up to 131,072. The last 512 are not for slices,
+/// so that none makes the oldest one count as lost.
 #[test]
 fn slices_wait_before_the_oldest_makes_room() {
     let mut sent = Ledger::new();
