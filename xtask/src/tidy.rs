@@ -8,12 +8,14 @@
 //! * [`lines`]: one file at a time: lengths, spaces, words that must not stay, size.
 //! * [`links`]: what Markdown points at; decisions that their index forgot.
 //! * [`requirements`]: the tags of `docs/STANDARD.md`, each with the test that holds it.
+//! * [`names`]: tests, functions and tags that prose names.
 //! * [`msrv`]: the oldest supported Rust, stated once.
 
 mod arrows;
 mod lines;
 mod links;
 mod msrv;
+mod names;
 mod requirements;
 
 use std::collections::BTreeSet;
@@ -118,6 +120,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     findings.extend(arrows::check(&tree));
     findings.extend(links::check(&tree));
     findings.extend(requirements::check(&tree));
+    findings.extend(names::check(&tree));
     let version = msrv::stated(&workspace.packages()?)?;
     findings.extend(msrv::check(&tree, &version));
     findings.sort();

@@ -20,6 +20,7 @@ use core::time::Duration;
 
 use super::datagram::{Contents, Datagram, Fate, Outgoing};
 use super::items::{Item, Items, MIN_ROOM};
+use super::runs;
 use super::skipped::Skipped;
 use super::timing::Timing;
 use super::window::window_after;
@@ -132,6 +133,10 @@ impl Ledger {
             self.items.discard();
         }
         self.on_unrecorded(outgoing.number);
+        if self.records.capacity() == 0 {
+            // A ping and an ack now and then need no more.
+            self.records.reserve_exact(2);
+        }
         self.records.push_back(Datagram::new(now, outgoing, self.items.commit()));
         self.peak = self.peak.max(self.records.len());
         if outgoing.is_ack_eliciting {
@@ -251,6 +256,14 @@ impl Ledger {
         self.items.shrink();
     }
 
+    /// Nothing was heard for a while: gives back what [`trim`](Self::trim) keeps for the next datagrams.
+    pub(crate) fn rest(&mut self) {
+        if self.records.is_empty() {
+            (self.records, self.peak) = (VecDeque::new(), 0);
+            self.items.rest();
+        }
+    }
+
     /// What was in a recorded datagram, the `n`th of it.
     pub(crate) fn item(&self, datagram: &Datagram, n: u16) -> Option<Item> {
         self.items.get(datagram.items, n)
@@ -356,6 +369,7 @@ impl Ledger {
         let has_fate = |record: &Datagram| record.fate != Fate::InFlight;
         assert!(self.records.range(..self.settled).all(has_fate), "a fate for each");
         assert!(!self.records.range(..self.first_open).any(Datagram::is_open), "open before");
+        runs::check_invariants(&self.records);
         self.items.check_invariants(self.records.iter().map(|record| record.items));
         let is_waiting = self.poll_timeout().is_some();
         assert_eq!(is_waiting, self.in_flight > 0, "a deadline for those in flight");

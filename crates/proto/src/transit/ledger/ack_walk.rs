@@ -1,7 +1,7 @@
 //! Walks an ack over the records: each datagram that it names for the first time is handed back once.
 //!
-//! The invariant: the work of a walk is a search for each of its ranges, 32 at most, and a step for each
-//! record that it names.
+//! The invariant: the work of a walk is a search for each of its ranges, 32 at most, and some steps for each
+//! datagram that was not acknowledged before.
 
 use core::time::Duration;
 
@@ -9,6 +9,7 @@ use super::Ledger;
 use crate::Instant;
 use crate::transit::ack_frame::{AckFrame, AckRanges};
 use crate::transit::datagram::{Contents, Datagram, Fate};
+use crate::transit::runs;
 
 /// The longest reordering that is learned, 50 ms: what a link with several paths does, and three packets of
 /// a game at 60 a second. A datagram that is overtaken by more is lost, and retransmitted if it arrives
@@ -79,7 +80,8 @@ impl Ledger {
     }
 
     /// The next datagram that the ack names for the first time: newer ranges first, in order within each.
-    /// The work of a whole walk is 32 searches and a step for each recorded datagram named.
+    /// The work of a whole walk is 32 searches and some steps for each of these, and not for each datagram
+    /// named: nearly all were in the ack before.
     pub(crate) fn poll_acked(&mut self, now: Instant, walk: &mut AckWalk<'_>) -> Option<Acked> {
         loop {
             let Some(end) = walk.end else {
@@ -89,11 +91,7 @@ impl Ledger {
                 (walk.place, walk.end) = (self.place(*range.start()), Some(*range.end()));
                 continue;
             };
-            // Nearly all that an ack names was in the ack before.
-            let is_known = |record: &&Datagram| record.number <= end && record.fate == Fate::Acked;
-            let known = self.iter_from(walk.place).take_while(is_known).count();
-            walk.place += known;
-            walk.steps += known as u64;
+            walk.steps += runs::pass_acked(&mut self.records, &mut walk.place);
             let news = self.records.get_mut(walk.place).filter(|record| record.number <= end);
             let Some(record) = news else {
                 walk.end = None;
