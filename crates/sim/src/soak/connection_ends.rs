@@ -34,11 +34,11 @@ impl Tally {
 /// Bytes of a chunk's repair slices, which are made when they are first needed.
 const REPAIR_BYTES: usize = 256 << 10;
 
-/// Bytes of packets in the queues of a session, and of what it remembers to check those that arrive.
-const PACKETS_BYTES: usize = 64 << 10;
+/// Bytes of what a session remembers to check what arrives.
+const REMEMBERED_BYTES: usize = 32 << 10;
 
-/// Bytes of a message in the queue besides its own.
-const MESSAGE_BYTES: usize = 200;
+/// Bytes of a packet or a message in its queue besides its own, with what the session remembers of it.
+const QUEUED_BYTES: usize = 200;
 
 /// Channels of messages, and the one whose messages are unordered.
 const CHANNELS: u32 = 3;
@@ -126,6 +126,9 @@ pub(super) struct Session {
     message_bytes: usize,
     packets_sent: u32,
     next_packet: Instant,
+    /// Packets that are neither acked nor lost, and what they take. While the server may not send, before it
+    /// has heard from an address, their queue grows to as much as the connection accepts.
+    packets_waiting: BTreeMap<u16, usize>,
     blocks: BTreeSet<u64>,
     messages: BTreeSet<u32>,
     packets: BTreeSet<u32>,
@@ -179,6 +182,10 @@ impl Session {
                     return Err(format!("packet {index} twice"));
                 }
                 self.tally.packets += 1;
+            }
+            Event::PacketAcked { sequence } | Event::PacketLost { sequence } => {
+                let size = self.packets_waiting.remove(&sequence.get());
+                size.ok_or_else(|| format!("packet {sequence:?} has two fates"))?;
             }
             Event::BlockProgress { .. } => self.tally.slices += 1,
             Event::BlockSent { handle } => {
@@ -253,7 +260,8 @@ impl App for Session {
         if self.is_of_liar {
             return 0;
         }
-        let queued = PACKETS_BYTES + self.message_bytes;
+        let packets: usize = self.packets_waiting.values().sum();
+        let queued = REMEMBERED_BYTES + packets + self.message_bytes;
         let with_repair = |&bytes: &usize| bytes + bytes.div_ceil(REPAIR_BYTES) * REPAIR_BYTES;
         (queued + self.blocks_waiting.values().map(with_repair).sum::<usize>()) as u64
     }
@@ -279,7 +287,7 @@ impl App for Session {
         while self.messages_sent < self.out.messages {
             let (channel, order) = Plan::channel(self.messages_sent);
             let message = self.out.message(self.messages_sent);
-            let bytes = message.len() + MESSAGE_BYTES;
+            let bytes = message.len() + QUEUED_BYTES;
             if connection.send_message_on(channel, order, message).is_err() {
                 break;
             }
@@ -292,7 +300,10 @@ impl App for Session {
         if self.next_packet <= now {
             self.doom(now, connection);
             self.next_packet = now + FRAME;
-            if connection.send_packet(self.out.packet(self.packets_sent)).is_ok() {
+            let packet = self.out.packet(self.packets_sent);
+            let bytes = packet.len() + QUEUED_BYTES;
+            if let Ok(sequence) = connection.send_packet(packet) {
+                self.packets_waiting.insert(sequence.get(), bytes);
                 self.packets_sent += 1;
             }
         }
