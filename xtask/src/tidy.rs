@@ -9,6 +9,7 @@
 //! * [`links`]: what Markdown points at; decisions that their index forgot.
 //! * [`requirements`]: the tags of `docs/STANDARD.md`, each with the test that holds it.
 //! * [`msrv`]: the oldest supported Rust, stated once.
+//! * [`mends`]: the lines that mend a fault, as the table has them that takes them out.
 
 mod arrows;
 mod lines;
@@ -20,6 +21,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use crate::mends;
 use crate::workspace::Workspace;
 pub(crate) use msrv::oldest_rust;
 
@@ -96,7 +98,8 @@ impl Tree {
     }
 }
 
-fn listed_by_git(root: &Path) -> Result<BTreeSet<String>, String> {
+/// The files that are committed or would be.
+pub(crate) fn listed_by_git(root: &Path) -> Result<BTreeSet<String>, String> {
     // In a container the checkout often belongs to another user, and git refuses to read it.
     let safe = format!("safe.directory={}", root.display());
     let output = std::process::Command::new("git")
@@ -120,6 +123,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     findings.extend(requirements::check(&tree));
     let version = msrv::stated(&workspace.packages()?)?;
     findings.extend(msrv::check(&tree, &version));
+    let drifted = mends::drifted(|path| tree.file(path).and_then(|file| file.text.clone()));
+    findings.extend(drifted.into_iter().map(|(path, what)| Finding::new(path, 1, what)));
     findings.sort();
     findings.iter().for_each(|finding| println!("{finding}"));
     match findings.len() {
