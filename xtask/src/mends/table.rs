@@ -69,6 +69,11 @@ pub(super) const MENDS: &[Mend] = &[
                 "self.finished.capacity() * size_of::<Finished>()",
                 "0",
             ),
+            edit(
+                "crates/proto/src/incoming/progress.rs",
+                "self.finished.len() <= MAX_BLOCKS.saturating_sub(open),",
+                "self.finished.len() <= usize::MAX - open,",
+            ),
         ],
         finder: LIES,
     },
@@ -130,6 +135,17 @@ pub(super) const MENDS: &[Mend] = &[
              || entropy.next_secret(),\n                |token_key| token_key.key.clone(),\n            )),",
         )],
         finder: "oracles::a_sister_resets_nothing",
+    },
+    Mend {
+        name: "address",
+        fault: 3,
+        what: "an address in a token counts as proven",
+        edits: &[edit(
+            "crates/proto/src/connection/path.rs",
+            "usual.max(received.saturating_mul(TOKEN_FACTOR).min(max_in_token))",
+            "u64::MAX - usual.max(TOKEN_FACTOR).max(max_in_token)",
+        )],
+        finder: "threats::t1_a_token_with_a_victims_address_sends_it_a_bounded_amount",
     },
     Mend {
         name: "audience",

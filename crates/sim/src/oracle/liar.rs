@@ -44,8 +44,8 @@ const BLOCKS: u32 = 32;
 /// What may be opened before the first progress frame (parameter 6).
 const FIRST_CREDIT: u64 = 32;
 
-/// Acks after which they are repeated in a datagram: the other end has sent some thousand datagrams by then.
-const MANY_ACKS_AFTER: u64 = 2_000;
+/// Acks after which they are repeated in a datagram: the other end has sent some hundred datagrams by then.
+const MANY_ACKS_AFTER: u64 = 200;
 
 /// Messages that may wait on a channel, and the channels of the default configuration.
 const MESSAGES: u64 = 256;
