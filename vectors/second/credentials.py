@@ -22,6 +22,7 @@ def text_of(prefix: str, data: bytes) -> str:
 
 def from_text(prefix: str, text: str) -> bytes:
     """The bytes of base64url without padding; `not_a_ticket` without the prefix, `mistyped` if it is not that."""
+    text = text.strip()
     if not text.startswith(prefix):
         newer = re.match(r"haulier[0-9]+:", text) is not None
         raise Refused("newer" if newer else "not_a_ticket", f"it does not begin with {prefix}")

@@ -474,5 +474,7 @@ def text(rows: Row) -> str:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 2 or sys.argv[1:2] and sys.argv[1].startswith("-"):
+        sys.exit("usage: generate.py [FILE]\nWrites the golden bytes of STANDARD-1, to vectors/haulier1.json if no FILE is given.")
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent / "haulier1.json"
     path.write_text(text(everything()), encoding="utf-8")

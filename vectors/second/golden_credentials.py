@@ -188,6 +188,7 @@ def broken_tickets(protocol_id: int) -> List[Row]:
     one, body = address_bytes(V4), good[:-4]
     with_flags = {flags: again(bytes([flags]) + body[1:]) for flags in (9, 129, 6, 7)}
     padded = text_of(TICKET, good)
+    assert len(good) % 3 == 1, "the last character has bits to spare"
     cases = [
         ("empty", "", "not_a_ticket"),
         ("no prefix", padded[len(TICKET) :], "not_a_ticket"),
@@ -207,6 +208,8 @@ def broken_tickets(protocol_id: int) -> List[Row]:
         ("nine addresses", again(body[:9] + b"\x09" + one * 9 + body[10 + len(one) :]), "mistyped"),
         ("address of kind 5", again(body[:10] + b"\5" + body[11:]), "mistyped"),
         ("byte left over", again(body + b"\0"), "mistyped"),
+        ("bits left over", padded[:-1] + chr(ord(padded[-1]) + 1), "mistyped"),
+        ("white space within", padded[:-9] + "\n" + padded[-9:], "mistyped"),
         ("base64 with padding", padded + "=" * (-len(padded[len(TICKET) :]) % 4 or 1), "mistyped"),
         (
             "standard alphabet",

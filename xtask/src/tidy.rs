@@ -8,6 +8,7 @@
 //! * [`lines`]: one file at a time: lengths, spaces, words that must not stay, size.
 //! * [`links`]: what Markdown points at; decisions that their index forgot.
 //! * [`requirements`]: the tags of `docs/STANDARD.md`, each with the test that holds it.
+//! * [`names`]: tests, functions and tags that prose names.
 //! * [`msrv`]: the oldest supported Rust, stated once.
 //! * [`mends`]: the lines that mend a fault, as the table has them that takes them out.
 
@@ -15,6 +16,7 @@ mod arrows;
 mod lines;
 mod links;
 mod msrv;
+mod names;
 mod requirements;
 
 use std::collections::BTreeSet;
@@ -121,6 +123,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     findings.extend(arrows::check(&tree));
     findings.extend(links::check(&tree));
     findings.extend(requirements::check(&tree));
+    findings.extend(names::check(&tree));
     let version = msrv::stated(&workspace.packages()?)?;
     findings.extend(msrv::check(&tree, &version));
     let drifted = mends::drifted(|path| tree.file(path).and_then(|file| file.text.clone()));

@@ -190,9 +190,12 @@ fn machines(aes: AesSupport) {
                     wire.push(datagram.clone());
                 }
                 let _counted = server.handle_datagram(now, home, &mut datagram);
+                drop(datagram.clone());
             }
             while server.poll_datagram(now, &mut datagram).is_some() {
                 let _counted = client.handle_datagram(now, at, &mut datagram);
+                // As a caller frees the buffer that it received into: datagrams are opened in place.
+                drop(datagram.clone());
             }
             while server.poll_event(now).is_some() {}
             while client.poll_event(now).is_some() {}

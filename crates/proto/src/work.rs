@@ -23,7 +23,8 @@ pub struct Work {
     pub decoded_bytes: u64,
     /// Bytes of blocks that were hashed.
     pub hashed_bytes: u64,
-    /// Frames acted on, ranges of acks looked up, and records of sent datagrams that an ack walked over.
+    /// Frames acted on, ranges of acks looked up, records of sent datagrams that an ack walked over, and
+    /// bytes of the maps of chunks that were written and read.
     pub steps: u64,
 }
 

@@ -130,12 +130,12 @@ fn idle_connections_are_small() {
     let each = *held / 10_000 + IN_C;
     let all = (*held + 10_000 * IN_C) as f64 / f64::from(1 << 20);
     println!("10,000 idle connections: {each} bytes each, {all:.1} MiB");
-    assert!(each <= 5_500, "{each} bytes for an idle connection");
+    assert!(each <= 3_900, "{each} bytes for an idle connection");
     assert!(all <= 128.0);
 }
 
-/// The memory of a client that received the world and was then idle for a minute: the window of packet
-/// numbers is allocated, and the lists of datagrams in flight are freed.
+/// The memory of a client that received the world and was then idle for a minute: the lists of datagrams in
+/// flight, of events and of what was sent are freed.
 #[test]
 fn connections_are_small_again_after_a_block() {
     let world = Block::new(1, vec![7; 256 << 10]);
@@ -161,8 +161,7 @@ fn connections_are_small_again_after_a_block() {
     let common = if is_repaired { 256 << 10 } else { 0 };
     let after = (room.held - empty - common) / 20 + IN_C;
     println!("a client in the middle of a block: {active} bytes; a minute later: {after}");
-    // 1.4 KiB of it are what several blocks at once, channels and the path's size need.
-    assert!(after <= 5_800, "{after} bytes for a connection that got its block");
+    assert!(after <= 4_096, "{after} bytes for a connection that got its block");
     assert!(active <= 64 << 10, "{active} bytes for a connection in a block");
 }
 

@@ -73,7 +73,7 @@ fn the_first_slice_arrives_after_one_round_trip() {
     println!("first {first:?}, all {all:?}");
 }
 
-/// H-3.4a from outside, after every datagram, and that all of them end: the hosts check it in each step.
+/// H-3.5a from outside, after every datagram, and that all of them end: the hosts check it in each step.
 #[test]
 fn joins_keep_the_rule_of_three_on_every_profile() {
     for profile in Profile::ALL {

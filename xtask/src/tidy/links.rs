@@ -40,7 +40,8 @@ fn named_files(file: &File) -> Vec<(usize, String)> {
     }
     let is_path = |code: &str| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
-        code.contains('/') && code.ends_with(".rs") && code.chars().all(is_plain)
+        let is_folder = code.ends_with('/') && code.contains("src/");
+        code.contains('/') && (code.ends_with(".rs") || is_folder) && code.chars().all(is_plain)
     };
     let codes = Parser::new(text).into_offset_iter().filter_map(|(event, span)| match event {
         Event::Code(code) if is_path(&code) => {
@@ -52,9 +53,12 @@ fn named_files(file: &File) -> Vec<(usize, String)> {
 }
 
 impl Tree {
-    /// Whether a file with this path from one of the [`BASES`] is there.
+    /// Whether a file, or a folder with files, has this path from one of the [`BASES`].
     fn has_any(&self, path: &str) -> bool {
-        BASES.iter().any(|base| self.file(&format!("{base}{path}")).is_some())
+        BASES.iter().map(|base| format!("{base}{path}")).any(|path| match path.ends_with('/') {
+            true => self.files.iter().any(|file| file.path.starts_with(&path)),
+            false => self.file(&path).is_some(),
+        })
     }
 }
 
@@ -215,10 +219,13 @@ mod tests {
 
     #[test]
     fn files_that_a_page_names() {
-        let page = "`core/src/a.rs`, `src/b.rs` and\n`core/src/no.rs`; `no.rs` and `<x>/y.rs` are no paths";
+        let page = "`core/src/a.rs`, `core/src/`, `src/b.rs` and\n`core/src/no.rs`, `core/src/no/`; \
+                    `no.rs` and `<x>/y.rs` are no paths";
         let files = [("A.md", page), ("crates/core/src/a.rs", ""), ("src/b.rs", "")];
-        let what = "names `core/src/no.rs`, which is not there: mend the path";
-        assert_eq!(findings(&files), [format!("A.md:2: {what}")]);
+        let expected = ["no.rs", "no/"].map(|path| {
+            format!("A.md:2: names `core/src/{path}`, which is not there: mend the path")
+        });
+        assert_eq!(findings(&files), expected);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{File, Finding, Tree};
 
 /// One page for each wire.
-const STANDARDS: [&str; 2] = ["docs/STANDARD.md", "docs/STANDARD-1.md"];
+pub(super) const STANDARDS: [&str; 2] = ["docs/STANDARD.md", "docs/STANDARD-1.md"];
 
 /// Compares tags, table and tests of every wire.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -64,7 +64,7 @@ fn check_page(tree: &Tree, page: &str) -> Vec<Finding> {
 }
 
 /// The tags stated on a line outside tables.
-fn stated_tags((line, text): (usize, &str)) -> Vec<(usize, &str)> {
+pub(super) fn stated_tags((line, text): (usize, &str)) -> Vec<(usize, &str)> {
     if text.trim_start().starts_with('|') {
         return Vec::new();
     }
@@ -81,7 +81,7 @@ fn table_row((line, text): (usize, &str)) -> Option<(usize, &str, &str)> {
 }
 
 /// A letter for the wire, then section and number: `A-4.1c`.
-fn is_tag(text: &str) -> bool {
+pub(super) fn is_tag(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|wire| wire.is_ascii_uppercase())
         && chars.next() == Some('-')

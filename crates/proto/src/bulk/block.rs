@@ -13,7 +13,7 @@ use super::chunk::OpenChunk;
 use super::cut::{Cut, chunk_bytes, chunk_count};
 use super::repair::BlockRepair;
 use crate::chunk::MAX_CHUNK_BYTES;
-use crate::transit::ChunkAt;
+use crate::transit::{ChunkAt, Ledger, Symbol};
 
 /// Chunks from the first that is not done to the last that is open, at most [H-4.2f].
 pub(crate) const MAX_SPAN: u32 = 1024;
@@ -43,6 +43,8 @@ pub(crate) struct SendBlock {
     /// Those from `first` to `next`; `None` is done.
     slots: VecDeque<Option<Box<OpenChunk>>>,
     open: usize,
+    /// What the open chunks hold, in bytes: asked for with each datagram, when 1024 may be open.
+    open_bytes: usize,
     /// Chunks that were opened and were not here before: they count against the credit.
     opened: u32,
     /// A bit for each chunk; empty while none is done out of order.
@@ -60,6 +62,7 @@ impl SendBlock {
             ready: 0,
             slots: VecDeque::new(),
             open: 0,
+            open_bytes: 0,
             opened: 0,
             done: Vec::new(),
             done_bytes: 0,
@@ -127,7 +130,9 @@ impl SendBlock {
     /// Opens the next chunk.
     pub(super) fn open(&mut self, cut: Cut, has_repair: bool, next_number: u64) {
         let at = ChunkAt { block: self.block.number, index: self.next };
-        self.slots.push_back(Some(Box::new(OpenChunk::new(at, cut, has_repair, next_number))));
+        let chunk = Box::new(OpenChunk::new(at, cut, has_repair, next_number));
+        self.open_bytes += chunk.memory_bytes();
+        self.slots.push_back(Some(chunk));
         self.next += 1;
         self.open += 1;
         self.opened += 1;
@@ -152,6 +157,15 @@ impl SendBlock {
 
     pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut OpenChunk> {
         self.slots.get_mut(index.checked_sub(self.first)? as usize)?.as_deref_mut()
+    }
+
+    /// The slice of this open chunk to retransmit.
+    pub(super) fn next_repeated(&mut self, index: u32, ledger: &Ledger) -> Option<Symbol> {
+        let chunk = self.get_mut(index)?;
+        let before = chunk.memory_bytes();
+        let symbol = chunk.next_repeated(ledger);
+        self.open_bytes += self.get(index)?.memory_bytes() - before;
+        Some(symbol)
     }
 
     pub(super) fn iter_open(&self) -> impl Iterator<Item = &OpenChunk> {
@@ -180,6 +194,16 @@ impl SendBlock {
         index < self.first || word >> (index % 64) & 1 != 0
     }
 
+    /// Whether each of the eight chunks from this one on is done, the lowest bit first.
+    pub(crate) fn done_from(&self, index: u32) -> u8 {
+        let word = |at: usize| self.done.get(at).copied().unwrap_or_default();
+        let (at, bit) = (index as usize / 64, index % 64);
+        let high = word(at + 1).checked_shl(64 - bit).unwrap_or_default();
+        let [done, ..] = (word(at) >> bit | high).to_le_bytes();
+        let below = u8::MAX.checked_shl(self.first.saturating_sub(index)).unwrap_or_default();
+        done | !below
+    }
+
     /// The receiver has this chunk. Returns whether that is news.
     pub(super) fn on_done(&mut self, index: u32) -> bool {
         if index >= self.chunks || self.is_chunk_done(index) {
@@ -187,8 +211,9 @@ impl SendBlock {
         }
         self.done_bytes += self.chunk_bytes(index) as u64;
         let slot = index.checked_sub(self.first).and_then(|at| self.slots.get_mut(at as usize));
-        if slot.is_some_and(|slot| slot.take().is_some()) {
+        if let Some(closed) = slot.and_then(Option::take) {
             self.open -= 1;
+            self.open_bytes -= closed.memory_bytes();
         }
         if index == self.first && self.done.is_empty() {
             self.pop_first();
@@ -232,8 +257,7 @@ impl SendBlock {
 
     /// Memory held besides the block's bytes, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let open: usize = self.iter_open().map(OpenChunk::memory_bytes).sum();
-        open + self.slots.capacity() * size_of::<usize>() + self.done.capacity() * 8
+        self.open_bytes + self.slots.capacity() * size_of::<usize>() + self.done.capacity() * 8
     }
 
     pub(super) fn check_invariants(&self) {
@@ -244,6 +268,8 @@ impl SendBlock {
         );
         assert_eq!(self.slots.len(), (self.next - self.first) as usize, "a place for each");
         assert_eq!(self.open, self.iter_open().count(), "open chunks");
+        let held: usize = self.iter_open().map(OpenChunk::memory_bytes).sum();
+        assert_eq!(self.open_bytes, held, "what they hold");
         for (index, slot) in (self.first..).zip(&self.slots) {
             assert_eq!(slot.is_none(), self.is_chunk_done(index), "chunk {index}");
         }
@@ -286,6 +312,8 @@ mod tests {
         (4..9).for_each(|index| assert!(block.on_done(index)));
         block.check_invariants();
         assert_eq!((open(&mut block), block.is_done()), (None, false));
+        assert_eq!(block.done_from(0), 0b1111_0111);
+        assert_eq!((block.done_from(2), block.done_from(4)), (0b0111_1101, 0b0001_1111));
         assert!(block.on_done(3) && block.is_done());
         assert_eq!(block.received_bytes(), 8 * 262_144 + 100);
         block.check_invariants();

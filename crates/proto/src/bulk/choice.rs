@@ -230,8 +230,12 @@ impl Chunks {
         }
         let unsent = chunk.next_unsent();
         let has_become_sent = unsent.is_some() && chunk.is_sent();
-        let symbol = unsent.unwrap_or_else(|| chunk.next_repeated(ledger));
-        if is_active_again || has_become_sent && !chunk.has_enough() {
+        let lacks_more = is_active_again || has_become_sent && !chunk.has_enough();
+        let symbol = match unsent {
+            Some(symbol) => symbol,
+            None => block.next_repeated(at.index, ledger)?,
+        };
+        if lacks_more {
             // It may lack slices by now.
             self.class_mut(priority)?.add(at);
         }
@@ -263,9 +267,8 @@ impl Chunks {
         let block = self.blocks.get_mut(place)?;
         if is_repair && block.repair(block.get(at.index)?, index).is_none() {
             // They were made for too many other sizes: the sources have to do.
-            let chunk = block.get_mut(at.index)?;
-            chunk.end_repair();
-            (symbol, is_repeated) = (chunk.next_repeated(ledger), true);
+            block.get_mut(at.index)?.end_repair();
+            (symbol, is_repeated) = (block.next_repeated(at.index, ledger)?, true);
         }
         let (index, is_repair) = symbol.index();
         let block = self.blocks.get(place)?;

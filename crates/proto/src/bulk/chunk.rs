@@ -40,8 +40,11 @@ pub(crate) struct OpenChunk {
     /// The expected number of them that arrive, and its variance.
     expected: f64,
     variance: f64,
-    /// How often each symbol is in flight; counted once slices are repeated.
+    /// How often each symbol is in flight; counted once slices are repeated. It stays as long as the chunk,
+    /// so that what chunks hold can be summed up as they change.
     copies: Option<Box<[u8; SYMBOLS]>>,
+    /// What is in `copies` is up to date.
+    is_counted: bool,
 }
 
 impl OpenChunk {
@@ -59,12 +62,14 @@ impl OpenChunk {
             expected: 0.0,
             variance: 0.0,
             copies: None,
+            is_counted: false,
         }
     }
 
     /// Starts over with other slices: what was sent of the chunk does not count any more.
     pub(crate) fn cut_anew(&mut self, cut: Cut, next_number: u64) {
-        *self = Self::new(self.at, cut, self.repairs > 0, next_number);
+        let anew = Self::new(self.at, cut, self.repairs > 0, next_number);
+        *self = Self { copies: self.copies.take(), ..anew };
     }
 
     pub(crate) const fn cut(&self) -> Cut {
@@ -98,9 +103,21 @@ impl OpenChunk {
         self.next_source >= self.cut.count()
     }
 
-    /// How many source slices were sent.
-    pub(crate) const fn sources_sent(&self) -> usize {
-        self.next_source
+    /// The source slices with a bit in `map` of which it is not known that the receiver has them. Those that
+    /// were never sent are left out.
+    pub(crate) fn news_in(&self, map: &[u8]) -> [u32; MAX_SLICES / 32] {
+        let mut news = [0; MAX_SLICES / 32];
+        let known = self.received.words();
+        for (at, (news, known)) in news.iter_mut().zip(known).enumerate() {
+            let bytes: [u8; 4] =
+                core::array::from_fn(|n| map.get(4 * at + n).copied().unwrap_or_default());
+            let sent = match self.next_source.saturating_sub(32 * at) {
+                sent @ ..32 => (1 << sent) - 1,
+                _ => u32::MAX,
+            };
+            *news = u32::from_le_bytes(bytes) & sent & !known;
+        }
+        news
     }
 
     /// Whether the receiver has enough slices to reconstruct the chunk.
@@ -162,10 +179,10 @@ impl OpenChunk {
     /// The slice to retransmit once all were sent: of those that the receiver does not have, the first with
     /// the fewest copies in flight.
     pub(crate) fn next_repeated(&mut self, ledger: &Ledger) -> Symbol {
-        let copies = match self.copies.take() {
-            Some(copies) => copies,
-            None => self.count_copies(ledger),
-        };
+        let mut copies = self.copies.take().unwrap_or_else(|| Box::new([0; SYMBOLS]));
+        if !core::mem::replace(&mut self.is_counted, true) {
+            self.count_copies(ledger, &mut copies);
+        }
         let sources = (0..self.cut.count()).filter_map(source);
         let repairs = (0..self.next_repair.min(self.repairs)).filter_map(repair);
         let missing = sources.chain(repairs).filter(|symbol| !self.received.contains(symbol.get()));
@@ -175,8 +192,8 @@ impl OpenChunk {
         next
     }
 
-    fn count_copies(&self, ledger: &Ledger) -> Box<[u8; SYMBOLS]> {
-        let mut copies = Box::new([0_u8; SYMBOLS]);
+    fn count_copies(&self, ledger: &Ledger, copies: &mut [u8; SYMBOLS]) {
+        copies.fill(0);
         for datagram in ledger.iter_from(ledger.settled()) {
             if let (Fate::InFlight, Some((at, symbol))) = (datagram.fate, datagram.slice)
                 && at == self.at
@@ -186,7 +203,6 @@ impl OpenChunk {
                 *count = count.saturating_add(1);
             }
         }
-        copies
     }
 
     /// A slice was sent.
@@ -204,12 +220,12 @@ impl OpenChunk {
     }
 
     /// All that was in flight is given up.
-    pub(crate) fn on_given_up(&mut self) {
-        self.copies = None;
+    pub(crate) const fn on_given_up(&mut self) {
+        self.is_counted = false;
     }
 
     fn copy_mut(&mut self, symbol: Symbol) -> Option<&mut u8> {
-        self.copies.as_mut()?.get_mut(symbol.get())
+        self.copies.as_mut().filter(|_| self.is_counted)?.get_mut(symbol.get())
     }
 
     /// Bytes that the receiver has, estimated from its slices.

@@ -101,7 +101,29 @@ pub fn encode(chunk: &[u8], cut: Cut) -> Bytes {
     try_encode(chunk, cut).unwrap_or_default()
 }
 
+/// How often this thread has encoded a chunk.
+#[cfg(test)]
+pub(crate) mod counted {
+    extern crate std;
+
+    use core::cell::Cell;
+
+    std::thread_local! {
+        static ENCODINGS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count() {
+        ENCODINGS.set(encodings() + 1);
+    }
+
+    pub(crate) fn encodings() -> usize {
+        ENCODINGS.get()
+    }
+}
+
 fn try_encode(chunk: &[u8], cut: Cut) -> Option<Bytes> {
+    #[cfg(test)]
+    counted::count();
     let (count, repairs, size) = (cut.count(), repair_count(cut), cut.size().bytes());
     if repairs == 0 || chunk.len() != cut.chunk_bytes() {
         return None;

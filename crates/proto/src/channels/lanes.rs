@@ -176,7 +176,10 @@ impl Lanes {
         self.entries[at].virtual_time = virtual_time.saturating_add(cost.max(1));
         match self.clocks.iter_mut().find(|(priority, _)| *priority == lane.priority) {
             Some((_, clock)) => *clock = virtual_time.max(*clock),
-            None => self.clocks.push((lane.priority, virtual_time)),
+            None => {
+                self.clocks.reserve_exact(1);
+                self.clocks.push((lane.priority, virtual_time));
+            }
         }
     }
 
@@ -193,6 +196,8 @@ impl Lanes {
         self.place(source).unwrap_or_else(|at| {
             let (lane, ready_at) = (source.default_lane(), self.turn.wrapping_sub(1));
             let virtual_time = self.clock(lane.priority);
+            // No more than there are: a connection has few.
+            self.entries.reserve_exact(1);
             self.entries.insert(at, Entry { source, lane, virtual_time, ready_at });
             at
         })

@@ -26,13 +26,13 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(250);
 /// The longest interval between two requests (H-3.3a).
 const MAX_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long the client continues after a refusal that cannot be verified (H-3.5b).
+/// How long the client continues after a refusal that cannot be verified (H-3.6b).
 const HINT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Retries that a client follows. Cookies expire, so more than one can be honest; a loop is not.
 const MAX_RETRIES: u8 = 4;
 
-/// The maximum of copies sent at once (H-3.4a).
+/// The maximum of copies sent at once (3.5).
 const MAX_COPIES: u8 = 10;
 
 /// Whether a handshake continues.

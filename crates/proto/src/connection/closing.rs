@@ -5,6 +5,7 @@
 //! heard that its connection has ended. The invariant: no close is sent because of an answer to a close, so
 //! that two ends that close never keep a loop going.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -70,7 +71,7 @@ impl Connection {
     pub fn close(&mut self, now: Instant, code: CloseCode, reason: &str) {
         if self.transition(ConnectionTrigger::CloseHere) {
             let reason = truncate_reason(reason).into();
-            self.closing = Some(Closing::new(now, code, reason, MAX_CLOSES));
+            self.closing = Some(Box::new(Closing::new(now, code, reason, MAX_CLOSES)));
             self.sent.forget();
             self.events.push_back(Event::Closed(CloseReason::Here(code)));
         }
@@ -79,7 +80,7 @@ impl Connection {
     /// The peer closes. That is answered once, so that it need not repeat it.
     pub(super) fn on_close(&mut self, now: Instant, code: CloseCode, reason: &str) {
         let answer = Closing::new(now, CloseCode::DONE, String::new(), 1);
-        self.closing.get_or_insert(answer).peer_closed = true;
+        self.closing.get_or_insert_with(|| Box::new(answer)).peer_closed = true;
         let reason = CloseReason::There { code, reason: reason.into() };
         self.end(ConnectionTrigger::CloseThere, reason);
     }
@@ -106,7 +107,7 @@ impl Connection {
     /// Ends it without sending anything. A client that still sends is told `code`.
     pub(crate) fn end_silently(&mut self, now: Instant, reason: CloseReason, code: CloseCode) {
         let silent = Closing::new(now, code, String::new(), 0);
-        self.closing.get_or_insert(silent);
+        self.closing.get_or_insert_with(|| Box::new(silent));
         self.end(ConnectionTrigger::Silence, reason);
     }
 
@@ -186,10 +187,10 @@ impl Connection {
         let mut bytes = Vec::new();
         let mut out = DatagramBuffer::behind(&mut bytes);
         // It counts as sent when it is, and that is after the application has looked.
-        let stats = self.stats;
+        let counters = self.counters;
         let Closing { code, reason, .. } = closing;
         let sealed = self.seal_close(now, code.0, reason, MAX_DATAGRAM_BYTES, &mut out);
-        self.stats = stats;
+        self.counters = counters;
         sealed.map(|()| bytes)
     }
 

@@ -11,6 +11,7 @@
 use core::time::Duration;
 
 use super::Connection;
+use super::blocks::BlocksIn;
 use crate::bulk::Sender;
 use crate::channels::Source;
 use crate::incoming::ProgressDue;
@@ -146,16 +147,21 @@ impl Connection {
         match part {
             Part::PathResponse => now_if(self.path_response.is_some()),
             Part::ResetToken => now_if(self.reset_token_due),
-            Part::ChannelLimits => now_if(self.messages_in.has_limit_due()),
+            Part::ChannelLimits => {
+                now_if(self.messages_in.as_ref().is_some_and(|it| it.has_limit_due()))
+            }
             Part::Controls => {
-                now_if(self.blocks_in.has_control() && self.frame_room() >= MIN_CONTROL_ROOM)
+                let is_due = self.blocks_in.as_ref().is_some_and(|it| it.blocks.has_control());
+                now_if(is_due && self.frame_room() >= MIN_CONTROL_ROOM)
             }
             Part::Cancels => now_if(self.blocks_out.has_cancel()),
             Part::Announcements => now_if(self.blocks_out.has_announcement()),
             Part::Pages => now_if(self.blocks_out.has_page() && self.may_send_slices()),
             Part::Ping => now_if(self.ping_due),
             Part::Progress => now_if(self.is_progress_due()),
-            Part::SlicesHere if self.received.may_ack_alone() => self.blocks_in.slices_here_at(),
+            Part::SlicesHere if self.received.may_ack_alone() => {
+                self.blocks_in.as_ref()?.blocks.slices_here_at()
+            }
             Part::SlicesHere | Part::Grease => None,
             Part::Data => earliest(now_if(self.has_data_that_fits()), self.slice_at()),
             Part::Ack => self.received.ack_due(),
@@ -216,7 +222,8 @@ impl Connection {
     }
 
     fn put_channel_limits(&mut self, draft: &mut Draft<'_, '_>) {
-        while let Some(limit) = self.messages_in.poll_limit(draft.room(), draft.out.vec()) {
+        let Some(messages_in) = &mut self.messages_in else { return };
+        while let Some(limit) = messages_in.poll_limit(draft.room(), draft.out.vec()) {
             self.sent.add(Item::ChannelLimit(limit));
             draft.on_data();
         }
@@ -224,10 +231,11 @@ impl Connection {
 
     /// What a receiver of blocks has to make known.
     fn put_controls(&mut self, draft: &mut Draft<'_, '_>) {
+        let Some(BlocksIn { blocks, .. }) = self.blocks_in.as_deref_mut() else { return };
         while draft.room() >= MIN_CONTROL_ROOM
-            && let Some(control) = self.blocks_in.poll_control()
+            && let Some(control) = blocks.poll_control()
         {
-            if let Some(frame) = self.blocks_in.control_frame(control) {
+            if let Some(frame) = blocks.control_frame(control) {
                 draft.push(&frame);
                 self.sent.add(Item::Control(control));
             }
@@ -278,7 +286,7 @@ impl Connection {
 
     /// Whether a progress frame is a reason to send: within the bound of what a peer is answered with.
     fn is_progress_due(&self) -> bool {
-        match self.blocks_in.progress_due() {
+        match self.progress_due() {
             ProgressDue::No | ProgressDue::WithAck => false,
             ProgressDue::Now => self.received.may_ack_alone(),
             ProgressDue::MustArrive => true,
@@ -287,24 +295,23 @@ impl Connection {
 
     /// The whole state of the receiver of blocks. One that must arrive asks for an ack.
     fn put_progress(&mut self, draft: &mut Draft<'_, '_>) {
-        let due = self.blocks_in.progress_due();
+        let due = self.progress_due();
         if due == ProgressDue::No || draft.has_progress {
             return;
         }
         // A ping has to fit behind it.
         let room = draft.room().saturating_sub(1);
-        let Some(frame) = self.blocks_in.progress_frame(Duration::ZERO, room, &mut self.entries)
-        else {
-            return;
-        };
+        let Some(BlocksIn { blocks, entries, .. }) = self.blocks_in.as_deref_mut() else { return };
+        let Some(frame) = blocks.progress_frame(Duration::ZERO, room, entries) else { return };
         draft.push(&Frame::Progress(frame));
+        self.counters.steps += frame.entry_bytes() as u64;
         draft.has_progress = true;
         if due == ProgressDue::MustArrive && !draft.is_ack_eliciting {
             Frame::Ping.write(draft.out.vec());
             draft.is_ack_eliciting = true;
         }
         // Of a datagram that is not acknowledged, the ledger drops the items.
-        let mark = self.blocks_in.on_progress_sent();
+        let mark = blocks.on_progress_sent();
         self.sent.add(Item::Progress(mark));
     }
 
@@ -312,7 +319,8 @@ impl Connection {
         if draft.room() < MIN_ROOM || !(draft.has_content || self.received.may_ack_alone()) {
             return;
         }
-        if let Some(here) = self.blocks_in.poll_slices_here(now) {
+        let blocks_in = self.blocks_in.as_mut();
+        if let Some(here) = blocks_in.and_then(|it| it.blocks.poll_slices_here(now)) {
             draft.push(&Frame::SlicesHere(here.frame()));
         }
     }
@@ -396,13 +404,14 @@ impl Connection {
 
     /// While a block is received, its sender measures the link by the arrival times of its datagrams.
     fn put_arrivals(&mut self, draft: &mut Draft<'_, '_>) {
-        if let Some(arrivals) = self.arrivals.frame()
+        let Some(it) = &mut self.blocks_in else { return };
+        if let Some(arrivals) = it.arrivals.frame()
             && arrivals.encoded_len() < draft.room()
         {
             draft.push(&Frame::Arrivals(arrivals));
         }
-        if !self.blocks_in.is_receiving() {
-            self.arrivals.clear();
+        if !it.blocks.is_receiving() {
+            it.arrivals.clear();
         }
     }
 

@@ -16,6 +16,9 @@ const BLOCK_SILENCE: Duration = Duration::from_millis(500);
 /// How often an end that only receives measures the round trip: often enough for its timeouts.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// After so long without a datagram of the peer a connection is at rest: a game sends many in that time.
+const REST: Duration = Duration::from_secs(1);
+
 /// The peer counts as silent after this time, or after three probe timeouts if that is longer.
 const PEER_SILENCE: Duration = Duration::from_secs(1);
 
@@ -47,6 +50,11 @@ impl Liveness {
             idle_timeout,
             handshake_timeout,
         }
+    }
+
+    /// Whether the peer was heard last so long ago that nothing is going on.
+    pub(super) fn is_at_rest(&self, now: Instant) -> bool {
+        now.since(self.last_received) >= REST
     }
 
     /// A datagram was verified.
@@ -102,7 +110,7 @@ impl Liveness {
         now.since(self.last_ack_eliciting) >= SAMPLE_INTERVAL
     }
 
-    /// Whether the peer has not answered for so long that slices stop (H-4.2c).
+    /// Whether the peer has not answered for so long that slices stop (H-4.5b).
     pub(super) fn is_peer_silent(&self, now: Instant, probe_timeout: Duration) -> bool {
         let limit = probe_timeout.saturating_mul(3).max(PEER_SILENCE);
         self.unanswered_since.is_some_and(|since| now.since(since) > limit)

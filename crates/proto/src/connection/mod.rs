@@ -9,6 +9,7 @@
 //! `receive` and `transmit` connect them, one for each direction, with `compose` for what is in a
 //! datagram and when, and `verdicts` for what became of it.
 
+mod blocks;
 mod closing;
 mod compose;
 mod config;
@@ -30,12 +31,12 @@ pub use crate::crypto::Suite;
 pub use crate::outgoing::{Block, BlockProgress};
 pub use crate::urgency::Urgency;
 pub use crate::wire::answer::RefusalCode;
-use config::LOWEST_MAX_RATE_BPS;
 pub use config::{ConfigError, ConnectionConfig};
 pub use event::{BlockHandle, BlockNumber, BlockOptions, CloseCode, CloseReason, Event, SendError};
 pub use state::ConnectionState;
 pub(crate) use state::ConnectionTrigger;
 pub use stats::ConnectionStats;
+use stats::Counters;
 
 pub(crate) use closing::LastWords;
 pub(crate) use protection::Protection;
@@ -56,14 +57,13 @@ use crate::crypto::Entropy;
 use crate::crypto::TAG_BYTES;
 use crate::debug_as;
 use crate::fragment::FragmentPool;
-use crate::incoming::{Here, IncomingBlocks};
-use crate::outgoing::{OutgoingBlocks, OutgoingEvent, PeerLimits, SendBlockError, SendOptions};
+use crate::outgoing::OutgoingBlocks;
 use crate::time::earliest;
-use crate::transit::{Arrivals, Ledger, ReceivedDatagrams, UDP_IPV4_BYTES};
+use crate::transit::{Ledger, ReceivedDatagrams, UDP_IPV4_BYTES};
 use crate::wire::header::DATA_HEADER_BYTES;
-use crate::wire::parameters::REED_SOLOMON;
 use crate::wire::{EndParameters, MAX_DATAGRAM_BYTES, Role, WireId};
 use crate::{Ecn, FourTuple, Instant, Sequence};
+use blocks::BlocksIn;
 use closing::Closing;
 use ecn::EcnMarking;
 use liveness::Liveness;
@@ -115,29 +115,30 @@ pub struct Connection {
     welcome_message: Vec<u8>,
     entropy: Entropy,
     received: ReceivedDatagrams,
-    /// Recorded while a block is received.
-    arrivals: Arrivals,
     sent: Ledger,
     ecn: EcnMarking,
     next_skip: u64,
     blocks_out: OutgoingBlocks,
-    blocks_in: IncomingBlocks,
+    /// Made when something of a block arrives: a server that only sends them stays small.
+    blocks_in: Option<Box<BlocksIn>>,
     packets_out: OutgoingPackets,
     packets_in: IncomingPackets,
     messages_out: MessageSender,
-    messages_in: MessageReceiver,
+    /// Made when the first arrives.
+    messages_in: Option<Box<MessageReceiver>>,
     /// What goes first.
     lanes: Lanes,
-    /// The entries of a progress frame being made: kept, so that an ack allocates nothing.
-    entries: Vec<u8>,
     /// From this number on, a datagram has a frame without meaning.
     next_grease: u64,
     ping_due: bool,
     path_response: Option<[u8; 8]>,
-    closing: Option<Closing>,
+    closing: Option<Box<Closing>>,
+    /// The application has not read that it is connected, which comes before all other events.
+    is_connected_unread: bool,
     events: VecDeque<Event>,
-    /// What the peer says about itself.
-    peer: EndParameters,
+    /// What the peer says about itself: the largest block and the largest datagram that it takes.
+    max_block_bytes: u64,
+    max_datagram_bytes: u16,
     /// A server's: told to the client once its address is validated, until that is acknowledged.
     reset_token: Option<ResetToken>,
     reset_token_due: bool,
@@ -146,9 +147,7 @@ pub struct Connection {
     liveness: Liveness,
     /// The latest time that the driver passed in.
     now: Instant,
-    stats: ConnectionStats,
-    /// Of [`Work`](crate::work::Work), what is counted nowhere else: a connection is to be small.
-    steps: u64,
+    counters: Counters,
 }
 
 debug_as! {
@@ -169,7 +168,7 @@ impl Connection {
             Role::Server => SMALLEST_SLICE_ROOM,
         };
         let entropy_of_grease = entropy.next_u64() % 1000;
-        let mut connection = Self {
+        Self {
             role,
             state: match role {
                 Role::Client => ConnectionState::Confirming,
@@ -187,11 +186,10 @@ impl Connection {
             next_skip: first_skip(&mut entropy),
             entropy,
             received: ReceivedDatagrams::new(),
-            arrivals: Arrivals::new(),
             sent: Ledger::new(),
             ecn: EcnMarking::new(config.ecn),
-            blocks_out: OutgoingBlocks::new(config.outgoing(), limits_of(&parameters.peer), room),
-            blocks_in: IncomingBlocks::new(now, config.incoming()),
+            blocks_out: blocks::outgoing(&config, &parameters.peer, room),
+            blocks_in: None,
             packets_out: OutgoingPackets::default(),
             packets_in: IncomingPackets::default(),
             messages_out: MessageSender::new(
@@ -199,29 +197,25 @@ impl Connection {
                 parameters.peer.channel_bytes,
                 config.max_queued_message_bytes as usize,
             ),
-            messages_in: new_messages_in(&config),
+            messages_in: None,
             lanes: Lanes::new(),
-            entries: Vec::new(),
             next_grease: entropy_of_grease,
             // A client's ping validates its address; a server's makes the client answer.
             ping_due: true,
             path_response: None,
             closing: None,
+            is_connected_unread: role == Role::Client,
             events: VecDeque::new(),
-            peer: parameters.peer,
+            max_block_bytes: parameters.peer.max_block_bytes,
+            max_datagram_bytes: parameters.peer.max_datagram_bytes,
             reset_token_due: false,
             reset_token: parameters.reset_token,
             peer_reset_token: None,
             liveness: Liveness::new(now, parameters.idle_timeout, config.handshake_timeout),
             now,
-            stats: ConnectionStats::default(),
-            steps: 0,
+            counters: Counters::default(),
             config,
-        };
-        if role == Role::Client {
-            connection.events.push_back(Event::Connected);
         }
-        connection
     }
 
     /// Its state.
@@ -239,88 +233,6 @@ impl Connection {
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.path.address().remote
-    }
-
-    /// The progress of the block being sent.
-    #[must_use]
-    pub fn sending(&self) -> Option<BlockProgress> {
-        self.blocks_out.progress()
-    }
-
-    /// The progress of the first block being received.
-    #[must_use]
-    pub fn receiving(&self) -> Option<BlockProgress> {
-        let (tag, received, length) = self.blocks_in.progress().next()?;
-        Some(BlockProgress { tag, done: received, length })
-    }
-
-    /// The progress of this block; `None` if it is finished.
-    #[must_use]
-    pub fn sending_block(&self, handle: BlockHandle) -> Option<BlockProgress> {
-        self.blocks_out.progress_of(handle.0)
-    }
-
-    /// Changes the maximum rate of blocks, in bits per second including headers; less than 4000 counts as
-    /// 4000. A limit from the client's token still applies.
-    pub fn set_max_rate_bps(&mut self, rate_bps: u64) {
-        self.blocks_out.set_max_rate_bps(rate_bps.max(LOWEST_MAX_RATE_BPS));
-    }
-
-    /// Changes how much of the link blocks may take, from the next slice on.
-    pub fn set_urgency(&mut self, urgency: Urgency) {
-        self.blocks_out.set_urgency(self.now, urgency);
-    }
-
-    /// Sends a block of any size. Its bytes are not copied.
-    ///
-    /// # Errors
-    /// [`SendError`]; `BlockTooLarge` if the peer accepts no blocks of this size.
-    pub fn send_block(&mut self, now: Instant, block: &Block) -> Result<BlockHandle, SendError> {
-        self.send_block_with(now, block, BlockOptions::default())
-    }
-
-    /// The same, beside other blocks: the one with the highest priority goes first.
-    ///
-    /// # Errors
-    /// As [`send_block`](Self::send_block).
-    pub fn send_block_with(
-        &mut self,
-        now: Instant,
-        block: &Block,
-        options: BlockOptions,
-    ) -> Result<BlockHandle, SendError> {
-        self.open()?;
-        let max = self.peer.max_block_bytes;
-        if block.data().len() as u64 > max {
-            return Err(SendError::BlockTooLarge { max });
-        }
-        if self.blocks_out.is_idle() {
-            self.liveness.forget_unanswered();
-        }
-        let options = SendOptions { priority: options.priority, urgency: options.urgency };
-        let sent = self.blocks_out.send(now, block.clone(), options, self.sent.next_number());
-        sent.map(BlockHandle).map_err(|error| match error {
-            SendBlockError::QueueFull => SendError::QueueFull { setting: "max_queued_blocks" },
-            SendBlockError::NumbersUsedUp => SendError::NumbersUsedUp,
-        })
-    }
-
-    /// Gives a block up. The peer is told the `code`, the application's own. Returns whether it was on its
-    /// way; there is no event.
-    pub fn cancel_block(&mut self, now: Instant, handle: BlockHandle, code: u32) -> bool {
-        self.blocks_out.cancel(now, handle.0, code)
-    }
-
-    /// Does not want the rest of a block that the peer announced. The peer is told the `code`, the
-    /// application's own. Returns whether it was being received.
-    pub fn decline_block(&mut self, now: Instant, block: BlockNumber, code: u32) -> bool {
-        self.blocks_in.decline(now, block.0, code)
-    }
-
-    /// The application has the block with this BLAKE3 already: the peer is told, and sends nothing of it but
-    /// the announcement. At most 64 are remembered; returns whether this one is.
-    pub fn have_block(&mut self, digest: [u8; 32]) -> bool {
-        self.blocks_in.have(digest, Here::Whole, false)
     }
 
     /// Moves what the application sends to another lane: it says what goes first.
@@ -376,6 +288,9 @@ impl Connection {
     /// The next event. Call it until it returns `None`.
     #[must_use]
     pub fn poll_event(&mut self, now: Instant) -> Option<Event> {
+        if core::mem::take(&mut self.is_connected_unread) {
+            return Some(Event::Connected);
+        }
         // The end is reported last: what arrived before it was acknowledged, and the peer relies on that.
         if !matches!(self.events.front(), None | Some(Event::Closed(_))) {
             return self.events.pop_front();
@@ -383,10 +298,10 @@ impl Connection {
         if let Some(packet) = self.packets_in.pop() {
             return Some(packet);
         }
-        if let Some((channel, data)) = self.messages_in.pop() {
+        if let Some((channel, data)) = self.messages_in.as_mut().and_then(|it| it.pop()) {
             return Some(Event::Message { channel, data });
         }
-        if let Some(block) = self.blocks_in.poll_event(now) {
+        if let Some(block) = self.blocks_in.as_mut().and_then(|it| it.blocks.poll_event(now)) {
             return Some(block.into());
         }
         let end = self.events.pop_front();
@@ -397,10 +312,11 @@ impl Connection {
     }
 
     pub(crate) fn has_events(&self) -> bool {
-        !self.events.is_empty()
+        self.is_connected_unread
+            || !self.events.is_empty()
             || self.packets_in.has_events()
-            || self.messages_in.has_next()
-            || self.blocks_in.has_events()
+            || self.messages_in.as_ref().is_some_and(|it| it.has_next())
+            || self.blocks_in.as_ref().is_some_and(|it| it.blocks.has_events())
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
@@ -413,9 +329,12 @@ impl Connection {
         if let Some(sender) = self.blocks_out.sender_mut() {
             sender.handle_timeout(now, &mut self.sent);
         }
-        self.blocks_in.handle_timeout(now);
+        if let Some(it) = &mut self.blocks_in {
+            it.blocks.handle_timeout(now);
+        }
         self.after_blocks(now);
-        let incoming = self.blocks_in.failure(now).map(receive::code_of);
+        let failure = self.blocks_in.as_ref().and_then(|it| it.blocks.failure(now));
+        let incoming = failure.map(receive::code_of);
         let outgoing = self.blocks_out.has_failed(now).then_some(CloseCode::NO_PROGRESS);
         if let Some(code) = outgoing.or(incoming) {
             return self.close(now, code, "");
@@ -431,7 +350,8 @@ impl Connection {
     }
 
     fn keep_alive_at(&self) -> Instant {
-        self.liveness.keep_alive_at(self.blocks_in.progress().next().is_some())
+        let is_receiving = self.blocks_in.as_ref().is_some_and(|it| it.blocks.has_open());
+        self.liveness.keep_alive_at(is_receiving)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
@@ -442,7 +362,8 @@ impl Connection {
             return None;
         }
         let fixed = earliest(Some(self.liveness.ends_at(self.state)), Some(self.keep_alive_at()));
-        let blocks = earliest(self.blocks_out.poll_deadline(), self.blocks_in.deadline());
+        let incoming = self.blocks_in.as_ref().and_then(|it| it.blocks.deadline());
+        let blocks = earliest(self.blocks_out.poll_deadline(), incoming);
         let due = earliest(earliest(fixed, blocks), self.path.poll_timeout());
         earliest(due, self.transmit_at())
     }
@@ -452,20 +373,29 @@ impl Connection {
     #[doc(hidden)]
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.blocks_in.memory_bytes()
+        self.blocks_in.as_ref().map_or(0, |it| it.memory_bytes())
             + self.blocks_out.memory_bytes()
             + self.packets_in.memory_bytes()
-            + self.messages_in.memory_bytes()
+            + self.messages_in.as_ref().map_or(0, |it| it.memory_bytes())
             + self.sent.memory_bytes().saturating_sub(ORDINARY_RECORDS_BYTES)
     }
 
     /// Drops everything that is received and not read, to free its memory.
     pub(crate) fn drop_unread(&mut self) {
-        let blocks_in = IncomingBlocks::new(self.now, self.config.incoming());
-        let dropped = core::mem::replace(&mut self.blocks_in, blocks_in);
-        self.blocks_in.add_work_of(&dropped);
+        if let Some(it) = &mut self.blocks_in {
+            it.drop_unread(self.now, self.config.incoming());
+        }
         self.packets_in.drop_unread();
-        self.messages_in = new_messages_in(&self.config);
+        self.messages_in = None;
+    }
+
+    /// Gives back the memory of queues that are empty. While something goes on they keep it, so that a
+    /// datagram allocates nothing.
+    fn rest(&mut self) {
+        self.sent.rest();
+        if self.events.is_empty() {
+            self.events = VecDeque::new();
+        }
     }
 
     /// Limits every later maximum rate as well.
@@ -522,19 +452,6 @@ impl Connection {
         if self.state.is_open() { Ok(()) } else { Err(SendError::NotOpen) }
     }
 
-    /// Handles the events of the chunk sender.
-    fn after_blocks(&mut self, now: Instant) {
-        self.blocks_out.poll(now);
-        while let Some(event) = self.blocks_out.poll_event() {
-            self.events.push_back(match event {
-                OutgoingEvent::Sent { handle } => Event::BlockSent { handle: BlockHandle(handle) },
-                OutgoingEvent::Declined { handle, code } => {
-                    Event::BlockDeclined { handle: BlockHandle(handle), code }
-                }
-            });
-        }
-    }
-
     /// Returns whether the state has changed.
     fn transition(&mut self, trigger: ConnectionTrigger) -> bool {
         match self.state.next(trigger) {
@@ -558,21 +475,9 @@ impl Connection {
         self.sent.check_invariants();
         self.path.check_invariants();
         self.blocks_out.check_invariants();
-        self.blocks_in.check_invariants();
+        self.blocks_in.iter().for_each(|it| it.blocks.check_invariants());
         self.messages_out.check_invariants();
-        self.messages_in.check_invariants();
-    }
-}
-
-fn new_messages_in(config: &ConnectionConfig) -> MessageReceiver {
-    MessageReceiver::new(config.max_channels, config.max_channel_bytes)
-}
-
-const fn limits_of(peer: &EndParameters) -> PeerLimits {
-    PeerLimits {
-        credit: peer.credit,
-        receive_buffer: peer.receive_buffer_bytes,
-        has_repair: peer.repair_codes & REED_SOLOMON != 0,
+        self.messages_in.iter().for_each(|it| it.check_invariants());
     }
 }
 

@@ -4,6 +4,7 @@
 //! be used come out. The invariant [H-5.6a]: the usable size is 1200, or that of a probe which was
 //! acknowledged on this path.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::Instant;
@@ -70,7 +71,7 @@ pub(super) struct Settled {
 }
 
 /// The size of the datagrams of a path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Mtu {
     /// The largest datagram that both ends allow.
     max: u16,
@@ -78,7 +79,8 @@ pub(super) struct Mtu {
     search: Search,
     /// The number of the probe that found the size: what is older says nothing of it.
     found_by: u64,
-    lost: Option<LostInARow>,
+    /// In a box, because it exists only while something is lost.
+    lost: Option<Box<LostInARow>>,
     /// The newest that arrived, of those larger than 1200 bytes and of the others.
     newest_large: Option<u64>,
     newest_small: Option<u64>,
@@ -196,17 +198,14 @@ impl Mtu {
             }
             (true, true) if self.newest_large > Some(number) => {}
             (true, true) => {
-                let lost = self.lost.get_or_insert(LostInARow {
-                    count: 0,
-                    from: number,
-                    first_sent: sent_at,
-                    last_sent: sent_at,
-                });
+                let (first_sent, last_sent) = (sent_at, sent_at);
+                let first = LostInARow { count: 0, from: number, first_sent, last_sent };
+                let lost = self.lost.get_or_insert_with(|| Box::new(first));
                 lost.count = lost.count.saturating_add(1);
                 lost.last_sent = lost.last_sent.max(sent_at);
             }
         }
-        let is_black_hole = self.lost.is_some_and(|lost| {
+        let is_black_hole = self.lost.as_ref().is_some_and(|lost| {
             let lasts = lost.last_sent.since(lost.first_sent);
             self.newest_small > Some(lost.from)
                 && (lost.count >= MAX_LOST_IN_A_ROW || lasts >= probe_timeout.saturating_mul(2))

@@ -5,6 +5,7 @@
 //! the datagrams, that were received from it and verified; one that is in the client's token, 80 times and
 //! 384 KiB. It holds after every datagram, not on average.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::mtu::{Mtu, Settled};
@@ -94,13 +95,13 @@ struct Candidate {
     remaining: u8,
 }
 
-/// The peer's address.
+/// The peer's address. In boxes is what exists only while an address is not validated.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     address: FourTuple,
     /// `None` once the address is validated.
-    limit: Option<AmplificationLimit>,
-    candidate: Option<Candidate>,
+    limit: Option<Box<AmplificationLimit>>,
+    candidate: Option<Box<Candidate>>,
     mtu: Mtu,
 }
 
@@ -112,7 +113,7 @@ impl Path {
             is_in_token: proof == AddressProof::InToken,
             ..AmplificationLimit::default()
         };
-        let limit = Some(limit).filter(|_| proof != AddressProof::Validated);
+        let limit = (proof != AddressProof::Validated).then(|| Box::new(limit));
         Self { address, limit, candidate: None, mtu: Mtu::new(max_datagram_bytes) }
     }
 
@@ -122,8 +123,8 @@ impl Path {
 
     /// Bytes that the next datagram may have.
     pub(crate) fn room(&self) -> usize {
-        self.limit
-            .map_or(self.max_datagram_bytes().into(), |limit| limit.room().min(MAX_DATAGRAM_BYTES))
+        let limited = self.limit.as_ref().map(|limit| limit.room().min(MAX_DATAGRAM_BYTES));
+        limited.unwrap_or_else(|| self.max_datagram_bytes().into())
     }
 
     /// Bytes that a full datagram has.
@@ -166,7 +167,7 @@ impl Path {
 
     /// Bytes that may still be sent to an address that is not validated; `None` if it is.
     pub(crate) fn limited_room(&self) -> Option<usize> {
-        self.limit.map(|limit| limit.room())
+        self.limit.as_ref().map(|limit| limit.room())
     }
 
     pub(crate) fn on_sent(&mut self, bytes: usize) {
@@ -210,9 +211,9 @@ impl Path {
             next_at: now,
             remaining: MAX_CHALLENGES,
         };
-        let candidate = self.candidate.get_or_insert(fresh);
+        let candidate = self.candidate.get_or_insert_with(|| Box::new(fresh));
         if !candidate.address.has_remote(from.remote) {
-            *candidate = fresh;
+            **candidate = fresh;
         }
         candidate.address.local = from.local;
         candidate.limit.on_received(bytes);
@@ -220,7 +221,7 @@ impl Path {
 
     /// A path response arrived from this address. Returns whether the peer's address has changed.
     pub(crate) fn on_response(&mut self, now: Instant, from: FourTuple, response: [u8; 8]) -> bool {
-        let is_right = self.candidate.is_some_and(|candidate| {
+        let is_right = self.candidate.as_ref().is_some_and(|candidate| {
             candidate.address.has_remote(from.remote) && candidate.challenge == response
         });
         if is_right {
@@ -258,7 +259,7 @@ impl Path {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.candidate.map(|candidate| candidate.next_at)
+        self.candidate.as_ref().map(|candidate| candidate.next_at)
     }
 
     /// Panics if its parts contradict each other.

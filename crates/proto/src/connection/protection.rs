@@ -78,6 +78,16 @@ struct Receiving {
     max_failed: u64,
 }
 
+/// What the head of a datagram says of how to open it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) number: u64,
+    /// The phase of its key.
+    pub(crate) phase: bool,
+    /// Bytes before what is encrypted.
+    pub(crate) bytes: usize,
+}
+
 /// When a key is updated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyLimits {
@@ -171,21 +181,17 @@ impl Protection {
     pub(crate) fn open<'a>(
         &mut self,
         now: Instant,
-        number: u64,
-        phase: bool,
-        header_bytes: usize,
+        head: Head,
         datagram: &'a mut [u8],
         keep_previous: Duration,
     ) -> Result<&'a [u8], DropReason> {
         match self {
-            Self::Sealed(sealed) => {
-                sealed.open(now, number, phase, header_bytes, datagram, keep_previous)
-            }
+            Self::Sealed(sealed) => sealed.open(now, head, datagram, keep_previous),
             Self::Open { protocol_id, remote, .. } => {
                 let (covered, tag) =
                     datagram.split_last_chunk::<OPEN_TAG_BYTES>().ok_or(DropReason::Truncated)?;
-                let is_right = !phase && verify_open_tag(*protocol_id, remote.0, covered, tag);
-                let plaintext = covered.get(header_bytes..).ok_or(DropReason::Truncated)?;
+                let is_right = !head.phase && verify_open_tag(*protocol_id, remote.0, covered, tag);
+                let plaintext = covered.get(head.bytes..).ok_or(DropReason::Truncated)?;
                 if is_right { Ok(plaintext) } else { Err(DropReason::BadTag) }
             }
         }
@@ -245,9 +251,7 @@ impl Sealed {
     fn open<'a>(
         &mut self,
         now: Instant,
-        number: u64,
-        phase: bool,
-        header_bytes: usize,
+        Head { number, phase, bytes }: Head,
         datagram: &'a mut [u8],
         keep_previous: Duration,
     ) -> Result<&'a [u8], DropReason> {
@@ -260,8 +264,7 @@ impl Sealed {
         }
         let (covered, tag) =
             datagram.split_last_chunk_mut::<TAG_BYTES>().ok_or(DropReason::Truncated)?;
-        let (header, text) =
-            covered.split_at_mut_checked(header_bytes).ok_or(DropReason::Truncated)?;
+        let (header, text) = covered.split_at_mut_checked(bytes).ok_or(DropReason::Truncated)?;
         let age = receive.age(number, phase);
         if age == Age::Next {
             receive.prepare(self.suite);

@@ -4,10 +4,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
+use super::protection::Head;
 use super::{CloseCode, Connection, ConnectionState, ConnectionTrigger, Event};
-use crate::channels::MessageViolation;
+use crate::channels::{MessageReceiver, MessageViolation};
 use crate::fragment::FragmentPool;
 use crate::incoming::{Fate, Fault};
 use crate::outgoing::Contradiction;
@@ -78,12 +79,13 @@ impl Connection {
         let number = self.received.expand(truncated);
         let keep_previous = self.sent.probe_timeout().saturating_mul(PREVIOUS_KEY_PTOS);
         let opened = self.received.check(number).and_then(|()| {
-            self.protection.open(now, number, phase, header_bytes, datagram, keep_previous)
+            let head = Head { number, phase, bytes: header_bytes };
+            self.protection.open(now, head, datagram, keep_previous)
         });
         let plaintext = match opened {
             Ok(plaintext) => plaintext,
             Err(reason) => {
-                self.stats.datagrams_refused += 1;
+                self.counters.datagrams_refused += 1;
                 if self.protection.is_used_up() {
                     self.close(now, CloseCode::AEAD_LIMIT, "");
                 }
@@ -91,30 +93,39 @@ impl Connection {
             }
         };
         self.now = now;
-        self.stats.datagrams_received += 1;
-        self.stats.bytes_received += bytes as u64;
-        let is_ack_eliciting = match verify(plaintext) {
-            Ok(is_ack_eliciting) => is_ack_eliciting,
+        self.counters.datagrams_received += 1;
+        self.counters.bytes_received += bytes as u64;
+        let contents = match verify(plaintext) {
+            Ok(contents) => contents,
             Err(reason) => {
-                self.stats.datagrams_refused += 1;
+                // There may be a secret before what is wrong.
+                datagram.zeroize();
+                self.counters.datagrams_refused += 1;
                 self.close(now, CloseCode::PROTOCOL, reason.name());
                 return Err(reason);
             }
         };
         let is_newest = self.received.largest().is_none_or(|largest| number > largest);
+        if self.liveness.is_at_rest(now) {
+            self.rest();
+        }
         self.liveness.on_received(now);
         if self.role == Role::Server {
             self.on_address(now, path, bytes, is_newest);
         }
         let is_kept = self.act(now, path, number, plaintext, pool);
-        self.received.set_block(self.blocks_in.is_receiving());
+        if contents.has_secret {
+            // The buffer is the caller's, who frees it, or receives something shorter into it.
+            datagram.zeroize();
+        }
+        self.received.set_block(self.is_receiving_blocks());
         if !is_kept {
             self.received.on_not_kept(number);
             return Err(DropReason::NotKept);
         }
-        self.received.on_verified(now, number, is_ack_eliciting);
-        if self.blocks_in.is_receiving() {
-            self.arrivals.on_datagram(now, number);
+        self.received.on_verified(now, number, contents.is_ack_eliciting);
+        if let Some(it) = self.blocks_in.as_mut().filter(|it| it.blocks.is_receiving()) {
+            it.arrivals.on_datagram(now, number);
         }
         Ok(())
     }
@@ -135,7 +146,7 @@ impl Connection {
             self.welcome_message = Vec::new();
             self.reset_token_due = self.reset_token.is_some();
             self.blocks_out.set_slice_room(self.slice_room());
-            self.events.push_back(Event::Connected);
+            self.is_connected_unread = true;
         }
     }
 
@@ -151,7 +162,7 @@ impl Connection {
     ) -> bool {
         let mut is_kept = true;
         for frame in Frames::of(plaintext).flatten() {
-            self.steps += 1;
+            self.counters.steps += 1;
             if let Frame::Close { code, reason } = frame {
                 self.on_close(now, CloseCode(code), reason);
                 return true;
@@ -181,22 +192,25 @@ impl Connection {
     ) -> Result<Fate, Violation> {
         match *frame {
             Frame::Padding | Frame::Ping | Frame::Close { .. } | Frame::Ignored { .. } => {}
-            Frame::Slice(slice) => return Ok(self.blocks_in.on_slice(now, &slice)?),
-            Frame::Hashes(hashes) => return Ok(self.blocks_in.on_hashes(now, &hashes)?),
+            Frame::Slice(slice) => return Ok(self.blocks_in(now).on_slice(now, &slice)?),
+            Frame::Hashes(hashes) => return Ok(self.blocks_in(now).on_hashes(now, &hashes)?),
             Frame::Ack(ack) => self.on_ack(now, &ack)?,
             Frame::Arrivals(arrivals) => {
                 if let Some(sender) = self.blocks_out.sender_mut() {
                     sender.on_arrivals(&arrivals, &self.sent);
                 }
             }
-            Frame::Progress(progress) => self.blocks_out.on_progress(now, number, &progress)?,
+            Frame::Progress(progress) => {
+                self.counters.steps += progress.entry_bytes() as u64;
+                self.blocks_out.on_progress(now, number, &progress)?;
+            }
             Frame::SlicesHere(here) => self.blocks_out.on_slices_here(now, &here)?,
             Frame::ChunksHere(here) => self.blocks_out.on_chunks_here(now, &here)?,
             Frame::RootHere(root) => self.blocks_out.on_root_here(now, root),
             Frame::Decline { block, code } => self.blocks_out.on_decline(now, block, code)?,
-            Frame::Block(block) => self.blocks_in.on_block(now, &block)?,
+            Frame::Block(block) => self.blocks_in(now).on_block(now, &block)?,
             Frame::Cancel { block, code, opened } => {
-                self.blocks_in.on_cancel(now, block, code, opened)?;
+                self.blocks_in(now).on_cancel(now, block, code, opened)?;
             }
             Frame::AckFrequency { datagrams, delay } => {
                 self.received.set_frequency(datagrams, delay);
@@ -212,7 +226,9 @@ impl Connection {
                 let _lost = self.packets_in.on_fragment(now, &fragment, pool, max_bytes);
             }
             Frame::Message(message) => {
-                self.messages_in.receive(&message)?;
+                let (channels, bytes) = (self.config.max_channels, self.config.max_channel_bytes);
+                let new = || Box::new(MessageReceiver::new(channels, bytes));
+                self.messages_in.get_or_insert_with(new).receive(&message)?;
             }
             Frame::ChannelLimit(limit) => self.messages_out.on_limit(limit)?,
             Frame::PathChallenge(bytes) => self.path_response = Some(bytes),
@@ -270,14 +286,24 @@ pub(super) const fn code_of(fault: Fault) -> CloseCode {
     }
 }
 
-/// Checks that a plaintext consists of frames, and has at least one. Returns whether it is ack-eliciting.
-fn verify(plaintext: &[u8]) -> Result<bool, DropReason> {
+/// What has to be known of a plaintext before and after its frames are acted on.
+#[derive(Clone, Copy, Default)]
+struct Contents {
+    is_ack_eliciting: bool,
+    /// It must not stay in memory: whoever reads the token of a reset can end the connection.
+    has_secret: bool,
+}
+
+/// Checks that a plaintext consists of frames, and has at least one.
+fn verify(plaintext: &[u8]) -> Result<Contents, DropReason> {
     if plaintext.is_empty() {
         return Err(DropReason::TooShort);
     }
-    let mut is_ack_eliciting = false;
+    let mut contents = Contents::default();
     for frame in Frames::of(plaintext) {
-        is_ack_eliciting |= frame?.is_ack_eliciting();
+        let frame = frame?;
+        contents.is_ack_eliciting |= frame.is_ack_eliciting();
+        contents.has_secret |= matches!(frame, Frame::ResetToken(_));
     }
-    Ok(is_ack_eliciting)
+    Ok(contents)
 }

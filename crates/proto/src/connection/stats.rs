@@ -61,13 +61,37 @@ pub struct ConnectionStats {
     pub suite: Option<Suite>,
 }
 
+/// What a connection counts by itself; the rest is counted where it happens.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) datagrams_sent: u64,
+    pub(super) bytes_sent: u64,
+    pub(super) datagrams_received: u64,
+    pub(super) bytes_received: u64,
+    pub(super) ack_bytes_sent: u64,
+    pub(super) datagrams_refused: u64,
+    pub(super) congestion_marks: u64,
+    pub(super) black_holes: u64,
+    /// Of [`Work`], what is counted nowhere else.
+    pub(super) steps: u64,
+}
+
 impl Connection {
     /// Its counters.
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
         let slices = self.blocks_out.stats();
         let known = self.blocks_out.known();
+        let counters = self.counters;
         ConnectionStats {
+            datagrams_sent: counters.datagrams_sent,
+            bytes_sent: counters.bytes_sent,
+            datagrams_received: counters.datagrams_received,
+            bytes_received: counters.bytes_received,
+            ack_bytes_sent: counters.ack_bytes_sent,
+            datagrams_refused: counters.datagrams_refused,
+            congestion_marks: counters.congestion_marks,
+            black_holes: counters.black_holes,
             datagrams_lost: self.sent.lost(),
             slices_sent: slices.slices,
             slices_resent: slices.resent,
@@ -83,7 +107,6 @@ impl Connection {
             datagrams_marked: self.ecn.sent(),
             max_datagram_bytes: self.path.max_datagram_bytes(),
             datagrams_in_flight: self.sent.in_flight().into(),
-            ..self.stats
         }
     }
 
@@ -91,13 +114,14 @@ impl Connection {
     #[doc(hidden)]
     #[must_use]
     pub fn work(&self) -> Work {
+        let blocks_in = self.blocks_in.as_ref().map(|it| it.blocks.work()).unwrap_or_default();
         Work {
-            opens: self.stats.datagrams_received + self.stats.datagrams_refused,
-            seals: self.stats.datagrams_sent,
-            steps: self.steps,
-            decodes: self.blocks_in.work().decodes,
-            decoded_bytes: self.blocks_in.work().decoded_bytes,
-            hashed_bytes: self.blocks_in.work().hashed_bytes,
+            opens: self.counters.datagrams_received + self.counters.datagrams_refused,
+            seals: self.counters.datagrams_sent,
+            steps: self.counters.steps,
+            decodes: blocks_in.decodes,
+            decoded_bytes: blocks_in.decoded_bytes,
+            hashed_bytes: blocks_in.hashed_bytes,
             ..Work::default()
         }
     }

@@ -69,11 +69,11 @@ impl Connection {
         );
         if has_ack {
             // An ack that says that a block is finished is repeated as well.
-            let is_unheard = self.blocks_in.progress_due() > ProgressDue::No;
+            let is_unheard = self.progress_due() > ProgressDue::No;
             self.received.set_block(is_unheard);
             self.received.on_ack_sent(now, !has_content);
-            if !is_unheard {
-                self.entries = Vec::new();
+            if let Some(it) = self.blocks_in.as_mut().filter(|_| !is_unheard) {
+                it.entries = Vec::new();
             }
         } else if has_report && !has_content {
             // It counts against [H-4.1c] too. An ack that did not fit beside it stays due.
@@ -83,7 +83,7 @@ impl Connection {
             self.liveness.on_ack_eliciting_sent(now, self.sent.in_flight());
         }
         if !has_content {
-            self.stats.ack_bytes_sent += out.len() as u64;
+            self.counters.ack_bytes_sent += out.len() as u64;
         }
         Some(self.path.address())
     }
@@ -127,9 +127,9 @@ impl Connection {
             self.end(ConnectionTrigger::Silence, CloseReason::KeyUsedUp);
             return None;
         }
-        debug_assert!(out.len() <= usize::from(self.peer.max_datagram_bytes), "H-5.6a");
-        self.stats.datagrams_sent += 1;
-        self.stats.bytes_sent += out.len() as u64;
+        debug_assert!(out.len() <= usize::from(self.max_datagram_bytes), "H-5.6a");
+        self.counters.datagrams_sent += 1;
+        self.counters.bytes_sent += out.len() as u64;
         Some(())
     }
 

@@ -38,12 +38,14 @@ impl Connection {
                 self.pass(now, &acked.datagram, ItemFate::Acked);
             }
         }
-        self.steps += walk.steps();
+        self.counters.steps += walk.steps();
         if self.sent.end_ack(&walk)
             && let Some(rtt) = self.sent.rtt().smoothed_rtt()
         {
             self.blocks_out.set_rtt(rtt);
-            self.blocks_in.set_rtt(rtt);
+            if let Some(it) = &mut self.blocks_in {
+                it.blocks.set_rtt(rtt);
+            }
         }
         let is_newest = self.sent.largest_acked() > before;
         let marks = AckedMarks { counts: ack.ecn(), acked: marked, is_newest };
@@ -54,7 +56,7 @@ impl Connection {
             }
             sender.end_ack(now, &self.sent);
         }
-        self.stats.congestion_marks += u64::from(is_congested);
+        self.counters.congestion_marks += u64::from(is_congested);
         if let Some(newest) = newest {
             self.protection.on_acked(newest);
             self.transition(ConnectionTrigger::Confirmed);
@@ -119,7 +121,7 @@ impl Connection {
         }
         if is_black_hole {
             self.blocks_out.on_black_hole();
-            self.stats.black_holes += 1;
+            self.counters.black_holes += 1;
         }
         if is_lost && datagram.is_marked {
             self.ecn.on_lost(datagram.number);
@@ -144,13 +146,27 @@ impl Connection {
                 self.events.extend(events.map(Event::from));
             }
             (Item::Part(part), ItemFate::Lost) => self.messages_out.on_lost(part),
-            (Item::ChannelLimit(limit), ItemFate::Lost) => self.messages_in.on_limit_lost(limit),
-            (Item::Progress(mark), ItemFate::Acked) => self.blocks_in.on_progress_heard(mark),
-            (Item::Progress(mark), ItemFate::Lost) => self.blocks_in.on_progress_lost(mark),
-            (Item::Control(control), ItemFate::Acked) => {
-                self.blocks_in.on_control_acked(self.now, control);
+            (Item::ChannelLimit(limit), ItemFate::Lost) => {
+                if let Some(it) = &mut self.messages_in {
+                    it.on_limit_lost(limit);
+                }
             }
-            (Item::Control(control), ItemFate::Lost) => self.blocks_in.on_control_lost(control),
+            (Item::Progress(mark), fate) => {
+                let blocks = self.blocks_in.as_mut().map(|it| &mut it.blocks);
+                match (blocks, fate) {
+                    (Some(blocks), ItemFate::Acked) => blocks.on_progress_heard(mark),
+                    (Some(blocks), ItemFate::Lost) => blocks.on_progress_lost(mark),
+                    (None, _) => {}
+                }
+            }
+            (Item::Control(control), fate) => {
+                let blocks = self.blocks_in.as_mut().map(|it| &mut it.blocks);
+                match (blocks, fate) {
+                    (Some(blocks), ItemFate::Acked) => blocks.on_control_acked(self.now, control),
+                    (Some(blocks), ItemFate::Lost) => blocks.on_control_lost(control),
+                    (None, _) => {}
+                }
+            }
             (Item::Page { block, place }, ItemFate::Lost) => {
                 self.blocks_out.on_page_lost(block, place);
             }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::chunk::OpenChunk;
+use super::chunk::{Held, OpenChunk};
 use super::credit::Credit;
 use super::done_map::DoneMap;
 use super::pages::Pages;
@@ -38,6 +38,8 @@ pub(super) struct Block {
     pub(super) parts: BTreeMap<u32, Bytes>,
     /// Bytes of chunks that are done.
     done_bytes: u64,
+    /// What the open chunks have and hold together: asked for with each datagram, when 1024 may be open.
+    held: Held,
     /// Chunks that were opened, as far as they were seen.
     seen: u64,
     /// Chunks here frames that its sender is not known to have.
@@ -62,6 +64,7 @@ impl Block {
             open: BTreeMap::new(),
             parts: BTreeMap::new(),
             done_bytes: 0,
+            held: Held::default(),
             seen: 0,
             unheard_here: 0,
             started: None,
@@ -115,7 +118,9 @@ impl Block {
             _ => chunk_value(index, bytes),
         };
         let chunk = self.open.entry(index).or_insert_with(|| Box::new(OpenChunk::new(cut)));
+        let before = chunk.held();
         let fate = chunk.on_slice(cut, slice, hash, work);
+        self.held.replace(before, chunk.held());
         let is_whole = chunk.is_whole();
         self.is_progress_unread |= fate == Fate::New;
         let done = if is_whole && fate == Fate::New { self.settle(index)? } else { None };
@@ -153,7 +158,10 @@ impl Block {
         let (Some(value), Some(chunk)) = (value, self.open.get_mut(&index)) else {
             return Ok(None);
         };
-        let Some(bytes) = chunk.verify(value)? else { return Ok(None) };
+        let before = chunk.held();
+        let verified = chunk.verify(value)?;
+        self.held.replace(before, chunk.held());
+        let Some(bytes) = verified else { return Ok(None) };
         self.open.remove(&index);
         let before = self.done.first() as usize / PAGE_VALUES;
         self.done.insert(index);
@@ -200,9 +208,8 @@ impl Block {
     }
 
     /// Bytes that have arrived, in whole slices.
-    pub(super) fn received_bytes(&self) -> u64 {
-        let open = self.open.values().map(|chunk| chunk.received_bytes() as u64);
-        self.done_bytes + open.sum::<u64>()
+    pub(super) const fn received_bytes(&self) -> u64 {
+        self.done_bytes + self.held.received_bytes as u64
     }
 
     /// When its first slice arrived, moved by pauses.
@@ -215,14 +222,12 @@ impl Block {
         self.started = self.started.map(|started| started + pause);
     }
 
-    /// Memory held, in bytes, besides itself.
+    /// Memory held, in bytes, besides itself and the bytes of its parts.
     pub(super) fn memory_bytes(&self) -> usize {
-        let open = self.open.values().map(|chunk| size_of::<OpenChunk>() + chunk.memory_bytes());
-        let parts = self.parts.values().map(Bytes::len);
         self.done.memory_bytes()
             + self.pages.as_ref().map_or(0, Pages::memory_bytes)
-            + open.sum::<usize>()
-            + parts.sum::<usize>()
+            + self.open.len() * size_of::<OpenChunk>()
+            + self.held.memory_bytes
             + super::map_bytes(&self.open)
             + super::map_bytes(&self.parts)
     }
@@ -234,6 +239,9 @@ impl Block {
             chunk.check_invariants();
             assert!(!self.done.is_done(index) && !self.done.is_beyond_window(index));
         }
+        let mut held = Held::default();
+        self.open.values().for_each(|chunk| held.replace(Held::default(), chunk.held()));
+        assert_eq!(held, self.held, "what the open chunks hold");
         assert!(self.open.len() as u64 <= self.seen);
         let rest = self.length - self.done_bytes;
         assert!(rest.div_ceil(MAX_CHUNK_BYTES as u64) <= u64::from(self.done.count()));

@@ -28,6 +28,21 @@ enum State {
     },
 }
 
+/// What has arrived of chunks, and what they hold besides themselves, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) received_bytes: usize,
+    pub(super) memory_bytes: usize,
+}
+
+impl Held {
+    /// One of the chunks that make this sum has changed.
+    pub(super) const fn replace(&mut self, before: Self, after: Self) {
+        self.received_bytes = self.received_bytes + after.received_bytes - before.received_bytes;
+        self.memory_bytes = self.memory_bytes + after.memory_bytes - before.memory_bytes;
+    }
+}
+
 /// A chunk of which a slice arrived.
 pub(super) struct OpenChunk {
     state: State,
@@ -127,8 +142,12 @@ impl OpenChunk {
         }
     }
 
+    pub(super) fn held(&self) -> Held {
+        Held { received_bytes: self.received_bytes(), memory_bytes: self.memory_bytes() }
+    }
+
     /// Bytes of the chunk that have arrived.
-    pub(super) fn received_bytes(&self) -> usize {
+    fn received_bytes(&self) -> usize {
         match &self.state {
             State::Partial(assembly) => assembly.received_bytes(),
             State::Whole { bytes, .. } => bytes.len(),
@@ -136,7 +155,7 @@ impl OpenChunk {
     }
 
     /// Memory held, in bytes, besides itself.
-    pub(super) const fn memory_bytes(&self) -> usize {
+    const fn memory_bytes(&self) -> usize {
         match &self.state {
             State::Partial(assembly) => assembly.memory_bytes(),
             State::Whole { bytes, .. } => bytes.capacity(),

@@ -90,8 +90,8 @@ impl DoneMap {
         let start = out.len();
         let last = self.end.min(self.first.saturating_add(WINDOW));
         for from in (self.first.saturating_add(1)..last).step_by(8).take(max_bytes) {
-            let bits = (0..8).filter(|bit| from + bit < last && self.is_done(from + bit));
-            out.push(bits.fold(0, |byte, bit| byte | 1 << bit));
+            let beyond = (from + 8).saturating_sub(last);
+            out.push(self.eight_from(from) & (u8::MAX >> beyond));
         }
         while out.len() > start && out.last() == Some(&0) {
             out.pop();
@@ -115,6 +115,19 @@ impl DoneMap {
         !self.is_beyond_window(index) && self.bits.get(word).is_some_and(|word| word & bit != 0)
     }
 
+    /// Whether each of the eight chunks from this one on is done, the lowest bit first. It must be above the
+    /// first that is not; of chunks that the window or the block does not have, the bit means nothing.
+    fn eight_from(&self, index: u32) -> u8 {
+        let (word, _) = place(index);
+        let low = self.bits.get(word).copied().unwrap_or_default();
+        let high = self.bits.get((word + 1) % WORDS).copied().unwrap_or_default();
+        let [done, ..] = (pair(low, high) >> (index % 32)).to_le_bytes();
+        let byte = |at: usize| self.here.get(at).copied().unwrap_or_default();
+        let at = index as usize / 8;
+        let [here, _] = (u16::from_le_bytes([byte(at), byte(at + 1)]) >> (index % 8)).to_le_bytes();
+        done | here
+    }
+
     fn advance(&mut self) {
         while !self.is_full() && (self.has_bit(self.first) || self.was_here(self.first)) {
             let (word, bit) = place(self.first);
@@ -124,6 +137,10 @@ impl DoneMap {
             self.first += 1;
         }
     }
+}
+
+fn pair(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
 }
 
 const fn place(index: u32) -> (usize, u32) {
@@ -168,6 +185,22 @@ mod tests {
         assert_eq!(map(&done), [0b1111_0000, 0xff, 0b1], "from chunk 3 on");
         (2..7).for_each(|index| done.insert(index));
         assert!(done.is_full());
+    }
+
+    /// Eight chunks at a time are as one after the other, wherever the window lies in its ring.
+    #[test]
+    fn a_map_says_of_each_chunk_whether_it_is_done() {
+        for (first, step) in [(0, 3), (1, 7), (31, 2), (1000, 5), (2047, 11)] {
+            let mut done = DoneMap::new(first + 900);
+            (0..first).for_each(|index| done.insert(index));
+            ((first + 1)..(first + 900)).step_by(step).for_each(|index| done.insert(index));
+            let map = map(&done);
+            for bit in 0..899_u32 {
+                let byte = map.get(bit as usize / 8).copied().unwrap_or_default();
+                let is_said = byte >> (bit % 8) & 1 != 0;
+                assert_eq!(is_said, done.is_done(first + 1 + bit), "{first} {bit}");
+            }
+        }
     }
 
     #[test]

@@ -425,9 +425,14 @@ impl IncomingBlocks {
         self.slots.blocks().map(|(_, it)| (it.tag, it.received_bytes(), it.length))
     }
 
+    /// Whether a block is in progress.
+    pub(crate) fn has_open(&self) -> bool {
+        self.slots.blocks().next().is_some()
+    }
+
     /// Whether slices are expected: acks are sent sooner then, and arrival times recorded.
     pub(crate) fn is_receiving(&self) -> bool {
-        self.slots.blocks().next().is_some() || !self.staging.is_empty()
+        self.has_open() || !self.staging.is_empty()
     }
 
     /// Chunks that are whole and wait for their page of the tree.
@@ -466,6 +471,7 @@ impl IncomingBlocks {
     /// Memory held, in bytes, besides itself.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.slots.memory_bytes()
+            + usize::try_from(self.parts_cost).unwrap_or(usize::MAX)
             + self.staging.memory_bytes()
             + self.unheard.memory_bytes()
             + self.roots.memory_bytes()

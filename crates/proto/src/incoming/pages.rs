@@ -29,16 +29,30 @@ pub(super) struct Pages {
     top: u8,
     checked: BTreeMap<PageAt, Vec<Value>>,
     unchecked: Vec<(PageAt, Vec<Value>)>,
+    /// Bytes of the values of all pages.
+    value_bytes: usize,
 }
 
 impl Pages {
     pub(super) fn new(root: Value, chunks: u32) -> Self {
         let top = top_level(chunks);
-        Self { root, chunks, top, checked: BTreeMap::new(), unchecked: Vec::new() }
+        let (checked, unchecked) = (BTreeMap::new(), Vec::new());
+        Self { root, chunks, top, checked, unchecked, value_bytes: 0 }
     }
 
     /// A page arrived; `first` is the lowest chunk that is not done.
     pub(super) fn insert(
+        &mut self,
+        frame: &HashesFrame<'_>,
+        first: u32,
+        work: &mut Work,
+    ) -> Result<Fate, Fault> {
+        let fate = self.insert_page(frame, first, work);
+        self.count_values();
+        fate
+    }
+
+    fn insert_page(
         &mut self,
         frame: &HashesFrame<'_>,
         first: u32,
@@ -87,14 +101,19 @@ impl Pages {
     pub(super) fn forget_below(&mut self, first: u32) {
         self.checked.retain(|&at, _| chunks_end(at) > u64::from(first));
         self.unchecked.retain(|&(at, _)| chunks_end(at) > u64::from(first));
+        self.count_values();
+    }
+
+    /// After pages came or went: there are some 40 at most.
+    fn count_values(&mut self) {
+        let values = self.checked.values().chain(self.unchecked.iter().map(|(_, values)| values));
+        self.value_bytes = values.map(|values| values.capacity() * size_of::<Value>()).sum();
     }
 
     /// Memory held, in bytes, besides itself.
     pub(super) fn memory_bytes(&self) -> usize {
-        let values = self.checked.values().chain(self.unchecked.iter().map(|(_, values)| values));
-        let bytes = values.map(|values| values.capacity() * size_of::<Value>()).sum::<usize>();
         let entry = size_of::<(PageAt, Vec<Value>)>();
-        bytes + super::map_bytes(&self.checked) + self.unchecked.capacity() * entry
+        self.value_bytes + super::map_bytes(&self.checked) + self.unchecked.capacity() * entry
     }
 
     pub(super) fn check_invariants(&self) {

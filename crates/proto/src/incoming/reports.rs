@@ -43,7 +43,7 @@ impl SlicesHere {
 impl IncomingBlocks {
     /// Whether a progress frame belongs in the next datagram.
     pub(crate) fn progress_due(&self) -> ProgressDue {
-        self.unheard.due(self.slots.blocks().next().is_some())
+        self.unheard.due(self.has_open())
     }
 
     /// The progress frame, in at most `room` bytes; `None` if there is not enough. `entries` is a buffer that

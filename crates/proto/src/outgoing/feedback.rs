@@ -75,28 +75,32 @@ impl OutgoingBlocks {
         }
         (before..entry.first).for_each(|index| self.on_done(now, entry.block, index));
         let first = entry.first.saturating_add(1);
-        self.on_map(now, entry.block, first, chunks, entry.map, Sender::on_done)
+        self.on_map(now, entry.block, (first, chunks), entry.map, Sender::on_done)
     }
 
-    /// The chunks with a bit in `map`, which begins with chunk `first`, are done.
+    /// The chunks with a bit in `map`, which begins with chunk `first` of a block of `chunks`, are done. Each
+    /// frame repeats what those before it said, so only what is news is passed on.
     fn on_map(
         &mut self,
         now: Instant,
         block: u32,
-        first: u32,
-        chunks: u32,
+        (first, chunks): (u32, u32),
         map: &[u8],
         pass: fn(&mut Sender, Instant, ChunkAt),
     ) -> Result<(), Contradiction> {
-        for (at, &byte) in (0_u32..).zip(map) {
-            for bit in (0..8).filter(|bit| byte >> bit & 1 != 0) {
-                let index = first.saturating_add(8 * at + bit);
-                if index >= chunks {
-                    return Err(Contradiction);
-                }
-                if let Some(sender) = &mut self.sender {
-                    pass(sender, now, ChunkAt { block, index });
-                }
+        let starts = (0_u32..).step_by(8).map(|at| first.saturating_add(at));
+        let bytes = starts.zip(map.iter().copied()).filter(|&(_, byte)| byte != 0);
+        let Some((from, byte)) = bytes.clone().last() else { return Ok(()) };
+        if from.saturating_add(byte.ilog2()) >= chunks {
+            return Err(Contradiction);
+        }
+        let Some(sender) = &mut self.sender else { return Ok(()) };
+        sender.on_told(now);
+        for (from, byte) in bytes {
+            let Some(known) = sender.block(block).map(|block| block.done_from(from)) else { break };
+            let news = byte & !known;
+            for bit in (0..8).filter(|bit| news >> bit & 1 != 0) {
+                pass(sender, now, ChunkAt { block, index: from.saturating_add(bit) });
             }
         }
         Ok(())
@@ -133,7 +137,7 @@ impl OutgoingBlocks {
             return Ok(());
         };
         let chunks = chunk_count(block.block.len()).unwrap_or(0);
-        self.on_map(now, frame.block, frame.first, chunks, frame.map, Sender::on_here)?;
+        self.on_map(now, frame.block, (frame.first, chunks), frame.map, Sender::on_here)?;
         self.poll(now);
         Ok(())
     }

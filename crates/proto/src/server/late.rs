@@ -7,7 +7,7 @@ use super::{ConnectionId, ServerMachine};
 use crate::wire::{WireId, answer};
 use crate::{DropReason, FourTuple, Instant};
 
-/// The minimum length of data that is answered with a reset, in bytes (H-3.6a): a reset is always shorter.
+/// The minimum length of data that is answered with a reset, in bytes (H-3.7a): a reset is always shorter.
 const MIN_BYTES_FOR_RESET: usize = 26;
 
 impl ServerMachine {

@@ -91,6 +91,8 @@ pub(crate) struct Datagram {
     pub(crate) is_marked: bool,
     pub(crate) fate: Fate,
     pub(super) contents: Contents,
+    /// Of one that is acknowledged: so many from it on are, and perhaps more.
+    pub(super) acked_run: u32,
 }
 
 impl Datagram {
@@ -107,6 +109,7 @@ impl Datagram {
             is_marked,
             fate: Fate::InFlight,
             contents: if is_ack_eliciting { Contents::Open } else { Contents::AckOnly },
+            acked_run: 1,
         }
     }
 

@@ -108,6 +108,13 @@ impl Items {
         self.peak = self.ring.len();
     }
 
+    /// The same, of all of it if there is nothing.
+    pub(super) fn rest(&mut self) {
+        if self.ring.is_empty() {
+            (self.ring, self.peak) = (VecDeque::new(), 0);
+        }
+    }
+
     /// Memory held, in bytes, besides itself.
     pub(super) fn memory_bytes(&self) -> usize {
         self.ring.capacity() * size_of::<Item>()

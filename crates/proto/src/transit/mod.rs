@@ -25,6 +25,7 @@ mod items;
 mod ledger;
 mod number;
 mod received;
+mod runs;
 mod sent_block;
 mod sent_message;
 mod skipped;

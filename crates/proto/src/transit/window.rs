@@ -1,13 +1,14 @@
 //! The replay window: which of the newest packet numbers arrived.
 //!
-//! It begins with 8192 numbers and doubles as datagrams arrive, up to 131,072. The invariant: a set bit is
+//! It begins with 8192 numbers and doubles as datagrams arrive, up to 131,072; its memory follows the numbers
+//! that were used. The invariant: a set bit is
 //! that of a number that arrived and is in the window.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
 /// Packet numbers that a receiver can tell apart from repeated ones at first [H-2.2b]: the largest and 8191
-/// below. At 1200 bytes that is 9.8 MB in flight, 0.8 s at 100 Mbit/s, for 1 KiB of memory.
+/// below. At 1200 bytes that is 9.8 MB in flight, 0.8 s at 100 Mbit/s, for up to 1 KiB of memory.
 const MIN_WINDOW: u64 = 8192;
 
 /// And in the end: 157 MB in flight, 0.12 s at 10 Gbit/s, for 16 KiB of memory.
@@ -26,13 +27,14 @@ pub(super) const fn window_after(datagrams: u64) -> u64 {
     }
 }
 
-/// Numbers below this need no heap: a connection that was refused, or has only begun, stays small.
-const FEW: u64 = 128;
+/// Words that need no heap, for numbers below 128: a connection that was refused, or has only begun, stays
+/// small.
+const FEW: usize = 2;
 
 #[derive(Clone, Debug)]
 enum Numbers {
     /// No number was above 127.
-    Few([u64; 2]),
+    Few([u64; FEW]),
     Many(Box<[u64]>),
 }
 
@@ -56,7 +58,7 @@ pub(super) enum Place {
 
 impl ReplayWindow {
     pub(super) const fn new() -> Self {
-        Self { largest: None, count: 0, numbers: Numbers::Few([0; 2]) }
+        Self { largest: None, count: 0, numbers: Numbers::Few([0; FEW]) }
     }
 
     pub(super) const fn largest(&self) -> Option<u64> {
@@ -79,9 +81,7 @@ impl ReplayWindow {
     /// Adds a fresh number; the window follows the largest.
     pub(super) fn insert(&mut self, number: u64) {
         self.count = self.count.saturating_add(1);
-        if number >= FEW {
-            self.grow();
-        }
+        self.grow(number);
         let ahead = self.largest.map_or(0, |largest| number.saturating_sub(largest));
         self.clear_below(number, ahead);
         let index = self.index(number);
@@ -110,11 +110,8 @@ impl ReplayWindow {
     }
 
     /// Numbers in the window.
-    pub(super) const fn len(&self) -> u64 {
-        match &self.numbers {
-            Numbers::Few(_) => MIN_WINDOW,
-            Numbers::Many(words) => 64 * words.len() as u64,
-        }
+    pub(super) fn len(&self) -> u64 {
+        (64 * self.words().len() as u64).max(MIN_WINDOW)
     }
 
     fn words(&self) -> &[u64] {
@@ -140,13 +137,14 @@ impl ReplayWindow {
         self.words().get(self.index(number)).copied().unwrap_or(0)
     }
 
-    fn grow(&mut self) {
-        let wanted = usize::try_from(window_after(self.count) / 64).unwrap_or_default();
-        let is_small = match &self.numbers {
-            Numbers::Few(_) => true,
-            Numbers::Many(words) => words.len() < wanted,
-        };
-        if !is_small {
+    /// Makes room for this number. Until the ring turns it has only the words of the numbers so far, twice as
+    /// many each time.
+    fn grow(&mut self, number: u64) {
+        let highest = self.largest.max(Some(number)).unwrap_or_default();
+        let window = window_after(self.count);
+        let needed = if highest < window { (highest + 1).next_power_of_two() } else { window };
+        let wanted = usize::try_from(needed / 64).unwrap_or_default();
+        if wanted <= self.words().len() {
             return;
         }
         let mut words = vec![0; wanted].into_boxed_slice();
@@ -267,6 +265,8 @@ mod tests {
         assert!(matches!(window.numbers, Numbers::Few(_)));
         window.insert(128);
         assert!((0..=128).all(|number| window.place(number) == Place::Duplicate));
+        (129..600).for_each(|number| window.insert(number));
+        assert_eq!((window.words().len(), window.len()), (16, MIN_WINDOW), "128 bytes");
     }
 
     fn steps() -> impl Strategy<Value = Vec<i64>> {

@@ -17,8 +17,8 @@ const PROTOCOL: ProtocolId = ProtocolId::PACKETS;
 /// The fragments that both endpoints may keep, in bytes.
 const POOL_BYTES: usize = 60_000;
 
-/// What both may hold in all, in bytes: the fragments, two packets each of up to 30 KB (one on its way out and
-/// one put together), and their windows of 256 packets.
+/// What both may hold in all, in bytes: the fragments, two packets each of up to 30 KB (one on its way out
+/// and one put together), and their windows of 256 packets.
 const MAX_HELD_BYTES: i64 = POOL_BYTES as i64 + 4 * (31 << 10) + (64 << 10);
 
 /// A script of hostile packets, time steps and calls, run against two endpoints that are themselves

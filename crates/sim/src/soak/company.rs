@@ -62,7 +62,7 @@ impl Company {
         let mut company = Self::default();
         let nanos = faults.as_nanos() as u64;
         if rng.chance(Probability::percent(50)) && !lies.is_empty() {
-            for _ in 0..rng.between(1, 6) {
+            for _ in 0..rng.between(1, 3) {
                 company.liars.push(Companion {
                     lie: *rng.pick(&lies),
                     behind: rng.below(clients as u64) as u32,

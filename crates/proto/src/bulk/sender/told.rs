@@ -5,7 +5,6 @@ use core::time::Duration;
 
 use super::super::block::{NewBlock, SendBlock};
 use super::super::bottleneck::Bottleneck;
-use super::super::chunk::OpenChunk;
 use super::super::credit::Credit;
 use super::super::cut::SliceSize;
 use super::super::delivered::{Delivered, Proven};
@@ -155,7 +154,6 @@ impl Sender {
         self.chunks.is_held_back()
     }
 
-    /// The peer has a chunk whole and verified.
     /// The receiver had this chunk before.
     pub(crate) fn on_here(&mut self, now: Instant, at: ChunkAt) {
         if self.chunks.on_here(at) {
@@ -180,15 +178,21 @@ impl Sender {
         map: &[u8],
     ) {
         let chunk = self.chunks.get(at).filter(|chunk| chunk.cut().size() == size);
-        let Some(sent) = chunk.map(OpenChunk::sources_sent) else { return };
+        // It says the size, so that it is of the present cut.
+        let Some(news) = chunk.map(|chunk| chunk.news_in(map)) else { return };
         let mut is_news = false;
-        for index in (0..=u8::MAX).take(sent) {
-            let byte = map.get(usize::from(index / 8)).copied().unwrap_or(0);
-            // It says the size, so that it is of the present cut.
-            is_news |= byte >> (index % 8) & 1 != 0
-                && self.chunks.on_received(at, u64::MAX, Symbol::source(index));
+        for (word, bits) in (0_u8..).zip(news).filter(|&(_, bits)| bits != 0) {
+            for bit in (0..32).filter(|bit| bits >> bit & 1 != 0) {
+                let symbol = Symbol::source(32 * word + bit);
+                is_news |= self.chunks.on_received(at, u64::MAX, symbol);
+            }
         }
         self.on_report(now, is_news);
+    }
+
+    /// The peer said something of what it has.
+    pub(crate) fn on_told(&mut self, now: Instant) {
+        self.on_report(now, false);
     }
 
     /// The peer reported what it has.

@@ -36,7 +36,8 @@ fn sealed(from: &mut Protection, number: u64) -> Vec<u8> {
 fn open(at: &mut Protection, number: u64, phase: bool, bytes: &[u8]) -> Result<(), DropReason> {
     let mut bytes = bytes.to_vec();
     let keep = Duration::from_secs(1);
-    at.open(Instant::ZERO, number, phase, HEADER, &mut bytes, keep).map(|_| ())
+    let head = Head { number, phase, bytes: HEADER };
+    at.open(Instant::ZERO, head, &mut bytes, keep).map(|_| ())
 }
 
 /// H-2.3a: without an ack there is no key update, and the key seals no more datagrams than its limit.

@@ -1,6 +1,7 @@
 //! Whole transfers.
 
 use super::*;
+use crate::bulk::repair::counted;
 
 /// Loss, reordering and lost acks, with blocks of all sizes and priorities, some of them cancelled or
 /// declined: each ends once, and what was not given up arrives.
@@ -44,6 +45,30 @@ fn blocks_of_all_sizes_arrive_whatever_the_link_does() {
         ended.extend(given_up);
         assert_eq!(ended, handles, "seed {seed}");
     }
+}
+
+/// One world for many joiners, on links of two sizes that lose a tenth: its tree is made with the block, and
+/// the repair slices of a chunk once for each size, whoever sends them first.
+#[test]
+fn a_block_is_hashed_and_encoded_once_for_all_who_get_it() {
+    const CHUNKS: usize = 3;
+    let block = block(CHUNKS * CHUNK);
+    let (before, sizes) = (counted::encodings(), [ROOM, 1_423]);
+    let mut repaired = 0;
+    for seed in 0..8 {
+        let mut world = World { loss: 100, ..World::new(PEER, seed) };
+        world.room = sizes[seed as usize % 2];
+        world.blocks.set_slice_room(world.room);
+        world.send(&block, options(0));
+        world.step();
+        let announced = world.blocks.announced.front().expect("it is announced");
+        assert!(core::ptr::eq(announced.block.tree(), block.tree()), "the tree is shared");
+        assert_eq!(announced.block.data().as_ptr(), block.data().as_ptr(), "so are the bytes");
+        world.run_out(60_000);
+        repaired += usize::from(world.blocks.stats().repairs > 0);
+    }
+    let encodings = counted::encodings() - before;
+    assert!(repaired == 8 && encodings <= CHUNKS * sizes.len(), "{repaired}: {encodings}");
 }
 
 #[test]

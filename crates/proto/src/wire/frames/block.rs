@@ -316,6 +316,11 @@ impl<'a> ProgressFrame<'a> {
         (0..self.count).map_while(move |_| ProgressEntry::read(&mut fields).ok())
     }
 
+    /// Bytes of its entries: what it costs to write or to read it.
+    pub(crate) const fn entry_bytes(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Bytes of the frame.
     pub(crate) fn encoded_len(&self) -> usize {
         let numbers = [self.credit, self.lateness_ms, u64::from(self.floor)];

@@ -239,7 +239,7 @@ fn queued_answers_are_bounded() {
     assert_eq!(answers, 64);
 }
 
-/// H-3.4a limits datagrams too, not only bytes: many small ones would fit.
+/// H-3.5a limits datagrams too, not only bytes: many small ones would fit.
 #[test]
 fn three_datagrams_are_sent_for_one_however_small() {
     let mut lan = Lan::new(server_config());

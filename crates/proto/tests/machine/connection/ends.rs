@@ -109,7 +109,7 @@ fn a_client_that_asks_after_the_end_is_told_it_again() {
     assert_eq!((lan.server.stats().lingering, lan.server.stats().memory_bytes), (0, 0));
 }
 
-/// H-3.5a: each copy of a request is refused, so that a lost refusal is no silence.
+/// H-3.6a: each copy of a request is refused, so that a lost refusal is no silence.
 #[test]
 fn each_copy_of_a_refused_request_is_refused() {
     let mut config = server_config();

@@ -362,7 +362,7 @@ fn a_required_identity_is_checked() {
     assert!(lan.clients[wrong].connection().is_none());
 }
 
-/// H-3.5a and 3.5: above its limit of handshakes a server requires a cookie, and the client connects one
+/// 3.5 and 3.6: above its limit of handshakes a server requires a cookie, and the client connects one
 /// round trip later.
 #[test]
 fn a_busy_server_asks_for_a_cookie() {
@@ -466,7 +466,7 @@ fn every_connection_has_an_id_of_its_own() {
     assert_eq!(ids.len(), 200);
 }
 
-/// H-3.5a: the rate of refusals is limited for all sources together, without state for each.
+/// H-3.6a: the rate of refusals is limited for all sources together, without state for each.
 #[test]
 fn refusals_are_rate_limited() {
     let mut lan = Lan::new(server_config());

@@ -193,7 +193,7 @@ fn only_slice(data: &[u8]) -> Frame<'_> {
     slice(SliceKind::Last(SliceSize::new(1024).unwrap()), 0, data)
 }
 
-/// H-4.2b: a block whose bytes are not those announced is detected before it is delivered.
+/// H-4.2j: a block whose bytes are not those announced is detected before it is delivered.
 #[test]
 fn a_block_with_a_wrong_digest_is_not_delivered() {
     let mut room = Room::new();

@@ -170,7 +170,7 @@ fn a_restarted_server_is_noticed() {
     assert!(lan.clients[0].is_closed());
 }
 
-/// H-3.6a, b: random datagrams cause next to no resets, and a forged reset has no effect.
+/// H-3.7a, b: random datagrams cause next to no resets, and a forged reset has no effect.
 #[test]
 fn resets_are_neither_provoked_nor_forged() {
     let mut lan = Lan::joined(server_config(), client_config());

@@ -317,7 +317,7 @@ fn ack_datagrams_are_at_most_half_of_those_received() {
     assert!(ups <= downs / 2 + 8, "{ups} datagrams for {downs}");
 }
 
-/// H-4.2e: the completing ack is lost, and no further slice arrives that would repeat it.
+/// H-4.2g: the completing ack is lost, and no further slice arrives that would repeat it.
 #[test]
 fn a_completing_ack_is_repeated() {
     let mut lan = Lan::joined(server_config(), client_config());
@@ -336,7 +336,7 @@ fn a_completing_ack_is_repeated() {
     assert!(ups <= 5, "{ups} datagrams of an idle client");
 }
 
-/// H-4.2e: a client that sends anyway learns from the server's acks that its completing ack arrived.
+/// H-4.2g: a client that sends anyway learns from the server's acks that its completing ack arrived.
 #[test]
 fn a_confirmed_completing_ack_is_not_repeated() {
     let ups = |is_sending: bool| {
@@ -361,7 +361,7 @@ fn a_confirmed_completing_ack_is_not_repeated() {
     assert!(talking + 2 < silent, "{talking} datagrams, {silent} of an idle client");
 }
 
-/// H-4.2c: a client that falls silent, or whose address was forged, is sent a second of the rate and no
+/// H-4.5b: a client that falls silent, or whose address was forged, is sent a second of the rate and no
 /// more. A client that answers again gets the rest.
 #[test]
 fn slices_stop_while_the_peer_is_silent() {

@@ -145,7 +145,7 @@ fn tickets() {
         assert_eq!(ticket.to_text(), text(&row["text"]), "{name}");
         assert_eq!(Ticket::parse(text(&row["text"])), Ok(ticket), "{name}");
     }
-    for row in rows(&file, "broken_tickets", 20) {
+    for row in rows(&file, "broken_tickets", 22) {
         let expected = match text(&row["reason"]) {
             "not_a_ticket" => TicketError::NotATicket,
             "newer" => TicketError::Newer,

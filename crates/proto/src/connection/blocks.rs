@@ -1,0 +1,176 @@
+//! Blocks: what the application asks of a connection for them, and the two halves that send and receive them.
+//!
+//! The invariant: the receiving half exists from the first of what a block sends, or what the application has
+//! of one, on. A server of ten thousand joiners sends them a world and receives none.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::config::{ConnectionConfig, LOWEST_MAX_RATE_BPS};
+use super::{
+    Block, BlockHandle, BlockNumber, BlockOptions, BlockProgress, Connection, Event, SendError,
+};
+use crate::Instant;
+use crate::incoming::{Here, IncomingBlocks, IncomingConfig, ProgressDue};
+use crate::outgoing::{OutgoingBlocks, OutgoingEvent, PeerLimits, SendBlockError, SendOptions};
+use crate::transit::Arrivals;
+use crate::urgency::Urgency;
+use crate::wire::EndParameters;
+use crate::wire::parameters::REED_SOLOMON;
+
+/// The half that receives.
+#[derive(Debug)]
+pub(super) struct BlocksIn {
+    pub(super) blocks: IncomingBlocks,
+    /// Recorded while a block is received.
+    pub(super) arrivals: Arrivals,
+    /// The entries of a progress frame being made: kept, so that an ack allocates nothing.
+    pub(super) entries: Vec<u8>,
+}
+
+impl BlocksIn {
+    /// Memory that the peer makes it hold, in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.blocks.memory_bytes()
+    }
+
+    /// Drops everything that is received and not read.
+    pub(super) fn drop_unread(&mut self, now: Instant, config: IncomingConfig) {
+        let dropped = core::mem::replace(&mut self.blocks, IncomingBlocks::new(now, config));
+        self.blocks.add_work_of(&dropped);
+    }
+}
+
+impl Connection {
+    /// The progress of the block being sent.
+    #[must_use]
+    pub fn sending(&self) -> Option<BlockProgress> {
+        self.blocks_out.progress()
+    }
+
+    /// The progress of the first block being received.
+    #[must_use]
+    pub fn receiving(&self) -> Option<BlockProgress> {
+        let (tag, received, length) = self.blocks_in.as_ref()?.blocks.progress().next()?;
+        Some(BlockProgress { tag, done: received, length })
+    }
+
+    /// The progress of this block; `None` if it is finished.
+    #[must_use]
+    pub fn sending_block(&self, handle: BlockHandle) -> Option<BlockProgress> {
+        self.blocks_out.progress_of(handle.0)
+    }
+
+    /// Changes the maximum rate of blocks, in bits per second including headers; less than 4000 counts as
+    /// 4000. A limit from the client's token still applies.
+    pub fn set_max_rate_bps(&mut self, rate_bps: u64) {
+        self.blocks_out.set_max_rate_bps(rate_bps.max(LOWEST_MAX_RATE_BPS));
+    }
+
+    /// Changes how much of the link blocks may take, from the next slice on.
+    pub fn set_urgency(&mut self, urgency: Urgency) {
+        self.blocks_out.set_urgency(self.now, urgency);
+    }
+
+    /// Sends a block of any size. Its bytes are not copied.
+    ///
+    /// # Errors
+    /// [`SendError`]; `BlockTooLarge` if the peer accepts no blocks of this size.
+    pub fn send_block(&mut self, now: Instant, block: &Block) -> Result<BlockHandle, SendError> {
+        self.send_block_with(now, block, BlockOptions::default())
+    }
+
+    /// The same, beside other blocks: the one with the highest priority goes first.
+    ///
+    /// # Errors
+    /// As [`send_block`](Self::send_block).
+    pub fn send_block_with(
+        &mut self,
+        now: Instant,
+        block: &Block,
+        options: BlockOptions,
+    ) -> Result<BlockHandle, SendError> {
+        self.open()?;
+        let max = self.max_block_bytes;
+        if block.data().len() as u64 > max {
+            return Err(SendError::BlockTooLarge { max });
+        }
+        if self.blocks_out.is_idle() {
+            self.liveness.forget_unanswered();
+        }
+        let options = SendOptions { priority: options.priority, urgency: options.urgency };
+        let sent = self.blocks_out.send(now, block.clone(), options, self.sent.next_number());
+        sent.map(BlockHandle).map_err(|error| match error {
+            SendBlockError::QueueFull => SendError::QueueFull { setting: "max_queued_blocks" },
+            SendBlockError::NumbersUsedUp => SendError::NumbersUsedUp,
+        })
+    }
+
+    /// Gives a block up. The peer is told the `code`, the application's own. Returns whether it was on its
+    /// way; there is no event.
+    pub fn cancel_block(&mut self, now: Instant, handle: BlockHandle, code: u32) -> bool {
+        self.blocks_out.cancel(now, handle.0, code)
+    }
+
+    /// Does not want the rest of a block that the peer announced. The peer is told the `code`, the
+    /// application's own. Returns whether it was being received.
+    pub fn decline_block(&mut self, now: Instant, block: BlockNumber, code: u32) -> bool {
+        self.blocks_in.as_mut().is_some_and(|it| it.blocks.decline(now, block.0, code))
+    }
+
+    /// The application has the block with this BLAKE3 already: the peer is told, and sends nothing of it but
+    /// the announcement. At most 64 are remembered; returns whether this one is.
+    pub fn have_block(&mut self, digest: [u8; 32]) -> bool {
+        self.blocks_in(self.now).have(digest, Here::Whole, false)
+    }
+
+    /// The half that receives, which is made if need be.
+    pub(super) fn blocks_in(&mut self, now: Instant) -> &mut IncomingBlocks {
+        let (config, rtt) = (&self.config, self.sent.rtt().smoothed_rtt());
+        let blocks_in = self.blocks_in.get_or_insert_with(|| {
+            let mut blocks = IncomingBlocks::new(now, config.incoming());
+            if let Some(rtt) = rtt {
+                blocks.set_rtt(rtt);
+            }
+            Box::new(BlocksIn { blocks, arrivals: Arrivals::new(), entries: Vec::new() })
+        });
+        &mut blocks_in.blocks
+    }
+
+    /// Whether slices are expected.
+    pub(super) fn is_receiving_blocks(&self) -> bool {
+        self.blocks_in.as_ref().is_some_and(|it| it.blocks.is_receiving())
+    }
+
+    /// Whether a progress frame belongs in the next datagram.
+    pub(super) fn progress_due(&self) -> ProgressDue {
+        self.blocks_in.as_ref().map_or(ProgressDue::No, |it| it.blocks.progress_due())
+    }
+
+    /// Handles the events of the chunk sender.
+    pub(super) fn after_blocks(&mut self, now: Instant) {
+        self.blocks_out.poll(now);
+        while let Some(event) = self.blocks_out.poll_event() {
+            self.events.push_back(match event {
+                OutgoingEvent::Sent { handle } => Event::BlockSent { handle: BlockHandle(handle) },
+                OutgoingEvent::Declined { handle, code } => {
+                    Event::BlockDeclined { handle: BlockHandle(handle), code }
+                }
+            });
+        }
+    }
+}
+
+/// The half that sends, to a peer that says this of itself. A slice frame may have `room` bytes at first.
+pub(super) fn outgoing(
+    config: &ConnectionConfig,
+    peer: &EndParameters,
+    room: usize,
+) -> OutgoingBlocks {
+    let limits = PeerLimits {
+        credit: peer.credit,
+        receive_buffer: peer.receive_buffer_bytes,
+        has_repair: peer.repair_codes & REED_SOLOMON != 0,
+    };
+    OutgoingBlocks::new(config.outgoing(), limits, room)
+}
