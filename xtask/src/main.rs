@@ -6,10 +6,12 @@
 //! * [`tidy`]: what no compiler looks at: links, line lengths, words that must not stay.
 //! * [`api`]: the public API of each library, against the reviewed lists.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
+//! * [`mends`]: mended faults, made anew, which the oracles must find.
 
 mod api;
 mod ci;
 mod corpus;
+mod mends;
 mod tidy;
 mod workspace;
 
@@ -32,6 +34,8 @@ Commands:
   api --write       write docs/api anew
   corpus            write the seeds of the fuzz targets anew from vectors/*.json
   corpus --check    fail if the seeds in the tree are other ones
+  mends [NAME]      take out each mend of a fault (minutes each): an oracle must find what it let in
+  mends --list      what they are, and what finds each
 
 Before you propose a change:
   cargo test && cargo xtask ci
@@ -72,6 +76,12 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
         ["api", "--write"] => api::write(workspace),
         ["corpus"] => Ok(corpus::write(workspace)?),
         ["corpus", "--check"] => Ok(corpus::check(workspace)?),
+        ["mends"] => Ok(mends::run(workspace, "")?),
+        ["mends", "--list"] => {
+            mends::list();
+            Ok(())
+        }
+        ["mends", name] => Ok(mends::run(workspace, name)?),
         other => {
             Err(format!("`{}` is no command; see: cargo xtask --help", other.join(" ")).into())
         }

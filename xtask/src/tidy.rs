@@ -10,6 +10,7 @@
 //! * [`requirements`]: the tags of `docs/STANDARD.md`, each with the test that holds it.
 //! * [`names`]: tests, functions and tags that prose names.
 //! * [`msrv`]: the oldest supported Rust, stated once.
+//! * [`mends`]: the lines that mend a fault, as the table has them that takes them out.
 
 mod arrows;
 mod lines;
@@ -22,6 +23,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use crate::mends;
 use crate::workspace::Workspace;
 pub(crate) use msrv::oldest_rust;
 
@@ -98,7 +100,8 @@ impl Tree {
     }
 }
 
-fn listed_by_git(root: &Path) -> Result<BTreeSet<String>, String> {
+/// The files that are committed or would be.
+pub(crate) fn listed_by_git(root: &Path) -> Result<BTreeSet<String>, String> {
     // In a container the checkout often belongs to another user, and git refuses to read it.
     let safe = format!("safe.directory={}", root.display());
     let output = std::process::Command::new("git")
@@ -123,6 +126,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     findings.extend(names::check(&tree));
     let version = msrv::stated(&workspace.packages()?)?;
     findings.extend(msrv::check(&tree, &version));
+    let drifted = mends::drifted(|path| tree.file(path).and_then(|file| file.text.clone()));
+    findings.extend(drifted.into_iter().map(|(path, what)| Finding::new(path, 1, what)));
     findings.sort();
     findings.iter().for_each(|finding| println!("{finding}"));
     match findings.len() {

@@ -142,9 +142,23 @@ impl Classes {
         self.sort(key.priority);
     }
 
-    /// The next search in each begins with its first chunk.
-    pub(super) fn rescan(&mut self) {
+    /// Searches begin with the first chunk.
+    pub(super) fn search_anew(&mut self) {
         self.0.iter_mut().for_each(|class| class.searched = Searched::default());
+    }
+
+    /// Searches for what lacks begin with the first chunk.
+    pub(super) fn rescan(&mut self) {
+        for Class { searched, .. } in &mut self.0 {
+            *searched = Searched { unsent: searched.unsent, ..Searched::default() };
+        }
+    }
+
+    /// Searches for a margin begin with the first chunk.
+    pub(super) fn rescan_margins(&mut self) {
+        for Class { searched, .. } in &mut self.0 {
+            (searched.short, searched.short_of_tail) = (0, 0);
+        }
     }
 
     /// Memory held, in bytes.

@@ -10,19 +10,28 @@ use haulier_article::packet::numbered::NumberedPacket;
 use haulier_article::packet::{self, Packet, ProtocolId};
 use haulier_article::{Instant, MAX_PACKET_BYTES, Sequence};
 
+use crate::oracle::Meter;
+
 const PROTOCOL: ProtocolId = ProtocolId::PACKETS;
+
+/// The fragments that both endpoints may keep, in bytes.
+const POOL_BYTES: usize = 60_000;
+
+/// What both may hold in all, in bytes: the fragments, two packets each of up to 30 KB (one on its way out
+/// and one put together), and their windows of 256 packets.
+const MAX_HELD_BYTES: i64 = POOL_BYTES as i64 + 4 * (31 << 10) + (64 << 10);
 
 /// A script of hostile packets, time steps and calls, run against two endpoints that are themselves
 /// sending; everything is checked after every step.
 ///
 /// # Panics
 /// If an invariant does not hold, a packet has two fates or was acked without being sent, an accepted packet
-/// is delivered again within the window, an endpoint floods, or the pool exceeds its limit.
+/// is delivered again within the window, an endpoint floods, or the pool or the allocator exceeds its limit.
 pub fn endpoint(script: &[u8]) {
     let pool = FragmentPoolConfig::default()
         .with_max_fragments(32)
         .with_max_bytes_per_peer(40_000)
-        .with_max_bytes(60_000);
+        .with_max_bytes(POOL_BYTES);
     let end = || End {
         endpoint: Endpoint::new(EndpointConfig::default()).expect("a configuration that works"),
         accepted: Vec::new(),
@@ -35,9 +44,12 @@ pub fn endpoint(script: &[u8]) {
         now: Instant::ZERO,
         out: Vec::new(),
     };
+    let mut meter = Meter::default();
     let mut bytes = script.iter().copied();
     while let Some(op) = bytes.next() {
-        run.step(op, &mut bytes);
+        meter.around(|| run.step(op, &mut bytes));
+        let held = meter.held_bytes;
+        assert!(held <= MAX_HELD_BYTES, "{held} bytes held, at most {MAX_HELD_BYTES}");
     }
 }
 

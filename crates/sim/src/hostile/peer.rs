@@ -7,7 +7,12 @@ use haulier_article::packet::article::ArticlePacket;
 use haulier_article::packet::{self, ProtocolId};
 use haulier_article::{ArticleConfig, ArticlePeer, Instant, MAX_PACKET_BYTES};
 
+use crate::oracle::Meter;
+
 const PROTOCOL: ProtocolId = ProtocolId::ARTICLE;
+
+/// What a peer holds besides its chunks, in bytes: a record for each slice in flight, queues, and a datagram.
+const PEER_BYTES: usize = 32 << 10;
 
 /// A script of hostile packets, time steps and calls, run against a peer that is itself sending; its
 /// invariants are checked after every step.
@@ -20,10 +25,14 @@ pub fn peer(script: &[u8]) {
         now: Instant::ZERO,
         out: Vec::new(),
         slices_in: 0,
+        given_bytes: 0,
     };
+    let mut meter = Meter::default();
     let mut bytes = script.iter().copied();
     while let Some(op) = bytes.next() {
-        run.step(op, &mut bytes);
+        meter.around(|| run.step(op, &mut bytes));
+        let max = run.peer.receiver().memory_bytes() + run.given_bytes + PEER_BYTES;
+        assert!(meter.held_bytes <= max as i64, "{} bytes held, at most {max}", meter.held_bytes);
     }
 }
 
@@ -33,6 +42,8 @@ struct Run {
     out: Vec<u8>,
     /// Slices received since the last chunk was finished or dropped.
     slices_in: usize,
+    /// Bytes of the chunks that the script gave it to send.
+    given_bytes: usize,
 }
 
 impl Run {
@@ -57,8 +68,8 @@ impl Run {
             }
             3 => self.now = self.now + Duration::from_millis(next() as u64 * 4),
             4 => {
-                let _full =
-                    self.peer.send_chunk(vec![7; (next() * 1100).clamp(1, MAX_CHUNK_BYTES)]);
+                let bytes = (next() * 1100).clamp(1, MAX_CHUNK_BYTES);
+                self.given_bytes += self.peer.send_chunk(vec![7; bytes]).map_or(0, |_| bytes);
             }
             5 => {
                 let _chunk = self.peer.pop_chunk();

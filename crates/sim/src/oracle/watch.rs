@@ -5,7 +5,7 @@ use haulier_proto::internals::Work;
 use haulier_proto::server::ServerMachine;
 
 use super::bounds::too_dear_at_once;
-use super::{Budget, Finding, Meter, State, Traffic};
+use super::{Bound, Budget, Finding, Meter, State, Traffic};
 
 /// What a server did, held against the bounds after each call.
 #[derive(Clone, Debug, Default)]
@@ -15,10 +15,18 @@ pub struct Watch {
     budget: Budget,
     given_bytes: u64,
     work: Work,
+    admits_nothing: bool,
     finding: Option<Finding>,
 }
 
 impl Watch {
+    /// Of a server whose clients were told that it takes nothing of what they send: what it counts as held
+    /// for them is no excuse.
+    #[must_use]
+    pub fn admitting_nothing() -> Self {
+        Self { admits_nothing: true, ..Self::default() }
+    }
+
     /// The first bound that was exceeded.
     #[must_use]
     pub const fn finding(&self) -> Option<&Finding> {
@@ -60,10 +68,16 @@ impl Watch {
             meter: self.meter,
             work,
             traffic,
-            memory_bytes: stats.memory_bytes,
+            memory_bytes: if self.admits_nothing { 0 } else { stats.memory_bytes },
             connections: stats.connections,
             own_bytes,
         };
-        self.finding = state.exceeds(&mut self.budget).or_else(|| too_dear_at_once(&before, &work));
+        let finding = state.exceeds(&mut self.budget).or_else(|| too_dear_at_once(&before, &work));
+        self.finding = finding.map(|finding| match finding.bound {
+            Bound::Uncounted if self.admits_nothing => {
+                Finding { bound: Bound::Unadmitted, ..finding }
+            }
+            _ => finding,
+        });
     }
 }

@@ -1,17 +1,21 @@
-//! Who else is there: liars behind the addresses of honest clients, clocks that step, and a server whose
-//! program stalls.
+//! Who else is there: liars behind the addresses of honest clients, clocks that step, a server whose program
+//! stalls, and another one that takes no blocks and is sent some.
 //!
 //! Drawn from a stream of its own, so that a scenario with and without company has the same links and
 //! faults. Lies whose fault is known are left out. The invariant: all of it is over when the faults are.
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use haulier_core::Instant;
 use haulier_proto::credentials::Secret;
+use haulier_proto::server::ServerConfig;
 
+use super::connection_ends::Session;
 use crate::attack::Attacker;
-use crate::oracle::{Lie, LyingClient, is_known};
-use crate::{Access, Probability, Rng, World, address};
+use crate::hosts::ServerHost;
+use crate::oracle::{Lie, LyingClient, Watch, is_known};
+use crate::{Access, HostId, Probability, Rng, World, address};
 
 /// What the server's clock is ahead of the true time at first, so that it can be set back.
 pub(super) const AHEAD: Duration = Duration::from_secs(10);
@@ -37,10 +41,20 @@ pub(super) struct Company {
     pub(super) steps: Vec<(Instant, Duration)>,
     /// When the server's program stalls, and for how long.
     pub(super) stall: Option<(Instant, Duration)>,
+    /// Liars at a server that takes no blocks; none if there is no such server.
+    refused: Vec<Companion>,
 }
 
+/// What is sent to a server that takes no blocks.
+const REFUSED: [Lie; 3] = [Lie::UnannouncedSlices, Lie::UnannouncedBombs, Lie::UnannouncedPages];
+
+/// The number of its address.
+const REFUSING: u32 = 2;
+
 impl Company {
-    /// Half of all scenarios have liars, a quarter have steps of the clock, and a quarter a stall.
+    /// Half of all scenarios have liars, a quarter have steps of the clock, a quarter a stall, and a tenth a
+    /// server that takes no blocks. What is not read shows only while the server's program stalls, so liars
+    /// who bet on that get their stall.
     pub(super) fn draw(seed: u64, clients: usize, faults: Duration) -> Self {
         let mut rng = Rng::stream(seed, 950);
         let lies: Vec<_> =
@@ -73,24 +87,56 @@ impl Company {
                 company.steps.push((Instant::ZERO + Duration::from_nanos(time), ahead));
             }
         }
-        if rng.chance(Probability::percent(25)) {
+        let is_unread = company.liars.iter().any(|liar| liar.lie.is_unread());
+        if rng.chance(Probability::percent(25)) || is_unread {
             let at = Instant::ZERO + Duration::from_nanos(rng.below(nanos));
             company.stall = Some((at, Duration::from_millis(rng.between(100, 3_000))));
+        }
+        if rng.chance(Probability::percent(10)) {
+            for _ in 0..rng.between(1, 3) {
+                company.refused.push(Companion {
+                    lie: *rng.pick(&REFUSED),
+                    behind: rng.below(clients as u64) as u32,
+                    every: Duration::from_millis(rng.between(1, 5)),
+                    at_once: rng.between(1, 8) as u32,
+                    from: Instant::ZERO,
+                });
+            }
         }
         company
     }
 
     /// Puts the liars into the world, until the faults are over.
     pub(super) fn join(&self, world: &mut World, secret: Option<&Secret>, until: Instant) {
-        for (number, companion) in (0..).zip(&self.liars) {
+        let liars = self.liars.iter().map(|liar| (1, liar));
+        let refused = self.refused.iter().map(|liar| (REFUSING, liar));
+        for (number, (server, companion)) in (0..).zip(liars.chain(refused)) {
             let Companion { lie, behind, every, at_once, from } = *companion;
             let mut own = address(10 + behind);
             own.set_port(LIARS_PORT + number);
-            let seed = u64::from(number);
+            let (seed, server) = (u64::from(number), address(server));
             let secret = secret.cloned();
-            let liar =
-                LyingClient { lie, server: address(1), secret, every, at_once, from, until, seed };
+            let liar = LyingClient { lie, server, secret, every, at_once, from, until, seed };
             world.add(Attacker::new(liar.mind()), own, &Access::default());
         }
+    }
+
+    /// Puts the server that takes no blocks into the world, if there is one.
+    pub(super) fn add_refusing(
+        &self,
+        world: &mut World,
+        config: ServerConfig,
+        seed: u64,
+    ) -> Option<HostId<ServerHost<Session>>> {
+        if self.refused.is_empty() {
+            return None;
+        }
+        let connection = config.connection.with_max_block_bytes(0);
+        let accept = move |now, request: &Bytes| Session::of_request(seed, request, now);
+        let config = config.with_connection(connection);
+        let mut host = ServerHost::new(accept, config, seed);
+        host.is_checked = true;
+        host.watch = Some(Watch::admitting_nothing());
+        Some(world.add(host, address(REFUSING), &Access::default()))
     }
 }

@@ -34,11 +34,11 @@ impl Tally {
 /// Bytes of a chunk's repair slices, which are made when they are first needed.
 const REPAIR_BYTES: usize = 256 << 10;
 
-/// Bytes of packets in the queues of a session, and of what it remembers to check those that arrive.
-const PACKETS_BYTES: usize = 64 << 10;
+/// Bytes of what a session remembers to check what arrives.
+const REMEMBERED_BYTES: usize = 32 << 10;
 
-/// Bytes of a message in the queue besides its own.
-const MESSAGE_BYTES: usize = 200;
+/// Bytes of a packet or a message in its queue besides its own, with what the session remembers of it.
+const QUEUED_BYTES: usize = 200;
 
 /// Channels of messages, and the one whose messages are unordered.
 const CHANNELS: u32 = 3;
@@ -53,6 +53,9 @@ struct Plan {
     doomed: u64,
     messages: u32,
 }
+
+/// The block that a liar gets: some thousand datagrams to acknowledge.
+const LIARS_BLOCK_BYTES: usize = 4 << 20;
 
 /// The first tag of those.
 const DOOMED: u64 = 1_000;
@@ -119,13 +122,16 @@ pub(super) struct Session {
     doomed: Option<BlockHandle>,
     /// Doomed blocks of the other end that are declined next.
     unwanted: Vec<BlockNumber>,
-    /// A liar's: nothing is planned, and nothing it sends is wrong.
+    /// A liar's: it gets a block, to lie about what arrived of it, and nothing it sends is wrong.
     is_of_liar: bool,
     messages_sent: u32,
     /// What they take while they wait.
     message_bytes: usize,
     packets_sent: u32,
     next_packet: Instant,
+    /// Packets that are neither acked nor lost, and what they take. While the server may not send, before it
+    /// has heard from an address, their queue grows to as much as the connection accepts.
+    packets_waiting: BTreeMap<u16, usize>,
     blocks: BTreeSet<u64>,
     messages: BTreeSet<u32>,
     packets: BTreeSet<u32>,
@@ -137,7 +143,8 @@ impl Session {
     /// The server's end of the session that a client requests.
     pub(super) fn of_request(seed: u64, request: &[u8], now: Instant) -> Self {
         if request.is_empty() {
-            return Self { is_of_liar: true, ..Self::new(Plan::default(), Plan::default(), now) };
+            let out = Plan { key: seed, blocks: vec![LIARS_BLOCK_BYTES], ..Plan::default() };
+            return Self { is_of_liar: true, ..Self::new(out, Plan::default(), now) };
         }
         let number = |at: usize| {
             let bytes = request.get(at..at + 4).and_then(|b| b.try_into().ok());
@@ -152,16 +159,22 @@ impl Session {
     }
 
     fn take(&mut self, event: &Event) -> Result<(), String> {
-        if self.is_of_liar {
-            return Ok(());
-        }
         match event {
-            Event::Block { tag, data } if *tag >= DOOMED => self.take_doomed(*tag, data)?,
-            Event::BlockAnnounced { block, tag, .. } if *tag >= DOOMED && tag % 2 == 1 => {
-                self.unwanted.push(*block);
+            Event::PacketAcked { sequence } | Event::PacketLost { sequence } => {
+                let size = self.packets_waiting.remove(&sequence.get());
+                size.ok_or_else(|| format!("packet {sequence:?} has two fates"))?;
             }
             Event::BlockDeclined { handle, .. } => {
                 self.blocks_waiting.remove(handle);
+            }
+            Event::BlockSent { handle } => {
+                let size = self.blocks_waiting.remove(handle);
+                size.ok_or_else(|| format!("{handle:?} was sent twice"))?;
+            }
+            _ if self.is_of_liar => {}
+            Event::Block { tag, data } if *tag >= DOOMED => self.take_doomed(*tag, data)?,
+            Event::BlockAnnounced { block, tag, .. } if *tag >= DOOMED && tag % 2 == 1 => {
+                self.unwanted.push(*block);
             }
             Event::Block { tag, data } => {
                 let expected = self.back.block(*tag as usize);
@@ -181,10 +194,6 @@ impl Session {
                 self.tally.packets += 1;
             }
             Event::BlockProgress { .. } => self.tally.slices += 1,
-            Event::BlockSent { handle } => {
-                let size = self.blocks_waiting.remove(handle);
-                size.ok_or_else(|| format!("{handle:?} was sent twice"))?;
-            }
             // Its client was informed that everything it sent has arrived.
             Event::Closed(CloseReason::There { code, .. })
                 if *code == CloseCode::DONE && !self.has_all() =>
@@ -250,10 +259,8 @@ impl App for Session {
     }
 
     fn own_bytes(&self) -> u64 {
-        if self.is_of_liar {
-            return 0;
-        }
-        let queued = PACKETS_BYTES + self.message_bytes;
+        let packets: usize = self.packets_waiting.values().sum();
+        let queued = REMEMBERED_BYTES + packets + self.message_bytes;
         let with_repair = |&bytes: &usize| bytes + bytes.div_ceil(REPAIR_BYTES) * REPAIR_BYTES;
         (queued + self.blocks_waiting.values().map(with_repair).sum::<usize>()) as u64
     }
@@ -279,7 +286,7 @@ impl App for Session {
         while self.messages_sent < self.out.messages {
             let (channel, order) = Plan::channel(self.messages_sent);
             let message = self.out.message(self.messages_sent);
-            let bytes = message.len() + MESSAGE_BYTES;
+            let bytes = message.len() + QUEUED_BYTES;
             if connection.send_message_on(channel, order, message).is_err() {
                 break;
             }
@@ -292,7 +299,10 @@ impl App for Session {
         if self.next_packet <= now {
             self.doom(now, connection);
             self.next_packet = now + FRAME;
-            if connection.send_packet(self.out.packet(self.packets_sent)).is_ok() {
+            let packet = self.out.packet(self.packets_sent);
+            let bytes = packet.len() + QUEUED_BYTES;
+            if let Ok(sequence) = connection.send_packet(packet) {
+                self.packets_waiting.insert(sequence.get(), bytes);
                 self.packets_sent += 1;
             }
         }

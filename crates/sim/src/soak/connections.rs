@@ -147,8 +147,9 @@ impl ConnectionScenario {
         let clients = clients.collect();
         let secret = Secret::from_bytes([5; 32]);
         let secret = Some(&secret).filter(|_| !self.is_open);
+        let refusing = self.company.add_refusing(&mut world, self.server_config(), seed);
         self.company.join(&mut world, secret, self.faults_until);
-        let mut run = Run { scenario: self, world, server, clients };
+        let mut run = Run { scenario: self, world, server, refusing, clients };
         let verdict = run.until_the_end();
         Outcome {
             verdict,
@@ -170,6 +171,8 @@ struct Run<'s> {
     scenario: &'s ConnectionScenario,
     world: World,
     server: HostId<ServerHost<Session>>,
+    /// Another server, which takes no blocks.
+    refusing: Option<HostId<ServerHost<Session>>>,
     clients: Vec<HostId<ClientHost<Sessions>>>,
 }
 
@@ -210,15 +213,17 @@ impl Run<'_> {
 
     /// Continues the run. Returns what went wrong.
     fn run_to(&mut self, end: Instant) -> Option<String> {
-        let (server, clients) = (self.server, self.clients.clone());
+        let (server, refusing, clients) = (self.server, self.refusing, self.clients.clone());
         let wrong = |world: &World| {
             let of_server = world.host(server).all_apps().find_map(|app| app.wrong.as_ref());
             let mut of_clients = (0..).zip(&clients).filter_map(|(number, &id)| {
                 Some((number, world.host(id).app.session.wrong.as_ref()?))
             });
-            let watch = world.host(server).watch.as_ref();
-            if let Some(finding) = watch.and_then(Watch::finding) {
-                return Some(format!("server: {}", finding.what));
+            for server in [Some(server), refusing].into_iter().flatten() {
+                let watch = world.host(server).watch.as_ref();
+                if let Some(finding) = watch.and_then(Watch::finding) {
+                    return Some(format!("server: {}", finding.what));
+                }
             }
             of_server
                 .map(|what| format!("server: {what}"))

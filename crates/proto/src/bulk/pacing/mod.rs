@@ -70,6 +70,8 @@ pub(crate) struct Pacing {
     next: u64,
     /// A router has marked a datagram before there was a rate of its own.
     marked: Option<Marked>,
+    /// The first datagram sent at the transfer's own rate.
+    own_from: u64,
 }
 
 impl Pacing {
@@ -78,7 +80,8 @@ impl Pacing {
         let law = if known.is_some() { Law::Model } else { Law::Blind(Blind::new(floor, None)) };
         let floor = floor.max(Rate::MIN);
         let full = Bytes(FULL_PACKET.0 - NEARLY_FULL.0);
-        Self { law, floor, hint: None, base: BaseDelay::new(), full, next: 0, marked: None }
+        let base = BaseDelay::new();
+        Self { law, floor, hint: None, base, full, next: 0, marked: None, own_from: u64::MAX }
     }
 
     /// The size of a full datagram, which takes so much longer than before.
@@ -100,11 +103,13 @@ impl Pacing {
         if urgency == Urgency::DuringPlay {
             if !matches!(self.law, Law::BesideGame(_)) {
                 self.law = Law::BesideGame(BesideGame::new(self.floor, self.next, known));
+                self.own_from = self.next;
             }
             return;
         }
         if let Law::BesideGame(_) = self.law {
             self.law = Law::Blind(Blind::new(self.floor, self.hint));
+            self.own_from = u64::MAX;
         }
         let Some(rate) = known else { return };
         if let Law::Blind(_) = self.law {
@@ -117,12 +122,19 @@ impl Pacing {
                 flow.drain(backlog, rtt);
             }
             self.law = Law::Delay(Delay::new(flow, rate));
+            self.own_from = self.next;
         }
     }
 
     /// Whether the modelled queue paces the transfer.
     pub(crate) const fn is_modelled(&self) -> bool {
         matches!(self.law, Law::Model)
+    }
+
+    /// From which number on datagrams are sent at the transfer's own rate. It has measured what the queue
+    /// takes: a tick of it is more than the model grants on fast links.
+    pub(crate) const fn own_from(&self) -> u64 {
+        self.own_from
     }
 
     /// Whether the transfer has its own rate, independent of the model.

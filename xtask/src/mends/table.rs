@@ -1,0 +1,204 @@
+//! The mends: for each the lines that mend a fault, what was there before, and what finds it then.
+//!
+//! The numbers are those of `oracle::KNOWN_FAULTS`. Where a fault lay in a design that is gone, what stands
+//! in its way now is taken out.
+
+/// A mend that can be taken out.
+pub(super) struct Mend {
+    /// In one word.
+    pub(super) name: &'static str,
+    pub(super) fault: u8,
+    /// What happens without it.
+    pub(super) what: &'static str,
+    pub(super) edits: &'static [Edit],
+    /// The test of `crates/sim/tests` that fails without it.
+    pub(super) finder: &'static str,
+}
+
+/// A change of one file.
+pub(super) struct Edit {
+    pub(super) path: &'static str,
+    pub(super) mended: &'static str,
+    pub(super) before: &'static str,
+}
+
+const fn edit(path: &'static str, mended: &'static str, before: &'static str) -> Edit {
+    Edit { path, mended, before }
+}
+
+const LIES: &str = "oracles::a_lie_costs_no_more_than_it_brings";
+
+/// All of them.
+pub(super) const MENDS: &[Mend] = &[
+    Mend {
+        name: "locator",
+        fault: 1,
+        what: "each decoding evaluates the locator at all points of the field",
+        edits: &[edit(
+            "crates/proto/src/bulk/erasures.rs",
+            "let locator = log_locator(&self.is_missing);",
+            "let mut all = self.is_missing.clone();\n        all.resize(1 << 16, false);\n        \
+             let locator = log_locator(&all);",
+        )],
+        finder: LIES,
+    },
+    Mend {
+        name: "no-blocks",
+        fault: 5,
+        what: "an end that takes no blocks keeps their slices",
+        edits: &[edit(
+            "crates/proto/src/incoming/mod.rs",
+            "        if self.config.max_block_bytes == 0 {\n            \
+             return Ok(Fate::NotKept);\n        }\n",
+            "",
+        )],
+        finder: LIES,
+    },
+    Mend {
+        name: "finished",
+        fault: 8,
+        what: "what is finished is told until it is acknowledged, without a limit or a count",
+        edits: &[
+            edit(
+                "crates/proto/src/incoming/progress.rs",
+                "while self.finished.len() > MAX_BLOCKS.saturating_sub(open) {",
+                "while self.finished.len() > usize::MAX - open {",
+            ),
+            edit(
+                "crates/proto/src/incoming/progress.rs",
+                "self.finished.capacity() * size_of::<Finished>()",
+                "0",
+            ),
+            edit(
+                "crates/proto/src/incoming/progress.rs",
+                "self.finished.len() <= MAX_BLOCKS.saturating_sub(open),",
+                "self.finished.len() <= usize::MAX - open,",
+            ),
+        ],
+        finder: LIES,
+    },
+    Mend {
+        name: "unread",
+        fault: 9,
+        what: "an unread block counts for its bytes alone",
+        edits: &[
+            edit(
+                "crates/proto/src/incoming/delivery.rs",
+                "        EVENT_COST\n            + match self {",
+                "        0 + match self {",
+            ),
+            edit(
+                "crates/proto/src/incoming/delivery.rs",
+                "    part.len() + PART_COST",
+                "    part.len()",
+            ),
+        ],
+        finder: LIES,
+    },
+    Mend {
+        name: "staging",
+        fault: 10,
+        what: "many chunks wait for their announcement, and are hashed with it",
+        edits: &[
+            edit(
+                "crates/proto/src/incoming/staging.rs",
+                "if self.bytes + SLICE_COST + slice.data.len() > MAX_CHUNK_BYTES {",
+                "if self.bytes + SLICE_COST + slice.data.len() > 32 * MAX_CHUNK_BYTES {",
+            ),
+            edit(
+                "crates/proto/src/incoming/staging.rs",
+                "assert!(self.bytes <= MAX_CHUNK_BYTES && ",
+                "assert!(",
+            ),
+        ],
+        finder: LIES,
+    },
+    Mend {
+        name: "once",
+        fault: 10,
+        what: "a datagram may have many acks",
+        edits: &[edit(
+            "crates/proto/src/wire/frames/mod.rs",
+            "if self.seen & once as u8 != 0 {",
+            "if self.seen & once as u8 == u8::MAX {",
+        )],
+        finder: LIES,
+    },
+    Mend {
+        name: "reset-key",
+        fault: 2,
+        what: "the reset key is made from the token key",
+        edits: &[edit(
+            "crates/proto/src/server/mod.rs",
+            "None => ResetKey::random(entropy.next_secret()),",
+            "None => ResetKey::derived(&credentials.token_keys.first().map_or_else(\n                \
+             || entropy.next_secret(),\n                |token_key| token_key.key.clone(),\n            )),",
+        )],
+        finder: "oracles::a_sister_resets_nothing",
+    },
+    Mend {
+        name: "address",
+        fault: 3,
+        what: "an address in a token counts as proven",
+        edits: &[edit(
+            "crates/proto/src/connection/path.rs",
+            "usual.max(received.saturating_mul(TOKEN_FACTOR).min(max_in_token))",
+            "u64::MAX - usual.max(TOKEN_FACTOR).max(max_in_token)",
+        )],
+        finder: "threats::t1_a_token_with_a_victims_address_sends_it_a_bounded_amount",
+    },
+    Mend {
+        name: "audience",
+        fault: 4,
+        what: "a token for another server is taken",
+        edits: &[edit(
+            "crates/proto/src/server/admission.rs",
+            "let is_for_any = config.token_audience == TokenAudience::Any;",
+            "let is_for_any = config.token_audience == TokenAudience::default();",
+        )],
+        finder: "oracles::a_token_is_taken_once",
+    },
+    Mend {
+        name: "largest",
+        fault: 6,
+        what: "when the memory is full, the connection that holds the most is closed",
+        edits: &[edit(
+            "crates/proto/src/server/shares.rs",
+            "let Some(id) = largest(&holders, source) else { return };",
+            "let id = holders.iter().max_by_key(|it| it.memory_bytes).map(|it| it.id);\n        \
+             let (Some(id), _) = (id, largest(&holders, source)) else { return };",
+        )],
+        finder: "oracles::hoarders_push_nobody_out",
+    },
+    Mend {
+        name: "slow",
+        fault: 7,
+        what: "a low rate that one client reported holds for all behind its address",
+        edits: &[
+            edit(
+                "crates/proto/src/bulk/known.rs",
+                "        if self.rate.is_none_or(|rate| rate <= FIRST_RATE) {\n            \
+                 return Self::NOTHING;\n        }\n        \
+                 Self { loss: LossEstimate::new(), trust: Trust::Earlier, ..self }",
+                "        Self { trust: Trust::Own, ..self }",
+            ),
+            edit(
+                "crates/proto/src/server/paths.rs",
+                "if known.at <= old.at || is_more {",
+                "if known.at <= old.at || is_more && known.rate.is_none() {",
+            ),
+        ],
+        finder: "oracles::a_liar_harms_no_neighbour",
+    },
+    Mend {
+        name: "fast",
+        fault: 7,
+        what: "a high rate that one client reported is believed of the next",
+        edits: &[edit(
+            "crates/proto/src/bulk/known.rs",
+            "Self { loss: LossEstimate::new(), trust: Trust::Earlier, ..self }",
+            "Self { loss: LossEstimate::new(), trust: Trust::Own, ..self }",
+        )],
+        finder: "oracles::a_liar_harms_no_neighbour",
+    },
+];
