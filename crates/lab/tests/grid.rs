@@ -105,3 +105,18 @@ fn drops_are_counted_in_bytes() {
     assert!(dropped_bytes / grid::SLICE_WIRE_BYTES >= slices_sent - SLICES - 30, "{outcome:?}");
     assert!(outcome.peak_queue_bytes > 30 << 10, "{outcome:?}");
 }
+
+/// Nothing is to be sent while the sender waits for the answer to a chunk. That the answer comes is no call
+/// that came late: a late caller may send four times what the queue is known to hold.
+#[test]
+fn what_answers_a_chunk_does_not_flood_the_queue() {
+    let outcome = grid::run(Strategy::ColdTicket, &cell(847), 0, &Kit::new(1));
+    assert!(outcome.peak_queue_bytes < 40 << 10, "75 KiB, and 32 without the mistake: {outcome:?}");
+}
+
+/// 30 % are lost, so that no train is whole enough to give a rate. What is sent again has to cover that.
+#[test]
+fn losses_count_where_no_rate_is_found() {
+    let outcome = grid::run(Strategy::ColdTicket, &cell(889), 1, &Kit::new(1));
+    assert!(outcome.ratio() < 3.0, "3.4 with the 2 % that are assumed: {outcome:?}");
+}

@@ -74,8 +74,8 @@ haulier_core::drop_reasons! {
     CountChanged = "count_changed", Hostile;
     /// A fragment of a packet with more fragments than this end accepts.
     PacketTooBig = "packet_too_big", Hostile;
-    /// A packet or fragment older than the newest 256, or a datagram older than the newest 8192. Extreme
-    /// reordering can cause it too, but a replay always does.
+    /// A packet or fragment older than the newest 256, or a datagram older than the newest 8192 to 131,072.
+    /// Extreme reordering can cause it too, but a replay always does.
     TooOld = "too_old", Hostile;
     /// A fragment of a packet that was evicted.
     Evicted = "evicted", Honest;

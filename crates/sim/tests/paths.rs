@@ -168,33 +168,6 @@ fn a_client_that_moves_is_probed_anew() {
     assert_eq!((server.max_datagram_bytes, server.black_holes), (1392, 0));
 }
 
-/// What arrives beyond a block of 16 MiB, as a share of it: the heads and tags of its datagrams, repair
-/// slices, probes, and all else that the server says, without UDP and IP. A probe that the link does not
-/// carry is not in it: it is dropped where it is sent.
-fn overhead(link: LinkConfig) -> f64 {
-    let bytes = 16 << 20;
-    let script = Script::idle().sending(Block::new(1, Rng::new(SEED).bytes(bytes)), 1);
-    let mut line = Line::new(&link, [9000; 2], SEED, &script);
-    let client = line.client;
-    let is_done =
-        line.world.run_until(ms(60_000), |world| !world.host(client).app.received.is_empty());
-    assert!(is_done, "{:?}", line.world.host(client).app.heard);
-    let done = line.world.now();
-    // What is still on the way counts too.
-    line.world.run_to(done + Duration::from_millis(100));
-    let arrived = line.world.host(client).client.as_ref().expect("a client").wire_bytes().received;
-    let share = arrived as f64 / bytes as f64 - 1.0;
-    println!("{:.2} %, in {done:?}: {:?}", 100.0 * share, line.stats()[0]);
-    share
-}
-
-/// Slices are as large as the path carries, so that few bytes are heads.
-#[test]
-fn a_block_has_few_bytes_beside_its_own() {
-    assert!(overhead(link().with_mtu(1500)) <= 0.025);
-    assert!(overhead(link().with_mtu(9000)) <= 0.015);
-}
-
 /// A long transfer over this link. Returns the stats of the server, packets that the link lost, and the
 /// longest queue after two seconds, in milliseconds.
 fn transfer(link: LinkConfig) -> (ConnectionStats, u64, u64) {

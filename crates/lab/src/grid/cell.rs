@@ -9,7 +9,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::SLICES;
 use haulier_sim::{Access, LinkConfig, Loss, Probability};
 
 /// The sender's own interface, in bits per second.
@@ -85,12 +84,12 @@ impl Cell {
         self.number.is_multiple_of(7)
     }
 
-    /// The physical limit L: propagation, and the time of all slices on the bottleneck, lost ones sent
+    /// The physical limit L: propagation, and the time of so many bytes on the bottleneck, lost ones sent
     /// again. A run with fewer losses than the mean can be slightly below it. For a join it includes the
     /// delay of the request.
-    pub fn limit(&self, slice_wire_bytes: u64, is_join: bool) -> Duration {
+    pub fn limit(&self, wire_bytes: u64, is_join: bool) -> Duration {
         let halves = if is_join { 2 } else { 1 };
-        let bits = SLICES * slice_wire_bytes * 8;
+        let bits = wire_bytes * 8;
         // bits / (Mbit/s) is in microseconds.
         let nanos = bits * 1_000_000 / (self.rate_mbit * (1_000 - self.loss_permille));
         Duration::from_micros(self.rtt_ms * 500 * halves) + Duration::from_nanos(nanos)
@@ -222,7 +221,7 @@ mod tests {
             burst_length: 0,
             queue_bytes: 1,
         };
-        let ms = |cell: &Cell, is_join| cell.limit(1088, is_join).as_secs_f64() * 1e3;
+        let ms = |cell: &Cell, is_join| cell.limit(256 * 1088, is_join).as_secs_f64() * 1e3;
         assert!((ms(&link, false) - 272.822).abs() < 0.001);
         assert!((ms(&link, true) - 322.822).abs() < 0.001);
         let lossy = Cell { loss_permille: 100, ..link };

@@ -33,16 +33,22 @@ use crate::ends::{Article, Ends, First, Reading};
 use connection::{by_secret, by_token};
 use stage::Stage;
 
-/// The slices of the block that is timed, of 1024 bytes each.
+/// Bytes of the block that is timed.
+pub const BLOCK_BYTES: u64 = 256 << 10;
+
+/// The slices of it, of 1024 bytes each, that all but haulier/1 send.
 pub const SLICES: u64 = 256;
 
 /// The same of the size that fills a datagram of 1200 bytes. A join sends its first chunk beside a welcome,
 /// in the smaller ones.
 pub const LARGE_SLICES: u64 = 226;
 
-/// Bytes on the wire of a full slice of haulier/1: its data, the slice frame (7), the data header (13), the
-/// tag (16), UDP and IPv4 (28).
-pub const SLICE_WIRE_BYTES: u64 = 1024 + 7 + 13 + 16 + 28;
+/// What each slice of haulier/1 has on the wire besides its data: the slice frame (7), the data header (13),
+/// the tag (16), UDP and IPv4 (28).
+const SLICE_OVERHEAD_BYTES: u64 = 7 + 13 + 16 + 28;
+
+/// Bytes on the wire of a slice of 1024 bytes.
+pub const SLICE_WIRE_BYTES: u64 = 1024 + SLICE_OVERHEAD_BYTES;
 
 /// The same on the article's wire: header and check (13), UDP and IPv4 (28).
 pub const ARTICLE_SLICE_WIRE_BYTES: u64 = 1024 + 13 + 28;
@@ -122,11 +128,15 @@ impl Strategy {
         matches!(self, Self::ColdTicket | Self::ColdToken)
     }
 
-    /// Bytes of one of its slices on the wire.
-    pub const fn slice_wire_bytes(self) -> u64 {
+    /// The fewest bytes that the block takes on its wire. For haulier/1 that is in the largest slices that
+    /// the path carries, also for a join, which does not send such at first.
+    pub const fn wire_bytes(self) -> u64 {
         match self {
-            Self::Article => ARTICLE_SLICE_WIRE_BYTES,
-            _ => SLICE_WIRE_BYTES,
+            Self::Warm | Self::ColdTicket | Self::ColdToken => {
+                BLOCK_BYTES + LARGE_SLICES * SLICE_OVERHEAD_BYTES
+            }
+            Self::Article => SLICES * ARTICLE_SLICE_WIRE_BYTES,
+            Self::BurstResend | Self::SlowStart => SLICES * SLICE_WIRE_BYTES,
         }
     }
 
@@ -179,7 +189,7 @@ fn play(
         cell,
         // The same for all strategies: the first packets of each meet the same losses.
         seed: Rng::stream(seed, 1 + u64::from(cell.number)).next_u64(),
-        limit: cell.limit(strategy.slice_wire_bytes(), strategy.is_join()),
+        limit: cell.limit(strategy.wire_bytes(), strategy.is_join()),
     };
     let seed = place.seed;
     let mut stage = Stage::new(&place, |world, homes| -> Box<dyn Ends> {

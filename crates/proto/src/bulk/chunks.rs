@@ -149,9 +149,14 @@ impl Chunks {
         self.classes.iter().any(|class| class.open > 0)
     }
 
+    /// Whether there are chunks to open.
+    pub(super) fn has_unopened(&self) -> bool {
+        self.blocks.iter().any(SendBlock::has_unopened)
+    }
+
     /// Whether there are chunks to open, but no credit for them.
     pub(super) fn is_held_back(&self) -> bool {
-        self.credit.is_used_up() && self.blocks.iter().any(SendBlock::has_unopened)
+        self.credit.is_used_up() && self.has_unopened()
     }
 
     /// The receiver has this slice, which went in datagram `number`. Returns whether that is progress: once
@@ -210,7 +215,7 @@ impl Chunks {
                 cut_smaller(chunk, cutting.cut(at, bytes), next_number);
             }
         }
-        self.rescan();
+        self.classes.iter_mut().for_each(|class| class.searched = Searched::default());
     }
 
     /// No slice of any chunk is expected: those in flight are counted anew.
@@ -240,9 +245,18 @@ impl Chunks {
         }
     }
 
-    /// The estimates have changed, or what is expected: the next search begins with the first chunk.
+    /// What is expected has changed: searches for what lacks begin with the first chunk.
     pub(super) fn rescan(&mut self) {
-        self.classes.iter_mut().for_each(|class| class.searched = Searched::default());
+        for class in &mut self.classes {
+            class.searched = Searched { unsent: class.searched.unsent, ..Searched::default() };
+        }
+    }
+
+    /// The estimates have changed, but not what is expected: what was not missing is not missing now.
+    pub(super) fn rescan_margins(&mut self) {
+        for Class { searched, .. } in &mut self.classes {
+            (searched.short, searched.short_of_tail) = (0, 0);
+        }
     }
 
     /// Memory held besides the bytes of the blocks, in bytes.
@@ -267,6 +281,9 @@ impl Chunks {
             assert_eq!(open.len(), class.open, "open chunks");
             let active = open.iter().filter(|chunk| !chunk.has_enough()).map(|chunk| chunk.at);
             assert!(active.eq(class.active.iter().copied()), "active chunks");
+            let searched = class.active.iter().take(class.searched.unsent);
+            let mut searched = searched.filter_map(|at| self.get(*at));
+            assert!(searched.all(OpenChunk::is_sent), "an unsent slice is passed over");
         }
         self.credit.check_invariants();
     }

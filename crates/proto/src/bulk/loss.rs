@@ -70,6 +70,11 @@ impl LossEstimate {
         Losses { share: self.share(), packets: self.packets(), inflation: self.inflation() }
     }
 
+    /// The same without what is assumed before anything was measured: no losses were seen, none are expected.
+    pub(crate) fn measured(&self) -> Losses {
+        Losses { share: (self.lost / self.packets()).min(MAX_LOSS), ..self.losses() }
+    }
+
     /// The weight of the estimate in packets, including the prior.
     pub(crate) fn packets(&self) -> f64 {
         self.prior_packets + self.seen

@@ -6,10 +6,11 @@
 //! loss estimate and the pacing, which decide about the next slice. The invariant: a slice is returned only
 //! if it may be sent now.
 
+mod timing;
 mod told;
 
 use super::bottleneck::Bottleneck;
-use super::choice::{Choice, Chosen, Path};
+use super::choice::{Choice, Chosen};
 use super::chunks::{Chunks, Cutting};
 use super::config::{SenderConfig, SenderStats};
 use super::delivered::{Delivered, Proven};
@@ -17,18 +18,16 @@ use super::known::{Known, Trust};
 use super::lateness::Lateness;
 use super::limit::Limit;
 use super::loss::LossEstimate;
-use super::pacing::{Blind, Pacing, Queue};
+use super::pacing::{Blind, Pacing};
 use super::recalled::Recalled;
 use super::silence::Silence;
 use super::trains::Trains;
-use super::tuning::choice::TAIL_RATE;
 use super::tuning::silence::MAX_COUNTED_LOST;
-use super::tuning::{FULL_PACKET, MIN_PACKET, REPLAYED_PER_TICK, TICK, blind, flow, window};
+use super::tuning::{FULL_PACKET, REPLAYED_PER_TICK, TICK, blind, flow};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::time::earliest;
 use crate::transit::{Acked, ArrivalsFrame, ChunkAt, Datagram, Fate, Ledger, Symbol};
-use crate::urgency::Urgency;
 
 /// Sends the chunks of blocks.
 #[derive(Debug)]
@@ -47,6 +46,8 @@ pub(crate) struct Sender {
     silence: Silence,
     /// The number of acknowledged slices.
     acked: usize,
+    /// Datagrams whose fate was settled while no rate was known.
+    without_rate: usize,
     /// No slice is sent before this: the end of the tick, or of the gap between two slices.
     resume_at: Instant,
     next_tail: Instant,
@@ -86,6 +87,7 @@ impl Sender {
             lateness: Lateness::new(),
             silence: Silence::new(now),
             acked: 0,
+            without_rate: 0,
             resume_at: Instant::ZERO,
             next_tail: Instant::ZERO,
             last_bytes: FULL_PACKET,
@@ -135,6 +137,16 @@ impl Sender {
     #[cfg(test)]
     pub(crate) const fn has_share(&self) -> bool {
         self.pacing.has_own_rate()
+    }
+
+    /// Whether to ask for a slice now, whose frame may have `room` bytes. To be asked whenever something may
+    /// be sent: if nothing was due when the caller called, no later call is late.
+    pub(crate) fn is_slice_due(&mut self, now: Instant, room: usize) -> bool {
+        self.on_call(now);
+        let choice = self.choose_and_note();
+        self.lateness.set_due(choice.map(|_| self.resume_at.max(now)));
+        choice.is_some_and(|choice| self.chunks.frame_bytes(choice) <= room)
+            && now >= self.resume_at
     }
 
     /// The slice to send now, if its frame fits in `room` bytes. The datagram with it must be reported by
@@ -204,9 +216,10 @@ impl Sender {
         self.stats.slices += 1;
         self.stats.repairs += u64::from(symbol.index().1);
         let share = self.loss.share();
+        let is_model_believed = number < self.model_believed_below();
         if let Some(chunk) = self.chunks.get_mut(at) {
             chunk.on_sent(symbol);
-            if passes {
+            if passes || !is_model_believed {
                 chunk.expect(share);
             }
         }
@@ -292,10 +305,10 @@ impl Sender {
         self.set_stale();
     }
 
-    /// What is expected of the datagrams in flight is to be counted anew.
+    /// What is expected of the datagrams in flight is to be counted anew: until then nothing more is missing.
     fn set_stale(&mut self) {
         self.is_stale = true;
-        self.chunks.rescan();
+        self.chunks.rescan_margins();
     }
 
     /// Called before fates are settled. After feedback it corrects the backlog of each datagram, which
@@ -323,8 +336,11 @@ impl Sender {
             self.on_landed(datagram);
         }
         self.pacing.on_settled(datagram.number, fate != Fate::Acked);
-        // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished.
-        if self.bottleneck.rate().is_some() && fate != Fate::Dropped {
+        // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished. Where no
+        // train has given one, they are all that there is to plan with.
+        let is_known = self.bottleneck.rate().is_some();
+        self.without_rate += usize::from(!is_known);
+        if (is_known || self.without_rate > blind::BELIEVED_SLICES) && fate != Fate::Dropped {
             self.loss.on_packet(fate == Fate::Lost);
         }
     }
@@ -336,6 +352,7 @@ impl Sender {
             return;
         }
         self.is_stale = false;
+        let believed_below = self.model_believed_below();
         let Self { bottleneck, loss, chunks, .. } = self;
         chunks.clear_expected();
         chunks.rescan();
@@ -343,7 +360,7 @@ impl Sender {
         let mut replayed = 0;
         bottleneck.replay_in_flight(ledger, |datagram, passes| {
             replayed += 1;
-            if passes
+            if (passes || datagram.number >= believed_below)
                 && let Some((at, _)) = datagram.slice
                 && let Some(chunk) = chunks.get_mut(at)
                 && chunk.counts(datagram.number)
@@ -352,6 +369,13 @@ impl Sender {
             }
         });
         self.replay_at = self.now + TICK * (replayed / REPLAYED_PER_TICK);
+    }
+
+    /// Of datagrams below this number the model says which are dropped at the bottleneck's queue, before that
+    /// is known. While there are chunks to open none of that matters: what is dropped is known long before
+    /// the end, and what was not would be sent twice.
+    fn model_believed_below(&self) -> u64 {
+        if self.chunks.has_unopened() { 0 } else { self.pacing.own_from() }
     }
 
     /// Acts on a deadline that has passed.
@@ -412,85 +436,5 @@ impl Sender {
             return None;
         }
         self.silence.fails_at(self.config.give_up_after)
-    }
-
-    /// The sender is called, perhaps late.
-    fn on_call(&mut self, now: Instant) {
-        self.now = now;
-        self.silence.on_call(now);
-        self.lateness.on_call(now);
-        let is_alone = self.config.urgency == Urgency::LoadScreen;
-        self.bottleneck.try_more(is_alone && self.lateness.is_frame());
-    }
-
-    /// The next slice to send, if any.
-    fn choose(&self) -> Option<Choice> {
-        if !self.silence.may_send() {
-            return None;
-        }
-        self.chunks.choose(self.silence.is_probe_due(), &self.path())
-    }
-
-    /// The same, and the next search goes on where this one ended.
-    fn choose_and_note(&mut self) -> Option<Choice> {
-        if !self.silence.may_send() {
-            return None;
-        }
-        let (is_probe, loss) = (self.silence.is_probe_due(), self.loss);
-        let path = Path { loss: &loss, ..self.path() };
-        self.chunks.choose_and_note(is_probe, &path)
-    }
-
-    fn path(&self) -> Path<'_> {
-        let (rtt, rate) = (Span::from(self.silence.rtt()), self.bottleneck.rate());
-        Path { loss: &self.loss, rtt, rate, window: self.window(rtt, rate) }
-    }
-
-    /// Chunks that may be open: what is on the way in some round trips, and some.
-    fn window(&self, rtt: Span, rate: Option<Rate>) -> usize {
-        let rate = rate.map_or(Rate::ZERO, |rate| rate.min(self.limit.rate()));
-        let bytes = window::ROUND_TRIPS * (rate * (rtt + window::ACK_DELAY));
-        window::MIN_CHUNKS
-            .saturating_add(bytes.in_units_of(window::CHUNK))
-            .min(self.config.max_open)
-    }
-
-    /// When it may be sent; `None` if now.
-    fn opens_at(&self, now: Instant, choice: Choice) -> Option<Instant> {
-        let queue = self.queue();
-        let late = queue.lateness_at(self.limit.rate());
-        self.limit
-            .opens_at(now, self.train_over_limit(), late)
-            .or_else(|| self.recalled.and_then(|recalled| recalled.opens_at(now, queue.rtt, late)))
-            .or_else(|| self.pacing.opens_at(now, &queue))
-            .or_else(|| self.tail_at(now, &queue).filter(|_| choice.is_tail))
-    }
-
-    fn queue(&self) -> Queue {
-        let packet = self.last_bytes.max(MIN_PACKET);
-        let (rtt, late) = (self.silence.rtt().into(), self.lateness.get());
-        Queue::new(&self.bottleneck, rtt, packet, self.trains.is_running(), late)
-    }
-
-    /// Bytes of a train that may exceed the limit; zero where the limit is below the initial rate.
-    fn train_over_limit(&self) -> Bytes {
-        let is_train = self.trains.is_running() && self.bottleneck.rate().is_none();
-        if is_train && self.limit.rate() > blind::LATER_RATE {
-            self.trains.bytes()
-        } else {
-            Bytes::ZERO
-        }
-    }
-
-    /// When the next slice of the tail may be sent; `None` if now. Without a measured rate the tail is not
-    /// slowed.
-    fn tail_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
-        self.pacing.rate(queue)?;
-        Some(self.next_tail).filter(|&next| next > now)
-    }
-
-    fn tail_gap(&self) -> Span {
-        let queue = self.queue();
-        self.pacing.rate(&queue).map_or(Span::ZERO, |rate| queue.packet / (rate * TAIL_RATE))
     }
 }

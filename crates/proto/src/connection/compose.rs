@@ -327,7 +327,9 @@ impl Connection {
 
     /// The application's data, in the order of its lanes, until the datagram is full. A slice ends it.
     fn put_data(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
-        let mut may_send = self.may_send_slices() && self.slice_at().is_some_and(|at| at <= now);
+        let room = self.frame_room();
+        let mut may_send = self.may_send_slices()
+            && self.blocks_out.sender_mut().is_some_and(|sender| sender.is_slice_due(now, room));
         while may_send || !self.packets_out.is_empty() || self.messages_out.has_due() {
             let packets = self.packets_out.next_bytes().map(|bytes| (Source::Packets, bytes));
             let channels =
@@ -440,15 +442,17 @@ impl Connection {
     /// Whether slices may be sent: there is room for one within the amplification limit, and the peer is
     /// not silent (H-4.5b). Otherwise an attacker who joins with somebody else's address, or a client
     /// that is gone, would receive the full rate until the block fails. Pings continue, and so do a few
-    /// slices after each probe timeout; slices resume with the first answer.
+    /// slices after each probe timeout; slices resume with the first answer. And a slice waits while the
+    /// ledger has no room for it: one more record, and the oldest datagram would count as lost.
     pub(super) fn may_send_slices(&self) -> bool {
         // Larger slices wait while only small datagrams go: pings find out whether the path still takes
         // them.
         let fit =
             self.path.max_datagram_bytes() as usize <= MAX_DATAGRAM_BYTES || !self.is_ack_overdue();
+        let is_heard = || !self.liveness.is_peer_silent(self.now, self.sent.probe_timeout());
         fit && self.frame_room() >= MIN_SLICE_ROOM
             && (self.blocks_out.sender().is_some_and(Sender::is_probing)
                 || self.sent.in_flight() == 0
-                || !self.liveness.is_peer_silent(self.now, self.sent.probe_timeout()))
+                || self.sent.has_slice_room() && is_heard())
     }
 }

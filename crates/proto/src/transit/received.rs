@@ -40,7 +40,7 @@ const REORDERING: u64 = 3;
 /// The datagrams received on one connection. The module has an example.
 ///
 /// It takes no heap memory before number 128, a bit or two for each number up to 1 KiB from there on, and
-/// 16 KiB after a million datagrams.
+/// 16 KiB after 16,384 datagrams.
 #[derive(Clone, Debug)]
 pub struct ReceivedDatagrams {
     window: ReplayWindow,

@@ -59,6 +59,8 @@ pub(crate) struct Pacing {
     full: Bytes,
     /// The number after the last datagram sent.
     next: u64,
+    /// The first datagram sent at the transfer's own rate.
+    own_from: u64,
 }
 
 impl Pacing {
@@ -67,7 +69,7 @@ impl Pacing {
         let law = if known.is_some() { Law::Model } else { Law::Blind(Blind::new(floor, None)) };
         let floor = floor.max(Rate::MIN);
         let full = Bytes(FULL_PACKET.0 - NEARLY_FULL.0);
-        Self { law, floor, hint: None, base: BaseDelay::new(), full, next: 0 }
+        Self { law, floor, hint: None, base: BaseDelay::new(), full, next: 0, own_from: u64::MAX }
     }
 
     /// The size of a full datagram, which takes so much longer than before.
@@ -89,11 +91,13 @@ impl Pacing {
         if urgency == Urgency::DuringPlay {
             if !matches!(self.law, Law::BesideGame(_)) {
                 self.law = Law::BesideGame(BesideGame::new(self.floor, self.next, known));
+                self.own_from = self.next;
             }
             return;
         }
         if let Law::BesideGame(_) = self.law {
             self.law = Law::Blind(Blind::new(self.floor, self.hint));
+            self.own_from = u64::MAX;
         }
         let Some(rate) = known else { return };
         if let Law::Blind(_) = self.law {
@@ -102,12 +106,19 @@ impl Pacing {
         if let (Law::Model, true) = (&self.law, is_long) {
             let flow = Flow::new(rate, self.floor, self.next);
             self.law = Law::Delay(Delay::new(flow, rate));
+            self.own_from = self.next;
         }
     }
 
     /// Whether the modelled queue paces the transfer.
     pub(crate) const fn is_modelled(&self) -> bool {
         matches!(self.law, Law::Model)
+    }
+
+    /// From which number on datagrams are sent at the transfer's own rate. It has measured what the queue
+    /// takes: a tick of it is more than the model grants on fast links.
+    pub(crate) const fn own_from(&self) -> u64 {
+        self.own_from
     }
 
     /// Whether the transfer has its own rate, independent of the model.

@@ -81,7 +81,7 @@ impl Sender {
 
     pub(crate) fn set_rtt(&mut self, rtt: Duration) {
         self.silence.set_rtt(rtt);
-        self.chunks.rescan();
+        self.chunks.rescan_margins();
     }
 
     /// Sets the initial rate, as measured on the reverse path.

@@ -258,6 +258,28 @@ fn items_of_a_datagram_that_was_not_sent_are_dropped() {
     assert_eq!(acked(&mut sent, at(1), &ack(1, 1, &[])).unwrap(), [0, 1]);
 }
 
+/// [H-2.2b] More may be in flight as more was acknowledged, up to 131,072. The last 512 are not for slices,
+/// so that none makes the oldest one count as lost.
+#[test]
+fn slices_wait_before_the_oldest_makes_room() {
+    let mut sent = Ledger::new();
+    send(&mut sent, at(0), 7679);
+    assert!(sent.has_slice_room());
+    send(&mut sent, at(0), 1);
+    assert!(!sent.has_slice_room() && !sent.is_full());
+    assert_eq!(acked(&mut sent, at(1), &ack(2047, 2047, &[])).unwrap().len(), 2048);
+    assert!(sent.has_slice_room());
+    send(&mut sent, at(1), 16_384 - 7680);
+    assert!(sent.is_full(), "eight for each that was acknowledged");
+    assert_eq!(acked(&mut sent, at(2), &ack(16_383, 14_335, &[])).unwrap().len(), 14_336);
+    sent.trim(KEPT);
+    let room = 131_072 - sent.iter_from(0).count();
+    send(&mut sent, at(2), room - 1);
+    assert!(!sent.is_full());
+    send(&mut sent, at(2), 1);
+    assert!(sent.is_full(), "and no more than the peer's window ever has");
+}
+
 #[test]
 fn the_oldest_makes_room_and_memory_is_given_back() {
     let mut sent = Ledger::new();

@@ -1,0 +1,95 @@
+//! When the next slice may be sent, and from what is chosen then.
+//!
+//! Every part that can hold a slice back is asked, and the latest time counts. The invariant: nothing here
+//! counts a slice as sent.
+
+use super::super::choice::{Choice, Path};
+use super::super::pacing::Queue;
+use super::super::tuning::choice::TAIL_RATE;
+use super::super::tuning::{MIN_PACKET, blind, window};
+use super::super::units::{Bytes, Rate, Span};
+use super::Sender;
+use crate::Instant;
+use crate::urgency::Urgency;
+
+impl Sender {
+    /// The sender is called, perhaps late.
+    pub(super) fn on_call(&mut self, now: Instant) {
+        self.now = now;
+        self.silence.on_call(now);
+        self.lateness.on_call(now);
+        let is_alone = self.config.urgency == Urgency::LoadScreen;
+        self.bottleneck.try_more(is_alone && self.lateness.is_frame());
+    }
+
+    /// The next slice to send, if any.
+    pub(super) fn choose(&self) -> Option<Choice> {
+        if !self.silence.may_send() {
+            return None;
+        }
+        self.chunks.choose(self.silence.is_probe_due(), &self.path())
+    }
+
+    /// The same, and the next search goes on where this one ended.
+    pub(super) fn choose_and_note(&mut self) -> Option<Choice> {
+        if !self.silence.may_send() {
+            return None;
+        }
+        let (is_probe, loss) = (self.silence.is_probe_due(), self.loss);
+        let path = Path { loss: &loss, ..self.path() };
+        self.chunks.choose_and_note(is_probe, &path)
+    }
+
+    pub(super) fn path(&self) -> Path<'_> {
+        let (rtt, rate) = (Span::from(self.silence.rtt()), self.bottleneck.rate());
+        Path { loss: &self.loss, rtt, rate, window: self.window(rtt, rate) }
+    }
+
+    /// Chunks that may be open: what is on the way in some round trips, and some.
+    fn window(&self, rtt: Span, rate: Option<Rate>) -> usize {
+        let rate = rate.map_or(Rate::ZERO, |rate| rate.min(self.limit.rate()));
+        let bytes = window::ROUND_TRIPS * (rate * (rtt + window::ACK_DELAY));
+        window::MIN_CHUNKS
+            .saturating_add(bytes.in_units_of(window::CHUNK))
+            .min(self.config.max_open)
+    }
+
+    /// When it may be sent; `None` if now.
+    pub(super) fn opens_at(&self, now: Instant, choice: Choice) -> Option<Instant> {
+        let queue = self.queue();
+        let late = queue.lateness_at(self.limit.rate());
+        self.limit
+            .opens_at(now, self.train_over_limit(), late)
+            .or_else(|| self.recalled.and_then(|recalled| recalled.opens_at(now, queue.rtt, late)))
+            .or_else(|| self.pacing.opens_at(now, &queue))
+            .or_else(|| self.tail_at(now, &queue).filter(|_| choice.is_tail))
+    }
+
+    pub(super) fn queue(&self) -> Queue {
+        let packet = self.last_bytes.max(MIN_PACKET);
+        let (rtt, late) = (self.silence.rtt().into(), self.lateness.get());
+        Queue::new(&self.bottleneck, rtt, packet, self.trains.is_running(), late)
+    }
+
+    /// Bytes of a train that may exceed the limit; zero where the limit is below the initial rate.
+    fn train_over_limit(&self) -> Bytes {
+        let is_train = self.trains.is_running() && self.bottleneck.rate().is_none();
+        if is_train && self.limit.rate() > blind::LATER_RATE {
+            self.trains.bytes()
+        } else {
+            Bytes::ZERO
+        }
+    }
+
+    /// When the next slice of the tail may be sent; `None` if now. Without a measured rate the tail is not
+    /// slowed.
+    fn tail_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
+        self.pacing.rate(queue)?;
+        Some(self.next_tail).filter(|&next| next > now)
+    }
+
+    pub(super) fn tail_gap(&self) -> Span {
+        let queue = self.queue();
+        self.pacing.rate(&queue).map_or(Span::ZERO, |rate| queue.packet / (rate * TAIL_RATE))
+    }
+}

@@ -1,0 +1,141 @@
+//! Blocks on fast and long links: what is sent beside their bytes, and how much of the link they use.
+
+use std::time::Duration;
+
+use haulier_proto::Instant;
+use haulier_proto::connection::{Block, ConnectionConfig, ConnectionStats};
+use haulier_sim::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
+use haulier_sim::link::UDP_IP_OVERHEAD;
+use haulier_sim::{Access, EcnPath, HostId, LinkConfig, Rng, World, address};
+
+const SEED: u64 = 0x5eed_0c24;
+
+/// Datagrams of up to 1500 bytes pass, headers included.
+fn link(mbit: u64, rtt_ms: u64) -> LinkConfig {
+    LinkConfig::new(mbit * 1_000_000, Duration::from_micros(500 * rtt_ms)).with_mtu(1500)
+}
+
+/// A server, and a client at the other end of a link.
+struct Line {
+    world: World,
+    server: HostId<ServerHost>,
+    client: HostId<ClientHost>,
+    /// Blocks sent.
+    blocks: usize,
+}
+
+impl Line {
+    fn new(link: LinkConfig) -> Self {
+        let connection = ConnectionConfig::default().with_max_datagram_bytes(9000);
+        let connection = connection.with_max_block_bytes(1 << 30);
+        let (server, client) = configs(Keyed::Secret, connection);
+        let mut world = World::new(SEED);
+        let host = ServerHost::new(|_, _| Script::idle(), server, SEED);
+        let hosting = LinkConfig { ecn: EcnPath::Carried, ..LinkConfig::default() };
+        let server = world.add(host, address(1), &Access::from(hosting));
+        let host = ClientHost::new(Script::idle(), client, Instant::ZERO, SEED + 1);
+        let client = world.add(host, address(2), &Access::from(link));
+        Self { world, server, client, blocks: 0 }
+    }
+
+    /// Bytes that the client has received, without UDP and IP.
+    fn received(&self) -> u64 {
+        let client = self.world.host(self.client).client.as_ref();
+        client.map_or(0, |client| client.wire_bytes().received)
+    }
+
+    /// Bytes that arrived over the link, UDP and IP included.
+    fn carried(&self) -> u64 {
+        let connection = self.world.host(self.client).client.as_ref().and_then(|c| c.connection());
+        let stats = connection.expect("a connection").stats();
+        stats.bytes_received + UDP_IP_OVERHEAD * stats.datagrams_received
+    }
+
+    /// Sends a block of so many MiB as soon as there is a connection. Returns the rate at which the link was
+    /// used while the middle half of it arrived, in Mbit/s.
+    fn send(&mut self, mib: usize) -> f64 {
+        let Self { world, server, client, .. } = self;
+        let (server, client) = (*server, *client);
+        let deadline = world.now() + Duration::from_secs(120);
+        assert!(world.run_until(deadline, |world| world.host(server).connection().is_some()));
+        let block = Block::new(1, Rng::new(SEED).bytes(mib << 20));
+        let before = self.received();
+        self.world.act(server, |host, now| {
+            let connection = host.connection_mut().expect("a connection");
+            connection.send_block(now, &block).expect("a place in the queue");
+        });
+        self.blocks += 1;
+        let quarter = (block.data().len() / 4) as u64;
+        let at = [1, 3, 4].map(|quarters| {
+            let blocks = self.blocks;
+            let is_there = self.world.run_until(deadline, |world| {
+                let host = world.host(client);
+                let bytes = host.client.as_ref().map_or(0, |client| client.wire_bytes().received);
+                let is_whole = host.app.received.len() >= blocks;
+                is_whole || quarters < 4 && bytes - before >= quarters * quarter
+            });
+            assert!(is_there, "{:?}", self.world.host(client).app.heard);
+            (self.world.now(), self.carried())
+        });
+        (at[1].1 - at[0].1) as f64 * 8e-6 / at[1].0.since(at[0].0).as_secs_f64()
+    }
+
+    fn stats(&self) -> ConnectionStats {
+        self.world.host(self.server).connection().expect("a connection").stats()
+    }
+}
+
+/// What arrives beyond a block of so many MiB, as a share of it: the heads and tags of its datagrams, repair
+/// slices, probes, and all else that the server says, without UDP and IP. A probe that the link does not
+/// carry is not in it: it is dropped where it is sent.
+fn overhead(link: LinkConfig, mib: usize) -> f64 {
+    let delay = link.delay;
+    let mut line = Line::new(link);
+    line.send(mib);
+    // What is still on the way counts too.
+    line.world.run_to(line.world.now() + 2 * delay + Duration::from_millis(100));
+    let share = line.received() as f64 / (mib << 20) as f64 - 1.0;
+    println!("{:.2} % beside {mib} MiB: {:?}", 100.0 * share, line.stats());
+    share
+}
+
+/// Slices are as large as the path carries, so that few bytes are heads; and nothing goes twice or in
+/// advance where nothing is lost, however much of the link is idle.
+#[test]
+fn a_block_has_few_bytes_beside_its_own() {
+    for mbit in [5, 20, 100, 1_000, 10_000] {
+        for rtt_ms in [2, 30, 60, 100, 200] {
+            print!("{mbit} Mbit/s, {rtt_ms} ms: ");
+            assert!(overhead(link(mbit, rtt_ms), 16) <= 0.025);
+        }
+    }
+    assert!(overhead(link(20, 30).with_mtu(9000), 16) <= 0.015);
+}
+
+/// The share of a link that a block uses once its rate is known, and while chunks are left to open.
+fn used(mbit: f64, line: &mut Line, mib: usize) -> f64 {
+    let used = line.send(mib) / mbit;
+    println!("{used:.3} of {mbit} Mbit/s: {:?}", line.stats());
+    used
+}
+
+/// Windows follow what is on the way: 8000 datagrams, and 16,000. The link is full from half a second on,
+/// until the law of long transfers gives a tenth of it way, and takes it back by 2 % a second.
+#[test]
+fn a_long_path_is_full() {
+    for rtt_ms in [100, 200] {
+        assert!(used(1e3, &mut Line::new(link(1_000, rtt_ms)), 192) >= 0.9);
+    }
+}
+
+/// 10 Gbit/s with 100 ms: 80,000 datagrams are on the way. The rate is that of the block before; without it a
+/// block begins at the 1 Gbit/s that a train can show, and grows by the law of long transfers. In the middle
+/// half the receiver's window is still growing.
+#[test]
+fn a_path_of_ten_gigabits_is_full_once_its_rate_is_known() {
+    let mut line = Line::new(link(10_000, 100));
+    line.send(16);
+    line.world.run_to(line.world.now() + Duration::from_secs(1));
+    assert!(used(1e4, &mut line, 320) >= 0.7);
+    assert_eq!(line.stats().datagrams_lost, 0);
+}
