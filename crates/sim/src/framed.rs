@@ -48,6 +48,11 @@ impl<H> Framed<H> {
         self
     }
 
+    /// The program pauses: the next frame is then, and what arrives until then waits.
+    pub const fn pause_until(&mut self, until: Instant) {
+        self.next_frame = until;
+    }
+
     /// Passes the arrival time of each datagram to the host, as kernel timestamps do.
     #[must_use]
     pub const fn stamped(mut self) -> Self {

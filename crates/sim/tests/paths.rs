@@ -210,6 +210,34 @@ fn marks_keep_the_queue_short_without_a_loss() {
     assert!(queue < plain_queue, "{queue} ms, without marks {plain_queue} ms");
 }
 
+/// A transfer that is over before it is long: marks end its start, which fills the queue on purpose. Returns
+/// when it was over, and the marks from the second round trip on.
+#[test]
+fn the_first_slices_react_to_marks() {
+    let short = |link: LinkConfig| {
+        let block = Block::new(1, Rng::new(SEED).bytes(260_000));
+        let script = Script::idle().sending(block, 1);
+        let mut line = Line::new(&link.with_queue(100_000), [1200; 2], SEED, &script);
+        let (client, segment) = (line.client, line.world.segment_of(line.client));
+        line.world.run_to(ms(130));
+        let before = line.world.links(segment).1.stats().marked;
+        let is_done =
+            line.world.run_until(ms(10_000), |world| !world.host(client).app.received.is_empty());
+        assert!(is_done);
+        let (took, stats) = (line.world.now(), line.stats()[0]);
+        let down = *line.world.links(segment).1.stats();
+        println!("{took:?}: {before} and {} of {}, {stats:?}", down.marked, down.offered);
+        assert_eq!((down.queue_full, stats.datagrams_lost), (0, 0));
+        (took, down.marked - before, stats)
+    };
+    let slow = LinkConfig::new(10_000_000, Duration::from_millis(15));
+    let (plain, ..) = short(slow.clone());
+    let (took, marked, stats) = short(slow.marking_above(STEP_BYTES));
+    assert!(stats.congestion_marks >= 1, "{stats:?}");
+    assert!(marked < 20, "{marked}");
+    assert!(took < plain + Duration::from_millis(50), "{took:?}, without marks {plain:?}");
+}
+
 /// Whoever clears, changes or forges the field gets a transfer as without it.
 #[test]
 fn a_path_that_lies_is_not_marked_for() {

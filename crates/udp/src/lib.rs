@@ -16,6 +16,8 @@ mod clock;
 mod errors;
 mod inbox;
 mod outbox;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod receive;
 mod runner;
 mod socket;
 mod system;
@@ -31,7 +33,7 @@ pub use clock::Clock;
 pub use inbox::Inbox;
 pub use runner::{Runner, RunnerStats};
 pub use socket::{BufferSizes, Socket, WANTED_BUFFER_BYTES};
-pub use system::{has_aes, max_datagram_bytes, seed};
+pub use system::{has_aes, max_datagram_bytes, receive_buffer_bytes, seed};
 #[cfg(feature = "tokio")]
 #[doc(hidden)]
 pub use tokio::Readiness;

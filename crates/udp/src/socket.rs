@@ -3,7 +3,8 @@
 //! "Make sure you increase the size of your OS socket buffers on both ends so they are larger than your
 //! maximum chunk size (I recommend at least double), otherwise you'll be dropping slices packets before
 //! they even hit the wire" (*Sending Large Blocks of Data*, "Kicking it up a notch"). The calls are
-//! `quinn-udp`'s, which knows how each system does it (`docs/decisions/0011-batches.md`).
+//! `quinn-udp`'s, which knows how each system does it (`docs/decisions/0011-batches.md`), but for receiving
+//! on Linux ([`receive`](crate::receive)).
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -43,6 +44,14 @@ impl BufferSizes {
     #[must_use]
     const fn are_enough(&self) -> bool {
         self.receive_bytes >= ENOUGH_BUFFER_BYTES && self.send_bytes >= ENOUGH_BUFFER_BYTES
+    }
+
+    /// Bytes of full datagrams that wait to be read at most, for `ConnectionConfig::receive_buffer_bytes`:
+    /// half of what the system reports. Linux counts 2304 bytes for a datagram of 1200, and other systems
+    /// what they need for it, too.
+    #[must_use]
+    pub const fn payload_bytes(&self) -> u64 {
+        self.receive_bytes as u64 / 2
     }
 
     /// A sentence for the user when they are not, with what to do.
@@ -135,6 +144,19 @@ impl Socket {
         self.buffers
     }
 
+    /// Asks for another receive buffer than the usual one. What the system grants is in
+    /// [`buffers`](Self::buffers) afterwards.
+    ///
+    /// # Errors
+    /// As the system says.
+    #[doc(hidden)]
+    pub fn set_receive_buffer(&mut self, bytes: usize) -> io::Result<()> {
+        let socket = socket2::SockRef::from(&self.inner);
+        socket.set_recv_buffer_size(bytes)?;
+        self.buffers.receive_bytes = socket.recv_buffer_size()?;
+        Ok(())
+    }
+
     /// Whether IP never splits its datagrams: without that nothing can be learned from a probe.
     #[must_use]
     pub fn forbids_fragmentation(&self) -> bool {
@@ -151,8 +173,12 @@ impl Socket {
 impl Carrier for Socket {
     fn receive(&mut self, inbox: &mut Inbox) -> io::Result<usize> {
         let is_wildcard = self.remote.is_none() && self.local.ip().is_unspecified();
-        let socket = (&self.inner).into();
-        inbox.fill(is_wildcard, |buffers, metas| self.state.recv(socket, buffers, metas))
+        inbox.fill(is_wildcard, |buffers, metas| {
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            return crate::receive::receive(&self.inner, buffers, metas);
+            #[cfg(not(any(target_os = "linux", target_os = "android")))]
+            self.state.recv((&self.inner).into(), buffers, metas)
+        })
     }
 
     /// On a connected socket to its remote, wherever the run is for.

@@ -24,13 +24,26 @@ pub fn seed() -> io::Result<[u8; 32]> {
 /// 9000 otherwise. It asks the system once.
 #[must_use]
 pub fn max_datagram_bytes() -> u16 {
-    static MAX: OnceLock<u16> = OnceLock::new();
-    *MAX.get_or_init(|| {
+    sockets().0
+}
+
+/// The `receive_buffer_bytes` of connections on this system: what it grants each socket. It asks the system
+/// once.
+#[must_use]
+pub fn receive_buffer_bytes() -> u64 {
+    sockets().1
+}
+
+/// The largest datagram, and what may wait to be read; 0 if no socket could be opened.
+fn sockets() -> (u16, u64) {
+    static KNOWN: OnceLock<(u16, u64)> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
         let any = [(Ipv4Addr::LOCALHOST, 0).into(), (Ipv6Addr::LOCALHOST, 0).into()];
-        let mut sockets = any.into_iter().filter_map(|local| Socket::bind(local).ok()).peekable();
-        let is_there_one = sockets.peek().is_some();
-        let is_forbidden = is_there_one && sockets.all(|socket| socket.forbids_fragmentation());
-        if is_forbidden { JUMBO_BYTES } else { 1200 }
+        let sockets: Vec<_> =
+            any.into_iter().filter_map(|local| Socket::bind(local).ok()).collect();
+        let is_forbidden = !sockets.is_empty() && sockets.iter().all(Socket::forbids_fragmentation);
+        let buffers = sockets.iter().map(|socket| socket.buffers().payload_bytes());
+        (if is_forbidden { JUMBO_BYTES } else { 1200 }, buffers.min().unwrap_or(0))
     })
 }
 

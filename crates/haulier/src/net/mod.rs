@@ -34,13 +34,17 @@ const LONG: Duration = Duration::from_secs(3600);
 /// Stands for an unknown address.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// These settings over this system's sockets: unless the application has set it, the largest datagram is what
-/// they can send without being split by IP.
+/// These settings over this system's sockets, unless the application has set them: the largest datagram is
+/// what they can send without being split by IP, and the receive buffer what the system grants.
 fn over_sockets(connection: ConnectionConfig) -> ConnectionConfig {
-    if connection.max_datagram_bytes != ConnectionConfig::default().max_datagram_bytes {
-        return connection;
+    let (mut over, default) = (connection, ConnectionConfig::default());
+    if connection.max_datagram_bytes == default.max_datagram_bytes {
+        over.max_datagram_bytes = haulier_udp::max_datagram_bytes();
     }
-    connection.with_max_datagram_bytes(haulier_udp::max_datagram_bytes())
+    if connection.receive_buffer_bytes == default.receive_buffer_bytes {
+        over.receive_buffer_bytes = haulier_udp::receive_buffer_bytes();
+    }
+    over
 }
 
 /// Whether this machine has AES instructions.

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 use super::chunk::OpenChunk;
+use super::classes::ClassKey;
 use super::cut::{Cut, chunk_bytes, chunk_count};
 use super::repair::BlockRepair;
 use crate::chunk::MAX_CHUNK_BYTES;
@@ -25,6 +26,8 @@ pub(crate) struct NewBlock {
     pub(crate) number: u32,
     /// Blocks of a higher one go first.
     pub(crate) priority: u8,
+    /// Its share beside others of its priority; 0 for one that goes after those that have none either.
+    pub(crate) weight: u16,
     pub(crate) data: Bytes,
     pub(crate) repair: BlockRepair,
 }
@@ -73,8 +76,15 @@ impl SendBlock {
         self.block.number
     }
 
-    pub(super) const fn priority(&self) -> u8 {
-        self.block.priority
+    /// The blocks that it goes with.
+    pub(super) fn class(&self) -> ClassKey {
+        let NewBlock { number, priority, weight, .. } = self.block;
+        ClassKey { priority, alone: (weight > 0).then_some(number) }
+    }
+
+    /// Its share beside others of its priority.
+    pub(super) const fn weight(&self) -> u16 {
+        self.block.weight
     }
 
     /// The lowest chunk that is not done; the number of chunks if all are.
@@ -285,7 +295,8 @@ mod tests {
     fn block(chunks: usize) -> SendBlock {
         let data: Bytes = alloc::vec![7; (chunks - 1) * MAX_CHUNK_BYTES + 100].into();
         let repair = BlockRepair::of_block(data.len());
-        let mut block = SendBlock::new(NewBlock { number: 0, priority: 0, data, repair });
+        let mut block =
+            SendBlock::new(NewBlock { number: 0, priority: 0, weight: 0, data, repair });
         block.set_ready(u32::MAX);
         block
     }

@@ -18,7 +18,8 @@ mod tests;
 
 use super::block::SendBlock;
 use super::chunk::OpenChunk;
-use super::chunks::{Chunks, Class, Searched, cut_smaller};
+use super::chunks::{Chunks, cut_smaller};
+use super::classes::{Class, ClassKey, Searched};
 use super::cut::{Cut, head_bytes};
 use super::loss::LossEstimate;
 use super::tuning::choice::{MARGIN, MAX_STAKE, TAIL_MARGIN};
@@ -108,7 +109,7 @@ impl Chunks {
         probed.or_else(|| {
             (0..self.classes.len()).find_map(|place| {
                 let (choice, searched) = self.search(place, path);
-                if let Some(class) = self.classes.get_mut(place) {
+                if let Some(class) = self.classes.at_mut(place) {
                     class.searched = searched;
                 }
                 choice
@@ -119,8 +120,8 @@ impl Chunks {
     /// The first chunk that is not done.
     fn first_open(&self) -> Option<Choice> {
         let blocks = |class: &Class| {
-            let priority = class.priority;
-            self.blocks.iter().filter(move |block| block.priority() == priority)
+            let key = class.key;
+            self.blocks.iter().filter(move |block| block.class() == key)
         };
         let open = |block: &SendBlock| block.iter_open().next().map(|chunk| chunk.at);
         let at = self.classes.iter().flat_map(blocks).find_map(open)?;
@@ -129,18 +130,20 @@ impl Chunks {
 
     /// What to send of the blocks of a class.
     fn search(&self, place: usize, path: &Path<'_>) -> (Option<Choice>, Searched) {
-        let Some(class) = self.classes.get(place) else { return (None, Searched::default()) };
+        let Some(class) = self.classes.at(place) else { return (None, Searched::default()) };
         let mut searched = class.searched;
-        let is_lowest = place + 1 == self.classes.len();
+        let priority = class.key.priority;
+        let is_lowest = self.classes.is_lowest(priority);
         // Chunks that wait for the window or for credit: the block ends a round trip later anyway, and what
         // is lost meanwhile is known then.
-        let has_more = self.opening(class.priority).is_some();
+        let has_more = self.opening(class.key).is_some();
         let choice = self
             .find(class, &mut searched.lacking, |chunk| chunk.is_sent() && chunk.lacks_slices())
             .or_else(|| self.find(class, &mut searched.unsent, |chunk| !chunk.is_sent()))
             .or_else(|| {
-                let open: usize = self.classes.iter().take(place + 1).map(|class| class.open).sum();
-                self.next_of(class.priority).filter(|_| open < path.window).map(Choice::of)
+                let before = |class: &&Class| class.key.priority >= priority;
+                let open: usize = self.classes.iter().filter(before).map(|class| class.open).sum();
+                self.next_of(class.key).filter(|_| open < path.window).map(Choice::of)
             })
             .or_else(|| {
                 let sigmas = path.margin(if is_lowest { MARGIN } else { TAIL_MARGIN });
@@ -180,25 +183,33 @@ impl Chunks {
         None
     }
 
-    /// The next chunk to open, of the blocks of this priority, if it is ready and there is credit for it.
-    fn next_of(&self, priority: u8) -> Option<From> {
-        let (block, at) = self.opening(priority)?;
+    /// The next chunk to open, of the blocks of this class, if it is ready and there is credit for it.
+    fn next_of(&self, key: ClassKey) -> Option<From> {
+        let (block, at) = self.opening(key)?;
         let may_open = self.credit.may_open(block.open_chunks() > 0);
         (may_open && block.next_ready().is_some()).then_some(From::Next(at))
     }
 
-    /// The next chunk to open, of the blocks of this priority.
-    fn opening(&self, priority: u8) -> Option<(&SendBlock, ChunkAt)> {
-        let mut blocks = self.blocks.iter().filter(|block| block.priority() == priority);
+    /// The next chunk to open, of the blocks of this class.
+    fn opening(&self, key: ClassKey) -> Option<(&SendBlock, ChunkAt)> {
+        let mut blocks = self.blocks.iter().filter(|block| block.class() == key);
         blocks.find_map(|block| {
             let at = ChunkAt { block: block.number(), index: block.next()? };
             Some((block, at))
         })
     }
 
-    /// The chunk that is opened next, as soon as it may be: the pages of the tree that it needs are due.
+    /// The chunk that is opened next, as soon as it may be: the pages of the tree that it needs are due. Of
+    /// classes that share a priority, the first whose next chunk is not ready yet.
     pub(super) fn next_opening(&self) -> Option<ChunkAt> {
-        self.classes.iter().find_map(|class| self.opening(class.priority)).map(|(_, at)| at)
+        let mut openings = self.classes.iter().filter_map(|class| {
+            let (block, at) = self.opening(class.key)?;
+            Some((class.key.priority, at, block.next_ready().is_some()))
+        });
+        let (priority, first, is_ready) = openings.next()?;
+        let mut others = openings.take_while(|&(other, ..)| other == priority);
+        let unready = others.find(|&(_, _, is_ready)| !is_ready).filter(|_| is_ready);
+        Some(unready.map_or(first, |(_, at, _)| at))
     }
 
     /// Bytes that the frame of the chosen slice has at most.
@@ -221,6 +232,7 @@ impl Chunks {
         ledger: &Ledger,
         next_number: u64,
     ) -> Option<Chosen<'_>> {
+        let frame_bytes = self.frame_bytes(choice);
         let at = match choice.from {
             From::Open(at) => at,
             From::Next(at) => {
@@ -231,7 +243,7 @@ impl Chunks {
         let cutting = self.cutting;
         let place = self.place(at.block)?;
         let block = self.blocks.get_mut(place)?;
-        let (priority, bytes) = (block.priority(), block.chunk_bytes(at.index));
+        let (key, bytes) = (block.class(), block.chunk_bytes(at.index));
         let chunk = block.get_mut(at.index)?;
         let mut is_active_again = false;
         if chunk.has_enough() {
@@ -247,19 +259,20 @@ impl Chunks {
         };
         if lacks_more {
             // It may lack slices by now.
-            self.class_mut(priority)?.add(at);
+            self.class_mut(key)?.add(at);
         }
+        self.classes.on_sent(key, frame_bytes);
         self.chosen(place, at, symbol, unsent.is_none(), ledger)
     }
 
     fn open(&mut self, at: ChunkAt, next_number: u64) -> Option<()> {
         let cutting = self.cutting;
         let block = self.block_mut(at.block)?;
-        let priority = block.priority();
+        let key = block.class();
         let cut = cutting.cut(at, block.chunk_bytes(at.index))?;
         block.open(cut, cutting.has_repair, next_number);
         self.credit.on_used();
-        let class = self.class_mut(priority)?;
+        let class = self.class_mut(key)?;
         class.open += 1;
         class.add(at);
         Some(())

@@ -1,14 +1,15 @@
-//! The blocks that are being sent and their open chunks, by priority. What is sent of them next is in
-//! [`choice`](super::choice).
+//! The blocks that are being sent and their open chunks. What is sent of them next is in
+//! [`choice`](super::choice), and whose turn it is in [`classes`](super::classes).
 //!
-//! The invariant: the active chunks of a priority are those open ones of which the receiver has not enough,
-//! in order.
+//! The invariant: the active chunks of a class are those open ones of which the receiver has not enough, in
+//! order.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::block::{NewBlock, SendBlock};
 use super::chunk::OpenChunk;
+use super::classes::{Class, ClassKey, Classes};
 use super::credit::Credit;
 use super::cut::{Cut, SliceSize};
 use crate::transit::{ChunkAt, Symbol};
@@ -29,89 +30,37 @@ impl Cutting {
     }
 }
 
-/// The blocks of one priority.
-#[derive(Debug)]
-pub(super) struct Class {
-    pub(super) priority: u8,
-    /// Open chunks of which the receiver has not enough, in order.
-    pub(super) active: VecDeque<ChunkAt>,
-    /// Open chunks.
-    pub(super) open: usize,
-    pub(super) searched: Searched,
-}
-
-/// The active chunks before these places are not what is searched for.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Searched {
-    pub(super) lacking: usize,
-    pub(super) unsent: usize,
-    pub(super) short: usize,
-    pub(super) short_of_tail: usize,
-}
-
-impl Searched {
-    fn each(&mut self, change: impl Fn(&mut usize)) {
-        let Self { lacking, unsent, short, short_of_tail } = self;
-        [lacking, unsent, short, short_of_tail].into_iter().for_each(change);
-    }
-}
-
-impl Class {
-    pub(super) fn add(&mut self, at: ChunkAt) {
-        let place = self.active.partition_point(|active| *active < at);
-        if self.active.get(place) != Some(&at) {
-            self.active.insert(place, at);
-        }
-        self.searched.each(|searched| *searched = place.min(*searched));
-    }
-
-    fn remove(&mut self, at: ChunkAt) {
-        if let Ok(place) = self.active.binary_search(&at) {
-            self.active.remove(place);
-            self.searched.each(|searched| *searched -= usize::from(*searched > place));
-        }
-    }
-}
-
 /// The blocks that are being sent, and their chunks.
 #[derive(Debug)]
 pub(super) struct Chunks {
     /// In the order of their numbers.
     pub(super) blocks: VecDeque<SendBlock>,
-    /// The highest priority first.
-    pub(super) classes: Vec<Class>,
+    pub(super) classes: Classes,
     pub(super) cutting: Cutting,
     pub(super) credit: Credit,
 }
 
 impl Chunks {
     pub(super) const fn new(cutting: Cutting, credit: Credit) -> Self {
-        Self { blocks: VecDeque::new(), classes: Vec::new(), cutting, credit }
+        Self { blocks: VecDeque::new(), classes: Classes::new(), cutting, credit }
     }
 
     /// Adds a block, whose number is above all before.
     pub(super) fn push(&mut self, block: NewBlock) {
-        let priority = block.priority;
-        let place = self.classes.partition_point(|class| class.priority > priority);
-        if self.classes.get(place).is_none_or(|class| class.priority != priority) {
-            let class =
-                Class { priority, active: VecDeque::new(), open: 0, searched: Searched::default() };
-            self.classes.insert(place, class);
-        }
-        self.blocks.push_back(SendBlock::new(block));
+        let block = SendBlock::new(block);
+        self.classes.insert(block.class(), block.weight());
+        self.blocks.push_back(block);
     }
 
     /// Removes a block: it is done or given up.
     pub(super) fn remove(&mut self, number: u32) {
         let Some(place) = self.place(number) else { return };
         let Some(block) = self.blocks.remove(place) else { return };
-        let is_last = self.blocks.iter().all(|other| other.priority() != block.priority());
+        let is_last = self.blocks.iter().all(|other| other.class() != block.class());
         if is_last {
-            self.classes.retain(|class| class.priority != block.priority());
-        } else if let Some(class) = self.class_mut(block.priority()) {
-            class.open -= block.open_chunks();
-            class.active.retain(|at| at.block != number);
-            class.searched = Searched::default();
+            self.classes.remove(block.class());
+        } else if let Some(class) = self.class_mut(block.class()) {
+            class.forget(number, block.open_chunks());
         }
     }
 
@@ -140,8 +89,8 @@ impl Chunks {
         self.blocks.binary_search_by_key(&number, SendBlock::number).ok()
     }
 
-    pub(super) fn class_mut(&mut self, priority: u8) -> Option<&mut Class> {
-        self.classes.iter_mut().find(|class| class.priority == priority)
+    pub(super) fn class_mut(&mut self, key: ClassKey) -> Option<&mut Class> {
+        self.classes.get_mut(key)
     }
 
     /// Whether chunks are open.
@@ -174,8 +123,8 @@ impl Chunks {
     }
 
     fn deactivate(&mut self, at: ChunkAt) {
-        if let Some(priority) = self.block(at.block).map(SendBlock::priority)
-            && let Some(class) = self.class_mut(priority)
+        if let Some(key) = self.block(at.block).map(SendBlock::class)
+            && let Some(class) = self.class_mut(key)
         {
             class.remove(at);
         }
@@ -184,10 +133,10 @@ impl Chunks {
     /// The receiver has this chunk. Returns whether that is news.
     pub(super) fn on_done(&mut self, at: ChunkAt) -> bool {
         let Some(block) = self.block_mut(at.block) else { return false };
-        let (priority, open) = (block.priority(), block.open_chunks());
+        let (key, open) = (block.class(), block.open_chunks());
         let is_news = block.on_done(at.index);
         let closed = open - block.open_chunks();
-        if let Some(class) = self.class_mut(priority).filter(|_| closed > 0) {
+        if let Some(class) = self.class_mut(key).filter(|_| closed > 0) {
             class.open -= closed;
             class.remove(at);
         }
@@ -215,7 +164,7 @@ impl Chunks {
                 cut_smaller(chunk, cutting.cut(at, bytes), next_number);
             }
         }
-        self.classes.iter_mut().for_each(|class| class.searched = Searched::default());
+        self.classes.search_anew();
     }
 
     /// No slice of any chunk is expected: those in flight are counted anew.
@@ -247,36 +196,27 @@ impl Chunks {
 
     /// What is expected has changed: searches for what lacks begin with the first chunk.
     pub(super) fn rescan(&mut self) {
-        for class in &mut self.classes {
-            class.searched = Searched { unsent: class.searched.unsent, ..Searched::default() };
-        }
+        self.classes.rescan();
     }
 
     /// The estimates have changed, but not what is expected: what was not missing is not missing now.
     pub(super) fn rescan_margins(&mut self) {
-        for Class { searched, .. } in &mut self.classes {
-            (searched.short, searched.short_of_tail) = (0, 0);
-        }
+        self.classes.rescan_margins();
     }
 
     /// Memory held besides the bytes of the blocks, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         let blocks: usize = self.blocks.iter().map(SendBlock::memory_bytes).sum();
-        let active: usize = self.classes.iter().map(|class| class.active.capacity()).sum();
-        blocks
-            + self.blocks.capacity() * size_of::<SendBlock>()
-            + self.classes.capacity() * size_of::<Class>()
-            + active * size_of::<ChunkAt>()
+        blocks + self.blocks.capacity() * size_of::<SendBlock>() + self.classes.memory_bytes()
     }
 
     pub(super) fn check_invariants(&self) {
         self.blocks.iter().for_each(SendBlock::check_invariants);
         let numbers = || self.blocks.iter().map(SendBlock::number);
         assert!(numbers().zip(numbers().skip(1)).all(|(a, b)| a < b), "not in order");
-        let priorities = || self.classes.iter().map(|class| class.priority);
-        assert!(priorities().zip(priorities().skip(1)).all(|(a, b)| a > b), "not in order");
-        for class in &self.classes {
-            let mut blocks = self.blocks.iter().filter(|block| block.priority() == class.priority);
+        self.classes.check_invariants();
+        for class in self.classes.iter() {
+            let mut blocks = self.blocks.iter().filter(|block| block.class() == class.key);
             let open: Vec<_> = blocks.by_ref().flat_map(SendBlock::iter_open).collect();
             assert_eq!(open.len(), class.open, "open chunks");
             let active = open.iter().filter(|chunk| !chunk.has_enough()).map(|chunk| chunk.at);

@@ -23,6 +23,8 @@ pub(crate) struct SenderConfig {
     pub(crate) max_open: usize,
     /// The receiver uses repair slices.
     pub(crate) has_repair: bool,
+    /// Bytes that wait for the receiver's program at most; 0 if that is not known.
+    pub(crate) receive_buffer: u64,
     pub(crate) credit: Credit,
 }
 

@@ -19,6 +19,7 @@ use super::lateness::Lateness;
 use super::limit::Limit;
 use super::loss::LossEstimate;
 use super::pacing::{Blind, Pacing};
+use super::reader::Reader;
 use super::recalled::Recalled;
 use super::silence::Silence;
 use super::trains::Trains;
@@ -60,8 +61,7 @@ pub(crate) struct Sender {
     replay_at: Instant,
     /// The size of a full datagram.
     packet: Bytes,
-    /// The rate at which the peer's program can take what arrives.
-    reader_bps: u64,
+    reader: Reader,
     has_failed: bool,
     /// When it was last called.
     now: Instant,
@@ -95,7 +95,7 @@ impl Sender {
             is_stale: false,
             replay_at: Instant::ZERO,
             packet: FULL_PACKET,
-            reader_bps: u64::MAX,
+            reader: Reader::new(config.receive_buffer),
             has_failed: false,
             now,
             next_number: config.first_number,
@@ -165,7 +165,13 @@ impl Sender {
         if self.chunks.frame_bytes(choice) > room {
             return None;
         }
-        if let Some(later) = self.opens_at(now, choice) {
+        if self.is_reader_full(ledger) {
+            // An ack makes room, or a timeout: no call before that is late.
+            self.resume_at = now + TICK;
+            self.lateness.set_due(None);
+            return None;
+        }
+        if let Some(later) = self.opens_at(now, choice.is_tail) {
             self.resume_at = later;
             self.lateness.set_due(Some(later));
             return None;
@@ -178,6 +184,23 @@ impl Sender {
         let chosen = self.chunks.take(choice, ledger, ledger.next_number())?;
         self.stats.resent += u64::from(chosen.is_repeated);
         Some(chosen)
+    }
+
+    /// When something else may go that shares the rate with slices, as far as is known.
+    pub(crate) const fn gate_at(&self) -> Instant {
+        self.resume_at
+    }
+
+    /// Whether it may go now: the rate that the laws set, the application or the receiver's program allow is
+    /// for all of it, and the lanes say what goes first.
+    pub(crate) fn is_gate_open(&mut self, now: Instant) -> bool {
+        self.on_call(now);
+        if now >= self.resume_at
+            && let Some(later) = self.opens_at(now, false)
+        {
+            self.resume_at = later;
+        }
+        now >= self.resume_at
     }
 
     /// No slice may be sent, for a reason outside this sender: a later call does not count as late.
@@ -199,6 +222,7 @@ impl Sender {
         let (backlog, passes) = self.bottleneck.on_sent(now, bytes);
         let queue = self.queue();
         self.limit.on_sent(now, bytes);
+        self.reader.on_sent(now, bytes);
         self.delivered.on_sent(now, number);
         self.pacing.on_sent(now, number, bytes, &queue);
         self.last_bytes = bytes;
@@ -208,9 +232,10 @@ impl Sender {
             self.resume_at = now + TICK;
         }
         self.silence.on_slice_sent(now, self.bottleneck.idle_at());
-        self.pacing.on_slice_sent(now, bytes, &queue, self.limit.rate());
+        self.pacing.on_slice_sent(now, bytes, &queue, self.max_rate());
+        let max_rate = self.max_rate();
         if let Some(recalled) = &mut self.recalled {
-            recalled.on_slice_sent(now, bytes, queue.rtt, self.limit.rate());
+            recalled.on_slice_sent(now, bytes, queue.rtt, max_rate);
         }
         self.trains.on_slice_sent();
         self.stats.slices += 1;
@@ -266,7 +291,9 @@ impl Sender {
 
     /// The peer reported a datagram, no older than `number`, that met a queue: as if a queue stood.
     pub(crate) fn on_congestion_mark(&mut self, number: u64) {
-        self.pacing.on_congestion_mark(number);
+        let queue = self.queue();
+        self.pacing.on_congestion_mark(self.now, number, &queue);
+        self.trains.stop();
     }
 
     /// All datagrams of an ack were passed to [`on_acked`](Self::on_acked).

@@ -13,6 +13,8 @@ use crate::Instant;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
     rtt: Duration,
+    /// By how much the peer's program reads late.
+    lateness: Duration,
     /// When feedback came last, or everything in flight was given up.
     restarted_at: Instant,
     /// Feedback came since the last call.
@@ -33,6 +35,7 @@ impl Silence {
     pub(super) const fn new(now: Instant) -> Self {
         Self {
             rtt: FIRST_RTT,
+            lateness: Duration::ZERO,
             restarted_at: now,
             has_feedback: false,
             progress_at: now,
@@ -46,6 +49,10 @@ impl Silence {
 
     pub(super) const fn set_rtt(&mut self, rtt: Duration) {
         self.rtt = rtt;
+    }
+
+    pub(super) const fn set_lateness(&mut self, lateness: Duration) {
+        self.lateness = lateness;
     }
 
     pub(super) const fn rtt(&self) -> Duration {
@@ -107,7 +114,7 @@ impl Silence {
         let (sent_at, idle_at) = self.last_slice?;
         let idle_at = idle_at.instant().min(sent_at + MAX_WAIT);
         let base = self.restarted_at.max(sent_at).max(idle_at);
-        let wait = self.rtt.saturating_mul(RTT_QUARTERS) / 4 + SLACK;
+        let wait = self.rtt.saturating_mul(RTT_QUARTERS) / 4 + SLACK + self.lateness;
         Some(base + wait.saturating_mul(1 << self.timeouts.min(MAX_DOUBLINGS)).min(MAX_WAIT))
     }
 

@@ -47,6 +47,11 @@ impl Trains {
         self.left = self.left.saturating_sub(1);
     }
 
+    /// Ends the current train: it has filled a queue.
+    pub(super) const fn stop(&mut self) {
+        self.left = 0;
+    }
+
     /// Starts another train because the last gave no rate, up to [`MAX_TRAINS`].
     pub(super) const fn try_again(&mut self) {
         if self.begun < MAX_TRAINS {

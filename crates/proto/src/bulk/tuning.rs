@@ -30,6 +30,20 @@ pub(super) mod limit {
     pub(crate) const AHEAD: Span = Span::from_millis(2);
 }
 
+/// A receiver whose program reads late: `reader.rs`.
+pub(super) mod reader {
+    /// What may be in flight whatever the receiver's buffer holds, in products of bandwidth and delay, the
+    /// wait for an ack included: one keeps the link busy, and a quarter is for jitter.
+    pub(crate) const PATHS: f64 = 1.25;
+
+    /// The same in datagrams: the queue that every link is assumed to have.
+    pub(crate) const MIN_PACKETS: f64 = 16.0;
+
+    /// Datagrams that have to fit the buffer beside what is in flight: the probes of a silence of some
+    /// seconds.
+    pub(crate) const PROBES: f64 = 32.0;
+}
+
 /// A sender that is called late: `lateness.rs`.
 pub(super) mod lateness {
     use super::Span;

@@ -130,24 +130,27 @@ impl Lanes {
     }
 
     /// The lane of a source.
-    #[cfg(test)]
     pub(crate) fn lane(&self, source: Source) -> Lane {
         self.place(source).map_or_else(|_| source.default_lane(), |at| self.entries[at].lane)
     }
 
     /// Who goes next into a datagram that has `room` bytes left. `ready` has each source that has something
     /// to send, all of them and each once, with the smallest room that its next item takes; in the order of
-    /// [`Source`] they cost the least. One that does not fit is passed by, and keeps its place. `None` if
-    /// nothing fits.
-    pub(crate) fn next(
+    /// [`Source`] they cost the least. One that does not fit is passed by, and keeps its place. Channels that
+    /// share the rate with blocks do not take part unless it `is_gate_open` for them. `None` if nothing fits.
+    pub(crate) fn next_if(
         &mut self,
         room: usize,
         ready: impl IntoIterator<Item = (Source, usize)>,
+        is_gate_open: bool,
     ) -> Option<Source> {
         let before = self.turn;
         self.turn = self.turn.wrapping_add(1);
         let (mut best, mut expected): (Option<Entry>, _) = (None, 0);
         for (source, bytes) in ready {
+            if !is_gate_open && self.is_shared(source) {
+                continue;
+            }
             let is_expected = |entry: &Entry| entry.source == source;
             let at = match self.entries.get(expected).is_some_and(is_expected) {
                 true => expected,
@@ -168,6 +171,16 @@ impl Lanes {
         best.map(|best| best.source)
     }
 
+    /// The same with an open gate.
+    #[cfg(test)]
+    pub(crate) fn next(
+        &mut self,
+        room: usize,
+        ready: impl IntoIterator<Item = (Source, usize)>,
+    ) -> Option<Source> {
+        self.next_if(room, ready, true)
+    }
+
     /// This many bytes of a source were put into a datagram.
     pub(crate) fn on_sent(&mut self, source: Source, bytes: usize) {
         let at = self.place_or_insert(source);
@@ -181,6 +194,13 @@ impl Lanes {
                 self.clocks.push((lane.priority, virtual_time));
             }
         }
+    }
+
+    /// Whether this is a channel that shares the rate with blocks: one of a higher priority would take all of
+    /// it anyway, and does not wait for it.
+    pub(crate) fn is_shared(&self, source: Source) -> bool {
+        matches!(source, Source::Channel(_))
+            && self.lane(source).priority <= self.lane(Source::Blocks).priority
     }
 
     fn clock(&self, priority: u8) -> u64 {

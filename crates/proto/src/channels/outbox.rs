@@ -167,10 +167,26 @@ impl Outbox {
         })
     }
 
+    /// Appends a part that is in flight once more, if it fits into `room`. Returns whether it is a whole
+    /// message: the ack of a copy counts only then, because bytes must not count twice.
+    pub(super) fn copy(&self, part: SentPart, room: usize, out: &mut Vec<u8>) -> Option<bool> {
+        let number = self.expand(part.number);
+        let message = self.message(number).filter(|message| !message.is_acked())?;
+        let from = u32::from(part.offset);
+        let range = Range { number, from, to: from + u32::from(part.units) };
+        if message.frame_bytes(range) > room {
+            return None;
+        }
+        message.frame(part.channel, range).write(out);
+        Some(from == 0 && range.to == message.units)
+    }
+
     /// The datagram with this part was acknowledged. Each part is acknowledged or lost once.
     pub(super) fn on_acked(&mut self, part: SentPart, max_queued_bytes: usize) -> Acked {
         let number = self.expand(part.number);
-        let Some(message) = self.message_mut(number) else { return Acked::default() };
+        // A copy may have been acknowledged before.
+        let open = self.message_mut(number).filter(|message| !message.is_acked());
+        let Some(message) = open else { return Acked::default() };
         message.acked += u32::from(part.units);
         if !message.is_acked() {
             return Acked::default();
@@ -190,6 +206,13 @@ impl Outbox {
             self.refused = None;
         }
         Acked { number: Some(number), is_writable }
+    }
+
+    /// A copy of a whole message was acknowledged.
+    pub(super) fn on_copy_acked(&mut self, part: SentPart, max_queued_bytes: usize) -> Acked {
+        let number = self.expand(part.number);
+        self.lost.retain(|range| range.number != number);
+        self.on_acked(part, max_queued_bytes)
     }
 
     /// The datagram with this part is lost: the part is retransmitted.

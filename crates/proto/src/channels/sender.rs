@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::outbox::{Order, Outbox};
+use super::outbox::{Acked, Order, Outbox};
 use super::{Amount, MAX_CHANNELS, MAX_MESSAGE_BYTES, MessageViolation, SendMessageError};
 use crate::transit::SentPart;
 use crate::wire::frames::ChannelLimitFrame;
@@ -121,21 +121,41 @@ impl MessageSender {
         sent
     }
 
+    /// Appends a part that is in flight once more, in a probe. Returns whether its ack counts.
+    pub(crate) fn copy(&self, part: SentPart, room: usize, out: &mut Vec<u8>) -> Option<bool> {
+        let at = self.place(part.channel).ok()?;
+        self.used.get(at)?.outbox.copy(part, room, out)
+    }
+
     /// A datagram with this part was acknowledged. Each part is reported once, as acknowledged or lost.
     pub(crate) fn on_acked(
         &mut self,
         part: SentPart,
     ) -> impl Iterator<Item = MessageEvent> + use<> {
+        self.acked(part, Outbox::on_acked)
+    }
+
+    /// A probe with a copy of this whole message was acknowledged.
+    pub(crate) fn on_copy_acked(
+        &mut self,
+        part: SentPart,
+    ) -> impl Iterator<Item = MessageEvent> + use<> {
+        self.acked(part, Outbox::on_copy_acked)
+    }
+
+    fn acked(
+        &mut self,
+        part: SentPart,
+        on_acked: fn(&mut Outbox, SentPart, usize) -> Acked,
+    ) -> impl Iterator<Item = MessageEvent> + use<> {
         let channel = part.channel;
-        let acked = self.place(channel).map_or_else(
-            |_| super::outbox::Acked::default(),
-            |at| {
-                let outbox = &mut self.used[at].outbox;
-                let acked = outbox.on_acked(part, self.max_queued_bytes);
-                self.busy -= u16::from(acked.number.is_some() && outbox.is_empty());
-                acked
-            },
-        );
+        let mut acked = Acked::default();
+        if let Ok(at) = self.place(channel) {
+            let outbox = &mut self.used[at].outbox;
+            acked = on_acked(outbox, part, self.max_queued_bytes);
+            self.busy -= u16::from(acked.number.is_some() && outbox.is_empty());
+            self.update_due(at);
+        }
         let whole = acked.number.map(|number| MessageEvent::Acked { channel, number });
         let writable = acked.is_writable.then_some(MessageEvent::Writable { channel });
         whole.into_iter().chain(writable)

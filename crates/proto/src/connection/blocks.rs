@@ -98,7 +98,8 @@ impl Connection {
         if self.blocks_out.is_idle() {
             self.liveness.forget_unanswered();
         }
-        let options = SendOptions { priority: options.priority, urgency: options.urgency };
+        let BlockOptions { priority, weight, urgency } = options;
+        let options = SendOptions { priority, weight, urgency };
         let sent = self.blocks_out.send(now, block.clone(), options, self.sent.next_number());
         sent.map(BlockHandle).map_err(|error| match error {
             SendBlockError::QueueFull => SendError::QueueFull { setting: "max_queued_blocks" },

@@ -8,10 +8,11 @@
 //! appears in `Part`, in [`ORDER`] and in these two. Path challenges, probes of the path's size and the close
 //! have datagrams of their own (`path`, `transmit`, `closing`).
 
-use core::time::Duration;
+use alloc::boxed::Box;
 
 use super::Connection;
 use super::blocks::BlocksIn;
+use super::message_pace::KnownPath;
 use crate::bulk::Sender;
 use crate::channels::Source;
 use crate::incoming::ProgressDue;
@@ -163,18 +164,47 @@ impl Connection {
                 self.blocks_in.as_ref()?.blocks.slices_here_at()
             }
             Part::SlicesHere | Part::Grease => None,
-            Part::Data => earliest(now_if(self.has_data_that_fits()), self.slice_at()),
+            Part::Data => {
+                let packet = now_if(self.packets_out.next_bytes().is_some_and(|it| self.fits(it)));
+                earliest(packet, earliest(self.message_at(), self.slice_at()))
+            }
             Part::Ack => self.received.ack_due(),
         }
     }
 
-    /// Whether a packet or a message can go: what does not fit into the rest of the amplification limit
-    /// waits for more of it.
-    fn has_data_that_fits(&self) -> bool {
-        let room = self.frame_room();
-        let fits = |bytes: usize| bytes <= room;
-        self.packets_out.next_bytes().is_some_and(fits)
-            || self.messages_out.has_due() && self.messages_out.due().any(|(_, it)| fits(it))
+    /// What does not fit into the rest of the amplification limit waits for more of it.
+    fn fits(&self, bytes: usize) -> bool {
+        bytes <= self.frame_room()
+    }
+
+    /// When a message may go: within the window and the pace of messages, and if it shares the rate with
+    /// blocks, when a slice may go.
+    fn message_at(&self) -> Option<Instant> {
+        if !self.messages_out.has_due() {
+            return None;
+        }
+        let at = match &self.message_pace {
+            Some(pace) => pace.opens_at(self.known_path_of_messages())?,
+            None => Instant::ZERO,
+        };
+        let gate = self.blocks_out.sender().map_or(at, |sender| sender.gate_at().max(at));
+        let due = self.messages_out.due().filter(|&(_, bytes)| self.fits(bytes));
+        due.map(
+            |(channel, _)| if self.lanes.is_shared(Source::Channel(channel)) { gate } else { at },
+        )
+        .min()
+    }
+
+    /// Whether channels that share the rate with blocks may send now.
+    fn is_gate_open(&mut self, now: Instant) -> bool {
+        let mut due = self.messages_out.due();
+        !due.any(|(channel, _)| self.lanes.is_shared(Source::Channel(channel)))
+            || self.blocks_out.sender_mut().is_none_or(|sender| sender.is_gate_open(now))
+    }
+
+    fn known_path_of_messages(&self) -> KnownPath {
+        let rtt = self.sent.rtt().smoothed_rtt();
+        KnownPath { rtt, rate_bps: self.blocks_out.proven_rate_bps() }
     }
 
     fn slice_at(&self) -> Option<Instant> {
@@ -202,6 +232,9 @@ impl Connection {
             Part::Ping => {
                 if core::mem::take(&mut self.ping_due) {
                     draft.push(&Frame::Ping);
+                }
+                if core::mem::take(&mut self.probe_due) {
+                    self.put_copies(draft);
                 }
             }
             Part::Progress if self.is_progress_due() => self.put_progress(draft),
@@ -284,6 +317,22 @@ impl Connection {
         }
     }
 
+    /// What the oldest datagram in flight had of messages, so that a probe is more than a question.
+    fn put_copies(&mut self, draft: &mut Draft<'_, '_>) {
+        let mut n = 0;
+        while let Some(item) = self.sent.oldest_item(n) {
+            n += 1;
+            let Item::Part(part) = item else { continue };
+            let (room, out) = (draft.room(), draft.out.vec());
+            if let Some(is_whole) = self.messages_out.copy(part, room, out) {
+                draft.on_data();
+                if is_whole {
+                    self.sent.add(Item::Copy(part));
+                }
+            }
+        }
+    }
+
     /// Whether a progress frame is a reason to send: within the bound of what a peer is answered with.
     fn is_progress_due(&self) -> bool {
         match self.progress_due() {
@@ -301,8 +350,9 @@ impl Connection {
         }
         // A ping has to fit behind it.
         let room = draft.room().saturating_sub(1);
+        let lateness = self.reading.lateness();
         let Some(BlocksIn { blocks, entries, .. }) = self.blocks_in.as_deref_mut() else { return };
-        let Some(frame) = blocks.progress_frame(Duration::ZERO, room, entries) else { return };
+        let Some(frame) = blocks.progress_frame(lateness, room, entries) else { return };
         draft.push(&Frame::Progress(frame));
         self.counters.steps += frame.entry_bytes() as u64;
         draft.has_progress = true;
@@ -327,16 +377,21 @@ impl Connection {
 
     /// The application's data, in the order of its lanes, until the datagram is full. A slice ends it.
     fn put_data(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
+        // In this order: both or neither are ready when their common gate is closed.
+        let is_gate_open = self.is_gate_open(now);
+        let mut may_send_message = self.message_at().is_some_and(|at| at <= now);
         let room = self.frame_room();
         let mut may_send = self.may_send_slices()
             && self.blocks_out.sender_mut().is_some_and(|sender| sender.is_slice_due(now, room));
-        while may_send || !self.packets_out.is_empty() || self.messages_out.has_due() {
+        while may_send || !self.packets_out.is_empty() || may_send_message {
             let packets = self.packets_out.next_bytes().map(|bytes| (Source::Packets, bytes));
-            let channels =
-                self.messages_out.due().map(|(channel, bytes)| (Source::Channel(channel), bytes));
+            let due = self.messages_out.due().filter(|_| may_send_message);
+            let channels = due.map(|(channel, bytes)| (Source::Channel(channel), bytes));
             let blocks = may_send.then_some((Source::Blocks, 0));
             let ready = packets.into_iter().chain(channels).chain(blocks);
-            let Some(source) = self.lanes.next(draft.room(), ready) else { return };
+            let Some(source) = self.lanes.next_if(draft.room(), ready, is_gate_open) else {
+                return;
+            };
             let before = draft.out.len();
             match source {
                 Source::Packets => {
@@ -354,6 +409,10 @@ impl Connection {
                     };
                     self.sent.add(Item::Part(part));
                     draft.on_data();
+                    let path = self.known_path_of_messages();
+                    let pace = self.message_pace.get_or_insert_with(Box::default);
+                    pace.on_sent(now, part, path);
+                    may_send_message = self.message_at().is_some_and(|at| at <= now);
                 }
                 Source::Blocks => {
                     may_send = false;

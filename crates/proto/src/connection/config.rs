@@ -64,6 +64,10 @@ settings! {
         /// accepts (STANDARD-1, 5.6): only for a transport that forbids fragmentation by IP. `Client` and
         /// `Server` use 9000 in place of 1200 where the system can forbid it; 1201 keeps them from it.
         max_datagram_bytes: u16 = 1200, with_max_datagram_bytes;
+        /// Bytes of full datagrams that can wait for this end to read them before the system drops some: what
+        /// its socket's buffer holds. The peer sends no more than that in the time by which this end reads
+        /// late. Default 0: not known, and nothing is limited. `Client` and `Server` ask the system.
+        receive_buffer_bytes: u64 = 0, with_receive_buffer_bytes;
         /// Whether datagrams are marked as ECN-capable, so that a router can say that a queue is long
         /// without dropping them (STANDARD-1, 4.1). Default true: after ten of them only where the peer's
         /// counts show that it works.
@@ -183,6 +187,7 @@ impl ConnectionConfig {
             max_block_bytes: self.max_block_bytes,
             max_datagram_bytes: self.max_datagram_bytes,
             credit: self.incoming().first_credit(),
+            receive_buffer_bytes: self.receive_buffer_bytes,
             channels: self.max_channels,
             channel_bytes: self.max_channel_bytes,
             repair_codes: REED_SOLOMON,

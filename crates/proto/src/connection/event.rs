@@ -22,9 +22,11 @@ pub struct BlockNumber(pub(crate) u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockOptions {
-    /// Blocks with a higher priority go first, as soon as they are sent; those with the same one after the
-    /// other. Default 0.
+    /// Blocks with a higher priority go first, as soon as they are sent. Default 0.
     pub priority: u8,
+    /// The share of the bytes beside others of its priority. Default 0: it goes after those that have none
+    /// either, and these have one share of weight 1 together.
+    pub weight: u16,
     /// How much of the link it may take; `None`, the default, for the connection's setting. While several
     /// blocks are sent, the most urgent one decides.
     pub urgency: Option<Urgency>,
@@ -35,6 +37,13 @@ impl BlockOptions {
     #[must_use]
     pub const fn with_priority(mut self, priority: u8) -> Self {
         self.priority = priority;
+        self
+    }
+
+    /// The same with this weight.
+    #[must_use]
+    pub const fn with_weight(mut self, weight: u16) -> Self {
+        self.weight = weight;
         self
     }
 

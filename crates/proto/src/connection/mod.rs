@@ -4,10 +4,10 @@
 //! A [`ClientMachine`](crate::client::ClientMachine) makes one by its handshake, a
 //! [`ServerMachine`](crate::server::ServerMachine) has many. Applications get a `&mut Connection` from
 //! either, to send and to look at; its [`Event`]s come from the machine. The parts: `protection` (keys),
-//! `path` (the peer's address, and what may be sent to it), `mtu` (how large datagrams may be), `ecn`,
-//! `blocks`, `packets`, messages, `transit` (which datagrams arrived), `liveness` (silence) and `closing`;
-//! `receive` and `transmit` connect them, one for each direction, with `compose` for what is in a
-//! datagram and when, and `verdicts` for what became of it.
+//! `path` (the peer's address, and what may be sent to it), `reading` (how late this end is), `mtu` (how
+//! large datagrams may be), `ecn`, `blocks`, `packets`, messages (`message_pace`), `transit` (which
+//! datagrams arrived), `liveness` (silence) and `closing`; `receive` and `transmit` connect them, one for
+//! each direction, with `compose` for what is in a datagram and when, and `verdicts` for what became of it.
 
 mod blocks;
 mod closing;
@@ -16,10 +16,12 @@ mod config;
 mod ecn;
 mod event;
 mod liveness;
+mod message_pace;
 mod mtu;
 mod packets;
 mod path;
 mod protection;
+mod reading;
 mod receive;
 pub(crate) mod state;
 mod stats;
@@ -67,10 +69,12 @@ use blocks::BlocksIn;
 use closing::Closing;
 use ecn::EcnMarking;
 use liveness::Liveness;
+use message_pace::MessagePace;
 use packets::{IncomingPackets, OutgoingPackets};
 pub(crate) use path::AddressProof;
 use path::Path;
 use protection::KeyLimits;
+use reading::Reading;
 
 /// The least room for a slice with its frame: 1024 bytes, so that a chunk has no more than 256, and 12.
 const SMALLEST_SLICE_ROOM: usize = 1036;
@@ -124,6 +128,8 @@ pub struct Connection {
     packets_out: OutgoingPackets,
     packets_in: IncomingPackets,
     messages_out: MessageSender,
+    /// Made for the first message.
+    message_pace: Option<Box<MessagePace>>,
     /// Made when the first arrives.
     messages_in: Option<Box<MessageReceiver>>,
     /// What goes first.
@@ -131,6 +137,8 @@ pub struct Connection {
     /// From this number on, a datagram has a frame without meaning.
     next_grease: u64,
     ping_due: bool,
+    /// The ping is a probe: with it goes what the oldest datagram in flight had of messages.
+    probe_due: bool,
     path_response: Option<[u8; 8]>,
     closing: Option<Box<Closing>>,
     /// The application has not read that it is connected, which comes before all other events.
@@ -145,6 +153,7 @@ pub struct Connection {
     /// A client's: the token of a reset that ends this connection.
     peer_reset_token: Option<ResetToken>,
     liveness: Liveness,
+    reading: Reading,
     /// The latest time that the driver passed in.
     now: Instant,
     counters: Counters,
@@ -197,11 +206,13 @@ impl Connection {
                 parameters.peer.channel_bytes,
                 config.max_queued_message_bytes as usize,
             ),
+            message_pace: None,
             messages_in: None,
             lanes: Lanes::new(),
             next_grease: entropy_of_grease,
             // A client's ping validates its address; a server's makes the client answer.
             ping_due: true,
+            probe_due: false,
             path_response: None,
             closing: None,
             is_connected_unread: role == Role::Client,
@@ -212,6 +223,7 @@ impl Connection {
             reset_token: parameters.reset_token,
             peer_reset_token: None,
             liveness: Liveness::new(now, parameters.idle_timeout, config.handshake_timeout),
+            reading: Reading::new(),
             now,
             counters: Counters::default(),
             config,
@@ -341,7 +353,7 @@ impl Connection {
         }
         self.pass_losses(now);
         if self.path.room() > 0 && self.sent.on_pto(now) {
-            self.ping_due = true;
+            (self.ping_due, self.probe_due) = (true, true);
         }
         if self.keep_alive_at() <= now {
             self.liveness.on_keep_alive(now);

@@ -93,6 +93,7 @@ impl Connection {
             }
         };
         self.now = now;
+        self.reading.on_datagram(now);
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += bytes as u64;
         let contents = match verify(plaintext) {
@@ -235,6 +236,7 @@ impl Connection {
             Frame::PathResponse(bytes) => {
                 if self.role == Role::Server && self.path.on_response(now, path, bytes) {
                     self.blocks_out.forget_path();
+                    self.message_pace.iter_mut().for_each(|pace| pace.restart());
                     self.blocks_out.set_slice_room(self.slice_room());
                     self.blocks_out.on_black_hole();
                     self.ecn.restart(self.config.ecn, self.sent.next_number());

@@ -25,6 +25,7 @@ impl Connection {
         out: &mut DatagramBuffer<'_>,
     ) -> Option<FourTuple> {
         self.now = now;
+        self.reading.on_turn(now);
         if self.state == ConnectionState::Closing {
             return self.transmit_close(now, out);
         }
@@ -205,6 +206,7 @@ impl Connection {
     /// Whether an ack is so long overdue that only datagrams go that every path carries.
     pub(super) fn is_ack_overdue(&self) -> bool {
         let overdue = self.sent.probe_timeout().saturating_mul(OVERDUE_PTOS);
+        let overdue = overdue.saturating_add(self.blocks_out.lateness());
         let waits = self.sent.oldest_sent_at().map(|sent_at| self.now.since(sent_at));
         waits > Some(overdue)
     }

@@ -50,6 +50,10 @@ impl Connection {
         let is_newest = self.sent.largest_acked() > before;
         let marks = AckedMarks { counts: ack.ecn(), acked: marked, is_newest };
         let is_congested = self.ecn.on_ack(marks);
+        if is_congested {
+            let next = self.sent.next_number();
+            self.message_pace.iter_mut().for_each(|pace| pace.on_congestion(oldest, next));
+        }
         if let Some(sender) = self.blocks_out.sender_mut() {
             if is_congested {
                 sender.on_congestion_mark(oldest);
@@ -128,12 +132,12 @@ impl Connection {
         }
         let mut n = 0;
         while let Some(item) = self.sent.item(datagram, n) {
-            self.on_item(item, fate);
+            self.on_item(datagram.number, item, fate);
             n += 1;
         }
     }
 
-    fn on_item(&mut self, item: Item, fate: ItemFate) {
+    fn on_item(&mut self, number: u64, item: Item, fate: ItemFate) {
         match (item, fate) {
             (Item::Packet(sequence), ItemFate::Acked) => {
                 self.events.extend(self.packets_out.on_acked(sequence));
@@ -142,10 +146,20 @@ impl Connection {
                 self.events.extend(self.packets_out.on_lost(sequence));
             }
             (Item::Part(part), ItemFate::Acked) => {
+                self.message_pace.iter_mut().for_each(|pace| pace.on_acked(part));
                 let events = self.messages_out.on_acked(part);
                 self.events.extend(events.map(Event::from));
             }
-            (Item::Part(part), ItemFate::Lost) => self.messages_out.on_lost(part),
+            (Item::Part(part), ItemFate::Lost) => {
+                let next = self.sent.next_number();
+                self.message_pace.iter_mut().for_each(|pace| pace.on_lost(part, number, next));
+                self.messages_out.on_lost(part);
+            }
+            (Item::Copy(part), ItemFate::Acked) => {
+                let events = self.messages_out.on_copy_acked(part);
+                self.events.extend(events.map(Event::from));
+            }
+            (Item::Copy(_), ItemFate::Lost) => {}
             (Item::ChannelLimit(limit), ItemFate::Lost) => {
                 if let Some(it) = &mut self.messages_in {
                     it.on_limit_lost(limit);

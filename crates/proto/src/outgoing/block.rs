@@ -99,8 +99,10 @@ impl BlockProgress {
 /// How a block is sent beside others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SendOptions {
-    /// Blocks of a higher priority go first; equal ones in the order of sending.
+    /// Blocks of a higher priority go first.
     pub(crate) priority: u8,
+    /// The share beside others of its priority; those with 0 go one after the other.
+    pub(crate) weight: u16,
     /// How much of the link it may take; `None` is what the connection's blocks may.
     pub(crate) urgency: Option<Urgency>,
 }

@@ -131,6 +131,8 @@ pub(crate) struct OutgoingBlocks {
     /// The maximum that the client's token sets.
     pub(super) rate_cap_bps: u64,
     pub(super) rtt: Option<Duration>,
+    /// By how much the peer's program reads late.
+    pub(super) lateness_ms: u16,
     pub(super) waiting: VecDeque<Waiting>,
     /// In the order of their numbers.
     pub(super) announced: VecDeque<Announced>,
@@ -166,6 +168,7 @@ impl OutgoingBlocks {
             requests: RequestTrain::new(),
             rate_cap_bps: u64::MAX,
             rtt: None,
+            lateness_ms: 0,
             waiting: VecDeque::new(),
             announced: VecDeque::new(),
             cancelled: VecDeque::new(),
@@ -217,12 +220,14 @@ impl OutgoingBlocks {
             max_slice: MAX_SLICE,
             max_open: MAX_OPEN,
             has_repair: self.peer.has_repair,
+            receive_buffer: self.peer.receive_buffer,
             credit: self.credit,
         };
         let mut sender = Sender::new(now, config, self.known.discounted(now));
         if let Some(rtt) = self.rtt {
             sender.set_rtt(rtt);
         }
+        sender.set_lateness(self.lateness());
         if let Some(rate) = self.requests.rate() {
             sender.set_hint(rate);
         }

@@ -3,8 +3,6 @@
 //! What it says once it cannot take back. A frame that names what was never announced, or that contradicts
 //! an earlier one, ends the connection with `protocol` [H-4.2g].
 
-use core::time::Duration;
-
 use super::blocks::{OutgoingBlocks, OutgoingEvent};
 use crate::Instant;
 use crate::bulk::Sender;
@@ -17,7 +15,7 @@ use crate::wire::frames::{ChunksHereFrame, ProgressEntry, ProgressFrame, SlicesH
 const MAX_ROOTS: usize = 64;
 
 /// The longest lateness that is believed: a program that reads once in a second.
-const MAX_LATENESS_MS: u64 = 1_000;
+const MAX_LATENESS_MS: u16 = 1_000;
 
 /// The peer contradicts itself, or names what there is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +44,8 @@ impl OutgoingBlocks {
                 self.credit.raise(frame.credit);
             }
         }
-        self.set_lateness(Duration::from_millis(frame.lateness_ms.min(MAX_LATENESS_MS)));
+        let lateness_ms = u16::try_from(frame.lateness_ms).unwrap_or(u16::MAX);
+        self.set_lateness_ms(lateness_ms.min(MAX_LATENESS_MS));
         self.floor = frame.floor;
         let below = self.announced.iter_mut().take_while(|block| block.number < frame.floor);
         below.for_each(|block| block.is_finished = true);

@@ -5,6 +5,7 @@
 
 use super::ack_frequency::Wanted;
 use super::announcement::Announcement;
+use super::block::SendOptions;
 use super::blocks::{Announced, MAX_ANNOUNCED, OutgoingBlocks, Waiting};
 use super::pages::Pages;
 use crate::Instant;
@@ -72,7 +73,8 @@ impl OutgoingBlocks {
         let mut pages = Pages::new(0);
         if block.len() > 0 && !is_here {
             let (data, repair) = (block.data().clone(), block.repair().clone());
-            sender.push(now, NewBlock { number, priority: options.priority, data, repair });
+            let SendOptions { priority, weight, .. } = options;
+            sender.push(now, NewBlock { number, priority, weight, data, repair });
             let chunks = sender.block(number).map_or(0, SendBlock::chunks);
             // A single chunk is verified by the root.
             sender.set_ready(number, u32::from(chunks == 1));

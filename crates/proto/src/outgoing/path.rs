@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::blocks::OutgoingBlocks;
 use crate::Instant;
-use crate::bulk::{Known, RequestTrain};
+use crate::bulk::{Known, RequestTrain, Trust};
 use crate::urgency::Urgency;
 
 impl OutgoingBlocks {
@@ -27,10 +27,17 @@ impl OutgoingBlocks {
     }
 
     /// The peer's program reads so late.
-    pub(super) fn set_lateness(&mut self, lateness: Duration) {
+    pub(super) fn set_lateness_ms(&mut self, lateness_ms: u16) {
+        self.lateness_ms = lateness_ms;
+        let lateness = self.lateness();
         if let Some(sender) = &mut self.sender {
-            sender.set_reader(lateness, self.peer.receive_buffer);
+            sender.set_lateness(lateness);
         }
+    }
+
+    /// By how much the peer's program reads late, as far as it is believed.
+    pub(crate) const fn lateness(&self) -> Duration {
+        Duration::from_millis(self.lateness_ms as u64)
     }
 
     /// A copy of the request arrived; `bytes` includes UDP and IP headers.
@@ -44,6 +51,13 @@ impl OutgoingBlocks {
     /// What was measured of the path, for the client's next visit.
     pub(crate) fn known(&self) -> Known {
         self.sender.as_ref().map_or(self.known, |sender| sender.known())
+    }
+
+    /// The rate that acks have shown on this connection, in bits per second.
+    pub(crate) fn proven_rate_bps(&self) -> Option<u64> {
+        let known = self.sender.as_ref().map_or(self.known, |sender| sender.known());
+        let rate = known.rate.filter(|_| known.trust == Trust::Own)?.min(known.proven.rate);
+        Some(rate.bps()).filter(|&bps| bps > 0)
     }
 
     /// Starts from what an earlier connection measured of the path.

@@ -19,6 +19,8 @@ pub(crate) enum Item {
     Packet(Sequence),
     /// A message, or a part of one.
     Part(SentPart),
+    /// A whole message that is in flight in another datagram, too.
+    Copy(SentPart),
     ChannelLimit(SentLimit),
     /// The announcement of a block.
     Block(u32),

@@ -269,6 +269,11 @@ impl Ledger {
         self.items.get(datagram.items, n)
     }
 
+    /// What was in the oldest datagram in flight, the `n`th of it.
+    pub(crate) fn oldest_item(&self, n: u16) -> Option<Item> {
+        self.items.get(self.oldest_open()?.items, n)
+    }
+
     /// When to call [`poll_lost`](Self::poll_lost) and [`on_pto`](Self::on_pto) next; `None` while nothing
     /// is in flight.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {

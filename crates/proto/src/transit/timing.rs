@@ -44,7 +44,12 @@ impl Timing {
     pub(super) fn on_sample(&mut self, sample: Duration, ack_delay: Duration) -> bool {
         let is_sample = sample <= MAX_SAMPLE;
         if is_sample {
-            self.rtt.on_sample(sample, ack_delay);
+            // RFC 9002 takes the first sample as it is. The program of a peer that reads once in a while may
+            // make that several round trips, and there is no smaller one yet by which to correct it.
+            let is_late = self.rtt.latest_rtt().is_none() && ack_delay > MAX_ACK_DELAY;
+            let reader = if is_late { ack_delay } else { Duration::ZERO };
+            let first = sample.saturating_sub(reader).max(GRANULARITY.min(sample));
+            self.rtt.on_sample(first, ack_delay.saturating_sub(reader));
         }
         is_sample
     }
@@ -112,6 +117,17 @@ mod tests {
         assert_eq!(timing.loss_delay(), ms(90));
         assert!(timing.on_sample(ms(160), ms(0)));
         assert_eq!(timing.loss_delay(), ms(180), "the latest is larger");
+    }
+
+    #[test]
+    fn a_reader_that_is_late_is_not_in_the_first_sample() {
+        let mut timing = Timing::new();
+        assert!(timing.on_sample(ms(140), ms(99)));
+        assert_eq!(timing.rtt().smoothed_rtt(), Some(ms(41)));
+        let mut timing = Timing::new();
+        assert!(timing.on_sample(ms(60), ms(20)));
+        assert_eq!(timing.rtt().smoothed_rtt(), Some(ms(60)), "no more than any end may wait");
+        assert!(Timing::new().on_sample(ms(10), ms(500)));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Many datagrams with one call, and when each of them arrived.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use haulier_core::FourTuple;
+use haulier_core::{Ecn, FourTuple};
 use haulier_udp::{Carrier as _, Clock, Runner, Socket};
 
 use crate::support::{Mail, loopback, mail, until};
@@ -127,4 +127,38 @@ fn mapped_addresses_are_sent_to() {
     until(&mut client, |client| client.machine.received.len() == 100);
     let received = client.machine.received.iter().map(|(_, _, bytes)| bytes.clone());
     assert!(received.eq((0..100u8).map(|i| vec![i; 1200])));
+}
+
+/// What Linux joins has one ECN field, which holds for each datagram of it: with too little room for what the
+/// system says, it was read as not set, and the sender took the path for one that clears it.
+#[test]
+fn each_datagram_that_was_joined_has_its_mark() {
+    for (at, to) in
+        [("127.0.0.1:0", [127, 0, 0, 1]), ("0.0.0.0:0", [127, 0, 0, 1]), ("[::]:0", [127, 0, 0, 1])]
+    {
+        each_has_its_mark(at, to.into());
+    }
+    each_has_its_mark("[::1]:0", "::1".parse().unwrap());
+    each_has_its_mark("[::]:0", "::1".parse().unwrap());
+}
+
+fn each_has_its_mark(at: &str, to: IpAddr) {
+    let Ok(socket) = Socket::bind(at.parse().unwrap()) else {
+        return println!("no IPv6 here");
+    };
+    let to = SocketAddr::new(to, socket.local_addr().port());
+    let mut receiver = mail(socket);
+    for ecn in [Ecn::Ect0, Ecn::Ce, Ecn::Ect1, Ecn::NotEct] {
+        let mut sender = mail(Socket::connect(to).unwrap());
+        sender.machine.ecn = Some(ecn);
+        sender.machine.to_send = (0..40u8).map(|i| (FourTuple::new(to), vec![i; 1200])).collect();
+        until(&mut sender, |sender| sender.stats().sent == 40);
+        let calls = receiver.stats().receive_calls;
+        until(&mut receiver, |receiver| receiver.machine.marks.len() == 40);
+        assert_eq!(receiver.machine.marks, [ecn; 40], "at {at}");
+        receiver.machine.marks.clear();
+        if cfg!(target_os = "linux") {
+            assert!(receiver.stats().receive_calls < calls + 20, "none was joined");
+        }
+    }
 }

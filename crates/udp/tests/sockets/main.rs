@@ -6,5 +6,6 @@
 mod addresses;
 mod article;
 mod batches;
+mod readers;
 mod sizes;
 mod support;

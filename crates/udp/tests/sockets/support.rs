@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant as StdInstant};
 
-use haulier_core::{Batch, FourTuple, Instant, Machine};
+use haulier_core::{Batch, Ecn, FourTuple, Instant, Machine};
 use haulier_udp::{Clock, Runner, Socket};
 
 /// After this a test has failed, however slow the machine is.
@@ -15,6 +15,9 @@ pub(crate) struct Mail {
     pub(crate) to_send: VecDeque<(FourTuple, Vec<u8>)>,
     pub(crate) received: Vec<(Instant, FourTuple, Vec<u8>)>,
     pub(crate) echoes: bool,
+    /// The ECN field of what it sends, and of each datagram it got.
+    pub(crate) ecn: Option<Ecn>,
+    pub(crate) marks: Vec<Ecn>,
 }
 
 impl Machine for Mail {
@@ -25,13 +28,29 @@ impl Machine for Mail {
         self.received.push((now, path, datagram.to_vec()));
     }
 
+    fn handle_marked_datagram(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
+        self.marks.push(ecn);
+        self.handle_datagram(now, path, datagram);
+    }
+
     fn handle_timeout(&mut self, _: Instant) {}
 
     fn poll_transmit(&mut self, _: Instant, batch: &mut Batch) {
-        while let Some((path, bytes)) = self.to_send.front()
-            && batch.push(*path, bytes)
+        let ecn = self.ecn.unwrap_or(Ecn::NotEct);
+        while !batch.is_full()
+            && let Some((path, bytes)) = self.to_send.pop_front()
         {
-            self.to_send.pop_front();
+            batch.compose(|datagram| {
+                datagram.vec().extend_from_slice(&bytes);
+                datagram.set_ecn(ecn);
+                Some(path)
+            });
         }
     }
 

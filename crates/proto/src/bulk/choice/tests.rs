@@ -20,7 +20,7 @@ fn empty() -> Chunks {
 fn push(chunks: &mut Chunks, number: u32, priority: u8, slices: usize) {
     let data: bytes::Bytes = alloc::vec![7; slices * 1024].into();
     let repair = BlockRepair::of_block(data.len());
-    chunks.push(NewBlock { number, priority, data, repair });
+    chunks.push(NewBlock { number, priority, weight: 0, data, repair });
     chunks.block_mut(number).unwrap().set_ready(u32::MAX);
 }
 
@@ -53,8 +53,8 @@ fn next(chunks: &mut Chunks, loss: &LossEstimate) -> Option<(u32, u32, usize, bo
     let places: Vec<_> = chunks.classes.iter().map(|class| class.searched).collect();
     chunks.rescan();
     assert_eq!(noted, chunks.choose(false, &path(loss)));
-    for (class, searched) in chunks.classes.iter_mut().zip(places) {
-        class.searched = searched;
+    for (place, searched) in places.into_iter().enumerate() {
+        chunks.classes.at_mut(place).unwrap().searched = searched;
     }
     chunks.check_invariants();
     Some((at.block, at.index, symbol.get(), choice.is_tail))
@@ -184,7 +184,7 @@ fn a_chunk_that_is_not_done_does_not_hold_another_block() {
     chunks.check_invariants();
     assert!(chunks.has_open() && !chunks.is_empty());
     chunks.remove(0);
-    assert!(!chunks.has_open() && chunks.is_empty() && chunks.classes.is_empty());
+    assert!(!chunks.has_open() && chunks.is_empty() && chunks.classes.len() == 0);
 }
 
 /// What was sent in larger slices does not count, and is not sent.

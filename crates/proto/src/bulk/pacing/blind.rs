@@ -63,6 +63,12 @@ impl Blind {
         self.since.get_or_insert(now);
     }
 
+    /// A router has marked what was sent at this rate: it is halved, and no train follows soon.
+    pub(super) fn on_mark(&mut self, now: Instant) {
+        self.late += HALVED_AFTER;
+        self.train_at = now + TRAIN_INTERVAL;
+    }
+
     /// Whether the next slice must wait, for a caller that is this late.
     pub(crate) fn is_early(&self, now: Instant, late: Span) -> bool {
         self.paced_at > Span::from(now) + AHEAD + late
@@ -154,6 +160,15 @@ mod tests {
         let mut blind = Blind::new(FLOOR, None);
         send(&mut blind, 0, 5_000, Rate::from_kbps(2_000));
         assert!((mbit(&blind) - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_mark_halves_the_rate_and_puts_trains_off() {
+        let mut blind = Blind::new(FLOOR, None);
+        blind.on_mark(Instant::from_millis(100));
+        assert!((mbit(&blind) - 10.0).abs() < 1e-9, "{}", mbit(&blind));
+        assert!(!blind.poll_train(Instant::from_millis(1_000)));
+        assert!(blind.poll_train(Instant::from_millis(1_100)));
     }
 
     #[test]

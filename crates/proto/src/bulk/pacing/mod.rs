@@ -26,7 +26,7 @@ use self::beside_tcp::BesideTcp;
 use self::delay::Delay;
 use self::flow::Flow;
 use super::samples::{BaseDelay, Sample};
-use super::tuning::flow::CATCH_UP;
+use super::tuning::flow::{CATCH_UP, DECREASE};
 use super::tuning::{FULL_PACKET, NEARLY_FULL, TICK};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
@@ -47,6 +47,15 @@ enum Law {
     BesideGame(BesideGame),
 }
 
+/// A mark in the start of a transfer, and the queue that it was for.
+#[derive(Clone, Copy, Debug)]
+struct Marked {
+    /// The number after the last datagram sent when it was heard of: those before say nothing new.
+    before: u64,
+    backlog: Span,
+    rtt: Span,
+}
+
 /// The current law, and the state that all of them share.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacing {
@@ -59,6 +68,8 @@ pub(crate) struct Pacing {
     full: Bytes,
     /// The number after the last datagram sent.
     next: u64,
+    /// A router has marked a datagram before there was a rate of its own.
+    marked: Option<Marked>,
     /// The first datagram sent at the transfer's own rate.
     own_from: u64,
 }
@@ -69,7 +80,8 @@ impl Pacing {
         let law = if known.is_some() { Law::Model } else { Law::Blind(Blind::new(floor, None)) };
         let floor = floor.max(Rate::MIN);
         let full = Bytes(FULL_PACKET.0 - NEARLY_FULL.0);
-        Self { law, floor, hint: None, base: BaseDelay::new(), full, next: 0, own_from: u64::MAX }
+        let base = BaseDelay::new();
+        Self { law, floor, hint: None, base, full, next: 0, marked: None, own_from: u64::MAX }
     }
 
     /// The size of a full datagram, which takes so much longer than before.
@@ -103,8 +115,12 @@ impl Pacing {
         if let Law::Blind(_) = self.law {
             self.law = Law::Model;
         }
-        if let (Law::Model, true) = (&self.law, is_long) {
-            let flow = Flow::new(rate, self.floor, self.next);
+        if let (Law::Model, true) = (&self.law, is_long || self.marked.is_some()) {
+            let mut flow = Flow::new(rate, self.floor, self.next);
+            if let Some(Marked { backlog, rtt, .. }) = self.marked {
+                flow.restart(rate * (1.0 - DECREASE));
+                flow.drain(backlog, rtt);
+            }
             self.law = Law::Delay(Delay::new(flow, rate));
             self.own_from = self.next;
         }
@@ -215,11 +231,21 @@ impl Pacing {
         }
     }
 
-    /// A datagram, no older than `number`, was marked by a router whose queue is too long. Only a law with a
-    /// rate of its own has one to reduce.
-    pub(crate) fn on_congestion_mark(&mut self, number: u64) {
-        if let Some(flow) = self.flow_mut() {
-            flow.on_mark(number);
+    /// A datagram, no older than `number`, was marked by a router whose queue is too long. It ends the start
+    /// of a transfer, in which the queue is filled on purpose: from then on it has a rate of its own, which
+    /// is reduced, and a guess is halved once a round trip until there is one.
+    pub(crate) fn on_congestion_mark(&mut self, now: Instant, number: u64, queue: &Queue) {
+        let is_news = self.marked.is_none_or(|marked| number >= marked.before);
+        match &mut self.law {
+            Law::Blind(blind) if is_news => blind.on_mark(now),
+            Law::Blind(_) | Law::Model => {}
+            Law::Delay(Delay { flow, .. })
+            | Law::BesideTcp(BesideTcp { flow, .. })
+            | Law::BesideGame(BesideGame { flow, .. }) => return flow.on_mark(number),
+        }
+        if is_news {
+            let backlog = queue.backlog(now);
+            self.marked = Some(Marked { before: self.next, backlog, rtt: queue.rtt });
         }
     }
 

@@ -40,7 +40,7 @@ impl Transfer {
         {
             self.feedback.pop_front();
             if is_marked {
-                self.pacing.on_congestion_mark(sample.number);
+                self.pacing.on_congestion_mark(now.instant(), sample.number, &queue());
             }
             self.pacing.on_settled(sample.number, is_lost);
             if !is_lost {

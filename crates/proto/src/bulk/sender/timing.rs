@@ -10,6 +10,7 @@ use super::super::tuning::{MIN_PACKET, blind, window};
 use super::super::units::{Bytes, Rate, Span};
 use super::Sender;
 use crate::Instant;
+use crate::transit::Ledger;
 use crate::urgency::Urgency;
 
 impl Sender {
@@ -47,7 +48,7 @@ impl Sender {
 
     /// Chunks that may be open: what is on the way in some round trips, and some.
     fn window(&self, rtt: Span, rate: Option<Rate>) -> usize {
-        let rate = rate.map_or(Rate::ZERO, |rate| rate.min(self.limit.rate()));
+        let rate = rate.map_or(Rate::ZERO, |rate| rate.min(self.max_rate()));
         let bytes = window::ROUND_TRIPS * (rate * (rtt + window::ACK_DELAY));
         window::MIN_CHUNKS
             .saturating_add(bytes.in_units_of(window::CHUNK))
@@ -55,14 +56,30 @@ impl Sender {
     }
 
     /// When it may be sent; `None` if now.
-    pub(super) fn opens_at(&self, now: Instant, choice: Choice) -> Option<Instant> {
+    pub(super) fn opens_at(&self, now: Instant, is_tail: bool) -> Option<Instant> {
         let queue = self.queue();
         let late = queue.lateness_at(self.limit.rate());
         self.limit
             .opens_at(now, self.train_over_limit(), late)
+            .or_else(|| self.reader.opens_at(now))
             .or_else(|| self.recalled.and_then(|recalled| recalled.opens_at(now, queue.rtt, late)))
             .or_else(|| self.pacing.opens_at(now, &queue))
-            .or_else(|| self.tail_at(now, &queue).filter(|_| choice.is_tail))
+            .or_else(|| self.tail_at(now, &queue).filter(|_| is_tail))
+    }
+
+    /// What the application allows, and the receiver's program takes.
+    pub(super) fn max_rate(&self) -> Rate {
+        self.limit.rate().min(self.reader.rate())
+    }
+
+    /// Whether as much is in flight as may wait for a program that does not read. Not while it is probed
+    /// whether it does.
+    pub(super) fn is_reader_full(&self, ledger: &Ledger) -> bool {
+        let rate = self.bottleneck.rate().unwrap_or(Rate::ZERO);
+        let delay = Span::from(self.silence.rtt()) + window::ACK_DELAY;
+        let in_flight = f64::from(ledger.in_flight()) * self.packet;
+        let is_full = in_flight >= self.reader.max_in_flight(rate * delay, self.packet);
+        is_full && !self.silence.is_probing()
     }
 
     pub(super) fn queue(&self) -> Queue {

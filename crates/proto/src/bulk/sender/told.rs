@@ -68,15 +68,11 @@ impl Sender {
         self.set_stale();
     }
 
-    /// The peer's program reads by so much later than datagrams arrive, and `buffer_bytes` of them can wait
-    /// (0: unknown). No more is sent in that time.
-    pub(crate) fn set_reader(&mut self, lateness: Duration, buffer_bytes: u64) {
-        let per_second = u128::from(buffer_bytes) * 8_000_000 / lateness.as_micros().max(1);
-        self.reader_bps = match buffer_bytes == 0 || lateness.is_zero() {
-            true => u64::MAX,
-            false => u64::try_from(per_second).unwrap_or(u64::MAX).max(self.config.min_rate_bps),
-        };
-        self.limit.set(self.config.max_rate_bps.min(self.reader_bps));
+    /// The peer's program reads by so much later than datagrams arrive. No more is sent in that time than can
+    /// wait for it, and its answer may take so much longer.
+    pub(crate) fn set_lateness(&mut self, lateness: Duration) {
+        self.reader.set_lateness(lateness.into(), Rate::from_bps(self.config.min_rate_bps));
+        self.silence.set_lateness(lateness);
     }
 
     pub(crate) fn set_rtt(&mut self, rtt: Duration) {
@@ -94,7 +90,7 @@ impl Sender {
 
     pub(crate) fn set_max_rate_bps(&mut self, max_rate_bps: u64) {
         self.config.max_rate_bps = max_rate_bps;
-        self.limit.set(max_rate_bps.min(self.reader_bps));
+        self.limit.set(max_rate_bps);
     }
 
     #[cfg(test)]

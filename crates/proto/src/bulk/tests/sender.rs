@@ -19,6 +19,7 @@ const CONFIG: SenderConfig = SenderConfig {
     max_slice: SliceSize::SMALLEST_OF_FULL_CHUNK,
     max_open: 1024,
     has_repair: true,
+    receive_buffer: 0,
     credit: Credit::new(u64::MAX),
 };
 
@@ -53,7 +54,7 @@ impl Link {
         sender.set_rtt(ms(40));
         let data: bytes::Bytes = chunk_of(262_144 * chunks).into();
         let repair = BlockRepair::of_block(data.len());
-        sender.push(micros(0), NewBlock { number: 0, priority: 0, data, repair });
+        sender.push(micros(0), NewBlock { number: 0, priority: 0, weight: 0, data, repair });
         sender.set_ready(0, u32::MAX);
         let (received, arrivals) = (ReceivedDatagrams::new(), Arrivals::new());
         Self {
@@ -238,15 +239,15 @@ fn larger_datagrams_are_paced_alike() {
     }
 }
 
-/// A program that reads once in 50 ms, from a buffer of 20 kB: 400 kB/s at most.
+/// A program that reads once in 50 ms, from a buffer of 40 kB: half of that each time.
 #[test]
 fn a_late_reader_with_a_small_buffer_is_not_flooded() {
-    let mut link = Link::new(3);
-    link.sender.set_reader(ms(50), 20_000);
+    let mut link = Link::with(3, SenderConfig { receive_buffer: 40_000, ..CONFIG });
+    link.sender.set_lateness(ms(50));
     link.run(1_000, |_| false);
     let sent = link.sender.stats().slices * 1116;
     assert!((350_000..425_000).contains(&sent), "{sent}");
-    link.sender.set_reader(ms(0), 20_000);
+    link.sender.set_lateness(ms(0));
     link.run(1_000, |_| false);
     assert_eq!(link.done.len(), 3);
 }
@@ -275,7 +276,7 @@ fn feedback_on_many_datagrams_is_worked_off_tick_by_tick() {
     let mut sender = Sender::new(micros(0), CONFIG, known);
     let data: bytes::Bytes = alloc::vec![7; 22 * 262_144].into();
     let repair = BlockRepair::of_block(data.len());
-    sender.push(micros(0), NewBlock { number: 0, priority: 0, data, repair });
+    sender.push(micros(0), NewBlock { number: 0, priority: 0, weight: 0, data, repair });
     sender.set_ready(0, u32::MAX);
     let mut ledger = Ledger::new();
     let mut now = micros(0);

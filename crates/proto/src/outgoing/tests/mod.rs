@@ -52,7 +52,7 @@ fn block(bytes: usize) -> Block {
 }
 
 fn options(priority: u8) -> SendOptions {
-    SendOptions { priority, urgency: None }
+    SendOptions { priority, weight: 0, urgency: None }
 }
 
 /// What is in a datagram.

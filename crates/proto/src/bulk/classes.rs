@@ -1,0 +1,183 @@
+//! Classes of blocks: whose turn it is.
+//!
+//! Blocks without a weight that have one priority are a class, and go one after the other. A block with a
+//! weight is a class of its own. Of classes with something to send the highest priority goes first, always;
+//! within a priority each gets its weight's share of the bytes, by start-time fair queueing as for lanes
+//! ([`channels::lanes`](crate::channels)). The blocks without a weight have one together, 1.
+//!
+//! The invariant: classes are in the order in which they are asked for something to send, the highest
+//! priority first, and within it the one that is least far in its virtual time.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::transit::ChunkAt;
+
+/// Virtual time of one byte at weight 1: weights are exact to one in 2^16, and 2^48 bytes fit.
+const SCALE: u64 = 1 << 16;
+
+/// Which blocks go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ClassKey {
+    pub(super) priority: u8,
+    /// The number of a block with a weight of its own.
+    pub(super) alone: Option<u32>,
+}
+
+/// Blocks that go one after the other.
+#[derive(Debug)]
+pub(super) struct Class {
+    pub(super) key: ClassKey,
+    weight: u16,
+    virtual_time: u64,
+    /// Open chunks of which the receiver has not enough, in order.
+    pub(super) active: VecDeque<ChunkAt>,
+    /// Open chunks.
+    pub(super) open: usize,
+    pub(super) searched: Searched,
+}
+
+/// The active chunks before these places are not what is searched for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Searched {
+    pub(super) lacking: usize,
+    pub(super) unsent: usize,
+    pub(super) short: usize,
+    pub(super) short_of_tail: usize,
+}
+
+impl Searched {
+    fn each(&mut self, change: impl Fn(&mut usize)) {
+        let Self { lacking, unsent, short, short_of_tail } = self;
+        [lacking, unsent, short, short_of_tail].into_iter().for_each(change);
+    }
+}
+
+impl Class {
+    pub(super) fn add(&mut self, at: ChunkAt) {
+        let place = self.active.partition_point(|active| *active < at);
+        if self.active.get(place) != Some(&at) {
+            self.active.insert(place, at);
+        }
+        self.searched.each(|searched| *searched = place.min(*searched));
+    }
+
+    pub(super) fn remove(&mut self, at: ChunkAt) {
+        if let Ok(place) = self.active.binary_search(&at) {
+            self.active.remove(place);
+            self.searched.each(|searched| *searched -= usize::from(*searched > place));
+        }
+    }
+
+    /// A block of it is done or given up that had so many chunks open.
+    pub(super) fn forget(&mut self, block: u32, open: usize) {
+        self.open -= open;
+        self.active.retain(|at| at.block != block);
+        self.searched = Searched::default();
+    }
+}
+
+/// The classes that there are.
+#[derive(Debug)]
+pub(super) struct Classes(Vec<Class>);
+
+impl Classes {
+    pub(super) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// In the order in which they are asked for something to send.
+    pub(super) fn iter(&self) -> core::slice::Iter<'_, Class> {
+        self.0.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The one that is asked at this place.
+    pub(super) fn at(&self, place: usize) -> Option<&Class> {
+        self.0.get(place)
+    }
+
+    pub(super) fn at_mut(&mut self, place: usize) -> Option<&mut Class> {
+        self.0.get_mut(place)
+    }
+
+    pub(super) fn get_mut(&mut self, key: ClassKey) -> Option<&mut Class> {
+        self.0.iter_mut().find(|class| class.key == key)
+    }
+
+    /// Whether nothing of a lower priority than this is sent.
+    pub(super) fn is_lowest(&self, priority: u8) -> bool {
+        self.0.last().is_none_or(|last| last.key.priority == priority)
+    }
+
+    /// Adds a class, unless it is there. It has nothing to make up for.
+    pub(super) fn insert(&mut self, key: ClassKey, weight: u16) {
+        if self.get_mut(key).is_some() {
+            return;
+        }
+        let place = self.0.partition_point(|class| class.key.priority > key.priority);
+        let first = self.0.get(place).filter(|class| class.key.priority == key.priority);
+        let virtual_time = first.map_or(0, |first| first.virtual_time);
+        let (active, searched) = (VecDeque::new(), Searched::default());
+        let class = Class { key, weight: weight.max(1), virtual_time, active, open: 0, searched };
+        self.0.insert(place, class);
+        self.sort(key.priority);
+    }
+
+    pub(super) fn remove(&mut self, key: ClassKey) {
+        self.0.retain(|class| class.key != key);
+    }
+
+    /// So many bytes of a class were sent. Those that were asked before it had nothing to send: they have
+    /// nothing to make up for.
+    pub(super) fn on_sent(&mut self, key: ClassKey, bytes: usize) {
+        let Some(class) = self.get_mut(key) else { return };
+        let (now, cost) = (class.virtual_time, bytes as u64 * SCALE / u64::from(class.weight));
+        class.virtual_time = now.saturating_add(cost);
+        let others = self.0.iter_mut().filter(|class| class.key.priority == key.priority);
+        others.for_each(|class| class.virtual_time = class.virtual_time.max(now));
+        self.sort(key.priority);
+    }
+
+    /// Searches begin with the first chunk.
+    pub(super) fn search_anew(&mut self) {
+        self.0.iter_mut().for_each(|class| class.searched = Searched::default());
+    }
+
+    /// Searches for what lacks begin with the first chunk.
+    pub(super) fn rescan(&mut self) {
+        for Class { searched, .. } in &mut self.0 {
+            *searched = Searched { unsent: searched.unsent, ..Searched::default() };
+        }
+    }
+
+    /// Searches for a margin begin with the first chunk.
+    pub(super) fn rescan_margins(&mut self) {
+        for Class { searched, .. } in &mut self.0 {
+            (searched.short, searched.short_of_tail) = (0, 0);
+        }
+    }
+
+    /// Memory held, in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let active: usize = self.0.iter().map(|class| class.active.capacity()).sum();
+        self.0.capacity() * size_of::<Class>() + active * size_of::<ChunkAt>()
+    }
+
+    pub(super) fn check_invariants(&self) {
+        let rank = |class: &Class| (core::cmp::Reverse(class.key.priority), class.virtual_time);
+        assert!(self.0.is_sorted_by_key(rank), "not in order");
+    }
+
+    /// Puts those of a priority into their order. Of equals, the first stays the first.
+    fn sort(&mut self, priority: u8) {
+        let from = self.0.partition_point(|class| class.key.priority > priority);
+        let to = self.0.partition_point(|class| class.key.priority >= priority);
+        if let Some(classes) = self.0.get_mut(from..to).filter(|classes| classes.len() > 1) {
+            classes.sort_by_key(|class| class.virtual_time);
+        }
+    }
+}
