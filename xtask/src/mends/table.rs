@@ -114,14 +114,21 @@ pub(super) const MENDS: &[Mend] = &[
         finder: LIES,
     },
     Mend {
-        name: "once",
+        name: "acks",
         fault: 10,
-        what: "a datagram may have many acks",
-        edits: &[edit(
-            "crates/proto/src/wire/frames/mod.rs",
-            "if self.seen & once as u8 != 0 {",
-            "if self.seen & once as u8 == u8::MAX {",
-        )],
+        what: "a datagram may have many acks, and each walks over all that is known",
+        edits: &[
+            edit(
+                "crates/proto/src/wire/frames/mod.rs",
+                "if self.seen & once as u8 != 0 {",
+                "if self.seen & once as u8 == u8::MAX {",
+            ),
+            edit(
+                "crates/proto/src/transit/runs.rs",
+                ".then_some(record.acked_run as usize);",
+                ".then_some(record.acked_run.min(1) as usize);",
+            ),
+        ],
         finder: LIES,
     },
     Mend {
