@@ -97,3 +97,16 @@ fn a_single_pause_costs_no_more_than_itself() {
     assert_eq!((line.client().dropped_bytes, line.sent().datagrams_lost), (0, 0));
     assert!(took < 6.5, "3.6 s of sending, and the pause: {took:.2}");
 }
+
+/// A small buffer on a long path: what the link needs in flight is far more than the buffer holds, so only
+/// what the receiver says of its program keeps the sender from flooding it.
+#[test]
+fn a_small_buffer_on_a_long_path_is_not_flooded() {
+    let long = LinkConfig::new(20_000_000, Duration::from_millis(50)).with_queue(256 << 10);
+    let mut line = Line::new(&long, Duration::from_millis(16), 28, block(2 << 20));
+    let took = line.run();
+    let sent = line.sent();
+    println!("{took:.2} s, {} dropped: {sent:?}", line.client().dropped_bytes);
+    assert!(line.client().dropped_bytes <= 3 * 1228, "before anything is known of the reader");
+    assert!(took < 4.0, "{took:.2}: 2 MiB at half of the buffer in each frame are 2.1 s");
+}
