@@ -67,6 +67,11 @@ impl Choice {
     const fn of(from: From) -> Self {
         Self { from, is_tail: false }
     }
+
+    /// Whether it opens a chunk.
+    pub(super) const fn is_opening(self) -> bool {
+        matches!(self.from, From::Next(_))
+    }
 }
 
 /// What a slice is of its chunk.

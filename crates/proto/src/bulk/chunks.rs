@@ -19,6 +19,8 @@ use crate::transit::{ChunkAt, Symbol};
 pub(super) struct Cutting {
     /// Bytes of the largest slice frame that the path carries.
     pub(super) room: usize,
+    /// Slices are as small as they may be, because others wait behind them.
+    pub(super) is_fine: bool,
     pub(super) max_slice: SliceSize,
     /// The receiver uses repair slices.
     pub(super) has_repair: bool,
@@ -26,7 +28,8 @@ pub(super) struct Cutting {
 
 impl Cutting {
     pub(super) fn cut(&self, at: ChunkAt, chunk_bytes: usize) -> Option<Cut> {
-        Cut::for_room(at, chunk_bytes, self.room, self.max_slice)
+        let room = if self.is_fine { 0 } else { self.room };
+        Cut::for_room(at, chunk_bytes, room, self.max_slice)
     }
 }
 

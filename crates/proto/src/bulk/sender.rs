@@ -76,7 +76,10 @@ impl Sender {
         let recalled = || Recalled::new(known.proven, Blind::new(floor, None));
         let SenderConfig { slice_room: room, max_slice, has_repair, .. } = config;
         let mut sender = Self {
-            chunks: Chunks::new(Cutting { room, max_slice, has_repair }, config.credit),
+            chunks: Chunks::new(
+                Cutting { room, is_fine: false, max_slice, has_repair },
+                config.credit,
+            ),
             bottleneck: Bottleneck::new(known.rate, config.first_number),
             loss: known.loss,
             pacing: Pacing::new(floor, known.rate),
@@ -162,6 +165,9 @@ impl Sender {
         let choice = self.choose_and_note();
         self.lateness.set_due(choice.map(|_| self.resume_at.max(now)));
         let choice = choice.filter(|_| now >= self.resume_at)?;
+        if choice.is_opening() {
+            self.cut_for_game();
+        }
         if self.chunks.frame_bytes(choice) > room {
             return None;
         }

@@ -249,6 +249,11 @@ pub(super) mod beside_game {
     /// The initial rate of a transfer beside a game: 40 full datagrams a second.
     pub(crate) const START: Rate = Rate::from_kbps(400);
 
+    /// The longest that a slice as large as the path carries may take at the transfer's rate. Longer ones are
+    /// cut as small as a chunk can be: at 2 Mbit/s one in a datagram of 1500 bytes takes 6 ms, one of 1024
+    /// bytes 4.3, and a game's packet waits for it. Ethernet's are cut from 3.4 Mbit/s on.
+    pub(crate) const MAX_SLICE: Span = Span::from_millis(5);
+
     /// The fraction of the link's rate that a transfer uses: at 2 Mbit/s a slice takes 4.9 ms, and a game's
     /// packet should queue behind one slice at most.
     pub(crate) const SHARE: f64 = 0.7;

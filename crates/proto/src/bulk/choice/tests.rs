@@ -12,7 +12,7 @@ use crate::bulk::repair::BlockRepair;
 const SIZE: SliceSize = SliceSize::SMALLEST_OF_FULL_CHUNK;
 
 fn empty() -> Chunks {
-    let cutting = Cutting { room: 0, max_slice: SIZE, has_repair: true };
+    let cutting = Cutting { room: 0, is_fine: false, max_slice: SIZE, has_repair: true };
     Chunks::new(cutting, Credit::new(u64::MAX))
 }
 
@@ -191,8 +191,12 @@ fn a_chunk_that_is_not_done_does_not_hold_another_block() {
 #[test]
 fn open_chunks_are_cut_anew_when_the_path_shrinks() {
     let mut chunks = empty();
-    chunks.cutting =
-        Cutting { room: 1443, max_slice: SliceSize::new(65_472).unwrap(), has_repair: true };
+    chunks.cutting = Cutting {
+        room: 1443,
+        is_fine: false,
+        max_slice: SliceSize::new(65_472).unwrap(),
+        has_repair: true,
+    };
     push(&mut chunks, 0, 0, 300);
     let loss = loss(0);
     let take = |chunks: &mut Chunks, number| {

@@ -11,7 +11,7 @@ use super::super::delivered::{Delivered, Proven};
 use super::super::loss::LossEstimate;
 use super::super::pacing::Pacing;
 use super::super::trains::Trains;
-use super::super::tuning::{FULL_PACKET, SLICE_OVERHEAD};
+use super::super::tuning::{FULL_PACKET, SLICE_OVERHEAD, beside_game};
 use super::super::units::{Bytes, Rate, Span};
 use super::Sender;
 use crate::Instant;
@@ -45,7 +45,30 @@ impl Sender {
     /// [`on_black_hole`](Self::on_black_hole).
     pub(crate) fn set_slice_room(&mut self, room: usize) {
         self.chunks.cutting.room = room;
-        let packet = FULL_PACKET.max(SLICE_OVERHEAD + room.into());
+        self.follow_cut();
+    }
+
+    /// What the largest datagram with a slice takes on this path.
+    fn path_packet(&self) -> Bytes {
+        FULL_PACKET.max(SLICE_OVERHEAD + self.chunks.cutting.room.into())
+    }
+
+    /// The chunk that is opened now, and the next ones, are cut small if a slice as large as the path carries
+    /// would keep a game's packet waiting, as far as is known.
+    pub(super) fn cut_for_game(&mut self) {
+        let rate = self.pacing.rate(&self.queue());
+        let is_long = |rate| self.path_packet() / rate > beside_game::MAX_SLICE;
+        let is_fine = self.config.urgency == Urgency::DuringPlay && rate.is_none_or(is_long);
+        if is_fine != self.chunks.cutting.is_fine {
+            self.chunks.cutting.is_fine = is_fine;
+            self.follow_cut();
+        }
+    }
+
+    /// What is counted in full datagrams follows how chunks are cut.
+    fn follow_cut(&mut self) {
+        let is_fine = self.chunks.cutting.is_fine;
+        let packet = if is_fine { FULL_PACKET } else { self.path_packet() };
         if packet != self.packet {
             self.set_packet(packet);
         }

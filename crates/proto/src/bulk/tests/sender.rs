@@ -239,6 +239,24 @@ fn larger_datagrams_are_paced_alike() {
     }
 }
 
+/// Beside a game no slice takes longer than 5 ms at the rate that is known, if it can be cut smaller: at
+/// first, and at 7 Mbit/s those of 8934 bytes. Its packets wait behind it.
+#[test]
+fn beside_a_game_slices_are_small_where_large_ones_are_slow() {
+    let slices = |room, max_slice| {
+        let urgency = Urgency::DuringPlay;
+        let max_slice = SliceSize::new(max_slice).unwrap();
+        let config = SenderConfig { urgency, slice_room: room, max_slice, ..CONFIG };
+        let mut link = Link::with(8, config);
+        link.run(20_000, |_| false);
+        assert_eq!(link.done.len(), 8);
+        link.sender.stats().slices
+    };
+    let (jumbo, ethernet) = (slices(8943, 65_472), slices(1443, 65_472));
+    assert!((8 * 256..8 * 256 + 45).contains(&jumbo), "{jumbo}");
+    assert!((256 + 7 * 183..4 * 256 + 4 * 183).contains(&ethernet), "{ethernet}");
+}
+
 /// A program that reads once in 50 ms, from a buffer of 40 kB: half of that each time.
 #[test]
 fn a_late_reader_with_a_small_buffer_is_not_flooded() {
