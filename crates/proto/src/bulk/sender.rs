@@ -235,7 +235,7 @@ impl Sender {
         let Some((at, symbol)) = slice else { return backlog.0 };
         if !passes && self.pacing.is_modelled() {
             // The model expects it to be dropped: the next one must wait for room.
-            self.resume_at = now + TICK;
+            self.resume_at = now + self.bottleneck.rate().map_or(TICK, |rate| queue.tick_at(rate));
         }
         self.silence.on_slice_sent(now, self.bottleneck.idle_at());
         self.pacing.on_slice_sent(now, bytes, &queue, self.max_rate());
@@ -332,6 +332,9 @@ impl Sender {
         let Self { bottleneck, pacing, .. } = self;
         let count = bottleneck.on_arrivals(frame, ledger, &self.loss, is_long);
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());
+        if let Some(rate) = bottleneck.rate().filter(|_| bottleneck.is_near()) {
+            pacing.learn(rate);
+        }
         for sample in bottleneck.newest(count) {
             pacing.on_arrival(sample, self.silence.rtt().into());
         }
