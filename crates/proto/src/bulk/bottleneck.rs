@@ -25,6 +25,8 @@ pub(crate) struct Bottleneck {
     idle_at: Span,
     /// The largest backlog with which a packet was not dropped.
     queue_seen: Bytes,
+    /// What an earlier transfer saw fit.
+    recalled: Bytes,
     /// The size of a full datagram.
     packet: Bytes,
     /// Whether a larger backlog is tried, and whether one was dropped.
@@ -43,11 +45,22 @@ impl Bottleneck {
             replayed: (first, Span::ZERO),
             idle_at: Span::ZERO,
             queue_seen: Bytes(FIRST_SEEN * FULL_PACKET.0),
+            recalled: Bytes::ZERO,
             packet: FULL_PACKET,
             tries_more: false,
             is_full: false,
             is_near: false,
         }
+    }
+
+    /// The same, where an earlier transfer saw so much fit.
+    pub(crate) fn recalling(self, recalled: Bytes) -> Self {
+        Self { recalled, ..self }
+    }
+
+    /// The largest backlog that was seen to fit.
+    pub(crate) const fn queue_seen(&self) -> Bytes {
+        self.queue_seen
     }
 
     /// The size of a full datagram.
@@ -80,7 +93,7 @@ impl Bottleneck {
             _ if self.tries_more => TRIED * room,
             Some(rate) if self.is_near => {
                 let needed = QUEUE_TICKS * (rate * Span::from(tick(rate, self.packet)));
-                room.max(needed.min(GROWTH * room))
+                room.max(needed.min(self.recalled.max(GROWTH * room)))
             }
             _ => room,
         }

@@ -8,7 +8,7 @@ use super::delivered::Proven;
 use super::loss::LossEstimate;
 use super::tuning::blind::FIRST_RATE;
 use super::tuning::known::{FRESH, USABLE};
-use super::units::Rate;
+use super::units::{Bytes, Rate};
 use crate::Instant;
 
 /// Where a measurement comes from.
@@ -27,6 +27,8 @@ pub(crate) struct Known {
     pub(crate) rate: Option<Rate>,
     /// What the path was seen to deliver, by the sender's own clock.
     pub(crate) proven: Proven,
+    /// What its queue was seen to hold, for this connection only.
+    pub(crate) queue: Bytes,
     pub(crate) loss: LossEstimate,
     pub(crate) at: Instant,
     pub(crate) trust: Trust,
@@ -36,6 +38,7 @@ impl Known {
     pub(crate) const NOTHING: Self = Self {
         rate: None,
         proven: Proven::NOTHING,
+        queue: Bytes::ZERO,
         loss: LossEstimate::new(),
         at: Instant::ZERO,
         trust: Trust::Own,
@@ -49,7 +52,8 @@ impl Known {
     /// For another connection of the same client: at least the configured minimum, as for any transfer.
     pub(crate) fn of_earlier_visit(self, min_rate_bps: u64) -> Self {
         let floor = Rate::from_bps(min_rate_bps);
-        Self { rate: self.rate.map(|rate| rate.max(floor)), trust: Trust::Earlier, ..self }
+        let rate = self.rate.map(|rate| rate.max(floor));
+        Self { rate, queue: Bytes::ZERO, trust: Trust::Earlier, ..self }
     }
 
     /// For another client behind the same address, whoever that is: only what is faster than the start
@@ -58,7 +62,8 @@ impl Known {
         if self.rate.is_none_or(|rate| rate <= FIRST_RATE) {
             return Self::NOTHING;
         }
-        Self { loss: LossEstimate::new(), trust: Trust::Earlier, ..self }
+        let (loss, queue) = (LossEstimate::new(), Bytes::ZERO);
+        Self { loss, queue, trust: Trust::Earlier, ..self }
     }
 
     /// What to assume of it at `now`, reduced by age.
@@ -69,7 +74,7 @@ impl Known {
         } else if age <= USABLE {
             let Proven { bytes, rate } = self.proven;
             let proven = Proven { bytes: bytes / 2.0, rate: rate / 2.0 };
-            Self { rate: self.rate.map(|rate| rate / 2.0), proven, ..self }
+            Self { rate: self.rate.map(|rate| rate / 2.0), proven, queue: Bytes::ZERO, ..self }
         } else {
             Self::NOTHING
         }

@@ -80,7 +80,7 @@ impl Sender {
                 Cutting { room, is_fine: false, max_slice, has_repair },
                 config.credit,
             ),
-            bottleneck: Bottleneck::new(known.rate, config.first_number),
+            bottleneck: Bottleneck::new(known.rate, config.first_number).recalling(known.queue),
             loss: known.loss,
             pacing: Pacing::new(floor, known.rate),
             limit: Limit::new(config.max_rate_bps),
@@ -118,6 +118,7 @@ impl Sender {
         Known {
             rate: self.bottleneck.rate(),
             proven: self.delivered.proven(),
+            queue: self.bottleneck.queue_seen(),
             loss: self.loss,
             at: self.silence.restarted_at(),
             trust: Trust::Own,
