@@ -1,5 +1,5 @@
-//! Blocks on local networks, in virtual time: how long they take as a multiple of the physical limit, and what
-//! the switch in between drops meanwhile.
+//! Blocks on local networks, in virtual time: how long they take as a multiple of the physical limit, and
+//! what the switch in between drops meanwhile.
 //!
 //! The limit `L` is the way there and the time that the block's bytes occupy the link. The server's own card
 //! has no limit here, so what goes at once meets the switch's queue at once.
@@ -80,9 +80,9 @@ impl Lan {
     }
 }
 
-/// A link's rate, the KiB of a block, and at most how many times the limit a client's first block and the next
-/// may take. Until the first train is acknowledged a first one has only that; beyond 1 Gbit/s clocks do not tell
-/// how fast a train of 20 arrived, and the rate is found in steps.
+/// A link's rate, the KiB of a block, and at most how many times the limit a client's first block and the
+/// next may take. Until the first train is acknowledged a first one has only that; beyond 1 Gbit/s clocks do
+/// not tell how fast a train of 20 arrived, and the rate is found in steps.
 const BARS: [(u64, usize, [f64; 2]); 13] = [
     (100, 256, [1.1, 1.1]),
     (100, 1_024, [1.1, 1.1]),

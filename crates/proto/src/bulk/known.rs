@@ -27,7 +27,7 @@ pub(crate) struct Known {
     pub(crate) rate: Option<Rate>,
     /// What the path was seen to deliver, by the sender's own clock.
     pub(crate) proven: Proven,
-    /// What its queue was seen to hold, for this connection only.
+    /// What its queue was seen to hold, believed by the same connection only.
     pub(crate) queue: Bytes,
     pub(crate) loss: LossEstimate,
     pub(crate) at: Instant,
@@ -52,8 +52,7 @@ impl Known {
     /// For another connection of the same client: at least the configured minimum, as for any transfer.
     pub(crate) fn of_earlier_visit(self, min_rate_bps: u64) -> Self {
         let floor = Rate::from_bps(min_rate_bps);
-        let rate = self.rate.map(|rate| rate.max(floor));
-        Self { rate, queue: Bytes::ZERO, trust: Trust::Earlier, ..self }
+        Self { rate: self.rate.map(|rate| rate.max(floor)), trust: Trust::Earlier, ..self }
     }
 
     /// For another client behind the same address, whoever that is: only what is faster than the start
@@ -62,8 +61,7 @@ impl Known {
         if self.rate.is_none_or(|rate| rate <= FIRST_RATE) {
             return Self::NOTHING;
         }
-        let (loss, queue) = (LossEstimate::new(), Bytes::ZERO);
-        Self { loss, queue, trust: Trust::Earlier, ..self }
+        Self { loss: LossEstimate::new(), trust: Trust::Earlier, ..self }
     }
 
     /// What to assume of it at `now`, reduced by age.

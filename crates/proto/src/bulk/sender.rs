@@ -80,7 +80,11 @@ impl Sender {
                 Cutting { room, is_fine: false, max_slice, has_repair },
                 config.credit,
             ),
-            bottleneck: Bottleneck::new(known.rate, config.first_number).recalling(known.queue),
+            bottleneck: Bottleneck::new(known.rate, config.first_number).recalling(if is_own {
+                known.queue
+            } else {
+                Bytes::ZERO
+            }),
             loss: known.loss,
             pacing: Pacing::new(floor, known.rate),
             limit: Limit::new(config.max_rate_bps),

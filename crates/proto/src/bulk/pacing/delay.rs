@@ -44,8 +44,8 @@ impl Delay {
         Self { flow, ceiling, growth: 0.0, yields: 0, rate_before: Rate::ZERO, known: ceiling }
     }
 
-    /// The link has this rate, by trains. A fast link is learned in steps, and a flow may have begun before the
-    /// last of them; what it gave way to since is not taken back.
+    /// The link has this rate, by trains. A fast link is learned in steps, and a flow may have begun before
+    /// the last of them; what it gave way to since is not taken back.
     pub(super) fn learn(&mut self, known: Rate, packet: Bytes) {
         if known > TRAIN_ABOVE * self.known && is_fast(self.known, packet) {
             (self.known, self.ceiling, self.growth) = (known, known, 0.0);

@@ -1,5 +1,5 @@
-//! Constants of near paths, as in a local network: there what was sent is known to have passed before a queue
-//! has formed, so that more is tried with each ack.
+//! Constants of near paths, as in a local network: there what was sent is known to have passed before a
+//! queue has formed, so that more is tried with each ack.
 //!
 //! The invariant: on other paths nothing here has an effect.
 
@@ -11,8 +11,8 @@ use crate::bulk::units::{Bytes, Rate, Span};
 /// The round trip below which a path is near.
 pub(crate) const NEAR: Span = Span::from_millis(5);
 
-/// On links that pass more than this many packets in a [`TICK`], one is as long as these take: as many fit one
-/// call of the operating system, and the queue of a switch.
+/// On links that pass more than this many packets in a [`TICK`], one is as long as these take: as many fit
+/// one call of the operating system, and the queue of a switch.
 const TICK_PACKETS: f64 = 32.0;
 
 /// The minimum tick: what the timers of operating systems can keep.
@@ -22,8 +22,8 @@ const MIN_TICK: Span = Span(100.0);
 /// dropped: a switch that cannot hold it drops a third of that, once.
 pub(crate) const GROWTH: f64 = 1.5;
 
-/// A caller that is called in time needs no more of the queue than this many ticks: one, and what the timer may
-/// be late. Up to 130 Mbit/s that is less than any queue is assumed to hold.
+/// A caller that is called in time needs no more of the queue than this many ticks: one, and what the timer
+/// may be late. Up to 130 Mbit/s that is less than any queue is assumed to hold.
 pub(crate) const QUEUE_TICKS: f64 = 1.25;
 
 /// The maximum factor by which a train raises the rate of a fast link: it is known a round trip later if that
