@@ -9,6 +9,7 @@ use super::rate_finder::RateFinder;
 use super::samples::{Sample, Samples};
 use super::tuning::FULL_PACKET;
 use super::tuning::bottleneck::{FIRST_SEEN, MIN_QUEUE, TRIED};
+use super::tuning::near::{GROWTH, QUEUE_TICKS, tick};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::transit::{ArrivalsFrame, Datagram, Fate, Ledger};
@@ -24,9 +25,15 @@ pub(crate) struct Bottleneck {
     idle_at: Span,
     /// The largest backlog with which a packet was not dropped.
     queue_seen: Bytes,
+    /// What an earlier transfer saw fit.
+    recalled: Bytes,
+    /// The size of a full datagram.
+    packet: Bytes,
     /// Whether a larger backlog is tried, and whether one was dropped.
     tries_more: bool,
     is_full: bool,
+    /// The round trip is short: see [`NEAR`](super::tuning::near::NEAR).
+    is_near: bool,
 }
 
 impl Bottleneck {
@@ -38,14 +45,28 @@ impl Bottleneck {
             replayed: (first, Span::ZERO),
             idle_at: Span::ZERO,
             queue_seen: Bytes(FIRST_SEEN * FULL_PACKET.0),
+            recalled: Bytes::ZERO,
+            packet: FULL_PACKET,
             tries_more: false,
             is_full: false,
+            is_near: false,
         }
+    }
+
+    /// The same, where an earlier transfer saw so much fit.
+    pub(crate) fn recalling(self, recalled: Bytes) -> Self {
+        Self { recalled, ..self }
+    }
+
+    /// The largest backlog that was seen to fit.
+    pub(crate) const fn queue_seen(&self) -> Bytes {
+        self.queue_seen
     }
 
     /// The size of a full datagram.
     pub(crate) fn set_packet(&mut self, packet: Bytes) {
         self.queue_seen = self.queue_seen.max(FIRST_SEEN * packet);
+        self.packet = packet;
         self.finder.set_packet(packet);
     }
 
@@ -64,15 +85,34 @@ impl Bottleneck {
         self.idle_at
     }
 
-    /// Bytes that the queue is assumed to hold.
-    pub(crate) const fn room(&self) -> Bytes {
+    /// Bytes that the queue is assumed to hold: what it was seen to hold, and more while none was dropped.
+    pub(crate) fn room(&self) -> Bytes {
         let room = self.queue_seen.max(MIN_QUEUE);
-        if self.tries_more && !self.is_full { Bytes(TRIED * room.0) } else { room }
+        match self.rate() {
+            _ if self.is_full => room,
+            _ if self.tries_more => TRIED * room,
+            Some(rate) if self.is_near => {
+                let needed = QUEUE_TICKS * (rate * Span::from(tick(rate, self.packet)));
+                room.max(needed.min(self.recalled.max(GROWTH * room)))
+            }
+            _ => room,
+        }
     }
 
     /// Sets whether to try a larger backlog than was seen to fit, because the caller is late.
     pub(crate) const fn try_more(&mut self, tries_more: bool) {
         self.tries_more = tries_more;
+    }
+
+    /// Sets whether the round trip is short.
+    pub(crate) const fn set_near(&mut self, is_near: bool) {
+        self.is_near = is_near;
+        self.finder.set_near(is_near);
+    }
+
+    /// Whether the round trip is short.
+    pub(crate) const fn is_near(&self) -> bool {
+        self.is_near
     }
 
     /// A packet is sent: it joins the queue, unless the model says the queue is full. Returns the backlog

@@ -9,6 +9,7 @@ use libm::sqrt;
 use super::loss::LossEstimate;
 use super::samples::{Sample, Samples};
 use super::tuning::FULL_PACKET;
+use super::tuning::near::{FASTER, is_fast};
 use super::tuning::rate_finder::{
     AT_ONCE, FOLLOWED, LONG_TRAIN, MAX_USUAL, MIN_TRAIN, QUEUED, RATES, SMALLER, SQUEEZED,
     TRAIN_ABOVE, TRAIN_BELOW, TRAIN_SPAN, WINDOW, WINDOW_ARRIVALS,
@@ -29,6 +30,8 @@ pub(crate) struct RateFinder {
     standing: Span,
     /// The size of a datagram where their number matters.
     packet: Bytes,
+    /// The round trip is short: see [`NEAR`](super::tuning::near::NEAR).
+    is_near: bool,
 }
 
 impl RateFinder {
@@ -36,12 +39,17 @@ impl RateFinder {
     pub(crate) const fn new(known: Option<Rate>) -> Self {
         let packet = Bytes(FULL_PACKET.0 - SMALLER.0);
         let standing = Span::ZERO;
-        Self { rate: known, is_measured: false, train: 0, standing, packet }
+        Self { rate: known, is_measured: false, train: 0, standing, packet, is_near: false }
     }
 
     /// The size of a full datagram.
     pub(crate) fn set_packet(&mut self, packet: Bytes) {
         self.packet = packet - SMALLER;
+    }
+
+    /// Sets whether the round trip is short.
+    pub(crate) const fn set_near(&mut self, is_near: bool) {
+        self.is_near = is_near;
     }
 
     /// The rate; `None` until it is known.
@@ -80,7 +88,11 @@ impl RateFinder {
     fn measure_trains(&mut self, samples: &Samples, count: usize) {
         let first = samples.all().len().saturating_sub(count);
         for end in first..samples.all().len() {
-            let Some((rate, arrivals)) = train_ending(samples, end) else { continue };
+            let is_fast = self.is_near && self.rate.is_some_and(|rate| is_fast(rate, self.packet));
+            let Some((rate, arrivals)) = train_ending(samples, end, is_fast) else { continue };
+            // What arrives at once says how fast the link is at least; no more is believed than is found out
+            // in a round trip if it is wrong.
+            let rate = self.rate.filter(|_| is_fast).map_or(rate, |old| rate.min(FASTER * old));
             let is_better = arrivals > self.train && !self.is_measured;
             match self.rate {
                 None => self.set(rate),
@@ -151,8 +163,9 @@ impl RateFinder {
 
 /// The rate of the train whose last arrival is sample `end`, and its number of arrivals. The rate is the
 /// smaller of those of the whole train and of its last half: a token bucket may have passed the first half
-/// at once, and jitter may have compressed the last.
-fn train_ending(samples: &Samples, end: usize) -> Option<(Rate, usize)> {
+/// at once, and jitter may have compressed the last. On a fast link, where half of a train arrives within the
+/// time that clocks tell apart, it is that of the whole.
+fn train_ending(samples: &Samples, end: usize, is_fast: bool) -> Option<(Rate, usize)> {
     let samples = samples.all();
     let last = samples.get(end)?;
     // A train is judged when it is complete, or at the newest sample.
@@ -172,6 +185,9 @@ fn train_ending(samples: &Samples, end: usize) -> Option<(Rate, usize)> {
         bytes / time
     };
     let whole = since(samples.get(end + 1 - arrivals)?);
+    if is_fast {
+        return Some((whole, arrivals));
+    }
     let half = since(samples.get(end - arrivals / 2)?);
     Some((whole.min(half), arrivals))
 }

@@ -80,7 +80,11 @@ impl Sender {
                 Cutting { room, is_fine: false, max_slice, has_repair },
                 config.credit,
             ),
-            bottleneck: Bottleneck::new(known.rate, config.first_number),
+            bottleneck: Bottleneck::new(known.rate, config.first_number).recalling(if is_own {
+                known.queue
+            } else {
+                Bytes::ZERO
+            }),
             loss: known.loss,
             pacing: Pacing::new(floor, known.rate),
             limit: Limit::new(config.max_rate_bps),
@@ -118,6 +122,7 @@ impl Sender {
         Known {
             rate: self.bottleneck.rate(),
             proven: self.delivered.proven(),
+            queue: self.bottleneck.queue_seen(),
             loss: self.loss,
             at: self.silence.restarted_at(),
             trust: Trust::Own,
@@ -235,7 +240,7 @@ impl Sender {
         let Some((at, symbol)) = slice else { return backlog.0 };
         if !passes && self.pacing.is_modelled() {
             // The model expects it to be dropped: the next one must wait for room.
-            self.resume_at = now + TICK;
+            self.resume_at = now + self.bottleneck.rate().map_or(TICK, |rate| queue.tick_at(rate));
         }
         self.silence.on_slice_sent(now, self.bottleneck.idle_at());
         self.pacing.on_slice_sent(now, bytes, &queue, self.max_rate());
@@ -332,6 +337,9 @@ impl Sender {
         let Self { bottleneck, pacing, .. } = self;
         let count = bottleneck.on_arrivals(frame, ledger, &self.loss, is_long);
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());
+        if let Some(rate) = bottleneck.rate().filter(|_| bottleneck.is_near()) {
+            pacing.learn(rate);
+        }
         for sample in bottleneck.newest(count) {
             pacing.on_arrival(sample, self.silence.rtt().into());
         }

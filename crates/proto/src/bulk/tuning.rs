@@ -6,6 +6,8 @@
 
 use super::units::{Bytes, Rate, Span};
 
+pub(super) mod near;
+
 /// The interval at which slices are sent, as a batch.
 pub(super) const TICK: core::time::Duration = core::time::Duration::from_millis(1);
 

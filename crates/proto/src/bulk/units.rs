@@ -118,6 +118,12 @@ impl Span {
         Self(secs as f64 * 1e6)
     }
 
+    /// The same as a duration, which is not negative.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    pub(crate) const fn duration(self) -> Duration {
+        Duration::from_nanos((self.0 * 1000.0) as u64)
+    }
+
     /// The first instant of the clock that is not before this one.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     pub(crate) fn instant(self) -> Instant {

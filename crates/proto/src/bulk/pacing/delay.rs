@@ -12,7 +12,9 @@ use super::super::tuning::delay::{
     INCREASE, MAX_GROWTH, MAX_YIELDS, MIN_ROOT, MIN_TARGET, REFERENCE, TARGET, YIELDED,
 };
 use super::super::tuning::flow::{DECREASE, EMPTY, USED};
-use super::super::units::{Rate, Span};
+use super::super::tuning::near::is_fast;
+use super::super::tuning::rate_finder::TRAIN_ABOVE;
+use super::super::units::{Bytes, Rate, Span};
 use super::flow::{Flow, Round};
 use super::policer::Finding;
 
@@ -27,6 +29,8 @@ pub(super) struct Delay {
     /// The decreases since the queue was last empty, and the delivered rate before them.
     yields: u32,
     rate_before: Rate,
+    /// The largest rate that the link was known to have.
+    known: Rate,
 }
 
 /// The target delay of a flow of this rate: it yields above that.
@@ -37,7 +41,16 @@ pub(super) fn target(rate: Rate) -> Span {
 impl Delay {
     /// Continues a flow; `ceiling` is the known rate of the link.
     pub(super) const fn new(flow: Flow, ceiling: Rate) -> Self {
-        Self { flow, ceiling, growth: 0.0, yields: 0, rate_before: Rate::ZERO }
+        Self { flow, ceiling, growth: 0.0, yields: 0, rate_before: Rate::ZERO, known: ceiling }
+    }
+
+    /// The link has this rate, by trains. A fast link is learned in steps, and a flow may have begun before
+    /// the last of them; what it gave way to since is not taken back.
+    pub(super) fn learn(&mut self, known: Rate, packet: Bytes) {
+        if known > TRAIN_ABOVE * self.known && is_fast(self.known, packet) {
+            (self.known, self.ceiling, self.growth) = (known, known, 0.0);
+            self.flow.adjust(known.max(self.flow.rate()));
+        }
     }
 
     pub(super) fn is_round(&self, lasts: Span, rtt: Span) -> bool {

@@ -5,10 +5,10 @@
 //! rate being judged.
 
 use super::super::samples::Sample;
-use super::super::tuning::TICK;
 use super::super::tuning::beside_game::TAIL;
 use super::super::tuning::flow::{MAX_DRAIN, MAX_ROUND, MIN_ARRIVALS, MIN_ROUND};
 use super::super::units::{Bytes, Rate, Span};
+use super::model::Queue;
 use super::policer::{Policer, Seen};
 use crate::Instant;
 
@@ -129,9 +129,9 @@ impl Flow {
     }
 
     /// When the next slice may be sent; `None` if now.
-    pub(super) fn opens_at(&self, now: Instant) -> Option<Instant> {
+    pub(super) fn opens_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
         let at = self.paced_at.instant();
-        (at > now).then(|| at.max(now + TICK))
+        (at > now).then(|| at.max(now + queue.tick_at(self.pace)))
     }
 
     /// A datagram was sent. Up to `catch_up` of delayed sending is made up for.

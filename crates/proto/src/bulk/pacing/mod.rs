@@ -26,7 +26,7 @@ use self::beside_tcp::BesideTcp;
 use self::delay::Delay;
 use self::flow::Flow;
 use super::samples::{BaseDelay, Sample};
-use super::tuning::flow::{CATCH_UP, DECREASE};
+use super::tuning::flow::DECREASE;
 use super::tuning::{FULL_PACKET, NEARLY_FULL, TICK};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
@@ -126,6 +126,13 @@ impl Pacing {
         }
     }
 
+    /// The link, which is near, is known to have this rate.
+    pub(crate) fn learn(&mut self, known: Rate) {
+        if let Law::Delay(delay) = &mut self.law {
+            delay.learn(known, self.full + NEARLY_FULL);
+        }
+    }
+
     /// Whether the modelled queue paces the transfer.
     pub(crate) const fn is_modelled(&self) -> bool {
         matches!(self.law, Law::Model)
@@ -165,7 +172,7 @@ impl Pacing {
             Law::Model => queue.opens_at(now),
             Law::Delay(Delay { flow, .. })
             | Law::BesideTcp(BesideTcp { flow, .. })
-            | Law::BesideGame(BesideGame { flow, .. }) => flow.opens_at(now),
+            | Law::BesideGame(BesideGame { flow, .. }) => flow.opens_at(now, queue),
         }
     }
 
@@ -184,7 +191,7 @@ impl Pacing {
         match &mut self.law {
             Law::Blind(_) | Law::Model => {}
             Law::Delay(Delay { flow, .. }) | Law::BesideTcp(BesideTcp { flow, .. }) => {
-                let catch_up = CATCH_UP + queue.lateness_at(flow.pace());
+                let catch_up = queue.catch_up_at(flow.pace()) + queue.lateness_at(flow.pace());
                 flow.on_sent(now, number, bytes, catch_up);
             }
             Law::BesideGame(game) => game.on_sent(now, number, bytes),

@@ -2,11 +2,15 @@
 //!
 //! [`Queue`] is the state of that queue at one instant; all laws take it as an argument.
 
+use core::time::Duration;
+
 use super::super::bottleneck::Bottleneck;
 use super::super::tuning::TICK;
+use super::super::tuning::flow::CATCH_UP;
 use super::super::tuning::model::{
     BACKLOG, BACKLOG_PACKETS, CHUNK, MAX_BACKLOG, MAX_BACKLOG_PACKETS, UNCONFIRMED_REDUCTION,
 };
+use super::super::tuning::near::tick;
 use super::super::tuning::trains;
 use super::super::units::{Bytes, Rate, Span};
 use crate::Instant;
@@ -20,6 +24,8 @@ pub(crate) struct Queue {
     /// When it will be empty, and how many bytes it can hold.
     idle_at: Span,
     room: Bytes,
+    /// The round trip is short: see [`NEAR`](super::super::tuning::near::NEAR).
+    is_near: bool,
     pub(crate) rtt: Span,
     /// The size of a datagram.
     pub(crate) packet: Bytes,
@@ -30,7 +36,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         bottleneck: &Bottleneck,
         rtt: Span,
         packet: Bytes,
@@ -42,6 +48,7 @@ impl Queue {
             is_measured: bottleneck.finder().is_measured(),
             idle_at: bottleneck.idle_at(),
             room: bottleneck.room(),
+            is_near: bottleneck.is_near(),
             rtt,
             packet,
             is_train,
@@ -67,6 +74,17 @@ impl Queue {
         self.late.min((self.room / rate - BACKLOG).max(Span::ZERO))
     }
 
+    /// The interval at which slices are sent at this rate.
+    pub(crate) fn tick_at(&self, rate: Rate) -> Duration {
+        if self.is_near { tick(rate, self.packet) } else { TICK }
+    }
+
+    /// How late a tick at this rate may be and still be made up for: what is sent for it must fit the queue,
+    /// and where even a tick's worth does not, less is sent.
+    pub(super) fn catch_up_at(&self, rate: Rate) -> Span {
+        if self.is_near { CATCH_UP.min(self.room / rate) } else { CATCH_UP }
+    }
+
     /// When the next slice may be sent; `None` if now.
     pub(super) fn opens_at(&self, now: Instant) -> Option<Instant> {
         let rate = self.rate()?;
@@ -80,7 +98,7 @@ impl Queue {
         let drained = self.rate.map_or(Span::INFINITY, |rate| self.room / rate);
         let fits = (drained - 2.0 * packet).max(packet);
         let at = self.idle_at - (backlog + self.late).min(fits);
-        (at > now.into()).then(|| at.instant().max(now + TICK))
+        (at > now.into()).then(|| at.instant().max(now + self.tick_at(rate)))
     }
 }
 
@@ -97,6 +115,7 @@ mod tests {
             is_measured: true,
             idle_at: Span::from_secs(1) + Span(backlog_ms * 1e3),
             room: Bytes(20_480.0),
+            is_near: false,
             rtt: Span::from_millis(50),
             packet: Bytes(1_250.0),
             is_train: false,

@@ -214,3 +214,18 @@ fn the_rate_stays_above_the_floor() {
     transfer.pacing.flow_mut().unwrap().restart(Rate::ZERO);
     assert_eq!(transfer.pacing.rate(&queue()), Some(FLOOR));
 }
+
+#[test]
+fn a_fast_link_is_learned_once_and_what_was_given_way_to_is_not_taken_back() {
+    let link = |share: f64| Transfer::new(Urgency::LoadScreen, share * REFERENCE);
+    let mut fast = link(100.0);
+    let is_at = |transfer: &mut Transfer, share: f64| (transfer.share() / share - 1.0).abs() < 1e-6;
+    fast.pacing.learn(400.0 * REFERENCE);
+    assert!(is_at(&mut fast, 400.0));
+    fast.pacing.flow_mut().unwrap().restart(100.0 * REFERENCE);
+    fast.pacing.learn(420.0 * REFERENCE);
+    assert!(is_at(&mut fast, 100.0));
+    let mut slow = link(1.0);
+    slow.pacing.learn(4.0 * REFERENCE);
+    assert!(is_at(&mut slow, 1.0), "it grows by its law");
+}

@@ -6,6 +6,7 @@
 use super::super::choice::{Choice, Path};
 use super::super::pacing::Queue;
 use super::super::tuning::choice::TAIL_RATE;
+use super::super::tuning::near::NEAR;
 use super::super::tuning::{MIN_PACKET, blind, window};
 use super::super::units::{Bytes, Rate, Span};
 use super::Sender;
@@ -19,6 +20,7 @@ impl Sender {
         self.now = now;
         self.silence.on_call(now);
         self.lateness.on_call(now);
+        self.bottleneck.set_near(Span::from(self.silence.rtt()) < NEAR);
         let is_alone = self.config.urgency == Urgency::LoadScreen;
         self.bottleneck.try_more(is_alone && self.lateness.is_frame());
     }
