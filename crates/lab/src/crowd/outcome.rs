@@ -98,7 +98,8 @@ impl FlowOutcome {
     }
 }
 
-/// The seconds from `starts` until so many bytes were there; if they are not at `end`, at the pace until then.
+/// The seconds from `starts` until so many bytes were there; if they are not at `end`, at the pace until
+/// then.
 fn time_for(throughput: &Throughput, starts: Instant, end: Instant, bytes: u64) -> Option<f64> {
     let mut got = 0;
     for (window, more) in (1..).zip(throughput.windows()) {

@@ -46,8 +46,8 @@ pub struct Summary {
     pub completion_p50: f64,
     /// The same: a twentieth of the cells have more.
     pub completion_p95: f64,
-    /// The share beside TCP over a fair one: a twentieth of the cells have less, half of them, and a twentieth
-    /// more.
+    /// The share beside TCP over a fair one: a twentieth of the cells have less, half of them, and a
+    /// twentieth more.
     pub beside_cubic: Option<[f64; 3]>,
 }
 

@@ -1,4 +1,5 @@
-//! The tables of `haulier bench crowd`: a line for each mix, where it is good and where not, and the worst cells.
+//! The tables of `haulier bench crowd`: a line for each mix, where it is good and where not, and the worst
+//! cells.
 
 use std::collections::BTreeSet;
 
@@ -54,8 +55,10 @@ pub(super) fn fields(summary: &Summary) -> Value {
 /// What stands over [`line`].
 fn heading(first: &str) -> String {
     format!(
-        "{:8}         good        Jain         used %     dropped %       queue ms    completion         beside CUBIC\n\
-         {first:8}  cells  cells    p5   p50    p5   p50   p50   p95    p50     p95    p50    p95  ended   p5   p50   p95",
+        "{:8}         good        Jain         used %     dropped %       queue ms    \
+         completion         beside CUBIC\n\
+         {first:8}  cells  cells    p5   p50    p5   p50   p50   p95    p50     p95  \
+         \x20 p50    p95  ended   p5   p50   p95",
         "",
     )
 }
@@ -66,7 +69,8 @@ fn line(first: &str, summary: &Summary) -> String {
         .beside_cubic
         .map_or_else(String::new, |[p5, p50, p95]| format!("  {p5:4.2}  {p50:4.2}  {p95:4.2}"));
     format!(
-        "{first:8}  {:5}  {:5}  {:4.2}  {:4.2}  {:4.0}  {:4.0}  {:4.1}  {:4.1}  {:5.0}  {:6.0}  {:5.2}  {:5.1}  {:5}{beside}",
+        "{first:8}  {:5}  {:5}  {:4.2}  {:4.2}  {:4.0}  {:4.0}  {:4.1}  {:4.1}  \
+         {:5.0}  {:6.0}  {:5.2}  {:5.1}  {:5}{beside}",
         summary.cells,
         summary.good_cells,
         summary.jain_p5,
