@@ -16,6 +16,9 @@ const NAMED_CELLS: usize = 3;
 /// A kind of badness: its name, what it is in words, and a number that is larger where it is worse.
 type Kind = (&'static str, fn(&Outcome) -> String, fn(&Outcome) -> Option<f64>);
 
+/// An axis: its name in JSON and in a table, its value as an integer, and that of one of its unit.
+type Axis = (&'static str, &'static str, fn(&Cell) -> u64, f64);
+
 const KINDS: [Kind; 6] = [
     ("unfair", |run| format!("Jain {:.3}", run.jain), |run| Some(-run.jain)),
     ("idle", |run| format!("{:.1} % used", run.used * 1e2), |run| Some(-run.used)),
@@ -100,7 +103,7 @@ pub(super) fn print(summaries: &[(Mix, Summary)], seed: u64, report: &Report) {
 /// Where a mix is good and where not: a line for each value of each axis.
 pub(super) fn print_where(mix: Mix, runs: &[Run], report: &Report) {
     let runs: Vec<&Run> = runs.iter().filter(|(cell, _)| cell.mix == mix).collect();
-    let axes: [(&str, &str, fn(&Cell) -> u64, f64); 4] = [
+    let axes: [Axis; 4] = [
         ("flows", "flows", |cell| cell.flows.into(), 1.0),
         ("rate_mbit", "Mbit/s", |cell| cell.rate_kbit, 1e3),
         ("rtt_ms", "RTT ms", |cell| cell.rtt_ms, 1.0),
