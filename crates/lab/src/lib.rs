@@ -5,6 +5,7 @@
 //!
 //! * [`grid`]: a block over 1848 links, ours and others' strategies against the physical limit;
 //! * [`share`]: transfers that share a link with each other, with TCP and with a game;
+//! * [`crowd`]: 2 to 100 of them on 1800 links, in four mixes;
 //! * [`odd`]: links that are not one rate, one delay and a queue, and the article's sender on them;
 //! * [`rivals`]: other senders, for comparison;
 //! * [`figures`]: measurements as SVG;
@@ -12,6 +13,7 @@
 //! * [`fragment_bench`]: how many packets are lost with one fragment in a hundred.
 
 pub mod article_bench;
+pub mod crowd;
 mod ends;
 pub mod figures;
 pub mod fragment_bench;

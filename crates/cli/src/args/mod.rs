@@ -1,9 +1,11 @@
 //! The command line: what there is to ask for, and the help that teaches it.
 
+mod crowd;
 mod grid;
 mod haulier1;
 mod join;
 
+pub(crate) use crowd::CrowdArgs;
 pub(crate) use grid::GridArgs;
 pub(crate) use haulier1::{
     FILES_PROTOCOL_ID, FetchArgs, IssueArgs, KeyFilesArgs, KeygenArgs, ServeArgs, ShowArgs,
@@ -276,6 +278,8 @@ pub(crate) enum Bench {
         )]
         seeds: u64,
     },
+    /// 2 to 100 transfers on one link: how fairly they share it, and what that costs its queue.
+    Crowd(CrowdArgs),
     /// A block of 256 KiB over up to 1848 links, by haulier/1 and by others, against the physical limit.
     Grid(GridArgs),
     /// Joins over real sockets through emulated links, by haulier/1 and by the article's sender.

@@ -1,15 +1,19 @@
 //! `haulier bench`: measurements that are commands. All but `join` and `peer` are in virtual time.
 
 mod article;
+mod crowd;
 mod ends;
 mod fragments;
 mod grid;
 mod join;
 mod peer;
 
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+use serde_json::{Value, json};
 
 use crate::args::{Bench, BenchArgs};
 use crate::failure::Failure;
@@ -19,6 +23,7 @@ use crate::report::Report;
 pub(crate) fn run(args: &BenchArgs, report: &Report) -> Result<(), Failure> {
     match &args.bench {
         Bench::Article { seeds } => article::run(*seeds, report),
+        Bench::Crowd(args) => crowd::run(args, report),
         Bench::Fragments { packets, seed } => fragments::run(*packets, *seed, report),
         Bench::Grid(args) => grid::run(args, report),
         Bench::Join(args) => join::run(args, report),
@@ -60,4 +65,13 @@ fn on_every_core<J: Sync, R: Clone + Default + Send>(
         }
     });
     results.into_inner().unwrap_or_default()
+}
+
+/// To four places, which is more than a seed is worth, and the same on every machine.
+fn rounded(number: f64) -> Value {
+    json!((number * 1e4).round() / 1e4)
+}
+
+fn store(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| Failure::file(path, &error))
 }

@@ -114,6 +114,9 @@ fn soak_and_bench() {
     assert_says(&["bench", "grid", "--help"], &options);
     let words = ["warm", "cold_ticket", "cold_token", "burst_resend", "slow_start", "Examples:"];
     assert_says(&["bench", "grid", "--help"], &words);
+    let words =
+        ["--quick", "--full", "--tables", "--out", "--cell", "turnover", "Jain", "Examples:"];
+    assert_says(&["bench", "crowd", "--help"], &words);
     assert_says(&["bench", "article", "--help"], &["--seeds", "[default: 200]", "median"]);
 }
 

@@ -8,7 +8,8 @@
 //! * `signals`: Ctrl-C and sudden death, in the middle of everything;
 //! * `disk`: full disks;
 //! * `verification`: peers that lie, played by `fake`;
-//! * `demo`, `soak_bench`, `bench_grid`, `bench_join`, `inspect`: the commands of these names;
+//! * `demo`, `soak_bench`, `bench_grid`, `bench_crowd`, `bench_join`, `inspect`: the commands of these
+//!   names;
 //! * `serve`, `serve_failures`: the same for `serve` and `fetch`; `serve_hostile`: servers that lie;
 //! * `second`: transfers with the program in another language, `vectors/second`;
 //! * `tokens`: `keygen` and `token`, and that no secret is ever said;
@@ -26,6 +27,7 @@
     reason = "a test program: nothing uses it, and a panic is how it reports"
 )]
 
+mod bench_crowd;
 mod bench_grid;
 mod bench_join;
 mod demo;

@@ -13,7 +13,7 @@ pub use throughput::{Goodput, Throughput, WINDOW, jain, percentile};
 use std::time::Duration;
 
 use haulier_proto::Instant;
-use haulier_proto::connection::{Block, ConnectionConfig, Urgency};
+use haulier_proto::connection::{Block, CloseCode, ConnectionConfig, Urgency};
 use haulier_sim::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
 use haulier_sim::{Access, HostId, LinkConfig, Rng, SegmentId, World, address};
 
@@ -44,6 +44,8 @@ pub struct Competitor {
     /// A game beside the blocks, on the same connection.
     game: Option<GameStream>,
     starts: Instant,
+    /// When the client closes its connection.
+    leaves: Option<Instant>,
     /// Extra delay beyond the shared access: added to every round trip, half in each direction.
     extra_rtt: Duration,
 }
@@ -52,7 +54,7 @@ impl Competitor {
     /// A TCP bulk transfer.
     pub const fn cubic() -> Self {
         let (starts, extra_rtt) = (Instant::ZERO, Duration::ZERO);
-        Self { config: None, block_bytes: 0, game: None, starts, extra_rtt }
+        Self { config: None, block_bytes: 0, game: None, starts, leaves: None, extra_rtt }
     }
 
     /// A transfer of blocks of 16 MiB without end.
@@ -80,6 +82,12 @@ impl Competitor {
     /// The same with a later start.
     pub const fn starting_at(mut self, starts: Instant) -> Self {
         self.starts = starts;
+        self
+    }
+
+    /// The same with a client that closes its connection at this time. TCP has no end: it stays.
+    pub const fn leaving_at(mut self, leaves: Instant) -> Self {
+        self.leaves = Some(leaves);
         self
     }
 
@@ -121,7 +129,7 @@ pub struct ShareReport {
     pub offered_bytes: u64,
     /// Retransmission timeouts of the TCP flows.
     pub timeouts: u64,
-    /// Connections that ended before the run did.
+    /// Connections that ended before the run did, and whose client did not leave.
     pub broken: usize,
 }
 
@@ -151,6 +159,7 @@ impl Share {
         let mut waits = Vec::new();
         while world.now() < end {
             world.run_to((world.now() + LOOK).min(end));
+            self.leave(&mut world, &flows);
             if world.now() > all_are_there {
                 waits.push(world.links(home).1.queueing_delay(world.now()));
             }
@@ -169,6 +178,21 @@ impl Share {
         }
         report
     }
+
+    /// Clients whose time has come close their connections. One that is closed is closed already.
+    fn leave(&self, world: &mut World, flows: &[Flow]) {
+        for (flow, competitor) in flows.iter().zip(&self.flows) {
+            if let (Flow::Haulier(_, client), Some(leaves)) = (flow, competitor.leaves)
+                && leaves <= world.now()
+            {
+                world.act(*client, |host, now| {
+                    if let Some(client) = &mut host.client {
+                        client.close(now, CloseCode::DONE, "");
+                    }
+                });
+            }
+        }
+    }
 }
 
 impl ShareReport {
@@ -177,7 +201,7 @@ impl ShareReport {
             Flow::Haulier(server, client) => {
                 let sent = world.host(server).all_apps().next().map(|app| &app.packets_sent[..]);
                 let client = &world.host(client).app;
-                self.broken += usize::from(client.heard.is_over);
+                self.broken += usize::from(client.heard.is_over && competitor.leaves.is_none());
                 let report =
                     |stream| GameReport::of(stream, sent.unwrap_or_default(), &client.packets);
                 (&client.heard.throughput, competitor.game.as_ref().map(report))

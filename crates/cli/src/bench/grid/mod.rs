@@ -4,13 +4,11 @@
 mod replay;
 mod table;
 
-use std::path::Path;
-
 use haulier_lab::figures;
 use haulier_lab::grid::{self, CellRuns, Kit, Outcome, Strategy, Summary};
 use serde_json::{Map, Value, json};
 
-use super::on_every_core;
+use super::{on_every_core, rounded, store};
 use crate::args::GridArgs;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -143,7 +141,7 @@ fn details(all: &[Measured], seeds: u64) -> Value {
             for key in ["p50", "waste", "dropped_kib", "queue_kib_p50", "wait_ms", "hangs"] {
                 row[key] = summary[key].clone();
             }
-            row["worst"] = table::rounded(runs.ratio(1.0));
+            row["worst"] = rounded(runs.ratio(1.0));
             row
         });
         (measured.strategy.name().to_owned(), rows.collect())
@@ -153,8 +151,4 @@ fn details(all: &[Measured], seeds: u64) -> Value {
         "summaries": all.iter().map(summary).collect::<Map<String, Value>>(),
         "cells": all.iter().map(rows).collect::<Map<String, Value>>(),
     })
-}
-
-fn store(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| Failure::file(path, &error))
 }

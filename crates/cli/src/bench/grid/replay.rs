@@ -5,7 +5,7 @@ use std::time::Duration;
 use haulier_lab::grid::{self, Cell, Kit, Moment, Outcome, Strategy};
 use serde_json::{Map, Value, json};
 
-use super::table::rounded;
+use super::super::rounded;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::report::Report;

@@ -5,13 +5,9 @@ use std::collections::BTreeSet;
 use haulier_lab::grid::{Cell, CellRuns, Summary};
 use serde_json::{Value, json};
 
+use super::super::rounded;
 use super::Measured;
 use crate::report::Report;
-
-/// To four places, which is more than a seed is worth, and the same on every machine.
-pub(super) fn rounded(number: f64) -> Value {
-    json!((number * 1e4).round() / 1e4)
-}
 
 /// A summary in JSON.
 pub(super) fn fields(summary: &Summary) -> Value {
