@@ -34,6 +34,7 @@ struct Harm {
     offered: f64,
     used: f64,
     jain: f64,
+    broken: usize,
 }
 
 /// Of transfers that share a link.
@@ -93,6 +94,7 @@ impl Row {
             offered: report.offered_bytes as f64 / could,
             used,
             jain: report.jain(half, end),
+            broken: report.broken,
         }
     }
 }
@@ -107,13 +109,15 @@ fn ten_transfers_drop_less_than_a_quarter() {
     }
 }
 
-/// The floor of fifty is twice the link. Each gives it up where it does not pass.
+/// The floors of fifty are twice the link, and a block of 256 KiB ends before its first guess does: three
+/// quarters of what they send is dropped still. It is used, shared, and no connection breaks.
 #[test]
 fn fifty_transfers_use_a_small_link() {
     let (flows, block_bytes, apart_ms, lasts_s) = (50, 256 << 10, 100, 30);
     let row = Row { kbps: 5_000, flows, block_bytes, apart_ms, lasts_s, ..SHARED };
     let harm = row.run();
-    assert!(harm.used > 0.9, "{row:?}: {harm:?}");
+    assert!(harm.dropped < 0.8 && harm.used > 0.9 && harm.jain > 0.85, "{row:?}: {harm:?}");
+    assert_eq!(harm.broken, 0, "{row:?}");
 }
 
 /// Queues of 1.3 to 1.7 ms: a full one delays less than a transfer accepts. The growing rate made its own losses
@@ -132,7 +136,8 @@ fn a_queue_too_short_to_be_seen_is_not_overrun() {
 /// Links slower than the floor: it is given up where it does not pass.
 #[test]
 fn the_floor_gives_way_to_a_slow_link() {
-    for (kbps, min_rate_bps, offered) in [(100, 200_000, 1.6), (100, 0, 1.2), (128, 200_000, 1.4)] {
+    for (kbps, min_rate_bps, offered) in [(100, 200_000, 1.52), (100, 0, 1.2), (128, 200_000, 1.35)]
+    {
         let one = Row::one(kbps, 16_000, 200);
         let row = Row { min_rate_bps, lasts_s: 40, block_bytes: 256 << 10, ..one };
         let harm = row.run();
