@@ -1,7 +1,7 @@
 //! What transfers do to a link that is too small for them: how much of what they send is dropped at it.
 //!
-//! Where a transfer goes on at a rate that does not pass, it harms all others on the link, and itself. Each test
-//! is a link and a number of transfers, and prints what it found; `HARM_SEED` replays it.
+//! Where a transfer goes on at a rate that does not pass, it harms all others on the link, and itself. Each
+//! test is a link and a number of transfers, and prints what it found; `HARM_SEED` replays it.
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
@@ -65,8 +65,8 @@ impl Row {
         let report = Share { access: down.into(), flows, lasts }.run(seed);
         let harm = self.judge(&report);
         println!(
-            "{} kbit/s, {} bytes, {} ms, {} flows, floor {}: {:.1} % dropped, {:.2} of the link offered, {:.2} \
-             used, Jain {:.3}, queue {:.1} ms p50, {} broken, seed {seed}",
+            "{} kbit/s, {} bytes, {} ms, {} flows, floor {}: {:.1} % dropped, {:.2} of the link offered, \
+             {:.2} used, Jain {:.3}, queue {:.1} ms p50, {} broken, seed {seed}",
             self.kbps,
             self.queue_bytes,
             self.rtt_ms,
@@ -120,8 +120,8 @@ fn fifty_transfers_use_a_small_link() {
     assert_eq!(harm.broken, 0, "{row:?}");
 }
 
-/// Queues of 1.3 to 1.7 ms: a full one delays less than a transfer accepts. The growing rate made its own losses
-/// usual ones, until half of all was dropped.
+/// Queues of 1.0 to 1.7 ms: a full one delays less than a transfer accepts, or little more. The growing rate
+/// made its own losses usual ones, until half of all was dropped.
 #[test]
 fn a_queue_too_short_to_be_seen_is_not_overrun() {
     let links =

@@ -168,7 +168,7 @@ pub(super) mod flow {
     /// The minimum arrivals in a round: among fewer, jitter may hide a standing queue.
     pub(crate) const MIN_ARRIVALS: usize = 4;
 
-    /// A queue with less delay counts as empty: two senders' ticks cause that much.
+    /// A queue with less delay counts as empty: two senders' ticks.
     pub(crate) const EMPTY: Span = Span::from_millis(1);
 
     /// A flow that uses a smaller fraction of its rate is limited by its data, and does not grow.
