@@ -376,7 +376,8 @@ impl Sender {
             self.bottleneck.on_lost(datagram);
             self.on_landed(datagram);
         }
-        self.pacing.on_settled(datagram.number, fate != Fate::Acked);
+        let rtt = self.silence.rtt().into();
+        self.pacing.on_settled(datagram.number, fate != Fate::Acked, rtt);
         // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished. Where no
         // train has given one, they are all that there is to plan with.
         let is_known = self.bottleneck.rate().is_some();

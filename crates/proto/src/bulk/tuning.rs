@@ -163,10 +163,14 @@ pub(super) mod flow {
     pub(crate) const MIN_ROUND: Span = Span::from_millis(20);
     pub(crate) const MAX_ROUND: Span = Span::from_millis(100);
 
+    /// Datagrams after which the losses at the floor are judged, and the share above which it is lowered.
+    pub(crate) const FLOOR_WINDOW: u32 = 32;
+    pub(crate) const FLOOR_LOSS: f64 = 0.1;
+
     /// The minimum arrivals in a round: among fewer, jitter may hide a standing queue.
     pub(crate) const MIN_ARRIVALS: usize = 4;
 
-    /// A queue with less delay counts as empty: two senders' ticks cause that much.
+    /// A queue with less delay counts as empty: two senders' ticks.
     pub(crate) const EMPTY: Span = Span::from_millis(1);
 
     /// A flow that uses a smaller fraction of its rate is limited by its data, and does not grow.

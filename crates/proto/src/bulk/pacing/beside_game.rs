@@ -58,7 +58,7 @@ impl BesideGame {
         let rate = self.flow.rate();
         let delay = self.flow.round.newest_delay();
         let is_unqueued = delay < target(rate);
-        match self.flow.policer.judge(&mut self.flow.seen, rate, is_unqueued) {
+        match self.flow.policer.judge(&mut self.flow.seen, rate, self.ceiling, is_unqueued) {
             Finding::Nothing => {}
             Finding::Policed => self.ceiling = rate,
             Finding::Change(rate) => return self.flow.restart(rate),

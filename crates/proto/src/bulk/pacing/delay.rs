@@ -64,7 +64,7 @@ impl Delay {
         let delivered = self.flow.delivered().min(rate);
         let delay = self.flow.round.min_delay;
         let is_unqueued = delay < target(rate);
-        match self.flow.policer.judge(&mut self.flow.seen, rate, is_unqueued) {
+        match self.flow.policer.judge(&mut self.flow.seen, rate, self.ceiling, is_unqueued) {
             Finding::Nothing => {}
             Finding::Policed => (self.ceiling, self.growth) = (rate, 0.0),
             Finding::Change(rate) => {

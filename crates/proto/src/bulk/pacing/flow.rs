@@ -6,7 +6,10 @@
 
 use super::super::samples::Sample;
 use super::super::tuning::beside_game::TAIL;
-use super::super::tuning::flow::{MAX_DRAIN, MAX_ROUND, MIN_ARRIVALS, MIN_ROUND};
+use super::super::tuning::flow::{
+    FLOOR_LOSS, FLOOR_WINDOW, MAX_DRAIN, MAX_ROUND, MIN_ARRIVALS, MIN_ROUND,
+};
+use super::super::tuning::{FULL_PACKET, TICK};
 use super::super::units::{Bytes, Rate, Span};
 use super::model::Queue;
 use super::policer::{Policer, Seen};
@@ -62,7 +65,10 @@ impl Round {
 /// A rate, and what was measured at it.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
+    /// The least rate: what the application asks for, until that much does not pass.
     floor: Rate,
+    /// What became of the newest datagrams sent at that rate.
+    at_floor: Seen,
     /// The flow's share of the link, as set by the law.
     rate: Rate,
     /// The pacing rate: less than `rate` while the queue drains.
@@ -83,6 +89,7 @@ impl Flow {
     pub(super) fn new(rate: Rate, floor: Rate, next: u64) -> Self {
         let mut flow = Self {
             floor,
+            at_floor: Seen::new(),
             rate,
             pace: rate,
             paced_at: Span::ZERO,
@@ -141,10 +148,30 @@ impl Flow {
     }
 
     /// The fate of a datagram is settled.
-    pub(super) fn on_settled(&mut self, number: u64, is_lost: bool) {
+    pub(super) fn on_settled(&mut self, number: u64, is_lost: bool, rtt: Span) {
         if number >= self.fresh_from {
             self.seen.on_settled(is_lost);
+            self.sink(is_lost, rtt);
         }
+    }
+
+    /// Where the floor does not pass it is lowered, down to a packet a round trip: an application may ask for
+    /// it, but others on the link need not bear it. A floor is no rate: losses that are chance change nothing
+    /// unless the law wants less.
+    fn sink(&mut self, is_lost: bool, rtt: Span) {
+        if self.rate > self.floor {
+            self.at_floor = Seen::new();
+            return;
+        }
+        self.at_floor.on_settled(is_lost);
+        if self.at_floor.total() < FLOOR_WINDOW {
+            return;
+        }
+        if self.at_floor.share() > FLOOR_LOSS {
+            self.floor = self.floor.min((self.floor / 2.0).max(FULL_PACKET / rtt.max(Span(1.0))));
+            self.restart(self.floor);
+        }
+        self.at_floor = Seen::new();
     }
 
     /// A router has marked a datagram no older than `number`. Of those that met the queue for which the rate

@@ -204,9 +204,9 @@ impl Pacing {
     }
 
     /// The fate of a datagram is settled.
-    pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool) {
+    pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool, rtt: Span) {
         if let Some(flow) = self.flow_mut() {
-            flow.on_settled(number, is_lost);
+            flow.on_settled(number, is_lost, rtt);
         }
     }
 

@@ -17,6 +17,10 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    pub(super) const fn new() -> Self {
+        Self { received: 0, lost: 0 }
+    }
+
     pub(super) fn on_settled(&mut self, is_lost: bool) {
         self.received += u32::from(!is_lost);
         self.lost += u32::from(is_lost);
@@ -24,6 +28,11 @@ impl Seen {
 
     pub(super) const fn total(&self) -> u32 {
         self.received + self.lost
+    }
+
+    /// The share that is lost; nothing of nothing.
+    pub(super) fn share(&self) -> f64 {
+        self.lost() / f64::from(self.total().max(1))
     }
 
     pub(super) fn lost(&self) -> f64 {
@@ -75,8 +84,16 @@ impl Policer {
     }
 
     /// Judges the losses of a flow of this rate, and resets `seen` once the window is complete.
-    /// `is_unqueued`: there is no queue, so a full queue does not explain the losses.
-    pub(super) fn judge(&mut self, seen: &mut Seen, rate: Rate, is_unqueued: bool) -> Finding {
+    /// `is_unqueued`: there is no queue, so a full queue does not explain the losses. `passed`: what the link
+    /// is known to pass. What is lost above that may be our own doing, and is not learned as usual: a rate
+    /// that grew made its losses usual ones, until half of it was dropped at a queue too short to be seen.
+    pub(super) fn judge(
+        &mut self,
+        seen: &mut Seen,
+        rate: Rate,
+        passed: Rate,
+        is_unqueued: bool,
+    ) -> Finding {
         let (window, unusual) = match self.is_found || self.trial.is_some() {
             true => (POLICED_WINDOW, POLICED),
             false => (WINDOW, UNUSUAL),
@@ -84,8 +101,8 @@ impl Policer {
         if seen.total() < window {
             return Finding::Nothing;
         }
-        let loss = seen.lost() / f64::from(seen.total());
-        *seen = Seen::default();
+        let loss = seen.share();
+        *seen = Seen::new();
         self.is_futile = loss > FUTILE;
         if let Some(trial) = self.trial.take() {
             self.is_found = loss < ENDED * (self.usual + trial.loss);
@@ -100,7 +117,7 @@ impl Policer {
             self.trial = Some(Trial { rate, loss });
             return Finding::Change((1.0 - DECREASE) * rate * (1.0 - loss) / (1.0 - self.usual));
         }
-        if !self.is_found {
+        if !self.is_found && (rate <= passed || loss < self.usual) {
             self.usual += LEARNED * (loss - self.usual);
         }
         Finding::Nothing
@@ -117,7 +134,7 @@ mod tests {
     fn judge(policer: &mut Policer, datagrams: u32, percent: u32) -> Finding {
         let mut seen = Seen::default();
         (0..datagrams).for_each(|n| seen.on_settled(n % 100 < percent));
-        policer.judge(&mut seen, RATE, true)
+        policer.judge(&mut seen, RATE, RATE, true)
     }
 
     #[test]
@@ -138,6 +155,19 @@ mod tests {
         assert_eq!(judge(&mut policer, 300, 50), Finding::Nothing, "no second trial");
     }
 
+    /// Each window loses a tenth of its rate more: half of it is lost before that is far above usual.
+    #[test]
+    fn losses_above_what_the_link_passed_do_not_become_usual() {
+        let mut policer = Policer::default();
+        let mut judge = |percent| {
+            let mut seen = Seen::default();
+            (0..300).for_each(|n| seen.on_settled(n % 100 < percent));
+            policer.judge(&mut seen, 1.5 * RATE, RATE, true)
+        };
+        assert_eq!([8, 16, 24].map(&mut judge), [Finding::Nothing; 3]);
+        assert!(matches!(judge(32), Finding::Change(_)));
+    }
+
     #[test]
     fn growth_is_futile_while_most_datagrams_are_lost() {
         let mut policer = Policer::default();
@@ -149,6 +179,6 @@ mod tests {
     fn losses_with_a_queue_start_no_trial() {
         let mut seen = Seen::default();
         (0..300).for_each(|n| seen.on_settled(n % 2 == 0));
-        assert_eq!(Policer::default().judge(&mut seen, RATE, false), Finding::Nothing);
+        assert_eq!(Policer::default().judge(&mut seen, RATE, RATE, false), Finding::Nothing);
     }
 }

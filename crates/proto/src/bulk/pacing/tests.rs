@@ -42,7 +42,7 @@ impl Transfer {
             if is_marked {
                 self.pacing.on_congestion_mark(now.instant(), sample.number, &queue());
             }
-            self.pacing.on_settled(sample.number, is_lost);
+            self.pacing.on_settled(sample.number, is_lost, 2.0 * link.delay);
             if !is_lost {
                 self.pacing.on_arrival(&sample, 2.0 * link.delay);
             }
@@ -228,4 +228,21 @@ fn a_fast_link_is_learned_once_and_what_was_given_way_to_is_not_taken_back() {
     let mut slow = link(1.0);
     slow.pacing.learn(4.0 * REFERENCE);
     assert!(is_at(&mut slow, 1.0), "it grows by its law");
+}
+
+/// At the floor three of ten are lost, and lower it, down to a packet a round trip. At a rate above it they
+/// change nothing.
+#[test]
+fn losses_at_the_floor_lower_it() {
+    let rtt = Span::from_millis(200);
+    let after = |rate: Rate, percent: u64| {
+        let mut transfer = Transfer::new(Urgency::LoadScreen, rate);
+        (0..1_000).for_each(|n| transfer.pacing.on_settled(n, n % 100 % 10 < percent / 10, rtt));
+        let flow = transfer.pacing.flow_mut().unwrap();
+        flow.restart(Rate::ZERO);
+        flow.rate()
+    };
+    assert_eq!(after(FLOOR, 30), PACKET / rtt);
+    assert_eq!(after(FLOOR, 0), FLOOR);
+    assert_eq!(after(REFERENCE, 30), FLOOR);
 }

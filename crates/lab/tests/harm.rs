@@ -1,0 +1,146 @@
+//! What transfers do to a link that is too small for them: how much of what they send is dropped at it.
+//!
+//! Where a transfer goes on at a rate that does not pass, it harms all others on the link, and itself. Each
+//! test is a link and a number of transfers, and prints what it found; `HARM_SEED` replays it.
+
+#![allow(clippy::unwrap_used, reason = "a test program")]
+
+use std::time::Duration;
+
+use haulier_lab::share::{Competitor, Share, ShareReport, config};
+use haulier_proto::Instant;
+use haulier_proto::connection::ConnectionConfig;
+use haulier_sim::LinkConfig;
+
+/// Transfers on a link, and what may become of it.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    kbps: u64,
+    queue_bytes: u64,
+    rtt_ms: u64,
+    flows: u64,
+    /// Of each block. They begin this long after each other.
+    block_bytes: usize,
+    apart_ms: u64,
+    lasts_s: u64,
+    min_rate_bps: u64,
+}
+
+/// What was measured: the share of what was sent that was dropped, what was sent in parts of what the link
+/// could pass, and how much of it was blocks.
+#[derive(Clone, Copy, Debug)]
+struct Harm {
+    dropped: f64,
+    offered: f64,
+    used: f64,
+    jain: f64,
+    broken: usize,
+}
+
+/// Of transfers that share a link.
+const SHARED: Row = Row::one(10_000, 64 << 10, 50);
+
+impl Row {
+    const fn one(kbps: u64, queue_bytes: u64, rtt_ms: u64) -> Self {
+        let (flows, block_bytes, apart_ms, lasts_s) = (1, 16 << 20, 0, 10);
+        let min_rate_bps = 200_000;
+        Self { kbps, queue_bytes, rtt_ms, flows, block_bytes, apart_ms, lasts_s, min_rate_bps }
+    }
+
+    fn config(&self) -> ConnectionConfig {
+        config().with_min_rate_bps(self.min_rate_bps)
+    }
+
+    fn run(&self) -> Harm {
+        let seed = std::env::var("HARM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+        let flow = |n| {
+            Competitor::haulier(self.config())
+                .with_blocks_of(self.block_bytes)
+                .with_extra_rtt(Duration::from_millis(self.rtt_ms))
+                .starting_at(Instant::from_millis(n * self.apart_ms))
+        };
+        let down = LinkConfig::new(self.kbps * 1_000, Duration::ZERO).with_queue(self.queue_bytes);
+        let lasts = Duration::from_secs(self.lasts_s);
+        let flows = (0..self.flows).map(flow).collect();
+        let report = Share { access: down.into(), flows, lasts }.run(seed);
+        let harm = self.judge(&report);
+        println!(
+            "{} kbit/s, {} bytes, {} ms, {} flows, floor {}: {:.1} % dropped, {:.2} of the link offered, \
+             {:.2} used, Jain {:.3}, queue {:.1} ms p50, {} broken, seed {seed}",
+            self.kbps,
+            self.queue_bytes,
+            self.rtt_ms,
+            self.flows,
+            self.min_rate_bps,
+            harm.dropped * 1e2,
+            harm.offered,
+            harm.used,
+            harm.jain,
+            report.queue_p50.as_secs_f64() * 1e3,
+            report.broken,
+        );
+        assert_eq!(report.broken, 0, "{self:?}");
+        harm
+    }
+
+    /// Fairness and use are those of the second half.
+    fn judge(&self, report: &ShareReport) -> Harm {
+        let s = |seconds| Instant::from_millis(seconds * 1_000);
+        let (half, end) = (s(self.lasts_s / 2), s(self.lasts_s));
+        let could = (self.kbps * 1_000 * self.lasts_s / 8) as f64;
+        let used = report.mbit(half, end).iter().sum::<f64>() * 1e3 / self.kbps as f64;
+        Harm {
+            dropped: report.dropped_bytes as f64 / report.offered_bytes as f64,
+            offered: report.offered_bytes as f64 / could,
+            used,
+            jain: report.jain(half, end),
+            broken: report.broken,
+        }
+    }
+}
+
+/// Transfers on one link that begin half a second after each other.
+#[test]
+fn ten_transfers_drop_less_than_a_quarter() {
+    for flows in [6, 10] {
+        let row = Row { flows, block_bytes: 2 << 20, apart_ms: 500, lasts_s: 20, ..SHARED };
+        let harm = row.run();
+        assert!(harm.dropped < 0.25 && harm.jain > 0.95, "{row:?}: {harm:?}");
+    }
+}
+
+/// The floors of fifty are twice the link, and a block of 256 KiB ends before its first guess does: three
+/// quarters of what they send is dropped still. It is used, shared, and no connection breaks.
+#[test]
+fn fifty_transfers_use_a_small_link() {
+    let (flows, block_bytes, apart_ms, lasts_s) = (50, 256 << 10, 100, 30);
+    let row = Row { kbps: 5_000, flows, block_bytes, apart_ms, lasts_s, ..SHARED };
+    let harm = row.run();
+    assert!(harm.dropped < 0.8 && harm.used > 0.9 && harm.jain > 0.85, "{row:?}: {harm:?}");
+    assert_eq!(harm.broken, 0, "{row:?}");
+}
+
+/// Queues of 1.0 to 1.7 ms: a full one delays less than a transfer accepts, or little more. The growing rate
+/// made its own losses usual ones, until half of all was dropped.
+#[test]
+fn a_queue_too_short_to_be_seen_is_not_overrun() {
+    let links =
+        [(100, 16, 10, 0.1), (400, 64, 5, 0.06), (1_000, 128, 4, 0.02), (10_000, 2_048, 2, 0.02)];
+    for (mbit, kib, lasts_s, dropped) in links {
+        let row = Row { lasts_s, ..Row::one(mbit * 1_000, kib << 10, 20) };
+        let harm = row.run();
+        assert!(harm.dropped < dropped, "{row:?}: {harm:?}");
+    }
+}
+
+/// Links slower than the floor: it is given up where it does not pass.
+#[test]
+fn the_floor_gives_way_to_a_slow_link() {
+    for (kbps, min_rate_bps, offered) in [(100, 200_000, 1.52), (100, 0, 1.2), (128, 200_000, 1.35)]
+    {
+        let one = Row::one(kbps, 16_000, 200);
+        let row = Row { min_rate_bps, lasts_s: 40, block_bytes: 256 << 10, ..one };
+        let harm = row.run();
+        assert!(harm.offered < offered && harm.used > 0.8, "{row:?}: {harm:?}");
+    }
+}
