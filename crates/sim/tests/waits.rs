@@ -77,8 +77,8 @@ enum From {
     Client,
 }
 
-/// A link that is down for so long, in the middle of a block. Returns after what time the block went on once it
-/// was back, or how the connection ended.
+/// A link that is down for so long, in the middle of a block. Returns after what time the block went on once
+/// it was back, or how the connection ended.
 fn outage(
     down: Duration,
     (from, rtt): (From, Duration),

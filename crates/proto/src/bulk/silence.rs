@@ -84,8 +84,8 @@ impl Silence {
         self.timeouts = 0;
     }
 
-    /// Something was heard from the peer, whatever it was. If that is after a silence, a few more slices probe
-    /// at once: the next timeout may be seconds away.
+    /// Something was heard from the peer, whatever it was. If that is after a silence, a few more slices
+    /// probe at once: the next timeout may be seconds away.
     pub(super) fn on_heard(&mut self, now: Instant) {
         if self.stall.on_heard(now) && self.is_probing() {
             (self.left, self.is_probe_due) = (AFTER_LATER, true);
