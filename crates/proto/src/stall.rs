@@ -9,7 +9,7 @@ use core::time::Duration;
 use crate::Instant;
 
 /// Silence from which on the time does not count: a peer with a block is heard several times in it.
-const SILENCE: Duration = Duration::from_secs(1);
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// The time without progress.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn an_outage_does_not_count() {
         let mut clock = StallClock::new(ms(1_000), WAIT);
-        assert!(clock.on_heard(ms(2_000)));
+        assert!(!clock.on_heard(ms(2_000)));
         clock.on_progress(ms(2_000));
         assert_eq!(clock.stalled_at(WAIT), ms(32_000), "the idle timeout comes first");
         assert!(clock.on_heard(ms(16_500)));
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn silence_that_does_not_count_is_limited() {
         let mut clock = StallClock::new(ms(1_000), WAIT);
-        for at in [15_000, 29_000, 30_500] {
+        for at in [15_000, 29_000] {
             assert!(clock.on_heard(ms(at)));
             assert_eq!(clock.stalled_at(WAIT), ms(31_000));
         }
