@@ -72,7 +72,7 @@
 //! Each module uses only those after it: `internals`, `server`, `client`, `connection`, `channels`,
 //! `outgoing`, `credentials`, `incoming`, `wire`, `bulk`, `message`, `transit`, `crypto`, `platform`,
 //! `urgency`, `work`, `fields`,
-//! `drop_reason`. What this wire shares with that of the articles is in `haulier_core`.
+//! `drop_reason`, `stall`. What this wire shares with that of the articles is in `haulier_core`.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -94,6 +94,7 @@ mod fields;
 mod incoming;
 mod outgoing;
 mod platform;
+mod stall;
 mod transit;
 mod urgency;
 mod wire;

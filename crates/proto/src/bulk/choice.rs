@@ -25,6 +25,7 @@ use super::loss::LossEstimate;
 use super::tuning::choice::{MARGIN, MAX_STAKE, TAIL_MARGIN};
 use super::tuning::model::CHUNK;
 use super::units::{Rate, Span};
+use crate::chunk::MAX_CHUNK_BYTES;
 use crate::transit::{ChunkAt, Ledger, Symbol};
 
 /// The estimates for the path.
@@ -33,11 +34,15 @@ pub(super) struct Path<'a> {
     pub(super) loss: &'a LossEstimate,
     pub(super) rtt: Span,
     pub(super) rate: Option<Rate>,
-    /// Chunks that may be open.
+    /// Full chunks that may be open, or as many bytes of smaller ones.
     pub(super) window: usize,
 }
 
 impl Path<'_> {
+    const fn window_bytes(&self) -> u64 {
+        self.window as u64 * MAX_CHUNK_BYTES as u64
+    }
+
     /// A margin in standard deviations. The larger the relative cost of another round trip, the more it
     /// saves.
     fn margin(&self, (base, by_stake): (f64, f64)) -> f64 {
@@ -147,8 +152,8 @@ impl Chunks {
             .or_else(|| self.find(class, &mut searched.unsent, |chunk| !chunk.is_sent()))
             .or_else(|| {
                 let before = |class: &&Class| class.key.priority >= priority;
-                let open: usize = self.classes.iter().filter(before).map(|class| class.open).sum();
-                self.next_of(class.key).filter(|_| open < path.window).map(Choice::of)
+                let open: u64 = self.classes.iter().filter(before).map(|it| it.open_bytes).sum();
+                self.next_of(class.key).filter(|_| open < path.window_bytes()).map(Choice::of)
             })
             .or_else(|| {
                 let sigmas = path.margin(if is_lowest { MARGIN } else { TAIL_MARGIN });
@@ -273,12 +278,13 @@ impl Chunks {
     fn open(&mut self, at: ChunkAt, next_number: u64) -> Option<()> {
         let cutting = self.cutting;
         let block = self.block_mut(at.block)?;
-        let key = block.class();
-        let cut = cutting.cut(at, block.chunk_bytes(at.index))?;
+        let (key, bytes) = (block.class(), block.chunk_bytes(at.index));
+        let cut = cutting.cut(at, bytes)?;
         block.open(cut, cutting.has_repair, next_number);
         self.credit.on_used();
         let class = self.class_mut(key)?;
         class.open += 1;
+        class.open_bytes += bytes as u64;
         class.add(at);
         Some(())
     }

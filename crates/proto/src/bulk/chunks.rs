@@ -63,7 +63,7 @@ impl Chunks {
         if is_last {
             self.classes.remove(block.class());
         } else if let Some(class) = self.class_mut(block.class()) {
-            class.forget(number, block.open_chunks());
+            class.forget(number, block.open_chunks(), open_bytes(&block));
         }
     }
 
@@ -139,8 +139,10 @@ impl Chunks {
         let (key, open) = (block.class(), block.open_chunks());
         let is_news = block.on_done(at.index);
         let closed = open - block.open_chunks();
+        let bytes = block.chunk_bytes(at.index) as u64;
         if let Some(class) = self.class_mut(key).filter(|_| closed > 0) {
             class.open -= closed;
+            class.open_bytes -= bytes;
             class.remove(at);
         }
         is_news
@@ -222,6 +224,8 @@ impl Chunks {
             let mut blocks = self.blocks.iter().filter(|block| block.class() == class.key);
             let open: Vec<_> = blocks.by_ref().flat_map(SendBlock::iter_open).collect();
             assert_eq!(open.len(), class.open, "open chunks");
+            let bytes: usize = open.iter().map(|chunk| chunk.cut().chunk_bytes()).sum();
+            assert_eq!(bytes as u64, class.open_bytes, "their bytes");
             let active = open.iter().filter(|chunk| !chunk.has_enough()).map(|chunk| chunk.at);
             assert!(active.eq(class.active.iter().copied()), "active chunks");
             let searched = class.active.iter().take(class.searched.unsent);
@@ -230,6 +234,11 @@ impl Chunks {
         }
         self.credit.check_invariants();
     }
+}
+
+/// Bytes of the open chunks of a block.
+fn open_bytes(block: &SendBlock) -> u64 {
+    block.iter_open().map(|chunk| chunk.cut().chunk_bytes() as u64).sum()
 }
 
 /// Cuts a chunk anew, if this cut is smaller. Returns whether it is.

@@ -32,8 +32,9 @@ pub(super) struct Class {
     virtual_time: u64,
     /// Open chunks of which the receiver has not enough, in order.
     pub(super) active: VecDeque<ChunkAt>,
-    /// Open chunks.
+    /// Open chunks, and their bytes.
     pub(super) open: usize,
+    pub(super) open_bytes: u64,
     pub(super) searched: Searched,
 }
 
@@ -69,9 +70,10 @@ impl Class {
         }
     }
 
-    /// A block of it is done or given up that had so many chunks open.
-    pub(super) fn forget(&mut self, block: u32, open: usize) {
+    /// A block of it is done or given up that had so many chunks of so many bytes open.
+    pub(super) fn forget(&mut self, block: u32, open: usize, bytes: u64) {
         self.open -= open;
+        self.open_bytes -= bytes;
         self.active.retain(|at| at.block != block);
         self.searched = Searched::default();
     }
@@ -122,7 +124,15 @@ impl Classes {
         let first = self.0.get(place).filter(|class| class.key.priority == key.priority);
         let virtual_time = first.map_or(0, |first| first.virtual_time);
         let (active, searched) = (VecDeque::new(), Searched::default());
-        let class = Class { key, weight: weight.max(1), virtual_time, active, open: 0, searched };
+        let class = Class {
+            key,
+            weight: weight.max(1),
+            virtual_time,
+            active,
+            open: 0,
+            open_bytes: 0,
+            searched,
+        };
         self.0.insert(place, class);
         self.sort(key.priority);
     }

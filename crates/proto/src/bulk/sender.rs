@@ -92,7 +92,7 @@ impl Sender {
             recalled: (!is_own && known.rate.is_some()).then(recalled),
             trains: Trains::new(),
             lateness: Lateness::new(),
-            silence: Silence::new(now),
+            silence: Silence::new(now, config.idle_timeout),
             acked: 0,
             without_rate: 0,
             resume_at: Instant::ZERO,

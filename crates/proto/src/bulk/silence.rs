@@ -8,6 +8,7 @@ use super::tuning::silence::{
 };
 use super::units::Span;
 use crate::Instant;
+use crate::stall::StallClock;
 
 /// The last feedback, and the timeouts since.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +20,8 @@ pub(super) struct Silence {
     restarted_at: Instant,
     /// Feedback came since the last call.
     has_feedback: bool,
-    /// When a chunk last made progress.
-    progress_at: Instant,
+    /// How long no chunk has made progress.
+    stall: StallClock,
     /// When the last slice was sent, and when the bottleneck is expected to have passed it.
     last_slice: Option<(Instant, Span)>,
     timeouts: u32,
@@ -32,13 +33,13 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    pub(super) const fn new(now: Instant) -> Self {
+    pub(super) const fn new(now: Instant, idle_timeout: Duration) -> Self {
         Self {
             rtt: FIRST_RTT,
             lateness: Duration::ZERO,
             restarted_at: now,
             has_feedback: false,
-            progress_at: now,
+            stall: StallClock::new(now, idle_timeout),
             last_slice: None,
             timeouts: 0,
             left: 0,
@@ -66,7 +67,8 @@ impl Silence {
 
     /// A transfer begins.
     pub(super) const fn begin(&mut self, now: Instant) {
-        (self.restarted_at, self.progress_at) = (now, now);
+        self.restarted_at = now;
+        self.stall.on_progress(now);
     }
 
     /// The sender is called. Feedback may have waited for this call, and the response to it too.
@@ -82,9 +84,17 @@ impl Silence {
         self.timeouts = 0;
     }
 
+    /// Something was heard from the peer, whatever it was. If that is after a silence, a few more slices
+    /// probe at once: the next timeout may be seconds away.
+    pub(super) fn on_heard(&mut self, now: Instant) {
+        if self.stall.on_heard(now) && self.is_probing() {
+            (self.left, self.is_probe_due) = (AFTER_LATER, true);
+        }
+    }
+
     /// A chunk made progress.
     pub(super) const fn on_progress(&mut self, now: Instant) {
-        self.progress_at = now;
+        self.stall.on_progress(now);
     }
 
     /// A slice was sent; the bottleneck should have passed it at `idle_at`.
@@ -114,8 +124,12 @@ impl Silence {
         let (sent_at, idle_at) = self.last_slice?;
         let idle_at = idle_at.instant().min(sent_at + MAX_WAIT);
         let base = self.restarted_at.max(sent_at).max(idle_at);
-        let wait = self.rtt.saturating_mul(RTT_QUARTERS) / 4 + SLACK + self.lateness;
-        Some(base + wait.saturating_mul(1 << self.timeouts.min(MAX_DOUBLINGS)).min(MAX_WAIT))
+        Some(base + self.wait().saturating_mul(1 << self.timeouts.min(MAX_DOUBLINGS)).min(MAX_WAIT))
+    }
+
+    /// The time for an answer.
+    fn wait(&self) -> Duration {
+        self.rtt.saturating_mul(RTT_QUARTERS) / 4 + SLACK + self.lateness
     }
 
     /// Everything in flight is given up.
@@ -127,7 +141,7 @@ impl Silence {
 
     /// When the transfer fails, unless a chunk makes progress before.
     pub(super) fn fails_at(&self, give_up_after: Duration) -> Option<Instant> {
-        (!self.has_failed).then(|| self.progress_at + give_up_after)
+        (!self.has_failed).then(|| self.stall.stalled_at(give_up_after))
     }
 
     pub(super) const fn on_failed(&mut self) {
@@ -139,12 +153,14 @@ impl Silence {
 mod tests {
     use super::*;
 
+    const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+
     const fn ms(millis: u64) -> Instant {
         Instant::from_millis(millis)
     }
 
     fn sent_at(at: Instant) -> Silence {
-        let mut silence = Silence::new(at);
+        let mut silence = Silence::new(at, IDLE_TIMEOUT);
         silence.set_rtt(Duration::from_millis(40));
         silence.on_slice_sent(at, Span::ZERO);
         silence
@@ -191,10 +207,11 @@ mod tests {
 
     #[test]
     fn a_transfer_fails_once() {
-        let mut silence = Silence::new(ms(1_000));
+        let mut silence = Silence::new(ms(1_000), IDLE_TIMEOUT);
         let give_up_after = Duration::from_secs(15);
-        assert_eq!(silence.fails_at(give_up_after), Some(ms(16_000)));
+        silence.on_heard(ms(1_500));
         silence.on_progress(ms(5_000));
+        (11..40).for_each(|half| silence.on_heard(ms(half * 500)));
         assert_eq!(silence.fails_at(give_up_after), Some(ms(20_000)));
         silence.on_failed();
         assert_eq!(silence.fails_at(give_up_after), None);

@@ -138,6 +138,17 @@ impl Connection {
         &mut blocks_in.blocks
     }
 
+    /// A datagram of the peer was verified.
+    pub(super) fn on_heard(&mut self, now: Instant) {
+        self.liveness.on_received(now);
+        if let Some(sender) = self.blocks_out.sender_mut() {
+            sender.on_heard(now);
+        }
+        if let Some(it) = &mut self.blocks_in {
+            it.blocks.on_heard(now);
+        }
+    }
+
     /// Whether slices are expected.
     pub(super) fn is_receiving_blocks(&self) -> bool {
         self.blocks_in.as_ref().is_some_and(|it| it.blocks.is_receiving())

@@ -337,12 +337,14 @@ impl Connection {
     fn is_progress_due(&self) -> bool {
         match self.progress_due() {
             ProgressDue::No | ProgressDue::WithAck => false,
-            ProgressDue::Now => self.received.may_ack_alone(),
+            // Beyond that bound with a ping, one at a time: the sender of a small block would wait for its
+            // probe timeout, and take the slice for lost.
+            ProgressDue::Now => self.received.may_ack_alone() || self.sent.in_flight() == 0,
             ProgressDue::MustArrive => true,
         }
     }
 
-    /// The whole state of the receiver of blocks. One that must arrive asks for an ack.
+    /// The whole state of the receiver of blocks. One that must arrive, or may not go alone, asks for an ack.
     fn put_progress(&mut self, draft: &mut Draft<'_, '_>) {
         let due = self.progress_due();
         if due == ProgressDue::No || draft.has_progress {
@@ -356,7 +358,9 @@ impl Connection {
         draft.push(&Frame::Progress(frame));
         self.counters.steps += frame.entry_bytes() as u64;
         draft.has_progress = true;
-        if due == ProgressDue::MustArrive && !draft.is_ack_eliciting {
+        let asks = due == ProgressDue::MustArrive
+            || due == ProgressDue::Now && !self.received.may_ack_alone();
+        if asks && !draft.is_ack_eliciting {
             Frame::Ping.write(draft.out.vec());
             draft.is_ack_eliciting = true;
         }

@@ -203,6 +203,7 @@ impl ConnectionConfig {
             initial_credit: FIRST_CREDIT,
             max_window: self.max_receive_window,
             no_progress_timeout: self.no_progress_timeout,
+            idle_timeout: self.idle_timeout,
             min_block_rate_bps: self.min_block_rate_bps,
             delivery: Delivery::Blocks,
         }
@@ -215,6 +216,7 @@ impl ConnectionConfig {
             max_rate_bps: self.max_rate_bps,
             min_rate_bps: self.min_rate_bps,
             no_progress_timeout: self.no_progress_timeout,
+            idle_timeout: self.idle_timeout,
             min_block_rate_bps: self.min_block_rate_bps,
             max_queued_blocks: self.max_queued_blocks,
         }

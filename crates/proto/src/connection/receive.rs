@@ -110,7 +110,7 @@ impl Connection {
         if self.liveness.is_at_rest(now) {
             self.rest();
         }
-        self.liveness.on_received(now);
+        self.on_heard(now);
         if self.role == Role::Server {
             self.on_address(now, path, bytes, is_newest);
         }

@@ -72,11 +72,11 @@ impl Connection {
             // An ack that says that a block is finished is repeated as well.
             let is_unheard = self.progress_due() > ProgressDue::No;
             self.received.set_block(is_unheard);
-            self.received.on_ack_sent(now, !has_content);
+            self.received.on_ack_sent(now, !is_ack_eliciting);
             if let Some(it) = self.blocks_in.as_mut().filter(|_| !is_unheard) {
                 it.entries = Vec::new();
             }
-        } else if has_report && !has_content {
+        } else if has_report && !is_ack_eliciting {
             // It counts against [H-4.1c] too. An ack that did not fit beside it stays due.
             self.received.on_other_ack_alone();
         }

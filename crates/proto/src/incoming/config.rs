@@ -28,6 +28,8 @@ pub(crate) struct IncomingConfig {
     pub(crate) max_window: u32,
     /// A block without progress for twice this long ends the connection (H-5.1b).
     pub(crate) no_progress_timeout: Duration,
+    /// The longest time of silence that does not count in that.
+    pub(crate) idle_timeout: Duration,
     /// A block that takes longer than twice 60 s and its size at this rate does too; 0 disables it.
     pub(crate) min_block_rate_bps: u64,
     /// In which form the application gets blocks.

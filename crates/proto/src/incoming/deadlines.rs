@@ -1,12 +1,14 @@
 //! When a sender is gone, or crawls: what holds memory must come to an end (H-5.1b).
 //!
-//! The invariant: time in which the sender waits for this application does not count.
+//! The invariant: time in which the sender waits for this application does not count, nor does time in which
+//! nothing at all is heard.
 
 use core::time::Duration;
 
 use super::slots::Slots;
 use super::{Fault, IncomingBlocks};
 use crate::Instant;
+use crate::stall::StallClock;
 use crate::time::earliest;
 
 /// The time that a block may take beyond its size at the minimum rate.
@@ -19,15 +21,15 @@ const PATIENCE: u32 = 2;
 /// How long nothing new has arrived.
 #[derive(Debug)]
 pub(super) struct Patience {
-    /// When the last new slice arrived, moved by pauses.
-    progress_at: Instant,
+    /// Since the last new slice arrived.
+    stall: StallClock,
     /// Since when the sender waits for this application.
     held_back_since: Option<Instant>,
 }
 
 impl Patience {
-    pub(super) const fn new(now: Instant) -> Self {
-        Self { progress_at: now, held_back_since: None }
+    pub(super) const fn new(now: Instant, idle_timeout: Duration) -> Self {
+        Self { stall: StallClock::new(now, idle_timeout), held_back_since: None }
     }
 
     /// Whether no block is in progress, so that nothing is waited for.
@@ -36,7 +38,11 @@ impl Patience {
     }
 
     pub(super) const fn on_progress(&mut self, now: Instant) {
-        self.progress_at = now;
+        self.stall.on_progress(now);
+    }
+
+    pub(super) fn on_heard(&mut self, now: Instant) {
+        let _was_silent = self.stall.on_heard(now);
     }
 
     /// Notes whether the sender waits for the application. At its end, returns how long it did.
@@ -46,7 +52,7 @@ impl Patience {
             (Some(since), false) => {
                 self.held_back_since = None;
                 let pause = now.since(since);
-                self.progress_at = self.progress_at + pause;
+                self.stall.on_pause(pause);
                 return Some(pause);
             }
             _ => {}
@@ -92,7 +98,7 @@ impl IncomingBlocks {
         if self.patience.held_back_since.is_some() || self.patience.is_idle(&self.slots) {
             return None;
         }
-        let stalled = self.patience.progress_at + self.wait();
+        let stalled = self.patience.stall.stalled_at(self.wait());
         let rate = Some(self.config.min_block_rate_bps).filter(|&rate| rate > 0);
         let crawled = self.slots.blocks().filter_map(|(_, block)| {
             Some(block.started()? + max_block_time(block.length, rate?).saturating_mul(PATIENCE))

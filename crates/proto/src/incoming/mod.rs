@@ -131,7 +131,7 @@ impl IncomingBlocks {
             parts_cost: 0,
             controls: VecDeque::new(),
             reports: VecDeque::new(),
-            patience: Patience::new(now),
+            patience: Patience::new(now, config.idle_timeout),
             work: Work::default(),
         }
     }
@@ -139,6 +139,11 @@ impl IncomingBlocks {
     /// The connection measured a round trip: the window grows by it.
     pub(crate) const fn set_rtt(&mut self, rtt: Duration) {
         self.credit.set_rtt(rtt);
+    }
+
+    /// Something was heard from the peer, whatever it was.
+    pub(crate) fn on_heard(&mut self, now: Instant) {
+        self.patience.on_heard(now);
     }
 
     /// The application has this block, or chunks of it. `is_heard` if the hello says so; otherwise a root

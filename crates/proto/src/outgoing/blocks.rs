@@ -39,6 +39,7 @@ pub(crate) struct OutgoingConfig {
     pub(crate) max_rate_bps: u64,
     pub(crate) min_rate_bps: u64,
     pub(crate) no_progress_timeout: Duration,
+    pub(crate) idle_timeout: Duration,
     pub(crate) min_block_rate_bps: u64,
     pub(crate) max_queued_blocks: usize,
 }
@@ -215,6 +216,7 @@ impl OutgoingBlocks {
             max_rate_bps: self.max_rate_bps,
             min_rate_bps: self.config.min_rate_bps,
             give_up_after: self.config.no_progress_timeout,
+            idle_timeout: self.config.idle_timeout,
             first_number,
             slice_room: self.slice_room,
             max_slice: MAX_SLICE,

@@ -14,7 +14,7 @@ use crate::transit::{ChunkAt, Ledger, Symbol};
 use crate::wire::frames::{BlockFrame, HashesFrame, SliceFrame, SliceKind};
 
 /// Of those, how many a block leaves to others that are more urgent.
-const RESERVED_ANNOUNCEMENTS: usize = 8;
+const RESERVED_ANNOUNCEMENTS: usize = 4;
 
 /// Blocks announced before their first chunk can be opened: so the next one follows without a pause, and the
 /// peer can say that it has it.

@@ -209,6 +209,11 @@ impl Sender {
         self.on_report(now, is_news);
     }
 
+    /// Something was heard from the peer, whatever it was.
+    pub(crate) fn on_heard(&mut self, now: Instant) {
+        self.silence.on_heard(now);
+    }
+
     /// The peer said something of what it has.
     pub(crate) fn on_told(&mut self, now: Instant) {
         self.on_report(now, false);

@@ -44,6 +44,8 @@ fn config() -> IncomingConfig {
         initial_credit: 32,
         max_window: 1024,
         no_progress_timeout: Duration::from_secs(15),
+        // These peers say nothing but what a test is about: silence counts.
+        idle_timeout: Duration::ZERO,
         min_block_rate_bps: 16_000,
         delivery: Delivery::Blocks,
     }

@@ -192,15 +192,15 @@ fn a_declined_block_is_not_sent_any_more() {
 fn some_announcements_are_left_to_urgent_blocks() {
     let mut blocks = outgoing(PeerLimits { credit: 1_000, ..PEER });
     (0..40).for_each(|_| assert!(blocks.send(millis(1), block(0), options(1), 0).is_ok()));
-    assert_eq!(announce(&mut blocks).len(), 24);
+    assert_eq!(announce(&mut blocks).len(), 28);
     blocks.send(millis(1), block(0), options(2), 0).unwrap();
-    assert_eq!(announce(&mut blocks), [24], "numbers are in the order of announcement");
+    assert_eq!(announce(&mut blocks), [28], "numbers are in the order of announcement");
     assert!(blocks.cancel(millis(2), 0, 0) && blocks.cancel(millis(2), 1, 0));
     assert!(announce(&mut blocks).is_empty(), "the peer does not know yet that they are given up");
     blocks.check_invariants();
     blocks.on_cancel(0, true);
     blocks.on_cancel(1, true);
-    assert_eq!(announce(&mut blocks), [25], "24 again");
+    assert_eq!(announce(&mut blocks), [29], "28 again");
 }
 
 /// Announcements use credit, and those ahead of what is sent leave most of it to chunks.

@@ -26,6 +26,8 @@ const CONFIG: OutgoingConfig = OutgoingConfig {
     max_rate_bps: u64::MAX,
     min_rate_bps: 200_000,
     no_progress_timeout: Duration::from_secs(15),
+    // These peers say nothing but what a test is about: silence counts.
+    idle_timeout: Duration::ZERO,
     min_block_rate_bps: 16_000,
     max_queued_blocks: 64,
 };

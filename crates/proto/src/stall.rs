@@ -1,0 +1,113 @@
+//! How long a block has made no progress. Time in which nothing at all is heard from the peer does not count:
+//! then the link may be down, and the idle timeout decides when that ends the connection (H-5.1b).
+//!
+//! The invariant: no more than the idle timeout is left out between two steps of progress, so a peer that
+//! says something now and then and makes no progress comes to an end all the same.
+
+use core::time::Duration;
+
+use crate::Instant;
+
+/// Silence from which on the time does not count: a peer with a block is heard several times in it.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// The time without progress.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StallClock {
+    progress_at: Instant,
+    /// When the peer was heard last.
+    heard_at: Instant,
+    /// What does not count of the time since the last progress.
+    silent: Duration,
+    /// The most that does not count.
+    max_silent: Duration,
+}
+
+impl StallClock {
+    pub(crate) const fn new(now: Instant, idle_timeout: Duration) -> Self {
+        let silent = Duration::ZERO;
+        Self { progress_at: now, heard_at: now, silent, max_silent: idle_timeout }
+    }
+
+    pub(crate) const fn on_progress(&mut self, now: Instant) {
+        (self.progress_at, self.silent) = (now, Duration::ZERO);
+    }
+
+    /// Something was heard from the peer. Returns whether it was after a silence.
+    pub(crate) fn on_heard(&mut self, now: Instant) -> bool {
+        let silence = now.since(self.silence_from());
+        let was_silent = silence >= SILENCE;
+        if was_silent {
+            self.silent = self.silent.saturating_add(silence).min(self.max_silent);
+        }
+        self.heard_at = now;
+        was_silent
+    }
+
+    /// So much of the time was a pause for another reason.
+    pub(crate) fn on_pause(&mut self, pause: Duration) {
+        self.progress_at = self.progress_at + pause;
+    }
+
+    /// When there was no progress for so long, if the peer is not heard before.
+    pub(crate) fn stalled_at(&self, wait: Duration) -> Instant {
+        let stalled_at = self.progress_at + wait.saturating_add(self.silent);
+        if stalled_at < self.silence_from() + SILENCE {
+            return stalled_at;
+        }
+        self.progress_at + wait.saturating_add(self.max_silent)
+    }
+
+    fn silence_from(&self) -> Instant {
+        self.heard_at.max(self.progress_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(15);
+
+    const fn ms(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    #[test]
+    fn a_peer_that_is_heard_has_its_time_and_no_more() {
+        let mut clock = StallClock::new(ms(1_000), WAIT);
+        for at in (1_500..16_000).step_by(500) {
+            assert!(!clock.on_heard(ms(at)));
+        }
+        assert_eq!(clock.stalled_at(WAIT), ms(16_000));
+    }
+
+    #[test]
+    fn an_outage_does_not_count() {
+        let mut clock = StallClock::new(ms(1_000), WAIT);
+        assert!(!clock.on_heard(ms(2_000)));
+        clock.on_progress(ms(2_000));
+        assert_eq!(clock.stalled_at(WAIT), ms(32_000), "the idle timeout comes first");
+        assert!(clock.on_heard(ms(16_500)));
+        for at in (17_000..31_500).step_by(500) {
+            assert!(!clock.on_heard(ms(at)));
+        }
+        assert_eq!(clock.stalled_at(WAIT), ms(31_500));
+        clock.on_progress(ms(30_000));
+        assert!(clock.on_heard(ms(44_500)), "after another outage, from 31 s on");
+        for at in (45_000..58_500).step_by(500) {
+            assert!(!clock.on_heard(ms(at)));
+        }
+        assert_eq!(clock.stalled_at(WAIT), ms(58_500));
+    }
+
+    /// A datagram in fourteen seconds keeps no block alive for long.
+    #[test]
+    fn silence_that_does_not_count_is_limited() {
+        let mut clock = StallClock::new(ms(1_000), WAIT);
+        for at in [15_000, 29_000] {
+            assert!(clock.on_heard(ms(at)));
+            assert_eq!(clock.stalled_at(WAIT), ms(31_000));
+        }
+    }
+}
