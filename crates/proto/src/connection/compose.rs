@@ -78,6 +78,8 @@ pub(super) struct Draft<'a, 'b> {
     pub(super) is_ack_eliciting: bool,
     /// It has a frame that is not an ack, nor goes with one.
     pub(super) has_content: bool,
+    /// It asks for an ack, because as an ack alone it might not go.
+    pub(super) is_asking: bool,
     pub(super) slice: Option<(ChunkAt, Symbol)>,
     /// It has what a receiver of blocks says without being asked for an ack.
     pub(super) has_report: bool,
@@ -93,6 +95,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             end,
             is_ack_eliciting: false,
             has_content: false,
+            is_asking: false,
             slice: None,
             has_report: false,
             has_progress: false,
@@ -358,9 +361,9 @@ impl Connection {
         draft.push(&Frame::Progress(frame));
         self.counters.steps += frame.entry_bytes() as u64;
         draft.has_progress = true;
-        let asks = due == ProgressDue::MustArrive
-            || due == ProgressDue::Now && !self.received.may_ack_alone();
-        if asks && !draft.is_ack_eliciting {
+        let may_not_go_alone = due == ProgressDue::Now && !self.received.may_ack_alone();
+        if (due == ProgressDue::MustArrive || may_not_go_alone) && !draft.is_ack_eliciting {
+            draft.is_asking = may_not_go_alone;
             Frame::Ping.write(draft.out.vec());
             draft.is_ack_eliciting = true;
         }

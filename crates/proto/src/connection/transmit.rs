@@ -50,6 +50,7 @@ impl Connection {
         let mut draft = Draft::new(out, room - TAG_BYTES);
         self.compose(now, &mut draft);
         let Draft { is_ack_eliciting, has_content, slice, has_ack, has_report, .. } = draft;
+        let is_alone = !has_content && !draft.is_asking;
         if out.len() == header_bytes {
             return None;
         }
@@ -72,11 +73,11 @@ impl Connection {
             // An ack that says that a block is finished is repeated as well.
             let is_unheard = self.progress_due() > ProgressDue::No;
             self.received.set_block(is_unheard);
-            self.received.on_ack_sent(now, !is_ack_eliciting);
+            self.received.on_ack_sent(now, is_alone);
             if let Some(it) = self.blocks_in.as_mut().filter(|_| !is_unheard) {
                 it.entries = Vec::new();
             }
-        } else if has_report && !is_ack_eliciting {
+        } else if has_report && is_alone {
             // It counts against [H-4.1c] too. An ack that did not fit beside it stays due.
             self.received.on_other_ack_alone();
         }

@@ -5,11 +5,11 @@
 //! rate being judged.
 
 use super::super::samples::Sample;
+use super::super::tuning::FULL_PACKET;
 use super::super::tuning::beside_game::TAIL;
 use super::super::tuning::flow::{
     FLOOR_LOSS, FLOOR_WINDOW, MAX_DRAIN, MAX_ROUND, MIN_ARRIVALS, MIN_ROUND,
 };
-use super::super::tuning::FULL_PACKET;
 use super::super::units::{Bytes, Rate, Span};
 use super::model::Queue;
 use super::policer::{Policer, Seen};
