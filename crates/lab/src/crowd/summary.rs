@@ -18,11 +18,11 @@ pub struct Summary {
     pub cells: usize,
     /// Cells that are fair, and use the link, and drop little.
     pub good_cells: usize,
-    /// Cells whose Jain index is below [`MIN_JAIN`].
+    /// Cells whose Jain index is below 0.9.
     pub unfair_cells: usize,
-    /// Cells that use less than [`MIN_USED`].
+    /// Cells that use less than 80 % of their link.
     pub idle_cells: usize,
-    /// Cells that drop more than [`MAX_DROPPED`].
+    /// Cells that drop more than a tenth of what they send.
     pub dropping_cells: usize,
     /// Connections that ended before their run.
     pub broken: usize,
