@@ -161,8 +161,7 @@ fn connections_are_small_again_after_a_block() {
     let common = if is_repaired { 256 << 10 } else { 0 };
     let after = (room.held - empty - common) / 20 + IN_C;
     println!("a client in the middle of a block: {active} bytes; a minute later: {after}");
-    // 4115: the queue that a local network was seen to hold, and how long the peer was silent, are kept.
-    assert!(after <= 4_128, "{after} bytes for a connection that got its block");
+    assert!(after <= 4_096, "{after} bytes for a connection that got its block");
     assert!(active <= 64 << 10, "{active} bytes for a connection in a block");
 }
 

@@ -8,7 +8,7 @@ use super::delivered::Proven;
 use super::loss::LossEstimate;
 use super::tuning::blind::FIRST_RATE;
 use super::tuning::known::{FRESH, USABLE};
-use super::units::{Bytes, Rate};
+use super::units::Rate;
 use crate::Instant;
 
 /// Where a measurement comes from.
@@ -27,8 +27,8 @@ pub(crate) struct Known {
     pub(crate) rate: Option<Rate>,
     /// What the path was seen to deliver, by the sender's own clock.
     pub(crate) proven: Proven,
-    /// What its queue was seen to hold, believed by the same connection only.
-    pub(crate) queue: Bytes,
+    /// Bytes that its queue was seen to hold, believed by the same connection only.
+    pub(crate) queue_bytes: u32,
     pub(crate) loss: LossEstimate,
     pub(crate) at: Instant,
     pub(crate) trust: Trust,
@@ -38,7 +38,7 @@ impl Known {
     pub(crate) const NOTHING: Self = Self {
         rate: None,
         proven: Proven::NOTHING,
-        queue: Bytes::ZERO,
+        queue_bytes: 0,
         loss: LossEstimate::new(),
         at: Instant::ZERO,
         trust: Trust::Own,
@@ -72,7 +72,7 @@ impl Known {
         } else if age <= USABLE {
             let Proven { bytes, rate } = self.proven;
             let proven = Proven { bytes: bytes / 2.0, rate: rate / 2.0 };
-            Self { rate: self.rate.map(|rate| rate / 2.0), proven, queue: Bytes::ZERO, ..self }
+            Self { rate: self.rate.map(|rate| rate / 2.0), proven, queue_bytes: 0, ..self }
         } else {
             Self::NOTHING
         }

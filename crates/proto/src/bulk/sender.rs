@@ -73,6 +73,7 @@ pub(crate) struct Sender {
 impl Sender {
     pub(crate) fn new(now: Instant, config: SenderConfig, known: Known) -> Self {
         let (floor, is_own) = (Rate::from_bps(config.min_rate_bps), known.trust == Trust::Own);
+        let queue = if is_own { f64::from(known.queue_bytes) } else { 0.0 };
         let recalled = || Recalled::new(known.proven, Blind::new(floor, None));
         let SenderConfig { slice_room: room, max_slice, has_repair, .. } = config;
         let mut sender = Self {
@@ -80,11 +81,7 @@ impl Sender {
                 Cutting { room, is_fine: false, max_slice, has_repair },
                 config.credit,
             ),
-            bottleneck: Bottleneck::new(known.rate, config.first_number).recalling(if is_own {
-                known.queue
-            } else {
-                Bytes::ZERO
-            }),
+            bottleneck: Bottleneck::new(known.rate, config.first_number).recalling(Bytes(queue)),
             loss: known.loss,
             pacing: Pacing::new(floor, known.rate),
             limit: Limit::new(config.max_rate_bps),
@@ -122,7 +119,7 @@ impl Sender {
         Known {
             rate: self.bottleneck.rate(),
             proven: self.delivered.proven(),
-            queue: self.bottleneck.queue_seen(),
+            queue_bytes: self.bottleneck.queue_seen().saturating_u32(),
             loss: self.loss,
             at: self.silence.restarted_at(),
             trust: Trust::Own,

@@ -157,6 +157,12 @@ impl Bytes {
     pub(crate) fn in_units_of(self, unit: Self) -> usize {
         (self / unit) as usize
     }
+
+    /// As a whole number, rounded down.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    pub(crate) const fn saturating_u32(self) -> u32 {
+        self.0 as u32
+    }
 }
 
 impl Rate {

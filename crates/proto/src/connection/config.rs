@@ -210,13 +210,13 @@ impl ConnectionConfig {
     }
 
     /// The settings of the sending end of blocks.
-    pub(crate) const fn outgoing(&self) -> OutgoingConfig {
+    pub(crate) fn outgoing(&self) -> OutgoingConfig {
         OutgoingConfig {
             urgency: self.urgency,
             max_rate_bps: self.max_rate_bps,
             min_rate_bps: self.min_rate_bps,
             no_progress_timeout: self.no_progress_timeout,
-            idle_timeout: self.idle_timeout,
+            idle_timeout_ms: u32::try_from(self.idle_timeout.as_millis()).unwrap_or(u32::MAX),
             min_block_rate_bps: self.min_block_rate_bps,
             max_queued_blocks: self.max_queued_blocks,
         }

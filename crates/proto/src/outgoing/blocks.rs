@@ -39,7 +39,8 @@ pub(crate) struct OutgoingConfig {
     pub(crate) max_rate_bps: u64,
     pub(crate) min_rate_bps: u64,
     pub(crate) no_progress_timeout: Duration,
-    pub(crate) idle_timeout: Duration,
+    /// In ms: each connection has one of these.
+    pub(crate) idle_timeout_ms: u32,
     pub(crate) min_block_rate_bps: u64,
     pub(crate) max_queued_blocks: usize,
 }
@@ -216,7 +217,7 @@ impl OutgoingBlocks {
             max_rate_bps: self.max_rate_bps,
             min_rate_bps: self.config.min_rate_bps,
             give_up_after: self.config.no_progress_timeout,
-            idle_timeout: self.config.idle_timeout,
+            idle_timeout: Duration::from_millis(self.config.idle_timeout_ms.into()),
             first_number,
             slice_room: self.slice_room,
             max_slice: MAX_SLICE,

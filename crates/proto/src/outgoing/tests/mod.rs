@@ -27,7 +27,7 @@ const CONFIG: OutgoingConfig = OutgoingConfig {
     min_rate_bps: 200_000,
     no_progress_timeout: Duration::from_secs(15),
     // These peers say nothing but what a test is about: silence counts.
-    idle_timeout: Duration::ZERO,
+    idle_timeout_ms: 0,
     min_block_rate_bps: 16_000,
     max_queued_blocks: 64,
 };
