@@ -49,8 +49,9 @@ impl Connection {
         let header_bytes = out.len();
         let mut draft = Draft::new(out, room - TAG_BYTES);
         self.compose(now, &mut draft);
-        let Draft { is_ack_eliciting, has_content, slice, has_ack, has_report, .. } = draft;
-        let is_alone = !has_content && !draft.is_asking;
+        let Draft { is_ack_eliciting, has_content, is_asking, slice, has_ack, has_report, .. } =
+            draft;
+        let is_alone = !has_content && !is_asking;
         if out.len() == header_bytes {
             return None;
         }
@@ -72,7 +73,7 @@ impl Connection {
         if has_ack {
             // An ack that says that a block is finished is repeated as well.
             let is_unheard = self.progress_due() > ProgressDue::No;
-            self.received.set_block(is_unheard);
+            self.received.set_block(is_unheard && !is_asking);
             self.received.on_ack_sent(now, is_alone);
             if let Some(it) = self.blocks_in.as_mut().filter(|_| !is_unheard) {
                 it.entries = Vec::new();

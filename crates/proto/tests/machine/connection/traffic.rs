@@ -315,7 +315,25 @@ fn answers_to_small_blocks_are_no_more_than_what_they_answer() {
     lan.run(3_000);
     let blocks = |event: &&Event| matches!(event, Event::Block { .. });
     assert_eq!(lan.client_events[0].iter().filter(blocks).count(), 60);
-    assert!(ups <= downs, "{ups} datagrams for {downs}");
+    assert!(ups <= 64, "one for each block, and not {ups} for {downs}");
+}
+
+/// News that asked for an ack and was lost comes with the next probe: no block waits for more.
+#[test]
+fn lost_news_of_small_blocks_comes_with_a_probe() {
+    let mut lan = Lan::joined(server_config(), client_config());
+    lan.run(1_000);
+    let mut ups = 0u32;
+    for tag in 0..60 {
+        lan.peer().send_block(&Block::new(tag, vec![1; 100])).unwrap();
+        lan.run_with(100, |way, _| {
+            ups += u32::from(matches!(way, Way::Up(_)));
+            !(matches!(way, Way::Up(_)) && ups.is_multiple_of(3))
+        });
+    }
+    lan.run(1_000);
+    let sent = at_server(&lan).iter().filter(|it| matches!(it, Event::BlockSent { .. })).count();
+    assert_eq!(sent, 60, "{ups}");
 }
 
 /// H-4.2g: the completing ack is lost, and no further slice arrives that would repeat it.
