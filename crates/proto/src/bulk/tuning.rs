@@ -167,6 +167,9 @@ pub(super) mod flow {
     pub(crate) const FLOOR_WINDOW: u32 = 32;
     pub(crate) const FLOOR_LOSS: f64 = 0.1;
 
+    /// Arrivals at the end of a round whose smallest delay says where the queue is by then.
+    pub(crate) const LATE: usize = 8;
+
     /// The minimum arrivals in a round: among fewer, jitter may hide a standing queue.
     pub(crate) const MIN_ARRIVALS: usize = 4;
 
@@ -188,36 +191,143 @@ pub(super) mod flow {
 pub(super) mod delay {
     use super::{Rate, Span};
 
-    /// The target delay of a flow of [`REFERENCE`]: the same as the backlog for a single chunk.
-    pub(crate) const TARGET: Span = Span::from_millis(4);
+    /// The target delay of a flow of [`REFERENCE`], less [`MIN_TARGET`].
+    pub(crate) const TARGET: Span = Span(3_500.0);
     pub(crate) const REFERENCE: Rate = Rate::from_kbps(10_000);
 
-    /// The minimum target: two ticks of another sender are no standing queue.
-    pub(crate) const MIN_TARGET: Span = Span(1_500.0);
+    /// The target of a flow without limit: what the ticks of senders make.
+    pub(crate) const MIN_TARGET: Span = Span(500.0);
 
-    /// The relative increase per second of a flow of [`REFERENCE`]. It scales with the inverse square root
-    /// of the rate, so that smaller flows grow faster. At 100 Mbit/s a decrease is made up for in 1.6 s, and
-    /// growth over a round trip of 100 ms makes 0.6 ms of queue.
-    pub(crate) const INCREASE: f64 = 0.2;
-
-    /// Above the last delivered rate, growth doubles every round up to this fraction of the rate: the link
-    /// has changed.
-    pub(crate) const MAX_GROWTH: f64 = 0.1;
-
-    /// The minimum square root of the rate relative to [`REFERENCE`]: slower flows use the target and growth
-    /// of a four-hundredth of it. Avoids a division by zero.
+    /// The minimum square root of the rate relative to [`REFERENCE`]: slower flows use the target of a
+    /// four-hundredth of it. Avoids a division by zero.
     pub(crate) const MIN_ROOT: f64 = 0.05;
 
-    /// After this many decreases, and below this fraction of its rate before, a flow attributes a queue that
-    /// was never empty in that time to others. Two haulier flows empty it with nearly every decrease.
-    pub(crate) const MAX_YIELDS: u32 = 4;
-    pub(crate) const YIELDED: f64 = 0.8;
+    /// The rate is judged over this part of a round trip, another one after it was set, and goes this part of
+    /// the way to the target.
+    pub(crate) const ROUNDS: f64 = 2.0;
+    pub(crate) const SHORT_ROUND: Span = Span::from_millis(50);
+    pub(crate) const GAIN: f64 = 0.5;
+
+    /// The maximum decrease in a round for the queue, and the maximum growth toward it.
+    pub(crate) const MAX_CUT: f64 = 0.3;
+    pub(crate) const MAX_GROWTH: f64 = 0.1;
+
+    /// The most that a round delivers of the rate: while a queue drains, more arrives than is sent.
+    pub(crate) const MAX_DELIVERED: f64 = 1.25;
+
+    /// Beyond what the link last delivered growth doubles from round to round, up to this, and to so many
+    /// targets of queue in a round trip.
+    pub(crate) const LEFT_MARGIN: f64 = 0.05;
+    pub(crate) const MAX_JUMP: (f64, f64) = (0.08, 0.3);
+    pub(crate) const MAX_OVERSHOOT: f64 = 1.5;
+
+    /// A delay below this, or this part of the target, is no queue.
+    pub(crate) const MIN_EMPTY: Span = Span(300.0);
+    pub(crate) const EMPTY_PART: f64 = 0.2;
+
+    /// The time from one drain to the next, how much more than the queue is drained, and the least in
+    /// datagrams.
+    pub(crate) const DRAIN_AFTER: Span = Span::from_secs(4);
+    pub(crate) const DRAIN_MARGIN: Span = Span::from_millis(1);
+    pub(crate) const DRAIN_PACKETS: f64 = 8.0;
+
+    /// The part of the rate that is sent meanwhile.
+    pub(crate) const DRAIN_PART: f64 = 0.4;
+    pub(crate) const MAX_DRAIN_TIME: Span = Span::from_millis(250);
+
+    /// A queue of less than this part of what was there before was drained.
+    pub(crate) const DRAINED: f64 = 0.25;
+
+    /// A delay of so many targets in so many rounds may be made by others; it is if so many drains in
+    /// succession have not emptied the queue.
+    pub(crate) const HOT: f64 = 2.0;
+    pub(crate) const HOT_ROUNDS: u32 = 2;
+    pub(crate) const MIN_HOT: Span = Span::from_millis(2);
+    pub(crate) const MAX_HOT: Span = Span::from_millis(25);
+    pub(crate) const MAX_FAILED: u32 = 3;
+    pub(crate) const TEST_AFTER: Span = Span::from_millis(600);
+    pub(crate) const YIELDED: f64 = 0.6;
+
+    /// A base that falls by more in a trial was that of a queue that drops.
+    pub(crate) const MIN_FALL: Span = Span::from_millis(10);
+
+    /// Excess losses reduce what was delivered by this part of their share, and by this at least.
+    pub(crate) const TRIAL_CUT: f64 = 0.5;
+    pub(crate) const MIN_CUT: f64 = 0.03;
+
+    /// Where excess losses come with a queue below the target, the target becomes this part of it, until that
+    /// has grown again, by so much in each round without.
+    pub(crate) const FULL_CAP: f64 = 0.4;
+    pub(crate) const CAP_GROWTH: f64 = 1.01;
+}
+
+/// The link's own losses: `pacing/usual.rs`.
+pub(super) mod usual {
+    /// What is taken for usual before anything was seen, and how many datagrams that is worth.
+    pub(crate) const PRIOR: f64 = 0.001;
+    pub(crate) const PRIOR_PACKETS: f64 = 50.0;
+
+    /// Datagrams after which earlier ones count less.
+    pub(crate) const MEMORY: f64 = 500.0;
+
+    /// Losses beyond the usual ones that are an excess: a share, standard deviations and single ones.
+    pub(crate) const EXCESS: f64 = 0.005;
+    pub(crate) const SIGMAS: f64 = 3.0;
+    pub(crate) const SINGLE: f64 = 1.5;
+
+    /// Datagrams over which losses are counted.
+    pub(crate) const WINDOW: u32 = 256;
+
+    /// A trial lasts until so many should be lost, if it ends none of the losses, within these numbers.
+    pub(crate) const TRIAL_LOST: f64 = 12.0;
+    pub(crate) const ENDED: f64 = 0.35;
+
+    /// An excess above this is believed after this many trials, each at half of the rate of the one before.
+    pub(crate) const HEAVY: f64 = 0.2;
+    pub(crate) const TRIES: u32 = 2;
+
+    /// After a trial without an effect the rate grows again from this many times that of the trial.
+    pub(crate) const MAX_RETURN: f64 = 2.0;
+
+    /// Drains that have to confirm what a trial has shown, and their least length in datagrams.
+    pub(crate) const CONFIRMED: u32 = 2;
+    pub(crate) const CONFIRM_PACKETS: f64 = 64.0;
+    pub(crate) const TRIAL_PACKETS: (f64, f64) = (16.0, 300.0);
+}
+
+/// The start of a transfer: `pacing/start.rs`.
+pub(super) mod start {
+    /// What is delivered is looked at so often in a round trip, over so many arrivals at least.
+    pub(crate) const ROUNDS: f64 = 2.0;
+    pub(crate) const MIN_ARRIVALS: usize = 8;
+
+    /// Others are on a link that delivers less than this part of its rate while a queue stands, and on one
+    /// that loses more than the square of it leaves, of so many datagrams: few links lose half on their own.
+    pub(crate) const CROWDED: f64 = 0.7;
+    pub(crate) const MIN_FATES: u32 = 32;
+
+    /// So much less than what was delivered is a newcomer's share at first: it grows faster than those that
+    /// have more give way.
+    pub(crate) const PART: f64 = 0.5;
+
+    /// A share of losses that has to be explained before the known rate is used for long.
+    pub(crate) const LOSSY: f64 = 0.12;
 }
 
 /// Sharing a queue that others fill: `pacing/beside_tcp.rs`.
 pub(super) mod beside_tcp {
-    /// The factor by which a loss reduces the rate, as in CUBIC (RFC 9438, 4.6).
+    /// The factor by which a loss reduces the rate, and the growth of the window, as in CUBIC (RFC 9438, 4.1).
     pub(crate) const CUT: f64 = 0.7;
+    pub(crate) const GROWTH: f64 = 0.4;
+
+    /// The rate is judged so often in a round trip: each loss counts.
+    pub(crate) const ROUNDS: f64 = 4.0;
+
+    /// A drain lasts this many round trips at least: flows of this law are less well in step.
+    pub(crate) const DRAIN_TRIPS: f64 = 1.0;
+
+    /// The maximum growth in a round.
+    pub(crate) const MAX_STEP: f64 = 1.5;
 
     /// A loss counts as a sign of a full queue when the delay is at least this fraction of the longest seen.
     pub(crate) const FULL_QUEUE: f64 = 0.5;

@@ -1,47 +1,138 @@
 //! The rate of a long transfer beside others that yield as well: the law that keeps the queue short.
 //!
-//! A flow at rate R accepts a queueing delay up to c / sqrt(R), and reduces its rate by a tenth above that.
-//! So the larger of two flows yields first, and they converge to equal rates whatever their round trips.
-//! The smallest delay of a round decides, because only a standing queue counts; a round with a mark of ECN
-//! counts as one above the target. If others keep the queue
-//! full although this flow yields, it competes as TCP does ([`BesideTcp`](super::beside_tcp::BesideTcp)).
+//! Each round trip the rate follows what was delivered, toward a queueing delay of c / sqrt(R): the larger of
+//! two flows accepts less, so all of them come to equal rates, whatever their round trips. Every few seconds
+//! all flows of a queue drain it in step, because each drains so long after it last saw it become empty: so
+//! all know the delay without a queue, and what is lost then is the link's own. If the queue does not become
+//! empty, others fill it, and the flow competes as TCP does ([`BesideTcp`](super::beside_tcp::BesideTcp)).
 
 use libm::sqrt;
 
+use super::super::tuning::FULL_PACKET;
 use super::super::tuning::delay::{
-    INCREASE, MAX_GROWTH, MAX_YIELDS, MIN_ROOT, MIN_TARGET, REFERENCE, TARGET, YIELDED,
+    DRAIN_MARGIN, DRAIN_PACKETS, DRAIN_PART, DRAINED, EMPTY_PART, GAIN, HOT, HOT_ROUNDS, MAX_HOT, MIN_HOT,
+    LEFT_MARGIN, MAX_CUT, MAX_DELIVERED, MAX_DRAIN_TIME, MAX_FAILED, MAX_GROWTH, MAX_JUMP, MAX_OVERSHOOT, MIN_CUT, MIN_EMPTY, MIN_FALL,
+    MIN_ROOT, MIN_TARGET, REFERENCE, ROUNDS, SHORT_ROUND, TARGET, TEST_AFTER, TRIAL_CUT, YIELDED, FULL_CAP, CAP_GROWTH,
 };
-use super::super::tuning::flow::{DECREASE, EMPTY, USED};
+use super::super::tuning::flow::{DECREASE, MIN_ROUND, USED};
 use super::super::tuning::near::is_fast;
 use super::super::tuning::rate_finder::TRAIN_ABOVE;
+use super::super::tuning::start::PART;
+use super::super::tuning::usual::{CONFIRM_PACKETS, CONFIRMED, ENDED, HEAVY, MAX_RETURN, TRIAL_LOST, TRIAL_PACKETS, TRIES, WINDOW};
 use super::super::units::{Bytes, Rate, Span};
-use super::flow::{Flow, Round};
-use super::policer::Finding;
+use super::beside_tcp::BesideTcp;
+use super::drains::Drains;
+use super::flow::Flow;
+use super::start::Begin;
+use super::usual::Usual;
+
+/// A lower rate, tried because more is lost than usual.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    /// The rate, and the excess, before it.
+    rate: Rate,
+    excess: f64,
+    /// How often it has been lowered, and whether a queue was seen since.
+    tries: u32,
+    is_queued: bool,
+    /// The longest queueing delay then, and how much wider those losses spread than independent ones.
+    delay: Span,
+    inflation: f64,
+}
+
+/// Half is sent for a while.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    /// The queueing delay before it.
+    before: Span,
+    until: Span,
+}
 
 /// A flow that keeps the queue short.
 #[derive(Clone, Debug)]
 pub(super) struct Delay {
     pub(super) flow: Flow,
+    pub(super) usual: Usual,
+    trial: Option<Trial>,
     /// The delivered rate at the last standing queue.
     ceiling: Rate,
     /// The relative growth above that in the last round.
     growth: f64,
-    /// The decreases since the queue was last empty, and the delivered rate before them.
-    yields: u32,
+    /// The delay at which a queue was full that is too short for the usual target.
+    cap: Span,
+    /// When all drain, and the present drain.
+    pub(super) drains: Drains,
+    drain: Option<Drain>,
+    /// Drains since then that did not empty it, and how many of them began with a queue far above the target.
+    failed: u32,
+    blamed: u32,
+    /// Rounds with a queue far above the target, and the rate when it was last at the target.
+    hot: u32,
     rate_before: Rate,
+    test_at: Span,
+    /// The queueing delay of the last round.
+    delay: Span,
     /// The largest rate that the link was known to have.
     known: Rate,
+    /// Drains in which losses that were taken for usual have to be seen.
+    unsure: u32,
 }
 
-/// The target delay of a flow of this rate: it yields above that.
+/// The queueing delay at which a flow of this rate neither grows nor yields.
 pub(super) fn target(rate: Rate) -> Span {
-    (TARGET / sqrt(rate / REFERENCE).max(MIN_ROOT)).max(MIN_TARGET)
+    MIN_TARGET + TARGET / sqrt(rate / REFERENCE).max(MIN_ROOT)
 }
 
 impl Delay {
+    /// Begins with a link of this rate.
+    pub(super) fn begin(mut flow: Flow, known: Rate, begin: Begin) -> Self {
+        let lost = flow.seen.share();
+        let (rate, trial) = match begin {
+            Begin::Alone => (known, None),
+            Begin::Beside(rate) => (rate, None),
+            Begin::Trial(rate) => (rate, Some(Trial {
+                rate: known,
+                excess: lost,
+                delay: Span::ZERO,
+                tries: TRIES,
+                is_queued: false,
+                inflation: flow.seen.inflation(),
+            })),
+        };
+        flow.restart(rate);
+        let rate_before = rate.max(PART * known);
+        let law = Self::new(flow, known, Usual::new());
+        Self { trial, rate_before, ceiling: rate.min(known), ..law }
+    }
+
+    /// Continues after others have left the queue to this rate.
+    pub(super) fn after(law: &BesideTcp, rate: Rate) -> Self {
+        let BesideTcp { mut flow, usual, drains, .. } = law.clone();
+        flow.restart(rate);
+        Self { drains, ..Self::new(flow, rate, usual) }
+    }
+
     /// Continues a flow; `ceiling` is the known rate of the link.
-    pub(super) const fn new(flow: Flow, ceiling: Rate) -> Self {
-        Self { flow, ceiling, growth: 0.0, yields: 0, rate_before: Rate::ZERO, known: ceiling }
+    fn new(flow: Flow, ceiling: Rate, usual: Usual) -> Self {
+        let (now, flow_rate) = (flow.now(), flow.rate());
+        Self {
+            flow,
+            usual,
+            trial: None,
+            ceiling,
+            growth: 0.0,
+            cap: Span::INFINITY,
+            drains: Drains::new(now),
+            drain: None,
+            failed: 0,
+            blamed: 0,
+            hot: 0,
+            rate_before: flow_rate,
+            test_at: now,
+            delay: Span::ZERO,
+            known: ceiling,
+            unsure: 0,
+        }
     }
 
     /// The link has this rate, by trains. A fast link is learned in steps, and a flow may have begun before
@@ -53,71 +144,203 @@ impl Delay {
         }
     }
 
-    pub(super) fn is_round(&self, lasts: Span, rtt: Span) -> bool {
-        self.flow.is_round(lasts, rtt)
+    /// A datagram was sent: perhaps it is time to drain.
+    pub(super) fn on_sent(&mut self, rtt: Span) {
+        let is_unsure = self.unsure > 0;
+        if self.drains.poll(self.flow.now(), is_unsure) && self.drain.is_none() {
+            self.begin_drain(self.delay, rtt);
+        }
     }
 
-    /// Judges a round of this length. If others fill the queue, returns the delay that they cause and the
-    /// rate from before this flow yielded.
-    pub(super) fn judge(&mut self, lasts: Span, rtt: Span) -> Option<(Span, Rate)> {
-        let rate = self.flow.rate();
-        let delivered = self.flow.delivered().min(rate);
-        let delay = self.flow.round.min_delay;
-        let is_unqueued = delay < target(rate);
-        match self.flow.policer.judge(&mut self.flow.seen, rate, self.ceiling, is_unqueued) {
-            Finding::Nothing => {}
-            Finding::Policed => (self.ceiling, self.growth) = (rate, 0.0),
-            Finding::Change(rate) => {
-                self.flow.restart(rate);
-                return None;
-            }
+    /// Less is sent until this flow's part of such a queue is gone, and that of others who do the same.
+    fn begin_drain(&mut self, queue: Span, rtt: Span) {
+        let deeper = f64::from(1 << self.failed.min(2));
+        let packets = if self.unsure > 0 { CONFIRM_PACKETS } else { DRAIN_PACKETS };
+        let packets = packets * (FULL_PACKET / self.flow.rate());
+        let lasts = (deeper * (queue + DRAIN_MARGIN) / (1.0 - DRAIN_PART)).max(packets);
+        let lasts = lasts.min(MAX_DRAIN_TIME.max(rtt));
+        self.flow.slow_for(lasts, DRAIN_PART);
+        self.drain = Some(Drain { before: self.delay, until: self.flow.now() + lasts });
+    }
+
+    /// A datagram arrived. `fell`: its delay is so much less than the least before.
+    pub(super) fn on_delay(&mut self, sent: Span, delay: Span, fell: Span) {
+        if delay <= self.empty_below() {
+            self.drains.on_empty(sent, fell);
         }
-        if delay < EMPTY {
-            self.yields = 0;
+        if let (Some(trial), true) = (&mut self.trial, fell > MIN_FALL) {
+            trial.is_queued = true;
+        }
+    }
+
+    fn empty_below(&self) -> Span {
+        MIN_EMPTY.max(EMPTY_PART * target(self.flow.rate()))
+    }
+
+    pub(super) fn is_round(&self, lasts: Span, rtt: Span) -> bool {
+        match self.drain {
+            Some(drain) => self.flow.newest_sent() >= drain.until && self.flow.round.arrivals > 1,
+            None => self.flow.is_round(lasts, (rtt / ROUNDS).max(rtt.min(SHORT_ROUND))),
+        }
+    }
+
+    /// Judges a round. If others fill the queue, returns the rate from before this flow yielded.
+    pub(super) fn judge(&mut self, rtt: Span) -> Option<Rate> {
+        let rate = self.flow.rate();
+        let (sent, delay) = (self.flow.delivered().min(MAX_DELIVERED * rate), self.flow.round.min_delay);
+        self.delay = delay;
+        if let Some(drain) = self.drain.take() {
+            return self.end_drain(drain, delay);
         }
         if self.flow.round.is_marked {
-            // All flows on this queue are told: it is no sign that others fill it. It grew in this round,
-            // and has to be empty after the next, or that is marked too.
+            (self.ceiling, self.growth) = (sent, 0.0);
             let longest = self.flow.round.max_delay;
-            self.reduce(delivered, longest, rtt);
+            self.flow.restart(sent * (1.0 - DECREASE));
+            self.begin_drain(longest, rtt);
             return None;
         }
-        if delay <= target(rate) {
-            if delivered > USED * rate && !self.flow.policer.is_futile() {
-                self.grow(lasts);
-            }
-            self.flow.round = Round::default();
+        self.usual.bound(self.flow.seen);
+        let excess = self.usual.excess(self.flow.seen);
+        if let Some(mut trial) = self.trial {
+            trial.is_queued |= self.is_hot(delay);
+            self.judge_trial(trial);
             return None;
         }
-        self.give_way(delivered, delay, rtt)
-    }
-
-    fn give_way(&mut self, delivered: Rate, delay: Span, rtt: Span) -> Option<(Span, Rate)> {
-        if self.yields == 0 {
-            self.rate_before = delivered;
+        if self.flow.seen.total() > WINDOW {
+            self.flow.seen.halve();
         }
-        self.yields += 1;
-        if self.yields > MAX_YIELDS && delivered < YIELDED * self.rate_before {
-            return Some((delay, self.rate_before));
+        let Some(excess) = excess else {
+            // So much of a queue was not full.
+            self.cap = (CAP_GROWTH * self.cap).max(FULL_CAP * self.flow.round.max_delay);
+            self.follow(sent, delay, rtt);
+            return self.test(delay, rtt);
+        };
+        let is_unqueued = self.flow.round.max_delay < HOT * target(rate);
+        let delivered = if is_unqueued { rate } else { sent } * self.kept();
+        self.ceiling = delivered;
+        self.growth = 0.0;
+        let mut cut = MIN_CUT.max(TRIAL_CUT * excess);
+        if is_unqueued {
+            // No queue that explains them.
+            let inflation = self.flow.seen.inflation();
+            let delay = self.flow.round.max_delay;
+            let (tries, is_queued) = (1, false);
+            self.trial = Some(Trial { rate, excess, delay, inflation, tries, is_queued });
+        } else {
+            cut = cut.max(self.pull(delay, rtt).abs());
         }
-        self.reduce(delivered, delay, rtt);
+        self.flow.restart(delivered * (1.0 - cut));
         None
     }
 
-    fn reduce(&mut self, delivered: Rate, delay: Span, rtt: Span) {
-        (self.ceiling, self.growth) = (delivered, 0.0);
-        self.flow.restart(delivered * (1.0 - DECREASE));
-        self.flow.drain(delay, rtt);
+    /// Judges what was lost at the lower rate, once that is enough. Until then the rate stays.
+    fn judge_trial(&mut self, trial: Trial) {
+        let lost = TRIAL_LOST * trial.inflation;
+        let needed = (lost / trial.excess).clamp(TRIAL_PACKETS.0, TRIAL_PACKETS.1);
+        if f64::from(self.flow.seen.total()) < needed {
+            self.trial = Some(trial);
+            return self.flow.go_on(self.flow.rate());
+        }
+        self.trial = None;
+        let more = self.flow.seen.share() - self.usual.share();
+        if more > ENDED * trial.excess && trial.excess > HEAVY && trial.tries < TRIES {
+            self.trial = Some(Trial { tries: trial.tries + 1, ..trial });
+            self.flow.restart(self.flow.rate() / 2.0);
+        } else if more > ENDED * trial.excess && !trial.is_queued {
+            self.usual.replace(self.flow.seen);
+            self.unsure = CONFIRMED;
+            let rate = trial.rate.min(MAX_RETURN * self.flow.rate());
+            (self.ceiling, self.growth) = (trial.rate.min(rate / (1.0 + LEFT_MARGIN)), MAX_GROWTH);
+            self.flow.restart(rate);
+        } else {
+            // A queue that is full before it is seen.
+            if trial.delay > MIN_EMPTY {
+                self.cap = self.cap.min((FULL_CAP * trial.delay).max(MIN_EMPTY));
+            }
+            self.flow.restart(self.flow.rate());
+        }
     }
 
-    fn grow(&mut self, lasts: Span) {
+    /// The part of what was sent that got through, the link's own losses not counted.
+    fn kept(&self) -> f64 {
+        let seen = if self.flow.round.fates.total() < 16 { self.flow.seen } else { self.flow.round.fates };
+        ((1.0 - seen.share()) / (1.0 - self.usual.share())).min(1.0)
+    }
+
+    fn target(&self) -> Span {
+        target(self.flow.rate()).min(self.cap)
+    }
+
+    /// The relative change of the rate that leads the queue to the target.
+    fn pull(&self, delay: Span, rtt: Span) -> f64 {
+        (GAIN * ((self.target() - delay) / rtt.max(MIN_ROUND))).clamp(-MAX_CUT, MAX_GROWTH)
+    }
+
+    fn follow(&mut self, sent: Rate, delay: Span, rtt: Span) {
         let rate = self.flow.rate();
-        let mut part =
-            INCREASE * (lasts / Span::from_secs(1)) / sqrt(rate / REFERENCE).max(MIN_ROOT);
-        if rate > (1.0 + DECREASE) * self.ceiling && !self.flow.policer.is_found() {
-            self.growth = (2.0 * self.growth.max(part)).min(MAX_GROWTH);
+        let late = self.flow.round.late_delay();
+        let pull = self.pull(late, rtt);
+        if delay > self.empty_below() {
+            // The link is busy, and passes this much of this flow.
+            (self.ceiling, self.growth) = (sent, 0.0);
+            return self.flow.go_on(sent * (1.0 + pull));
+        }
+        if sent < USED * rate {
+            return self.flow.go_on(rate);
+        }
+        // The queue grew in this round: the link has what it passes.
+        let is_growing = late > self.target();
+        let mut part = pull;
+        if !is_growing && rate > (1.0 + LEFT_MARGIN) * self.ceiling {
+            let max = (MAX_OVERSHOOT * target(rate) / rtt).clamp(MAX_JUMP.0, MAX_JUMP.1);
+            self.growth = (2.0 * self.growth.max(part)).min(max);
             part = part.max(self.growth);
         }
-        self.flow.adjust(rate * (1.0 + part.min(MAX_GROWTH)));
+        self.flow.go_on(rate * (1.0 + part));
+    }
+
+    /// The queue is far longer than flows of this law would make it.
+    fn is_hot(&self, delay: Span) -> bool {
+        delay > (HOT * target(self.rate_before) + MIN_HOT).min(MAX_HOT)
+    }
+
+    /// Whether others fill the queue: a drain of this flow's part shows it.
+    fn test(&mut self, delay: Span, rtt: Span) -> Option<Rate> {
+        if delay <= self.target() {
+            self.rate_before = self.flow.rate();
+        }
+        if !self.is_hot(delay) {
+            self.hot = 0;
+            return None;
+        }
+        self.hot += 1;
+        let now = self.flow.now();
+        if self.hot >= HOT_ROUNDS && now >= self.test_at {
+            (self.hot, self.test_at) = (0, now + TEST_AFTER.max(2.0 * rtt));
+            self.begin_drain(delay, rtt);
+        }
+        None
+    }
+
+    fn end_drain(&mut self, drain: Drain, delay: Span) -> Option<Rate> {
+        let mut rate = self.flow.rate();
+        let was_hot = self.is_hot(drain.before);
+        if delay <= self.empty_below().max(DRAINED * drain.before) {
+            (self.failed, self.blamed) = (0, 0);
+            self.usual.bound(self.flow.round.fates);
+            self.usual.learn(self.flow.round.fates);
+            self.unsure = self.unsure.saturating_sub(1);
+            if was_hot {
+                // What the link passed while it was busy fills no queue.
+                rate = rate.max(self.ceiling * (1.0 - LEFT_MARGIN));
+            }
+        } else {
+            self.failed += 1;
+            self.blamed += u32::from(was_hot);
+        }
+        self.flow.go_on(rate);
+        let has_yielded = rate < YIELDED * self.rate_before;
+        let is_starved = self.blamed >= 2 * MAX_FAILED;
+        (self.blamed >= MAX_FAILED && has_yielded || is_starved).then_some(self.rate_before)
     }
 }

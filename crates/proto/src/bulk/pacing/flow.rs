@@ -8,7 +8,7 @@ use super::super::samples::Sample;
 use super::super::tuning::FULL_PACKET;
 use super::super::tuning::beside_game::TAIL;
 use super::super::tuning::flow::{
-    FLOOR_LOSS, FLOOR_WINDOW, MAX_DRAIN, MAX_ROUND, MIN_ARRIVALS, MIN_ROUND,
+    FLOOR_LOSS, FLOOR_WINDOW, LATE, MAX_DRAIN, MAX_ROUND, MIN_ARRIVALS, MIN_ROUND,
 };
 use super::super::units::{Bytes, Rate, Span};
 use super::model::Queue;
@@ -26,9 +26,14 @@ pub(super) struct Round {
     pub(super) max_delay: Span,
     /// A router has marked one of them: its queue is too long, whatever their delay.
     pub(super) is_marked: bool,
+    /// What became of the datagrams sent since the rate was changed.
+    pub(super) fates: Seen,
     /// The smallest delay of the newest one to four, and of the four before them.
     tail: Span,
     tail_before: Span,
+    /// The same of the newest eight, and the eight before them.
+    late: Span,
+    late_before: Span,
 }
 
 impl Round {
@@ -40,8 +45,11 @@ impl Round {
             min_delay: delay,
             max_delay: delay,
             is_marked,
+            fates: Seen::new(),
             tail: delay,
             tail_before: Span::INFINITY,
+            late: delay,
+            late_before: Span::INFINITY,
         }
     }
 
@@ -54,6 +62,15 @@ impl Round {
             (self.tail_before, self.tail) = (self.tail, delay);
         }
         self.tail = self.tail.min(delay);
+        if self.arrivals % LATE == 1 {
+            (self.late_before, self.late) = (self.late, delay);
+        }
+        self.late = self.late.min(delay);
+    }
+
+    /// The smallest queueing delay at the end of the round: of the newest eight to sixteen.
+    pub(super) const fn late_delay(&self) -> Span {
+        self.late.min(self.late_before)
     }
 
     /// The smallest queueing delay of the newest four to eight arrivals.
@@ -79,6 +96,11 @@ pub(super) struct Flow {
     fresh_from: u64,
     /// Those before it were sent while the queue still drained; `None` while it does.
     drained_from: Option<u64>,
+    /// When the last datagram was sent, and until when less is sent so that the queue empties.
+    now: Span,
+    drains_until: Span,
+    /// Datagrams before it do not count in `seen`.
+    seen_from: u64,
     pub(super) round: Round,
     pub(super) seen: Seen,
     pub(super) policer: Policer,
@@ -96,6 +118,9 @@ impl Flow {
             next,
             fresh_from: next,
             drained_from: None,
+            now: Span::ZERO,
+            drains_until: Span::ZERO,
+            seen_from: next,
             round: Round::default(),
             seen: Seen::default(),
             policer: Policer::default(),
@@ -116,11 +141,40 @@ impl Flow {
 
     /// Changes the rate. Only datagrams sent from now on are judged.
     pub(super) fn restart(&mut self, rate: Rate) {
+        self.go_on(rate);
+        self.drained_from = None;
+        self.forget_losses();
+    }
+
+    /// The same, but losses go on to be counted.
+    pub(super) fn go_on(&mut self, rate: Rate) {
         self.rate = rate.max(self.floor);
         self.pace = self.rate;
-        (self.fresh_from, self.drained_from) = (self.next, None);
+        self.fresh_from = self.next;
         self.round = Round::default();
-        self.seen = Seen::default();
+    }
+
+    /// Losses are counted from now on.
+    pub(super) const fn forget_losses(&mut self) {
+        self.seen_from = self.next;
+        self.seen = Seen::new();
+    }
+
+    /// Sends this part of the rate for this long.
+    pub(super) fn slow_for(&mut self, lasts: Span, part: f64) {
+        self.go_on(self.rate);
+        self.pace = (self.rate * part).max(self.floor.min(self.rate));
+        self.drains_until = self.now + lasts;
+    }
+
+    /// Until when less is sent.
+    pub(super) const fn drains_until(&self) -> Span {
+        self.drains_until
+    }
+
+    /// When the last datagram was sent.
+    pub(super) const fn now(&self) -> Span {
+        self.now
     }
 
     /// Changes the rate. Datagrams in flight are judged too.
@@ -143,13 +197,19 @@ impl Flow {
 
     /// A datagram was sent. Up to `catch_up` of delayed sending is made up for.
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, catch_up: Span) {
-        self.next = number + 1;
+        (self.next, self.now) = (number + 1, now.into());
+        if self.now >= self.drains_until && self.drains_until > Span::ZERO {
+            (self.pace, self.drains_until) = (self.rate, Span::ZERO);
+        }
         self.paced_at = self.paced_at.max(Span::from(now) - catch_up) + bytes / self.pace;
     }
 
     /// The fate of a datagram is settled.
     pub(super) fn on_settled(&mut self, number: u64, is_lost: bool, rtt: Span) {
         if number >= self.fresh_from {
+            self.round.fates.on_settled(is_lost);
+        }
+        if number >= self.seen_from {
             self.seen.on_settled(is_lost);
             self.sink(is_lost, rtt);
         }
@@ -187,8 +247,11 @@ impl Flow {
             return None;
         }
         let Some(first) = self.round.first else {
-            self.round = Round::begin(sample, delay, self.round.is_marked);
-            self.pace = self.rate;
+            let fates = self.round.fates;
+            self.round = Round { fates, ..Round::begin(sample, delay, self.round.is_marked) };
+            if self.drains_until == Span::ZERO {
+                self.pace = self.rate;
+            }
             self.drained_from.get_or_insert(self.next);
             return None;
         };
@@ -207,5 +270,10 @@ impl Flow {
             return self.rate;
         };
         (last.passed - first.passed) / (last.at - first.at).max(Span(1.0))
+    }
+
+    /// When the newest datagram of the round was sent.
+    pub(super) fn newest_sent(&self) -> Span {
+        self.round.last.or(self.round.first).map_or(Span::ZERO, |newest| newest.sent)
     }
 }

@@ -12,11 +12,16 @@ mod beside_game;
 mod beside_tcp;
 mod blind;
 mod delay;
+mod drains;
 mod flow;
 mod model;
 mod policer;
+mod start;
+mod usual;
 #[cfg(test)]
 mod tests;
+
+use alloc::boxed::Box;
 
 pub(crate) use blind::Blind;
 pub(crate) use model::Queue;
@@ -25,6 +30,7 @@ use self::beside_game::BesideGame;
 use self::beside_tcp::BesideTcp;
 use self::delay::Delay;
 use self::flow::Flow;
+use self::start::Start;
 use super::samples::{BaseDelay, Sample};
 use super::tuning::flow::DECREASE;
 use super::tuning::{FULL_PACKET, NEARLY_FULL, TICK};
@@ -38,13 +44,13 @@ enum Law {
     /// No rate is known.
     Blind(Blind),
     /// The modelled queue.
-    Model,
+    Model(Box<Start>),
     /// A long transfer beside others that yield as well.
-    Delay(Delay),
+    Delay(Box<Delay>),
     /// A long transfer beside others that fill the queue.
-    BesideTcp(BesideTcp),
+    BesideTcp(Box<BesideTcp>),
     /// A transfer beside a game.
-    BesideGame(BesideGame),
+    BesideGame(Box<BesideGame>),
 }
 
 /// A mark in the start of a transfer, and the queue that it was for.
@@ -76,12 +82,22 @@ pub(crate) struct Pacing {
 
 impl Pacing {
     /// Starts with the known rate, if any. Once a transfer has its own rate it is never below `floor`.
-    pub(crate) const fn new(floor: Rate, known: Option<Rate>) -> Self {
-        let law = if known.is_some() { Law::Model } else { Law::Blind(Blind::new(floor, None)) };
+    pub(crate) fn new(floor: Rate, known: Option<Rate>) -> Self {
+        let law = Law::Blind(Blind::new(floor, None));
         let floor = floor.max(Rate::MIN);
         let full = Bytes(FULL_PACKET.0 - NEARLY_FULL.0);
         let base = BaseDelay::new();
-        Self { law, floor, hint: None, base, full, next: 0, marked: None, own_from: u64::MAX }
+        let mut pacing =
+            Self { law, floor, hint: None, base, full, next: 0, marked: None, own_from: u64::MAX };
+        if let Some(rate) = known {
+            pacing.start(rate);
+        }
+        pacing
+    }
+
+    /// The model decides, and what the start shows is measured.
+    fn start(&mut self, rate: Rate) {
+        self.law = Law::Model(Box::new(Start::new(Flow::new(rate, self.floor, self.next))));
     }
 
     /// The size of a full datagram, which takes so much longer than before.
@@ -102,7 +118,7 @@ impl Pacing {
     pub(crate) fn follow(&mut self, urgency: Urgency, is_long: bool, known: Option<Rate>) {
         if urgency == Urgency::DuringPlay {
             if !matches!(self.law, Law::BesideGame(_)) {
-                self.law = Law::BesideGame(BesideGame::new(self.floor, self.next, known));
+                self.law = Law::BesideGame(Box::new(BesideGame::new(self.floor, self.next, known)));
                 self.own_from = self.next;
             }
             return;
@@ -113,15 +129,17 @@ impl Pacing {
         }
         let Some(rate) = known else { return };
         if let Law::Blind(_) = self.law {
-            self.law = Law::Model;
+            self.start(rate);
         }
-        if let (Law::Model, true) = (&self.law, is_long || self.marked.is_some()) {
-            let mut flow = Flow::new(rate, self.floor, self.next);
+        let Law::Model(start) = &self.law else { return };
+        if is_long || self.marked.is_some() || start.is_crowded() {
+            let (begin, flow) = (start.begin(rate), start.flow.clone());
+            let mut law = Box::new(Delay::begin(flow, rate, begin));
             if let Some(Marked { backlog, rtt, .. }) = self.marked {
-                flow.restart(rate * (1.0 - DECREASE));
-                flow.drain(backlog, rtt);
+                law.flow.restart(rate * (1.0 - DECREASE));
+                law.flow.drain(backlog, rtt);
             }
-            self.law = Law::Delay(Delay::new(flow, rate));
+            self.law = Law::Delay(law);
             self.own_from = self.next;
         }
     }
@@ -135,7 +153,7 @@ impl Pacing {
 
     /// Whether the modelled queue paces the transfer.
     pub(crate) const fn is_modelled(&self) -> bool {
-        matches!(self.law, Law::Model)
+        matches!(self.law, Law::Model(_))
     }
 
     /// From which number on datagrams are sent at the transfer's own rate. It has measured what the queue
@@ -147,17 +165,15 @@ impl Pacing {
     /// Whether the transfer has its own rate, independent of the model.
     #[cfg(test)]
     pub(crate) const fn has_own_rate(&self) -> bool {
-        !matches!(self.law, Law::Blind(_) | Law::Model)
+        !matches!(self.law, Law::Blind(_) | Law::Model(_))
     }
 
     /// The pacing rate; `None` while no rate is known.
     pub(crate) fn rate(&self, queue: &Queue) -> Option<Rate> {
         match &self.law {
             Law::Blind(_) => None,
-            Law::Model => queue.rate(),
-            Law::Delay(Delay { flow, .. })
-            | Law::BesideTcp(BesideTcp { flow, .. })
-            | Law::BesideGame(BesideGame { flow, .. }) => Some(flow.pace()),
+            Law::Model(_) => queue.rate(),
+            _ => self.flow().map(Flow::pace),
         }
     }
 
@@ -169,10 +185,8 @@ impl Pacing {
             Law::Blind(blind) => {
                 blind.is_early(now, queue.lateness_at(blind.rate())).then(|| now + TICK)
             }
-            Law::Model => queue.opens_at(now),
-            Law::Delay(Delay { flow, .. })
-            | Law::BesideTcp(BesideTcp { flow, .. })
-            | Law::BesideGame(BesideGame { flow, .. }) => flow.opens_at(now, queue),
+            Law::Model(_) => queue.opens_at(now),
+            _ => self.flow().and_then(|flow| flow.opens_at(now, queue)),
         }
     }
 
@@ -189,10 +203,15 @@ impl Pacing {
     pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, queue: &Queue) {
         self.next = number + 1;
         match &mut self.law {
-            Law::Blind(_) | Law::Model => {}
-            Law::Delay(Delay { flow, .. }) | Law::BesideTcp(BesideTcp { flow, .. }) => {
-                let catch_up = queue.catch_up_at(flow.pace()) + queue.lateness_at(flow.pace());
-                flow.on_sent(now, number, bytes, catch_up);
+            Law::Blind(_) => {}
+            Law::Model(start) => start.flow.on_sent(now, number, bytes, Span::ZERO),
+            Law::Delay(law) => {
+                law.flow.on_sent(now, number, bytes, catch_up(&law.flow, queue));
+                law.on_sent(queue.rtt);
+            }
+            Law::BesideTcp(law) => {
+                law.flow.on_sent(now, number, bytes, catch_up(&law.flow, queue));
+                law.on_sent(queue.rtt);
             }
             Law::BesideGame(game) => game.on_sent(now, number, bytes),
         }
@@ -215,17 +234,28 @@ impl Pacing {
         if sample.bytes < self.full {
             return;
         }
+        let before = self.base.get().unwrap_or(sample.delay);
         self.base.on_delay(sample.at, sample.delay);
         let delay = self.base.get().map_or(Span::ZERO, |base| sample.delay - base);
+        let fell = (before - sample.delay).max(Span::ZERO);
+        match &mut self.law {
+            Law::Delay(law) => law.on_delay(sample.sent, delay, fell),
+            Law::BesideTcp(law) => law.on_delay(sample.sent, delay, fell),
+            _ => {}
+        }
         let Some(lasts) = self.flow_mut().and_then(|flow| flow.on_arrival(*sample, delay)) else {
             return;
         };
         let next = match &mut self.law {
-            Law::Delay(law) if law.is_round(lasts, rtt) => law
-                .judge(lasts, rtt)
-                .map(|(delay, rate)| Law::BesideTcp(BesideTcp::new(law.flow.clone(), rate, delay))),
+            Law::Delay(law) if law.is_round(lasts, rtt) => law.judge(rtt).map(|rate| {
+                Law::BesideTcp(Box::new(BesideTcp::new(law, rate, delay, rtt)))
+            }),
             Law::BesideTcp(law) if law.is_round(lasts, rtt) => {
-                law.judge(lasts, rtt).map(|rate| Law::Delay(Delay::new(law.flow.clone(), rate)))
+                law.judge(rtt).map(|rate| Law::Delay(Box::new(Delay::after(law, rate))))
+            }
+            Law::Model(start) if start.is_round(lasts, rtt) => {
+                start.judge();
+                None
             }
             Law::BesideGame(law) if law.is_round(lasts) => {
                 law.judge(sample.at, rtt);
@@ -245,10 +275,8 @@ impl Pacing {
         let is_news = self.marked.is_none_or(|marked| number >= marked.before);
         match &mut self.law {
             Law::Blind(blind) if is_news => blind.on_mark(now),
-            Law::Blind(_) | Law::Model => {}
-            Law::Delay(Delay { flow, .. })
-            | Law::BesideTcp(BesideTcp { flow, .. })
-            | Law::BesideGame(BesideGame { flow, .. }) => return flow.on_mark(number),
+            Law::Blind(_) | Law::Model(_) => {}
+            _ => return self.flow_mut().map_or((), |flow| flow.on_mark(number)),
         }
         if is_news {
             let backlog = queue.backlog(now);
@@ -256,12 +284,28 @@ impl Pacing {
         }
     }
 
-    fn flow_mut(&mut self) -> Option<&mut Flow> {
-        match &mut self.law {
-            Law::Blind(_) | Law::Model => None,
-            Law::Delay(Delay { flow, .. })
-            | Law::BesideTcp(BesideTcp { flow, .. })
-            | Law::BesideGame(BesideGame { flow, .. }) => Some(flow),
+    fn flow(&self) -> Option<&Flow> {
+        match &self.law {
+            Law::Blind(_) => None,
+            Law::Model(start) => Some(&start.flow),
+            Law::Delay(law) => Some(&law.flow),
+            Law::BesideTcp(law) => Some(&law.flow),
+            Law::BesideGame(law) => Some(&law.flow),
         }
     }
+
+    fn flow_mut(&mut self) -> Option<&mut Flow> {
+        match &mut self.law {
+            Law::Blind(_) => None,
+            Law::Model(start) => Some(&mut start.flow),
+            Law::Delay(law) => Some(&mut law.flow),
+            Law::BesideTcp(law) => Some(&mut law.flow),
+            Law::BesideGame(law) => Some(&mut law.flow),
+        }
+    }
+}
+
+/// What is made up for when a flow is late.
+fn catch_up(flow: &Flow, queue: &Queue) -> Span {
+    queue.catch_up_at(flow.pace()) + queue.lateness_at(flow.pace())
 }

@@ -1,0 +1,62 @@
+//! How much the link itself loses: what is lost beyond that is dropped because of what is sent.
+//!
+//! Wireless links lose datagrams at any rate, and a queue that is too short to be seen, or a policer, those
+//! above its rate. Which of the two it is shows at a lower rate: what is lost there as well is the link's own.
+//! The invariant: nothing is learned at a rate that may be too high, so that a flow never takes the losses
+//! that it makes for usual ones.
+
+use libm::sqrt;
+
+use super::super::tuning::usual::{
+    EXCESS, MEMORY, PRIOR, PRIOR_PACKETS, SIGMAS, SINGLE,
+};
+use super::policer::Seen;
+
+/// The link's own losses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Usual {
+    lost: f64,
+    seen: f64,
+}
+
+impl Usual {
+    /// Before anything is known.
+    pub(super) const fn new() -> Self {
+        Self { lost: PRIOR * PRIOR_PACKETS, seen: PRIOR_PACKETS }
+    }
+
+    /// Of all datagrams.
+    pub(super) fn share(&self) -> f64 {
+        self.lost / self.seen
+    }
+
+    /// These were sent at a rate that the link is known to pass.
+    pub(super) fn learn(&mut self, seen: Seen) {
+        self.lost += seen.lost();
+        self.seen += f64::from(seen.total());
+        let kept = (MEMORY / self.seen).min(1.0);
+        (self.lost, self.seen) = (kept * self.lost, kept * self.seen);
+    }
+
+    /// A much lower rate has not ended these losses: all that was known before is out of date.
+    pub(super) fn replace(&mut self, seen: Seen) {
+        *self = Self { lost: seen.lost(), seen: f64::from(seen.total().max(1)) };
+    }
+
+    /// So much was lost at whatever rate: the link itself loses no more.
+    pub(super) fn bound(&mut self, seen: Seen) {
+        let (n, usual) = (f64::from(seen.total()), self.share());
+        let spread = usual * (1.0 - usual) * n * seen.inflation();
+        if seen.lost() < usual * n - SIGMAS * sqrt(spread) - SINGLE {
+            self.replace(seen);
+        }
+    }
+
+    /// By how much more than usual was lost, if that is no chance.
+    pub(super) fn excess(&self, seen: Seen) -> Option<f64> {
+        let (n, usual) = (f64::from(seen.total()), self.share());
+        let spread = usual * (1.0 - usual) * n * (1.0 + n / self.seen) * seen.inflation();
+        let expected = usual * n + EXCESS * n + SIGMAS * sqrt(spread) + SINGLE;
+        (seen.lost() > expected).then(|| seen.share() - usual)
+    }
+}
