@@ -175,6 +175,12 @@ impl Recorded {
         first_from(to).saturating_sub(first_from(from)) * OPPORTUNITY_BYTES
     }
 
+    /// When the next opportunity comes, from a time on.
+    #[must_use]
+    pub fn next_from(&self, at: Instant) -> Instant {
+        self.time(self.record.first_from(self.since_start(at)))
+    }
+
     fn since_start(&self, at: Instant) -> Duration {
         at.since(Instant::ZERO) + self.skipped
     }
@@ -278,7 +284,9 @@ mod tests {
         // The one at 10, and the first of the second repetition, which is at 10 too.
         assert_eq!(recorded.bytes_between(ms(10), ms(11)), 3_000);
         assert_eq!(recorded.bytes_between(ms(0), ms(1_000)), 100 * 6_000 - 1_500);
+        assert_eq!(recorded.next_from(ms(4)), ms(10));
         recorded.skipped = Duration::from_millis(3);
+        assert_eq!(recorded.next_from(ms(1)), ms(7));
         assert_eq!(recorded.bytes_between(ms(0), ms(1)), 3_000);
     }
 
