@@ -38,11 +38,11 @@ pub const LTE_UP: Pattern = Pattern {
     ..LTE
 };
 
-/// EVDO in a car: 40 kbit/s to 2.4 Mbit/s, and nothing for 0.3 to 3 s once in some ten steps.
+/// EVDO in a car: 80 kbit/s to 2.4 Mbit/s, and nothing for 0.3 to 2 s once in fifteen steps.
 pub const EVDO: Pattern = Pattern {
-    levels_kbit: &[40, 80, 150, 300, 450, 600, 900, 1_200, 1_800, 2_400],
-    outage_permille: 80,
-    outage_ms: (300, 3_000),
+    levels_kbit: &[80, 150, 200, 300, 400, 500, 700, 1_000, 1_500, 2_400],
+    outage_permille: 65,
+    outage_ms: (300, 2_000),
     max_gap_ms: 40,
 };
 
@@ -157,7 +157,7 @@ mod tests {
         };
         within("lte-like.down", (8_000, 20_000), (25_000, 45_000), (100, 1_000));
         within("lte-like.up", (4_000, 12_000), (8_000, 20_000), (50, 1_000));
-        within("evdo-like.down", (400, 1_000), (1_500, 3_000), (1_500, 6_000));
+        within("evdo-like.down", (400, 1_000), (1_500, 3_000), (1_000, 6_000));
         within("evdo-like.up", (400, 1_000), (900, 2_000), (500, 4_000));
     }
 }
