@@ -1,4 +1,4 @@
-//! Long transfers over recorded links: what holds today of how much they use, and how long they make the queue.
+//! Long transfers over recorded links: what holds today of how much they use, and of their queue.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ fn a_long_transfer_uses_a_recorded_link() {
                 (1..=3).map(|seed| link.run(sender, link.lasts(), seed)).collect();
             for run in &runs {
                 println!(
-                    "{name}, {}: {:.2} of {:.2} Mbit/s used, queue p50 {:.0} p95 {:.0} ms (an empty one {:.0}), {:.1} % dropped",
+                    "{name}, {}: {:.2} of {:.2} Mbit/s used, queue p50 {:.0} p95 {:.0} ms (an empty one \
+                     {:.0}), {:.1} % dropped",
                     sender.name(),
                     run.used,
                     run.link_mbit,

@@ -1,7 +1,7 @@
 //! Long transfers over recorded links: how much of what the link could carry arrives, and what waits for it.
 //!
-//! A [`RecordedLink`] is a record each way with a delay and a queue; a run is one [`Sender`] alone on it for a
-//! minute or more, from anywhere in the record. Its [`Outcome`] says what was used of the opportunities of
+//! A [`RecordedLink`] is a record each way with a delay and a queue; a run is one [`Sender`] alone on it for
+//! a minute or more, from anywhere in the record. Its [`Outcome`] says what was used of the opportunities of
 //! the measured time, and how long the queue was, sampled every 10 ms: a packet that waits for the end of an
 //! outage waits in it.
 
