@@ -23,8 +23,8 @@
 //! # Ok::<(), haulier_article::chunk::SendChunkError>(())
 //! ```
 //!
-//! * [`World`], [`Host`], [`Framed`], [`link`], [`codel`], [`shaping`], [`marking`], [`record`], [`Loss`], [`profile`],
-//!   [`Rng`], [`Trace`]: the world; [`synthetic`] makes records;
+//! * [`World`], [`Host`], [`Framed`], [`link`], [`codel`], [`shaping`], [`marking`], [`record`], [`Loss`],
+//!   [`profile`], [`Rng`], [`Trace`]: the world; [`synthetic`] makes records;
 //! * [`hosts`]: the two ends of haulier/1 and a peer of the article's wire, with applications;
 //! * [`soak`]: transfers under random faults, which must all finish once the faults stop;
 //! * [`attack`]: hostile hosts;

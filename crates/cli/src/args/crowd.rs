@@ -54,7 +54,8 @@ packets. Flows begin within a second. Mixes:
   bunches     haulier/1, and the link delivers in bunches of 8 ms
   only_cubic, only_bbr   TCP alone: what others do on these links
 Cells with a bottleneck above 1 Gbit/s, up to 10, are at the end, of ours, cubic and bbr, where path and queue
-hold at most 64 MiB. The quick sample is every 23rd of the cells of at most 20 Mbit/s in all. --full takes
+hold at most 64 MiB. The quick sample is every 23rd of the cells of at most 20 Mbit/s in all, and half
+of these from upload to bunches. --full takes
 hours, and gigabytes of memory; with --budget it is a sample of all.
 
 A run lasts 15 s and 25 round trips (above 1 Gbit/s 4 s). Shares are of block bytes that arrived in its second

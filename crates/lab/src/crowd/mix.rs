@@ -85,6 +85,11 @@ impl Mix {
         Self::ALL.into_iter().find(|mix| mix.name() == name)
     }
 
+    /// Whether it is ours alone on a link that is not plain: there are many of these mixes.
+    pub(super) const fn is_ours_on_odd_link(self) -> bool {
+        matches!(self, Self::Upload | Self::CoDel | Self::Marks | Self::Steps | Self::Bunches)
+    }
+
     /// What the flow with this index is.
     pub(super) const fn role(self, flow: usize) -> Role {
         match (self, flow % 2, flow % 3) {

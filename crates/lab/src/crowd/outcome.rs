@@ -41,8 +41,8 @@ pub struct Outcome {
     /// The same: the 95th percentile.
     pub queue_p95: Duration,
     /// The time that the slowest of ours took for what a fair share of the link carries in half a run, over
-    /// that half. If the run was too short, at the pace that it had; 100 at most. Where there is none of ours,
-    /// of TCP.
+    /// that half. If the run was too short, at the pace that it had; 100 at most. Where there is none of
+    /// ours, of TCP.
     pub completion: f64,
     /// The mean share of ours beside TCP, over a fair share.
     pub beside_tcp: Option<f64>,
