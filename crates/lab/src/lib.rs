@@ -5,7 +5,8 @@
 //!
 //! * [`grid`]: a block over 1848 links, ours and others' strategies against the physical limit;
 //! * [`share`]: transfers that share a link with each other, with TCP and with a game;
-//! * [`crowd`]: 2 to 100 of them on 1800 links, in four mixes;
+//! * [`crowd`]: 2 to 100 of them on 450 links, in five mixes;
+//! * [`recorded`]: long transfers over links whose rate was recorded;
 //! * [`odd`]: links that are not one rate, one delay and a queue, and the article's sender on them;
 //! * [`rivals`]: other senders, for comparison;
 //! * [`figures`]: measurements as SVG;
@@ -19,5 +20,6 @@ pub mod figures;
 pub mod fragment_bench;
 pub mod grid;
 pub mod odd;
+pub mod recorded;
 pub mod rivals;
 pub mod share;

@@ -7,7 +7,8 @@
 //! 2. **bucket**: a token bucket, if there is one, that drops or delays packets above its rate;
 //! 3. **queue**: droptail, counted in bytes with the packet on the serializer included; it may mark the
 //!    ECN field of what meets a long one;
-//! 4. **serializer**: one packet after the other at the link's rate, IP and UDP headers included;
+//! 4. **serializer**: one packet after the other at the link's rate, IP and UDP headers included; or when a
+//!    record of a link says;
 //! 5. **loss**: a lost packet has used the link, as on a real one; so has one in an outage;
 //! 6. **aggregation**: packets wait for the next bunch;
 //! 7. **delay**: the propagation delay, and jitter that keeps the order or does not;
@@ -26,8 +27,9 @@ use haulier_proto::Instant;
 
 use crate::loss::LossProcess;
 use crate::marking::{EcnPath, Mtu};
+use crate::record::Position;
 use crate::shaping::{BucketLevel, leaves};
-use crate::{Loss, Probability, RateChange, Rng, TokenBucket};
+use crate::{Loss, Probability, RateChange, Recorded, Rng, TokenBucket};
 
 /// The properties of a link. The default is a perfect link: no limit, no delay, no fault.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub struct LinkConfig {
     pub rate_bps: Option<u64>,
     /// Rate changes, in order of time. Queued packets keep their order.
     pub rate_changes: Vec<RateChange>,
+    /// A record of what a link could deliver, in place of a rate.
+    pub record: Option<Recorded>,
     /// The size of the packets that it carries.
     pub mtu: Mtu,
     /// What it does to the ECN field.
@@ -100,7 +104,7 @@ impl LinkConfig {
     #[must_use]
     pub fn healed(&self) -> Self {
         let Self { rate_bps, queue_bytes, delay, .. } = *self;
-        Self { rate_bps, queue_bytes, delay, ..Self::default() }
+        Self { rate_bps, record: self.record.clone(), queue_bytes, delay, ..Self::default() }
     }
 }
 
@@ -175,6 +179,7 @@ pub struct Link {
     queue: VecDeque<(Instant, u64)>,
     queued_bytes: u64,
     bucket: BucketLevel,
+    position: Position,
     /// The latest arrival so far, without copies: jitter may have to keep the order.
     last_arrival: Instant,
     under_way: BinaryHeap<UnderWay>,
@@ -196,6 +201,7 @@ impl Link {
             queue: VecDeque::new(),
             queued_bytes: 0,
             bucket: BucketLevel::default(),
+            position: Position::default(),
             last_arrival: Instant::ZERO,
             under_way: BinaryHeap::new(),
             sent: 0,
@@ -339,13 +345,16 @@ impl Link {
 
     /// Queues a packet that may leave from `released` on; returns when its last bit leaves.
     fn serialize(&mut self, now: Instant, released: Instant, bytes: u64) -> Instant {
-        let LinkConfig { rate_bps, rate_changes, bucket, .. } = &self.config;
-        if rate_bps.is_none() && rate_changes.is_empty() && bucket.is_none() {
+        let LinkConfig { rate_bps, rate_changes, record, bucket, .. } = &self.config;
+        if rate_bps.is_none() && rate_changes.is_empty() && record.is_none() && bucket.is_none() {
             return released;
         }
         let starts = self.queue.back().map_or(released, |&(left, _)| left.max(released));
         self.stats.waited += starts.since(now);
-        let left = leaves(starts, bytes, rate_bps.unwrap_or(u64::MAX), rate_changes);
+        let left = match record {
+            Some(record) => self.position.leaves(record, starts, bytes),
+            None => leaves(starts, bytes, rate_bps.unwrap_or(u64::MAX), rate_changes),
+        };
         self.queue.push_back((left, bytes));
         self.queued_bytes += bytes;
         self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(self.queued_bytes);

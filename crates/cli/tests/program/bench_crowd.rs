@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::support::{Dir, Finished, haulier};
 
-const MIXES: [&str; 4] = ["ours", "cubic", "turnover", "slow_up"];
+const MIXES: [&str; 5] = ["ours", "cubic", "turnover", "slow_up", "bbr"];
 
 fn crowd(options: &[&str]) -> Finished {
     haulier(&[&["bench", "crowd"], options].concat())
@@ -17,7 +17,7 @@ fn crowd(options: &[&str]) -> Finished {
 #[test]
 fn the_quick_crowd_is_the_reviewed_one() {
     let done = crowd(&["--quick", "--json"]).done();
-    assert_eq!((&done["scope"], &done["cells"]), (&"quick".into(), &40.into()), "{done}");
+    assert_eq!((&done["scope"], &done["cells"]), (&"quick".into(), &49.into()), "{done}");
     let entry = |name: &str| (name.to_owned(), done[name].clone());
     let mixes: Map<String, Value> = MIXES.into_iter().map(entry).collect();
     let printed = format!("{:#}\n", Value::Object(mixes));
@@ -41,7 +41,7 @@ fn as_text_it_is_a_table_with_the_worst_cells() {
     assert!(at("\nslow_up  ") < at("slow_up, by flows"), "{}", run.what);
     assert!(at("slow_up, by BDP") < at("most unfair"), "{}", run.what);
     assert!(at("most unfair") < at("(again: --cell 1"), "{}", run.what);
-    assert!(!text.contains("starved beside CUBIC"), "there is none: {}", run.what);
+    assert!(!text.contains("starved beside TCP"), "there is none: {}", run.what);
     assert!(text.ends_with("; seed 1\n"), "{}", run.what);
 }
 
@@ -57,7 +57,7 @@ fn a_cell_can_be_replayed() {
         run.events().into_iter().filter(|event| event["event"] == "flow").collect();
     let roles: Vec<&Value> = flows.iter().map(|flow| &flow["role"]).collect();
     assert_eq!(roles, ["stays", "cubic"]);
-    assert_eq!(flows[0]["share"], done["beside_cubic"]);
+    assert_eq!(flows[0]["share"], done["beside_tcp"]);
     assert_eq!(replay("3").done(), done);
     assert_ne!(replay("4").done()["queue_ms_p50"], done["queue_ms_p50"]);
 }
@@ -71,7 +71,7 @@ fn it_stores_every_cell() {
     let out: Value = serde_json::from_slice(&dir.read("out.json")).unwrap();
     let cells = out["cells"].as_array().unwrap();
     assert_eq!(out["summaries"]["cubic"]["cells"], cells.len());
-    assert!(cells.iter().all(|cell| cell["mix"] == "cubic" && cell["beside_cubic"].is_f64()));
+    assert!(cells.iter().all(|cell| cell["mix"] == "cubic" && cell["beside_tcp"].is_f64()));
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn what_makes_no_sense_is_refused() {
         let run = crowd(&[options, &["--json"]].concat());
         assert!(run.error(2).contains(words), "{words}: {}", run.what);
     };
-    refused(&["--cell", "1800"], "1800 is not in 0..1800");
-    refused(&["--only", "ours,bbr"], "there is no mix called bbr");
+    refused(&["--cell", "2250"], "2250 is not in 0..2250");
+    refused(&["--only", "ours,reno"], "there is no mix called reno");
     refused(&["--quick", "--full"], "cannot be used with");
     refused(&["--cell", "1", "--full"], "cannot be used with");
     refused(&["--seed", "x"], "is no seed");

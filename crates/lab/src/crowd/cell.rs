@@ -56,11 +56,13 @@ pub enum Mix {
     Turnover,
     /// Ours, and the way up has a twentieth of the rate.
     SlowUp,
+    /// Half of ours, half of TCP BBR.
+    Bbr,
 }
 
 impl Mix {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Ours, Self::Cubic, Self::Turnover, Self::SlowUp];
+    /// All of them, in the order of the numbers of their cells: a new one comes last.
+    pub const ALL: [Self; 5] = [Self::Ours, Self::Cubic, Self::Turnover, Self::SlowUp, Self::Bbr];
 
     /// Its name, in words joined by underscores.
     pub const fn name(self) -> &'static str {
@@ -69,6 +71,7 @@ impl Mix {
             Self::Cubic => "cubic",
             Self::Turnover => "turnover",
             Self::SlowUp => "slow_up",
+            Self::Bbr => "bbr",
         }
     }
 
@@ -89,6 +92,15 @@ pub enum Role {
     Leaves,
     /// TCP CUBIC.
     Cubic,
+    /// TCP BBR.
+    Bbr,
+}
+
+impl Role {
+    /// Whether it is one of ours.
+    pub const fn is_ours(self) -> bool {
+        matches!(self, Self::Stays | Self::Joins | Self::Leaves)
+    }
 }
 
 /// One crowd on one link.
@@ -110,7 +122,7 @@ pub struct Cell {
 
 impl Cell {
     /// The number of cells: of 20 pairs of flows and rate two are above what a bottleneck may have.
-    pub const ALL: u32 = 4 * 18 * 5 * 5;
+    pub const ALL: u32 = 5 * 18 * 5 * 5;
 
     /// All cells, those of a mix together, the queue varying fastest.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -172,6 +184,7 @@ impl Cell {
     pub const fn role(&self, flow: usize) -> Role {
         match (self.mix, flow % 3) {
             (Mix::Cubic, _) if flow % 2 == 1 => Role::Cubic,
+            (Mix::Bbr, _) if flow % 2 == 1 => Role::Bbr,
             (Mix::Turnover, 1) => Role::Joins,
             (Mix::Turnover, 2) => Role::Leaves,
             _ => Role::Stays,
@@ -220,6 +233,7 @@ impl Cell {
         let ours = Competitor::haulier(config()).with_blocks_of(bytes);
         let competitor = match self.role(flow) {
             Role::Cubic => Competitor::cubic(),
+            Role::Bbr => Competitor::bbr(),
             Role::Leaves => ours.leaving_at(Instant::ZERO + self.turns()),
             Role::Stays | Role::Joins => ours,
         };
@@ -257,15 +271,15 @@ mod tests {
         let links: HashSet<String> =
             cells.iter().map(|cell| cell.to_string().split_once(": ").unwrap().1.into()).collect();
         assert_eq!(links.len(), cells.len());
-        assert_eq!(Cell::numbered(1799), cells.last().copied());
-        assert_eq!(Cell::numbered(1800), None);
+        assert_eq!(Cell::numbered(2249), cells.last().copied());
+        assert_eq!(Cell::numbered(2250), None);
     }
 
     /// Each value of each axis but the fastest rate is in the quick sample, and each mix equally often.
     #[test]
     fn the_quick_sample_has_everything_but_fast_links() {
         let cells: Vec<Cell> = Cell::quick().collect();
-        assert_eq!(cells.len(), 40);
+        assert_eq!(cells.len(), 49);
         let count = |is_it: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| is_it(cell)).count();
         for mix in Mix::ALL {
             assert!((9..=11).contains(&count(&|cell| cell.mix == mix)), "{mix:?}");

@@ -1,8 +1,8 @@
 //! The crowd: many flows on one bottleneck, in virtual time, with the real machines at both ends.
 //!
-//! Every [`Cell`] is a number of flows, their link, and their [`Mix`]: ours alone, ours beside TCP CUBIC,
-//! with late joiners and leavers, or behind a slow way up. A run is one cell and one seed; its [`Outcome`]
-//! says how fairly the flows shared the link, how much of it they used, and what that did to its queue. A
+//! Every [`Cell`] is a number of flows, their link, and their [`Mix`]: ours alone, ours beside TCP with CUBIC
+//! or BBR, with late joiners and leavers, or behind a slow way up. A run is one cell and one seed; its
+//! [`Outcome`] says how fairly the flows shared the link, how much of it they used, and what that did to its queue. A
 //! [`Summary`] combines the cells of a mix.
 //!
 //! Fairness is of the bytes of blocks that arrived, in the second half of the run. Drops and completion are

@@ -43,7 +43,7 @@ pub struct Outcome {
     /// that half. If the run was too short, at the pace that it had; 100 at most.
     pub completion: f64,
     /// The mean share of ours beside TCP, over a fair share.
-    pub beside_cubic: Option<f64>,
+    pub beside_tcp: Option<f64>,
     /// Connections of ours that ended before the run.
     pub broken: usize,
     /// Each flow.
@@ -60,10 +60,10 @@ impl Outcome {
             .collect();
         let present = || flows.iter().filter(|flow| flow.role != Role::Leaves);
         let ours: Vec<f64> =
-            present().filter(|flow| flow.role != Role::Cubic).map(|flow| flow.share).collect();
+            present().filter(|flow| flow.role.is_ours()).map(|flow| flow.share).collect();
         let mean = ours.iter().sum::<f64>() / ours.len().max(1) as f64;
-        let has_cubic = present().any(|flow| flow.role == Role::Cubic);
-        let completions = present().filter(|flow| flow.role != Role::Cubic);
+        let has_tcp = present().any(|flow| !flow.role.is_ours());
+        let completions = present().filter(|flow| flow.role.is_ours());
         Self {
             jain: jain(&ours),
             used: flows.iter().map(|flow| flow.share).sum::<f64>() / present().count() as f64,
@@ -71,7 +71,7 @@ impl Outcome {
             queue_p50: report.queue_p50,
             queue_p95: report.queue_p95,
             completion: completions.filter_map(|flow| flow.completion).fold(0.0, f64::max),
-            beside_cubic: has_cubic.then_some(mean),
+            beside_tcp: has_tcp.then_some(mean),
             broken: report.broken,
             flows,
         }
@@ -145,12 +145,12 @@ mod tests {
         near(half.dropped, 0.25);
         // It began after half a second, with which it was credited.
         near(half.completion, 1.95);
-        assert_eq!(half.beside_cubic, None);
+        assert_eq!(half.beside_tcp, None);
         let none = Outcome::of(&cell(Mix::Ours), &report(Throughput::default()));
         near(none.jain, 0.5);
         near(none.completion, 100.0);
         let beside = Outcome::of(&cell(Mix::Cubic), &report(constant(62_500, [0, 20])));
-        near(beside.beside_cubic.unwrap(), 1.0);
+        near(beside.beside_tcp.unwrap(), 1.0);
         near(beside.jain, 1.0);
         near(beside.completion, 1.0);
     }

@@ -17,7 +17,9 @@ use haulier_proto::connection::{Block, CloseCode, ConnectionConfig, Urgency};
 use haulier_sim::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
 use haulier_sim::{Access, HostId, LinkConfig, Rng, SegmentId, World, address};
 
-use crate::rivals::cubic::{CubicReceiver, CubicSender};
+use crate::rivals::TcpReceiver;
+use crate::rivals::bbr::BbrSender;
+use crate::rivals::cubic::CubicSender;
 
 /// The configuration of haulier in every test of fairness and of odd links.
 pub fn config() -> ConnectionConfig {
@@ -34,11 +36,21 @@ pub fn config_at(rate_bps: u64) -> ConnectionConfig {
     ConnectionConfig::default().with_max_rate_bps(rate_bps)
 }
 
+/// What a flow is.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// haulier/1, with this configuration at both ends.
+    Haulier(ConnectionConfig),
+    /// A TCP bulk transfer.
+    Cubic,
+    /// The same with BBR.
+    Bbr,
+}
+
 /// One of the flows.
 #[derive(Clone, Debug)]
 pub struct Competitor {
-    /// The configuration of haulier/1 at both ends; `None` for a TCP bulk transfer.
-    config: Option<ConnectionConfig>,
+    kind: Kind,
     /// Bytes of each block; 0 sends none.
     block_bytes: usize,
     /// A game beside the blocks, on the same connection.
@@ -51,20 +63,29 @@ pub struct Competitor {
 }
 
 impl Competitor {
-    /// A TCP bulk transfer.
-    pub const fn cubic() -> Self {
+    const fn of(kind: Kind) -> Self {
         let (starts, extra_rtt) = (Instant::ZERO, Duration::ZERO);
-        Self { config: None, block_bytes: 0, game: None, starts, leaves: None, extra_rtt }
+        Self { kind, block_bytes: 0, game: None, starts, leaves: None, extra_rtt }
+    }
+
+    /// A TCP bulk transfer with CUBIC.
+    pub const fn cubic() -> Self {
+        Self::of(Kind::Cubic)
+    }
+
+    /// The same with BBR.
+    pub const fn bbr() -> Self {
+        Self::of(Kind::Bbr)
     }
 
     /// A transfer of blocks of 16 MiB without end.
     pub const fn haulier(config: ConnectionConfig) -> Self {
-        Self { config: Some(config), block_bytes: 16 << 20, ..Self::cubic() }
+        Self { block_bytes: 16 << 20, ..Self::of(Kind::Haulier(config)) }
     }
 
     /// A game without blocks.
     pub const fn game(config: ConnectionConfig, stream: GameStream) -> Self {
-        Self { config: Some(config), game: Some(stream), ..Self::cubic() }
+        Self { game: Some(stream), ..Self::of(Kind::Haulier(config)) }
     }
 
     /// The same with blocks of this size.
@@ -139,7 +160,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The two hosts of a flow.
 enum Flow {
     Haulier(HostId<ServerHost<Script<()>>>, HostId<ClientHost<Script<Goodput>>>),
-    Cubic(HostId<CubicSender>, HostId<CubicReceiver>),
+    Cubic(HostId<CubicSender>, HostId<TcpReceiver>),
+    Bbr(HostId<BbrSender>, HostId<TcpReceiver>),
 }
 
 impl Share {
@@ -210,6 +232,10 @@ impl ShareReport {
                 self.timeouts += world.host(sender).timeouts;
                 (&world.host(receiver).throughput, None)
             }
+            Flow::Bbr(sender, receiver) => {
+                self.timeouts += world.host(sender).timeouts;
+                (&world.host(receiver).throughput, None)
+            }
         };
         self.flows.push(throughput.clone());
         self.games.push(game);
@@ -233,11 +259,20 @@ impl Competitor {
         let (at_server, at_client) = (address(1 + n), address(1_000 + n));
         let way = LinkConfig { delay: self.extra_rtt / 2, ..LinkConfig::default() };
         let way = Access::from(way);
-        let Some(config) = self.config else {
-            let sender = CubicSender::new(at_client, self.starts);
-            let sender = world.add(sender, at_server, &way);
-            let receiver = world.add_behind(CubicReceiver::new(at_server), at_client, home);
-            return Flow::Cubic(sender, receiver);
+        let receiver = TcpReceiver::new(at_server);
+        let config = match self.kind {
+            Kind::Haulier(config) => config,
+            Kind::Cubic => {
+                let sender = CubicSender::new(at_client, self.starts);
+                let sender = world.add(sender, at_server, &way);
+                return Flow::Cubic(sender, world.add_behind(receiver, at_client, home));
+            }
+            Kind::Bbr => {
+                let seed = Rng::stream(seed, 50 + u64::from(n)).next_u64();
+                let sender = BbrSender::new(at_client, self.starts, seed);
+                let sender = world.add(sender, at_server, &way);
+                return Flow::Bbr(sender, world.add_behind(receiver, at_client, home));
+            }
         };
         let mut rng = Rng::stream(seed, 50 + u64::from(n));
         // Without encryption: time is virtual, and a minute at 100 Mbit/s should take less.

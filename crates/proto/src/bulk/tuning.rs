@@ -307,6 +307,11 @@ pub(super) mod beside_game {
     /// caused it.
     pub(crate) const TAIL: usize = 4;
 
+    /// Growth waits for the next round when the newest four datagrams were delayed by so much more than the
+    /// four before them. Jitter does that as well, but a round is short, and what is sent until a queue shows
+    /// in a whole one is a round trip's worth.
+    pub(crate) const RISING: Span = Span(250.0);
+
     /// The queue grows when less than this fraction of the sending rate is delivered.
     pub(crate) const SQUEEZED: f64 = 0.93;
 

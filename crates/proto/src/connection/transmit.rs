@@ -1,7 +1,7 @@
 //! Sending: a datagram is composed after its header, encrypted in place, and recorded with what has to be
 //! known if it is lost. What goes into it is in [`compose`](super::compose).
 
-use super::compose::Draft;
+use super::draft::Draft;
 use super::{CloseReason, Connection, ConnectionState, ConnectionTrigger};
 use alloc::vec::Vec;
 

@@ -94,7 +94,7 @@ fn fields(cell: &Cell, run: &Outcome) -> Value {
         "queue_ms_p50": rounded(run.queue_p50.as_secs_f64() * 1e3),
         "queue_ms_p95": rounded(run.queue_p95.as_secs_f64() * 1e3),
         "completion": rounded(run.completion),
-        "beside_cubic": run.beside_cubic.map(rounded),
+        "beside_tcp": run.beside_tcp.map(rounded),
         "broken": run.broken,
     })
 }

@@ -31,6 +31,7 @@ fn say(number: usize, flow: &FlowOutcome, report: &Report) {
         Role::Joins => "joins",
         Role::Leaves => "leaves",
         Role::Cubic => "cubic",
+        Role::Bbr => "bbr",
     };
     let starts = flow.starts.as_secs_f64();
     let fields = json!({
@@ -63,8 +64,7 @@ fn conclude(cell: &Cell, run: &Outcome, seed: u64, report: &Report) {
         run.queue_p50.as_secs_f64() * 1e3,
         run.queue_p95.as_secs_f64() * 1e3,
         run.completion,
-        run.beside_cubic
-            .map_or_else(String::new, |share| format!(", {share:.2} of one beside CUBIC")),
+        run.beside_tcp.map_or_else(String::new, |share| format!(", {share:.2} of one beside TCP")),
         run.broken,
     );
     report.done(fields, &text);
