@@ -149,9 +149,9 @@ fn a_queue_too_short_to_be_seen_is_not_overrun() {
     }
 }
 
-/// Links slower than the floor, and so slow that eight arrivals take a second: a guess is not kept until then,
-/// and the floor gives way. (64 kbit/s was offered seven times what it passes, for the losses of the first
-/// flight counted as the link's own, and raised the rate.)
+/// Links slower than the floor, and so slow that eight arrivals take a second: a guess is not kept until
+/// then, and the floor gives way. (64 kbit/s was offered seven times what it passes, for the losses of the
+/// first flight counted as the link's own, and raised the rate.)
 #[test]
 fn weak_links_are_not_offered_much_more_than_they_pass() {
     for (kbps, loss_percent) in [(32, 0), (64, 0), (64, 5), (64, 20), (100, 0), (128, 0)] {

@@ -87,7 +87,7 @@ pub(super) mod blind {
     pub(crate) const PAIR_GAIN: f64 = 2.0;
 
     /// How long a guess waits for them after the first arrival was heard of. A link that takes longer for
-    /// three datagrams has less than half a Mbit/s, and a guess would send it as much as it takes in ten seconds.
+    /// three datagrams has less than half a Mbit/s, and a guess would send it what it takes ten seconds for.
     pub(crate) const PAIR_WAIT: Duration = Duration::from_millis(60);
 
     /// The shortest round trip of the handshake with which a link may be so slow: its requests and responses

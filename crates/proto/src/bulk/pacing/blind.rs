@@ -86,8 +86,8 @@ impl Blind {
         self.pairs.on_arrival(sample);
     }
 
-    /// Whether what is beyond a train waits until it is known whether the link is slow. Where the round trip is
-    /// short it is not, or a queue stands and the losses say enough.
+    /// Whether what is beyond a train waits until it is known whether the link is slow. Where the round trip
+    /// is short it is not.
     pub(super) fn is_unsure(&self, now: Instant, rtt: Span) -> bool {
         let is_heard = self.heard_at.is_some_and(|heard_at| now < heard_at + PAIR_WAIT);
         is_heard && self.pairs.is_empty() && self.hint.is_none() && rtt > MIN_SLOW_RTT
