@@ -333,7 +333,7 @@ impl Sender {
             pacing.learn(rate);
         }
         for sample in bottleneck.newest(count) {
-            pacing.on_arrival(sample, self.silence.rtt().into());
+            pacing.on_arrival(self.now, sample, self.silence.rtt().into());
         }
         self.set_stale();
     }
