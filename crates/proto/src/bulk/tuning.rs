@@ -17,9 +17,14 @@ pub(super) const FULL_PACKET: Bytes = Bytes(1_228.0);
 /// What a datagram with a slice has besides the frame of it: UDP and IPv4, header and tag.
 pub(super) const SLICE_OVERHEAD: Bytes = Bytes(57.0);
 
-/// Datagrams in flight that are replayed in a tick: with more, feedback waits for as many ticks, of which a
-/// round trip has many more. At 0.1 us each they are less than half of a tick.
+/// Datagrams in flight that are replayed in a tick while the model decides: with more, feedback waits for as
+/// many ticks, of which a round trip has many more. At 0.1 us each they are less than half of a tick.
 pub(super) const REPLAYED_PER_TICK: u32 = 4_096;
+
+/// Datagrams in flight that are replayed after feedback otherwise, and more for each that it acknowledges:
+/// all on most paths, and what is in flight for four round trips in one where it is more.
+pub(super) const REPLAYED: usize = 32;
+pub(super) const REPLAYED_FOR_EACH: usize = 4;
 
 /// The minimum assumed size of a datagram.
 pub(super) const MIN_PACKET: Bytes = Bytes(200.0);
@@ -80,6 +85,22 @@ pub(super) mod blind {
 
     /// The maximum number of halvings, where no floor is set.
     pub(crate) const MAX_HALVINGS: usize = 10;
+
+    /// Pairs of datagrams sent together that bound the guess, and by how much it may exceed the rate of the
+    /// fastest: jitter has delayed both.
+    pub(crate) const MIN_PAIRS: u32 = 2;
+    pub(crate) const PAIR_GAIN: f64 = 2.0;
+
+    /// How long a guess waits for them after the first arrival was heard of. A link that takes longer for
+    /// three datagrams has less than half a Mbit/s, and a guess would send it what it takes ten seconds for.
+    pub(crate) const PAIR_WAIT: Duration = Duration::from_millis(60);
+
+    /// The shortest round trip of the handshake with which a link may be so slow: its requests and responses
+    /// take at least 40 ms each on one of 250 kbit/s, and follow each other.
+    pub(crate) const MIN_SLOW_RTT: Span = Span::from_millis(250);
+
+    /// The longest that a train may take at that bound: a longer one is more than any queue has to hold.
+    pub(crate) const MAX_TRAIN: Span = Span::from_millis(500);
 
     /// How far sending may run ahead of the rate: one tick.
     pub(crate) const AHEAD: Span = Span::from_millis(1);

@@ -4,12 +4,18 @@
 //! full: ten of them on one link dropped 82 % of what they sent. So the guess is used for a chunk and a
 //! round trip. Then it is halved with each half chunk, down to the floor, until a rate is measured. Where
 //! slices arrive, another train is sent to measure it.
+//!
+//! What little is heard before a rate is known bounds the guess: where even the closest two of the datagrams
+//! that were sent together arrived far apart, the link is slow ([`pairs`](super::pairs)).
 
+use super::super::samples::Sample;
 use super::super::tuning::blind::{
     AHEAD, BELIEVED_SLICES, FIRST_RATE, FIRST_SLICES, HALVED_AFTER, HINT_GAIN, LATER_RATE,
-    MAX_HALVINGS, TRAIN_INTERVAL,
+    MAX_HALVINGS, MAX_TRAIN, MIN_SLOW_RTT, PAIR_WAIT, TRAIN_INTERVAL,
 };
+use super::super::tuning::trains;
 use super::super::units::{Bytes, Rate, Span};
+use super::pairs::Pairs;
 use crate::Instant;
 
 /// Pacing without a rate.
@@ -26,6 +32,9 @@ pub(crate) struct Blind {
     /// When the next slice is due at the current rate.
     paced_at: Span,
     train_at: Instant,
+    pairs: Pairs,
+    /// When it was first heard that a datagram arrived.
+    heard_at: Option<Instant>,
 }
 
 impl Blind {
@@ -38,6 +47,8 @@ impl Blind {
             late: 0,
             paced_at: Span::ZERO,
             train_at: Instant::ZERO,
+            pairs: Pairs::new(),
+            heard_at: None,
         }
     }
 
@@ -69,6 +80,19 @@ impl Blind {
         self.train_at = now + TRAIN_INTERVAL;
     }
 
+    /// It was heard at `now` that a datagram arrived.
+    pub(super) fn on_arrival(&mut self, now: Instant, sample: &Sample) {
+        self.heard_at.get_or_insert(now);
+        self.pairs.on_arrival(sample);
+    }
+
+    /// Whether what is beyond a train waits until it is known whether the link is slow. Where the round trip
+    /// is short it is not.
+    pub(super) fn is_unsure(&self, now: Instant, rtt: Span) -> bool {
+        let is_heard = self.heard_at.is_some_and(|heard_at| now < heard_at + PAIR_WAIT);
+        is_heard && self.pairs.is_empty() && self.hint.is_none() && rtt > MIN_SLOW_RTT
+    }
+
     /// Whether the next slice must wait, for a caller that is this late.
     pub(crate) fn is_early(&self, now: Instant, late: Span) -> bool {
         self.paced_at > Span::from(now) + AHEAD + late
@@ -88,7 +112,12 @@ impl Blind {
         let unhinted = if self.sent < FIRST_SLICES { FIRST_RATE } else { LATER_RATE };
         let first = self.hint.map_or(unhinted, |hint| hint * HINT_GAIN);
         let halved = (0..self.halvings()).fold(first, |rate, _| rate / 2.0);
-        halved.max(self.floor.min(first))
+        halved.max(self.floor.min(first)).min(self.pairs.bound())
+    }
+
+    /// Whether the link is so slow that a train is too much at once.
+    pub(super) fn is_slow(&self) -> bool {
+        trains::BYTES / self.pairs.bound() > MAX_TRAIN
     }
 
     fn halvings(&self) -> usize {
@@ -177,5 +206,43 @@ mod tests {
         let ms = send(&mut blind, 0, 1_000, Rate::INFINITY);
         let trains = (ms..ms + 5_000).filter(|&ms| blind.poll_train(Instant::from_millis(ms)));
         assert_eq!(trains.count(), 5);
+    }
+
+    /// Arrivals of datagrams that were sent at once, so far apart, heard of at 1 s.
+    fn arrive(blind: &mut Blind, datagrams: u32, apart: Span) {
+        for n in 0..datagrams {
+            let passed = Bytes(1_250.0) * f64::from(n);
+            let (number, sent, at) = (n.into(), Span::ZERO, f64::from(n) * apart);
+            let bytes = Bytes(1_250.0);
+            let sample = Sample { number, bytes, at, sent, delay: at, passed, received: passed };
+            blind.on_arrival(Instant::from_millis(1_000), &sample);
+        }
+    }
+
+    #[test]
+    fn a_guess_is_at_most_twice_the_rate_of_the_first_arrivals() {
+        let mut blind = Blind::new(FLOOR, None);
+        arrive(&mut blind, 2, Span::from_millis(100));
+        assert!(
+            (mbit(&blind) - 20.0).abs() < 1e-9 && !blind.is_slow(),
+            "of one pair, any may be late"
+        );
+        arrive(&mut blind, 3, Span::from_millis(100));
+        assert!((mbit(&blind) - 0.2).abs() < 1e-9 && blind.is_slow(), "{}", mbit(&blind));
+        arrive(&mut blind, 2, Span::from_millis(1));
+        assert!((mbit(&blind) - 20.0).abs() < 1e-9 && !blind.is_slow(), "the fastest counts");
+    }
+
+    #[test]
+    fn after_a_slow_handshake_the_first_arrivals_are_waited_for() {
+        let mut blind = Blind::new(FLOOR, None);
+        let (soon, later) = (Instant::from_millis(1_030), Instant::from_millis(1_061));
+        let (slow, fast) = (Span::from_millis(400), Span::from_millis(100));
+        assert!(!blind.is_unsure(soon, slow), "nothing is heard");
+        arrive(&mut blind, 1, Span::ZERO);
+        assert!(blind.is_unsure(soon, slow) && !blind.is_unsure(soon, fast));
+        assert!(!blind.is_unsure(later, slow), "not for long");
+        arrive(&mut blind, 1, Span::ZERO);
+        assert!(!blind.is_unsure(soon, slow), "a pair says enough");
     }
 }

@@ -14,6 +14,7 @@ mod blind;
 mod delay;
 mod flow;
 mod model;
+mod pairs;
 mod policer;
 #[cfg(test)]
 mod tests;
@@ -116,7 +117,8 @@ impl Pacing {
             self.law = Law::Model;
         }
         if let (Law::Model, true) = (&self.law, is_long || self.marked.is_some()) {
-            let mut flow = Flow::new(rate, self.floor, self.next);
+            // The floor is what an application asks for, and not what a link has to bear that is slower.
+            let mut flow = Flow::new(rate, self.floor.min(rate), self.next);
             if let Some(Marked { backlog, rtt, .. }) = self.marked {
                 flow.restart(rate * (1.0 - DECREASE));
                 flow.drain(backlog, rtt);
@@ -164,7 +166,8 @@ impl Pacing {
     /// When the next slice may be sent; `None` if now.
     pub(crate) fn opens_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
         match &self.law {
-            Law::Blind(_) if queue.is_train => None,
+            Law::Blind(blind) if queue.is_train && !blind.is_slow() => None,
+            Law::Blind(blind) if blind.is_unsure(now, queue.rtt) => Some(now + TICK),
             // A tick's worth is sent as one batch.
             Law::Blind(blind) => {
                 blind.is_early(now, queue.lateness_at(blind.rate())).then(|| now + TICK)
@@ -210,8 +213,11 @@ impl Pacing {
         }
     }
 
-    /// A datagram arrived.
-    pub(crate) fn on_arrival(&mut self, sample: &Sample, rtt: Span) {
+    /// It was heard at `now` that a datagram arrived.
+    pub(crate) fn on_arrival(&mut self, now: Instant, sample: &Sample, rtt: Span) {
+        if let Law::Blind(blind) = &mut self.law {
+            blind.on_arrival(now, sample);
+        }
         if sample.bytes < self.full {
             return;
         }
