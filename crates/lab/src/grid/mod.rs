@@ -12,7 +12,7 @@
 //! * `model`: two strategies that exist only as models.
 
 pub mod cell;
-mod connection;
+pub(crate) mod connection;
 mod model;
 pub mod outcome;
 mod stage;
