@@ -12,10 +12,10 @@ pub struct Panel {
     pub medians: Vec<(Joiner, Vec<Option<f64>>)>,
 }
 
-const WIDTH: f64 = 1_000.0;
+const WIDTH: f64 = 1_060.0;
 const LEFT: f64 = 44.0;
-/// To the right of it are the labels.
-const RIGHT: f64 = 872.0;
+/// To the right of it are the labels. A column is as wide as its widest note, "100 Mbit/s".
+const RIGHT: f64 = 932.0;
 /// Between the links of the first kind and those of the second.
 const GAP: f64 = 12.0;
 /// From the top of the figure to the first panel, and what a panel takes: its title, its axis, a pause.

@@ -140,11 +140,9 @@ fn recorded(name: &'static str) -> Option<JoinLink> {
     let Access { up, down } = link.access(Duration::ZERO);
     let [up, down] = [up, down].map(|way| LinkConfig { delay, ..way });
     let mbit = link.down.mean_bps() as f64 / 1e6;
-    let notes = vec![
-        format!("{mbit:.1} Mbit/s"),
-        format!("{} ms", link.rtt.as_millis()),
-        "recorded".into(),
-    ];
+    let mbit = if mbit < 10.0 { format!("{mbit:.1}") } else { format!("{mbit:.0}") };
+    let notes =
+        vec![format!("{mbit} Mbit/s"), format!("{} ms", link.rtt.as_millis()), "recorded".into()];
     Some(JoinLink { name, notes, access: Access { up, down }, rate_bps: None })
 }
 
