@@ -3,7 +3,7 @@
 //! Nothing here is needed to use or test haulier; the world, the soaks and the attacks are in `haulier-sim`.
 //! The numbers are those of `haulier bench` and of `docs/PERFORMANCE.md`.
 //!
-//! * [`grid`]: a block over 1848 links, ours and others' strategies against the physical limit;
+//! * [`grid`]: a block over 2144 links, ours and others' strategies against the physical limit;
 //! * [`share`]: transfers that share a link with each other, with TCP and with a game;
 //! * [`crowd`]: 2 to 100 of them on 450 links, in five mixes;
 //! * [`joins`]: cold joins over seventeen links, ours, the article's and TCP's;

@@ -288,7 +288,7 @@ pub(crate) enum Bench {
     },
     /// 2 to 100 transfers on one link: how fairly they share it, and what that costs its queue.
     Crowd(CrowdArgs),
-    /// A block of 256 KiB over up to 1848 links, by haulier/1 and by others, against the physical limit.
+    /// A block of 256 KiB over up to 2144 links, by haulier/1 and by others, against the physical limit.
     Grid(GridArgs),
     /// Joins over seventeen simulated links, beside the article's sender and TCP: the README's figure.
     Links(LinksArgs),
