@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, ValueEnum};
 use haulier_lab::grid::{Cell, Strategy};
 
+use super::ScopeArgs;
 use crate::units;
 
 /// Seeds of a cell, where nothing else is said.
@@ -15,13 +16,8 @@ const FULL_SEEDS: u64 = 10;
 #[command(after_help = HELP)]
 #[command(group(ArgGroup::new("scope").args(["quick", "full", "cell"])))]
 pub(crate) struct GridArgs {
-    /// Every seventh cell, 2 seeds: seconds. The default.
-    #[arg(long)]
-    pub(crate) quick: bool,
-
-    /// Every cell, 10 seeds: minutes.
-    #[arg(long)]
-    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
 
     /// Runs of each cell, instead of 2 or 10.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
@@ -35,18 +31,9 @@ pub(crate) struct GridArgs {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = strategy)]
     pub(crate) only: Vec<Strategy>,
 
-    /// Say where it is good and where not: by rate and round trip, and by loss. Of haulier/1, or of those
-    /// asked for by --only.
-    #[arg(long)]
-    pub(crate) tables: bool,
-
     /// Draw the ratios into this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-
-    /// Store the summaries and each cell's numbers in this file, as JSON.
-    #[arg(long, value_name = "FILE.json")]
-    pub(crate) out: Option<PathBuf>,
 
     /// Replay one run in this cell (0 to 1847), and say what happened.
     #[arg(
@@ -74,6 +61,9 @@ One block of 256 KiB crosses a link with one bottleneck, in virtual time, until 
 The ratio is the time over the physical limit of the link: half a round trip (a whole one for a join), and
 256 slices at the bottleneck's rate, replaced where they are lost. 1.00 is perfect.
 
+The quick sample is every seventh cell with 2 seeds; --full has 10. --tables are of haulier/1, or of those
+asked for by --only.
+
 Columns: the ratio that 50, 95 and 99 of 100 runs are not above; the cells whose median is at most 1.10, and
 whose worst run is at most 1.25; the median of the worst cell; slices sent beyond those of the block,
 those that replace lost ones counted; what the bottleneck's full queue dropped; the peak of that queue;
@@ -99,7 +89,7 @@ pub(crate) enum Cells {
 impl GridArgs {
     /// Runs of each cell.
     pub(crate) fn seeds(&self) -> u64 {
-        self.seeds.unwrap_or(if self.full { FULL_SEEDS } else { QUICK_SEEDS })
+        self.seeds.unwrap_or(if self.scope.full { FULL_SEEDS } else { QUICK_SEEDS })
     }
 
     /// What is to be measured, each once, in the order of the library.
@@ -117,7 +107,7 @@ impl GridArgs {
                 Cells::Others => cell.number >= Cell::TUNED,
                 Cells::All => true,
             };
-            is_of_kind && (self.full || cell.is_quick())
+            is_of_kind && (self.scope.full || cell.is_quick())
         };
         cells.filter(is_asked).collect()
     }

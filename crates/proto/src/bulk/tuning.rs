@@ -20,9 +20,14 @@ pub(super) const UPLINK_TIMEOUT: core::time::Duration = core::time::Duration::fr
 /// What a datagram with a slice has besides the frame of it: UDP and IPv4, header and tag.
 pub(super) const SLICE_OVERHEAD: Bytes = Bytes(57.0);
 
-/// Datagrams in flight that are replayed in a tick: with more, feedback waits for as many ticks, of which a
-/// round trip has many more. At 0.1 us each they are less than half of a tick.
+/// Datagrams in flight that are replayed in a tick while the model decides: with more, feedback waits for as
+/// many ticks, of which a round trip has many more. At 0.1 us each they are less than half of a tick.
 pub(super) const REPLAYED_PER_TICK: u32 = 4_096;
+
+/// Datagrams in flight that are replayed after feedback otherwise, and more for each that it acknowledges:
+/// all on most paths, and what is in flight for four round trips in one where it is more.
+pub(super) const REPLAYED: usize = 32;
+pub(super) const REPLAYED_FOR_EACH: usize = 4;
 
 /// The minimum assumed size of a datagram.
 pub(super) const MIN_PACKET: Bytes = Bytes(200.0);
