@@ -80,7 +80,8 @@ fn demo() {
 fn serve_and_fetch() {
     let options = ["--bind", "--open", "--secret-file", "--identity-file", "--token-key", "--once"];
     assert_says(&["serve", "--help"], &options);
-    let more = ["--max-clients", "--rate", "found out", "--urgency", "[default: load-screen]"];
+    let more =
+        ["--max-clients", "--rate", "--uplink", "found out", "--urgency", "[default: load-screen]"];
     assert_says(&["serve", "--help"], &more);
     assert_says(&["serve", "--help"], &["during-play", "--address", "Examples:"]);
     assert_says(&["serve", "--help"], &["--earlier-tokens"]);
