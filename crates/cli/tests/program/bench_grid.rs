@@ -1,8 +1,9 @@
 //! `bench grid`: virtual time, so that the same arguments give the same numbers to the last digit.
 //!
-//! What every strategy makes of the quick samples, of the tuned links and of the odd ones, is in `tests/snapshots/bench_grid.json`. A change of ours is
-//! a change of the sender, one of another is of the links, the models or the article's machine, and both
-//! are to be looked at: `UPDATE_BENCH_GRID=1 cargo test -p haulier-cli bench_grid` writes the file.
+//! What every strategy makes of the quick samples, of the tuned links and of the odd ones, is in
+//! `tests/snapshots/bench_grid.json`. A change of ours is a change of the sender, one of another is of the
+//! links, the models or the article's machine, and both are to be looked at: `UPDATE_BENCH_GRID=1 cargo test
+//! -p haulier-cli bench_grid` writes the file.
 
 use serde_json::{Map, Value};
 

@@ -48,8 +48,8 @@ pub fn links(panels: &[Panel]) -> String {
     let inks = Joiner::ALL.map(|joiner| series(joiner).2);
     let heading = "From the first packet to the whole block";
     let mut figure = Figure::new(WIDTH, height, heading, &about(panels), &inks);
-    let lead = "Median time as a multiple of the link\u{2019}s physical limit; lower is better. Simulated: the \
-                machines of haulier and of the article, models of TCP";
+    let lead = "Median time as a multiple of the link\u{2019}s physical limit; lower is better. Simulated: \
+                the machines of haulier and of the article, models of TCP";
     figure.text("plain", (16.0, 46.0), lead);
     let mut top = TOP;
     for panel in panels {
@@ -75,8 +75,8 @@ fn about(panels: &[Panel]) -> String {
     };
     let means: Vec<String> = panels.iter().map(of).collect();
     format!(
-        "How long a cold join takes over seventeen simulated links: median times as multiples of the physical \
-         limit of each link, on logarithmic axes; 1 is the limit. Geometric means of {}.",
+        "How long a cold join takes over seventeen simulated links: median times as multiples of the \
+         physical limit of each link, on logarithmic axes; 1 is the limit. Geometric means of {}.",
         means.join("; ")
     )
 }
