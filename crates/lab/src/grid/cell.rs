@@ -2,9 +2,9 @@
 //! is fast. Its number never changes.
 //!
 //! Senders are tuned on 1080 of them; 768 others show whether the tuning fits only those, and 296 are odd:
-//! they reorder, deliver in bunches, or are fast. Loss is after the bottleneck, so that lost packets have used
-//! it; the reverse path has the same rate, delay and mean loss. Its losses are independent even where they
-//! come in bursts towards the client: bursts are counted in packets, and eight of the few packets on the
+//! they reorder, deliver in bunches, or are fast. Loss is after the bottleneck, so that lost packets have
+//! used it; the reverse path has the same rate, delay and mean loss. Its losses are independent even where
+//! they come in bursts towards the client: bursts are counted in packets, and eight of the few packets on the
 //! reverse path can take a second.
 
 use std::fmt;
