@@ -10,7 +10,7 @@ use std::time::Duration;
 use haulier_lab::share::{Competitor, Share, ShareReport, config};
 use haulier_proto::Instant;
 use haulier_proto::connection::ConnectionConfig;
-use haulier_sim::LinkConfig;
+use haulier_sim::{LinkConfig, Loss, Probability};
 
 /// Transfers on a link, and what may become of it.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,8 @@ struct Row {
     apart_ms: u64,
     lasts_s: u64,
     min_rate_bps: u64,
+    /// Behind the queue.
+    loss_percent: u64,
 }
 
 /// What was measured: the share of what was sent that was dropped, what was sent in parts of what the link
@@ -43,8 +45,18 @@ const SHARED: Row = Row::one(10_000, 64 << 10, 50);
 impl Row {
     const fn one(kbps: u64, queue_bytes: u64, rtt_ms: u64) -> Self {
         let (flows, block_bytes, apart_ms, lasts_s) = (1, 16 << 20, 0, 10);
-        let min_rate_bps = 200_000;
-        Self { kbps, queue_bytes, rtt_ms, flows, block_bytes, apart_ms, lasts_s, min_rate_bps }
+        let (min_rate_bps, loss_percent) = (200_000, 0);
+        Self {
+            kbps,
+            queue_bytes,
+            rtt_ms,
+            flows,
+            block_bytes,
+            apart_ms,
+            lasts_s,
+            min_rate_bps,
+            loss_percent,
+        }
     }
 
     fn config(&self) -> ConnectionConfig {
@@ -59,7 +71,11 @@ impl Row {
                 .with_extra_rtt(Duration::from_millis(self.rtt_ms))
                 .starting_at(Instant::from_millis(n * self.apart_ms))
         };
-        let down = LinkConfig::new(self.kbps * 1_000, Duration::ZERO).with_queue(self.queue_bytes);
+        let mut down =
+            LinkConfig::new(self.kbps * 1_000, Duration::ZERO).with_queue(self.queue_bytes);
+        if self.loss_percent > 0 {
+            down.loss = Loss::Independent(Probability::percent(self.loss_percent));
+        }
         let lasts = Duration::from_secs(self.lasts_s);
         let flows = (0..self.flows).map(flow).collect();
         let report = Share { access: down.into(), flows, lasts }.run(seed);
@@ -133,14 +149,19 @@ fn a_queue_too_short_to_be_seen_is_not_overrun() {
     }
 }
 
-/// Links slower than the floor: it is given up where it does not pass.
+/// Links slower than the floor, and so slow that eight arrivals take a second: a guess is not kept until
+/// then, and the floor gives way. (64 kbit/s was offered seven times what it passes, for the losses of the
+/// first flight counted as the link's own, and raised the rate.)
 #[test]
-fn the_floor_gives_way_to_a_slow_link() {
-    for (kbps, min_rate_bps, offered) in [(100, 200_000, 1.52), (100, 0, 1.2), (128, 200_000, 1.35)]
-    {
-        let one = Row::one(kbps, 16_000, 200);
-        let row = Row { min_rate_bps, lasts_s: 40, block_bytes: 256 << 10, ..one };
-        let harm = row.run();
-        assert!(harm.offered < offered && harm.used > 0.8, "{row:?}: {harm:?}");
+fn weak_links_are_not_offered_much_more_than_they_pass() {
+    for (kbps, loss_percent) in [(32, 0), (64, 0), (64, 5), (64, 20), (100, 0), (128, 0)] {
+        for min_rate_bps in [200_000, 0] {
+            let one = Row::one(kbps, 16_000, 200);
+            let row =
+                Row { min_rate_bps, loss_percent, lasts_s: 40, block_bytes: 256 << 10, ..one };
+            let harm = row.run();
+            let least = 0.8 * (1.0 - row.loss_percent as f64 / 100.0);
+            assert!(harm.offered < 1.2 && harm.used > least, "{row:?}: {harm:?}");
+        }
     }
 }

@@ -23,8 +23,8 @@
 //! # Ok::<(), haulier_article::chunk::SendChunkError>(())
 //! ```
 //!
-//! * [`World`], [`Host`], [`Framed`], [`link`], [`shaping`], [`marking`], [`Loss`], [`profile`], [`Rng`],
-//!   [`Trace`]: the world;
+//! * [`World`], [`Host`], [`Framed`], [`link`], [`codel`], [`shaping`], [`marking`], [`record`], [`Loss`],
+//!   [`profile`], [`Rng`], [`Trace`]: the world; [`synthetic`] makes records;
 //! * [`hosts`]: the two ends of haulier/1 and a peer of the article's wire, with applications;
 //! * [`soak`]: transfers under random faults, which must all finish once the faults stop;
 //! * [`attack`]: hostile hosts;
@@ -32,6 +32,7 @@
 //! * [`hostile`]: input that a peer must survive, driven by the fuzzers and replayed by the tests.
 
 pub mod attack;
+pub mod codel;
 mod framed;
 mod host;
 pub mod hostile;
@@ -41,18 +42,22 @@ mod loss;
 pub mod marking;
 pub mod oracle;
 pub mod profile;
+pub mod record;
 mod rng;
 pub mod shaping;
 pub mod soak;
+pub mod synthetic;
 mod trace;
 mod world;
 
+pub use codel::CoDel;
 pub use framed::Framed;
 pub use host::{Host, Shot};
 pub use link::{Fate, Link, LinkConfig, LinkStats};
 pub use loss::Loss;
 pub use marking::{EcnPath, Mtu};
 pub use profile::Profile;
+pub use record::{Record, RecordError, Recorded};
 pub use rng::{Probability, Rng};
 pub use shaping::{Excess, RateChange, TokenBucket};
 pub use trace::Trace;

@@ -80,6 +80,11 @@ impl Line {
         (at[1].1 - at[0].1) as f64 * 8e-6 / at[1].0.since(at[0].0).as_secs_f64()
     }
 
+    /// What the server has done so far, in counts.
+    fn steps(&self) -> u64 {
+        self.world.host(self.server).connection().expect("a connection").work().steps
+    }
+
     fn stats(&self) -> ConnectionStats {
         self.world.host(self.server).connection().expect("a connection").stats()
     }
@@ -138,4 +143,20 @@ fn a_path_of_ten_gigabits_is_full_once_its_rate_is_known() {
     line.world.run_to(line.world.now() + Duration::from_secs(1));
     assert!(used(1e4, &mut line, 320) >= 0.7);
     assert_eq!(line.stats().datagrams_lost, 0);
+}
+
+/// What a datagram and its ack cost in counts of work: the same with 0.25 MB in flight and with 25.
+#[test]
+fn work_does_not_grow_with_what_is_in_flight() {
+    let steps = |rtt_ms| {
+        let mut line = Line::new(link(1_000, rtt_ms));
+        line.send(16);
+        let before = (line.steps(), line.stats().datagrams_sent);
+        line.send(128);
+        let (steps, sent) = (line.steps() - before.0, line.stats().datagrams_sent - before.1);
+        println!("{rtt_ms} ms: {steps} steps for {sent} datagrams");
+        steps as f64 / sent as f64
+    };
+    let (few, many) = (steps(2), steps(200));
+    assert!(many < 1.2 * few && many < 12.0, "{few} {many}");
 }

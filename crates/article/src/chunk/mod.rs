@@ -12,6 +12,7 @@
 mod receiver;
 mod sender;
 mod sender_config;
+mod sender_report;
 mod sending;
 mod state;
 
@@ -22,9 +23,10 @@ pub use receiver::{
     ChunkReceiver, ChunkReceiverConfig, ChunkReceiverEvent, ChunkReceiverStats, ReceiveProgress,
     SliceArrival,
 };
-pub use sender::{
-    Cancelled, ChunkHandle, ChunkSender, ChunkSenderEvent, ChunkSenderStats, SendChunkError,
-    SendFailure, SendProgress, SliceState,
-};
+pub use sender::ChunkSender;
 pub use sender_config::{ChunkSenderConfig, INITIAL_RESEND_DELAY, ResendDelay};
+pub use sender_report::{
+    Cancelled, ChunkHandle, ChunkSenderEvent, ChunkSenderStats, SendChunkError, SendFailure,
+    SendProgress, SliceState,
+};
 pub use state::{ReceiverState, ReceiverTrigger, SenderState, SenderTrigger};

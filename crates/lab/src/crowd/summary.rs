@@ -24,8 +24,10 @@ pub struct Summary {
     pub idle_cells: usize,
     /// Cells that drop more than a tenth of what they send.
     pub dropping_cells: usize,
-    /// Connections that ended before their run.
+    /// Connections of ours that ended before their run.
     pub broken: usize,
+    /// Flows of ours that got nothing.
+    pub stalled: usize,
     /// Jain's index: the median of the cells.
     pub jain_p50: f64,
     /// The same: a twentieth of the cells have less.
@@ -48,7 +50,7 @@ pub struct Summary {
     pub completion_p95: f64,
     /// The share beside TCP over a fair one: a twentieth of the cells have less, half of them, and a
     /// twentieth more.
-    pub beside_cubic: Option<[f64; 3]>,
+    pub beside_tcp: Option<[f64; 3]>,
 }
 
 impl Summary {
@@ -59,7 +61,7 @@ impl Summary {
         let of = |part, value: &dyn Fn(&Outcome) -> f64| {
             percentile(runs.iter().map(|run| value(run)).collect(), part)
         };
-        let beside: Vec<f64> = runs.iter().filter_map(|run| run.beside_cubic).collect();
+        let beside: Vec<f64> = runs.iter().filter_map(|run| run.beside_tcp).collect();
         Self {
             cells: runs.len(),
             good_cells: count(|run| !is_unfair(run) && !is_idle(run) && !is_dropping(run)),
@@ -67,6 +69,7 @@ impl Summary {
             idle_cells: count(is_idle),
             dropping_cells: count(is_dropping),
             broken: runs.iter().map(|run| run.broken).sum(),
+            stalled: runs.iter().map(|run| run.stalled).sum(),
             jain_p50: of(0.5, &|run| run.jain),
             jain_p5: of(0.05, &|run| run.jain),
             used_p50: of(0.5, &|run| run.used),
@@ -77,7 +80,7 @@ impl Summary {
             queue_ms_p95: of(0.95, &|run| run.queue_p95.as_secs_f64() * 1e3),
             completion_p50: of(0.5, &|run| run.completion),
             completion_p95: of(0.95, &|run| run.completion),
-            beside_cubic: (!beside.is_empty())
+            beside_tcp: (!beside.is_empty())
                 .then(|| [0.05, 0.5, 0.95].map(|part| percentile(beside.clone(), part))),
         }
     }
@@ -110,7 +113,7 @@ mod tests {
     fn cells_are_counted_by_what_is_wrong_with_them() {
         let good = Outcome { jain: 0.95, used: 0.9, dropped: 0.02, ..Outcome::default() };
         let runs = [
-            Outcome { beside_cubic: Some(0.5), ..good.clone() },
+            Outcome { beside_tcp: Some(0.5), ..good.clone() },
             Outcome { jain: 0.5, dropped: 0.3, ..good.clone() },
             Outcome { used: 0.2, completion: 7.0, broken: 1, ..good },
         ];
@@ -119,6 +122,6 @@ mod tests {
         assert_eq!((counts, summary.dropping_cells, summary.broken), ((1, 1, 1), 1, 1));
         assert_eq!((summary.jain_p5, summary.jain_p50, summary.used_p5), (0.5, 0.95, 0.2));
         assert_eq!((summary.dropped_p95, summary.completion_p95), (0.3, 7.0));
-        assert_eq!(summary.beside_cubic, Some([0.5; 3]));
+        assert_eq!(summary.beside_tcp, Some([0.5; 3]));
     }
 }

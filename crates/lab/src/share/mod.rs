@@ -15,9 +15,11 @@ use std::time::Duration;
 use haulier_proto::Instant;
 use haulier_proto::connection::{Block, CloseCode, ConnectionConfig, Urgency};
 use haulier_sim::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
-use haulier_sim::{Access, HostId, LinkConfig, Rng, SegmentId, World, address};
+use haulier_sim::{Access, HostId, Link, LinkConfig, Rng, SegmentId, World, address};
 
-use crate::rivals::cubic::{CubicReceiver, CubicSender};
+use crate::rivals::TcpReceiver;
+use crate::rivals::bbr::BbrSender;
+use crate::rivals::cubic::CubicSender;
 
 /// The configuration of haulier in every test of fairness and of odd links.
 pub fn config() -> ConnectionConfig {
@@ -34,13 +36,32 @@ pub fn config_at(rate_bps: u64) -> ConnectionConfig {
     ConnectionConfig::default().with_max_rate_bps(rate_bps)
 }
 
+/// What a flow is.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// haulier/1, with this configuration at both ends.
+    Haulier(ConnectionConfig),
+    /// A TCP bulk transfer.
+    Cubic,
+    /// The same with BBR.
+    Bbr,
+}
+
+/// Which end of a connection sends blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sender {
+    Server,
+    Client,
+}
+
 /// One of the flows.
 #[derive(Clone, Debug)]
 pub struct Competitor {
-    /// The configuration of haulier/1 at both ends; `None` for a TCP bulk transfer.
-    config: Option<ConnectionConfig>,
+    kind: Kind,
     /// Bytes of each block; 0 sends none.
     block_bytes: usize,
+    /// Which end sends them.
+    sender: Sender,
     /// A game beside the blocks, on the same connection.
     game: Option<GameStream>,
     starts: Instant,
@@ -51,25 +72,41 @@ pub struct Competitor {
 }
 
 impl Competitor {
-    /// A TCP bulk transfer.
-    pub const fn cubic() -> Self {
+    const fn of(kind: Kind) -> Self {
         let (starts, extra_rtt) = (Instant::ZERO, Duration::ZERO);
-        Self { config: None, block_bytes: 0, game: None, starts, leaves: None, extra_rtt }
+        let (sender, game, leaves) = (Sender::Server, None, None);
+        Self { kind, block_bytes: 0, sender, game, starts, leaves, extra_rtt }
+    }
+
+    /// A TCP bulk transfer with CUBIC.
+    pub const fn cubic() -> Self {
+        Self::of(Kind::Cubic)
+    }
+
+    /// The same with BBR.
+    pub const fn bbr() -> Self {
+        Self::of(Kind::Bbr)
     }
 
     /// A transfer of blocks of 16 MiB without end.
     pub const fn haulier(config: ConnectionConfig) -> Self {
-        Self { config: Some(config), block_bytes: 16 << 20, ..Self::cubic() }
+        Self { block_bytes: 16 << 20, ..Self::of(Kind::Haulier(config)) }
     }
 
     /// A game without blocks.
     pub const fn game(config: ConnectionConfig, stream: GameStream) -> Self {
-        Self { config: Some(config), game: Some(stream), ..Self::cubic() }
+        Self { game: Some(stream), ..Self::of(Kind::Haulier(config)) }
     }
 
     /// The same with blocks of this size.
     pub const fn with_blocks_of(mut self, bytes: usize) -> Self {
         self.block_bytes = bytes;
+        self
+    }
+
+    /// The same with the client as the sender of the blocks. Only of ours: TCP goes down.
+    pub const fn uploading(mut self) -> Self {
+        self.sender = Sender::Client;
         self
     }
 
@@ -101,7 +138,7 @@ impl Competitor {
 /// Several flows over one access.
 #[derive(Clone, Debug)]
 pub struct Share {
-    /// The shared access; its downlink is the bottleneck.
+    /// The shared access; its downlink is the bottleneck, or its uplink where a flow goes up.
     pub access: Access,
     /// The flows that share it.
     pub flows: Vec<Competitor>,
@@ -121,7 +158,7 @@ pub struct ShareReport {
     pub queue_p50: Duration,
     /// See `queue_p50`.
     pub queue_p95: Duration,
-    /// Datagrams dropped at the bottleneck, by queue and bucket.
+    /// Datagrams dropped at the bottleneck, by queue, manager and bucket.
     pub dropped: u64,
     /// Bytes of them.
     pub dropped_bytes: u64,
@@ -138,8 +175,9 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// The two hosts of a flow.
 enum Flow {
-    Haulier(HostId<ServerHost<Script<()>>>, HostId<ClientHost<Script<Goodput>>>),
-    Cubic(HostId<CubicSender>, HostId<CubicReceiver>),
+    Haulier(HostId<ServerHost<Script<Goodput>>>, HostId<ClientHost<Script<Goodput>>>),
+    Cubic(HostId<CubicSender>, HostId<TcpReceiver>),
+    Bbr(HostId<BbrSender>, HostId<TcpReceiver>),
 }
 
 impl Share {
@@ -161,22 +199,28 @@ impl Share {
             world.run_to((world.now() + LOOK).min(end));
             self.leave(&mut world, &flows);
             if world.now() > all_are_there {
-                waits.push(world.links(home).1.queueing_delay(world.now()));
+                waits.push(self.bottleneck(&world, home).queueing_delay(world.now()));
             }
         }
-        let down = world.links(home).1.stats();
+        let bottleneck = self.bottleneck(&world, home).stats();
         let mut report = ShareReport {
             queue_p50: percentile(&mut waits, 50),
             queue_p95: percentile(&mut waits, 95),
-            dropped: down.queue_full + down.policed,
-            dropped_bytes: down.dropped_bytes,
-            offered_bytes: down.offered_bytes,
+            dropped: bottleneck.queue_full + bottleneck.managed + bottleneck.policed,
+            dropped_bytes: bottleneck.dropped_bytes,
+            offered_bytes: bottleneck.offered_bytes,
             ..ShareReport::default()
         };
         for (flow, competitor) in flows.iter().zip(&self.flows) {
             report.add(&world, flow, competitor);
         }
         report
+    }
+
+    fn bottleneck<'w>(&self, world: &'w World, home: SegmentId) -> &'w Link {
+        let (up, down) = world.links(home);
+        let is_up = self.flows.iter().any(|flow| flow.sender == Sender::Client);
+        if is_up { up } else { down }
     }
 
     /// Clients whose time has come close their connections. One that is closed is closed already.
@@ -199,19 +243,30 @@ impl ShareReport {
     fn add(&mut self, world: &World, flow: &Flow, competitor: &Competitor) {
         let (throughput, game) = match *flow {
             Flow::Haulier(server, client) => {
-                let sent = world.host(server).all_apps().next().map(|app| &app.packets_sent[..]);
+                let server = world.host(server).all_apps().next();
+                let sent = server.map(|app| &app.packets_sent[..]);
                 let client = &world.host(client).app;
                 self.broken += usize::from(client.heard.is_over && competitor.leaves.is_none());
                 let report =
                     |stream| GameReport::of(stream, sent.unwrap_or_default(), &client.packets);
-                (&client.heard.throughput, competitor.game.as_ref().map(report))
+                let got = match competitor.sender {
+                    Sender::Server => client.heard.throughput.clone(),
+                    Sender::Client => {
+                        server.map(|app| app.heard.throughput.clone()).unwrap_or_default()
+                    }
+                };
+                (got, competitor.game.as_ref().map(report))
             }
             Flow::Cubic(sender, receiver) => {
                 self.timeouts += world.host(sender).timeouts;
-                (&world.host(receiver).throughput, None)
+                (world.host(receiver).throughput.clone(), None)
+            }
+            Flow::Bbr(sender, receiver) => {
+                self.timeouts += world.host(sender).timeouts;
+                (world.host(receiver).throughput.clone(), None)
             }
         };
-        self.flows.push(throughput.clone());
+        self.flows.push(throughput);
         self.games.push(game);
     }
 
@@ -233,25 +288,36 @@ impl Competitor {
         let (at_server, at_client) = (address(1 + n), address(1_000 + n));
         let way = LinkConfig { delay: self.extra_rtt / 2, ..LinkConfig::default() };
         let way = Access::from(way);
-        let Some(config) = self.config else {
-            let sender = CubicSender::new(at_client, self.starts);
-            let sender = world.add(sender, at_server, &way);
-            let receiver = world.add_behind(CubicReceiver::new(at_server), at_client, home);
-            return Flow::Cubic(sender, receiver);
+        let receiver = TcpReceiver::new(at_server);
+        let config = match self.kind {
+            Kind::Haulier(config) => config,
+            Kind::Cubic => {
+                let sender = CubicSender::new(at_client, self.starts);
+                let sender = world.add(sender, at_server, &way);
+                return Flow::Cubic(sender, world.add_behind(receiver, at_client, home));
+            }
+            Kind::Bbr => {
+                let seed = Rng::stream(seed, 50 + u64::from(n)).next_u64();
+                let sender = BbrSender::new(at_client, self.starts, seed);
+                let sender = world.add(sender, at_server, &way);
+                return Flow::Bbr(sender, world.add_behind(receiver, at_client, home));
+            }
         };
         let mut rng = Rng::stream(seed, 50 + u64::from(n));
         // Without encryption: time is virtual, and a minute at 100 Mbit/s should take less.
         let (server, mut client) = configs(Keyed::Open, config);
         client.server = at_server;
         let key = rng.key();
-        let mut script = Script::default();
-        script.game = self.game.map(|stream| stream.game);
+        let mut scripts = [Script::default(), Script::default()];
+        scripts[0].game = self.game.map(|stream| stream.game);
         if self.block_bytes > 0 {
-            script = script.sending(Block::new(1, rng.bytes(self.block_bytes)), usize::MAX);
+            let script = &mut scripts[usize::from(self.sender == Sender::Client)];
+            script.blocks = Some((Block::new(1, rng.bytes(self.block_bytes)), usize::MAX));
         }
+        let [script, at_home] = scripts;
         let server = ServerHost::with_seed(move |_, _| script.clone(), server, key);
         let server = world.add(server, at_server, &way);
-        let mut client = ClientHost::new(Script::default(), client, self.starts, 0);
+        let mut client = ClientHost::new(at_home, client, self.starts, 0);
         client.start.seed = rng.key();
         Flow::Haulier(server, world.add_behind(client, at_client, home))
     }

@@ -3,6 +3,10 @@
 //! Every datagram sent is replayed, at its send time, through a queue that drains at the rate of
 //! [`RateFinder`]; each reported arrival corrects it. So the sender knows the backlog before a loss or a
 //! longer round trip shows it.
+//!
+//! What is in flight is replayed whole after each ack while what the model says of it decides
+//! ([`replay_in_flight`](Bottleneck::replay_in_flight)), and little by little otherwise
+//! ([`replay_some`](Bottleneck::replay_some)): the work for a datagram does not grow with what is in flight.
 
 use super::loss::LossEstimate;
 use super::rate_finder::RateFinder;
@@ -23,6 +27,8 @@ pub(crate) struct Bottleneck {
     replayed: (u64, Span),
     /// When everything sent will have passed.
     idle_at: Span,
+    /// The number of the next datagram of a replay that goes on with each ack, and when the queue was idle.
+    replaying: (u64, Span),
     /// The largest backlog with which a packet was not dropped.
     queue_seen: Bytes,
     /// What an earlier transfer saw fit.
@@ -44,6 +50,7 @@ impl Bottleneck {
             finder: RateFinder::new(known),
             replayed: (first, Span::ZERO),
             idle_at: Span::ZERO,
+            replaying: (first, Span::ZERO),
             queue_seen: Bytes(FIRST_SEEN * FULL_PACKET.0),
             recalled: Bytes::ZERO,
             packet: FULL_PACKET,
@@ -188,33 +195,66 @@ impl Bottleneck {
     }
 
     /// Replays the datagrams in flight after the newest reported arrival. Calls `visit` with each, and
-    /// whether it is expected to pass the queue.
+    /// whether it is expected to pass the queue. Returns how many were looked at.
     pub(crate) fn replay_in_flight(
         &mut self,
-        ledger: &Ledger,
-        mut visit: impl FnMut(&Datagram, bool),
-    ) {
+        ledger: &mut Ledger,
+        mut visit: impl FnMut(&mut Datagram, bool),
+    ) -> usize {
         let (number, mut idle_at) = self.anchor();
         let place = ledger.settled().min(ledger.place(number));
-        for datagram in ledger.iter_from(place.max(ledger.place(self.samples.first()))) {
-            let is_open = datagram.fate == Fate::InFlight;
-            let replayed = self.rate().filter(|_| datagram.number >= number);
-            let passes = replayed.is_none_or(|rate| {
-                let bytes = Bytes(datagram.wire_bytes());
-                let (backlog, done) = join(idle_at, datagram.sent_at.into(), bytes, rate);
-                let passes = match datagram.fate {
-                    Fate::Acked | Fate::Lost => true,
-                    Fate::Dropped | Fate::GivenUp => false,
-                    Fate::InFlight => backlog <= self.room(),
-                };
-                idle_at = if passes { done } else { idle_at };
-                passes
-            });
-            if is_open {
+        let place = place.max(ledger.place(self.samples.first()));
+        let mut looked_at = 0;
+        for datagram in ledger.iter_mut_from(place) {
+            let is_replayed = datagram.number >= number;
+            let passes = !is_replayed || self.replay(&mut idle_at, datagram);
+            if datagram.fate == Fate::InFlight {
                 visit(datagram, passes);
             }
+            looked_at += 1;
         }
         self.idle_at = idle_at;
+        self.replaying = (ledger.next_number(), idle_at);
+        looked_at
+    }
+
+    /// Replays up to `max` more of the datagrams in flight after the newest reported arrival; at the last of
+    /// them it is known when all will have passed, and the next replay begins. Returns how many were looked
+    /// at.
+    pub(crate) fn replay_some(&mut self, ledger: &Ledger, max: usize) -> usize {
+        let anchor = self.anchor();
+        let is_over = self.replaying.0 >= ledger.next_number();
+        if is_over || self.replaying.0 < anchor.0 {
+            self.replaying = anchor;
+        }
+        let (number, mut idle_at) = self.replaying;
+        let mut next = number;
+        let mut looked_at = 0;
+        for datagram in ledger.iter_from(ledger.place(number)).take(max) {
+            self.replay(&mut idle_at, datagram);
+            (next, looked_at) = (datagram.number + 1, looked_at + 1);
+        }
+        if looked_at < max {
+            (next, self.idle_at) = (ledger.next_number(), idle_at);
+        }
+        self.replaying = (next, idle_at);
+        looked_at
+    }
+
+    /// A datagram joins a queue that would be empty at `idle_at`, if it passes; returns whether it does.
+    fn replay(&self, idle_at: &mut Span, datagram: &Datagram) -> bool {
+        let Some(rate) = self.rate() else { return true };
+        let bytes = Bytes(datagram.wire_bytes());
+        let (backlog, done) = join(*idle_at, datagram.sent_at.into(), bytes, rate);
+        let passes = match datagram.fate {
+            Fate::Acked | Fate::Lost => true,
+            Fate::Dropped | Fate::GivenUp => false,
+            Fate::InFlight => backlog <= self.room(),
+        };
+        if passes {
+            *idle_at = done;
+        }
+        passes
     }
 }
 

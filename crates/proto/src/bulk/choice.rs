@@ -9,12 +9,15 @@
 //! higher priority need goes before those of a lower one, the whole margin at the full rate, because what
 //! follows is worth less.
 //!
-//! The invariant: between two calls of [`rescan`](Chunks::rescan) chunks only come nearer to having enough.
-//! So a search goes on where the last one ended, and many open chunks do not make a choice dearer.
+//! The invariant: a chunk that may lack slices is noted where that shows ([`Chunks::on_landed`] and others),
+//! and between two calls of [`rescan_margins`](Chunks::rescan_margins) chunks only come nearer to having
+//! enough. So a search goes on where the last one ended, and many open chunks do not make a choice dearer.
 
 #[cfg(test)]
 #[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
 mod tests;
+
+use alloc::collections::VecDeque;
 
 use super::block::SendBlock;
 use super::chunk::OpenChunk;
@@ -120,7 +123,7 @@ impl Chunks {
             (0..self.classes.len()).find_map(|place| {
                 let (choice, searched) = self.search(place, path);
                 if let Some(class) = self.classes.at_mut(place) {
-                    class.searched = searched;
+                    class.note(searched);
                 }
                 choice
             })
@@ -147,9 +150,10 @@ impl Chunks {
         // Chunks that wait for the window or for credit: the block ends a round trip later anyway, and what
         // is lost meanwhile is known then.
         let has_more = self.opening(class.key).is_some();
+        let is_lacking = |chunk: &OpenChunk| chunk.is_sent() && chunk.lacks_slices();
         let choice = self
-            .find(class, &mut searched.lacking, |chunk| chunk.is_sent() && chunk.lacks_slices())
-            .or_else(|| self.find(class, &mut searched.unsent, |chunk| !chunk.is_sent()))
+            .find(&class.lacking, &mut searched.lacking, is_lacking)
+            .or_else(|| self.find(&class.active, &mut searched.unsent, |chunk| !chunk.is_sent()))
             .or_else(|| {
                 let before = |class: &&Class| class.key.priority >= priority;
                 let open: u64 = self.classes.iter().filter(before).map(|it| it.open_bytes).sum();
@@ -158,7 +162,9 @@ impl Chunks {
             .or_else(|| {
                 let sigmas = path.margin(if is_lowest { MARGIN } else { TAIL_MARGIN });
                 let losses = if has_more { path.loss.measured() } else { path.loss.losses() };
-                self.find(class, &mut searched.short, |chunk| chunk.is_short(&losses, sigmas))
+                self.find(&class.active, &mut searched.short, |chunk| {
+                    chunk.is_short(&losses, sigmas)
+                })
             })
             .or_else(|| {
                 if has_more {
@@ -166,20 +172,20 @@ impl Chunks {
                 }
                 let (sigmas, losses) = (path.margin(TAIL_MARGIN), path.loss.losses());
                 let is_short = |chunk: &OpenChunk| chunk.is_short(&losses, sigmas);
-                let choice = self.find(class, &mut searched.short_of_tail, is_short)?;
+                let choice = self.find(&class.active, &mut searched.short_of_tail, is_short)?;
                 Some(Choice { is_tail: true, ..choice })
             });
         (choice, searched)
     }
 
-    /// The first active chunk of a class with this property.
+    /// The first of some chunks with this property.
     fn find(
         &self,
-        class: &Class,
+        chunks: &VecDeque<ChunkAt>,
         searched: &mut usize,
         is_it: impl Fn(&OpenChunk) -> bool,
     ) -> Option<Choice> {
-        let rest = class.active.range((*searched).min(class.active.len())..);
+        let rest = chunks.range((*searched).min(chunks.len())..);
         let mut block: Option<&SendBlock> = None;
         for at in rest {
             if block.is_none_or(|block| block.number() != at.block) {

@@ -36,10 +36,7 @@ pub(crate) struct OpenChunk {
     next_source: usize,
     next_repair: usize,
     /// Slices in flight that the model expects to pass the bottleneck's queue.
-    in_flight: f64,
-    /// The expected number of them that arrive, and its variance.
-    expected: f64,
-    variance: f64,
+    in_flight: u32,
     /// How often each symbol is in flight; counted once slices are repeated. It stays as long as the chunk,
     /// so that what chunks hold can be summed up as they change.
     copies: Option<Box<[u8; SYMBOLS]>>,
@@ -58,9 +55,7 @@ impl OpenChunk {
             received: BitSet::EMPTY,
             next_source: 0,
             next_repair: 0,
-            in_flight: 0.0,
-            expected: 0.0,
-            variance: 0.0,
+            in_flight: 0,
             copies: None,
             is_counted: false,
         }
@@ -86,16 +81,20 @@ impl OpenChunk {
         self.received.insert(symbol.get())
     }
 
-    /// One more of its slices is in flight; it is lost with this probability.
-    pub(crate) fn expect(&mut self, loss: f64) {
-        self.in_flight += 1.0;
-        self.expected += 1.0 - loss;
-        self.variance += loss * (1.0 - loss);
+    /// One more of its slices in flight is expected to arrive, unless it is lost behind the bottleneck.
+    pub(crate) const fn expect(&mut self) {
+        self.in_flight += 1;
     }
 
-    /// Resets the count of slices in flight.
-    pub(crate) const fn clear_expected(&mut self) {
-        (self.in_flight, self.expected, self.variance) = (0.0, 0.0, 0.0);
+    /// One of these is not, or not any more.
+    pub(crate) const fn unexpect(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    /// Slices in flight that are expected to arrive.
+    #[cfg(test)]
+    pub(crate) const fn in_flight(&self) -> u32 {
+        self.in_flight
     }
 
     /// Whether every source slice was sent once.
@@ -127,25 +126,27 @@ impl OpenChunk {
 
     /// Whether slices are missing that those in flight cannot replace.
     pub(crate) fn lacks_slices(&self) -> bool {
-        !self.has_enough() && self.received() + self.in_flight < self.needed()
+        !self.has_enough() && self.received() + f64::from(self.in_flight) < self.needed()
     }
 
     /// Whether the slices received and expected are fewer than those needed and a margin of this many
     /// standard deviations, of the losses and of their estimate. Half a slice is added to the deviation,
     /// unless losses are unlikely.
     pub(crate) fn is_short(&self, losses: &Losses, sigmas: f64) -> bool {
-        let Losses { share, packets, inflation } = *losses;
+        let Losses { share, in_flight: lost, packets, inflation } = *losses;
         if self.has_enough() || self.needed() * share < NO_LOSS {
             return self.lacks_slices();
         }
-        let uncertainty = self.in_flight * self.in_flight * share * (1.0 - share) / (packets + 1.0);
-        let variance = (self.variance + uncertainty) * inflation;
-        let surplus = self.received() + self.expected - self.needed() - sigmas * 0.5;
+        let in_flight = f64::from(self.in_flight);
+        let expected = self.received() + in_flight * (1.0 - lost);
+        let uncertainty = in_flight * in_flight * share * (1.0 - share) / (packets + 1.0);
+        let variance = (in_flight * lost * (1.0 - lost) + uncertainty) * inflation;
+        let surplus = expected - self.needed() - sigmas * 0.5;
         if surplus > 0.0 && surplus * surplus > ROUNDING * sigmas * sigmas * variance {
             // Far from it, as nearly all are: without a root.
             return false;
         }
-        self.received() + self.expected < self.needed() + sigmas * (sqrt(variance) + 0.5)
+        expected < self.needed() + sigmas * (sqrt(variance) + 0.5)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "at most 512")]
@@ -221,7 +222,7 @@ impl OpenChunk {
 
     /// All that was in flight is given up.
     pub(crate) const fn on_given_up(&mut self) {
-        self.is_counted = false;
+        (self.in_flight, self.is_counted) = (0, false);
     }
 
     fn copy_mut(&mut self, symbol: Symbol) -> Option<&mut u8> {

@@ -12,7 +12,7 @@ use super::chunk::OpenChunk;
 use super::classes::{Class, ClassKey, Classes};
 use super::credit::Credit;
 use super::cut::{Cut, SliceSize};
-use crate::transit::{ChunkAt, Symbol};
+use crate::transit::{ChunkAt, Datagram, Fate, Symbol};
 
 /// How chunks are opened.
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +111,52 @@ impl Chunks {
         self.credit.is_used_up() && self.has_unopened()
     }
 
+    /// A slice was sent in a datagram that is expected to arrive or not.
+    pub(super) fn on_sent(&mut self, at: ChunkAt, symbol: Symbol, is_expected: bool) {
+        let Some(chunk) = self.get_mut(at) else { return };
+        chunk.on_sent(symbol);
+        if is_expected {
+            chunk.expect();
+        } else {
+            self.note_lack(at);
+        }
+    }
+
+    /// The slice of this datagram is no longer in flight.
+    pub(super) fn on_landed(&mut self, datagram: &Datagram) {
+        let Some((at, symbol)) = datagram.slice else { return };
+        let Some(chunk) = self.get_mut(at).filter(|it| it.counts(datagram.number)) else { return };
+        chunk.on_landed(symbol);
+        if datagram.is_expected {
+            chunk.unexpect();
+        }
+        if datagram.fate != Fate::Acked {
+            self.note_lack(at);
+        }
+    }
+
+    /// Whether the slice of this datagram in flight is expected to arrive has changed.
+    pub(super) fn set_expected(&mut self, datagram: &Datagram, is_expected: bool) {
+        let Some((at, _)) = datagram.slice else { return };
+        let Some(chunk) = self.get_mut(at).filter(|it| it.counts(datagram.number)) else { return };
+        if is_expected {
+            chunk.expect();
+        } else {
+            chunk.unexpect();
+            self.note_lack(at);
+        }
+    }
+
+    /// Fewer slices of a chunk are expected than before: it may lack some.
+    fn note_lack(&mut self, at: ChunkAt) {
+        if let Some(block) = self.block(at.block)
+            && block.get(at.index).is_some_and(|chunk| chunk.is_sent() && chunk.lacks_slices())
+            && let Some(class) = self.class_mut(block.class())
+        {
+            class.add_lacking(at);
+        }
+    }
+
     /// The receiver has this slice, which went in datagram `number`. Returns whether that is progress: once
     /// it has enough slices of the chunk, only that it is done is.
     pub(super) fn on_received(&mut self, at: ChunkAt, number: u64, symbol: Symbol) -> bool {
@@ -121,6 +167,9 @@ impl Chunks {
         let is_new = chunk.on_received(symbol);
         if !had_enough && chunk.has_enough() {
             self.deactivate(at);
+        } else if !is_new {
+            // It took the place of another one in flight.
+            self.note_lack(at);
         }
         is_new && !had_enough
     }
@@ -172,39 +221,20 @@ impl Chunks {
         self.classes.search_anew();
     }
 
-    /// No slice of any chunk is expected: those in flight are counted anew.
-    pub(super) fn clear_expected(&mut self) {
-        let Self { blocks, classes, .. } = self;
-        let mut chunks = Lookup { blocks, place: 0 };
-        for at in classes.iter().flat_map(|class| &class.active) {
-            if let Some(chunk) = chunks.get_mut(*at) {
-                chunk.clear_expected();
-            }
-        }
-    }
-
-    /// The chunks one after the other, of which many in a row are of the same block.
-    pub(super) const fn lookup(&mut self) -> Lookup<'_> {
-        Lookup { blocks: &mut self.blocks, place: 0 }
-    }
-
     /// What was in flight is given up.
     pub(super) fn on_given_up(&mut self) {
         let Self { blocks, classes, .. } = self;
-        let mut chunks = Lookup { blocks, place: 0 };
         for at in classes.iter().flat_map(|class| &class.active) {
-            if let Some(chunk) = chunks.get_mut(*at) {
+            if let Ok(place) = blocks.binary_search_by_key(&at.block, SendBlock::number)
+                && let Some(chunk) = blocks.get_mut(place).and_then(|it| it.get_mut(at.index))
+            {
                 chunk.on_given_up();
             }
         }
+        self.classes.search_anew();
     }
 
-    /// What is expected has changed: searches for what lacks begin with the first chunk.
-    pub(super) fn rescan(&mut self) {
-        self.classes.rescan();
-    }
-
-    /// The estimates have changed, but not what is expected: what was not missing is not missing now.
+    /// The estimates have changed: searches for what is short of a margin begin with the first chunk.
     pub(super) fn rescan_margins(&mut self) {
         self.classes.rescan_margins();
     }
@@ -231,6 +261,11 @@ impl Chunks {
             let searched = class.active.iter().take(class.searched.unsent);
             let mut searched = searched.filter_map(|at| self.get(*at));
             assert!(searched.all(OpenChunk::is_sent), "an unsent slice is passed over");
+            let mut others = class.active.iter().filter(|at| !class.lacking.contains(at));
+            let lacks = |at: &ChunkAt| {
+                self.get(*at).is_some_and(|chunk| chunk.is_sent() && chunk.lacks_slices())
+            };
+            assert!(!others.any(lacks), "a chunk that lacks slices is passed over");
         }
         self.credit.check_invariants();
     }
@@ -247,19 +282,4 @@ pub(super) fn cut_smaller(chunk: &mut OpenChunk, cut: Option<Cut>, next_number: 
     // A chunk of one slice that is no larger than before can stay as it is.
     let smaller = smaller.filter(|cut| cut.size().bytes() < chunk.cut().chunk_bytes());
     smaller.map(|cut| chunk.cut_anew(cut, next_number)).is_some()
-}
-
-/// Looks chunks up, of which many in a row are of the same block.
-pub(super) struct Lookup<'a> {
-    blocks: &'a mut VecDeque<SendBlock>,
-    place: usize,
-}
-
-impl Lookup<'_> {
-    pub(super) fn get_mut(&mut self, at: ChunkAt) -> Option<&mut OpenChunk> {
-        if self.blocks.get(self.place).is_none_or(|block| block.number() != at.block) {
-            self.place = self.blocks.binary_search_by_key(&at.block, SendBlock::number).ok()?;
-        }
-        self.blocks.get_mut(self.place)?.get_mut(at.index)
-    }
 }

@@ -32,6 +32,8 @@ pub(super) struct Class {
     virtual_time: u64,
     /// Open chunks of which the receiver has not enough, in order.
     pub(super) active: VecDeque<ChunkAt>,
+    /// Those of them that may lack slices, in order: all that do, once they are sent.
+    pub(super) lacking: VecDeque<ChunkAt>,
     /// Open chunks, and their bytes.
     pub(super) open: usize,
     pub(super) open_bytes: u64,
@@ -41,6 +43,7 @@ pub(super) struct Class {
 /// The active chunks before these places are not what is searched for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Searched {
+    /// Of those that may lack slices.
     pub(super) lacking: usize,
     pub(super) unsent: usize,
     pub(super) short: usize,
@@ -49,25 +52,39 @@ pub(super) struct Searched {
 
 impl Searched {
     fn each(&mut self, change: impl Fn(&mut usize)) {
-        let Self { lacking, unsent, short, short_of_tail } = self;
-        [lacking, unsent, short, short_of_tail].into_iter().for_each(change);
+        let Self { unsent, short, short_of_tail, .. } = self;
+        [unsent, short, short_of_tail].into_iter().for_each(change);
     }
 }
 
 impl Class {
+    /// This chunk is active, and may lack anything.
     pub(super) fn add(&mut self, at: ChunkAt) {
-        let place = self.active.partition_point(|active| *active < at);
-        if self.active.get(place) != Some(&at) {
-            self.active.insert(place, at);
-        }
+        let place = insert(&mut self.active, at);
         self.searched.each(|searched| *searched = place.min(*searched));
+        self.add_lacking(at);
+    }
+
+    /// This active chunk may lack slices.
+    pub(super) fn add_lacking(&mut self, at: ChunkAt) {
+        let place = insert(&mut self.lacking, at);
+        self.searched.lacking = place.min(self.searched.lacking);
     }
 
     pub(super) fn remove(&mut self, at: ChunkAt) {
-        if let Ok(place) = self.active.binary_search(&at) {
-            self.active.remove(place);
+        if let Some(place) = remove(&mut self.active, at) {
             self.searched.each(|searched| *searched -= usize::from(*searched > place));
         }
+        if let Some(place) = remove(&mut self.lacking, at) {
+            self.searched.lacking -= usize::from(self.searched.lacking > place);
+        }
+    }
+
+    /// A search ended here: those before lack nothing.
+    pub(super) fn note(&mut self, searched: Searched) {
+        let passed = searched.lacking.min(self.lacking.len());
+        self.lacking.drain(..passed);
+        self.searched = Searched { lacking: 0, ..searched };
     }
 
     /// A block of it is done or given up that had so many chunks of so many bytes open.
@@ -75,8 +92,31 @@ impl Class {
         self.open -= open;
         self.open_bytes -= bytes;
         self.active.retain(|at| at.block != block);
+        self.lacking.retain(|at| at.block != block);
         self.searched = Searched::default();
     }
+
+    /// Searches begin with the first chunk.
+    fn search_anew(&mut self) {
+        self.lacking.clone_from(&self.active);
+        self.searched = Searched::default();
+    }
+}
+
+/// Inserts a chunk in order, unless it is there. Returns its place.
+fn insert(chunks: &mut VecDeque<ChunkAt>, at: ChunkAt) -> usize {
+    let place = chunks.partition_point(|other| *other < at);
+    if chunks.get(place) != Some(&at) {
+        chunks.insert(place, at);
+    }
+    place
+}
+
+/// Removes a chunk. Returns where it was.
+fn remove(chunks: &mut VecDeque<ChunkAt>, at: ChunkAt) -> Option<usize> {
+    let place = chunks.binary_search(&at).ok()?;
+    chunks.remove(place);
+    Some(place)
 }
 
 /// The classes that there are.
@@ -123,15 +163,16 @@ impl Classes {
         let place = self.0.partition_point(|class| class.key.priority > key.priority);
         let first = self.0.get(place).filter(|class| class.key.priority == key.priority);
         let virtual_time = first.map_or(0, |first| first.virtual_time);
-        let (active, searched) = (VecDeque::new(), Searched::default());
+        let (active, lacking) = (VecDeque::new(), VecDeque::new());
         let class = Class {
             key,
             weight: weight.max(1),
             virtual_time,
             active,
+            lacking,
             open: 0,
             open_bytes: 0,
-            searched,
+            searched: Searched::default(),
         };
         self.0.insert(place, class);
         self.sort(key.priority);
@@ -154,14 +195,7 @@ impl Classes {
 
     /// Searches begin with the first chunk.
     pub(super) fn search_anew(&mut self) {
-        self.0.iter_mut().for_each(|class| class.searched = Searched::default());
-    }
-
-    /// Searches for what lacks begin with the first chunk.
-    pub(super) fn rescan(&mut self) {
-        for Class { searched, .. } in &mut self.0 {
-            *searched = Searched { unsent: searched.unsent, ..Searched::default() };
-        }
+        self.0.iter_mut().for_each(Class::search_anew);
     }
 
     /// Searches for a margin begin with the first chunk.
@@ -173,8 +207,9 @@ impl Classes {
 
     /// Memory held, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
-        let active: usize = self.0.iter().map(|class| class.active.capacity()).sum();
-        self.0.capacity() * size_of::<Class>() + active * size_of::<ChunkAt>()
+        let places = |class: &Class| class.active.capacity() + class.lacking.capacity();
+        let places: usize = self.0.iter().map(places).sum();
+        self.0.capacity() * size_of::<Class>() + places * size_of::<ChunkAt>()
     }
 
     pub(super) fn check_invariants(&self) {

@@ -24,6 +24,8 @@ pub(crate) struct LossEstimate {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Losses {
     pub(crate) share: f64,
+    /// The share that is assumed of those in flight, whatever was measured.
+    pub(crate) in_flight: f64,
     pub(crate) packets: f64,
     pub(crate) inflation: f64,
 }
@@ -67,7 +69,8 @@ impl LossEstimate {
 
     /// All that decides about a margin, computed once for many chunks.
     pub(crate) fn losses(&self) -> Losses {
-        Losses { share: self.share(), packets: self.packets(), inflation: self.inflation() }
+        let share = self.share();
+        Losses { share, in_flight: share, packets: self.packets(), inflation: self.inflation() }
     }
 
     /// The same without what is assumed before anything was measured: no losses were seen, none are expected.

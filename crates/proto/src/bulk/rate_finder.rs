@@ -111,7 +111,7 @@ impl RateFinder {
     /// The delivered rate of the newest window. If the link was busy all the time, this is its rate;
     /// otherwise it is a lower bound.
     fn measure_window(&mut self, samples: &Samples, loss: &LossEstimate, is_long: bool) {
-        let Some((first, standing)) = newest_window(samples) else { return };
+        let Some(Window { first, standing, longest }) = newest_window(samples) else { return };
         let Some(last) = samples.all().back() else { return };
         let is_queued = standing > QUEUED;
         let (arrived, sent) = (last.at - first.at, last.sent - first.sent);
@@ -122,8 +122,8 @@ impl RateFinder {
             return;
         }
         let (min, max) = self.passed(&first, last, loss);
-        // Without a queue nothing is dropped.
-        let is_empty = standing < UNQUEUED && self.rate.is_some();
+        // Without a queue nothing is dropped. One that was full when the window began is no empty one.
+        let is_empty = longest < UNQUEUED && self.rate.is_some();
         let min = if is_empty { last.passed - first.passed } else { min };
         let (min, max) = (min / time, max.max(min) / time);
         self.standing = standing;
@@ -136,6 +136,10 @@ impl RateFinder {
             }
             Some(old) if is_queued && is_long => {
                 self.set(old + FOLLOWED * (old.clamp(min, max) - old));
+            }
+            // The link was busy, and what arrived is all that it passed for sure: the losses may be drops.
+            Some(old) if is_queued => {
+                self.set(old.max((last.received - first.received) / time));
             }
             Some(old) => self.set(old.max(min)),
         }
@@ -192,15 +196,22 @@ fn train_ending(samples: &Samples, end: usize, is_fast: bool) -> Option<(Rate, u
     Some((whole.min(half), arrivals))
 }
 
-/// The first sample of the newest window, and the smallest queueing delay in it.
-fn newest_window(samples: &Samples) -> Option<(Sample, Span)> {
+/// The newest window: its first sample, and the smallest and the largest queueing delay in it.
+struct Window {
+    first: Sample,
+    standing: Span,
+    longest: Span,
+}
+
+fn newest_window(samples: &Samples) -> Option<Window> {
     let newest = samples.all().back()?;
     let base = samples.base()?;
-    let mut standing = newest.delay - base;
-    for (back, sample) in samples.all().iter().rev().enumerate().skip(1) {
-        standing = standing.min(sample.delay - base);
-        if newest.at - sample.at >= WINDOW && back >= WINDOW_ARRIVALS {
-            return Some((*sample, standing));
+    let (mut standing, mut longest) = (newest.delay - base, newest.delay - base);
+    for (back, &first) in samples.all().iter().rev().enumerate().skip(1) {
+        let delay = first.delay - base;
+        (standing, longest) = (standing.min(delay), longest.max(delay));
+        if newest.at - first.at >= WINDOW && back >= WINDOW_ARRIVALS {
+            return Some(Window { first, standing, longest });
         }
     }
     None

@@ -110,13 +110,13 @@ impl Samples {
     }
 
     fn on_arrival(&mut self, number: u64, at_micros: u32, ledger: &Ledger) -> bool {
+        if number < self.first || self.counted.is_some_and(|counted| number <= counted) {
+            return false;
+        }
         let Some(datagram) = ledger.get(number).filter(|datagram| datagram.fate == Fate::Acked)
         else {
             return false;
         };
-        if number < self.first || self.counted.is_some_and(|counted| number <= counted) {
-            return false;
-        }
         let elapsed = at_micros.wrapping_sub(self.last_micros.unwrap_or(at_micros));
         // A step back is an older arrival, reported late.
         if elapsed > u32::MAX / 2 {

@@ -6,6 +6,7 @@
 //! loss estimate and the pacing, which decide about the next slice. The invariant: a slice is returned only
 //! if it may be sent now.
 
+mod fates;
 mod timing;
 mod told;
 
@@ -24,11 +25,20 @@ use super::recalled::Recalled;
 use super::silence::Silence;
 use super::trains::Trains;
 use super::tuning::silence::MAX_COUNTED_LOST;
-use super::tuning::{FULL_PACKET, REPLAYED_PER_TICK, TICK, blind, flow};
+use super::tuning::{FULL_PACKET, TICK, flow};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 use crate::time::earliest;
-use crate::transit::{Acked, ArrivalsFrame, ChunkAt, Datagram, Fate, Ledger, Symbol};
+use crate::transit::{Acked, ArrivalsFrame, ChunkAt, Fate, Ledger, Modelled, Symbol};
+
+/// What a server's connections share, and take in turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Uplink {
+    Open,
+    Closed,
+    /// A slice could go as soon as it is open.
+    Awaited,
+}
 
 /// Sends the chunks of blocks.
 #[derive(Debug)]
@@ -59,9 +69,14 @@ pub(crate) struct Sender {
     /// There was feedback since the datagrams in flight were replayed, which is not done before `replay_at`.
     is_stale: bool,
     replay_at: Instant,
+    /// Slices in flight may not be expected to arrive.
+    has_unexpected: bool,
+    /// Datagrams acknowledged since fates were settled.
+    news: u32,
     /// The size of a full datagram.
     packet: Bytes,
     reader: Reader,
+    uplink: Uplink,
     has_failed: bool,
     /// When it was last called.
     now: Instant,
@@ -98,8 +113,11 @@ impl Sender {
             has_progress: false,
             is_stale: false,
             replay_at: Instant::ZERO,
+            has_unexpected: false,
+            news: 0,
             packet: FULL_PACKET,
             reader: Reader::new(config.receive_buffer),
+            uplink: Uplink::Open,
             has_failed: false,
             now,
             next_number: config.first_number,
@@ -184,6 +202,9 @@ impl Sender {
             self.lateness.set_due(Some(later));
             return None;
         }
+        if !self.has_uplink(now) {
+            return None;
+        }
         if choice.is_tail {
             let (now, late) = (Span::from(now), self.lateness.get());
             let paced_at = Span::from(self.next_tail).clamp(now - late, now);
@@ -208,7 +229,7 @@ impl Sender {
         {
             self.resume_at = later;
         }
-        now >= self.resume_at
+        now >= self.resume_at && self.has_uplink(now)
     }
 
     /// No slice may be sent, for a reason outside this sender: a later call does not count as late.
@@ -216,15 +237,15 @@ impl Sender {
         self.lateness.set_due(None);
     }
 
-    /// A datagram was sent, with or without a slice; `bytes` includes UDP and IP. Returns the modelled
-    /// backlog in bytes for its record.
+    /// A datagram was sent, with or without a slice; `bytes` includes UDP and IP. Returns what its record
+    /// says of the model.
     pub(crate) fn on_sent(
         &mut self,
         now: Instant,
         number: u64,
         bytes: usize,
         slice: Option<(ChunkAt, Symbol)>,
-    ) -> f64 {
+    ) -> Modelled {
         (self.now, self.next_number) = (now, number + 1);
         let bytes = Bytes::from(bytes);
         let (backlog, passes) = self.bottleneck.on_sent(now, bytes);
@@ -234,7 +255,9 @@ impl Sender {
         self.delivered.on_sent(now, number);
         self.pacing.on_sent(now, number, bytes, &queue);
         self.last_bytes = bytes;
-        let Some((at, symbol)) = slice else { return backlog.0 };
+        let Some((at, symbol)) = slice else {
+            return Modelled { backlog: backlog.0, is_expected: false };
+        };
         if !passes && self.pacing.is_modelled() {
             // The model expects it to be dropped: the next one must wait for room.
             self.resume_at = now + self.bottleneck.rate().map_or(TICK, |rate| queue.tick_at(rate));
@@ -248,15 +271,10 @@ impl Sender {
         self.trains.on_slice_sent();
         self.stats.slices += 1;
         self.stats.repairs += u64::from(symbol.index().1);
-        let share = self.loss.share();
-        let is_model_believed = number < self.model_believed_below();
-        if let Some(chunk) = self.chunks.get_mut(at) {
-            chunk.on_sent(symbol);
-            if passes || !is_model_believed {
-                chunk.expect(share);
-            }
-        }
-        backlog.0
+        let is_expected = passes || number >= self.model_believed_below();
+        self.has_unexpected |= !is_expected;
+        self.chunks.on_sent(at, symbol, is_expected);
+        Modelled { backlog: backlog.0, is_expected }
     }
 
     /// A datagram was acknowledged for the first time.
@@ -265,6 +283,7 @@ impl Sender {
             return;
         }
         self.set_stale();
+        self.news += 1;
         let bytes = Bytes(acked.datagram.wire_bytes());
         self.delivered.on_acked(bytes);
         if matches!(acked.before, Fate::Lost | Fate::GivenUp) {
@@ -278,22 +297,12 @@ impl Sender {
             recalled.on_acked(bytes);
         }
         if acked.before == Fate::InFlight {
-            self.on_landed(&acked.datagram);
+            self.chunks.on_landed(&acked.datagram);
         }
         // Once enough slices are acknowledged, only that the chunk is done is progress. A peer that
         // acknowledges probes and never says so must not keep the transfer alive.
         if self.chunks.on_received(at, acked.datagram.number, symbol) {
             self.silence.on_progress(now);
-        }
-    }
-
-    /// A slice is no longer in flight.
-    fn on_landed(&mut self, datagram: &Datagram) {
-        if let Some((at, symbol)) = datagram.slice
-            && let Some(chunk) = self.chunks.get_mut(at)
-            && chunk.counts(datagram.number)
-        {
-            chunk.on_landed(symbol);
         }
     }
 
@@ -338,83 +347,9 @@ impl Sender {
             pacing.learn(rate);
         }
         for sample in bottleneck.newest(count) {
-            pacing.on_arrival(sample, self.silence.rtt().into());
+            pacing.on_arrival(self.now, sample, self.silence.rtt().into());
         }
         self.set_stale();
-    }
-
-    /// What is expected of the datagrams in flight is to be counted anew: until then nothing more is missing.
-    fn set_stale(&mut self) {
-        self.is_stale = true;
-        self.chunks.rescan_margins();
-    }
-
-    /// Called before fates are settled. After feedback it corrects the backlog of each datagram, which
-    /// decides how the missing ones were lost.
-    pub(crate) fn begin_settling(&mut self, ledger: &mut Ledger) {
-        if self.is_stale {
-            self.bottleneck.replay_settled(ledger);
-        }
-    }
-
-    /// How this datagram was lost: dropped at the bottleneck's queue, or lost behind it.
-    pub(crate) fn lost_as(&self, datagram: &Datagram) -> Fate {
-        self.bottleneck.fate_of(datagram)
-    }
-
-    /// The fate of the next datagram is settled.
-    pub(crate) fn on_settled(&mut self, datagram: &Datagram) {
-        let fate = datagram.fate;
-        if datagram.number < self.config.first_number {
-            return;
-        }
-        if fate != Fate::Acked {
-            self.set_stale();
-            self.bottleneck.on_lost(datagram);
-            self.on_landed(datagram);
-        }
-        let rtt = self.silence.rtt().into();
-        self.pacing.on_settled(datagram.number, fate != Fate::Acked, rtt);
-        // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished. Where no
-        // train has given one, they are all that there is to plan with.
-        let is_known = self.bottleneck.rate().is_some();
-        self.without_rate += usize::from(!is_known);
-        if (is_known || self.without_rate > blind::BELIEVED_SLICES) && fate != Fate::Dropped {
-            self.loss.on_packet(fate == Fate::Lost);
-        }
-    }
-
-    /// Called after fates are settled. After feedback it updates how many slices in flight are expected to
-    /// arrive, and when the bottleneck will be idle: the more are in flight, the less often.
-    pub(crate) fn end_settling(&mut self, ledger: &Ledger) {
-        if !self.is_stale || self.now < self.replay_at {
-            return;
-        }
-        self.is_stale = false;
-        let believed_below = self.model_believed_below();
-        let Self { bottleneck, loss, chunks, .. } = self;
-        chunks.clear_expected();
-        chunks.rescan();
-        let (share, mut chunks) = (loss.share(), chunks.lookup());
-        let mut replayed = 0;
-        bottleneck.replay_in_flight(ledger, |datagram, passes| {
-            replayed += 1;
-            if (passes || datagram.number >= believed_below)
-                && let Some((at, _)) = datagram.slice
-                && let Some(chunk) = chunks.get_mut(at)
-                && chunk.counts(datagram.number)
-            {
-                chunk.expect(share);
-            }
-        });
-        self.replay_at = self.now + TICK * (replayed / REPLAYED_PER_TICK);
-    }
-
-    /// Of datagrams below this number the model says which are dropped at the bottleneck's queue, before that
-    /// is known. While there are chunks to open none of that matters: what is dropped is known long before
-    /// the end, and what was not would be sent twice.
-    fn model_believed_below(&self) -> u64 {
-        if self.chunks.has_unopened() { 0 } else { self.pacing.own_from() }
     }
 
     /// Acts on a deadline that has passed.

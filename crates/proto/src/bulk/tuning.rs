@@ -14,12 +14,20 @@ pub(super) const TICK: core::time::Duration = core::time::Duration::from_millis(
 /// The assumed size of a datagram with a slice, UDP and IP included, until one is sent.
 pub(super) const FULL_PACKET: Bytes = Bytes(1_228.0);
 
+/// How long a connection waits for its server's uplink before it asks again. Its server asks it, long before.
+pub(super) const UPLINK_TIMEOUT: core::time::Duration = core::time::Duration::from_secs(1);
+
 /// What a datagram with a slice has besides the frame of it: UDP and IPv4, header and tag.
 pub(super) const SLICE_OVERHEAD: Bytes = Bytes(57.0);
 
-/// Datagrams in flight that are replayed in a tick: with more, feedback waits for as many ticks, of which a
-/// round trip has many more. At 0.1 us each they are less than half of a tick.
+/// Datagrams in flight that are replayed in a tick while the model decides: with more, feedback waits for as
+/// many ticks, of which a round trip has many more. At 0.1 us each they are less than half of a tick.
 pub(super) const REPLAYED_PER_TICK: u32 = 4_096;
+
+/// Datagrams in flight that are replayed after feedback otherwise, and more for each that it acknowledges:
+/// all on most paths, and what is in flight for four round trips in one where it is more.
+pub(super) const REPLAYED: usize = 32;
+pub(super) const REPLAYED_FOR_EACH: usize = 4;
 
 /// The minimum assumed size of a datagram.
 pub(super) const MIN_PACKET: Bytes = Bytes(200.0);
@@ -80,6 +88,22 @@ pub(super) mod blind {
 
     /// The maximum number of halvings, where no floor is set.
     pub(crate) const MAX_HALVINGS: usize = 10;
+
+    /// Pairs of datagrams sent together that bound the guess, and by how much it may exceed the rate of the
+    /// fastest: jitter has delayed both.
+    pub(crate) const MIN_PAIRS: u32 = 2;
+    pub(crate) const PAIR_GAIN: f64 = 2.0;
+
+    /// How long a guess waits for them after the first arrival was heard of. A link that takes longer for
+    /// three datagrams has less than half a Mbit/s, and a guess would send it what it takes ten seconds for.
+    pub(crate) const PAIR_WAIT: Duration = Duration::from_millis(60);
+
+    /// The shortest round trip of the handshake with which a link may be so slow: its requests and responses
+    /// take at least 40 ms each on one of 250 kbit/s, and follow each other.
+    pub(crate) const MIN_SLOW_RTT: Span = Span::from_millis(250);
+
+    /// The longest that a train may take at that bound: a longer one is more than any queue has to hold.
+    pub(crate) const MAX_TRAIN: Span = Span::from_millis(500);
 
     /// How far sending may run ahead of the rate: one tick.
     pub(crate) const AHEAD: Span = Span::from_millis(1);
@@ -172,9 +196,6 @@ pub(super) mod flow {
 
     /// The minimum arrivals in a round: among fewer, jitter may hide a standing queue.
     pub(crate) const MIN_ARRIVALS: usize = 4;
-
-    /// A queue with less delay counts as empty: two senders' ticks.
-    pub(crate) const EMPTY: Span = Span::from_millis(1);
 
     /// A flow that uses a smaller fraction of its rate is limited by its data, and does not grow.
     pub(crate) const USED: f64 = 0.7;
@@ -400,6 +421,11 @@ pub(super) mod beside_game {
     /// The newest four to eight arrivals of a round are judged, so that a queue shows in the round that
     /// caused it.
     pub(crate) const TAIL: usize = 4;
+
+    /// Growth waits for the next round when the newest four datagrams were delayed by so much more than the
+    /// four before them. Jitter does that as well, but a round is short, and what is sent until a queue shows
+    /// in a whole one is a round trip's worth.
+    pub(crate) const RISING: Span = Span(250.0);
 
     /// The queue grows when less than this fraction of the sending rate is delivered.
     pub(crate) const SQUEEZED: f64 = 0.93;

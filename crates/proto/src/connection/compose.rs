@@ -12,15 +12,16 @@ use alloc::boxed::Box;
 
 use super::Connection;
 use super::blocks::BlocksIn;
+use super::draft::Draft;
 use super::message_pace::KnownPath;
+use crate::Instant;
 use crate::bulk::Sender;
 use crate::channels::Source;
 use crate::incoming::ProgressDue;
 use crate::time::earliest;
-use crate::transit::{ChunkAt, Item, Symbol};
+use crate::transit::Item;
 use crate::wire::frames::Frame;
 use crate::wire::{Grease, MAX_DATAGRAM_BYTES};
-use crate::{DatagramBuffer, Instant};
 
 /// The least room for a datagram to be begun: that of an announcement, the longest frame that must fit.
 const MIN_ROOM: usize = 64;
@@ -69,65 +70,6 @@ const ORDER: [Part; 13] = [
     Part::Ack,
     Part::Grease,
 ];
-
-/// A datagram that is being composed.
-pub(super) struct Draft<'a, 'b> {
-    out: &'a mut DatagramBuffer<'b>,
-    /// Where its frames have to end.
-    end: usize,
-    pub(super) is_ack_eliciting: bool,
-    /// It has a frame that is not an ack, nor goes with one.
-    pub(super) has_content: bool,
-    /// It asks for an ack, because as an ack alone it might not go.
-    pub(super) is_asking: bool,
-    pub(super) slice: Option<(ChunkAt, Symbol)>,
-    /// It has what a receiver of blocks says without being asked for an ack.
-    pub(super) has_report: bool,
-    has_progress: bool,
-    pub(super) has_ack: bool,
-}
-
-impl<'a, 'b> Draft<'a, 'b> {
-    /// One whose frames come after what is in `out`, and end at `end`.
-    pub(super) const fn new(out: &'a mut DatagramBuffer<'b>, end: usize) -> Self {
-        Self {
-            out,
-            end,
-            is_ack_eliciting: false,
-            has_content: false,
-            is_asking: false,
-            slice: None,
-            has_report: false,
-            has_progress: false,
-            has_ack: false,
-        }
-    }
-
-    const fn has_frames(&self) -> bool {
-        self.has_content || self.has_report
-    }
-
-    fn room(&self) -> usize {
-        self.end.saturating_sub(self.out.len())
-    }
-
-    fn push(&mut self, frame: &Frame<'_>) {
-        frame.write(self.out.vec());
-        self.is_ack_eliciting |= frame.is_ack_eliciting();
-        match frame {
-            Frame::Ack(_) => self.has_ack = true,
-            Frame::SlicesHere(_) | Frame::Progress(_) => self.has_report = true,
-            // Always beside an ack.
-            Frame::Arrivals(_) => {}
-            _ => self.has_content = true,
-        }
-    }
-
-    /// Something ack-eliciting was appended directly.
-    const fn on_data(&mut self) {
-        (self.is_ack_eliciting, self.has_content) = (true, true);
-    }
-}
 
 impl Connection {
     /// When there is something to send, as far as the amplification limit allows.

@@ -13,6 +13,7 @@ mod blocks;
 mod closing;
 mod compose;
 mod config;
+mod draft;
 mod ecn;
 mod event;
 mod liveness;

@@ -1,7 +1,7 @@
 //! Sending: a datagram is composed after its header, encrypted in place, and recorded with what has to be
 //! known if it is lost. What goes into it is in [`compose`](super::compose).
 
-use super::compose::Draft;
+use super::draft::Draft;
 use super::{CloseReason, Connection, ConnectionState, ConnectionTrigger};
 use alloc::vec::Vec;
 
@@ -65,10 +65,11 @@ impl Connection {
         let wire_bytes = out.len() + UDP_IPV4_BYTES;
         // Packets and messages use the link too, although they do not wait for the send budget.
         let sender = self.blocks_out.sender_mut();
-        let backlog = sender.map_or(0.0, |sender| sender.on_sent(now, number, wire_bytes, slice));
+        let modelled =
+            sender.map(|sender| sender.on_sent(now, number, wire_bytes, slice)).unwrap_or_default();
         self.record(
             now,
-            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, backlog },
+            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, modelled },
         );
         if has_ack {
             // An ack that says that a block is finished is repeated as well.

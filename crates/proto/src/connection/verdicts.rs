@@ -80,7 +80,7 @@ impl Connection {
             self.pass_fates();
         }
         if let Some(sender) = self.blocks_out.sender_mut() {
-            sender.end_settling(&self.sent);
+            self.counters.steps += sender.end_settling(&mut self.sent);
         }
         if has_news {
             self.sent.trim(self.blocks_out.sender().map_or(0, |_| KEPT));

@@ -4,13 +4,14 @@
 //! `slots` has the blocks that are announced and not finished; a `block` has its `done_map`, its tree's
 //! `pages`, and its open chunks (`chunk`, `assembly`). Slices that come before their announcement wait in
 //! `staging`. `credit` says how much the sender may open, by what fits the memory; `progress` tells it;
-//! `here` is what need not be sent; `delivery` is what the application has not taken; `deadlines` end a
-//! connection whose sender is gone or crawls.
+//! `here` is what need not be sent; `delivery` is what the application has not taken, and `application` what
+//! it asks and says; `deadlines` end a connection whose sender is gone or crawls.
 //!
 //! The invariants: memory is at most the budget and what 32 blocks need to be kept apart; a datagram costs
 //! at most one chunk to decode and hash, and only of a block that was announced and admitted; and what is
 //! delivered has the announced root.
 
+mod application;
 mod assembly;
 mod block;
 mod chunk;
@@ -144,17 +145,6 @@ impl IncomingBlocks {
     /// Something was heard from the peer, whatever it was.
     pub(crate) fn on_heard(&mut self, now: Instant) {
         self.patience.on_heard(now);
-    }
-
-    /// The application has this block, or chunks of it. `is_heard` if the hello says so; otherwise a root
-    /// here frame will. Returns whether it is new and there is room.
-    pub(crate) fn have(&mut self, root: [u8; 32], here: Here, is_heard: bool) -> bool {
-        let is_whole = here == Here::Whole;
-        let place = self.roots.add(root, here, is_heard && is_whole);
-        if let Some(place) = place.filter(|_| is_whole && !is_heard) {
-            self.controls.push_back(Control::RootHere(place));
-        }
-        place.is_some()
     }
 
     /// A block was announced.
@@ -367,20 +357,6 @@ impl IncomingBlocks {
         Ok(())
     }
 
-    /// The application does not want a block. Returns whether it is one that is announced and not finished.
-    /// Its sender answers with a cancel.
-    pub(crate) fn decline(&mut self, now: Instant, number: u32, code: u32) -> bool {
-        if self.slots.open(number).is_none() {
-            return false;
-        }
-        let seen = self.free(number, None);
-        // The number has a slot already, so this cannot be refused.
-        let is_set = self.slots.set(number, Slot::Declined { seen, code }).is_ok();
-        self.controls.push_back(Control::Decline(number));
-        self.after(now);
-        is_set
-    }
-
     /// Frees what is held of an announced block, and returns how many of its chunks were seen. With a code
     /// the application is told, if it does not know of it by itself.
     fn free(&mut self, number: u32, cancelled: Option<u32>) -> u64 {
@@ -398,46 +374,6 @@ impl IncomingBlocks {
             Some(Slot::Declined { seen, .. }) => seen,
             Some(Slot::Expected | Slot::Here { .. }) | None => 0,
         }
-    }
-
-    /// The next event for the application.
-    pub(crate) fn poll_event(&mut self, now: Instant) -> Option<IncomingEvent> {
-        if let Some(event) = self.ready.pop() {
-            self.after(now);
-            return Some(event);
-        }
-        for (number, block) in self.slots.blocks_mut() {
-            let (tag, length) = (block.tag, block.length);
-            if block.is_announcement_unread {
-                return Some(block.announcement(number));
-            }
-            if core::mem::take(&mut block.is_progress_unread) {
-                let received = block.received_bytes();
-                return Some(IncomingEvent::Progress { block: number, tag, received, length });
-            }
-        }
-        None
-    }
-
-    /// Whether there is an event to poll.
-    pub(crate) fn has_events(&self) -> bool {
-        let is_unread = |block: &Block| block.is_announcement_unread || block.is_progress_unread;
-        !self.ready.is_empty() || self.slots.blocks().any(|(_, block)| is_unread(block))
-    }
-
-    /// Of each block in progress: its tag, bytes received in whole slices, and its length.
-    pub(crate) fn progress(&self) -> impl Iterator<Item = (u64, u64, u64)> {
-        self.slots.blocks().map(|(_, it)| (it.tag, it.received_bytes(), it.length))
-    }
-
-    /// Whether a block is in progress.
-    pub(crate) fn has_open(&self) -> bool {
-        self.slots.blocks().next().is_some()
-    }
-
-    /// Whether slices are expected: acks are sent sooner then, and arrival times recorded.
-    pub(crate) fn is_receiving(&self) -> bool {
-        self.has_open() || !self.staging.is_empty()
     }
 
     /// Chunks that are whole and wait for their page of the tree.

@@ -83,6 +83,8 @@ pub(crate) struct Datagram {
     pub(crate) sent_at: Instant,
     /// Bytes in the modelled queue of the bottleneck when it had joined, itself included.
     pub(crate) backlog: f64,
+    /// Its slice counts as one that will arrive.
+    pub(crate) is_expected: bool,
     pub(super) items: Span,
     /// With the headers of UDP and IPv4; 0 for a probe, which no model of the path counts.
     wire_bytes: u16,
@@ -98,11 +100,13 @@ pub(crate) struct Datagram {
 impl Datagram {
     /// The record of one that is sent now.
     pub(super) fn new(now: Instant, outgoing: Outgoing, items: Span) -> Self {
-        let Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, backlog } = outgoing;
+        let Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, modelled } =
+            outgoing;
         Self {
             number,
             sent_at: now,
-            backlog,
+            backlog: modelled.backlog,
+            is_expected: modelled.is_expected,
             items,
             wire_bytes: u16::try_from(wire_bytes).unwrap_or(u16::MAX),
             slice,
@@ -137,6 +141,15 @@ impl Datagram {
     }
 }
 
+/// What the model of the bottleneck says of a datagram that is sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Modelled {
+    /// See [`Datagram::backlog`].
+    pub(crate) backlog: f64,
+    /// See [`Datagram::is_expected`].
+    pub(crate) is_expected: bool,
+}
+
 /// A datagram on its way into the ledger.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
@@ -146,7 +159,7 @@ pub(crate) struct Outgoing {
     pub(crate) is_ack_eliciting: bool,
     pub(crate) is_marked: bool,
     pub(crate) slice: Option<(ChunkAt, Symbol)>,
-    pub(crate) backlog: f64,
+    pub(crate) modelled: Modelled,
 }
 
 impl Outgoing {
@@ -158,7 +171,7 @@ impl Outgoing {
             is_ack_eliciting: true,
             is_marked: false,
             slice: None,
-            backlog: 0.0,
+            modelled: Modelled { backlog: 0.0, is_expected: false },
         }
     }
 }

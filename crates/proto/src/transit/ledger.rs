@@ -329,9 +329,29 @@ impl Ledger {
     }
 
     /// The place of this number, or of the next one above. Places are good until the next
-    /// [`trim`](Self::trim).
+    /// [`trim`](Self::trim). Few numbers have no record, so that the search is near where it would be if each
+    /// had one.
     pub(crate) fn place(&self, number: u64) -> usize {
-        self.records.partition_point(|record| record.number < number)
+        let Some(front) = self.records.front() else { return 0 };
+        let Some(above) = number.checked_sub(front.number) else { return 0 };
+        let end =
+            usize::try_from(above).map_or(self.records.len(), |at| at.min(self.records.len()));
+        let is_below = |at: usize| self.records.get(at).is_some_and(|it| it.number < number);
+        let (mut end, mut step) = (end, 1);
+        // All from `end` on are not below; that is looked for in steps that double.
+        loop {
+            let Some(at) = end.checked_sub(step) else { break };
+            if is_below(at) {
+                break;
+            }
+            (end, step) = (at, 2 * step);
+        }
+        let mut from = end.saturating_sub(step);
+        while from < end {
+            let middle = from.midpoint(end);
+            if is_below(middle) { from = middle + 1 } else { end = middle }
+        }
+        end
     }
 
     /// The record of this number.
@@ -344,10 +364,15 @@ impl Ledger {
         self.records.range(place.min(self.records.len())..)
     }
 
-    /// The same, to set their backlog.
+    /// The same, to set what the model says of them.
     pub(crate) fn iter_mut_from(&mut self, place: usize) -> impl Iterator<Item = &mut Datagram> {
         let place = place.min(self.records.len());
         self.records.range_mut(place..)
+    }
+
+    /// The number of the first datagram without a settled fate.
+    pub(crate) fn first_unsettled(&self) -> Option<u64> {
+        self.records.get(self.settled).map(|record| record.number)
     }
 
     /// The place of the first record without a settled fate.

@@ -34,7 +34,7 @@ fn outgoing(sent: &mut Ledger) -> Outgoing {
         is_ack_eliciting: true,
         is_marked: false,
         slice: None,
-        backlog: 0.0,
+        modelled: Modelled::default(),
     }
 }
 

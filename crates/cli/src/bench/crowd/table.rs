@@ -24,12 +24,12 @@ const KINDS: [Kind; 6] = [
     ("idle", |run| format!("{:.1} % used", run.used * 1e2), |run| Some(-run.used)),
     ("dropping", |run| format!("{:.1} % dropped", run.dropped * 1e2), |run| Some(run.dropped)),
     ("slow", |run| format!("completion {:.2}", run.completion), |run| Some(run.completion)),
-    ("starved beside CUBIC", beside, |run| run.beside_cubic.map(|share| -share)),
-    ("greedy beside CUBIC", beside, |run| run.beside_cubic),
+    ("starved beside TCP", beside, |run| run.beside_tcp.map(|share| -share)),
+    ("greedy beside TCP", beside, |run| run.beside_tcp),
 ];
 
 fn beside(run: &Outcome) -> String {
-    format!("{:.2} of a fair share", run.beside_cubic.unwrap_or_default())
+    format!("{:.2} of a fair share", run.beside_tcp.unwrap_or_default())
 }
 
 /// A summary in JSON.
@@ -41,6 +41,7 @@ pub(super) fn fields(summary: &Summary) -> Value {
         "idle_cells": summary.idle_cells,
         "dropping_cells": summary.dropping_cells,
         "broken": summary.broken,
+        "stalled": summary.stalled,
         "jain_p50": rounded(summary.jain_p50),
         "jain_p5": rounded(summary.jain_p5),
         "used_p50": rounded(summary.used_p50),
@@ -51,16 +52,16 @@ pub(super) fn fields(summary: &Summary) -> Value {
         "queue_ms_p95": rounded(summary.queue_ms_p95),
         "completion_p50": rounded(summary.completion_p50),
         "completion_p95": rounded(summary.completion_p95),
-        "beside_cubic": summary.beside_cubic.map(|parts| parts.map(rounded)),
+        "beside_tcp": summary.beside_tcp.map(|parts| parts.map(rounded)),
     })
 }
 
 /// What stands over [`line`].
 fn heading(first: &str) -> String {
     format!(
-        "{:8}         good        Jain         used %     dropped %       queue ms    \
-         completion         beside CUBIC\n\
-         {first:8}  cells  cells    p5   p50    p5   p50   p50   p95    p50     p95  \
+        "{:10}         good        Jain         used %     dropped %       queue ms    \
+         completion         beside TCP\n\
+         {first:10}  cells  cells    p5   p50    p5   p50   p50   p95    p50     p95  \
          \x20 p50    p95  ended   p5   p50   p95",
         "",
     )
@@ -69,10 +70,10 @@ fn heading(first: &str) -> String {
 /// A line of a table.
 fn line(first: &str, summary: &Summary) -> String {
     let beside = summary
-        .beside_cubic
+        .beside_tcp
         .map_or_else(String::new, |[p5, p50, p95]| format!("  {p5:4.2}  {p50:4.2}  {p95:4.2}"));
     format!(
-        "{first:8}  {:5}  {:5}  {:4.2}  {:4.2}  {:4.0}  {:4.0}  {:4.1}  {:4.1}  \
+        "{first:10}  {:5}  {:5}  {:4.2}  {:4.2}  {:4.0}  {:4.0}  {:4.1}  {:4.1}  \
          {:5.0}  {:6.0}  {:5.2}  {:5.1}  {:5}{beside}",
         summary.cells,
         summary.good_cells,
@@ -86,7 +87,7 @@ fn line(first: &str, summary: &Summary) -> String {
         summary.queue_ms_p95,
         summary.completion_p50,
         summary.completion_p95,
-        summary.broken,
+        summary.broken + summary.stalled,
     )
 }
 

@@ -1,92 +1,13 @@
 //! A TCP bulk transfer with CUBIC, as a pair of hosts: most competing downloads are like this.
 //!
-//! It follows RFC 9438 (window), RFC 2018 (SACK), RFC 9002 6.1.1 (a packet is lost when one sent three later
-//! has arrived, also for retransmissions), RFC 6937 (proportional rate reduction), RFC 6298
-//! with Linux's minimum timeout, and HyStart's delay test as in Linux. There is no handshake, no receive
-//! window and no end. Segments are numbered, not bytes: each is full.
+//! It follows RFC 9438 (window), RFC 6937 (proportional rate reduction) and HyStart's delay test as in Linux;
+//! the rest of TCP is in `rivals/tcp`.
 
-mod receiver;
 mod sender;
 mod window;
 
-pub use receiver::CubicReceiver;
 pub use sender::CubicSender;
 pub use window::CubicWindow;
-
-use haulier_proto::Instant;
-
-use haulier_sim::link::UDP_IP_OVERHEAD;
-
-/// Bytes of data in a segment: an Ethernet frame's 1500 without IP, TCP and timestamps.
-pub const MSS: u64 = 1448;
-
-/// Bytes of IPv4, TCP and the timestamp option.
-pub const HEADER_BYTES: u64 = 52;
-
-/// Bytes of a segment as a datagram, so that it has 1500 on the link.
-const SEGMENT_BYTES: usize = (MSS + HEADER_BYTES - UDP_IP_OVERHEAD) as usize;
-
-/// Bytes of an ack as a datagram, without SACK.
-const ACK_BYTES: usize = (HEADER_BYTES - UDP_IP_OVERHEAD) as usize;
-
-/// SACK blocks that fit beside timestamps (RFC 2018, 3).
-const SACK_BLOCKS: usize = 3;
-
-/// The header of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Segment {
-    number: u32,
-    sent_at: Instant,
-}
-
-impl Segment {
-    fn to_bytes(self) -> Vec<u8> {
-        let mut out = vec![0; SEGMENT_BYTES];
-        out[..4].copy_from_slice(&self.number.to_le_bytes());
-        out[4..12].copy_from_slice(&self.sent_at.as_nanos().to_le_bytes());
-        out
-    }
-
-    fn read(datagram: &[u8]) -> Option<Self> {
-        let number = u32::from_le_bytes(*datagram.first_chunk()?);
-        let sent_at = u64::from_le_bytes(*datagram.get(4..)?.first_chunk()?);
-        (datagram.len() == SEGMENT_BYTES)
-            .then_some(Self { number, sent_at: Instant::from_nanos(sent_at) })
-    }
-}
-
-/// The content of an ack.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Ack {
-    /// All segments before this one were received.
-    next: u32,
-    /// The timestamp of the segment that caused it.
-    echo: Instant,
-    /// Runs beyond `next`: start, and exclusive end.
-    sacks: Vec<(u32, u32)>,
-}
-
-impl Ack {
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut out = vec![0; ACK_BYTES];
-        out[..4].copy_from_slice(&self.next.to_le_bytes());
-        out[4..12].copy_from_slice(&self.echo.as_nanos().to_le_bytes());
-        let ends = self.sacks.iter().flat_map(|(from, to)| [from, to]);
-        out.extend(ends.flat_map(|end| end.to_le_bytes()));
-        out
-    }
-
-    fn read(datagram: &[u8]) -> Option<Self> {
-        let next = u32::from_le_bytes(*datagram.first_chunk()?);
-        let echo = u64::from_le_bytes(*datagram.get(4..)?.first_chunk()?);
-        let (pairs, _) = datagram.get(ACK_BYTES..)?.as_chunks::<8>();
-        let sacks = pairs.iter().map(|pair| {
-            let both = u64::from_le_bytes(*pair);
-            (both as u32, (both >> 32) as u32)
-        });
-        Some(Self { next, echo: Instant::from_nanos(echo), sacks: sacks.collect() })
-    }
-}
 
 #[cfg(test)]
 mod tests;

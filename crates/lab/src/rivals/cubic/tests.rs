@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use haulier_proto::Instant;
+
 use super::*;
+use crate::rivals::{MSS, TcpReceiver};
 use crate::share::{Competitor, Share, ShareReport};
 use haulier_sim::{Access, LinkConfig, Loss, Probability, RateChange, World, address};
 
@@ -68,7 +71,7 @@ fn what_arrives_is_a_stream_without_holes() {
     let mut world = World::new(3);
     let sender = CubicSender::new(address(2), Instant::ZERO);
     world.add(sender, address(1), &Access::default());
-    let receiver = world.add(CubicReceiver::new(address(1)), address(2), &bad.into());
+    let receiver = world.add(TcpReceiver::new(address(1)), address(2), &bad.into());
     world.run_to(seconds(10));
     let (_, down) = world.links(world.segment_of(receiver));
     let delivered = down.stats().delivered - down.stats().duplicated;

@@ -47,14 +47,16 @@ fn next(chunks: &mut Chunks, loss: &LossEstimate) -> Option<(u32, u32, usize, bo
     let choice = choice?;
     let Chosen { at, symbol, data, .. } = chunks.take(choice, &Ledger::new(), 0).unwrap();
     assert_eq!(data.len(), 1024);
-    chunks.get_mut(at).unwrap().expect(loss.share());
+    chunks.get_mut(at).unwrap().expect();
     // A search from the beginning finds the same.
     let noted = chunks.choose(false, &path(loss));
-    let places: Vec<_> = chunks.classes.iter().map(|class| class.searched).collect();
-    chunks.rescan();
+    let places: Vec<_> =
+        chunks.classes.iter().map(|class| (class.searched, class.lacking.clone())).collect();
+    chunks.classes.search_anew();
     assert_eq!(noted, chunks.choose(false, &path(loss)));
-    for (place, searched) in places.into_iter().enumerate() {
-        chunks.classes.at_mut(place).unwrap().searched = searched;
+    for (place, (searched, lacking)) in places.into_iter().enumerate() {
+        let class = chunks.classes.at_mut(place).unwrap();
+        (class.searched, class.lacking) = (searched, lacking);
     }
     chunks.check_invariants();
     Some((at.block, at.index, symbol.get(), choice.is_tail))
@@ -101,8 +103,8 @@ fn repair_of_missing_slices_comes_before_unsent_slices() {
         next(&mut chunks, &loss).unwrap();
     }
     // Nothing of the first chunk is expected to arrive.
-    chunks.get_mut(ChunkAt { block: 0, index: 0 }).unwrap().clear_expected();
-    chunks.rescan();
+    chunks.get_mut(ChunkAt { block: 0, index: 0 }).unwrap().on_given_up();
+    chunks.classes.search_anew();
     assert_eq!(next(&mut chunks, &loss), Some((0, 0, 256, false)));
 }
 

@@ -95,6 +95,9 @@ impl BesideGame {
     /// Grows if the link may be faster, because there is no queue.
     fn grow(&mut self, now: Span, rtt: Span) {
         (self.drains, self.queued) = (false, 0);
+        if self.flow.round.is_rising() {
+            return self.flow.round = Round::default();
+        }
         let rate = self.flow.rate();
         let share = SHARE * self.ceiling;
         if rate < share {

@@ -7,7 +7,9 @@
 use libm::{cbrt, sqrt};
 
 use super::super::tuning::FULL_PACKET;
-use super::super::tuning::beside_tcp::{CUT, DRAIN_TRIPS, FULL_QUEUE, GROWTH, MAX_STEP, ROUNDS, SIGMAS};
+use super::super::tuning::beside_tcp::{
+    CUT, DRAIN_TRIPS, FULL_QUEUE, GROWTH, MAX_STEP, ROUNDS, SIGMAS,
+};
 use super::super::tuning::delay::{DRAIN_MARGIN, DRAIN_PART, DRAINED, MIN_EMPTY};
 use super::super::tuning::flow::USED;
 use super::super::units::{Rate, Span};
@@ -39,16 +41,7 @@ impl BesideTcp {
         let Delay { mut flow, usual, drains, .. } = law.clone();
         flow.restart(rate.min(2.0 * flow.rate()));
         let (now, max_window) = (flow.now(), rate * rtt / FULL_PACKET / CUT);
-        Self {
-            flow,
-            usual,
-            max_window,
-            cut_at: now,
-            longest: delay,
-            drains,
-            drained: None,
-            delay,
-        }
+        Self { flow, usual, max_window, cut_at: now, longest: delay, drains, drained: None, delay }
     }
 
     /// A datagram was sent: perhaps it is time to drain.

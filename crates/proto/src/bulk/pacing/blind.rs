@@ -4,12 +4,18 @@
 //! full: ten of them on one link dropped 82 % of what they sent. So the guess is used for a chunk and a
 //! round trip. Then it is halved with each half chunk, down to the floor, until a rate is measured. Where
 //! slices arrive, another train is sent to measure it.
+//!
+//! What little is heard before a rate is known bounds the guess: where even the closest two of the datagrams
+//! that were sent together arrived far apart, the link is slow ([`pairs`](super::pairs)).
 
+use super::super::samples::Sample;
 use super::super::tuning::blind::{
     AHEAD, BELIEVED_SLICES, FIRST_RATE, FIRST_SLICES, HALVED_AFTER, HINT_GAIN, LATER_RATE,
-    MAX_HALVINGS, TRAIN_INTERVAL,
+    MAX_HALVINGS, MAX_TRAIN, MIN_SLOW_RTT, PAIR_WAIT, TRAIN_INTERVAL,
 };
+use super::super::tuning::trains;
 use super::super::units::{Bytes, Rate, Span};
+use super::pairs::Pairs;
 use crate::Instant;
 
 /// Pacing without a rate.
@@ -26,6 +32,12 @@ pub(crate) struct Blind {
     /// When the next slice is due at the current rate.
     paced_at: Span,
     train_at: Instant,
+    /// The next slice waited for the server's uplink, and a rate is overdue although no guess is to blame.
+    is_held_back: bool,
+    is_overdue: bool,
+    pairs: Pairs,
+    /// When it was first heard that a datagram arrived.
+    heard_at: Option<Instant>,
 }
 
 impl Blind {
@@ -38,6 +50,10 @@ impl Blind {
             late: 0,
             paced_at: Span::ZERO,
             train_at: Instant::ZERO,
+            is_held_back: false,
+            is_overdue: false,
+            pairs: Pairs::new(),
+            heard_at: None,
         }
     }
 
@@ -53,7 +69,9 @@ impl Blind {
         let since = *self.since.get_or_insert(now);
         let rate = self.rate();
         let is_late = self.sent > BELIEVED_SLICES && Span::from(now.since(since)) > rtt;
-        self.late += usize::from(is_late && rate < limit);
+        let is_held_back = core::mem::take(&mut self.is_held_back);
+        self.late += usize::from(is_late && rate < limit && !is_held_back);
+        self.is_overdue |= is_late && is_held_back;
         self.paced_at = self.paced_at.max(now.into()) + bytes / rate;
     }
 
@@ -69,6 +87,25 @@ impl Blind {
         self.train_at = now + TRAIN_INTERVAL;
     }
 
+    /// The next slice waits for the server's uplink. Less is sent than was guessed then, in no train, and the
+    /// guess is not halved.
+    pub(super) const fn on_held_back(&mut self) {
+        self.is_held_back = true;
+    }
+
+    /// It was heard at `now` that a datagram arrived.
+    pub(super) fn on_arrival(&mut self, now: Instant, sample: &Sample) {
+        self.heard_at.get_or_insert(now);
+        self.pairs.on_arrival(sample);
+    }
+
+    /// Whether what is beyond a train waits until it is known whether the link is slow. Where the round trip
+    /// is short it is not.
+    pub(super) fn is_unsure(&self, now: Instant, rtt: Span) -> bool {
+        let is_heard = self.heard_at.is_some_and(|heard_at| now < heard_at + PAIR_WAIT);
+        is_heard && self.pairs.is_empty() && self.hint.is_none() && rtt > MIN_SLOW_RTT
+    }
+
     /// Whether the next slice must wait, for a caller that is this late.
     pub(crate) fn is_early(&self, now: Instant, late: Span) -> bool {
         self.paced_at > Span::from(now) + AHEAD + late
@@ -76,7 +113,7 @@ impl Blind {
 
     /// Whether to send another train to measure the rate, now that slices arrive.
     pub(super) fn poll_train(&mut self, now: Instant) -> bool {
-        let is_due = self.halvings() > 0 && now >= self.train_at;
+        let is_due = (self.halvings() > 0 || self.is_overdue) && now >= self.train_at;
         if is_due {
             self.train_at = now + TRAIN_INTERVAL;
         }
@@ -88,7 +125,12 @@ impl Blind {
         let unhinted = if self.sent < FIRST_SLICES { FIRST_RATE } else { LATER_RATE };
         let first = self.hint.map_or(unhinted, |hint| hint * HINT_GAIN);
         let halved = (0..self.halvings()).fold(first, |rate, _| rate / 2.0);
-        halved.max(self.floor.min(first))
+        halved.max(self.floor.min(first)).min(self.pairs.bound())
+    }
+
+    /// Whether the link is so slow that a train is too much at once.
+    pub(super) fn is_slow(&self) -> bool {
+        trains::BYTES / self.pairs.bound() > MAX_TRAIN
     }
 
     fn halvings(&self) -> usize {
@@ -177,5 +219,43 @@ mod tests {
         let ms = send(&mut blind, 0, 1_000, Rate::INFINITY);
         let trains = (ms..ms + 5_000).filter(|&ms| blind.poll_train(Instant::from_millis(ms)));
         assert_eq!(trains.count(), 5);
+    }
+
+    /// Arrivals of datagrams that were sent at once, so far apart, heard of at 1 s.
+    fn arrive(blind: &mut Blind, datagrams: u32, apart: Span) {
+        for n in 0..datagrams {
+            let passed = Bytes(1_250.0) * f64::from(n);
+            let (number, sent, at) = (n.into(), Span::ZERO, f64::from(n) * apart);
+            let bytes = Bytes(1_250.0);
+            let sample = Sample { number, bytes, at, sent, delay: at, passed, received: passed };
+            blind.on_arrival(Instant::from_millis(1_000), &sample);
+        }
+    }
+
+    #[test]
+    fn a_guess_is_at_most_twice_the_rate_of_the_first_arrivals() {
+        let mut blind = Blind::new(FLOOR, None);
+        arrive(&mut blind, 2, Span::from_millis(100));
+        assert!(
+            (mbit(&blind) - 20.0).abs() < 1e-9 && !blind.is_slow(),
+            "of one pair, any may be late"
+        );
+        arrive(&mut blind, 3, Span::from_millis(100));
+        assert!((mbit(&blind) - 0.2).abs() < 1e-9 && blind.is_slow(), "{}", mbit(&blind));
+        arrive(&mut blind, 2, Span::from_millis(1));
+        assert!((mbit(&blind) - 20.0).abs() < 1e-9 && !blind.is_slow(), "the fastest counts");
+    }
+
+    #[test]
+    fn after_a_slow_handshake_the_first_arrivals_are_waited_for() {
+        let mut blind = Blind::new(FLOOR, None);
+        let (soon, later) = (Instant::from_millis(1_030), Instant::from_millis(1_061));
+        let (slow, fast) = (Span::from_millis(400), Span::from_millis(100));
+        assert!(!blind.is_unsure(soon, slow), "nothing is heard");
+        arrive(&mut blind, 1, Span::ZERO);
+        assert!(blind.is_unsure(soon, slow) && !blind.is_unsure(soon, fast));
+        assert!(!blind.is_unsure(later, slow), "not for long");
+        arrive(&mut blind, 1, Span::ZERO);
+        assert!(!blind.is_unsure(soon, slow), "a pair says enough");
     }
 }

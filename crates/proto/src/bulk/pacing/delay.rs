@@ -10,15 +10,18 @@ use libm::sqrt;
 
 use super::super::tuning::FULL_PACKET;
 use super::super::tuning::delay::{
-    DRAIN_MARGIN, DRAIN_PACKETS, DRAIN_PART, DRAINED, EMPTY_PART, GAIN, HOT, HOT_ROUNDS, MAX_HOT, MIN_HOT,
-    LEFT_MARGIN, MAX_CUT, MAX_DELIVERED, MAX_DRAIN_TIME, MAX_FAILED, MAX_GROWTH, MAX_JUMP, MAX_OVERSHOOT, MIN_CUT, MIN_EMPTY, MIN_FALL,
-    MIN_ROOT, MIN_TARGET, REFERENCE, ROUNDS, SHORT_ROUND, TARGET, TEST_AFTER, TRIAL_CUT, YIELDED, FULL_CAP, CAP_GROWTH,
+    CAP_GROWTH, DRAIN_MARGIN, DRAIN_PACKETS, DRAIN_PART, DRAINED, EMPTY_PART, FULL_CAP, GAIN, HOT,
+    HOT_ROUNDS, LEFT_MARGIN, MAX_CUT, MAX_DELIVERED, MAX_DRAIN_TIME, MAX_FAILED, MAX_GROWTH,
+    MAX_HOT, MAX_JUMP, MAX_OVERSHOOT, MIN_CUT, MIN_EMPTY, MIN_FALL, MIN_HOT, MIN_ROOT, MIN_TARGET,
+    REFERENCE, ROUNDS, SHORT_ROUND, TARGET, TEST_AFTER, TRIAL_CUT, YIELDED,
 };
 use super::super::tuning::flow::{DECREASE, MIN_ROUND, USED};
 use super::super::tuning::near::is_fast;
 use super::super::tuning::rate_finder::TRAIN_ABOVE;
 use super::super::tuning::start::PART;
-use super::super::tuning::usual::{CONFIRM_PACKETS, CONFIRMED, ENDED, HEAVY, MAX_RETURN, TRIAL_LOST, TRIAL_PACKETS, TRIES, WINDOW};
+use super::super::tuning::usual::{
+    CONFIRM_PACKETS, CONFIRMED, ENDED, HEAVY, MAX_RETURN, TRIAL_LOST, TRIAL_PACKETS, TRIES, WINDOW,
+};
 use super::super::units::{Bytes, Rate, Span};
 use super::beside_tcp::BesideTcp;
 use super::drains::Drains;
@@ -90,14 +93,17 @@ impl Delay {
         let (rate, trial) = match begin {
             Begin::Alone => (known, None),
             Begin::Beside(rate) => (rate, None),
-            Begin::Trial(rate) => (rate, Some(Trial {
-                rate: known,
-                excess: lost,
-                delay: Span::ZERO,
-                tries: TRIES,
-                is_queued: false,
-                inflation: flow.seen.inflation(),
-            })),
+            Begin::Trial(rate) => (
+                rate,
+                Some(Trial {
+                    rate: known,
+                    excess: lost,
+                    delay: Span::ZERO,
+                    tries: TRIES,
+                    is_queued: false,
+                    inflation: flow.seen.inflation(),
+                }),
+            ),
         };
         flow.restart(rate);
         let rate_before = rate.max(PART * known);
@@ -187,7 +193,8 @@ impl Delay {
     /// Judges a round. If others fill the queue, returns the rate from before this flow yielded.
     pub(super) fn judge(&mut self, rtt: Span) -> Option<Rate> {
         let rate = self.flow.rate();
-        let (sent, delay) = (self.flow.delivered().min(MAX_DELIVERED * rate), self.flow.round.min_delay);
+        let (sent, delay) =
+            (self.flow.delivered().min(MAX_DELIVERED * rate), self.flow.round.min_delay);
         self.delay = delay;
         if let Some(drain) = self.drain.take() {
             return self.end_drain(drain, delay);
@@ -263,7 +270,8 @@ impl Delay {
 
     /// The part of what was sent that got through, the link's own losses not counted.
     fn kept(&self) -> f64 {
-        let seen = if self.flow.round.fates.total() < 16 { self.flow.seen } else { self.flow.round.fates };
+        let seen =
+            if self.flow.round.fates.total() < 16 { self.flow.seen } else { self.flow.round.fates };
         ((1.0 - seen.share()) / (1.0 - self.usual.share())).min(1.0)
     }
 

@@ -6,7 +6,7 @@
 
 use super::super::samples::Sample;
 use super::super::tuning::FULL_PACKET;
-use super::super::tuning::beside_game::TAIL;
+use super::super::tuning::beside_game::{RISING, TAIL};
 use super::super::tuning::flow::{
     FLOOR_LOSS, FLOOR_WINDOW, LATE, MAX_DRAIN, MAX_ROUND, MIN_ARRIVALS, MIN_ROUND,
 };
@@ -76,6 +76,11 @@ impl Round {
     /// The smallest queueing delay of the newest four to eight arrivals.
     pub(super) const fn newest_delay(&self) -> Span {
         self.tail.min(self.tail_before)
+    }
+
+    /// Whether the newest one to four arrivals were all later than the four before them: a queue begins.
+    pub(super) fn is_rising(&self) -> bool {
+        self.tail > self.tail_before + RISING
     }
 }
 

@@ -15,11 +15,12 @@ mod delay;
 mod drains;
 mod flow;
 mod model;
+mod pairs;
 mod policer;
 mod start;
-mod usual;
 #[cfg(test)]
 mod tests;
+mod usual;
 
 use alloc::boxed::Box;
 
@@ -95,9 +96,11 @@ impl Pacing {
         pacing
     }
 
-    /// The model decides, and what the start shows is measured.
+    /// The model decides, and what the start shows is measured. The floor is what an application asks for, and
+    /// not what a link has to bear that is slower.
     fn start(&mut self, rate: Rate) {
-        self.law = Law::Model(Box::new(Start::new(Flow::new(rate, self.floor, self.next))));
+        self.law =
+            Law::Model(Box::new(Start::new(Flow::new(rate, self.floor.min(rate), self.next))));
     }
 
     /// The size of a full datagram, which takes so much longer than before.
@@ -180,7 +183,8 @@ impl Pacing {
     /// When the next slice may be sent; `None` if now.
     pub(crate) fn opens_at(&self, now: Instant, queue: &Queue) -> Option<Instant> {
         match &self.law {
-            Law::Blind(_) if queue.is_train => None,
+            Law::Blind(blind) if queue.is_train && !blind.is_slow() => None,
+            Law::Blind(blind) if blind.is_unsure(now, queue.rtt) => Some(now + TICK),
             // A tick's worth is sent as one batch.
             Law::Blind(blind) => {
                 blind.is_early(now, queue.lateness_at(blind.rate())).then(|| now + TICK)
@@ -196,6 +200,13 @@ impl Pacing {
             Law::Blind(blind) if queue.is_train => blind.on_train_sent(now),
             Law::Blind(blind) => blind.on_sent(now, bytes, queue.rtt, limit),
             _ => {}
+        }
+    }
+
+    /// The next slice waits for the server's uplink.
+    pub(crate) const fn on_held_back(&mut self) {
+        if let Law::Blind(blind) = &mut self.law {
+            blind.on_held_back();
         }
     }
 
@@ -229,8 +240,11 @@ impl Pacing {
         }
     }
 
-    /// A datagram arrived.
-    pub(crate) fn on_arrival(&mut self, sample: &Sample, rtt: Span) {
+    /// It was heard at `now` that a datagram arrived.
+    pub(crate) fn on_arrival(&mut self, now: Instant, sample: &Sample, rtt: Span) {
+        if let Law::Blind(blind) = &mut self.law {
+            blind.on_arrival(now, sample);
+        }
         if sample.bytes < self.full {
             return;
         }
@@ -247,9 +261,9 @@ impl Pacing {
             return;
         };
         let next = match &mut self.law {
-            Law::Delay(law) if law.is_round(lasts, rtt) => law.judge(rtt).map(|rate| {
-                Law::BesideTcp(Box::new(BesideTcp::new(law, rate, delay, rtt)))
-            }),
+            Law::Delay(law) if law.is_round(lasts, rtt) => law
+                .judge(rtt)
+                .map(|rate| Law::BesideTcp(Box::new(BesideTcp::new(law, rate, delay, rtt)))),
             Law::BesideTcp(law) if law.is_round(lasts, rtt) => {
                 law.judge(rtt).map(|rate| Law::Delay(Box::new(Delay::after(law, rate))))
             }

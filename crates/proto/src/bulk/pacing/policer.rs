@@ -87,10 +87,12 @@ pub(super) struct Policer {
 
 impl Policer {
     /// The share of losses that the sender's rate does not cause.
+    #[cfg(test)]
     pub(super) const fn usual(&self) -> f64 {
         self.usual
     }
 
+    #[cfg(test)]
     pub(super) const fn is_found(&self) -> bool {
         self.is_found
     }

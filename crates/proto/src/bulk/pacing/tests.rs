@@ -44,7 +44,7 @@ impl Transfer {
             }
             self.pacing.on_settled(sample.number, is_lost, 2.0 * link.delay);
             if !is_lost {
-                self.pacing.on_arrival(&sample, 2.0 * link.delay);
+                self.pacing.on_arrival(now.instant(), &sample, 2.0 * link.delay);
             }
         }
         let moment = now.instant();

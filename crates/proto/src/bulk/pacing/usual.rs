@@ -7,9 +7,7 @@
 
 use libm::sqrt;
 
-use super::super::tuning::usual::{
-    EXCESS, MEMORY, PRIOR, PRIOR_PACKETS, SIGMAS, SINGLE,
-};
+use super::super::tuning::usual::{EXCESS, MEMORY, PRIOR, PRIOR_PACKETS, SIGMAS, SINGLE};
 use super::policer::Seen;
 
 /// The link's own losses.

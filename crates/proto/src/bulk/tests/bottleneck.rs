@@ -89,7 +89,8 @@ proptest! {
             }
             bottleneck.on_arrivals(&frame, &ledger, &loss, is_long);
             bottleneck.replay_settled(&mut ledger);
-            bottleneck.replay_in_flight(&ledger, |_, _| {});
+            bottleneck.replay_in_flight(&mut ledger, |_, _| {});
+            bottleneck.replay_some(&ledger, 100);
             let (backlog, _) = bottleneck.on_sent(micros(40_000), BYTES);
             prop_assert!(backlog.is_finite() && bottleneck.idle_at().is_finite());
             prop_assert!(bottleneck.finder().standing().is_finite());

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use crate::Instant;
 use crate::bulk::Sender;
-use crate::transit::{AckFrame, KEPT, Ledger, Outgoing};
+use crate::transit::{AckFrame, KEPT, Ledger, Modelled, Outgoing};
 
 const fn micros(micros: u64) -> Instant {
     Instant::from_nanos(micros * 1000)
@@ -32,7 +32,7 @@ fn send(ledger: &mut Ledger, now: Instant) {
         is_ack_eliciting: true,
         is_marked: false,
         slice: None,
-        backlog: 0.0,
+        modelled: Modelled::default(),
     };
     ledger.on_sent(now, outgoing);
 }

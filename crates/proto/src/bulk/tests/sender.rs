@@ -116,11 +116,11 @@ impl Link {
             let wire_bytes = chosen.data.len() + 92;
             let number = self.ledger.next_number();
             let slice = Some((at, symbol));
-            let backlog = self.sender.on_sent(now, number, wire_bytes, slice);
+            let modelled = self.sender.on_sent(now, number, wire_bytes, slice);
             let is_ack_eliciting = true;
             let is_marked = false;
             let outgoing =
-                Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, backlog };
+                Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, modelled };
             self.ledger.on_sent(now, outgoing);
             self.last_sent = self.now;
             self.free_at = self.free_at.max(self.now) + wire_bytes as u64 * 8 / 10 + 1;
@@ -304,11 +304,18 @@ fn feedback_on_many_datagrams_is_worked_off_tick_by_tick() {
         now = now + ms(1);
         while let Some(chosen) = sender.poll_slice(now, &ledger, 1500) {
             let (number, slice) = (ledger.next_number(), Some((chosen.at, chosen.symbol)));
-            let backlog = sender.on_sent(now, number, 1116, slice);
+            let modelled = sender.on_sent(now, number, 1116, slice);
             let (wire_bytes, is_ack_eliciting) = (1116, true);
             ledger.on_sent(
                 now,
-                Outgoing { number, wire_bytes, is_ack_eliciting, is_marked: false, slice, backlog },
+                Outgoing {
+                    number,
+                    wire_bytes,
+                    is_ack_eliciting,
+                    is_marked: false,
+                    slice,
+                    modelled,
+                },
             );
         }
     }

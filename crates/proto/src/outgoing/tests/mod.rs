@@ -328,7 +328,7 @@ impl World {
             while let Some(settled) = self.ledger.poll_fate(|datagram| sender.lost_as(datagram)) {
                 sender.on_settled(&settled);
             }
-            sender.end_settling(&self.ledger);
+            sender.end_settling(&mut self.ledger);
         }
         while let Some(lost) = self.ledger.poll_lost(now) {
             self.pass(&lost, false);
@@ -389,11 +389,12 @@ impl World {
     fn put(&mut self, now: Instant, frames: usize, slice: Option<(ChunkAt, Symbol)>, sent: Sent) {
         let (number, wire_bytes) = (self.ledger.next_number(), frames + 57);
         let sender = self.blocks.sender_mut();
-        let backlog = sender.map_or(0.0, |sender| sender.on_sent(now, number, wire_bytes, slice));
+        let modelled =
+            sender.map(|sender| sender.on_sent(now, number, wire_bytes, slice)).unwrap_or_default();
         let is_ack_eliciting = true;
         self.ledger.on_sent(
             now,
-            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked: false, slice, backlog },
+            Outgoing { number, wire_bytes, is_ack_eliciting, is_marked: false, slice, modelled },
         );
         self.free_at = self.free_at.max(self.now) + wire_bytes as u64 * 8 / 10;
         let is_lost = self.random(1_000) < self.loss || wire_bytes > self.carries;

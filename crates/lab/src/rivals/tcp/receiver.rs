@@ -1,11 +1,11 @@
 //! The receiving end: which segments were received, and when to ack them.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use haulier_proto::{Batch, FourTuple, Instant, Machine};
 
+use super::runs::Runs;
 use super::{Ack, MSS, SACK_BLOCKS, Segment};
 use crate::share::Throughput;
 use haulier_sim::Host;
@@ -15,13 +15,13 @@ const DELAYED_ACK: Duration = Duration::from_millis(40);
 
 /// Receives a bulk transfer and counts it.
 #[derive(Clone, Debug)]
-pub struct CubicReceiver {
+pub struct TcpReceiver {
     /// Bytes received for the first time, by time.
     pub throughput: Throughput,
     sender: SocketAddr,
     next: u32,
-    /// Runs beyond `next`: where each begins, and where it ends.
-    runs: BTreeMap<u32, u32>,
+    /// What was received beyond `next`.
+    runs: Runs,
     /// A segment of each run that will be reported, the newest first.
     recent: Vec<u32>,
     /// Segments since the last ack, the timestamp of the first, and when the ack is due.
@@ -30,14 +30,14 @@ pub struct CubicReceiver {
     ack_at: Option<Instant>,
 }
 
-impl CubicReceiver {
+impl TcpReceiver {
     /// A receiver for `sender`.
     pub fn new(sender: SocketAddr) -> Self {
         Self {
             throughput: Throughput::default(),
             sender,
             next: 0,
-            runs: BTreeMap::new(),
+            runs: Runs::default(),
             recent: Vec::new(),
             unacked: 0,
             echo: Instant::ZERO,
@@ -45,38 +45,29 @@ impl CubicReceiver {
         }
     }
 
-    /// Records a segment; returns whether it is new.
-    fn note(&mut self, number: u32) -> bool {
-        if number < self.next || self.run_of(number).is_some() {
-            return false;
-        }
-        let mut run = (number, number + 1);
-        if let Some((&from, &to)) = self.runs.range(..number).next_back()
-            && to == number
-        {
-            run.0 = from;
-        }
-        if let Some(to) = self.runs.remove(&run.1) {
-            run.1 = to;
-        }
-        if run.0 == self.next {
-            self.next = run.1;
-        } else {
-            self.runs.insert(run.0, run.1);
-        }
-        true
+    /// Bytes received without a hole.
+    pub const fn in_order_bytes(&self) -> u64 {
+        self.next as u64 * MSS
     }
 
-    fn run_of(&self, number: u32) -> Option<(u32, u32)> {
-        let (&from, &to) = self.runs.range(..=number).next_back()?;
-        (number < to).then_some((from, to))
+    /// Records a segment; returns whether it is new.
+    fn note(&mut self, number: u32) -> bool {
+        if number < self.next || self.runs.run_of(number).is_some() {
+            return false;
+        }
+        if number == self.next {
+            self.next = self.runs.take_from(number + 1).unwrap_or(number + 1);
+        } else {
+            self.runs.insert(number..number + 1);
+        }
+        true
     }
 
     fn sacks(&mut self) -> Vec<(u32, u32)> {
         let mut sacks: Vec<(u32, u32)> = Vec::new();
         let mut recent = std::mem::take(&mut self.recent);
         recent.retain(|&number| {
-            let run = self.run_of(number).filter(|run| !sacks.contains(run));
+            let run = self.runs.run_of(number).filter(|run| !sacks.contains(run));
             sacks.extend(run.filter(|_| sacks.len() < SACK_BLOCKS));
             run.is_some()
         });
@@ -86,7 +77,7 @@ impl CubicReceiver {
     }
 }
 
-impl Machine for CubicReceiver {
+impl Machine for TcpReceiver {
     fn handle_datagram(&mut self, now: Instant, path: FourTuple, datagram: &mut [u8]) {
         let Some(segment) = Segment::read(datagram).filter(|_| path.has_remote(self.sender)) else {
             return;
@@ -120,9 +111,8 @@ impl Machine for CubicReceiver {
     }
 }
 
-impl Host for CubicReceiver {
+impl Host for TcpReceiver {
     fn check_invariants(&self) {
-        assert!(self.runs.first_key_value().is_none_or(|(&from, _)| from > self.next));
-        assert!(self.runs.iter().all(|(from, to)| from < to));
+        self.runs.check_invariants(self.next);
     }
 }

@@ -1,0 +1,208 @@
+//! The counts that change with each datagram are those of a plain replay of all that is in flight.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use proptest::prelude::*;
+
+use super::super::super::chunk::OpenChunk;
+use super::super::super::credit::Credit;
+use super::super::super::cut::SliceSize;
+use super::super::super::known::Known;
+use super::super::super::repair::BlockRepair;
+use super::super::super::units::Rate;
+use super::*;
+use crate::Instant;
+use crate::bulk::{NewBlock, SenderConfig};
+use crate::transit::{AckFrame, ArrivalsFrame, ChunkAt, KEPT, Outgoing};
+use crate::urgency::Urgency;
+
+const CONFIG: SenderConfig = SenderConfig {
+    urgency: Urgency::LoadScreen,
+    max_rate_bps: u64::MAX,
+    min_rate_bps: 200_000,
+    give_up_after: Duration::from_secs(15),
+    idle_timeout: Duration::ZERO,
+    first_number: 0,
+    slice_room: 1036,
+    max_slice: SliceSize::SMALLEST_OF_FULL_CHUNK,
+    max_open: 1024,
+    has_repair: true,
+    receive_buffer: 0,
+    credit: Credit::new(u64::MAX),
+};
+
+const CHUNK: usize = 16 * 1024;
+
+/// What may happen.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Time passes, and as many slices go as may.
+    Send { micros: u64 },
+    /// All in flight up to so many from the newest are acknowledged, but for one in `lost`; arrived so far
+    /// from each other.
+    Ack { back: u64, lost: u64, apart: u64 },
+    /// A block of so many chunks.
+    Block { chunks: usize },
+    /// The receiver has the oldest open chunk.
+    Done,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..30_000_u64).prop_map(|micros| Step::Send { micros }),
+        1 => (100_000..900_000_u64).prop_map(|micros| Step::Send { micros }),
+        6 => (0..60_u64, 1..9_u64, 0..3_000_u64)
+            .prop_map(|(back, lost, apart)| Step::Ack { back, lost, apart }),
+        1 => (1..40_usize).prop_map(|chunks| Step::Block { chunks }),
+        3 => Just(Step::Done),
+    ]
+}
+
+struct Line {
+    now: Instant,
+    /// The receiver's clock.
+    clock: Instant,
+    sender: Sender,
+    ledger: Ledger,
+    blocks: u32,
+    acked: Vec<u64>,
+    checked: usize,
+}
+
+impl Line {
+    fn new(known: Option<u32>) -> Self {
+        let known = Known { rate: known.map(Rate::from_kbps), ..Known::NOTHING };
+        let now = Instant::from_millis(1);
+        let mut sender = Sender::new(now, CONFIG, known);
+        sender.set_rtt(Duration::from_millis(40));
+        let (clock, ledger) = (Instant::from_millis(70_000), Ledger::new());
+        Self { now, clock, sender, ledger, blocks: 0, acked: Vec::new(), checked: 0 }
+    }
+
+    fn act(&mut self, step: Step) {
+        match step {
+            Step::Send { micros } => {
+                self.now = self.now + Duration::from_micros(micros);
+                self.sender.handle_timeout(self.now, &mut self.ledger);
+                self.settle();
+                self.send();
+            }
+            Step::Ack { back, lost, apart } => self.ack(back, lost, apart),
+            Step::Block { chunks } => {
+                let data: bytes::Bytes = alloc::vec![7; chunks * CHUNK].into();
+                let (number, repair) = (self.blocks, BlockRepair::of_block(data.len()));
+                let block = NewBlock { number, priority: 0, weight: 0, data, repair };
+                self.sender.push(self.now, block);
+                self.sender.set_ready(number, u32::MAX);
+                self.blocks += 1;
+            }
+            Step::Done => {
+                if let Some(at) = self.chunks().first().map(|chunk| chunk.at) {
+                    self.sender.on_done(self.now, at);
+                }
+            }
+        }
+        self.settle();
+    }
+
+    fn send(&mut self) {
+        for _ in 0..200 {
+            let chosen = self.sender.poll_slice(self.now, &self.ledger, 1_100);
+            let Some(chosen) = chosen else { return };
+            let (wire_bytes, slice) = (chosen.data.len() + 92, Some((chosen.at, chosen.symbol)));
+            let number = self.ledger.next_number();
+            let modelled = self.sender.on_sent(self.now, number, wire_bytes, slice);
+            let (is_ack_eliciting, is_marked) = (true, false);
+            let outgoing =
+                Outgoing { number, wire_bytes, is_ack_eliciting, is_marked, slice, modelled };
+            self.ledger.on_sent(self.now, outgoing);
+        }
+    }
+
+    fn ack(&mut self, back: u64, lost: u64, apart: u64) {
+        let from = self.acked.last().map_or(0, |last| last + 1);
+        let to = self.ledger.next_number().saturating_sub(back);
+        let mut arrivals = None::<ArrivalsFrame>;
+        for number in (from..to).filter(|number| lost == 1 || number % lost > 0) {
+            self.clock = self.clock + Duration::from_micros(apart);
+            let ack = AckFrame::new(number, Duration::ZERO, 0);
+            let mut walk = self.ledger.begin_ack(&ack).unwrap();
+            while let Some(acked) = self.ledger.poll_acked(self.now, &mut walk) {
+                self.sender.on_acked(self.now, &acked);
+            }
+            self.ledger.end_ack(&walk);
+            self.acked.push(number);
+            arrivals = Some(ArrivalsFrame::new(number, self.clock));
+        }
+        self.sender.end_ack(self.now, &self.ledger);
+        if let Some(arrivals) = arrivals {
+            self.sender.on_arrivals(&arrivals, &self.ledger);
+        }
+    }
+
+    fn settle(&mut self) {
+        self.sender.begin_settling(&mut self.ledger);
+        while let Some(settled) = self.ledger.poll_fate(|datagram| self.sender.lost_as(datagram)) {
+            self.sender.on_settled(&settled);
+        }
+        // Only feedback makes a replay.
+        let was_stale = self.sender.is_stale;
+        self.sender.end_settling(&mut self.ledger);
+        if was_stale && !self.sender.is_stale {
+            self.check();
+            self.checked += 1;
+        }
+        while self.ledger.poll_lost(self.now).is_some() {}
+        self.ledger.trim(KEPT);
+        self.sender.check_invariants();
+        self.ledger.check_invariants();
+    }
+
+    /// The chunks that are open and of which the receiver has not enough.
+    fn chunks(&self) -> Vec<&OpenChunk> {
+        let chunks = &self.sender.chunks;
+        let active = chunks.classes.iter().flat_map(|class| &class.active);
+        active.filter_map(|at| chunks.get(*at)).collect()
+    }
+
+    /// Compares with a plain replay.
+    fn check(&self) {
+        let below = self.sender.model_believed_below();
+        let (mut bottleneck, mut ledger) = (self.sender.bottleneck.clone(), self.ledger.clone());
+        let mut expected: Vec<(u64, ChunkAt)> = Vec::new();
+        bottleneck.replay_in_flight(&mut ledger, |datagram, passes| {
+            let is_expected = passes || datagram.number >= below;
+            expected
+                .extend(datagram.slice.filter(|_| is_expected).map(|it| (datagram.number, it.0)));
+        });
+        for chunk in self.chunks() {
+            let counts = |it: &&(u64, ChunkAt)| it.1 == chunk.at && chunk.counts(it.0);
+            assert_eq!(chunk.in_flight() as usize, expected.iter().filter(counts).count());
+        }
+        // What is replayed little by little is known once the replay has come to an end.
+        let mut rest = self.sender.bottleneck.clone();
+        let in_flight = self.ledger.next_number() as usize;
+        rest.replay_some(&self.ledger, in_flight + 1);
+        rest.replay_some(&self.ledger, in_flight + 1);
+        let (plain, rest) = (bottleneck.idle_at(), rest.idle_at());
+        assert!((plain - rest).0.abs() < 1e-3, "{plain:?} {rest:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn the_counts_are_those_of_a_plain_replay(
+        known in proptest::option::of(1_000_u32..200_000),
+        steps in proptest::collection::vec(step(), 1..120),
+    ) {
+        let mut line = Line::new(known);
+        line.act(Step::Block { chunks: 3 });
+        for step in steps {
+            line.act(step);
+        }
+        prop_assert!(line.checked > 0 || line.acked.is_empty());
+    }
+}
