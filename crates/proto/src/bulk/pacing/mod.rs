@@ -96,8 +96,8 @@ impl Pacing {
         pacing
     }
 
-    /// The model decides, and what the start shows is measured. The floor is what an application asks for, and
-    /// not what a link has to bear that is slower.
+    /// The model decides, and what the start shows is measured. The floor is what an application asks for,
+    /// and not what a link has to bear that is slower.
     fn start(&mut self, rate: Rate) {
         self.law =
             Law::Model(Box::new(Start::new(Flow::new(rate, self.floor.min(rate), self.next))));
