@@ -108,9 +108,13 @@ impl Delay {
                 }),
             ),
         };
+        let mut usual = Usual::new();
+        if begin == Begin::Alone {
+            usual.learn(flow.seen);
+        }
         flow.restart(rate);
         let rate_before = rate.max(PART * known);
-        let law = Self::new(flow, known, Usual::new());
+        let law = Self { unsure: CONFIRMED, ..Self::new(flow, known, usual) };
         Self { trial, rate_before, ceiling: rate.min(known), ..law }
     }
 

@@ -52,11 +52,6 @@ impl Start {
         self.flow.round = super::flow::Round::default();
     }
 
-    /// Whether others are on the link for sure.
-    pub(super) const fn is_crowded(&self) -> bool {
-        self.crowded.is_some()
-    }
-
     /// How to begin; `rate` is what the link has.
     pub(super) fn begin(&self, rate: Rate) -> Begin {
         let kept = 1.0 - self.flow.seen.share();

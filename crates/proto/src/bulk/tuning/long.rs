@@ -137,7 +137,7 @@ pub(crate) mod start {
     pub(crate) const PART: f64 = 0.5;
 
     /// A share of losses that has to be explained before the known rate is used for long.
-    pub(crate) const LOSSY: f64 = 0.12;
+    pub(crate) const LOSSY: f64 = 0.3;
 }
 
 /// Sharing a queue that others fill: `pacing/beside_tcp.rs`.
