@@ -93,7 +93,7 @@ impl Delay {
     pub(super) fn begin(mut flow: Flow, known: Rate, begin: Begin) -> Self {
         let lost = flow.seen.share();
         let (rate, trial) = match begin {
-            Begin::Alone => (known, None),
+            Begin::Alone { .. } => (known, None),
             Begin::Beside(rate) => (rate, None),
             Begin::Trial(rate) => (
                 rate,
@@ -109,7 +109,7 @@ impl Delay {
             ),
         };
         let mut usual = Usual::new();
-        if begin == Begin::Alone {
+        if begin == (Begin::Alone { is_sure: true }) {
             usual.learn(flow.seen);
         }
         flow.restart(rate);

@@ -135,7 +135,7 @@ impl Pacing {
             self.start(rate);
         }
         let Law::Model(start) = &self.law else { return };
-        if is_long || self.marked.is_some() {
+        if is_long || self.marked.is_some() || start.is_crowded() {
             let (begin, flow) = (start.begin(rate), start.flow.clone());
             let mut law = Box::new(Delay::begin(flow, rate, begin));
             if let Some(Marked { backlog, rtt, .. }) = self.marked {

@@ -5,7 +5,9 @@
 //! takes a rate of its own at once: a part of what was delivered, from which it comes to its share.
 
 use super::super::tuning::flow::MIN_ROUND;
-use super::super::tuning::start::{CROWDED, LOSSY, MIN_ARRIVALS, MIN_FATES, PART, ROUNDS};
+use super::super::tuning::start::{
+    ALONE, CROWDED, LOSSY, LOSSY_ALONE, MIN_ARRIVALS, MIN_FATES, PART, ROUNDS, SURE,
+};
 use super::super::units::{Rate, Span};
 use super::delay::target;
 use super::flow::Flow;
@@ -13,8 +15,8 @@ use super::flow::Flow;
 /// How a transfer begins with a rate of its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Begin {
-    /// At the known rate: nobody else is seen.
-    Alone,
+    /// At the known rate: nobody else is seen, and if that is sure, what was lost is the link's own.
+    Alone { is_sure: bool },
     /// At this rate, beside others.
     Beside(Rate),
     /// At this rate, which shows whether what is lost is the link's own doing.
@@ -27,11 +29,15 @@ pub(super) struct Start {
     pub(super) flow: Flow,
     /// What was delivered in a round that shows others, and whether their queue was seen.
     crowded: Option<(Rate, bool)>,
+    /// Rounds in succession with a queue that shows others.
+    squeezed: u32,
+    /// No round has shown that less passes than the link has.
+    is_alone: bool,
 }
 
 impl Start {
     pub(super) const fn new(flow: Flow) -> Self {
-        Self { flow, crowded: None }
+        Self { flow, crowded: None, squeezed: 0, is_alone: true }
     }
 
     /// Whether a round is complete: it is shorter than one of a long transfer.
@@ -43,8 +49,14 @@ impl Start {
     pub(super) fn judge(&mut self) {
         let (rate, round) = (self.flow.rate(), &self.flow.round);
         let kept = 1.0 - round.fates.share();
-        let delivered = self.flow.delivered().min(rate) * kept;
-        let is_squeezed = round.min_delay > target(rate) && delivered < CROWDED * rate;
+        let passed = self.flow.delivered().min(rate);
+        let delivered = passed * kept;
+        let is_queued = round.min_delay > target(rate);
+        let is_squeezed = is_queued && delivered < CROWDED * rate;
+        // One that loses much on its own is not squeezed for that.
+        let is_sure = is_queued && passed < CROWDED * rate;
+        self.is_alone &= !(is_queued && passed < ALONE * rate);
+        self.squeezed = if is_sure { self.squeezed + 1 } else { 0 };
         let is_flooded = round.fates.total() >= MIN_FATES && kept < CROWDED * CROWDED;
         if is_squeezed || is_flooded {
             self.crowded = Some((delivered, is_squeezed));
@@ -52,14 +64,20 @@ impl Start {
         self.flow.round = super::flow::Round::default();
     }
 
+    /// Whether others are on the link for sure: their queue is seen.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.squeezed >= SURE
+    }
+
     /// How to begin; `rate` is what the link has.
     pub(super) fn begin(&self, rate: Rate) -> Begin {
         let kept = 1.0 - self.flow.seen.share();
+        let usual = if self.is_alone { LOSSY_ALONE } else { LOSSY };
         match self.crowded {
             Some((delivered, true)) => Begin::Beside(PART * delivered),
             Some((delivered, false)) => Begin::Trial(PART * delivered),
-            None if kept < 1.0 - LOSSY => Begin::Trial(PART * kept * rate),
-            None => Begin::Alone,
+            None if kept < 1.0 - usual => Begin::Trial(PART * kept * rate),
+            None => Begin::Alone { is_sure: self.is_alone },
         }
     }
 }

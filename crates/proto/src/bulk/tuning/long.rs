@@ -132,12 +132,20 @@ pub(crate) mod start {
     pub(crate) const CROWDED: f64 = 0.7;
     pub(crate) const MIN_FATES: u32 = 32;
 
+    /// Nobody else is on a link that passes at least this part of its rate whenever a queue stands.
+    pub(crate) const ALONE: f64 = 0.95;
+
+    /// Rounds in succession with such a queue after which a transfer does not wait until it is long.
+    pub(crate) const SURE: u32 = 1;
+
     /// So much less than what was delivered is a newcomer's share at first: it grows faster than those that
     /// have more give way.
     pub(crate) const PART: f64 = 0.5;
 
-    /// A share of losses that has to be explained before the known rate is used for long.
-    pub(crate) const LOSSY: f64 = 0.3;
+    /// A share of losses that has to be explained before the known rate is used for long; and where nobody else
+    /// is seen.
+    pub(crate) const LOSSY: f64 = 0.12;
+    pub(crate) const LOSSY_ALONE: f64 = 0.25;
 }
 
 /// Sharing a queue that others fill: `pacing/beside_tcp.rs`.
