@@ -4,6 +4,7 @@ mod crowd;
 mod grid;
 mod haulier1;
 mod join;
+mod links;
 mod recorded;
 mod scope;
 
@@ -16,6 +17,7 @@ pub(crate) use haulier1::{
 pub(crate) use join::{
     CallArgs, EndArgs, JoinArgs, JoinKind, PeerArgs, PeerCommand, PeerCredentials,
 };
+pub(crate) use links::LinksArgs;
 pub(crate) use recorded::RecordedArgs;
 pub(crate) use scope::ScopeArgs;
 
@@ -286,8 +288,10 @@ pub(crate) enum Bench {
     },
     /// 2 to 100 transfers on one link: how fairly they share it, and what that costs its queue.
     Crowd(CrowdArgs),
-    /// A block of 256 KiB over up to 1848 links, by haulier/1 and by others, against the physical limit.
+    /// A block of 256 KiB over up to 2144 links, by haulier/1 and by others, against the physical limit.
     Grid(GridArgs),
+    /// Joins over seventeen simulated links, beside the article's sender and TCP: the README's figure.
+    Links(LinksArgs),
     /// Long transfers over recorded cellular links: what is used, and how long the queue is.
     Recorded(RecordedArgs),
     /// Joins over real sockets through emulated links, by haulier/1 and by the article's sender.

@@ -6,6 +6,7 @@ mod ends;
 mod fragments;
 mod grid;
 mod join;
+mod links;
 mod peer;
 mod recorded;
 
@@ -28,6 +29,7 @@ pub(crate) fn run(args: &BenchArgs, report: &Report) -> Result<(), Failure> {
         Bench::Fragments { packets, seed } => fragments::run(*packets, *seed, report),
         Bench::Grid(args) => grid::run(args, report),
         Bench::Join(args) => join::run(args, report),
+        Bench::Links(args) => links::run(args, report),
         Bench::Peer(args) => peer::run(args, report),
         Bench::Recorded(args) => recorded::run(args, report),
     }

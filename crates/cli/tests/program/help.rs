@@ -105,7 +105,9 @@ fn keygen_and_token() {
 fn soak_and_bench() {
     let options = ["--transfers", "--seconds", "--seed", "--scenario", "by default 1000"];
     assert_says(&["soak", "--help"], &options);
-    assert_says(&["bench", "--help"], &["article", "grid", "join", "crowd", "recorded"]);
+    assert_says(&["bench", "--help"], &["article", "grid", "join", "crowd", "recorded", "links"]);
+    let words = ["--sizes", "[default: 256k,16M]", "--svg", "roaming", "virtual time", "Examples:"];
+    assert_says(&["bench", "links", "--help"], &words);
     assert_says(
         &["bench", "--help"],
         &["haulier bench peer serve", "for measurements", "--inline"],

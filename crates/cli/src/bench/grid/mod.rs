@@ -5,7 +5,7 @@ mod replay;
 mod table;
 
 use haulier_lab::figures;
-use haulier_lab::grid::{self, CellRuns, Kit, Outcome, Strategy, Summary};
+use haulier_lab::grid::{self, CellRuns, Kit, Oddity, Outcome, Strategy, Summary};
 use serde_json::{Map, Value, json};
 
 use super::{on_every_core, rounded, store};
@@ -136,6 +136,7 @@ fn details(all: &[Measured], seeds: u64) -> Value {
                 "loss": cell.loss_permille as f64 / 1e3,
                 "burst_length": cell.burst_length,
                 "queue_bytes": cell.queue_bytes,
+                "oddity": (cell.oddity != Oddity::None).then(|| cell.oddity.to_string()),
             });
             let summary = table::fields(&Summary::new([runs]));
             for key in ["p50", "waste", "dropped_kib", "queue_kib_p50", "wait_ms", "hangs"] {
