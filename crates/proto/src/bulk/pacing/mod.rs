@@ -271,7 +271,7 @@ impl Pacing {
                 start.judge();
                 None
             }
-            Law::BesideGame(law) if law.is_round(lasts) => {
+            Law::BesideGame(law) if law.is_round(lasts, rtt) => {
                 law.judge(sample.at, rtt);
                 None
             }
