@@ -142,8 +142,8 @@ pub(crate) mod start {
     /// have more give way.
     pub(crate) const PART: f64 = 0.5;
 
-    /// A share of losses that has to be explained before the known rate is used for long; and where nobody else
-    /// is seen.
+    /// A share of losses that has to be explained before the known rate is used for long; and where nobody
+    /// else is seen.
     pub(crate) const LOSSY: f64 = 0.12;
     pub(crate) const LOSSY_ALONE: f64 = 0.25;
 }
