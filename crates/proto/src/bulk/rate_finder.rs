@@ -389,8 +389,8 @@ fn newest_window(samples: &Samples) -> Option<Window> {
     }
 }
 
-/// Whether most of a window was dropped, a few at a time, after nearly all before it had arrived: a policer has
-/// used up its bucket.
+/// Whether most of a window was dropped, a few at a time, after nearly all of the first arrived: a policer
+/// has used up its bucket.
 fn is_policed(samples: &Samples, window: &Window) -> bool {
     let Some(earliest) = samples.all().first() else { return false };
     let Window { oldest, newest, .. } = window;
