@@ -20,8 +20,8 @@ use super::super::tuning::near::is_fast;
 use super::super::tuning::rate_finder::TRAIN_ABOVE;
 use super::super::tuning::start::PART;
 use super::super::tuning::usual::{
-    CONFIRM_PACKETS, CONFIRMED, ENDED, HEAVY, MAX_RETURN, MAX_TRIAL, MIN_SEEN, TRIAL_LOST,
-    TRIAL_PACKETS, TRIES, WINDOW,
+    CONFIRM_PACKETS, CONFIRMED, ENDED, HEAVY, MAX_RETURN, MAX_TRIAL, MIN_SEEN, MIN_TRIAL,
+    TRIAL_LOST, TRIAL_PACKETS, TRIES, WINDOW,
 };
 use super::super::units::{Bytes, Rate, Span};
 use super::beside_tcp::BesideTcp;
@@ -243,7 +243,7 @@ impl Delay {
         } else {
             cut = cut.max(self.pull(delay, rtt).abs());
         }
-        self.flow.restart(delivered * (1.0 - cut));
+        self.flow.restart((delivered * (1.0 - cut)).max(MIN_TRIAL * rate));
         None
     }
 

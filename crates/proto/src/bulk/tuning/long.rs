@@ -112,6 +112,10 @@ pub(crate) mod usual {
     pub(crate) const HEAVY: f64 = 0.2;
     pub(crate) const TRIES: u32 = 2;
 
+    /// A trial has this part of the rate at least: where most is lost whatever is sent, little arrives that
+    /// could tell it.
+    pub(crate) const MIN_TRIAL: f64 = 0.5;
+
     /// After a trial without an effect the rate grows again from this many times that of the trial.
     pub(crate) const MAX_RETURN: f64 = 2.0;
 

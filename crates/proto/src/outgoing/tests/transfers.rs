@@ -99,7 +99,7 @@ fn a_lost_chunk_does_not_hold_another_block() {
         Sent::Slice { at, symbol, .. } => *at == super::at(0, 0) && symbol.get() >= 200,
         _ => false,
     };
-    for _ in 0..4_000 {
+    for _ in 0..30_000 {
         world.arriving.retain(|_, sent| !is_held(sent));
         world.step();
     }
