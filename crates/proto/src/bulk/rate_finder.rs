@@ -15,6 +15,7 @@ use super::tuning::rate_finder::{
     TRAIN_ABOVE, TRAIN_BELOW, TRAIN_SPAN, WINDOW, WINDOW_ARRIVALS,
 };
 use super::tuning::samples::UNQUEUED;
+use super::tuning::upward::STEP;
 use super::units::{Bytes, Rate, Span};
 
 /// The rate, and how it was measured.
@@ -32,6 +33,8 @@ pub(crate) struct RateFinder {
     packet: Bytes,
     /// The round trip is short: see [`NEAR`](super::tuning::near::NEAR).
     is_near: bool,
+    /// The first train arrived at once: the link is at least that fast, and perhaps much faster.
+    is_at_least: bool,
 }
 
 impl RateFinder {
@@ -39,7 +42,15 @@ impl RateFinder {
     pub(crate) const fn new(known: Option<Rate>) -> Self {
         let packet = Bytes(FULL_PACKET.0 - SMALLER.0);
         let standing = Span::ZERO;
-        Self { rate: known, is_measured: false, train: 0, standing, packet, is_near: false }
+        Self {
+            rate: known,
+            is_measured: false,
+            train: 0,
+            standing,
+            packet,
+            is_near: false,
+            is_at_least: false,
+        }
     }
 
     /// The size of a full datagram.
@@ -67,6 +78,22 @@ impl RateFinder {
         self.train >= packets
     }
 
+    /// Whether the link may be much faster than this.
+    pub(crate) const fn is_at_least(&self) -> bool {
+        self.is_at_least
+    }
+
+    /// The link is tried at this rate, at least what it has.
+    pub(crate) fn try_rate(&mut self, rate: Rate) {
+        self.set(rate);
+    }
+
+    /// This is the link's rate, and no more.
+    pub(crate) fn settle(&mut self, rate: Rate) {
+        (self.is_at_least, self.is_measured) = (false, true);
+        self.set(rate);
+    }
+
     /// The newest `count` samples are new.
     pub(crate) fn on_samples(
         &mut self,
@@ -88,14 +115,22 @@ impl RateFinder {
     fn measure_trains(&mut self, samples: &Samples, count: usize) {
         let first = samples.all().len().saturating_sub(count);
         for end in first..samples.all().len() {
-            let is_fast = self.is_near && self.rate.is_some_and(|rate| is_fast(rate, self.packet));
-            let Some((rate, arrivals)) = train_ending(samples, end, is_fast) else { continue };
+            self.measure_batch(samples, end);
+            let is_fast = self.rate.is_some_and(|rate| is_fast(rate, self.packet));
+            let is_near = is_fast && self.is_near;
+            let Some((rate, arrivals, is_at_once)) = train_ending(samples, end, is_fast, is_near)
+            else {
+                continue;
+            };
             // What arrives at once says how fast the link is at least; no more is believed than is found out
             // in a round trip if it is wrong.
-            let rate = self.rate.filter(|_| is_fast).map_or(rate, |old| rate.min(FASTER * old));
+            let rate = self.rate.filter(|_| is_near).map_or(rate, |old| rate.min(FASTER * old));
             let is_better = arrivals > self.train && !self.is_measured;
             match self.rate {
-                None => self.set(rate),
+                None => {
+                    self.set(rate);
+                    self.is_at_least = is_at_once;
+                }
                 Some(old) if rate > TRAIN_ABOVE * old => {
                     if arrivals >= LONG_TRAIN && (!self.is_measured || self.standing < UNQUEUED) {
                         self.set(rate);
@@ -105,6 +140,21 @@ impl RateFinder {
                 Some(_) => {}
             }
             self.train = self.train.max(arrivals);
+        }
+    }
+
+    /// A batch sent in one call that takes longer to arrive than clocks tell apart has the link's rate: that
+    /// ends the doubt of a train that arrived at once.
+    fn measure_batch(&mut self, samples: &Samples, end: usize) {
+        let Some(old) = self.rate.filter(|_| self.is_at_least) else { return };
+        let Some(last) = samples.all().get(end) else { return };
+        let batch = samples.all().iter().take(end + 1).rev();
+        let mut batch = batch.take_while(|sample| last.sent - sample.sent < AT_ONCE / 2.0);
+        let Some((n, first)) = batch.by_ref().enumerate().last() else { return };
+        let time = last.at - first.at;
+        if n >= MIN_TRAIN && time > AT_ONCE {
+            let rate = (last.received - first.received) / time;
+            self.settle(rate.max(old / STEP));
         }
     }
 
@@ -165,11 +215,17 @@ impl RateFinder {
     }
 }
 
-/// The rate of the train whose last arrival is sample `end`, and its number of arrivals. The rate is the
+/// The rate of the train whose last arrival is sample `end`, its number of arrivals, and whether it arrived
+/// in less time than clocks tell apart. The rate is the
 /// smaller of those of the whole train and of its last half: a token bucket may have passed the first half
 /// at once, and jitter may have compressed the last. On a fast link, where half of a train arrives within the
 /// time that clocks tell apart, it is that of the whole.
-fn train_ending(samples: &Samples, end: usize, is_fast: bool) -> Option<(Rate, usize)> {
+fn train_ending(
+    samples: &Samples,
+    end: usize,
+    is_fast: bool,
+    is_near: bool,
+) -> Option<(Rate, usize, bool)> {
     let samples = samples.all();
     let last = samples.get(end)?;
     // A train is judged when it is complete, or at the newest sample.
@@ -184,16 +240,19 @@ fn train_ending(samples: &Samples, end: usize, is_fast: bool) -> Option<(Rate, u
     let since = |first: &Sample| {
         let time = (last.at - first.at).max(AT_ONCE);
         let (sent, received) = (last.passed - first.passed, last.received - first.received);
-        // A full queue drops the rest of a train, so those missing between arrivals were lost behind it.
-        let bytes = if received > MAX_USUAL * sent { sent } else { received };
+        // A full queue drops the rest of a train, so those missing between arrivals were lost behind it. On
+        // fast links hardly any are, and what goes at once is more than a queue holds.
+        let is_lost_behind = !is_fast && received > MAX_USUAL * sent;
+        let bytes = if is_lost_behind { sent } else { received };
         bytes / time
     };
-    let whole = since(samples.get(end + 1 - arrivals)?);
-    if is_fast {
-        return Some((whole, arrivals));
+    let first = samples.get(end + 1 - arrivals)?;
+    let (whole, is_at_once) = (since(first), last.at - first.at < AT_ONCE);
+    if is_near {
+        return Some((whole, arrivals, is_at_once));
     }
     let half = since(samples.get(end - arrivals / 2)?);
-    Some((whole.min(half), arrivals))
+    Some((whole.min(half), arrivals, is_at_once))
 }
 
 /// The newest window: its first sample, and the smallest and the largest queueing delay in it.

@@ -328,8 +328,11 @@ impl Sender {
         let is_long = self.acked > flow::LONG;
         let Self { bottleneck, pacing, .. } = self;
         let count = bottleneck.on_arrivals(frame, ledger, &self.loss, is_long);
+        let found = bottleneck.look_upward(count, ledger.next_number());
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());
-        if let Some(rate) = bottleneck.rate().filter(|_| bottleneck.is_near()) {
+        if let Some(rate) = found {
+            pacing.settle(rate);
+        } else if let Some(rate) = bottleneck.rate() {
             pacing.learn(rate);
         }
         for sample in bottleneck.newest(count) {

@@ -52,6 +52,15 @@ impl Trains {
         self.left = 0;
     }
 
+    /// The round trip is short: a train that has not begun is as long as [`MAX_TRAINS`] together, because
+    /// until the first of it is acknowledged there is nothing else to send.
+    pub(super) const fn lengthen(&mut self) {
+        if self.begun == 1 && self.left == self.packets {
+            self.left *= MAX_TRAINS as usize;
+            self.begun = MAX_TRAINS;
+        }
+    }
+
     /// Starts another train because the last gave no rate, up to [`MAX_TRAINS`].
     pub(super) const fn try_again(&mut self) {
         if self.begun < MAX_TRAINS {

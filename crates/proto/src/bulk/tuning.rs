@@ -7,6 +7,7 @@
 use super::units::{Bytes, Rate, Span};
 
 pub(super) mod near;
+pub(super) mod upward;
 
 /// The interval at which slices are sent, as a batch.
 pub(super) const TICK: core::time::Duration = core::time::Duration::from_millis(1);
@@ -257,6 +258,9 @@ pub(super) mod policer {
     /// The same once a policer was found, and during a trial.
     pub(crate) const POLICED_WINDOW: u32 = 48;
     pub(crate) const POLICED: f64 = 0.06;
+
+    /// So much more loss than usual ends growth above the rate that the link last gave.
+    pub(crate) const DROPPING: f64 = 0.01;
 
     /// A trial that leaves less than this fraction of the unusual losses has found a policer.
     pub(crate) const ENDED: f64 = 0.5;

@@ -14,6 +14,7 @@ use super::super::tuning::delay::{
 use super::super::tuning::flow::{DECREASE, EMPTY, USED};
 use super::super::tuning::near::is_fast;
 use super::super::tuning::rate_finder::TRAIN_ABOVE;
+use super::super::tuning::upward::SETTLED;
 use super::super::units::{Bytes, Rate, Span};
 use super::flow::{Flow, Round};
 use super::policer::Finding;
@@ -53,6 +54,12 @@ impl Delay {
         }
     }
 
+    /// This was found to be the link's rate, after more was tried.
+    pub(super) fn settle(&mut self, rate: Rate) {
+        (self.known, self.ceiling, self.growth) = (rate, rate, 0.0);
+        self.flow.restart(rate * SETTLED);
+    }
+
     pub(super) fn is_round(&self, lasts: Span, rtt: Span) -> bool {
         self.flow.is_round(lasts, rtt)
     }
@@ -83,13 +90,18 @@ impl Delay {
             return None;
         }
         if delay <= target(rate) {
-            if delivered > USED * rate && !self.flow.policer.is_futile() {
+            if delivered > USED * rate && !self.flow.policer.is_futile() && !self.is_above() {
                 self.grow(lasts);
             }
             self.flow.round = Round::default();
             return None;
         }
         self.give_way(delivered, delay, rtt)
+    }
+
+    /// Whether this is more than the link passes, as its losses say and not yet a delay.
+    fn is_above(&self) -> bool {
+        self.flow.rate() > self.ceiling && self.flow.policer.is_more_lost(&self.flow.seen)
     }
 
     fn give_way(&mut self, delivered: Rate, delay: Span, rtt: Span) -> Option<(Span, Rate)> {

@@ -67,8 +67,9 @@ pub(crate) struct Pacing {
     /// The base delay of full datagrams, and how large these are at least.
     base: BaseDelay,
     full: Bytes,
-    /// The number after the last datagram sent.
+    /// The number after the last datagram sent, and when that was.
     next: u64,
+    sent_at: Instant,
     /// A router has marked a datagram before there was a rate of its own.
     marked: Option<Marked>,
     /// The first datagram sent at the transfer's own rate.
@@ -82,7 +83,17 @@ impl Pacing {
         let floor = floor.max(Rate::MIN);
         let full = Bytes(FULL_PACKET.0 - NEARLY_FULL.0);
         let base = BaseDelay::new();
-        Self { law, floor, hint: None, base, full, next: 0, marked: None, own_from: u64::MAX }
+        Self {
+            law,
+            floor,
+            hint: None,
+            base,
+            full,
+            next: 0,
+            sent_at: Instant::ZERO,
+            marked: None,
+            own_from: u64::MAX,
+        }
     }
 
     /// The size of a full datagram, which takes so much longer than before.
@@ -119,6 +130,7 @@ impl Pacing {
         if let (Law::Model, true) = (&self.law, is_long || self.marked.is_some()) {
             // The floor is what an application asks for, and not what a link has to bear that is slower.
             let mut flow = Flow::new(rate, self.floor.min(rate), self.next);
+            flow.begin(self.sent_at);
             if let Some(Marked { backlog, rtt, .. }) = self.marked {
                 flow.restart(rate * (1.0 - DECREASE));
                 flow.drain(backlog, rtt);
@@ -128,7 +140,14 @@ impl Pacing {
         }
     }
 
-    /// The link, which is near, is known to have this rate.
+    /// This was found to be the link's rate, after more was tried.
+    pub(crate) fn settle(&mut self, rate: Rate) {
+        if let Law::Delay(delay) = &mut self.law {
+            delay.settle(rate);
+        }
+    }
+
+    /// The link is known to have this rate.
     pub(crate) fn learn(&mut self, known: Rate) {
         if let Law::Delay(delay) = &mut self.law {
             delay.learn(known, self.full + NEARLY_FULL);
@@ -190,7 +209,7 @@ impl Pacing {
 
     /// A datagram was sent, with or without a slice.
     pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, queue: &Queue) {
-        self.next = number + 1;
+        (self.next, self.sent_at) = (number + 1, now);
         match &mut self.law {
             Law::Blind(_) | Law::Model => {}
             Law::Delay(Delay { flow, .. }) | Law::BesideTcp(BesideTcp { flow, .. }) => {
