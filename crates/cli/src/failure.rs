@@ -27,6 +27,12 @@ pub(crate) enum Failure {
     /// A file with a secret that other users can read.
     #[error("{0}")]
     Exposed(String),
+    /// Connections that were measured ended before their run, or got nothing.
+    #[error("{0}")]
+    Ended(String),
+    /// The time for a measurement was over before all was measured.
+    #[error("{0}")]
+    Incomplete(String),
     /// Ctrl-C.
     #[error("interrupted; nothing half-written was left behind")]
     Interrupted,
@@ -41,6 +47,8 @@ impl Failure {
             Self::Verification(_) => 4,
             Self::Io(_) => 5,
             Self::Exposed(_) => 6,
+            Self::Ended(_) => 7,
+            Self::Incomplete(_) => 8,
             Self::Interrupted => 130,
         }
     }
@@ -54,6 +62,8 @@ impl Failure {
             Self::Verification(_) => "verification",
             Self::Io(_) => "io",
             Self::Exposed(_) => "exposed",
+            Self::Ended(_) => "ended",
+            Self::Incomplete(_) => "incomplete",
             Self::Interrupted => "interrupted",
         }
     }

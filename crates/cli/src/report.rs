@@ -90,17 +90,27 @@ impl Report {
     pub(crate) fn verdict(
         &self,
         ok: bool,
-        mut fields: Value,
+        fields: Value,
         text: &str,
         what: &str,
     ) -> Result<(), Failure> {
-        fields["ok"] = ok.into();
-        if ok {
+        self.conclude((!ok).then(|| Failure::Negative(what.into())), fields, text)
+    }
+
+    /// The same with the failure that it is, if it is one.
+    pub(crate) fn conclude(
+        &self,
+        failure: Option<Failure>,
+        mut fields: Value,
+        text: &str,
+    ) -> Result<(), Failure> {
+        fields["ok"] = failure.is_none().into();
+        let Some(failure) = failure else {
             self.done(fields, text);
             return Ok(());
-        }
+        };
         self.event("summary", fields, text);
-        Err(Failure::Negative(what.into()))
+        Err(failure)
     }
 
     /// The end that was not wanted.

@@ -3,9 +3,10 @@
 //! Nothing here is needed to use or test haulier; the world, the soaks and the attacks are in `haulier-sim`.
 //! The numbers are those of `haulier bench` and of `docs/PERFORMANCE.md`.
 //!
-//! * [`grid`]: a block over 1848 links, ours and others' strategies against the physical limit;
+//! * [`grid`]: a block over 2144 links, ours and others' strategies against the physical limit;
 //! * [`share`]: transfers that share a link with each other, with TCP and with a game;
 //! * [`crowd`]: 2 to 100 of them on 450 links, in five mixes;
+//! * [`joins`]: cold joins over seventeen links, ours, the article's and TCP's;
 //! * [`recorded`]: long transfers over links whose rate was recorded;
 //! * [`odd`]: links that are not one rate, one delay and a queue, and the article's sender on them;
 //! * [`rivals`]: other senders, for comparison;
@@ -19,6 +20,7 @@ mod ends;
 pub mod figures;
 pub mod fragment_bench;
 pub mod grid;
+pub mod joins;
 pub mod odd;
 pub mod recorded;
 pub mod rivals;

@@ -23,8 +23,8 @@
 //! # Ok::<(), haulier_article::chunk::SendChunkError>(())
 //! ```
 //!
-//! * [`World`], [`Host`], [`Framed`], [`link`], [`shaping`], [`marking`], [`record`], [`Loss`], [`profile`],
-//!   [`Rng`], [`Trace`]: the world; [`synthetic`] makes records;
+//! * [`World`], [`Host`], [`Framed`], [`link`], [`codel`], [`shaping`], [`marking`], [`record`], [`Loss`],
+//!   [`profile`], [`Rng`], [`Trace`]: the world; [`synthetic`] makes records;
 //! * [`hosts`]: the two ends of haulier/1 and a peer of the article's wire, with applications;
 //! * [`soak`]: transfers under random faults, which must all finish once the faults stop;
 //! * [`attack`]: hostile hosts;
@@ -32,6 +32,7 @@
 //! * [`hostile`]: input that a peer must survive, driven by the fuzzers and replayed by the tests.
 
 pub mod attack;
+pub mod codel;
 mod framed;
 mod host;
 pub mod hostile;
@@ -49,6 +50,7 @@ pub mod synthetic;
 mod trace;
 mod world;
 
+pub use codel::CoDel;
 pub use framed::Framed;
 pub use host::{Host, Shot};
 pub use link::{Fate, Link, LinkConfig, LinkStats};

@@ -175,6 +175,13 @@ impl Recorded {
         first_from(to).saturating_sub(first_from(from)) * OPPORTUNITY_BYTES
     }
 
+    /// When so many bytes have passed, if they are all there from a time on.
+    #[must_use]
+    pub fn passed(&self, from: Instant, bytes: u64) -> Instant {
+        let first = self.record.first_from(self.since_start(from));
+        self.time(first + bytes.div_ceil(OPPORTUNITY_BYTES).saturating_sub(1))
+    }
+
     /// When the next opportunity comes, from a time on.
     #[must_use]
     pub fn next_from(&self, at: Instant) -> Instant {
@@ -285,6 +292,8 @@ mod tests {
         assert_eq!(recorded.bytes_between(ms(10), ms(11)), 3_000);
         assert_eq!(recorded.bytes_between(ms(0), ms(1_000)), 100 * 6_000 - 1_500);
         assert_eq!(recorded.next_from(ms(4)), ms(10));
+        assert_eq!(recorded.passed(ms(1), 3_000), ms(3));
+        assert_eq!(recorded.passed(ms(1), 6_001), ms(13));
         recorded.skipped = Duration::from_millis(3);
         assert_eq!(recorded.next_from(ms(1)), ms(7));
         assert_eq!(recorded.bytes_between(ms(0), ms(1)), 3_000);

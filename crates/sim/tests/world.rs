@@ -8,8 +8,8 @@ use std::time::Duration;
 use haulier_article::{ArticleConfig, ArticlePeer, Instant, PeerMachine};
 use haulier_sim::link::UDP_IP_OVERHEAD;
 use haulier_sim::{
-    EcnPath, Excess, Fate, Link, LinkConfig, Loss, Mtu, Probability, Profile, RateChange,
-    TokenBucket, World, address,
+    CoDel, EcnPath, Excess, Fate, Link, LinkConfig, Loss, Mtu, Probability, Profile, RateChange,
+    Record, Recorded, TokenBucket, World, address,
 };
 use proptest::prelude::*;
 
@@ -129,6 +129,15 @@ fn any_changes() -> impl Strategy<Value = Vec<RateChange>> {
     })
 }
 
+fn any_record() -> impl Strategy<Value = Option<Recorded>> {
+    let record = prop::collection::vec(1u64..200, 1..20).prop_map(|mut at_ms| {
+        at_ms.sort_unstable();
+        let text: String = at_ms.iter().map(|at| format!("{at}\n")).collect();
+        Recorded::from(Record::parse(&text).unwrap())
+    });
+    prop::option::of(record)
+}
+
 fn any_mtu() -> impl Strategy<Value = Mtu> {
     prop::option::of((0u64..2_000, 500u64..1_500))
         .prop_map(|change| Mtu { changes: change.into_iter().map(|(at, b)| (ms(at), b)).collect() })
@@ -146,7 +155,11 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
         (prop::option::of(1_000u64..10_000_000), prop::option::of(100u64..50_000), millis(300)),
         (millis(200), any::<bool>(), loss, percent(), millis(500)),
         (percent(), percent(), prop::collection::vec((0u64..2_000, 0u64..500), 0..3)),
-        (prop::option::of(any_bucket()), any_changes(), millis(100), any_mtu()),
+        (
+            (prop::option::of(any_bucket()), any_changes()),
+            (millis(100), any_mtu()),
+            (any_record(), prop::option::of(millis(20))),
+        ),
     )
         .prop_map(
             |(
@@ -156,13 +169,16 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
                 speed,
             )| {
                 let (corrupt, truncate, cuts) = rest;
-                let (bucket, rate_changes, aggregation, mtu) = speed;
+                let ((bucket, rate_changes), (aggregation, mtu), (record, target)) = speed;
+                let codel = target.map(|target| CoDel { target, ..CoDel::default() });
                 LinkConfig {
                     rate_bps,
                     rate_changes,
+                    record,
                     mtu,
                     ecn: EcnPath::Carried,
                     mark_above_bytes: queue_bytes.map(|bytes| bytes / 2),
+                    codel,
                     bucket,
                     queue_bytes,
                     aggregation,
@@ -209,6 +225,7 @@ proptest! {
                 + stats.too_large
                 + stats.queue_full
                 + stats.policed
+                + stats.managed
                 + stats.lost
                 + stats.cut_out
         );

@@ -71,6 +71,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub(crate) rate: Option<u64>,
 
+    /// The most that all clients together are sent in bits per second: what this host's own uplink has, or
+    /// may be used of it. They take turns.
+    #[arg(long, value_name = "RATE", value_parser = units::rate)]
+    pub(crate) uplink: Option<u64>,
+
     /// What a file may do to the link of its client.
     #[arg(long, value_name = "URGENCY", default_value = "load-screen")]
     pub(crate) urgency: UrgencyArg,

@@ -4,6 +4,9 @@ mod crowd;
 mod grid;
 mod haulier1;
 mod join;
+mod links;
+mod recorded;
+mod scope;
 
 pub(crate) use crowd::CrowdArgs;
 pub(crate) use grid::GridArgs;
@@ -14,6 +17,9 @@ pub(crate) use haulier1::{
 pub(crate) use join::{
     CallArgs, EndArgs, JoinArgs, JoinKind, PeerArgs, PeerCommand, PeerCredentials,
 };
+pub(crate) use links::LinksArgs;
+pub(crate) use recorded::RecordedArgs;
+pub(crate) use scope::ScopeArgs;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -56,6 +62,8 @@ Exit codes:
   4    verification failed: what arrived is not what was sent
   5    I/O: a file, a disk, a socket
   6    a file with a key, ticket or token that other users can read
+  7    a bench's connections ended before their run, or got nothing
+  8    a bench's --budget was over before all was measured
   130  interrupted
 
 `serve` and `fetch` encrypt, unless --open. `send` and `recv` speak the article wire, which has no
@@ -280,8 +288,12 @@ pub(crate) enum Bench {
     },
     /// 2 to 100 transfers on one link: how fairly they share it, and what that costs its queue.
     Crowd(CrowdArgs),
-    /// A block of 256 KiB over up to 1848 links, by haulier/1 and by others, against the physical limit.
+    /// A block of 256 KiB over up to 2144 links, by haulier/1 and by others, against the physical limit.
     Grid(GridArgs),
+    /// Joins over seventeen simulated links, beside the article's sender and TCP: the README's figure.
+    Links(LinksArgs),
+    /// Long transfers over recorded cellular links: what is used, and how long the queue is.
+    Recorded(RecordedArgs),
     /// Joins over real sockets through emulated links, by haulier/1 and by the article's sender.
     Join(JoinArgs),
     /// One end of a join, for emulators outside of this program.

@@ -6,7 +6,9 @@ mod ends;
 mod fragments;
 mod grid;
 mod join;
+mod links;
 mod peer;
+mod recorded;
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -27,7 +29,9 @@ pub(crate) fn run(args: &BenchArgs, report: &Report) -> Result<(), Failure> {
         Bench::Fragments { packets, seed } => fragments::run(*packets, *seed, report),
         Bench::Grid(args) => grid::run(args, report),
         Bench::Join(args) => join::run(args, report),
+        Bench::Links(args) => links::run(args, report),
         Bench::Peer(args) => peer::run(args, report),
+        Bench::Recorded(args) => recorded::run(args, report),
     }
 }
 
@@ -39,18 +43,30 @@ fn on_every_core<J: Sync, R: Clone + Default + Send>(
     report: &Report,
     measure: impl Fn(&J) -> R + Sync,
 ) -> Vec<R> {
-    let results = Mutex::new(vec![R::default(); jobs.len()]);
+    let results = on_every_core_while(|| true, jobs, what, report, measure);
+    results.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+/// The same while `goes_on`: jobs that have not begun then are left out. Those that have are finished.
+fn on_every_core_while<J: Sync, R: Clone + Send>(
+    goes_on: impl Fn() -> bool + Sync,
+    jobs: &[J],
+    what: &str,
+    report: &Report,
+    measure: impl Fn(&J) -> R + Sync,
+) -> Vec<Option<R>> {
+    let results = Mutex::new(vec![None; jobs.len()]);
     let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = jobs.get(at) else { return };
-            if interrupt::requested() {
+            if interrupt::requested() || !goes_on() {
                 return;
             }
             let result = measure(job);
             if let Ok(mut results) = results.lock() {
-                results[at] = result;
+                results[at] = Some(result);
             }
             finished.fetch_add(1, Ordering::Relaxed);
         }

@@ -117,6 +117,7 @@ fn config(
         .with_addresses(addresses)
         .with_earlier_tokens(earlier_tokens)
         .with_limits(ServerLimits::default().with_connections(args.max_clients.into()))
+        .with_max_uplink_bps(args.uplink.unwrap_or(u64::MAX))
         .with_connection(connection)
 }
 

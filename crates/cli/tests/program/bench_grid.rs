@@ -1,8 +1,9 @@
 //! `bench grid`: virtual time, so that the same arguments give the same numbers to the last digit.
 //!
-//! What every strategy makes of the quick sample is in `tests/snapshots/bench_grid.json`. A change of ours is
-//! a change of the sender, one of another is of the links, the models or the article's machine, and both
-//! are to be looked at: `UPDATE_BENCH_GRID=1 cargo test -p haulier-cli bench_grid` writes the file.
+//! What every strategy makes of the quick samples, of the tuned links and of the odd ones, is in
+//! `tests/snapshots/bench_grid.json`. A change of ours is a change of the sender, one of another is of the
+//! links, the models or the article's machine, and both are to be looked at: `UPDATE_BENCH_GRID=1 cargo test
+//! -p haulier-cli bench_grid` writes the file.
 
 use serde_json::{Map, Value};
 
@@ -22,8 +23,13 @@ fn the_quick_sample_is_the_reviewed_one() {
     assert_eq!((&done["scope"], &done["links"]), (&"quick".into(), &"tuned".into()));
     let measured = (&done["cells"], &done["seeds"], &done["runs"]);
     assert_eq!(measured, (&155.into(), &2.into(), &1860.into()), "{done}");
-    let entry = |name: &str| (name.to_owned(), done[name].clone());
-    let strategies: Map<String, Value> = STRATEGIES.into_iter().map(entry).collect();
+    let odd = grid(&["--quick", "--cells", "odd", "--json"]).done();
+    assert_eq!((&odd["links"], &odd["cells"]), (&"odd".into(), &43.into()), "{odd}");
+    let of = |done: &Value| -> Map<String, Value> {
+        STRATEGIES.into_iter().map(|name| (name.to_owned(), done[name].clone())).collect()
+    };
+    let mut strategies = of(&done);
+    strategies.insert("odd".into(), of(&odd).into());
     let printed = format!("{:#}\n", Value::Object(strategies));
 
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots/bench_grid.json");
@@ -61,6 +67,17 @@ fn as_text_it_is_a_table() {
     assert!(at("\narticle  ") < at("\nslow_start  "), "in the order of the library: {}", run.what);
     assert!(at("article, p50/p95") < at("article, by loss"), "{}", run.what);
     assert!(text.ends_with("310 runs: 1 seeds in each of 155 cells\n"), "{}", run.what);
+}
+
+#[test]
+fn odd_links_have_a_table_of_their_own() {
+    let run = grid(&["--only", "article", "--cells", "odd", "--seeds", "1", "--tables"]);
+    assert_eq!(run.code, Some(0), "{}", run.what);
+    for words in
+        ["article, by oddity", "\nreordering of 40 ms  ", "\nbunches of 4 ms  ", "\nnone  "]
+    {
+        assert!(run.text().contains(words), "{words}: {}", run.what);
+    }
 }
 
 /// A model of TCP is slow at 30 % loss: that is counted and named, and fails nothing.
@@ -111,13 +128,13 @@ fn what_makes_no_sense_is_refused() {
         let run = grid(&[options, &["--json"]].concat());
         assert!(run.error(2).contains(words), "{words}: {}", run.what);
     };
-    refused(&["--cell", "1848"], "1848 is not in 0..1848");
+    refused(&["--cell", "2144"], "2144 is not in 0..2144");
     refused(&["--only", "warm,cubic"], "there is no strategy called cubic");
     refused(&["--quick", "--full"], "cannot be used with");
     refused(&["--cell", "1", "--full"], "cannot be used with");
     refused(&["--seeds", "0"], "0 is not in 1..");
     refused(&["--seed", "3"], "--cell");
-    refused(&["--cells", "some"], "tuned, others, all");
+    refused(&["--cells", "some"], "tuned, others, odd, all");
     let run =
         grid(&["--only", "slow_start", "--seeds", "1", "--svg", "/no/such/place.svg", "--json"]);
     assert!(run.error(5).contains("place.svg"), "{}", run.what);

@@ -35,7 +35,9 @@ fn the_program() {
         "4 verification failed",
     ];
     assert_says(&["--help"], &codes);
-    assert_says(&["--help"], &["5 I/O", "130 interrupted", "no encryption and no authentication"]);
+    let codes = ["5 I/O", "7 a bench's connections", "8 a bench's --budget", "130 interrupted"];
+    assert_says(&["--help"], &codes);
+    assert_says(&["--help"], &["no encryption and no authentication"]);
     assert_says(&["help"], &commands);
     assert_says(&["-h"], &commands);
 }
@@ -78,7 +80,8 @@ fn demo() {
 fn serve_and_fetch() {
     let options = ["--bind", "--open", "--secret-file", "--identity-file", "--token-key", "--once"];
     assert_says(&["serve", "--help"], &options);
-    let more = ["--max-clients", "--rate", "found out", "--urgency", "[default: load-screen]"];
+    let more =
+        ["--max-clients", "--rate", "--uplink", "found out", "--urgency", "[default: load-screen]"];
     assert_says(&["serve", "--help"], &more);
     assert_says(&["serve", "--help"], &["during-play", "--address", "Examples:"]);
     assert_says(&["serve", "--help"], &["--earlier-tokens"]);
@@ -102,7 +105,9 @@ fn keygen_and_token() {
 fn soak_and_bench() {
     let options = ["--transfers", "--seconds", "--seed", "--scenario", "by default 1000"];
     assert_says(&["soak", "--help"], &options);
-    assert_says(&["bench", "--help"], &["article", "grid", "join"]);
+    assert_says(&["bench", "--help"], &["article", "grid", "join", "crowd", "recorded", "links"]);
+    let words = ["--sizes", "[default: 256k,16M]", "--svg", "roaming", "virtual time", "Examples:"];
+    assert_says(&["bench", "links", "--help"], &words);
     assert_says(
         &["bench", "--help"],
         &["haulier bench peer serve", "for measurements", "--inline"],
@@ -117,6 +122,11 @@ fn soak_and_bench() {
     let words =
         ["--quick", "--full", "--tables", "--out", "--cell", "turnover", "Jain", "Examples:"];
     assert_says(&["bench", "crowd", "--help"], &words);
+    let words =
+        ["--budget", "only_cubic", "upload", "codel", "Exit codes: 7", "10, are at the end"];
+    assert_says(&["bench", "crowd", "--help"], &words);
+    let words = ["lte-like", "1500 bytes", "Mahimahi", "--down", "--queue", "Examples:"];
+    assert_says(&["bench", "recorded", "--help"], &words);
     assert_says(&["bench", "article", "--help"], &["--seeds", "[default: 200]", "median"]);
 }
 

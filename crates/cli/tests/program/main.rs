@@ -8,8 +8,8 @@
 //! * `signals`: Ctrl-C and sudden death, in the middle of everything;
 //! * `disk`: full disks;
 //! * `verification`: peers that lie, played by `fake`;
-//! * `demo`, `soak_bench`, `bench_grid`, `bench_crowd`, `bench_join`, `inspect`: the commands of these
-//!   names;
+//! * `demo`, `soak_bench`, `bench_grid`, `bench_crowd`, `bench_join`, `bench_links`, `bench_recorded`,
+//!   `inspect`: the commands of these names;
 //! * `serve`, `serve_failures`: the same for `serve` and `fetch`; `serve_hostile`: servers that lie;
 //! * `second`: transfers with the program in another language, `vectors/second`;
 //! * `tokens`: `keygen` and `token`, and that no secret is ever said;
@@ -17,7 +17,7 @@
 //!
 //! `support` runs the programs and kills them when a test ends early; `pipe` reads what they say. No
 //! test knows a port or waits for the clock: a program says where it listens, and one that hangs is
-//! killed after a minute.
+//! killed after five minutes.
 
 #![allow(
     unreachable_pub,
@@ -30,6 +30,8 @@
 mod bench_crowd;
 mod bench_grid;
 mod bench_join;
+mod bench_links;
+mod bench_recorded;
 mod demo;
 #[cfg(target_os = "linux")]
 mod disk;

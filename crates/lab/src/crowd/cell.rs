@@ -1,12 +1,12 @@
-//! The cells of the crowd: how many flows, on which bottleneck, in which mix. A cell's number never changes.
+//! The cells of the crowd: how many flows, on which bottleneck, in which mix.
+//!
+//! A cell's number never changes, so that a reviewed or reported one can be run again: new mixes and links
+//! come after all others.
 
 use std::fmt;
 use std::time::Duration;
 
-use haulier_proto::Instant;
-use haulier_sim::{Access, LinkConfig};
-
-use crate::share::{Competitor, Share, config};
+use super::{Mix, Role};
 
 const FLOWS: [u32; 5] = [2, 6, 10, 30, 100];
 
@@ -18,8 +18,18 @@ const RTTS_MS: [u64; 5] = [1, 20, 50, 200, 600];
 /// Queues in thousandths of a bandwidth-delay product.
 const QUEUES_PERMILLE: [u64; 5] = [100, 500, 1_000, 2_000, 8_000];
 
-/// A bottleneck of more is in no cell: a queue of 8 BDP of it has gigabytes.
+/// A bottleneck of more is in few cells, for a queue of 8 BDP of it has gigabytes.
 const MAX_LINK_KBIT: u64 = 1_000_000;
+
+/// The mixes whose cells come before those of fast bottlenecks. One that is new comes after those.
+const FIRST_MIXES: [Mix; 12] = Mix::ALL;
+
+/// Flows, and kbit/s for each, of the fast bottlenecks, which have up to 10 Gbit/s; the mixes on them; and
+/// bytes that their path and queue hold at most.
+const FAST_LINKS: [(u32, u64); 5] =
+    [(2, 1_000_000), (6, 1_000_000), (10, 1_000_000), (30, 100_000), (100, 100_000)];
+const FAST_MIXES: [Mix; 3] = [Mix::Ours, Mix::Cubic, Mix::Bbr];
+const MAX_FAST_BYTES: u64 = 64 << 20;
 
 /// The bottleneck of a quick cell has no more: time is virtual, but each packet costs some.
 const MAX_QUICK_LINK_KBIT: u64 = 20_000;
@@ -30,9 +40,6 @@ const QUICK_STEP: u32 = 23;
 /// No queue is shorter than three packets of 1500 bytes.
 const MIN_QUEUE_BYTES: u64 = 4_500;
 
-/// What a slow way up has of the way down's rate: cable and DSL have a tenth to a fortieth.
-const SLOW_UP_PART: u64 = 20;
-
 /// The flows of a run begin within this time, evenly.
 const START: Duration = Duration::from_secs(1);
 
@@ -40,68 +47,8 @@ const START: Duration = Duration::from_secs(1);
 const LASTS: Duration = Duration::from_secs(15);
 const LASTS_RTTS: u32 = 25;
 
-/// Bytes of all blocks of a run at most, for servers hold what they send; and of one. Where one block follows
-/// another, bytes of the second are counted a little late: few should, on slow links too.
-const MAX_BLOCKS_BYTES: u64 = 256 << 20;
-const BLOCK_BYTES: (u64, u64) = (1 << 20, 16 << 20);
-
-/// Who shares the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Mix {
-    /// Ours alone, all from the first second on.
-    Ours,
-    /// Half of ours, half of TCP CUBIC.
-    Cubic,
-    /// Ours. Of three one stays, one joins after a quarter of the run, and one leaves then.
-    Turnover,
-    /// Ours, and the way up has a twentieth of the rate.
-    SlowUp,
-    /// Half of ours, half of TCP BBR.
-    Bbr,
-}
-
-impl Mix {
-    /// All of them, in the order of the numbers of their cells: a new one comes last.
-    pub const ALL: [Self; 5] = [Self::Ours, Self::Cubic, Self::Turnover, Self::SlowUp, Self::Bbr];
-
-    /// Its name, in words joined by underscores.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ours => "ours",
-            Self::Cubic => "cubic",
-            Self::Turnover => "turnover",
-            Self::SlowUp => "slow_up",
-            Self::Bbr => "bbr",
-        }
-    }
-
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mix| mix.name() == name)
-    }
-}
-
-/// What a flow is in its mix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Ours, from the first second on.
-    Stays,
-    /// Ours, from a quarter of the run on.
-    Joins,
-    /// Ours, until then.
-    Leaves,
-    /// TCP CUBIC.
-    Cubic,
-    /// TCP BBR.
-    Bbr,
-}
-
-impl Role {
-    /// Whether it is one of ours.
-    pub const fn is_ours(self) -> bool {
-        matches!(self, Self::Stays | Self::Joins | Self::Leaves)
-    }
-}
+/// One on a fast bottleneck is shorter: it has a million packets a second.
+const FAST_LASTS: Duration = Duration::from_secs(4);
 
 /// One crowd on one link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,32 +68,29 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// The number of cells: of 20 pairs of flows and rate two are above what a bottleneck may have.
-    pub const ALL: u32 = 5 * 18 * 5 * 5;
+    /// The number of cells: of 20 pairs of flows and rate two are fast bottlenecks; of 125 fast links 70 hold
+    /// too much.
+    pub const ALL: u32 = 12 * 18 * 5 * 5 + 3 * 55;
 
-    /// All cells, those of a mix together, the queue varying fastest.
+    /// All cells, those of a mix together, the queue varying fastest; then those on fast bottlenecks.
     pub fn all() -> impl Iterator<Item = Self> {
         let links = FLOWS.into_iter().flat_map(|flows| RATES_KBIT.map(|rate| (flows, rate)));
         let links: Vec<_> =
             links.filter(|&(flows, rate)| u64::from(flows) * rate <= MAX_LINK_KBIT).collect();
-        let mut cells = Vec::with_capacity(Self::ALL as usize);
-        for mix in Mix::ALL {
-            for &(flows, rate_kbit) in &links {
-                for rtt_ms in RTTS_MS {
-                    for queue_permille in QUEUES_PERMILLE {
-                        let number = cells.len() as u32;
-                        cells.push(Self { number, mix, flows, rate_kbit, rtt_ms, queue_permille });
-                    }
-                }
-            }
-        }
-        cells.into_iter()
+        let slow = FIRST_MIXES.into_iter().flat_map(|mix| of(mix, &links));
+        let fast = FAST_MIXES.into_iter().flat_map(|mix| of(mix, &FAST_LINKS));
+        let fast = fast.filter(|cell| cell.path_bytes() + cell.queue_bytes() <= MAX_FAST_BYTES);
+        let cells: Vec<Self> = slow.chain(fast).collect();
+        (0..).zip(cells).map(|(number, cell)| Self { number, ..cell })
     }
 
-    /// The sample for a quick measurement: every 23rd of the cells of at most 20 Mbit/s.
+    /// The sample for a quick measurement: every 23rd of the cells of at most 20 Mbit/s, and half of those
+    /// where only the link differs.
     pub fn quick() -> impl Iterator<Item = Self> {
         let is_small = |cell: &Self| cell.link_kbit() <= MAX_QUICK_LINK_KBIT;
-        Self::all().filter(is_small).step_by(QUICK_STEP as usize)
+        let sample = Self::all().filter(is_small).step_by(QUICK_STEP as usize).enumerate();
+        let is_kept = |(at, cell): &(usize, Self)| at % 2 == 0 || !cell.mix.is_ours_on_odd_link();
+        sample.filter(is_kept).map(|(_, cell)| cell)
     }
 
     /// The cell with this number.
@@ -161,13 +105,13 @@ impl Cell {
 
     /// The queue in bytes: at least three packets.
     pub fn queue_bytes(&self) -> u64 {
-        // kbit/s times ms are bits.
-        (self.link_kbit() * self.rtt_ms / 8 * self.queue_permille / 1_000).max(MIN_QUEUE_BYTES)
+        (self.path_bytes() * self.queue_permille / 1_000).max(MIN_QUEUE_BYTES)
     }
 
     /// The duration of a run.
     pub fn lasts(&self) -> Duration {
-        LASTS + self.rtt() * LASTS_RTTS
+        let lasts = if self.link_kbit() > MAX_LINK_KBIT { FAST_LASTS } else { LASTS };
+        lasts + self.rtt() * LASTS_RTTS
     }
 
     /// When some join and others leave.
@@ -182,13 +126,7 @@ impl Cell {
 
     /// What the flow with this index is.
     pub const fn role(&self, flow: usize) -> Role {
-        match (self.mix, flow % 3) {
-            (Mix::Cubic, _) if flow % 2 == 1 => Role::Cubic,
-            (Mix::Bbr, _) if flow % 2 == 1 => Role::Bbr,
-            (Mix::Turnover, 1) => Role::Joins,
-            (Mix::Turnover, 2) => Role::Leaves,
-            _ => Role::Stays,
-        }
+        self.mix.role(flow)
     }
 
     /// The roles of all flows.
@@ -205,40 +143,31 @@ impl Cell {
     /// A fair share of the bottleneck in the measured time, in bits per second.
     pub fn fair_bps(&self) -> f64 {
         let present = self.roles().iter().filter(|&&role| role != Role::Leaves).count();
-        self.link_kbit() as f64 * 1e3 / present.max(1) as f64
+        let [from, to] = self.measured();
+        self.bits_between([from, to]) / (to - from).as_secs_f64() / present.max(1) as f64
     }
 
-    fn rtt(&self) -> Duration {
+    pub(super) fn rtt(&self) -> Duration {
         Duration::from_millis(self.rtt_ms)
     }
 
-    /// The flows and the link between them.
-    pub(super) fn share(&self) -> Share {
-        let down = LinkConfig::new(self.link_kbit() * 1_000, Duration::ZERO)
-            .with_queue(self.queue_bytes());
-        let mut access = Access::from(down);
-        if self.mix == Mix::SlowUp {
-            // Its queue in bytes stays the same: the modem is one.
-            access.up.rate_bps = Some(self.link_kbit() * 1_000 / SLOW_UP_PART);
-        }
-        let flows = (0..self.flows as usize).map(|flow| self.competitor(flow)).collect();
-        Share { access, flows, lasts: self.lasts() }
+    /// Bytes of a bandwidth-delay product: kbit/s times ms are bits.
+    const fn path_bytes(&self) -> u64 {
+        self.link_kbit() * self.rtt_ms / 8
     }
+}
 
-    fn competitor(&self, flow: usize) -> Competitor {
-        // A block takes ten seconds of a fair share, where that is not too much.
-        let (least, most) = BLOCK_BYTES;
-        let most = most.min(MAX_BLOCKS_BYTES / u64::from(self.flows));
-        let bytes = (self.rate_kbit * 10_000 / 8).clamp(least, most) as usize;
-        let ours = Competitor::haulier(config()).with_blocks_of(bytes);
-        let competitor = match self.role(flow) {
-            Role::Cubic => Competitor::cubic(),
-            Role::Bbr => Competitor::bbr(),
-            Role::Leaves => ours.leaving_at(Instant::ZERO + self.turns()),
-            Role::Stays | Role::Joins => ours,
-        };
-        competitor.with_extra_rtt(self.rtt()).starting_at(Instant::ZERO + self.starts(flow))
+/// Each of these links with every round trip and queue. They have no numbers yet.
+fn of(mix: Mix, links: &[(u32, u64)]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for &(flows, rate_kbit) in links {
+        for rtt_ms in RTTS_MS {
+            for queue_permille in QUEUES_PERMILLE {
+                cells.push(Cell { number: 0, mix, flows, rate_kbit, rtt_ms, queue_permille });
+            }
+        }
     }
+    cells
 }
 
 impl fmt::Display for Cell {
@@ -271,27 +200,42 @@ mod tests {
         let links: HashSet<String> =
             cells.iter().map(|cell| cell.to_string().split_once(": ").unwrap().1.into()).collect();
         assert_eq!(links.len(), cells.len());
-        assert_eq!(Cell::numbered(2249), cells.last().copied());
-        assert_eq!(Cell::numbered(2250), None);
+        assert_eq!(Cell::numbered(Cell::ALL - 1), cells.last().copied());
+        assert_eq!(Cell::numbered(Cell::ALL), None);
+    }
+
+    /// Numbers are in pages and reports.
+    #[test]
+    fn a_number_stays_what_it_was() {
+        let cell = |number| Cell::numbered(number).unwrap().to_string();
+        assert_eq!(cell(0), "cell 0: ours, 2 flows of 0.2 Mbit/s, 1 ms, queue 0.1 BDP");
+        assert_eq!(cell(1035), "cell 1035: turnover, 6 flows of 1 Mbit/s, 50 ms, queue 0.1 BDP");
+        assert_eq!(cell(1799), "cell 1799: slow_up, 100 flows of 10 Mbit/s, 600 ms, queue 8 BDP");
+        assert_eq!(cell(1800), "cell 1800: bbr, 2 flows of 0.2 Mbit/s, 1 ms, queue 0.1 BDP");
+        assert_eq!(cell(2250), "cell 2250: upload, 2 flows of 0.2 Mbit/s, 1 ms, queue 0.1 BDP");
+        assert_eq!(cell(5399), "cell 5399: only_bbr, 100 flows of 10 Mbit/s, 600 ms, queue 8 BDP");
+        assert_eq!(cell(5400), "cell 5400: ours, 2 flows of 1000 Mbit/s, 1 ms, queue 0.1 BDP");
+        assert_eq!(cell(5564), "cell 5564: bbr, 100 flows of 100 Mbit/s, 20 ms, queue 1 BDP");
     }
 
     /// Each value of each axis but the fastest rate is in the quick sample, and each mix equally often.
     #[test]
     fn the_quick_sample_has_everything_but_fast_links() {
         let cells: Vec<Cell> = Cell::quick().collect();
-        assert_eq!(cells.len(), 49);
+        assert_eq!(cells.len(), 93);
         let count = |is_it: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| is_it(cell)).count();
         for mix in Mix::ALL {
-            assert!((9..=11).contains(&count(&|cell| cell.mix == mix)), "{mix:?}");
+            let least = if mix.is_ours_on_odd_link() { 4 } else { 9 };
+            assert!((least..=11).contains(&count(&|cell| cell.mix == mix)), "{mix:?}");
         }
         for flows in FLOWS {
-            assert!(count(&|cell| cell.flows == flows) >= 3, "{flows}");
+            assert!(count(&|cell| cell.flows == flows) >= 9, "{flows}");
         }
         for rtt in RTTS_MS {
-            assert!(count(&|cell| cell.rtt_ms == rtt) > 5, "{rtt}");
+            assert!(count(&|cell| cell.rtt_ms == rtt) > 15, "{rtt}");
         }
         for queue in QUEUES_PERMILLE {
-            assert!(count(&|cell| cell.queue_permille == queue) > 5, "{queue}");
+            assert!(count(&|cell| cell.queue_permille == queue) > 15, "{queue}");
         }
     }
 
@@ -312,13 +256,14 @@ mod tests {
         );
         assert_eq!(cell.queue_bytes(), 75_000);
         assert_eq!(cell.measured(), [10, 20].map(Duration::from_secs));
-        let (stays, joins, leaves) = (Role::Stays, Role::Joins, Role::Leaves);
-        assert_eq!(cell.roles(), [stays, joins, leaves, stays, joins, leaves]);
         assert_eq!(cell.starts(3), Duration::from_millis(500));
         assert_eq!(cell.starts(4) - cell.turns(), Duration::from_secs(4) / 6);
         // Two thirds are there.
         assert!((cell.fair_bps() - 1_500_000.0).abs() < 1e-3);
-        let beside = Cell { mix: Mix::Cubic, flows: 2, ..cell };
-        assert_eq!(beside.roles(), [Role::Stays, Role::Cubic]);
+        // Half and the whole of the rate, in turn, for 2.8 s each.
+        let steps = Cell { mix: Mix::Steps, ..cell };
+        assert!((steps.fair_bps() - 780_000.0).abs() < 1e-3, "{}", steps.fair_bps());
+        let fast = Cell { rate_kbit: 1_000_000, rtt_ms: 20, ..cell };
+        assert_eq!(fast.lasts(), Duration::from_millis(4_500));
     }
 }

@@ -28,7 +28,8 @@ pub struct FlowOutcome {
 /// One run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Jain's index of those that are there in the measured time. Beside TCP: of ours alone.
+    /// Jain's index of those that are there in the measured time. Beside TCP: of ours alone. Where there is
+    /// none of ours, of all.
     pub jain: f64,
     /// Bytes of blocks, and of TCP's stream, over what the bottleneck could carry in the measured time. With
     /// headers that is 0.94 of ours at most; bytes that were counted late, where a block ended, can be added.
@@ -40,12 +41,15 @@ pub struct Outcome {
     /// The same: the 95th percentile.
     pub queue_p95: Duration,
     /// The time that the slowest of ours took for what a fair share of the link carries in half a run, over
-    /// that half. If the run was too short, at the pace that it had; 100 at most.
+    /// that half. If the run was too short, at the pace that it had; 100 at most. Where there is none of
+    /// ours, of TCP.
     pub completion: f64,
     /// The mean share of ours beside TCP, over a fair share.
     pub beside_tcp: Option<f64>,
     /// Connections of ours that ended before the run.
     pub broken: usize,
+    /// Flows of ours that got nothing at all.
+    pub stalled: usize,
     /// Each flow.
     pub flows: Vec<FlowOutcome>,
 }
@@ -59,20 +63,23 @@ impl Outcome {
             .map(|(flow, throughput)| FlowOutcome::of(cell, flow, throughput))
             .collect();
         let present = || flows.iter().filter(|flow| flow.role != Role::Leaves);
-        let ours: Vec<f64> =
-            present().filter(|flow| flow.role.is_ours()).map(|flow| flow.share).collect();
-        let mean = ours.iter().sum::<f64>() / ours.len().max(1) as f64;
-        let has_tcp = present().any(|flow| !flow.role.is_ours());
-        let completions = present().filter(|flow| flow.role.is_ours());
+        let [of_ours, of_tcp] = [true, false].map(|is_ours| {
+            present().filter(|flow| flow.role.is_ours() == is_ours).collect::<Vec<&FlowOutcome>>()
+        });
+        let judged = if of_ours.is_empty() { &of_tcp } else { &of_ours };
+        let shares: Vec<f64> = judged.iter().map(|flow| flow.share).collect();
+        let is_beside = !of_ours.is_empty() && !of_tcp.is_empty();
+        let is_stalled = |flow: &&FlowOutcome| flow.role.is_ours() && flow.bytes == 0;
         Self {
-            jain: jain(&ours),
+            jain: jain(&shares),
             used: flows.iter().map(|flow| flow.share).sum::<f64>() / present().count() as f64,
             dropped: report.dropped_bytes as f64 / report.offered_bytes.max(1) as f64,
             queue_p50: report.queue_p50,
             queue_p95: report.queue_p95,
-            completion: completions.filter_map(|flow| flow.completion).fold(0.0, f64::max),
-            beside_tcp: has_tcp.then_some(mean),
+            completion: judged.iter().filter_map(|flow| flow.completion).fold(0.0, f64::max),
+            beside_tcp: is_beside.then(|| shares.iter().sum::<f64>() / shares.len() as f64),
             broken: report.broken,
+            stalled: flows.iter().filter(is_stalled).count(),
             flows,
         }
     }
@@ -148,10 +155,15 @@ mod tests {
         assert_eq!(half.beside_tcp, None);
         let none = Outcome::of(&cell(Mix::Ours), &report(Throughput::default()));
         near(none.jain, 0.5);
+        assert_eq!((none.stalled, half.stalled), (1, 0));
         near(none.completion, 100.0);
         let beside = Outcome::of(&cell(Mix::Cubic), &report(constant(62_500, [0, 20])));
         near(beside.beside_tcp.unwrap(), 1.0);
         near(beside.jain, 1.0);
         near(beside.completion, 1.0);
+        let control = Outcome::of(&cell(Mix::OnlyBbr), &report(constant(62_500, [0, 20])));
+        near(control.jain, 0.9);
+        near(control.completion, 1.95);
+        assert_eq!((control.beside_tcp, control.stalled), (None, 0));
     }
 }

@@ -24,8 +24,10 @@ pub struct Summary {
     pub idle_cells: usize,
     /// Cells that drop more than a tenth of what they send.
     pub dropping_cells: usize,
-    /// Connections that ended before their run.
+    /// Connections of ours that ended before their run.
     pub broken: usize,
+    /// Flows of ours that got nothing.
+    pub stalled: usize,
     /// Jain's index: the median of the cells.
     pub jain_p50: f64,
     /// The same: a twentieth of the cells have less.
@@ -67,6 +69,7 @@ impl Summary {
             idle_cells: count(is_idle),
             dropping_cells: count(is_dropping),
             broken: runs.iter().map(|run| run.broken).sum(),
+            stalled: runs.iter().map(|run| run.stalled).sum(),
             jain_p50: of(0.5, &|run| run.jain),
             jain_p5: of(0.05, &|run| run.jain),
             used_p50: of(0.5, &|run| run.used),

@@ -35,13 +35,25 @@ impl Haulier {
         homes: Homes,
         ((server, client), keys): ((ServerConfig, ClientConfig), [[u8; 32]; 2]),
         block: &Block,
+        reading: (Reading, u64),
+    ) -> Self {
+        Self::beginning(world, homes, ((server, client), keys), block, reading, Instant::ZERO)
+    }
+
+    /// The same with a client that begins at this time.
+    pub(crate) fn beginning(
+        world: &mut World,
+        homes: Homes,
+        ((server, client), keys): ((ServerConfig, ClientConfig), [[u8; 32]; 2]),
+        block: &Block,
         (reading, seed): (Reading, u64),
+        begins: Instant,
     ) -> Self {
         let (at_server, at_client) = addresses();
         let script = Script::default().sending(block.clone(), 1);
         let server = ServerHost::with_seed(move |_, _| script.clone(), server, keys[0]);
         let server = world.add_behind(server, at_server, homes.server);
-        let mut client = ClientHost::new(Script::default(), client, Instant::ZERO, 0);
+        let mut client = ClientHost::new(Script::default(), client, begins, 0);
         client.start.seed = keys[1];
         let client = world.add_behind(reading.socket(client, seed), at_client, homes.client);
         Self { server, client }

@@ -1,4 +1,4 @@
-//! Cold joins over ten links, compared with other protocols: the README's figure, and its table.
+//! Cold joins over ten links on real sockets, compared with other protocols: a figure, and its table.
 //!
 //! The times are measured in the lab and kept in `docs/lab/joins.json`; this draws them. A time is given as
 //! a multiple of *L*, the [physical limit](join_limit) of its link, so that ten very different links fit on
@@ -10,7 +10,7 @@ use haulier_sim::Profile;
 use haulier_sim::profile::join_limit;
 use serde_json::Value;
 
-use super::plot::{Figure, Ink, LogAxis, Marker};
+use super::plot::{Figure, Ink, LogAxis, Marker, spread};
 
 /// The size of the block that the figure is about; joins of other sizes may be in the file as well.
 const BLOCK_BYTES: u64 = 256 * 1024;
@@ -164,9 +164,22 @@ struct Series {
     width: &'static str,
 }
 
-/// haulier is bold and blue, then the article's sender, then others for comparison.
-const SERIES: [Series; 7] = [
-    series(&["haulier-token"], "haulier", Marker::Disc, ("s0", "#0757c2", "#6cb6ff"), "bolder"),
+/// haulier is bold and blue, by token and by ticket, then the article's sender, then others for comparison.
+const SERIES: [Series; 8] = [
+    series(
+        &["haulier-token"],
+        "haulier, token",
+        Marker::Disc,
+        ("s0", "#0757c2", "#6cb6ff"),
+        "bolder",
+    ),
+    series(
+        &["haulier-ticket"],
+        "haulier, ticket",
+        Marker::Ring,
+        ("s7", "#0757c2", "#6cb6ff"),
+        "bold",
+    ),
     series(
         &["haulier-article"],
         "the article's sender",
@@ -200,8 +213,6 @@ const RIGHT: f64 = 706.0;
 const FAILED: f64 = 60.0;
 const TOP: f64 = 78.0;
 const BOTTOM: f64 = 346.0;
-/// Between the base lines of two labels.
-const LABEL_STEP: f64 = 17.0;
 /// The minimum range of the axis, so that figures of good results look like others.
 const MIN_AXIS: f64 = 40.0;
 
@@ -254,7 +265,7 @@ fn draw(drawn: &[(&Series, &Peer)]) -> String {
         .iter()
         .map(|(_, peer)| points(peer).into_iter().flatten().last().unwrap_or((RIGHT, BOTTOM)))
         .collect();
-    let heights = spread(ends.iter().map(|end| end.1).collect());
+    let heights = spread(ends.iter().map(|end| end.1).collect(), BOTTOM);
     for (((series, _), end), y) in drawn.iter().zip(ends).zip(heights) {
         let (ink, start) = (series.ink.0, RIGHT + 8.0);
         figure.line(&format!("{ink} faint"), [Some(end), Some((start, y))]);
@@ -290,23 +301,6 @@ fn foot(figure: &mut Figure, x: f64, profile: &Profile) {
     for (line, detail) in (0..).zip(details.iter().filter(|detail| !detail.is_empty())) {
         figure.text("plain small middle", (x, BOTTOM + 31.0 + 12.0 * f64::from(line)), detail);
     }
-}
-
-/// Moves labels apart: down from the top, then up again from the bottom.
-fn spread(mut heights: Vec<f64>) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..heights.len()).collect();
-    order.sort_by(|&a, &b| heights[a].total_cmp(&heights[b]));
-    let mut free = f64::NEG_INFINITY;
-    for &index in &order {
-        heights[index] = heights[index].max(free);
-        free = heights[index] + LABEL_STEP;
-    }
-    let mut free = BOTTOM;
-    for &index in order.iter().rev() {
-        heights[index] = heights[index].min(free);
-        free = heights[index] - LABEL_STEP;
-    }
-    heights
 }
 
 #[cfg(test)]
@@ -373,7 +367,7 @@ mod tests {
         let figure = joins(&rows).figure().unwrap();
         let cross = format!("M{:.1} {:.1}L", x(6) - 4.0, FAILED - 4.0);
         assert_eq!(figure.matches(&cross).count(), 1, "{figure}");
-        assert!(FAILED < TOP && figure.contains(">haulier</text>"), "{figure}");
+        assert!(FAILED < TOP && figure.contains(">haulier, token</text>"), "{figure}");
         assert!(figure.contains(">TCP, CUBIC</text>") && !figure.contains(">ENet</text>"));
         assert!(joins(&[]).figure().is_err());
     }
@@ -387,11 +381,5 @@ mod tests {
             ticks.iter().filter(|is_there| **is_there).count()
         };
         assert_eq!([last(1.2), last(51.0), last(f64::INFINITY)], [1, 2, 1]);
-    }
-
-    #[test]
-    fn labels_keep_their_order_and_their_distance() {
-        let placed = spread(vec![340.0, 341.0, 100.0, 345.0]);
-        assert_eq!(placed, [BOTTOM - 2.0 * LABEL_STEP, BOTTOM - LABEL_STEP, 100.0, BOTTOM]);
     }
 }

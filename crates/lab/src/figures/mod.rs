@@ -2,7 +2,9 @@
 
 mod grid;
 mod joins;
+mod links;
 mod plot;
 
 pub use grid::grid;
 pub use joins::Joins;
+pub use links::{Panel, links};

@@ -136,6 +136,26 @@ fn escaped(words: &str) -> String {
     words.replace('&', "&amp;").replace('<', "&lt;")
 }
 
+/// Between the base lines of two labels.
+const LABEL_STEP: f64 = 17.0;
+
+/// Moves labels apart: down from the top, then up again from the bottom.
+pub(crate) fn spread(mut heights: Vec<f64>, bottom: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..heights.len()).collect();
+    order.sort_by(|&a, &b| heights[a].total_cmp(&heights[b]));
+    let mut free = f64::NEG_INFINITY;
+    for &index in &order {
+        heights[index] = heights[index].max(free);
+        free = heights[index] + LABEL_STEP;
+    }
+    let mut free = bottom;
+    for &index in order.iter().rev() {
+        heights[index] = heights[index].min(free);
+        free = heights[index] - LABEL_STEP;
+    }
+    heights
+}
+
 /// A logarithmic axis of ratios from 1 on, between two positions in the figure.
 #[derive(Clone, Debug)]
 pub(crate) struct LogAxis {
@@ -185,6 +205,12 @@ mod tests {
             [0.5, 1.0, 10.0, 100.0, 1e9].map(|x| axis.at(x).round()),
             [100., 100., 50., 0., 0.]
         );
+    }
+
+    #[test]
+    fn labels_keep_their_order_and_their_distance() {
+        let placed = spread(vec![340.0, 341.0, 100.0, 345.0], 346.0);
+        assert_eq!(placed, [346.0 - 2.0 * LABEL_STEP, 346.0 - LABEL_STEP, 100.0, 346.0]);
     }
 
     #[test]

@@ -1,21 +1,26 @@
 //! The links of the grid. Each is one bottleneck with a droptail queue, behind a sender whose own interface
 //! is fast. Its number never changes.
 //!
-//! Senders are tuned on 1080 of them; 768 others show whether the tuning fits only those. Loss is after the
-//! bottleneck, so that lost packets have used it; the reverse path has the same rate, delay and mean loss.
-//! Its losses are independent even where they come in bursts towards the client: bursts are counted in
-//! packets, and eight of the few packets on the reverse path can take a second.
+//! Senders are tuned on 1080 of them; 768 others show whether the tuning fits only those, and 296 are odd:
+//! they reorder, deliver in bunches, or are fast. Loss is after the bottleneck, so that lost packets have
+//! used it; the reverse path has the same rate, delay and mean loss. Its losses are independent even where
+//! they come in bursts towards the client: bursts are counted in packets, and eight of the few packets on the
+//! reverse path can take a second.
 
 use std::fmt;
 use std::time::Duration;
 
 use haulier_sim::{Access, LinkConfig, Loss, Probability};
 
-/// The sender's own interface, in bits per second.
+/// The sender's own interface, in bits per second; and how much faster than a fast bottleneck it is at least.
 const INTERFACE_BPS: u64 = 1_000_000_000;
+const FASTER_INTERFACE: u64 = 2;
 
 /// The mean of the jitter, which is exponential and keeps the order.
 const JITTER: Duration = Duration::from_micros(200);
+
+/// It is at most this part of the round trip, in thousandths: less than 20 ms have only fast links.
+const MAX_JITTER_PERMILLE: u64 = 10;
 
 /// A queue of one BDP has at least room for three packets.
 const LEAST_QUEUE_BYTES: u64 = 3 * 1100;
@@ -23,7 +28,7 @@ const LEAST_QUEUE_BYTES: u64 = 3 * 1100;
 /// One link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// Its number: 0 to 1079 are used for tuning, 1080 to 1847 are not.
+    /// Its number: 0 to 1079 are used for tuning, 1080 to 1847 are not, and those from 1848 on are odd.
     pub number: u32,
     /// Rate of the bottleneck in Mbit/s, IP and UDP headers included.
     pub rate_mbit: u64,
@@ -35,6 +40,41 @@ pub struct Cell {
     pub burst_length: u32,
     /// Droptail queue of the bottleneck in bytes, the packet being sent included.
     pub queue_bytes: u64,
+    /// What else it does to packets towards the client.
+    pub oddity: Oddity,
+}
+
+/// What an odd link does to packets towards the client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Oddity {
+    /// Nothing but a little jitter, which keeps the order.
+    #[default]
+    None,
+    /// It delays each by up to so many ms, uniformly, whatever that does to their order.
+    Reorders(u64),
+    /// It delivers at multiples of so many ms.
+    Bunches(u64),
+}
+
+impl Oddity {
+    /// What it adds to the time of a packet in the mean.
+    const fn mean_delay(self) -> Duration {
+        match self {
+            Self::None => Duration::ZERO,
+            Self::Reorders(ms) | Self::Bunches(ms) => Duration::from_micros(ms * 500),
+        }
+    }
+}
+
+/// In words; nothing for none.
+impl fmt::Display for Oddity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => Ok(()),
+            Self::Reorders(ms) => write!(f, "reordering of {ms} ms"),
+            Self::Bunches(ms) => write!(f, "bunches of {ms} ms"),
+        }
+    }
 }
 
 /// Losses in parts of a thousand, with the mean length of their bursts.
@@ -52,8 +92,11 @@ impl Cell {
     /// The number of cells used for tuning.
     pub const TUNED: u32 = 6 * 5 * 9 * 4;
 
+    /// The number of the first odd cell.
+    pub const ODD: u32 = Self::TUNED + 6 * 4 * 8 * 4;
+
     /// The number of all cells.
-    pub const ALL: u32 = Self::TUNED + 6 * 4 * 8 * 4;
+    pub const ALL: u32 = Self::ODD + 6 * 36 + 80;
 
     /// The cells that senders are tuned on: 2 to 100 Mbit/s, 20 to 300 ms, up to 30 % loss, queues of 32
     /// KiB, one BDP, 256 and 512 KiB.
@@ -73,9 +116,25 @@ impl Cell {
         product(Self::TUNED, rates, &[30, 80, 150, 250], OTHER_LOSSES, queues)
     }
 
+    /// Odd cells: 5 to 100 Mbit/s and 20 to 200 ms with reordering by up to 2, 10 or 40 ms, or with bunches
+    /// of 4, 10 or 30; and 250 Mbit/s to 10 Gbit/s with 1 to 60 ms and nothing else.
+    pub fn odd() -> impl Iterator<Item = Self> {
+        let oddities = [2, 10, 40].map(Oddity::Reorders).into_iter();
+        let oddities = oddities.chain([4, 10, 30].map(Oddity::Bunches));
+        let slow = |_, _| [64 * KIB, 256 * KIB];
+        let fast = |_, _| [128 * KIB, 1024 * KIB];
+        let rates = &[250, 500, 1_000, 2_500, 10_000];
+        let cells = oddities.flat_map(move |oddity| {
+            let cells = product(0, &[5, 20, 100], &[20, 80, 200], &[(0, 0), (20, 0)], slow);
+            cells.map(move |cell| Self { oddity, ..cell })
+        });
+        let cells = cells.chain(product(0, rates, &[1, 5, 20, 60], &[(0, 0), (10, 0)], fast));
+        (Self::ODD..).zip(cells).map(|(number, cell)| Self { number, ..cell })
+    }
+
     /// The cell with this number.
     pub fn numbered(number: u32) -> Option<Self> {
-        Self::tuned().chain(Self::others()).find(|cell| cell.number == number)
+        Self::tuned().chain(Self::others()).chain(Self::odd()).find(|cell| cell.number == number)
     }
 
     /// Whether it is in the sample for a quick measurement: every seventh. Seven divides the length of no
@@ -85,19 +144,21 @@ impl Cell {
     }
 
     /// The physical limit L: propagation, and the time of so many bytes on the bottleneck, lost ones sent
-    /// again. A run with fewer losses than the mean can be slightly below it. For a join it includes the
-    /// delay of the request.
+    /// again; half of an odd link's delay. A run with fewer losses than the mean, or a luckier bunch, can be
+    /// slightly below it. For a join it includes the delay of the request.
     pub fn limit(&self, wire_bytes: u64, is_join: bool) -> Duration {
         let halves = if is_join { 2 } else { 1 };
         let bits = wire_bytes * 8;
         // bits / (Mbit/s) is in microseconds.
         let nanos = bits * 1_000_000 / (self.rate_mbit * (1_000 - self.loss_permille));
-        Duration::from_micros(self.rtt_ms * 500 * halves) + Duration::from_nanos(nanos)
+        let propagation = Duration::from_micros(self.rtt_ms * 500 * halves);
+        propagation + Duration::from_nanos(nanos) + self.oddity.mean_delay()
     }
 
     /// The access of its server: a fast interface.
-    pub(super) fn server_access() -> Access {
-        let up = LinkConfig::new(INTERFACE_BPS, Duration::ZERO);
+    pub(super) fn server_access(&self) -> Access {
+        let bps = INTERFACE_BPS.max(self.rate_mbit * 1_000_000 * FASTER_INTERFACE);
+        let up = LinkConfig::new(bps, Duration::ZERO);
         Access { up, ..Access::default() }
     }
 
@@ -110,7 +171,17 @@ impl Cell {
         let up = LinkConfig { loss: independent, ..LinkConfig::new(rate, delay) };
         let down = LinkConfig {
             queue_bytes: Some(self.queue_bytes),
-            exponential_jitter: JITTER,
+            exponential_jitter: JITTER
+                .min(Duration::from_micros(self.rtt_ms * MAX_JITTER_PERMILLE)),
+            jitter: match self.oddity {
+                Oddity::Reorders(ms) => Duration::from_millis(ms),
+                _ => Duration::ZERO,
+            },
+            reorder: matches!(self.oddity, Oddity::Reorders(_)),
+            aggregation: match self.oddity {
+                Oddity::Bunches(ms) => Duration::from_millis(ms),
+                _ => Duration::ZERO,
+            },
             loss: match self.burst_length {
                 0 => independent,
                 length => Loss::Bursts { mean, length },
@@ -132,19 +203,23 @@ impl fmt::Display for Cell {
         if self.burst_length > 0 {
             write!(f, " in bursts of {}", self.burst_length)?;
         }
-        write!(f, ", queue {} KiB", self.queue_bytes.div_ceil(KIB))
+        write!(f, ", queue {} KiB", self.queue_bytes.div_ceil(KIB))?;
+        if self.oddity != Oddity::None {
+            write!(f, ", {}", self.oddity)?;
+        }
+        Ok(())
     }
 }
 
 /// Every combination, the last axis varying fastest, numbered from `first` on.
-fn product(
+fn product<const QUEUES: usize>(
     first: u32,
     rates: &'static [u64],
     rtts: &'static [u64],
     losses: Losses,
-    queues: impl Fn(u64, u64) -> [u64; 4],
+    queues: impl Fn(u64, u64) -> [u64; QUEUES],
 ) -> impl Iterator<Item = Cell> {
-    let mut cells = Vec::with_capacity(rates.len() * rtts.len() * losses.len() * 4);
+    let mut cells = Vec::with_capacity(rates.len() * rtts.len() * losses.len() * QUEUES);
     let mut number = first;
     for &rate_mbit in rates {
         for &rtt_ms in rtts {
@@ -162,7 +237,8 @@ fn product(
 
 const fn cell(number: u32, link: (u64, u64, u64, u32, u64)) -> Cell {
     let (rate_mbit, rtt_ms, loss_permille, burst_length, queue_bytes) = link;
-    Cell { number, rate_mbit, rtt_ms, loss_permille, burst_length, queue_bytes }
+    let oddity = Oddity::None;
+    Cell { number, rate_mbit, rtt_ms, loss_permille, burst_length, queue_bytes, oddity }
 }
 
 #[cfg(test)]
@@ -173,9 +249,9 @@ mod tests {
 
     #[test]
     fn the_number_of_cells_is_right_and_none_is_repeated() {
-        let cells: Vec<Cell> = Cell::tuned().chain(Cell::others()).collect();
+        let cells: Vec<Cell> = Cell::tuned().chain(Cell::others()).chain(Cell::odd()).collect();
         assert_eq!(Cell::tuned().count(), 1080);
-        assert_eq!(cells.len(), 1080 + 768);
+        assert_eq!((Cell::odd().count(), cells.len()), (296, 1080 + 768 + 296));
         assert_eq!(Cell::ALL as usize, cells.len());
         for (number, cell) in (0..).zip(&cells) {
             assert_eq!(cell.number, number);
@@ -183,9 +259,10 @@ mod tests {
         // One BDP can equal another queue size: such cells differ only in their number.
         let links: HashSet<String> =
             cells.iter().map(|cell| cell.to_string().split_once(": ").unwrap().1.into()).collect();
-        assert!(links.len() > 1_800, "{}", links.len());
+        assert!(links.len() > 2_096, "{}", links.len());
         assert_eq!(Cell::numbered(1080), Cell::others().next());
-        assert_eq!(Cell::numbered(1848), None);
+        assert_eq!(Cell::numbered(1848), Cell::odd().next());
+        assert_eq!(Cell::numbered(Cell::ALL), None);
     }
 
     /// Each value of each axis is as frequent as in all cells.
@@ -220,12 +297,15 @@ mod tests {
             loss_permille: 0,
             burst_length: 0,
             queue_bytes: 1,
+            oddity: Oddity::None,
         };
         let ms = |cell: &Cell, is_join| cell.limit(256 * 1088, is_join).as_secs_f64() * 1e3;
         assert!((ms(&link, false) - 272.822).abs() < 0.001);
         assert!((ms(&link, true) - 322.822).abs() < 0.001);
         let lossy = Cell { loss_permille: 100, ..link };
         assert!((ms(&lossy, false) - 297.580).abs() < 0.001);
+        let odd = Cell { oddity: Oddity::Bunches(30), ..link };
+        assert!((ms(&odd, false) - 287.822).abs() < 0.001);
     }
 
     #[test]
@@ -237,5 +317,10 @@ mod tests {
             "cell 1079: 100 Mbit/s, 300 ms, loss 10 % in bursts of 8, queue 512 KiB"
         );
         assert_eq!(cell(1084), "cell 1084: 3 Mbit/s, 30 ms, loss 0.5 %, queue 24 KiB");
+        assert_eq!(
+            cell(1848),
+            "cell 1848: 5 Mbit/s, 20 ms, loss 0 %, queue 64 KiB, reordering of 2 ms"
+        );
+        assert_eq!(cell(2143), "cell 2143: 10000 Mbit/s, 60 ms, loss 1 %, queue 1024 KiB");
     }
 }

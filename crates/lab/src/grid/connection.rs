@@ -12,15 +12,15 @@ use haulier_sim::{Rng, World};
 
 use crate::ends::{Haulier, Homes, Reading, addresses};
 
-type Configs = (ServerConfig, ClientConfig);
+pub(crate) type Configs = (ServerConfig, ClientConfig);
 
 /// With a shared secret: the amplification limit applies until the client's address is validated.
-pub(super) fn by_secret() -> Configs {
+pub(crate) fn by_secret() -> Configs {
     configs(Keyed::Secret, ConnectionConfig::default())
 }
 
 /// With a token that has the client's address: the server may send at once.
-pub(super) fn by_token() -> Configs {
+pub(crate) fn by_token() -> Configs {
     let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
     let (at_server, at_client) = addresses();
     let claims = TokenClaims::new(UNIX_TIME, UNIX_TIME + 3600, TokenServers::One(at_server))

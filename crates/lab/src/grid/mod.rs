@@ -1,4 +1,4 @@
-//! The grid: one block of 256 KiB to one client over 1848 links, in virtual time, with the real machines and
+//! The grid: one block of 256 KiB to one client over 2144 links, in virtual time, with the real machines and
 //! with other strategies for comparison.
 //!
 //! Every [`Cell`] is a link with a single bottleneck. A run is one [`Strategy`], one cell and one seed; its
@@ -12,13 +12,13 @@
 //! * `model`: two strategies that exist only as models.
 
 pub mod cell;
-mod connection;
+pub(crate) mod connection;
 mod model;
 pub mod outcome;
 mod stage;
 pub mod summary;
 
-pub use cell::Cell;
+pub use cell::{Cell, Oddity};
 pub use outcome::{Moment, Outcome};
 pub use summary::{CellRuns, Summary};
 

@@ -43,7 +43,8 @@ impl<'a> Stage<'a> {
         ends: impl FnOnce(&mut World, Homes) -> Box<dyn Ends>,
     ) -> Self {
         let mut world = World::new(place.seed).for_measuring();
-        let homes = Homes::new(&mut world, &Cell::server_access(), &place.cell.client_access());
+        let homes =
+            Homes::new(&mut world, &place.cell.server_access(), &place.cell.client_access());
         let ends = ends(&mut world, homes);
         Self { place: *place, world, homes, ends, start: Start::default() }
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use haulier_proto::Instant;
 use haulier_proto::connection::{Block, CloseCode, ConnectionConfig, Urgency};
 use haulier_sim::hosts::{ClientHost, Keyed, Script, ServerHost, configs};
-use haulier_sim::{Access, HostId, LinkConfig, Rng, SegmentId, World, address};
+use haulier_sim::{Access, HostId, Link, LinkConfig, Rng, SegmentId, World, address};
 
 use crate::rivals::TcpReceiver;
 use crate::rivals::bbr::BbrSender;
@@ -47,12 +47,21 @@ enum Kind {
     Bbr,
 }
 
+/// Which end of a connection sends blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sender {
+    Server,
+    Client,
+}
+
 /// One of the flows.
 #[derive(Clone, Debug)]
 pub struct Competitor {
     kind: Kind,
     /// Bytes of each block; 0 sends none.
     block_bytes: usize,
+    /// Which end sends them.
+    sender: Sender,
     /// A game beside the blocks, on the same connection.
     game: Option<GameStream>,
     starts: Instant,
@@ -65,7 +74,8 @@ pub struct Competitor {
 impl Competitor {
     const fn of(kind: Kind) -> Self {
         let (starts, extra_rtt) = (Instant::ZERO, Duration::ZERO);
-        Self { kind, block_bytes: 0, game: None, starts, leaves: None, extra_rtt }
+        let (sender, game, leaves) = (Sender::Server, None, None);
+        Self { kind, block_bytes: 0, sender, game, starts, leaves, extra_rtt }
     }
 
     /// A TCP bulk transfer with CUBIC.
@@ -91,6 +101,12 @@ impl Competitor {
     /// The same with blocks of this size.
     pub const fn with_blocks_of(mut self, bytes: usize) -> Self {
         self.block_bytes = bytes;
+        self
+    }
+
+    /// The same with the client as the sender of the blocks. Only of ours: TCP goes down.
+    pub const fn uploading(mut self) -> Self {
+        self.sender = Sender::Client;
         self
     }
 
@@ -122,7 +138,7 @@ impl Competitor {
 /// Several flows over one access.
 #[derive(Clone, Debug)]
 pub struct Share {
-    /// The shared access; its downlink is the bottleneck.
+    /// The shared access; its downlink is the bottleneck, or its uplink where a flow goes up.
     pub access: Access,
     /// The flows that share it.
     pub flows: Vec<Competitor>,
@@ -142,7 +158,7 @@ pub struct ShareReport {
     pub queue_p50: Duration,
     /// See `queue_p50`.
     pub queue_p95: Duration,
-    /// Datagrams dropped at the bottleneck, by queue and bucket.
+    /// Datagrams dropped at the bottleneck, by queue, manager and bucket.
     pub dropped: u64,
     /// Bytes of them.
     pub dropped_bytes: u64,
@@ -159,7 +175,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// The two hosts of a flow.
 enum Flow {
-    Haulier(HostId<ServerHost<Script<()>>>, HostId<ClientHost<Script<Goodput>>>),
+    Haulier(HostId<ServerHost<Script<Goodput>>>, HostId<ClientHost<Script<Goodput>>>),
     Cubic(HostId<CubicSender>, HostId<TcpReceiver>),
     Bbr(HostId<BbrSender>, HostId<TcpReceiver>),
 }
@@ -183,22 +199,28 @@ impl Share {
             world.run_to((world.now() + LOOK).min(end));
             self.leave(&mut world, &flows);
             if world.now() > all_are_there {
-                waits.push(world.links(home).1.queueing_delay(world.now()));
+                waits.push(self.bottleneck(&world, home).queueing_delay(world.now()));
             }
         }
-        let down = world.links(home).1.stats();
+        let bottleneck = self.bottleneck(&world, home).stats();
         let mut report = ShareReport {
             queue_p50: percentile(&mut waits, 50),
             queue_p95: percentile(&mut waits, 95),
-            dropped: down.queue_full + down.policed,
-            dropped_bytes: down.dropped_bytes,
-            offered_bytes: down.offered_bytes,
+            dropped: bottleneck.queue_full + bottleneck.managed + bottleneck.policed,
+            dropped_bytes: bottleneck.dropped_bytes,
+            offered_bytes: bottleneck.offered_bytes,
             ..ShareReport::default()
         };
         for (flow, competitor) in flows.iter().zip(&self.flows) {
             report.add(&world, flow, competitor);
         }
         report
+    }
+
+    fn bottleneck<'w>(&self, world: &'w World, home: SegmentId) -> &'w Link {
+        let (up, down) = world.links(home);
+        let is_up = self.flows.iter().any(|flow| flow.sender == Sender::Client);
+        if is_up { up } else { down }
     }
 
     /// Clients whose time has come close their connections. One that is closed is closed already.
@@ -221,23 +243,30 @@ impl ShareReport {
     fn add(&mut self, world: &World, flow: &Flow, competitor: &Competitor) {
         let (throughput, game) = match *flow {
             Flow::Haulier(server, client) => {
-                let sent = world.host(server).all_apps().next().map(|app| &app.packets_sent[..]);
+                let server = world.host(server).all_apps().next();
+                let sent = server.map(|app| &app.packets_sent[..]);
                 let client = &world.host(client).app;
                 self.broken += usize::from(client.heard.is_over && competitor.leaves.is_none());
                 let report =
                     |stream| GameReport::of(stream, sent.unwrap_or_default(), &client.packets);
-                (&client.heard.throughput, competitor.game.as_ref().map(report))
+                let got = match competitor.sender {
+                    Sender::Server => client.heard.throughput.clone(),
+                    Sender::Client => {
+                        server.map(|app| app.heard.throughput.clone()).unwrap_or_default()
+                    }
+                };
+                (got, competitor.game.as_ref().map(report))
             }
             Flow::Cubic(sender, receiver) => {
                 self.timeouts += world.host(sender).timeouts;
-                (&world.host(receiver).throughput, None)
+                (world.host(receiver).throughput.clone(), None)
             }
             Flow::Bbr(sender, receiver) => {
                 self.timeouts += world.host(sender).timeouts;
-                (&world.host(receiver).throughput, None)
+                (world.host(receiver).throughput.clone(), None)
             }
         };
-        self.flows.push(throughput.clone());
+        self.flows.push(throughput);
         self.games.push(game);
     }
 
@@ -279,14 +308,16 @@ impl Competitor {
         let (server, mut client) = configs(Keyed::Open, config);
         client.server = at_server;
         let key = rng.key();
-        let mut script = Script::default();
-        script.game = self.game.map(|stream| stream.game);
+        let mut scripts = [Script::default(), Script::default()];
+        scripts[0].game = self.game.map(|stream| stream.game);
         if self.block_bytes > 0 {
-            script = script.sending(Block::new(1, rng.bytes(self.block_bytes)), usize::MAX);
+            let script = &mut scripts[usize::from(self.sender == Sender::Client)];
+            script.blocks = Some((Block::new(1, rng.bytes(self.block_bytes)), usize::MAX));
         }
+        let [script, at_home] = scripts;
         let server = ServerHost::with_seed(move |_, _| script.clone(), server, key);
         let server = world.add(server, at_server, &way);
-        let mut client = ClientHost::new(Script::default(), client, self.starts, 0);
+        let mut client = ClientHost::new(at_home, client, self.starts, 0);
         client.start.seed = rng.key();
         Flow::Haulier(server, world.add_behind(client, at_client, home))
     }

@@ -31,6 +31,15 @@ use crate::Instant;
 use crate::time::earliest;
 use crate::transit::{Acked, ArrivalsFrame, ChunkAt, Fate, Ledger, Modelled, Symbol};
 
+/// What a server's connections share, and take in turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Uplink {
+    Open,
+    Closed,
+    /// A slice could go as soon as it is open.
+    Awaited,
+}
+
 /// Sends the chunks of blocks.
 #[derive(Debug)]
 pub(crate) struct Sender {
@@ -67,6 +76,7 @@ pub(crate) struct Sender {
     /// The size of a full datagram.
     packet: Bytes,
     reader: Reader,
+    uplink: Uplink,
     has_failed: bool,
     /// When it was last called.
     now: Instant,
@@ -107,6 +117,7 @@ impl Sender {
             news: 0,
             packet: FULL_PACKET,
             reader: Reader::new(config.receive_buffer),
+            uplink: Uplink::Open,
             has_failed: false,
             now,
             next_number: config.first_number,
@@ -191,6 +202,9 @@ impl Sender {
             self.lateness.set_due(Some(later));
             return None;
         }
+        if !self.has_uplink(now) {
+            return None;
+        }
         if choice.is_tail {
             let (now, late) = (Span::from(now), self.lateness.get());
             let paced_at = Span::from(self.next_tail).clamp(now - late, now);
@@ -215,7 +229,7 @@ impl Sender {
         {
             self.resume_at = later;
         }
-        now >= self.resume_at
+        now >= self.resume_at && self.has_uplink(now)
     }
 
     /// No slice may be sent, for a reason outside this sender: a later call does not count as late.

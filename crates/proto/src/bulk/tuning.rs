@@ -15,6 +15,9 @@ pub(super) const TICK: core::time::Duration = core::time::Duration::from_millis(
 /// The assumed size of a datagram with a slice, UDP and IP included, until one is sent.
 pub(super) const FULL_PACKET: Bytes = Bytes(1_228.0);
 
+/// How long a connection waits for its server's uplink before it asks again. Its server asks it, long before.
+pub(super) const UPLINK_TIMEOUT: core::time::Duration = core::time::Duration::from_secs(1);
+
 /// What a datagram with a slice has besides the frame of it: UDP and IPv4, header and tag.
 pub(super) const SLICE_OVERHEAD: Bytes = Bytes(57.0);
 

@@ -11,6 +11,7 @@ use super::{
     Block, BlockHandle, BlockNumber, BlockOptions, BlockProgress, Connection, Event, SendError,
 };
 use crate::Instant;
+use crate::bulk::Sender;
 use crate::incoming::{Here, IncomingBlocks, IncomingConfig, ProgressDue};
 use crate::outgoing::{OutgoingBlocks, OutgoingEvent, PeerLimits, SendBlockError, SendOptions};
 use crate::transit::Arrivals;
@@ -170,6 +171,18 @@ impl Connection {
                 }
             });
         }
+    }
+
+    /// Whether blocks may use the server's uplink now.
+    pub(crate) fn set_uplink_open(&mut self, now: Instant, is_open: bool) {
+        if let Some(sender) = self.blocks_out.sender_mut() {
+            sender.set_uplink_open(now, is_open);
+        }
+    }
+
+    /// Whether blocks could be sent as soon as the server's uplink is open.
+    pub(crate) fn awaits_uplink(&self) -> bool {
+        self.blocks_out.sender().is_some_and(Sender::awaits_uplink)
     }
 }
 

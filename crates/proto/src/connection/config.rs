@@ -98,6 +98,9 @@ pub enum ConfigError {
          block could be sent"
     )]
     MaxRateTooLow,
+    /// A server's `max_uplink_bps` is so low that its clients could not join.
+    #[error("`max_uplink_bps` must be at least 100000 bit/s, or u64::MAX for no limit")]
+    MaxUplinkTooLow,
     /// `min_rate_bps` would flood most links.
     #[error(
         "`min_rate_bps` must be at most {HIGHEST_MIN_RATE_BPS} bit/s: blocks are sent at this rate whatever \

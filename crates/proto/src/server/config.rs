@@ -150,10 +150,17 @@ settings! {
         earlier_tokens: EarlierTokens = EarlierTokens::default(), with_earlier_tokens;
         /// How many clients it accepts, and how much memory and work they may cause.
         limits: ServerLimits = ServerLimits::default(), with_limits;
+        /// Bits per second that it sends in all, UDP and IPv4 headers included, at least 100,000: what its
+        /// own uplink has. Blocks, and messages that share the rate with them, wait for it, and clients take
+        /// turns; a game's packets and all else go at once, and are counted. Default no limit.
+        max_uplink_bps: u64 = u64::MAX, with_max_uplink_bps;
         /// The settings of its connections.
         connection: ConnectionConfig = ConnectionConfig::default(), with_connection;
     }
 }
+
+/// The lowest limit of a server's uplink, in bit/s: below it a single client's handshake takes a second.
+const LOWEST_MAX_UPLINK_BPS: u64 = 100_000;
 
 impl ServerConfig {
     /// The first setting that cannot work.
@@ -161,6 +168,9 @@ impl ServerConfig {
         self.connection.check()?;
         if self.limits.remembered == 0 {
             return Err(ConfigError::NothingRemembered);
+        }
+        if self.max_uplink_bps < LOWEST_MAX_UPLINK_BPS {
+            return Err(ConfigError::MaxUplinkTooLow);
         }
         let compares = self.token_audience == TokenAudience::Own;
         if compares && !self.credentials.token_keys.is_empty() && self.addresses.is_empty() {

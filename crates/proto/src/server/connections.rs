@@ -40,6 +40,7 @@ impl ServerMachine {
         }
         self.refresh(id);
         let Some(mut slot) = self.slots.remove(id) else { return };
+        self.uplink.forget(id);
         let connection = &slot.connection;
         self.work += connection.work();
         let ip = connection.address().ip();

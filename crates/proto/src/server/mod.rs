@@ -27,6 +27,7 @@ mod shares;
 mod slots;
 mod stats;
 mod unix_clock;
+mod uplink;
 
 pub use config::{EarlierTokens, ServerConfig, ServerCredentials, ServerLimits, TokenAudience};
 pub use event::ServerEvent;
@@ -59,6 +60,7 @@ use paths::Paths;
 use shares::Share;
 use slots::Slots;
 use unix_clock::UnixClock;
+use uplink::Uplink;
 
 /// Answers to strangers that may wait to be sent: as many as one batch of datagrams can cause.
 const MAX_ANSWERS: usize = 64;
@@ -85,6 +87,7 @@ pub struct ServerMachine {
     cookie_key: CookieKey,
     reset_key: ResetKey,
     slots: Slots,
+    uplink: Uplink,
     by_id: BTreeMap<WireId, ConnectionId>,
     by_request: BTreeMap<RequestName, ConnectionId>,
     prefixes: BTreeMap<Prefix, Share>,
@@ -145,6 +148,7 @@ impl ServerMachine {
             reset_key,
             entropy,
             slots: Slots::default(),
+            uplink: Uplink::new(config.max_uplink_bps),
             by_id: BTreeMap::new(),
             by_request: BTreeMap::new(),
             prefixes: BTreeMap::new(),
@@ -337,6 +341,17 @@ impl ServerMachine {
         None
     }
 
+    /// The connection that is asked next: one that may have something to send, or whose turn on the uplink
+    /// begins.
+    fn next_to_send(&mut self, now: Instant) -> Option<ConnectionId> {
+        if let Some(id) = self.slots.next_ready() {
+            return Some(id);
+        }
+        let id = self.uplink.begin_turn(now)?;
+        self.slots.refresh(id);
+        self.slots.next_ready()
+    }
+
     const fn count_sent(&mut self, bytes: usize) {
         self.stats.datagrams_sent += 1;
         self.stats.bytes_sent += bytes as u64;
@@ -358,6 +373,7 @@ impl ServerMachine {
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.slots.check_invariants();
+        self.uplink.check_invariants();
         self.lingering.check_invariants();
         assert_eq!(self.slots.len(), self.by_id.len());
         assert_eq!(self.slots.len(), self.by_request.len());
@@ -397,7 +413,7 @@ impl Machine for ServerMachine {
         }
     }
 
-    /// Clients take turns of up to 16 datagrams.
+    /// Clients take turns of up to 16 datagrams, and shorter ones where they share a limited uplink.
     fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
         while !batch.is_full()
             && let Some((to, answer)) = self.answers.pop_front()
@@ -406,15 +422,22 @@ impl Machine for ServerMachine {
             self.count_sent(answer.len());
         }
         while !batch.is_full()
-            && let Some(id) = self.slots.next_ready()
+            && let Some(id) = self.next_to_send(now)
         {
+            let is_open = self.uplink.is_open_to(now, id);
             let connection = self.slots.connection_mut(id);
-            let sent = connection
-                .and_then(|connection| batch.compose(|out| connection.poll_transmit(now, out)));
+            let sent = connection.and_then(|connection| {
+                connection.set_uplink_open(now, is_open);
+                batch.compose(|out| connection.poll_transmit(now, out))
+            });
             if let Some(bytes) = sent {
                 self.slots.on_sent();
+                self.uplink.on_sent(now, id, bytes);
                 self.count_sent(bytes);
             } else {
+                let slot = self.slots.get(id);
+                let waits = slot.is_some_and(|slot| slot.connection.awaits_uplink());
+                self.uplink.on_nothing_to_send(id, waits);
                 self.slots.on_nothing_to_send();
                 self.linger(now, id);
                 self.remove_if_over(id);
@@ -426,7 +449,8 @@ impl Machine for ServerMachine {
         if self.slots.is_any_ready() || !self.answers.is_empty() {
             return Some(Instant::ZERO);
         }
-        earliest(self.slots.first_deadline(), self.pool.poll_timeout())
+        let turn = self.uplink.poll_timeout();
+        earliest(earliest(self.slots.first_deadline(), turn), self.pool.poll_timeout())
     }
 
     fn wants_entropy(&self, datagram: &[u8]) -> bool {

@@ -3,10 +3,12 @@
 mod replay;
 mod table;
 
+use std::time::Instant;
+
 use haulier_lab::crowd::{self, Cell, Mix, Outcome, Summary};
 use serde_json::{Map, Value, json};
 
-use super::{on_every_core, rounded, store};
+use super::{on_every_core_while, rounded, store};
 use crate::args::CrowdArgs;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -19,22 +21,26 @@ pub(super) fn run(args: &CrowdArgs, report: &Report) -> Result<(), Failure> {
     if let Some(cell) = args.cell {
         return replay::run(cell, args.seed, report);
     }
-    let cells = args.cells();
-    let outcomes = on_every_core(&cells, "cells", report, |cell| crowd::run(cell, args.seed));
+    let (cells, began) = (args.cells(), Instant::now());
+    let has_time = || args.budget.is_none_or(|budget| began.elapsed() < budget);
+    let measure = |cell: &Cell| crowd::run(cell, args.seed);
+    let outcomes = on_every_core_while(has_time, &cells, "cells", report, measure);
     interrupt::check()?;
     report.finish_bar();
-    let runs: Vec<Run> = cells.into_iter().zip(outcomes).collect();
+    let asked = cells.len();
+    let runs = cells.into_iter().zip(outcomes);
+    let mut runs: Vec<Run> = runs.filter_map(|(cell, run)| Some((cell, run?))).collect();
+    runs.sort_by_key(|(cell, _)| cell.number);
     let summaries = summaries(&runs);
     table::print(&summaries, args.seed, report);
-    if args.tables {
+    if args.scope.tables {
         summaries.iter().for_each(|&(mix, _)| table::print_where(mix, &runs, report));
     }
     table::print_worst(&runs, args.seed, report);
-    if let Some(path) = &args.out {
+    if let Some(path) = &args.scope.out {
         store(path, &format!("{:#}\n", details(&runs, &summaries, args.seed)))?;
     }
-    conclude(args, &runs, &summaries, report);
-    Ok(())
+    conclude(args, asked, &runs, &summaries, report)
 }
 
 /// Of each mix that there is.
@@ -46,26 +52,46 @@ fn summaries(runs: &[Run]) -> Vec<(Mix, Summary)> {
     Mix::ALL.into_iter().map(of).filter(|(_, summary)| summary.cells > 0).collect()
 }
 
-fn conclude(args: &CrowdArgs, runs: &[Run], summaries: &[(Mix, Summary)], report: &Report) {
-    let broken: usize = summaries.iter().map(|(_, summary)| summary.broken).sum();
-    let good: usize = summaries.iter().map(|(_, summary)| summary.good_cells).sum();
+fn conclude(
+    args: &CrowdArgs,
+    asked: usize,
+    runs: &[Run],
+    summaries: &[(Mix, Summary)],
+    report: &Report,
+) -> Result<(), Failure> {
+    let sum = |of: fn(&Summary) -> usize| summaries.iter().map(|(_, summary)| of(summary)).sum();
+    let good: usize = sum(|summary| summary.good_cells);
+    let (broken, stalled) = (sum(|summary| summary.broken), sum(|summary| summary.stalled));
     let mut fields = json!({
-        "ok": true,
-        "scope": if args.full { "full" } else { "quick" },
+        "scope": args.scope.name(),
         "cells": runs.len(),
+        "asked_cells": asked,
         "good_cells": good,
         "seed": args.seed,
         "broken": broken,
+        "stalled": stalled,
     });
     for (mix, summary) in summaries {
         fields[mix.name()] = table::fields(summary);
     }
+    let seed = args.seed;
     let text = format!(
-        "{good} of {} cells are good, {broken} connections ended before their run; seed {}",
+        "{good} of {} cells are good, {broken} connections ended before their run, {stalled} got nothing; \
+         seed {seed}",
         runs.len(),
-        args.seed
     );
-    report.done(fields, &text);
+    report.conclude(failure([broken, stalled], [runs.len(), asked]), fields, &text)
+}
+
+/// What is wrong with runs, the worst first.
+fn failure([broken, stalled]: [usize; 2], [measured, asked]: [usize; 2]) -> Option<Failure> {
+    if broken + stalled > 0 {
+        let what =
+            format!("{broken} connections ended before their run, and {stalled} got nothing");
+        return Some(Failure::Ended(what));
+    }
+    let what = || format!("the budget was over after {measured} of {asked} cells");
+    (measured < asked).then(|| Failure::Incomplete(what()))
 }
 
 /// Everything there is: the summaries, and a line for each cell.
@@ -96,5 +122,6 @@ fn fields(cell: &Cell, run: &Outcome) -> Value {
         "completion": rounded(run.completion),
         "beside_tcp": run.beside_tcp.map(rounded),
         "broken": run.broken,
+        "stalled": run.stalled,
     })
 }

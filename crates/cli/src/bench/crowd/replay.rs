@@ -1,6 +1,6 @@
 //! One cell again, with a line for each flow.
 
-use haulier_lab::crowd::{self, Cell, FlowOutcome, Outcome, Role};
+use haulier_lab::crowd::{self, Cell, FlowOutcome, Outcome};
 use serde_json::json;
 
 use super::super::rounded;
@@ -21,18 +21,11 @@ pub(super) fn run(number: u32, seed: u64, report: &Report) -> Result<(), Failure
     report.event("cell", fields, &text);
     let run = crowd::run(&cell, seed);
     run.flows.iter().enumerate().for_each(|(number, flow)| say(number, flow, report));
-    conclude(&cell, &run, seed, report);
-    Ok(())
+    conclude(&cell, &run, seed, report)
 }
 
 fn say(number: usize, flow: &FlowOutcome, report: &Report) {
-    let role = match flow.role {
-        Role::Stays => "stays",
-        Role::Joins => "joins",
-        Role::Leaves => "leaves",
-        Role::Cubic => "cubic",
-        Role::Bbr => "bbr",
-    };
+    let role = flow.role.name();
     let starts = flow.starts.as_secs_f64();
     let fields = json!({
         "flow": number,
@@ -51,13 +44,12 @@ fn say(number: usize, flow: &FlowOutcome, report: &Report) {
     report.event("flow", fields, &text);
 }
 
-fn conclude(cell: &Cell, run: &Outcome, seed: u64, report: &Report) {
+fn conclude(cell: &Cell, run: &Outcome, seed: u64, report: &Report) -> Result<(), Failure> {
     let mut fields = super::fields(cell, run);
-    fields["ok"] = true.into();
     fields["seed"] = seed.into();
     let text = format!(
         "\nJain {:.3}, {:.1} % of the link used, {:.1} % dropped, queue {:.1} ms p50 and {:.1} ms p95, the \
-         slowest took {:.2} times a fair share's time{}, {} connections ended",
+         slowest took {:.2} times a fair share's time{}, {} connections ended, {} got nothing",
         run.jain,
         run.used * 1e2,
         run.dropped * 1e2,
@@ -66,6 +58,7 @@ fn conclude(cell: &Cell, run: &Outcome, seed: u64, report: &Report) {
         run.completion,
         run.beside_tcp.map_or_else(String::new, |share| format!(", {share:.2} of one beside TCP")),
         run.broken,
+        run.stalled,
     );
-    report.done(fields, &text);
+    report.conclude(super::failure([run.broken, run.stalled], [1, 1]), fields, &text)
 }

@@ -41,6 +41,7 @@ pub(super) fn fields(summary: &Summary) -> Value {
         "idle_cells": summary.idle_cells,
         "dropping_cells": summary.dropping_cells,
         "broken": summary.broken,
+        "stalled": summary.stalled,
         "jain_p50": rounded(summary.jain_p50),
         "jain_p5": rounded(summary.jain_p5),
         "used_p50": rounded(summary.used_p50),
@@ -58,9 +59,9 @@ pub(super) fn fields(summary: &Summary) -> Value {
 /// What stands over [`line`].
 fn heading(first: &str) -> String {
     format!(
-        "{:8}         good        Jain         used %     dropped %       queue ms    \
+        "{:10}         good        Jain         used %     dropped %       queue ms    \
          completion         beside TCP\n\
-         {first:8}  cells  cells    p5   p50    p5   p50   p50   p95    p50     p95  \
+         {first:10}  cells  cells    p5   p50    p5   p50   p50   p95    p50     p95  \
          \x20 p50    p95  ended   p5   p50   p95",
         "",
     )
@@ -72,7 +73,7 @@ fn line(first: &str, summary: &Summary) -> String {
         .beside_tcp
         .map_or_else(String::new, |[p5, p50, p95]| format!("  {p5:4.2}  {p50:4.2}  {p95:4.2}"));
     format!(
-        "{first:8}  {:5}  {:5}  {:4.2}  {:4.2}  {:4.0}  {:4.0}  {:4.1}  {:4.1}  \
+        "{first:10}  {:5}  {:5}  {:4.2}  {:4.2}  {:4.0}  {:4.0}  {:4.1}  {:4.1}  \
          {:5.0}  {:6.0}  {:5.2}  {:5.1}  {:5}{beside}",
         summary.cells,
         summary.good_cells,
@@ -86,7 +87,7 @@ fn line(first: &str, summary: &Summary) -> String {
         summary.queue_ms_p95,
         summary.completion_p50,
         summary.completion_p95,
-        summary.broken,
+        summary.broken + summary.stalled,
     )
 }
 

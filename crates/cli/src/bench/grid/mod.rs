@@ -5,7 +5,7 @@ mod replay;
 mod table;
 
 use haulier_lab::figures;
-use haulier_lab::grid::{self, CellRuns, Kit, Outcome, Strategy, Summary};
+use haulier_lab::grid::{self, CellRuns, Kit, Oddity, Outcome, Strategy, Summary};
 use serde_json::{Map, Value, json};
 
 use super::{on_every_core, rounded, store};
@@ -40,7 +40,7 @@ pub(super) fn run(args: &GridArgs, report: &Report) -> Result<(), Failure> {
     for measured in &all {
         name_hangs(measured, report);
         let is_shown = measured.strategy.is_ours() || !args.only.is_empty();
-        if args.tables && is_shown {
+        if args.scope.tables && is_shown {
             table::print_where(measured, report);
         }
     }
@@ -49,7 +49,7 @@ pub(super) fn run(args: &GridArgs, report: &Report) -> Result<(), Failure> {
             all.iter().map(|measured| (measured.strategy, measured.summary.clone())).collect();
         store(path, &figures::grid(&summaries))?;
     }
-    if let Some(path) = &args.out {
+    if let Some(path) = &args.scope.out {
         store(path, &format!("{:#}\n", details(&all, seeds)))?;
     }
     conclude(args, &all, report)
@@ -106,7 +106,7 @@ fn conclude(args: &GridArgs, all: &[Measured], report: &Report) -> Result<(), Fa
         fields.insert(measured.strategy.name().into(), table::fields(&measured.summary));
     }
     let rest = json!({
-        "scope": if args.full { "full" } else { "quick" },
+        "scope": args.scope.name(),
         "links": word(&args.cells),
         "cells": cells,
         "seeds": args.seeds(),
@@ -136,6 +136,7 @@ fn details(all: &[Measured], seeds: u64) -> Value {
                 "loss": cell.loss_permille as f64 / 1e3,
                 "burst_length": cell.burst_length,
                 "queue_bytes": cell.queue_bytes,
+                "oddity": (cell.oddity != Oddity::None).then(|| cell.oddity.to_string()),
             });
             let summary = table::fields(&Summary::new([runs]));
             for key in ["p50", "waste", "dropped_kib", "queue_kib_p50", "wait_ms", "hangs"] {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use haulier_lab::grid::{Cell, CellRuns, Summary};
+use haulier_lab::grid::{Cell, CellRuns, Oddity, Summary};
 use serde_json::{Value, json};
 
 use super::super::rounded;
@@ -131,5 +131,33 @@ pub(super) fn print_where(measured: &Measured, report: &Report) {
         fields["burst_length"] = length.into();
         report.event("loss", fields, &text);
     }
+    print_odd(measured, report);
     report.event("end", json!({ "strategy": name }), "");
+}
+
+/// What each oddity does, if there are odd links.
+fn print_odd(measured: &Measured, report: &Report) {
+    let name = measured.strategy.name();
+    let oddities: BTreeSet<Oddity> = measured.cells.iter().map(|runs| runs.cell.oddity).collect();
+    if oddities.iter().all(|oddity| *oddity == Oddity::None) {
+        return;
+    }
+    let heading =
+        format!("\n{name}, by oddity\n                       p50     p95  waste  dropped KiB");
+    report.event("heading", json!({ "strategy": name, "by": "oddity" }), &heading);
+    for oddity in oddities {
+        let summary = Summary::new(measured.cells.iter().filter(|runs| runs.cell.oddity == oddity));
+        let what = if oddity == Oddity::None { "none".into() } else { oddity.to_string() };
+        let text = format!(
+            "{what:19}  {:>6}  {:>6}  {:3.0} %  {:11.1}",
+            short(summary.p50),
+            short(summary.p95),
+            summary.waste * 100.0,
+            summary.dropped_kib,
+        );
+        let mut fields = fields(&summary);
+        fields["strategy"] = name.into();
+        fields["oddity"] = what.into();
+        report.event("oddity", fields, &text);
+    }
 }

@@ -45,6 +45,11 @@ impl TcpReceiver {
         }
     }
 
+    /// Bytes received without a hole.
+    pub const fn in_order_bytes(&self) -> u64 {
+        self.next as u64 * MSS
+    }
+
     /// Records a segment; returns whether it is new.
     fn note(&mut self, number: u32) -> bool {
         if number < self.next || self.runs.run_of(number).is_some() {

@@ -32,6 +32,9 @@ pub(crate) struct Blind {
     /// When the next slice is due at the current rate.
     paced_at: Span,
     train_at: Instant,
+    /// The next slice waited for the server's uplink, and a rate is overdue although no guess is to blame.
+    is_held_back: bool,
+    is_overdue: bool,
     pairs: Pairs,
     /// When it was first heard that a datagram arrived.
     heard_at: Option<Instant>,
@@ -47,6 +50,8 @@ impl Blind {
             late: 0,
             paced_at: Span::ZERO,
             train_at: Instant::ZERO,
+            is_held_back: false,
+            is_overdue: false,
             pairs: Pairs::new(),
             heard_at: None,
         }
@@ -64,7 +69,9 @@ impl Blind {
         let since = *self.since.get_or_insert(now);
         let rate = self.rate();
         let is_late = self.sent > BELIEVED_SLICES && Span::from(now.since(since)) > rtt;
-        self.late += usize::from(is_late && rate < limit);
+        let is_held_back = core::mem::take(&mut self.is_held_back);
+        self.late += usize::from(is_late && rate < limit && !is_held_back);
+        self.is_overdue |= is_late && is_held_back;
         self.paced_at = self.paced_at.max(now.into()) + bytes / rate;
     }
 
@@ -78,6 +85,12 @@ impl Blind {
     pub(super) fn on_mark(&mut self, now: Instant) {
         self.late += HALVED_AFTER;
         self.train_at = now + TRAIN_INTERVAL;
+    }
+
+    /// The next slice waits for the server's uplink. Less is sent than was guessed then, in no train, and the
+    /// guess is not halved.
+    pub(super) const fn on_held_back(&mut self) {
+        self.is_held_back = true;
     }
 
     /// It was heard at `now` that a datagram arrived.
@@ -100,7 +113,7 @@ impl Blind {
 
     /// Whether to send another train to measure the rate, now that slices arrive.
     pub(super) fn poll_train(&mut self, now: Instant) -> bool {
-        let is_due = self.halvings() > 0 && now >= self.train_at;
+        let is_due = (self.halvings() > 0 || self.is_overdue) && now >= self.train_at;
         if is_due {
             self.train_at = now + TRAIN_INTERVAL;
         }

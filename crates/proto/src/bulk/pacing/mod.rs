@@ -207,6 +207,13 @@ impl Pacing {
         }
     }
 
+    /// The next slice waits for the server's uplink.
+    pub(crate) const fn on_held_back(&mut self) {
+        if let Law::Blind(blind) = &mut self.law {
+            blind.on_held_back();
+        }
+    }
+
     /// A datagram was sent, with or without a slice.
     pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, queue: &Queue) {
         (self.next, self.sent_at) = (number + 1, now);

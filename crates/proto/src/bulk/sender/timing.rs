@@ -7,9 +7,9 @@ use super::super::choice::{Choice, Path};
 use super::super::pacing::Queue;
 use super::super::tuning::choice::TAIL_RATE;
 use super::super::tuning::near::NEAR;
-use super::super::tuning::{MIN_PACKET, blind, window};
+use super::super::tuning::{MIN_PACKET, UPLINK_TIMEOUT, blind, window};
 use super::super::units::{Bytes, Rate, Span};
-use super::Sender;
+use super::{Sender, Uplink};
 use crate::Instant;
 use crate::transit::Ledger;
 use crate::urgency::Urgency;
@@ -71,6 +71,35 @@ impl Sender {
             .or_else(|| self.recalled.and_then(|recalled| recalled.opens_at(now, queue.rtt, late)))
             .or_else(|| self.pacing.opens_at(now, &queue))
             .or_else(|| self.tail_at(now, &queue).filter(|_| is_tail))
+    }
+
+    /// Whether the server's uplink is open to this connection. If it is not, it is asked when it is, and no
+    /// call before that is late.
+    pub(super) fn has_uplink(&mut self, now: Instant) -> bool {
+        if matches!(self.uplink, Uplink::Open) {
+            return true;
+        }
+        self.uplink = Uplink::Awaited;
+        self.resume_at = now + UPLINK_TIMEOUT;
+        self.lateness.set_due(None);
+        self.pacing.on_held_back();
+        false
+    }
+
+    /// Opens or closes the server's uplink to this connection.
+    pub(crate) fn set_uplink_open(&mut self, now: Instant, is_open: bool) {
+        let was_awaited = self.uplink == Uplink::Awaited;
+        if is_open {
+            self.uplink = Uplink::Open;
+            self.resume_at = if was_awaited { now } else { self.resume_at };
+        } else if !was_awaited {
+            self.uplink = Uplink::Closed;
+        }
+    }
+
+    /// Whether a slice could go as soon as the server's uplink is open.
+    pub(crate) const fn awaits_uplink(&self) -> bool {
+        matches!(self.uplink, Uplink::Awaited)
     }
 
     /// What the application allows, and the receiver's program takes.

@@ -6,7 +6,7 @@
 //! 1. **size**: a packet that is larger than the link carries is dropped, and nobody is told;
 //! 2. **bucket**: a token bucket, if there is one, that drops or delays packets above its rate;
 //! 3. **queue**: droptail, counted in bytes with the packet on the serializer included; it may mark the
-//!    ECN field of what meets a long one;
+//!    ECN field of what meets a long one, and CoDel may drop or mark what waited in it for too long;
 //! 4. **serializer**: one packet after the other at the link's rate, IP and UDP headers included; or when a
 //!    record of a link says;
 //! 5. **loss**: a lost packet has used the link, as on a real one; so has one in an outage;
@@ -17,153 +17,27 @@
 //! The invariant, checked by [`Link::check_conservation`]: every packet sent has arrived, was dropped for a
 //! named reason, or is in flight.
 
+mod config;
+mod stats;
+
+pub use config::LinkConfig;
+pub use stats::{Fate, LinkStats};
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::ops::Range;
 use std::time::Duration;
 
 use haulier_core::Ecn;
 use haulier_proto::Instant;
 
+use crate::Rng;
+use crate::codel::CoDelState;
 use crate::loss::LossProcess;
-use crate::marking::{EcnPath, Mtu};
 use crate::record::Position;
 use crate::shaping::{BucketLevel, leaves};
-use crate::{Loss, Probability, RateChange, Recorded, Rng, TokenBucket};
-
-/// The properties of a link. The default is a perfect link: no limit, no delay, no fault.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LinkConfig {
-    /// Bits per second at IP level; `None` is without limit.
-    pub rate_bps: Option<u64>,
-    /// Rate changes, in order of time. Queued packets keep their order.
-    pub rate_changes: Vec<RateChange>,
-    /// A record of what a link could deliver, in place of a rate.
-    pub record: Option<Recorded>,
-    /// The size of the packets that it carries.
-    pub mtu: Mtu,
-    /// What it does to the ECN field.
-    pub ecn: EcnPath,
-    /// Bytes in the queue, the packet included, above which ECN-capable packets are marked; `None` for never.
-    pub mark_above_bytes: Option<u64>,
-    /// A token bucket in front of the queue.
-    pub bucket: Option<TokenBucket>,
-    /// Bytes that fit the queue, the packet being sent included; `None` is without limit.
-    pub queue_bytes: Option<u64>,
-    /// Packets continue in bunches, at multiples of this time, as on radio and cable links; with zero at
-    /// once.
-    pub aggregation: Duration,
-    /// Propagation delay.
-    pub delay: Duration,
-    /// Extra delay, drawn uniformly from zero up to this.
-    pub jitter: Duration,
-    /// Further extra delay, exponentially distributed with this mean: mostly short, sometimes long.
-    pub exponential_jitter: Duration,
-    /// Whether jitter may make packets overtake each other.
-    pub reorder: bool,
-    /// How packets are lost.
-    pub loss: Loss,
-    /// How often a delivered packet is duplicated.
-    pub duplicate: Probability,
-    /// The maximum delay of a copy after the original.
-    pub duplicate_delay: Duration,
-    /// How often a packet has one to three bits flipped.
-    pub corrupt: Probability,
-    /// How often a packet loses its tail.
-    pub truncate: Probability,
-    /// Times during which everything that leaves the serializer is lost.
-    pub cut_outs: Vec<Range<Instant>>,
-}
-
-impl LinkConfig {
-    /// A link of this rate and delay without faults, and with an unlimited queue.
-    #[must_use]
-    pub fn new(rate_bps: u64, delay: Duration) -> Self {
-        Self { rate_bps: Some(rate_bps), delay, ..Self::default() }
-    }
-
-    /// The same with a queue of this many bytes.
-    #[must_use]
-    pub fn with_queue(self, bytes: u64) -> Self {
-        Self { queue_bytes: Some(bytes), ..self }
-    }
-
-    /// The same for packets of at most this many bytes, headers included.
-    #[must_use]
-    pub fn with_mtu(self, mtu: impl Into<Mtu>) -> Self {
-        Self { mtu: mtu.into(), ..self }
-    }
-
-    /// The same with an ECN field that passes, and is marked above this many bytes in the queue.
-    #[must_use]
-    pub fn marking_above(self, bytes: u64) -> Self {
-        Self { ecn: EcnPath::Carried, mark_above_bytes: Some(bytes), ..self }
-    }
-
-    /// The same link without its faults: as slow as before.
-    #[must_use]
-    pub fn healed(&self) -> Self {
-        let Self { rate_bps, queue_bytes, delay, .. } = *self;
-        Self { rate_bps, record: self.record.clone(), queue_bytes, delay, ..Self::default() }
-    }
-}
 
 /// Bytes of the UDP and IPv4 headers of every datagram.
 pub const UDP_IP_OVERHEAD: u64 = 28;
-
-/// The result of sending a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fate {
-    /// It will arrive.
-    Carried,
-    /// The queue was full.
-    QueueFull,
-    /// Lost on the link.
-    Lost,
-    /// Lost in an outage.
-    CutOut,
-    /// The token bucket had too few tokens.
-    Policed,
-    /// It was larger than the link carries.
-    TooLarge,
-}
-
-/// Counters of one link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkStats {
-    /// Packets offered.
-    pub offered: u64,
-    /// Bytes offered, headers included.
-    pub offered_bytes: u64,
-    /// Packets dropped at the full queue.
-    pub queue_full: u64,
-    /// Bytes of these, headers included.
-    pub queue_full_bytes: u64,
-    /// The queueing time of all packets together.
-    pub waited: Duration,
-    /// Packets dropped by the token bucket.
-    pub policed: u64,
-    /// Bytes of the packets dropped by queue and bucket, headers included.
-    pub dropped_bytes: u64,
-    /// Packets that were larger than the link carries.
-    pub too_large: u64,
-    /// Packets marked because of the queue.
-    pub marked: u64,
-    /// Packets lost on the link.
-    pub lost: u64,
-    /// Packets lost in outages.
-    pub cut_out: u64,
-    /// Copies made.
-    pub duplicated: u64,
-    /// Packets with flipped bits.
-    pub corrupted: u64,
-    /// Packets that lost their tail.
-    pub truncated: u64,
-    /// Packets delivered, copies included.
-    pub delivered: u64,
-    /// The maximum number of bytes in the queue since [`Link::forget_peak`].
-    pub queue_bytes_max: u64,
-}
 
 /// A packet in flight with its label and mark, ordered by arrival and then by sending.
 type UnderWay = Reverse<(Instant, u64, (u64, Ecn), Vec<u8>)>;
@@ -180,6 +54,7 @@ pub struct Link {
     queued_bytes: u64,
     bucket: BucketLevel,
     position: Position,
+    codel: CoDelState,
     /// The latest arrival so far, without copies: jitter may have to keep the order.
     last_arrival: Instant,
     under_way: BinaryHeap<UnderWay>,
@@ -202,6 +77,7 @@ impl Link {
             queued_bytes: 0,
             bucket: BucketLevel::default(),
             position: Position::default(),
+            codel: CoDelState::default(),
             last_arrival: Instant::ZERO,
             under_way: BinaryHeap::new(),
             sent: 0,
@@ -276,8 +152,21 @@ impl Link {
             self.stats.dropped_bytes += bytes;
             return Fate::Policed;
         };
+        let ecn = self.config.ecn.pass(ecn);
+        let starts = self.queue.back().map_or(released, |&(left, _)| left.max(released));
+        let is_late = self.config.codel.is_some_and(|codel| {
+            self.codel.drops(&codel, starts, starts.since(now), self.queued_bytes)
+        });
+        if is_late && !is_capable(ecn) {
+            // It is in the queue until it would have been sent.
+            self.queue.push_back((starts, bytes));
+            self.queued_bytes += bytes;
+            self.stats.managed += 1;
+            self.stats.dropped_bytes += bytes;
+            return Fate::Managed;
+        }
         let left = self.serialize(now, released, bytes);
-        let ecn = self.mark(ecn);
+        let ecn = self.mark(ecn, is_late);
         // Drawn for every packet that passes the queue, so that outages do not change later losses.
         let lost = self.loss.is_lost(self.config.loss);
         if self.config.cut_outs.iter().any(|cut_out| cut_out.contains(&left)) {
@@ -333,12 +222,13 @@ impl Link {
             delivered,
             queue_full,
             policed,
+            managed,
             too_large,
             lost,
             cut_out,
             ..
         } = self.stats;
-        let dropped = queue_full + policed + too_large + lost + cut_out;
+        let dropped = queue_full + policed + managed + too_large + lost + cut_out;
         let out = delivered + dropped + self.under_way.len() as u64;
         assert_eq!(offered + duplicated, out, "packets appeared or vanished: {:?}", self.stats);
     }
@@ -362,10 +252,9 @@ impl Link {
     }
 
     /// The ECN field of a packet that has just joined the queue.
-    fn mark(&mut self, ecn: Ecn) -> Ecn {
-        let ecn = self.config.ecn.pass(ecn);
+    fn mark(&mut self, ecn: Ecn, is_late: bool) -> Ecn {
         let is_above = self.config.mark_above_bytes.is_some_and(|max| self.queued_bytes > max);
-        if !is_above || matches!(ecn, Ecn::NotEct | Ecn::Ce) {
+        if !(is_above || is_late) || !is_capable(ecn) {
             return ecn;
         }
         self.stats.marked += 1;
@@ -412,6 +301,10 @@ impl Link {
         self.sent += 1;
         self.under_way.push(Reverse((arrival, self.sent, label, bytes)));
     }
+}
+
+const fn is_capable(ecn: Ecn) -> bool {
+    matches!(ecn, Ecn::Ect0 | Ecn::Ect1)
 }
 
 /// The first multiple of `interval` that is not before `at`.

@@ -1,0 +1,134 @@
+//! A server's one budget for its own uplink: what its clients get of it, and what a game's packets feel.
+
+use std::time::Duration;
+
+use haulier_proto::Instant;
+use haulier_proto::connection::{Block, ConnectionConfig};
+use haulier_sim::hosts::{ClientHost, Game, Keyed, Script, ServerHost, configs};
+use haulier_sim::{Access, HostId, LinkConfig, Rng, World, address};
+
+const SEED: u64 = 0x5eed_0013;
+
+const UPLINK_BPS: u64 = 8_000_000;
+
+const FAST_UPLINK_BPS: u64 = 100_000_000;
+
+/// A server with a limited uplink, behind a link that is faster, and clients whose links have these rates.
+struct Town {
+    world: World,
+    server: HostId<ServerHost>,
+    clients: Vec<HostId<ClientHost>>,
+}
+
+impl Town {
+    fn new(uplink_bps: u64, clients_kbps: &[u64], script: &Script) -> Self {
+        println!("seed {SEED:#x}");
+        let (server, client) = configs(Keyed::Secret, ConnectionConfig::default());
+        let server = server.with_max_uplink_bps(uplink_bps);
+        let mut world = World::new(SEED);
+        let script = script.clone();
+        let host = ServerHost::new(move |_, _| script.clone(), server, SEED);
+        let server = world.add(host, address(1), &Access::default());
+        let mut clients = Vec::new();
+        for (n, kbps) in (2..).zip(clients_kbps) {
+            let starts = Instant::from_millis(10 * u64::from(n));
+            let host = ClientHost::new(Script::idle(), client.clone(), starts, SEED + u64::from(n));
+            let link =
+                LinkConfig::new(kbps * 1_000, Duration::from_millis(15)).with_queue(128 << 10);
+            clients.push(world.add(host, address(n), &Access::from(link)));
+        }
+        Self { world, server, clients }
+    }
+
+    /// Bytes of datagrams that each client has, and that the server has sent, until then.
+    fn at(&mut self, millis: u64) -> (Vec<u64>, u64) {
+        self.world.run_to(Instant::from_millis(millis));
+        let bytes = |&id: &HostId<ClientHost>| {
+            let client = self.world.host(id).client.as_ref();
+            client.and_then(|client| client.connection()).map_or(0, |it| it.stats().bytes_received)
+        };
+        let received = self.clients.iter().map(bytes).collect();
+        (received, self.world.host(self.server).server.stats().bytes_sent)
+    }
+
+    /// Mbit/s that each client has received from then until then, and all together were sent.
+    fn mbit(&mut self, from_ms: u64, to_ms: u64) -> (Vec<f64>, f64) {
+        let (before, sent_before) = self.at(from_ms);
+        let (after, sent) = self.at(to_ms);
+        let mbit = |bytes: u64| bytes as f64 * 8.0 / (to_ms - from_ms) as f64 / 1e3;
+        let each = before.iter().zip(&after).map(|(before, after)| mbit(after - before)).collect();
+        (each, mbit(sent - sent_before))
+    }
+}
+
+fn block(bytes: usize) -> Script {
+    Script::idle().sending(Block::new(1, Rng::stream(SEED, 1).bytes(bytes)), 1)
+}
+
+/// Each of four has a link that could take all of it.
+#[test]
+fn clients_share_the_uplink_evenly_and_it_is_kept() {
+    let mut town = Town::new(UPLINK_BPS, &[50_000; 4], &block(16 << 20));
+    let (each, all) = town.mbit(1_000, 6_000);
+    println!("{each:.2?}, {all:.2} in all");
+    assert!((7.4..=8.0).contains(&all), "{all}");
+    assert!(each.iter().all(|mbit| (1.85..2.15).contains(mbit)), "{each:?}");
+}
+
+/// The same with twenty on a fast uplink, of whom each could take half of it.
+#[test]
+fn a_fast_uplink_is_used_and_shared_as_well() {
+    let mut town = Town::new(FAST_UPLINK_BPS, &[50_000; 20], &block(16 << 20));
+    let (each, all) = town.mbit(1_000, 4_000);
+    println!("{each:.2?}, {all:.2} in all");
+    assert!((94.0..=100.0).contains(&all), "{all}");
+    assert!(each.iter().all(|mbit| (4.5..5.2).contains(mbit)), "{each:?}");
+}
+
+/// Others have their blocks, and one that was held back so long finds out what its own link has.
+#[test]
+fn the_last_one_gets_all_of_it() {
+    let mut town = Town::new(UPLINK_BPS, &[50_000; 4], &block(2 << 20));
+    let late = Instant::from_millis(8_500);
+    let config = town.world.host(town.clients[0]).start.config.clone();
+    let host = ClientHost::new(Script::idle(), config, late, SEED + 99);
+    let link = LinkConfig::new(50_000_000, Duration::from_millis(15)).with_queue(128 << 10);
+    town.clients.push(town.world.add(host, address(99), &Access::from(link)));
+    let (each, all) = town.mbit(10_000, 10_800);
+    println!("{each:.2?}, {all:.2} in all");
+    assert!(each[4] > 7.0, "{each:?}");
+}
+
+/// One has a slow link: what it does not need goes to the others.
+#[test]
+fn what_a_slow_client_leaves_goes_to_the_others() {
+    let mut town = Town::new(UPLINK_BPS, &[50_000, 1_000, 50_000], &block(16 << 20));
+    let (each, all) = town.mbit(1_000, 6_000);
+    println!("{each:.2?}, {all:.2} in all");
+    assert!((7.4..=8.0).contains(&all), "{all}");
+    assert!(each[1] > 0.85 && each[0] > 3.2 && each[2] > 3.2, "{each:?}");
+}
+
+/// A game on each connection: its packets do not wait for blocks of others.
+#[test]
+fn packets_of_a_game_go_first() {
+    let game = Game {
+        interval: Duration::from_millis(16),
+        bytes: 100,
+        blocks_from: Instant::from_millis(1_000),
+    };
+    let mut script = block(16 << 20);
+    script.game = Some(game);
+    let mut town = Town::new(UPLINK_BPS, &[50_000; 8], &script);
+    let (each, all) = town.mbit(1_500, 6_000);
+    println!("{each:.2?}, {all:.2} in all");
+    assert!((7.4..=8.1).contains(&all), "{all}");
+    for &client in &town.clients {
+        let packets = &town.world.host(client).app.packets;
+        let mut delays: Vec<Duration> = packets.iter().map(|&(_, delay)| delay).collect();
+        delays.sort();
+        let (p50, p95) = (delays[delays.len() / 2], delays[delays.len() * 95 / 100]);
+        println!("{} packets, {p50:?} p50, {p95:?} p95", delays.len());
+        assert!(delays.len() > 290 && p95 < Duration::from_millis(17), "{p95:?}");
+    }
+}
