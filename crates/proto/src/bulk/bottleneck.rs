@@ -171,7 +171,7 @@ impl Bottleneck {
                 Some(Step::Faster(rate)) => self.finder.try_rate(rate),
                 Some(Step::Found(rate)) => {
                     self.finder.settle(rate);
-                    return Some(rate);
+                    return self.finder.rate();
                 }
                 None => {}
             }

@@ -15,7 +15,7 @@ use super::tuning::rate_finder::{
     TRAIN_ABOVE, TRAIN_BELOW, TRAIN_SPAN, WINDOW, WINDOW_ARRIVALS,
 };
 use super::tuning::samples::UNQUEUED;
-use super::tuning::upward::STEP;
+use super::tuning::upward::{SETTLED, STEP};
 use super::units::{Bytes, Rate, Span};
 
 /// The rate, and how it was measured.
@@ -88,10 +88,11 @@ impl RateFinder {
         self.set(rate);
     }
 
-    /// This is the link's rate, and no more.
+    /// This is the link's rate, and no more. Somewhat less is used: what was tried before it was found has
+    /// made a queue, and where that is too short to be seen it must not be full.
     pub(crate) fn settle(&mut self, rate: Rate) {
         (self.is_at_least, self.is_measured) = (false, true);
-        self.set(rate);
+        self.set(rate * SETTLED);
     }
 
     /// The newest `count` samples are new.

@@ -262,9 +262,6 @@ pub(super) mod policer {
     pub(crate) const POLICED_WINDOW: u32 = 48;
     pub(crate) const POLICED: f64 = 0.06;
 
-    /// So much more loss than usual ends growth above the rate that the link last gave.
-    pub(crate) const DROPPING: f64 = 0.01;
-
     /// A trial that leaves less than this fraction of the unusual losses has found a policer.
     pub(crate) const ENDED: f64 = 0.5;
 

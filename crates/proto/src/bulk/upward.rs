@@ -62,3 +62,57 @@ impl Upward {
         (offered > USED * rate).then_some(Step::Faster(rate * STEP))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::units::Bytes;
+    use super::*;
+
+    const TICK: Span = Span(100.0);
+    const GBIT: Rate = Rate(125.0);
+
+    /// The steps of some milliseconds on a link of this rate, from `rate` on, of which `part` is used.
+    fn search(link: Rate, mut rate: Rate, part: f64, millis: u32) -> (Rate, Option<Rate>) {
+        let mut upward = Upward::new(0);
+        let (mut number, mut passed, mut free_at) = (0, Bytes::ZERO, Span::ZERO);
+        for tick in 0..millis * 10 {
+            let sent = f64::from(tick) * TICK;
+            let end = passed + part * (rate * TICK);
+            while passed < end {
+                passed += Bytes(1_500.0);
+                free_at = free_at.max(sent) + Bytes(1_500.0) / link;
+                let (at, bytes) = (Span(5e6) + free_at, Bytes(1_500.0));
+                let sample =
+                    Sample { number, bytes, at, sent, delay: at - sent, passed, received: passed };
+                number += 1;
+                match upward.on_arrival(&sample, rate, TICK, number + 20) {
+                    Some(Step::Faster(faster)) => rate = faster,
+                    Some(Step::Found(found)) => return (rate, Some(found)),
+                    None => {}
+                }
+            }
+        }
+        (rate, None)
+    }
+
+    #[test]
+    fn the_rate_is_found_from_below() {
+        for mbit in [2_100, 2_500, 5_000, 10_000] {
+            let link = Rate::from_kbps(mbit * 1_000);
+            let found = search(link, 2.0 * GBIT, 1.0, 40).1.unwrap();
+            assert!((0.95..1.05).contains(&(found / link)), "{mbit}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_is_too_high_is_found_out_in_a_step() {
+        let found = search(GBIT, 2.0 * GBIT, 1.0, 3).1.unwrap();
+        assert!((0.95..1.05).contains(&(found / GBIT)), "{found:?}");
+    }
+
+    #[test]
+    fn what_is_not_used_is_not_raised() {
+        let (rate, found) = search(10.0 * GBIT, 2.0 * GBIT, 0.5, 40);
+        assert!(found.is_none() && (rate / GBIT - 2.0).abs() < 1e-9, "{rate:?}");
+    }
+}

@@ -14,7 +14,6 @@ use super::super::tuning::delay::{
 use super::super::tuning::flow::{DECREASE, EMPTY, USED};
 use super::super::tuning::near::is_fast;
 use super::super::tuning::rate_finder::TRAIN_ABOVE;
-use super::super::tuning::upward::SETTLED;
 use super::super::units::{Bytes, Rate, Span};
 use super::flow::{Flow, Round};
 use super::policer::Finding;
@@ -57,7 +56,7 @@ impl Delay {
     /// This was found to be the link's rate, after more was tried.
     pub(super) fn settle(&mut self, rate: Rate) {
         (self.known, self.ceiling, self.growth) = (rate, rate, 0.0);
-        self.flow.restart(rate * SETTLED);
+        self.flow.restart(rate);
     }
 
     pub(super) fn is_round(&self, lasts: Span, rtt: Span) -> bool {
@@ -90,18 +89,13 @@ impl Delay {
             return None;
         }
         if delay <= target(rate) {
-            if delivered > USED * rate && !self.flow.policer.is_futile() && !self.is_above() {
+            if delivered > USED * rate && !self.flow.policer.is_futile() {
                 self.grow(lasts);
             }
             self.flow.round = Round::default();
             return None;
         }
         self.give_way(delivered, delay, rtt)
-    }
-
-    /// Whether this is more than the link passes, as its losses say and not yet a delay.
-    fn is_above(&self) -> bool {
-        self.flow.rate() > self.ceiling && self.flow.policer.is_more_lost(&self.flow.seen)
     }
 
     fn give_way(&mut self, delivered: Rate, delay: Span, rtt: Span) -> Option<(Span, Rate)> {

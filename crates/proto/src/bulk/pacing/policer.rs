@@ -5,7 +5,7 @@
 
 use super::super::tuning::flow::DECREASE;
 use super::super::tuning::policer::{
-    DROPPING, ENDED, FUTILE, LEARNED, POLICED, POLICED_WINDOW, UNUSUAL, WINDOW,
+    ENDED, FUTILE, LEARNED, POLICED, POLICED_WINDOW, UNUSUAL, WINDOW,
 };
 use super::super::units::Rate;
 
@@ -69,12 +69,6 @@ pub(super) struct Policer {
 }
 
 impl Policer {
-    /// Whether more is lost of this than usual, by more than chance explains: what is sent above the rate
-    /// that the link is known to pass is lost at a queue too short to be seen.
-    pub(super) fn is_more_lost(&self, seen: &Seen) -> bool {
-        seen.total() >= POLICED_WINDOW && seen.share() > self.usual + DROPPING
-    }
-
     /// The share of losses that the sender's rate does not cause.
     pub(super) const fn usual(&self) -> f64 {
         self.usual

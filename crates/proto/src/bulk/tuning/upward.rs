@@ -16,5 +16,5 @@ pub(crate) const MIN_TICKS: f64 = 8.0;
 /// A step that used less than this fraction of its rate was limited by something else, and shows nothing.
 pub(crate) const USED: f64 = 0.75;
 
-/// The fraction of the rate found that is used at first: the queue that the last step has made drains.
+/// The fraction of the rate found that is used: the queue that the last step has made drains.
 pub(crate) const SETTLED: f64 = 0.97;
