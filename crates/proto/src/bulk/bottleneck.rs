@@ -15,6 +15,7 @@ use super::rate_finder::RateFinder;
 use super::samples::{Sample, Samples};
 use super::tuning::bottleneck::{FIRST_SEEN, MIN_QUEUE, TRIED};
 use super::tuning::near::{GROWTH, QUEUE_TICKS, tick};
+use super::tuning::rate_finder::AT_ONCE;
 use super::tuning::{FULL_PACKET, TICK};
 use super::units::{Bytes, Rate, Span};
 use super::upward::{Step, Upward};
@@ -147,13 +148,21 @@ impl Bottleneck {
         frame: &ArrivalsFrame,
         ledger: &Ledger,
         loss: &LossEstimate,
+        now: Instant,
         is_long: bool,
     ) -> usize {
         let count = self.samples.on_arrivals(frame, ledger);
         if count > 0 {
-            self.finder.on_samples(&self.samples, count, loss, is_long);
+            self.finder.on_samples(&self.samples, count, loss, now.into(), is_long);
+            self.samples.set_drain(self.finder.rate(), self.finder.held_up());
         }
         count
+    }
+
+    /// Whether what a train shows may be taken over by a law: nothing behind the bottleneck holds datagrams up
+    /// for longer than clocks tell.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.is_near || self.finder.held_up() < AT_ONCE
     }
 
     /// While the link may be much faster than is known: tries that, once the newest `count` arrivals have
@@ -177,6 +186,11 @@ impl Bottleneck {
             }
         }
         None
+    }
+
+    /// A datagram was acknowledged, perhaps one that others had overtaken.
+    pub(crate) fn on_acked(&mut self, number: u64, bytes: Bytes) {
+        self.samples.on_late(number, bytes);
     }
 
     /// The newest `count` arrivals.

@@ -286,6 +286,7 @@ impl Sender {
         self.news += 1;
         let bytes = Bytes(acked.datagram.wire_bytes());
         self.delivered.on_acked(bytes);
+        self.bottleneck.on_acked(acked.datagram.number, bytes);
         if matches!(acked.before, Fate::Lost | Fate::GivenUp) {
             self.loss.on_late();
         }
@@ -341,12 +342,12 @@ impl Sender {
     pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, ledger: &Ledger) {
         let is_long = self.acked > flow::LONG;
         let Self { bottleneck, pacing, .. } = self;
-        let count = bottleneck.on_arrivals(frame, ledger, &self.loss, is_long);
+        let count = bottleneck.on_arrivals(frame, ledger, &self.loss, self.now, is_long);
         let found = bottleneck.look_upward(count, ledger.next_number());
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());
         if let Some(rate) = found {
             pacing.settle(rate);
-        } else if let Some(rate) = bottleneck.rate() {
+        } else if let Some(rate) = bottleneck.rate().filter(|_| bottleneck.is_clear()) {
             pacing.learn(rate);
         }
         for sample in bottleneck.newest(count) {
