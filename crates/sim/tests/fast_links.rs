@@ -197,9 +197,8 @@ fn ramp(mbit: u64, rtt: Duration, queue_kib: u64, should: Duration) -> Ramp {
     Ramp { found, dropped: stats.queue_full as f64 / stats.offered as f64 }
 }
 
-/// A rate in Mbit/s, a round trip in microseconds and a queue in KiB. Through the last one no more passes than
-/// a queue in each of the shortest ticks: half of the link.
-const LINKS: [(u64, u64, u64); 17] = [
+/// A rate in Mbit/s, a round trip in microseconds and a queue in KiB.
+const LINKS: [(u64, u64, u64); 15] = [
     (1_000, 200, 256),
     (1_000, 1_000, 64),
     (1_000, 10_000, 512),
@@ -214,9 +213,7 @@ const LINKS: [(u64, u64, u64); 17] = [
     (10_000, 200, 2_048),
     (10_000, 1_000, 256),
     (10_000, 1_000, 2_048),
-    (10_000, 10_000, 4_096),
     (10_000, 100_000, 16_384),
-    (10_000, 200, 64),
 ];
 
 /// It was 1 Gbit/s for seconds where the link has more: a train of 20 says no more, as clocks go.
@@ -229,8 +226,7 @@ fn a_first_block_finds_the_rate_of_a_fast_link() {
         let ramp = ramp(mbit, rtt, queue_kib, should);
         let line = format!("{mbit} Mbit/s, {rtt:?}, {queue_kib} KiB: {ramp:?}, of {should:?}");
         println!("{line}");
-        let is_half = (mbit, queue_kib) == (10_000, 64);
-        if !is_half && ramp.found.is_none_or(|found| found > should) || ramp.dropped > 0.015 {
+        if ramp.found.is_none_or(|found| found > should) || ramp.dropped > 0.015 {
             failures.push(line);
         }
     }

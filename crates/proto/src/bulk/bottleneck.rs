@@ -159,8 +159,8 @@ impl Bottleneck {
         count
     }
 
-    /// Whether what a train shows may be taken over by a law: nothing behind the bottleneck holds datagrams up
-    /// for longer than clocks tell.
+    /// Whether what a train shows may be taken over by a law: nothing behind the bottleneck holds datagrams
+    /// up for longer than clocks tell.
     pub(crate) fn is_clear(&self) -> bool {
         self.is_near || self.finder.held_up() < AT_ONCE
     }

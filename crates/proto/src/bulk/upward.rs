@@ -1,9 +1,9 @@
 //! Looking upward: a link that is faster than clocks can tell is tried at higher and higher rates.
 //!
-//! A train that arrives at once says only how fast a link is at least. So what is sent at that rate is watched
-//! for a round trip: if it arrived as fast as it was sent, the next step is [`STEP`] times as fast; if not, the
-//! link's rate is what arrived. The invariant: a step judges only what was sent at its rate, over
-//! [`MIN_TIME`] at least.
+//! A train that arrives at once says only how fast a link is at least. So what is sent at that rate is
+//! watched for a round trip: if it arrived as fast as it was sent, the next step is [`STEP`] times as fast;
+//! if not, the link's rate is what arrived. The invariant: a step judges only what was sent at its rate,
+//! over [`MIN_TIME`] at least.
 
 use super::samples::Sample;
 use super::tuning::upward::{CAME, MIN_TICKS, MIN_TIME, STEP, USED};

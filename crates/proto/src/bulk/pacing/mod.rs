@@ -67,7 +67,8 @@ pub(crate) struct Pacing {
     /// The base delay of full datagrams, and how large these are at least.
     base: BaseDelay,
     full: Bytes,
-    /// The number after the last datagram sent, and when that was.
+    /// The number after the last datagram sent, and when that was on a near path: there a law that begins
+    /// makes up for nothing from before.
     next: u64,
     sent_at: Instant,
     /// A router has marked a datagram before there was a rate of its own.
@@ -216,7 +217,8 @@ impl Pacing {
 
     /// A datagram was sent, with or without a slice.
     pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, queue: &Queue) {
-        (self.next, self.sent_at) = (number + 1, now);
+        self.next = number + 1;
+        self.sent_at = if queue.is_near { now } else { Instant::ZERO };
         match &mut self.law {
             Law::Blind(_) | Law::Model => {}
             Law::Delay(Delay { flow, .. }) | Law::BesideTcp(BesideTcp { flow, .. }) => {

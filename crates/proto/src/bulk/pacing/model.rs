@@ -25,7 +25,7 @@ pub(crate) struct Queue {
     idle_at: Span,
     room: Bytes,
     /// The round trip is short: see [`NEAR`](super::super::tuning::near::NEAR).
-    is_near: bool,
+    pub(super) is_near: bool,
     pub(crate) rtt: Span,
     /// The size of a datagram.
     pub(crate) packet: Bytes,
