@@ -279,6 +279,10 @@ pub(super) mod beside_game {
     /// The initial rate of a transfer beside a game: 40 full datagrams a second.
     pub(crate) const START: Rate = Rate::from_kbps(400);
 
+    /// The part of its share of a known rate with which a transfer begins, if that is more: the path may have
+    /// become slower, and the next round has the rest.
+    pub(crate) const CAREFUL: f64 = 0.5;
+
     /// The longest that a slice as large as the path carries may take at the transfer's rate. Longer ones are
     /// cut as small as a chunk can be: at 2 Mbit/s one in a datagram of 1500 bytes takes 6 ms, one of 1024
     /// bytes 4.3, and a game's packet waits for it. Ethernet's are cut from 3.4 Mbit/s on.
@@ -291,6 +295,11 @@ pub(super) mod beside_game {
     /// Growth per round while it searches for that rate: the excess then queues for an eighth of a round
     /// trip.
     pub(crate) const GROWTH: f64 = 1.15;
+
+    /// The same on a near path until a queue is seen, and the arrivals of such a round: the excess of one
+    /// round queues for a round, which is 20 ms, and then the rate is known.
+    pub(crate) const STEEP_GROWTH: f64 = 2.0;
+    pub(crate) const STEEP_ARRIVALS: usize = 4;
 
     /// On long paths growth is limited further, so that a round trip of excess makes no longer a queue.
     pub(crate) const MAX_QUEUE: Span = Span::from_millis(25);

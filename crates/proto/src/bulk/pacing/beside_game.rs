@@ -4,10 +4,11 @@
 //! leaves three tenths of it free. It searches again from time to time, because links change.
 
 use super::super::tuning::beside_game::{
-    ARRIVALS, CATCH_UP, FIRST_SEARCH, GROWTH, MAX_DRAINS, MAX_QUEUE, MAX_SEARCH, QUEUED, ROUNDS,
-    SEARCH_GROWTH, SHARE, SQUEEZED, START,
+    ARRIVALS, CAREFUL, CATCH_UP, FIRST_SEARCH, GROWTH, MAX_DRAINS, MAX_QUEUE, MAX_SEARCH, QUEUED,
+    ROUNDS, SEARCH_GROWTH, SHARE, SQUEEZED, START, STEEP_ARRIVALS, STEEP_GROWTH,
 };
 use super::super::tuning::flow::MIN_ROUND;
+use super::super::tuning::near::NEAR;
 use super::super::units::{Bytes, Rate, Span};
 use super::delay::target;
 use super::flow::{Flow, Round};
@@ -27,18 +28,23 @@ pub(super) struct BesideGame {
     drains: bool,
     /// Consecutive rounds with a queue.
     queued: u32,
+    /// No queue was seen yet.
+    is_new: bool,
 }
 
 impl BesideGame {
-    /// A flow from datagram `next` on, over a link of rate `known`, if that is known.
+    /// A flow from datagram `next` on, over a link of rate `known`, if that is known: it begins with a
+    /// careful part of what it may have.
     pub(super) fn new(floor: Rate, next: u64, known: Option<Rate>) -> Self {
+        let start = known.map_or(START, |known| START.max(CAREFUL * SHARE * known));
         Self {
-            flow: Flow::new(START, floor, next),
+            flow: Flow::new(start, floor, next),
             ceiling: known.unwrap_or(Rate::INFINITY),
             ceiling_at: Span::ZERO,
             search_after: FIRST_SEARCH,
             drains: false,
             queued: 0,
+            is_new: true,
         }
     }
 
@@ -49,8 +55,14 @@ impl BesideGame {
     }
 
     /// Whether the round is complete, in time and arrivals.
-    pub(super) fn is_round(&self, lasts: Span) -> bool {
-        self.flow.round.arrivals >= ARRIVALS && lasts >= MIN_ROUND
+    pub(super) fn is_round(&self, lasts: Span, rtt: Span) -> bool {
+        let arrivals = if self.is_steep(rtt) { STEEP_ARRIVALS } else { ARRIVALS };
+        self.flow.round.arrivals >= arrivals && lasts >= MIN_ROUND
+    }
+
+    /// Whether the rate may double from round to round: on a path so short a queue shows before it is long.
+    fn is_steep(&self, rtt: Span) -> bool {
+        self.is_new && rtt < NEAR
     }
 
     /// Judges a round, at `now` by the receiver's clock.
@@ -75,6 +87,7 @@ impl BesideGame {
         let mut rate = self.flow.rate();
         let delivered = self.flow.delivered().min(rate);
         self.queued += 1;
+        self.is_new = false;
         let is_sure =
             self.flow.round.is_marked || delay > 2.0 * QUEUED && delivered < SQUEEZED * rate;
         if self.queued < ROUNDS && !is_sure {
@@ -101,7 +114,8 @@ impl BesideGame {
         let rate = self.flow.rate();
         let share = SHARE * self.ceiling;
         if rate < share {
-            let growth = GROWTH.min(1.0 + MAX_QUEUE / rtt.max(Span(1.0)));
+            let growth = if self.is_steep(rtt) { STEEP_GROWTH } else { GROWTH };
+            let growth = growth.min(1.0 + MAX_QUEUE / rtt.max(Span(1.0)));
             self.flow.restart((rate * growth).min(share));
             self.ceiling_at = now;
         } else if !self.flow.policer.is_futile() && now - self.ceiling_at > self.search_after {

@@ -240,7 +240,7 @@ impl Pacing {
             Law::BesideTcp(law) if law.is_round(lasts, rtt) => {
                 law.judge(lasts, rtt).map(|rate| Law::Delay(Delay::new(law.flow.clone(), rate)))
             }
-            Law::BesideGame(law) if law.is_round(lasts) => {
+            Law::BesideGame(law) if law.is_round(lasts, rtt) => {
                 law.judge(sample.at, rtt);
                 None
             }

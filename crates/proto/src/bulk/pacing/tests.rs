@@ -30,7 +30,8 @@ struct Transfer {
 impl Transfer {
     fn new(urgency: Urgency, rate: Rate) -> Self {
         let mut pacing = Pacing::new(FLOOR, None);
-        pacing.follow(urgency, true, Some(rate));
+        // An infinite rate is none that is known.
+        pacing.follow(urgency, true, Some(rate).filter(|rate| rate.is_finite()));
         Self { pacing, number: 0, passed: Bytes::ZERO, feedback: VecDeque::new() }
     }
 
