@@ -9,6 +9,7 @@
 //! * [`joins`]: cold joins over seventeen links, ours, the article's and TCP's;
 //! * [`recorded`]: long transfers over links whose rate was recorded;
 //! * [`odd`]: links that are not one rate, one delay and a queue, and the article's sender on them;
+//! * [`disorder`]: joins over links that deliver late, out of order, in bunches or not at all;
 //! * [`rivals`]: other senders, for comparison;
 //! * [`figures`]: measurements as SVG;
 //! * [`article_bench`]: the article's strategy on the links it was measured on before;
@@ -16,6 +17,7 @@
 
 pub mod article_bench;
 pub mod crowd;
+pub mod disorder;
 mod ends;
 pub mod figures;
 pub mod fragment_bench;

@@ -141,13 +141,20 @@ impl Bottleneck {
         frame: &ArrivalsFrame,
         ledger: &Ledger,
         loss: &LossEstimate,
+        now: Instant,
         is_long: bool,
     ) -> usize {
         let count = self.samples.on_arrivals(frame, ledger);
         if count > 0 {
-            self.finder.on_samples(&self.samples, count, loss, is_long);
+            self.finder.on_samples(&self.samples, count, loss, now.into(), is_long);
+            self.samples.set_drain(self.finder.rate(), self.finder.held_up());
         }
         count
+    }
+
+    /// A datagram was acknowledged, perhaps one that others had overtaken.
+    pub(crate) fn on_acked(&mut self, number: u64, bytes: Bytes) {
+        self.samples.on_late(number, bytes);
     }
 
     /// The newest `count` arrivals.

@@ -17,6 +17,7 @@ mod config;
 mod credit;
 pub(crate) mod cut;
 mod delivered;
+mod envelope;
 mod erasures;
 mod known;
 mod lateness;

@@ -6,15 +6,17 @@
 
 use libm::sqrt;
 
+use super::envelope::Envelope;
 use super::loss::LossEstimate;
 use super::samples::{Sample, Samples};
 use super::tuning::FULL_PACKET;
 use super::tuning::near::{FASTER, is_fast};
 use super::tuning::rate_finder::{
-    AT_ONCE, FOLLOWED, LONG_TRAIN, MAX_USUAL, MIN_TRAIN, QUEUED, RATES, SMALLER, SQUEEZED,
-    TRAIN_ABOVE, TRAIN_BELOW, TRAIN_SPAN, WINDOW, WINDOW_ARRIVALS,
+    AT_ONCE, CLEAR, FOLLOWED, LONG_TRAIN, MAX_USUAL, MIN_DISORDERED, MIN_TRAIN, PROVISIONAL,
+    QUEUED, RATES, SMALLER, SQUEEZED, SURE, TRAIN_ABOVE, TRAIN_BELOW, TRAIN_SPAN, USED, WINDOW,
+    WINDOW_ARRIVALS,
 };
-use super::tuning::samples::UNQUEUED;
+use super::tuning::samples::{HELD_UP, TOGETHER, UNQUEUED};
 use super::units::{Bytes, Rate, Span};
 
 /// The rate, and how it was measured.
@@ -25,13 +27,19 @@ pub(crate) struct RateFinder {
     /// It was measured in this transfer, not remembered.
     is_measured: bool,
     /// Arrivals of the longest train that gave a rate.
-    train: usize,
+    train: u8,
     /// The smallest queueing delay of the newest window.
     standing: Span,
     /// The size of a datagram where their number matters.
     packet: Bytes,
     /// The round trip is short: see [`NEAR`](super::tuning::near::NEAR).
     is_near: bool,
+    /// The part by which the rate may be wrong.
+    doubt: f64,
+    /// When a faster rate was tried last.
+    raised_at: Span,
+    /// By how much datagrams are held up behind the bottleneck.
+    held_up: Span,
 }
 
 impl RateFinder {
@@ -39,7 +47,17 @@ impl RateFinder {
     pub(crate) const fn new(known: Option<Rate>) -> Self {
         let packet = Bytes(FULL_PACKET.0 - SMALLER.0);
         let standing = Span::ZERO;
-        Self { rate: known, is_measured: false, train: 0, standing, packet, is_near: false }
+        Self {
+            rate: known,
+            is_measured: false,
+            train: 0,
+            standing,
+            packet,
+            is_near: false,
+            doubt: 0.0,
+            raised_at: Span::ZERO,
+            held_up: Span::ZERO,
+        }
     }
 
     /// The size of a full datagram.
@@ -62,9 +80,14 @@ impl RateFinder {
         self.is_measured
     }
 
+    /// By how much datagrams are held up behind the bottleneck, at most times.
+    pub(crate) const fn held_up(&self) -> Span {
+        self.held_up
+    }
+
     /// Whether a train of at least this many arrivals gave the rate.
-    pub(crate) const fn has_train(&self, packets: usize) -> bool {
-        self.train >= packets
+    pub(crate) fn has_train(&self, packets: usize) -> bool {
+        usize::from(self.train) >= packets
     }
 
     /// The newest `count` samples are new.
@@ -73,10 +96,11 @@ impl RateFinder {
         samples: &Samples,
         count: usize,
         loss: &LossEstimate,
+        now: Span,
         is_long: bool,
     ) {
         self.measure_trains(samples, count);
-        self.measure_window(samples, loss, is_long);
+        self.measure_window(samples, loss, now, is_long);
     }
 
     fn set(&mut self, rate: Rate) {
@@ -86,14 +110,24 @@ impl RateFinder {
     /// Packets sent back to back arrive at the bottleneck's rate, whatever its backlog. Other traffic
     /// between them lowers the measured rate, so a train mostly raises the estimate.
     fn measure_trains(&mut self, samples: &Samples, count: usize) {
+        if samples.is_disordered() {
+            return self.measure_disordered_train(samples);
+        }
         let first = samples.all().len().saturating_sub(count);
-        for end in first..samples.all().len() {
+        // One that arrived at once has waited for the first of the new samples.
+        for end in first.saturating_sub(1)..samples.all().len() {
             let is_fast = self.is_near && self.rate.is_some_and(|rate| is_fast(rate, self.packet));
-            let Some((rate, arrivals)) = train_ending(samples, end, is_fast) else { continue };
+            let Some(train) = Train::ending(samples, end, is_fast) else { continue };
+            let waits = train.is_at_once && !self.is_near;
+            let is_newest = end + 1 == samples.all().len();
+            if if end < first { !waits } else { waits && is_newest } {
+                continue;
+            }
+            let Train { rate, arrivals, .. } = train;
             // What arrives at once says how fast the link is at least; no more is believed than is found out
             // in a round trip if it is wrong.
             let rate = self.rate.filter(|_| is_fast).map_or(rate, |old| rate.min(FASTER * old));
-            let is_better = arrivals > self.train && !self.is_measured;
+            let is_better = arrivals > usize::from(self.train) && !self.is_measured;
             match self.rate {
                 None => self.set(rate),
                 Some(old) if rate > TRAIN_ABOVE * old => {
@@ -104,35 +138,100 @@ impl RateFinder {
                 Some(old) if is_better && self.train > 0 => self.set(rate.max(TRAIN_BELOW * old)),
                 Some(_) => {}
             }
-            self.train = self.train.max(arrivals);
+            self.on_train(arrivals);
+        }
+    }
+
+    /// A train of so many gave a rate.
+    fn on_train(&mut self, packets: usize) {
+        self.train = self.train.max(u8::try_from(packets).unwrap_or(u8::MAX));
+    }
+
+    /// The same where few of a train arrive in the order of sending, or many at once: the earliest of them
+    /// still show the rate, with much doubt.
+    fn measure_disordered_train(&mut self, samples: &Samples) {
+        if self.is_measured {
+            return;
+        }
+        let all = samples.all();
+        let Some(newest) = all.last() else { return };
+        // The newest packets may be some of those that arrive together.
+        let is_before = |sample: &&Sample| newest.at - sample.at >= AT_ONCE;
+        let complete = all.iter().rev().skip_while(|sample| !is_before(sample)).count();
+        let all = all.get(..complete).unwrap_or_default();
+        // The last train among them.
+        let mut end = all.len();
+        while let Some(last) = end.checked_sub(1).and_then(|last| all.get(last)) {
+            let is_in = |sample: &&Sample| last.sent - sample.sent < TRAIN_SPAN;
+            let count = all.iter().take(end).rev().take_while(is_in).count();
+            let train = all.get(end - count..end).unwrap_or_default();
+            let span = train.first().map_or(0, |first| last.number - first.number);
+            let span = usize::try_from(span).unwrap_or(usize::MAX);
+            if span >= MIN_TRAIN
+                && count >= MIN_DISORDERED
+                && let Some(envelope) = Envelope::of(train)
+            {
+                let Envelope { first, last, .. } = envelope;
+                let rate = passed_of_train(&first, &last) / (last.at - first.at);
+                let doubt = envelope.doubt().max(PROVISIONAL);
+                if self.rate.is_none_or(|old| self.doubt >= PROVISIONAL && rate > old) {
+                    self.doubt = doubt;
+                    self.on_train(span);
+                    self.set(rate);
+                }
+                return;
+            }
+            if span >= MIN_TRAIN && self.rate.is_none() {
+                // All at once: they passed the bottleneck while the first waited.
+                let (Some(first), Some(base)) = (train.first(), samples.base()) else { return };
+                let waited = first.delay - base;
+                if waited < HELD_UP {
+                    return;
+                }
+                let rate = passed_of_train(first, last) / waited;
+                self.doubt = 1.0;
+                self.on_train(span);
+                self.set(rate);
+                return;
+            }
+            end -= count;
         }
     }
 
     /// The delivered rate of the newest window. If the link was busy all the time, this is its rate;
     /// otherwise it is a lower bound.
-    fn measure_window(&mut self, samples: &Samples, loss: &LossEstimate, is_long: bool) {
-        let Some(Window { first, standing, longest }) = newest_window(samples) else { return };
-        let Some(last) = samples.all().back() else { return };
+    fn measure_window(&mut self, samples: &Samples, loss: &LossEstimate, now: Span, is_long: bool) {
+        let Some(window) = newest_window(samples) else { return };
+        let Window { envelope: Envelope { first, last, .. }, standing, longest, .. } = window;
+        let doubt = window.envelope.doubt();
         let is_queued = standing > QUEUED;
         let (arrived, sent) = (last.at - first.at, last.sent - first.sent);
-        let is_squeezed = arrived > SQUEEZED * sent;
+        let is_squeezed = (1.0 - doubt) * arrived > SQUEEZED * sent;
         // A busy link delivers at its rate, however slowly datagrams were sent in that time.
         let time = if is_queued { arrived } else { arrived.max(sent) };
         if time <= Span::ZERO {
             return;
         }
-        let (min, max) = self.passed(&first, last, loss);
+        let (min, max) = self.passed(&first, &last, loss);
         // Without a queue nothing is dropped. One that was full when the window began is no empty one.
         let is_empty = longest < UNQUEUED && self.rate.is_some();
         let min = if is_empty { last.passed - first.passed } else { min };
         let (min, max) = (min / time, max.max(min) / time);
         self.standing = standing;
+        self.held_up = 2.0 * window.envelope.noise;
         match self.rate {
             None if is_squeezed => self.set(min),
-            None => {}
+            // Where arrivals are in order a train says more, and a guess has brakes.
+            None if !samples.is_overtaken() => {}
+            None if last.received - first.received < SURE * (last.passed - first.passed) => {}
+            None => {
+                (self.doubt, self.raised_at) = (1.0, now);
+                self.set((last.received - first.received) / time);
+            }
             Some(old) if is_queued && !self.is_measured => {
                 self.is_measured = true;
-                self.set(old.clamp(min, max));
+                self.doubt = doubt;
+                self.set(old.clamp(min / (1.0 + doubt), (1.0 + doubt) * max));
             }
             Some(old) if is_queued && is_long => {
                 self.set(old + FOLLOWED * (old.clamp(min, max) - old));
@@ -141,8 +240,26 @@ impl RateFinder {
             Some(old) if is_queued => {
                 self.set(old.max((last.received - first.received) / time));
             }
-            Some(old) => self.set(old.max(min)),
+            Some(old) => {
+                self.set(old.max(min));
+                if is_empty && !is_long && self.doubt >= PROVISIONAL {
+                    self.look_up(&window, now);
+                }
+            }
         }
+    }
+
+    /// What was sent at the rate came through without a queue: the link may be faster.
+    fn look_up(&mut self, window: &Window, now: Span) {
+        let (Some(rate), Window { oldest, newest, .. }) = (self.rate, window) else { return };
+        // What others keep full looks empty, but does not take all that is sent.
+        let (bytes, sent) = (newest.received - oldest.received, newest.sent - oldest.sent);
+        if oldest.sent < self.raised_at || bytes < USED * (rate * sent) {
+            return;
+        }
+        let step = (2.0 * self.doubt).clamp(0.1, 1.5);
+        (self.doubt, self.raised_at, self.is_measured) = (step, now, false);
+        self.set((1.0 + step) * rate);
     }
 
     /// The minimum and maximum number of bytes that passed the bottleneck between two arrivals. Datagrams
@@ -165,54 +282,95 @@ impl RateFinder {
     }
 }
 
-/// The rate of the train whose last arrival is sample `end`, and its number of arrivals. The rate is the
-/// smaller of those of the whole train and of its last half: a token bucket may have passed the first half
-/// at once, and jitter may have compressed the last. On a fast link, where half of a train arrives within the
-/// time that clocks tell apart, it is that of the whole.
-fn train_ending(samples: &Samples, end: usize, is_fast: bool) -> Option<(Rate, usize)> {
-    let samples = samples.all();
-    let last = samples.get(end)?;
-    // A train is judged when it is complete, or at the newest sample.
-    if samples.get(end + 1).is_some_and(|next| next.sent - last.sent < TRAIN_SPAN) {
-        return None;
-    }
-    let arrivals = samples.iter().take(end + 1).rev();
-    let arrivals = arrivals.take_while(|sample| last.sent - sample.sent < TRAIN_SPAN).count();
-    if arrivals < MIN_TRAIN {
-        return None;
-    }
-    let since = |first: &Sample| {
-        let time = (last.at - first.at).max(AT_ONCE);
-        let (sent, received) = (last.passed - first.passed, last.received - first.received);
-        // A full queue drops the rest of a train, so those missing between arrivals were lost behind it.
-        let bytes = if received > MAX_USUAL * sent { sent } else { received };
-        bytes / time
-    };
-    let whole = since(samples.get(end + 1 - arrivals)?);
-    if is_fast {
-        return Some((whole, arrivals));
-    }
-    let half = since(samples.get(end - arrivals / 2)?);
-    Some((whole.min(half), arrivals))
+/// The bytes of a train that passed the bottleneck between two arrivals. A full queue drops the rest of a
+/// train, so those missing between arrivals were lost behind it, unless most are.
+fn passed_of_train(first: &Sample, last: &Sample) -> Bytes {
+    let (sent, received) = (last.passed - first.passed, last.received - first.received);
+    if received > MAX_USUAL * sent { sent } else { received }
 }
 
-/// The newest window: its first sample, and the smallest and the largest queueing delay in it.
+/// A train, and what it shows.
+struct Train {
+    rate: Rate,
+    arrivals: usize,
+    /// It arrived at once: from a fast link, or from one that delivers in bunches. Those that are sent next
+    /// say which.
+    is_at_once: bool,
+}
+
+impl Train {
+    /// The train whose last arrival is sample `end`. The rate is the smaller of those of the whole train and
+    /// of its last half: a token bucket may have passed the first half at once, and jitter may have
+    /// compressed the last. On a fast link, where half of a train arrives within the time that clocks tell
+    /// apart, it is that of the whole.
+    fn ending(samples: &Samples, end: usize, is_fast: bool) -> Option<Self> {
+        let samples = samples.all();
+        let last = samples.get(end)?;
+        // A train is judged when it is complete, or at the newest sample.
+        if samples.get(end + 1).is_some_and(|next| next.sent - last.sent < TRAIN_SPAN) {
+            return None;
+        }
+        let arrivals = samples.iter().take(end + 1).rev();
+        let arrivals = arrivals.take_while(|sample| last.sent - sample.sent < TRAIN_SPAN).count();
+        if arrivals < MIN_TRAIN {
+            return None;
+        }
+        let since =
+            |first: &Sample| passed_of_train(first, last) / (last.at - first.at).max(AT_ONCE);
+        let first = samples.get(end + 1 - arrivals)?;
+        let (whole, half) = (since(first), since(samples.get(end - arrivals / 2)?));
+        let rate = if is_fast { whole } else { whole.min(half) };
+        Some(Self { rate, arrivals, is_at_once: last.at - first.at < TOGETHER })
+    }
+}
+
+/// A stretch of samples up to the newest.
 struct Window {
-    first: Sample,
+    oldest: Sample,
+    newest: Sample,
+    envelope: Envelope,
+    /// The smallest queueing delay in it, and the largest of those that were not held up.
     standing: Span,
     longest: Span,
 }
 
+/// The shortest window that says the rate without much doubt, or with the least.
 fn newest_window(samples: &Samples) -> Option<Window> {
-    let newest = samples.all().back()?;
-    let base = samples.base()?;
-    let (mut standing, mut longest) = (newest.delay - base, newest.delay - base);
-    for (back, &first) in samples.all().iter().rev().enumerate().skip(1) {
-        let delay = first.delay - base;
-        (standing, longest) = (standing.min(delay), longest.max(delay));
-        if newest.at - first.at >= WINDOW && back >= WINDOW_ARRIVALS {
-            return Some(Window { first, standing, longest });
-        }
+    let (all, base) = (samples.all(), samples.base()?);
+    let newest = *all.last()?;
+    let is_long = |(back, sample): (usize, &Sample)| {
+        newest.at - sample.at >= WINDOW && back >= WINDOW_ARRIVALS
+    };
+    let mut count = all.iter().rev().enumerate().position(is_long)? + 1;
+    let stretch = all.get(all.len() - count..)?;
+    if !samples.is_disordered() {
+        let oldest = *stretch.first()?;
+        let envelope = Envelope::between(oldest, newest);
+        let (standing, longest) = delays(stretch, base);
+        return Some(Window { oldest, newest, envelope, standing, longest });
     }
-    None
+    let mut best: Option<Window> = None;
+    loop {
+        let stretch = all.get(all.len() - count..)?;
+        if let Some(envelope) = Envelope::of(stretch) {
+            let doubt = envelope.doubt();
+            if best.as_ref().is_none_or(|best| doubt < best.envelope.doubt()) {
+                let (oldest, (standing, _)) = (*stretch.first()?, delays(stretch, base));
+                best = Some(Window { oldest, newest, envelope, standing, longest: standing });
+            }
+            if doubt < CLEAR {
+                return best;
+            }
+        }
+        if count == all.len() {
+            return best;
+        }
+        count = (2 * count).min(all.len());
+    }
+}
+
+/// The smallest and the largest queueing delay of these samples.
+fn delays(samples: &[Sample], base: Span) -> (Span, Span) {
+    let delays = samples.iter().map(|sample| sample.delay - base);
+    delays.fold((Span::INFINITY, Span::ZERO), |(min, max), it| (min.min(it), max.max(it)))
 }

@@ -5,42 +5,58 @@
 //! estimate starts at that rate. It is used for one round trip, until the first slices have measured the
 //! downstream path.
 
-use super::tuning::requests::{MIN_TIME, RATES, TRAIN_GAP};
+use super::tuning::requests::{IRREGULAR, MIN_TIME, RATES, REGULAR, TRAIN_GAP};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 
-/// The arrivals of a request's copies.
+/// The arrivals of a request's copies. Every connection has one, so it is small.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestTrain {
-    first: Option<Span>,
-    last: Span,
+    first: Option<Instant>,
+    /// Nanoseconds from the first to the last copy, and between two of them: the least and the most.
+    last: u32,
+    gaps: (u32, u32),
     /// Bytes after the first copy, UDP and IP included.
-    bytes: Bytes,
+    bytes: u32,
 }
 
 impl RequestTrain {
     pub(crate) const fn new() -> Self {
-        Self { first: None, last: Span::ZERO, bytes: Bytes::ZERO }
+        Self { first: None, last: 0, gaps: (u32::MAX, 0), bytes: 0 }
     }
 
     /// A copy arrived; `bytes` is its size with UDP and IP.
     pub(crate) fn on_copy(&mut self, now: Instant, bytes: usize) {
-        let at = Span::from(now);
-        match self.first {
-            Some(_) if at - self.last > TRAIN_GAP => {}
-            Some(_) => {
-                self.last = self.last.max(at);
-                self.bytes += bytes.into();
-            }
-            None => (self.first, self.last) = (Some(at), at),
+        let Some(first) = self.first else {
+            self.first = Some(now);
+            return;
+        };
+        let after = u32::try_from(now.since(first).as_nanos()).unwrap_or(u32::MAX);
+        let gap = after.saturating_sub(self.last);
+        if span(gap) > TRAIN_GAP {
+            return;
         }
+        self.gaps = (self.gaps.0.min(gap), self.gaps.1.max(gap));
+        self.last = self.last.max(after);
+        self.bytes = self.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
     /// The rate of the path they took; `None` if the spacing does not show one.
     pub(crate) fn rate(&self) -> Option<Rate> {
-        let time = self.last - self.first?;
-        (time >= MIN_TIME).then(|| (self.bytes / time).clamp(RATES.0, RATES.1))
+        let (time, shortest, longest) = (span(self.last), span(self.gaps.0), span(self.gaps.1));
+        if time < MIN_TIME {
+            return None;
+        }
+        let rate = Bytes(self.bytes.into()) / time;
+        // Irregular gaps are not those of a link: the time of all of them is longer than the link needs.
+        let is_regular = longest <= REGULAR * shortest + MIN_TIME;
+        let guess = if is_regular { rate } else { (IRREGULAR.0 * rate).min(IRREGULAR.1) };
+        Some(rate.max(guess).clamp(RATES.0, RATES.1))
     }
+}
+
+fn span(nanos: u32) -> Span {
+    Span(f64::from(nanos) / 1000.0)
 }
 
 #[cfg(test)]
@@ -59,6 +75,15 @@ mod tests {
     fn four_copies_give_the_rate() {
         let rate = train(&[5000, 5982, 6965, 7947]).unwrap();
         assert!((rate.0 * 8.0 - 10.0).abs() < 0.1, "{rate:?}");
+    }
+
+    /// Jitter of some milliseconds on a fast link.
+    #[test]
+    fn irregular_gaps_give_a_guess() {
+        let rate = |micros| train(micros).unwrap().0 * 8.0;
+        assert!((10.0..20.1).contains(&rate(&[5000, 5300, 9800, 10_100])));
+        assert!((20.0..20.1).contains(&rate(&[5000, 6300, 6350, 7100])), "up to the first rate");
+        assert!((80.0..100.1).contains(&rate(&[5000, 5010, 5250, 5300])), "or what they show");
     }
 
     #[test]

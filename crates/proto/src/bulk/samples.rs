@@ -1,10 +1,10 @@
 //! Samples of single datagrams from reported arrival times: the one-way delay of each, and the bytes sent
 //! and received up to it.
 
-use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
-use super::tuning::samples::{BASE_LIFETIME, REMEMBERED, UNQUEUED};
-use super::units::{Bytes, Span};
+use super::tuning::samples::{BASE_LIFETIME, HELD_UP, REMEMBERED, TOGETHER, UNQUEUED};
+use super::units::{Bytes, Rate, Span};
 use crate::transit::{ArrivalsFrame, Datagram, Fate, Ledger, MAX_EARLIER_ARRIVALS};
 
 /// A datagram whose arrival was reported.
@@ -63,7 +63,7 @@ impl BaseDelay {
 /// The newest samples.
 #[derive(Clone, Debug)]
 pub(crate) struct Samples {
-    newest: VecDeque<Sample>,
+    newest: Vec<Sample>,
     base: BaseDelay,
     /// The number of the transfer's first datagram.
     first: u64,
@@ -74,13 +74,21 @@ pub(crate) struct Samples {
     /// The receiver's clock: as last reported, and extended beyond its 32 bits.
     last_micros: Option<u32>,
     clock: Span,
+    /// Datagrams were seen to overtake others, and to arrive in bunches.
+    is_overtaken: bool,
+    is_bunched: bool,
+    /// By the sender's clock, when the newest datagram passed the bottleneck, by how much later than that one
+    /// may arrive, and the rate at which the bottleneck drains: zero if that is not known, or not needed.
+    done: Span,
+    slack: Span,
+    rate: Rate,
 }
 
 impl Samples {
     /// The samples of a transfer whose first datagram has the number `first`.
     pub(crate) const fn new(first: u64) -> Self {
         Self {
-            newest: VecDeque::new(),
+            newest: Vec::new(),
             base: BaseDelay::new(),
             first,
             counted: None,
@@ -88,6 +96,11 @@ impl Samples {
             received: Bytes::ZERO,
             last_micros: None,
             clock: Span::ZERO,
+            is_overtaken: false,
+            is_bunched: false,
+            done: Span::ZERO,
+            slack: Span::ZERO,
+            rate: Rate::ZERO,
         }
     }
 
@@ -106,7 +119,10 @@ impl Samples {
         }
         // The frame has the newest first.
         let in_order = reported.iter().take(count).rev();
-        in_order.map(|&(number, at)| usize::from(self.on_arrival(number, at, ledger))).sum()
+        let new =
+            in_order.map(|&(number, at)| usize::from(self.on_arrival(number, at, ledger))).sum();
+        self.is_bunched = self.is_bunched || self.has_bunch();
+        new
     }
 
     fn on_arrival(&mut self, number: u64, at_micros: u32, ledger: &Ledger) -> bool {
@@ -129,6 +145,19 @@ impl Samples {
         true
     }
 
+    /// Whether of the newest samples some were sent long after others and arrived with them: no queue of
+    /// theirs held those up.
+    fn has_bunch(&self) -> bool {
+        let mut first: Option<&Sample> = None;
+        self.newest(2 * MAX_EARLIER_ARRIVALS).any(|sample| match first {
+            Some(first) if sample.at - first.at < TOGETHER => sample.sent - first.sent >= HELD_UP,
+            _ => {
+                first = Some(sample);
+                false
+            }
+        })
+    }
+
     /// Counts the bytes up to this number.
     fn count(&mut self, number: u64, ledger: &Ledger) {
         let from = ledger.place(self.counted.map_or(self.first, |counted| counted + 1));
@@ -140,14 +169,26 @@ impl Samples {
         self.counted = Some(number);
     }
 
+    /// A datagram was acknowledged that others had overtaken: it was counted as missing.
+    pub(crate) fn on_late(&mut self, number: u64, bytes: Bytes) {
+        if number < self.first || self.counted.is_none_or(|counted| number > counted) {
+            return;
+        }
+        self.is_overtaken = true;
+        self.received += bytes;
+        let later = self.newest.iter_mut().rev().take_while(|sample| sample.number > number);
+        later.for_each(|sample| sample.received += bytes);
+    }
+
     fn push(&mut self, datagram: &Datagram) {
         let sent = Span::from(datagram.sent_at);
         let delay = self.clock - sent;
         self.base.on_delay(self.clock, delay);
-        if self.newest.len() >= REMEMBERED {
-            self.newest.pop_front();
+        self.done = self.passed_at(datagram);
+        if self.newest.len() >= REMEMBERED + REMEMBERED / 2 {
+            self.newest.drain(..REMEMBERED / 2);
         }
-        self.newest.push_back(Sample {
+        self.newest.push(Sample {
             number: datagram.number,
             bytes: Bytes(datagram.wire_bytes()),
             at: self.clock,
@@ -159,13 +200,23 @@ impl Samples {
     }
 
     /// All remembered samples, oldest first.
-    pub(crate) const fn all(&self) -> &VecDeque<Sample> {
-        &self.newest
+    pub(crate) fn all(&self) -> &[Sample] {
+        self.newest.get(self.newest.len().saturating_sub(REMEMBERED)..).unwrap_or_default()
     }
 
     /// The newest `count` samples.
     pub(crate) fn newest(&self, count: usize) -> impl Iterator<Item = &Sample> {
-        self.newest.range(self.newest.len().saturating_sub(count)..)
+        self.newest.iter().skip(self.newest.len().saturating_sub(count))
+    }
+
+    /// Whether datagrams were seen to overtake others, or to arrive in bunches.
+    pub(crate) const fn is_disordered(&self) -> bool {
+        self.is_overtaken || self.is_bunched
+    }
+
+    /// Whether datagrams were seen to overtake others.
+    pub(crate) const fn is_overtaken(&self) -> bool {
+        self.is_overtaken
     }
 
     /// The base delay: the one-way delay without a queue.
@@ -173,10 +224,33 @@ impl Samples {
         self.base.get()
     }
 
+    /// The bottleneck drains at this rate, and a datagram may arrive later by this time than it passed it.
+    pub(crate) fn set_drain(&mut self, rate: Option<Rate>, slack: Span) {
+        self.rate = rate.filter(|_| self.is_disordered()).unwrap_or(Rate::ZERO);
+        self.slack = slack;
+    }
+
     /// The newest datagram, and when it passed the bottleneck, by the sender's clock.
     pub(crate) fn done(&self) -> Option<(u64, Span)> {
-        let at = self.base().map_or(Span::ZERO, |base| self.clock - base);
+        let at = if self.rate > Rate::ZERO { self.done } else { self.arrived() };
         self.counted.map(|number| (number, at))
+    }
+
+    /// When the newest datagram would have passed the bottleneck if nothing had held it up.
+    fn arrived(&self) -> Span {
+        self.base().map_or(Span::ZERO, |base| self.clock - base)
+    }
+
+    /// When this one has passed it, which just arrived: it may have been held up behind it, and then those
+    /// before it say more.
+    fn passed_at(&self, datagram: &Datagram) -> Span {
+        let arrived = self.arrived();
+        let Some(last) = self.newest.last().filter(|_| self.rate > Rate::ZERO) else {
+            return arrived;
+        };
+        let after_last = self.done + (self.passed - last.passed) / self.rate;
+        let alone = Span::from(datagram.sent_at) + Bytes(datagram.wire_bytes()) / self.rate;
+        arrived.min(after_last.max(alone)).max(arrived - self.slack)
     }
 }
 

@@ -286,6 +286,7 @@ impl Sender {
         self.news += 1;
         let bytes = Bytes(acked.datagram.wire_bytes());
         self.delivered.on_acked(bytes);
+        self.bottleneck.on_acked(acked.datagram.number, bytes);
         if matches!(acked.before, Fate::Lost | Fate::GivenUp) {
             self.loss.on_late();
         }
@@ -341,7 +342,7 @@ impl Sender {
     pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, ledger: &Ledger) {
         let is_long = self.acked > flow::LONG;
         let Self { bottleneck, pacing, .. } = self;
-        let count = bottleneck.on_arrivals(frame, ledger, &self.loss, is_long);
+        let count = bottleneck.on_arrivals(frame, ledger, &self.loss, self.now, is_long);
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());
         if let Some(rate) = bottleneck.rate().filter(|_| bottleneck.is_near()) {
             pacing.learn(rate);

@@ -374,6 +374,12 @@ pub(super) mod samples {
     /// and paths change.
     pub(crate) const BASE_LIFETIME: Span = Span::from_secs(10);
 
+    /// Datagrams that arrive within [`TOGETHER`] of each other and were sent at least this long after each
+    /// other were held up for a bunch: at less than 1 Gbit/s two full ones are further apart in any queue,
+    /// and on faster links no queue of a transfer's own is as long.
+    pub(crate) const HELD_UP: Span = Span::from_millis(2);
+    pub(crate) const TOGETHER: Span = Span(10.0);
+
     /// Maximum number of remembered arrivals.
     pub(crate) const REMEMBERED: usize = 128;
 }
@@ -387,6 +393,24 @@ pub(super) mod rate_finder {
 
     /// The minimum arrivals a rate is measured over: 0.2 ms of jitter in two of them is then a small error.
     pub(crate) const WINDOW_ARRIVALS: usize = 8;
+
+    /// A rate that may be wrong by no more than this part is clear: a longer window would say it later.
+    pub(crate) const CLEAR: f64 = 0.1;
+
+    /// Where arrivals are disordered, the minimum of a train that arrived in order and gives a rate.
+    pub(crate) const MIN_DISORDERED: usize = 4;
+
+    /// A rate that may be wrong by this part or more is provisional: a faster one is tried after each round
+    /// trip in which no queue formed.
+    pub(crate) const PROVISIONAL: f64 = 0.3;
+
+    /// Where no train gave a rate, what arrived of a window is a lower bound of it if that is at least this
+    /// part of what was sent: else others may keep a queue full, and the guess has brakes for that.
+    pub(crate) const SURE: f64 = 0.9;
+
+    /// A faster rate is tried after one of which at least this part was used and arrived: some may be
+    /// late.
+    pub(crate) const USED: f64 = 0.6;
 
     /// Packets sent within this time belong to one train.
     pub(crate) const TRAIN_SPAN: Span = Span(300.0);
@@ -523,6 +547,13 @@ pub(super) mod requests {
 
     /// The minimum time from first to last copy: in less, the clock was only read once.
     pub(crate) const MIN_TIME: Span = Span(20.0);
+
+    /// The gaps between copies are those of a link if the longest is at most this many times the shortest.
+    pub(crate) const REGULAR: f64 = 3.0;
+
+    /// Irregular gaps show that the link has more than their rate: as a guess this many times that, up to the
+    /// initial rate where nothing is known.
+    pub(crate) const IRREGULAR: (f64, Rate) = (4.0, super::blind::FIRST_RATE);
 
     /// The range of rates used: 1 to 100 Mbit/s. A higher one would risk a queue to save a millisecond.
     pub(crate) const RATES: (Rate, Rate) = (Rate::from_kbps(1_000), Rate::from_kbps(100_000));

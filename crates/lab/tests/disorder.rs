@@ -1,0 +1,66 @@
+//! Joins over links that deliver late, out of order or in bunches: at most so many times the limit.
+//!
+//! The bounds are what holds; what should hold is in `docs/LEFT.md`. Each test prints a line for each link.
+
+use haulier_lab::disorder::{Disorder, Joining, Joins};
+
+/// One chunk.
+const BYTES: usize = 256 << 10;
+
+const BOTH: [Joining; 2] = [Joining::Token, Joining::Ticket];
+
+fn joins(link: &Disorder, seeds: u64) -> [Joins; 2] {
+    let both = BOTH.map(|joining| link.joins(joining, BYTES, seeds));
+    let [token, ticket] = &both;
+    println!("{:56}token {token} | ticket {ticket}", link.to_string());
+    both
+}
+
+/// The median and p95 with a token, its bytes over those of the block, and the median with a ticket.
+#[test]
+fn named_links_are_near_the_limit() {
+    let bounds = [
+        ("airtime", [1.20, 1.25, 1.28, 1.75]),
+        ("roaming", [1.18, 1.36, 1.25, 1.50]),
+        ("mess", [1.32, 1.50, 1.20, 1.72]),
+    ];
+    for (name, bounds) in bounds {
+        let link = Disorder::named(name).expect("a name");
+        let [token, ticket] = joins(&link, 20);
+        let found = [token.median(), token.p95(), token.wire(), ticket.median()];
+        let is_within = found.iter().zip(bounds).all(|(found, bound)| *found <= bound);
+        assert!(is_within, "{name}: {found:.3?} of {bounds:?}");
+    }
+}
+
+/// The geometric means of the medians and of the bytes, with a token and with a ticket.
+fn means(links: impl Iterator<Item = Disorder>) -> [[f64; 2]; 2] {
+    let (mut sums, mut count) = ([[0.0; 2]; 2], 0.0);
+    for link in links {
+        for (sums, joins) in sums.iter_mut().zip(joins(&link, 5)) {
+            sums[0] += joins.median().ln();
+            sums[1] += joins.wire().ln();
+        }
+        count += 1.0;
+    }
+    sums.map(|sums: [f64; 2]| sums.map(|sum| (sum / count).exp()))
+}
+
+#[track_caller]
+fn assert_means(found: [[f64; 2]; 2], bounds: [[f64; 2]; 2]) {
+    println!("means: {found:.3?}");
+    let is_within = found.as_flattened().iter().zip(bounds.as_flattened()).all(|(a, b)| a <= b);
+    assert!(is_within, "{found:.3?} of {bounds:?}");
+}
+
+/// 5 to 200 Mbit/s, 10 to 200 ms, with 2 to 50 ms of jitter that reorders.
+#[test]
+fn jitter_costs_little() {
+    assert_means(means(Disorder::jittery()), [[1.65, 1.32], [2.40, 1.20]]);
+}
+
+/// 10 to 200 Mbit/s in bunches of 2 to 50 ms, for which the limit does not wait.
+#[test]
+fn bunches_cost_little() {
+    assert_means(means(Disorder::bunched()), [[1.90, 1.25], [2.45, 1.20]]);
+}
