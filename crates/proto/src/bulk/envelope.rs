@@ -87,3 +87,54 @@ fn middle_slope(samples: &[Sample]) -> Option<f64> {
     });
     below.find(|&(end, _)| end >= middle).map(|(_, slope)| slope)
 }
+
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers of a test")]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    /// A packet each 250 us, held up by these times; those that later ones overtake are left out.
+    fn samples(held_up: impl Fn(u64) -> f64) -> Vec<Sample> {
+        let at = |number: u64| 250.0 * number as f64 + held_up(number);
+        let is_in_order = |&number: &u64| (number + 1..200).all(|later| at(number) <= at(later));
+        let sample = |number: u64| Sample {
+            number,
+            bytes: Bytes(1_250.0),
+            at: Span(at(number)),
+            sent: Span::ZERO,
+            delay: Span(at(number)),
+            passed: Bytes(1_250.0 * number as f64),
+            received: Bytes(1_250.0 * number as f64),
+        };
+        (0..200).filter(is_in_order).map(sample).collect()
+    }
+
+    /// In Mbit/s.
+    fn rate(samples: &[Sample]) -> (f64, f64) {
+        let envelope = Envelope::of(samples).unwrap();
+        let Envelope { first, last, .. } = envelope;
+        (8.0 * ((last.passed - first.passed) / (last.at - first.at)).0, envelope.doubt())
+    }
+
+    /// 8 ms of jitter on a link of 40 Mbit/s: 32 packets overtake each other.
+    #[test]
+    fn jitter_is_seen_through() {
+        let (found, doubt) = rate(&samples(|number| (number * 7_919 % 8_000) as f64));
+        assert!((found / 40.0 - 1.0).abs() < doubt && doubt < 0.2, "{found} Mbit/s, {doubt}");
+    }
+
+    /// A bunch each 8 ms: 32 packets arrive at once.
+    #[test]
+    fn bunches_are_seen_through() {
+        let (found, doubt) = rate(&samples(|number| 250.0 * (31 - number % 32) as f64));
+        assert!((found / 40.0 - 1.0).abs() < 0.05 && doubt < 0.3, "{found} Mbit/s, {doubt}");
+    }
+
+    #[test]
+    fn a_moment_shows_no_rate() {
+        let together = samples(|number| 50_000.0 - 250.0 * number as f64);
+        assert!(Envelope::of(&together).is_none() && Envelope::of(&[]).is_none());
+    }
+}

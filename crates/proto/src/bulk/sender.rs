@@ -59,6 +59,8 @@ pub(crate) struct Sender {
     acked: usize,
     /// Datagrams whose fate was settled while no rate was known.
     without_rate: usize,
+    /// Datagrams below this number were sent faster than a policer passes them.
+    too_fast_below: u64,
     /// No slice is sent before this: the end of the tick, or of the gap between two slices.
     resume_at: Instant,
     next_tail: Instant,
@@ -107,6 +109,7 @@ impl Sender {
             silence: Silence::new(now, config.idle_timeout),
             acked: 0,
             without_rate: 0,
+            too_fast_below: 0,
             resume_at: Instant::ZERO,
             next_tail: Instant::ZERO,
             last_bytes: FULL_PACKET,
@@ -342,8 +345,13 @@ impl Sender {
     pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, ledger: &Ledger) {
         let is_long = self.acked > flow::LONG;
         let Self { bottleneck, pacing, .. } = self;
+        let was_policed = bottleneck.finder().is_policed();
         let count = bottleneck.on_arrivals(frame, ledger, &self.loss, self.now, is_long);
         let found = bottleneck.look_upward(count, ledger.next_number());
+        if bottleneck.finder().is_policed() && !was_policed {
+            // What was lost so far was sent too fast.
+            (self.loss, self.too_fast_below) = (LossEstimate::new(), self.next_number);
+        }
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());
         if let Some(rate) = found {
             pacing.settle(rate);

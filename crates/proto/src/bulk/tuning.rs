@@ -413,6 +413,9 @@ pub(super) mod rate_finder {
     /// late.
     pub(crate) const USED: f64 = 0.6;
 
+    /// Bytes that arrived before losses for a policer to be seen in them: with fewer that is luck.
+    pub(crate) const POLICED_AFTER: Bytes = Bytes(16.0 * 1_228.0);
+
     /// Packets sent within this time belong to one train.
     pub(crate) const TRAIN_SPAN: Span = Span(300.0);
 

@@ -196,7 +196,8 @@ impl Ledger {
     }
 
     /// The next datagram whose contents are lost by `now`, in the order of sending: three later ones or more
-    /// were sent up to one that is acknowledged, or 9/8 RTT have passed. Call it until `None`, after each
+    /// were sent up to one that is acknowledged, and that as much later as reordering was seen to reach, or
+    /// 9/8 RTT have passed. Call it until `None`, after each
     /// ack and each timeout.
     pub(crate) fn poll_lost(&mut self, now: Instant) -> Option<Datagram> {
         self.timing.on_time(now);
@@ -207,10 +208,12 @@ impl Ledger {
         let record = self.records.get_mut(self.first_open)?;
         // The clock jumped ahead and back: the timeout restarts.
         record.sent_at = record.sent_at.min(now);
-        let is_lost = self.newest.is_some_and(|(newest, _)| {
+        let is_lost = self.newest.is_some_and(|(newest, sent_at)| {
             let Some(later) = newest.checked_sub(record.number) else { return false };
+            let is_overtaken = sent_at.since(record.sent_at) >= self.reordering;
+            let sent_later = later.saturating_sub(self.skipped.count_in(record.number, newest));
             later > 0
-                && (later - self.skipped.count_in(record.number, newest) >= PACKET_THRESHOLD
+                && (is_overtaken && sent_later >= PACKET_THRESHOLD
                     || now.since(record.sent_at) >= self.timing.loss_delay())
         });
         if !is_lost && !must_go {

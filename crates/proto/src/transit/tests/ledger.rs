@@ -149,6 +149,21 @@ fn contents_that_arrive_late_stay_lost() {
 
 /// After a datagram that counted as lost has arrived 2 ms behind its successors, others get as long, and a
 /// quarter more. Those that an ack names for the first time, however far below its largest, teach nothing.
+/// What is in a datagram is lost after three later ones; once it was seen that they overtake each other, only
+/// as much later.
+#[test]
+fn contents_wait_as_long_as_reordering_reaches() {
+    let lost = |sent: &mut Ledger| core::iter::from_fn(|| sent.poll_lost(at(30))).count();
+    let mut sent = send_apart(30);
+    acked(&mut sent, at(30), &ack(9, 0, &[])).unwrap();
+    assert_eq!(lost(&mut sent), 7, "two are not three later ones");
+    while sent.poll_fate(|_| Fate::Lost).is_some() {}
+    // The first was overtaken by 9 ms, and a quarter more is waited from then on.
+    acked(&mut sent, at(30), &ack(9, 0, &[(8, 1)])).unwrap();
+    acked(&mut sent, at(30), &ack(20, 0, &[])).unwrap();
+    assert_eq!(lost(&mut sent), 2, "7 and 8 by 13 and 12 ms, and not 10 by 10");
+}
+
 #[test]
 fn reordering_is_learned() {
     let mut sent = send_apart(20);
