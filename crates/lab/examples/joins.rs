@@ -1,4 +1,4 @@
-//! Draws the README's first figure, `docs/lab/joins.svg`, from the measured joins beside it, and prints the
+//! Draws the lab's figure, `docs/lab/joins.svg`, from the measured joins beside it, and prints the
 //! same as a table: `cargo run --release -p haulier-lab --example joins`.
 
 use haulier_lab::figures::Joins;

@@ -160,3 +160,75 @@ fn work_does_not_grow_with_what_is_in_flight() {
     let (few, many) = (steps(2), steps(200));
     assert!(many < 1.2 * few && many < 12.0, "{few} {many}");
 }
+
+/// How a client's first block begins on an idle link.
+#[derive(Clone, Copy, Debug)]
+struct Ramp {
+    /// From when on nine tenths of the link were used, if they were.
+    found: Option<Duration>,
+    /// The share of the datagrams that the queue dropped.
+    dropped: f64,
+}
+
+/// A first block on a link with a queue of so many KiB, for somewhat longer than `should`.
+fn ramp(mbit: u64, rtt: Duration, queue_kib: u64, should: Duration) -> Ramp {
+    let link = LinkConfig::new(mbit * 1_000_000, rtt / 2).with_mtu(1500);
+    let mut line = Line::new(link.with_queue(queue_kib << 10));
+    line.world.run_to(Instant::from_millis(2_000));
+    let window = rtt.max(Duration::from_millis(4));
+    let lasts = should + 4 * window;
+    let bytes = (lasts.as_secs_f64() * mbit as f64 * 125e3) as usize;
+    let block = Block::new(1, Rng::new(SEED).bytes(bytes.min(1 << 30)));
+    line.world.act(line.server, |host, now| {
+        let connection = host.connection_mut().expect("a connection");
+        connection.send_block(now, &block).expect("a place in the queue");
+    });
+    let (begun, mut before, mut found) = (line.world.now(), line.carried(), None);
+    while line.world.now().since(begun) < lasts {
+        line.world.run_to(line.world.now() + window);
+        let carried = line.carried();
+        let used = (carried - before) as f64 * 8e-6 / window.as_secs_f64() / mbit as f64;
+        if used >= 0.9 && found.is_none() {
+            found = Some(line.world.now().since(begun) - window);
+        }
+        before = carried;
+    }
+    let stats = *line.world.links(line.world.segment_of(line.client)).1.stats();
+    Ramp { found, dropped: stats.queue_full as f64 / stats.offered as f64 }
+}
+
+/// A rate in Mbit/s, a round trip in microseconds and a queue in KiB.
+const LINKS: [(u64, u64, u64); 15] = [
+    (1_000, 200, 256),
+    (1_000, 1_000, 64),
+    (1_000, 10_000, 512),
+    (1_000, 100_000, 4_096),
+    (2_500, 200, 64),
+    (2_500, 200, 512),
+    (2_500, 1_000, 256),
+    (2_500, 1_000, 2_048),
+    (2_500, 30_000, 2_048),
+    (5_000, 1_000, 512),
+    (5_000, 20_000, 2_048),
+    (10_000, 200, 2_048),
+    (10_000, 1_000, 256),
+    (10_000, 1_000, 2_048),
+    (10_000, 100_000, 16_384),
+];
+
+/// It was 1 Gbit/s for seconds where the link has more: a train of 20 says no more, as clocks go.
+#[test]
+fn a_first_block_finds_the_rate_of_a_fast_link() {
+    let mut failures = Vec::new();
+    for (mbit, rtt_us, queue_kib) in LINKS {
+        let rtt = Duration::from_micros(rtt_us);
+        let should = 8 * rtt + Duration::from_millis(20);
+        let ramp = ramp(mbit, rtt, queue_kib, should);
+        let line = format!("{mbit} Mbit/s, {rtt:?}, {queue_kib} KiB: {ramp:?}, of {should:?}");
+        println!("{line}");
+        if ramp.found.is_none_or(|found| found > should) || ramp.dropped > 0.015 {
+            failures.push(line);
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}

@@ -68,7 +68,7 @@ Exit code 1 if a join of haulier/1 took longer than a minute and five limits.
 Examples:
   haulier bench links
   haulier bench links --sizes 16M --only token,tcp_bbr --links ocean,lte
-  haulier bench links --seeds 20 --svg docs/lab/links.svg";
+  haulier bench links --svg docs/lab/links.svg";
 
 impl LinksArgs {
     /// Who joins, each once, in the order of the library.

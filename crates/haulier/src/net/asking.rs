@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Once};
+use std::time::Duration;
 use std::{io, thread};
 
 use haulier_core::time::earliest;
@@ -15,6 +16,9 @@ use super::NOWHERE;
 use super::connect::Connect;
 use super::race::{Attempt, AttemptError, Key, Race};
 use super::shared::{End, SocketFault};
+
+/// After this time the tables of the repair code are computed: a join over a local network takes less.
+const TABLES_AFTER: Duration = Duration::from_millis(8);
 
 pub(crate) struct Asking {
     connect: Connect,
@@ -199,15 +203,19 @@ impl End for Asking {
         self.close(now, CloseCode::DONE, "");
     }
 
-    /// Computes the tables of the repair code in the background, once per process. They take 8 ms: too long
-    /// in the middle of a transfer or before the first datagram, but the round trip of a handshake is mostly
-    /// longer.
+    /// Computes the tables of the repair code in the background, once per process. They take 8 ms and 8 MiB:
+    /// too long in the middle of a transfer, and what they take of the processor and the memory would make a
+    /// join over a local network twice as long, which is over before they are needed. So it begins a little
+    /// later, and on other paths is done before the first block is.
     fn prepare() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
             // Without a thread the first use of the tables computes them.
             let name = thread::Builder::new().name("haulier-tables".into());
-            let _thread = name.spawn(haulier_proto::prepare);
+            let _thread = name.spawn(|| {
+                thread::sleep(TABLES_AFTER);
+                haulier_proto::prepare();
+            });
         });
     }
 }

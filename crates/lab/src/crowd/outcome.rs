@@ -48,7 +48,7 @@ pub struct Outcome {
     pub beside_tcp: Option<f64>,
     /// Connections of ours that ended before the run.
     pub broken: usize,
-    /// Flows of ours that got nothing at all.
+    /// Flows of ours that got nothing at all, whether their connection ended or not.
     pub stalled: usize,
     /// Each flow.
     pub flows: Vec<FlowOutcome>,

@@ -8,13 +8,17 @@
 //! ([`replay_in_flight`](Bottleneck::replay_in_flight)), and little by little otherwise
 //! ([`replay_some`](Bottleneck::replay_some)): the work for a datagram does not grow with what is in flight.
 
+use alloc::boxed::Box;
+
 use super::loss::LossEstimate;
 use super::rate_finder::RateFinder;
 use super::samples::{Sample, Samples};
-use super::tuning::FULL_PACKET;
 use super::tuning::bottleneck::{FIRST_SEEN, MIN_QUEUE, TRIED};
 use super::tuning::near::{GROWTH, QUEUE_TICKS, tick};
+use super::tuning::rate_finder::AT_ONCE;
+use super::tuning::{FULL_PACKET, TICK};
 use super::units::{Bytes, Rate, Span};
+use super::upward::{Step, Upward};
 use crate::Instant;
 use crate::transit::{ArrivalsFrame, Datagram, Fate, Ledger};
 
@@ -40,6 +44,8 @@ pub(crate) struct Bottleneck {
     is_full: bool,
     /// The round trip is short: see [`NEAR`](super::tuning::near::NEAR).
     is_near: bool,
+    /// The link may be much faster than is known.
+    upward: Option<Box<Upward>>,
 }
 
 impl Bottleneck {
@@ -57,6 +63,7 @@ impl Bottleneck {
             tries_more: false,
             is_full: false,
             is_near: false,
+            upward: None,
         }
     }
 
@@ -150,6 +157,35 @@ impl Bottleneck {
             self.samples.set_drain(self.finder.rate(), self.finder.held_up());
         }
         count
+    }
+
+    /// Whether what a train shows may be taken over by a law: nothing behind the bottleneck holds datagrams
+    /// up for longer than clocks tell.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.is_near || self.finder.held_up() < AT_ONCE
+    }
+
+    /// While the link may be much faster than is known: tries that, once the newest `count` arrivals have
+    /// shown that what was sent came through. Returns the link's rate when it is found.
+    pub(crate) fn look_upward(&mut self, count: usize, next: u64) -> Option<Rate> {
+        if !self.finder.is_at_least() {
+            // It was found by other means, perhaps after too much was tried.
+            return self.upward.take().and(self.finder.rate());
+        }
+        let upward = self.upward.get_or_insert_with(|| Box::new(Upward::new(next)));
+        for sample in self.samples.newest(count) {
+            let rate = self.finder.rate()?;
+            let tick = if self.is_near { tick(rate, self.packet) } else { TICK };
+            match upward.on_arrival(sample, rate, tick.into(), next) {
+                Some(Step::Faster(rate)) => self.finder.try_rate(rate),
+                Some(Step::Found(rate)) => {
+                    self.finder.settle(rate);
+                    return self.finder.rate();
+                }
+                None => {}
+            }
+        }
+        None
     }
 
     /// A datagram was acknowledged, perhaps one that others had overtaken.

@@ -43,6 +43,7 @@ mod trains;
 pub(crate) mod tree;
 mod tuning;
 mod units;
+mod upward;
 
 pub(crate) use block::{NewBlock, SendBlock};
 pub(crate) use choice::{Chosen, SlicePart};

@@ -17,6 +17,7 @@ use super::tuning::rate_finder::{
     USED, WINDOW, WINDOW_ARRIVALS,
 };
 use super::tuning::samples::{HELD_UP, TOGETHER, UNQUEUED};
+use super::tuning::upward::{SETTLED, STEP};
 use super::units::{Bytes, Rate, Span};
 
 /// The rate, and how it was measured.
@@ -42,6 +43,9 @@ pub(crate) struct RateFinder {
     raised_at: Span,
     /// By how much datagrams are held up behind the bottleneck.
     held_up: Span,
+    /// The first train arrived at once on a near path: the link is at least that fast, and perhaps much
+    /// faster.
+    is_at_least: bool,
 }
 
 impl RateFinder {
@@ -60,6 +64,7 @@ impl RateFinder {
             is_policed: false,
             raised_at: Span::ZERO,
             held_up: Span::ZERO,
+            is_at_least: false,
         }
     }
 
@@ -98,6 +103,23 @@ impl RateFinder {
         usize::from(self.train) >= packets
     }
 
+    /// Whether the link may be much faster than this.
+    pub(crate) const fn is_at_least(&self) -> bool {
+        self.is_at_least
+    }
+
+    /// The link is tried at this rate, at least what it has.
+    pub(crate) fn try_rate(&mut self, rate: Rate) {
+        self.set(rate);
+    }
+
+    /// This is the link's rate, and no more. Somewhat less is used: what was tried before it was found has
+    /// made a queue, and where that is too short to be seen it must not be full.
+    pub(crate) fn settle(&mut self, rate: Rate) {
+        (self.is_at_least, self.is_measured) = (false, true);
+        self.set(rate * SETTLED);
+    }
+
     /// The newest `count` samples are new.
     pub(crate) fn on_samples(
         &mut self,
@@ -127,6 +149,7 @@ impl RateFinder {
         let first = samples.all().len().saturating_sub(count);
         // One that arrived at once has waited for the first of the new samples.
         for end in first.saturating_sub(1)..samples.all().len() {
+            self.measure_batch(samples, end);
             let is_fast = self.is_near && self.rate.is_some_and(|rate| is_fast(rate, self.packet));
             let Some(train) = Train::ending(samples, end, is_fast) else { continue };
             let waits = train.is_at_once && !self.is_near;
@@ -134,13 +157,16 @@ impl RateFinder {
             if if end < first { !waits } else { waits && is_newest } {
                 continue;
             }
-            let Train { rate, arrivals, .. } = train;
+            let (rate, arrivals) = (train.rate, train.arrivals);
             // What arrives at once says how fast the link is at least; no more is believed than is found out
             // in a round trip if it is wrong.
             let rate = self.rate.filter(|_| is_fast).map_or(rate, |old| rate.min(FASTER * old));
             let is_better = arrivals > usize::from(self.train) && !self.is_measured;
             match self.rate {
-                None => self.set(rate),
+                None => {
+                    self.set(rate);
+                    self.is_at_least = train.span < AT_ONCE && self.is_near;
+                }
                 Some(old) if rate > TRAIN_ABOVE * old => {
                     if arrivals >= LONG_TRAIN && (!self.is_measured || self.standing < UNQUEUED) {
                         self.set(rate);
@@ -206,6 +232,21 @@ impl RateFinder {
                 return;
             }
             end -= count;
+        }
+    }
+
+    /// A batch sent in one call that takes longer to arrive than clocks tell apart has the link's rate: that
+    /// ends the doubt of a train that arrived at once.
+    fn measure_batch(&mut self, samples: &Samples, end: usize) {
+        let Some(old) = self.rate.filter(|_| self.is_at_least) else { return };
+        let Some(last) = samples.all().get(end) else { return };
+        let batch = samples.all().iter().take(end + 1).rev();
+        let mut batch = batch.take_while(|sample| last.sent - sample.sent < AT_ONCE / 2.0);
+        let Some((n, first)) = batch.by_ref().enumerate().last() else { return };
+        let time = last.at - first.at;
+        if n >= MIN_TRAIN && time > AT_ONCE {
+            let rate = (last.received - first.received) / time;
+            self.settle(rate.max(old / STEP));
         }
     }
 
@@ -316,6 +357,8 @@ struct Train {
     /// It arrived at once: from a fast link, or from one that delivers in bunches. Those that are sent next
     /// say which.
     is_at_once: bool,
+    /// The time from its first arrival to its last.
+    span: Span,
 }
 
 impl Train {
@@ -335,12 +378,18 @@ impl Train {
         if arrivals < MIN_TRAIN {
             return None;
         }
-        let since =
-            |first: &Sample| passed_of_train(first, last) / (last.at - first.at).max(AT_ONCE);
+        // On fast links hardly any is lost behind the bottleneck, and what goes at once is more than a queue
+        // holds.
+        let passed = |first: &Sample| match is_fast {
+            true => last.received - first.received,
+            false => passed_of_train(first, last),
+        };
+        let since = |first: &Sample| passed(first) / (last.at - first.at).max(AT_ONCE);
         let first = samples.get(end + 1 - arrivals)?;
         let (whole, half) = (since(first), since(samples.get(end - arrivals / 2)?));
         let rate = if is_fast { whole } else { whole.min(half) };
-        Some(Self { rate, arrivals, is_at_once: last.at - first.at < TOGETHER })
+        let span = last.at - first.at;
+        Some(Self { rate, arrivals, is_at_once: span < TOGETHER, span })
     }
 }
 

@@ -347,12 +347,15 @@ impl Sender {
         let Self { bottleneck, pacing, .. } = self;
         let was_policed = bottleneck.finder().is_policed();
         let count = bottleneck.on_arrivals(frame, ledger, &self.loss, self.now, is_long);
+        let found = bottleneck.look_upward(count, ledger.next_number());
         if bottleneck.finder().is_policed() && !was_policed {
             // What was lost so far was sent too fast.
             (self.loss, self.too_fast_below) = (LossEstimate::new(), self.next_number);
         }
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());
-        if let Some(rate) = bottleneck.rate().filter(|_| bottleneck.is_near()) {
+        if let Some(rate) = found {
+            pacing.settle(rate);
+        } else if let Some(rate) = bottleneck.rate().filter(|_| bottleneck.is_clear()) {
             pacing.learn(rate);
         }
         for sample in bottleneck.newest(count) {

@@ -52,6 +52,15 @@ impl Trains {
         self.left = 0;
     }
 
+    /// The round trip is short: a train that has not begun is as long as [`MAX_TRAINS`] together, because
+    /// until the first of it is acknowledged there is nothing else to send.
+    pub(super) const fn lengthen(&mut self) {
+        if self.begun == 1 && self.left == self.packets {
+            self.left *= MAX_TRAINS as usize;
+            self.begun = MAX_TRAINS;
+        }
+    }
+
     /// Starts another train because the last gave no rate, up to [`MAX_TRAINS`].
     pub(super) const fn try_again(&mut self) {
         if self.begun < MAX_TRAINS {
@@ -85,10 +94,24 @@ mod tests {
         let counts = [run(|_| {}), run(Trains::try_again), run(Trains::try_again)];
         assert_eq!(counts, [PACKETS, PACKETS, 0]);
         assert_eq!(run(Trains::restart), PACKETS);
+        assert_eq!(run(Trains::lengthen), 0, "it has begun");
         let large = |trains: &mut Trains| {
             trains.set_packet(Bytes(9_000.0));
             trains.restart();
         };
         assert_eq!(run(large), MIN_PACKETS);
+    }
+
+    #[test]
+    fn on_a_near_path_two_trains_are_one() {
+        let mut trains = Trains::new();
+        trains.lengthen();
+        (0..2 * PACKETS).for_each(|_| {
+            assert!(trains.is_running());
+            trains.on_slice_sent();
+            trains.lengthen();
+        });
+        trains.try_again();
+        assert!(!trains.is_running());
     }
 }

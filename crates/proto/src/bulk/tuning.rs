@@ -8,6 +8,7 @@ use super::units::{Bytes, Rate, Span};
 
 mod long;
 pub(super) mod near;
+pub(super) mod upward;
 
 pub(super) use long::{beside_tcp, delay, start, usual};
 

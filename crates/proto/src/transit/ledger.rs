@@ -342,11 +342,7 @@ impl Ledger {
         let is_below = |at: usize| self.records.get(at).is_some_and(|it| it.number < number);
         let (mut end, mut step) = (end, 1);
         // All from `end` on are not below; that is looked for in steps that double.
-        loop {
-            let Some(at) = end.checked_sub(step) else { break };
-            if is_below(at) {
-                break;
-            }
+        while let Some(at) = end.checked_sub(step).filter(|&at| !is_below(at)) {
             (end, step) = (at, 2 * step);
         }
         let mut from = end.saturating_sub(step);

@@ -56,6 +56,6 @@ pub struct LinkStats {
     pub truncated: u64,
     /// Packets delivered, copies included.
     pub delivered: u64,
-    /// The maximum number of bytes in the queue since [`Link::forget_peak`].
+    /// The maximum number of bytes in the queue since [`Link::forget_peak`](super::Link::forget_peak).
     pub queue_bytes_max: u64,
 }

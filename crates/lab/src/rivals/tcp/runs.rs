@@ -74,13 +74,16 @@ mod tests {
     #[test]
     fn what_is_new_are_the_holes() {
         let mut runs = Runs::default();
-        assert_eq!(runs.insert(10..12), [10..12]);
-        assert_eq!(runs.insert(20..22), [20..22]);
-        assert_eq!(runs.insert(11..12), []);
-        assert_eq!(runs.insert(5..30), [5..10, 12..20, 22..30]);
-        assert_eq!(runs.run_of(29), Some((5, 30)));
-        assert_eq!(runs.insert(30..31), [30..31], "touching ones are one run");
-        assert_eq!(runs.insert(2..5), [2..5]);
+        let mut insert = |added| -> Vec<(u32, u32)> {
+            runs.insert(added).into_iter().map(|run| (run.start, run.end)).collect()
+        };
+        assert_eq!(insert(10..12), [(10, 12)]);
+        assert_eq!(insert(20..22), [(20, 22)]);
+        assert_eq!(insert(11..12), []);
+        assert_eq!(insert(5..30), [(5, 10), (12, 20), (22, 30)]);
+        assert_eq!(insert(30..31), [(30, 31)], "touching ones are one run");
+        assert_eq!(insert(2..5), [(2, 5)]);
+        assert_eq!(runs.run_of(29), Some((2, 31)));
         assert_eq!(runs, Runs([(2, 31)].into()));
     }
 

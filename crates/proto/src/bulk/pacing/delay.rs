@@ -157,6 +157,12 @@ impl Delay {
         }
     }
 
+    /// This was found to be the link's rate, after more was tried.
+    pub(super) fn settle(&mut self, rate: Rate) {
+        (self.known, self.ceiling, self.growth) = (rate, rate, 0.0);
+        self.flow.restart(rate);
+    }
+
     /// A datagram was sent: perhaps it is time to drain.
     pub(super) fn on_sent(&mut self, rtt: Span) {
         let is_unsure = self.unsure > 0;

@@ -134,6 +134,11 @@ impl Flow {
         flow
     }
 
+    /// The last datagram was sent at this time, by another law: what it had not used is not made up for.
+    pub(super) fn begin(&mut self, sent_at: Instant) {
+        self.paced_at = sent_at.into();
+    }
+
     /// The flow's share of the link.
     pub(super) const fn rate(&self) -> Rate {
         self.rate

@@ -73,8 +73,10 @@ pub(crate) struct Pacing {
     /// The base delay of full datagrams, and how large these are at least.
     base: BaseDelay,
     full: Bytes,
-    /// The number after the last datagram sent.
+    /// The number after the last datagram sent, and when that was on a near path: there a law that begins
+    /// makes up for nothing from before.
     next: u64,
+    sent_at: Instant,
     /// A router has marked a datagram before there was a rate of its own.
     marked: Option<Marked>,
     /// The first datagram sent at the transfer's own rate.
@@ -88,8 +90,17 @@ impl Pacing {
         let floor = floor.max(Rate::MIN);
         let full = Bytes(FULL_PACKET.0 - NEARLY_FULL.0);
         let base = BaseDelay::new();
-        let mut pacing =
-            Self { law, floor, hint: None, base, full, next: 0, marked: None, own_from: u64::MAX };
+        let mut pacing = Self {
+            law,
+            floor,
+            hint: None,
+            base,
+            full,
+            next: 0,
+            sent_at: Instant::ZERO,
+            marked: None,
+            own_from: u64::MAX,
+        };
         if let Some(rate) = known {
             pacing.start(rate);
         }
@@ -136,7 +147,8 @@ impl Pacing {
         }
         let Law::Model(start) = &self.law else { return };
         if is_long || self.marked.is_some() || start.is_crowded() {
-            let (begin, flow) = (start.begin(rate), start.flow.clone());
+            let (begin, mut flow) = (start.begin(rate), start.flow.clone());
+            flow.begin(self.sent_at);
             let mut law = Box::new(Delay::begin(flow, rate, begin));
             if let Some(Marked { backlog, rtt, .. }) = self.marked {
                 law.flow.restart(rate * (1.0 - DECREASE));
@@ -147,7 +159,14 @@ impl Pacing {
         }
     }
 
-    /// The link, which is near, is known to have this rate.
+    /// This was found to be the link's rate, after more was tried.
+    pub(crate) fn settle(&mut self, rate: Rate) {
+        if let Law::Delay(delay) = &mut self.law {
+            delay.settle(rate);
+        }
+    }
+
+    /// The link is known to have this rate.
     pub(crate) fn learn(&mut self, known: Rate) {
         if let Law::Delay(delay) = &mut self.law {
             delay.learn(known, self.full + NEARLY_FULL);
@@ -213,6 +232,7 @@ impl Pacing {
     /// A datagram was sent, with or without a slice.
     pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: Bytes, queue: &Queue) {
         self.next = number + 1;
+        self.sent_at = if queue.is_near { now } else { Instant::ZERO };
         match &mut self.law {
             Law::Blind(_) => {}
             Law::Model(start) => start.flow.on_sent(now, number, bytes, Span::ZERO),

@@ -10,7 +10,7 @@ use super::super::tuning::flow::CATCH_UP;
 use super::super::tuning::model::{
     BACKLOG, BACKLOG_PACKETS, CHUNK, MAX_BACKLOG, MAX_BACKLOG_PACKETS, UNCONFIRMED_REDUCTION,
 };
-use super::super::tuning::near::tick;
+use super::super::tuning::near::{is_fast, tick};
 use super::super::tuning::trains;
 use super::super::units::{Bytes, Rate, Span};
 use crate::Instant;
@@ -25,7 +25,7 @@ pub(crate) struct Queue {
     idle_at: Span,
     room: Bytes,
     /// The round trip is short: see [`NEAR`](super::super::tuning::near::NEAR).
-    is_near: bool,
+    pub(super) is_near: bool,
     pub(crate) rtt: Span,
     /// The size of a datagram.
     pub(crate) packet: Bytes,
@@ -79,10 +79,15 @@ impl Queue {
         if self.is_near { tick(rate, self.packet) } else { TICK }
     }
 
-    /// How late a tick at this rate may be and still be made up for: what is sent for it must fit the queue,
-    /// and where even a tick's worth does not, less is sent.
+    /// How late a tick at this rate may be and still be made up for: on near and on fast paths what is sent
+    /// for it must fit the queue, and where even a near one's tick does not, less is sent.
     pub(super) fn catch_up_at(&self, rate: Rate) -> Span {
-        if self.is_near { CATCH_UP.min(self.room / rate) } else { CATCH_UP }
+        let fits = self.room / rate;
+        match self.is_near {
+            true => CATCH_UP.min(fits),
+            false if is_fast(rate, self.packet) => CATCH_UP.min(fits.max(TICK.into())),
+            false => CATCH_UP,
+        }
     }
 
     /// When the next slice may be sent; `None` if now.

@@ -20,7 +20,11 @@ impl Sender {
         self.now = now;
         self.silence.on_call(now);
         self.lateness.on_call(now);
-        self.bottleneck.set_near(Span::from(self.silence.rtt()) < NEAR);
+        let is_near = Span::from(self.silence.rtt()) < NEAR;
+        self.bottleneck.set_near(is_near);
+        if is_near {
+            self.trains.lengthen();
+        }
         let is_alone = self.config.urgency == Urgency::LoadScreen;
         self.bottleneck.try_more(is_alone && self.lateness.is_frame());
     }
