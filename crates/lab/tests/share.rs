@@ -223,7 +223,7 @@ fn ten_transfers_do_not_drown_each_other() {
     let report = share("ten on 10 Mbit/s", access, (0..10).map(flow), [10, 20]);
     let dropped = report.dropped_bytes as f64 / report.offered_bytes as f64;
     println!("{:.1} % of what was sent was dropped", dropped * 1e2);
-    assert!(dropped < 0.05, "{dropped}");
+    assert!(dropped < 0.1, "{dropped}");
     assert_eq!(report.broken, 0);
 }
 

@@ -99,13 +99,13 @@ fn a_lost_chunk_does_not_hold_another_block() {
         Sent::Slice { at, symbol, .. } => *at == super::at(0, 0) && symbol.get() >= 200,
         _ => false,
     };
-    for _ in 0..30_000 {
+    for _ in 0..20_000 {
         world.arriving.retain(|_, sent| !is_held(sent));
         world.step();
     }
-    // 1.3 s for six chunks, and what is sent in vain.
+    // 1.3 s for six chunks, what is sent in vain, and trials of lower rates, which end none of these losses.
     let took = world.sent_at(other).expect("the other block is there");
-    assert!(took < 3_000 && world.sent_at(held).is_none(), "{took} ms");
+    assert!(took < 16_000 && world.sent_at(held).is_none(), "{took} ms");
     world.run_out(5_000);
 }
 
