@@ -79,6 +79,8 @@ pub(super) struct Delay {
     delay: Span,
     /// The largest rate that the link was known to have.
     known: Rate,
+    /// The caller was late in this round: what it sends at once is a queue that is gone before the next call.
+    is_framed: bool,
     /// Drains in which losses that were taken for usual have to be seen.
     unsure: u32,
 }
@@ -144,6 +146,7 @@ impl Delay {
             test_at: now,
             delay: Span::ZERO,
             known: ceiling,
+            is_framed: false,
             unsure: 0,
         }
     }
@@ -164,7 +167,8 @@ impl Delay {
     }
 
     /// A datagram was sent: perhaps it is time to drain.
-    pub(super) fn on_sent(&mut self, rtt: Span) {
+    pub(super) fn on_sent(&mut self, rtt: Span, is_framed: bool) {
+        self.is_framed |= is_framed;
         let is_unsure = self.unsure > 0;
         if self.drains.poll(self.flow.now(), is_unsure) && self.drain.is_none() {
             self.begin_drain(self.delay, rtt);
@@ -303,7 +307,8 @@ impl Delay {
 
     fn follow(&mut self, sent: Rate, delay: Span, rtt: Span) {
         let rate = self.flow.rate();
-        let late = self.flow.round.late_delay();
+        let is_framed = core::mem::take(&mut self.is_framed);
+        let late = if is_framed { delay } else { self.flow.round.late_delay() };
         let pull = self.pull(late, rtt);
         if delay > self.empty_below() {
             // The link is busy, and passes this much of this flow.

@@ -235,10 +235,13 @@ impl Pacing {
         self.sent_at = if queue.is_near { now } else { Instant::ZERO };
         match &mut self.law {
             Law::Blind(_) => {}
-            Law::Model(start) => start.flow.on_sent(now, number, bytes, Span::ZERO),
+            Law::Model(start) => {
+                start.flow.on_sent(now, number, bytes, Span::ZERO);
+                start.is_framed |= queue.late > Span::from(TICK);
+            }
             Law::Delay(law) => {
                 law.flow.on_sent(now, number, bytes, catch_up(&law.flow, queue));
-                law.on_sent(queue.rtt);
+                law.on_sent(queue.rtt, queue.late > Span::from(TICK));
             }
             Law::BesideTcp(law) => {
                 law.flow.on_sent(now, number, bytes, catch_up(&law.flow, queue));

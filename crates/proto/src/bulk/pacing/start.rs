@@ -33,11 +33,13 @@ pub(super) struct Start {
     squeezed: u32,
     /// No round has shown that less passes than the link has.
     is_alone: bool,
+    /// The caller was late in this round: what it sends at once is a queue, and says nothing of others.
+    pub(super) is_framed: bool,
 }
 
 impl Start {
     pub(super) const fn new(flow: Flow) -> Self {
-        Self { flow, crowded: None, squeezed: 0, is_alone: true }
+        Self { flow, crowded: None, squeezed: 0, is_alone: true, is_framed: false }
     }
 
     /// Whether a round is complete: it is shorter than one of a long transfer.
@@ -47,6 +49,10 @@ impl Start {
 
     /// Judges a round; the link is known to have the flow's rate.
     pub(super) fn judge(&mut self) {
+        if core::mem::take(&mut self.is_framed) {
+            self.flow.round = super::flow::Round::default();
+            return;
+        }
         let (rate, round) = (self.flow.rate(), &self.flow.round);
         let kept = 1.0 - round.fates.share();
         let passed = self.flow.delivered().min(rate);
