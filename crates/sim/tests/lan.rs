@@ -99,7 +99,8 @@ const BARS: [(u64, usize, [f64; 2]); 13] = [
     (10_000, 1_024, [4.5, 4.0]),
 ];
 
-/// Of the datagrams of a block. A long one looks for the end of a queue of 64 KiB, which is half a millisecond.
+/// Of the datagrams of a block. A long one looks for the end of a queue of 64 KiB, which is half a
+/// millisecond.
 const MAX_DROPPED: f64 = 0.015;
 
 #[test]
