@@ -3,8 +3,9 @@
 //!
 //! A sender that learns the link from the times at which its datagrams arrive is told least on such links.
 //! A [`Disorder`] says what one does to datagrams; the rows of the project's lab are among the
-//! [named ones](Disorder::NAMED), and [`Disorder::relatives`] are others of the same kinds, so that nothing
-//! is tuned to a row. [`Runs`] are many joins over one of them.
+//! [named ones](Disorder::NAMED), and the [jittery](Disorder::jittery), [bunched](Disorder::bunched) and
+//! [policed](Disorder::policed) ones are others of the same kinds, so that nothing is tuned to a row.
+//! [`Joins`] are many over one of them.
 
 use std::fmt;
 use std::time::Duration;
