@@ -8,7 +8,7 @@ use haulier_lab::recorded::{RecordedLink, Sender};
 /// with at most 100 ms.
 #[test]
 fn a_long_transfer_uses_a_recorded_link() {
-    for (name, used, queue_ms) in [("lte-like", 0.6, 1_600), ("evdo-like", 0.7, 10_000)] {
+    for (name, used, queue_ms) in [("lte-like", 0.5, 2_000), ("evdo-like", 0.4, 6_000)] {
         let link = RecordedLink::named(name).expect("one of this crate");
         for sender in Sender::ALL {
             let mut runs: Vec<_> =
