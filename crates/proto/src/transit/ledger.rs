@@ -197,8 +197,7 @@ impl Ledger {
 
     /// The next datagram whose contents are lost by `now`, in the order of sending: three later ones or more
     /// were sent up to one that is acknowledged, and that as much later as reordering was seen to reach, or
-    /// 9/8 RTT have passed. Call it until `None`, after each
-    /// ack and each timeout.
+    /// 9/8 RTT have passed. Call it until `None`, after each ack and each timeout.
     pub(crate) fn poll_lost(&mut self, now: Instant) -> Option<Datagram> {
         self.timing.on_time(now);
         let is_open = |record: &Datagram| record.is_open();

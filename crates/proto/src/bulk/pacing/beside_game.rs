@@ -12,13 +12,14 @@ use super::super::tuning::near::NEAR;
 use super::super::units::{Bytes, Rate, Span};
 use super::delay::target;
 use super::flow::{Flow, Round};
-use super::policer::Finding;
+use super::policer::{Finding, Policer};
 use crate::Instant;
 
 /// A flow that builds no queue.
 #[derive(Clone, Debug)]
 pub(super) struct BesideGame {
     pub(super) flow: Flow,
+    policer: Policer,
     /// The delivered rate at the last queue, and when that was.
     ceiling: Rate,
     ceiling_at: Span,
@@ -39,6 +40,7 @@ impl BesideGame {
         let start = known.map_or(START, |known| START.max(CAREFUL * SHARE * known));
         Self {
             flow: Flow::new(start, floor, next),
+            policer: Policer::default(),
             ceiling: known.unwrap_or(Rate::INFINITY),
             ceiling_at: Span::ZERO,
             search_after: FIRST_SEARCH,
@@ -70,7 +72,7 @@ impl BesideGame {
         let rate = self.flow.rate();
         let delay = self.flow.round.newest_delay();
         let is_unqueued = delay < target(rate);
-        match self.flow.policer.judge(&mut self.flow.seen, rate, self.ceiling, is_unqueued) {
+        match self.policer.judge(&mut self.flow.seen, rate, self.ceiling, is_unqueued) {
             Finding::Nothing => {}
             Finding::Policed => self.ceiling = rate,
             Finding::Change(rate) => return self.flow.restart(rate),
@@ -118,7 +120,7 @@ impl BesideGame {
             let growth = growth.min(1.0 + MAX_QUEUE / rtt.max(Span(1.0)));
             self.flow.restart((rate * growth).min(share));
             self.ceiling_at = now;
-        } else if !self.flow.policer.is_futile() && now - self.ceiling_at > self.search_after {
+        } else if !self.policer.is_futile() && now - self.ceiling_at > self.search_after {
             // Far above the last ceiling: the link has changed.
             let is_new = rate > GROWTH * self.ceiling;
             self.flow.restart(rate * if is_new { GROWTH } else { SEARCH_GROWTH });

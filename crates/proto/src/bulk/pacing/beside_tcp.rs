@@ -17,7 +17,7 @@ use super::super::units::{Rate, Span};
 use super::delay::Delay;
 use super::drains::Drains;
 use super::flow::{Flow, Round};
-use super::policer::Seen;
+use super::seen::Seen;
 use super::usual::Usual;
 
 /// A flow that competes for its share of a full queue.

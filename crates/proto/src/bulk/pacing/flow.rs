@@ -12,7 +12,7 @@ use super::super::tuning::flow::{
 };
 use super::super::units::{Bytes, Rate, Span};
 use super::model::Queue;
-use super::policer::{Policer, Seen};
+use super::seen::Seen;
 use crate::Instant;
 
 /// Arrivals since the rate was last changed or judged.
@@ -108,7 +108,6 @@ pub(super) struct Flow {
     seen_from: u64,
     pub(super) round: Round,
     pub(super) seen: Seen,
-    pub(super) policer: Policer,
 }
 
 impl Flow {
@@ -128,7 +127,6 @@ impl Flow {
             seen_from: next,
             round: Round::default(),
             seen: Seen::default(),
-            policer: Policer::default(),
         };
         flow.restart(rate);
         flow

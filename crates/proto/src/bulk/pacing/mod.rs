@@ -17,6 +17,7 @@ mod flow;
 mod model;
 mod pairs;
 mod policer;
+mod seen;
 mod start;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@
 use libm::sqrt;
 
 use super::super::tuning::usual::{EXCESS, MEMORY, PRIOR, PRIOR_PACKETS, SIGMAS, SINGLE};
-use super::policer::Seen;
+use super::seen::Seen;
 
 /// The link's own losses.
 #[derive(Clone, Copy, Debug)]

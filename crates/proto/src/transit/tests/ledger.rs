@@ -147,8 +147,6 @@ fn contents_that_arrive_late_stay_lost() {
     assert!(!is_sample && walk(&mut sent, at(52), &ack(3, 3, &[])).unwrap().0.is_empty());
 }
 
-/// After a datagram that counted as lost has arrived 2 ms behind its successors, others get as long, and a
-/// quarter more. Those that an ack names for the first time, however far below its largest, teach nothing.
 /// What is in a datagram is lost after three later ones; once it was seen that they overtake each other, only
 /// as much later.
 #[test]
@@ -164,6 +162,8 @@ fn contents_wait_as_long_as_reordering_reaches() {
     assert_eq!(lost(&mut sent), 2, "7 and 8 by 13 and 12 ms, and not 10 by 10");
 }
 
+/// After a datagram that counted as lost has arrived 2 ms behind its successors, others get as long, and a
+/// quarter more. Those that an ack names for the first time, however far below its largest, teach nothing.
 #[test]
 fn reordering_is_learned() {
     let mut sent = send_apart(20);
