@@ -1,2 +1,20 @@
 //! Files and directories over haulier: streamed from and to disk, verified as they come, resumed, and only
 //! what is missing. `docs/FILES.md` is the design.
+
+mod collisions;
+mod fields;
+pub mod listing;
+pub mod messages;
+pub mod names;
+pub mod offer;
+mod only;
+pub mod pieces;
+mod ranges;
+pub mod reason;
+mod tag;
+
+pub use collisions::{Collision, check_collisions};
+pub use fields::FormatError;
+pub use only::{Only, PatternError};
+pub use ranges::{MAX_WIRE_RANGES, Ranges};
+pub use tag::{BlockTag, MAX_FILE_BYTES, PART_UNIT};
