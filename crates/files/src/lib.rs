@@ -3,18 +3,24 @@
 
 mod collisions;
 mod fields;
+pub mod giver;
 pub mod listing;
 pub mod messages;
 pub mod names;
 pub mod offer;
 mod only;
 pub mod pieces;
+mod progress;
+mod quota;
 mod ranges;
 pub mod reason;
 mod tag;
+pub mod taker;
 
 pub use collisions::{Collision, check_collisions};
 pub use fields::FormatError;
 pub use only::{Only, PatternError};
+pub use progress::Progress;
+pub use quota::InboxQuota;
 pub use ranges::{MAX_WIRE_RANGES, Ranges};
 pub use tag::{BlockTag, MAX_FILE_BYTES, PART_UNIT};

@@ -79,12 +79,14 @@ pub enum Reason {
     BadName = 8,
     /// Somebody stopped the program.
     Interrupted = 9,
+    /// Nobody asked for it.
+    NotWanted = 10,
     /// None of these.
     Other = 0,
 }
 
 impl Reason {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Changed,
         Self::Unreadable,
         Self::NotStored,
@@ -94,6 +96,7 @@ impl Reason {
         Self::WrongRoot,
         Self::BadName,
         Self::Interrupted,
+        Self::NotWanted,
     ];
 
     /// From the wire. One that is not known is another one.
@@ -115,6 +118,7 @@ impl Reason {
             Self::WrongRoot => "its BLAKE3 is wrong",
             Self::BadName => "the name cannot be used there",
             Self::Interrupted => "it was stopped",
+            Self::NotWanted => "it is not wanted",
             Self::Other => "the other end gave it up",
         }
     }
