@@ -94,6 +94,7 @@ enum Turn {
 enum Fate {
     Open,
     Stored,
+    NotWanted,
     Refused,
     Failed,
 }
@@ -172,6 +173,12 @@ impl Giver {
         &self.offer
     }
 
+    /// Where in its file the bytes of a block on its way are, one range after the other.
+    #[must_use]
+    pub fn spans_of(&self, tag: BlockTag) -> Option<&[Range<u64>]> {
+        self.blocks.get(&tag).map(|block| &block.spans[..])
+    }
+
     /// The next thing to do.
     pub fn poll_action(&mut self) -> Option<GiverAction> {
         self.actions.pop_front()
@@ -224,7 +231,11 @@ impl Giver {
                 }
             }
             (Message::Stored { file }, _) => self.on_fate(file, Fate::Stored, None),
-            (Message::Refused { file, fault }, _) => self.on_fate(file, Fate::Refused, Some(fault)),
+            (Message::Refused { file, fault }, _) => {
+                let is_wanted = fault.reason != Reason::NotWanted;
+                let fate = if is_wanted { Fate::Refused } else { Fate::NotWanted };
+                self.on_fate(file, fate, Some(fault));
+            }
             (Message::Failed { file, fault }, _) => self.on_fate(file, Fate::Failed, Some(fault)),
             (Message::Done, _) => self.on_done(),
             _ => return self.refuse("a message that only a giver sends"),
@@ -382,7 +393,7 @@ impl Giver {
         // Of a file that was there already something may be on its way, unasked.
         self.drop_file(file, 0);
         self.events.push_back(match (fate, fault) {
-            (Fate::Refused, Some(fault)) => GiverEvent::Refused { file, fault },
+            (Fate::Refused | Fate::NotWanted, Some(fault)) => GiverEvent::Refused { file, fault },
             (Fate::Failed, Some(fault)) => GiverEvent::Failed { file, fault },
             _ => GiverEvent::Stored { file },
         });

@@ -264,6 +264,7 @@ impl Taker {
             Ok(spare_bytes) => {
                 self.spare_bytes = spare_bytes;
                 self.turn = Turn::Taking;
+                self.held_chunks = 0;
                 for held in std::mem::take(&mut self.held) {
                     self.release(now, held);
                 }

@@ -182,6 +182,10 @@ impl Taker {
             Ok(Some(place)) => {
                 if let Some(active) = tag.file().and_then(|file| self.active.get_mut(&file)) {
                     active.blocks += 1;
+                    // Of a file that nobody had hashed before, this says what it is.
+                    if matches!(tag, BlockTag::Whole { .. }) {
+                        active.end.get_or_insert((length, *root));
+                    }
                 }
                 self.incoming.insert(tag, Incoming { length, place });
             }
