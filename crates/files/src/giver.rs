@@ -273,7 +273,7 @@ impl Giver {
                     block.read_bytes += length;
                     self.sent_bytes += length;
                     self.meter.add(now, length);
-                    self.actions.push_back(GiverAction::Provide { tag, offset, bytes });
+                    self.act(GiverAction::Provide { tag, offset, bytes });
                 }
                 Err(fault) => {
                     if let Some(file) = block.file {
@@ -339,8 +339,15 @@ impl Giver {
         self.go_on();
     }
 
+    /// Asks the program for something; after the end for nothing more.
+    fn act(&mut self, action: GiverAction) {
+        if self.turn != Turn::Ended {
+            self.actions.push_back(action);
+        }
+    }
+
     fn send(&mut self, message: &Message) {
-        self.actions.push_back(GiverAction::SendMessage(message.to_bytes().into()));
+        self.act(GiverAction::SendMessage(message.to_bytes().into()));
     }
 
     fn send_block(
@@ -352,7 +359,7 @@ impl Giver {
     ) {
         let block = Outgoing { file: tag.file(), length, spans, read_bytes: 0 };
         self.blocks.insert(tag, block);
-        self.actions.push_back(GiverAction::SendBlock { tag, source });
+        self.act(GiverAction::SendBlock { tag, source });
     }
 
     /// Does whatever may be done now.
@@ -377,7 +384,7 @@ impl Giver {
             };
             self.early_chunks = self.early_chunks.map(|left| left.saturating_sub(1));
             self.reads += 1;
-            self.actions.push_back(GiverAction::Read { tag, offset, file, spans });
+            self.act(GiverAction::Read { tag, offset, file, spans });
         }
     }
 
@@ -417,7 +424,7 @@ impl Giver {
         for tag in of_file {
             self.blocks.remove(&tag);
             self.to_read.retain(|(of, ..)| *of != tag);
-            self.actions.push_back(GiverAction::CancelBlock { tag, code });
+            self.act(GiverAction::CancelBlock { tag, code });
         }
     }
 
@@ -426,8 +433,8 @@ impl Giver {
         if self.config.start == Start::WhenAsked {
             let failed = self.fates.iter().any(|fate| matches!(fate, Fate::Failed | Fate::Refused));
             let code = if failed { INCOMPLETE } else { DONE };
+            self.act(GiverAction::Close { code, reason: String::new() });
             self.turn = Turn::Ended;
-            self.actions.push_back(GiverAction::Close { code, reason: String::new() });
         }
     }
 
@@ -438,11 +445,11 @@ impl Giver {
     }
 
     fn end(&mut self, code: CloseCode, reason: &str) {
-        self.turn = Turn::Ended;
         self.actions.clear();
         self.blocks.clear();
         self.to_read.clear();
-        self.actions.push_back(GiverAction::Close { code, reason: reason.to_owned() });
+        self.act(GiverAction::Close { code, reason: reason.to_owned() });
+        self.turn = Turn::Ended;
     }
 
     /// Whether a file is a pipe.

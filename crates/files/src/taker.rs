@@ -317,7 +317,7 @@ impl Taker {
         self.select();
         self.events.push_back(TakerEvent::Offered);
         let (files, bytes) = (self.progress.files, self.progress.wanted_bytes);
-        self.actions.push_back(TakerAction::Admit { files, bytes });
+        self.act(TakerAction::Admit { files, bytes });
     }
 
     /// Which files are wanted.
@@ -361,8 +361,15 @@ impl Taker {
         }
     }
 
+    /// Asks the program for something; after the end for nothing more.
+    fn act(&mut self, action: TakerAction) {
+        if self.turn != Turn::Ended {
+            self.actions.push_back(action);
+        }
+    }
+
     fn send(&mut self, message: &Message) {
-        self.actions.push_back(TakerAction::SendMessage(message.to_bytes().into()));
+        self.act(TakerAction::SendMessage(message.to_bytes().into()));
     }
 
     /// A file does not go on. What is here of it stays, with its journal.
@@ -370,7 +377,7 @@ impl Taker {
         self.drop_blocks(file, fault.reason);
         if let Some(active) = self.active.remove(&file) {
             self.held_chunks = self.held_chunks.saturating_sub(active.held_chunks());
-            self.actions.push_back(TakerAction::Abandon { file });
+            self.act(TakerAction::Abandon { file });
         }
         self.set_status(file, Status::Failed);
         self.failed += 1;
@@ -384,14 +391,14 @@ impl Taker {
 
     /// All is done: a client closes, and an inbox says so.
     fn finish(&mut self) {
-        self.turn = Turn::Ended;
         self.events.push_back(TakerEvent::Done { failed: self.failed });
         if self.config.ask == Ask::Inbox {
             self.send(&Message::Done);
         } else {
             let code = if self.failed == 0 { DONE } else { INCOMPLETE };
-            self.actions.push_back(TakerAction::Close { code, reason: String::new() });
+            self.act(TakerAction::Close { code, reason: String::new() });
         }
+        self.turn = Turn::Ended;
     }
 
     /// The giver broke a rule, or the files may not come.

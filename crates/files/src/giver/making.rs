@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{BlockSource, Fate, Giver, GiverAction, MAX_BLOCKS, Made};
+use super::{BlockSource, Fate, Giver, GiverAction, MAX_BLOCKS, Made, Turn};
 use crate::messages::{Form, Message, Want};
 use crate::offer::{Content, Entry, Root};
 use crate::pieces::Recipe;
@@ -91,7 +91,7 @@ impl Giver {
     /// Something was made for a block, or could not be.
     pub fn handle_made(&mut self, tag: BlockTag, made: Result<Made, Fault>) {
         let Some(making) = self.maker.making.take_if(|making| making.tag == tag) else { return };
-        if !making.is_void {
+        if self.turn != Turn::Ended && !making.is_void {
             match made {
                 Ok(made) => self.on_made(making, made),
                 Err(fault) => self.fail(making.file, fault),
@@ -113,7 +113,10 @@ impl Giver {
 
     /// Makes and sends blocks while there is room for them.
     pub(super) fn make_blocks(&mut self) {
-        while self.maker.making.is_none() && self.blocks.len() < MAX_BLOCKS {
+        while self.turn == Turn::Giving
+            && self.maker.making.is_none()
+            && self.blocks.len() < MAX_BLOCKS
+        {
             if self.maker.parts.is_some() {
                 if !self.make_part() {
                     return;
@@ -191,7 +194,7 @@ impl Giver {
         let (file, want) = (parts.file, parts.want);
         let Some(next) = parts.left.iter().next() else {
             self.maker.parts = None;
-            self.actions.push_back(GiverAction::FindRoot { file });
+            self.act(GiverAction::FindRoot { file });
             return true;
         };
         let may_pack =
@@ -213,7 +216,7 @@ impl Giver {
         let tag = BlockTag::Part { file, want: want % PART_WANTS, offset };
         self.maker.making =
             Some(Making { tag, file, offset, max_bytes, spans: Vec::new(), is_void: false });
-        self.actions.push_back(GiverAction::MakePart { tag, file, offset, max_bytes, may_pack });
+        self.act(GiverAction::MakePart { tag, file, offset, max_bytes, may_pack });
         true
     }
 
@@ -243,7 +246,7 @@ impl Giver {
         let file = tag.file().unwrap_or_default();
         self.maker.making =
             Some(Making { tag, file, offset: 0, max_bytes: 0, spans, is_void: false });
-        self.actions.push_back(action);
+        self.act(action);
     }
 
     fn on_made(&mut self, making: Making, made: Made) {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use haulier_core::Instant;
 
 use super::active::{Active, Stage, Status};
-use super::{Ask, Taker, TakerAction, Told, Turn};
+use super::{Ask, MAX_ACTIVE, Taker, TakerAction, Told, Turn};
 use crate::giver::{
     MAX_BLOCKS, MAX_EARLY_CHUNKS, MAX_MEMORY_PART_BYTES, MAX_PACKED_BYTES, MAX_PART_BYTES,
 };
@@ -148,8 +148,12 @@ impl Taker {
             return;
         }
         if let Some(file) = held.file() {
+            // What goes unasked comes in the order of the offer, so it is never far ahead.
             let begins = matches!(held, Held::Announced { .. } | Held::Message(_));
-            if begins && self.status(file) == Status::Waiting {
+            if begins && self.config.ask == Ask::Get && self.status(file) == Status::Waiting {
+                if self.active.len() >= 2 * MAX_ACTIVE {
+                    return self.refuse(NOT_UNDERSTOOD, "files far ahead of their turn");
+                }
                 self.take_up(file);
             }
             if let Some(Active { stage: Stage::Inspecting(kept), .. }) = self.active.get_mut(&file)
@@ -327,7 +331,7 @@ impl Taker {
             return;
         }
         self.note_write(file);
-        self.actions.push_back(TakerAction::Write { file, offset, data });
+        self.act(TakerAction::Write { file, offset, data });
     }
 
     fn note_write(&mut self, file: u32) {
@@ -379,7 +383,7 @@ impl Taker {
         let size = self.offer.entry(file).and_then(|it| it.size()).unwrap_or(MAX_FILE_BYTES);
         let max_bytes = MAX_MEMORY_PART_BYTES.min(size.saturating_sub(offset));
         self.note_write(file);
-        self.actions.push_back(TakerAction::WritePacked { file, offset, max_bytes, packed });
+        self.act(TakerAction::WritePacked { file, offset, max_bytes, packed });
     }
 
     /// A block that was given up is a file that failed: the reason is its code.
@@ -401,7 +405,7 @@ impl Taker {
             self.incoming.keys().copied().filter(|tag| tag.file() == Some(file)).collect();
         for tag in of_file {
             self.incoming.remove(&tag);
-            self.actions.push_back(TakerAction::Decline { tag, code: reason as u32 });
+            self.act(TakerAction::Decline { tag, code: reason as u32 });
         }
         if let Some(active) = self.active.get_mut(&file) {
             active.blocks = 0;

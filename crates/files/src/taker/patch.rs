@@ -100,7 +100,7 @@ impl Taker {
         if let Some(active) = self.active.get_mut(&file) {
             active.stage = Stage::Comparing { want, recipe: None, older: None };
         }
-        self.actions.push_back(TakerAction::CutOlder { file });
+        self.act(TakerAction::CutOlder { file });
     }
 
     /// The recipe is here.
@@ -134,7 +134,7 @@ impl Taker {
         missing.reverse();
         active.stage =
             Stage::Patching(Patch { wants: Vec::new(), missing, recipe, is_copying: true });
-        self.actions.push_back(TakerAction::CopyPieces { file, copies: comparison.copies });
+        self.act(TakerAction::CopyPieces { file, copies: comparison.copies });
         self.want_pieces(file);
     }
 
