@@ -20,7 +20,7 @@ pub(crate) const MAX_PART_BYTES: u64 = 64 << 20;
 pub(crate) const MAX_MEMORY_PART_BYTES: u64 = 2 << 20;
 
 /// The longest packed part as it goes, in bytes: what did not shrink, and the lengths beside it.
-pub(crate) const MAX_PACKED_BYTES: u64 = MAX_MEMORY_PART_BYTES + 1024;
+pub(crate) const MAX_PACKED_BYTES: u64 = MAX_MEMORY_PART_BYTES + 8 * 4;
 
 /// Parts in memory at a time, so that they and the chunks that are read stay below 64 chunks.
 pub(crate) const MAX_MEMORY_PARTS: usize = 6;
@@ -28,8 +28,8 @@ pub(crate) const MAX_MEMORY_PARTS: usize = 6;
 /// Chunks of the shortest part.
 const UNIT_CHUNKS: u32 = 4;
 
-/// The pieces of one want, in bytes.
-pub(crate) const MAX_PIECES_BYTES: u64 = 64 << 20;
+/// The pieces of one want, in bytes: the taker holds what it wants until it makes chunks.
+pub(crate) const MAX_PIECES_BYTES: u64 = 2 << 20;
 
 /// Recipes that are kept: takers ask for pieces right after the recipe, of a few files at a time.
 const MAX_RECIPES: usize = 4;
