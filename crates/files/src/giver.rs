@@ -1,10 +1,11 @@
 //! The machine that gives files: it offers, is told what is wanted, and says what to read and what to send.
 //!
-//! Without I/O: messages, wanted chunks and what the disk answered come in; actions and events go out. It is the same
-//! for a server that is asked (`get`, `open`) and for a client that gives (`put`).
+//! Without I/O: messages, wanted chunks and what the disk answered come in; actions and events go out. It
+//! is the same for a server that is asked (`get`, `open`) and for a client that gives (`put`).
 //!
-//! The invariant: at most [`MAX_BLOCKS`] blocks are on their way, one is being made, and at most [`MAX_READS`] chunks
-//! are being read, whatever the taker wants. What it may still be owed is bounded by what it may want at a time.
+//! The invariant: at most [`MAX_BLOCKS`] blocks are on their way, one is being made, and at most
+//! [`MAX_READS`] chunks are being read, whatever the taker wants. What it may still be owed is bounded by
+//! what it may want at a time.
 
 mod action;
 mod making;
@@ -31,8 +32,8 @@ use crate::progress::{Meter, Progress};
 use crate::reason::{DONE, Fault, INCOMPLETE, NOT_UNDERSTOOD, Reason};
 use crate::tag::BlockTag;
 
-/// Blocks on their way at a time: enough for the files of a directory to fill a link, and a quarter of what a
-/// connection may announce.
+/// Blocks on their way at a time: enough for the files of a directory to fill a link, and a quarter of
+/// what a connection may announce.
 pub const MAX_BLOCKS: usize = 8;
 
 /// Chunks that are being read at a time: what a few threads and a disk's queue keep busy.
@@ -221,7 +222,8 @@ impl Giver {
             }
             (_, Turn::WaitsForGo) => return self.refuse("a message before it was its turn"),
             (Message::Want(want), _) => {
-                // Whoever wants a file has the offer. And what answers an earlier want of it is not wanted any more.
+                // Whoever wants a file has the offer. And what answers an earlier want of it is not wanted
+                // any more.
                 self.early_chunks = None;
                 if !matches!(want.form, Form::Pieces(_)) {
                     self.drop_file(want.file, Reason::NotWanted as u32);

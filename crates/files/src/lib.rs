@@ -1,6 +1,11 @@
 //! Files and directories over haulier: streamed from and to disk, verified as they come, resumed, and only
 //! what is missing. `docs/FILES.md` is the design.
 
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "spans of a file are lists of ranges, often of one"
+)]
+
 mod collisions;
 mod fields;
 pub mod giver;

@@ -1,7 +1,7 @@
 //! A set of numbers as ranges: chunks that are here, bytes that have come, pieces that are wanted.
 //!
-//! The invariant: the ranges are sorted, none is empty, and no two touch. So each set has one form, and a file of
-//! which all has come is one range, however long it is.
+//! The invariant: the ranges are sorted, none is empty, and no two touch. So each set has one form, and a
+//! file of which all has come is one range, however long it is.
 
 use std::ops::Range;
 
@@ -160,6 +160,7 @@ impl FromIterator<Range<u64>> for Ranges {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
@@ -167,7 +168,11 @@ mod tests {
     proptest! {
         /// Against a plain set.
         #[test]
-        fn a_set_is_a_set(ops in proptest::collection::vec((0_u64..60, 0_u64..9), 0..40), at in 0_u64..70, len in 0_u64..9) {
+        fn a_set_is_a_set(
+            ops in vec((0_u64..60, 0_u64..9), 0..40),
+            at in 0_u64..70,
+            len in 0_u64..9,
+        ) {
             let mut model = std::collections::BTreeSet::new();
             let mut set = Ranges::new();
             for (start, len) in ops {
@@ -190,7 +195,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_ranges_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..60), max in any::<u64>()) {
+        fn any_bytes_are_ranges_or_an_error(bytes in vec(any::<u8>(), 0..60), max in any::<u64>()) {
             if let Ok(set) = Ranges::read(&mut Fields::new(&bytes), max >> 2) {
                 prop_assert!(set.0.iter().all(|it| !it.is_empty() && it.end <= max >> 2));
                 prop_assert!(set.0.windows(2).all(|pair| pair[0].end < pair[1].start));

@@ -1,5 +1,5 @@
-//! A peer that says anything at all: no panic, nothing stored that was not compared, and no more asked of the program
-//! than the bounds say. Each run prints its seed.
+//! A peer that says anything at all: no panic, nothing stored that was not compared, and no more asked of
+//! the program than the bounds say. Each run prints its seed.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,10 @@
 //! The rules of STANDARD-1, section 8, one by one: what a peer must not say, and what is done about it.
 
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "sets of chunks are lists of ranges, often of one"
+)]
+
 use bytes::Bytes;
 use haulier_files::giver::{
     Giver, GiverAction, GiverConfig, MAX_EARLY_CHUNKS, MAX_WANTS, Made, Start,

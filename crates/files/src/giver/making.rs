@@ -140,7 +140,7 @@ impl Giver {
         let packs = self.config.may_pack && self.config.taker_accepts_packed;
         match (form, entry.content) {
             (Form::Any(_), Content::Known { size, .. }) if !packs => {
-                self.send_whole(file, number, size)
+                self.send_whole(file, number, size);
             }
             (Form::Whole, Content::Known { size, .. }) => self.send_whole(file, number, size),
             (Form::Whole, Content::Sized(_)) => {
@@ -295,8 +295,8 @@ impl Giver {
         }
     }
 
-    /// Takes a part off what is left of its file; `false` if there is nothing to send. A part that is shorter than
-    /// it could be ends a pipe, and another file has changed.
+    /// Takes a part off what is left of its file; `false` if there is nothing to send. A part that is
+    /// shorter than it could be ends a pipe, and another file has changed.
     fn takes_part(&mut self, file: u32, offset: u64, length: u64, max_bytes: u64) -> bool {
         if length > max_bytes || (length < max_bytes && !self.is_stream(file)) {
             self.fail(file, Reason::Changed.into());

@@ -1,7 +1,7 @@
 //! Blocks as they come: which are wanted, where their bytes go, and when they are whole.
 //!
-//! The invariant: a block is accepted only if the taker waits for just that one, or for a part that touches no other;
-//! its length is checked before anything of it is kept.
+//! The invariant: a block is accepted only if the taker waits for just that one, or for a part that
+//! touches no other; its length is checked before anything of it is kept.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -298,7 +298,8 @@ impl Taker {
         let length = span.end.saturating_sub(span.start);
         let size = self.offer.entry(file).and_then(|it| it.size());
         let is_last = size.is_none_or(|size| span.end == size);
-        if length == 0 || length > MAX_PART_BYTES || (length % PART_UNIT != 0 && !is_last) {
+        if length == 0 || length > MAX_PART_BYTES || (!length.is_multiple_of(PART_UNIT) && !is_last)
+        {
             return Err("a part of a wrong length");
         }
         if span.end > size.unwrap_or(MAX_FILE_BYTES) {

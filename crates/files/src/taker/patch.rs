@@ -1,8 +1,8 @@
-//! A file from an older version: its recipe and the pieces of the older one are compared, what is in both is copied,
-//! and the other pieces are wanted.
+//! A file from an older version: its recipe and the pieces of the older one are compared, what is in both
+//! is copied, and the other pieces are wanted.
 //!
-//! The disk takes whole chunks, and pieces end anywhere. So what came of a chunk is held until the rest of it came
-//! too; that is never more than what is wanted at a time.
+//! The disk takes whole chunks, and pieces end anywhere. So what came of a chunk is held until the rest of
+//! it came too; that is never more than what is wanted at a time.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,12 +19,12 @@ use crate::pieces::{Comparison, Copied, OlderPiece, Recipe};
 use crate::ranges::Ranges;
 use crate::reason::{Fault, NOT_UNDERSTOOD};
 
-/// Wants for pieces that are on their way at a time, of all files: 16 MiB, which is also what may be held until the
-/// chunks that it belongs to are whole.
+/// Wants for pieces that are on their way at a time, of all files: 16 MiB, which is also what may be held
+/// until the chunks that it belongs to are whole.
 const MAX_PIECE_WANTS: usize = 8;
 
-/// Chunks of a file that are copied from the older version at a time: few, because chunks from the wire wait for the
-/// same disk.
+/// Chunks of a file that are copied from the older version at a time: few, because chunks from the wire
+/// wait for the same disk.
 const MAX_COPIES: usize = 8;
 
 /// Runs of pieces in a want: of all files that are compared, half of what a giver keeps.
@@ -190,7 +190,8 @@ impl Taker {
         self.copy_chunks(file);
     }
 
-    /// Wants more pieces, while few wants are open: what is held until its chunk is whole is no more than these.
+    /// Wants more pieces, while few wants are open: what is held until its chunk is whole is no more than
+    /// these.
     pub(super) fn want_pieces(&mut self) {
         let files: Vec<u32> = self.active.keys().copied().collect();
         for file in files {
@@ -269,8 +270,8 @@ impl Taker {
     }
 }
 
-/// The pieces that are missing, in portions that one want may ask for. A span of neighbours is no longer than a
-/// portion: pieces are small beside it.
+/// The pieces that are missing, in portions that one want may ask for. A span of neighbours is no longer
+/// than a portion: pieces are small beside it.
 fn portions(recipe: &Recipe, missing: &Ranges) -> Vec<Ranges> {
     let mut portions = Vec::new();
     let (mut portion, mut bytes) = (Ranges::new(), 0);

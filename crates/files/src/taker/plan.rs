@@ -13,7 +13,8 @@ use crate::tag::{MAX_FILE_BYTES, PART_UNIT};
 /// Bytes of a chunk.
 pub(super) const CHUNK: u64 = 1 << 18;
 
-/// An older version is compared with a file of this size or more, in bytes: below, it is not worth a round trip.
+/// An older version is compared with a file of this size or more, in bytes: below, it is not worth a round
+/// trip.
 const MIN_COMPARED_BYTES: u64 = 1 << 20;
 
 /// And with none larger, in bytes: the recipe would not be much shorter than it may be.
@@ -109,7 +110,7 @@ impl Taker {
     fn begin(&mut self, next: Next) {
         match next {
             Next::Copy { file, from } if self.status(file) == Status::Copying => {
-                self.copy(file, from)
+                self.copy(file, from);
             }
             Next::Again(file) if self.status(file) == Status::Copying => {
                 self.take_up(file);
@@ -223,7 +224,7 @@ impl Taker {
             // Nothing will come, because there is nothing.
             _ if size == Some(0) => self.await_any(file, 0),
             Local::Partial { chunks } if size.is_some() => {
-                self.resume(file, size.unwrap_or(0), &chunks)
+                self.resume(file, size.unwrap_or(0), &chunks);
             }
             Local::Older if is_compared(&content) => self.compare_later(file),
             _ if self.comes_unasked(file) => self.await_any(file, 0),

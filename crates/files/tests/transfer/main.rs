@@ -1,4 +1,10 @@
-//! Whole transfers between a giver and a taker, over a connection and disks in memory, in orders that a seed draws.
+//! Whole transfers between a giver and a taker, over a connection and disks in memory, in orders that a
+//! seed draws.
+
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "sets of chunks are lists of ranges, often of one"
+)]
 
 mod disks;
 mod world;
@@ -367,7 +373,10 @@ fn a_file_that_changes_midway_fails_in_words() {
                 (&world.taker_disk.abandoned[..], &world.taker_disk.discarded[..]),
                 (&[1][..], &[][..])
             );
-            let why = |event: &TakerEvent| matches!(event, TakerEvent::Failed { file: 1, fault } if fault.reason == Reason::Changed);
+            let why = |event: &TakerEvent| match event {
+                TakerEvent::Failed { file: 1, fault } => fault.reason == Reason::Changed,
+                _ => false,
+            };
             assert_eq!(world.taker_events.iter().filter(|it| why(it)).count(), 1);
         }
     }

@@ -1,5 +1,5 @@
-//! A giver and a taker with a connection between them that delivers messages in order, and everything else in an
-//! order that a seed draws: announcements, chunks of several blocks, answers of both disks.
+//! A giver and a taker with a connection between them that delivers messages in order, and everything else
+//! in an order that a seed draws: announcements, chunks of several blocks, answers of both disks.
 
 use std::collections::{BTreeMap, VecDeque};
 
