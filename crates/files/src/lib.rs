@@ -1,5 +1,9 @@
 //! Files and directories over haulier: streamed from and to disk, verified as they come, resumed, and only
 //! what is missing. `docs/FILES.md` is the design.
+//!
+//! [`giver::Giver`] and [`taker::Taker`] are the two ends of a transfer, without I/O. What they say to
+//! each other is in [`messages`], [`offer`], [`pieces`] and [`BlockTag`]; STANDARD-1, section 8, has the
+//! bytes.
 
 #![allow(
     clippy::single_range_in_vec_init,

@@ -161,7 +161,9 @@ impl Comparison {
             let length = u64::from(piece.length);
             match known.get(&(piece.hash, piece.length)) {
                 Some(&from) => comparison.copy(Copied { from, to, length }),
-                None => comparison.missing.insert(index..index + 1),
+                None => {
+                    comparison.missing.insert(index..index + 1);
+                }
             }
             to += length;
         }
@@ -253,7 +255,9 @@ mod tests {
             let mut covered: Ranges = comparison.copies.iter().map(|it| it.to..it.to + it.length).collect();
             let missing = comparison.missing.iter().map(|it| recipe.span(&it));
             let missing: u64 = missing.map(|it| it.end - it.start).sum();
-            comparison.missing.iter().for_each(|it| covered.insert(recipe.span(&it)));
+            for pieces in comparison.missing.iter() {
+                covered.insert(recipe.span(&pieces));
+            }
             prop_assert_eq!(covered, Ranges::up_to(recipe.bytes()));
             prop_assert_eq!(comparison.copied_bytes() + missing, recipe.bytes());
             prop_assert!(comparison.copies.iter().all(|it| it.from + it.length <= offset));

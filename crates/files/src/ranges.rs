@@ -36,17 +36,20 @@ impl Ranges {
         bits.map(|number: u64| number..number + 1).collect()
     }
 
-    /// Adds these. It costs little at the end, and as much as there are ranges elsewhere.
-    pub fn insert(&mut self, range: Range<u64>) {
+    /// Adds these, and returns how many of them are new. It costs little at the end, and as much as there
+    /// are ranges elsewhere.
+    pub fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
-            return;
+            return 0;
         }
         let first = self.0.partition_point(|it| it.end < range.start);
         let after = self.0.partition_point(|it| it.start <= range.end);
         let touched = self.0.get(first..after).unwrap_or_default();
         let start = touched.first().map_or(range.start, |it| it.start.min(range.start));
         let end = touched.last().map_or(range.end, |it| it.end.max(range.end));
+        let before: u64 = touched.iter().map(|it| it.end - it.start).sum();
         self.0.splice(first..after, [start..end]);
+        end - start - before
     }
 
     /// Whether all of these are in the set.
@@ -153,7 +156,9 @@ impl Ranges {
 impl FromIterator<Range<u64>> for Ranges {
     fn from_iter<T: IntoIterator<Item = Range<u64>>>(ranges: T) -> Self {
         let mut set = Self::new();
-        ranges.into_iter().for_each(|range| set.insert(range));
+        for range in ranges {
+            set.insert(range);
+        }
         set
     }
 }
@@ -176,15 +181,16 @@ mod tests {
             let mut model = std::collections::BTreeSet::new();
             let mut set = Ranges::new();
             for (start, len) in ops {
-                set.insert(start..start + len);
+                let before = model.len() as u64;
                 model.extend(start..start + len);
+                prop_assert_eq!(set.insert(start..start + len), model.len() as u64 - before);
                 prop_assert!(set.0.iter().all(|it| !it.is_empty()));
                 prop_assert!(set.0.windows(2).all(|pair| pair[0].end < pair[1].start));
             }
             prop_assert!(set.iter().flatten().eq(model.iter().copied()));
             let range = at..at + len;
             prop_assert_eq!(set.contains(&range), range.clone().all(|it| model.contains(&it)));
-            prop_assert_eq!(set.touches(&range), range.clone().any(|it| model.contains(&it)));
+            prop_assert_eq!(set.touches(&range), { range }.any(|it| model.contains(&it)));
             let missing: Vec<u64> = (0..at).filter(|it| !model.contains(it)).collect();
             prop_assert!(set.missing_below(at).iter().flatten().eq(missing));
             let mut bytes = Vec::new();

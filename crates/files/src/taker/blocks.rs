@@ -104,9 +104,7 @@ impl Taker {
         active.writes = active.writes.saturating_sub(1);
         match written {
             Ok(range) => {
-                let before = active.here.count();
-                active.here.insert(range);
-                let bytes = active.here.count() - before;
+                let bytes = active.here.insert(range);
                 active.verified_bytes += bytes;
                 self.progress.verified_bytes += bytes;
                 self.meter.add(now, bytes);

@@ -227,7 +227,9 @@ impl World {
         if !std::mem::replace(&mut block.announced, true) {
             let root = *blake3::hash(&block.bytes).as_bytes();
             if let Some(here) = here.get(&root) {
-                here.iter().for_each(|range| block.done.insert(range));
+                for range in here.iter() {
+                    block.done.insert(range);
+                }
             }
             block.unwanted = block.done.missing_below(length.div_ceil(CHUNK));
             return self.taker.handle_announced(now, tag.to_u64(), length, root);
