@@ -222,9 +222,7 @@ fn answer_taker(taker: &mut Taker, now: Instant, action: TakerAction, draw: &mut
             let piece = Piece { length: 20_000, hash: [draw.below(2) as u8; 16] };
             taker.handle_older(now, file, Ok(vec![OlderPiece { offset: draw.number(), piece }]));
         }
-        TakerAction::Assemble { file, range, .. } => {
-            taker.handle_written(now, file, if is_good { Ok(range) } else { Err(draw.fault()) });
-        }
+        TakerAction::CopyPieces { file, .. } => taker.handle_copied(now, file, Ok(())),
         TakerAction::Finish { file, .. }
         | TakerAction::CopyFile { file, .. }
         | TakerAction::MakeDirectory { file } => {

@@ -28,8 +28,8 @@ pub(crate) const MAX_MEMORY_PARTS: usize = 6;
 /// Chunks of the shortest part.
 const UNIT_CHUNKS: u32 = 4;
 
-/// The pieces of one want, in bytes: the taker holds what it wants until it makes chunks.
-pub(crate) const MAX_PIECES_BYTES: u64 = 2 << 20;
+/// The pieces of one want, in bytes.
+pub(crate) const MAX_PIECES_BYTES: u64 = 64 << 20;
 
 /// Recipes that are kept: takers ask for pieces right after the recipe, of a few files at a time.
 const MAX_RECIPES: usize = 4;

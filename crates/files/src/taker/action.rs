@@ -1,7 +1,5 @@
 //! What a taker asks of its program, what the program answers, and what it is told.
 
-use std::ops::Range;
-
 use bytes::Bytes;
 use haulier_proto::connection::CloseCode;
 
@@ -40,8 +38,8 @@ pub enum TakerAction {
         /// The chunks; none of them if this is empty.
         chunks: Ranges,
     },
-    /// Write a verified chunk: 256 KiB at a multiple of that, the last of its file the rest. Answer:
-    /// [`Taker::handle_written`](super::Taker::handle_written) with their range.
+    /// Write verified bytes. Answer: [`Taker::handle_written`](super::Taker::handle_written) with their
+    /// range.
     Write {
         /// The file.
         file: u32,
@@ -55,7 +53,7 @@ pub enum TakerAction {
     WritePacked {
         /// The file.
         file: u32,
-        /// Where in the file, in bytes: a multiple of 1 MiB.
+        /// Where in the file, in bytes.
         offset: u64,
         /// No more than this may come out, in bytes.
         max_bytes: u64,
@@ -68,18 +66,13 @@ pub enum TakerAction {
         /// The file.
         file: u32,
     },
-    /// Put a chunk together from the older version and from what came, and write it. Answer: as of
-    /// `Write`; or [`Reason::Unreadable`](crate::reason::Reason::Unreadable), if the older version is not
-    /// there any more.
-    Assemble {
+    /// Copy from the older version. Answer: [`Taker::handle_copied`](super::Taker::handle_copied), once
+    /// for all.
+    CopyPieces {
         /// The file.
         file: u32,
-        /// The chunk's place in the file, in bytes.
-        range: Range<u64>,
-        /// What is copied to where.
+        /// What to where.
         copies: Vec<Copied>,
-        /// What came, with its place in the file. It and the copies cover the range, and do not overlap.
-        came: Vec<(u64, Bytes)>,
     },
     /// All of a file is here: make it safe, compare its root, and give it its name. Answer:
     /// [`Taker::handle_finished`](super::Taker::handle_finished).
@@ -143,7 +136,7 @@ impl std::fmt::Debug for TakerAction {
             }
             Self::WritePacked { file, offset, .. } => write!(f, "WritePacked({file}, {offset})"),
             Self::CutOlder { file } => write!(f, "CutOlder({file})"),
-            Self::Assemble { file, range, .. } => write!(f, "Assemble({file}, {range:?})"),
+            Self::CopyPieces { file, copies } => write!(f, "CopyPieces({file}, {})", copies.len()),
             Self::Finish { file, size, .. } => write!(f, "Finish({file}, {size} bytes)"),
             Self::CopyFile { file, from } => write!(f, "CopyFile({file}, from {from})"),
             Self::MakeDirectory { file } => write!(f, "MakeDirectory({file})"),

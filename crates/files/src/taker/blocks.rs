@@ -108,11 +108,7 @@ impl Taker {
                 active.verified_bytes += bytes;
                 self.progress.verified_bytes += bytes;
                 self.meter.add(now, bytes);
-                self.copy_chunks(file);
                 self.check_complete(file);
-            }
-            Err(fault) if fault.reason == Reason::Unreadable && active.is_from_older() => {
-                self.give_up_older(file);
             }
             Err(fault) => self.fail(file, fault, Told::ByUs),
         }
@@ -322,12 +318,7 @@ impl Taker {
             Place::File(spans) => {
                 let pieces = at(spans, offset, data);
                 if let Some(file) = tag.file() {
-                    for (offset, data) in pieces {
-                        match tag {
-                            BlockTag::Pieces { .. } => self.on_piece_bytes(file, offset, data),
-                            _ => self.write(file, offset, data),
-                        }
-                    }
+                    pieces.into_iter().for_each(|(offset, data)| self.write(file, offset, data));
                 }
             }
         }
@@ -342,7 +333,7 @@ impl Taker {
         self.act(TakerAction::Write { file, offset, data });
     }
 
-    pub(super) fn note_write(&mut self, file: u32) {
+    fn note_write(&mut self, file: u32) {
         if let Some(active) = self.active.get_mut(&file) {
             active.writes += 1;
             self.writes += 1;
@@ -374,7 +365,14 @@ impl Taker {
         match tag {
             BlockTag::Recipe { .. } => self.on_recipe(file, &gathered.concat()),
             BlockTag::Packed { offset, .. } => self.write_packed(file, offset, gathered),
-            BlockTag::Pieces { want, .. } => self.on_pieces(file, want),
+            BlockTag::Pieces { want, .. } => {
+                if let Some(Active { stage: Stage::Patching(patch), .. }) =
+                    self.active.get_mut(&file)
+                {
+                    patch.wants.retain(|(number, _)| *number != want);
+                }
+                self.want_pieces(file);
+            }
             _ => {}
         }
         self.check_complete(file);

@@ -264,12 +264,13 @@ fn an_older_version_that_goes_away_is_done_without() {
     let old = noise(9, 3 * MIB);
     let new = [&noise(4, 40)[..], &old].concat();
     for seed in 0..5 {
-        let mut world =
-            World::new(seed, TakerConfig::new(Ask::Open), vec![known("a", new.clone())]);
+        let files = vec![known("a", new.clone())];
+        let mut world = World::new(seed, TakerConfig::new(Ask::Open), files);
         world.taker_disk.before.insert(0, Before::Old(old.clone()));
         world.taker_disk.older_is_gone = true;
         assert_eq!(world.run(), DONE);
         world.assert_all_stored();
+        assert_eq!(world.taker.progress(Instant::from_millis(9)).copied_bytes, 0);
     }
 }
 

@@ -367,7 +367,6 @@ impl World {
                 self.taker.handle_inspected(now, file, local);
             }
             TakerAction::Write { file, offset, data } => {
-                assert_eq!(offset % CHUNK, 0, "a disk takes whole chunks");
                 let written = disk.write(file, offset, &data);
                 self.taker.handle_written(now, file, written);
             }
@@ -380,26 +379,16 @@ impl World {
                 let pieces = cut(disk.older(file));
                 self.taker.handle_older(now, file, Ok(pieces));
             }
-            TakerAction::Assemble { file, range, copies, came } => {
-                assert_eq!(range.start % CHUNK, 0, "a disk takes whole chunks");
-                let mut chunk = vec![0; (range.end - range.start) as usize];
-                let mut put = |to: u64, data: &[u8]| {
-                    let at = (to - range.start) as usize;
-                    chunk[at..at + data.len()].copy_from_slice(data);
-                };
-                for copy in &copies {
+            TakerAction::CopyPieces { file, .. } if disk.older_is_gone => {
+                self.taker.handle_copied(now, file, Err(Reason::Unreadable.into()));
+            }
+            TakerAction::CopyPieces { file, copies } => {
+                for copy in copies {
                     let from = copy.from as usize..(copy.from + copy.length) as usize;
-                    put(copy.to, &disk.older(file)[from]);
+                    let data = disk.older(file)[from].to_vec();
+                    disk.write(file, copy.to, &data).unwrap();
                 }
-                came.iter().for_each(|(to, data)| put(*to, data));
-                let bytes: u64 = copies.iter().map(|it| it.length).sum();
-                let bytes = bytes + came.iter().map(|(_, data)| data.len() as u64).sum::<u64>();
-                assert_eq!(bytes, range.end - range.start, "each byte once");
-                let written = match disk.older_is_gone {
-                    true => Err(Reason::Unreadable.into()),
-                    false => disk.write(file, range.start, &chunk),
-                };
-                self.taker.handle_written(now, file, written);
+                self.taker.handle_copied(now, file, Ok(()));
             }
             TakerAction::Finish { file, size, root } => {
                 let finished = disk.finish(file, size, &root);
