@@ -1,0 +1,294 @@
+//! A file in the making: chunks are written in any order, noted, hashed again where that is due, and in the end
+//! the whole is compared with its root.
+//!
+//! No thread, no clock, no name: [`writer`](crate::writer) adds those. All calls may come from several threads.
+//!
+//! The invariant: [`Unfinished::finish`] succeeds only if every chunk was either written by this object or read back by
+//! it, the values of these bytes join to the root that was promised, and the data was synced after the last
+//! write. So a journal that is wrong, or a disk that lied before a crash, costs time and never a wrong file.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::journal::{Belief, FileIdentity, Journal};
+use crate::storage::Storage;
+use crate::values::{CHUNK_BYTES, ChunkValue, FileTree, Root, chunk_count, chunk_range};
+
+/// Zeros to compare with.
+static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
+
+/// A file of which some chunks are here.
+#[derive(Debug)]
+pub struct Unfinished<S> {
+    data: S,
+    /// None of a file that is so short that it would rather come again.
+    journal: Option<Journal<S>>,
+    length: Option<u64>,
+    chunks: Mutex<Chunks>,
+    /// When the last checkpoint began; locked while one is made.
+    last_checkpoint: Mutex<Option<Duration>>,
+    /// After a sync that failed nothing is known of what is on the disk: Linux reports it only once.
+    is_broken: AtomicBool,
+}
+
+/// Why a file cannot be finished.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FinishError {
+    /// Some chunks are not here, or not yet hashed again.
+    #[error("some of it is missing")]
+    Missing,
+    /// All is here, and it is another file.
+    #[error("what was received is not what was promised: its BLAKE3 differs")]
+    WrongRoot,
+    /// The disk failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Missing,
+    /// The journal says that it is here.
+    Unchecked,
+    Here,
+}
+
+/// What is known of each chunk.
+#[derive(Debug, Default)]
+struct Chunks {
+    list: Vec<(ChunkValue, State)>,
+    /// Chunks to hash again: first those that no checkpoint covers.
+    to_check: VecDeque<u32>,
+    unchecked: usize,
+    missing: usize,
+}
+
+impl Chunks {
+    fn set(&mut self, index: u32, value: ChunkValue, state: State) {
+        let place = index as usize;
+        if place >= self.list.len() {
+            self.missing += place + 1 - self.list.len();
+            self.list.resize(place + 1, (ChunkValue::from_bytes([0; 32]), State::Missing));
+        }
+        let before = std::mem::replace(&mut self.list[place], (value, state)).1;
+        self.missing -= usize::from(before == State::Missing);
+        self.missing += usize::from(state == State::Missing);
+        self.unchecked -= usize::from(before == State::Unchecked);
+        self.unchecked += usize::from(state == State::Unchecked);
+    }
+
+    fn state(&self, index: u32) -> State {
+        self.list.get(index as usize).map_or(State::Missing, |(_, state)| *state)
+    }
+}
+
+impl<S: Storage> Unfinished<S> {
+    /// Begins a file; without a journal it cannot be gone on with later.
+    pub fn create(data: S, journal: Option<S>, identity: &FileIdentity) -> io::Result<Self> {
+        let journal = journal.map(|storage| Journal::create(storage, identity)).transpose()?;
+        Ok(Self::new(data, journal, identity))
+    }
+
+    /// Goes on with a file, if the journal is one of it; else begins it.
+    pub fn resume(data: S, journal: S, identity: &FileIdentity) -> io::Result<Self> {
+        let (journal, recovered) = match Journal::open(journal, identity)? {
+            Ok(opened) => opened,
+            Err((storage, _)) => return Self::create(data, Some(storage), identity),
+        };
+        let data_bytes = data.length()?;
+        let file = Self::new(data, Some(journal), identity);
+        let length = identity.length().unwrap_or_default();
+        let mut chunks = file.chunks();
+        let mut synced = VecDeque::new();
+        for (index, value, belief) in recovered.chunks() {
+            if chunk_range(length, index).end <= data_bytes {
+                chunks.set(index, value, State::Unchecked);
+                match belief {
+                    Belief::Written => chunks.to_check.push_back(index),
+                    Belief::Synced => synced.push_back(index),
+                }
+            }
+        }
+        chunks.to_check.append(&mut synced);
+        drop(chunks);
+        Ok(file)
+    }
+
+    fn new(data: S, journal: Option<Journal<S>>, identity: &FileIdentity) -> Self {
+        let length = identity.length();
+        let count = length.map_or(0, chunk_count);
+        let mut chunks = Chunks::default();
+        if let Some(last) = count.checked_sub(1) {
+            chunks.set(last, ChunkValue::from_bytes([0; 32]), State::Missing);
+        }
+        Self {
+            data,
+            journal,
+            length,
+            chunks: Mutex::new(chunks),
+            last_checkpoint: Mutex::new(None),
+            is_broken: AtomicBool::new(false),
+        }
+    }
+
+    /// Writes a chunk that was verified, and notes it. A chunk of zeros becomes a hole.
+    pub fn write(&self, index: u32, bytes: &[u8]) -> io::Result<()> {
+        let fits = self.length.is_none_or(|length| {
+            let range = chunk_range(length, index);
+            range.end - range.start == bytes.len() as u64
+        });
+        if bytes.is_empty() || bytes.len() > CHUNK_BYTES || !fits {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.check_broken()?;
+        let value = ChunkValue::of(index, bytes);
+        self.store(u64::from(index) * CHUNK_BYTES as u64, bytes)?;
+        if let Some(journal) = &self.journal {
+            journal.note(index, value)?;
+        }
+        self.chunks().set(index, value, State::Here);
+        Ok(())
+    }
+
+    fn store(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let is_hole =
+            bytes == &ZEROS[..bytes.len()] && self.data.punch_hole(offset, bytes.len() as u64)?;
+        if is_hole { Ok(()) } else { self.data.write_at(bytes, offset) }
+    }
+
+    /// Makes a checkpoint if the last one began so long ago; whether it did. At the first call the time begins.
+    pub fn checkpoint_if_due(&self, now: Duration, interval: Duration) -> io::Result<bool> {
+        // Held by another thread: that one is making it.
+        let Ok(mut last) = self.last_checkpoint.try_lock() else { return Ok(false) };
+        let since = now.saturating_sub(*last.get_or_insert(now));
+        if since < interval || self.journal.is_none() {
+            return Ok(false);
+        }
+        *last = Some(now);
+        self.checkpoint()?;
+        Ok(true)
+    }
+
+    /// Syncs the data, and says so in the journal.
+    pub fn checkpoint(&self) -> io::Result<()> {
+        self.check_broken()?;
+        let Some(journal) = &self.journal else { return Ok(()) };
+        // Counted before the sync: a chunk that is written while it runs may not be on the disk after it.
+        let covered = journal.notes();
+        let done = self.data.sync().and_then(|()| journal.checkpoint(covered));
+        self.is_broken.fetch_or(done.is_err(), Ordering::Relaxed);
+        done
+    }
+
+    fn check_broken(&self) -> io::Result<()> {
+        match self.is_broken.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("the disk failed before")),
+            false => Ok(()),
+        }
+    }
+
+    /// The next chunk to be hashed again with [`Unfinished::check`], each once.
+    pub fn next_to_check(&self) -> Option<u32> {
+        let mut chunks = self.chunks();
+        loop {
+            let index = chunks.to_check.pop_front()?;
+            if chunks.state(index) == State::Unchecked {
+                return Some(index);
+            }
+        }
+    }
+
+    /// Hashes a chunk again that the journal has. If it is another one, it is missing from now on.
+    pub fn check(&self, index: u32) -> io::Result<bool> {
+        let range = chunk_range(self.length.unwrap_or_default(), index);
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        let count = self.data.read_at(&mut bytes, range.start)?;
+        let is_whole = count == bytes.len() && count > 0;
+        let value = is_whole.then(|| ChunkValue::of(index, &bytes));
+        let mut chunks = self.chunks();
+        let Some(&(noted, State::Unchecked)) = chunks.list.get(index as usize) else {
+            return Ok(true); // it was written again meanwhile
+        };
+        let is_right = value == Some(noted);
+        chunks.set(index, noted, if is_right { State::Here } else { State::Missing });
+        Ok(is_right)
+    }
+
+    /// Chunks that the journal has and that were not hashed again yet.
+    pub fn unchecked(&self) -> usize {
+        self.chunks().unchecked
+    }
+
+    /// Whether a chunk is here, as far as is known now.
+    pub fn is_here(&self, index: u32) -> bool {
+        self.chunks().state(index) != State::Missing
+    }
+
+    /// The chunks that are missing, as far as is known now, in runs. Of a file of unknown length: those before the last one
+    /// that is here.
+    pub fn missing(&self) -> Vec<Range<u32>> {
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        let chunks = self.chunks();
+        let missing =
+            (0_u32..).zip(&chunks.list).filter(|(_, (_, state))| *state == State::Missing);
+        for (index, _) in missing {
+            match runs.last_mut().filter(|run| run.end == index) {
+                Some(run) => run.end = index + 1,
+                None => runs.push(index..index + 1),
+            }
+        }
+        runs
+    }
+
+    /// Chunks that are missing, as far as is known now.
+    pub fn missing_count(&self) -> usize {
+        self.chunks().missing
+    }
+
+    /// Makes it a file of this length, and its root the one that was promised; then all of it is on the disk.
+    pub fn finish(&self, length: u64, root: &Root) -> Result<FileTree, FinishError> {
+        self.check_broken()?;
+        let values = self.values(chunk_count(length))?;
+        self.data.set_length(length)?;
+        let tree = self.tree(length, values)?;
+        if tree.root() != root {
+            return Err(FinishError::WrongRoot);
+        }
+        self.data.sync()?;
+        Ok(tree)
+    }
+
+    /// The values of the chunks, if all of them are here for certain.
+    fn values(&self, count: u32) -> Result<Vec<ChunkValue>, FinishError> {
+        let chunks = self.chunks();
+        let all = chunks.list.get(..count as usize).ok_or(FinishError::Missing)?;
+        let here = all.iter().map(|(value, state)| (*state == State::Here).then_some(*value));
+        here.collect::<Option<_>>().ok_or(FinishError::Missing)
+    }
+
+    fn tree(&self, length: u64, values: Vec<ChunkValue>) -> io::Result<FileTree> {
+        if let Some(tree) = FileTree::from_values(length, values) {
+            return Ok(tree);
+        }
+        // The root of a single chunk is not made of its value.
+        let mut bytes = vec![0; chunk_range(length, 0).end as usize];
+        let count = self.data.read_at(&mut bytes, 0)?;
+        Ok(FileTree::of(&bytes[..count]))
+    }
+
+    pub(crate) const fn data(&self) -> &S {
+        &self.data
+    }
+
+    fn chunks(&self) -> MutexGuard<'_, Chunks> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;
