@@ -5,9 +5,12 @@
 //! [`reader`] reads ahead and hashes, [`tree_cache`] keeps what was hashed. [`recipe`] finds what two versions of a file
 //! have in common; [`packing`] makes chunks smaller. All of it is for systems with Unix's files.
 
+pub mod errors;
 pub mod journal;
 pub mod model;
+pub mod pool;
 pub mod storage;
 mod system;
 pub mod unfinished;
 pub mod values;
+pub mod writer;

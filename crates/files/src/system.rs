@@ -3,9 +3,10 @@
 //! The invariant: where a system or a file system lacks a call, what is done instead has the same result, only
 //! slower or in more space.
 
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -62,10 +63,11 @@ fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)
 }
 
-/// Bytes that this user may still write on the disk of this folder.
+/// Bytes that this user may still write on the disk of this folder; no limit if it does not say.
 pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
     let disk = rustix::fs::statvfs(folder)?;
-    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+    let is_known = disk.f_blocks > 0;
+    Ok(if is_known { disk.f_bavail.saturating_mul(disk.f_frsize) } else { u64::MAX })
 }
 
 /// Takes the lock of a file that is held as long as the file is open; `false` if another process has it.
@@ -119,4 +121,16 @@ pub(crate) fn is_readable(file: impl AsFd, wait: Duration) -> io::Result<bool> {
         Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// What this is in a word, if it is not a file.
+pub(crate) fn special_kind(kind: FileType) -> Option<&'static str> {
+    let kinds = [
+        (kind.is_dir(), "folder"),
+        (kind.is_symlink(), "link"),
+        (kind.is_fifo(), "pipe"),
+        (kind.is_socket(), "socket"),
+        (kind.is_char_device() || kind.is_block_device(), "device"),
+    ];
+    kinds.into_iter().find_map(|(is_it, name)| is_it.then_some(name))
 }

@@ -245,11 +245,6 @@ impl<S: Storage> Unfinished<S> {
         runs
     }
 
-    /// Chunks that are missing, as far as is known now.
-    pub fn missing_count(&self) -> usize {
-        self.chunks().missing
-    }
-
     /// Makes it a file of this length, and its root the one that was promised; then all of it is on the disk.
     pub fn finish(&self, length: u64, root: &Root) -> Result<FileTree, FinishError> {
         self.check_broken()?;
@@ -279,6 +274,12 @@ impl<S: Storage> Unfinished<S> {
         let mut bytes = vec![0; chunk_range(length, 0).end as usize];
         let count = self.data.read_at(&mut bytes, 0)?;
         Ok(FileTree::of(&bytes[..count]))
+    }
+
+    /// Whether no chunk is here.
+    pub(crate) fn has_nothing(&self) -> bool {
+        let chunks = self.chunks();
+        chunks.missing == chunks.list.len()
     }
 
     pub(crate) const fn data(&self) -> &S {

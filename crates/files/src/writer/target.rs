@@ -1,0 +1,184 @@
+//! The name that a file is to get: what is checked before the first byte is asked for, and the two files beside
+//! it while it is unfinished.
+//!
+//! The invariant: under the name itself there is nothing new until [`Target::give_name`], which is one rename.
+
+use std::fs::{File, FileType, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::OFlags;
+
+use super::{Replace, WriteSettings};
+use crate::errors::WriteError;
+use crate::system;
+
+/// The longest name of a file, in bytes, on the systems there are.
+const MAX_NAME_BYTES: usize = 255;
+
+/// A name, and the names of the unfinished file and its journal.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub(super) path: PathBuf,
+    folder: PathBuf,
+    data: PathBuf,
+    journal: PathBuf,
+}
+
+impl Target {
+    pub(super) fn new(path: &Path) -> Result<Self, WriteError> {
+        let no_name = || WriteError::NoName { path: path.to_owned() };
+        let name = path.file_name().ok_or_else(no_name)?;
+        // `folder/` has a name by the rules of paths, and is none to a reader.
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return Err(no_name());
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).to_owned();
+        let beside = |ending: &str| {
+            let mut long = name.to_owned();
+            long.push(ending);
+            match long.len() <= MAX_NAME_BYTES {
+                true => folder.join(long),
+                // Of a long name its BLAKE3, of which 16 digits tell apart what is in one folder.
+                false => {
+                    let hash = blake3::hash(name.as_encoded_bytes()).to_hex();
+                    folder.join(format!("{}{ending}", &hash[..16]))
+                }
+            }
+        };
+        let (data, journal) = (beside(".haulier-part"), beside(".haulier-journal"));
+        Ok(Self { path: path.to_owned(), folder, data, journal })
+    }
+
+    /// Whether the name may be given: nothing has it, or a file that may be replaced.
+    pub(super) fn check_name(&self, replace: Replace) -> Result<(), WriteError> {
+        let path = self.path.clone();
+        match self.path.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.check_folder(),
+            // A part of the path is a file.
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => self.check_folder(),
+            Err(error) => Err(self.io(error)),
+            Ok(metadata) => match special_kind(metadata.file_type()) {
+                Some(kind) => Err(WriteError::Special { path, kind }),
+                None if replace == Replace::Never => Err(WriteError::NameTaken { path }),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn check_folder(&self) -> Result<(), WriteError> {
+        match self.folder.is_dir() {
+            true => Ok(()),
+            false => Err(WriteError::NoFolder { folder: self.folder.clone() }),
+        }
+    }
+
+    /// Whether there is space for what is missing of a file of this length.
+    pub(super) fn check_room(&self, length: u64) -> Result<(), WriteError> {
+        // Blocks of 512 bytes, on every file system.
+        let here_bytes = self.data.symlink_metadata().map_or(0, |metadata| metadata.blocks() * 512);
+        let needed_bytes = length.saturating_sub(here_bytes);
+        let free_bytes = system::free_bytes(&self.folder).map_err(|error| self.io(error))?;
+        match needed_bytes <= free_bytes {
+            true => Ok(()),
+            false => Err(WriteError::NoRoom { path: self.path.clone(), needed_bytes, free_bytes }),
+        }
+    }
+
+    /// Opens the unfinished file, and locks it: another process that writes it is refused.
+    pub(super) fn open_data(&self) -> Result<File, WriteError> {
+        let in_use = || WriteError::InUse { path: self.path.clone() };
+        let file = self.open(&self.data)?;
+        let metadata = file.metadata().map_err(|error| self.io(error))?;
+        if let Some(kind) = special_kind(metadata.file_type()) {
+            return Err(WriteError::Special { path: self.data.clone(), kind });
+        }
+        if !system::lock(&file).map_err(|error| self.io(error))? {
+            return Err(in_use());
+        }
+        // It may have got its name between being opened and being locked.
+        let is_same = self.data.symlink_metadata().is_ok_and(|now| now.ino() == metadata.ino());
+        if is_same { Ok(file) } else { Err(in_use()) }
+    }
+
+    pub(super) fn open_journal(&self) -> Result<File, WriteError> {
+        self.open(&self.journal)
+    }
+
+    fn open(&self, path: &Path) -> Result<File, WriteError> {
+        // Whoever can make a link here must not have another file written.
+        let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).custom_flags(flags);
+        options.open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                let source = Arc::new(error);
+                WriteError::FolderNotWritable { folder: self.folder.clone(), source }
+            }
+            _ => self.io(error),
+        })
+    }
+
+    /// Gives the finished file its mode, time and name, and removes the journal.
+    pub(super) fn give_name(
+        &self,
+        data: &File,
+        settings: &WriteSettings,
+    ) -> Result<(), WriteError> {
+        self.set_properties(data, settings).map_err(|error| self.io(error))?;
+        let renamed = match settings.replace {
+            Replace::Never => system::rename_to_free_name(&self.data, &self.path),
+            Replace::File => {
+                self.check_name(Replace::File)?;
+                std::fs::rename(&self.data, &self.path)
+            }
+        };
+        renamed.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => WriteError::NameTaken { path: self.path.clone() },
+            _ => self.io(error),
+        })?;
+        system::sync_folder(&self.folder).map_err(|error| self.io(error))?;
+        remove(&self.journal).map_err(|error| self.io(error))
+    }
+
+    fn set_properties(&self, data: &File, settings: &WriteSettings) -> io::Result<()> {
+        if settings.is_executable {
+            let mode = data.metadata()?.permissions().mode();
+            // Who may read it may run it.
+            data.set_permissions(PermissionsExt::from_mode(mode | (mode & 0o444) >> 2))?;
+        }
+        let Some(nanoseconds) = settings.modified_ns else { return Ok(()) };
+        let distance = Duration::from_nanos(nanoseconds.unsigned_abs());
+        let time = match nanoseconds < 0 {
+            true => SystemTime::UNIX_EPOCH.checked_sub(distance),
+            false => SystemTime::UNIX_EPOCH.checked_add(distance),
+        };
+        time.map_or(Ok(()), |time| data.set_modified(time))
+    }
+
+    /// Removes what is unfinished.
+    pub(super) fn remove_all(&self) -> io::Result<()> {
+        remove(&self.journal)?;
+        remove(&self.data)
+    }
+
+    pub(super) fn io(&self, error: io::Error) -> WriteError {
+        WriteError::io(&self.path, error)
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What this is, if it is neither a file nor a link. A link is replaced itself, not what it points at.
+fn special_kind(kind: FileType) -> Option<&'static str> {
+    system::special_kind(kind).filter(|_| !kind.is_symlink())
+}
