@@ -9,6 +9,8 @@ pub mod errors;
 pub mod journal;
 pub mod model;
 pub mod pool;
+pub mod reader;
+pub mod recipe;
 pub mod storage;
 mod system;
 pub mod unfinished;

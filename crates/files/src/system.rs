@@ -3,6 +3,7 @@
 //! The invariant: where a system or a file system lacks a call, what is done instead has the same result, only
 //! slower or in more space.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType};
 use std::io;
 use std::os::fd::AsFd;
@@ -13,6 +14,22 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+
+/// The longest name of a file, in bytes, on the systems there are.
+const MAX_NAME_BYTES: usize = 255;
+
+/// The name of what is kept beside a file. Of a long name its BLAKE3, of which 16 digits tell apart what is in one
+/// folder.
+pub(crate) fn name_with(name: &OsStr, beginning: &str, ending: &str) -> OsString {
+    let mut long = OsString::from(beginning);
+    long.push(name);
+    long.push(ending);
+    if long.len() <= MAX_NAME_BYTES {
+        return long;
+    }
+    let hash = blake3::hash(name.as_encoded_bytes()).to_hex();
+    format!("{beginning}{}{ending}", &hash[..16]).into()
+}
 
 /// Reserves the space of a file, so that the disk is found full before the first byte, and not after the last.
 /// A file system that cannot do it gets a file of holes.

@@ -16,9 +16,6 @@ use super::{Replace, WriteSettings};
 use crate::errors::WriteError;
 use crate::system;
 
-/// The longest name of a file, in bytes, on the systems there are.
-const MAX_NAME_BYTES: usize = 255;
-
 /// A name, and the names of the unfinished file and its journal.
 #[derive(Debug)]
 pub(super) struct Target {
@@ -38,18 +35,7 @@ impl Target {
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_owned();
-        let beside = |ending: &str| {
-            let mut long = name.to_owned();
-            long.push(ending);
-            match long.len() <= MAX_NAME_BYTES {
-                true => folder.join(long),
-                // Of a long name its BLAKE3, of which 16 digits tell apart what is in one folder.
-                false => {
-                    let hash = blake3::hash(name.as_encoded_bytes()).to_hex();
-                    folder.join(format!("{}{ending}", &hash[..16]))
-                }
-            }
-        };
+        let beside = |ending| folder.join(system::name_with(name, "", ending));
         let (data, journal) = (beside(".haulier-part"), beside(".haulier-journal"));
         Ok(Self { path: path.to_owned(), folder, data, journal })
     }

@@ -194,10 +194,14 @@ fn a_link_is_not_written_through() {
 fn a_slow_disk_says_full() {
     let (folder, file) = (tempfile::tempdir().unwrap(), vec![3; 40 * CHUNK_BYTES]);
     let (woken, wakes) = channel();
-    let wake = move || drop(woken.send(()));
+    let wake = move || {
+        let _ = woken.send(());
+    };
     let pool = DiskPool::new(1, Wake::new(wake)).unwrap();
     let (go, stands_still) = channel::<()>();
-    pool.handle().run(move || drop(stands_still.recv()));
+    pool.handle().run(move || {
+        let _ = stands_still.recv();
+    });
     let writer = open(&pool, &folder.path().join("f"), &file).unwrap();
     let chunk = Bytes::copy_from_slice(&file[..CHUNK_BYTES]);
     let taken = (0..40).take_while(|&index| writer.push(index, chunk.clone()).is_ok()).count();
