@@ -8,11 +8,13 @@
 pub mod errors;
 pub mod journal;
 pub mod model;
+pub mod packing;
 pub mod pool;
 pub mod reader;
 pub mod recipe;
 pub mod storage;
 mod system;
+pub mod tree_cache;
 pub mod unfinished;
 pub mod values;
 pub mod writer;
