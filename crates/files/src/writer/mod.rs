@@ -168,6 +168,7 @@ impl FileWriter {
         settings: WriteSettings,
     ) -> Result<Self, WriteError> {
         let target = Target::new(path)?;
+        target.remove_leftover();
         target.check_name(settings.replace)?;
         let length = identity.length();
         if let Some(bytes) = length.filter(|length| *length > MAX_FILE_BYTES) {
@@ -291,6 +292,12 @@ impl Drop for FileWriter {
             self.inner.pool.run(move || drop(inner.file.checkpoint()));
         }
     }
+}
+
+/// Removes the journal of a file that has its name already: what a process leaves that is killed between the last two
+/// steps. For files that are found to be here; [`FileWriter::open`] does it too.
+pub fn remove_leftover(path: &Path) -> Result<(), WriteError> {
+    Target::new(path).map(|target| target.remove_leftover())
 }
 
 /// The file as it is here, or a new one with its space reserved.

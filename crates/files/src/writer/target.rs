@@ -146,6 +146,14 @@ impl Target {
         time.map_or(Ok(()), |time| data.set_modified(time))
     }
 
+    /// Removes a journal without data. If it cannot be, it is in nobody's way.
+    pub(super) fn remove_leftover(&self) {
+        let is_there = |path: &Path| path.symlink_metadata().is_ok();
+        if !is_there(&self.data) && is_there(&self.path) {
+            drop(remove(&self.journal));
+        }
+    }
+
     /// Removes what is unfinished.
     pub(super) fn remove_all(&self) -> io::Result<()> {
         remove(&self.journal)?;
