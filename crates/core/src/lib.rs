@@ -11,7 +11,7 @@
 //!
 //! Each module uses only those after it: `machine`, `batch`, `ecn`, `four_tuple`, `fragment`, `restart`,
 //! `sequence_buffer`, `chunk`, `bit_set`, `sequence`, `budget`, `rtt`, `drop_reasons`, `settings`,
-//! `debug_as`, `time`.
+//! `debug_as`, `names`, `time`.
 
 #![no_std]
 
@@ -33,6 +33,7 @@ mod settings;
 
 pub mod chunk;
 pub mod fragment;
+pub mod names;
 pub mod time;
 
 pub use batch::{Batch, DatagramBuffer, Run};

@@ -1,8 +1,10 @@
-//! How fast the disk's side is here: hashing, writing with a journal, reading a journal of 100 GB, cutting, packing.
+//! How fast the disk's side is here: hashing, writing with a journal, reading a journal of 100 GB, cutting,
+//! packing.
 //!
-//! `cargo run --release -p haulier-files --example rates -- FOLDER [MIB]`. The folder gets a file of so many MiB (512), twice,
-//! and nothing stays. What is read was just written: it comes out of the system's memory, so these are the rates of
-//! the processor and of what the system copies; a disk can only be slower.
+//! `cargo run --release -p haulier-files --example rates -- FOLDER [MIB]`. The folder gets a file of so
+//! many MiB (512), twice, and nothing stays. What is read was just written: it comes out of the system's
+//! memory, so these are the rates of the processor and of what the system copies; a disk can only be
+//! slower.
 
 use std::error::Error;
 use std::fs::File;
@@ -10,11 +12,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use haulier_files::cut::{cut_file, older_pieces};
 use haulier_files::journal::{FileIdentity, Journal};
 use haulier_files::packing::{Packer, Unpacker};
+use haulier_files::pieces::{Comparison, Recipe};
 use haulier_files::pool::{DiskPool, Wake};
 use haulier_files::reader::{HashProgress, SourceFile, hash_file};
-use haulier_files::recipe::{Plan, Recipe};
 use haulier_files::unfinished::Unfinished;
 use haulier_files::values::{CHUNK_BYTES, ChunkValue, chunk_count};
 use haulier_files::writer::{FileWriter, Full, WriteSettings};
@@ -63,7 +66,7 @@ fn write(path: &std::path::Path, chunks: u32) -> Result<(), Box<dyn Error>> {
         let writer = FileWriter::open(pool.handle(), path, &identity, settings)?;
         for index in 0..chunks {
             let mut bytes = few[index as usize % 64].clone();
-            while let Err(Full(back)) = writer.push(index, bytes) {
+            while let Err(Full(back)) = writer.push(u64::from(index) * CHUNK_BYTES as u64, bytes) {
                 bytes = back;
                 std::thread::sleep(Duration::from_micros(200));
             }
@@ -86,11 +89,12 @@ fn read(path: &std::path::Path) -> Result<(), Box<dyn Error>> {
         show(&format!("hash a file, {threads} threads"), length, start.elapsed());
     }
     let start = Instant::now();
-    let recipe = Recipe::of_file(&file)?;
+    let pieces = cut_file(&file)?;
     show("cut a file and hash its pieces", length, start.elapsed());
     let start = Instant::now();
-    let plan = Plan::new(&recipe, &recipe).ok_or("it is the same")?;
-    show(&format!("plan over {} pieces", recipe.pieces().len()), plan.length(), start.elapsed());
+    let (recipe, older) = (Recipe::new(pieces.clone())?, older_pieces(pieces));
+    let comparison = Comparison::new(&recipe, &older);
+    show(&format!("compare {} pieces", older.len()), comparison.copied_bytes(), start.elapsed());
     let text: Vec<u8> =
         (0_u32..).flat_map(|i| format!("{i} {} ", i % 97).into_bytes()).take(CHUNK_BYTES).collect();
     for (what, bytes) in [("text", text), ("noise", chunk(0))] {

@@ -6,8 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Why a file cannot be written. Nothing is under its name then; what came stays for the next time, unless it is said
-/// otherwise.
+use crate::reason::{Fault, Reason};
+
+/// Why a file cannot be written. Nothing is under its name then; what came stays for the next time, unless
+/// it is said otherwise.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -73,9 +75,9 @@ pub enum WriteError {
         /// The target.
         path: PathBuf,
     },
-    /// All of it came, and it is another file. What came is removed.
-    #[error("{} is not what was promised: its BLAKE3 differs", path.display())]
-    WrongRoot {
+    /// What came packed does not unpack: the other end is at fault.
+    #[error("what came of {} cannot be unpacked", path.display())]
+    BadPacked {
         /// The target.
         path: PathBuf,
     },
@@ -95,6 +97,23 @@ impl WriteError {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
             _ => Self::Io { path, source: Arc::new(error) },
+        }
+    }
+
+    /// What the other end is told: no paths of this machine.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::NoName { .. } => Reason::BadName.into(),
+            Self::NameTaken { .. } | Self::Special { .. } | Self::InUse { .. } => {
+                Reason::Taken.into()
+            }
+            Self::NoRoom { .. } | Self::DiskFull { .. } => Reason::NoRoom.into(),
+            Self::FolderNotWritable { source, .. } | Self::Io { source, .. } => {
+                Fault::new(Reason::NotStored, &source.to_string())
+            }
+            Self::NoFolder { .. } | Self::TooLong { .. } | Self::BadPacked { .. } => {
+                Reason::NotStored.into()
+            }
         }
     }
 }
@@ -179,6 +198,19 @@ impl ReadError {
             io::ErrorKind::NotFound => Self::NotFound { path },
             io::ErrorKind::PermissionDenied => Self::NotPermitted { path, source: Arc::new(error) },
             _ => Self::Io { path, source: Arc::new(error) },
+        }
+    }
+
+    /// What the other end is told: no paths of this machine.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Changed { change, .. } => Fault::new(Reason::Changed, &change.to_string()),
+            Self::NotPermitted { source, .. } | Self::Io { source, .. } => {
+                Fault::new(Reason::Unreadable, &source.to_string())
+            }
+            Self::NotFound { .. } | Self::Special { .. } | Self::TooLong { .. } => {
+                Reason::Unreadable.into()
+            }
         }
     }
 

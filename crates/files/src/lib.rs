@@ -1,20 +1,44 @@
 //! Files and directories over haulier: streamed from and to disk, verified as they come, resumed, and only
 //! what is missing. `docs/FILES.md` is the design.
 //!
-//! The disk, on a few threads of a [`DiskPool`](pool::DiskPool): [`writer`] writes what comes and keeps a [`journal`] of it,
-//! [`reader`] reads ahead and hashes, [`tree_cache`] keeps what was hashed. [`recipe`] finds what two versions of a file
-//! have in common; [`packing`] makes chunks smaller. All of it is for systems with Unix's files.
+//! [`giver`] and [`taker`] are machines without I/O. Their disk is here too, on a few threads of a
+//! [`DiskPool`](pool::DiskPool), for systems with Unix's files: [`writer`] writes what comes and keeps a
+//! [`journal`] of it; [`reader`] reads ahead, hashes, and reads pipes; [`tree_cache`] keeps what was hashed;
+//! [`cut`] finds the pieces of a file; [`packing`] makes chunks smaller.
 
+mod collisions;
+pub mod cut;
 pub mod errors;
+mod fields;
+pub mod giver;
 pub mod journal;
+pub mod listing;
+pub mod messages;
 pub mod model;
+pub mod names;
+pub mod offer;
+mod only;
 pub mod packing;
+pub mod pieces;
 pub mod pool;
+mod progress;
+mod quota;
+mod ranges;
 pub mod reader;
-pub mod recipe;
+pub mod reason;
 pub mod storage;
 mod system;
+mod tag;
+pub mod taker;
 pub mod tree_cache;
 pub mod unfinished;
 pub mod values;
 pub mod writer;
+
+pub use collisions::{Collision, check_collisions};
+pub use fields::FormatError;
+pub use only::{Only, PatternError};
+pub use progress::Progress;
+pub use quota::InboxQuota;
+pub use ranges::{MAX_WIRE_RANGES, Ranges};
+pub use tag::{BlockTag, MAX_FILE_BYTES, PART_UNIT};

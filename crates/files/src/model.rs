@@ -1,11 +1,12 @@
-//! A disk in memory that is slow, full, failing, or lying, and that loses what was not synced when it crashes.
+//! A disk in memory that is slow, full, failing, or lying, and that loses what was not synced when it
+//! crashes.
 //!
-//! For tests and the soak: the same seed gives the same faults. It is harsher than a disk has to be. Of what was
-//! written since the last sync a crash keeps any 4 KiB, in any combination, of any file; a lying disk treats a sync
-//! that it reported in the same way.
+//! For tests and the soak: the same seed gives the same faults. It is harsher than a disk has to be. Of
+//! what was written since the last sync a crash keeps any 4 KiB, in any combination, of any file; a lying
+//! disk treats a sync that it reported in the same way.
 //!
-//! The invariant: what a process reads before a crash is what it wrote, and what an honest disk has synced is there
-//! after it.
+//! The invariant: what a process reads before a crash is what it wrote, and what an honest disk has synced
+//! is there after it.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -5,19 +5,19 @@
 //! | head of a chunk | 4, little endian: bit 31, it is packed; the others, the bytes that follow |
 //! | the chunk | a zstd frame, or, if that is no shorter, the chunk as it is |
 //!
-//! Frames know nothing of each other, so a chunk that is lost costs no other, and nothing of one file shows in
-//! the size of another.
+//! Frames know nothing of each other, so a chunk that is lost costs no other, and nothing of one file shows
+//! in the size of another.
 //!
-//! The invariant: a chunk that comes out has exactly the length that it must have, and unpacking takes no more memory
-//! than that and one chunk that is packed, whatever the frame says.
+//! The invariant: no more comes out than may, in chunks of which only the last is short, and unpacking
+//! takes no more memory than a chunk and what was given, whatever a frame says.
 
 use bytes::{Buf, Bytes, BytesMut};
 use zstd::bulk::{Compressor, Decompressor};
 
-use crate::values::{CHUNK_BYTES, chunk_count, chunk_range};
+use crate::values::CHUNK_BYTES;
 
-/// The fastest of zstd's ordinary levels, 400 MB/s and more on a core: what it gives away in size, a link that is faster
-/// gives back in time.
+/// The fastest of zstd's ordinary levels, 400 MB/s and more on a core: what it gives away in size, a link
+/// that is faster gives back in time.
 const LEVEL: i32 = 1;
 
 /// The bit of the head that says that what follows is a frame.
@@ -39,10 +39,10 @@ pub enum UnpackError {
         /// What it announces.
         bytes: u32,
     },
-    /// A frame that is damaged, or has another length than its chunk.
+    /// A frame that is damaged, or has more bytes than may come out.
     #[error("a packed chunk is damaged")]
     Damaged,
-    /// There is more than the chunks that were awaited.
+    /// There is more than may come out.
     #[error("there is more behind the last packed chunk")]
     Behind,
 }
@@ -88,44 +88,41 @@ impl Packer {
     }
 }
 
-/// The most bytes that so many take when they are packed: what a reader of them has to accept.
-pub fn max_packed_bytes(bytes: u64) -> u64 {
-    bytes + u64::from(chunk_count(bytes)) * HEAD_BYTES as u64
-}
-
 /// Makes chunks of what a [`Packer`] made.
 pub struct Unpacker {
     decompressor: Decompressor<'static>,
     given: BytesMut,
-    length: u64,
-    index: u32,
+    /// What may still come out, in bytes.
+    left: u64,
+    /// A chunk that was shorter than a chunk is the last.
+    is_ended: bool,
 }
 
 impl std::fmt::Debug for Unpacker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Unpacker(chunk {} of {} bytes)", self.index, self.length)
+        write!(f, "Unpacker(at most {} bytes more)", self.left)
     }
 }
 
 impl Unpacker {
-    /// Unpacks so many bytes: all that were packed one behind the other, a file or a part of it.
-    pub fn new(length: u64) -> std::io::Result<Self> {
+    /// Unpacks at most so many bytes.
+    pub fn new(max_bytes: u64) -> std::io::Result<Self> {
         let decompressor = Decompressor::new()?;
-        Ok(Self { decompressor, given: BytesMut::new(), length, index: 0 })
+        Ok(Self { decompressor, given: BytesMut::new(), left: max_bytes, is_ended: false })
     }
 
-    /// Gives what came next, cut anywhere. What is whole is to be taken before more is given: that is what bounds
-    /// the memory.
+    /// Gives what came next, cut anywhere. What is whole is to be taken before more is given: that is what
+    /// bounds the memory.
     pub fn give(&mut self, bytes: &[u8]) {
         self.given.extend_from_slice(bytes);
     }
 
-    /// The next chunk, if all of it was given.
+    /// The next chunk, if all of it was given. Only the last one is shorter than 256 KiB.
     pub fn next_chunk(&mut self) -> Result<Option<Bytes>, UnpackError> {
-        let range = chunk_range(self.length, self.index);
-        let chunk_bytes = (range.end - range.start) as usize;
-        if chunk_bytes == 0 {
-            return if self.given.is_empty() { Ok(None) } else { Err(UnpackError::Behind) };
+        let max_bytes =
+            usize::try_from(self.left).map_or(CHUNK_BYTES, |left| left.min(CHUNK_BYTES));
+        if !self.given.is_empty() && (self.is_ended || max_bytes == 0) {
+            return Err(UnpackError::Behind);
         }
         let Some(head) = self.given.first_chunk() else { return Ok(None) };
         let head = u32::from_le_bytes(*head);
@@ -138,12 +135,21 @@ impl Unpacker {
         }
         self.given.advance(HEAD_BYTES);
         let body = self.given.split_to(bytes as usize);
-        self.index += 1;
         let chunk = match is_packed {
-            true => self.unpack(&body, chunk_bytes)?,
+            true => self.unpack(&body, max_bytes)?,
             false => body.freeze(),
         };
-        if chunk.len() == chunk_bytes { Ok(Some(chunk)) } else { Err(UnpackError::Damaged) }
+        if chunk.is_empty() || chunk.len() > max_bytes {
+            return Err(UnpackError::Damaged);
+        }
+        self.left -= chunk.len() as u64;
+        self.is_ended = chunk.len() < CHUNK_BYTES;
+        Ok(Some(chunk))
+    }
+
+    /// Whether nothing that was given is left: so it ended where a chunk ends.
+    pub fn is_done(&self) -> bool {
+        self.given.is_empty()
     }
 
     /// A frame that has more than this many bytes is an error, found before they are made.
@@ -152,11 +158,6 @@ impl Unpacker {
         let unpacked = self.decompressor.decompress_to_buffer(frame, chunk.as_mut_slice());
         chunk.truncate(unpacked.map_err(|_| UnpackError::Damaged)?);
         Ok(chunk.into())
-    }
-
-    /// Whether all chunks came out.
-    pub fn is_done(&self) -> bool {
-        self.index >= chunk_count(self.length)
     }
 }
 
@@ -204,7 +205,6 @@ mod tests {
             let packed: Vec<u8> =
                 file.chunks(CHUNK_BYTES).flat_map(|chunk| packer.pack(chunk)).collect();
             let length = file.len() as u64;
-            assert!(packed.len() as u64 <= max_packed_bytes(length));
             for at_once in [1000, 70_001, usize::MAX] {
                 assert_eq!(unpacked(&packed, length, at_once), Ok(file.clone()));
             }
@@ -228,11 +228,11 @@ mod tests {
         assert!(bomb.len() < CHUNK_BYTES);
         let head = (IS_PACKED | bomb.len() as u32).to_le_bytes();
         let packed = [&head[..], &bomb].concat();
-        assert_eq!(unpacked(&packed, 1 << 30, usize::MAX), Err(UnpackError::Damaged));
+        assert_eq!(unpacked(&packed, 1 << 30, usize::MAX), Err(UnpackError::Damaged), "a bomb");
         let frame = zstd::bulk::compress(b"short", 1).unwrap();
         let head = (IS_PACKED | frame.len() as u32).to_le_bytes();
         let short = [&head[..], &frame].concat();
-        assert_eq!(unpacked(&short, 6, usize::MAX), Err(UnpackError::Damaged));
+        assert_eq!(unpacked(&short, 4, usize::MAX), Err(UnpackError::Damaged));
         assert_eq!(unpacked(&short, 5, usize::MAX), Ok(b"short".to_vec()));
         let long = (CHUNK_BYTES as u32 + 1).to_le_bytes();
         let too_long = Err(UnpackError::TooLong { bytes: CHUNK_BYTES as u32 + 1 });

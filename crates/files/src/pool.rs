@@ -1,10 +1,11 @@
 //! A few threads that wait for the disk, so that the thread of the network never does.
 //!
-//! What is urgent, reads and writes of a transfer, goes before what is idle: hashing again what a journal says. A
-//! pool is shared by all files of a program, so that a thousand small files start no thousand threads.
+//! What is urgent, reads and writes of a transfer, goes before what is idle: hashing again what a journal
+//! says. A pool is shared by all files of a program, so that a thousand small files start no thousand
+//! threads.
 //!
-//! The invariant: at most [`MAX_QUEUED_WRITES`] chunks wait to be written, whatever the number of files; what a
-//! reader may have waiting it counts itself.
+//! The invariant: at most [`MAX_QUEUED_WRITES`] chunks wait to be written, whatever the number of files;
+//! what a reader may have waiting it counts itself.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Chunks that wait to be written, in all files: 8 MiB, a tenth of a second at 1 Gbit/s, so that a disk may pause that
-/// long without slowing the sender.
+/// Chunks that wait to be written, in all files: 8 MiB, a tenth of a second at 1 Gbit/s, so that a disk may
+/// pause that long without slowing the sender.
 pub const MAX_QUEUED_WRITES: usize = 32;
 
 /// Threads if nothing else is asked for: enough to keep a disk's queue filled and to hash at 10 Gbit/s.
@@ -29,8 +30,8 @@ pub struct DiskPool {
 }
 
 impl DiskPool {
-    /// Starts so many threads, at least one. They call `wake` when there is room again that was asked for in vain, something
-    /// to be taken from a reader, or news of a writer.
+    /// Starts so many threads, at least one. They call `wake` when there is room again that was asked for
+    /// in vain, something to be taken from a reader, or news of a writer.
     pub fn new(threads: usize, wake: Wake) -> io::Result<Self> {
         let handle = PoolHandle(Arc::new(Shared { wake, ..Shared::default() }));
         let mut pool = Self { handle, threads: Vec::new() };
@@ -88,13 +89,13 @@ struct Queues {
 }
 
 impl PoolHandle {
-    /// Does this soon.
-    pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) {
+    /// Does this soon, before what is idle. It may wait for the disk, and holds a thread as long as it takes.
+    pub fn run(&self, job: impl FnOnce() + Send + 'static) {
         self.0.add(Box::new(job), |queues| &mut queues.urgent);
     }
 
     /// Does this when nothing is urgent.
-    pub(crate) fn run_when_idle(&self, job: impl FnOnce() + Send + 'static) {
+    pub fn run_when_idle(&self, job: impl FnOnce() + Send + 'static) {
         self.0.add(Box::new(job), |queues| &mut queues.idle);
     }
 
@@ -132,7 +133,8 @@ impl Drop for WriteClaim {
 }
 
 impl Shared {
-    /// A job that comes after the end is dropped: nobody would take it, and it may hold a handle of this pool.
+    /// A job that comes after the end is dropped: nobody would take it, and it may hold a handle of this
+    /// pool.
     fn add(&self, job: Job, queue: impl FnOnce(&mut Queues) -> &mut VecDeque<Job>) {
         let mut queues = self.queues();
         if !queues.is_ending {

@@ -1,7 +1,7 @@
 //! What a file on disk can do, as far as the journal and an unfinished file need it.
 //!
-//! An interface, so that the same code runs on [`std::fs::File`] and on the disk in memory that is slow, full,
-//! failing or lying ([`model`](crate::model)). All calls take a place: no two threads share a cursor.
+//! An interface, so that the same code runs on [`std::fs::File`] and on the disk in memory that is slow,
+//! full, failing or lying ([`model`](crate::model)). All calls take a place: no two threads share a cursor.
 
 use std::fs::File;
 use std::io;

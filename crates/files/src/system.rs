@@ -1,7 +1,8 @@
-//! What of the disk the standard library does not reach: space, holes, locks, and a rename that replaces nothing.
+//! What of the disk the standard library does not reach: space, holes, locks, and a rename that replaces
+//! nothing.
 //!
-//! The invariant: where a system or a file system lacks a call, what is done instead has the same result, only
-//! slower or in more space.
+//! The invariant: where a system or a file system lacks a call, what is done instead has the same result,
+//! only slower or in more space.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType};
@@ -18,8 +19,8 @@ use rustix::io::Errno;
 /// The longest name of a file, in bytes, on the systems there are.
 const MAX_NAME_BYTES: usize = 255;
 
-/// The name of what is kept beside a file. Of a long name its BLAKE3, of which 16 digits tell apart what is in one
-/// folder.
+/// The name of what is kept beside a file. Of a long name its BLAKE3, of which 16 digits tell apart what is
+/// in one folder.
 pub(crate) fn name_with(name: &OsStr, beginning: &str, ending: &str) -> OsString {
     let mut long = OsString::from(beginning);
     long.push(name);
@@ -31,8 +32,8 @@ pub(crate) fn name_with(name: &OsStr, beginning: &str, ending: &str) -> OsString
     format!("{beginning}{}{ending}", &hash[..16]).into()
 }
 
-/// Reserves the space of a file, so that the disk is found full before the first byte, and not after the last.
-/// A file system that cannot do it gets a file of holes.
+/// Reserves the space of a file, so that the disk is found full before the first byte, and not after the
+/// last. A file system that cannot do it gets a file of holes.
 pub(crate) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     if bytes == 0 {
         return file.set_len(0);

@@ -1,7 +1,7 @@
 //! What was hashed of a file, kept for the next time it is served: its tree and its recipe.
 //!
-//! `.NAME.haulier-tree` lies beside the file; where its folder cannot be written, in the user's cache folder under the
-//! BLAKE3 of the path.
+//! `.NAME.haulier-tree` lies beside the file; where its folder cannot be written, in the user's cache
+//! folder under the BLAKE3 of the path.
 //!
 //! | | bytes |
 //! |---|---|
@@ -12,9 +12,9 @@
 //! | the recipe, to the end but 32 | 20 for each piece |
 //! | BLAKE3 of all before | 32 |
 //!
-//! The invariant: what is loaded is a tree whose values join to its root, of a file with the length, time of change and
-//! inode that it has now, of which eight chunks drawn at random were read and are right. It is a
-//! cache: whatever is wrong with it, the file is hashed anew.
+//! The invariant: what is loaded is a tree whose values join to its root, of a file with the length, time
+//! of change and inode that it has now, of which eight chunks drawn at random were read and are right. It
+//! is a cache: whatever is wrong with it, the file is hashed anew.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -23,10 +23,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use crate::offer::Root;
+use crate::pieces::{MAX_RECIPE_BYTES, Recipe};
 use crate::reader::SourceFile;
-use crate::recipe::Recipe;
 use crate::system;
-use crate::values::{CHUNK_BYTES, ChunkValue, FileTree, Root, chunk_count, chunk_range};
+use crate::values::{CHUNK_BYTES, ChunkValue, FileTree, chunk_count, chunk_range};
 
 /// The first bytes; the last one is the version of the format.
 const MAGIC: &[u8; 8] = b"haultre\x01";
@@ -37,8 +38,8 @@ const HEAD_BYTES: usize = 8 + 3 * 8 + 32;
 /// Bytes of the hash at the end.
 const HASH_BYTES: usize = 32;
 
-/// Chunks that are hashed again before a tree is believed: of a file of which half was changed under the same time and
-/// length, 255 of 256 are found. What remains is found when the chunk is read to be sent.
+/// Chunks that are hashed again before a tree is believed: of a file of which half was changed under the
+/// same time and length, 255 of 256 are found. What remains is found when the chunk is read to be sent.
 const SAMPLES: usize = 8;
 
 /// What was kept.
@@ -76,8 +77,8 @@ impl TreeCache {
         folder("XDG_CACHE_HOME").or_else(home).map(|cache| cache.join("haulier"))
     }
 
-    /// What is known of this file. `draw` gives a random number below the one it is given; it decides which chunks are
-    /// read.
+    /// What is known of this file. `draw` gives a random number below the one it is given; it decides which
+    /// chunks are read.
     pub fn load(&self, file: &SourceFile, mut draw: impl FnMut(u32) -> u32) -> Option<Cached> {
         let found = self.places(file.path()).find_map(|place| read(&place, file).ok().flatten())?;
         let chunks = chunk_count(file.version().bytes);
@@ -153,7 +154,7 @@ fn head(file: &SourceFile) -> Vec<u8> {
 fn read(place: &Path, file: &SourceFile) -> io::Result<Option<Cached>> {
     let length = file.version().bytes;
     let values = chunk_count(length) as usize * 32;
-    let max_bytes = (HEAD_BYTES + values + HASH_BYTES) as u64 + Recipe::max_bytes(length);
+    let max_bytes = (HEAD_BYTES + values + HASH_BYTES) as u64 + MAX_RECIPE_BYTES;
     // Beside a file there may be anything, such as a pipe, or a link to one.
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
     let cache = OpenOptions::new().read(true).custom_flags(flags).open(place)?;
@@ -179,7 +180,7 @@ fn parse(bytes: &[u8], length: u64) -> Option<Cached> {
     let (tree, recipe) = tree_of(root, rest, length)?;
     let recipe = match recipe {
         [] => None,
-        recipe => Some(Recipe::from_bytes(recipe, length).ok()?),
+        recipe => Some(Recipe::read(recipe, length).ok()?),
     };
     Some(Cached { tree, recipe })
 }
@@ -195,7 +196,8 @@ fn tree_of<'b>(root: &Root, bytes: &'b [u8], length: u64) -> Option<(FileTree, &
     (tree.root() == root).then_some((tree, rest))
 }
 
-/// Puts these bytes here in one step. They are not synced: what a loss of power leaves of them has a wrong hash.
+/// Puts these bytes here in one step. They are not synced: what a loss of power leaves of them has a wrong
+/// hash.
 fn replace(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = place.parent().unwrap_or(Path::new("."));
     if !folder.as_os_str().is_empty() {
@@ -235,7 +237,7 @@ mod tests {
         let (path, bytes) = (folder.path().join("f"), file_of(chunks));
         std::fs::write(&path, &bytes).unwrap();
         let tree = FileTree::of(&bytes);
-        let recipe = Recipe::of(&bytes[..]).unwrap();
+        let recipe = Recipe::new(crate::cut::cut(&bytes[..]).unwrap()).unwrap();
         let file = SourceFile::open(&path).unwrap();
         let place = TreeCache::beside().store(&file, &tree, Some(&recipe)).unwrap();
         Kept { folder, path, place, cached: Cached { tree, recipe: Some(recipe) } }

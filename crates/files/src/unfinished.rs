@@ -1,13 +1,15 @@
-//! A file in the making: chunks are written in any order, noted, hashed again where that is due, and in the end
-//! the whole is compared with its root.
+//! A file in the making: chunks are written in any order, noted, hashed again where that is due, and in the
+//! end the whole is compared with its root.
 //!
-//! No thread, no clock, no name: [`writer`](crate::writer) adds those. All calls may come from several threads.
+//! No thread, no clock, no name: [`writer`](crate::writer) adds those. All calls may come from several
+//! threads.
 //!
-//! The invariant: [`Unfinished::finish`] succeeds only if every chunk was either written by this object or read back by
-//! it, the values of these bytes join to the root that was promised, and the data was synced after the last
-//! write. So a journal that is wrong, or a disk that lied before a crash, costs time and never a wrong file.
+//! The invariant: [`Unfinished::finish`] succeeds only if every chunk was either written by this object or
+//! read back by it, the values of these bytes join to the root that was promised, and the data was synced
+//! after the last write. So a journal that is wrong, or a disk that lied before a crash, costs time and
+//! never a wrong file.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +17,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::journal::{Belief, FileIdentity, Journal};
+use crate::offer::Root;
+use crate::ranges::Ranges;
 use crate::storage::Storage;
-use crate::values::{CHUNK_BYTES, ChunkValue, FileTree, Root, chunk_count, chunk_range};
+use crate::values::{CHUNK_BYTES, ChunkValue, FileTree, chunk_count, chunk_range};
 
 /// Zeros to compare with.
 static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
@@ -66,6 +70,8 @@ struct Chunks {
     to_check: VecDeque<u32>,
     unchecked: usize,
     missing: usize,
+    /// Chunks that came in pieces, with the bytes of the file that are here of them.
+    partial: BTreeMap<u32, Ranges>,
 }
 
 impl Chunks {
@@ -136,6 +142,70 @@ impl<S: Storage> Unfinished<S> {
         }
     }
 
+    /// Writes bytes anywhere in the file. A chunk that came in pieces is read back and noted when it is
+    /// whole.
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let end = offset + bytes.len() as u64;
+        if self.length.is_some_and(|length| end > length) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut rest = bytes;
+        let mut start = offset;
+        while !rest.is_empty() {
+            let index = u32::try_from(start / CHUNK_BYTES as u64).map_err(io::Error::other)?;
+            let chunk = chunk_range(self.length.unwrap_or(u64::MAX), index);
+            let here = start..end.min(chunk.end);
+            let piece;
+            (piece, rest) = rest.split_at((here.end - here.start) as usize);
+            start = here.end;
+            match here == chunk {
+                true => self.write(index, piece)?,
+                false => self.write_piece(index, here, &chunk, piece)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn write_piece(
+        &self,
+        index: u32,
+        here: Range<u64>,
+        chunk: &Range<u64>,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        self.check_broken()?;
+        self.data.write_at(bytes, here.start)?;
+        let mut chunks = self.chunks();
+        // Whatever was there is not what was noted any more.
+        chunks.set(index, ChunkValue::from_bytes([0; 32]), State::Missing);
+        let pieces = chunks.partial.entry(index).or_default();
+        pieces.insert(here);
+        if !pieces.contains(chunk) {
+            return Ok(());
+        }
+        drop(chunks);
+        self.settle(index, chunk)
+    }
+
+    /// All pieces of a chunk are here.
+    fn settle(&self, index: u32, chunk: &Range<u64>) -> io::Result<()> {
+        let mut bytes = vec![0; (chunk.end - chunk.start) as usize];
+        if self.data.read_at(&mut bytes, chunk.start)? < bytes.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.note(index, ChunkValue::of(index, &bytes))
+    }
+
+    fn note(&self, index: u32, value: ChunkValue) -> io::Result<()> {
+        if let Some(journal) = &self.journal {
+            journal.note(index, value)?;
+        }
+        let mut chunks = self.chunks();
+        chunks.set(index, value, State::Here);
+        chunks.partial.remove(&index);
+        Ok(())
+    }
+
     /// Writes a chunk that was verified, and notes it. A chunk of zeros becomes a hole.
     pub fn write(&self, index: u32, bytes: &[u8]) -> io::Result<()> {
         let fits = self.length.is_none_or(|length| {
@@ -148,11 +218,7 @@ impl<S: Storage> Unfinished<S> {
         self.check_broken()?;
         let value = ChunkValue::of(index, bytes);
         self.store(u64::from(index) * CHUNK_BYTES as u64, bytes)?;
-        if let Some(journal) = &self.journal {
-            journal.note(index, value)?;
-        }
-        self.chunks().set(index, value, State::Here);
-        Ok(())
+        self.note(index, value)
     }
 
     fn store(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -161,7 +227,8 @@ impl<S: Storage> Unfinished<S> {
         if is_hole { Ok(()) } else { self.data.write_at(bytes, offset) }
     }
 
-    /// Makes a checkpoint if the last one began so long ago; whether it did. At the first call the time begins.
+    /// Makes a checkpoint if the last one began so long ago; whether it did. At the first call the time
+    /// begins.
     pub fn checkpoint_if_due(&self, now: Duration, interval: Duration) -> io::Result<bool> {
         // Held by another thread: that one is making it.
         let Ok(mut last) = self.last_checkpoint.try_lock() else { return Ok(false) };
@@ -229,8 +296,8 @@ impl<S: Storage> Unfinished<S> {
         self.chunks().state(index) != State::Missing
     }
 
-    /// The chunks that are missing, as far as is known now, in runs. Of a file of unknown length: those before the last one
-    /// that is here.
+    /// The chunks that are missing, as far as is known now, in runs. Of a file of unknown length: those
+    /// before the last one that is here.
     pub fn missing(&self) -> Vec<Range<u32>> {
         let mut runs: Vec<Range<u32>> = Vec::new();
         let chunks = self.chunks();
@@ -245,9 +312,20 @@ impl<S: Storage> Unfinished<S> {
         runs
     }
 
+    /// Forgets all that is here: what was put together was wrong.
+    pub fn discard(&self) -> io::Result<()> {
+        let mut chunks = self.chunks();
+        let none = (ChunkValue::from_bytes([0; 32]), State::Missing);
+        let mut list = std::mem::take(&mut chunks.list);
+        list.fill(none);
+        *chunks = Chunks { missing: list.len(), list, ..Chunks::default() };
+        self.journal.as_ref().map_or(Ok(()), Journal::clear)
+    }
+
     /// Makes it a file of this length, and its root the one that was promised; then all of it is on the disk.
     pub fn finish(&self, length: u64, root: &Root) -> Result<FileTree, FinishError> {
         self.check_broken()?;
+        self.settle_last(length)?;
         let values = self.values(chunk_count(length))?;
         self.data.set_length(length)?;
         let tree = self.tree(length, values)?;
@@ -256,6 +334,15 @@ impl<S: Storage> Unfinished<S> {
         }
         self.data.sync()?;
         Ok(tree)
+    }
+
+    /// Where the last chunk of a pipe ends is known only at the end.
+    fn settle_last(&self, length: u64) -> io::Result<()> {
+        let Some(index) = chunk_count(length).checked_sub(1) else { return Ok(()) };
+        let chunk = chunk_range(length, index);
+        let is_whole =
+            self.chunks().partial.get(&index).is_some_and(|pieces| pieces.contains(&chunk));
+        if is_whole { self.settle(index, &chunk) } else { Ok(()) }
     }
 
     /// The values of the chunks, if all of them are here for certain.

@@ -1,8 +1,8 @@
-//! The values of a file's chunks, and the root that they join to: BLAKE3's own tree, taken apart at the chunks
-//! (STANDARD-1, 4.2.5).
+//! The values of a file's chunks, and the root that they join to: BLAKE3's own tree, taken apart at the
+//! chunks (STANDARD-1, 4.2.5).
 //!
-//! The invariant: the root of a [`FileTree`] is the BLAKE3 of the file whose values it has. Several threads compute
-//! values in any order, because each needs its index and its bytes alone.
+//! The invariant: the root of a [`FileTree`] is the BLAKE3 of the file whose values it has. Several threads
+//! compute values in any order, because each needs its index and its bytes alone.
 
 use std::ops::Range;
 
@@ -10,18 +10,18 @@ use blake3::hazmat::{
     HasherExt, Mode, left_subtree_len, merge_subtrees_non_root, merge_subtrees_root,
 };
 
-/// Bytes of a chunk, the last one of a file excepted: the unit that is verified, written and noted (STANDARD-1).
+use crate::offer::Root;
+
+/// Bytes of a chunk, the last one of a file excepted: the unit that is verified, written and noted
+/// (STANDARD-1).
 pub const CHUNK_BYTES: usize = 256 * 1024;
 
 /// The largest file, a chunk below 2^50 bytes: its chunks are counted with 32 bits.
-pub const MAX_FILE_BYTES: u64 = u32::MAX as u64 * CHUNK_BYTES as u64;
-
-/// BLAKE3 of a whole file.
-pub type Root = [u8; 32];
+pub const MAX_TREE_BYTES: u64 = u32::MAX as u64 * CHUNK_BYTES as u64;
 
 /// The number of chunks of a file of this length; none of an empty file.
 ///
-/// A longer file than [`MAX_FILE_BYTES`] has as many chunks as one of that length.
+/// A longer file than [`MAX_TREE_BYTES`] has as many chunks as one of that length.
 pub fn chunk_count(length: u64) -> u32 {
     u32::try_from(length.div_ceil(CHUNK_BYTES as u64)).unwrap_or(u32::MAX)
 }
@@ -75,11 +75,11 @@ impl FileTree {
         }
     }
 
-    /// The tree over the values of two chunks or more; `None` if there are not as many as the length wants, or
-    /// fewer than two: the bytes of a single chunk are hashed as they are, with [`FileTree::of`].
+    /// The tree over the values of two chunks or more; `None` if there are not as many as the length wants,
+    /// or fewer than two: the bytes of a single chunk are hashed as they are, with [`FileTree::of`].
     pub fn from_values(length: u64, values: Vec<ChunkValue>) -> Option<Self> {
         let is_right = values.len() >= 2 && values.len() == chunk_count(length) as usize;
-        (is_right && length <= MAX_FILE_BYTES).then(|| Self::joined(length, values))
+        (is_right && length <= MAX_TREE_BYTES).then(|| Self::joined(length, values))
     }
 
     /// The tree of a file of one chunk or less with this root.
@@ -175,6 +175,6 @@ mod tests {
         assert_eq!((chunk_count(0), chunk_count(1), chunk_count(length)), (0, 1, 3));
         assert_eq!(chunk_range(length, 2), length - 5..length);
         assert!(chunk_range(length, 3).is_empty() && chunk_range(length, u32::MAX).is_empty());
-        assert_eq!(chunk_count(MAX_FILE_BYTES), u32::MAX);
+        assert_eq!(chunk_count(MAX_TREE_BYTES), u32::MAX);
     }
 }

@@ -1,13 +1,14 @@
-//! Processes that write a file and are killed, at any moment, again and again: what they leave is right, and the
-//! next one goes on with it.
+//! Processes that write a file and are killed, at any moment, again and again: what they leave is right,
+//! and the next one goes on with it.
 //!
-//! A child pushes what is missing and reports each chunk that was written. It is killed after a number of reports
-//! that is drawn, and a moment later that is drawn too. Then every chunk that was reported must be in the
-//! journal, every chunk in the journal must be in the file, and the next child may want none of them again.
+//! A child pushes what is missing and reports each chunk that was written. It is killed after a number of
+//! reports that is drawn, and a moment later that is drawn too. Then every chunk that was reported must be
+//! in the journal, every chunk in the journal must be in the file, and the next child may want none of them
+//! again.
 //!
-//! `HAULIER_KILLS=1000 HAULIER_SEED=7 cargo test -p haulier-files --test kill -- --nocapture` kills more often than the
-//! ordinary run, prints what it found, and wants everything that is older than a second to be covered by a checkpoint,
-//! which on a machine that does other things as well it may not be.
+//! `HAULIER_KILLS=1000 HAULIER_SEED=7 cargo test -p haulier-files --test kill -- --nocapture` kills more
+//! often than the ordinary run, prints what it found, and wants everything that is older than a second to
+//! be covered by a checkpoint, which on a machine that does other things as well it may not be.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -89,7 +90,7 @@ fn child() {
         for index in missing {
             println!("pushed {index}");
             let mut bytes = Bytes::copy_from_slice(chunk(&file, index));
-            while let Err(Full(back)) = writer.push(index, bytes) {
+            while let Err(Full(back)) = writer.push(u64::from(index) * CHUNK_BYTES as u64, bytes) {
                 writer.settle().unwrap();
                 bytes = back;
             }

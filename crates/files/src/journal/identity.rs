@@ -4,7 +4,8 @@
 //! name, length and time of change are all known, and all the same.
 
 use super::JournalError;
-use crate::values::{MAX_FILE_BYTES, Root};
+use crate::offer::Root;
+use crate::values::MAX_TREE_BYTES;
 
 /// The first bytes of a journal; the last one is the version of the format.
 const MAGIC: &[u8; 8] = b"hauljrn\x01";
@@ -32,7 +33,8 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// A file of which only the name is known, such as a pipe. Of a name over 1024 bytes the first 1024 count.
+    /// A file of which only the name is known, such as a pipe. Of a name over 1024 bytes the first 1024
+    /// count.
     pub fn new(name: impl Into<String>) -> Self {
         let mut name = name.into();
         while name.len() > MAX_NAME_BYTES {
@@ -119,7 +121,7 @@ impl FileIdentity {
         let (name, rest) = fields.0.split_at_checked(name_bytes).ok_or(damaged)?;
         let check = Fields(rest).take().map(u32::from_le_bytes).ok_or(damaged)?;
         let checked = bytes.get(..FIXED_BYTES + name_bytes).ok_or(damaged)?;
-        if crc32fast::hash(checked) != check || length > MAX_FILE_BYTES {
+        if crc32fast::hash(checked) != check || length > MAX_TREE_BYTES {
             return Err(damaged);
         }
         let identity = Self {

@@ -1,8 +1,8 @@
 //! The lines of a journal, one after the other, and the chain of checks through them.
 //!
-//! The invariant: a line is read only if every line before it is there, whole, and in its place. Each check is the
-//! CRC-32 of the line, begun with the check of the line before, so that a line that was lost, doubled or moved
-//! ends the journal like one that was damaged.
+//! The invariant: a line is read only if every line before it is there, whole, and in its place. Each check
+//! is the CRC-32 of the line, begun with the check of the line before, so that a line that was lost,
+//! doubled or moved ends the journal like one that was damaged.
 
 use std::io::{self, BufReader, Read};
 

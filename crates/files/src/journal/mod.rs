@@ -1,22 +1,23 @@
 //! What of an unfinished file is here: its chunks and their values, noted as they are written.
 //!
-//! A head says which file it is to become ([`FileIdentity`]). Then come lines, only ever appended: a *note* for
-//! each chunk that was written, and *checkpoints*. A note is written as soon as its chunk is, so that it survives
-//! the end of the process; neither has to be on the disk yet. Once a second the data is synced, then a checkpoint says
-//! how many notes were there **before that sync began**, then the journal is synced. Notes that came meanwhile
-//! stand before the checkpoint too, and are not covered by it.
+//! A head says which file it is to become ([`FileIdentity`]). Then come lines, only ever appended: a *note*
+//! for each chunk that was written, and *checkpoints*. A note is written as soon as its chunk is, so that
+//! it survives the end of the process; neither has to be on the disk yet. Once a second the data is synced,
+//! then a checkpoint says how many notes were there **before that sync began**, then the journal is synced.
+//! Notes that came meanwhile stand before the checkpoint too, and are not covered by it.
 //!
 //! | | bytes |
 //! |---|---|
-//! | head | magic and version 8; bytes of the name 2; what is known 1; root 32; length 8; time 8; name; check 4 |
+//! | head | magic, version 8; bytes of the name 2; what is known 1; root 32; length 8; time 8; name; check 4 |
 //! | note | `N`; index 4; value 32; check 4 |
 //! | checkpoint | `C`; covered notes 4; check 4 |
 //!
 //! Numbers are little endian, checks CRC-32. 100 GB are 381,470 chunks and 15.6 MB of journal.
 //!
-//! The invariant: a chunk is [`Belief::Synced`] only if its last note was there before a sync of the data that
-//! succeeded, and every byte of the journal up to that checkpoint is as it was written. That a disk keeps what it says it
-//! synced is not taken for granted: all of it is hashed again before the file gets its name.
+//! The invariant: a chunk is [`Belief::Synced`] only if its last note was there before a sync of the data
+//! that succeeded, and every byte of the journal up to that checkpoint is as it was written. That a disk
+//! keeps what it says it synced is not taken for granted: all of it is hashed again before the file gets
+//! its name.
 
 mod identity;
 mod lines;
@@ -67,6 +68,8 @@ pub struct Recovered {
 #[derive(Debug)]
 pub struct Journal<S> {
     storage: S,
+    /// Where the first line begins.
+    start: Tail,
     tail: Mutex<Tail>,
 }
 
@@ -87,8 +90,8 @@ impl<S: Storage> Journal<S> {
         let (head, chain) = identity.to_bytes();
         storage.set_length(0)?;
         storage.write_at(&head, 0)?;
-        let tail = Tail { end: head.len() as u64, chain, notes: 0 };
-        Ok(Self { storage, tail: Mutex::new(tail) })
+        let start = Tail { end: head.len() as u64, chain, notes: 0 };
+        Ok(Self { storage, start, tail: Mutex::new(start) })
     }
 
     /// Reads the journal of this file and goes on with it; if that cannot be, the storage is given back.
@@ -104,7 +107,8 @@ impl<S: Storage> Journal<S> {
         }
         let mut recovered = Recovered::new(identity.length());
         let mut lines = Lines::new(&storage, end as u64, chain);
-        let mut tail = Tail { end: end as u64, chain, notes: 0 };
+        let start = Tail { end: end as u64, chain, notes: 0 };
+        let mut tail = start;
         while let Some(line) = lines.read_next()? {
             if !recovered.add(line) {
                 break;
@@ -114,7 +118,7 @@ impl<S: Storage> Journal<S> {
         tail.notes = recovered.notes;
         // What is behind the last good line must not look like a continuation of the next one.
         storage.set_length(tail.end)?;
-        Ok(Ok((Self { storage, tail: Mutex::new(tail) }, recovered)))
+        Ok(Ok((Self { storage, start, tail: Mutex::new(tail) }, recovered)))
     }
 
     /// Notes a chunk that was written.
@@ -134,6 +138,13 @@ impl<S: Storage> Journal<S> {
     pub fn checkpoint(&self, covered: u32) -> io::Result<()> {
         self.append(&mut self.tail(), Line::Checkpoint(covered))?;
         self.storage.sync()
+    }
+
+    /// Forgets all notes.
+    pub fn clear(&self) -> io::Result<()> {
+        let mut tail = self.tail();
+        *tail = self.start;
+        self.storage.set_length(tail.end)
     }
 
     /// A write that failed half-way is written over by the next.

@@ -1,9 +1,9 @@
-//! Reading ahead of the network: what is asked for is read on the pool's threads, compared with what was hashed, and
-//! taken when it is there.
+//! Reading ahead of the network: what is asked for is read on the pool's threads, compared with what was
+//! hashed, and taken when it is there.
 //!
-//! The invariant: at most [`MAX_READ_AHEAD`] pieces are asked for and not taken, so that they are all the memory that
-//! a file takes. What is taken has the bytes that the file had when it was opened, as far as its length, its time and its
-//! tree show.
+//! The invariant: at most [`MAX_READ_AHEAD`] pieces are asked for and not taken, so that they are all the
+//! memory that a file takes. What is taken has the bytes that the file had when it was opened, as far as
+//! its length, its time and its tree show.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -78,8 +78,8 @@ impl FileReader {
         self.ask(number, vec![range])
     }
 
-    /// Asks for these bytes of the file, one range behind the other and a chunk at most, to be known by this number: what
-    /// a block of wanted pieces is made of.
+    /// Asks for these bytes of the file, one range behind the other and a chunk at most, to be known by
+    /// this number: what a block of wanted pieces is made of.
     pub fn ask(&mut self, number: u64, ranges: Vec<Range<u64>>) -> Result<(), AskError> {
         if self.room() == 0 {
             return Err(AskError::Full);

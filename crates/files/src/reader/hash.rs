@@ -1,8 +1,8 @@
 //! Hashing a file with several threads.
 //!
-//! They share one counter: each takes the next four chunks, reads and hashes them. That is all the scheduling that
-//! there is to do, the disk is read nearly in order, and it needs no library; BLAKE3's own threads would want the
-//! file mapped into memory, where a file that shrinks kills the process.
+//! They share one counter: each takes the next four chunks, reads and hashes them. That is all the
+//! scheduling that there is to do, the disk is read nearly in order, and it needs no library; BLAKE3's own
+//! threads would want the file mapped into memory, where a file that shrinks kills the process.
 //!
 //! The invariant: the tree is that of one version of the file, or there is none.
 

@@ -1,10 +1,10 @@
 //! A pipe: bytes in order, of a length that nobody knows, from a writer that may take its time.
 //!
-//! A thread of its own waits for it, in short waits, so that it ends soon when nobody wants it any more. A named pipe
-//! without a writer is not at its end: the first writer is awaited.
+//! A thread of its own waits for it, in short waits, so that it ends soon when nobody wants it any more. A
+//! named pipe without a writer is not at its end: the first writer is awaited.
 //!
-//! The invariant: every chunk but the last is of 256 KiB, and no more than [`MAX_AHEAD`] of them are read and not
-//! taken.
+//! The invariant: every chunk but the last is of 256 KiB, and no more than [`MAX_AHEAD`] of them are read
+//! and not taken.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -62,7 +62,8 @@ pub struct PipeReader {
 impl PipeReader {
     /// Reads a named pipe.
     pub fn open(path: &Path, wake: Wake) -> Result<Self, ReadError> {
-        // Opening it would wait for a writer, where no signal ends it; so does reading, which is waited for instead.
+        // Opening it would wait for a writer, where no signal ends it; so does reading, which is waited for
+        // instead.
         let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
         let mut options = OpenOptions::new();
         let file = options.read(true).custom_flags(flags).open(path);

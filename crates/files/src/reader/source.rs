@@ -1,7 +1,9 @@
-//! What can be read: files, at any place and for as long as they stay as they are; and pipes, once, from the start.
+//! What can be read: files, at any place and for as long as they stay as they are; and pipes, once, from
+//! the start.
 //!
-//! The invariant: a [`SourceFile`] is a regular file, and [`SourceFile::check`] finds every change of its length or its
-//! time of change since it was opened. A file that was replaced by a rename goes on being served as it was.
+//! The invariant: a [`SourceFile`] is a regular file, and [`SourceFile::check`] finds every change of its
+//! length or its time of change since it was opened. A file that was replaced by a rename goes on being
+//! served as it was.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -13,7 +15,7 @@ use rustix::fs::OFlags;
 use crate::errors::{Change, ReadError};
 use crate::storage::Storage;
 use crate::system;
-use crate::values::MAX_FILE_BYTES;
+use crate::values::MAX_TREE_BYTES;
 
 /// Which version of a file this is: what differs after every change that a system shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +55,14 @@ impl FileVersion {
 pub enum Source {
     /// A file.
     File(SourceFile),
-    /// A pipe (FIFO): served once, without a length. Nobody has it open yet; see [`PipeReader`](super::PipeReader).
+    /// A pipe (FIFO): served once, without a length. Nobody has it open yet; see
+    /// [`PipeReader`](super::PipeReader).
     Pipe(PathBuf),
 }
 
 impl Source {
-    /// Opens what is there. Folders, devices such as `/dev/zero`, and sockets are refused: they have no end, or no bytes.
+    /// Opens what is there. Folders, devices such as `/dev/zero`, and sockets are refused: they have no
+    /// end, or no bytes.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         // Looked at before it is opened: opening a device may do something.
         let metadata = std::fs::metadata(path).map_err(|error| ReadError::io(path, error))?;
@@ -93,7 +97,7 @@ impl SourceFile {
         let metadata = file.metadata().map_err(io)?;
         refuse(&metadata)?;
         let version = FileVersion::of(&metadata);
-        if version.bytes > MAX_FILE_BYTES {
+        if version.bytes > MAX_TREE_BYTES {
             return Err(ReadError::TooLong { path: path.to_owned(), bytes: version.bytes });
         }
         let is_executable = metadata.permissions().mode() & 0o100 != 0;

@@ -171,8 +171,8 @@ fn a_file_hashed_by_many_threads_has_the_same_tree() {
     assert!(matches!(hashed, Err(ReadError::Changed { change: Change::Shorter, .. })));
 }
 
-/// Whatever the pieces in which it is written, chunks come out; the first writer is awaited, and the last one's end
-/// is the end.
+/// Whatever the pieces in which it is written, chunks come out; the first writer is awaited, and the last
+/// one's end is the end.
 #[test]
 fn a_named_pipe_is_read_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -210,4 +210,34 @@ fn a_pipe_that_nobody_wants_lets_its_thread_go() {
     let (wake, wakes) = wakes();
     drop(PipeReader::open(&path, wake).unwrap());
     assert!(wakes.iter().count() <= 1, "the thread is gone, and its wake with it");
+}
+
+/// Parts give their own trees, and together the file's; what was in none of them is read at the end.
+#[test]
+fn parts_have_trees_and_so_has_their_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f");
+    for bytes in [Vec::new(), file_of(0), file_of(6)] {
+        std::fs::write(&path, &bytes).unwrap();
+        let file = SourceFile::open(&path).unwrap();
+        let length = bytes.len() as u64;
+        let mut hasher = FileHasher::default();
+        let parts = [0..length.min(CHUNK_BYTES as u64), 2 * CHUNK_BYTES as u64..length];
+        for part in parts.into_iter().filter(|part| part.start <= part.end) {
+            let block = &bytes[part.start as usize..part.end as usize];
+            assert_eq!(hasher.hash_part(&file, part).unwrap(), FileTree::of(block));
+        }
+        assert_eq!(hasher.root(&file).unwrap(), FileTree::of(&bytes));
+    }
+    let (file, bytes) = (SourceFile::open(&path).unwrap(), std::fs::read(&path).unwrap());
+    let spans = [5..300_000, 7..7, 0..9, 400_000..1_000_000];
+    let block: Vec<u8> = spans
+        .clone()
+        .into_iter()
+        .flat_map(|it: std::ops::Range<usize>| bytes[it].to_vec())
+        .collect();
+    let spans = spans.map(|it| it.start as u64..it.end as u64);
+    assert_eq!(hash_spans(&file, &spans).unwrap(), FileTree::of(&block));
+    std::fs::write(&path, "short").unwrap();
+    assert!(hash_spans(&file, &spans).is_err() && FileHasher::default().root(&file).is_err());
 }

@@ -254,3 +254,57 @@ fn a_pipe_gets_its_length_at_the_end() {
         assert_eq!(disk.bytes("data"), file);
     }
 }
+
+/// An older version and the pieces that it lacks, in any order and of any length.
+#[test]
+fn a_file_is_put_together_from_pieces() {
+    let file = file_of(11);
+    let disk = ModelDisk::new(11, Faults::default());
+    let mut draws = Draws(12);
+    let mut cuts: Vec<usize> = (0..40).map(|_| draws.below(file.len() as u64) as usize).collect();
+    cuts.extend([0, file.len()]);
+    cuts.sort_unstable();
+    let mut pieces: Vec<(usize, usize)> = cuts.windows(2).map(|it| (it[0], it[1])).collect();
+    pieces.reverse();
+    pieces.rotate_left(11);
+    let pipe = Unfinished::create(disk.file("pipe"), None, &FileIdentity::new("pipe")).unwrap();
+    let unfinished = resume(&disk, &file).unwrap();
+    for (start, end) in pieces {
+        assert!(matches!(finish(&unfinished, &file), Err(FinishError::Missing)) || start == end);
+        unfinished.write_at(start as u64, &file[start..end]).unwrap();
+        pipe.write_at(start as u64, &file[start..end]).unwrap();
+    }
+    assert_eq!(finish(&unfinished, &file).unwrap(), FileTree::of(&file));
+    assert_eq!(finish(&pipe, &file).unwrap(), FileTree::of(&file));
+    assert_eq!((disk.bytes("data"), disk.bytes("pipe")), (file.clone(), file.clone()));
+    assert!(unfinished.write_at(file.len() as u64 - 1, b"xy").is_err());
+    disk.kill();
+    assert_eq!(check_all(&resume(&disk, &file).unwrap()).unwrap(), CHUNKS);
+}
+
+/// A piece that is written over a chunk makes it another one.
+#[test]
+fn a_chunk_that_is_written_over_is_missing() {
+    let file = file_of(13);
+    let disk = ModelDisk::new(13, Faults::default());
+    let unfinished = resume(&disk, &file).unwrap();
+    unfinished.write(0, chunk(&file, 0)).unwrap();
+    unfinished.write_at(5, b"other").unwrap();
+    assert!(!unfinished.is_here(0));
+    unfinished.write(0, chunk(&file, 0)).unwrap();
+    assert!(unfinished.is_here(0));
+}
+
+#[test]
+fn what_was_discarded_is_not_in_the_journal() {
+    let file = file_of(14);
+    let disk = ModelDisk::new(14, Faults::default());
+    let unfinished = resume(&disk, &file).unwrap();
+    (0..3).for_each(|index| unfinished.write(index, chunk(&file, index)).unwrap());
+    unfinished.discard().unwrap();
+    assert_eq!(unfinished.missing(), [0..CHUNKS as u32]);
+    unfinished.write(4, chunk(&file, 4)).unwrap();
+    disk.kill();
+    let again = resume(&disk, &file).unwrap();
+    assert_eq!((again.missing(), again.unchecked()), (vec![0..4, 5..6], 1));
+}

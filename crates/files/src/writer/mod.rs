@@ -1,46 +1,46 @@
-//! Write-behind: verified chunks go to a few threads, which write and note them; the last one gives the file its name.
+//! Write-behind: verified bytes go to a few threads, which write and note them; the last one gives the file
+//! its name.
 //!
 //! ```text
-//! push(index, bytes) -> at most 32 chunks -> write, note, each second a checkpoint
+//! push(offset, bytes) -> at most 32 wait -> write, note, each second a checkpoint -> take_written()
 //! finish(length, root) -> hashed again what the journal said -> root compared -> synced -> renamed
 //! ```
 //!
-//! Nothing here blocks but [`FileWriter::open`], which checks the target, and reads the journal. A full queue says
-//! [`Full`]: then the caller takes no more events of its connection, and credit slows the sender. Everything that
-//! goes wrong on the threads comes out of [`FileWriter::poll`].
+//! Nothing here blocks but [`FileWriter::open`], which checks the target and reads the journal. A full
+//! queue says [`Full`]: then the caller takes no more events of its connection, and credit slows the
+//! sender. Everything that goes wrong on the threads comes out of [`FileWriter::poll`].
 //!
-//! The invariant: under the target's name there is the file that was promised, or what was there before. What is
-//! unfinished lies beside it, as `NAME.haulier-part` and `NAME.haulier-journal`, and goes on from there the next time; what
-//! could not, because it is short or has no known length, is removed.
+//! The invariant: under the target's name there is the file that was promised, or what was there before.
+//! What is unfinished lies beside it, as `NAME.haulier-part` and `NAME.haulier-journal`, and goes on from
+//! there the next time; what could not, because it is short or has no known length, is removed.
 
 mod target;
+mod work;
 
-use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use target::Target;
+use work::{Inner, Status, Task};
 
 use crate::errors::WriteError;
 use crate::journal::FileIdentity;
+use crate::offer::Root;
+use crate::pieces::Copied;
 use crate::pool::PoolHandle;
-use crate::storage::Storage;
-use crate::system;
-use crate::unfinished::{FinishError, Unfinished};
-use crate::values::{CHUNK_BYTES, FileTree, MAX_FILE_BYTES, Root};
+use crate::reader::SourceFile;
+use crate::values::{CHUNK_BYTES, FileTree, MAX_TREE_BYTES};
 
-/// Files below this length, in bytes, have no journal: to fetch four chunks again takes less than to sync two files.
+/// Files below this length, in bytes, have no journal: to fetch four chunks again takes less than to sync
+/// two files.
 pub const MIN_JOURNAL_BYTES: u64 = 4 * CHUNK_BYTES as u64;
 
-/// Between two checkpoints: what is in between is hashed again after a kill. More often would cost the disk's time, which
-/// syncs of 5 to 50 ms take.
+/// Between two checkpoints: what is in between is hashed again after a kill. More often would cost the
+/// disk's time, which syncs of 5 to 50 ms take.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Chains of chunks that are hashed again at the same time, when the threads have nothing better to do.
-const CHECKS_AT_ONCE: usize = 2;
 
 /// What happens to a file that has the name already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,27 +101,31 @@ impl WriteSettings {
 }
 
 /// What becomes of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteState {
-    /// It takes chunks.
+    /// It takes bytes.
+    #[default]
     Writing,
     /// All of it came; what is left to do is on the disk.
     Finishing,
-    /// It was to be finished, and [`FileWriter::missing`] is still missing: what the journal said was not there. It
-    /// takes chunks.
+    /// It was to be finished, and [`FileWriter::missing`] is still missing: what the journal said was not
+    /// there. It takes bytes.
     Missing,
+    /// It was to be finished, and is another file than was promised. What came of it is void; it takes
+    /// bytes, as at the beginning.
+    WrongRoot,
     /// It has its name.
     Stored,
 }
 
-/// No room now. The chunk is given back, to be pushed again after the pool's wake.
+/// No room now. What was to be written is given back, to be pushed again after the pool's wake.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Full(pub Bytes);
+pub struct Full<T>(pub T);
 
-impl std::fmt::Debug for Full {
+impl<T> std::fmt::Debug for Full<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Full({} bytes)", self.0.len())
+        f.write_str("Full")
     }
 }
 
@@ -132,35 +136,12 @@ pub struct FileWriter {
     resumed_chunks: usize,
 }
 
-#[derive(Debug)]
-struct Inner {
-    target: Target,
-    settings: WriteSettings,
-    file: Unfinished<File>,
-    has_journal: bool,
-    pool: PoolHandle,
-    /// The clock of the checkpoints.
-    opened: Instant,
-    status: Mutex<Status>,
-    changed: Condvar,
-}
-
-#[derive(Debug)]
-struct Status {
-    state: WriteState,
-    /// Chunks that wait or are being written.
-    pending: usize,
-    /// Length and root, when it is to be finished.
-    wanted: Option<(u64, Root)>,
-    tree: Option<FileTree>,
-    error: Option<WriteError>,
-    /// What is beside the target is not ours any more.
-    is_removed: bool,
-}
-
 impl FileWriter {
-    /// Checks the target, makes room, and goes on with what is here of the same file. It waits for the disk: for a
-    /// journal of 100 GB some 50 ms.
+    /// Checks the target, makes room, and goes on with what is here of the same file. It waits for the
+    /// disk: for a journal of 100 GB some 50 ms.
+    ///
+    /// # Errors
+    /// [`WriteError`]: before a byte was asked for.
     pub fn open(
         pool: &PoolHandle,
         path: &Path,
@@ -171,7 +152,7 @@ impl FileWriter {
         target.remove_leftover();
         target.check_name(settings.replace)?;
         let length = identity.length();
-        if let Some(bytes) = length.filter(|length| *length > MAX_FILE_BYTES) {
+        if let Some(bytes) = length.filter(|length| *length > MAX_TREE_BYTES) {
             return Err(WriteError::TooLong { bytes });
         }
         target.check_room(length.unwrap_or_default())?;
@@ -179,46 +160,55 @@ impl FileWriter {
         // What could not be gone on with needs no journal.
         let has_journal = identity.is_same_content(identity)
             && length.is_some_and(|length| length >= MIN_JOURNAL_BYTES);
-        let file = unfinished(&target, data, has_journal, identity)?;
+        let file = target.unfinished(data, has_journal, identity)?;
         let resumed_chunks = file.unchecked();
-        let status = Status {
-            state: WriteState::Writing,
-            pending: 0,
-            wanted: None,
-            tree: None,
-            error: None,
-            is_removed: false,
-        };
-        let inner = Arc::new(Inner {
-            target,
-            settings,
-            file,
-            has_journal,
-            pool: pool.clone(),
-            opened: Instant::now(),
-            status: Mutex::new(status),
-            changed: Condvar::new(),
-        });
-        for _ in 0..CHECKS_AT_ONCE.min(resumed_chunks) {
-            Inner::check_when_idle(Arc::clone(&inner));
-        }
+        let inner = Inner::new(target, settings, file, has_journal, pool.clone());
         Ok(Self { inner, resumed_chunks })
     }
 
-    /// Takes a verified chunk to be written: 256 KiB at its index, the last one the rest.
-    pub fn push(&self, index: u32, bytes: Bytes) -> Result<(), Full> {
+    /// Takes verified bytes to be written at this place, 256 KiB of them at most. The next
+    /// [`FileWriter::take_written`] has their range.
+    ///
+    /// # Errors
+    /// [`Full`], if too much waits for the disk.
+    pub fn push(&self, offset: u64, bytes: Bytes) -> Result<(), Full<Bytes>> {
         let Some(claim) = self.inner.pool.claim_write() else { return Err(Full(bytes)) };
-        self.inner.status().pending += 1;
-        let inner = Arc::clone(&self.inner);
-        self.inner.pool.run(move || {
-            inner.write(index, &bytes);
-            drop((bytes, claim));
-            inner.on_written();
-        });
+        Inner::start(&self.inner, Task::Write { offset, bytes, claim });
         Ok(())
     }
 
-    /// All chunks that are wanted were pushed: the file gets its name once it is whole, and is this one.
+    /// The same of verified bytes that are packed, all of one run; no more than this may come out of them.
+    ///
+    /// # Errors
+    /// [`Full`], if too much waits for the disk.
+    pub fn push_packed(
+        &self,
+        offset: u64,
+        max_bytes: u64,
+        packed: Vec<Bytes>,
+    ) -> Result<(), Full<Vec<Bytes>>> {
+        let Some(claim) = self.inner.pool.claim_write() else { return Err(Full(packed)) };
+        Inner::start(&self.inner, Task::Unpack { offset, max_bytes, packed, claim });
+        Ok(())
+    }
+
+    /// Copies these from an older version, when nothing is more urgent. [`FileWriter::take_copied`] says
+    /// how it went.
+    pub fn copy(&self, older: Arc<SourceFile>, copies: Vec<Copied>) {
+        Inner::start(&self.inner, Task::Copy { older, copies });
+    }
+
+    /// What was pushed and is written now: each range once, of packed bytes what came out of them.
+    pub fn take_written(&self) -> Option<Range<u64>> {
+        self.inner.status().written.pop_front()
+    }
+
+    /// Whether what was to be copied is written: the older version may have changed.
+    pub fn take_copied(&self) -> Option<Result<(), crate::errors::ReadError>> {
+        self.inner.status().copied.pop_front()
+    }
+
+    /// All that is wanted was pushed: the file gets its name once it is whole, and is this one.
     pub fn finish(&self, length: u64, root: Root) {
         let mut status = self.inner.status();
         if status.state != WriteState::Stored {
@@ -229,14 +219,25 @@ impl FileWriter {
         Inner::advance(&self.inner);
     }
 
+    /// What is here is wrong: nothing of it counts. What is pushed after it does.
+    pub fn discard(&self) {
+        self.inner.discard();
+    }
+
     /// What has become of it.
+    ///
+    /// # Errors
+    /// [`WriteError`], from the first thing that went wrong on. What is here stays for the next time.
     pub fn poll(&self) -> Result<WriteState, WriteError> {
         let status = self.inner.status();
         status.error.clone().map_or(Ok(status.state), Err)
     }
 
-    /// Waits until its threads have nothing left to do, and says what has become of it. For programs without an
-    /// event loop.
+    /// Waits until its threads have nothing left to do, and says what has become of it. For programs
+    /// without an event loop.
+    ///
+    /// # Errors
+    /// As of [`FileWriter::poll`].
     pub fn settle(&self) -> Result<WriteState, WriteError> {
         let is_busy = |status: &mut Status| {
             let is_at_work = status.pending > 0 || status.state == WriteState::Finishing;
@@ -257,7 +258,8 @@ impl FileWriter {
         self.inner.file.is_here(index)
     }
 
-    /// The chunks that are missing, as far as is known now, in runs. A chunk that waits to be written is missing.
+    /// The chunks that are missing, as far as is known now, in runs. A chunk that waits to be written is
+    /// missing.
     pub fn missing(&self) -> Vec<Range<u32>> {
         self.inner.file.missing()
     }
@@ -267,163 +269,33 @@ impl FileWriter {
         self.inner.file.unchecked()
     }
 
-    /// The values of its chunks, when it is stored: to be kept for who serves it on.
+    /// The values of its chunks, when it is stored: to be kept by who serves it on.
     pub fn tree(&self) -> Option<FileTree> {
         self.inner.status().tree.clone()
     }
 
     /// Removes what came of it: it is not to be gone on with.
+    ///
+    /// # Errors
+    /// [`WriteError`], if it cannot be removed.
     pub fn abandon(self) -> Result<(), WriteError> {
-        let target = &self.inner.target;
-        let mut status = self.inner.status();
-        if status.state != WriteState::Stored {
-            status.error = Some(target.io(std::io::ErrorKind::Interrupted.into()));
-            status.is_removed = true;
-            target.remove_all().map_err(|error| target.io(error))?;
-        }
-        Ok(())
+        self.inner.abandon()
     }
 }
 
 impl Drop for FileWriter {
     fn drop(&mut self) {
-        if self.inner.has_journal && self.poll().is_ok_and(|state| state != WriteState::Stored) {
-            let inner = Arc::clone(&self.inner);
-            self.inner.pool.run(move || drop(inner.file.checkpoint()));
-        }
+        Inner::leave(&self.inner);
     }
 }
 
-/// Removes the journal of a file that has its name already: what a process leaves that is killed between the last two
-/// steps. For files that are found to be here; [`FileWriter::open`] does it too.
+/// Removes the journal of a file that has its name already: what a process leaves that is killed between
+/// the last two steps. For files that are found to be here; [`FileWriter::open`] does it too.
+///
+/// # Errors
+/// [`WriteError::NoName`].
 pub fn remove_leftover(path: &Path) -> Result<(), WriteError> {
     Target::new(path).map(|target| target.remove_leftover())
-}
-
-/// The file as it is here, or a new one with its space reserved.
-fn unfinished(
-    target: &Target,
-    data: File,
-    has_journal: bool,
-    identity: &FileIdentity,
-) -> Result<Unfinished<File>, WriteError> {
-    let journal = has_journal.then(|| target.open_journal()).transpose()?;
-    let length = identity.length().unwrap_or_default();
-    let prepare = || {
-        let is_new = !has_journal || data.length()? != length;
-        if is_new {
-            data.set_len(0)?;
-            system::reserve(&data, length)?;
-        }
-        match journal {
-            // A journal without its data is of no use.
-            Some(journal) if !is_new => Unfinished::resume(data, journal, identity),
-            journal => Unfinished::create(data, journal, identity),
-        }
-    };
-    prepare().map_err(|error| {
-        // A reservation that fails half-way has taken what was left.
-        let error = target.io(error);
-        if matches!(error, WriteError::DiskFull { .. }) {
-            drop(target.remove_all());
-        }
-        error
-    })
-}
-
-impl Inner {
-    fn write(&self, index: u32, bytes: &[u8]) {
-        if self.status().error.is_some() {
-            return;
-        }
-        let written = self.file.write(index, bytes).and_then(|()| {
-            self.file.checkpoint_if_due(self.opened.elapsed(), self.settings.checkpoint_interval)
-        });
-        if let Err(error) = written {
-            self.fail(self.target.io(error));
-        }
-    }
-
-    fn on_written(self: Arc<Self>) {
-        self.status().pending -= 1;
-        self.changed.notify_all();
-        Self::advance(&self);
-    }
-
-    fn check_when_idle(inner: Arc<Self>) {
-        let pool = inner.pool.clone();
-        pool.run_when_idle(move || {
-            if inner.status().error.is_some() {
-                return;
-            }
-            let Some(index) = inner.file.next_to_check() else { return };
-            match inner.file.check(index) {
-                Ok(_) => Self::check_when_idle(Arc::clone(&inner)),
-                Err(error) => inner.fail(inner.target.io(error)),
-            }
-            Self::advance(&inner);
-        });
-    }
-
-    /// Goes on to the end, when nothing is left to write or to hash.
-    fn advance(inner: &Arc<Self>) {
-        let mut status = inner.status();
-        let is_idle = status.pending == 0 && inner.file.unchecked() == 0 && status.error.is_none();
-        let wanted = if is_idle { status.wanted.take() } else { None };
-        drop(status);
-        if let Some((length, root)) = wanted {
-            let inner = Arc::clone(inner);
-            inner.pool.clone().run(move || inner.conclude(length, &root));
-        }
-    }
-
-    fn conclude(&self, length: u64, root: &Root) {
-        let named = |tree| {
-            self.target.give_name(self.file.data(), &self.settings)?;
-            self.status().tree = Some(tree);
-            Ok(())
-        };
-        match self.file.finish(length, root).map(named) {
-            Ok(Ok(())) => self.become_state(WriteState::Stored),
-            Ok(Err(error)) => self.fail(error),
-            Err(FinishError::Missing) => self.become_state(WriteState::Missing),
-            Err(FinishError::Io(error)) => self.fail(self.target.io(error)),
-            Err(FinishError::WrongRoot) => {
-                self.status().is_removed = true;
-                drop(self.target.remove_all());
-                self.fail(WriteError::WrongRoot { path: self.target.path.clone() });
-            }
-        }
-    }
-
-    fn become_state(&self, state: WriteState) {
-        self.status().state = state;
-        self.changed.notify_all();
-        self.pool.wake();
-    }
-
-    /// The first error is the one that is told.
-    fn fail(&self, error: WriteError) {
-        self.status().error.get_or_insert(error);
-        self.changed.notify_all();
-        self.pool.wake();
-    }
-
-    fn status(&self) -> MutexGuard<'_, Status> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Inner {
-    /// What cannot be gone on with is litter.
-    fn drop(&mut self) {
-        let status = self.status();
-        let is_ours = status.state != WriteState::Stored && !status.is_removed;
-        drop(status);
-        if is_ours && (!self.has_journal || self.file.has_nothing()) {
-            drop(self.target.remove_all());
-        }
-    }
 }
 
 #[cfg(test)]

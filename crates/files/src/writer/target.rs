@@ -1,7 +1,8 @@
-//! The name that a file is to get: what is checked before the first byte is asked for, and the two files beside
-//! it while it is unfinished.
+//! The name that a file is to get: what is checked before the first byte is asked for, and the two files
+//! beside it while it is unfinished.
 //!
-//! The invariant: under the name itself there is nothing new until [`Target::give_name`], which is one rename.
+//! The invariant: under the name itself there is nothing new until [`Target::give_name`], which is one
+//! rename.
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io;
@@ -14,7 +15,10 @@ use rustix::fs::OFlags;
 
 use super::{Replace, WriteSettings};
 use crate::errors::WriteError;
+use crate::journal::FileIdentity;
+use crate::storage::Storage;
 use crate::system;
+use crate::unfinished::Unfinished;
 
 /// A name, and the names of the unfinished file and its journal.
 #[derive(Debug)]
@@ -91,8 +95,35 @@ impl Target {
         if is_same { Ok(file) } else { Err(in_use()) }
     }
 
-    pub(super) fn open_journal(&self) -> Result<File, WriteError> {
-        self.open(&self.journal)
+    /// The file as it is here, or a new one with its space reserved.
+    pub(super) fn unfinished(
+        &self,
+        data: File,
+        has_journal: bool,
+        identity: &FileIdentity,
+    ) -> Result<Unfinished<File>, WriteError> {
+        let journal = has_journal.then(|| self.open(&self.journal)).transpose()?;
+        let length = identity.length().unwrap_or_default();
+        let prepare = || {
+            let is_new = !has_journal || data.length()? != length;
+            if is_new {
+                data.set_len(0)?;
+                system::reserve(&data, length)?;
+            }
+            match journal {
+                // A journal without its data is of no use.
+                Some(journal) if !is_new => Unfinished::resume(data, journal, identity),
+                journal => Unfinished::create(data, journal, identity),
+            }
+        };
+        prepare().map_err(|error| {
+            let error = self.io(error);
+            // A reservation that fails half-way has taken what was left.
+            if matches!(error, WriteError::DiskFull { .. }) {
+                drop(self.remove_all());
+            }
+            error
+        })
     }
 
     fn open(&self, path: &Path) -> Result<File, WriteError> {

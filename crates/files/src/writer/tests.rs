@@ -1,6 +1,7 @@
 //! Files written through the threads, and every way in which a target is refused.
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::sync::mpsc::channel;
 
@@ -30,7 +31,7 @@ fn open(pool: &DiskPool, path: &Path, file: &[u8]) -> Result<FileWriter, WriteEr
 fn push(writer: &FileWriter, file: &[u8], index: u32) {
     let range = chunk_range(file.len() as u64, index);
     let bytes = Bytes::copy_from_slice(&file[range.start as usize..range.end as usize]);
-    while writer.push(index, bytes.clone()) == Err(Full(bytes.clone())) {
+    while writer.push(range.start, bytes.clone()).is_err() {
         writer.settle().unwrap();
     }
 }
@@ -99,14 +100,54 @@ fn a_file_goes_on_where_it_was() {
     assert_eq!(std::fs::read(&path).unwrap(), file);
 }
 
+/// Nothing of it counts, and it can be fetched again at once.
 #[test]
-fn another_file_than_was_promised_is_removed() {
+fn another_file_than_was_promised_is_begun_anew() {
     let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());
-    let writer = open(&pool, &folder.path().join("f"), &file).unwrap();
+    let path = folder.path().join("f");
+    let writer = open(&pool, &path, &file).unwrap();
     push_missing(&writer, &vec![1; file.len()]);
-    assert!(matches!(finish(&writer, &file), Err(WriteError::WrongRoot { .. })));
-    drop(writer);
-    assert!(names_in(folder.path()).is_empty());
+    assert_eq!(finish(&writer, &file).unwrap(), WriteState::WrongRoot);
+    assert_eq!(writer.missing(), [0..5]);
+    push_missing(&writer, &file);
+    assert_eq!(finish(&writer, &file).unwrap(), WriteState::Stored);
+    assert_eq!(std::fs::read(&path).unwrap(), file);
+}
+
+/// Pieces of an older version, pieces that came, and pieces that came packed.
+#[test]
+fn a_file_is_put_together_from_what_is_here_and_what_came() {
+    let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());
+    let (path, older) = (folder.path().join("f"), folder.path().join("older"));
+    std::fs::write(&older, &file[100_000..900_000]).unwrap();
+    let writer = open(&pool, &path, &file).unwrap();
+    let copied = Copied { from: 5, to: 100_005, length: 799_995 };
+    writer.copy(Arc::new(SourceFile::open(&older).unwrap()), vec![copied]);
+    writer.push(0, Bytes::copy_from_slice(&file[..100_005])).unwrap();
+    let mut packer = crate::packing::Packer::new().unwrap();
+    let packed = file[900_000..].chunks(CHUNK_BYTES).map(|chunk| packer.pack(chunk)).collect();
+    writer.push_packed(900_000, 1 << 20, packed).unwrap();
+    assert_eq!(finish(&writer, &file).unwrap(), WriteState::Stored);
+    assert!(matches!((writer.take_copied(), writer.take_copied()), (Some(Ok(())), None)));
+    let mut written: Vec<_> = std::iter::from_fn(|| writer.take_written()).collect();
+    written.sort_by_key(|range| range.start);
+    assert_eq!(written, [0..100_005, 900_000..file.len() as u64]);
+    assert_eq!(std::fs::read(&path).unwrap(), file);
+}
+
+#[test]
+fn what_cannot_be_unpacked_or_copied_is_an_error() {
+    let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());
+    let (path, older) = (folder.path().join("f"), folder.path().join("older"));
+    std::fs::write(&older, &file).unwrap();
+    let writer = open(&pool, &path, &file).unwrap();
+    let source = Arc::new(SourceFile::open(&older).unwrap());
+    std::fs::write(&older, "short").unwrap();
+    writer.copy(source, vec![Copied { from: 0, to: 0, length: 9 }]);
+    assert_eq!(writer.settle().unwrap(), WriteState::Writing);
+    assert!(matches!(writer.take_copied(), Some(Err(_))));
+    writer.push_packed(0, 9, vec![Bytes::from_static(&[9, 0, 0, 0, 1])]).unwrap();
+    assert!(matches!(writer.settle(), Err(WriteError::BadPacked { .. })));
 }
 
 /// Between the first byte and the last somebody else may take the name.
@@ -204,7 +245,9 @@ fn a_slow_disk_says_full() {
     });
     let writer = open(&pool, &folder.path().join("f"), &file).unwrap();
     let chunk = Bytes::copy_from_slice(&file[..CHUNK_BYTES]);
-    let taken = (0..40).take_while(|&index| writer.push(index, chunk.clone()).is_ok()).count();
+    let taken = (0..40)
+        .take_while(|&index| writer.push(index * CHUNK_BYTES as u64, chunk.clone()).is_ok())
+        .count();
     assert_eq!((taken, pool.handle().room()), (MAX_QUEUED_WRITES, 0));
     assert!(wakes.try_recv().is_err());
     go.send(()).unwrap();

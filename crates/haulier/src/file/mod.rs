@@ -9,10 +9,11 @@ mod outgoing;
 mod receipt;
 mod wire;
 
+pub use haulier_core::names::{MAX_NAME_BYTES, plain_name};
 pub use incoming::{FileError, Finished, Incoming, Sink};
 pub use outgoing::Outgoing;
 pub use receipt::{Receipt, Status};
-pub use wire::{Header, MAX_NAME_BYTES, plain_name};
+pub use wire::Header;
 
 /// The BLAKE3 of a file's bytes.
 pub use blake3::Hash as Digest;

@@ -1,0 +1,181 @@
+//! Progress that people can believe: what is verified, where it came from, how fast, and how long it will take.
+//!
+//! The rate is that of the last three seconds. The estimate is shown after one second, counts down with the clock,
+//! and follows what is measured by at most a tenth a second: it settles, and does not jump.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use haulier_core::Instant;
+
+/// What the rate is measured over: long enough for a pause of a Wi-Fi link, short enough to see a slow disk.
+const RATE_WINDOW: Duration = Duration::from_secs(3);
+
+/// Distance of two measured points: the rate is off by a thirtieth of the window at most.
+const STEP: Duration = Duration::from_millis(100);
+
+/// No estimate before this: the first round trips say nothing about the rest.
+const FIRST_ESTIMATE: Duration = Duration::from_secs(1);
+
+/// By how much of itself an estimate may change in a second, beside counting down.
+const CHANGE_PER_SECOND: f64 = 0.1;
+
+/// The longest estimate: a year is "unknown" to everyone.
+const MAX_SECONDS: f64 = 31_536_000.0;
+
+/// How far a transfer is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Files that are done: stored, here already, or failed.
+    pub files_done: u32,
+    /// Files in all.
+    pub files: u32,
+    /// Bytes that are wanted, as far as sizes are known.
+    pub wanted_bytes: u64,
+    /// Bytes of these that are here and verified.
+    pub verified_bytes: u64,
+    /// Bytes of files that came over the connection, before they were unpacked.
+    pub wire_bytes: u64,
+    /// Verified bytes that were here from an interrupted transfer.
+    pub resumed_bytes: u64,
+    /// Verified bytes that were copied from an older version, or from a file with the same content.
+    pub copied_bytes: u64,
+    /// Verified bytes of files that were here already.
+    pub here_bytes: u64,
+    /// The rate at which bytes were verified that came over the connection, in the last 3 s: bytes a second.
+    pub bytes_per_second: u64,
+    /// The time that the rest will take; `None` while that is not known.
+    pub remaining: Option<Duration>,
+}
+
+/// Measures the rate, and estimates the rest.
+#[derive(Clone, Debug)]
+pub(crate) struct Meter {
+    started: Instant,
+    /// Of the last three seconds: when how many bytes had been verified in all.
+    points: VecDeque<(Instant, u64)>,
+    bytes: u64,
+    estimate: Option<(Instant, f64)>,
+}
+
+impl Meter {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { started: now, points: VecDeque::from([(now, 0)]), bytes: 0, estimate: None }
+    }
+
+    /// So many more bytes came and are verified.
+    pub(crate) fn add(&mut self, now: Instant, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.note(now);
+    }
+
+    /// Keeps a point each tenth of a second, and those of the window.
+    fn note(&mut self, now: Instant) {
+        if self.points.back().is_none_or(|&(at, _)| now.since(at) >= STEP) {
+            self.points.push_back((now, self.bytes));
+        }
+        // The newest point that is older than the window stays: the window begins there.
+        while self.points.get(1).is_some_and(|&(at, _)| now.since(at) >= RATE_WINDOW) {
+            self.points.pop_front();
+        }
+    }
+
+    /// Bytes a second.
+    pub(crate) fn rate(&mut self, now: Instant) -> f64 {
+        self.note(now);
+        let Some(&(at, bytes)) = self.points.front() else { return 0.0 };
+        let seconds = now.since(at).min(RATE_WINDOW + STEP).max(STEP).as_secs_f64();
+        (self.bytes - bytes) as f64 / seconds
+    }
+
+    /// How long the rest takes, to be asked for about as often as it is shown.
+    pub(crate) fn remaining(&mut self, now: Instant, left_bytes: u64) -> Option<Duration> {
+        let rate = self.rate(now);
+        if left_bytes == 0 {
+            return Some(Duration::ZERO);
+        }
+        if now.since(self.started) < FIRST_ESTIMATE {
+            return None;
+        }
+        let measured = (left_bytes as f64 / rate.max(1e-9)).min(MAX_SECONDS);
+        let seconds = match self.estimate {
+            None if rate <= 0.0 => return None,
+            None => measured,
+            Some((at, shown)) => {
+                let passed = now.since(at).as_secs_f64();
+                let change = shown * CHANGE_PER_SECOND * passed;
+                let counted_down = (shown - passed).max(0.0);
+                // Near the end a tenth of nearly nothing would never get there.
+                let change = change.max(0.1 * passed);
+                measured.clamp((counted_down - change).max(0.0), counted_down + change)
+            }
+        };
+        self.estimate = Some((now, seconds));
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    #[test]
+    fn the_rate_is_that_of_three_seconds() {
+        let mut meter = Meter::new(at(0));
+        for millis in (10..=5000).step_by(10) {
+            meter.add(at(millis), 10_000);
+        }
+        assert!((meter.rate(at(5000)) - 1e6).abs() < 4e4, "{}", meter.rate(at(5000)));
+        for millis in (5010..=8000).step_by(10) {
+            meter.add(at(millis), 20_000);
+        }
+        assert!((meter.rate(at(8000)) - 2e6).abs() < 8e4, "{}", meter.rate(at(8000)));
+        assert!(meter.points.len() < 40);
+        assert!(meter.rate(at(11_500)) < 1.0, "nothing came for three seconds");
+    }
+
+    #[test]
+    fn an_estimate_comes_after_a_second_and_counts_down() {
+        let mut meter = Meter::new(at(0));
+        let mut left = 20_000_000_u64;
+        for millis in (100..=10_000).step_by(100) {
+            meter.add(at(millis), 100_000);
+            left -= 100_000;
+            let remaining = meter.remaining(at(millis), left);
+            assert_eq!(remaining.is_none(), millis < 1000);
+            if let Some(remaining) = remaining {
+                let right = left as f64 / 1e6;
+                assert!(
+                    (remaining.as_secs_f64() - right).abs() < 0.6,
+                    "{millis}: {remaining:?} {right}"
+                );
+            }
+        }
+        assert_eq!(meter.remaining(at(10_100), 0), Some(Duration::ZERO));
+    }
+
+    /// The rate falls to a tenth at once: the estimate rises by no more than a tenth a second.
+    #[test]
+    fn an_estimate_does_not_jump() {
+        let mut meter = Meter::new(at(0));
+        let mut last = None::<f64>;
+        for step in 1..=200_u64 {
+            meter.add(at(step * 100), if step < 100 { 100_000 } else { 10_000 });
+            let Some(remaining) = meter.remaining(at(step * 100), 60_000_000) else { continue };
+            let now = remaining.as_secs_f64();
+            if let Some(before) = last {
+                assert!(
+                    (now - (before - 0.1)).abs() <= before * 0.011 + 0.02,
+                    "{step}: {before} {now}"
+                );
+            }
+            last = Some(now);
+        }
+        assert!(last.unwrap() > 100.0);
+    }
+}

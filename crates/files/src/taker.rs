@@ -1,0 +1,416 @@
+//! The machine that takes files: it reads the offer, says what of it is wanted, and what to write where.
+//!
+//! Without I/O: messages, blocks and what the disk answered come in; actions and events go out. It is the same for a
+//! client that fetches and for a server with an inbox.
+//!
+//! The invariant: nothing has a name before all of its bytes are here and its root was compared, whatever way they
+//! came. What it holds is bounded: [`MAX_ACTIVE`] files at a time, chunks that it has handed out to be written
+//! ([`Taker::is_full`] says when to stop), and what a giver may send before its offer.
+
+mod action;
+mod active;
+mod blocks;
+mod patch;
+mod plan;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use bytes::Bytes;
+use haulier_core::Instant;
+use haulier_proto::connection::CloseCode;
+
+pub use action::{FinishError, Local, TakerAction, TakerEvent};
+
+use self::active::{Active, Status};
+use self::blocks::{Held, Incoming};
+use self::plan::Next;
+use crate::messages::{Message, Request};
+use crate::offer::{Content, Offer, Root};
+use crate::only::Only;
+use crate::progress::{Meter, Progress};
+use crate::reason::{
+    ANOTHER_FILE, BAD_OFFER, DONE, Fault, INCOMPLETE, NO_SUCH_FILE, NOT_STORED, NOT_UNDERSTOOD,
+    OVER_QUOTA, Reason,
+};
+use crate::tag::BlockTag;
+
+/// Files that are inspected, fetched or finished at a time: so that small ones fill a link.
+pub const MAX_ACTIVE: usize = 128;
+
+/// Chunks that are being written, or wait for the disk in another way, before no more events are to be taken.
+pub const MAX_WRITES: usize = 32;
+
+/// How a transfer is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// A client that has nothing of the files: all of them come at once.
+    Get,
+    /// A client that may have something, or does not want all.
+    Open,
+    /// A server with an inbox.
+    Inbox,
+}
+
+/// What a taker takes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TakerConfig {
+    /// How it asks.
+    pub ask: Ask,
+    /// Which path it asks for; everything if it is empty. An inbox asks for none.
+    pub name: String,
+    /// Which files of the offer it wants.
+    pub only: Only,
+    /// The BLAKE3 of the file, if a ticket says it: the offer has to be this one file.
+    pub expected_root: Option<Root>,
+    /// Whether packed parts are accepted. Default: they are not.
+    pub accepts_packed: bool,
+}
+
+impl TakerConfig {
+    /// A taker that takes all of it.
+    #[must_use]
+    pub fn new(ask: Ask) -> Self {
+        let (name, only) = (String::new(), Only::everything());
+        Self { ask, name, only, expected_root: None, accepts_packed: false }
+    }
+
+    /// Asks for this path.
+    #[must_use]
+    pub fn with_name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// Wants only these.
+    #[must_use]
+    pub fn with_only(mut self, only: Only) -> Self {
+        self.only = only;
+        self
+    }
+
+    /// Takes the one file with this BLAKE3.
+    #[must_use]
+    pub const fn with_expected_root(mut self, root: Root) -> Self {
+        self.expected_root = Some(root);
+        self
+    }
+
+    /// Accepts packed parts.
+    #[must_use]
+    pub const fn with_packed(mut self) -> Self {
+        self.accepts_packed = true;
+        self
+    }
+
+    /// What a client asks for in its request of the connection; `None` for an inbox.
+    #[must_use]
+    pub fn request(&self) -> Option<Request> {
+        let (name, accepts_packed) = (self.name.clone(), self.accepts_packed);
+        match self.ask {
+            Ask::Get => Some(Request::Get { name, accepts_packed }),
+            Ask::Open => Some(Request::Open { name, accepts_packed }),
+            Ask::Inbox => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    WaitsForOffer,
+    /// The program has to say whether it may come.
+    WaitsForAdmission,
+    Taking,
+    Ended,
+}
+
+/// One end of a transfer: the one that gets the files.
+pub struct Taker {
+    config: TakerConfig,
+    turn: Turn,
+    offer: Offer,
+    /// Of each file of the offer.
+    status: Vec<Status>,
+    active: BTreeMap<u32, Active>,
+    /// The next file of the plan.
+    cursor: u32,
+    /// The first file that has or gets this content, and those that will be copies of one.
+    contents: HashMap<Root, u32>,
+    copies: BTreeMap<u32, Vec<u32>>,
+    /// Files whose turn came by what became of another one.
+    queue: VecDeque<Next>,
+    to_compare: VecDeque<u32>,
+    incoming: BTreeMap<BlockTag, Incoming>,
+    /// What came before the offer was admitted.
+    held: VecDeque<Held>,
+    /// Chunks in `held`, and in those of files that are inspected.
+    held_chunks: usize,
+    last_want: u32,
+    /// Chunks that were handed out and are not written.
+    writes: usize,
+    /// Bytes that may still come of files whose size was not offered.
+    spare_bytes: u64,
+    actions: VecDeque<TakerAction>,
+    events: VecDeque<TakerEvent>,
+    meter: Meter,
+    progress: Progress,
+    failed: u32,
+}
+
+/// How far it is, without names.
+impl std::fmt::Debug for Taker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("Taker");
+        out.field("turn", &self.turn)
+            .field("files", &self.offer.len())
+            .field("cursor", &self.cursor);
+        out.field("active", &self.active).field("incoming", &self.incoming);
+        out.field("writes", &self.writes).finish_non_exhaustive()
+    }
+}
+
+impl Taker {
+    /// A taker. A client sends [`TakerConfig::request`] with its connection; an inbox says "go" by itself.
+    #[must_use]
+    pub fn new(now: Instant, config: TakerConfig) -> Self {
+        let mut taker = Self {
+            turn: Turn::WaitsForOffer,
+            offer: Offer::default(),
+            status: Vec::new(),
+            active: BTreeMap::new(),
+            cursor: 0,
+            contents: HashMap::new(),
+            copies: BTreeMap::new(),
+            queue: VecDeque::new(),
+            to_compare: VecDeque::new(),
+            incoming: BTreeMap::new(),
+            held: VecDeque::new(),
+            held_chunks: 0,
+            last_want: 0,
+            writes: 0,
+            spare_bytes: 0,
+            actions: VecDeque::new(),
+            events: VecDeque::new(),
+            meter: Meter::new(now),
+            progress: Progress::default(),
+            failed: 0,
+            config,
+        };
+        if taker.config.ask == Ask::Inbox {
+            taker.send(&Message::Go { accepts_packed: taker.config.accepts_packed });
+        }
+        taker
+    }
+
+    /// The giver's list; empty until [`TakerEvent::Offered`].
+    #[must_use]
+    pub const fn offer(&self) -> &Offer {
+        &self.offer
+    }
+
+    /// Whether a file of the offer is wanted.
+    #[must_use]
+    pub fn is_wanted(&self, file: u32) -> bool {
+        self.offer.entry(file).is_some_and(|entry| self.config.only.matches(&entry.path))
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self) -> Option<TakerAction> {
+        self.actions.pop_front()
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<TakerEvent> {
+        self.events.pop_front()
+    }
+
+    /// Whether the disk has enough to do: no events of the connection are to be taken until this is false. The
+    /// connection's credit does the rest.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let waits_for_program = self.turn != Turn::WaitsForOffer && self.held_chunks > 0;
+        self.writes >= MAX_WRITES || waits_for_program
+    }
+
+    /// How far it is.
+    pub fn progress(&mut self, now: Instant) -> Progress {
+        let left = self.progress.wanted_bytes.saturating_sub(self.progress.verified_bytes);
+        self.progress.bytes_per_second = self.meter.rate(now) as u64;
+        self.progress.remaining = self.meter.remaining(now, left);
+        self.progress
+    }
+
+    /// A message arrived on channel 0.
+    pub fn handle_message(&mut self, now: Instant, bytes: &Bytes) {
+        if self.turn == Turn::Ended {
+            return;
+        }
+        match (Message::read(bytes), self.turn) {
+            (Err(error), _) => self.refuse(NOT_UNDERSTOOD, &error.to_string()),
+            (Ok(Message::Offer(list)), Turn::WaitsForOffer) => self.on_offer(&list),
+            // Of what goes at once, this may come while the program still thinks about the offer.
+            (Ok(message), Turn::WaitsForAdmission) => self.hold(now, Held::Message(message)),
+            (Ok(message), Turn::Taking) => self.release(now, Held::Message(message)),
+            _ => self.refuse(NOT_UNDERSTOOD, "a message before or after it was its turn"),
+        }
+    }
+
+    /// The program says whether the files may come, and how many bytes of those whose size is not known.
+    pub fn handle_admission(&mut self, now: Instant, admission: Result<u64, Fault>) {
+        if self.turn != Turn::WaitsForAdmission {
+            return;
+        }
+        match admission {
+            Ok(spare_bytes) => {
+                self.spare_bytes = spare_bytes;
+                self.turn = Turn::Taking;
+                self.held_chunks = 0;
+                for held in std::mem::take(&mut self.held) {
+                    self.release(now, held);
+                }
+                self.go_on(now);
+            }
+            Err(fault) => {
+                let code = if fault.reason == Reason::Quota { OVER_QUOTA } else { NOT_STORED };
+                self.refuse(code, &fault.to_string());
+            }
+        }
+    }
+
+    /// The program stops: the giver is told why.
+    pub fn close(&mut self, code: CloseCode, reason: &str) {
+        if self.turn != Turn::Ended {
+            self.end(code, reason);
+        }
+    }
+
+    /// The connection ended: nothing more is asked for. What is here stays here.
+    pub fn handle_closed(&mut self) {
+        self.turn = Turn::Ended;
+        self.actions.clear();
+        self.actions.extend(self.active.keys().map(|&file| TakerAction::Abandon { file }));
+        self.active.clear();
+    }
+
+    fn on_offer(&mut self, list: &[u8]) {
+        let offer = match Offer::read(list) {
+            Ok(offer) => offer,
+            Err(error) => return self.refuse(BAD_OFFER, &error.to_string()),
+        };
+        if let Some(expected) = self.config.expected_root {
+            let is_it = match offer.entries() {
+                [entry] => {
+                    entry.content != Content::Directory
+                        && entry.root().is_none_or(|root| *root == expected)
+                }
+                _ => false,
+            };
+            if !is_it {
+                return self.refuse(ANOTHER_FILE, "the offer is not the file of the ticket");
+            }
+        }
+        if offer.is_empty() {
+            return self.refuse(NO_SUCH_FILE, "the offer is empty");
+        }
+        self.offer = offer;
+        self.turn = Turn::WaitsForAdmission;
+        self.select();
+        self.events.push_back(TakerEvent::Offered);
+        let (files, bytes) = (self.progress.files, self.progress.wanted_bytes);
+        self.actions.push_back(TakerAction::Admit { files, bytes });
+    }
+
+    /// Which files are wanted.
+    fn select(&mut self) {
+        let wanted: Vec<bool> = (0..self.offer.len()).map(|file| self.is_wanted(file)).collect();
+        for (entry, _) in
+            self.offer.entries().iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted)
+        {
+            self.progress.files += 1;
+            let size = entry.size().unwrap_or(0);
+            self.progress.wanted_bytes = self.progress.wanted_bytes.saturating_add(size);
+        }
+        let status = |is_wanted: bool| if is_wanted { Status::Waiting } else { Status::NotWanted };
+        self.status = wanted.into_iter().map(status).collect();
+    }
+
+    fn on_message(&mut self, now: Instant, message: Message) {
+        match message {
+            Message::End { file, length, root } => self.on_end(now, file, length, root),
+            Message::Failed { file, fault } => {
+                if self.offer.entry(file).is_none() {
+                    return self.refuse(NOT_UNDERSTOOD, "no such file");
+                }
+                // Of one that was only waiting, the giver knew before.
+                if matches!(self.status(file), Status::Waiting | Status::Active | Status::Copying) {
+                    self.fail(file, fault, Told::ByGiver);
+                    self.go_on(now);
+                }
+            }
+            _ => self.refuse(NOT_UNDERSTOOD, "a message that only a taker sends"),
+        }
+    }
+
+    fn status(&self, file: u32) -> Status {
+        self.status.get(file as usize).copied().unwrap_or(Status::NotWanted)
+    }
+
+    fn set_status(&mut self, file: u32, status: Status) {
+        if let Some(it) = self.status.get_mut(file as usize) {
+            *it = status;
+        }
+    }
+
+    fn send(&mut self, message: &Message) {
+        self.actions.push_back(TakerAction::SendMessage(message.to_bytes().into()));
+    }
+
+    /// A file does not go on. What is here of it stays, with its journal.
+    fn fail(&mut self, file: u32, fault: Fault, told: Told) {
+        self.drop_blocks(file, fault.reason);
+        if let Some(active) = self.active.remove(&file) {
+            self.held_chunks = self.held_chunks.saturating_sub(active.held_chunks());
+            self.actions.push_back(TakerAction::Abandon { file });
+        }
+        self.set_status(file, Status::Failed);
+        self.failed += 1;
+        self.progress.files_done += 1;
+        if told == Told::ByUs {
+            self.send(&Message::Failed { file, fault: fault.clone() });
+        }
+        self.events.push_back(TakerEvent::Failed { file, fault });
+        self.free_copies(file);
+    }
+
+    /// All is done: a client closes, and an inbox says so.
+    fn finish(&mut self) {
+        self.turn = Turn::Ended;
+        self.events.push_back(TakerEvent::Done { failed: self.failed });
+        if self.config.ask == Ask::Inbox {
+            self.send(&Message::Done);
+        } else {
+            let code = if self.failed == 0 { DONE } else { INCOMPLETE };
+            self.actions.push_back(TakerAction::Close { code, reason: String::new() });
+        }
+    }
+
+    /// The giver broke a rule, or the files may not come.
+    fn refuse(&mut self, code: CloseCode, what: &str) {
+        self.end(code, what);
+        self.events.push_back(TakerEvent::Ended { code, reason: what.to_owned() });
+    }
+
+    fn end(&mut self, code: CloseCode, reason: &str) {
+        self.handle_closed();
+        self.incoming.clear();
+        self.held.clear();
+        self.actions.push_back(TakerAction::Close { code, reason: reason.to_owned() });
+    }
+}
+
+/// Who has said that a file failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    ByGiver,
+    ByUs,
+}
