@@ -41,11 +41,19 @@ pub(super) struct Chunks {
     pub(super) classes: Classes,
     pub(super) cutting: Cutting,
     pub(super) credit: Credit,
+    /// The program was told that chunks are wanted, and has not asked for all of them since.
+    pub(super) is_want_reported: bool,
 }
 
 impl Chunks {
     pub(super) const fn new(cutting: Cutting, credit: Credit) -> Self {
-        Self { blocks: VecDeque::new(), classes: Classes::new(), cutting, credit }
+        Self {
+            blocks: VecDeque::new(),
+            classes: Classes::new(),
+            cutting,
+            credit,
+            is_want_reported: false,
+        }
     }
 
     /// Adds a block, whose number is above all before.
@@ -272,7 +280,7 @@ impl Chunks {
 }
 
 /// Bytes of the open chunks of a block.
-fn open_bytes(block: &SendBlock) -> u64 {
+pub(super) fn open_bytes(block: &SendBlock) -> u64 {
     block.iter_open().map(|chunk| chunk.cut().chunk_bytes() as u64).sum()
 }
 

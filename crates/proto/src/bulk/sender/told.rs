@@ -130,7 +130,7 @@ impl Sender {
         if self.chunks.is_empty() {
             self.silence.begin(now);
         }
-        self.chunks.push(block);
+        self.after_program(now, |sender| sender.chunks.push(block));
         self.lateness.on_input(now);
     }
 
