@@ -6,12 +6,14 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::block::{NewBlock, SendBlock};
 use super::chunk::OpenChunk;
 use super::classes::{Class, ClassKey, Classes};
 use super::credit::Credit;
 use super::cut::{Cut, SliceSize};
+use crate::Instant;
 use crate::transit::{ChunkAt, Datagram, Fate, Symbol};
 
 /// How chunks are opened.
@@ -180,6 +182,25 @@ impl Chunks {
             self.note_lack(at);
         }
         is_new && !had_enough
+    }
+
+    /// The receiver has the source slices in `map` of a chunk of which it had acknowledged enough. Returns
+    /// whether the chunk is started over.
+    pub(super) fn on_lacking(
+        &mut self,
+        now: Instant,
+        at: ChunkAt,
+        map: &[u8],
+        patience: Duration,
+    ) -> bool {
+        let restarts = self.get_mut(at).is_some_and(|chunk| chunk.on_lacking(now, map, patience));
+        if restarts
+            && let Some(key) = self.block(at.block).map(SendBlock::class)
+            && let Some(class) = self.class_mut(key)
+        {
+            class.add(at);
+        }
+        restarts
     }
 
     fn deactivate(&mut self, at: ChunkAt) {
