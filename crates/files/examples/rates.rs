@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use haulier_files::chunks::{CHUNK_BYTES, chunk_count};
 use haulier_files::cut::{cut_file, older_pieces};
 use haulier_files::journal::{FileIdentity, Journal};
 use haulier_files::packing::{Packer, Unpacker};
@@ -19,8 +20,8 @@ use haulier_files::pieces::{Comparison, Recipe};
 use haulier_files::pool::{DiskPool, Wake};
 use haulier_files::reader::{HashProgress, SourceFile, hash_file};
 use haulier_files::unfinished::Unfinished;
-use haulier_files::values::{CHUNK_BYTES, ChunkValue, chunk_count};
 use haulier_files::writer::{FileWriter, Full, WriteSettings};
+use haulier_proto::connection::ChunkValue;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);

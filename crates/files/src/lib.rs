@@ -6,6 +6,7 @@
 //! [`journal`] of it; [`reader`] reads ahead, hashes, and reads pipes; [`tree_cache`] keeps what was hashed;
 //! [`cut`] finds the pieces of a file; [`packing`] makes chunks smaller.
 
+pub mod chunks;
 mod collisions;
 pub mod cut;
 pub mod errors;
@@ -32,7 +33,6 @@ mod tag;
 pub mod taker;
 pub mod tree_cache;
 pub mod unfinished;
-pub mod values;
 pub mod writer;
 
 pub use collisions::{Collision, check_collisions};

@@ -14,7 +14,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 use zstd::bulk::{Compressor, Decompressor};
 
-use crate::values::CHUNK_BYTES;
+use crate::chunks::CHUNK_BYTES;
 
 /// The fastest of zstd's ordinary levels, 400 MB/s and more on a core: what it gives away in size, a link
 /// that is faster gives back in time.

@@ -23,11 +23,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use crate::chunks::{chunk_count, chunk_range};
 use crate::offer::Root;
 use crate::pieces::{MAX_RECIPE_BYTES, Recipe};
 use crate::reader::SourceFile;
 use crate::system;
-use crate::values::{CHUNK_BYTES, ChunkValue, FileTree, chunk_count, chunk_range};
+use haulier_proto::connection::{BlockTree, ChunkValue};
 
 /// The first bytes; the last one is the version of the format.
 const MAGIC: &[u8; 8] = b"haultre\x01";
@@ -47,7 +48,7 @@ const SAMPLES: usize = 8;
 #[non_exhaustive]
 pub struct Cached {
     /// The values and the root.
-    pub tree: FileTree,
+    pub tree: BlockTree,
     /// The pieces, if they were known.
     pub recipe: Option<Recipe>,
 }
@@ -92,7 +93,7 @@ impl TreeCache {
     pub fn store(
         &self,
         file: &SourceFile,
-        tree: &FileTree,
+        tree: &BlockTree,
         recipe: Option<&Recipe>,
     ) -> io::Result<PathBuf> {
         let bytes = to_bytes(file, tree, recipe);
@@ -123,16 +124,17 @@ impl TreeCache {
     }
 }
 
-fn is_chunk(file: &SourceFile, tree: &FileTree, index: u32) -> bool {
+fn is_chunk(file: &SourceFile, tree: &BlockTree, index: u32) -> bool {
     let range = chunk_range(tree.length(), index);
     let mut bytes = vec![0; (range.end - range.start) as usize];
     file.read_exact(&mut bytes, range.start).is_ok() && tree.is_chunk(index, &bytes)
 }
 
-fn to_bytes(file: &SourceFile, tree: &FileTree, recipe: Option<&Recipe>) -> Vec<u8> {
+fn to_bytes(file: &SourceFile, tree: &BlockTree, recipe: Option<&Recipe>) -> Vec<u8> {
     let mut bytes = head(file);
-    bytes.extend(tree.root());
-    tree.values().iter().for_each(|value| bytes.extend(value.as_bytes()));
+    bytes.extend(tree.digest());
+    let values = (0..tree.chunk_count()).filter_map(|index| tree.value(index));
+    values.for_each(|value| bytes.extend(value.as_bytes()));
     bytes.extend(recipe.map(Recipe::to_bytes).unwrap_or_default());
     let hash = blake3::hash(&bytes);
     bytes.extend(hash.as_bytes());
@@ -186,14 +188,11 @@ fn parse(bytes: &[u8], length: u64) -> Option<Cached> {
 }
 
 /// The tree, and what follows it.
-fn tree_of<'b>(root: &Root, bytes: &'b [u8], length: u64) -> Option<(FileTree, &'b [u8])> {
-    if length <= CHUNK_BYTES as u64 {
-        return Some((FileTree::of_one_chunk(length, *root), bytes));
-    }
+fn tree_of<'b>(root: &Root, bytes: &'b [u8], length: u64) -> Option<(BlockTree, &'b [u8])> {
     let (values, rest) = bytes.split_at_checked(chunk_count(length) as usize * 32)?;
     let values = values.as_chunks().0.iter().map(|value| ChunkValue::from_bytes(*value)).collect();
-    let tree = FileTree::from_values(length, values)?;
-    (tree.root() == root).then_some((tree, rest))
+    let tree = BlockTree::from_values(length, values).ok()?;
+    (tree.digest() == root).then_some((tree, rest))
 }
 
 /// Puts these bytes here in one step. They are not synced: what a loss of power leaves of them has a wrong
@@ -219,6 +218,7 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
+    use crate::chunks::CHUNK_BYTES;
 
     fn file_of(chunks: usize) -> Vec<u8> {
         let bytes = (0_u64..).flat_map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
@@ -236,7 +236,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, bytes) = (folder.path().join("f"), file_of(chunks));
         std::fs::write(&path, &bytes).unwrap();
-        let tree = FileTree::of(&bytes);
+        let tree = BlockTree::of(&bytes);
         let recipe = Recipe::new(crate::cut::cut(&bytes[..]).unwrap()).unwrap();
         let file = SourceFile::open(&path).unwrap();
         let place = TreeCache::beside().store(&file, &tree, Some(&recipe)).unwrap();
@@ -259,7 +259,7 @@ mod tests {
             assert_eq!(kept.place.file_name().unwrap(), ".f.haulier-tree");
             assert_eq!(load(&kept.path), Some(kept.cached));
             let file = SourceFile::open(&kept.path).unwrap();
-            let tree = FileTree::of(&file_of(chunks));
+            let tree = BlockTree::of(&file_of(chunks));
             TreeCache::beside().store(&file, &tree, None).unwrap();
             assert_eq!(load(&kept.path), Some(Cached { tree, recipe: None }));
             TreeCache::beside().forget(&kept.path);
@@ -276,8 +276,8 @@ mod tests {
         let path = folder.path().join("empty");
         std::fs::write(&path, "").unwrap();
         let file = SourceFile::open(&path).unwrap();
-        TreeCache::beside().store(&file, &FileTree::of(&[]), None).unwrap();
-        assert_eq!(load(&path).unwrap().tree, FileTree::of(&[]));
+        TreeCache::beside().store(&file, &BlockTree::of(&[]), None).unwrap();
+        assert_eq!(load(&path).unwrap().tree, BlockTree::of(&[]));
     }
 
     #[test]

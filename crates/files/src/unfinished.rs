@@ -16,11 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::chunks::{CHUNK_BYTES, chunk_count, chunk_range};
 use crate::journal::{Belief, FileIdentity, Journal};
 use crate::offer::Root;
 use crate::ranges::Ranges;
 use crate::storage::Storage;
-use crate::values::{CHUNK_BYTES, ChunkValue, FileTree, chunk_count, chunk_range};
+use haulier_proto::connection::{BlockTree, ChunkValue};
 
 /// Zeros to compare with.
 static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
@@ -193,7 +194,12 @@ impl<S: Storage> Unfinished<S> {
         if self.data.read_at(&mut bytes, chunk.start)? < bytes.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        self.note(index, ChunkValue::of(index, &bytes))
+        self.note(index, self.value(index, &bytes))
+    }
+
+    /// The value of a chunk; of what has no known length, as if it were long.
+    fn value(&self, index: u32, bytes: &[u8]) -> ChunkValue {
+        ChunkValue::of(self.length.unwrap_or(u64::MAX), index, bytes)
     }
 
     fn note(&self, index: u32, value: ChunkValue) -> io::Result<()> {
@@ -216,7 +222,7 @@ impl<S: Storage> Unfinished<S> {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         self.check_broken()?;
-        let value = ChunkValue::of(index, bytes);
+        let value = self.value(index, bytes);
         self.store(u64::from(index) * CHUNK_BYTES as u64, bytes)?;
         self.note(index, value)
     }
@@ -276,7 +282,7 @@ impl<S: Storage> Unfinished<S> {
         let mut bytes = vec![0; (range.end - range.start) as usize];
         let count = self.data.read_at(&mut bytes, range.start)?;
         let is_whole = count == bytes.len() && count > 0;
-        let value = is_whole.then(|| ChunkValue::of(index, &bytes));
+        let value = is_whole.then(|| self.value(index, &bytes));
         let mut chunks = self.chunks();
         let Some(&(noted, State::Unchecked)) = chunks.list.get(index as usize) else {
             return Ok(true); // it was written again meanwhile
@@ -323,13 +329,13 @@ impl<S: Storage> Unfinished<S> {
     }
 
     /// Makes it a file of this length, and its root the one that was promised; then all of it is on the disk.
-    pub fn finish(&self, length: u64, root: &Root) -> Result<FileTree, FinishError> {
+    pub fn finish(&self, length: u64, root: &Root) -> Result<BlockTree, FinishError> {
         self.check_broken()?;
         self.settle_last(length)?;
         let values = self.values(chunk_count(length))?;
         self.data.set_length(length)?;
         let tree = self.tree(length, values)?;
-        if tree.root() != root {
+        if tree.digest() != root {
             return Err(FinishError::WrongRoot);
         }
         self.data.sync()?;
@@ -353,14 +359,14 @@ impl<S: Storage> Unfinished<S> {
         here.collect::<Option<_>>().ok_or(FinishError::Missing)
     }
 
-    fn tree(&self, length: u64, values: Vec<ChunkValue>) -> io::Result<FileTree> {
-        if let Some(tree) = FileTree::from_values(length, values) {
-            return Ok(tree);
+    fn tree(&self, length: u64, values: Vec<ChunkValue>) -> io::Result<BlockTree> {
+        if length > CHUNK_BYTES as u64 || self.length.is_some() {
+            return BlockTree::from_values(length, values).map_err(io::Error::other);
         }
-        // The root of a single chunk is not made of its value.
+        // What was thought to be long is a single chunk, which has another value.
         let mut bytes = vec![0; chunk_range(length, 0).end as usize];
         let count = self.data.read_at(&mut bytes, 0)?;
-        Ok(FileTree::of(&bytes[..count]))
+        Ok(BlockTree::of(&bytes[..count]))
     }
 
     /// Whether no chunk is here.

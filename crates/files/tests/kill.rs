@@ -17,12 +17,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use haulier_files::chunks::{CHUNK_BYTES, chunk_range};
 use haulier_files::journal::{Belief, FileIdentity, Journal};
 use haulier_files::model::{Faults, ModelDisk};
 use haulier_files::pool::{DiskPool, Wake};
 use haulier_files::storage::Storage;
-use haulier_files::values::{CHUNK_BYTES, ChunkValue, chunk_range};
 use haulier_files::writer::{FileWriter, Full, WriteSettings, WriteState};
+use haulier_proto::connection::ChunkValue;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -209,7 +210,11 @@ impl Seen {
         self.recovered.clear();
         if let Ok((_, recovered)) = Journal::open(copy, &identity_of(file)).unwrap() {
             for (index, value, belief) in recovered.chunks() {
-                assert_eq!(value, ChunkValue::of(index, chunk(&data, index)), "chunk {index}");
+                assert_eq!(
+                    value,
+                    ChunkValue::of(file.len() as u64, index, chunk(&data, index)),
+                    "chunk {index}"
+                );
                 assert_eq!(chunk(&data, index), chunk(file, index), "chunk {index}");
                 if belief == Belief::Written {
                     hashed_again += 1;

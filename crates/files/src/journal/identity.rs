@@ -4,8 +4,8 @@
 //! name, length and time of change are all known, and all the same.
 
 use super::JournalError;
+use crate::chunks::MAX_TREE_BYTES;
 use crate::offer::Root;
-use crate::values::MAX_TREE_BYTES;
 
 /// The first bytes of a journal; the last one is the version of the format.
 const MAGIC: &[u8; 8] = b"hauljrn\x01";

@@ -7,7 +7,7 @@
 use std::io::{self, BufReader, Read};
 
 use crate::storage::Storage;
-use crate::values::ChunkValue;
+use haulier_proto::connection::ChunkValue;
 
 /// First byte of a line that notes a chunk: index and value follow.
 const NOTE: u8 = b'N';

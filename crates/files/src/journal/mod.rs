@@ -8,7 +8,7 @@
 //!
 //! | | bytes |
 //! |---|---|
-//! | head | magic, version 8; bytes of the name 2; what is known 1; root 32; length 8; time 8; name; check 4 |
+//! | head | magic and version 8; length of the name 2; flags 1; root 32; length 8; time 8; name; check 4 |
 //! | note | `N`; index 4; value 32; check 4 |
 //! | checkpoint | `C`; covered notes 4; check 4 |
 //!
@@ -28,8 +28,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use identity::FileIdentity;
 use lines::{Line, Lines};
 
+use crate::chunks::chunk_count;
 use crate::storage::Storage;
-use crate::values::{ChunkValue, chunk_count};
+use haulier_proto::connection::ChunkValue;
 
 /// Why a journal is of no use. Nothing is lost but what it says: the file begins anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

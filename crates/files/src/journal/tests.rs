@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::lines::{CHECKPOINT_BYTES, NOTE_BYTES};
 use super::*;
+use crate::chunks::CHUNK_BYTES;
 use crate::model::{Faults, ModelDisk, ModelFile};
-use crate::values::CHUNK_BYTES;
 
 const CHUNKS: u32 = 40;
 

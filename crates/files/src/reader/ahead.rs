@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use super::source::SourceFile;
+use crate::chunks::{CHUNK_BYTES, chunk_range};
 use crate::errors::{Change, ReadError};
 use crate::pool::PoolHandle;
-use crate::values::{CHUNK_BYTES, FileTree, chunk_range};
+use haulier_proto::connection::BlockTree;
 
 /// Pieces that may be asked for and not taken: 4 MiB, 30 ms at 1 Gbit/s, more than a disk takes to seek.
 pub const MAX_READ_AHEAD: usize = 16;
@@ -42,7 +43,7 @@ pub struct FileReader {
 
 struct Shared {
     file: SourceFile,
-    tree: Option<Arc<FileTree>>,
+    tree: Option<BlockTree>,
     done: Mutex<VecDeque<(u64, Result<Bytes, ReadError>)>>,
 }
 
@@ -54,7 +55,7 @@ impl std::fmt::Debug for Shared {
 
 impl FileReader {
     /// Reads this file; chunks of it are compared with its tree, if that is known.
-    pub fn new(pool: &PoolHandle, file: SourceFile, tree: Option<Arc<FileTree>>) -> Self {
+    pub fn new(pool: &PoolHandle, file: SourceFile, tree: Option<BlockTree>) -> Self {
         let shared = Arc::new(Shared { file, tree, done: Mutex::default() });
         Self { shared, pool: pool.clone(), asked: 0 }
     }

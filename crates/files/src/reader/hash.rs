@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::source::SourceFile;
+use crate::chunks::{CHUNK_BYTES, chunk_count, chunk_range};
 use crate::errors::{Change, ReadError};
-use crate::values::{CHUNK_BYTES, ChunkValue, FileTree, chunk_count, chunk_range};
+use haulier_proto::connection::{BlockTree, ChunkValue};
 
 /// Chunks that a thread reads at a time: 1 MiB, with which a disk is as fast as with more.
 const CHUNKS_AT_ONCE: u32 = 4;
@@ -34,16 +35,9 @@ pub fn hash_file(
     file: &SourceFile,
     threads: usize,
     progress: &HashProgress,
-) -> Result<FileTree, ReadError> {
+) -> Result<BlockTree, ReadError> {
     let length = file.version().bytes;
     let chunks = chunk_count(length);
-    if chunks <= 1 {
-        let mut bytes = vec![0; chunk_range(length, 0).end as usize];
-        file.read_exact(&mut bytes, 0)?;
-        file.check()?;
-        progress.bytes.fetch_add(length, Ordering::Relaxed);
-        return Ok(FileTree::of(&bytes));
-    }
     let next = AtomicU32::new(0);
     let values = Mutex::new(vec![ChunkValue::from_bytes([0; 32]); chunks as usize]);
     let work = || hash_some(file, &next, &values, progress);
@@ -58,8 +52,8 @@ pub fn hash_file(
     })?;
     file.check()?;
     let values = values.into_inner().unwrap_or_else(PoisonError::into_inner);
-    FileTree::from_values(length, values)
-        .ok_or_else(|| ReadError::changed(file.path(), Change::Bytes))
+    BlockTree::from_values(length, values)
+        .map_err(|_| ReadError::changed(file.path(), Change::Bytes))
 }
 
 /// One thread's share: until none are left, or something is wrong, which ends the others as well.
@@ -86,7 +80,7 @@ fn hash_some(
         }
         let hashed: Vec<ChunkValue> = (first..)
             .zip(bytes.chunks(CHUNK_BYTES))
-            .map(|(index, chunk)| ChunkValue::of(index, chunk))
+            .map(|(index, chunk)| ChunkValue::of(length, index, chunk))
             .collect();
         let mut values = values.lock().unwrap_or_else(PoisonError::into_inner);
         values[first as usize..=last as usize].copy_from_slice(&hashed);

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::source::SourceFile;
+use crate::chunks::{CHUNK_BYTES, chunk_count, chunk_range};
 use crate::errors::{Change, ReadError};
-use crate::values::{CHUNK_BYTES, ChunkValue, FileTree, chunk_count, chunk_range};
+use haulier_proto::connection::{BlockTree, ChunkValue};
 
 /// The values of a file's chunks, as far as they are known.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +31,7 @@ impl FileHasher {
         &mut self,
         file: &SourceFile,
         part: Range<u64>,
-    ) -> Result<FileTree, ReadError> {
+    ) -> Result<BlockTree, ReadError> {
         let length = file.version().bytes;
         let first = part.start / CHUNK_BYTES as u64;
         hash_ranges(file, &[part], |index, bytes| {
@@ -38,7 +39,7 @@ impl FileHasher {
             let range = chunk_range(length, index);
             // The last chunk of a part is whole in the file, or not known.
             if range.end - range.start == bytes.len() as u64 {
-                self.values.insert(index, ChunkValue::of(index, bytes));
+                self.values.insert(index, ChunkValue::of(length, index, bytes));
             }
         })
     }
@@ -47,12 +48,9 @@ impl FileHasher {
     ///
     /// # Errors
     /// [`ReadError`], also if the file changes meanwhile.
-    pub fn root(&mut self, file: &SourceFile) -> Result<FileTree, ReadError> {
+    pub fn root(&mut self, file: &SourceFile) -> Result<BlockTree, ReadError> {
         let length = file.version().bytes;
         let chunks = chunk_count(length);
-        if chunks <= 1 {
-            return hash_ranges(file, &[0..length], |_, _| ());
-        }
         let mut buffer = vec![0; CHUNK_BYTES];
         for index in 0..chunks {
             if self.values.contains_key(&index) {
@@ -61,12 +59,12 @@ impl FileHasher {
             let range = chunk_range(length, index);
             let bytes = &mut buffer[..(range.end - range.start) as usize];
             file.read_exact(bytes, range.start)?;
-            self.values.insert(index, ChunkValue::of(index, bytes));
+            self.values.insert(index, ChunkValue::of(length, index, bytes));
         }
         file.check()?;
         let values = self.values.range(..chunks).map(|(_, value)| *value).collect();
-        FileTree::from_values(length, values)
-            .ok_or_else(|| ReadError::changed(file.path(), Change::Bytes))
+        BlockTree::from_values(length, values)
+            .map_err(|_| ReadError::changed(file.path(), Change::Bytes))
     }
 }
 
@@ -74,7 +72,7 @@ impl FileHasher {
 ///
 /// # Errors
 /// [`ReadError`], also if the file changes meanwhile.
-pub fn hash_spans(file: &SourceFile, spans: &[Range<u64>]) -> Result<FileTree, ReadError> {
+pub fn hash_spans(file: &SourceFile, spans: &[Range<u64>]) -> Result<BlockTree, ReadError> {
     hash_ranges(file, spans, |_, _| ())
 }
 
@@ -83,7 +81,7 @@ fn hash_ranges(
     file: &SourceFile,
     ranges: &[Range<u64>],
     mut show: impl FnMut(u32, &[u8]),
-) -> Result<FileTree, ReadError> {
+) -> Result<BlockTree, ReadError> {
     let length = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
     let mut rest = ranges.iter().cloned();
     let mut range = 0..0;
@@ -106,8 +104,9 @@ fn hash_ranges(
             filled += count;
         }
         show(index, &chunk);
-        values.push(ChunkValue::of(index, &chunk));
+        values.push(ChunkValue::of(length, index, &chunk));
     }
     file.check()?;
-    Ok(FileTree::from_values(length, values).unwrap_or_else(|| FileTree::of(&chunk)))
+    BlockTree::from_values(length, values)
+        .map_err(|_| ReadError::changed(file.path(), Change::Bytes))
 }

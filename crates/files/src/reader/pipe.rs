@@ -19,10 +19,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use rustix::fs::OFlags;
 
+use crate::chunks::CHUNK_BYTES;
 use crate::errors::ReadError;
 use crate::pool::Wake;
 use crate::system;
-use crate::values::CHUNK_BYTES;
 
 /// Chunks that are read and not taken: 1 MiB. Whoever fills a pipe is rarely ahead of the network.
 const MAX_AHEAD: usize = 4;

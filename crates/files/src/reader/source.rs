@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use crate::chunks::MAX_TREE_BYTES;
 use crate::errors::{Change, ReadError};
 use crate::storage::Storage;
 use crate::system;
-use crate::values::MAX_TREE_BYTES;
 
 /// Which version of a file this is: what differs after every change that a system shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

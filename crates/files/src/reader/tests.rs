@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
+use crate::chunks::CHUNK_BYTES;
 use crate::errors::{Change, ReadError};
 use crate::pool::{DiskPool, Wake};
-use crate::values::{CHUNK_BYTES, FileTree};
+use haulier_proto::connection::BlockTree;
 
 /// Wakes, as a queue.
 fn wakes() -> (Wake, Receiver<()>) {
@@ -43,7 +43,7 @@ fn serve(with_tree: bool) -> Served {
     std::fs::write(&path, &bytes).unwrap();
     let (wake, wakes) = wakes();
     let pool = DiskPool::new(2, wake).unwrap();
-    let tree = with_tree.then(|| Arc::new(FileTree::of(&bytes)));
+    let tree = with_tree.then(|| BlockTree::of(&bytes));
     let reader = FileReader::new(pool.handle(), SourceFile::open(&path).unwrap(), tree);
     Served { _folder: folder, path, bytes, _pool: pool, reader, wakes }
 }
@@ -161,7 +161,7 @@ fn a_file_hashed_by_many_threads_has_the_same_tree() {
         std::fs::write(&path, &bytes).unwrap();
         for threads in [0, 1, 3] {
             let (file, progress) = (SourceFile::open(&path).unwrap(), HashProgress::default());
-            assert_eq!(hash_file(&file, threads, &progress).unwrap(), FileTree::of(&bytes));
+            assert_eq!(hash_file(&file, threads, &progress).unwrap(), BlockTree::of(&bytes));
             assert_eq!(progress.bytes(), bytes.len() as u64);
         }
     }
@@ -225,9 +225,9 @@ fn parts_have_trees_and_so_has_their_file() {
         let parts = [0..length.min(CHUNK_BYTES as u64), 2 * CHUNK_BYTES as u64..length];
         for part in parts.into_iter().filter(|part| part.start <= part.end) {
             let block = &bytes[part.start as usize..part.end as usize];
-            assert_eq!(hasher.hash_part(&file, part).unwrap(), FileTree::of(block));
+            assert_eq!(hasher.hash_part(&file, part).unwrap(), BlockTree::of(block));
         }
-        assert_eq!(hasher.root(&file).unwrap(), FileTree::of(&bytes));
+        assert_eq!(hasher.root(&file).unwrap(), BlockTree::of(&bytes));
     }
     let (file, bytes) = (SourceFile::open(&path).unwrap(), std::fs::read(&path).unwrap());
     let spans = [5..300_000, 7..7, 0..9, 400_000..1_000_000];
@@ -237,7 +237,7 @@ fn parts_have_trees_and_so_has_their_file() {
         .flat_map(|it: std::ops::Range<usize>| bytes[it].to_vec())
         .collect();
     let spans = spans.map(|it| it.start as u64..it.end as u64);
-    assert_eq!(hash_spans(&file, &spans).unwrap(), FileTree::of(&block));
+    assert_eq!(hash_spans(&file, &spans).unwrap(), BlockTree::of(&block));
     std::fs::write(&path, "short").unwrap();
     assert!(hash_spans(&file, &spans).is_err() && FileHasher::default().root(&file).is_err());
 }

@@ -1,5 +1,7 @@
 //! Unfinished files on disks that crash, lie, fail and are full: what is finished is right.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::model::{Faults, ModelDisk};
 
@@ -52,7 +54,7 @@ fn check_all<S: Storage>(unfinished: &Unfinished<S>) -> io::Result<usize> {
     Ok(checked)
 }
 
-fn finish<S: Storage>(unfinished: &Unfinished<S>, file: &[u8]) -> Result<FileTree, FinishError> {
+fn finish<S: Storage>(unfinished: &Unfinished<S>, file: &[u8]) -> Result<BlockTree, FinishError> {
     unfinished.finish(file.len() as u64, blake3::hash(file).as_bytes())
 }
 
@@ -250,7 +252,7 @@ fn a_pipe_gets_its_length_at_the_end() {
         for (index, bytes) in (0..).zip(file.chunks(CHUNK_BYTES)) {
             pipe.write(index, bytes).unwrap();
         }
-        assert_eq!(finish(&pipe, file).unwrap(), FileTree::of(file), "{length}");
+        assert_eq!(finish(&pipe, file).unwrap(), BlockTree::of(file), "{length}");
         assert_eq!(disk.bytes("data"), file);
     }
 }
@@ -274,8 +276,8 @@ fn a_file_is_put_together_from_pieces() {
         unfinished.write_at(start as u64, &file[start..end]).unwrap();
         pipe.write_at(start as u64, &file[start..end]).unwrap();
     }
-    assert_eq!(finish(&unfinished, &file).unwrap(), FileTree::of(&file));
-    assert_eq!(finish(&pipe, &file).unwrap(), FileTree::of(&file));
+    assert_eq!(finish(&unfinished, &file).unwrap(), BlockTree::of(&file));
+    assert_eq!(finish(&pipe, &file).unwrap(), BlockTree::of(&file));
     assert_eq!((disk.bytes("data"), disk.bytes("pipe")), (file.clone(), file.clone()));
     assert!(unfinished.write_at(file.len() as u64 - 1, b"xy").is_err());
     disk.kill();
@@ -307,4 +309,72 @@ fn what_was_discarded_is_not_in_the_journal() {
     disk.kill();
     let again = resume(&disk, &file).unwrap();
     assert_eq!((again.missing(), again.unchecked()), (vec![0..4, 5..6], 1));
+}
+
+/// A file during whose sync something happens, after what it was to sync.
+struct Interrupted {
+    file: crate::model::ModelFile,
+    during_sync: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Storage for Arc<Interrupted> {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_at(bytes, offset)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, offset)
+    }
+
+    fn punch_hole(&self, offset: u64, bytes: u64) -> io::Result<bool> {
+        self.file.punch_hole(offset, bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()?;
+        let act = self.during_sync.lock().unwrap().take();
+        act.into_iter().for_each(|act| act());
+        Ok(())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        self.file.length()
+    }
+
+    fn set_length(&self, bytes: u64) -> io::Result<()> {
+        self.file.set_length(bytes)
+    }
+}
+
+/// A thread writes and notes a chunk while another one syncs. The checkpoint stands behind that note, and
+/// is not about it: the chunk may not be on the disk.
+#[test]
+fn a_checkpoint_does_not_cover_what_was_written_during_its_sync() {
+    let file = file_of(15);
+    let disk = ModelDisk::new(15, Faults::default());
+    let storage =
+        |name| Arc::new(Interrupted { file: disk.file(name), during_sync: Mutex::default() });
+    let (data, journal) = (storage("data"), storage("journal"));
+    let unfinished = Unfinished::create(data.clone(), Some(journal), &identity_of(&file)).unwrap();
+    let unfinished = Arc::new(unfinished);
+    unfinished.write(4, chunk(&file, 4)).unwrap();
+    let (writer, bytes) = (Arc::clone(&unfinished), chunk(&file, 1).to_vec());
+    *data.during_sync.lock().unwrap() = Some(Box::new(move || writer.write(1, &bytes).unwrap()));
+    unfinished.checkpoint().unwrap();
+    disk.kill();
+    let (_, recovered) = Journal::open(disk.file("journal"), &identity_of(&file)).unwrap().unwrap();
+    let beliefs: Vec<_> = recovered.chunks().map(|(index, _, belief)| (index, belief)).collect();
+    assert_eq!(beliefs, [(1, Belief::Written), (4, Belief::Synced)]);
+}
+
+/// The time that a slow disk takes is counted, for drivers with a virtual clock.
+#[test]
+fn a_slow_disk_is_busy() {
+    let file = file_of(16);
+    let disk = ModelDisk::new(16, Faults::default().with_bytes_per_second(CHUNK_BYTES as u64));
+    let unfinished = resume(&disk, &file).unwrap();
+    let before = disk.busy();
+    unfinished.write(0, chunk(&file, 0)).unwrap();
+    let took = disk.busy() - before;
+    assert!((1.0..1.01).contains(&took.as_secs_f64()), "{took:?}");
 }

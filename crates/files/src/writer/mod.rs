@@ -26,13 +26,14 @@ use bytes::Bytes;
 use target::Target;
 use work::{Inner, Status, Task};
 
+use crate::chunks::{CHUNK_BYTES, MAX_TREE_BYTES};
 use crate::errors::WriteError;
 use crate::journal::FileIdentity;
 use crate::offer::Root;
 use crate::pieces::Copied;
 use crate::pool::PoolHandle;
 use crate::reader::SourceFile;
-use crate::values::{CHUNK_BYTES, FileTree, MAX_TREE_BYTES};
+use haulier_proto::connection::BlockTree;
 
 /// Files below this length, in bytes, have no journal: to fetch four chunks again takes less than to sync
 /// two files.
@@ -270,7 +271,7 @@ impl FileWriter {
     }
 
     /// The values of its chunks, when it is stored: to be kept by who serves it on.
-    pub fn tree(&self) -> Option<FileTree> {
+    pub fn tree(&self) -> Option<BlockTree> {
         self.inner.status().tree.clone()
     }
 

@@ -6,8 +6,8 @@ use std::os::unix::net::UnixListener;
 use std::sync::mpsc::channel;
 
 use super::*;
+use crate::chunks::chunk_range;
 use crate::pool::{DiskPool, MAX_QUEUED_WRITES, Wake};
-use crate::values::chunk_range;
 
 /// Five chunks, the last of them short.
 fn file() -> Vec<u8> {
@@ -70,7 +70,7 @@ fn a_file_has_its_name_when_it_is_whole() {
     assert_eq!(finish(&writer, &file).unwrap(), WriteState::Stored);
     assert_eq!(names_in(folder.path()), ["f"]);
     assert_eq!(std::fs::read(&path).unwrap(), file);
-    assert_eq!(writer.tree().unwrap(), FileTree::of(&file));
+    assert_eq!(writer.tree().unwrap(), BlockTree::of(&file));
     let metadata = path.metadata().unwrap();
     assert_eq!((metadata.mtime(), metadata.mtime_nsec()), (1000, 123));
     assert_eq!(metadata.permissions().mode() & 0o500, 0o500);

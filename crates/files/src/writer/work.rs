@@ -15,6 +15,7 @@ use bytes::Bytes;
 
 use super::target::Target;
 use super::{WriteSettings, WriteState};
+use crate::chunks::CHUNK_BYTES;
 use crate::errors::{ReadError, WriteError};
 use crate::offer::Root;
 use crate::packing::Unpacker;
@@ -22,7 +23,7 @@ use crate::pieces::Copied;
 use crate::pool::{PoolHandle, WriteClaim};
 use crate::reader::SourceFile;
 use crate::unfinished::{FinishError, Unfinished};
-use crate::values::{CHUNK_BYTES, FileTree};
+use haulier_proto::connection::BlockTree;
 
 /// Chains of chunks that are hashed again at the same time, when the threads have nothing better to do.
 const CHECKS_AT_ONCE: usize = 2;
@@ -56,7 +57,7 @@ pub(super) struct Status {
     pub(super) wanted: Option<(u64, Root)>,
     pub(super) written: VecDeque<Range<u64>>,
     pub(super) copied: VecDeque<Result<(), ReadError>>,
-    pub(super) tree: Option<FileTree>,
+    pub(super) tree: Option<BlockTree>,
     pub(super) error: Option<WriteError>,
     /// What is beside the target is not ours any more.
     is_removed: bool,
