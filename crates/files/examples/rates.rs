@@ -147,7 +147,10 @@ fn journal(path: &std::path::Path) -> Result<(), Box<dyn Error>> {
     let file = Unfinished::resume(data, storage, &identity)?;
     let missing = file.missing();
     show(&format!("read a journal of {bytes} bytes"), bytes, start.elapsed());
-    assert_eq!((missing, file.unchecked()), (vec![0..1], chunk_count(length) as usize - 1));
+    assert!(
+        missing.into_iter().flatten().eq([0])
+            && file.unchecked() == chunk_count(length) as usize - 1
+    );
     std::fs::remove_file(path.with_extension("data"))?;
     Ok(std::fs::remove_file(path.with_extension("journal"))?)
 }

@@ -6,6 +6,8 @@
 //! [`journal`] of it; [`reader`] reads ahead, hashes, and reads pipes; [`tree_cache`] keeps what was hashed;
 //! [`cut`] finds the pieces of a file; [`packing`] makes chunks smaller.
 
+#![allow(clippy::single_range_in_vec_init, reason = "sets of ranges are often of one")]
+
 pub mod chunks;
 mod collisions;
 pub mod cut;

@@ -83,10 +83,8 @@ impl TreeCache {
     pub fn load(&self, file: &SourceFile, mut draw: impl FnMut(u32) -> u32) -> Option<Cached> {
         let found = self.places(file.path()).find_map(|place| read(&place, file).ok().flatten())?;
         let chunks = chunk_count(file.version().bytes);
-        let drawn = (0..SAMPLES.min(chunks as usize)).map(|_| draw(chunks) % chunks);
-        drawn
-            .fold(true, |is_right, index| is_right && is_chunk(file, &found.tree, index))
-            .then_some(found)
+        let mut drawn = (0..SAMPLES.min(chunks as usize)).map(|_| draw(chunks) % chunks);
+        drawn.all(|index| is_chunk(file, &found.tree, index)).then_some(found)
     }
 
     /// Keeps this; where it lies is given back.

@@ -147,7 +147,7 @@ fn live(
     seen: &mut Seen,
     findings: &mut Findings,
 ) {
-    let kill_at_the_end = draws.next_u64() % 4 == 0;
+    let kill_at_the_end = draws.next_u64().is_multiple_of(4);
     let lines = 1 + draws.next_u64() % 60;
     let moment = Duration::from_micros(draws.next_u64() % 3000);
     let mut child = start(folder, seed);
