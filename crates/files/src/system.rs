@@ -88,6 +88,12 @@ pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
     Ok(if is_known { disk.f_bavail.saturating_mul(disk.f_frsize) } else { u64::MAX })
 }
 
+/// Whether this user may make files in this folder.
+pub(crate) fn check_writable(folder: &Path) -> io::Result<()> {
+    use rustix::fs::{Access, access};
+    Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+}
+
 /// Takes the lock of a file that is held as long as the file is open; `false` if another process has it.
 pub(crate) fn lock(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {

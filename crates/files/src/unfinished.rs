@@ -302,6 +302,13 @@ impl<S: Storage> Unfinished<S> {
         self.chunks().state(index) != State::Missing
     }
 
+    /// The chunks that are here, as far as is known now.
+    pub fn here(&self) -> Ranges {
+        let chunks = self.chunks();
+        let here = (0_u64..).zip(&chunks.list).filter(|(_, (_, state))| *state != State::Missing);
+        here.map(|(index, _)| index..index + 1).collect()
+    }
+
     /// The chunks that are missing, as far as is known now, in runs. Of a file of unknown length: those
     /// before the last one that is here.
     pub fn missing(&self) -> Vec<Range<u32>> {

@@ -7,8 +7,10 @@
 //! again.
 //!
 //! `HAULIER_KILLS=1000 HAULIER_SEED=7 cargo test -p haulier-files --test kill -- --nocapture` kills more
-//! often than the ordinary run, prints what it found, and wants everything that is older than a second to
-//! be covered by a checkpoint, which on a machine that does other things as well it may not be.
+//! often than the ordinary run, and prints what it found: among it how long before its kill the oldest
+//! chunk was written that no checkpoint covered. That is the time between checkpoints and what a sync
+//! takes, which on a disk that others use can be a second of its own, so no bound is asserted; that a
+//! checkpoint is due in time is a test of the unfinished file's, with a clock that it is given.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -260,5 +262,4 @@ fn a_process_that_is_killed_leaves_what_the_next_goes_on_with() {
     println!("{findings:?}");
     assert!(findings.synced > 0, "checkpoints are made");
     assert_eq!(findings.came_twice, 0);
-    assert!(kills <= KILLS || findings.oldest_hashed_again < Duration::from_secs(1));
 }

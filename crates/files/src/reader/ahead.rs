@@ -41,9 +41,18 @@ pub struct FileReader {
     asked: usize,
 }
 
+/// What the bytes have to be: a chunk of this block, which may be the whole file, a part of it, or some
+/// pieces.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    /// The tree of the block.
+    pub tree: BlockTree,
+    /// Which of its chunks.
+    pub index: u32,
+}
+
 struct Shared {
     file: SourceFile,
-    tree: Option<BlockTree>,
     done: Mutex<VecDeque<(u64, Result<Bytes, ReadError>)>>,
 }
 
@@ -54,9 +63,9 @@ impl std::fmt::Debug for Shared {
 }
 
 impl FileReader {
-    /// Reads this file; chunks of it are compared with its tree, if that is known.
-    pub fn new(pool: &PoolHandle, file: SourceFile, tree: Option<BlockTree>) -> Self {
-        let shared = Arc::new(Shared { file, tree, done: Mutex::default() });
+    /// Reads this file.
+    pub fn new(pool: &PoolHandle, file: SourceFile) -> Self {
+        let shared = Arc::new(Shared { file, done: Mutex::default() });
         Self { shared, pool: pool.clone(), asked: 0 }
     }
 
@@ -70,18 +79,36 @@ impl FileReader {
         MAX_READ_AHEAD - self.asked
     }
 
-    /// Asks for the chunk of the file with this index, to be known by this number.
-    pub fn ask_chunk(&mut self, number: u64, index: u32) -> Result<(), AskError> {
+    /// Asks for the chunk of the file with this index, to be known by this number, and compared with the
+    /// tree of the file, if there is one.
+    ///
+    /// # Errors
+    /// [`AskError`], and then there is no answer.
+    pub fn ask_chunk(
+        &mut self,
+        number: u64,
+        index: u32,
+        tree: Option<&BlockTree>,
+    ) -> Result<(), AskError> {
         let range = chunk_range(self.file().version().bytes, index);
         if range.is_empty() {
             return Err(AskError::OutOfRange);
         }
-        self.ask(number, vec![range])
+        let expected = tree.map(|tree| Expected { tree: tree.clone(), index });
+        self.ask(number, vec![range], expected)
     }
 
-    /// Asks for these bytes of the file, one range behind the other and a chunk at most, to be known by
-    /// this number: what a block of wanted pieces is made of.
-    pub fn ask(&mut self, number: u64, ranges: Vec<Range<u64>>) -> Result<(), AskError> {
+    /// Asks for these bytes of the file, one range behind the other and a chunk at most, to be known by this
+    /// number: a chunk of a block, with which they are compared if its tree is given.
+    ///
+    /// # Errors
+    /// [`AskError`], and then there is no answer.
+    pub fn ask(
+        &mut self,
+        number: u64,
+        ranges: Vec<Range<u64>>,
+        expected: Option<Expected>,
+    ) -> Result<(), AskError> {
         if self.room() == 0 {
             return Err(AskError::Full);
         }
@@ -99,7 +126,7 @@ impl FileReader {
             if Arc::strong_count(&shared) == 1 {
                 return;
             }
-            let read = shared.read(&ranges);
+            let read = shared.read(&ranges, expected.as_ref());
             shared.done().push_back((number, read));
             pool.wake();
         });
@@ -115,7 +142,7 @@ impl FileReader {
 }
 
 impl Shared {
-    fn read(&self, ranges: &[Range<u64>]) -> Result<Bytes, ReadError> {
+    fn read(&self, ranges: &[Range<u64>], expected: Option<&Expected>) -> Result<Bytes, ReadError> {
         let length: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
         let mut rest = bytes.as_mut_slice();
@@ -126,18 +153,11 @@ impl Shared {
         }
         // After the bytes, so that a change in between is found; before they are compared, for it says more.
         self.file.check()?;
-        self.compare(ranges, &bytes)?;
-        Ok(bytes.into())
-    }
-
-    /// Whether these are the bytes that were hashed, if they are a chunk of a file with a tree.
-    fn compare(&self, ranges: &[Range<u64>], bytes: &[u8]) -> Result<(), ReadError> {
-        let (Some(tree), [range]) = (&self.tree, ranges) else { return Ok(()) };
-        let index = u32::try_from(range.start / CHUNK_BYTES as u64).unwrap_or(u32::MAX);
-        let is_chunk = *range == chunk_range(tree.length(), index);
-        match is_chunk && !tree.is_chunk(index, bytes) {
-            true => Err(ReadError::changed(self.file.path(), Change::Bytes)),
-            false => Ok(()),
+        match expected {
+            Some(Expected { tree, index }) if !tree.is_chunk(*index, &bytes) => {
+                Err(ReadError::changed(self.file.path(), Change::Bytes))
+            }
+            _ => Ok(bytes.into()),
         }
     }
 

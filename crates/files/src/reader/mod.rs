@@ -13,7 +13,7 @@ mod parts;
 mod pipe;
 mod source;
 
-pub use ahead::{AskError, FileReader, MAX_READ_AHEAD};
+pub use ahead::{AskError, Expected, FileReader, MAX_READ_AHEAD};
 pub use hash::{HashProgress, hash_file};
 pub use parts::{FileHasher, hash_spans};
 pub use pipe::{PipeRead, PipeReader};

@@ -34,6 +34,7 @@ struct Served {
     bytes: Vec<u8>,
     _pool: DiskPool,
     reader: FileReader,
+    tree: Option<BlockTree>,
     wakes: Receiver<()>,
 }
 
@@ -44,13 +45,13 @@ fn serve(with_tree: bool) -> Served {
     let (wake, wakes) = wakes();
     let pool = DiskPool::new(2, wake).unwrap();
     let tree = with_tree.then(|| BlockTree::of(&bytes));
-    let reader = FileReader::new(pool.handle(), SourceFile::open(&path).unwrap(), tree);
-    Served { _folder: folder, path, bytes, _pool: pool, reader, wakes }
+    let reader = FileReader::new(pool.handle(), SourceFile::open(&path).unwrap());
+    Served { _folder: folder, path, bytes, _pool: pool, reader, tree, wakes }
 }
 
 impl Served {
     fn chunk(&mut self, index: u32) -> Result<bytes::Bytes, ReadError> {
-        self.reader.ask_chunk(77, index).unwrap();
+        self.reader.ask_chunk(77, index, self.tree.as_ref()).unwrap();
         self.wakes.recv().unwrap();
         let (number, read) = self.reader.take().unwrap();
         assert_eq!(number, 77);
@@ -71,25 +72,33 @@ fn chunks_and_pieces_are_read_as_they_are() {
     let bytes = served.bytes.clone();
     assert_eq!(served.chunk(1).unwrap(), bytes[CHUNK_BYTES..2 * CHUNK_BYTES]);
     assert_eq!(served.chunk(3).unwrap(), bytes[3 * CHUNK_BYTES..]);
-    served.reader.ask(5, vec![10..20, 0..3, 700..700]).unwrap();
-    served.wakes.recv().unwrap();
-    let (_, pieces) = served.reader.take().unwrap();
-    assert_eq!(pieces.unwrap(), [&bytes[10..20], &bytes[..3]].concat());
+    let pieces = [&bytes[10..20], &bytes[..3]].concat();
+    let expected = |bytes: &[u8]| Some(Expected { tree: BlockTree::of(bytes), index: 0 });
+    for (block, is_right) in [(expected(&pieces), true), (expected(b"other"), false), (None, true)]
+    {
+        served.reader.ask(5, vec![10..20, 0..3, 700..700], block).unwrap();
+        served.wakes.recv().unwrap();
+        let (_, read) = served.reader.take().unwrap();
+        assert_eq!(read.is_ok_and(|read| read == pieces), is_right);
+    }
 }
 
 #[test]
 fn no_more_is_read_than_may_wait() {
     let mut served = serve(false);
-    (0..MAX_READ_AHEAD as u64).for_each(|number| served.reader.ask_chunk(number, 0).unwrap());
-    assert_eq!(served.reader.ask_chunk(16, 0), Err(AskError::Full));
+    (0..MAX_READ_AHEAD as u64).for_each(|number| served.reader.ask_chunk(number, 0, None).unwrap());
+    assert_eq!(served.reader.ask_chunk(16, 0, None), Err(AskError::Full));
     served.wakes.recv().unwrap();
     served.reader.take().unwrap().1.unwrap();
     assert_eq!(served.reader.room(), 1);
     let past = served.bytes.len() as u64 + 1;
-    assert_eq!(served.reader.ask_chunk(16, 4), Err(AskError::OutOfRange));
-    assert_eq!(served.reader.ask(16, vec![0..past]), Err(AskError::OutOfRange));
-    assert_eq!(served.reader.ask(16, vec![0..200_000, 0..200_000]), Err(AskError::OutOfRange));
-    served.reader.ask_chunk(16, 3).unwrap();
+    assert_eq!(served.reader.ask_chunk(16, 4, None), Err(AskError::OutOfRange));
+    assert_eq!(served.reader.ask(16, vec![0..past], None), Err(AskError::OutOfRange));
+    assert_eq!(
+        served.reader.ask(16, vec![0..200_000, 0..200_000], None),
+        Err(AskError::OutOfRange)
+    );
+    served.reader.ask_chunk(16, 3, None).unwrap();
 }
 
 #[test]

@@ -32,6 +32,7 @@ use crate::journal::FileIdentity;
 use crate::offer::Root;
 use crate::pieces::Copied;
 use crate::pool::PoolHandle;
+use crate::ranges::Ranges;
 use crate::reader::SourceFile;
 use haulier_proto::connection::BlockTree;
 
@@ -265,6 +266,11 @@ impl FileWriter {
         self.inner.file.missing()
     }
 
+    /// The chunks that are here, as far as is known now, by index: what a taker says of a file that goes on.
+    pub fn here(&self) -> Ranges {
+        self.inner.file.here()
+    }
+
     /// Chunks of the journal that were not hashed again yet.
     pub fn unchecked(&self) -> usize {
         self.inner.file.unchecked()
@@ -288,6 +294,14 @@ impl Drop for FileWriter {
     fn drop(&mut self) {
         Inner::leave(&self.inner);
     }
+}
+
+/// Whether files of so many bytes in all can be written into this folder: before any of them is asked for.
+///
+/// # Errors
+/// [`WriteError`]: there is no such folder, it cannot be written, or there is no room.
+pub fn check_folder(folder: &Path, bytes: u64) -> Result<(), WriteError> {
+    target::check_folder(folder, bytes)
 }
 
 /// Removes the journal of a file that has its name already: what a process leaves that is killed between

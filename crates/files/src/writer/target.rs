@@ -48,22 +48,15 @@ impl Target {
     pub(super) fn check_name(&self, replace: Replace) -> Result<(), WriteError> {
         let path = self.path.clone();
         match self.path.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.check_folder(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => is_folder(&self.folder),
             // A part of the path is a file.
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => self.check_folder(),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => is_folder(&self.folder),
             Err(error) => Err(self.io(error)),
             Ok(metadata) => match special_kind(metadata.file_type()) {
                 Some(kind) => Err(WriteError::Special { path, kind }),
                 None if replace == Replace::Never => Err(WriteError::NameTaken { path }),
                 None => Ok(()),
             },
-        }
-    }
-
-    fn check_folder(&self) -> Result<(), WriteError> {
-        match self.folder.is_dir() {
-            true => Ok(()),
-            false => Err(WriteError::NoFolder { folder: self.folder.clone() }),
         }
     }
 
@@ -193,6 +186,28 @@ impl Target {
 
     pub(super) fn io(&self, error: io::Error) -> WriteError {
         WriteError::io(&self.path, error)
+    }
+}
+
+pub(super) fn check_folder(folder: &Path, bytes: u64) -> Result<(), WriteError> {
+    is_folder(folder)?;
+    system::check_writable(folder).map_err(|error| WriteError::FolderNotWritable {
+        folder: folder.to_owned(),
+        source: Arc::new(error),
+    })?;
+    let free_bytes = system::free_bytes(folder).map_err(|error| WriteError::io(folder, error))?;
+    match bytes <= free_bytes {
+        true => Ok(()),
+        false => {
+            Err(WriteError::NoRoom { path: folder.to_owned(), needed_bytes: bytes, free_bytes })
+        }
+    }
+}
+
+fn is_folder(folder: &Path) -> Result<(), WriteError> {
+    match folder.is_dir() {
+        true => Ok(()),
+        false => Err(WriteError::NoFolder { folder: folder.to_owned() }),
     }
 }
 

@@ -92,6 +92,7 @@ fn a_file_goes_on_where_it_was() {
     let pool = pool();
     let writer = open(&pool, &path, &file).unwrap();
     assert_eq!(writer.resumed_chunks(), 3);
+    assert!(writer.here().iter().eq([0..1, 3..5]));
     assert_eq!(push_missing(&writer, &file), 2);
     assert_eq!(finish(&writer, &file).unwrap(), WriteState::Missing);
     assert_eq!(writer.missing(), [3..4]);
@@ -197,6 +198,15 @@ fn what_cannot_be_written_is_refused_before_the_first_byte() {
     assert_eq!(names_in(folder.path()), ["file", "folder", "socket"]);
 }
 
+#[test]
+fn a_folder_is_checked_for_many_files() {
+    let folder = tempfile::tempdir().unwrap();
+    check_folder(folder.path(), 1 << 20).unwrap();
+    assert!(matches!(check_folder(folder.path(), 1 << 60), Err(WriteError::NoRoom { .. })));
+    let no = check_folder(&folder.path().join("no"), 0);
+    assert!(matches!(no, Err(WriteError::NoFolder { .. })));
+}
+
 /// Who may write everywhere, such as a user in a container, is not refused.
 #[test]
 fn a_folder_that_cannot_be_written_is_refused() {
@@ -205,6 +215,7 @@ fn a_folder_that_cannot_be_written_is_refused() {
     let may_write = std::fs::write(folder.path().join("probe"), "").is_ok();
     let opened = open(&pool, &folder.path().join("f"), &file()).map(drop);
     assert_eq!(opened.is_ok(), may_write);
+    assert_eq!(check_folder(folder.path(), 0).is_ok(), may_write);
     assert!(may_write || matches!(opened, Err(WriteError::FolderNotWritable { .. })));
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
 }
