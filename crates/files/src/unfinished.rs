@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ pub struct Unfinished<S> {
     chunks: Mutex<Chunks>,
     /// When the last checkpoint began; locked while one is made.
     last_checkpoint: Mutex<Option<Duration>>,
+    /// Notes that the last checkpoint of this object covers.
+    covered: AtomicU32,
     /// After a sync that failed nothing is known of what is on the disk: Linux reports it only once.
     is_broken: AtomicBool,
 }
@@ -58,9 +60,17 @@ pub enum FinishError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Missing,
-    /// The journal says that it is here.
+    /// The journal says that it was on the disk.
     Unchecked,
+    /// The journal says that it was written, and no checkpoint covers that.
+    Suspect,
     Here,
+}
+
+impl State {
+    fn is_unchecked(self) -> bool {
+        matches!(self, Self::Unchecked | Self::Suspect)
+    }
 }
 
 /// What is known of each chunk.
@@ -70,6 +80,8 @@ struct Chunks {
     /// Chunks to hash again: first those that no checkpoint covers.
     to_check: VecDeque<u32>,
     unchecked: usize,
+    /// Of these, the ones that no checkpoint covers.
+    suspects: usize,
     missing: usize,
     /// Chunks that came in pieces, with the bytes of the file that are here of them.
     partial: BTreeMap<u32, Ranges>,
@@ -85,8 +97,10 @@ impl Chunks {
         let before = std::mem::replace(&mut self.list[place], (value, state)).1;
         self.missing -= usize::from(before == State::Missing);
         self.missing += usize::from(state == State::Missing);
-        self.unchecked -= usize::from(before == State::Unchecked);
-        self.unchecked += usize::from(state == State::Unchecked);
+        self.suspects -= usize::from(before == State::Suspect);
+        self.suspects += usize::from(state == State::Suspect);
+        self.unchecked -= usize::from(before.is_unchecked());
+        self.unchecked += usize::from(state.is_unchecked());
     }
 
     fn state(&self, index: u32) -> State {
@@ -114,10 +128,15 @@ impl<S: Storage> Unfinished<S> {
         let mut synced = VecDeque::new();
         for (index, value, belief) in recovered.chunks() {
             if chunk_range(length, index).end <= data_bytes {
-                chunks.set(index, value, State::Unchecked);
                 match belief {
-                    Belief::Written => chunks.to_check.push_back(index),
-                    Belief::Synced => synced.push_back(index),
+                    Belief::Written => {
+                        chunks.set(index, value, State::Suspect);
+                        chunks.to_check.push_back(index);
+                    }
+                    Belief::Synced => {
+                        chunks.set(index, value, State::Unchecked);
+                        synced.push_back(index);
+                    }
                 }
             }
         }
@@ -139,6 +158,8 @@ impl<S: Storage> Unfinished<S> {
             length,
             chunks: Mutex::new(chunks),
             last_checkpoint: Mutex::new(None),
+            // Whatever there is, the first checkpoint is not superfluous.
+            covered: AtomicU32::new(u32::MAX),
             is_broken: AtomicBool::new(false),
         }
     }
@@ -247,13 +268,21 @@ impl<S: Storage> Unfinished<S> {
         Ok(true)
     }
 
-    /// Syncs the data, and says so in the journal.
+    /// Syncs the data, and says so in the journal. Nothing is done while chunks that no checkpoint covered
+    /// the last time are not hashed again: it would vouch for them.
     pub fn checkpoint(&self) -> io::Result<()> {
         self.check_broken()?;
         let Some(journal) = &self.journal else { return Ok(()) };
+        if self.suspects() > 0 {
+            return Ok(());
+        }
         // Counted before the sync: a chunk that is written while it runs may not be on the disk after it.
         let covered = journal.notes();
+        if self.covered.load(Ordering::Relaxed) == covered {
+            return Ok(());
+        }
         let done = self.data.sync().and_then(|()| journal.checkpoint(covered));
+        self.covered.store(covered, Ordering::Relaxed);
         self.is_broken.fetch_or(done.is_err(), Ordering::Relaxed);
         done
     }
@@ -270,7 +299,7 @@ impl<S: Storage> Unfinished<S> {
         let mut chunks = self.chunks();
         loop {
             let index = chunks.to_check.pop_front()?;
-            if chunks.state(index) == State::Unchecked {
+            if chunks.state(index).is_unchecked() {
                 return Some(index);
             }
         }
@@ -284,12 +313,25 @@ impl<S: Storage> Unfinished<S> {
         let is_whole = count == bytes.len() && count > 0;
         let value = is_whole.then(|| self.value(index, &bytes));
         let mut chunks = self.chunks();
-        let Some(&(noted, State::Unchecked)) = chunks.list.get(index as usize) else {
+        let noted = chunks.list.get(index as usize).filter(|(_, state)| state.is_unchecked());
+        let Some(&(noted, _)) = noted else {
             return Ok(true); // it was written again meanwhile
         };
-        let is_right = value == Some(noted);
-        chunks.set(index, noted, if is_right { State::Here } else { State::Missing });
-        Ok(is_right)
+        if value == Some(noted) {
+            chunks.set(index, noted, State::Here);
+            return Ok(true);
+        }
+        // Before it stops being a suspect: no checkpoint may vouch for it.
+        if let Some(journal) = &self.journal {
+            journal.note_missing(index)?;
+        }
+        chunks.set(index, noted, State::Missing);
+        Ok(false)
+    }
+
+    /// Chunks that have to be hashed again before there can be another checkpoint.
+    pub fn suspects(&self) -> usize {
+        self.chunks().suspects
     }
 
     /// Chunks that the journal has and that were not hashed again yet.
@@ -331,6 +373,7 @@ impl<S: Storage> Unfinished<S> {
         let none = (ChunkValue::from_bytes([0; 32]), State::Missing);
         let mut list = std::mem::take(&mut chunks.list);
         list.fill(none);
+        self.covered.store(u32::MAX, Ordering::Relaxed);
         *chunks = Chunks { missing: list.len(), list, ..Chunks::default() };
         self.journal.as_ref().map_or(Ok(()), Journal::clear)
     }

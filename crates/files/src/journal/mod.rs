@@ -9,7 +9,7 @@
 //! | | bytes |
 //! |---|---|
 //! | head | magic and version 8; length of the name 2; flags 1; root 32; length 8; time 8; name; check 4 |
-//! | note | `N`; index 4; value 32; check 4 |
+//! | note | `N`; index 4; value 32, zeros if the chunk was found not to be here; check 4 |
 //! | checkpoint | `C`; covered notes 4; check 4 |
 //!
 //! Numbers are little endian, checks CRC-32. 100 GB are 381,470 chunks and 15.6 MB of journal.
@@ -31,6 +31,9 @@ use lines::{Line, Lines};
 use crate::chunks::chunk_count;
 use crate::storage::Storage;
 use haulier_proto::connection::ChunkValue;
+
+/// The value that says that a chunk is not here. No bytes are known that have it.
+const MISSING: ChunkValue = ChunkValue::from_bytes([0; 32]);
 
 /// Why a journal is of no use. Nothing is lost but what it says: the file begins anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -130,6 +133,11 @@ impl<S: Storage> Journal<S> {
         Ok(())
     }
 
+    /// Notes that a chunk that was noted is not there.
+    pub fn note_missing(&self, index: u32) -> io::Result<()> {
+        self.note(index, MISSING)
+    }
+
     /// The number of notes so far: what a checkpoint covers if the data is synced after this call.
     pub fn notes(&self) -> u32 {
         self.tail().notes
@@ -166,7 +174,7 @@ impl Recovered {
     /// What has no known length is never gone on with: it has no chunks.
     fn new(length: Option<u64>) -> Self {
         let chunks = length.map_or(0, chunk_count) as usize;
-        Self { chunks: vec![(ChunkValue::from_bytes([0; 32]), 0); chunks], notes: 0, covered: 0 }
+        Self { chunks: vec![(MISSING, 0); chunks], notes: 0, covered: 0 }
     }
 
     /// `false` if no journal of this file can have such a line, so that it ends before.
@@ -189,7 +197,7 @@ impl Recovered {
 
     /// The chunks that were noted, each once, in order.
     pub fn chunks(&self) -> impl Iterator<Item = (u32, ChunkValue, Belief)> + '_ {
-        let noted = (0..).zip(&self.chunks).filter(|(_, (_, number))| *number > 0);
+        let noted = (0..).zip(&self.chunks).filter(|(_, (value, _))| *value != MISSING);
         noted.map(|(index, &(value, number))| match number <= self.covered {
             true => (index, value, Belief::Synced),
             false => (index, value, Belief::Written),

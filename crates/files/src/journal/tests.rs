@@ -16,7 +16,7 @@ fn identity() -> FileIdentity {
 }
 
 fn value(number: u32) -> ChunkValue {
-    ChunkValue::from_bytes([number.to_le_bytes()[0]; 32])
+    ChunkValue::from_bytes([number.to_le_bytes()[0] | 0x80; 32])
 }
 
 /// A journal with a note of each of these chunks, and a checkpoint behind every fifth, with one note less.

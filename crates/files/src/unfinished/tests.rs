@@ -188,6 +188,7 @@ fn a_checkpoint_is_due_each_second() {
     let unfinished = resume(&disk, &file).unwrap();
     let second = Duration::from_secs(1);
     let due_at = |ms| unfinished.checkpoint_if_due(Duration::from_millis(ms), second).unwrap();
+    unfinished.write(0, chunk(&file, 0)).unwrap();
     let dues: Vec<bool> =
         [5000, 5900, 6000, 6001, 6999, 7100, 9000].into_iter().map(due_at).collect();
     assert_eq!(dues, [false, false, true, false, false, true, true]);
@@ -377,4 +378,30 @@ fn a_slow_disk_is_busy() {
     unfinished.write(0, chunk(&file, 0)).unwrap();
     let took = disk.busy() - before;
     assert!((1.0..1.01).contains(&took.as_secs_f64()), "{took:?}");
+}
+
+/// After a loss of power some of what no checkpoint covered is wrong. No checkpoint vouches for it before
+/// it was looked at, and what was found wrong stays wrong.
+#[test]
+fn a_checkpoint_waits_for_what_no_checkpoint_covered() {
+    let file = file_of(17);
+    let disk = ModelDisk::new(17, Faults::default());
+    let unfinished = resume(&disk, &file).unwrap();
+    (0..2).for_each(|index| unfinished.write(index, chunk(&file, index)).unwrap());
+    disk.kill();
+    disk.file("data").write_at(b"lost", 9).unwrap();
+    let unfinished = resume(&disk, &file).unwrap();
+    assert_eq!(unfinished.suspects(), 2);
+    unfinished.checkpoint().unwrap();
+    disk.kill();
+    let unfinished = resume(&disk, &file).unwrap();
+    assert_eq!(unfinished.suspects(), 2);
+    check_all(&unfinished).unwrap();
+    unfinished.checkpoint().unwrap();
+    disk.kill();
+    let unfinished = resume(&disk, &file).unwrap();
+    assert_eq!(
+        (unfinished.suspects(), unfinished.unchecked(), unfinished.is_here(0)),
+        (0, 1, false)
+    );
 }

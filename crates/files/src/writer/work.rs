@@ -90,7 +90,7 @@ impl Inner {
             status: Mutex::default(),
             changed: Condvar::new(),
         });
-        (0..checks).for_each(|_| Self::check_when_idle(Arc::clone(&inner)));
+        (0..checks).for_each(|_| Self::check_next(&inner));
         inner
     }
 
@@ -130,9 +130,7 @@ impl Inner {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), WriteError> {
-        let written = self.file.write_at(offset, bytes).and_then(|()| {
-            self.file.checkpoint_if_due(self.opened.elapsed(), self.settings.checkpoint_interval)
-        });
+        let written = self.file.write_at(offset, bytes).and_then(|()| self.checkpoint_if_due());
         written.map(drop).map_err(|error| self.target.io(error))
     }
 
@@ -191,19 +189,31 @@ impl Inner {
         Self::advance(self);
     }
 
-    fn check_when_idle(inner: Arc<Self>) {
-        let pool = inner.pool.clone();
-        pool.run_when_idle(move || {
-            if inner.status().error.is_some() {
-                return;
-            }
-            let Some(index) = inner.file.next_to_check() else { return };
-            match inner.file.check(index) {
-                Ok(_) => Self::check_when_idle(Arc::clone(&inner)),
-                Err(error) => inner.fail(inner.target.io(error)),
-            }
-            Self::advance(&inner);
-        });
+    /// Hashes a chunk again, and then the next: soon, if a checkpoint waits for it, else when nothing is
+    /// urgent.
+    fn check_next(inner: &Arc<Self>) {
+        let this = Arc::clone(inner);
+        match inner.file.suspects() {
+            0 => inner.pool.run_when_idle(move || this.check_one()),
+            _ => inner.pool.run(move || this.check_one()),
+        }
+    }
+
+    fn check_one(self: Arc<Self>) {
+        if self.status().error.is_some() {
+            return;
+        }
+        let Some(index) = self.file.next_to_check() else { return };
+        // Nothing may be written meanwhile that makes a checkpoint due.
+        match self.file.check(index).and_then(|_| self.checkpoint_if_due()) {
+            Ok(_) => Self::check_next(&self),
+            Err(error) => self.fail(self.target.io(error)),
+        }
+        Self::advance(&self);
+    }
+
+    fn checkpoint_if_due(&self) -> io::Result<bool> {
+        self.file.checkpoint_if_due(self.opened.elapsed(), self.settings.checkpoint_interval)
     }
 
     /// Goes on to the end, when nothing is left to write or to hash.
