@@ -1,30 +1,43 @@
 //! Files and directories over haulier: streamed from and to disk, verified as they come, resumed, and only
 //! what is missing. `docs/FILES.md` is the design.
 //!
-//! [`giver::Giver`] and [`taker::Taker`] are the two ends of a transfer, without I/O. What they say to
-//! each other is in [`messages`], [`offer`], [`pieces`] and [`BlockTag`]; STANDARD-1, section 8, has the
-//! bytes.
+//! [`giver::Giver`] and [`taker::Taker`] are the two ends of a transfer, without I/O; what they say to
+//! each other is in [`messages`], [`offer`], [`pieces`] and [`BlockTag`], and its bytes in STANDARD-1,
+//! section 8. Their disk is here too, on a few threads of a [`DiskPool`](pool::DiskPool), for systems with
+//! Unix's files: [`writer`] writes what comes and keeps a [`journal`] of it; [`reader`] reads ahead,
+//! hashes, and reads pipes; [`tree_cache`] keeps what was hashed; [`cut`] finds the pieces of a file;
+//! [`packing`] makes chunks smaller.
 
-#![allow(
-    clippy::single_range_in_vec_init,
-    reason = "spans of a file are lists of ranges, often of one"
-)]
+#![allow(clippy::single_range_in_vec_init, reason = "sets of ranges are often of one")]
 
+pub mod chunks;
 mod collisions;
+pub mod cut;
+pub mod errors;
 mod fields;
 pub mod giver;
+pub mod journal;
 pub mod listing;
 pub mod messages;
+pub mod model;
 pub mod names;
 pub mod offer;
 mod only;
+pub mod packing;
 pub mod pieces;
+pub mod pool;
 mod progress;
 mod quota;
 mod ranges;
+pub mod reader;
 pub mod reason;
+pub mod storage;
+mod system;
 mod tag;
 pub mod taker;
+pub mod tree_cache;
+pub mod unfinished;
+pub mod writer;
 
 pub use collisions::{Collision, check_collisions};
 pub use fields::FormatError;

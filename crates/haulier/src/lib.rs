@@ -66,9 +66,10 @@ pub use haulier_udp as udp;
 
 pub use haulier_proto::client::{ClientError, Credentials, WireBytes};
 pub use haulier_proto::connection::{
-    Block, BlockHandle, BlockNumber, BlockOptions, BlockProgress, CloseCode, CloseReason,
-    ConfigError, ConnectionConfig, ConnectionState, ConnectionStats, Event, Lane, LaneError, Order,
-    RefusalCode, SendError, Source, Suite, Urgency,
+    Block, BlockHandle, BlockNumber, BlockOptions, BlockProgress, BlockTree, ChunkValue, CloseCode,
+    CloseReason, ConfigError, ConnectionConfig, ConnectionState, ConnectionStats, Delivery, Event,
+    Lane, LaneError, Order, ProvideError, RefusalCode, SendError, Source, Suite, TreeError,
+    Urgency, WantedChunk,
 };
 pub use haulier_proto::credentials::{
     ConnectToken, ConnectTokenError, Identity, IssueError, Secret, Ticket, TicketAccess,

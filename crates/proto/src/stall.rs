@@ -44,9 +44,9 @@ impl StallClock {
         was_silent
     }
 
-    /// So much of the time was a pause for another reason.
-    pub(crate) fn on_pause(&mut self, pause: Duration) {
-        self.progress_at = self.progress_at + pause;
+    /// So much of the time was a pause for another reason, which ends now.
+    pub(crate) fn on_pause(&mut self, now: Instant, pause: Duration) {
+        self.progress_at = now.min(self.progress_at + pause);
     }
 
     /// When there was no progress for so long, if the peer is not heard before.

@@ -9,8 +9,8 @@ use haulier_core::{Instant, debug_as};
 use haulier_proto::Sequence;
 use haulier_proto::client::WireBytes;
 use haulier_proto::connection::{
-    Block, BlockHandle, BlockNumber, BlockOptions, BlockProgress, CloseCode, CloseReason,
-    Connection, ConnectionState, ConnectionStats, Event, Lane, Order, SendError, Source, Urgency,
+    BlockProgress, CloseCode, CloseReason, Connection, ConnectionState, ConnectionStats, Event,
+    Lane, Order, SendError, Source, Urgency,
 };
 use haulier_udp::{Clock, Socket};
 
@@ -156,47 +156,6 @@ impl Client {
     /// As [`poll`](Self::poll); [`NetworkError::Inline`].
     pub async fn next_event(&self) -> Result<Option<Event>, NetworkError> {
         self.handle.when(State::take_event).await
-    }
-
-    /// Sends a block of any size, which arrives whole. Its bytes are not copied.
-    ///
-    /// # Errors
-    /// [`SendError`]: wait for [`Event::Connected`] before the first. `NotOpen` also if the driver has
-    /// ended: [`poll`](Self::poll) returns why.
-    pub fn send_block(&self, block: &Block) -> Result<BlockHandle, SendError> {
-        self.send_block_with(block, BlockOptions::default())
-    }
-
-    /// The same, beside other blocks: the one with the highest priority goes first.
-    ///
-    /// # Errors
-    /// As [`send_block`](Self::send_block).
-    pub fn send_block_with(
-        &self,
-        block: &Block,
-        options: BlockOptions,
-    ) -> Result<BlockHandle, SendError> {
-        self.change(|connection, now| connection.send_block_with(now, block, options))
-            .ok_or(SendError::NotOpen)?
-    }
-
-    /// Gives a block up. The server is told the `code`, the application's own. Returns whether it was on its
-    /// way; there is no event.
-    pub fn cancel_block(&self, handle: BlockHandle, code: u32) -> bool {
-        self.change(|connection, now| connection.cancel_block(now, handle, code)).unwrap_or(false)
-    }
-
-    /// Does not want the rest of a block that the server announced ([`Event::BlockAnnounced`]), and tells it
-    /// the `code`, the application's own. Returns whether it was being received.
-    pub fn decline_block(&self, block: BlockNumber, code: u32) -> bool {
-        self.change(|connection, now| connection.decline_block(now, block, code)).unwrap_or(false)
-    }
-
-    /// The application has the block with this BLAKE3 already, for example on its disk: when the server
-    /// announces it, only that is sent, and [`Event::BlockHere`] takes the place of [`Event::Block`].
-    /// Returns whether it is remembered: at most 64 are.
-    pub fn have_block(&self, digest: [u8; 32]) -> bool {
-        self.change(|connection, _| connection.have_block(digest)).unwrap_or(false)
     }
 
     /// Sends a time-critical packet of up to 256 KiB, once. An event reports whether it was acknowledged.
@@ -366,7 +325,10 @@ impl Client {
         Ok(())
     }
 
-    fn change<R>(&self, change: impl FnOnce(&mut Connection, Instant) -> R) -> Option<R> {
+    pub(super) fn change<R>(
+        &self,
+        change: impl FnOnce(&mut Connection, Instant) -> R,
+    ) -> Option<R> {
         self.handle.shared.act(|end, now| Some(change(end.connection_mut()?, now)))?
     }
 }

@@ -1,6 +1,7 @@
 //! Handles for a game: a client and a server over real sockets. docs/RUNNER.md describes how they work.
 
 mod asking;
+mod blocks;
 mod client;
 mod connect;
 mod driver;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use haulier_core::{Instant, debug_as};
 use haulier_proto::connection::{
-    Block, BlockHandle, BlockNumber, BlockOptions, BlockProgress, CloseCode, Connection,
-    ConnectionState, ConnectionStats, Lane, Order, SendError, Source, Urgency,
+    BlockProgress, CloseCode, Connection, ConnectionState, ConnectionStats, Lane, Order, SendError,
+    Source, Urgency,
 };
 use haulier_proto::credentials::{Ticket, TicketError};
 use haulier_proto::server::{ConnectionId, ServerConfig, ServerEvent, ServerMachine, ServerStats};
@@ -190,57 +190,6 @@ impl Server {
         self.handle.when(State::take_event).await
     }
 
-    /// Sends a block of any size, which arrives whole. Make the [`Block`] once for all clients: that
-    /// hashes it, and its bytes are never copied.
-    ///
-    /// # Errors
-    /// [`SendError`]; `NotOpen` also for a connection that no longer exists, and if the driver has ended:
-    /// [`poll`](Self::poll) returns why.
-    pub fn send_block(&self, id: ConnectionId, block: &Block) -> Result<BlockHandle, SendError> {
-        self.send_block_with(id, block, BlockOptions::default())
-    }
-
-    /// The same, beside other blocks: the one with the highest priority goes first.
-    ///
-    /// # Errors
-    /// As [`send_block`](Self::send_block).
-    pub fn send_block_with(
-        &self,
-        id: ConnectionId,
-        block: &Block,
-        options: BlockOptions,
-    ) -> Result<BlockHandle, SendError> {
-        let sent =
-            self.change(id, |connection, now| connection.send_block_with(now, block, options));
-        sent.ok_or(SendError::NotOpen)?
-    }
-
-    /// Gives a block up. The client is told the `code`, the application's own. Returns whether it was on its
-    /// way; there is no event.
-    pub fn cancel_block(&self, id: ConnectionId, handle: BlockHandle, code: u32) -> bool {
-        let done = self.change(id, |connection, now| connection.cancel_block(now, handle, code));
-        done.unwrap_or(false)
-    }
-
-    /// Does not want the rest of a block that a client announced ([`Event::BlockAnnounced`]), and tells it
-    /// the `code`, the application's own. Returns whether it was being received.
-    ///
-    /// [`Event::BlockAnnounced`]: haulier_proto::connection::Event::BlockAnnounced
-    pub fn decline_block(&self, id: ConnectionId, block: BlockNumber, code: u32) -> bool {
-        let done = self.change(id, |connection, now| connection.decline_block(now, block, code));
-        done.unwrap_or(false)
-    }
-
-    /// The application has the block with this BLAKE3 already: when the client announces it, only that is
-    /// sent, and [`Event::BlockHere`] takes the place of [`Event::Block`]. Returns whether it is remembered:
-    /// at most 64 are, for each connection.
-    ///
-    /// [`Event::BlockHere`]: haulier_proto::connection::Event::BlockHere
-    /// [`Event::Block`]: haulier_proto::connection::Event::Block
-    pub fn have_block(&self, id: ConnectionId, digest: [u8; 32]) -> bool {
-        self.change(id, |connection, _| connection.have_block(digest)).unwrap_or(false)
-    }
-
     /// Sends a time-critical packet of up to 256 KiB, once. An event reports whether it was acknowledged.
     ///
     /// # Errors
@@ -415,7 +364,7 @@ impl Server {
         self.handle.shared.look(|end| secrets::ticket(end.machine.config(), addresses))
     }
 
-    fn change<R>(
+    pub(super) fn change<R>(
         &self,
         id: ConnectionId,
         change: impl FnOnce(&mut Connection, Instant) -> R,

@@ -46,7 +46,7 @@ async fn join(connect: Connect, block: &Block) -> CloseReason {
 }
 
 /// Both at the same time, in one task.
-async fn both<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> (A, B) {
+pub(crate) async fn both<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> (A, B) {
     let (mut a, mut b, mut done) = (pin!(a), pin!(b), (None, None));
     poll_fn(|context| {
         if done.0.is_none()

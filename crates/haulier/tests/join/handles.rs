@@ -33,8 +33,10 @@ fn errors_go_anywhere() {
     is_error::<haulier::IssueTokenError>();
     is_error::<haulier::ListenError>();
     is_error::<NetworkError>();
+    is_error::<haulier::ProvideError>();
     is_error::<SendError>();
     is_error::<haulier::TicketError>();
+    is_error::<haulier::TreeError>();
     is_error::<haulier::file::FileError>();
 }
 

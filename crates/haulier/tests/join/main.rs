@@ -14,5 +14,6 @@ mod ends;
 mod handles;
 mod many;
 mod modes;
+mod sources;
 mod support;
 mod traffic;

@@ -11,16 +11,15 @@ use bytes::Bytes;
 
 use super::chunk::OpenChunk;
 use super::classes::ClassKey;
+use super::content::Content;
 use super::cut::{Cut, chunk_bytes, chunk_count};
-use super::repair::BlockRepair;
-use crate::chunk::MAX_CHUNK_BYTES;
 use crate::transit::{ChunkAt, Ledger, Symbol};
 
 /// Chunks from the first that is not done to the last that is open, at most [H-4.2f].
 pub(crate) const MAX_SPAN: u32 = 1024;
 
 /// A block to send.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct NewBlock {
     /// Its number on the wire, above that of each block before.
     pub(crate) number: u32,
@@ -28,8 +27,18 @@ pub(crate) struct NewBlock {
     pub(crate) priority: u8,
     /// Its share beside others of its priority; 0 for one that goes after those that have none either.
     pub(crate) weight: u16,
-    pub(crate) data: Bytes,
-    pub(crate) repair: BlockRepair,
+    pub(crate) content: Content,
+    /// No chunk of it is opened until its program resumes it.
+    pub(crate) is_paused: bool,
+}
+
+impl NewBlock {
+    /// One without priority and weight, whose bytes are all here.
+    #[cfg(test)]
+    pub(crate) fn of(number: u32, data: impl Into<Bytes>) -> Self {
+        let content = Content::held(data.into());
+        Self { number, priority: 0, weight: 0, content, is_paused: false }
+    }
 }
 
 /// A block that is being sent.
@@ -58,7 +67,7 @@ pub(crate) struct SendBlock {
 impl SendBlock {
     pub(super) fn new(block: NewBlock) -> Self {
         Self {
-            chunks: chunk_count(block.data.len() as u64).unwrap_or(0),
+            chunks: chunk_count(block.content.length()).unwrap_or(0),
             block,
             first: 0,
             next: 0,
@@ -119,7 +128,80 @@ impl SendBlock {
 
     /// The next chunk to open if it may be opened.
     pub(super) fn next_ready(&self) -> Option<u32> {
-        self.next().filter(|&next| next < self.ready)
+        self.next_here().filter(|&next| next < self.ready)
+    }
+
+    /// The next chunk to open if nothing is missing for it but what proves it: its bytes are here, and the
+    /// block is not paused.
+    pub(super) fn next_here(&self) -> Option<u32> {
+        let is_here = |&next: &u32| !self.block.is_paused && self.block.content.has(next);
+        self.next().filter(is_here)
+    }
+
+    /// Whether there is a next chunk to open, and it waits for this end's program: to provide or to resume
+    /// it.
+    pub(crate) fn awaits_program(&self) -> bool {
+        self.next().is_some() && self.next_here().is_none()
+    }
+
+    /// Whether it goes on by itself, now or with credit.
+    pub(super) fn has_more(&self) -> bool {
+        !self.block.is_paused && self.next().is_some()
+    }
+
+    /// Pauses or resumes it.
+    pub(super) const fn set_paused(&mut self, is_paused: bool) {
+        self.block.is_paused = is_paused;
+    }
+
+    /// Changes its priority. Its class is another one then.
+    pub(super) const fn set_priority(&mut self, priority: u8) {
+        self.block.priority = priority;
+    }
+
+    /// Whether its bytes come from a source.
+    pub(super) const fn is_from_source(&self) -> bool {
+        matches!(self.block.content, Content::Source(_))
+    }
+
+    /// Chunks that were asked of its source and are not open: on the way, or here.
+    pub(super) fn ahead(&self) -> usize {
+        self.block.content.ahead(self.next)
+    }
+
+    /// The next chunk to ask of its source, whether there is room for it or not.
+    pub(super) fn next_wanted(&self) -> Option<u32> {
+        let Content::Source(source) = &self.block.content else { return None };
+        if self.block.is_paused {
+            return None;
+        }
+        let end = self.chunks.min(self.first.saturating_add(MAX_SPAN));
+        (self.next..end).find(|&index| !self.is_chunk_done(index) && !source.is_known(index))
+    }
+
+    /// A chunk is asked of its source.
+    pub(super) fn on_wanted(&mut self, index: u32) {
+        if let Content::Source(source) = &mut self.block.content {
+            source.on_wanted(index);
+        }
+    }
+
+    /// The source provides a chunk. Returns whether it was asked for. One that the receiver has by now is
+    /// not kept.
+    pub(super) fn provide(&mut self, index: u32, data: Bytes) -> bool {
+        let is_done = self.is_chunk_done(index);
+        match &mut self.block.content {
+            Content::Source(source) => source.provide(index, (!is_done).then_some(data)),
+            Content::Held { .. } => false,
+        }
+    }
+
+    /// Makes the repair slices of an open chunk from a source, unless they are there for its cut.
+    pub(super) fn prepare_repair(&mut self, index: u32) {
+        let Some(cut) = self.get(index).map(OpenChunk::cut) else { return };
+        if let Content::Source(source) = &mut self.block.content {
+            source.prepare_repair(index, cut);
+        }
     }
 
     /// Whether a chunk was opened, or is done.
@@ -134,7 +216,7 @@ impl SendBlock {
 
     /// Bytes of this chunk.
     pub(super) fn chunk_bytes(&self, index: u32) -> usize {
-        chunk_bytes(self.block.data.len() as u64, index).unwrap_or(0)
+        chunk_bytes(self.block.content.length(), index).unwrap_or(0)
     }
 
     /// Opens the next chunk.
@@ -184,18 +266,12 @@ impl SendBlock {
 
     /// The bytes of this source slice of an open chunk.
     pub(crate) fn source(&self, chunk: &OpenChunk, index: u8) -> Option<&[u8]> {
-        self.bytes_of(chunk.at.index)?.get(chunk.cut().range(index)?)
+        self.block.content.chunk(chunk.at.index)?.get(chunk.cut().range(index)?)
     }
 
     /// The bytes of this repair slice of an open chunk. The first encodes all of them.
     pub(crate) fn repair(&self, chunk: &OpenChunk, index: u8) -> Option<&[u8]> {
-        let place = usize::try_from(chunk.at.index).ok()?;
-        self.block.repair.slice(place, self.bytes_of(chunk.at.index)?, chunk.cut(), index)
-    }
-
-    fn bytes_of(&self, index: u32) -> Option<&[u8]> {
-        let start = (index as usize).checked_mul(MAX_CHUNK_BYTES)?;
-        self.block.data.get(start..)?.get(..self.chunk_bytes(index))
+        self.block.content.repair(chunk.at.index, chunk.cut(), index)
     }
 
     /// Whether this chunk is done.
@@ -220,6 +296,7 @@ impl SendBlock {
             return false;
         }
         self.done_bytes += self.chunk_bytes(index) as u64;
+        self.block.content.on_done(index);
         let slot = index.checked_sub(self.first).and_then(|at| self.slots.get_mut(at as usize));
         if let Some(closed) = slot.and_then(Option::take) {
             self.open -= 1;
@@ -265,9 +342,12 @@ impl SendBlock {
         self.done_bytes + open as u64
     }
 
-    /// Memory held besides the block's bytes, in bytes.
+    /// Memory held besides the bytes of a block that are all here, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.open_bytes + self.slots.capacity() * size_of::<usize>() + self.done.capacity() * 8
+        self.block.content.memory_bytes()
+            + self.open_bytes
+            + self.slots.capacity() * size_of::<usize>()
+            + self.done.capacity() * 8
     }
 
     pub(super) fn check_invariants(&self) {
@@ -282,7 +362,9 @@ impl SendBlock {
         assert_eq!(self.open_bytes, held, "what they hold");
         for (index, slot) in (self.first..).zip(&self.slots) {
             assert_eq!(slot.is_none(), self.is_chunk_done(index), "chunk {index}");
+            assert!(slot.is_none() || self.block.content.has(index), "chunk {index} has no bytes");
         }
+        self.block.content.check_invariants();
         self.iter_open().for_each(OpenChunk::check_invariants);
     }
 }
@@ -291,12 +373,11 @@ impl SendBlock {
 mod tests {
     use super::super::cut::SliceSize;
     use super::*;
+    use crate::chunk::MAX_CHUNK_BYTES;
 
     fn block(chunks: usize) -> SendBlock {
-        let data: Bytes = alloc::vec![7; (chunks - 1) * MAX_CHUNK_BYTES + 100].into();
-        let repair = BlockRepair::of_block(data.len());
-        let mut block =
-            SendBlock::new(NewBlock { number: 0, priority: 0, weight: 0, data, repair });
+        let data = alloc::vec![7; (chunks - 1) * MAX_CHUNK_BYTES + 100];
+        let mut block = SendBlock::new(NewBlock::of(0, data));
         block.set_ready(u32::MAX);
         block
     }

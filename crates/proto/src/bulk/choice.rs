@@ -147,9 +147,9 @@ impl Chunks {
         let mut searched = class.searched;
         let priority = class.key.priority;
         let is_lowest = self.classes.is_lowest(priority);
-        // Chunks that wait for the window or for credit: the block ends a round trip later anyway, and what
-        // is lost meanwhile is known then.
-        let has_more = self.opening(class.key).is_some();
+        // Chunks that wait for the window, for credit or for their source: the block ends a round trip later
+        // anyway, and what is lost meanwhile is known then.
+        let has_more = self.has_more(class.key);
         let is_lacking = |chunk: &OpenChunk| chunk.is_sent() && chunk.lacks_slices();
         let choice = self
             .find(&class.lacking, &mut searched.lacking, is_lacking)
@@ -206,13 +206,18 @@ impl Chunks {
         (may_open && block.next_ready().is_some()).then_some(From::Next(at))
     }
 
-    /// The next chunk to open, of the blocks of this class.
+    /// The next chunk to open, of the blocks of this class. Those that wait for their source, or are paused,
+    /// hold no other block up.
     fn opening(&self, key: ClassKey) -> Option<(&SendBlock, ChunkAt)> {
         let mut blocks = self.blocks.iter().filter(|block| block.class() == key);
         blocks.find_map(|block| {
-            let at = ChunkAt { block: block.number(), index: block.next()? };
+            let at = ChunkAt { block: block.number(), index: block.next_here()? };
             Some((block, at))
         })
+    }
+
+    fn has_more(&self, key: ClassKey) -> bool {
+        self.blocks.iter().any(|block| block.class() == key && block.has_more())
     }
 
     /// The chunk that is opened next, as soon as it may be: the pages of the tree that it needs are due. Of
@@ -305,6 +310,9 @@ impl Chunks {
     ) -> Option<Chosen<'_>> {
         let (index, is_repair) = symbol.index();
         let block = self.blocks.get_mut(place)?;
+        if is_repair {
+            block.prepare_repair(at.index);
+        }
         if is_repair && block.repair(block.get(at.index)?, index).is_none() {
             // They were made for too many other sizes: the sources have to do.
             block.get_mut(at.index)?.end_repair();

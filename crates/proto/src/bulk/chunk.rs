@@ -5,6 +5,7 @@
 //! [`cut_anew`](OpenChunk::cut_anew) changes nothing.
 
 use alloc::boxed::Box;
+use core::time::Duration;
 
 use libm::sqrt;
 
@@ -12,12 +13,15 @@ use super::cut::Cut;
 use super::loss::Losses;
 use super::repair::{MAX_REPAIR_SLICES, repair_count};
 use super::tuning::choice::NO_LOSS;
-use crate::BitSet;
 use crate::chunk::MAX_SLICES;
 use crate::transit::{ChunkAt, Fate, Ledger, Symbol};
+use crate::{BitSet, Instant};
 
 /// Symbols of a chunk: sources from 0, repair slices from 256.
 const SYMBOLS: usize = MAX_SLICES + MAX_REPAIR_SLICES;
+
+/// How often a chunk is started over at most: as often as a receiver does it (H-4.2i).
+const MAX_RESTARTS: u8 = 2;
 
 /// What is larger by this factor is larger, however both were rounded.
 const ROUNDING: f64 = 1.000_001;
@@ -42,6 +46,9 @@ pub(crate) struct OpenChunk {
     copies: Option<Box<[u8; SYMBOLS]>>,
     /// What is in `copies` is up to date.
     is_counted: bool,
+    /// Since when the receiver says that it lacks slices that it had acknowledged.
+    lacking_since: Option<Instant>,
+    restarts: u8,
 }
 
 impl OpenChunk {
@@ -58,6 +65,8 @@ impl OpenChunk {
             in_flight: 0,
             copies: None,
             is_counted: false,
+            lacking_since: None,
+            restarts: 0,
         }
     }
 
@@ -79,6 +88,30 @@ impl OpenChunk {
     /// The receiver has this symbol. Returns whether that is new.
     pub(crate) fn on_received(&mut self, symbol: Symbol) -> bool {
         self.received.insert(symbol.get())
+    }
+
+    /// The receiver has the source slices in `map`, although it had acknowledged enough. If it says so for
+    /// longer than frames are on the way, the chunk was wrong there, and it starts over: so it does here, from
+    /// source slices alone. Returns whether it does.
+    pub(crate) fn on_lacking(&mut self, now: Instant, map: &[u8], patience: Duration) -> bool {
+        if !self.has_enough() || self.restarts >= MAX_RESTARTS {
+            return false;
+        }
+        let since = *self.lacking_since.get_or_insert(now);
+        let here =
+            |index: usize| map.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 != 0);
+        let sources = || (0..self.next_source).filter(|&index| here(index));
+        if now.since(since) < patience || sources().count() >= self.cut.count() {
+            return false;
+        }
+        let mut received = BitSet::EMPTY;
+        for index in sources() {
+            received.insert(index);
+        }
+        (self.received, self.lacking_since) = (received, None);
+        self.restarts += 1;
+        self.end_repair();
+        true
     }
 
     /// One more of its slices in flight is expected to arrive, unless it is lost behind the bottleneck.
@@ -255,6 +288,7 @@ fn repair(index: usize) -> Option<Symbol> {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
 mod tests {
     use super::super::cut::SliceSize;
     use super::*;
@@ -289,6 +323,45 @@ mod tests {
         assert_eq!([repeat(), repeat(), repeat(), repeat()], [0, 2, 3, 0]);
         chunk.on_landed(Symbol::source(3));
         assert_eq!(chunk.next_repeated(&Ledger::new()).get(), 3);
+    }
+
+    /// A receiver that found a chunk wrong gets its source slices once more; one that says so without end does
+    /// not.
+    #[test]
+    fn a_chunk_that_was_wrong_is_sent_again_from_its_sources() {
+        let mut chunk = chunk(4000, 1000, true);
+        for _ in 0..6 {
+            chunk.next_unsent();
+        }
+        let patience = Duration::from_millis(220);
+        let lacks = |chunk: &mut OpenChunk, ms| {
+            chunk.on_lacking(Instant::from_millis(ms), &[0b0010], patience)
+        };
+        assert!(!lacks(&mut chunk, 0), "it lacks some here too");
+        for round in [1_000, 2_000] {
+            for index in 0..4 {
+                chunk.on_received(Symbol::source(index));
+            }
+            assert!(chunk.has_enough() && !lacks(&mut chunk, round), "it may be on the way");
+            assert!(!lacks(&mut chunk, round + 219) && lacks(&mut chunk, round + 220));
+            assert!(chunk.lacks_slices());
+            chunk.check_invariants();
+            let mut repeat = || {
+                let symbol = chunk.next_repeated(&Ledger::new());
+                chunk.on_sent(symbol);
+                symbol.get()
+            };
+            let mut repeated = [repeat(), repeat(), repeat()];
+            repeated.sort_unstable();
+            assert_eq!(repeated, [0, 2, 3], "round {round}");
+            for index in repeated {
+                chunk.on_landed(Symbol::source(index as u8));
+            }
+        }
+        for index in 0..4 {
+            chunk.on_received(Symbol::source(index));
+        }
+        assert!(!lacks(&mut chunk, 3_000) && !lacks(&mut chunk, 9_000));
     }
 
     #[test]

@@ -6,12 +6,14 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::block::{NewBlock, SendBlock};
 use super::chunk::OpenChunk;
 use super::classes::{Class, ClassKey, Classes};
 use super::credit::Credit;
 use super::cut::{Cut, SliceSize};
+use crate::Instant;
 use crate::transit::{ChunkAt, Datagram, Fate, Symbol};
 
 /// How chunks are opened.
@@ -41,11 +43,19 @@ pub(super) struct Chunks {
     pub(super) classes: Classes,
     pub(super) cutting: Cutting,
     pub(super) credit: Credit,
+    /// The program was told that chunks are wanted, and has not asked for all of them since.
+    pub(super) is_want_reported: bool,
 }
 
 impl Chunks {
     pub(super) const fn new(cutting: Cutting, credit: Credit) -> Self {
-        Self { blocks: VecDeque::new(), classes: Classes::new(), cutting, credit }
+        Self {
+            blocks: VecDeque::new(),
+            classes: Classes::new(),
+            cutting,
+            credit,
+            is_want_reported: false,
+        }
     }
 
     /// Adds a block, whose number is above all before.
@@ -174,6 +184,25 @@ impl Chunks {
         is_new && !had_enough
     }
 
+    /// The receiver has the source slices in `map` of a chunk of which it had acknowledged enough. Returns
+    /// whether the chunk is started over.
+    pub(super) fn on_lacking(
+        &mut self,
+        now: Instant,
+        at: ChunkAt,
+        map: &[u8],
+        patience: Duration,
+    ) -> bool {
+        let restarts = self.get_mut(at).is_some_and(|chunk| chunk.on_lacking(now, map, patience));
+        if restarts
+            && let Some(key) = self.block(at.block).map(SendBlock::class)
+            && let Some(class) = self.class_mut(key)
+        {
+            class.add(at);
+        }
+        restarts
+    }
+
     fn deactivate(&mut self, at: ChunkAt) {
         if let Some(key) = self.block(at.block).map(SendBlock::class)
             && let Some(class) = self.class_mut(key)
@@ -272,7 +301,7 @@ impl Chunks {
 }
 
 /// Bytes of the open chunks of a block.
-fn open_bytes(block: &SendBlock) -> u64 {
+pub(super) fn open_bytes(block: &SendBlock) -> u64 {
     block.iter_open().map(|chunk| chunk.cut().chunk_bytes() as u64).sum()
 }
 

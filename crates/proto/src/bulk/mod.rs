@@ -14,6 +14,7 @@ mod chunk;
 mod chunks;
 mod classes;
 mod config;
+mod content;
 mod credit;
 pub(crate) mod cut;
 mod delivered;
@@ -44,10 +45,12 @@ pub(crate) mod tree;
 mod tuning;
 mod units;
 mod upward;
+mod wants;
 
 pub(crate) use block::{NewBlock, SendBlock};
 pub(crate) use choice::{Chosen, SlicePart};
 pub(crate) use config::{SenderConfig, SenderStats};
+pub(crate) use content::Content;
 pub(crate) use credit::Credit;
 #[cfg(test)]
 pub(crate) use delivered::Proven;

@@ -42,20 +42,20 @@ struct Encoded {
     slices: Bytes,
 }
 
-/// The repair slices of a chunk. A place is filled once, and never changes.
-type ChunkRepair = [OnceBox<Encoded>; MAX_SIZES];
+/// The repair slices of a chunk that is shared. A place is filled once, and never changes.
+type SharedRepair = [OnceBox<Encoded>; MAX_SIZES];
 
 /// The repair slices of every chunk of a block: encoded when the first is needed, then shared by all
 /// connections that send it. At most [`MAX_SIZES`] times as large as the block's chunks.
 #[derive(Clone)]
-pub(crate) struct BlockRepair(Arc<[ChunkRepair]>);
+pub(crate) struct BlockRepair(Arc<[SharedRepair]>);
 
 crate::debug_as! { BlockRepair: |repair| chunks = repair.0.len() }
 
 impl BlockRepair {
     /// For a block of this many bytes; nothing is encoded yet.
     pub(crate) fn of_block(bytes: usize) -> Self {
-        Self((0..bytes.div_ceil(MAX_CHUNK_BYTES)).map(|_| ChunkRepair::default()).collect())
+        Self((0..bytes.div_ceil(MAX_CHUNK_BYTES)).map(|_| SharedRepair::default()).collect())
     }
 
     /// Repair slice `index` of `chunk`, which is at position `place` in the block and cut this way. `None`
@@ -84,7 +84,34 @@ impl BlockRepair {
     fn memory_bytes(&self) -> usize {
         let encoded = self.0.iter().flatten().filter_map(OnceBox::get);
         encoded.map(|encoded| size_of::<Encoded>() + encoded.slices.len()).sum::<usize>()
-            + self.0.len() * size_of::<ChunkRepair>()
+            + self.0.len() * size_of::<SharedRepair>()
+    }
+}
+
+/// The repair slices of one chunk from a source, in the size of its slices: made when the first is needed,
+/// and dropped with the chunk.
+#[derive(Debug, Default)]
+pub(crate) struct ChunkRepair(Option<Encoded>);
+
+impl ChunkRepair {
+    /// Makes those of this chunk, which is cut this way, in place of those of another cut.
+    pub(crate) fn prepare(&mut self, chunk: &[u8], cut: Cut) {
+        let size = cut.size();
+        if self.0.as_ref().is_none_or(|encoded| encoded.size != size) {
+            self.0 = Some(Encoded { size, slices: encode(chunk, cut) });
+        }
+    }
+
+    /// Repair slice `index` of the chunk, if they were made for this cut.
+    pub(crate) fn slice(&self, cut: Cut, index: u8) -> Option<&[u8]> {
+        let encoded = self.0.as_ref().filter(|encoded| encoded.size == cut.size())?;
+        let size = encoded.size.bytes();
+        encoded.slices.get(usize::from(index) * size..)?.get(..size)
+    }
+
+    /// Memory of the slices, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |encoded| encoded.slices.len())
     }
 }
 

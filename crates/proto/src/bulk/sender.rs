@@ -9,6 +9,7 @@
 mod fates;
 mod timing;
 mod told;
+mod wanted;
 
 use super::bottleneck::Bottleneck;
 use super::choice::{Choice, Chosen};
@@ -415,10 +416,10 @@ impl Sender {
         size_of::<Self>() + self.chunks.memory_bytes()
     }
 
-    /// When the transfer fails, unless a chunk makes progress before. Not while the receiver does not let it
-    /// go on.
+    /// When the transfer fails, unless a chunk makes progress before. Not while the receiver, or this end's own
+    /// program, does not let it go on.
     fn fails_at(&self) -> Option<Instant> {
-        if self.chunks.is_empty() || self.chunks.is_held_back() {
+        if self.chunks.is_empty() || self.chunks.is_held_back() || self.chunks.awaits_program() {
             return None;
         }
         self.silence.fails_at(self.config.give_up_after)

@@ -75,6 +75,20 @@ impl Tree {
         Self::of_values(chunks.map(|(index, chunk)| chunk_value(index, chunk)).collect())
     }
 
+    /// The tree over the values of the chunks of a block: of a single one, its BLAKE3.
+    pub(crate) fn from_values(chunks: Vec<Value>) -> Self {
+        match chunks.as_slice() {
+            [] | [_] => Self { root: join(&chunks, true), levels: Vec::new() },
+            _ => Self::of_values(chunks),
+        }
+    }
+
+    /// The value of this chunk.
+    pub(crate) fn value(&self, index: u32) -> &Value {
+        let values = self.levels.first().map(Vec::as_slice).unwrap_or_default();
+        values.get(index as usize).unwrap_or(&self.root)
+    }
+
     /// The tree over the values of two chunks or more.
     fn of_values(chunks: Vec<Value>) -> Self {
         let mut levels = alloc::vec![chunks];

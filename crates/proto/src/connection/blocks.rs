@@ -12,7 +12,7 @@ use super::{
 };
 use crate::Instant;
 use crate::bulk::Sender;
-use crate::incoming::{Here, IncomingBlocks, IncomingConfig, ProgressDue};
+use crate::incoming::{Delivery, Here, IncomingBlocks, IncomingConfig, ProgressDue};
 use crate::outgoing::{OutgoingBlocks, OutgoingEvent, PeerLimits, SendBlockError, SendOptions};
 use crate::transit::Arrivals;
 use crate::urgency::Urgency;
@@ -73,7 +73,8 @@ impl Connection {
         self.blocks_out.set_urgency(self.now, urgency);
     }
 
-    /// Sends a block of any size. Its bytes are not copied.
+    /// Sends a block of any size. Its bytes are not copied; those of one from a source are asked for
+    /// ([`want_chunk`](Self::want_chunk)).
     ///
     /// # Errors
     /// [`SendError`]; `BlockTooLarge` if the peer accepts no blocks of this size.
@@ -93,14 +94,14 @@ impl Connection {
     ) -> Result<BlockHandle, SendError> {
         self.open()?;
         let max = self.max_block_bytes;
-        if block.data().len() as u64 > max {
+        if block.length() > max {
             return Err(SendError::BlockTooLarge { max });
         }
         if self.blocks_out.is_idle() {
             self.liveness.forget_unanswered();
         }
         let BlockOptions { priority, weight, urgency } = options;
-        let options = SendOptions { priority, weight, urgency };
+        let options = SendOptions { priority, weight, urgency, is_paused: false };
         let sent = self.blocks_out.send(now, block.clone(), options, self.sent.next_number());
         sent.map(BlockHandle).map_err(|error| match error {
             SendBlockError::QueueFull => SendError::QueueFull { setting: "max_queued_blocks" },
@@ -124,6 +125,16 @@ impl Connection {
     /// the announcement. At most 64 are remembered; returns whether this one is.
     pub fn have_block(&mut self, digest: [u8; 32]) -> bool {
         self.blocks_in(self.now).have(digest, Here::Whole, false)
+    }
+
+    /// The application has these chunks of the block with this BLAKE3 already, verified: bit `i` of the map,
+    /// the lowest of each byte first, is the chunk from byte `i * 262144` on. Say so before the peer announces
+    /// the block: then it sends only the others, as far as it has not begun, and only these are handed out.
+    /// At most 64 blocks are remembered with [`have_block`](Self::have_block); returns whether this one is.
+    /// With [`Delivery::Blocks`] none is.
+    pub fn have_chunks(&mut self, digest: [u8; 32], map: impl Into<Vec<u8>>) -> bool {
+        self.config.delivery != Delivery::Blocks
+            && self.blocks_in(self.now).have(digest, Here::Chunks(map.into()), false)
     }
 
     /// The half that receives, which is made if need be.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::Sequence;
 use crate::channels::{MessageEvent, SendMessageError};
+use crate::chunk::MAX_CHUNK_BYTES;
 use crate::incoming::IncomingEvent;
 use crate::urgency::Urgency;
 use crate::wire::answer::RefusalCode;
@@ -109,11 +110,37 @@ pub enum Event {
         /// Its bytes.
         data: Bytes,
     },
+    /// A chunk of a block was received and verified, with
+    /// [`Delivery::Chunks`](super::Delivery::Chunks) and [`Delivery::InOrder`](super::Delivery::InOrder).
+    /// Until it is taken it counts against `max_unread_block_bytes`, which is how a slow reader slows the
+    /// sender.
+    Chunk {
+        /// Its block.
+        block: BlockNumber,
+        /// The tag that the sender gave the block.
+        tag: u64,
+        /// Where it begins in the block, in bytes.
+        offset: u64,
+        /// Its bytes: 256 KiB, or less at the end of the block.
+        data: Bytes,
+    },
+    /// All chunks of a block were handed out, or were here before.
+    BlockComplete {
+        /// Which one.
+        block: BlockNumber,
+        /// The tag that the sender gave it.
+        tag: u64,
+    },
     /// A block of this end was received by the peer: all of it is acknowledged.
     BlockSent {
         /// Which one.
         handle: BlockHandle,
     },
+    /// Chunks of blocks from a source are wanted: call [`Connection::want_chunk`] until it returns `None`.
+    /// Reported once, and again after that.
+    ///
+    /// [`Connection::want_chunk`]: super::Connection::want_chunk
+    ChunksWanted,
     /// A packet was received. Packets are reported in the order of their arrival.
     Packet {
         /// Its sequence; the newer packet has the higher one.
@@ -166,6 +193,12 @@ impl core::fmt::Debug for Event {
             Self::Block { tag, data } => {
                 write!(f, "Block {{ tag: {tag}, {} bytes }}", data.len())
             }
+            Self::Chunk { block, tag, offset, data } => {
+                write!(f, "Chunk({}, tag: {tag}, {} bytes at {offset})", block.0, data.len())
+            }
+            Self::BlockComplete { block, tag } => {
+                write!(f, "BlockComplete({}, tag: {tag})", block.0)
+            }
             Self::BlockSent { handle } => write!(f, "BlockSent {{ handle: {} }}", handle.0),
             Self::Packet { sequence, data } => {
                 write!(f, "Packet {{ sequence: {}, {} bytes }}", sequence.get(), data.len())
@@ -189,6 +222,7 @@ impl core::fmt::Debug for Event {
             Self::BlockDeclined { handle, code } => {
                 write!(f, "BlockDeclined({}, code: {code})", handle.0)
             }
+            Self::ChunksWanted => f.write_str("ChunksWanted"),
             Self::AddressChanged => f.write_str("AddressChanged"),
             Self::Closed(reason) => f.debug_tuple("Closed").field(reason).finish(),
         }
@@ -204,10 +238,15 @@ impl From<IncomingEvent> for Event {
             IncomingEvent::Progress { tag, received, length, .. } => {
                 Self::BlockProgress { tag, received, length }
             }
-            IncomingEvent::Block { tag, data, .. } | IncomingEvent::Chunk { tag, data, .. } => {
-                Self::Block { tag, data }
+            IncomingEvent::Block { tag, data, .. } => Self::Block { tag, data },
+            IncomingEvent::Chunk { at, tag, data } => {
+                let offset = u64::from(at.index) * MAX_CHUNK_BYTES as u64;
+                Self::Chunk { block: BlockNumber(at.block), tag, offset, data }
             }
-            IncomingEvent::Complete { tag, .. } => Self::BlockHere { tag },
+            IncomingEvent::Complete { block, tag } => {
+                Self::BlockComplete { block: BlockNumber(block), tag }
+            }
+            IncomingEvent::Here { tag, .. } => Self::BlockHere { tag },
             IncomingEvent::Cancelled { block, tag, code } => {
                 Self::BlockCancelled { block: BlockNumber(block), tag, code }
             }

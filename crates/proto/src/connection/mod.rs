@@ -21,9 +21,11 @@ mod message_pace;
 mod mtu;
 mod packets;
 mod path;
+mod polling;
 mod protection;
 mod reading;
 mod receive;
+mod source;
 pub(crate) mod state;
 mod stats;
 mod transmit;
@@ -31,11 +33,13 @@ mod verdicts;
 
 pub use crate::channels::{Lane, LaneError, Order, Source};
 pub use crate::crypto::Suite;
-pub use crate::outgoing::{Block, BlockProgress};
+pub use crate::incoming::Delivery;
+pub use crate::outgoing::{Block, BlockProgress, BlockTree, ChunkValue, ProvideError, TreeError};
 pub use crate::urgency::Urgency;
 pub use crate::wire::answer::RefusalCode;
 pub use config::{ConfigError, ConnectionConfig};
 pub use event::{BlockHandle, BlockNumber, BlockOptions, CloseCode, CloseReason, Event, SendError};
+pub use source::WantedChunk;
 pub use state::ConnectionState;
 pub(crate) use state::ConnectionTrigger;
 pub use stats::ConnectionStats;
@@ -296,40 +300,6 @@ impl Connection {
     #[must_use]
     pub fn all_acked(&self) -> bool {
         self.blocks_out.is_idle() && self.messages_out.all_acked()
-    }
-
-    /// The next event. Call it until it returns `None`.
-    #[must_use]
-    pub fn poll_event(&mut self, now: Instant) -> Option<Event> {
-        if core::mem::take(&mut self.is_connected_unread) {
-            return Some(Event::Connected);
-        }
-        // The end is reported last: what arrived before it was acknowledged, and the peer relies on that.
-        if !matches!(self.events.front(), None | Some(Event::Closed(_))) {
-            return self.events.pop_front();
-        }
-        if let Some(packet) = self.packets_in.pop() {
-            return Some(packet);
-        }
-        if let Some((channel, data)) = self.messages_in.as_mut().and_then(|it| it.pop()) {
-            return Some(Event::Message { channel, data });
-        }
-        if let Some(block) = self.blocks_in.as_mut().and_then(|it| it.blocks.poll_event(now)) {
-            return Some(block.into());
-        }
-        let end = self.events.pop_front();
-        if self.events.is_empty() && self.events.capacity() > 4 {
-            self.events = VecDeque::new();
-        }
-        end
-    }
-
-    pub(crate) fn has_events(&self) -> bool {
-        self.is_connected_unread
-            || !self.events.is_empty()
-            || self.packets_in.has_events()
-            || self.messages_in.as_ref().is_some_and(|it| it.has_next())
-            || self.blocks_in.as_ref().is_some_and(|it| it.blocks.has_events())
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {

@@ -34,7 +34,7 @@ pub(super) struct Block {
     /// Of a block of two chunks or more.
     pages: Option<Pages>,
     open: BTreeMap<u32, Box<OpenChunk>>,
-    /// Verified chunks that wait for the rest of the block.
+    /// Verified chunks that wait for the rest of the block, or for those before them.
     pub(super) parts: BTreeMap<u32, Bytes>,
     /// Bytes of chunks that are done.
     done_bytes: u64,
@@ -217,9 +217,9 @@ impl Block {
         self.started
     }
 
-    /// A pause of the application does not count.
-    pub(super) fn skip_pause(&mut self, pause: core::time::Duration) {
-        self.started = self.started.map(|started| started + pause);
+    /// A pause that ends now does not count.
+    pub(super) fn skip_pause(&mut self, now: Instant, pause: core::time::Duration) {
+        self.started = self.started.map(|started| now.min(started + pause));
     }
 
     /// Memory held, in bytes, besides itself and the bytes of its parts.

@@ -1,7 +1,8 @@
 //! The settings of the receiving end, and the memory that follows from them.
 //!
-//! The invariant: the budget has room for one of the largest blocks, so that blocks that are sent one after
-//! the other always come to their end.
+//! The invariant: the budget has room for what has to be held at once, so that blocks that are sent one after
+//! the other always come to their end: for one of the largest blocks where they are handed out whole, and for
+//! some chunks where these are.
 
 use core::time::Duration;
 
@@ -20,7 +21,8 @@ const CHUNK_COST: u64 = 66 << 10;
 pub(crate) struct IncomingConfig {
     /// The largest block accepted, in bytes; with 0 nothing is kept.
     pub(crate) max_block_bytes: u64,
-    /// Bytes of received blocks that may wait to be read, besides one of the largest in progress.
+    /// Bytes of received blocks that may wait to be read, besides one of the largest in progress; of chunks,
+    /// where these are handed out, with those in progress.
     pub(crate) max_unread_bytes: u64,
     /// Chunks that may be opened before the first progress frame, if the memory has room for them.
     pub(crate) initial_credit: u32,
@@ -44,6 +46,9 @@ impl IncomingConfig {
 
     /// Bytes that blocks in progress and unread ones may cost together.
     pub(super) fn budget(&self) -> u64 {
+        if self.delivery != Delivery::Blocks {
+            return self.max_unread_bytes.max(MIN_CHUNKS * self.chunk_cost());
+        }
         let parts = self.max_block_bytes.div_ceil(MAX_CHUNK_BYTES as u64) * PART_COST as u64;
         let min = MIN_CHUNKS * self.chunk_cost() + parts;
         self.max_block_bytes.saturating_add(self.max_unread_bytes).saturating_add(min)

@@ -1,7 +1,8 @@
 //! When a sender is gone, or crawls: what holds memory must come to an end (H-5.1b).
 //!
 //! The invariant: time in which the sender waits for this application does not count, nor does time in which
-//! nothing at all is heard.
+//! nothing at all is heard, or in which nothing is held of what was begun: a sender whose own program has
+//! nothing to send for an hour costs no more than an idle one.
 
 use core::time::Duration;
 
@@ -23,13 +24,13 @@ const PATIENCE: u32 = 2;
 pub(super) struct Patience {
     /// Since the last new slice arrived.
     stall: StallClock,
-    /// Since when the sender waits for this application.
-    held_back_since: Option<Instant>,
+    /// Since when time does not count.
+    paused_since: Option<Instant>,
 }
 
 impl Patience {
     pub(super) const fn new(now: Instant, idle_timeout: Duration) -> Self {
-        Self { stall: StallClock::new(now, idle_timeout), held_back_since: None }
+        Self { stall: StallClock::new(now, idle_timeout), paused_since: None }
     }
 
     /// Whether no block is in progress, so that nothing is waited for.
@@ -45,14 +46,14 @@ impl Patience {
         let _was_silent = self.stall.on_heard(now);
     }
 
-    /// Notes whether the sender waits for the application. At its end, returns how long it did.
-    pub(super) fn on_held_back(&mut self, now: Instant, is_held_back: bool) -> Option<Duration> {
-        match (self.held_back_since, is_held_back) {
-            (None, true) => self.held_back_since = Some(now),
+    /// Notes whether time counts. At the end of a pause, returns how long it was.
+    pub(super) fn on_pause(&mut self, now: Instant, is_paused: bool) -> Option<Duration> {
+        match (self.paused_since, is_paused) {
+            (None, true) => self.paused_since = Some(now),
             (Some(since), false) => {
-                self.held_back_since = None;
+                self.paused_since = None;
                 let pause = now.since(since);
-                self.stall.on_pause(pause);
+                self.stall.on_pause(now, pause);
                 return Some(pause);
             }
             _ => {}
@@ -95,7 +96,7 @@ impl IncomingBlocks {
 
     /// When a block has made no progress, or too little, for too long.
     fn late_at(&self) -> Option<Instant> {
-        if self.patience.held_back_since.is_some() || self.patience.is_idle(&self.slots) {
+        if self.patience.paused_since.is_some() || self.patience.is_idle(&self.slots) {
             return None;
         }
         let stalled = self.patience.stall.stalled_at(self.wait());

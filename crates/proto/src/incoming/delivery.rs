@@ -11,13 +11,23 @@ use bytes::Bytes;
 
 use crate::bulk::cut::ChunkAt;
 
-/// In which form verified chunks reach the application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Delivery {
-    /// A block at a time, its bytes in one piece.
+/// In which form the application gets received blocks. Whatever it is, each byte was verified against the
+/// block's BLAKE3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Delivery {
+    /// A block at a time, its bytes in one piece: [`Event::Block`](crate::connection::Event::Block). The
+    /// memory is that of the largest block.
+    #[default]
     Blocks,
-    /// Each chunk when it is verified, in any order: for an application that writes them to a disk.
+    /// Each chunk of 256 KiB when it is verified, in any order: for an application that writes them to a disk
+    /// ([`Event::Chunk`](crate::connection::Event::Chunk), and at last
+    /// [`Event::BlockComplete`](crate::connection::Event::BlockComplete)). The memory is a window, however
+    /// large the block.
     Chunks,
+    /// The same, and the chunks of each block in their order: for an application that reads them from the
+    /// first byte on.
+    InOrder,
 }
 
 /// What the receiving end tells the application.
@@ -29,10 +39,12 @@ pub(crate) enum IncomingEvent {
     Progress { block: u32, tag: u64, received: u64, length: u64 },
     /// A block was received and verified.
     Block { block: u32, tag: u64, data: Bytes },
-    /// A chunk was received and verified ([`Delivery::Chunks`]).
+    /// A chunk was received and verified.
     Chunk { at: ChunkAt, tag: u64, data: Bytes },
-    /// All chunks of a block were delivered, or the application has it already.
+    /// All chunks of a block were delivered.
     Complete { block: u32, tag: u64 },
+    /// The application has all of an announced block already.
+    Here { block: u32, tag: u64 },
     /// Its sender gave a block up.
     Cancelled { block: u32, tag: u64, code: u32 },
 }
@@ -47,6 +59,7 @@ impl core::fmt::Debug for IncomingEvent {
             Self::Block { block, data, .. } => write!(f, "Block({block}, {} bytes)", data.len()),
             Self::Chunk { at, data, .. } => write!(f, "Chunk({at:?}, {} bytes)", data.len()),
             Self::Complete { block, .. } => write!(f, "Complete({block})"),
+            Self::Here { block, .. } => write!(f, "Here({block})"),
             Self::Cancelled { block, code, .. } => write!(f, "Cancelled({block}, {code})"),
         }
     }

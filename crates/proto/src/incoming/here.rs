@@ -20,10 +20,6 @@ pub(crate) enum Here {
     Whole,
     /// The chunks whose bit is 1: bit `i` of the map is chunk `i`, the lowest bit of each byte first. They
     /// were verified against the root. With [`Delivery::Blocks`](super::Delivery) they are not used.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for an application that keeps chunks on a disk")
-    )]
     Chunks(Vec<u8>),
 }
 

@@ -43,7 +43,8 @@ use bytes::Bytes;
 
 pub(crate) use crate::transit::Control;
 pub(crate) use config::IncomingConfig;
-pub(crate) use delivery::{Delivery, IncomingEvent};
+pub use delivery::Delivery;
+pub(crate) use delivery::IncomingEvent;
 pub(crate) use here::Here;
 pub(crate) use progress::ProgressDue;
 
@@ -174,7 +175,7 @@ impl IncomingBlocks {
         let number = frame.number;
         match self.roots.find(&frame.root) {
             Some((root, Here::Whole)) => return self.open_here(frame, root, block.done.count()),
-            Some((root, Here::Chunks(map))) if self.config.delivery == Delivery::Chunks => {
+            Some((root, Here::Chunks(map))) if self.config.delivery != Delivery::Blocks => {
                 block.set_here(map.clone());
                 if block.done.is_full() {
                     self.controls.push_back(Control::RootHere(root));
@@ -187,7 +188,7 @@ impl IncomingBlocks {
         if self.patience.is_idle(&self.slots) {
             self.patience.on_progress(now);
         }
-        if self.config.delivery == Delivery::Chunks {
+        if self.config.delivery != Delivery::Blocks {
             // Before its chunks, which are in the same queue.
             let announced = block.announcement(number);
             self.ready.push_event(announced);
@@ -210,7 +211,7 @@ impl IncomingBlocks {
         self.slots.set(block, Slot::Here { root, chunks })?;
         self.unheard.limit(self.slots.unfinished());
         self.forget_staged(block);
-        self.ready.push_event(IncomingEvent::Complete { block, tag });
+        self.ready.push_event(IncomingEvent::Here { block, tag });
         if self.roots.is_heard(root) {
             self.finish(block, chunks);
         }
@@ -289,13 +290,18 @@ impl IncomingBlocks {
     fn accept(&mut self, at: ChunkAt, data: Bytes) {
         self.credit.release(1);
         let Some(block) = self.slots.open_mut(at.block) else { return };
-        match self.config.delivery {
-            Delivery::Blocks => {
-                self.parts_cost += part_cost(&data) as u64;
-                block.parts.insert(at.index, data);
-            }
-            Delivery::Chunks => {
-                let tag = block.tag;
+        let tag = block.tag;
+        if self.config.delivery == Delivery::Chunks {
+            return self.ready.push_event(IncomingEvent::Chunk { at, tag, data });
+        }
+        self.parts_cost += part_cost(&data) as u64;
+        block.parts.insert(at.index, data);
+        if self.config.delivery == Delivery::InOrder {
+            let first = block.done.first();
+            while let Some(part) = block.parts.first_entry().filter(|part| *part.key() < first) {
+                let (index, data) = part.remove_entry();
+                self.parts_cost -= part_cost(&data) as u64;
+                let at = ChunkAt { index, ..at };
                 self.ready.push_event(IncomingEvent::Chunk { at, tag, data });
             }
         }
@@ -312,7 +318,7 @@ impl IncomingBlocks {
         self.parts_cost -= parts.iter().map(|part| part_cost(part) as u64).sum::<u64>();
         match self.config.delivery {
             Delivery::Blocks => self.ready.push_block(number, tag, length, parts),
-            Delivery::Chunks => {
+            Delivery::Chunks | Delivery::InOrder => {
                 self.ready.push_event(IncomingEvent::Complete { block: number, tag });
             }
         }
@@ -394,8 +400,8 @@ impl IncomingBlocks {
         self.work
     }
 
-    /// After each change: raises the credit as far as there is room, and notes whether the sender waits for
-    /// the application.
+    /// After each change: raises the credit as far as there is room, and notes whether time counts: not while
+    /// the sender waits for the application, nor while nothing is held of what it sends.
     fn after(&mut self, now: Instant) {
         let used = self.ready.cost() as u64 + self.parts_cost;
         let in_progress = self.credit.in_progress() * self.config.chunk_cost();
@@ -404,8 +410,10 @@ impl IncomingBlocks {
             self.unheard.on_raised(self.credit.get());
         }
         let is_held_back = self.credit.left() == 0 && !self.ready.is_empty();
-        if let Some(pause) = self.patience.on_held_back(now, is_held_back) {
-            self.slots.blocks_mut().for_each(|(_, block)| block.skip_pause(pause));
+        // Then it is the sender that waits, for the program that has the bytes: it costs this end nothing.
+        let holds_nothing = self.credit.in_progress() == 0 && self.parts_cost == 0;
+        if let Some(pause) = self.patience.on_pause(now, is_held_back || holds_nothing) {
+            self.slots.blocks_mut().for_each(|(_, block)| block.skip_pause(now, pause));
         }
     }
 

@@ -1,26 +1,28 @@
 //! A block to send, and what its application chose for it.
 
-use alloc::sync::Arc;
 use core::time::Duration;
 
 use bytes::Bytes;
 
-use crate::bulk::BlockRepair;
+use super::tree::BlockTree;
 use crate::bulk::tree::Tree;
+use crate::bulk::{BlockRepair, Content};
 use crate::urgency::Urgency;
 
 /// The time that a block may take beyond its size at the minimum rate (H-5.1b).
 const EXTRA_BLOCK_TIME: Duration = Duration::from_secs(60);
 
-/// A block and its BLAKE3. The tree over its chunks and the repair slices are computed once, however many
-/// connections send the block. Cheap to clone. Blocks are equal if tag and bytes are. Its `Debug` prints the
-/// length, never the bytes.
+/// A block and its tree. All of its bytes are here ([`new`](Self::new)), or none are, and connections ask for
+/// them chunk by chunk ([`from_source`](Self::from_source)). The tree, and the repair slices of bytes that are
+/// here, are computed once, however many connections send the block. Cheap to clone. Blocks are equal if tag
+/// and bytes are. Its `Debug` prints the length, never the bytes.
 #[derive(Clone)]
 pub struct Block {
     tag: u64,
+    tree: BlockTree,
     data: Bytes,
-    tree: Arc<Tree>,
-    repair: BlockRepair,
+    /// None for a block from a source.
+    repair: Option<BlockRepair>,
 }
 
 impl PartialEq for Block {
@@ -33,18 +35,28 @@ impl Eq for Block {}
 
 impl core::fmt::Debug for Block {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Block {{ tag: {}, {} bytes }}", self.tag, self.data.len())
+        write!(f, "Block {{ tag: {}, {} bytes }}", self.tag, self.length())
     }
 }
 
 impl Block {
-    /// A block. The receiver is given the `tag` with it.
+    /// A block whose bytes are all here. The receiver is given the `tag` with it.
     #[must_use]
     pub fn new(tag: u64, data: impl Into<Bytes>) -> Self {
         let data = data.into();
-        let tree = Arc::new(Tree::of(&data));
-        let repair = BlockRepair::of_block(data.len());
-        Self { tag, data, tree, repair }
+        let tree = BlockTree::of(&data);
+        let repair = Some(BlockRepair::of_block(data.len()));
+        Self { tag, tree, data, repair }
+    }
+
+    /// A block whose bytes are somewhere else, for example on a disk, and are never all in memory. A
+    /// connection that sends it asks for its chunks ([`want_chunk`]) and is given them ([`provide_chunk`]).
+    ///
+    /// [`want_chunk`]: crate::connection::Connection::want_chunk
+    /// [`provide_chunk`]: crate::connection::Connection::provide_chunk
+    #[must_use]
+    pub fn from_source(tag: u64, tree: BlockTree) -> Self {
+        Self { tag, tree, data: Bytes::new(), repair: None }
     }
 
     /// The tag that the application chose for it.
@@ -53,28 +65,40 @@ impl Block {
         self.tag
     }
 
-    /// Its bytes.
+    /// Its bytes; empty for a block [from a source](Self::from_source).
     #[must_use]
     pub const fn data(&self) -> &Bytes {
         &self.data
     }
 
-    /// Their BLAKE3.
+    /// Its length in bytes.
     #[must_use]
-    pub fn digest(&self) -> &[u8; 32] {
-        self.tree.root()
+    pub const fn length(&self) -> u64 {
+        self.tree.length()
     }
 
-    pub(crate) fn tree(&self) -> &Tree {
+    /// The BLAKE3 of its bytes.
+    #[must_use]
+    pub fn digest(&self) -> &[u8; 32] {
+        self.tree.digest()
+    }
+
+    /// The tree over its chunks.
+    #[must_use]
+    pub const fn tree(&self) -> &BlockTree {
         &self.tree
     }
 
-    pub(crate) const fn repair(&self) -> &BlockRepair {
-        &self.repair
+    pub(crate) fn pages(&self) -> &Tree {
+        self.tree.pages()
     }
 
-    pub(crate) fn len(&self) -> u64 {
-        self.data.len() as u64
+    /// Its bytes, for a connection that sends it.
+    pub(super) fn content(&self) -> Content {
+        match &self.repair {
+            Some(repair) => Content::Held { data: self.data.clone(), repair: repair.clone() },
+            None => Content::from_source(self.length()),
+        }
     }
 }
 
@@ -105,6 +129,8 @@ pub(crate) struct SendOptions {
     pub(crate) weight: u16,
     /// How much of the link it may take; `None` is what the connection's blocks may.
     pub(crate) urgency: Option<Urgency>,
+    /// Its program has paused it.
+    pub(crate) is_paused: bool,
 }
 
 /// The time that a block of this size may take, given the minimum rate in bit/s (H-5.1b).

@@ -111,7 +111,7 @@ pub(super) struct Cancelled {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Front {
     number: u32,
-    /// Since when, without the time for which there was no credit.
+    /// Since when, without the time for which it was held back.
     since: Instant,
     length: u64,
 }
@@ -148,7 +148,7 @@ pub(crate) struct OutgoingBlocks {
     pub(super) floor: u32,
     pub(super) ack_frequency: AckFrequency,
     pub(super) front: Option<Front>,
-    /// Since when there is no credit for what is to be sent.
+    /// Since when there is no credit for what is to be sent, or it waits for this end's program.
     pub(super) held_since: Option<Instant>,
     pub(super) events: VecDeque<OutgoingEvent>,
     /// The counters of earlier senders.
@@ -307,7 +307,7 @@ impl OutgoingBlocks {
     fn is_done(&self, block: &Announced) -> bool {
         let sent = self.sender.as_ref().and_then(|sender| sender.block(block.number));
         let is_whole = sent.is_none_or(SendBlock::is_done);
-        let is_known = block.is_here || block.block.len() == 0;
+        let is_known = block.is_here || block.block.length() == 0;
         block.is_finished || is_whole && (!is_known || block.announcement == Announcement::Acked)
     }
 
@@ -321,7 +321,8 @@ impl OutgoingBlocks {
         Some(if is_load { Urgency::LoadScreen } else { first })
     }
 
-    /// Follows which block's time is limited, and stops it while there is no credit.
+    /// Follows which block's time is limited, and stops it while there is no credit, and while the block waits
+    /// for this end's program.
     fn follow_front(&mut self, now: Instant) {
         let is_held = self.is_held_back();
         let front = self
@@ -330,14 +331,14 @@ impl OutgoingBlocks {
             .filter(|block| !block.is_here)
             .max_by_key(|block| (block.options.priority, core::cmp::Reverse(block.number)));
         let number = front.map(|block| block.number);
-        let is_begun = number
-            .and_then(|number| self.sender.as_ref()?.block(number))
-            .is_none_or(SendBlock::is_begun);
+        let sent = number.and_then(|number| self.sender.as_ref()?.block(number));
+        let is_held = is_held || sent.is_some_and(SendBlock::awaits_program);
+        let is_begun = sent.is_none_or(SendBlock::is_begun);
         if self.front.map(|front| front.number) != number || !is_begun {
             self.front = front.map(|block| Front {
                 number: block.number,
                 since: now,
-                length: block.block.len(),
+                length: block.block.length(),
             });
             self.held_since = None;
         }
@@ -399,7 +400,7 @@ impl OutgoingBlocks {
         let announced = self.front.and_then(|front| self.announced.get(self.place(front.number)?));
         announced.map(|block| self.progress_of_announced(block)).or_else(|| {
             let block = &self.waiting.front()?.block;
-            Some(BlockProgress::new(block.tag(), 0, block.len()))
+            Some(BlockProgress::new(block.tag(), 0, block.length()))
         })
     }
 
@@ -408,12 +409,12 @@ impl OutgoingBlocks {
         let announced = self.announced.iter().find(|block| block.handle == handle);
         announced.map(|block| self.progress_of_announced(block)).or_else(|| {
             let waiting = self.waiting.iter().find(|waiting| waiting.handle == handle)?;
-            Some(BlockProgress::new(waiting.block.tag(), 0, waiting.block.len()))
+            Some(BlockProgress::new(waiting.block.tag(), 0, waiting.block.length()))
         })
     }
 
     fn progress_of_announced(&self, announced: &Announced) -> BlockProgress {
-        let length = announced.block.len();
+        let length = announced.block.length();
         let sent = self.sender.as_ref().and_then(|sender| sender.block(announced.number));
         let done = sent.map_or(length, SendBlock::received_bytes).min(length);
         BlockProgress::new(announced.block.tag(), done, length)
@@ -459,7 +460,7 @@ impl OutgoingBlocks {
         for block in &self.announced {
             block.pages.check_invariants();
             let sent = self.sender.as_ref().and_then(|sender| sender.block(block.number));
-            let has_none = block.is_here || block.block.len() == 0;
+            let has_none = block.is_here || block.block.length() == 0;
             assert_eq!(sent.is_none(), has_none, "slices of a block that the peer has");
         }
         if let Some(sender) = &self.sender {

@@ -63,7 +63,7 @@ impl OutgoingBlocks {
         else {
             return Ok(());
         };
-        let chunks = chunk_count(block.block.len()).unwrap_or(0);
+        let chunks = chunk_count(block.block.length()).unwrap_or(0);
         if entry.first > chunks || entry.first < block.first {
             return Err(Contradiction);
         }
@@ -135,7 +135,7 @@ impl OutgoingBlocks {
         else {
             return Ok(());
         };
-        let chunks = chunk_count(block.block.len()).unwrap_or(0);
+        let chunks = chunk_count(block.block.length()).unwrap_or(0);
         self.on_map(now, frame.block, (frame.first, chunks), frame.map, Sender::on_here)?;
         self.poll(now);
         Ok(())
@@ -144,7 +144,7 @@ impl OutgoingBlocks {
     /// Checks that a block was announced, and has this chunk if it is not finished.
     fn check(&self, number: u32, chunk: Option<u32>) -> Result<(), Contradiction> {
         let block = self.place(number).and_then(|place| self.announced.get(place));
-        let chunks = block.map_or(u32::MAX, |block| chunk_count(block.block.len()).unwrap_or(0));
+        let chunks = block.map_or(u32::MAX, |block| chunk_count(block.block.length()).unwrap_or(0));
         let is_known = number < self.next_number && chunk.is_none_or(|chunk| chunk < chunks);
         if is_known { Ok(()) } else { Err(Contradiction) }
     }

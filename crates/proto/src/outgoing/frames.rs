@@ -35,7 +35,8 @@ impl OutgoingBlocks {
         }
         let is_before = |block: &&Announced| {
             let sent = sender.block(block.number);
-            block.options.priority >= priority && sent.is_some_and(SendBlock::has_unopened)
+            let goes_on = |sent: &SendBlock| sent.has_unopened() && !sent.awaits_program();
+            block.options.priority >= priority && sent.is_some_and(goes_on)
         };
         let ahead = self.announced.iter().filter(is_before).count();
         let left = sender.credit().left();
@@ -56,7 +57,7 @@ impl OutgoingBlocks {
         };
         let Announced { number, block, announcement, .. } = self.announced.get_mut(place)?;
         announcement.on_sent(slices);
-        let (tag, length, root) = (block.tag(), block.len(), *block.digest());
+        let (tag, length, root) = (block.tag(), block.length(), *block.digest());
         Some(BlockFrame { number: *number, tag, length, root })
     }
 
@@ -71,10 +72,10 @@ impl OutgoingBlocks {
         let sender = self.sender.as_mut()?;
         sender.on_announced();
         let mut pages = Pages::new(0);
-        if block.len() > 0 && !is_here {
-            let (data, repair) = (block.data().clone(), block.repair().clone());
-            let SendOptions { priority, weight, .. } = options;
-            sender.push(now, NewBlock { number, priority, weight, data, repair });
+        if block.length() > 0 && !is_here {
+            let SendOptions { priority, weight, is_paused, .. } = options;
+            let content = block.content();
+            sender.push(now, NewBlock { number, priority, weight, content, is_paused });
             let chunks = sender.block(number).map_or(0, SendBlock::chunks);
             // A single chunk is verified by the root.
             sender.set_ready(number, u32::from(chunks == 1));
@@ -115,7 +116,7 @@ impl OutgoingBlocks {
             let at = self.sender.as_ref()?.next_opening()?;
             let place = self.place(at.block)?;
             let block = self.announced.get(place)?;
-            Some((place, block.pages.missing(block.block.tree(), at.index)?))
+            Some((place, block.pages.missing(block.block.pages(), at.index)?))
         })
     }
 
@@ -126,7 +127,7 @@ impl OutgoingBlocks {
         let block = self.announced.get_mut(block_place)?;
         let (level, first) = block.pages.page(page);
         let fits = |block: &Announced| {
-            let values = block.block.tree().page(level, first);
+            let values = block.block.pages().page(level, first);
             HashesFrame { block: block.number, level, first, values }.encoded_len() <= room
         };
         if !fits(block) {
@@ -136,11 +137,11 @@ impl OutgoingBlocks {
         let number = block.number;
         if let Some(sender) = &mut self.sender
             && let Some(next) = sender.next_opening().filter(|at| at.block == number)
-            && block.pages.missing(block.block.tree(), next.index).is_none()
+            && block.pages.missing(block.block.pages(), next.index).is_none()
         {
             sender.set_ready(number, Pages::end_of_page(next.index));
         }
-        let values = self.announced.get(block_place)?.block.tree().page(level, first);
+        let values = self.announced.get(block_place)?.block.pages().page(level, first);
         Some((page, HashesFrame { block: number, level, first, values }))
     }
 

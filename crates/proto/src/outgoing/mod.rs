@@ -13,9 +13,11 @@ mod feedback;
 mod frames;
 mod pages;
 mod path;
+mod source;
 #[cfg(test)]
 #[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
 mod tests;
+mod tree;
 
 pub(crate) use block::SendOptions;
 pub use block::{Block, BlockProgress};
@@ -23,3 +25,6 @@ pub(crate) use blocks::{
     OutgoingBlocks, OutgoingConfig, OutgoingEvent, PeerLimits, SendBlockError,
 };
 pub(crate) use feedback::Contradiction;
+pub use source::ProvideError;
+pub(crate) use source::Wanted;
+pub use tree::{BlockTree, ChunkValue, TreeError};

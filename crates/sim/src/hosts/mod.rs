@@ -1,7 +1,7 @@
 //! Ready-made hosts: the two ends of haulier/1 and a peer of the article's wire, each with an application.
 //!
 //! An [`App`] is the application at one end of a connection; [`Script`] is the one that most tests use.
-//! [`ArticleHost`] has chunks, and a game's packets beside them.
+//! [`ArticleHost`] has chunks, and a game's packets beside them. In [`stream`] a block goes from disk to disk.
 
 mod article;
 mod client;
@@ -9,6 +9,7 @@ pub mod game;
 mod meter;
 mod script;
 mod server;
+pub mod stream;
 
 pub use article::{ArticleApp, ArticleHost};
 pub use client::{ClientHost, Start};

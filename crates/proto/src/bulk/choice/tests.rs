@@ -7,7 +7,6 @@ use crate::bulk::block::NewBlock;
 use crate::bulk::chunks::Cutting;
 use crate::bulk::credit::Credit;
 use crate::bulk::cut::SliceSize;
-use crate::bulk::repair::BlockRepair;
 
 const SIZE: SliceSize = SliceSize::SMALLEST_OF_FULL_CHUNK;
 
@@ -19,8 +18,7 @@ fn empty() -> Chunks {
 /// Adds a block whose chunks have so many slices; all but the last have 256.
 fn push(chunks: &mut Chunks, number: u32, priority: u8, slices: usize) {
     let data: bytes::Bytes = alloc::vec![7; slices * 1024].into();
-    let repair = BlockRepair::of_block(data.len());
-    chunks.push(NewBlock { number, priority, weight: 0, data, repair });
+    chunks.push(NewBlock { priority, ..NewBlock::of(number, data) });
     chunks.block_mut(number).unwrap().set_ready(u32::MAX);
 }
 

@@ -18,6 +18,11 @@ use crate::Instant;
 use crate::transit::{ChunkAt, Symbol};
 use crate::urgency::Urgency;
 
+/// How long a receiver says that it lacks slices that it had acknowledged before they are sent again: what it
+/// said before may be on the way for so long (STANDARD-1, 4.2.3).
+const START_OVER_RTTS: u32 = 3;
+const START_OVER: Duration = Duration::from_millis(100);
+
 impl Sender {
     /// The credit, given and used.
     pub(crate) const fn credit(&self) -> Credit {
@@ -130,7 +135,7 @@ impl Sender {
         if self.chunks.is_empty() {
             self.silence.begin(now);
         }
-        self.chunks.push(block);
+        self.after_program(now, |sender| sender.chunks.push(block));
         self.lateness.on_input(now);
     }
 
@@ -205,6 +210,10 @@ impl Sender {
                 let symbol = Symbol::source(32 * word + bit);
                 is_news |= self.chunks.on_received(at, u64::MAX, symbol);
             }
+        }
+        let patience = START_OVER_RTTS * self.silence.rtt() + START_OVER;
+        if self.chunks.on_lacking(now, at, map, patience) {
+            self.set_stale();
         }
         self.on_report(now, is_news);
     }

@@ -4,7 +4,6 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::*;
 use crate::bulk::cut::SliceSize;
-use crate::bulk::repair::BlockRepair;
 use crate::bulk::{Credit, Known, NewBlock, Rate, Sender, SenderConfig};
 use crate::transit::{AckFrame, Arrivals, ChunkAt, Ledger, Outgoing, ReceivedDatagrams, Symbol};
 use crate::urgency::Urgency;
@@ -55,8 +54,7 @@ impl Link {
         let mut sender = Sender::new(micros(0), config, Known::NOTHING);
         sender.set_rtt(ms(40));
         let data: bytes::Bytes = chunk_of(262_144 * chunks).into();
-        let repair = BlockRepair::of_block(data.len());
-        sender.push(micros(0), NewBlock { number: 0, priority: 0, weight: 0, data, repair });
+        sender.push(micros(0), NewBlock::of(0, data));
         sender.set_ready(0, u32::MAX);
         let (received, arrivals) = (ReceivedDatagrams::new(), Arrivals::new());
         Self {
@@ -295,8 +293,7 @@ fn feedback_on_many_datagrams_is_worked_off_tick_by_tick() {
     let known = Known { rate: Some(Rate::from_kbps(10_000_000)), ..Known::NOTHING };
     let mut sender = Sender::new(micros(0), CONFIG, known);
     let data: bytes::Bytes = alloc::vec![7; 22 * 262_144].into();
-    let repair = BlockRepair::of_block(data.len());
-    sender.push(micros(0), NewBlock { number: 0, priority: 0, weight: 0, data, repair });
+    sender.push(micros(0), NewBlock::of(0, data));
     sender.set_ready(0, u32::MAX);
     let mut ledger = Ledger::new();
     let mut now = micros(0);

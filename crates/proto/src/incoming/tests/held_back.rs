@@ -65,6 +65,7 @@ fn a_sender_without_progress_ends_the_connection_and_a_pause_does_not_count() {
     let sent = Sent::new(0, 2 << 20);
     let mut to = receiver();
     sent.announce(&mut to);
+    to.on_slice(NOW, &sent.source(1, 1434, 0)).unwrap();
     assert_eq!(to.deadline(), Some(at(30 * SECOND)));
     to.on_slice(at(10 * SECOND), &sent.source(0, 1434, 0)).unwrap();
     to.on_slice(at(20 * SECOND), &sent.source(0, 1434, 0)).unwrap();
@@ -72,10 +73,31 @@ fn a_sender_without_progress_ends_the_connection_and_a_pause_does_not_count() {
     assert_eq!(to.failure(at(40 * SECOND - 1)), None);
     assert_eq!(to.failure(at(40 * SECOND)), Some(Fault::NoProgress));
     // The time in which the sender waited for the application.
-    assert_eq!(to.patience.on_held_back(at(15 * SECOND), true), None);
+    assert_eq!(to.patience.on_pause(at(15 * SECOND), true), None);
     assert_eq!(to.failure(at(400 * SECOND)), None);
-    let pause = to.patience.on_held_back(at(115 * SECOND), false).unwrap();
+    let pause = to.patience.on_pause(at(115 * SECOND), false).unwrap();
     assert_eq!((pause, to.deadline()), (Duration::from_secs(100), Some(at(140 * SECOND))));
+}
+
+/// While nothing is held of a block its sender may be silent about it for as long as it likes: the program
+/// that has the bytes may have none for now. What it holds of a chunk, or of a block that is handed out
+/// whole, has to go on.
+#[test]
+fn a_sender_of_which_nothing_is_held_may_pause() {
+    let sent = Sent::new(0, 2 << 20);
+    for delivery in [Delivery::Chunks, Delivery::InOrder, Delivery::Blocks] {
+        let mut to = IncomingBlocks::new(NOW, IncomingConfig { delivery, ..config() });
+        sent.announce(&mut to);
+        assert_eq!(to.failure(at(4000 * SECOND)), None, "nothing was begun");
+        sent.send_chunk(&mut to, 0, 1434);
+        while to.poll_event(NOW).is_some() {}
+        let is_held = delivery == Delivery::Blocks;
+        assert_eq!(to.failure(at(3600 * SECOND)).is_some(), is_held, "{delivery:?}");
+        if !is_held {
+            to.on_slice(at(3600 * SECOND), &sent.source(1, 1434, 0)).unwrap();
+            assert_eq!(to.deadline(), Some(at(3630 * SECOND)), "{delivery:?}");
+        }
+    }
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl Attacker {
 
 fn run(seed: u64) -> (bool, u64) {
     let mut rng = Rng(seed);
-    let delivery = rng.pick(&[Delivery::Blocks, Delivery::Chunks]);
+    let delivery = rng.pick(&[Delivery::Blocks, Delivery::Chunks, Delivery::InOrder]);
     let mut to = IncomingBlocks::new(NOW, IncomingConfig { delivery, ..config() });
     let sent = Sent::new(rng.below(3) as u32, rng.pick(&[5000, CHUNK, 2 * CHUNK + 700]));
     let (controls, marks) = (Vec::new(), Vec::new());

@@ -127,7 +127,7 @@ fn a_block_that_is_here_by_its_root_is_finished_when_its_sender_knows() {
     to.on_block(NOW, &sent[0].frame()).unwrap();
     to.on_block(NOW, &sent[1].frame()).unwrap();
     for block in 0..2 {
-        assert_eq!(to.poll_event(NOW), Some(IncomingEvent::Complete { block, tag: 7 }));
+        assert_eq!(to.poll_event(NOW), Some(IncomingEvent::Here { block, tag: 7 }));
     }
     assert_eq!(to.on_slice(NOW, &sent[0].source(0, 1434, 0)), Ok(Fate::Dropped));
     assert_eq!(said(&to).1, 0, "what was opened counts no more once the sender knows");
@@ -183,4 +183,44 @@ fn all_chunks_here_are_the_whole() {
     assert_eq!(to.control_frame(control), Some(Frame::RootHere(*sent.tree.root())));
     to.on_control_acked(NOW, control);
     assert_eq!(said(&to).1, 1);
+}
+
+/// Chunks that are whole before those ahead of them wait, and are charged; what was here before is passed
+/// over.
+#[test]
+fn chunks_are_handed_out_in_order() {
+    let sent = Sent::new(0, 7 * CHUNK + 9);
+    let config = IncomingConfig { delivery: Delivery::InOrder, ..config() };
+    let mut to = IncomingBlocks::new(NOW, config);
+    assert!(to.have(*sent.tree.root(), Here::Chunks(alloc::vec![0b10]), false));
+    sent.announce(&mut to);
+    let control = to.poll_control().unwrap();
+    assert!(matches!(to.poll_event(NOW), Some(IncomingEvent::Announced { block: 0, .. })));
+    let chunks = |to: &mut IncomingBlocks| -> Vec<u32> {
+        let events = core::iter::from_fn(|| to.poll_event(NOW));
+        let index = |event| match event {
+            IncomingEvent::Chunk { at, data, .. } => {
+                assert!(data == sent.chunk(at.index));
+                Some(at.index)
+            }
+            _ => None,
+        };
+        events.filter_map(index).collect()
+    };
+    for (chunk, handed_out) in [
+        (7, [].as_slice()),
+        (2, &[]),
+        (0, &[0, 2]),
+        (4, &[]),
+        (3, &[3, 4]),
+        (6, &[]),
+        (5, &[5, 6, 7]),
+    ] {
+        sent.send_chunk(&mut to, chunk, 1434);
+        to.check_invariants();
+        assert_eq!(chunks(&mut to), handed_out, "after {chunk}");
+    }
+    assert_eq!(to.parts_cost, 0);
+    to.on_control_acked(NOW, control);
+    assert_eq!(to.poll_event(NOW), Some(IncomingEvent::Complete { block: 0, tag: 7 }));
 }

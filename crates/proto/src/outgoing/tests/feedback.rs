@@ -220,7 +220,7 @@ fn announcements_do_not_use_up_the_credit() {
 #[test]
 fn urgency_is_that_of_the_most_urgent() {
     let mut blocks = outgoing(PEER);
-    let during = SendOptions { priority: 0, weight: 0, urgency: Some(Urgency::DuringPlay) };
+    let during = SendOptions { urgency: Some(Urgency::DuringPlay), ..options(0) };
     let background = blocks.send(millis(1), block(9 * CHUNK), during, 0).unwrap();
     announce(&mut blocks);
     let urgency = |blocks: &OutgoingBlocks| blocks.sender().unwrap().urgency();

@@ -54,7 +54,7 @@ fn block(bytes: usize) -> Block {
 }
 
 fn options(priority: u8) -> SendOptions {
-    SendOptions { priority, weight: 0, urgency: None }
+    SendOptions { priority, ..SendOptions::default() }
 }
 
 /// What is in a datagram.

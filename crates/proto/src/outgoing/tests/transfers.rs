@@ -62,7 +62,7 @@ fn a_block_is_hashed_and_encoded_once_for_all_who_get_it() {
         world.send(&block, options(0));
         world.step();
         let announced = world.blocks.announced.front().expect("it is announced");
-        assert!(core::ptr::eq(announced.block.tree(), block.tree()), "the tree is shared");
+        assert!(core::ptr::eq(announced.block.pages(), block.pages()), "the tree is shared");
         assert_eq!(announced.block.data().as_ptr(), block.data().as_ptr(), "so are the bytes");
         world.run_out(60_000);
         repaired += usize::from(world.blocks.stats().repairs > 0);

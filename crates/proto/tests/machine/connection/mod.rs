@@ -5,6 +5,7 @@
 //! * `edges`: checks that no other test covers, one test each;
 //! * `hostile`: a peer with the keys that breaks the rules of section 4;
 //! * `keys`: what two servers, or two copies of one, must not share; forgeries; a clock without a time;
+//! * `sources`: blocks from sources to sinks, chunk by chunk;
 //! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing.
 
 mod admission;
@@ -14,6 +15,7 @@ mod handshake;
 mod hostile;
 mod keys;
 mod life;
+mod sources;
 mod traffic;
 
 use haulier_proto::client::{ClientConfig, Credentials};

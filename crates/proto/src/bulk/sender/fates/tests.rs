@@ -9,7 +9,6 @@ use super::super::super::chunk::OpenChunk;
 use super::super::super::credit::Credit;
 use super::super::super::cut::SliceSize;
 use super::super::super::known::Known;
-use super::super::super::repair::BlockRepair;
 use super::super::super::units::Rate;
 use super::*;
 use crate::Instant;
@@ -91,9 +90,8 @@ impl Line {
             Step::Ack { back, lost, apart } => self.ack(back, lost, apart),
             Step::Block { chunks } => {
                 let data: bytes::Bytes = alloc::vec![7; chunks * CHUNK].into();
-                let (number, repair) = (self.blocks, BlockRepair::of_block(data.len()));
-                let block = NewBlock { number, priority: 0, weight: 0, data, repair };
-                self.sender.push(self.now, block);
+                let number = self.blocks;
+                self.sender.push(self.now, NewBlock::of(number, data));
                 self.sender.set_ready(number, u32::MAX);
                 self.blocks += 1;
             }

@@ -1,0 +1,234 @@
+//! A few threads that wait for the disk, so that the thread of the network never does.
+//!
+//! What is urgent, reads and writes of a transfer, goes before what is idle: hashing again what a journal
+//! says. A pool is shared by all files of a program, so that a thousand small files start no thousand
+//! threads.
+//!
+//! The invariant: at most [`MAX_QUEUED_WRITES`] chunks wait to be written, whatever the number of files;
+//! what a reader may have waiting it counts itself.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Chunks that wait to be written, in all files: 8 MiB, a tenth of a second at 1 Gbit/s, so that a disk may
+/// pause that long without slowing the sender.
+pub const MAX_QUEUED_WRITES: usize = 32;
+
+/// Threads if nothing else is asked for: enough to keep a disk's queue filled and to hash at 10 Gbit/s.
+pub const DEFAULT_THREADS: usize = 4;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The threads. They end when it is dropped, after what is urgent is done.
+#[derive(Debug)]
+pub struct DiskPool {
+    handle: PoolHandle,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl DiskPool {
+    /// Starts so many threads, at least one. They call `wake` when there is room again that was asked for
+    /// in vain, something to be taken from a reader, or news of a writer.
+    pub fn new(threads: usize, wake: Wake) -> io::Result<Self> {
+        let handle = PoolHandle(Arc::new(Shared { wake, ..Shared::default() }));
+        let mut pool = Self { handle, threads: Vec::new() };
+        for _ in 0..threads.max(1) {
+            let shared = Arc::clone(&pool.handle.0);
+            let thread = std::thread::Builder::new().name("haulier-disk".to_owned());
+            pool.threads.push(thread.spawn(move || shared.work())?);
+        }
+        Ok(pool)
+    }
+
+    /// What a file needs of it.
+    pub const fn handle(&self) -> &PoolHandle {
+        &self.handle
+    }
+}
+
+impl Drop for DiskPool {
+    fn drop(&mut self) {
+        self.handle.0.queues().is_ending = true;
+        self.handle.0.work_came.notify_all();
+        for thread in self.threads.drain(..) {
+            // A job that panicked has printed why; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A pool as its files see it. What is given to a pool that has ended is not done.
+#[derive(Clone, Debug, Default)]
+pub struct PoolHandle(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    queues: Mutex<Queues>,
+    work_came: Condvar,
+    writes: AtomicUsize,
+    /// Somebody asked for room in vain.
+    is_awaited: AtomicBool,
+    wake: Wake,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let queues = self.queues();
+        write!(f, "{} urgent jobs, {} idle ones", queues.urgent.len(), queues.idle.len())
+    }
+}
+
+#[derive(Default)]
+struct Queues {
+    urgent: VecDeque<Job>,
+    idle: VecDeque<Job>,
+    is_ending: bool,
+}
+
+impl PoolHandle {
+    /// Does this soon, before what is idle. It may wait for the disk, and holds a thread as long as it takes.
+    pub fn run(&self, job: impl FnOnce() + Send + 'static) {
+        self.0.add(Box::new(job), |queues| &mut queues.urgent);
+    }
+
+    /// Does this when nothing is urgent.
+    pub fn run_when_idle(&self, job: impl FnOnce() + Send + 'static) {
+        self.0.add(Box::new(job), |queues| &mut queues.idle);
+    }
+
+    /// A place among the chunks that wait to be written, if one is free.
+    pub(crate) fn claim_write(&self) -> Option<WriteClaim> {
+        let free = |writes| (writes < MAX_QUEUED_WRITES).then_some(writes + 1);
+        let claimed = self.0.writes.fetch_update(Ordering::AcqRel, Ordering::Acquire, free);
+        self.0.is_awaited.fetch_or(claimed.is_err(), Ordering::AcqRel);
+        claimed.is_ok().then(|| WriteClaim(self.clone()))
+    }
+
+    /// There is news for the program.
+    pub(crate) fn wake(&self) {
+        self.0.wake.wake();
+    }
+
+    /// Chunks that may be given to writers now.
+    pub fn room(&self) -> usize {
+        MAX_QUEUED_WRITES.saturating_sub(self.0.writes.load(Ordering::Acquire))
+    }
+}
+
+/// A place among the chunks that wait to be written, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct WriteClaim(PoolHandle);
+
+impl Drop for WriteClaim {
+    fn drop(&mut self) {
+        let shared = &self.0.0;
+        shared.writes.fetch_sub(1, Ordering::AcqRel);
+        if shared.is_awaited.swap(false, Ordering::AcqRel) {
+            shared.wake.wake();
+        }
+    }
+}
+
+impl Shared {
+    /// A job that comes after the end is dropped: nobody would take it, and it may hold a handle of this
+    /// pool.
+    fn add(&self, job: Job, queue: impl FnOnce(&mut Queues) -> &mut VecDeque<Job>) {
+        let mut queues = self.queues();
+        if !queues.is_ending {
+            queue(&mut queues).push_back(job);
+            drop(queues);
+            self.work_came.notify_one();
+        }
+    }
+
+    fn work(&self) {
+        while let Some(job) = self.next_job() {
+            job();
+        }
+    }
+
+    /// Waits for something to do; `None` at the end, when nothing urgent is left.
+    fn next_job(&self) -> Option<Job> {
+        let mut queues = self.queues();
+        loop {
+            if let Some(job) = queues.urgent.pop_front() {
+                return Some(job);
+            }
+            if queues.is_ending {
+                // An idle job holds a handle of this pool: the two would keep each other.
+                let idle = std::mem::take(&mut queues.idle);
+                drop(queues);
+                drop(idle);
+                return None;
+            }
+            if let Some(job) = queues.idle.pop_front() {
+                return Some(job);
+            }
+            queues = self.work_came.wait(queues).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells a program that something is to be taken: called from the threads of the pool, so it must not block.
+#[derive(Clone, Default)]
+pub struct Wake(Option<Arc<dyn Fn() + Send + Sync>>);
+
+impl Wake {
+    /// Calls this.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(wake)))
+    }
+
+    pub(crate) fn wake(&self) {
+        if let Some(wake) = &self.0 {
+            wake();
+        }
+    }
+}
+
+impl std::fmt::Debug for Wake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Wake" } else { "no Wake" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn what_is_urgent_goes_first_and_is_done_before_the_end() {
+        let pool = DiskPool::new(1, Wake::default()).unwrap();
+        let (done, seen) = channel();
+        let (go, wait) = channel::<()>();
+        pool.handle().run(move || wait.recv().unwrap());
+        for urgent in [false, true, true] {
+            let done = done.clone();
+            let job = move || done.send(urgent).unwrap();
+            if urgent { pool.handle().run(job) } else { pool.handle().run_when_idle(job) }
+        }
+        drop(done);
+        go.send(()).unwrap();
+        assert_eq!((seen.recv(), seen.recv()), (Ok(true), Ok(true)));
+        drop(pool);
+        assert!(seen.iter().all(|urgent| !urgent));
+    }
+
+    #[test]
+    fn writes_are_claimed_and_given_back() {
+        let pool = PoolHandle::default();
+        let claims: Vec<_> = (0..MAX_QUEUED_WRITES).map(|_| pool.claim_write().unwrap()).collect();
+        assert!(pool.claim_write().is_none() && pool.room() == 0);
+        drop(claims);
+        assert_eq!(pool.room(), MAX_QUEUED_WRITES);
+    }
+}

@@ -1,0 +1,112 @@
+//! Parts of a file whose root is not known yet: each becomes a block of its own, and all of them together
+//! give the root of the file.
+//!
+//! A chunk has one value in its part and another in its file, because BLAKE3 counts from the start of each.
+//! So it is hashed twice, while it is in memory once.
+//!
+//! The invariant: [`FileHasher::root`] is the root of the one version that all parts were read of; what was
+//! in no part is read for it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::source::SourceFile;
+use crate::chunks::{CHUNK_BYTES, chunk_count, chunk_range};
+use crate::errors::{Change, ReadError};
+use haulier_proto::connection::{BlockTree, ChunkValue};
+
+/// The values of a file's chunks, as far as they are known.
+#[derive(Clone, Debug, Default)]
+pub struct FileHasher {
+    values: BTreeMap<u32, ChunkValue>,
+}
+
+impl FileHasher {
+    /// Reads a part of a file, which begins where a chunk does: its tree, as a block. Its chunks are then
+    /// known.
+    ///
+    /// # Errors
+    /// [`ReadError`], also if the file changes meanwhile.
+    pub fn hash_part(
+        &mut self,
+        file: &SourceFile,
+        part: Range<u64>,
+    ) -> Result<BlockTree, ReadError> {
+        let length = file.version().bytes;
+        let first = part.start / CHUNK_BYTES as u64;
+        hash_ranges(file, &[part], |index, bytes| {
+            let index = u32::try_from(first).unwrap_or(u32::MAX).saturating_add(index);
+            let range = chunk_range(length, index);
+            // The last chunk of a part is whole in the file, or not known.
+            if range.end - range.start == bytes.len() as u64 {
+                self.values.insert(index, ChunkValue::of(length, index, bytes));
+            }
+        })
+    }
+
+    /// The tree of the file; chunks that are not known are read for it.
+    ///
+    /// # Errors
+    /// [`ReadError`], also if the file changes meanwhile.
+    pub fn root(&mut self, file: &SourceFile) -> Result<BlockTree, ReadError> {
+        let length = file.version().bytes;
+        let chunks = chunk_count(length);
+        let mut buffer = vec![0; CHUNK_BYTES];
+        for index in 0..chunks {
+            if self.values.contains_key(&index) {
+                continue;
+            }
+            let range = chunk_range(length, index);
+            let bytes = &mut buffer[..(range.end - range.start) as usize];
+            file.read_exact(bytes, range.start)?;
+            self.values.insert(index, ChunkValue::of(length, index, bytes));
+        }
+        file.check()?;
+        let values = self.values.range(..chunks).map(|(_, value)| *value).collect();
+        BlockTree::from_values(length, values)
+            .map_err(|_| ReadError::changed(file.path(), Change::Bytes))
+    }
+}
+
+/// The tree of a block that is made of these bytes of a file, one range behind the other.
+///
+/// # Errors
+/// [`ReadError`], also if the file changes meanwhile.
+pub fn hash_spans(file: &SourceFile, spans: &[Range<u64>]) -> Result<BlockTree, ReadError> {
+    hash_ranges(file, spans, |_, _| ())
+}
+
+/// Chunk by chunk of the block; each is shown with its index.
+fn hash_ranges(
+    file: &SourceFile,
+    ranges: &[Range<u64>],
+    mut show: impl FnMut(u32, &[u8]),
+) -> Result<BlockTree, ReadError> {
+    let length = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
+    let mut rest = ranges.iter().cloned();
+    let mut range = 0..0;
+    let mut values = Vec::new();
+    let mut chunk = vec![0; chunk_range(length, 0).end as usize];
+    for index in 0..chunk_count(length) {
+        let wanted = chunk_range(length, index);
+        chunk.truncate((wanted.end - wanted.start) as usize);
+        let mut filled = 0;
+        while filled < chunk.len() {
+            if range.is_empty() {
+                // The lengths add up, so there is a next one.
+                range = rest.next().unwrap_or_default();
+                continue;
+            }
+            let left = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+            let count = left.min(chunk.len() - filled);
+            file.read_exact(&mut chunk[filled..filled + count], range.start)?;
+            range.start += count as u64;
+            filled += count;
+        }
+        show(index, &chunk);
+        values.push(ChunkValue::of(length, index, &chunk));
+    }
+    file.check()?;
+    BlockTree::from_values(length, values)
+        .map_err(|_| ReadError::changed(file.path(), Change::Bytes))
+}

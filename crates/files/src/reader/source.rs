@@ -1,0 +1,160 @@
+//! What can be read: files, at any place and for as long as they stay as they are; and pipes, once, from
+//! the start.
+//!
+//! The invariant: a [`SourceFile`] is a regular file, and [`SourceFile::check`] finds every change of its
+//! length or its time of change since it was opened. A file that was replaced by a rename goes on being
+//! served as it was.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::chunks::MAX_TREE_BYTES;
+use crate::errors::{Change, ReadError};
+use crate::storage::Storage;
+use crate::system;
+
+/// Which version of a file this is: what differs after every change that a system shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileVersion {
+    /// Its length.
+    pub bytes: u64,
+    /// Its time of change, in nanoseconds since 1970.
+    pub modified_ns: i64,
+    /// Its number on its disk.
+    pub inode: u64,
+}
+
+impl FileVersion {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        let nanoseconds =
+            i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+        let modified_ns = i64::try_from(nanoseconds).unwrap_or_default();
+        Self { bytes: metadata.len(), modified_ns, inode: metadata.ino() }
+    }
+
+    /// What another version differs in, if it does.
+    pub fn change_to(&self, now: &Self) -> Option<Change> {
+        if now.bytes != self.bytes {
+            return Some(if now.bytes < self.bytes { Change::Shorter } else { Change::Longer });
+        }
+        if now.inode != self.inode {
+            return Some(Change::Replaced);
+        }
+        (now.modified_ns != self.modified_ns).then_some(Change::Written)
+    }
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Source {
+    /// A file.
+    File(SourceFile),
+    /// A pipe (FIFO): served once, without a length. Nobody has it open yet; see
+    /// [`PipeReader`](super::PipeReader).
+    Pipe(PathBuf),
+}
+
+impl Source {
+    /// Opens what is there. Folders, devices such as `/dev/zero`, and sockets are refused: they have no
+    /// end, or no bytes.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        // Looked at before it is opened: opening a device may do something.
+        let metadata = std::fs::metadata(path).map_err(|error| ReadError::io(path, error))?;
+        match system::special_kind(metadata.file_type()) {
+            Some("pipe") => Ok(Self::Pipe(path.to_owned())),
+            _ => SourceFile::open(path).map(Self::File),
+        }
+    }
+}
+
+/// A file that is open to be read.
+#[derive(Debug)]
+pub struct SourceFile {
+    path: PathBuf,
+    file: File,
+    version: FileVersion,
+    is_executable: bool,
+}
+
+impl SourceFile {
+    /// Opens a file; what is none is refused, a pipe too.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let io = |error| ReadError::io(path, error);
+        let refuse = |metadata: &Metadata| match system::special_kind(metadata.file_type()) {
+            Some(kind) => Err(ReadError::Special { path: path.to_owned(), kind }),
+            None => Ok(()),
+        };
+        refuse(&std::fs::metadata(path).map_err(io)?)?;
+        // It may have become a pipe in between, whose opening would wait for a writer.
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(io)?;
+        let metadata = file.metadata().map_err(io)?;
+        refuse(&metadata)?;
+        let version = FileVersion::of(&metadata);
+        if version.bytes > MAX_TREE_BYTES {
+            return Err(ReadError::TooLong { path: path.to_owned(), bytes: version.bytes });
+        }
+        let is_executable = metadata.permissions().mode() & 0o100 != 0;
+        Ok(Self { path: path.to_owned(), file, version, is_executable })
+    }
+
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it was when it was opened.
+    pub const fn version(&self) -> &FileVersion {
+        &self.version
+    }
+
+    /// Whether its owner may run it.
+    pub const fn is_executable(&self) -> bool {
+        self.is_executable
+    }
+
+    /// Fills the buffer from this place on. A file that ends before has changed.
+    pub fn read_exact(&self, buffer: &mut [u8], offset: u64) -> Result<(), ReadError> {
+        match self.file.read_at(buffer, offset) {
+            Ok(count) if count == buffer.len() => Ok(()),
+            Ok(_) => Err(ReadError::changed(&self.path, Change::Shorter)),
+            Err(error) => Err(ReadError::io(&self.path, error)),
+        }
+    }
+
+    /// Whether it is still what it was when it was opened.
+    pub fn check(&self) -> Result<(), ReadError> {
+        let metadata = self.file.metadata().map_err(|error| ReadError::io(&self.path, error))?;
+        match self.version.change_to(&FileVersion::of(&metadata)) {
+            Some(change) => Err(ReadError::changed(&self.path, change)),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads all of it in order, as a stream.
+    pub(crate) const fn stream(&self) -> Stream<'_> {
+        Stream { file: self, offset: 0 }
+    }
+}
+
+/// A file, read from its start to the length that it had when it was opened.
+pub(crate) struct Stream<'f> {
+    file: &'f SourceFile,
+    offset: u64,
+}
+
+impl io::Read for Stream<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.file.version.bytes - self.offset;
+        let wanted = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let count = self.file.file.read_at(&mut buffer[..wanted], self.offset)?;
+        self.offset += count as u64;
+        if count < wanted { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(count) }
+    }
+}

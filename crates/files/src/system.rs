@@ -1,0 +1,160 @@
+//! What of the disk the standard library does not reach: space, holes, locks, and a rename that replaces
+//! nothing.
+//!
+//! The invariant: where a system or a file system lacks a call, what is done instead has the same result,
+//! only slower or in more space.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, FileType};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+/// The longest name of a file, in bytes, on the systems there are.
+const MAX_NAME_BYTES: usize = 255;
+
+/// The name of what is kept beside a file. Of a long name its BLAKE3, of which 16 digits tell apart what is
+/// in one folder.
+pub(crate) fn name_with(name: &OsStr, beginning: &str, ending: &str) -> OsString {
+    let mut long = OsString::from(beginning);
+    long.push(name);
+    long.push(ending);
+    if long.len() <= MAX_NAME_BYTES {
+        return long;
+    }
+    let hash = blake3::hash(name.as_encoded_bytes()).to_hex();
+    format!("{beginning}{}{ending}", &hash[..16]).into()
+}
+
+/// Reserves the space of a file, so that the disk is found full before the first byte, and not after the
+/// last. A file system that cannot do it gets a file of holes.
+pub(crate) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    if bytes == 0 {
+        return file.set_len(0);
+    }
+    match allocate(file, bytes) {
+        Err(error) if is_unsupported(error) => file.set_len(bytes),
+        done => Ok(done?),
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn allocate(file: &File, bytes: u64) -> Result<(), Errno> {
+    rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn allocate(_file: &File, _bytes: u64) -> Result<(), Errno> {
+    Err(Errno::OPNOTSUPP)
+}
+
+/// See [`Storage::punch_hole`](crate::storage::Storage::punch_hole).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn punch_hole(file: &File, offset: u64, bytes: u64) -> io::Result<bool> {
+    use rustix::fs::FallocateFlags;
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match rustix::fs::fallocate(file, flags, offset, bytes) {
+        Ok(()) => {}
+        Err(error) if is_unsupported(error) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    }
+    // A hole behind the end leaves the length as it was.
+    let end = offset + bytes;
+    if file.metadata()?.len() < end {
+        file.set_len(end)?;
+    }
+    Ok(true)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn punch_hole(_file: &File, _offset: u64, _bytes: u64) -> io::Result<bool> {
+    Ok(false)
+}
+
+fn is_unsupported(error: Errno) -> bool {
+    matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)
+}
+
+/// Bytes that this user may still write on the disk of this folder; no limit if it does not say.
+pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let disk = rustix::fs::statvfs(folder)?;
+    let is_known = disk.f_blocks > 0;
+    Ok(if is_known { disk.f_bavail.saturating_mul(disk.f_frsize) } else { u64::MAX })
+}
+
+/// Whether this user may make files in this folder.
+pub(crate) fn check_writable(folder: &Path) -> io::Result<()> {
+    use rustix::fs::{Access, access};
+    Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+}
+
+/// Takes the lock of a file that is held as long as the file is open; `false` if another process has it.
+pub(crate) fn lock(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        // A file system without locks: two programs at one file are found by the root at the end.
+        Err(error) if is_unsupported(error) || error == Errno::NOLCK => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Renames, and fails with [`io::ErrorKind::AlreadyExists`] if the new name is taken.
+pub(crate) fn rename_to_free_name(from: &Path, to: &Path) -> io::Result<()> {
+    match rename_without_replacing(from, to) {
+        Err(error) if is_unsupported(error) => {}
+        done => return Ok(done?),
+    }
+    match to.symlink_metadata() {
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => std::fs::rename(from, to),
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn rename_without_replacing(from: &Path, to: &Path) -> Result<(), Errno> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn rename_without_replacing(_from: &Path, _to: &Path) -> Result<(), Errno> {
+    Err(Errno::NOSYS)
+}
+
+/// Makes a name that was given or taken in this folder survive a loss of power, where folders can be synced.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    match rustix::fs::fsync(File::open(folder)?) {
+        Err(error) if !is_unsupported(error) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether something can be read, or the end has come, within this time.
+pub(crate) fn is_readable(file: impl AsFd, wait: Duration) -> io::Result<bool> {
+    let mut one = [PollFd::new(&file, PollFlags::IN)];
+    let wait = Timespec::try_from(wait).unwrap_or_default();
+    match poll(&mut one, Some(&wait)) {
+        Ok(count) => Ok(count > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What this is in a word, if it is not a file.
+pub(crate) fn special_kind(kind: FileType) -> Option<&'static str> {
+    let kinds = [
+        (kind.is_dir(), "folder"),
+        (kind.is_symlink(), "link"),
+        (kind.is_fifo(), "pipe"),
+        (kind.is_socket(), "socket"),
+        (kind.is_char_device() || kind.is_block_device(), "device"),
+    ];
+    kinds.into_iter().find_map(|(is_it, name)| is_it.then_some(name))
+}

@@ -1,0 +1,438 @@
+//! A file in the making: chunks are written in any order, noted, hashed again where that is due, and in the
+//! end the whole is compared with its root.
+//!
+//! No thread, no clock, no name: [`writer`](crate::writer) adds those. All calls may come from several
+//! threads.
+//!
+//! The invariant: [`Unfinished::finish`] succeeds only if every chunk was either written by this object or
+//! read back by it, the values of these bytes join to the root that was promised, and the data was synced
+//! after the last write. So a journal that is wrong, or a disk that lied before a crash, costs time and
+//! never a wrong file.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::chunks::{CHUNK_BYTES, chunk_count, chunk_range};
+use crate::journal::{Belief, FileIdentity, Journal};
+use crate::offer::Root;
+use crate::ranges::Ranges;
+use crate::storage::Storage;
+use haulier_proto::connection::{BlockTree, ChunkValue};
+
+/// Zeros to compare with.
+static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
+
+/// A file of which some chunks are here.
+#[derive(Debug)]
+pub struct Unfinished<S> {
+    data: S,
+    /// None of a file that is so short that it would rather come again.
+    journal: Option<Journal<S>>,
+    length: Option<u64>,
+    chunks: Mutex<Chunks>,
+    /// When the last checkpoint began; locked while one is made.
+    last_checkpoint: Mutex<Option<Duration>>,
+    /// Notes that the last checkpoint of this object covers.
+    covered: AtomicU32,
+    /// After a sync that failed nothing is known of what is on the disk: Linux reports it only once.
+    is_broken: AtomicBool,
+}
+
+/// Why a file cannot be finished.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FinishError {
+    /// Some chunks are not here, or not yet hashed again.
+    #[error("some of it is missing")]
+    Missing,
+    /// All is here, and it is another file.
+    #[error("what was received is not what was promised: its BLAKE3 differs")]
+    WrongRoot,
+    /// The disk failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Missing,
+    /// The journal says that it was on the disk.
+    Unchecked,
+    /// The journal says that it was written, and no checkpoint covers that.
+    Suspect,
+    Here,
+}
+
+impl State {
+    fn is_unchecked(self) -> bool {
+        matches!(self, Self::Unchecked | Self::Suspect)
+    }
+}
+
+/// What is known of each chunk.
+#[derive(Debug, Default)]
+struct Chunks {
+    list: Vec<(ChunkValue, State)>,
+    /// Chunks to hash again: first those that no checkpoint covers.
+    to_check: VecDeque<u32>,
+    unchecked: usize,
+    /// Of these, the ones that no checkpoint covers.
+    suspects: usize,
+    missing: usize,
+    /// Chunks that came in pieces, with the bytes of the file that are here of them.
+    partial: BTreeMap<u32, Ranges>,
+}
+
+impl Chunks {
+    fn set(&mut self, index: u32, value: ChunkValue, state: State) {
+        let place = index as usize;
+        if place >= self.list.len() {
+            self.missing += place + 1 - self.list.len();
+            self.list.resize(place + 1, (ChunkValue::from_bytes([0; 32]), State::Missing));
+        }
+        let before = std::mem::replace(&mut self.list[place], (value, state)).1;
+        self.missing -= usize::from(before == State::Missing);
+        self.missing += usize::from(state == State::Missing);
+        self.suspects -= usize::from(before == State::Suspect);
+        self.suspects += usize::from(state == State::Suspect);
+        self.unchecked -= usize::from(before.is_unchecked());
+        self.unchecked += usize::from(state.is_unchecked());
+    }
+
+    fn state(&self, index: u32) -> State {
+        self.list.get(index as usize).map_or(State::Missing, |(_, state)| *state)
+    }
+}
+
+impl<S: Storage> Unfinished<S> {
+    /// Begins a file; without a journal it cannot be gone on with later.
+    pub fn create(data: S, journal: Option<S>, identity: &FileIdentity) -> io::Result<Self> {
+        let journal = journal.map(|storage| Journal::create(storage, identity)).transpose()?;
+        Ok(Self::new(data, journal, identity))
+    }
+
+    /// Goes on with a file, if the journal is one of it; else begins it.
+    pub fn resume(data: S, journal: S, identity: &FileIdentity) -> io::Result<Self> {
+        let (journal, recovered) = match Journal::open(journal, identity)? {
+            Ok(opened) => opened,
+            Err((storage, _)) => return Self::create(data, Some(storage), identity),
+        };
+        let data_bytes = data.length()?;
+        let file = Self::new(data, Some(journal), identity);
+        let length = identity.length().unwrap_or_default();
+        let mut chunks = file.chunks();
+        let mut synced = VecDeque::new();
+        for (index, value, belief) in recovered.chunks() {
+            if chunk_range(length, index).end <= data_bytes {
+                match belief {
+                    Belief::Written => {
+                        chunks.set(index, value, State::Suspect);
+                        chunks.to_check.push_back(index);
+                    }
+                    Belief::Synced => {
+                        chunks.set(index, value, State::Unchecked);
+                        synced.push_back(index);
+                    }
+                }
+            }
+        }
+        chunks.to_check.append(&mut synced);
+        drop(chunks);
+        Ok(file)
+    }
+
+    fn new(data: S, journal: Option<Journal<S>>, identity: &FileIdentity) -> Self {
+        let length = identity.length();
+        let count = length.map_or(0, chunk_count);
+        let mut chunks = Chunks::default();
+        if let Some(last) = count.checked_sub(1) {
+            chunks.set(last, ChunkValue::from_bytes([0; 32]), State::Missing);
+        }
+        Self {
+            data,
+            journal,
+            length,
+            chunks: Mutex::new(chunks),
+            last_checkpoint: Mutex::new(None),
+            // Whatever there is, the first checkpoint is not superfluous.
+            covered: AtomicU32::new(u32::MAX),
+            is_broken: AtomicBool::new(false),
+        }
+    }
+
+    /// Writes bytes anywhere in the file. A chunk that came in pieces is read back and noted when it is
+    /// whole.
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let end = offset + bytes.len() as u64;
+        if self.length.is_some_and(|length| end > length) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut rest = bytes;
+        let mut start = offset;
+        while !rest.is_empty() {
+            let index = u32::try_from(start / CHUNK_BYTES as u64).map_err(io::Error::other)?;
+            let chunk = chunk_range(self.length.unwrap_or(u64::MAX), index);
+            let here = start..end.min(chunk.end);
+            let piece;
+            (piece, rest) = rest.split_at((here.end - here.start) as usize);
+            start = here.end;
+            match here == chunk {
+                true => self.write(index, piece)?,
+                false => self.write_piece(index, here, &chunk, piece)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn write_piece(
+        &self,
+        index: u32,
+        here: Range<u64>,
+        chunk: &Range<u64>,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        self.check_broken()?;
+        self.data.write_at(bytes, here.start)?;
+        let mut chunks = self.chunks();
+        // Whatever was there is not what was noted any more.
+        chunks.set(index, ChunkValue::from_bytes([0; 32]), State::Missing);
+        let pieces = chunks.partial.entry(index).or_default();
+        pieces.insert(here);
+        if !pieces.contains(chunk) {
+            return Ok(());
+        }
+        drop(chunks);
+        self.settle(index, chunk)
+    }
+
+    /// All pieces of a chunk are here.
+    fn settle(&self, index: u32, chunk: &Range<u64>) -> io::Result<()> {
+        let mut bytes = vec![0; (chunk.end - chunk.start) as usize];
+        if self.data.read_at(&mut bytes, chunk.start)? < bytes.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.note(index, self.value(index, &bytes))
+    }
+
+    /// The value of a chunk; of what has no known length, as if it were long.
+    fn value(&self, index: u32, bytes: &[u8]) -> ChunkValue {
+        ChunkValue::of(self.length.unwrap_or(u64::MAX), index, bytes)
+    }
+
+    fn note(&self, index: u32, value: ChunkValue) -> io::Result<()> {
+        if let Some(journal) = &self.journal {
+            journal.note(index, value)?;
+        }
+        let mut chunks = self.chunks();
+        chunks.set(index, value, State::Here);
+        chunks.partial.remove(&index);
+        Ok(())
+    }
+
+    /// Writes a chunk that was verified, and notes it. A chunk of zeros becomes a hole.
+    pub fn write(&self, index: u32, bytes: &[u8]) -> io::Result<()> {
+        let fits = self.length.is_none_or(|length| {
+            let range = chunk_range(length, index);
+            range.end - range.start == bytes.len() as u64
+        });
+        if bytes.is_empty() || bytes.len() > CHUNK_BYTES || !fits {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.check_broken()?;
+        let value = self.value(index, bytes);
+        self.store(u64::from(index) * CHUNK_BYTES as u64, bytes)?;
+        self.note(index, value)
+    }
+
+    fn store(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let is_hole =
+            bytes == &ZEROS[..bytes.len()] && self.data.punch_hole(offset, bytes.len() as u64)?;
+        if is_hole { Ok(()) } else { self.data.write_at(bytes, offset) }
+    }
+
+    /// Makes a checkpoint if the last one began so long ago; whether it did. At the first call the time
+    /// begins.
+    pub fn checkpoint_if_due(&self, now: Duration, interval: Duration) -> io::Result<bool> {
+        // Held by another thread: that one is making it.
+        let Ok(mut last) = self.last_checkpoint.try_lock() else { return Ok(false) };
+        let since = now.saturating_sub(*last.get_or_insert(now));
+        if since < interval || self.journal.is_none() {
+            return Ok(false);
+        }
+        *last = Some(now);
+        self.checkpoint()?;
+        Ok(true)
+    }
+
+    /// Syncs the data, and says so in the journal. Nothing is done while chunks that no checkpoint covered
+    /// the last time are not hashed again: it would vouch for them.
+    pub fn checkpoint(&self) -> io::Result<()> {
+        self.check_broken()?;
+        let Some(journal) = &self.journal else { return Ok(()) };
+        if self.suspects() > 0 {
+            return Ok(());
+        }
+        // Counted before the sync: a chunk that is written while it runs may not be on the disk after it.
+        let covered = journal.notes();
+        if self.covered.load(Ordering::Relaxed) == covered {
+            return Ok(());
+        }
+        let done = self.data.sync().and_then(|()| journal.checkpoint(covered));
+        self.covered.store(covered, Ordering::Relaxed);
+        self.is_broken.fetch_or(done.is_err(), Ordering::Relaxed);
+        done
+    }
+
+    fn check_broken(&self) -> io::Result<()> {
+        match self.is_broken.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("the disk failed before")),
+            false => Ok(()),
+        }
+    }
+
+    /// The next chunk to be hashed again with [`Unfinished::check`], each once.
+    pub fn next_to_check(&self) -> Option<u32> {
+        let mut chunks = self.chunks();
+        loop {
+            let index = chunks.to_check.pop_front()?;
+            if chunks.state(index).is_unchecked() {
+                return Some(index);
+            }
+        }
+    }
+
+    /// Hashes a chunk again that the journal has. If it is another one, it is missing from now on.
+    pub fn check(&self, index: u32) -> io::Result<bool> {
+        let range = chunk_range(self.length.unwrap_or_default(), index);
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        let count = self.data.read_at(&mut bytes, range.start)?;
+        let is_whole = count == bytes.len() && count > 0;
+        let value = is_whole.then(|| self.value(index, &bytes));
+        let mut chunks = self.chunks();
+        let noted = chunks.list.get(index as usize).filter(|(_, state)| state.is_unchecked());
+        let Some(&(noted, _)) = noted else {
+            return Ok(true); // it was written again meanwhile
+        };
+        if value == Some(noted) {
+            chunks.set(index, noted, State::Here);
+            return Ok(true);
+        }
+        // Before it stops being a suspect: no checkpoint may vouch for it.
+        if let Some(journal) = &self.journal {
+            journal.note_missing(index)?;
+        }
+        chunks.set(index, noted, State::Missing);
+        Ok(false)
+    }
+
+    /// Chunks that have to be hashed again before there can be another checkpoint.
+    pub fn suspects(&self) -> usize {
+        self.chunks().suspects
+    }
+
+    /// Chunks that the journal has and that were not hashed again yet.
+    pub fn unchecked(&self) -> usize {
+        self.chunks().unchecked
+    }
+
+    /// Whether a chunk is here, as far as is known now.
+    pub fn is_here(&self, index: u32) -> bool {
+        self.chunks().state(index) != State::Missing
+    }
+
+    /// The chunks that are here, as far as is known now.
+    pub fn here(&self) -> Ranges {
+        let chunks = self.chunks();
+        let here = (0_u64..).zip(&chunks.list).filter(|(_, (_, state))| *state != State::Missing);
+        here.map(|(index, _)| index..index + 1).collect()
+    }
+
+    /// The chunks that are missing, as far as is known now, in runs. Of a file of unknown length: those
+    /// before the last one that is here.
+    pub fn missing(&self) -> Vec<Range<u32>> {
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        let chunks = self.chunks();
+        let missing =
+            (0_u32..).zip(&chunks.list).filter(|(_, (_, state))| *state == State::Missing);
+        for (index, _) in missing {
+            match runs.last_mut().filter(|run| run.end == index) {
+                Some(run) => run.end = index + 1,
+                None => runs.push(index..index + 1),
+            }
+        }
+        runs
+    }
+
+    /// Forgets all that is here: what was put together was wrong.
+    pub fn discard(&self) -> io::Result<()> {
+        let mut chunks = self.chunks();
+        let none = (ChunkValue::from_bytes([0; 32]), State::Missing);
+        let mut list = std::mem::take(&mut chunks.list);
+        list.fill(none);
+        self.covered.store(u32::MAX, Ordering::Relaxed);
+        *chunks = Chunks { missing: list.len(), list, ..Chunks::default() };
+        self.journal.as_ref().map_or(Ok(()), Journal::clear)
+    }
+
+    /// Makes it a file of this length, and its root the one that was promised; then all of it is on the disk.
+    pub fn finish(&self, length: u64, root: &Root) -> Result<BlockTree, FinishError> {
+        self.check_broken()?;
+        self.settle_last(length)?;
+        let values = self.values(chunk_count(length))?;
+        self.data.set_length(length)?;
+        let tree = self.tree(length, values)?;
+        if tree.digest() != root {
+            return Err(FinishError::WrongRoot);
+        }
+        self.data.sync()?;
+        Ok(tree)
+    }
+
+    /// Where the last chunk of a pipe ends is known only at the end.
+    fn settle_last(&self, length: u64) -> io::Result<()> {
+        let Some(index) = chunk_count(length).checked_sub(1) else { return Ok(()) };
+        let chunk = chunk_range(length, index);
+        let is_whole =
+            self.chunks().partial.get(&index).is_some_and(|pieces| pieces.contains(&chunk));
+        if is_whole { self.settle(index, &chunk) } else { Ok(()) }
+    }
+
+    /// The values of the chunks, if all of them are here for certain.
+    fn values(&self, count: u32) -> Result<Vec<ChunkValue>, FinishError> {
+        let chunks = self.chunks();
+        let all = chunks.list.get(..count as usize).ok_or(FinishError::Missing)?;
+        let here = all.iter().map(|(value, state)| (*state == State::Here).then_some(*value));
+        here.collect::<Option<_>>().ok_or(FinishError::Missing)
+    }
+
+    fn tree(&self, length: u64, values: Vec<ChunkValue>) -> io::Result<BlockTree> {
+        if length > CHUNK_BYTES as u64 || self.length.is_some() {
+            return BlockTree::from_values(length, values).map_err(io::Error::other);
+        }
+        // What was thought to be long is a single chunk, which has another value.
+        let mut bytes = vec![0; chunk_range(length, 0).end as usize];
+        let count = self.data.read_at(&mut bytes, 0)?;
+        Ok(BlockTree::of(&bytes[..count]))
+    }
+
+    /// Whether no chunk is here.
+    pub(crate) fn has_nothing(&self) -> bool {
+        let chunks = self.chunks();
+        chunks.missing == chunks.list.len()
+    }
+
+    pub(crate) const fn data(&self) -> &S {
+        &self.data
+    }
+
+    fn chunks(&self) -> MutexGuard<'_, Chunks> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,317 @@
+//! Write-behind: verified bytes go to a few threads, which write and note them; the last one gives the file
+//! its name.
+//!
+//! ```text
+//! push(offset, bytes) -> at most 32 wait -> write, note, each second a checkpoint -> take_written()
+//! finish(length, root) -> hashed again what the journal said -> root compared -> synced -> renamed
+//! ```
+//!
+//! Nothing here blocks but [`FileWriter::open`], which checks the target and reads the journal. A full
+//! queue says [`Full`]: then the caller takes no more events of its connection, and credit slows the
+//! sender. Everything that goes wrong on the threads comes out of [`FileWriter::poll`].
+//!
+//! The invariant: under the target's name there is the file that was promised, or what was there before.
+//! What is unfinished lies beside it, as `NAME.haulier-part` and `NAME.haulier-journal`, and goes on from
+//! there the next time; what could not, because it is short or has no known length, is removed.
+
+mod target;
+mod work;
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use target::Target;
+use work::{Inner, Status, Task};
+
+use crate::chunks::{CHUNK_BYTES, MAX_TREE_BYTES};
+use crate::errors::WriteError;
+use crate::journal::FileIdentity;
+use crate::offer::Root;
+use crate::pieces::Copied;
+use crate::pool::PoolHandle;
+use crate::ranges::Ranges;
+use crate::reader::SourceFile;
+use haulier_proto::connection::BlockTree;
+
+/// Files below this length, in bytes, have no journal: to fetch four chunks again takes less than to sync
+/// two files.
+pub const MIN_JOURNAL_BYTES: u64 = 4 * CHUNK_BYTES as u64;
+
+/// Between two checkpoints: what is in between is hashed again after a kill. More often would cost the
+/// disk's time, which syncs of 5 to 50 ms take.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What happens to a file that has the name already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Replace {
+    /// It stays, and the new one is refused.
+    #[default]
+    Never,
+    /// The new one takes its place, at the end.
+    File,
+}
+
+/// How a file is written.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct WriteSettings {
+    replace: Replace,
+    is_executable: bool,
+    modified_ns: Option<i64>,
+    checkpoint_interval: Duration,
+}
+
+impl Default for WriteSettings {
+    fn default() -> Self {
+        Self {
+            replace: Replace::Never,
+            is_executable: false,
+            modified_ns: None,
+            checkpoint_interval: CHECKPOINT_INTERVAL,
+        }
+    }
+}
+
+impl WriteSettings {
+    /// What happens to a file that has the name already.
+    pub const fn with_replace(mut self, replace: Replace) -> Self {
+        self.replace = replace;
+        self
+    }
+
+    /// It can be run.
+    pub const fn with_executable(mut self, is_executable: bool) -> Self {
+        self.is_executable = is_executable;
+        self
+    }
+
+    /// Its time of change, in nanoseconds since 1970.
+    pub const fn with_modified_ns(mut self, nanoseconds: i64) -> Self {
+        self.modified_ns = Some(nanoseconds);
+        self
+    }
+
+    /// Time between two checkpoints; a second if nothing is said. For tests.
+    #[doc(hidden)]
+    pub const fn with_checkpoint_interval(mut self, interval: Duration) -> Self {
+        self.checkpoint_interval = interval;
+        self
+    }
+}
+
+/// What becomes of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteState {
+    /// It takes bytes.
+    #[default]
+    Writing,
+    /// All of it came; what is left to do is on the disk.
+    Finishing,
+    /// It was to be finished, and [`FileWriter::missing`] is still missing: what the journal said was not
+    /// there. It takes bytes.
+    Missing,
+    /// It was to be finished, and is another file than was promised. What came of it is void; it takes
+    /// bytes, as at the beginning.
+    WrongRoot,
+    /// It has its name.
+    Stored,
+}
+
+/// No room now. What was to be written is given back, to be pushed again after the pool's wake.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Full<T>(pub T);
+
+impl<T> std::fmt::Debug for Full<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Full")
+    }
+}
+
+/// A file that is written. Dropped, it is left for the next time.
+#[derive(Debug)]
+pub struct FileWriter {
+    inner: Arc<Inner>,
+    resumed_chunks: usize,
+}
+
+impl FileWriter {
+    /// Checks the target, makes room, and goes on with what is here of the same file. It waits for the
+    /// disk: for a journal of 100 GB some 50 ms.
+    ///
+    /// # Errors
+    /// [`WriteError`]: before a byte was asked for.
+    pub fn open(
+        pool: &PoolHandle,
+        path: &Path,
+        identity: &FileIdentity,
+        settings: WriteSettings,
+    ) -> Result<Self, WriteError> {
+        let target = Target::new(path)?;
+        target.remove_leftover();
+        target.check_name(settings.replace)?;
+        let length = identity.length();
+        if let Some(bytes) = length.filter(|length| *length > MAX_TREE_BYTES) {
+            return Err(WriteError::TooLong { bytes });
+        }
+        target.check_room(length.unwrap_or_default())?;
+        let data = target.open_data()?;
+        // What could not be gone on with needs no journal.
+        let has_journal = identity.is_same_content(identity)
+            && length.is_some_and(|length| length >= MIN_JOURNAL_BYTES);
+        let file = target.unfinished(data, has_journal, identity)?;
+        let resumed_chunks = file.unchecked();
+        let inner = Inner::new(target, settings, file, has_journal, pool.clone());
+        Ok(Self { inner, resumed_chunks })
+    }
+
+    /// Takes verified bytes to be written at this place, 256 KiB of them at most. The next
+    /// [`FileWriter::take_written`] has their range.
+    ///
+    /// # Errors
+    /// [`Full`], if too much waits for the disk.
+    pub fn push(&self, offset: u64, bytes: Bytes) -> Result<(), Full<Bytes>> {
+        let Some(claim) = self.inner.pool.claim_write() else { return Err(Full(bytes)) };
+        Inner::start(&self.inner, Task::Write { offset, bytes, claim });
+        Ok(())
+    }
+
+    /// The same of verified bytes that are packed, all of one run; no more than this may come out of them.
+    ///
+    /// # Errors
+    /// [`Full`], if too much waits for the disk.
+    pub fn push_packed(
+        &self,
+        offset: u64,
+        max_bytes: u64,
+        packed: Vec<Bytes>,
+    ) -> Result<(), Full<Vec<Bytes>>> {
+        let Some(claim) = self.inner.pool.claim_write() else { return Err(Full(packed)) };
+        Inner::start(&self.inner, Task::Unpack { offset, max_bytes, packed, claim });
+        Ok(())
+    }
+
+    /// Copies these from an older version, when nothing is more urgent. [`FileWriter::take_copied`] says
+    /// how it went.
+    pub fn copy(&self, older: Arc<SourceFile>, copies: Vec<Copied>) {
+        Inner::start(&self.inner, Task::Copy { older, copies });
+    }
+
+    /// What was pushed and is written now: each range once, of packed bytes what came out of them.
+    pub fn take_written(&self) -> Option<Range<u64>> {
+        self.inner.status().written.pop_front()
+    }
+
+    /// Whether what was to be copied is written: the older version may have changed.
+    pub fn take_copied(&self) -> Option<Result<(), crate::errors::ReadError>> {
+        self.inner.status().copied.pop_front()
+    }
+
+    /// All that is wanted was pushed: the file gets its name once it is whole, and is this one.
+    pub fn finish(&self, length: u64, root: Root) {
+        let mut status = self.inner.status();
+        if status.state != WriteState::Stored {
+            status.wanted = Some((length, root));
+            status.state = WriteState::Finishing;
+        }
+        drop(status);
+        Inner::advance(&self.inner);
+    }
+
+    /// What is here is wrong: nothing of it counts. What is pushed after it does.
+    pub fn discard(&self) {
+        self.inner.discard();
+    }
+
+    /// What has become of it.
+    ///
+    /// # Errors
+    /// [`WriteError`], from the first thing that went wrong on. What is here stays for the next time.
+    pub fn poll(&self) -> Result<WriteState, WriteError> {
+        let status = self.inner.status();
+        status.error.clone().map_or(Ok(status.state), Err)
+    }
+
+    /// Waits until its threads have nothing left to do, and says what has become of it. For programs
+    /// without an event loop.
+    ///
+    /// # Errors
+    /// As of [`FileWriter::poll`].
+    pub fn settle(&self) -> Result<WriteState, WriteError> {
+        let is_busy = |status: &mut Status| {
+            let is_at_work = status.pending > 0 || status.state == WriteState::Finishing;
+            is_at_work && status.error.is_none()
+        };
+        let status = self.inner.status();
+        drop(self.inner.changed.wait_while(status, is_busy));
+        self.poll()
+    }
+
+    /// Chunks that were here from an earlier transfer when it was opened, as its journal says.
+    pub const fn resumed_chunks(&self) -> usize {
+        self.resumed_chunks
+    }
+
+    /// Whether a chunk is here, as far as is known now.
+    pub fn is_here(&self, index: u32) -> bool {
+        self.inner.file.is_here(index)
+    }
+
+    /// The chunks that are missing, as far as is known now, in runs. A chunk that waits to be written is
+    /// missing.
+    pub fn missing(&self) -> Vec<Range<u32>> {
+        self.inner.file.missing()
+    }
+
+    /// The chunks that are here, as far as is known now, by index: what a taker says of a file that goes on.
+    pub fn here(&self) -> Ranges {
+        self.inner.file.here()
+    }
+
+    /// Chunks of the journal that were not hashed again yet.
+    pub fn unchecked(&self) -> usize {
+        self.inner.file.unchecked()
+    }
+
+    /// The values of its chunks, when it is stored: to be kept by who serves it on.
+    pub fn tree(&self) -> Option<BlockTree> {
+        self.inner.status().tree.clone()
+    }
+
+    /// Removes what came of it: it is not to be gone on with.
+    ///
+    /// # Errors
+    /// [`WriteError`], if it cannot be removed.
+    pub fn abandon(self) -> Result<(), WriteError> {
+        self.inner.abandon()
+    }
+}
+
+impl Drop for FileWriter {
+    fn drop(&mut self) {
+        Inner::leave(&self.inner);
+    }
+}
+
+/// Whether files of so many bytes in all can be written into this folder: before any of them is asked for.
+///
+/// # Errors
+/// [`WriteError`]: there is no such folder, it cannot be written, or there is no room.
+pub fn check_folder(folder: &Path, bytes: u64) -> Result<(), WriteError> {
+    target::check_folder(folder, bytes)
+}
+
+/// Removes the journal of a file that has its name already: what a process leaves that is killed between
+/// the last two steps. For files that are found to be here; [`FileWriter::open`] does it too.
+///
+/// # Errors
+/// [`WriteError::NoName`].
+pub fn remove_leftover(path: &Path) -> Result<(), WriteError> {
+    Target::new(path).map(|target| target.remove_leftover())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,307 @@
+//! What the threads do with a file that is written.
+//!
+//! The invariant: each task that was started ends, and is counted until it has; the file is finished only
+//! while none runs and nothing is left to be hashed again.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::target::Target;
+use super::{WriteSettings, WriteState};
+use crate::chunks::CHUNK_BYTES;
+use crate::errors::{ReadError, WriteError};
+use crate::offer::Root;
+use crate::packing::Unpacker;
+use crate::pieces::Copied;
+use crate::pool::{PoolHandle, WriteClaim};
+use crate::reader::SourceFile;
+use crate::unfinished::{FinishError, Unfinished};
+use haulier_proto::connection::BlockTree;
+
+/// Chains of chunks that are hashed again at the same time, when the threads have nothing better to do.
+const CHECKS_AT_ONCE: usize = 2;
+
+/// What a thread does at a time of a long copy, in bytes: some milliseconds, so that what is urgent waits
+/// no longer.
+const COPY_BYTES: u64 = 1 << 20;
+
+/// A file that is written, as its threads see it.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) target: Target,
+    settings: WriteSettings,
+    pub(super) file: Unfinished<File>,
+    has_journal: bool,
+    pub(super) pool: PoolHandle,
+    /// The clock of the checkpoints.
+    opened: Instant,
+    /// What was pushed before the file was discarded does not count.
+    discards: AtomicU32,
+    status: Mutex<Status>,
+    pub(super) changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Status {
+    pub(super) state: WriteState,
+    /// Tasks that wait or are being done.
+    pub(super) pending: usize,
+    /// Length and root, when it is to be finished.
+    pub(super) wanted: Option<(u64, Root)>,
+    pub(super) written: VecDeque<Range<u64>>,
+    pub(super) copied: VecDeque<Result<(), ReadError>>,
+    pub(super) tree: Option<BlockTree>,
+    pub(super) error: Option<WriteError>,
+    /// What is beside the target is not ours any more.
+    is_removed: bool,
+}
+
+/// Something to write.
+pub(super) enum Task {
+    Write { offset: u64, bytes: Bytes, claim: WriteClaim },
+    Unpack { offset: u64, max_bytes: u64, packed: Vec<Bytes>, claim: WriteClaim },
+    Copy { older: Arc<SourceFile>, copies: Vec<Copied> },
+}
+
+impl Inner {
+    pub(super) fn new(
+        target: Target,
+        settings: WriteSettings,
+        file: Unfinished<File>,
+        has_journal: bool,
+        pool: PoolHandle,
+    ) -> Arc<Self> {
+        let checks = CHECKS_AT_ONCE.min(file.unchecked());
+        let inner = Arc::new(Self {
+            target,
+            settings,
+            file,
+            has_journal,
+            pool,
+            opened: Instant::now(),
+            discards: AtomicU32::new(0),
+            status: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        (0..checks).for_each(|_| Self::check_next(&inner));
+        inner
+    }
+
+    pub(super) fn start(inner: &Arc<Self>, task: Task) {
+        inner.status().pending += 1;
+        let discards = inner.discards.load(Ordering::Relaxed);
+        let (this, pool) = (Arc::clone(inner), &inner.pool);
+        match task {
+            Task::Write { offset, bytes, claim } => pool.run(move || {
+                this.attempt(discards, || this.write(offset, &bytes));
+                let range = offset..offset + bytes.len() as u64;
+                drop((bytes, claim));
+                this.end_task(|status| status.written.push_back(range));
+            }),
+            Task::Unpack { offset, max_bytes, packed, claim } => pool.run(move || {
+                let mut end = offset;
+                this.attempt(discards, || this.unpack(&mut end, max_bytes, &packed));
+                drop((packed, claim));
+                this.end_task(|status| status.written.push_back(offset..end));
+            }),
+            Task::Copy { older, copies } => {
+                pool.run_when_idle(move || this.copy(discards, &older, VecDeque::from(copies)));
+            }
+        }
+    }
+
+    /// Does this, unless it is of no use any more.
+    fn attempt(&self, discards: u32, write: impl FnOnce() -> Result<(), WriteError>) {
+        let is_void =
+            self.discards.load(Ordering::Relaxed) != discards || self.status().error.is_some();
+        if is_void {
+            return;
+        }
+        if let Err(error) = write() {
+            self.fail(error);
+        }
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), WriteError> {
+        let written = self.file.write_at(offset, bytes).and_then(|()| self.checkpoint_if_due());
+        written.map(drop).map_err(|error| self.target.io(error))
+    }
+
+    fn unpack(&self, end: &mut u64, max_bytes: u64, packed: &[Bytes]) -> Result<(), WriteError> {
+        let damaged = || WriteError::BadPacked { path: self.target.path.clone() };
+        let mut unpacker = Unpacker::new(max_bytes).map_err(|error| self.target.io(error))?;
+        for bytes in packed {
+            unpacker.give(bytes);
+            while let Some(chunk) = unpacker.next_chunk().map_err(|_| damaged())? {
+                self.write(*end, &chunk)?;
+                *end += chunk.len() as u64;
+            }
+        }
+        if unpacker.is_done() { Ok(()) } else { Err(damaged()) }
+    }
+
+    /// Copies a little, and the rest later.
+    fn copy(self: Arc<Self>, discards: u32, older: &Arc<SourceFile>, mut copies: VecDeque<Copied>) {
+        let mut read = Ok(());
+        let mut left = COPY_BYTES;
+        while let Some(copy) = copies.front_mut().filter(|_| read.is_ok() && left > 0) {
+            let length = copy.length.min(CHUNK_BYTES as u64);
+            let mut bytes = vec![0; length as usize];
+            read = older.read_exact(&mut bytes, copy.from).and_then(|()| older.check());
+            if read.is_ok() {
+                self.attempt(discards, || self.write(copy.to, &bytes));
+            }
+            *copy = Copied {
+                from: copy.from + length,
+                to: copy.to + length,
+                length: copy.length - length,
+            };
+            left = left.saturating_sub(length);
+            if copy.length == 0 {
+                copies.pop_front();
+            }
+        }
+        if copies.is_empty() || read.is_err() {
+            return self.end_task(|status| status.copied.push_back(read));
+        }
+        let (pool, older) = (self.pool.clone(), Arc::clone(older));
+        pool.run_when_idle(move || self.copy(discards, &older, copies));
+    }
+
+    fn end_task(self: &Arc<Self>, report: impl FnOnce(&mut Status)) {
+        let mut status = self.status();
+        status.pending -= 1;
+        report(&mut status);
+        let is_first = status.written.len() + status.copied.len() == 1;
+        drop(status);
+        self.changed.notify_all();
+        // Who has not taken the others yet will find this one too.
+        if is_first {
+            self.pool.wake();
+        }
+        Self::advance(self);
+    }
+
+    /// Hashes a chunk again, and then the next: soon, if a checkpoint waits for it, else when nothing is
+    /// urgent.
+    fn check_next(inner: &Arc<Self>) {
+        let this = Arc::clone(inner);
+        match inner.file.suspects() {
+            0 => inner.pool.run_when_idle(move || this.check_one()),
+            _ => inner.pool.run(move || this.check_one()),
+        }
+    }
+
+    fn check_one(self: Arc<Self>) {
+        if self.status().error.is_some() {
+            return;
+        }
+        let Some(index) = self.file.next_to_check() else { return };
+        // Nothing may be written meanwhile that makes a checkpoint due.
+        match self.file.check(index).and_then(|_| self.checkpoint_if_due()) {
+            Ok(_) => Self::check_next(&self),
+            Err(error) => self.fail(self.target.io(error)),
+        }
+        Self::advance(&self);
+    }
+
+    fn checkpoint_if_due(&self) -> io::Result<bool> {
+        self.file.checkpoint_if_due(self.opened.elapsed(), self.settings.checkpoint_interval)
+    }
+
+    /// Goes on to the end, when nothing is left to write or to hash.
+    pub(super) fn advance(inner: &Arc<Self>) {
+        let mut status = inner.status();
+        let is_idle = status.pending == 0 && inner.file.unchecked() == 0 && status.error.is_none();
+        let wanted = if is_idle { status.wanted.take() } else { None };
+        drop(status);
+        if let Some((length, root)) = wanted {
+            let inner = Arc::clone(inner);
+            inner.pool.clone().run(move || inner.conclude(length, &root));
+        }
+    }
+
+    fn conclude(&self, length: u64, root: &Root) {
+        let tree = match self.file.finish(length, root) {
+            Ok(tree) => tree,
+            Err(FinishError::Missing) => return self.become_state(WriteState::Missing),
+            Err(FinishError::Io(error)) => return self.fail(self.target.io(error)),
+            Err(FinishError::WrongRoot) => {
+                self.discard();
+                return self.become_state(WriteState::WrongRoot);
+            }
+        };
+        match self.target.give_name(self.file.data(), &self.settings) {
+            Ok(()) => {
+                self.status().tree = Some(tree);
+                self.become_state(WriteState::Stored);
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+
+    pub(super) fn discard(&self) {
+        self.discards.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = self.file.discard() {
+            self.fail(self.target.io(error));
+        }
+    }
+
+    fn become_state(&self, state: WriteState) {
+        self.status().state = state;
+        self.changed.notify_all();
+        self.pool.wake();
+    }
+
+    /// The first error is the one that is told.
+    fn fail(&self, error: WriteError) {
+        self.status().error.get_or_insert(error);
+        self.changed.notify_all();
+        self.pool.wake();
+    }
+
+    pub(super) fn abandon(&self) -> Result<(), WriteError> {
+        let mut status = self.status();
+        if status.state == WriteState::Stored {
+            return Ok(());
+        }
+        status.error = Some(self.target.io(io::ErrorKind::Interrupted.into()));
+        status.is_removed = true;
+        self.target.remove_all().map_err(|error| self.target.io(error))
+    }
+
+    /// Nobody wants it now: what is here is made safe for the next time.
+    pub(super) fn leave(inner: &Arc<Self>) {
+        let status = inner.status();
+        let is_unfinished = status.error.is_none() && status.state != WriteState::Stored;
+        drop(status);
+        if inner.has_journal && is_unfinished {
+            let inner = Arc::clone(inner);
+            // If it fails, what no checkpoint covers is hashed again the next time.
+            inner.pool.clone().run(move || drop(inner.file.checkpoint()));
+        }
+    }
+
+    pub(super) fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Inner {
+    /// What cannot be gone on with is litter.
+    fn drop(&mut self) {
+        let status = self.status();
+        let is_ours = status.state != WriteState::Stored && !status.is_removed;
+        drop(status);
+        if is_ours && (!self.has_journal || self.file.has_nothing()) {
+            drop(self.target.remove_all());
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Blocks from sources, and what a program changes of blocks while they are sent.
+//!
+//! The invariant: a chunk of another length than it has, or that was not asked for, changes nothing.
+
+use bytes::Bytes;
+
+use super::blocks::{Announced, OutgoingBlocks};
+use crate::Instant;
+use crate::bulk::Sender;
+use crate::transit::ChunkAt;
+
+/// Why a chunk is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProvideError {
+    /// The block is not being sent, or not any more: it was given up, or the receiver has it.
+    #[error("no such block is being sent")]
+    UnknownBlock,
+    /// The chunk was not asked for, or was provided before.
+    #[error("chunk {index} was not asked for, or was provided before")]
+    NotWanted {
+        /// The chunk.
+        index: u32,
+    },
+    /// The chunk has another length.
+    #[error("the chunk has {expected} bytes, and {given} were provided")]
+    WrongLength {
+        /// Bytes that the chunk has.
+        expected: usize,
+        /// Bytes that were provided.
+        given: usize,
+    },
+}
+
+/// A chunk that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) handle: u32,
+    pub(crate) tag: u64,
+    pub(crate) index: u32,
+    pub(crate) bytes: usize,
+}
+
+impl OutgoingBlocks {
+    /// The next chunk to ask of a source; it counts as asked for.
+    pub(crate) fn want(&mut self) -> Option<Wanted> {
+        let ChunkAt { block, index } = self.sender.as_mut()?.want()?;
+        let Announced { handle, block, .. } = self.announced.get(self.place(block)?)?;
+        let bytes = block.tree().chunk_bytes(index)?;
+        Some(Wanted { handle: *handle, tag: block.tag(), index, bytes })
+    }
+
+    /// Whether the program has to be told that chunks are wanted.
+    pub(crate) fn has_unreported_want(&self) -> bool {
+        self.sender.as_ref().is_some_and(|sender| sender.has_unreported_want())
+    }
+
+    /// The same, and it is told.
+    pub(crate) fn report_want(&mut self) -> bool {
+        let is_due = self.has_unreported_want();
+        if is_due {
+            self.sender_mut().into_iter().for_each(Sender::on_want_reported);
+        }
+        is_due
+    }
+
+    /// The program provides a chunk.
+    pub(crate) fn provide(
+        &mut self,
+        now: Instant,
+        handle: u32,
+        index: u32,
+        data: Bytes,
+    ) -> Result<(), ProvideError> {
+        let block = self.announced.iter().find(|block| block.handle == handle);
+        let Some(Announced { number, block, .. }) = block else {
+            let is_waiting = self.waiting.iter().any(|waiting| waiting.handle == handle);
+            return Err(match is_waiting {
+                true => ProvideError::NotWanted { index },
+                false => ProvideError::UnknownBlock,
+            });
+        };
+        let expected = block.tree().chunk_bytes(index).ok_or(ProvideError::NotWanted { index })?;
+        if data.len() != expected {
+            return Err(ProvideError::WrongLength { expected, given: data.len() });
+        }
+        let at = ChunkAt { block: *number, index };
+        let sender = self.sender.as_mut().filter(|sender| sender.block(at.block).is_some());
+        // The peer has said that it has all of it, and the program does not know it yet.
+        let Some(sender) = sender else { return Err(ProvideError::UnknownBlock) };
+        if !sender.provide(now, at, data) {
+            return Err(ProvideError::NotWanted { index });
+        }
+        self.poll(now);
+        Ok(())
+    }
+
+    /// Pauses or resumes a block. Returns whether it is on its way.
+    pub(crate) fn set_paused(&mut self, now: Instant, handle: u32, is_paused: bool) -> bool {
+        if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.handle == handle) {
+            waiting.options.is_paused = is_paused;
+            return true;
+        }
+        let Some(block) = self.announced.iter().find(|block| block.handle == handle) else {
+            return false;
+        };
+        if let Some(sender) = &mut self.sender {
+            sender.set_paused(now, block.number, is_paused);
+        }
+        self.poll(now);
+        true
+    }
+
+    /// Changes the priority of a block. Returns whether it is on its way.
+    pub(crate) fn set_priority(&mut self, now: Instant, handle: u32, priority: u8) -> bool {
+        if let Some(place) = self.waiting.iter().position(|waiting| waiting.handle == handle)
+            && let Some(mut waiting) = self.waiting.remove(place)
+        {
+            waiting.options.priority = priority;
+            let place = self.waiting.partition_point(|it| it.options.priority >= priority);
+            self.waiting.insert(place, waiting);
+            return true;
+        }
+        let block = self.announced.iter_mut().find(|block| block.handle == handle);
+        let Some(block) = block else { return false };
+        block.options.priority = priority;
+        if let Some(sender) = &mut self.sender {
+            sender.set_priority(block.number, priority);
+        }
+        self.poll(now);
+        true
+    }
+}
