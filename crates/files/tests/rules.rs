@@ -265,3 +265,16 @@ fn the_program_may_refuse_and_stop() {
     let actions = actions_of(&mut taker);
     assert!(matches!(actions[..], [TakerAction::Abandon { file: 0 }, TakerAction::Close { .. }]));
 }
+
+/// A connection that takes chunks for here that are not: the file fails, and nothing waits for ever.
+#[test]
+fn a_block_that_is_complete_without_all_chunks_fails_its_file() {
+    let mut taker = taking(TakerConfig::new(Ask::Open), &known(MIB));
+    let tag = BlockTag::Whole { file: 0, want: 1 }.to_u64();
+    taker.handle_announced(NOW, tag, MIB, ROOT);
+    taker.handle_chunk(NOW, tag, 0, Bytes::from_static(&[0; 1 << 18]));
+    taker.handle_complete(NOW, tag);
+    assert_eq!(code_of_taker(&mut taker), None, "a write is on its way");
+    taker.handle_written(NOW, 0, Ok(0..1 << 18));
+    assert_eq!(code_of_taker(&mut taker), Some(haulier_files::reason::INCOMPLETE));
+}

@@ -64,6 +64,8 @@ pub(super) struct Active {
     pub(super) end: Option<(u64, Root)>,
     /// It was wrong once, and is fetched whole.
     pub(super) is_second_try: bool,
+    /// A block that was all of it is complete: nothing more will come.
+    pub(super) is_all_sent: bool,
     /// What came of it unasked was declined.
     pub(super) was_declined: bool,
     /// Its bytes in the progress: from a journal, from an older version, and all that are verified.
@@ -83,6 +85,7 @@ impl Active {
             blocks: 0,
             end: None,
             is_second_try: false,
+            is_all_sent: false,
             was_declined: false,
             resumed_bytes: 0,
             copied_bytes: 0,

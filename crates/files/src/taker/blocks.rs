@@ -364,6 +364,11 @@ impl Taker {
         }
         match tag {
             BlockTag::Recipe { .. } => self.on_recipe(file, &gathered.concat()),
+            BlockTag::Whole { .. } => {
+                if let Some(active) = self.active.get_mut(&file) {
+                    active.is_all_sent = true;
+                }
+            }
             BlockTag::Packed { offset, .. } => self.write_packed(file, offset, gathered),
             BlockTag::Pieces { want, .. } => {
                 if let Some(Active { stage: Stage::Patching(patch), .. }) =

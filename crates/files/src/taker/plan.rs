@@ -333,10 +333,16 @@ impl Taker {
         let empty = (size == Some(0)).then(empty_root);
         let root = known.or(active.end.map(|(_, root)| root)).or(empty);
         let (Some(size), Some(root)) = (size, root) else { return };
-        if is_open && active.writes == 0 && active.blocks == 0 && active.here == Ranges::up_to(size)
-        {
+        if !is_open || active.writes > 0 || active.blocks > 0 {
+            return;
+        }
+        if active.here == Ranges::up_to(size) {
             active.stage = Stage::Finishing;
             self.act(TakerAction::Finish { file, size, root });
+        } else if active.is_all_sent {
+            // The connection still counts chunks as here that are not, and would go on doing so.
+            let fault = Fault::new(Reason::WrongRoot, "some of it never came");
+            self.fail(file, fault, Told::ByUs);
         }
     }
 
