@@ -1,4 +1,4 @@
-"""Connect tokens (section 6), tickets (section 7) and key files (section 8.1)."""
+"""Connect tokens (section 6), tickets (section 7) and key files (section 7.1)."""
 
 import base64
 import binascii
@@ -165,5 +165,5 @@ def open_token(sealed: bytes, token_key: bytes, key_id: int, protocol_id: int, n
 
 
 def token_key_id(key: bytes) -> bytes:
-    """Section 8.1."""
+    """Section 7.1."""
     return derive_key("haulier/1 2026 token key id", key)[:4]

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import datagrams as d
 import golden_blocks
 import golden_credentials
+import golden_files
 import golden_frames
 import golden_parameters
 import parameters
@@ -458,6 +459,11 @@ def everything() -> Row:
         "trees": golden_blocks.tree_rows(),
         "tall_trees": golden_blocks.tall_trees(),
         "repair": golden_blocks.repair_rows(),
+        "file_requests": golden_files.requests(),
+        "offers": golden_files.offers(),
+        "file_tags": golden_files.tags(),
+        "file_messages": golden_files.messages(),
+        "broken_files": golden_files.broken(),
     }
 
 

@@ -1,7 +1,9 @@
-//! Names of files that another end chose: which of them may be stored as they are, and what the others become.
+//! Names of files that another end chose: which of them may be stored as they are, and what the others
+//! become.
 //!
-//! The invariant: what [`plain_name`] returns is one component of a path on every system, and it returns the same
-//! again when it is asked for that. All that takes names from the wire asks here, so that no two rules differ.
+//! The invariant: what [`plain_name`] returns is one component of a path on every system, and it returns
+//! the same again when it is asked for that. All that takes names from the wire asks here, so that no two
+//! rules differ.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -78,9 +80,7 @@ const fn is_invisible(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use alloc::borrow::ToOwned as _;
     use alloc::format;
-    use alloc::string::ToString as _;
     use alloc::vec::Vec;
 
     use super::*;

@@ -1,8 +1,8 @@
 //! Paths that are two on one system and one on another.
 //!
-//! Many file systems take `Map` and `map` for the same name, and some two Unicode forms of it. Who stores a set
-//! with both loses one of them, in silence. So no offer has both. Directories count too: the parts that two
-//! paths share on some system, they have to share letter by letter.
+//! Many file systems take `Map` and `map` for the same name, and some two Unicode forms of it. Who stores
+//! a set with both loses one of them, in silence. So no offer has both. Directories count too: the parts
+//! that two paths share on some system, they have to share letter by letter.
 
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -39,15 +39,16 @@ pub fn check_collisions<'a>(
     Ok(())
 }
 
-/// What file systems that ignore case compare. A directory sorts before what is in it, and its content before
-/// any other name: the separator becomes the lowest character.
+/// What file systems that ignore case compare. A directory sorts before what is in it, and its content
+/// before any other name: the separator becomes the lowest character.
 fn folded(path: &str) -> String {
     // First to lower case, because a capital sharp s is its own upper case.
     let upper = path.to_lowercase().to_uppercase();
     upper.to_lowercase().nfc().map(|c| if c == '/' { '\0' } else { c }).collect()
 }
 
-/// Whether of two neighbours some part is the same when folded, and another before; or one ends inside the other.
+/// Whether of two neighbours some part is the same when folded, and another before; or one ends inside the
+/// other.
 fn collide(first: (&str, &SafePath), second: (&str, &SafePath)) -> bool {
     let mut keys = first.0.split('\0').zip(second.0.split('\0'));
     let mut parts = first.1.parts().zip(second.1.parts());

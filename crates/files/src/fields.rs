@@ -1,7 +1,7 @@
 //! Fields of messages and offers, from the front of bytes and to their end.
 //!
-//! The invariant: a reader never panics, and allocates nothing because a number says so. Numbers are varints of
-//! RFC 9000, section 16, as everywhere in haulier/1.
+//! The invariant: a reader never panics, and allocates nothing because a number says so. Numbers are
+//! varints of RFC 9000, section 16, as everywhere in haulier/1.
 
 /// The largest number of a varint.
 pub(crate) const MAX_VARINT: u64 = (1 << 62) - 1;

@@ -1,10 +1,11 @@
 //! The machine that gives files: it offers, is told what is wanted, and says what to read and what to send.
 //!
-//! Without I/O: messages, wanted chunks and what the disk answered come in; actions and events go out. It is the same
-//! for a server that is asked (`get`, `open`) and for a client that gives (`put`).
+//! Without I/O: messages, wanted chunks and what the disk answered come in; actions and events go out. It
+//! is the same for a server that is asked (`get`, `open`) and for a client that gives (`put`).
 //!
-//! The invariant: at most [`MAX_BLOCKS`] blocks are on their way, one is being made, and at most [`MAX_READS`] chunks
-//! are being read, whatever the taker wants. What it may still be owed is bounded by what it may want at a time.
+//! The invariant: at most [`MAX_BLOCKS`] blocks are on their way, one is being made, and at most
+//! [`MAX_READS`] chunks are being read, whatever the taker wants. What it may still be owed is bounded by
+//! what it may want at a time.
 
 mod action;
 mod making;
@@ -31,8 +32,8 @@ use crate::progress::{Meter, Progress};
 use crate::reason::{DONE, Fault, INCOMPLETE, NOT_UNDERSTOOD, Reason};
 use crate::tag::BlockTag;
 
-/// Blocks on their way at a time: enough for the files of a directory to fill a link, and a quarter of what a
-/// connection may announce.
+/// Blocks on their way at a time: enough for the files of a directory to fill a link, and a quarter of
+/// what a connection may announce.
 pub const MAX_BLOCKS: usize = 8;
 
 /// Chunks that are being read at a time: what a few threads and a disk's queue keep busy.
@@ -221,7 +222,8 @@ impl Giver {
             }
             (_, Turn::WaitsForGo) => return self.refuse("a message before it was its turn"),
             (Message::Want(want), _) => {
-                // Whoever wants a file has the offer. And what answers an earlier want of it is not wanted any more.
+                // Whoever wants a file has the offer. And what answers an earlier want of it is not wanted
+                // any more.
                 self.early_chunks = None;
                 if !matches!(want.form, Form::Pieces(_)) {
                     self.drop_file(want.file, Reason::NotWanted as u32);
@@ -273,7 +275,7 @@ impl Giver {
                     block.read_bytes += length;
                     self.sent_bytes += length;
                     self.meter.add(now, length);
-                    self.actions.push_back(GiverAction::Provide { tag, offset, bytes });
+                    self.act(GiverAction::Provide { tag, offset, bytes });
                 }
                 Err(fault) => {
                     if let Some(file) = block.file {
@@ -339,8 +341,15 @@ impl Giver {
         self.go_on();
     }
 
+    /// Asks the program for something; after the end for nothing more.
+    fn act(&mut self, action: GiverAction) {
+        if self.turn != Turn::Ended {
+            self.actions.push_back(action);
+        }
+    }
+
     fn send(&mut self, message: &Message) {
-        self.actions.push_back(GiverAction::SendMessage(message.to_bytes().into()));
+        self.act(GiverAction::SendMessage(message.to_bytes().into()));
     }
 
     fn send_block(
@@ -352,7 +361,7 @@ impl Giver {
     ) {
         let block = Outgoing { file: tag.file(), length, spans, read_bytes: 0 };
         self.blocks.insert(tag, block);
-        self.actions.push_back(GiverAction::SendBlock { tag, source });
+        self.act(GiverAction::SendBlock { tag, source });
     }
 
     /// Does whatever may be done now.
@@ -377,7 +386,7 @@ impl Giver {
             };
             self.early_chunks = self.early_chunks.map(|left| left.saturating_sub(1));
             self.reads += 1;
-            self.actions.push_back(GiverAction::Read { tag, offset, file, spans });
+            self.act(GiverAction::Read { tag, offset, file, spans });
         }
     }
 
@@ -417,7 +426,7 @@ impl Giver {
         for tag in of_file {
             self.blocks.remove(&tag);
             self.to_read.retain(|(of, ..)| *of != tag);
-            self.actions.push_back(GiverAction::CancelBlock { tag, code });
+            self.act(GiverAction::CancelBlock { tag, code });
         }
     }
 
@@ -426,8 +435,8 @@ impl Giver {
         if self.config.start == Start::WhenAsked {
             let failed = self.fates.iter().any(|fate| matches!(fate, Fate::Failed | Fate::Refused));
             let code = if failed { INCOMPLETE } else { DONE };
+            self.act(GiverAction::Close { code, reason: String::new() });
             self.turn = Turn::Ended;
-            self.actions.push_back(GiverAction::Close { code, reason: String::new() });
         }
     }
 
@@ -438,11 +447,11 @@ impl Giver {
     }
 
     fn end(&mut self, code: CloseCode, reason: &str) {
-        self.turn = Turn::Ended;
         self.actions.clear();
         self.blocks.clear();
         self.to_read.clear();
-        self.actions.push_back(GiverAction::Close { code, reason: reason.to_owned() });
+        self.act(GiverAction::Close { code, reason: reason.to_owned() });
+        self.turn = Turn::Ended;
     }
 
     /// Whether a file is a pipe.

@@ -1,7 +1,7 @@
 //! What giver and taker say to each other: the request, and messages on channel 0 (STANDARD-1, section 8).
 //!
-//! The invariant: reading any bytes gives a message whose numbers are in their ranges, or an error. Whether it was
-//! its turn is for [`giver`](crate::giver) and [`taker`](crate::taker) to say.
+//! The invariant: reading any bytes gives a message whose numbers are in their ranges, or an error.
+//! Whether it was its turn is for [`giver`](crate::giver) and [`taker`](crate::taker) to say.
 
 use bytes::Bytes;
 
@@ -11,7 +11,8 @@ use crate::ranges::Ranges;
 use crate::reason::{Fault, MAX_TEXT_BYTES, Reason};
 use crate::tag::{MAX_FILE_BYTES, PART_UNIT};
 
-/// How every request begins: "haulier files", version 2. Version 1 had no directories and was never released.
+/// How every request begins: "haulier files", version 2. Version 1 had no directories and was never
+/// released.
 const MAGIC: [u8; 4] = *b"HLF2";
 
 /// The longest request, in bytes: what the wire has room for.
@@ -290,6 +291,7 @@ fn read_fault(fields: &mut Fields<'_>) -> Result<Fault, FormatError> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
@@ -372,7 +374,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_message_or_an_error(kind in 0_u8..10, rest in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn any_bytes_are_a_message_or_an_error(kind in 0_u8..10, rest in vec(any::<u8>(), 0..80)) {
             let bytes = Bytes::from([&[kind][..], &rest].concat());
             if let Ok(message) = Message::read(&bytes) {
                 prop_assert_eq!(Message::read(&message.to_bytes().into()), Ok(message));

@@ -1,8 +1,8 @@
 //! Paths in an offer: relative, with `/`, and safe on every system, whoever chose them.
 //!
-//! The invariant: a [`SafePath`] exists only if each of its parts is a name that [`plain_name`] keeps as it is,
-//! so what is built from it never leaves its directory. Parts after the first may begin with a dot: a directory
-//! that was fetched may have hidden files in it, and nothing hidden appears beside it.
+//! The invariant: a [`SafePath`] exists only if each of its parts is a name that [`plain_name`] keeps as
+//! it is, so what is built from it never leaves its directory. Parts after the first may begin with a dot:
+//! a directory that was fetched may have hidden files in it, and nothing hidden appears beside it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -62,7 +62,8 @@ impl SafePath {
         Ok(Self(path.into()))
     }
 
-    /// From a disk, whose file system may use another Unicode form: the path in an offer that stands for it.
+    /// From a disk, whose file system may use another Unicode form: the path in an offer that stands for
+    /// it.
     ///
     /// # Errors
     /// [`NameError`] if a file of this path cannot be offered.

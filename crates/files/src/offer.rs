@@ -1,7 +1,7 @@
 //! The giver's list: which files there are, in the order in which they go.
 //!
-//! The invariant: an [`Offer`] holds at most [`MAX_FILES`] entries, every path in it is safe, and no two collide,
-//! whether it was made here or read from the wire. A file is named by its index from then on.
+//! The invariant: an [`Offer`] holds at most [`MAX_FILES`] entries, every path in it is safe, and no two
+//! collide, whether it was made here or read from the wire. A file is named by its index from then on.
 
 use crate::collisions::{Collision, check_collisions};
 use crate::fields::{Fields, FormatError, put_text, put_varint};
@@ -14,7 +14,8 @@ pub const MAX_FILES: u32 = 1_000_000;
 /// The longest offer, in bytes.
 pub const MAX_OFFER_BYTES: u64 = 256 << 20;
 
-/// Files up to this go before the others, in bytes: a game starts with them, and all of them together are little.
+/// Files up to this go before the others, in bytes: a game starts with them, and all of them together are
+/// little.
 const SMALL_BYTES: u64 = 1 << 20;
 
 /// A BLAKE3.

@@ -1,8 +1,8 @@
 //! Which files of an offer are wanted: the patterns of `--only`.
 //!
-//! A pattern is a path in which `?` is one character, `*` any of a name, `[abc]` one of some, and `**`, as a whole
-//! part, any number of directories. No pattern is all files. They are the taker's own, and nothing of them
-//! crosses the wire.
+//! A pattern is a path in which `?` is one character, `*` any of a name, `[abc]` one of some, and `**`, as
+//! a whole part, any number of directories. No pattern is all files. They are the taker's own, and nothing
+//! of them crosses the wire.
 
 use glob::{MatchOptions, Pattern};
 

@@ -1,8 +1,9 @@
 //! The pieces of a file, by content, and which of them an older version has.
 //!
-//! The invariant: the pieces of a [`Recipe`] make up a file of the size that was offered, none is longer than a
-//! chunk, and only the last is short. So what is planned from it covers each byte once, whoever sent it. The hashes
-//! are not trusted: they decide what is copied, and the file's root whether that was right.
+//! The invariant: the pieces of a [`Recipe`] make up a file of the size that was offered, none is longer
+//! than a chunk, and only the last is short. So what is planned from it covers each byte once, whoever
+//! sent it. The hashes are not trusted: they decide what is copied, and the file's root whether that was
+//! right.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,7 +17,8 @@ pub const MIN_PIECE_BYTES: u32 = 16 << 10;
 /// The longest piece, in bytes.
 pub const MAX_PIECE_BYTES: u32 = 256 << 10;
 
-/// The longest recipe, in bytes: for a file of 50 GB in pieces of 64 KiB. A larger file is not searched for.
+/// The longest recipe, in bytes: for a file of 50 GB in pieces of 64 KiB. A larger file is not searched
+/// for.
 pub const MAX_RECIPE_BYTES: u64 = 16 << 20;
 
 /// Length and hash.
@@ -159,7 +161,9 @@ impl Comparison {
             let length = u64::from(piece.length);
             match known.get(&(piece.hash, piece.length)) {
                 Some(&from) => comparison.copy(Copied { from, to, length }),
-                None => comparison.missing.insert(index..index + 1),
+                None => {
+                    comparison.missing.insert(index..index + 1);
+                }
             }
             to += length;
         }
@@ -186,6 +190,7 @@ impl Comparison {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
@@ -234,8 +239,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_copied_and_what_is_missing_is_the_whole_file(new in proptest::collection::vec((0_u8..6, 16_384_u32..16_390), 0..30), old in proptest::collection::vec((0_u8..6, 16_384_u32..16_390), 0..30)) {
-            let recipe = Recipe::new(new.iter().map(|&(name, length)| piece(name, length)).collect()).unwrap();
+        fn what_is_copied_and_what_is_missing_is_the_whole_file(
+            new in vec((0_u8..6, 16_384_u32..16_390), 0..30),
+            old in vec((0_u8..6, 16_384_u32..16_390), 0..30),
+        ) {
+            let pieces = new.iter().map(|&(name, length)| piece(name, length));
+            let recipe = Recipe::new(pieces.collect()).unwrap();
             let mut offset = 0;
             let mut older = Vec::new();
             for (name, length) in old {
@@ -244,8 +253,11 @@ mod tests {
             }
             let comparison = Comparison::new(&recipe, &older);
             let mut covered: Ranges = comparison.copies.iter().map(|it| it.to..it.to + it.length).collect();
-            let missing: u64 = comparison.missing.iter().map(|it| recipe.span(&it)).map(|it| it.end - it.start).sum();
-            comparison.missing.iter().for_each(|it| covered.insert(recipe.span(&it)));
+            let missing = comparison.missing.iter().map(|it| recipe.span(&it));
+            let missing: u64 = missing.map(|it| it.end - it.start).sum();
+            for pieces in comparison.missing.iter() {
+                covered.insert(recipe.span(&pieces));
+            }
             prop_assert_eq!(covered, Ranges::up_to(recipe.bytes()));
             prop_assert_eq!(comparison.copied_bytes() + missing, recipe.bytes());
             prop_assert!(comparison.copies.iter().all(|it| it.from + it.length <= offset));

@@ -1,14 +1,16 @@
-//! Progress that people can believe: what is verified, where it came from, how fast, and how long it will take.
+//! Progress that people can believe: what is verified, where it came from, how fast, and how long it will
+//! take.
 //!
-//! The rate is that of the last three seconds. The estimate is shown after one second, counts down with the clock,
-//! and follows what is measured by at most a tenth a second: it settles, and does not jump.
+//! The rate is that of the last three seconds. The estimate is shown after one second, counts down with
+//! the clock, and follows what is measured by at most a tenth a second: it settles, and does not jump.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use haulier_core::Instant;
 
-/// What the rate is measured over: long enough for a pause of a Wi-Fi link, short enough to see a slow disk.
+/// What the rate is measured over: long enough for a pause of a Wi-Fi link, short enough to see a slow
+/// disk.
 const RATE_WINDOW: Duration = Duration::from_secs(3);
 
 /// Distance of two measured points: the rate is off by a thirtieth of the window at most.
@@ -43,7 +45,8 @@ pub struct Progress {
     pub copied_bytes: u64,
     /// Verified bytes of files that were here already.
     pub here_bytes: u64,
-    /// The rate at which bytes were verified that came over the connection, in the last 3 s: bytes a second.
+    /// The rate at which bytes were verified that came over the connection, in the last 3 s: bytes a
+    /// second.
     pub bytes_per_second: u64,
     /// The time that the rest will take; `None` while that is not known.
     pub remaining: Option<Duration>,

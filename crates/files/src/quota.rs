@@ -1,12 +1,13 @@
 //! What an inbox takes: `--most` in all, and for each client.
 //!
-//! The invariant: what is reserved and stored never exceeds either limit. A transfer reserves the size of its offer
-//! before a byte comes, and more for a pipe as its parts come; what it did not store is given back.
+//! The invariant: what is reserved and stored never exceeds either limit. A transfer reserves the size of
+//! its offer before a byte comes, and more for a pipe as its parts come; what it did not store is given
+//! back.
 
 use std::collections::BTreeMap;
 
-/// How much an inbox takes and has taken. `K` tells clients apart, by what the program trusts: an address, or the id
-/// in a token.
+/// How much an inbox takes and has taken. `K` tells clients apart, by what the program trusts: an address,
+/// or the id in a token.
 #[derive(Clone, Debug)]
 pub struct InboxQuota<K> {
     max_bytes: u64,

@@ -1,7 +1,7 @@
 //! A set of numbers as ranges: chunks that are here, bytes that have come, pieces that are wanted.
 //!
-//! The invariant: the ranges are sorted, none is empty, and no two touch. So each set has one form, and a file of
-//! which all has come is one range, however long it is.
+//! The invariant: the ranges are sorted, none is empty, and no two touch. So each set has one form, and a
+//! file of which all has come is one range, however long it is.
 
 use std::ops::Range;
 
@@ -36,17 +36,20 @@ impl Ranges {
         bits.map(|number: u64| number..number + 1).collect()
     }
 
-    /// Adds these. It costs little at the end, and as much as there are ranges elsewhere.
-    pub fn insert(&mut self, range: Range<u64>) {
+    /// Adds these, and returns how many of them are new. It costs little at the end, and as much as there
+    /// are ranges elsewhere.
+    pub fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
-            return;
+            return 0;
         }
         let first = self.0.partition_point(|it| it.end < range.start);
         let after = self.0.partition_point(|it| it.start <= range.end);
         let touched = self.0.get(first..after).unwrap_or_default();
         let start = touched.first().map_or(range.start, |it| it.start.min(range.start));
         let end = touched.last().map_or(range.end, |it| it.end.max(range.end));
+        let before: u64 = touched.iter().map(|it| it.end - it.start).sum();
         self.0.splice(first..after, [start..end]);
+        end - start - before
     }
 
     /// Whether all of these are in the set.
@@ -153,13 +156,16 @@ impl Ranges {
 impl FromIterator<Range<u64>> for Ranges {
     fn from_iter<T: IntoIterator<Item = Range<u64>>>(ranges: T) -> Self {
         let mut set = Self::new();
-        ranges.into_iter().for_each(|range| set.insert(range));
+        for range in ranges {
+            set.insert(range);
+        }
         set
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
@@ -167,19 +173,24 @@ mod tests {
     proptest! {
         /// Against a plain set.
         #[test]
-        fn a_set_is_a_set(ops in proptest::collection::vec((0_u64..60, 0_u64..9), 0..40), at in 0_u64..70, len in 0_u64..9) {
+        fn a_set_is_a_set(
+            ops in vec((0_u64..60, 0_u64..9), 0..40),
+            at in 0_u64..70,
+            len in 0_u64..9,
+        ) {
             let mut model = std::collections::BTreeSet::new();
             let mut set = Ranges::new();
             for (start, len) in ops {
-                set.insert(start..start + len);
+                let before = model.len() as u64;
                 model.extend(start..start + len);
+                prop_assert_eq!(set.insert(start..start + len), model.len() as u64 - before);
                 prop_assert!(set.0.iter().all(|it| !it.is_empty()));
                 prop_assert!(set.0.windows(2).all(|pair| pair[0].end < pair[1].start));
             }
             prop_assert!(set.iter().flatten().eq(model.iter().copied()));
             let range = at..at + len;
             prop_assert_eq!(set.contains(&range), range.clone().all(|it| model.contains(&it)));
-            prop_assert_eq!(set.touches(&range), range.clone().any(|it| model.contains(&it)));
+            prop_assert_eq!(set.touches(&range), { range }.any(|it| model.contains(&it)));
             let missing: Vec<u64> = (0..at).filter(|it| !model.contains(it)).collect();
             prop_assert!(set.missing_below(at).iter().flatten().eq(missing));
             let mut bytes = Vec::new();
@@ -190,7 +201,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_ranges_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..60), max in any::<u64>()) {
+        fn any_bytes_are_ranges_or_an_error(bytes in vec(any::<u8>(), 0..60), max in any::<u64>()) {
             if let Ok(set) = Ranges::read(&mut Fields::new(&bytes), max >> 2) {
                 prop_assert!(set.0.iter().all(|it| !it.is_empty() && it.end <= max >> 2));
                 prop_assert!(set.0.windows(2).all(|pair| pair[0].end < pair[1].start));

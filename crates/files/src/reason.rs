@@ -1,4 +1,5 @@
-//! Why a file was not given or not stored, and why a connection ends: numbers on the wire, sentences for people.
+//! Why a file was not given or not stored, and why a connection ends: numbers on the wire, sentences for
+//! people.
 
 use std::borrow::Cow;
 

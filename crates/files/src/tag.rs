@@ -1,9 +1,9 @@
 //! The tag of a block says what it is: which file, and which part of it.
 //!
-//! So a block that arrives before any message is known for what it is, and no message has to go beside each.
-//! The kind is in the highest 4 bits, the file in the next 20, and in the lowest 40 which want is answered; of a part
-//! the lowest 10 bits of that, and in 30 where it begins in the file, in MiB. So what answers a want that was
-//! replaced by another is known for it.
+//! So a block that arrives before any message is known for what it is, and no message has to go beside
+//! each. The kind is in the highest 4 bits, the file in the next 20, and in the lowest 40 which want is
+//! answered; of a part the lowest 10 bits of that, and in 30 where it begins in the file, in MiB. So what
+//! answers a want that was replaced by another is known for it.
 
 use crate::offer::MAX_FILES;
 

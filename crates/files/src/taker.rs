@@ -1,11 +1,11 @@
 //! The machine that takes files: it reads the offer, says what of it is wanted, and what to write where.
 //!
-//! Without I/O: messages, blocks and what the disk answered come in; actions and events go out. It is the same for a
-//! client that fetches and for a server with an inbox.
+//! Without I/O: messages, blocks and what the disk answered come in; actions and events go out. It is the
+//! same for a client that fetches and for a server with an inbox.
 //!
-//! The invariant: nothing has a name before all of its bytes are here and its root was compared, whatever way they
-//! came. What it holds is bounded: [`MAX_ACTIVE`] files at a time, chunks that it has handed out to be written
-//! ([`Taker::is_full`] says when to stop), and what a giver may send before its offer.
+//! The invariant: nothing has a name before all of its bytes are here and its root was compared, whatever
+//! way they came. What it holds is bounded: [`MAX_ACTIVE`] files at a time, chunks that it has handed out
+//! to be written ([`Taker::is_full`] says when to stop), and what a giver may send before its offer.
 
 mod action;
 mod active;
@@ -37,7 +37,8 @@ use crate::tag::BlockTag;
 /// Files that are inspected, fetched or finished at a time: so that small ones fill a link.
 pub const MAX_ACTIVE: usize = 128;
 
-/// Chunks that are being written, or wait for the disk in another way, before no more events are to be taken.
+/// Chunks that are being written, or wait for the disk in another way, before no more events are to be
+/// taken.
 pub const MAX_WRITES: usize = 32;
 
 /// How a transfer is asked for.
@@ -224,8 +225,8 @@ impl Taker {
         self.events.pop_front()
     }
 
-    /// Whether the disk has enough to do: no events of the connection are to be taken until this is false. The
-    /// connection's credit does the rest.
+    /// Whether the disk has enough to do: no events of the connection are to be taken until this is false.
+    /// The connection's credit does the rest.
     #[must_use]
     pub fn is_full(&self) -> bool {
         let waits_for_program = self.turn != Turn::WaitsForOffer && self.held_chunks > 0;
@@ -317,7 +318,7 @@ impl Taker {
         self.select();
         self.events.push_back(TakerEvent::Offered);
         let (files, bytes) = (self.progress.files, self.progress.wanted_bytes);
-        self.actions.push_back(TakerAction::Admit { files, bytes });
+        self.act(TakerAction::Admit { files, bytes });
     }
 
     /// Which files are wanted.
@@ -361,8 +362,15 @@ impl Taker {
         }
     }
 
+    /// Asks the program for something; after the end for nothing more.
+    fn act(&mut self, action: TakerAction) {
+        if self.turn != Turn::Ended {
+            self.actions.push_back(action);
+        }
+    }
+
     fn send(&mut self, message: &Message) {
-        self.actions.push_back(TakerAction::SendMessage(message.to_bytes().into()));
+        self.act(TakerAction::SendMessage(message.to_bytes().into()));
     }
 
     /// A file does not go on. What is here of it stays, with its journal.
@@ -370,7 +378,7 @@ impl Taker {
         self.drop_blocks(file, fault.reason);
         if let Some(active) = self.active.remove(&file) {
             self.held_chunks = self.held_chunks.saturating_sub(active.held_chunks());
-            self.actions.push_back(TakerAction::Abandon { file });
+            self.act(TakerAction::Abandon { file });
         }
         self.set_status(file, Status::Failed);
         self.failed += 1;
@@ -384,14 +392,14 @@ impl Taker {
 
     /// All is done: a client closes, and an inbox says so.
     fn finish(&mut self) {
-        self.turn = Turn::Ended;
         self.events.push_back(TakerEvent::Done { failed: self.failed });
         if self.config.ask == Ask::Inbox {
             self.send(&Message::Done);
         } else {
             let code = if self.failed == 0 { DONE } else { INCOMPLETE };
-            self.actions.push_back(TakerAction::Close { code, reason: String::new() });
+            self.act(TakerAction::Close { code, reason: String::new() });
         }
+        self.turn = Turn::Ended;
     }
 
     /// The giver broke a rule, or the files may not come.

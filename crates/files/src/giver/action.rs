@@ -16,8 +16,8 @@ use crate::tag::BlockTag;
 pub enum GiverAction {
     /// Send this message on channel 0.
     SendMessage(Bytes),
-    /// Read this part of a file, or less if it ends, and build its tree, which the program keeps under the tag; or
-    /// pack it, if that is allowed and pays. Answer: [`Made::Part`] or another of its forms.
+    /// Read this part of a file, or less if it ends, and build its tree, which the program keeps under the
+    /// tag; or pack it, if that is allowed and pays. Answer: [`Made::Part`] or another of its forms.
     MakePart {
         /// The block that it will be.
         tag: BlockTag,
@@ -131,8 +131,8 @@ impl std::fmt::Debug for GiverAction {
 /// Where the bytes of a block are.
 #[derive(Clone, PartialEq, Eq)]
 pub enum BlockSource {
-    /// On disk: the program has the tree under the tag (of [`BlockTag::Whole`]: that of the file), and asks for
-    /// chunks as the connection wants them.
+    /// On disk: the program has the tree under the tag (of [`BlockTag::Whole`]: that of the file), and
+    /// asks for chunks as the connection wants them.
     Disk {
         /// In bytes.
         length: u64,

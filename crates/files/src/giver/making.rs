@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{BlockSource, Fate, Giver, GiverAction, MAX_BLOCKS, Made};
+use super::{BlockSource, Fate, Giver, GiverAction, MAX_BLOCKS, Made, Turn};
 use crate::messages::{Form, Message, Want};
 use crate::offer::{Content, Entry, Root};
 use crate::pieces::Recipe;
@@ -20,7 +20,7 @@ pub(crate) const MAX_PART_BYTES: u64 = 64 << 20;
 pub(crate) const MAX_MEMORY_PART_BYTES: u64 = 2 << 20;
 
 /// The longest packed part as it goes, in bytes: what did not shrink, and the lengths beside it.
-pub(crate) const MAX_PACKED_BYTES: u64 = MAX_MEMORY_PART_BYTES + 1024;
+pub(crate) const MAX_PACKED_BYTES: u64 = MAX_MEMORY_PART_BYTES + 8 * 4;
 
 /// Parts in memory at a time, so that they and the chunks that are read stay below 64 chunks.
 pub(crate) const MAX_MEMORY_PARTS: usize = 6;
@@ -28,8 +28,8 @@ pub(crate) const MAX_MEMORY_PARTS: usize = 6;
 /// Chunks of the shortest part.
 const UNIT_CHUNKS: u32 = 4;
 
-/// The pieces of one want, in bytes.
-pub(crate) const MAX_PIECES_BYTES: u64 = 64 << 20;
+/// The pieces of one want, in bytes: the taker holds what it wants until it makes chunks.
+pub(crate) const MAX_PIECES_BYTES: u64 = 2 << 20;
 
 /// Recipes that are kept: takers ask for pieces right after the recipe, of a few files at a time.
 const MAX_RECIPES: usize = 4;
@@ -91,7 +91,7 @@ impl Giver {
     /// Something was made for a block, or could not be.
     pub fn handle_made(&mut self, tag: BlockTag, made: Result<Made, Fault>) {
         let Some(making) = self.maker.making.take_if(|making| making.tag == tag) else { return };
-        if !making.is_void {
+        if self.turn != Turn::Ended && !making.is_void {
             match made {
                 Ok(made) => self.on_made(making, made),
                 Err(fault) => self.fail(making.file, fault),
@@ -113,7 +113,10 @@ impl Giver {
 
     /// Makes and sends blocks while there is room for them.
     pub(super) fn make_blocks(&mut self) {
-        while self.maker.making.is_none() && self.blocks.len() < MAX_BLOCKS {
+        while self.turn == Turn::Giving
+            && self.maker.making.is_none()
+            && self.blocks.len() < MAX_BLOCKS
+        {
             if self.maker.parts.is_some() {
                 if !self.make_part() {
                     return;
@@ -137,7 +140,7 @@ impl Giver {
         let packs = self.config.may_pack && self.config.taker_accepts_packed;
         match (form, entry.content) {
             (Form::Any(_), Content::Known { size, .. }) if !packs => {
-                self.send_whole(file, number, size)
+                self.send_whole(file, number, size);
             }
             (Form::Whole, Content::Known { size, .. }) => self.send_whole(file, number, size),
             (Form::Whole, Content::Sized(_)) => {
@@ -191,7 +194,7 @@ impl Giver {
         let (file, want) = (parts.file, parts.want);
         let Some(next) = parts.left.iter().next() else {
             self.maker.parts = None;
-            self.actions.push_back(GiverAction::FindRoot { file });
+            self.act(GiverAction::FindRoot { file });
             return true;
         };
         let may_pack =
@@ -213,7 +216,7 @@ impl Giver {
         let tag = BlockTag::Part { file, want: want % PART_WANTS, offset };
         self.maker.making =
             Some(Making { tag, file, offset, max_bytes, spans: Vec::new(), is_void: false });
-        self.actions.push_back(GiverAction::MakePart { tag, file, offset, max_bytes, may_pack });
+        self.act(GiverAction::MakePart { tag, file, offset, max_bytes, may_pack });
         true
     }
 
@@ -243,7 +246,7 @@ impl Giver {
         let file = tag.file().unwrap_or_default();
         self.maker.making =
             Some(Making { tag, file, offset: 0, max_bytes: 0, spans, is_void: false });
-        self.actions.push_back(action);
+        self.act(action);
     }
 
     fn on_made(&mut self, making: Making, made: Made) {
@@ -292,8 +295,8 @@ impl Giver {
         }
     }
 
-    /// Takes a part off what is left of its file; `false` if there is nothing to send. A part that is shorter than
-    /// it could be ends a pipe, and another file has changed.
+    /// Takes a part off what is left of its file; `false` if there is nothing to send. A part that is
+    /// shorter than it could be ends a pipe, and another file has changed.
     fn takes_part(&mut self, file: u32, offset: u64, length: u64, max_bytes: u64) -> bool {
         if length > max_bytes || (length < max_bytes && !self.is_stream(file)) {
             self.fail(file, Reason::Changed.into());

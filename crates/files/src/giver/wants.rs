@@ -1,5 +1,5 @@
-//! What the taker wants, in the order in which it said so; and, if it was asked for everything, the files of which it
-//! has said nothing.
+//! What the taker wants, in the order in which it said so; and, if it was asked for everything, the files
+//! of which it has said nothing.
 //!
 //! The invariant: at most [`MAX_WANTS`] wants and [`MAX_WANTED_RANGES`] ranges in them are kept.
 
@@ -65,7 +65,8 @@ impl Wants {
         self.queue.push_front(want);
     }
 
-    /// The next want; then the next file with bytes in it of which nothing was said, as a want with number 0.
+    /// The next want; then the next file with bytes in it of which nothing was said, as a want with number
+    /// 0.
     pub(super) fn next(&mut self, offer: &Offer) -> Option<Want> {
         if let Some(want) = self.queue.pop_front() {
             self.ranges -= ranges_of(&want.form);

@@ -1,5 +1,7 @@
 //! What a taker asks of its program, what the program answers, and what it is told.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use haulier_proto::connection::CloseCode;
 
@@ -9,15 +11,15 @@ use crate::ranges::Ranges;
 use crate::reason::Fault;
 use crate::tag::BlockTag;
 
-/// Something for the program to do. Those that name a file go to the disk and have an answer, unless it says
-/// otherwise.
+/// Something for the program to do. Those that name a file go to the disk and have an answer, unless it
+/// says otherwise.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TakerAction {
     /// Send this message on channel 0.
     SendMessage(Bytes),
-    /// Say whether these files may come: whether the folder can be written, the disk has room, the quota allows
-    /// it. Answer: [`Taker::handle_admission`](super::Taker::handle_admission).
+    /// Say whether these files may come: whether the folder can be written, the disk has room, the quota
+    /// allows it. Answer: [`Taker::handle_admission`](super::Taker::handle_admission).
     Admit {
         /// How many files are wanted.
         files: u32,
@@ -30,15 +32,16 @@ pub enum TakerAction {
         /// The file.
         file: u32,
     },
-    /// Tell the connection which chunks of the block with this root are here, in place of what it was told before.
-    /// No answer.
+    /// Tell the connection which chunks of the block with this root are here, in place of what it was told
+    /// before. No answer.
     HaveChunks {
         /// The root.
         root: Root,
         /// The chunks; none of them if this is empty.
         chunks: Ranges,
     },
-    /// Write verified bytes. Answer: [`Taker::handle_written`](super::Taker::handle_written) with their range.
+    /// Write a verified chunk: 256 KiB at a multiple of that, the last of its file the rest. Answer:
+    /// [`Taker::handle_written`](super::Taker::handle_written) with their range.
     Write {
         /// The file.
         file: u32,
@@ -47,11 +50,12 @@ pub enum TakerAction {
         /// The bytes.
         data: Bytes,
     },
-    /// Unpack verified bytes and write what comes out. Answer: as of `Write`, with the range that it covers.
+    /// Unpack verified bytes and write what comes out. Answer: as of `Write`, with the range that it
+    /// covers.
     WritePacked {
         /// The file.
         file: u32,
-        /// Where in the file, in bytes.
+        /// Where in the file, in bytes: a multiple of 1 MiB.
         offset: u64,
         /// No more than this may come out, in bytes.
         max_bytes: u64,
@@ -64,12 +68,18 @@ pub enum TakerAction {
         /// The file.
         file: u32,
     },
-    /// Copy from the older version. Answer: [`Taker::handle_copied`](super::Taker::handle_copied), once for all.
-    CopyPieces {
+    /// Put a chunk together from the older version and from what came, and write it. Answer: as of
+    /// `Write`; or [`Reason::Unreadable`](crate::reason::Reason::Unreadable), if the older version is not
+    /// there any more.
+    Assemble {
         /// The file.
         file: u32,
-        /// What to where.
+        /// The chunk's place in the file, in bytes.
+        range: Range<u64>,
+        /// What is copied to where.
         copies: Vec<Copied>,
+        /// What came, with its place in the file. It and the copies cover the range, and do not overlap.
+        came: Vec<(u64, Bytes)>,
     },
     /// All of a file is here: make it safe, compare its root, and give it its name. Answer:
     /// [`Taker::handle_finished`](super::Taker::handle_finished).
@@ -81,8 +91,8 @@ pub enum TakerAction {
         /// Its root.
         root: Root,
     },
-    /// Make a file whose content is that of another one of this transfer, which has its name already. Answer: as of
-    /// `Finish`.
+    /// Make a file whose content is that of another one of this transfer, which has its name already.
+    /// Answer: as of `Finish`.
     CopyFile {
         /// The file.
         file: u32,
@@ -133,7 +143,7 @@ impl std::fmt::Debug for TakerAction {
             }
             Self::WritePacked { file, offset, .. } => write!(f, "WritePacked({file}, {offset})"),
             Self::CutOlder { file } => write!(f, "CutOlder({file})"),
-            Self::CopyPieces { file, copies } => write!(f, "CopyPieces({file}, {})", copies.len()),
+            Self::Assemble { file, range, .. } => write!(f, "Assemble({file}, {range:?})"),
             Self::Finish { file, size, .. } => write!(f, "Finish({file}, {size} bytes)"),
             Self::CopyFile { file, from } => write!(f, "CopyFile({file}, from {from})"),
             Self::MakeDirectory { file } => write!(f, "MakeDirectory({file})"),
@@ -208,7 +218,8 @@ pub enum TakerEvent {
         /// How many files failed.
         failed: u32,
     },
-    /// The transfer ended before it was done: the other end broke the rules, or the program did not admit it.
+    /// The transfer ended before it was done: the other end broke the rules, or the program did not admit
+    /// it.
     Ended {
         /// Why, as a number.
         code: CloseCode,

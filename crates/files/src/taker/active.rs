@@ -1,10 +1,13 @@
 //! A file that is being taken, and what became of the others.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+
+use bytes::Bytes;
 
 use super::blocks::Held;
 use crate::offer::Root;
-use crate::pieces::{OlderPiece, Recipe};
+use crate::pieces::{Copied, OlderPiece, Recipe};
 use crate::ranges::Ranges;
 
 /// What became of a file. One byte for each of a million.
@@ -40,14 +43,19 @@ pub(super) enum Stage {
 }
 
 /// What is left of a file that is put together from pieces.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Patch {
     /// Wants that are not answered, each with where its pieces are in the file.
     pub(super) wants: Vec<(u32, Vec<Range<u64>>)>,
     /// Runs of pieces that are not wanted yet, the last first.
     pub(super) missing: Vec<Ranges>,
     pub(super) recipe: Recipe,
-    pub(super) is_copying: bool,
+    /// What the older version has, in the order of the new file.
+    pub(super) copies: Vec<Copied>,
+    /// What came of chunks that are not whole.
+    pub(super) came: BTreeMap<u64, Vec<(u64, Bytes)>>,
+    /// All chunks below it that could be copied were.
+    pub(super) next_chunk: u64,
 }
 
 /// A file that is being taken.
@@ -66,11 +74,11 @@ pub(super) struct Active {
     pub(super) is_second_try: bool,
     /// What came of it unasked was declined.
     pub(super) was_declined: bool,
+    /// The older version went away while it was copied.
+    pub(super) older_is_gone: bool,
     /// Its bytes in the progress: from a journal, from an older version, and all that are verified.
     pub(super) resumed_bytes: u64,
     pub(super) copied_bytes: u64,
-    /// Where the bytes are that are being copied.
-    pub(super) copied_bytes_due: Ranges,
     pub(super) verified_bytes: u64,
 }
 
@@ -84,11 +92,16 @@ impl Active {
             end: None,
             is_second_try: false,
             was_declined: false,
+            older_is_gone: false,
             resumed_bytes: 0,
             copied_bytes: 0,
-            copied_bytes_due: Ranges::new(),
             verified_bytes: 0,
         }
+    }
+
+    /// Whether what is written may need an older version.
+    pub(super) const fn is_from_older(&self) -> bool {
+        self.older_is_gone || matches!(self.stage, Stage::Patching(_))
     }
 
     /// Chunks that are held until the program has looked.

@@ -1,7 +1,7 @@
 //! Blocks as they come: which are wanted, where their bytes go, and when they are whole.
 //!
-//! The invariant: a block is accepted only if the taker waits for just that one, or for a part that touches no other;
-//! its length is checked before anything of it is kept.
+//! The invariant: a block is accepted only if the taker waits for just that one, or for a part that
+//! touches no other; its length is checked before anything of it is kept.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use haulier_core::Instant;
 
 use super::active::{Active, Stage, Status};
-use super::{Ask, Taker, TakerAction, Told, Turn};
+use super::{Ask, MAX_ACTIVE, Taker, TakerAction, Told, Turn};
 use crate::giver::{
     MAX_BLOCKS, MAX_EARLY_CHUNKS, MAX_MEMORY_PART_BYTES, MAX_PACKED_BYTES, MAX_PART_BYTES,
 };
@@ -104,13 +104,15 @@ impl Taker {
         active.writes = active.writes.saturating_sub(1);
         match written {
             Ok(range) => {
-                let before = active.here.count();
-                active.here.insert(range);
-                let bytes = active.here.count() - before;
+                let bytes = active.here.insert(range);
                 active.verified_bytes += bytes;
                 self.progress.verified_bytes += bytes;
                 self.meter.add(now, bytes);
+                self.copy_chunks(file);
                 self.check_complete(file);
+            }
+            Err(fault) if fault.reason == Reason::Unreadable && active.is_from_older() => {
+                self.give_up_older(file);
             }
             Err(fault) => self.fail(file, fault, Told::ByUs),
         }
@@ -148,8 +150,12 @@ impl Taker {
             return;
         }
         if let Some(file) = held.file() {
+            // What goes unasked comes in the order of the offer, so it is never far ahead.
             let begins = matches!(held, Held::Announced { .. } | Held::Message(_));
-            if begins && self.status(file) == Status::Waiting {
+            if begins && self.config.ask == Ask::Get && self.status(file) == Status::Waiting {
+                if self.active.len() >= 2 * MAX_ACTIVE {
+                    return self.refuse(NOT_UNDERSTOOD, "files far ahead of their turn");
+                }
                 self.take_up(file);
             }
             if let Some(Active { stage: Stage::Inspecting(kept), .. }) = self.active.get_mut(&file)
@@ -290,7 +296,8 @@ impl Taker {
         let length = span.end.saturating_sub(span.start);
         let size = self.offer.entry(file).and_then(|it| it.size());
         let is_last = size.is_none_or(|size| span.end == size);
-        if length == 0 || length > MAX_PART_BYTES || (length % PART_UNIT != 0 && !is_last) {
+        if length == 0 || length > MAX_PART_BYTES || (!length.is_multiple_of(PART_UNIT) && !is_last)
+        {
             return Err("a part of a wrong length");
         }
         if span.end > size.unwrap_or(MAX_FILE_BYTES) {
@@ -315,7 +322,12 @@ impl Taker {
             Place::File(spans) => {
                 let pieces = at(spans, offset, data);
                 if let Some(file) = tag.file() {
-                    pieces.into_iter().for_each(|(offset, data)| self.write(file, offset, data));
+                    for (offset, data) in pieces {
+                        match tag {
+                            BlockTag::Pieces { .. } => self.on_piece_bytes(file, offset, data),
+                            _ => self.write(file, offset, data),
+                        }
+                    }
                 }
             }
         }
@@ -327,10 +339,10 @@ impl Taker {
             return;
         }
         self.note_write(file);
-        self.actions.push_back(TakerAction::Write { file, offset, data });
+        self.act(TakerAction::Write { file, offset, data });
     }
 
-    fn note_write(&mut self, file: u32) {
+    pub(super) fn note_write(&mut self, file: u32) {
         if let Some(active) = self.active.get_mut(&file) {
             active.writes += 1;
             self.writes += 1;
@@ -362,14 +374,7 @@ impl Taker {
         match tag {
             BlockTag::Recipe { .. } => self.on_recipe(file, &gathered.concat()),
             BlockTag::Packed { offset, .. } => self.write_packed(file, offset, gathered),
-            BlockTag::Pieces { want, .. } => {
-                if let Some(Active { stage: Stage::Patching(patch), .. }) =
-                    self.active.get_mut(&file)
-                {
-                    patch.wants.retain(|(number, _)| *number != want);
-                }
-                self.want_pieces(file);
-            }
+            BlockTag::Pieces { want, .. } => self.on_pieces(file, want),
             _ => {}
         }
         self.check_complete(file);
@@ -379,7 +384,7 @@ impl Taker {
         let size = self.offer.entry(file).and_then(|it| it.size()).unwrap_or(MAX_FILE_BYTES);
         let max_bytes = MAX_MEMORY_PART_BYTES.min(size.saturating_sub(offset));
         self.note_write(file);
-        self.actions.push_back(TakerAction::WritePacked { file, offset, max_bytes, packed });
+        self.act(TakerAction::WritePacked { file, offset, max_bytes, packed });
     }
 
     /// A block that was given up is a file that failed: the reason is its code.
@@ -401,7 +406,7 @@ impl Taker {
             self.incoming.keys().copied().filter(|tag| tag.file() == Some(file)).collect();
         for tag in of_file {
             self.incoming.remove(&tag);
-            self.actions.push_back(TakerAction::Decline { tag, code: reason as u32 });
+            self.act(TakerAction::Decline { tag, code: reason as u32 });
         }
         if let Some(active) = self.active.get_mut(&file) {
             active.blocks = 0;

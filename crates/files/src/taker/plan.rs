@@ -13,7 +13,8 @@ use crate::tag::{MAX_FILE_BYTES, PART_UNIT};
 /// Bytes of a chunk.
 pub(super) const CHUNK: u64 = 1 << 18;
 
-/// An older version is compared with a file of this size or more, in bytes: below, it is not worth a round trip.
+/// An older version is compared with a file of this size or more, in bytes: below, it is not worth a round
+/// trip.
 const MIN_COMPARED_BYTES: u64 = 1 << 20;
 
 /// And with none larger, in bytes: the recipe would not be much shorter than it may be.
@@ -109,7 +110,7 @@ impl Taker {
     fn begin(&mut self, next: Next) {
         match next {
             Next::Copy { file, from } if self.status(file) == Status::Copying => {
-                self.copy(file, from)
+                self.copy(file, from);
             }
             Next::Again(file) if self.status(file) == Status::Copying => {
                 self.take_up(file);
@@ -129,9 +130,9 @@ impl Taker {
             self.offer.entry(file).is_some_and(|it| it.content == Content::Directory);
         if is_directory {
             active.stage = Stage::Finishing;
-            self.actions.push_back(TakerAction::MakeDirectory { file });
+            self.act(TakerAction::MakeDirectory { file });
         } else {
-            self.actions.push_back(TakerAction::Inspect { file });
+            self.act(TakerAction::Inspect { file });
         }
         self.active.insert(file, active);
     }
@@ -206,7 +207,7 @@ impl Taker {
         let mut active = Active::new();
         active.stage = Stage::Finishing;
         self.active.insert(file, active);
-        self.actions.push_back(TakerAction::CopyFile { file, from });
+        self.act(TakerAction::CopyFile { file, from });
     }
 
     /// Files that would have been copies of one that failed are taken up as if it were their turn.
@@ -223,7 +224,7 @@ impl Taker {
             // Nothing will come, because there is nothing.
             _ if size == Some(0) => self.await_any(file, 0),
             Local::Partial { chunks } if size.is_some() => {
-                self.resume(file, size.unwrap_or(0), &chunks)
+                self.resume(file, size.unwrap_or(0), &chunks);
             }
             Local::Older if is_compared(&content) => self.compare_later(file),
             _ if self.comes_unasked(file) => self.await_any(file, 0),
@@ -280,7 +281,7 @@ impl Taker {
             return self.await_any(file, 0);
         }
         if let Some(root) = root {
-            self.actions.push_back(TakerAction::HaveChunks { root, chunks: chunks.clone() });
+            self.act(TakerAction::HaveChunks { root, chunks: chunks.clone() });
         }
         // All is here, but nobody knows what it should be: one part more, and the giver says it.
         let missing = if missing.is_empty() { Ranges::from_iter([0..1]) } else { missing };
@@ -335,7 +336,7 @@ impl Taker {
         if is_open && active.writes == 0 && active.blocks == 0 && active.here == Ranges::up_to(size)
         {
             active.stage = Stage::Finishing;
-            self.actions.push_back(TakerAction::Finish { file, size, root });
+            self.act(TakerAction::Finish { file, size, root });
         }
     }
 
@@ -347,7 +348,7 @@ impl Taker {
         let Some(active) = self.active.get_mut(&file) else { return };
         if is_last {
             let fault = Fault::from(Reason::WrongRoot);
-            self.actions.push_back(TakerAction::Discard { file });
+            self.act(TakerAction::Discard { file });
             return self.fail(file, fault, Told::ByUs);
         }
         let mut fresh = Active::new();
@@ -357,9 +358,9 @@ impl Taker {
         progress.verified_bytes = progress.verified_bytes.saturating_sub(old.verified_bytes);
         progress.resumed_bytes = progress.resumed_bytes.saturating_sub(old.resumed_bytes);
         progress.copied_bytes = progress.copied_bytes.saturating_sub(old.copied_bytes);
-        self.actions.push_back(TakerAction::Discard { file });
+        self.act(TakerAction::Discard { file });
         if let Some(root) = root {
-            self.actions.push_back(TakerAction::HaveChunks { root, chunks: Ranges::new() });
+            self.act(TakerAction::HaveChunks { root, chunks: Ranges::new() });
         }
         self.events.push_back(TakerEvent::Again { file });
         let want = self.send_want(file, Form::Whole);

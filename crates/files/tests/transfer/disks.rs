@@ -59,7 +59,9 @@ pub(crate) struct TakerDisk {
     pub(crate) directories: Vec<u32>,
     pub(crate) discarded: Vec<u32>,
     pub(crate) abandoned: Vec<u32>,
-    /// Bytes that were written.
+    /// The older versions went away after they were cut.
+    pub(crate) older_is_gone: bool,
+    /// Bytes that may be written.
     pub(crate) room: u64,
 }
 

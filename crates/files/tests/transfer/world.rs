@@ -1,12 +1,12 @@
-//! A giver and a taker with a connection between them that delivers messages in order, and everything else in an
-//! order that a seed draws: announcements, chunks of several blocks, answers of both disks.
+//! A giver and a taker with a connection between them that delivers messages in order, and everything else
+//! in an order that a seed draws: announcements, chunks of several blocks, answers of both disks.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use haulier_files::giver::{BlockSource, Giver, GiverAction, GiverConfig, GiverEvent, Made, Start};
 use haulier_files::offer::{Content, Entry, Offer};
-use haulier_files::reason::Fault;
+use haulier_files::reason::{Fault, Reason};
 use haulier_files::taker::{Ask, Taker, TakerAction, TakerConfig, TakerEvent};
 use haulier_files::{BlockTag, Ranges};
 use haulier_proto::Instant;
@@ -227,7 +227,9 @@ impl World {
         if !std::mem::replace(&mut block.announced, true) {
             let root = *blake3::hash(&block.bytes).as_bytes();
             if let Some(here) = here.get(&root) {
-                here.iter().for_each(|range| block.done.insert(range));
+                for range in here.iter() {
+                    block.done.insert(range);
+                }
             }
             block.unwanted = block.done.missing_below(length.div_ceil(CHUNK));
             return self.taker.handle_announced(now, tag.to_u64(), length, root);
@@ -365,6 +367,7 @@ impl World {
                 self.taker.handle_inspected(now, file, local);
             }
             TakerAction::Write { file, offset, data } => {
+                assert_eq!(offset % CHUNK, 0, "a disk takes whole chunks");
                 let written = disk.write(file, offset, &data);
                 self.taker.handle_written(now, file, written);
             }
@@ -377,13 +380,26 @@ impl World {
                 let pieces = cut(disk.older(file));
                 self.taker.handle_older(now, file, Ok(pieces));
             }
-            TakerAction::CopyPieces { file, copies } => {
-                for copy in copies {
+            TakerAction::Assemble { file, range, copies, came } => {
+                assert_eq!(range.start % CHUNK, 0, "a disk takes whole chunks");
+                let mut chunk = vec![0; (range.end - range.start) as usize];
+                let mut put = |to: u64, data: &[u8]| {
+                    let at = (to - range.start) as usize;
+                    chunk[at..at + data.len()].copy_from_slice(data);
+                };
+                for copy in &copies {
                     let from = copy.from as usize..(copy.from + copy.length) as usize;
-                    let data = disk.older(file)[from].to_vec();
-                    disk.write(file, copy.to, &data).unwrap();
+                    put(copy.to, &disk.older(file)[from]);
                 }
-                self.taker.handle_copied(now, file, Ok(()));
+                came.iter().for_each(|(to, data)| put(*to, data));
+                let bytes: u64 = copies.iter().map(|it| it.length).sum();
+                let bytes = bytes + came.iter().map(|(_, data)| data.len() as u64).sum::<u64>();
+                assert_eq!(bytes, range.end - range.start, "each byte once");
+                let written = match disk.older_is_gone {
+                    true => Err(Reason::Unreadable.into()),
+                    false => disk.write(file, range.start, &chunk),
+                };
+                self.taker.handle_written(now, file, written);
             }
             TakerAction::Finish { file, size, root } => {
                 let finished = disk.finish(file, size, &root);
