@@ -2,9 +2,9 @@
 //! [`pacing`](super::pacing) decides when it is sent (`docs/SENDER.md`).
 //!
 //! Blocks come from `outgoing`, which announces them and hears how far they are. The sender connects the
-//! parts. It passes the fates of datagrams and the reported arrival times to the model of the bottleneck, the
-//! loss estimate and the pacing, which decide about the next slice. The invariant: a slice is returned only
-//! if it may be sent now.
+//! parts. It passes the fates of datagrams and the reported arrival times to the model of the bottleneck,
+//! the loss estimate and the pacing, which decide about the next slice. The invariant: a slice is returned
+//! only if it may be sent now.
 
 mod fates;
 mod timing;
@@ -416,8 +416,8 @@ impl Sender {
         size_of::<Self>() + self.chunks.memory_bytes()
     }
 
-    /// When the transfer fails, unless a chunk makes progress before. Not while the receiver, or this end's own
-    /// program, does not let it go on.
+    /// When the transfer fails, unless a chunk makes progress before. Not while the receiver, or this end's
+    /// own program, does not let it go on.
     fn fails_at(&self) -> Option<Instant> {
         if self.chunks.is_empty() || self.chunks.is_held_back() || self.chunks.awaits_program() {
             return None;
