@@ -10,7 +10,7 @@
 
 use super::super::samples::Sample;
 use super::super::tuning::blind::{
-    AHEAD, BELIEVED_SLICES, FIRST_RATE, FIRST_SLICES, HALVED_AFTER, HINT_GAIN, LATER_RATE,
+    AHEAD, AT_ONCE_RATE, BELIEVED_SLICES, FIRST_RATE, FIRST_SLICES, HALVED_AFTER, HINT_GAIN, LATER_RATE,
     MAX_HALVINGS, MAX_TRAIN, MIN_SLOW_RTT, PAIR_WAIT, TRAIN_INTERVAL,
 };
 use super::super::tuning::trains;
@@ -124,6 +124,7 @@ impl Blind {
     pub(super) fn rate(&self) -> Rate {
         let unhinted = if self.sent < FIRST_SLICES { FIRST_RATE } else { LATER_RATE };
         let first = self.hint.map_or(unhinted, |hint| hint * HINT_GAIN);
+        let first = if self.pairs.is_at_once() { first.max(AT_ONCE_RATE) } else { first };
         let halved = (0..self.halvings()).fold(first, |rate, _| rate / 2.0);
         halved.max(self.floor.min(first)).min(self.pairs.bound())
     }
