@@ -24,6 +24,7 @@ use super::reader::Reader;
 use super::recalled::Recalled;
 use super::silence::Silence;
 use super::trains::Trains;
+use super::tuning::rate_finder::TRAIN_ABOVE;
 use super::tuning::silence::MAX_COUNTED_LOST;
 use super::tuning::{FULL_PACKET, TICK, flow};
 use super::units::{Bytes, Rate, Span};
@@ -352,7 +353,8 @@ impl Sender {
             // What was lost so far was sent too fast.
             (self.loss, self.too_fast_below) = (LossEstimate::new(), self.next_number);
         }
-        if bottleneck.rate() > known {
+        let is_faster = known.zip(bottleneck.rate()).is_some_and(|(a, b)| b > TRAIN_ABOVE * a);
+        if is_faster && pacing.is_modelled() {
             // What waits for the queue to drain has waited for it at the lower rate.
             self.resume_at = self.resume_at.min(self.now);
         }

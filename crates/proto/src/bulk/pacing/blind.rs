@@ -10,8 +10,8 @@
 
 use super::super::samples::Sample;
 use super::super::tuning::blind::{
-    AHEAD, AT_ONCE_RATE, BELIEVED_SLICES, FIRST_RATE, FIRST_SLICES, HALVED_AFTER, HINT_GAIN, LATER_RATE,
-    MAX_HALVINGS, MAX_TRAIN, MIN_SLOW_RTT, PAIR_WAIT, TRAIN_INTERVAL,
+    AHEAD, AT_ONCE_RATE, BELIEVED_SLICES, FIRST_RATE, FIRST_SLICES, HALVED_AFTER, HINT_GAIN,
+    LATER_RATE, MAX_HALVINGS, MAX_TRAIN, MIN_SLOW_RTT, PAIR_WAIT, TRAIN_INTERVAL,
 };
 use super::super::tuning::trains;
 use super::super::units::{Bytes, Rate, Span};
