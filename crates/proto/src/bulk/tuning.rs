@@ -103,7 +103,7 @@ pub(super) mod blind {
     /// Pairs of a train that arrived at once, and the rate that is guessed then until more arrives: the link
     /// delivers in bunches, or is very fast. Where an address is not proven this is all that is known for a
     /// round trip; with 100 Mbit/s 1.4 times the bytes are sent at 30 Mbit/s, with 60 it is 1.2.
-    pub(crate) const MIN_AT_ONCE: u32 = 8;
+    pub(crate) const MIN_AT_ONCE: usize = 8;
     pub(crate) const AT_ONCE_RATE: Rate = Rate::from_kbps(60_000);
 
     /// How long a guess waits for them after the first arrival was heard of. A link that takes longer for

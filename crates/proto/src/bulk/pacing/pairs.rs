@@ -6,7 +6,7 @@
 //! and never a rate.
 
 use super::super::samples::Sample;
-use super::super::tuning::blind::{MIN_AT_ONCE, MIN_PAIRS, PAIR_GAIN};
+use super::super::tuning::blind::{MIN_PAIRS, PAIR_GAIN};
 use super::super::tuning::rate_finder::TRAIN_SPAN;
 use super::super::tuning::samples::TOGETHER;
 use super::super::units::{Bytes, Rate, Span};
@@ -20,7 +20,7 @@ pub(super) struct Pairs {
     count: u32,
     fastest: Rate,
     /// How many of the newest in succession arrived at once.
-    at_once: u32,
+    at_once: usize,
 }
 
 impl Pairs {
@@ -44,9 +44,9 @@ impl Pairs {
         self.count == 0
     }
 
-    /// Whether a train arrived at once, and nothing after it yet that would show more.
-    pub(super) const fn is_at_once(&self) -> bool {
-        self.at_once >= MIN_AT_ONCE
+    /// How many of the newest pairs in succession arrived at once.
+    pub(super) const fn at_once(&self) -> usize {
+        self.at_once
     }
 
     /// What the link has at most, where that is known.
