@@ -348,8 +348,8 @@ impl RateFinder {
     }
 }
 
-/// Whether the first to arrive apart from sample `end` and those with it is among the new ones, from `new` on,
-/// and was sent soon after: only then it shows whether the others were held up for a bunch.
+/// Whether the first to arrive apart from sample `end` and those with it is among the new ones, from `new`
+/// on, and was sent soon after: only then it shows whether the others were held up for a bunch.
 fn is_followed(samples: &[Sample], end: usize, new: usize) -> bool {
     let Some(last) = samples.get(end) else { return false };
     let mut later = samples.iter().enumerate().skip(end + 1);
