@@ -1,14 +1,18 @@
 //! Files and directories over haulier: streamed from and to disk, verified as they come, resumed, and only
 //! what is missing. `docs/FILES.md` is the design.
 //!
-//! [`giver::Giver`] and [`taker::Taker`] are the two ends of a transfer, without I/O; what they say to
-//! each other is in [`messages`], [`offer`], [`pieces`] and [`BlockTag`], and its bytes in STANDARD-1,
-//! section 8. Their disk is here too, on a few threads of a [`DiskPool`](pool::DiskPool), for systems with
-//! Unix's files: [`writer`] writes what comes and keeps a [`journal`] of it; [`reader`] reads ahead,
-//! hashes, and reads pipes; [`tree_cache`] keeps what was hashed; [`cut`] finds the pieces of a file;
-//! [`packing`] makes chunks smaller.
+//! [`giver::Giver`] and [`taker::Taker`] are the two ends of a transfer, without I/O. What they say to each
+//! other is in [`messages`], [`offer`], [`pieces`] and [`BlockTag`]; STANDARD-1, section 8, has the bytes.
+//!
+//! Their disk is here too, on a few threads of a [`DiskPool`](pool::DiskPool), for systems with Unix's files:
+//! [`writer`] writes what comes and keeps a [`journal`] of it; [`reader`] reads ahead, hashes, and reads
+//! pipes; [`tree_cache`] keeps what was hashed; [`cut`] finds the pieces of a file; [`packing`] makes chunks
+//! smaller.
 
-#![allow(clippy::single_range_in_vec_init, reason = "sets of ranges are often of one")]
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "spans of a file are lists of ranges, often of one"
+)]
 
 pub mod chunks;
 mod collisions;

@@ -8,9 +8,9 @@
 //!
 //! `HAULIER_KILLS=1000 HAULIER_SEED=7 cargo test -p haulier-files --test kill -- --nocapture` kills more
 //! often than the ordinary run, and prints what it found: among it how long before its kill the oldest
-//! chunk was written that no checkpoint covered. That is the time between checkpoints and what a sync
-//! takes, which on a disk that others use can be a second of its own, so no bound is asserted; that a
-//! checkpoint is due in time is a test of the unfinished file's, with a clock that it is given.
+//! chunk was written that no checkpoint covered. That is the time between checkpoints, what a sync takes,
+//! and what a busy machine lets both processes wait, so no bound is asserted; that a checkpoint is due in
+//! time is a test of the unfinished file's, with a clock that it is given.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};

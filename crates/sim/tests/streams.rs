@@ -153,8 +153,8 @@ fn sent_bytes(line: &Line) -> u64 {
     server.map_or(0, |connection| connection.stats().bytes_sent)
 }
 
-/// Nothing is lost, nobody gives up, nothing is sent and the memory stays; then it goes on at the rate of the
-/// link.
+/// Nothing is lost, nobody gives up, nothing is sent and the memory stays; then it goes on at the rate of
+/// the link.
 #[test]
 fn a_receiver_that_stops_reading_for_an_hour_loses_nothing() {
     const LENGTH: u64 = 64 * MIB;

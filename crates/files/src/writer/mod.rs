@@ -27,7 +27,7 @@ use target::Target;
 use work::{Inner, Status, Task};
 
 use crate::chunks::{CHUNK_BYTES, MAX_TREE_BYTES};
-use crate::errors::WriteError;
+use crate::errors::{ReadError, WriteError};
 use crate::journal::FileIdentity;
 use crate::offer::Root;
 use crate::pieces::Copied;
@@ -131,6 +131,56 @@ impl<T> std::fmt::Debug for Full<T> {
     }
 }
 
+/// A chunk, from an older version and from what came.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Assembly {
+    /// Its place in the file, in bytes.
+    pub range: Range<u64>,
+    /// What is copied to where.
+    pub copies: Vec<Copied>,
+    /// What came, with its place in the file.
+    pub came: Vec<(u64, Bytes)>,
+}
+
+impl std::fmt::Debug for Assembly {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Assembly({:?}, {} copies, {} that came)",
+            self.range,
+            self.copies.len(),
+            self.came.len()
+        )
+    }
+}
+
+impl Assembly {
+    /// The chunk. What lies beside its range is left out, and what nothing covers is zeros: then the root
+    /// is wrong.
+    fn bytes(&self, older: &SourceFile) -> Result<Vec<u8>, ReadError> {
+        let length = self.range.end.saturating_sub(self.range.start).min(CHUNK_BYTES as u64);
+        let mut chunk = vec![0; length as usize];
+        for copy in &self.copies {
+            if let Some(place) = self.place(copy.to, copy.length).and_then(|it| chunk.get_mut(it)) {
+                older.read_exact(place, copy.from)?;
+            }
+        }
+        for (to, bytes) in &self.came {
+            let place = self.place(*to, bytes.len() as u64);
+            if let Some(place) = place.and_then(|it| chunk.get_mut(it)) {
+                place.copy_from_slice(bytes);
+            }
+        }
+        older.check()?;
+        Ok(chunk)
+    }
+
+    fn place(&self, to: u64, length: u64) -> Option<Range<usize>> {
+        let start = usize::try_from(to.checked_sub(self.range.start)?).ok()?;
+        Some(start..start.checked_add(usize::try_from(length).ok()?)?)
+    }
+}
+
 /// A file that is written. Dropped, it is left for the next time.
 #[derive(Debug)]
 pub struct FileWriter {
@@ -194,10 +244,20 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Copies these from an older version, when nothing is more urgent. [`FileWriter::take_copied`] says
-    /// how it went.
-    pub fn copy(&self, older: Arc<SourceFile>, copies: Vec<Copied>) {
-        Inner::start(&self.inner, Task::Copy { older, copies });
+    /// The same of a chunk that is put together from an older version and from what came. If the older
+    /// version cannot be read, [`FileWriter::take_unread`] has the range.
+    ///
+    /// # Errors
+    /// [`Full`], if too much waits for the disk.
+    pub fn push_assembly(
+        &self,
+        older: &Arc<SourceFile>,
+        assembly: Assembly,
+    ) -> Result<(), Full<Assembly>> {
+        let Some(claim) = self.inner.pool.claim_write() else { return Err(Full(assembly)) };
+        let older = Arc::clone(older);
+        Inner::start(&self.inner, Task::Assemble { older, assembly, claim });
+        Ok(())
     }
 
     /// What was pushed and is written now: each range once, of packed bytes what came out of them.
@@ -205,9 +265,9 @@ impl FileWriter {
         self.inner.status().written.pop_front()
     }
 
-    /// Whether what was to be copied is written: the older version may have changed.
-    pub fn take_copied(&self) -> Option<Result<(), crate::errors::ReadError>> {
-        self.inner.status().copied.pop_front()
+    /// A chunk that could not be put together, and why: the older version has changed, or is gone.
+    pub fn take_unread(&self) -> Option<(Range<u64>, ReadError)> {
+        self.inner.status().unread.pop_front()
     }
 
     /// All that is wanted was pushed: the file gets its name once it is whole, and is this one.

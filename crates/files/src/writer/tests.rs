@@ -115,25 +115,30 @@ fn another_file_than_was_promised_is_begun_anew() {
     assert_eq!(std::fs::read(&path).unwrap(), file);
 }
 
-/// Pieces of an older version, pieces that came, and pieces that came packed.
+/// From an older version, from what came, and from what came packed.
 #[test]
 fn a_file_is_put_together_from_what_is_here_and_what_came() {
     let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());
     let (path, older) = (folder.path().join("f"), folder.path().join("older"));
-    std::fs::write(&older, &file[100_000..900_000]).unwrap();
+    std::fs::write(&older, &file[100_000..200_000]).unwrap();
+    let older = Arc::new(SourceFile::open(&older).unwrap());
     let writer = open(&pool, &path, &file).unwrap();
-    let copied = Copied { from: 5, to: 100_005, length: 799_995 };
-    writer.copy(Arc::new(SourceFile::open(&older).unwrap()), vec![copied]);
-    writer.push(0, Bytes::copy_from_slice(&file[..100_005])).unwrap();
+    let came = |range: Range<usize>| (range.start as u64, Bytes::copy_from_slice(&file[range]));
+    let assembly = Assembly {
+        range: 0..CHUNK_BYTES as u64,
+        copies: vec![Copied { from: 5, to: 100_005, length: 99_995 }],
+        came: vec![came(0..100_005), came(200_000..CHUNK_BYTES)],
+    };
+    writer.push_assembly(&older, assembly.clone()).unwrap();
     let mut packer = crate::packing::Packer::new().unwrap();
-    let packed = file[900_000..].chunks(CHUNK_BYTES).map(|chunk| packer.pack(chunk)).collect();
-    writer.push_packed(900_000, 1 << 20, packed).unwrap();
+    let packed = file[CHUNK_BYTES..].chunks(CHUNK_BYTES).map(|chunk| packer.pack(chunk)).collect();
+    writer.push_packed(CHUNK_BYTES as u64, 1 << 20, packed).unwrap();
     assert_eq!(finish(&writer, &file).unwrap(), WriteState::Stored);
-    assert!(matches!((writer.take_copied(), writer.take_copied()), (Some(Ok(())), None)));
     let mut written: Vec<_> = std::iter::from_fn(|| writer.take_written()).collect();
     written.sort_by_key(|range| range.start);
-    assert_eq!(written, [0..100_005, 900_000..file.len() as u64]);
+    assert_eq!(written, [0..CHUNK_BYTES as u64, CHUNK_BYTES as u64..file.len() as u64]);
     assert_eq!(std::fs::read(&path).unwrap(), file);
+    assert!(writer.take_unread().is_none());
 }
 
 #[test]
@@ -141,12 +146,16 @@ fn what_cannot_be_unpacked_or_copied_is_an_error() {
     let (folder, pool, file) = (tempfile::tempdir().unwrap(), pool(), file());
     let (path, older) = (folder.path().join("f"), folder.path().join("older"));
     std::fs::write(&older, &file).unwrap();
-    let writer = open(&pool, &path, &file).unwrap();
     let source = Arc::new(SourceFile::open(&older).unwrap());
     std::fs::write(&older, "short").unwrap();
-    writer.copy(source, vec![Copied { from: 0, to: 0, length: 9 }]);
+    let writer = open(&pool, &path, &file).unwrap();
+    let range = 0..CHUNK_BYTES as u64;
+    let copies = vec![Copied { from: 0, to: 0, length: range.end }];
+    let assembly = Assembly { range: range.clone(), copies, came: Vec::new() };
+    writer.push_assembly(&source, assembly).unwrap();
     assert_eq!(writer.settle().unwrap(), WriteState::Writing);
-    assert!(matches!(writer.take_copied(), Some(Err(_))));
+    assert_eq!(writer.take_unread().unwrap().0, range);
+    assert!(!writer.is_here(0) && writer.take_written().is_none());
     writer.push_packed(0, 9, vec![Bytes::from_static(&[9, 0, 0, 0, 1])]).unwrap();
     assert!(matches!(writer.settle(), Err(WriteError::BadPacked { .. })));
 }

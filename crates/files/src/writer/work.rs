@@ -14,12 +14,10 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::target::Target;
-use super::{WriteSettings, WriteState};
-use crate::chunks::CHUNK_BYTES;
+use super::{Assembly, WriteSettings, WriteState};
 use crate::errors::{ReadError, WriteError};
 use crate::offer::Root;
 use crate::packing::Unpacker;
-use crate::pieces::Copied;
 use crate::pool::{PoolHandle, WriteClaim};
 use crate::reader::SourceFile;
 use crate::unfinished::{FinishError, Unfinished};
@@ -27,10 +25,6 @@ use haulier_proto::connection::BlockTree;
 
 /// Chains of chunks that are hashed again at the same time, when the threads have nothing better to do.
 const CHECKS_AT_ONCE: usize = 2;
-
-/// What a thread does at a time of a long copy, in bytes: some milliseconds, so that what is urgent waits
-/// no longer.
-const COPY_BYTES: u64 = 1 << 20;
 
 /// A file that is written, as its threads see it.
 #[derive(Debug)]
@@ -56,7 +50,8 @@ pub(super) struct Status {
     /// Length and root, when it is to be finished.
     pub(super) wanted: Option<(u64, Root)>,
     pub(super) written: VecDeque<Range<u64>>,
-    pub(super) copied: VecDeque<Result<(), ReadError>>,
+    /// Chunks that could not be put together.
+    pub(super) unread: VecDeque<(Range<u64>, ReadError)>,
     pub(super) tree: Option<BlockTree>,
     pub(super) error: Option<WriteError>,
     /// What is beside the target is not ours any more.
@@ -67,7 +62,7 @@ pub(super) struct Status {
 pub(super) enum Task {
     Write { offset: u64, bytes: Bytes, claim: WriteClaim },
     Unpack { offset: u64, max_bytes: u64, packed: Vec<Bytes>, claim: WriteClaim },
-    Copy { older: Arc<SourceFile>, copies: Vec<Copied> },
+    Assemble { older: Arc<SourceFile>, assembly: Assembly, claim: WriteClaim },
 }
 
 impl Inner {
@@ -111,9 +106,18 @@ impl Inner {
                 drop((packed, claim));
                 this.end_task(|status| status.written.push_back(offset..end));
             }),
-            Task::Copy { older, copies } => {
-                pool.run_when_idle(move || this.copy(discards, &older, VecDeque::from(copies)));
-            }
+            Task::Assemble { older, assembly, claim } => pool.run(move || {
+                let range = assembly.range.clone();
+                let bytes = assembly.bytes(&older);
+                if let Ok(bytes) = &bytes {
+                    this.attempt(discards, || this.write(range.start, bytes));
+                }
+                drop((assembly, claim));
+                this.end_task(|status| match bytes {
+                    Ok(_) => status.written.push_back(range),
+                    Err(error) => status.unread.push_back((range, error)),
+                });
+            }),
         }
     }
 
@@ -147,39 +151,11 @@ impl Inner {
         if unpacker.is_done() { Ok(()) } else { Err(damaged()) }
     }
 
-    /// Copies a little, and the rest later.
-    fn copy(self: Arc<Self>, discards: u32, older: &Arc<SourceFile>, mut copies: VecDeque<Copied>) {
-        let mut read = Ok(());
-        let mut left = COPY_BYTES;
-        while let Some(copy) = copies.front_mut().filter(|_| read.is_ok() && left > 0) {
-            let length = copy.length.min(CHUNK_BYTES as u64);
-            let mut bytes = vec![0; length as usize];
-            read = older.read_exact(&mut bytes, copy.from).and_then(|()| older.check());
-            if read.is_ok() {
-                self.attempt(discards, || self.write(copy.to, &bytes));
-            }
-            *copy = Copied {
-                from: copy.from + length,
-                to: copy.to + length,
-                length: copy.length - length,
-            };
-            left = left.saturating_sub(length);
-            if copy.length == 0 {
-                copies.pop_front();
-            }
-        }
-        if copies.is_empty() || read.is_err() {
-            return self.end_task(|status| status.copied.push_back(read));
-        }
-        let (pool, older) = (self.pool.clone(), Arc::clone(older));
-        pool.run_when_idle(move || self.copy(discards, &older, copies));
-    }
-
     fn end_task(self: &Arc<Self>, report: impl FnOnce(&mut Status)) {
         let mut status = self.status();
         status.pending -= 1;
         report(&mut status);
-        let is_first = status.written.len() + status.copied.len() == 1;
+        let is_first = status.written.len() + status.unread.len() == 1;
         drop(status);
         self.changed.notify_all();
         // Who has not taken the others yet will find this one too.

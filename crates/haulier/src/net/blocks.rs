@@ -4,6 +4,8 @@
 //! hears of `Event::ChunksWanted` as of any other event, polled, waited for or awaited, and reads where it
 //! likes.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use haulier_proto::connection::{
     Block, BlockHandle, BlockNumber, BlockOptions, ProvideError, SendError, WantedChunk,
@@ -16,7 +18,7 @@ impl Client {
     /// Sends a block of any size, which arrives whole. Its bytes are not copied.
     ///
     /// # Errors
-    /// [`SendError`]: wait for [`Event::Connected`] before the first. `NotOpen` also if the driver has
+    /// [`SendError`]: wait for [`Event::Connected`](crate::Event::Connected) before the first. `NotOpen` also if the driver has
     /// ended: [`poll`](Self::poll) returns why.
     pub fn send_block(&self, block: &Block) -> Result<BlockHandle, SendError> {
         self.send_block_with(block, BlockOptions::default())
@@ -41,15 +43,16 @@ impl Client {
         self.change(|connection, now| connection.cancel_block(now, handle, code)).unwrap_or(false)
     }
 
-    /// Does not want the rest of a block that the server announced ([`Event::BlockAnnounced`](crate::Event::BlockAnnounced)), and tells it
-    /// the `code`, the application's own. Returns whether it was being received.
+    /// Does not want the rest of a block that the server announced
+    /// ([`Event::BlockAnnounced`](crate::Event::BlockAnnounced)), and tells it the `code`, the application's
+    /// own. Returns whether it was being received.
     pub fn decline_block(&self, block: BlockNumber, code: u32) -> bool {
         self.change(|connection, now| connection.decline_block(now, block, code)).unwrap_or(false)
     }
 
     /// The application has the block with this BLAKE3 already, for example on its disk: when the server
-    /// announces it, only that is sent, and [`Event::BlockHere`](crate::Event::BlockHere) takes the place of [`Event::Block`](crate::Event::Block).
-    /// Returns whether it is remembered: at most 64 are.
+    /// announces it, only that is sent, and [`Event::BlockHere`](crate::Event::BlockHere) takes the place of
+    /// [`Event::Block`](crate::Event::Block). Returns whether it is remembered: at most 64 are.
     pub fn have_block(&self, digest: [u8; 32]) -> bool {
         self.change(|connection, _| connection.have_block(digest)).unwrap_or(false)
     }
@@ -63,9 +66,9 @@ impl Client {
         self.change(|connection, _| connection.have_chunks(digest, map)).unwrap_or(false)
     }
 
-    /// The next chunk that is wanted of a block [from a source](Block::from_source); `None` if no more are for
-    /// now, and [`Event::ChunksWanted`](crate::Event::ChunksWanted) says when there are again. Any thread or task may ask, read and
-    /// provide: the network waits for none.
+    /// The next chunk that is wanted of a block [from a source](Block::from_source); `None` if no more are
+    /// for now, and [`Event::ChunksWanted`](crate::Event::ChunksWanted) says when there are again. Any
+    /// thread or task may ask, read and provide: the network waits for none.
     pub fn want_chunk(&self) -> Option<WantedChunk> {
         self.change(|connection, _| connection.want_chunk())?
     }
@@ -94,6 +97,13 @@ impl Client {
     /// Goes on with a block that was paused. Returns whether it is on its way.
     pub fn resume_block(&self, block: BlockHandle) -> bool {
         self.change(|connection, now| connection.resume_block(now, block)).unwrap_or(false)
+    }
+
+    /// Says which bytes of a block go first, as far as chunks may be open (256 MiB), and then the others. It
+    /// can be changed at any time; an empty range is the usual order. Returns whether the block is on its
+    /// way.
+    pub fn prefer_range(&self, block: BlockHandle, offsets: Range<u64>) -> bool {
+        self.change(|connection, now| connection.prefer_range(now, block, offsets)).unwrap_or(false)
     }
 
     /// Changes the priority of a block, from the next slice on. Returns whether it is on its way.
@@ -136,16 +146,18 @@ impl Server {
         done.unwrap_or(false)
     }
 
-    /// Does not want the rest of a block that a client announced ([`Event::BlockAnnounced`](crate::Event::BlockAnnounced)), and tells it
-    /// the `code`, the application's own. Returns whether it was being received.
+    /// Does not want the rest of a block that a client announced
+    /// ([`Event::BlockAnnounced`](crate::Event::BlockAnnounced)), and tells it the `code`, the application's
+    /// own. Returns whether it was being received.
     pub fn decline_block(&self, id: ConnectionId, block: BlockNumber, code: u32) -> bool {
         let done = self.change(id, |connection, now| connection.decline_block(now, block, code));
         done.unwrap_or(false)
     }
 
     /// The application has the block with this BLAKE3 already: when the client announces it, only that is
-    /// sent, and [`Event::BlockHere`](crate::Event::BlockHere) takes the place of [`Event::Block`](crate::Event::Block). Returns whether it is remembered:
-    /// at most 64 are, for each connection.
+    /// sent, and [`Event::BlockHere`](crate::Event::BlockHere) takes the place of
+    /// [`Event::Block`](crate::Event::Block). Returns whether it is remembered: at most 64 are, for each
+    /// connection.
     pub fn have_block(&self, id: ConnectionId, digest: [u8; 32]) -> bool {
         self.change(id, |connection, _| connection.have_block(digest)).unwrap_or(false)
     }
@@ -159,9 +171,9 @@ impl Server {
         self.change(id, |connection, _| connection.have_chunks(digest, map)).unwrap_or(false)
     }
 
-    /// The next chunk that is wanted of a block [from a source](Block::from_source); `None` if no more are for
-    /// now, and [`Event::ChunksWanted`](crate::Event::ChunksWanted) says when there are again. Any thread or task may ask, read and
-    /// provide: the network waits for none.
+    /// The next chunk that is wanted of a block [from a source](Block::from_source); `None` if no more are
+    /// for now, and [`Event::ChunksWanted`](crate::Event::ChunksWanted) says when there are again. Any
+    /// thread or task may ask, read and provide: the network waits for none.
     pub fn want_chunk(&self, id: ConnectionId) -> Option<WantedChunk> {
         self.change(id, |connection, _| connection.want_chunk())?
     }
@@ -191,6 +203,14 @@ impl Server {
     /// Goes on with a block that was paused. Returns whether it is on its way.
     pub fn resume_block(&self, id: ConnectionId, block: BlockHandle) -> bool {
         self.change(id, |connection, now| connection.resume_block(now, block)).unwrap_or(false)
+    }
+
+    /// Says which bytes of a block go first, as far as chunks may be open (256 MiB), and then the others. It
+    /// can be changed at any time; an empty range is the usual order. Returns whether the block is on its
+    /// way.
+    pub fn prefer_range(&self, id: ConnectionId, block: BlockHandle, offsets: Range<u64>) -> bool {
+        let done = self.change(id, |connection, now| connection.prefer_range(now, block, offsets));
+        done.unwrap_or(false)
     }
 
     /// Changes the priority of a block, from the next slice on. Returns whether it is on its way.

@@ -1,9 +1,14 @@
 //! The chunks of one block that is being sent: which are done, which are open, and which is the next.
 //!
-//! The invariant: chunks below `first` are done, those from `next` on were never opened, and of those between
-//! each is either done or open.
+//! Chunks go in order, unless the program prefers some. The invariant: chunks below `first` are done, and
+//! those below `unopened` are done or open. While no chunk is open, `first` goes before those preferred, so
+//! that a receiver that hands chunks out in order is not filled with others for good.
+
+#[cfg(test)]
+mod tests;
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -30,6 +35,8 @@ pub(crate) struct NewBlock {
     pub(crate) content: Content,
     /// No chunk of it is opened until its program resumes it.
     pub(crate) is_paused: bool,
+    /// Chunks that go before the others: the first, and the one after the last.
+    pub(crate) preferred: (u32, u32),
 }
 
 impl NewBlock {
@@ -37,7 +44,8 @@ impl NewBlock {
     #[cfg(test)]
     pub(crate) fn of(number: u32, data: impl Into<Bytes>) -> Self {
         let content = Content::held(data.into());
-        Self { number, priority: 0, weight: 0, content, is_paused: false }
+        let preferred = (0, 0);
+        Self { number, priority: 0, weight: 0, content, is_paused: false, preferred }
     }
 }
 
@@ -48,11 +56,14 @@ pub(crate) struct SendBlock {
     chunks: u32,
     /// The lowest chunk that is not done.
     first: u32,
-    /// The lowest chunk that was never opened.
-    next: u32,
-    /// Chunks from here on must not be opened yet.
-    ready: u32,
-    /// Those from `first` to `next`; `None` is done.
+    /// The lowest chunk that was never opened, and is not done.
+    unopened: u32,
+    /// The lowest one of those preferred that was never opened, and the end of them.
+    preferred: (u32, u32),
+    /// The program has preferred some: what it provided for another order goes too.
+    was_reordered: bool,
+    ready: Ready,
+    /// Those from `first` to the last that is open; `None` is done, or never opened.
     slots: VecDeque<Option<Box<OpenChunk>>>,
     open: usize,
     /// What the open chunks hold, in bytes: asked for with each datagram, when 1024 may be open.
@@ -64,20 +75,40 @@ pub(crate) struct SendBlock {
     done_bytes: u64,
 }
 
+/// Chunks that may be opened: what is needed to verify them was sent.
+#[derive(Debug, Default)]
+struct Ready {
+    /// All below this one.
+    below: u32,
+    /// Those of these pages of the tree.
+    pages: BTreeSet<u32>,
+}
+
+impl Ready {
+    fn has(&self, index: u32) -> bool {
+        index < self.below || self.pages.contains(&(index / PAGE))
+    }
+}
+
+/// Chunks whose values are in one page.
+const PAGE: u32 = 32;
+
 impl SendBlock {
     pub(super) fn new(block: NewBlock) -> Self {
         Self {
             chunks: chunk_count(block.content.length()).unwrap_or(0),
-            block,
             first: 0,
-            next: 0,
-            ready: 0,
+            unopened: 0,
+            preferred: block.preferred,
+            was_reordered: block.preferred != (0, 0),
+            ready: Ready::default(),
             slots: VecDeque::new(),
             open: 0,
             open_bytes: 0,
             opened: 0,
             done: Vec::new(),
             done_bytes: 0,
+            block,
         }
     }
 
@@ -117,25 +148,52 @@ impl SendBlock {
 
     /// Chunks below this one may be opened: what is needed to verify them was sent.
     pub(super) fn set_ready(&mut self, ready: u32) {
-        self.ready = self.ready.max(ready);
+        self.ready.below = self.ready.below.max(ready);
+    }
+
+    /// The same of those whose values are in the page of this chunk.
+    pub(super) fn set_page_ready(&mut self, index: u32) {
+        self.ready.pages.insert(index / PAGE);
+    }
+
+    /// No chunk from here on may be opened: too many lie between it and the first that is not done.
+    fn end(&self) -> u32 {
+        self.chunks.min(self.first.saturating_add(MAX_SPAN))
     }
 
     /// The next chunk to open, whether it may be opened yet or not; `None` if all were, or if too many lie
     /// between it and the first that is not done.
     pub(crate) fn next(&self) -> Option<u32> {
-        (self.next < self.chunks && self.next - self.first < MAX_SPAN).then_some(self.next)
+        let (preferred, last) = self.preferred;
+        let lowest = Some(self.unopened).filter(|&lowest| lowest < self.end());
+        let preferred = Some(preferred).filter(|&index| index < last.min(self.end()));
+        preferred.filter(|_| lowest != Some(self.first) || self.open > 0).or(lowest)
+    }
+
+    /// Chunks from the first to before the second go before the others, as far as they may be open.
+    pub(super) fn prefer(&mut self, preferred: (u32, u32)) {
+        (self.preferred, self.was_reordered) = (preferred, true);
+        self.advance();
     }
 
     /// The next chunk to open if it may be opened.
     pub(super) fn next_ready(&self) -> Option<u32> {
-        self.next_here().filter(|&next| next < self.ready)
+        self.next_here().filter(|&next| self.ready.has(next))
     }
 
     /// The next chunk to open if nothing is missing for it but what proves it: its bytes are here, and the
     /// block is not paused.
     pub(super) fn next_here(&self) -> Option<u32> {
-        let is_here = |&next: &u32| !self.block.is_paused && self.block.content.has(next);
-        self.next().filter(is_here)
+        let next = self.next().filter(|_| !self.block.is_paused)?;
+        let is_unopened = |index: &u32| *index < self.end() && self.get(*index).is_none();
+        match self.block.content.has(next) {
+            true => Some(next),
+            // What a receiver may need to take any others is waited for.
+            false if self.was_reordered && next != self.first => {
+                self.block.content.given().find(is_unopened)
+            }
+            false => None,
+        }
     }
 
     /// Whether there is a next chunk to open, and it waits for this end's program: to provide or to resume
@@ -166,7 +224,7 @@ impl SendBlock {
 
     /// Chunks that were asked of its source and are not open: on the way, or here.
     pub(super) fn ahead(&self) -> usize {
-        self.block.content.ahead(self.next)
+        self.block.content.ahead(self.open)
     }
 
     /// The next chunk to ask of its source, whether there is room for it or not.
@@ -175,8 +233,12 @@ impl SendBlock {
         if self.block.is_paused {
             return None;
         }
-        let end = self.chunks.min(self.first.saturating_add(MAX_SPAN));
-        (self.next..end).find(|&index| !self.is_chunk_done(index) && !source.is_known(index))
+        let (preferred, last) = self.preferred;
+        let first = self.first..self.end().min(self.first + 1);
+        let all = first.chain(preferred..last.min(self.end())).chain(self.unopened..self.end());
+        let is_open = |index| self.get(index).is_some();
+        all.into_iter()
+            .find(|&index| !self.is_chunk_done(index) && !is_open(index) && !source.is_known(index))
     }
 
     /// A chunk is asked of its source.
@@ -206,12 +268,12 @@ impl SendBlock {
 
     /// Whether a chunk was opened, or is done.
     pub(crate) const fn is_begun(&self) -> bool {
-        self.next > 0
+        self.opened > 0 || self.done_bytes > 0
     }
 
     /// Whether chunks were not opened yet.
     pub(crate) const fn has_unopened(&self) -> bool {
-        self.next < self.chunks
+        self.unopened < self.chunks
     }
 
     /// Bytes of this chunk.
@@ -219,13 +281,21 @@ impl SendBlock {
         chunk_bytes(self.block.content.length(), index).unwrap_or(0)
     }
 
-    /// Opens the next chunk.
-    pub(super) fn open(&mut self, cut: Cut, has_repair: bool, next_number: u64) {
-        let at = ChunkAt { block: self.block.number, index: self.next };
+    /// Opens a chunk that was not opened, and is not done.
+    pub(super) fn open(&mut self, index: u32, cut: Cut, has_repair: bool, next_number: u64) {
+        let Some(place) = index.checked_sub(self.first).filter(|_| index < self.end()) else {
+            return;
+        };
+        while self.slots.len() <= place as usize {
+            self.slots.push_back(None);
+        }
+        let Some(slot) = self.slots.get_mut(place as usize).filter(|slot| slot.is_none()) else {
+            return;
+        };
+        let at = ChunkAt { block: self.block.number, index };
         let chunk = Box::new(OpenChunk::new(at, cut, has_repair, next_number));
         self.open_bytes += chunk.memory_bytes();
-        self.slots.push_back(Some(chunk));
-        self.next += 1;
+        *slot = Some(chunk);
         self.open += 1;
         self.opened += 1;
         self.advance();
@@ -304,6 +374,7 @@ impl SendBlock {
         }
         if index == self.first && self.done.is_empty() {
             self.pop_first();
+            self.advance();
             return true;
         }
         if self.done.is_empty() {
@@ -319,20 +390,26 @@ impl SendBlock {
     fn pop_first(&mut self) {
         self.slots.pop_front();
         self.first += 1;
-        self.next = self.next.max(self.first);
+        self.unopened = self.unopened.max(self.first);
+        if self.first.is_multiple_of(PAGE) {
+            self.ready.pages.remove(&(self.first / PAGE - 1));
+        }
     }
 
-    /// Moves over chunks that are done.
+    /// Moves over chunks that are done, and over those that are open.
     fn advance(&mut self) {
-        loop {
-            if self.first < self.next && self.is_chunk_done(self.first) {
-                self.pop_first();
-            } else if self.next().is_some_and(|next| self.is_chunk_done(next)) {
-                self.slots.push_back(None);
-                self.next += 1;
-            } else {
-                return;
-            }
+        while self.first < self.chunks && self.is_chunk_done(self.first) {
+            self.pop_first();
+        }
+        let is_begun =
+            |block: &Self, index| block.is_chunk_done(index) || block.get(index).is_some();
+        while self.unopened < self.end() && is_begun(self, self.unopened) {
+            self.unopened += 1;
+        }
+        let last = self.preferred.1.min(self.end());
+        self.preferred.0 = self.preferred.0.max(self.first);
+        while self.preferred.0 < last && is_begun(self, self.preferred.0) {
+            self.preferred.0 += 1;
         }
     }
 
@@ -352,84 +429,20 @@ impl SendBlock {
 
     pub(super) fn check_invariants(&self) {
         assert!(
-            self.first <= self.next
-                && self.next <= self.chunks
-                && self.next - self.first <= MAX_SPAN
+            self.first <= self.unopened
+                && self.unopened <= self.chunks
+                && self.slots.len() <= MAX_SPAN as usize
         );
-        assert_eq!(self.slots.len(), (self.next - self.first) as usize, "a place for each");
         assert_eq!(self.open, self.iter_open().count(), "open chunks");
         let held: usize = self.iter_open().map(OpenChunk::memory_bytes).sum();
         assert_eq!(self.open_bytes, held, "what they hold");
         for (index, slot) in (self.first..).zip(&self.slots) {
-            assert_eq!(slot.is_none(), self.is_chunk_done(index), "chunk {index}");
+            let is_begun = slot.is_some() || self.is_chunk_done(index);
+            assert!(is_begun || index >= self.unopened, "chunk {index} is passed over");
+            assert!(slot.is_none() || !self.is_chunk_done(index), "chunk {index}");
             assert!(slot.is_none() || self.block.content.has(index), "chunk {index} has no bytes");
         }
         self.block.content.check_invariants();
         self.iter_open().for_each(OpenChunk::check_invariants);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::cut::SliceSize;
-    use super::*;
-    use crate::chunk::MAX_CHUNK_BYTES;
-
-    fn block(chunks: usize) -> SendBlock {
-        let data = alloc::vec![7; (chunks - 1) * MAX_CHUNK_BYTES + 100];
-        let mut block = SendBlock::new(NewBlock::of(0, data));
-        block.set_ready(u32::MAX);
-        block
-    }
-
-    fn open(block: &mut SendBlock) -> Option<u32> {
-        let index = block.next_ready()?;
-        let size = SliceSize::SMALLEST_OF_FULL_CHUNK;
-        block.open(Cut::new(block.chunk_bytes(index), size)?, true, 0);
-        Some(index)
-    }
-
-    /// What is here already is never opened, in whatever order it is told.
-    #[test]
-    fn chunks_that_are_done_are_passed_over() {
-        let mut block = block(9);
-        assert!(block.on_done(2) && !block.on_done(2) && !block.on_done(9));
-        assert_eq!(open(&mut block), Some(0));
-        assert!(block.on_done(1));
-        block.check_invariants();
-        assert_eq!(open(&mut block), Some(3));
-        assert_eq!((block.first(), block.open_chunks()), (0, 2));
-        assert!(block.on_done(0));
-        assert_eq!((block.first(), block.received_bytes()), (3, 3 * 262_144));
-        (4..9).for_each(|index| assert!(block.on_done(index)));
-        block.check_invariants();
-        assert_eq!((open(&mut block), block.is_done()), (None, false));
-        assert_eq!(block.done_from(0), 0b1111_0111);
-        assert_eq!((block.done_from(2), block.done_from(4)), (0b0111_1101, 0b0001_1111));
-        assert!(block.on_done(3) && block.is_done());
-        assert_eq!(block.received_bytes(), 8 * 262_144 + 100);
-        block.check_invariants();
-    }
-
-    #[test]
-    fn a_chunk_that_is_not_done_holds_the_window() {
-        let mut block = SendBlock { chunks: 5000, ..block(1) };
-        while let Some(index) = block.next_ready() {
-            let size = SliceSize::SMALLEST_OF_FULL_CHUNK;
-            block.open(Cut::new(1, size).unwrap(), true, 0);
-            assert!(index == 0 || block.on_done(index));
-        }
-        block.check_invariants();
-        assert_eq!((block.next, block.open_chunks()), (MAX_SPAN, 1));
-        assert!(block.on_done(0));
-        assert_eq!((block.first, block.next_ready()), (MAX_SPAN, Some(MAX_SPAN)));
-    }
-
-    #[test]
-    fn a_chunk_is_opened_when_it_can_be_verified() {
-        let mut block = SendBlock { ready: 0, ..block(3) };
-        assert_eq!((block.next(), block.next_ready()), (Some(0), None));
-        block.set_ready(1);
-        assert_eq!((open(&mut block), open(&mut block)), (Some(0), None));
     }
 }

@@ -291,7 +291,7 @@ impl Chunks {
         let block = self.block_mut(at.block)?;
         let (key, bytes) = (block.class(), block.chunk_bytes(at.index));
         let cut = cutting.cut(at, bytes)?;
-        block.open(cut, cutting.has_repair, next_number);
+        block.open(at.index, cut, cutting.has_repair, next_number);
         self.credit.on_used();
         let class = self.class_mut(key)?;
         class.open += 1;

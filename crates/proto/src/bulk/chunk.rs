@@ -91,8 +91,8 @@ impl OpenChunk {
     }
 
     /// The receiver has the source slices in `map`, although it had acknowledged enough. If it says so for
-    /// longer than frames are on the way, the chunk was wrong there, and it starts over: so it does here, from
-    /// source slices alone. Returns whether it does.
+    /// longer than frames are on the way, the chunk was wrong there, and it starts over: so it does here,
+    /// from source slices alone. Returns whether it does.
     pub(crate) fn on_lacking(&mut self, now: Instant, map: &[u8], patience: Duration) -> bool {
         if !self.has_enough() || self.restarts >= MAX_RESTARTS {
             return false;
@@ -288,7 +288,6 @@ fn repair(index: usize) -> Option<Symbol> {
 }
 
 #[cfg(test)]
-#[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
 mod tests {
     use super::super::cut::SliceSize;
     use super::*;
@@ -325,8 +324,8 @@ mod tests {
         assert_eq!(chunk.next_repeated(&Ledger::new()).get(), 3);
     }
 
-    /// A receiver that found a chunk wrong gets its source slices once more; one that says so without end does
-    /// not.
+    /// A receiver that found a chunk wrong gets its source slices once more; one that says so without end
+    /// does not.
     #[test]
     fn a_chunk_that_was_wrong_is_sent_again_from_its_sources() {
         let mut chunk = chunk(4000, 1000, true);
@@ -355,7 +354,7 @@ mod tests {
             repeated.sort_unstable();
             assert_eq!(repeated, [0, 2, 3], "round {round}");
             for index in repeated {
-                chunk.on_landed(Symbol::source(index as u8));
+                chunk.on_landed(source(index).unwrap());
             }
         }
         for index in 0..4 {

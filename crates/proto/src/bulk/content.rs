@@ -1,8 +1,8 @@
 //! The bytes of a block that is being sent: all of them, or the chunks that its program has provided.
 //!
-//! A block from a source is never whole in memory: its chunks are asked for, kept from when they are provided
-//! until the receiver has verified them, and dropped. The invariant: a chunk is asked for once, and what is
-//! here of it was asked for.
+//! A block from a source is never whole in memory: its chunks are asked for, kept from when they are
+//! provided until the receiver has verified them, and dropped. The invariant: a chunk is asked for once, and
+//! what is here of it was asked for.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -73,12 +73,21 @@ impl Content {
         }
     }
 
-    /// Chunks from `next` on that were asked for, whether they are here or not.
-    pub(super) fn ahead(&self, next: u32) -> usize {
+    /// Chunks that were asked for, whether they are here or not, but for the `open` ones.
+    pub(super) fn ahead(&self, open: usize) -> usize {
         match self {
             Self::Held { .. } => 0,
-            Self::Source(source) => source.wanted.len() + source.given.range(next..).count(),
+            Self::Source(source) => source.wanted.len() + source.given.len().saturating_sub(open),
         }
+    }
+
+    /// The chunks that a source has provided.
+    pub(super) fn given(&self) -> impl Iterator<Item = u32> {
+        let source = match self {
+            Self::Held { .. } => None,
+            Self::Source(source) => Some(source),
+        };
+        source.into_iter().flat_map(|source| source.given.keys().copied())
     }
 
     /// The receiver has this chunk.

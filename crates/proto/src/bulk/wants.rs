@@ -1,9 +1,9 @@
 //! What is asked of the sources of blocks, and what their programs change while they are sent: pauses and
 //! priorities.
 //!
-//! The invariant: beyond the chunks that are open, at most [`READ_AHEAD`] are asked for or here, and
-//! [`MIN_AHEAD`] of each block. So what a sender holds follows its window, and a source that stands still
-//! keeps no other from being read.
+//! The invariant: beyond the chunks that are open, at most [`READ_AHEAD`] are asked for or here,
+//! [`MIN_AHEAD`] of each block, and the first that is not done. So what a sender holds follows its window,
+//! and a source that stands still keeps no other from being read.
 
 use bytes::Bytes;
 
@@ -28,7 +28,8 @@ impl Chunks {
         let ahead: usize = self.blocks.iter().map(SendBlock::ahead).sum();
         let wanted = |block: &SendBlock| {
             let may_want = ahead < READ_AHEAD || block.ahead() < MIN_AHEAD;
-            let index = block.next_wanted().filter(|_| may_want)?;
+            // Without the first that is not done, a receiver may be able to take no other.
+            let index = block.next_wanted().filter(|&it| may_want || it == block.first())?;
             Some(ChunkAt { block: block.number(), index })
         };
         let blocks = |key| self.blocks.iter().filter(move |block| block.class() == key);
@@ -93,7 +94,7 @@ mod tests {
     use super::super::chunks::Cutting;
     use super::super::content::Content;
     use super::super::credit::Credit;
-    use super::super::cut::SliceSize;
+    use super::super::cut::{Cut, SliceSize};
     use super::*;
 
     const CHUNK: u64 = 262_144;
@@ -105,7 +106,7 @@ mod tests {
         let mut chunks = Chunks::new(cutting, Credit::new(u64::MAX));
         for (number, &priority) in (0..).zip(priorities) {
             let content = Content::from_source(100 * CHUNK);
-            chunks.push(NewBlock { number, priority, weight: 0, content, is_paused: false });
+            chunks.push(NewBlock { priority, content, ..NewBlock::of(number, Bytes::new()) });
             chunks.block_mut(number).unwrap().set_ready(u32::MAX);
         }
         chunks
@@ -156,6 +157,26 @@ mod tests {
         assert_eq!([of(2), of(0), of(1)], [16, 2, 2]);
         assert_eq!(wanted[0], (2, 0), "the most urgent first");
         assert!(give(&mut chunks, 0) && !chunks.awaits_program());
+    }
+
+    /// The order may change while the source answers: what it reads for the old one goes too, and what is
+    /// preferred now is asked for next.
+    #[test]
+    fn preferred_chunks_are_wanted_first() {
+        let mut chunks = blocks(&[0]);
+        let asked = wanted(&mut chunks);
+        chunks.block_mut(0).unwrap().prefer((50, 60));
+        assert!(wanted(&mut chunks).is_empty(), "16 are on the way");
+        assert!(
+            give(&mut chunks, 3) && chunks.blocks[0].next_here().is_none(),
+            "the first is missing"
+        );
+        assert!(give(&mut chunks, 0) && chunks.blocks[0].next_here() == Some(0));
+        let cut = Cut::new(262_144, SliceSize::SMALLEST_OF_FULL_CHUNK).unwrap();
+        chunks.blocks[0].open(0, cut, true, 0);
+        assert_eq!(chunks.blocks[0].next_here(), Some(3), "it is read already");
+        assert_eq!(chunks.want(), Some(ChunkAt { block: 0, index: 50 }));
+        assert_eq!(asked.len(), 16);
     }
 
     #[test]

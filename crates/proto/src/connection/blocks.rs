@@ -1,7 +1,8 @@
-//! Blocks: what the application asks of a connection for them, and the two halves that send and receive them.
+//! Blocks: what the application asks of a connection for them, and the two halves that send and receive
+//! them.
 //!
-//! The invariant: the receiving half exists from the first of what a block sends, or what the application has
-//! of one, on. A server of ten thousand joiners sends them a world and receives none.
+//! The invariant: the receiving half exists from the first of what a block sends, or what the application
+//! has of one, on. A server of ten thousand joiners sends them a world and receives none.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -101,7 +102,7 @@ impl Connection {
             self.liveness.forget_unanswered();
         }
         let BlockOptions { priority, weight, urgency } = options;
-        let options = SendOptions { priority, weight, urgency, is_paused: false };
+        let options = SendOptions { priority, weight, urgency, ..SendOptions::default() };
         let sent = self.blocks_out.send(now, block.clone(), options, self.sent.next_number());
         sent.map(BlockHandle).map_err(|error| match error {
             SendBlockError::QueueFull => SendError::QueueFull { setting: "max_queued_blocks" },
@@ -128,10 +129,10 @@ impl Connection {
     }
 
     /// The application has these chunks of the block with this BLAKE3 already, verified: bit `i` of the map,
-    /// the lowest of each byte first, is the chunk from byte `i * 262144` on. Say so before the peer announces
-    /// the block: then it sends only the others, as far as it has not begun, and only these are handed out.
-    /// At most 64 blocks are remembered with [`have_block`](Self::have_block); returns whether this one is.
-    /// With [`Delivery::Blocks`] none is.
+    /// the lowest of each byte first, is the chunk from byte `i * 262144` on. Say so before the peer
+    /// announces the block: then it sends only the others, as far as it has not begun, and only these are
+    /// handed out. At most 64 blocks are remembered with [`have_block`](Self::have_block); returns whether
+    /// this one is. With [`Delivery::Blocks`] none is.
     pub fn have_chunks(&mut self, digest: [u8; 32], map: impl Into<Vec<u8>>) -> bool {
         self.config.delivery != Delivery::Blocks
             && self.blocks_in(self.now).have(digest, Here::Chunks(map.into()), false)

@@ -23,16 +23,16 @@ settings! {
         max_rate_bps: u64 = u64::MAX, with_max_rate_bps;
         /// How much of the link a block may take while it is sent. Default [`Urgency::LoadScreen`].
         urgency: Urgency = Urgency::LoadScreen, with_urgency;
-        /// The minimum rate of blocks, in bits per second, whatever the delay and loss: below it a game could
-        /// not be played either. Default 200 kbit/s; at most 10 Mbit/s.
+        /// The minimum rate of blocks, in bits per second, whatever the delay and loss: below it a game
+        /// could not be played either. Default 200 kbit/s; at most 10 Mbit/s.
         min_rate_bps: u64 = 200_000, with_min_rate_bps;
-        /// Silence after which the connection ends. Both ends use the smaller value of the two. Default 15 s;
-        /// at least 1 s. After a third of it without sending, an end sends a ping.
+        /// Silence after which the connection ends. Both ends use the smaller value of the two. Default 15
+        /// s; at least 1 s. After a third of it without sending, an end sends a ping.
         idle_timeout: Duration = Duration::from_secs(15), with_idle_timeout;
         /// How long a handshake may take. Default 10 s; not 0.
         handshake_timeout: Duration = Duration::from_secs(10), with_handshake_timeout;
-        /// The largest block accepted from the peer, in bytes; up to 2^50 - 262144. Default 64 MiB. Memory is
-        /// allocated as data arrives, for a whole block unless [`delivery`](Self::with_delivery) is of
+        /// The largest block accepted from the peer, in bytes; up to 2^50 - 262144. Default 64 MiB. Memory
+        /// is allocated as data arrives, for a whole block unless [`delivery`](Self::with_delivery) is of
         /// chunks.
         max_block_bytes: u64 = 64 << 20, with_max_block_bytes;
         /// In which form received blocks are handed out: whole, or chunk by chunk. Default
@@ -56,8 +56,8 @@ settings! {
         max_channels: u16 = 16, with_max_channels;
         /// Bytes of messages that a channel may hold unread, at least 131,072, which is the default.
         max_channel_bytes: u64 = 131_072, with_max_channel_bytes;
-        /// Chunks of 256 KiB that may be on the way at once, if memory allows: it limits how fast blocks come
-        /// over a long path. Default 1024, and at most that; at least 1.
+        /// Chunks of 256 KiB that may be on the way at once, if memory allows: it limits how fast blocks
+        /// come over a long path. Default 1024, and at most that; at least 1.
         max_receive_window: u32 = 1024, with_max_receive_window;
         /// A block that makes no progress for this long closes the connection. Default 15 s.
         no_progress_timeout: Duration = Duration::from_secs(15), with_no_progress_timeout;
@@ -70,9 +70,9 @@ settings! {
         /// accepts (STANDARD-1, 5.6): only for a transport that forbids fragmentation by IP. `Client` and
         /// `Server` use 9000 in place of 1200 where the system can forbid it; 1201 keeps them from it.
         max_datagram_bytes: u16 = 1200, with_max_datagram_bytes;
-        /// Bytes of full datagrams that can wait for this end to read them before the system drops some: what
-        /// its socket's buffer holds. The peer sends no more than that in the time by which this end reads
-        /// late. Default 0: not known, and nothing is limited. `Client` and `Server` ask the system.
+        /// Bytes of full datagrams that can wait for this end to read them before the system drops some:
+        /// what its socket's buffer holds. The peer sends no more than that in the time by which this end
+        /// reads late. Default 0: not known, and nothing is limited. `Client` and `Server` ask the system.
         receive_buffer_bytes: u64 = 0, with_receive_buffer_bytes;
         /// Whether datagrams are marked as ECN-capable, so that a router can say that a queue is long
         /// without dropping them (STANDARD-1, 4.1). Default true: after ten of them only where the peer's
@@ -161,7 +161,8 @@ const DATAGRAM_BYTES: core::ops::RangeInclusive<u16> = 1200..=65_507;
 /// The highest minimum rate, in bit/s: above it, the links of many players would be flooded.
 const HIGHEST_MIN_RATE_BPS: u64 = 10_000_000;
 
-/// Chunks that may be opened before the first progress frame: 8 MiB, what 1 Gbit/s and 60 ms have on the way.
+/// Chunks that may be opened before the first progress frame: 8 MiB, what 1 Gbit/s and 60 ms have on the
+/// way.
 const FIRST_CREDIT: u32 = 32;
 
 /// The least bytes of a channel: with fewer, a message of the largest size may wait for ever.

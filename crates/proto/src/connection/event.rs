@@ -290,8 +290,8 @@ pub enum CloseReason {
     /// The server refused the request.
     #[error("refused: {0}")]
     Refused(RefusalCode),
-    /// The server does not have this connection any more, and that is all that is known: it was restarted, or
-    /// it ended the connection and every close it sent was lost.
+    /// The server does not have this connection any more, and that is all that is known: it was restarted,
+    /// or it ended the connection and every close it sent was lost.
     #[error(
         "the server does not have this connection any more: \
          it was restarted, or it ended the connection and that was lost"

@@ -1,5 +1,5 @@
-//! Blocks from sources: which chunks are wanted of the application, and what it provides; and what it changes
-//! of blocks that are being sent.
+//! Blocks from sources: which chunks are wanted of the application, and what it provides; and what it
+//! changes of blocks that are being sent.
 //!
 //! The machine asks, and is given: it reads nothing itself, and waits for nothing. The invariant: a chunk is
 //! wanted once.
@@ -39,9 +39,9 @@ impl Connection {
 
     /// Provides a chunk that was wanted, in any order and at any time. It is kept until the peer has it. The
     /// application answers for the bytes: they are not compared with the tree again
-    /// ([`BlockTree::is_chunk`](super::BlockTree::is_chunk) does), and a wrong chunk makes the peer close the
-    /// connection with [`CloseCode::BLOCK_DAMAGED`](super::CloseCode::BLOCK_DAMAGED). An application that
-    /// cannot provide a chunk gives the block up ([`cancel_block`](Self::cancel_block)).
+    /// ([`BlockTree::is_chunk`](super::BlockTree::is_chunk) does), and a wrong chunk makes the peer close
+    /// the connection with [`CloseCode::BLOCK_DAMAGED`](super::CloseCode::BLOCK_DAMAGED). An application
+    /// that cannot provide a chunk gives the block up ([`cancel_block`](Self::cancel_block)).
     ///
     /// # Errors
     /// [`ProvideError`]. `UnknownBlock` is ordinary for a block that the peer has declined, or has by now.
@@ -65,6 +65,23 @@ impl Connection {
     /// Goes on with a block that was paused. Returns whether it is on its way.
     pub fn resume_block(&mut self, now: Instant, block: BlockHandle) -> bool {
         self.blocks_out.set_paused(now, block.0, false)
+    }
+
+    /// Says which bytes of a block go first, from the next chunk on: those of the chunks that `offsets`
+    /// touches, as far as chunks may be open (1024 after the first that the peer has not, 256 MiB), in their
+    /// order, and then the others. It can be changed at any time; an empty range is the usual order. The
+    /// first chunk that the peer has not goes before all others while none is open, so that a receiver with
+    /// [`Delivery::InOrder`](super::Delivery::InOrder) goes on too. Returns whether the block is on its way.
+    pub fn prefer_range(
+        &mut self,
+        now: Instant,
+        block: BlockHandle,
+        offsets: core::ops::Range<u64>,
+    ) -> bool {
+        let chunk = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+        let first = chunk(offsets.start / MAX_CHUNK_BYTES as u64);
+        let end = chunk(offsets.end.div_ceil(MAX_CHUNK_BYTES as u64));
+        self.blocks_out.prefer(now, block.0, (first, end.max(first)))
     }
 
     /// Changes the priority of a block, from the next slice on. Returns whether it is on its way.

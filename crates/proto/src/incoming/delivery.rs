@@ -20,8 +20,8 @@ pub enum Delivery {
     /// memory is that of the largest block.
     #[default]
     Blocks,
-    /// Each chunk of 256 KiB when it is verified, in any order: for an application that writes them to a disk
-    /// ([`Event::Chunk`](crate::connection::Event::Chunk), and at last
+    /// Each chunk of 256 KiB when it is verified, in any order: for an application that writes them to a
+    /// disk ([`Event::Chunk`](crate::connection::Event::Chunk), and at last
     /// [`Event::BlockComplete`](crate::connection::Event::BlockComplete)). The memory is a window, however
     /// large the block.
     Chunks,

@@ -48,8 +48,8 @@ impl Roots {
         Self(Vec::new())
     }
 
-    /// Adds a root; `is_heard` if the sender has it from the hello. Returns its place, if it is new and there
-    /// is room.
+    /// Adds a root; `is_heard` if the sender has it from the hello. Returns its place, if it is new and
+    /// there is room.
     pub(super) fn add(&mut self, root: Value, here: Here, is_heard: bool) -> Option<u8> {
         if self.0.len() >= MAX_ROOTS || self.0.iter().any(|known| known.root == root) {
             return None;

@@ -400,8 +400,8 @@ impl IncomingBlocks {
         self.work
     }
 
-    /// After each change: raises the credit as far as there is room, and notes whether time counts: not while
-    /// the sender waits for the application, nor while nothing is held of what it sends.
+    /// After each change: raises the credit as far as there is room, and notes whether time counts: not
+    /// while the sender waits for the application, nor while nothing is held of what it sends.
     fn after(&mut self, now: Instant) {
         let used = self.ready.cost() as u64 + self.parts_cost;
         let in_progress = self.credit.in_progress() * self.config.chunk_cost();

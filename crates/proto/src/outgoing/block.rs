@@ -12,10 +12,10 @@ use crate::urgency::Urgency;
 /// The time that a block may take beyond its size at the minimum rate (H-5.1b).
 const EXTRA_BLOCK_TIME: Duration = Duration::from_secs(60);
 
-/// A block and its tree. All of its bytes are here ([`new`](Self::new)), or none are, and connections ask for
-/// them chunk by chunk ([`from_source`](Self::from_source)). The tree, and the repair slices of bytes that are
-/// here, are computed once, however many connections send the block. Cheap to clone. Blocks are equal if tag
-/// and bytes are. Its `Debug` prints the length, never the bytes.
+/// A block and its tree. All of its bytes are here ([`new`](Self::new)), or none are, and connections ask
+/// for them chunk by chunk ([`from_source`](Self::from_source)). The tree, and the repair slices of bytes
+/// that are here, are computed once, however many connections send the block. Cheap to clone. Blocks are
+/// equal if tag and bytes are. Its `Debug` prints the length, never the bytes.
 #[derive(Clone)]
 pub struct Block {
     tag: u64,
@@ -131,6 +131,8 @@ pub(crate) struct SendOptions {
     pub(crate) urgency: Option<Urgency>,
     /// Its program has paused it.
     pub(crate) is_paused: bool,
+    /// Chunks that go before its others: the first, and the one after the last.
+    pub(crate) preferred: (u32, u32),
 }
 
 /// The time that a block of this size may take, given the minimum rate in bit/s (H-5.1b).

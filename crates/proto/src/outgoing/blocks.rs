@@ -1,9 +1,9 @@
 //! Blocks on their way: those that wait, those that are announced, and those that were given up and of which
 //! the peer does not know it yet.
 //!
-//! The invariants: announced blocks are numbered in the order of their announcement, without a gap; the chunk
-//! sender has those of them of which slices are to be sent; and no more are announced, or given up and not
-//! known to be, than a peer accepts.
+//! The invariants: announced blocks are numbered in the order of their announcement, without a gap; the
+//! chunk sender has those of them of which slices are to be sent; and no more are announced, or given up and
+//! not known to be, than a peer accepts.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -321,8 +321,8 @@ impl OutgoingBlocks {
         Some(if is_load { Urgency::LoadScreen } else { first })
     }
 
-    /// Follows which block's time is limited, and stops it while there is no credit, and while the block waits
-    /// for this end's program.
+    /// Follows which block's time is limited, and stops it while there is no credit, and while the block
+    /// waits for this end's program.
     fn follow_front(&mut self, now: Instant) {
         let is_held = self.is_held_back();
         let front = self

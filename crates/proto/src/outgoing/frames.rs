@@ -73,9 +73,10 @@ impl OutgoingBlocks {
         sender.on_announced();
         let mut pages = Pages::new(0);
         if block.length() > 0 && !is_here {
-            let SendOptions { priority, weight, is_paused, .. } = options;
+            let SendOptions { priority, weight, is_paused, preferred, .. } = options;
             let content = block.content();
-            sender.push(now, NewBlock { number, priority, weight, content, is_paused });
+            let new = NewBlock { number, priority, weight, content, is_paused, preferred };
+            sender.push(now, new);
             let chunks = sender.block(number).map_or(0, SendBlock::chunks);
             // A single chunk is verified by the root.
             sender.set_ready(number, u32::from(chunks == 1));
@@ -139,7 +140,7 @@ impl OutgoingBlocks {
             && let Some(next) = sender.next_opening().filter(|at| at.block == number)
             && block.pages.missing(block.block.pages(), next.index).is_none()
         {
-            sender.set_ready(number, Pages::end_of_page(next.index));
+            sender.set_page_ready(next);
         }
         let values = self.announced.get(block_place)?.block.pages().page(level, first);
         Some((page, HashesFrame { block: number, level, first, values }))

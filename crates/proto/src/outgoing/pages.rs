@@ -81,11 +81,6 @@ impl Pages {
         }
     }
 
-    /// The chunks from this one on need a page that it does not.
-    pub(super) const fn end_of_page(chunk: u32) -> u32 {
-        (chunk / PAGE + 1).saturating_mul(PAGE)
-    }
-
     /// Memory held, in bytes.
     pub(super) const fn memory_bytes(&self) -> usize {
         self.sent.capacity() * 8 + self.lost.capacity() * 4
@@ -130,6 +125,5 @@ mod tests {
         assert_eq!(pages.lost(), None, "its chunks are done");
         pages.on_lost(2, 32);
         assert_eq!(pages.lost().map(|place| pages.page(place)), Some((1, 0)));
-        assert_eq!((Pages::end_of_page(31), Pages::end_of_page(32)), (32, 64));
     }
 }

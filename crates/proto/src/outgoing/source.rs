@@ -111,6 +111,23 @@ impl OutgoingBlocks {
         true
     }
 
+    /// Chunks from the first to before the second go before the others of a block. Returns whether it is on
+    /// its way.
+    pub(crate) fn prefer(&mut self, now: Instant, handle: u32, preferred: (u32, u32)) -> bool {
+        if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.handle == handle) {
+            waiting.options.preferred = preferred;
+            return true;
+        }
+        let Some(block) = self.announced.iter().find(|block| block.handle == handle) else {
+            return false;
+        };
+        if let Some(sender) = &mut self.sender {
+            sender.prefer(now, block.number, preferred);
+        }
+        self.poll(now);
+        true
+    }
+
     /// Changes the priority of a block. Returns whether it is on its way.
     pub(crate) fn set_priority(&mut self, now: Instant, handle: u32, priority: u8) -> bool {
         if let Some(place) = self.waiting.iter().position(|waiting| waiting.handle == handle)

@@ -1,7 +1,8 @@
 //! Ready-made hosts: the two ends of haulier/1 and a peer of the article's wire, each with an application.
 //!
 //! An [`App`] is the application at one end of a connection; [`Script`] is the one that most tests use.
-//! [`ArticleHost`] has chunks, and a game's packets beside them. In [`stream`] a block goes from disk to disk.
+//! [`ArticleHost`] has chunks, and a game's packets beside them. In [`stream`] a block goes from disk to
+//! disk.
 
 mod article;
 mod client;

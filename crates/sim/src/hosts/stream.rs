@@ -1,8 +1,8 @@
 //! A block that is never whole in memory: a server whose program reads it from a disk, and a client whose
 //! program writes it to one, each at its own rate and with pauses.
 //!
-//! The bytes of a block are a function of where they are ([`bytes_at`]), so nothing of it is stored, and each
-//! chunk that arrives is compared.
+//! The bytes of a block are a function of where they are ([`bytes_at`]), so nothing of it is stored, and
+//! each chunk that arrives is compared.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -152,6 +152,13 @@ impl Sender {
         }
     }
 
+    /// The same of those whose values are in the page of this chunk.
+    pub(crate) fn set_page_ready(&mut self, at: ChunkAt) {
+        if let Some(block) = self.chunks.block_mut(at.block) {
+            block.set_page_ready(at.index);
+        }
+    }
+
     /// The chunk that is opened next, as soon as it is ready.
     pub(crate) fn next_opening(&self) -> Option<ChunkAt> {
         self.chunks.next_opening()

@@ -38,6 +38,15 @@ impl Sender {
         });
     }
 
+    /// Chunks of a block from the first to before the second go before its others.
+    pub(crate) fn prefer(&mut self, now: Instant, number: u32, preferred: (u32, u32)) {
+        self.after_program(now, |sender| {
+            if let Some(block) = sender.chunks.block_mut(number) {
+                block.prefer(preferred);
+            }
+        });
+    }
+
     /// Changes the priority of a block.
     pub(crate) fn set_priority(&mut self, number: u32, priority: u8) {
         self.chunks.set_priority(number, priority);

@@ -235,6 +235,38 @@ fn priorities_change_while_blocks_are_sent() {
     assert_eq!(tags.collect::<Vec<_>>(), [3, 2, 1]);
 }
 
+/// A part of a world goes first, and another one as soon as the player turns; a receiver that takes chunks
+/// in order is not starved by it.
+#[test]
+fn what_is_preferred_of_a_block_goes_first() {
+    let mut lan = room(Delivery::Chunks);
+    lan.peer().set_max_rate_bps(80_000_000);
+    let handle = lan.peer().send_block(&source(7, 200 * CHUNK)).unwrap();
+    let now = lan.now;
+    assert!(lan.peer().prefer_range(now, handle, 100 * CHUNK + 1..105 * CHUNK + 1));
+    run(&mut lan, 500);
+    let now = lan.now;
+    assert!(lan.peer().prefer_range(now, handle, 150 * CHUNK..160 * CHUNK));
+    run(&mut lan, 6_000);
+    let order: Vec<_> = chunks(&lan).iter().map(|chunk| chunk.0 / CHUNK).collect();
+    let place = |index: u64| order.iter().position(|&other| other == index).unwrap();
+    assert_eq!(order.len(), 200);
+    assert!((100..106).all(|index| place(index) < 16), "{order:?}");
+    // Behind what was open, or read for the order before.
+    assert!((150..160).all(|index| place(index) < 70), "{order:?}");
+    assert!((60..100).chain(170..200).all(|index| place(index) > 50), "{order:?}");
+
+    let mut client = client_config();
+    client.connection = client.connection.with_delivery(Delivery::InOrder);
+    client.connection.max_unread_block_bytes = 2 << 20;
+    let mut lan = Lan::joined(server_config(), client);
+    let handle = lan.peer().send_block(&source(7, 60 * CHUNK)).unwrap();
+    let now = lan.now;
+    assert!(lan.peer().prefer_range(now, handle, 30 * CHUNK..60 * CHUNK));
+    run(&mut lan, 6_000);
+    assert_eq!((chunks(&lan).len(), end_of(&lan, 0)), (60, None));
+}
+
 /// The program answers for what it provides: the receiver finds a wrong chunk, and says so.
 #[test]
 fn a_wrong_chunk_ends_the_connection_at_both_ends() {
