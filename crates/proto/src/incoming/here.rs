@@ -49,9 +49,18 @@ impl Roots {
     }
 
     /// Adds a root; `is_heard` if the sender has it from the hello. Returns its place, if it is new and
-    /// there is room.
+    /// there is room, or if some of its chunks were here and now others are.
     pub(super) fn add(&mut self, root: Value, here: Here, is_heard: bool) -> Option<u8> {
-        if self.0.len() >= MAX_ROOTS || self.0.iter().any(|known| known.root == root) {
+        if let Some((place, known)) = (0..=u8::MAX).zip(&mut self.0).find(|(_, it)| it.root == root)
+        {
+            // What is here can become less: a disk may have lied about it.
+            let (Here::Chunks(before), Here::Chunks(now)) = (&mut known.here, here) else {
+                return None;
+            };
+            *before = now;
+            return Some(place);
+        }
+        if self.0.len() >= MAX_ROOTS {
             return None;
         }
         self.0.push(Root { root, here, is_heard });

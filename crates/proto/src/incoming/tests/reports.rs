@@ -172,6 +172,19 @@ fn chunks_that_are_here_need_not_be_sent() {
 }
 
 /// All chunks are here: the same as the root.
+/// A journal that lied: what the application said of the chunks before is not so.
+#[test]
+fn what_is_here_of_a_block_can_become_less() {
+    let sent = Sent::new(0, 2 * CHUNK);
+    let config = IncomingConfig { delivery: Delivery::Chunks, ..config() };
+    let mut to = IncomingBlocks::new(NOW, config);
+    assert!(to.have(*sent.tree.root(), Here::Chunks(alloc::vec![3]), false));
+    assert!(to.have(*sent.tree.root(), Here::Chunks(alloc::vec![0]), false));
+    to.on_block(NOW, &sent.frame()).unwrap();
+    assert!(to.poll_control().is_none(), "nothing is here");
+    assert!(matches!(to.poll_event(NOW), Some(IncomingEvent::Announced { block: 0, .. })));
+}
+
 #[test]
 fn all_chunks_here_are_the_whole() {
     let sent = Sent::new(0, 2 * CHUNK);
