@@ -129,7 +129,7 @@ fn a_file_is_put_together_from_what_is_here_and_what_came() {
         copies: vec![Copied { from: 5, to: 100_005, length: 99_995 }],
         came: vec![came(0..100_005), came(200_000..CHUNK_BYTES)],
     };
-    writer.push_assembly(&older, assembly.clone()).unwrap();
+    writer.push_assembly(&older, assembly).unwrap();
     let mut packer = crate::packing::Packer::new().unwrap();
     let packed = file[CHUNK_BYTES..].chunks(CHUNK_BYTES).map(|chunk| packer.pack(chunk)).collect();
     writer.push_packed(CHUNK_BYTES as u64, 1 << 20, packed).unwrap();
