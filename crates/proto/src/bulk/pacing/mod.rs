@@ -1,12 +1,12 @@
-//! Pacing of slices: five laws, of which one applies at a time.
+//! Pacing of slices: six laws, of which one applies at a time.
 //!
 //! Without a known rate an initial guess is used ([`blind`]), with one the modelled queue of the
 //! bottleneck ([`model`]). A long transfer takes a share of the link ([`delay`]), or of a queue that
-//! others fill ([`beside_tcp`]). Beside a game a transfer uses what the game leaves ([`beside_game`]).
-//! Each law is a variant with its own state, and this file selects it. Those with a rate of their own
-//! have a [`flow`], which takes arrivals and fates and decides when the next slice may be sent; the law
-//! judges its rounds and sets its rate. Another law can replace [`delay`] without a change outside this
-//! directory but for its constants in `tuning`.
+//! others fill ([`beside_tcp`]), or follows a link that changes its own rate ([`varying`]). Beside a game a
+//! transfer uses what the game leaves ([`beside_game`]). Each law is a variant with its own state, and this
+//! file selects it. Those with a rate of their own have a [`flow`], which takes arrivals and fates and
+//! decides when the next slice may be sent; the law judges its rounds and sets its rate. Another law can
+//! replace [`delay`] without a change outside this directory but for its constants in `tuning`.
 
 mod beside_game;
 mod beside_tcp;
