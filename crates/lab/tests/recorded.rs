@@ -40,7 +40,7 @@ fn judge(link: &RecordedLink, sender: Sender, runs: &mut [Outcome], [used, queue
 /// with at most 100 ms. An empty queue of EVDO has 1.1 s.
 #[test]
 fn a_long_transfer_uses_a_recorded_link() {
-    for (name, bounds) in [("lte-like", [0.81, 700.0]), ("evdo-like", [0.81, 1_800.0])] {
+    for (name, bounds) in [("lte-like", [0.8, 700.0]), ("evdo-like", [0.76, 2_000.0])] {
         let link = RecordedLink::named(name).expect("one of this crate");
         for sender in Sender::ALL {
             let runs = (1..=3).map(|seed| link.run(sender, link.lasts(), seed));
@@ -70,9 +70,9 @@ const SLOW: Pattern = Pattern {
 fn a_long_transfer_uses_other_links_that_vary() {
     let links = [
         ("LTE", LTE, LTE_UP, 21, [55, 750], [0.85, 1_000.0]),
-        ("EVDO", EVDO, EVDO_UP, 22, [120, 300], [0.75, 3_500.0]),
-        ("fast", FAST, LTE_UP, 23, [30, 1_000], [0.0, 300.0]),
-        ("slow", SLOW, LTE_UP, 24, [90, 300], [0.0, 700.0]),
+        ("EVDO", EVDO, EVDO_UP, 22, [120, 300], [0.7, 3_500.0]),
+        ("fast", FAST, LTE_UP, 23, [30, 1_000], [0.7, 200.0]),
+        ("slow", SLOW, LTE_UP, 24, [90, 300], [0.7, 450.0]),
     ];
     for (name, down, up, seed, [rtt_ms, queue_kib], bounds) in links {
         let link = RecordedLink {

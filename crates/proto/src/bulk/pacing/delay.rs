@@ -228,6 +228,7 @@ impl Delay {
             return self.end_drain(drain, delay);
         }
         if self.flow.round.is_marked {
+            self.varied = Varied::new();
             (self.ceiling, self.growth) = (sent, 0.0);
             let longest = self.flow.round.max_delay;
             self.flow.restart(sent * (1.0 - DECREASE));

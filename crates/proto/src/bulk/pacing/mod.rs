@@ -324,21 +324,19 @@ impl Pacing {
 
     /// Changes the law where the link begins or ends to change its own rate.
     fn follow_link(&mut self, now: Instant, sample: &Sample, delay: Span, fell: Span, rtt: Span) {
-        let (varied, flow, usual, drains) = match &mut self.law {
-            Law::Delay(law) => (&mut law.varied, &law.flow, law.usual, law.drains),
-            Law::BesideTcp(law) => (&mut law.varied, &law.flow, law.usual, law.drains),
+        match &mut self.law {
+            Law::Delay(law) => {
+                law.varied.on_arrival(sample, delay);
+                if law.varied.amount() > VARIES {
+                    self.law = Law::Varying(Box::new(Varying::new(law, sample, rtt)));
+                }
+            }
             Law::Varying(law) => {
                 if let Some(rate) = law.on_arrival(now.into(), sample, delay, fell) {
                     self.law = Law::Delay(Box::new(Delay::after_variation(law, rate)));
                 }
-                return;
             }
-            _ => return,
-        };
-        varied.on_arrival(sample, delay);
-        if varied.amount() > VARIES {
-            let law = Varying::new(flow.clone(), (usual, drains, *varied), sample, rtt);
-            self.law = Law::Varying(Box::new(law));
+            _ => {}
         }
     }
 

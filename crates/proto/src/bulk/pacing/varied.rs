@@ -4,13 +4,13 @@
 //! only by as much as they do. So what was delivered is compared from window to window, less what the flow
 //! itself has changed: a fall counts if a queue stands after it, and a rise if one stood before. On a link of
 //! one rate both are rare, however many share it; one that varies shows them again and again. The invariant:
-//! neither a single change, nor what happens while a flow finds its rate, says anything.
+//! neither a single change, nor what happens while a flow finds its rate or a queue drops, says anything.
 
 use libm::{exp, log};
 
 use super::super::samples::Sample;
 use super::super::tuning::varied::{
-    FORGOTTEN_AFTER, MAX_CHANGE, MIN_AGE, MIN_ARRIVALS, MIN_CHANGE, QUEUED, WINDOW,
+    FORGOTTEN_AFTER, MAX_CHANGE, MAX_LOST, MIN_AGE, MIN_ARRIVALS, MIN_CHANGE, QUEUED, WINDOW,
 };
 use super::super::units::{Bytes, Rate, Span};
 
@@ -73,6 +73,11 @@ impl Varied {
             return;
         }
         self.first = None;
+        if is_dropped(first, sample) {
+            // A full queue is the doing of those who send.
+            *self = Self::new();
+            return;
+        }
         let received = (sample.received - first.received).max(Bytes(1.0));
         let sent = (sample.passed - first.passed) / (sample.sent - first.sent).max(Span(1.0));
         let is_standing = self.min_delay > QUEUED;
@@ -98,6 +103,13 @@ impl Varied {
             self.falls += beyond(own.min(0.0) - change);
         }
     }
+}
+
+/// Whether so much was lost from one arrival to another that a queue is full.
+fn is_dropped(first: Sample, last: &Sample) -> bool {
+    let passed = last.passed - first.passed;
+    let lost = passed - (last.received - first.received);
+    lost > MAX_LOST.0 * last.bytes + MAX_LOST.1 * passed
 }
 
 #[cfg(test)]

@@ -12,26 +12,26 @@ use super::super::samples::Sample;
 use super::super::tuning::FULL_PACKET;
 use super::super::tuning::delay::MIN_EMPTY;
 use super::super::tuning::varying::{
-    EMPTY, ENDED, FILLED, FILLED_FOR, MAX_LOST, MAX_QUEUE, MAX_WAY, MEAN, MIN_ARRIVALS, MIN_KEPT,
-    MIN_PACE, MIN_PACKETS, PACE, PROBE, QUEUE, REFERENCE, SMOOTHED, SPAN, STEPS,
+    EMPTY, ENDED, FILLED, FILLED_FOR, MAX_QUEUE, MAX_WAY, MEAN, MIN_ARRIVALS, MIN_KEPT, MIN_PACE,
+    MIN_PACKETS, PACE, PROBE, QUEUE, REFERENCE, SMOOTHED, SPAN, STEPS,
 };
 use super::super::units::{Bytes, Rate, Span};
+use super::delay::Delay;
 use super::drains::Drains;
 use super::flow::Flow;
 use super::usual::Usual;
 use super::varied::Varied;
 
-/// What had been received of what was sent, and when.
+/// What had been received, and when.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     at: Span,
-    passed: Bytes,
     received: Bytes,
 }
 
 impl From<&Sample> for Mark {
     fn from(sample: &Sample) -> Self {
-        Self { at: sample.at, passed: sample.passed, received: sample.received }
+        Self { at: sample.at, received: sample.received }
     }
 }
 
@@ -52,21 +52,15 @@ pub(super) struct Varying {
     /// When the queue was last short, and the arrivals since.
     short_at: Span,
     long: u32,
-    /// From when on losses are counted: what was sent before is none of this law's.
-    counted: Mark,
     /// The mean rate of some seconds, and how much may be in flight.
     mean: Rate,
     window: Bytes,
 }
 
 impl Varying {
-    /// Continues after another law, for which the link varies too much.
-    pub(super) fn new(
-        flow: Flow,
-        (usual, drains, varied): (Usual, Drains, Varied),
-        sample: &Sample,
-        rtt: Span,
-    ) -> Self {
+    /// Continues after the law for which the link varies too much.
+    pub(super) fn new(law: &Delay, sample: &Sample, rtt: Span) -> Self {
+        let Delay { flow, usual, drains, varied, .. } = law.clone();
         let rate = flow.rate();
         let mut law = Self {
             flow,
@@ -79,7 +73,6 @@ impl Varying {
             settled: sample.number + 1,
             short_at: sample.at,
             long: 0,
-            counted: sample.into(),
             mean: rate,
             window: rate * rtt,
         };
@@ -128,7 +121,7 @@ impl Varying {
         self.flow.adjust((PACE * delivered).max(self.window * MIN_PACE / self.way));
         self.varied.on_arrival(sample, delay);
         let is_filled = self.long > FILLED_FOR.0 && sample.at - self.short_at > FILLED_FOR.1;
-        if is_filled || self.is_dropped(sample) || self.flow.round.is_marked {
+        if is_filled || self.flow.round.is_marked {
             self.varied = Varied::new();
         }
         (self.varied.amount() < ENDED).then_some(delivered)
@@ -151,17 +144,5 @@ impl Varying {
             return self.flow.rate() / PACE;
         }
         received(since) / lasts * (1.0 / (1.0 - self.usual.share()).max(MIN_KEPT))
-    }
-
-    /// Whether much more is lost than usual: the queue is too short for this law.
-    fn is_dropped(&mut self, sample: &Sample) -> bool {
-        let passed = sample.passed - self.counted.passed;
-        let is_fresh = self.flow.round.arrivals > 0;
-        if is_fresh && passed < MAX_LOST.0 * FULL_PACKET {
-            return false;
-        }
-        let lost = 1.0 - (sample.received - self.counted.received) / passed.max(Bytes(1.0));
-        self.counted = sample.into();
-        is_fresh && lost > 2.0 * self.usual.share() + MAX_LOST.1
     }
 }

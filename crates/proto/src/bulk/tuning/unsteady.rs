@@ -26,7 +26,10 @@ pub(crate) mod varied {
     pub(crate) const FORGOTTEN_AFTER: Span = Span::from_secs(20);
 
     /// A flow's own start says nothing of the link: for this time others give way to it.
-    pub(crate) const MIN_AGE: Span = Span::from_secs(1);
+    pub(crate) const MIN_AGE: Span = Span::from_secs(2);
+
+    /// Datagrams lost in a window, and the part of it beside these, that are of a full queue.
+    pub(crate) const MAX_LOST: (f64, f64) = (2.0, 0.1);
 
     /// With so much change, of either kind, the link varies. Ten flows on a link of one rate showed 0.6.
     pub(crate) const VARIES: f64 = 0.9;
@@ -74,7 +77,4 @@ pub(crate) mod varying {
 
     /// What a link keeps at least of what it passes, where most is lost behind it.
     pub(crate) const MIN_KEPT: f64 = 0.2;
-
-    /// Of so many datagrams, losses beyond twice the usual share that are of a queue which is too short.
-    pub(crate) const MAX_LOST: (f64, f64) = (64.0, 0.1);
 }
