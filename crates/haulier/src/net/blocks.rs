@@ -18,8 +18,8 @@ impl Client {
     /// Sends a block of any size, which arrives whole. Its bytes are not copied.
     ///
     /// # Errors
-    /// [`SendError`]: wait for [`Event::Connected`](crate::Event::Connected) before the first. `NotOpen` also if the driver has
-    /// ended: [`poll`](Self::poll) returns why.
+    /// [`SendError`]: wait for [`Event::Connected`](crate::Event::Connected) before the first. `NotOpen` also
+    /// if the driver has ended: [`poll`](Self::poll) returns why.
     pub fn send_block(&self, block: &Block) -> Result<BlockHandle, SendError> {
         self.send_block_with(block, BlockOptions::default())
     }

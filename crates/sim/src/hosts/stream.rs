@@ -186,7 +186,9 @@ impl App for SourceApp {
                 self.reading.push_back((at, wanted));
             }
         }
-        while let Some((_, wanted)) = self.reading.pop_front_if(|(at, _)| *at <= now) {
+        while self.reading.front().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, wanted)) = self.reading.pop_front()
+        {
             let mut data = bytes_at(wanted.offset, wanted.length);
             if self.wrong == Some(wanted.index) {
                 data[0] ^= 1;

@@ -155,8 +155,8 @@ fn t5_a_flood_of_ack_ranges_costs_little_and_gets_nothing() {
     }
 }
 
-/// More than one ack in a datagram, of whichever type, closes the connection before any of them is looked at.
-/// Dozens of acks of everything in each datagram cost as many walks over it once.
+/// More than one ack in a datagram, of whichever type, closes the connection before any of them is looked
+/// at. Dozens of acks of everything in each datagram cost as many walks over it once.
 #[test]
 fn t5_a_datagram_has_one_ack() {
     let mut con = Con::new(server_config(Keyed::Secret), 1, Some(100_000));
@@ -342,13 +342,16 @@ fn t12_a_client_that_never_acks_slices_is_gone_after_its_time() {
     assert!(con.now < ms(20_000));
 }
 
-/// The other way round: a client announces a block and sends a slice of it now and then, or none. It holds a
-/// place and what it sent; the server throws it out after twice the time its sender would wait.
+/// The other way round: a client announces a block, sends a slice of it, and no more. It holds what it sent;
+/// the server throws it out after twice the time its sender would wait. Before the slice it holds nothing.
 #[test]
 fn t12_a_client_whose_block_stands_still_is_thrown_out() {
     let mut con = Con::new(server_config(Keyed::Secret), 1, None);
     let frame = BlockFrame { number: 0, tag: 0, length: 1 << 20, root: [0; 32] };
+    let at = ChunkAt { block: 0, index: 0 };
+    let slice = SliceFrame { at, kind: SliceKind::Source, index: 0, data: &[7; 1024] };
     con.say(&[Frame::Block(frame)]);
+    con.say(&[Frame::Slice(slice)]);
     while con.closed.is_none() && con.now < ms(120_000) {
         con.wait(Duration::from_millis(1000));
         con.take();
