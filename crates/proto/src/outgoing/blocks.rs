@@ -231,6 +231,7 @@ impl OutgoingBlocks {
             sender.set_rtt(rtt);
         }
         sender.set_lateness(self.lateness());
+        sender.set_ack_delay(self.ack_frequency.later());
         if let Some(rate) = self.requests.rate() {
             sender.set_hint(rate);
         }

@@ -3,7 +3,7 @@
 //!
 //! In this order: a cancel; announcements; the pages of the tree that the next chunk needs; slices.
 
-use super::ack_frequency::Wanted;
+use super::ack_frequency::{Heard, Wanted};
 use super::announcement::Announcement;
 use super::block::SendOptions;
 use super::blocks::{Announced, MAX_ANNOUNCED, OutgoingBlocks, Waiting};
@@ -180,14 +180,19 @@ impl OutgoingBlocks {
         }
     }
 
-    /// How often acks are wanted, if the peer has to be told. `in_flight` are datagrams.
-    pub(crate) fn ack_frequency_due(&self, in_flight: u64) -> Option<Wanted> {
+    /// How often acks are wanted, if the peer has to be told. `in_flight` are datagrams, and `heard` those of
+    /// the peer.
+    pub(crate) fn ack_frequency_due(&mut self, in_flight: u64, heard: Heard) -> Option<Wanted> {
         self.sender.as_ref()?;
+        self.ack_frequency.judge(heard);
         self.ack_frequency.due(in_flight, self.rtt)
     }
 
-    pub(crate) const fn on_ack_frequency_sent(&mut self, wanted: Wanted) {
+    pub(crate) fn on_ack_frequency_sent(&mut self, wanted: Wanted) {
         self.ack_frequency.on_sent(wanted);
+        if let Some(sender) = &mut self.sender {
+            sender.set_ack_delay(self.ack_frequency.later());
+        }
     }
 
     pub(crate) const fn on_ack_frequency_lost(&mut self) {

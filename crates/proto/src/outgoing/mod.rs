@@ -17,6 +17,7 @@ mod path;
 #[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
 mod tests;
 
+pub(crate) use ack_frequency::Heard;
 pub(crate) use block::SendOptions;
 pub use block::{Block, BlockProgress};
 pub(crate) use blocks::{

@@ -209,11 +209,17 @@ impl ReceivedDatagrams {
         (self.ack_after, self.block_ack_delay) = (datagrams, delay);
     }
 
+    /// By how much longer than unasked acks of a block wait.
+    pub(crate) const fn thinned_by(&self) -> Duration {
+        self.block_ack_delay.saturating_sub(BLOCK_ACK_DELAY)
+    }
+
     /// The ack was sent; `alone` if its datagram was not ack-eliciting.
     pub fn on_ack_sent(&mut self, now: Instant, alone: bool) {
         self.due = None;
         if self.is_block && self.repeats < REPEATS {
-            self.due = Some(now + FIRST_REPEAT * (1 << self.repeats));
+            let first = FIRST_REPEAT.max(self.block_ack_delay);
+            self.due = Some(now + first * (1 << self.repeats));
             self.repeats += 1;
         }
         self.pending = 0;
@@ -259,7 +265,8 @@ impl ReceivedDatagrams {
     fn ask(&mut self, now: Instant) {
         self.pending = self.pending.saturating_add(1);
         self.asked = self.asked.saturating_add(1);
-        let is_for_gap = !self.was_for_gap && self.gap_due_at <= self.window.largest();
+        let is_thin = !self.thinned_by().is_zero();
+        let is_for_gap = !self.was_for_gap && !is_thin && self.gap_due_at <= self.window.largest();
         let is_for_gap = is_for_gap && self.gap_due_at.take().is_some();
         self.is_due_for_gap |= is_for_gap;
         let at_once =

@@ -355,7 +355,7 @@ impl World {
                 self.ledger.add(Item::Cancel(block));
                 self.put(now, 50, None, Sent::Cancel(block));
             } else if let Some(wanted) =
-                self.blocks.ack_frequency_due(self.ledger.in_flight().into())
+                self.blocks.ack_frequency_due(self.ledger.in_flight().into(), Heard::default())
             {
                 self.blocks.on_ack_frequency_sent(wanted);
                 self.ledger.add(Item::AckFrequency);

@@ -1,6 +1,7 @@
 //! What a receiver remembers, and when it acknowledges.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::{ack, at, ms};
 use crate::transit::{AckFrame, ReceivedDatagrams};
@@ -56,6 +57,21 @@ fn acks_are_due_at_once_first_then_after_16_or_20_ms() {
 
 /// While a block is received: its sender measures by the acks, so they are sent sooner, and one that may be
 /// lost is repeated.
+/// Where a peer wants acks later than usual the way to it is too thin for them: a gap waits, and so do
+/// repetitions.
+#[test]
+fn thinned_acks_wait_at_a_gap_too() {
+    let mut received = ReceivedDatagrams::new();
+    received.set_block(true);
+    received.set_frequency(64, Duration::from_millis(100));
+    (0..17).for_each(|number| received.on_verified(at(0), number, true));
+    received.on_ack_sent(at(0), true);
+    (20..30).for_each(|number| received.on_verified(at(1), number, true));
+    assert_eq!(received.ack_due(), Some(at(101)));
+    received.on_ack_sent(at(101), true);
+    assert_eq!(received.ack_due(), Some(at(201)));
+}
+
 #[test]
 fn acks_of_a_block_wait_for_10_ms_and_are_repeated() {
     let mut received = ReceivedDatagrams::new();
