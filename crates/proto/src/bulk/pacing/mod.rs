@@ -32,7 +32,7 @@ use self::beside_game::BesideGame;
 use self::beside_tcp::BesideTcp;
 use self::delay::Delay;
 use self::flow::Flow;
-use self::start::Start;
+use self::start::{Begin, Start};
 use super::samples::{BaseDelay, Sample};
 use super::tuning::flow::DECREASE;
 use super::tuning::{FULL_PACKET, NEARLY_FULL, TICK};
@@ -143,8 +143,19 @@ impl Pacing {
             self.own_from = u64::MAX;
         }
         let Some(rate) = known else { return };
-        if let Law::Blind(_) = self.law {
-            self.start(rate);
+        match &self.law {
+            Law::Blind(blind) => match blind.share() {
+                Some(_) if !blind.is_calm() => return,
+                Some(share) => {
+                    let flow = Flow::new(share, self.floor.min(share), self.next);
+                    let begin = Begin::Beside(share.min(rate));
+                    self.law = Law::Delay(Box::new(Delay::begin(flow, rate, begin)));
+                    self.own_from = self.next;
+                    return;
+                }
+                None => self.start(rate),
+            },
+            _ => {}
         }
         let Law::Model(start) = &self.law else { return };
         if is_long || self.marked.is_some() || start.is_crowded() {
@@ -217,7 +228,7 @@ impl Pacing {
     /// A slice was sent; `limit` is the configured maximum rate.
     pub(crate) fn on_slice_sent(&mut self, now: Instant, bytes: Bytes, queue: &Queue, limit: Rate) {
         match &mut self.law {
-            Law::Blind(blind) if queue.is_train => blind.on_train_sent(now),
+            Law::Blind(blind) if queue.is_train => blind.on_train_sent(now, self.next),
             Law::Blind(blind) => blind.on_sent(now, bytes, queue.rtt, limit),
             _ => {}
         }
@@ -259,7 +270,10 @@ impl Pacing {
 
     /// The fate of a datagram is settled.
     pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool, rtt: Span) {
-        if let Some(flow) = self.flow_mut() {
+        let next = self.next;
+        if let Law::Blind(blind) = &mut self.law {
+            blind.on_settled(number, is_lost, next, rtt);
+        } else if let Some(flow) = self.flow_mut() {
             flow.on_settled(number, is_lost, rtt);
         }
     }
