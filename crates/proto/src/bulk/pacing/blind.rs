@@ -117,7 +117,9 @@ impl Blind {
             return;
         }
         let lost = core::mem::take(&mut self.seen).share();
-        let least = FULL_PACKET / rtt.max(Span(1.0));
+        let packet = FULL_PACKET / rtt.max(Span(1.0));
+        // On a near path that is more than the floor.
+        let least = packet.min(self.floor.max(FULL_PACKET / Span::from_secs(1)));
         let is_sure = self.share().is_some();
         let max = if is_sure { SHARED_LOSS } else { FLOODED };
         let rate = self.rate();
@@ -126,7 +128,7 @@ impl Blind {
             (self.fresh_from, self.calm) = (next, 0);
             self.cuts += 1;
         } else if is_sure {
-            self.share = Some(rate + GROWTH * least);
+            self.share = Some(rate + GROWTH * packet.min(rate));
             self.calm = if lost > 0.0 { 0 } else { self.calm + 1 };
         } else {
             // It was bad luck.
@@ -310,7 +312,7 @@ mod tests {
         settle(&mut blind, &mut next, 64, 1);
         assert!(blind.is_calm() && blind.poll_train(Instant::from_millis(9_000)));
         settle(&mut blind, &mut next, 2_000, 1_000_000);
-        let least = FULL_PACKET / RTT;
+        let least = FLOOR.min(FULL_PACKET / RTT);
         assert!((blind.rate() / least - 1.0).abs() < 1e-9, "a packet a round trip");
     }
 
