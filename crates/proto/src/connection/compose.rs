@@ -256,7 +256,7 @@ impl Connection {
         if let Some(wanted) = self.blocks_out.ack_frequency_due(in_flight, heard)
             && draft.room() >= MIN_ROOM
         {
-            let (datagrams, delay) = (wanted.datagrams, wanted.delay);
+            let (datagrams, delay) = (wanted.datagrams, wanted.delay());
             draft.push(&Frame::AckFrequency { datagrams, delay });
             self.blocks_out.on_ack_frequency_sent(wanted);
             self.sent.add(Item::AckFrequency);

@@ -52,13 +52,13 @@ pub(crate) struct Heard {
 pub(crate) struct Wanted {
     /// At the latest after this many datagrams.
     pub(crate) datagrams: u8,
-    /// And after this time.
-    pub(crate) delay: Duration,
+    /// And after this time, in microseconds, which is what the wire has.
+    micros: u32,
 }
 
 impl Wanted {
     /// What a receiver does unasked.
-    const UNASKED: Self = Self { datagrams: 16, delay: MAX_DELAY };
+    const UNASKED: Self = Self { datagrams: 16, micros: MAX_DELAY.as_micros() as u32 };
 
     /// With so many `steps` of thinning.
     fn of(in_flight: u64, rtt: Duration, steps: u8) -> Self {
@@ -69,16 +69,20 @@ impl Wanted {
             let each = rtt / u32::try_from(in_flight.max(1)).unwrap_or(u32::MAX);
             delay = delay.max((each * (THINNED << steps)).min(MAX_THINNED_DELAY));
         }
-        // The wire has whole microseconds.
-        let delay = Duration::from_micros(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX));
-        Self { datagrams: u8::try_from(datagrams).unwrap_or(u8::MAX), delay }
+        let micros = u32::try_from(delay.as_micros()).unwrap_or(u32::MAX);
+        Self { datagrams: u8::try_from(datagrams).unwrap_or(u8::MAX), micros }
+    }
+
+    /// And after this time.
+    pub(crate) const fn delay(self) -> Duration {
+        Duration::from_micros(self.micros as u64)
     }
 
     /// Whether one of the two is another by a factor of 3/2 and more.
     fn is_far_from(self, other: Self) -> bool {
         let is_far = |a: u128, b: u128| 2 * a.max(b) >= 3 * a.min(b);
         is_far(self.datagrams.into(), other.datagrams.into())
-            || is_far(self.delay.as_micros(), other.delay.as_micros())
+            || is_far(self.micros.into(), other.micros.into())
     }
 }
 
@@ -121,7 +125,7 @@ impl AckFrequency {
     /// What to ask for now, if that is far from what was asked.
     pub(super) fn due(&self, in_flight: u64, rtt: Option<Duration>) -> Option<Wanted> {
         let wanted = rtt.map(|rtt| Wanted::of(in_flight, rtt, self.steps));
-        let is_thin = self.steps > 0 || self.asked.delay > MAX_DELAY;
+        let is_thin = self.steps > 0 || self.asked.delay() > MAX_DELAY;
         let wanted = wanted.filter(|_| in_flight >= FEW_IN_FLIGHT || is_thin);
         match wanted.filter(|wanted| wanted.is_far_from(self.asked)) {
             None => self.is_lost.then_some(self.asked),
@@ -140,7 +144,7 @@ impl AckFrequency {
 
     /// By how much later than unasked acks come.
     pub(super) const fn later(&self) -> Duration {
-        self.asked.delay.saturating_sub(MAX_DELAY)
+        self.asked.delay().saturating_sub(MAX_DELAY)
     }
 }
 
@@ -151,8 +155,8 @@ mod tests {
     #[test]
     fn acks_follow_what_is_in_flight_and_the_round_trip() {
         let wanted = |in_flight, ms| {
-            let Wanted { datagrams, delay } = Wanted::of(in_flight, Duration::from_millis(ms), 0);
-            (datagrams, delay.as_micros())
+            let Wanted { datagrams, micros } = Wanted::of(in_flight, Duration::from_millis(ms), 0);
+            (datagrams, micros)
         };
         assert_eq!(wanted(100, 300), (16, 10_000));
         assert_eq!(wanted(1_000, 40), (31, 5_000));
@@ -186,9 +190,8 @@ mod tests {
     fn acks_are_thinned_where_they_get_lost() {
         let (mut frequency, mut heard) = (AckFrequency::new(), Heard::default());
         let rtt = Some(Duration::from_millis(100));
-        let asked = |frequency: &AckFrequency| {
-            frequency.due(8, rtt).map(|it| (it.datagrams, it.delay.as_micros()))
-        };
+        let asked =
+            |frequency: &AckFrequency| frequency.due(8, rtt).map(|it| (it.datagrams, it.micros));
         for _ in 0..100 {
             lose(&mut frequency, &mut heard, 2);
         }
