@@ -346,8 +346,13 @@ impl Sender {
         let is_long = self.acked > flow::LONG;
         let Self { bottleneck, pacing, .. } = self;
         let was_policed = bottleneck.finder().is_policed();
+        let before = bottleneck.rate();
         let count = bottleneck.on_arrivals(frame, ledger, &self.loss, self.now, is_long);
         let found = bottleneck.look_upward(count, ledger.next_number());
+        if bottleneck.is_near() && bottleneck.rate() > before {
+            // What waits by a lower rate, or for the next tick of a guess, waits for too long.
+            self.resume_at = self.resume_at.min(self.now);
+        }
         if bottleneck.finder().is_policed() && !was_policed {
             // What was lost so far was sent too fast.
             (self.loss, self.too_fast_below) = (LossEstimate::new(), self.next_number);
