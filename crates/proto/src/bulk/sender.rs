@@ -24,6 +24,8 @@ use super::reader::Reader;
 use super::recalled::Recalled;
 use super::silence::Silence;
 use super::trains::Trains;
+use super::tuning::near::is_fast;
+use super::tuning::rate_finder::TRAIN_ABOVE;
 use super::tuning::silence::MAX_COUNTED_LOST;
 use super::tuning::{FULL_PACKET, TICK, flow};
 use super::units::{Bytes, Rate, Span};
@@ -349,8 +351,10 @@ impl Sender {
         let before = bottleneck.rate();
         let count = bottleneck.on_arrivals(frame, ledger, &self.loss, self.now, is_long);
         let found = bottleneck.look_upward(count, ledger.next_number());
-        if bottleneck.is_near() && bottleneck.rate() > before {
-            // What waits by a lower rate, or for the next tick of a guess, waits for too long.
+        let is_faster = |rate: Rate| before.is_none_or(|before| rate > TRAIN_ABOVE * before);
+        let is_fast = |rate: &Rate| is_faster(*rate) && is_fast(*rate, self.packet);
+        if bottleneck.is_near() && bottleneck.rate().filter(is_fast).is_some() {
+            // What waits by a much lower rate, or for the next tick of a guess, waits for too long.
             self.resume_at = self.resume_at.min(self.now);
         }
         if bottleneck.finder().is_policed() && !was_policed {
