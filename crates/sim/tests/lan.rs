@@ -82,8 +82,8 @@ impl Lan {
 
 /// A link's rate, the KiB of a block, and at most how many times the limit a client's first block and the
 /// next may take. Until the first train is acknowledged a first one has only that, which the longest round
-/// trip of the table shows; beyond 2 Gbit/s clocks do not tell how fast a train arrived, and the rate is found
-/// in steps.
+/// trip of the table shows; beyond 2 Gbit/s clocks do not tell how fast a train arrived, and the rate is
+/// found in steps.
 const BARS: [(u64, usize, [f64; 2]); 13] = [
     (100, 256, [1.1, 1.1]),
     (100, 1_024, [1.1, 1.1]),

@@ -18,7 +18,7 @@ const TICK_PACKETS: f64 = 32.0;
 /// The minimum tick: what the timers of operating systems can keep.
 const MIN_TICK: Span = Span(100.0);
 
-/// The minimum tick where a queue is not seen to hold more: that is passed on in two lots, if the caller comes
+/// The minimum tick where a queue is not seen to hold more: that is passed on in two lots, if the caller is
 /// in time. One that sleeps with its system's timers comes later, and makes up for it as far as fits.
 const MIN_SHORT_TICK: Span = Span(25.0);
 
@@ -39,7 +39,7 @@ pub(crate) fn tick(rate: Rate, packet: Bytes) -> Duration {
     (TICK_PACKETS * packet / rate).clamp(MIN_TICK, TICK.into()).duration()
 }
 
-/// The same through a queue that is known to hold so much: where that is less than two ticks pass, more often.
+/// The same through a queue that is known to hold so much: shorter where that is less than two ticks pass.
 pub(crate) fn tick_through(rate: Rate, packet: Bytes, room: Bytes) -> Duration {
     let half = (room / rate / 2.0).max(MIN_SHORT_TICK).duration();
     half.min(tick(rate, packet))
