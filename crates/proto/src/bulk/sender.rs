@@ -347,19 +347,20 @@ impl Sender {
     pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, ledger: &Ledger) {
         let is_long = self.acked > flow::LONG;
         let Self { bottleneck, pacing, .. } = self;
-        let was_policed = bottleneck.finder().is_policed();
-        let before = bottleneck.rate();
+        let (known, was_policed) = (bottleneck.rate(), bottleneck.finder().is_policed());
         let count = bottleneck.on_arrivals(frame, ledger, &self.loss, self.now, is_long);
         let found = bottleneck.look_upward(count, ledger.next_number());
-        let is_faster = |rate: Rate| before.is_none_or(|before| rate > TRAIN_ABOVE * before);
-        let is_fast = |rate: &Rate| is_faster(*rate) && is_fast(*rate, self.packet);
-        if bottleneck.is_near() && bottleneck.rate().filter(is_fast).is_some() {
-            // What waits by a much lower rate, or for the next tick of a guess, waits for too long.
-            self.resume_at = self.resume_at.min(self.now);
-        }
         if bottleneck.finder().is_policed() && !was_policed {
             // What was lost so far was sent too fast.
             (self.loss, self.too_fast_below) = (LossEstimate::new(), self.next_number);
+        }
+        let is_faster = |rate: &Rate| known.is_none_or(|known| *rate > TRAIN_ABOVE * known);
+        if let Some(rate) = bottleneck.rate().filter(is_faster) {
+            let has_short_ticks = bottleneck.is_near() && is_fast(rate, self.packet);
+            if has_short_ticks || known.is_some() && pacing.is_modelled() {
+                // What waits for the queue to drain at a lower rate, or for a guess's tick, has waited.
+                self.resume_at = self.resume_at.min(self.now);
+            }
         }
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());
         if let Some(rate) = found {
