@@ -9,10 +9,12 @@ use super::units::{Bytes, Rate, Span};
 mod game;
 mod long;
 pub(super) mod near;
+mod unsteady;
 pub(super) mod upward;
 
 pub(super) use game::{beside_game, policer};
 pub(super) use long::{beside_tcp, delay, start, usual};
+pub(super) use unsteady::{varied, varying};
 
 /// The interval at which slices are sent, as a batch.
 pub(super) const TICK: core::time::Duration = core::time::Duration::from_millis(1);

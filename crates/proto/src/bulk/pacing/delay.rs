@@ -29,6 +29,8 @@ use super::drains::Drains;
 use super::flow::Flow;
 use super::start::Begin;
 use super::usual::Usual;
+use super::varied::Varied;
+use super::varying::Varying;
 
 /// A lower rate, tried because more is lost than usual.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +60,7 @@ struct Drain {
 pub(super) struct Delay {
     pub(super) flow: Flow,
     pub(super) usual: Usual,
+    pub(super) varied: Varied,
     trial: Option<Trial>,
     /// The delivered rate at the last standing queue.
     ceiling: Rate,
@@ -122,9 +125,16 @@ impl Delay {
 
     /// Continues after others have left the queue to this rate.
     pub(super) fn after(law: &BesideTcp, rate: Rate) -> Self {
-        let BesideTcp { mut flow, usual, drains, .. } = law.clone();
+        let BesideTcp { mut flow, usual, drains, varied, .. } = law.clone();
         flow.restart(rate);
-        Self { drains, ..Self::new(flow, rate, usual) }
+        Self { drains, varied, ..Self::new(flow, rate, usual) }
+    }
+
+    /// Continues at this rate on a link that no longer varies.
+    pub(super) fn after_variation(law: &Varying, rate: Rate) -> Self {
+        let Varying { mut flow, usual, drains, varied, .. } = law.clone();
+        flow.restart(rate);
+        Self { drains, varied, ..Self::new(flow, rate, usual) }
     }
 
     /// Continues a flow; `ceiling` is the known rate of the link.
@@ -133,6 +143,7 @@ impl Delay {
         Self {
             flow,
             usual,
+            varied: Varied::new(),
             trial: None,
             ceiling,
             growth: 0.0,
@@ -217,6 +228,7 @@ impl Delay {
             return self.end_drain(drain, delay);
         }
         if self.flow.round.is_marked {
+            self.varied = Varied::new();
             (self.ceiling, self.growth) = (sent, 0.0);
             let longest = self.flow.round.max_delay;
             self.flow.restart(sent * (1.0 - DECREASE));
