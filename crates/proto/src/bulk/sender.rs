@@ -345,7 +345,7 @@ impl Sender {
     /// The peer reported when datagrams arrived. Called after the ack of these datagrams.
     pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, ledger: &Ledger) {
         let rtt: Span = self.silence.rtt().into();
-        let is_disordered = Span::from(ledger.reordering()) > rtt / 2.0;
+        let is_disordered = Span::from(ledger.reordering()) > 0.75 * rtt;
         let is_long = self.acked > if is_disordered { flow::LONG / 4 } else { flow::LONG };
         let Self { bottleneck, pacing, .. } = self;
         let was_policed = bottleneck.finder().is_policed();

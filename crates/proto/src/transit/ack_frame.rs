@@ -76,8 +76,8 @@ impl AckFrame {
         self.ecn
     }
 
-    /// Adds `gap` numbers that it does not name and `run` older ones that arrived. Returns whether there was room:
-    /// not for a 32nd run, beyond 131,072 numbers, or for a gap or run of 0.
+    /// Adds `gap` numbers that it does not name and `run` older ones that arrived. Returns whether there was
+    /// room: not for a 32nd run, beyond 131,072 numbers, or for a gap or run of 0.
     #[must_use]
     pub fn push_run(&mut self, gap: u32, run: u32) -> bool {
         let span = self.span.saturating_add(gap).saturating_add(run);

@@ -13,8 +13,8 @@ use super::super::tuning::delay::{
     CAP_GROWTH, DRAIN_MARGIN, DRAIN_PACKETS, DRAIN_PART, DRAINED, EMPTY_PART, FULL_CAP, GAIN, HOT,
     HOT_ROUNDS, LEFT_MARGIN, MAX_CUT, MAX_DELIVERED, MAX_DRAIN_TIME, MAX_FAILED, MAX_GROWTH,
     MAX_HOT, MAX_JUMP, MAX_OVERSHOOT, MIN_CUT, MIN_EMPTY, MIN_FALL, MIN_HOT, MIN_ROOT, MIN_TARGET,
-    OVERSHOT, REFERENCE, ROUNDS, SEARCH, SEARCHED_ARRIVALS, SHORT_ROUND, TARGET, TEST_AFTER,
-    TRIAL_CUT, YIELDED,
+    OVERSHOT, OVERSHOT_PACKETS, REFERENCE, ROUNDS, SEARCH, SEARCHED_ARRIVALS, SHORT_ROUND, TARGET,
+    TEST_AFTER, TRIAL_CUT, YIELDED,
 };
 use super::super::tuning::flow::{DECREASE, MIN_ROUND, USED};
 use super::super::tuning::near::is_fast;
@@ -219,14 +219,15 @@ impl Delay {
     fn is_searched(&self, lasts: Span, round: Span) -> bool {
         let disorder = self.flow.disorder();
         self.is_searching
-            && disorder > round
+            && 2.0 * disorder > round
             && self.flow.round.arrivals >= SEARCHED_ARRIVALS
             && (lasts >= disorder || self.is_overshot())
     }
 
     /// The newest arrivals of a step are later than all that are held up by chance.
     fn is_overshot(&self) -> bool {
-        self.flow.round.newest_delay() > OVERSHOT * self.flow.disorder()
+        let packets = OVERSHOT_PACKETS * (FULL_PACKET / self.flow.rate());
+        self.flow.round.newest_delay() > OVERSHOT * self.flow.disorder() + packets
     }
 
     /// Judges a round. If others fill the queue, returns the rate from before this flow yielded.
@@ -332,7 +333,7 @@ impl Delay {
         let is_framed = core::mem::take(&mut self.is_framed);
         let late = if is_framed { delay } else { self.flow.round.late_delay() };
         let pull = self.pull(late, rtt);
-        self.is_searching &= self.flow.disorder() > rtt / ROUNDS;
+        self.is_searching &= 2.0 * self.flow.disorder() > rtt / ROUNDS;
         if self.is_searching {
             if !self.is_overshot() && sent >= USED * rate {
                 return self.flow.go_on(rate * SEARCH);

@@ -12,9 +12,9 @@ use crate::transit::datagram::{Contents, Datagram, Fate};
 use crate::transit::runs;
 
 /// The longest reordering that is learned in any case, 50 ms: what a link with several paths does, and three
-/// packets of a game at 60 a second. On longer paths it is so many round trips: a round trip by the least jitter,
-/// which its samples show, is less than what jitter adds. A datagram that is overtaken by more is lost, and
-/// retransmitted if it arrives later.
+/// packets of a game at 60 a second. On longer paths it is so many round trips: a round trip by the least
+/// jitter, which its samples show, is less than what jitter adds. A datagram that is overtaken by more is
+/// lost, and retransmitted if it arrives later.
 const MAX_REORDERING: Duration = Duration::from_millis(50);
 const MAX_REORDERED_TRIPS: u32 = 3;
 
