@@ -24,6 +24,7 @@ use super::reader::Reader;
 use super::recalled::Recalled;
 use super::silence::Silence;
 use super::trains::Trains;
+use super::tuning::rate_finder::TRAIN_ABOVE;
 use super::tuning::silence::MAX_COUNTED_LOST;
 use super::tuning::{FULL_PACKET, TICK, flow};
 use super::units::{Bytes, Rate, Span};
@@ -348,12 +349,17 @@ impl Sender {
         let is_disordered = Span::from(ledger.reordering()) > 0.75 * rtt;
         let is_long = self.acked > if is_disordered { flow::LONG / 4 } else { flow::LONG };
         let Self { bottleneck, pacing, .. } = self;
-        let was_policed = bottleneck.finder().is_policed();
+        let (known, was_policed) = (bottleneck.rate(), bottleneck.finder().is_policed());
         let count = bottleneck.on_arrivals(frame, ledger, &self.loss, self.now, is_long);
         let found = bottleneck.look_upward(count, ledger.next_number());
         if bottleneck.finder().is_policed() && !was_policed {
             // What was lost so far was sent too fast.
             (self.loss, self.too_fast_below) = (LossEstimate::new(), self.next_number);
+        }
+        let is_faster = known.zip(bottleneck.rate()).is_some_and(|(a, b)| b > TRAIN_ABOVE * a);
+        if is_faster && pacing.is_modelled() {
+            // What waits for the queue to drain has waited for it at the lower rate.
+            self.resume_at = self.resume_at.min(self.now);
         }
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());
         if let Some(rate) = found {
