@@ -330,6 +330,7 @@ impl Sender {
         if let Some(largest) = ledger.largest_acked() {
             self.delivered.end_ack(now, largest);
         }
+        self.pacing.set_disorder(ledger.reordering().into());
         let rtt = self.silence.rtt().into();
         self.recalled = self.recalled.filter(|recalled| !recalled.is_over(rtt));
         if !self.bottleneck.finder().has_train(self.trains.packets() / 2) {
@@ -345,7 +346,9 @@ impl Sender {
 
     /// The peer reported when datagrams arrived. Called after the ack of these datagrams.
     pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, ledger: &Ledger) {
-        let is_long = self.acked > flow::LONG;
+        let rtt: Span = self.silence.rtt().into();
+        let is_disordered = Span::from(ledger.reordering()) > 0.75 * rtt;
+        let is_long = self.acked > if is_disordered { flow::LONG / 4 } else { flow::LONG };
         let Self { bottleneck, pacing, .. } = self;
         let (known, was_policed) = (bottleneck.rate(), bottleneck.finder().is_policed());
         let count = bottleneck.on_arrivals(frame, ledger, &self.loss, self.now, is_long);

@@ -211,6 +211,11 @@ pub(super) mod flow {
     /// The minimum arrivals in a round: among fewer, jitter may hide a standing queue.
     pub(crate) const MIN_ARRIVALS: usize = 4;
 
+    /// Where datagrams are held up for longer than that, a round lasts so many times as long as they are, and
+    /// has so many arrivals: half as many change the rate by a tenth for nothing.
+    pub(crate) const DISORDERED_ROUND: f64 = 2.0;
+    pub(crate) const DISORDERED_ARRIVALS: usize = 12;
+
     /// A flow that uses a smaller fraction of its rate is limited by its data, and does not grow.
     pub(crate) const USED: f64 = 0.7;
 

@@ -279,6 +279,13 @@ impl Pacing {
         }
     }
 
+    /// Datagrams overtake others that were sent so much earlier.
+    pub(crate) fn set_disorder(&mut self, disorder: Span) {
+        if let Some(flow) = self.flow_mut() {
+            flow.set_disorder(disorder);
+        }
+    }
+
     /// It was heard at `now` that a datagram arrived.
     pub(crate) fn on_arrival(&mut self, now: Instant, sample: &Sample, rtt: Span) {
         if let Law::Blind(blind) = &mut self.law {
