@@ -13,8 +13,8 @@ use super::tuning::FULL_PACKET;
 use super::tuning::near::{FASTER, is_fast};
 use super::tuning::rate_finder::{
     AT_ONCE, CLEAR, FOLLOWED, LONG_TRAIN, MAX_USUAL, MIN_DISORDERED, MIN_TRAIN, POLICED_AFTER,
-    PROVISIONAL, QUEUED, RATES, SMALLER, SQUEEZED, SURE, TRAIN_ABOVE, TRAIN_BELOW, TRAIN_SPAN,
-    USED, WINDOW, WINDOW_ARRIVALS,
+    PROVISIONAL, QUEUED, RATES, SMALLER, SOON, SQUEEZED, SURE, TRAIN_ABOVE, TRAIN_BELOW,
+    TRAIN_SPAN, USED, WINDOW, WINDOW_ARRIVALS,
 };
 use super::tuning::samples::{HELD_UP, TOGETHER, UNQUEUED};
 use super::tuning::upward::{SETTLED, STEP};
@@ -146,15 +146,20 @@ impl RateFinder {
         if samples.is_disordered() {
             return self.measure_disordered_train(samples);
         }
-        let first = samples.all().len().saturating_sub(count);
-        // One that arrived at once has waited for the first of the new samples.
-        for end in first.saturating_sub(1)..samples.all().len() {
-            self.measure_batch(samples, end);
+        let all = samples.all();
+        let new = all.len().saturating_sub(count);
+        // Those that arrived at once with the newest of before have waited for what arrives now.
+        let last = new.checked_sub(1).and_then(|last| all.get(last));
+        let is_same = |sample: &&Sample| last.is_some_and(|last| last.at - sample.at < TOGETHER);
+        let waiting = all.iter().take(new).rev().take_while(is_same).count();
+        for end in new - waiting..all.len() {
+            if end >= new {
+                self.measure_batch(samples, end);
+            }
             let is_fast = self.is_near && self.rate.is_some_and(|rate| is_fast(rate, self.packet));
             let Some(train) = Train::ending(samples, end, is_fast) else { continue };
             let waits = train.is_at_once && !self.is_near;
-            let is_newest = end + 1 == samples.all().len();
-            if if end < first { !waits } else { waits && is_newest } {
+            if !if waits { is_followed(all, end, new) } else { end >= new } {
                 continue;
             }
             let (rate, arrivals) = (train.rate, train.arrivals);
@@ -341,6 +346,15 @@ impl RateFinder {
     pub(crate) const fn standing(&self) -> Span {
         self.standing
     }
+}
+
+/// Whether the first to arrive apart from sample `end` and those with it is among the new ones, from `new`
+/// on, and was sent soon after: only then it shows whether the others were held up for a bunch.
+fn is_followed(samples: &[Sample], end: usize, new: usize) -> bool {
+    let Some(last) = samples.get(end) else { return false };
+    let mut later = samples.iter().enumerate().skip(end + 1);
+    let next = later.find(|(_, next)| next.at - last.at >= TOGETHER);
+    next.is_some_and(|(place, next)| place >= new && next.sent - last.sent < SOON)
 }
 
 /// The bytes of a train that passed the bottleneck between two arrivals. A full queue drops the rest of a

@@ -5,7 +5,7 @@
 //! estimate starts at that rate. It is used for one round trip, until the first slices have measured the
 //! downstream path.
 
-use super::tuning::requests::{IRREGULAR, MIN_TIME, RATES, REGULAR, TRAIN_GAP};
+use super::tuning::requests::{AT_ONCE, IRREGULAR, MIN_TIME, RATES, REGULAR, TRAIN_GAP};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
 
@@ -45,7 +45,7 @@ impl RequestTrain {
     pub(crate) fn rate(&self) -> Option<Rate> {
         let (time, shortest, longest) = (span(self.last), span(self.gaps.0), span(self.gaps.1));
         if time < MIN_TIME {
-            return None;
+            return (Bytes(self.bytes.into()) >= AT_ONCE.0).then_some(AT_ONCE.1);
         }
         let rate = Bytes(self.bytes.into()) / time;
         // Irregular gaps are not those of a link: the time of all of them is longer than the link needs.
@@ -81,16 +81,21 @@ mod tests {
     #[test]
     fn irregular_gaps_give_a_guess() {
         let rate = |micros| train(micros).unwrap().0 * 8.0;
-        assert!((10.0..20.1).contains(&rate(&[5000, 5300, 9800, 10_100])));
-        assert!((20.0..20.1).contains(&rate(&[5000, 6300, 6350, 7100])), "up to the first rate");
+        assert!((40.0..40.1).contains(&rate(&[5000, 5300, 9800, 10_100])), "up to a bound");
+        assert!((20.0..30.0).contains(&rate(&[5000, 5600, 15_300, 15_900])));
         assert!((80.0..100.1).contains(&rate(&[5000, 5010, 5250, 5300])), "or what they show");
     }
 
     #[test]
-    fn one_copy_or_one_instant_gives_no_rate() {
+    fn copies_at_once_give_a_guess() {
+        assert_eq!(train(&[5000, 5000]), None, "two may be so close by chance");
+        assert_eq!(train(&[5000, 5000, 5001]), Some(AT_ONCE.1));
+    }
+
+    #[test]
+    fn one_copy_gives_no_rate() {
         assert_eq!(train(&[]), None);
         assert_eq!(train(&[5000]), None);
-        assert_eq!(train(&[5000, 5000, 5001]), None);
         assert_eq!(train(&[5000, 255_000]), None, "sent again");
     }
 

@@ -6,7 +6,7 @@
 use super::ack_frequency::{Heard, Wanted};
 use super::announcement::Announcement;
 use super::block::SendOptions;
-use super::blocks::{Announced, MAX_ANNOUNCED, OutgoingBlocks, Waiting};
+use super::blocks::{Announced, OutgoingBlocks, Waiting};
 use super::pages::Pages;
 use crate::Instant;
 use crate::bulk::{Chosen, NewBlock, SendBlock, SlicePart};
@@ -30,7 +30,7 @@ impl OutgoingBlocks {
         let priority = waiting.options.priority;
         let is_most_urgent = self.announced.iter().all(|block| block.options.priority < priority);
         let reserved = if is_most_urgent { 0 } else { RESERVED_ANNOUNCEMENTS };
-        if self.announced.len() + self.cancelled.len() + reserved >= MAX_ANNOUNCED {
+        if self.announced.len() + self.cancelled.len() + reserved >= self.max_announced() {
             return None;
         }
         let is_before = |block: &&Announced| {

@@ -19,12 +19,14 @@ use super::drains::Drains;
 use super::flow::{Flow, Round};
 use super::seen::Seen;
 use super::usual::Usual;
+use super::varied::Varied;
 
 /// A flow that competes for its share of a full queue.
 #[derive(Clone, Debug)]
 pub(super) struct BesideTcp {
     pub(super) flow: Flow,
     pub(super) usual: Usual,
+    pub(super) varied: Varied,
     /// The window at the last cut in datagrams, and when that was.
     max_window: f64,
     cut_at: Span,
@@ -39,10 +41,20 @@ pub(super) struct BesideTcp {
 impl BesideTcp {
     /// Restores the rate from before the decreases; `delay` is the queueing delay that others cause.
     pub(super) fn new(law: &Delay, rate: Rate, delay: Span, rtt: Span) -> Self {
-        let Delay { mut flow, usual, drains, .. } = law.clone();
+        let Delay { mut flow, usual, drains, varied, .. } = law.clone();
         flow.restart(rate.min(2.0 * flow.rate()));
         let (now, max_window) = (flow.now(), rate * rtt / FULL_PACKET / CUT);
-        Self { flow, usual, max_window, cut_at: now, longest: delay, drains, drained: None, delay }
+        Self {
+            flow,
+            usual,
+            varied,
+            max_window,
+            cut_at: now,
+            longest: delay,
+            drains,
+            drained: None,
+            delay,
+        }
     }
 
     /// A datagram was sent: perhaps it is time to drain.

@@ -15,9 +15,9 @@
 
 use super::super::samples::Sample;
 use super::super::tuning::blind::{
-    AHEAD, BELIEVED_SLICES, CALM, FIRST_RATE, FIRST_SLICES, FIRST_WINDOW, FLOODED, GROWTH,
-    HALVED_AFTER, HINT_GAIN, LATER_RATE, MAX_HALVINGS, MAX_TRAIN, MIN_LEFT, MIN_SLOW_RTT,
-    PAIR_WAIT, SHARED_LOSS, SURE_CUTS, TRAIN_INTERVAL, WINDOW,
+    AHEAD, AT_ONCE_RATE, BELIEVED_SLICES, CALM, FIRST_RATE, FIRST_SLICES, FIRST_WINDOW, FLOODED,
+    GROWTH, HALVED_AFTER, HINT_GAIN, LATER_RATE, MAX_HALVINGS, MAX_TRAIN, MIN_AT_ONCE, MIN_LEFT,
+    MIN_SLOW_RTT, PAIR_WAIT, SHARED_LOSS, SURE_CUTS, TRAIN_INTERVAL, WINDOW,
 };
 use super::super::tuning::{FULL_PACKET, trains};
 use super::super::units::{Bytes, Rate, Span};
@@ -43,6 +43,8 @@ pub(crate) struct Blind {
     is_held_back: bool,
     is_overdue: bool,
     pairs: Pairs,
+    /// Most of what was sent arrived at once, and nothing after it yet.
+    is_at_once: bool,
     /// When it was first heard that a datagram arrived.
     heard_at: Option<Instant>,
     /// What heavy losses have left of the guess, how often they have reduced it, and the windows in succession
@@ -68,6 +70,7 @@ impl Blind {
             is_held_back: false,
             is_overdue: false,
             pairs: Pairs::new(),
+            is_at_once: false,
             heard_at: None,
             share: None,
             cuts: 0,
@@ -162,6 +165,8 @@ impl Blind {
     pub(super) fn on_arrival(&mut self, now: Instant, sample: &Sample) {
         self.heard_at.get_or_insert(now);
         self.pairs.on_arrival(sample);
+        // What is on its way shows more soon: only where nothing is, more is guessed.
+        self.is_at_once = self.pairs.at_once() >= MIN_AT_ONCE.max(self.sent / 2);
     }
 
     /// Whether what is beyond a train waits until it is known whether the link is slow. Where the round trip
@@ -193,6 +198,7 @@ impl Blind {
     pub(super) fn rate(&self) -> Rate {
         let unhinted = if self.sent < FIRST_SLICES { FIRST_RATE } else { LATER_RATE };
         let first = self.hint.map_or(unhinted, |hint| hint * HINT_GAIN);
+        let first = if self.is_at_once { first.max(AT_ONCE_RATE) } else { first };
         let halved = (0..self.halvings()).fold(first, |rate, _| rate / 2.0);
         let guess = halved.max(self.floor.min(first));
         self.share.unwrap_or(guess).min(self.pairs.bound())
@@ -349,6 +355,20 @@ mod tests {
         assert!((mbit(&blind) - 0.2).abs() < 1e-9 && blind.is_slow(), "{}", mbit(&blind));
         arrive(&mut blind, 2, Span::from_millis(1));
         assert!((mbit(&blind) - 20.0).abs() < 1e-9 && !blind.is_slow(), "the fastest counts");
+    }
+
+    /// Of one that is all that was sent: what else is on its way shows more soon.
+    #[test]
+    fn a_train_that_arrives_at_once_raises_the_guess_until_more_arrives() {
+        let mut blind = Blind::new(FLOOR, Some(Rate::from_kbps(20_000)));
+        (0..12).for_each(|n| blind.on_train_sent(Instant::ZERO, n));
+        arrive(&mut blind, 12, Span::ZERO);
+        assert!((mbit(&blind) - 60.0).abs() < 1e-9, "{}", mbit(&blind));
+        arrive(&mut blind, 2, Span::from_millis(1));
+        assert!((mbit(&blind) - 19.0).abs() < 1e-9, "{}", mbit(&blind));
+        (0..20).for_each(|n| blind.on_train_sent(Instant::ZERO, n));
+        arrive(&mut blind, 12, Span::ZERO);
+        assert!((mbit(&blind) - 19.0).abs() < 1e-9, "{}", mbit(&blind));
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Pacing of slices: five laws, of which one applies at a time.
+//! Pacing of slices: six laws, of which one applies at a time.
 //!
 //! Without a known rate an initial guess is used ([`blind`]), with one the modelled queue of the
 //! bottleneck ([`model`]). A long transfer takes a share of the link ([`delay`]), or of a queue that
-//! others fill ([`beside_tcp`]). Beside a game a transfer uses what the game leaves ([`beside_game`]).
-//! Each law is a variant with its own state, and this file selects it. Those with a rate of their own
-//! have a [`flow`], which takes arrivals and fates and decides when the next slice may be sent; the law
-//! judges its rounds and sets its rate. Another law can replace [`delay`] without a change outside this
-//! directory but for its constants in `tuning`.
+//! others fill ([`beside_tcp`]), or follows a link that changes its own rate ([`varying`]). Beside a game a
+//! transfer uses what the game leaves ([`beside_game`]). Each law is a variant with its own state, and this
+//! file selects it. Those with a rate of their own have a [`flow`], which takes arrivals and fates and
+//! decides when the next slice may be sent; the law judges its rounds and sets its rate. Another law can
+//! replace [`delay`] without a change outside this directory but for its constants in `tuning`.
 
 mod beside_game;
 mod beside_tcp;
@@ -22,6 +22,8 @@ mod start;
 #[cfg(test)]
 mod tests;
 mod usual;
+mod varied;
+mod varying;
 
 use alloc::boxed::Box;
 
@@ -33,8 +35,10 @@ use self::beside_tcp::BesideTcp;
 use self::delay::Delay;
 use self::flow::Flow;
 use self::start::{Begin, Start};
+use self::varying::Varying;
 use super::samples::{BaseDelay, Sample};
 use super::tuning::flow::DECREASE;
+use super::tuning::varied::VARIES;
 use super::tuning::{FULL_PACKET, NEARLY_FULL, TICK};
 use super::units::{Bytes, Rate, Span};
 use crate::Instant;
@@ -51,6 +55,8 @@ enum Law {
     Delay(Box<Delay>),
     /// A long transfer beside others that fill the queue.
     BesideTcp(Box<BesideTcp>),
+    /// A long transfer on a link that changes its own rate.
+    Varying(Box<Varying>),
     /// A transfer beside a game.
     BesideGame(Box<BesideGame>),
 }
@@ -221,6 +227,9 @@ impl Pacing {
                 blind.is_early(now, queue.lateness_at(blind.rate())).then(|| now + TICK)
             }
             Law::Model(_) => queue.opens_at(now),
+            Law::Varying(law) if law.is_full(self.next, self.full + NEARLY_FULL) => {
+                Some(now + TICK)
+            }
             _ => self.flow().and_then(|flow| flow.opens_at(now, queue)),
         }
     }
@@ -259,6 +268,9 @@ impl Pacing {
                 law.flow.on_sent(now, number, bytes, catch_up(&law.flow, queue));
                 law.on_sent(queue.rtt);
             }
+            Law::Varying(law) => {
+                law.flow.on_sent(now, number, bytes, catch_up(&law.flow, queue));
+            }
             Law::BesideGame(game) => game.on_sent(now, number, bytes),
         }
     }
@@ -270,11 +282,21 @@ impl Pacing {
 
     /// The fate of a datagram is settled.
     pub(crate) fn on_settled(&mut self, number: u64, is_lost: bool, rtt: Span) {
+        if let Law::Varying(law) = &mut self.law {
+            law.on_settled(number);
+        }
         let next = self.next;
         if let Law::Blind(blind) = &mut self.law {
             blind.on_settled(number, is_lost, next, rtt);
         } else if let Some(flow) = self.flow_mut() {
             flow.on_settled(number, is_lost, rtt);
+        }
+    }
+
+    /// Datagrams overtake others that were sent so much earlier.
+    pub(crate) fn set_disorder(&mut self, disorder: Span) {
+        if let Some(flow) = self.flow_mut() {
+            flow.set_disorder(disorder);
         }
     }
 
@@ -295,6 +317,7 @@ impl Pacing {
             Law::BesideTcp(law) => law.on_delay(sample.sent, delay, fell),
             _ => {}
         }
+        self.follow_link(now, sample, delay, fell, rtt);
         let Some(lasts) = self.flow_mut().and_then(|flow| flow.on_arrival(*sample, delay)) else {
             return;
         };
@@ -320,6 +343,24 @@ impl Pacing {
         }
     }
 
+    /// Changes the law where the link begins or ends to change its own rate.
+    fn follow_link(&mut self, now: Instant, sample: &Sample, delay: Span, fell: Span, rtt: Span) {
+        match &mut self.law {
+            Law::Delay(law) => {
+                law.varied.on_arrival(sample, delay);
+                if law.varied.amount() > VARIES {
+                    self.law = Law::Varying(Box::new(Varying::new(law, sample, rtt)));
+                }
+            }
+            Law::Varying(law) => {
+                if let Some(rate) = law.on_arrival(now.into(), sample, delay, fell) {
+                    self.law = Law::Delay(Box::new(Delay::after_variation(law, rate)));
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// A datagram, no older than `number`, was marked by a router whose queue is too long. It ends the start
     /// of a transfer, in which the queue is filled on purpose: from then on it has a rate of its own, which
     /// is reduced, and a guess is halved once a round trip until there is one.
@@ -342,6 +383,7 @@ impl Pacing {
             Law::Model(start) => Some(&start.flow),
             Law::Delay(law) => Some(&law.flow),
             Law::BesideTcp(law) => Some(&law.flow),
+            Law::Varying(law) => Some(&law.flow),
             Law::BesideGame(law) => Some(&law.flow),
         }
     }
@@ -352,6 +394,7 @@ impl Pacing {
             Law::Model(start) => Some(&mut start.flow),
             Law::Delay(law) => Some(&mut law.flow),
             Law::BesideTcp(law) => Some(&mut law.flow),
+            Law::Varying(law) => Some(&mut law.flow),
             Law::BesideGame(law) => Some(&mut law.flow),
         }
     }

@@ -8,6 +8,7 @@
 use super::super::samples::Sample;
 use super::super::tuning::blind::{MIN_PAIRS, PAIR_GAIN};
 use super::super::tuning::rate_finder::TRAIN_SPAN;
+use super::super::tuning::samples::TOGETHER;
 use super::super::units::{Bytes, Rate, Span};
 
 /// The rates at which two datagrams arrived that were sent together: the largest of them is at least that of
@@ -18,17 +19,21 @@ pub(super) struct Pairs {
     newest: Option<(Span, Span, Bytes)>,
     count: u32,
     fastest: Rate,
+    /// How many of the newest in succession arrived at once.
+    at_once: usize,
 }
 
 impl Pairs {
     pub(super) const fn new() -> Self {
-        Self { newest: None, count: 0, fastest: Rate::ZERO }
+        Self { newest: None, count: 0, fastest: Rate::ZERO, at_once: 0 }
     }
 
     pub(super) fn on_arrival(&mut self, sample: &Sample) {
         let newest = self.newest.replace((sample.sent, sample.at, sample.passed));
         let Some((sent, at, passed)) = newest else { return };
-        if sample.sent - sent < TRAIN_SPAN {
+        let is_pair = sample.sent - sent < TRAIN_SPAN;
+        self.at_once = if is_pair && sample.at - at < TOGETHER { self.at_once + 1 } else { 0 };
+        if is_pair {
             self.count += 1;
             let rate = (sample.passed - passed) / (sample.at - at).max(Span(1.0));
             self.fastest = self.fastest.max(rate);
@@ -37,6 +42,11 @@ impl Pairs {
 
     pub(super) const fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// How many of the newest pairs in succession arrived at once.
+    pub(super) const fn at_once(&self) -> usize {
+        self.at_once
     }
 
     /// What the link has at most, where that is known.

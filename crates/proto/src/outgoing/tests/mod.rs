@@ -32,7 +32,8 @@ const CONFIG: OutgoingConfig = OutgoingConfig {
     max_queued_blocks: 64,
 };
 
-const PEER: PeerLimits = PeerLimits { credit: 32, receive_buffer: 0, has_repair: true };
+const PEER: PeerLimits =
+    PeerLimits { credit: 32, receive_buffer: 0, has_repair: true, announced_blocks: 64 };
 
 /// Room for a slice frame in datagrams of 1200 bytes.
 const ROOM: usize = 1171;
