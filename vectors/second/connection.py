@@ -24,6 +24,7 @@ LEAST_RESPONSE = 64
 GREASE_ONE_IN = 1000
 KEY_LIFE = 120.0
 AT_ONCE = (1, 4, 8, 16)
+USUAL_ACK_DELAY = 0.010
 REPEATS = (0.01, 0.02, 0.04, 0.08, 0.16)
 
 
@@ -202,8 +203,8 @@ class Connection:
         self.eliciting_seen += 1
         self.repeat, self.repeating = len(REPEATS), False
         bulk = self.stream.receiving()
-        delay = min(self.ack_delay, self.my_ack_delay) if bulk else self.my_ack_delay
-        report_gap = bulk and gap and not self.gap_reported
+        delay = self.ack_delay if bulk else self.my_ack_delay
+        report_gap = bulk and gap and not self.gap_reported and self.ack_delay <= USUAL_ACK_DELAY
         self.gap_reported = gap and report_gap
         at_once = self.eliciting_seen == 1 or (bulk and self.eliciting_seen in AT_ONCE) or report_gap
         due = now if at_once or self.unacked >= self.ack_every else now + delay

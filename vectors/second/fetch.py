@@ -14,7 +14,7 @@ import time
 from typing import BinaryIO, Callable, List, Optional, Set
 
 import datagrams as d
-from blocks import NO_PROGRESS, NO_PROGRESS_CODE, Receiver
+from blocks import MAX_BLOCKS, NO_PROGRESS, NO_PROGRESS_CODE, Receiver
 from connection import Connection, Stream
 from credentials import Ticket, read_ticket
 from frames import Frame
@@ -195,6 +195,7 @@ def join(ticket: Ticket, address: Address, name: str, path: str, sock: Socket) -
         "receive_buffer": sock.buffer // 2,
         "max_ack_delay_ms": 20,
         "repair_codes": 1,
+        "announced_blocks": MAX_BLOCKS,
     }
     client = Client(
         credentials, mine, 3, address, lambda connection: Fetch(name, ticket, path, connection), time.monotonic()

@@ -96,7 +96,7 @@ TABLE: Dict[int, Tuple[str, bool, Tuple[Tuple[str, Field], ...]]] = {
     2: ("ack", False, ACK),
     3: ("ack_ecn", False, ACK + (("ecn", tuple_of(v(), v(), v())),)),
     4: ("arrivals", False, (("number", integer(4)), ("us", integer(4)), ("more", many(integer(1, 0, 31), tuple_of(v(1, U32_MAX), v(0, U32_MAX)))))),
-    5: ("progress", False, (("credit", v()), ("lateness_ms", v()), ("floor", v(0, 2**32 - 1)), ("entries", many(integer(1, 0, 32), PROGRESS_ENTRY)))),
+    5: ("progress", False, (("credit", v()), ("lateness_ms", v()), ("floor", v(0, 2**32 - 1)), ("entries", many(integer(1, 0, 64), PROGRESS_ENTRY)))),
     6: ("slice", True, (("block", BLOCK), ("chunk", CHUNK), ("index", integer(1)), ("data", DATA))),
     7: ("last_slice", True, (("block", BLOCK), ("chunk", CHUNK), ("index", integer(1)), ("slice_size", SLICE_SIZE), ("data", DATA))),
     8: ("repair_slice", True, (("block", BLOCK), ("chunk", CHUNK), ("index", integer(1)), ("data", DATA))),

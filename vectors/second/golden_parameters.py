@@ -36,6 +36,7 @@ EXTREMES: parameters.Parameters = {
     "channels": 256,
     "channel_bytes": 2**62 - 1,
     "repair_codes": 2**62 - 1,
+    "announced_blocks": 255,
 }
 TYPICAL: parameters.Parameters = {
     "idle_ms": 10_000,
@@ -47,6 +48,7 @@ TYPICAL: parameters.Parameters = {
     "channels": 4,
     "channel_bytes": 131_072,
     "repair_codes": 1,
+    "announced_blocks": 64,
 }
 GREASE = [(27, b""), (27 + 31 * 1000, bytes(range(8)))]
 HELLOS: Dict[str, parameters.Parameters] = {
@@ -57,7 +59,7 @@ HELLOS: Dict[str, parameters.Parameters] = {
     "one root": {"roots": [draw("root", 32)]},
     "sixteen roots": {"roots": [draw(f"root {i}", 32) for i in range(16)]},
     "greased": {"versions": [1, 0x5A6A7A8A], "unknown": GREASE},
-    "unknown parameter of 100 bytes": {"unknown": [(15, formula(0, 0, 100))]},
+    "unknown parameter of 100 bytes": {"unknown": [(16, formula(0, 0, 100))]},
     "those of a welcome, ignored": {"unknown": [(13, bytes(8)), (14, bytes(4))]},
 }
 WELCOMES: Dict[str, parameters.Parameters] = {
@@ -117,6 +119,8 @@ def broken() -> List[Row]:
         ("no channel", hello, versions + item(8, varint(0)), "out_of_range"),
         ("257 channels", hello, versions + item(8, varint(257)), "out_of_range"),
         ("channel of 65535 bytes", hello, versions + item(9, varint(65_535)), "out_of_range"),
+        ("31 announced blocks", hello, versions + item(15, varint(31)), "out_of_range"),
+        ("256 announced blocks", welcome, server_id + item(15, varint(256)), "out_of_range"),
         ("no root in roots", hello, versions + item(11, b""), "out_of_range"),
         ("root of 31 bytes", hello, versions + item(11, bytes(31)), "out_of_range"),
         ("root of 33 bytes", hello, versions + item(11, bytes(33)), "truncated"),

@@ -23,6 +23,7 @@ NUMBERS = (
     (8, "channels", 1, 256, 1),
     (9, "channel_bytes", 131_072, MAX_VARINT, 131_072),
     (10, "repair_codes", 0, MAX_VARINT, 0),
+    (15, "announced_blocks", 32, 255, 32),
 )
 NUMBER_IDS = {row[0]: row for row in NUMBERS}
 

@@ -21,7 +21,7 @@ fn joins(link: &Disorder, seeds: u64) -> [Joins; 2] {
 fn named_links_are_near_the_limit() {
     let bounds = [
         ("airtime", [1.18, 1.22, 1.28, 1.45]),
-        ("policer", [1.00, 1.10, 2.60, 1.35]),
+        ("policer", [1.05, 1.10, 2.60, 1.35]),
         ("roaming", [1.16, 1.34, 1.32, 1.38]),
         ("mess", [1.20, 1.40, 1.25, 1.52]),
     ];
@@ -57,7 +57,7 @@ fn assert_means(found: [[f64; 2]; 2], bounds: [[f64; 2]; 2]) {
 /// 5 to 200 Mbit/s, 10 to 200 ms, with 2 to 50 ms of jitter that reorders.
 #[test]
 fn jitter_costs_little() {
-    assert_means(means(Disorder::jittery()), [[1.45, 1.40], [1.97, 1.26]]);
+    assert_means(means(Disorder::jittery()), [[1.45, 1.40], [2.0, 1.26]]);
 }
 
 /// 5 to 50 Mbit/s of lines five times as fast, with buckets of 16 to 128 KiB: what is dropped is found out
@@ -71,4 +71,27 @@ fn policers_drop_less() {
 #[test]
 fn bunches_cost_little() {
     assert_means(means(Disorder::bunched()), [[1.55, 1.43], [1.98, 1.36]]);
+}
+
+/// Long blocks where each datagram is up to several round trips late: what is late is not lost, and the rate
+/// is found although trains cannot tell it. The slowest of five, in ms, and the bytes.
+#[test]
+fn what_is_late_is_not_lost() {
+    for (jitter_ms, bounds) in [(50, [1_700, 2_600]), (100, [2_500, 2_900]), (200, [2_900, 4_600])]
+    {
+        let base = Disorder::named("mess").expect("a name");
+        let link = Disorder { name: "late", rate_mbit: 50, rtt_ms: 60, jitter_ms, ..base };
+        let link = Disorder { queue_kib: 512, twice_permille: 0, ..link };
+        for (joining, bound) in BOTH.into_iter().zip(bounds) {
+            let joins: Vec<_> = (1..=5).map(|seed| link.join(joining, 4 << 20, seed)).collect();
+            let slowest = joins.iter().map(|join| join.time.map_or(u128::MAX, |it| it.as_millis()));
+            let slowest = slowest.max().expect("five");
+            let wire = joins.iter().map(|join| join.wire).fold(0.0, f64::max);
+            println!("{link}: {joining:?} {slowest} ms, {wire:.2} times the bytes");
+            assert!(
+                slowest <= bound && wire <= 1.35,
+                "{link}, {joining:?}: {slowest} ms, {wire:.2}"
+            );
+        }
+    }
 }

@@ -135,7 +135,8 @@ fn idle_connections_are_small() {
 }
 
 /// The memory of a client that received the world and was then idle for a minute: the lists of datagrams in
-/// flight, of events and of what was sent are freed.
+/// flight, of events and of what was sent are freed. They are so many that what a server has for all hardly
+/// counts.
 #[test]
 fn connections_are_small_again_after_a_block() {
     let world = Block::new(1, vec![7; 256 << 10]);
@@ -143,11 +144,11 @@ fn connections_are_small_again_after_a_block() {
     haulier_proto::prepare();
     let mut room = Counted::new();
     let empty = room.held;
-    for _ in 0..20 {
+    for _ in 0..100 {
         room.lan.add(client_config());
     }
     room.settle(Some(&world));
-    let active = (room.held - empty) / 20 + IN_C;
+    let active = (room.held - empty) / 100 + IN_C;
     room.run(4_000, 2);
     assert_eq!(room.lan.server.stats().handshakes, 0);
     room.run(60_000, 500);
@@ -159,7 +160,7 @@ fn connections_are_small_again_after_a_block() {
     };
     let is_repaired = ids.iter().map(repairs).sum::<u64>() > 0;
     let common = if is_repaired { 256 << 10 } else { 0 };
-    let after = (room.held - empty - common) / 20 + IN_C;
+    let after = (room.held - empty - common) / 100 + IN_C;
     println!("a client in the middle of a block: {active} bytes; a minute later: {after}");
     assert!(after <= 4_096, "{after} bytes for a connection that got its block");
     assert!(active <= 64 << 10, "{active} bytes for a connection in a block");

@@ -81,22 +81,23 @@ impl Lan {
 }
 
 /// A link's rate, the KiB of a block, and at most how many times the limit a client's first block and the
-/// next may take. Until the first train is acknowledged a first one has only that; beyond 2 Gbit/s clocks do
-/// not tell how fast a train arrived, and the rate is found in steps.
+/// next may take. Until the first train is acknowledged a first one has only that, which the longest round
+/// trip of the table shows; beyond 2 Gbit/s clocks do not tell how fast a train arrived, and the rate is
+/// found in steps.
 const BARS: [(u64, usize, [f64; 2]); 13] = [
     (100, 256, [1.1, 1.1]),
     (100, 1_024, [1.1, 1.1]),
-    (500, 256, [1.25, 1.08]),
-    (500, 1_024, [1.12, 1.08]),
+    (500, 256, [1.1, 1.08]),
+    (500, 1_024, [1.1, 1.08]),
     (500, 8_192, [1.1, 1.1]),
-    (1_000, 256, [1.62, 1.08]),
-    (1_000, 1_024, [1.25, 1.08]),
+    (1_000, 256, [1.3, 1.08]),
+    (1_000, 1_024, [1.15, 1.08]),
     (1_000, 8_192, [1.1, 1.08]),
-    (2_500, 256, [2.5, 1.15]),
-    (2_500, 1_024, [1.6, 1.15]),
-    (2_500, 8_192, [1.2, 1.15]),
-    (10_000, 256, [7.5, 4.0]),
-    (10_000, 1_024, [4.5, 4.0]),
+    (2_500, 256, [1.75, 1.1]),
+    (2_500, 1_024, [1.35, 1.1]),
+    (2_500, 8_192, [1.15, 1.1]),
+    (10_000, 256, [3.2, 1.9]),
+    (10_000, 1_024, [3.2, 1.9]),
 ];
 
 /// Of the datagrams of a block. A long one looks for the end of a queue of 64 KiB, which is half a

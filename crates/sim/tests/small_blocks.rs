@@ -92,8 +92,8 @@ fn rate_of(
 #[test]
 fn small_blocks_come_by_the_thousand() {
     for (count, lengths, max_queued, min_rate) in [
-        (2_000, 1..1_025, usize::MAX, 650.0),
-        (2_000, 1_000..10_001, usize::MAX, 600.0),
+        (2_000, 1..1_025, usize::MAX, 1_000.0),
+        (2_000, 1_000..10_001, usize::MAX, 1_000.0),
         (200, 1..1_025, 4, 85.0),
         (100, 1..1_025, 1, 22.0),
         (100, 1_000..10_001, 1, 23.0),

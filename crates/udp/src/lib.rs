@@ -16,6 +16,7 @@ mod clock;
 mod errors;
 mod inbox;
 mod outbox;
+mod punctual;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod receive;
 mod runner;
@@ -31,6 +32,8 @@ pub use carrier::Carrier;
 pub use clock::Clock;
 #[doc(hidden)]
 pub use inbox::Inbox;
+#[doc(hidden)]
+pub use punctual::keep_time;
 pub use runner::{Runner, RunnerStats};
 pub use socket::{BufferSizes, Socket, WANTED_BUFFER_BYTES};
 pub use system::{has_aes, max_datagram_bytes, receive_buffer_bytes, seed};

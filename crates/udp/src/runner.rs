@@ -139,6 +139,13 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
         std::mem::replace(&mut self.carrier, carrier)
     }
 
+    /// Makes memory ready that would otherwise be when much arrives for the first time: for a while in which
+    /// there is nothing to do.
+    #[doc(hidden)]
+    pub fn make_ready(&mut self) {
+        self.inbox.make_ready();
+    }
+
     /// Sends at most this many datagrams with one call; 1 sends each alone. For an interface whose driver
     /// splits badly.
     #[doc(hidden)]

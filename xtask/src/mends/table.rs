@@ -61,7 +61,7 @@ pub(super) const MENDS: &[Mend] = &[
         edits: &[
             edit(
                 "crates/proto/src/incoming/progress.rs",
-                "while self.finished.len() > MAX_BLOCKS.saturating_sub(open) {",
+                "while self.finished.len() > usize::from(MAX_BLOCKS).saturating_sub(open) {",
                 "while self.finished.len() > usize::MAX - open {",
             ),
             edit(
@@ -71,7 +71,7 @@ pub(super) const MENDS: &[Mend] = &[
             ),
             edit(
                 "crates/proto/src/incoming/progress.rs",
-                "self.finished.len() <= MAX_BLOCKS.saturating_sub(open),",
+                "self.finished.len() <= usize::from(MAX_BLOCKS).saturating_sub(open),",
                 "self.finished.len() <= usize::MAX - open,",
             ),
         ],

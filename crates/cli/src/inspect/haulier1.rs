@@ -97,7 +97,7 @@ fn response(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
 }
 
 /// What an end says about itself.
-fn end(end: &EndParameters) -> [(&'static str, Value); 9] {
+fn end(end: &EndParameters) -> [(&'static str, Value); 10] {
     [
         ("idle_ms", json!(end.idle_timeout.as_millis())),
         ("largest_block", json!(end.max_block_bytes)),
@@ -108,6 +108,7 @@ fn end(end: &EndParameters) -> [(&'static str, Value); 9] {
         ("channels", json!(end.channels)),
         ("channel_bytes", json!(end.channel_bytes)),
         ("repair_codes", json!(end.repair_codes)),
+        ("announced_blocks", json!(end.announced_blocks)),
     ]
 }
 

@@ -84,6 +84,12 @@ impl<E: End> Driver<E> {
         Next::Continue
     }
 
+    /// Makes ready what will be needed later, while an answer is on its way.
+    pub(crate) fn prepare(&mut self) {
+        self.runners.iter_mut().for_each(|(_, runner)| runner.make_ready());
+        E::prepare();
+    }
+
     /// How long to sleep, unless a socket or a handle wakes the driver.
     pub(crate) fn pause(&self) -> Duration {
         let until = self.shared.lock().begin_sleep();

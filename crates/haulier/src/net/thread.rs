@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
-use haulier_udp::{WakeUp, wait};
+use haulier_udp::{WakeUp, keep_time, wait};
 
 use super::driver::{Driver, Next, Stops};
 use super::error::NetworkError;
@@ -19,10 +19,11 @@ pub(crate) fn spawn<E: End>(driver: Driver<E>, wake_up: Arc<WakeUp>) -> io::Resu
 fn run<E: End>(mut stops: Stops<E>, wake_up: &WakeUp) {
     let driver = &mut stops.0;
     driver.shared.lock().driver_thread = Some(thread::current().id());
+    keep_time();
     let mut is_first = true;
     while driver.round() == Next::Continue {
         if std::mem::take(&mut is_first) {
-            E::prepare();
+            driver.prepare();
         }
         let pause = driver.pause();
         if let Err(error) = wait(&driver.interests(), Some(wake_up), pause) {

@@ -25,6 +25,7 @@ use super::reader::Reader;
 use super::recalled::Recalled;
 use super::silence::Silence;
 use super::trains::Trains;
+use super::tuning::near::is_fast;
 use super::tuning::rate_finder::TRAIN_ABOVE;
 use super::tuning::silence::MAX_COUNTED_LOST;
 use super::tuning::{FULL_PACKET, TICK, flow};
@@ -330,6 +331,7 @@ impl Sender {
         if let Some(largest) = ledger.largest_acked() {
             self.delivered.end_ack(now, largest);
         }
+        self.pacing.set_disorder(ledger.reordering().into());
         let rtt = self.silence.rtt().into();
         self.recalled = self.recalled.filter(|recalled| !recalled.is_over(rtt));
         if !self.bottleneck.finder().has_train(self.trains.packets() / 2) {
@@ -345,7 +347,9 @@ impl Sender {
 
     /// The peer reported when datagrams arrived. Called after the ack of these datagrams.
     pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, ledger: &Ledger) {
-        let is_long = self.acked > flow::LONG;
+        let rtt: Span = self.silence.rtt().into();
+        let is_disordered = Span::from(ledger.reordering()) > 0.75 * rtt;
+        let is_long = self.acked > if is_disordered { flow::LONG / 4 } else { flow::LONG };
         let Self { bottleneck, pacing, .. } = self;
         let (known, was_policed) = (bottleneck.rate(), bottleneck.finder().is_policed());
         let count = bottleneck.on_arrivals(frame, ledger, &self.loss, self.now, is_long);
@@ -354,10 +358,13 @@ impl Sender {
             // What was lost so far was sent too fast.
             (self.loss, self.too_fast_below) = (LossEstimate::new(), self.next_number);
         }
-        let is_faster = known.zip(bottleneck.rate()).is_some_and(|(a, b)| b > TRAIN_ABOVE * a);
-        if is_faster && pacing.is_modelled() {
-            // What waits for the queue to drain has waited for it at the lower rate.
-            self.resume_at = self.resume_at.min(self.now);
+        let is_faster = |rate: &Rate| known.is_none_or(|known| *rate > TRAIN_ABOVE * known);
+        if let Some(rate) = bottleneck.rate().filter(is_faster) {
+            let has_short_ticks = bottleneck.is_near() && is_fast(rate, self.packet);
+            if has_short_ticks || known.is_some() && pacing.is_modelled() {
+                // What waits for the queue to drain at a lower rate, or for a guess's tick, has waited.
+                self.resume_at = self.resume_at.min(self.now);
+            }
         }
         pacing.follow(self.config.urgency, is_long, bottleneck.rate());
         if let Some(rate) = found {

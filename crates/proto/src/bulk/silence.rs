@@ -16,6 +16,8 @@ pub(super) struct Silence {
     rtt: Duration,
     /// By how much the peer's program reads late.
     lateness: Duration,
+    /// By how much later than unasked it acknowledges.
+    ack_delay: Duration,
     /// When feedback came last, or everything in flight was given up.
     restarted_at: Instant,
     /// Feedback came since the last call.
@@ -37,6 +39,7 @@ impl Silence {
         Self {
             rtt: FIRST_RTT,
             lateness: Duration::ZERO,
+            ack_delay: Duration::ZERO,
             restarted_at: now,
             has_feedback: false,
             stall: StallClock::new(now, idle_timeout),
@@ -54,6 +57,10 @@ impl Silence {
 
     pub(super) const fn set_lateness(&mut self, lateness: Duration) {
         self.lateness = lateness;
+    }
+
+    pub(super) const fn set_ack_delay(&mut self, later: Duration) {
+        self.ack_delay = later;
     }
 
     pub(super) const fn rtt(&self) -> Duration {
@@ -129,7 +136,7 @@ impl Silence {
 
     /// The time for an answer.
     fn wait(&self) -> Duration {
-        self.rtt.saturating_mul(RTT_QUARTERS) / 4 + SLACK + self.lateness
+        self.rtt.saturating_mul(RTT_QUARTERS) / 4 + SLACK + self.lateness + self.ack_delay
     }
 
     /// Everything in flight is given up.

@@ -97,6 +97,25 @@ pub(super) mod blind {
     /// The maximum number of halvings, where no floor is set.
     pub(crate) const MAX_HALVINGS: usize = 10;
 
+    /// Datagrams after which the losses of a guess are judged: of the first flight, of which a client whose
+    /// address is not proven gets 12, and later. If more than this share is lost, it is too much.
+    pub(crate) const FIRST_WINDOW: u32 = 8;
+    pub(crate) const WINDOW: u32 = 16;
+    pub(crate) const FLOODED: f64 = 0.4;
+
+    /// From then on this share is too much, and the least that a window leaves of the rate.
+    pub(crate) const SHARED_LOSS: f64 = 0.1;
+    pub(crate) const MIN_LEFT: f64 = 0.25;
+
+    /// Reductions after which the losses are no run of bad luck, and a rate that a train shows is not believed.
+    pub(crate) const SURE_CUTS: u32 = 2;
+
+    /// The growth in a window with fewer losses, in packets a round trip.
+    pub(crate) const GROWTH: f64 = 0.25;
+
+    /// Windows in succession without any loss after which a train looks for the rate again.
+    pub(crate) const CALM: u32 = 4;
+
     /// Pairs of datagrams sent together that bound the guess, and by how much it may exceed the rate of the
     /// fastest: jitter has delayed both.
     pub(crate) const MIN_PAIRS: u32 = 2;
@@ -210,6 +229,11 @@ pub(super) mod flow {
 
     /// The minimum arrivals in a round: among fewer, jitter may hide a standing queue.
     pub(crate) const MIN_ARRIVALS: usize = 4;
+
+    /// Where datagrams are held up for longer than that, a round lasts so many times as long as they are, and
+    /// has so many arrivals: half as many change the rate by a tenth for nothing.
+    pub(crate) const DISORDERED_ROUND: f64 = 2.0;
+    pub(crate) const DISORDERED_ARRIVALS: usize = 12;
 
     /// A flow that uses a smaller fraction of its rate is limited by its data, and does not grow.
     pub(crate) const USED: f64 = 0.7;

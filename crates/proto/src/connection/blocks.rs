@@ -208,6 +208,7 @@ pub(super) fn outgoing(
         credit: peer.credit,
         receive_buffer: peer.receive_buffer_bytes,
         has_repair: peer.repair_codes & REED_SOLOMON != 0,
+        announced_blocks: peer.announced_blocks,
     };
     OutgoingBlocks::new(config.outgoing(), limits, room)
 }

@@ -18,6 +18,7 @@ use crate::Instant;
 use crate::bulk::Sender;
 use crate::channels::Source;
 use crate::incoming::ProgressDue;
+use crate::outgoing::Heard;
 use crate::time::earliest;
 use crate::transit::Item;
 use crate::wire::frames::Frame;
@@ -105,9 +106,7 @@ impl Connection {
             Part::Pages => now_if(self.blocks_out.has_page() && self.may_send_slices()),
             Part::Ping => now_if(self.ping_due),
             Part::Progress => now_if(self.is_progress_due()),
-            Part::SlicesHere if self.received.may_ack_alone() => {
-                self.blocks_in.as_ref()?.blocks.slices_here_at()
-            }
+            Part::SlicesHere if self.received.may_ack_alone() => self.slices_here_at(),
             Part::SlicesHere | Part::Grease => None,
             Part::Data => {
                 let packet = now_if(self.packets_out.next_bytes().is_some_and(|it| self.fits(it)));
@@ -252,10 +251,12 @@ impl Connection {
             self.sent.add(Item::Page { block, place });
         }
         let in_flight = u64::from(self.sent.in_flight());
-        if let Some(wanted) = self.blocks_out.ack_frequency_due(in_flight)
+        let next = self.received.largest().map_or(0, |largest| largest + 1);
+        let heard = Heard { next, received: self.received.received() };
+        if let Some(wanted) = self.blocks_out.ack_frequency_due(in_flight, heard)
             && draft.room() >= MIN_ROOM
         {
-            let (datagrams, delay) = (wanted.datagrams, wanted.delay);
+            let (datagrams, delay) = (wanted.datagrams, wanted.delay());
             draft.push(&Frame::AckFrequency { datagrams, delay });
             self.blocks_out.on_ack_frequency_sent(wanted);
             self.sent.add(Item::AckFrequency);
@@ -314,8 +315,18 @@ impl Connection {
         self.sent.add(Item::Progress(mark));
     }
 
+    /// When slices here frames are a reason to send. They repeat what acks say: where those are thinned they
+    /// wait for one.
+    fn slices_here_at(&self) -> Option<Instant> {
+        let at = self.blocks_in.as_ref()?.blocks.slices_here_at()?;
+        Some(at + self.received.thinned_by())
+    }
+
     fn put_slices_here(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
-        if draft.room() < MIN_ROOM || !(draft.has_content || self.received.may_ack_alone()) {
+        let is_now = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        let may_go_alone = self.received.may_ack_alone()
+            && (is_now(self.slices_here_at()) || is_now(self.received.ack_due()));
+        if draft.room() < MIN_ROOM || !(draft.has_content || may_go_alone) {
             return;
         }
         let blocks_in = self.blocks_in.as_mut();

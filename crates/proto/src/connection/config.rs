@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::channels::MAX_CHANNELS;
-use crate::incoming::{Delivery, IncomingConfig};
+use crate::incoming::{Delivery, IncomingConfig, MAX_BLOCKS};
 use crate::outgoing::OutgoingConfig;
 use crate::settings;
 use crate::urgency::Urgency;
@@ -201,6 +201,7 @@ impl ConnectionConfig {
             channels: self.max_channels,
             channel_bytes: self.max_channel_bytes,
             repair_codes: REED_SOLOMON,
+            announced_blocks: MAX_BLOCKS,
             ..EndParameters::default()
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! A buffer with a place for every slice would let one slice cost a whole chunk. Here a slice takes the next
 //! free place, whatever its index, and the buffer grows in steps as slices come. In order, which is the
-//! common case, the buffer is the chunk. The invariant: the buffer is at most twice what arrived and one
-//! step, and never has places for more slices than the chunk has.
+//! common case, the buffer is the chunk. The invariant: the buffer is at most [`GROWTH`] times what arrived
+//! and one step, and never has places for more slices than the chunk has.
 
 use alloc::vec::Vec;
 
@@ -11,9 +11,13 @@ use crate::BitSet;
 use crate::bulk::cut::Cut;
 use crate::bulk::repair::{decode, repair_count};
 
-/// Bytes of the first allocation, rounded down to slices. It is doubled at each step, so that a whole chunk
-/// takes six.
+/// Bytes of the first allocation, rounded down to slices.
 const FIRST_STEP_BYTES: usize = 8192;
+
+/// How many times as large the buffer is after each step: a whole chunk takes three. Each is a copy of what
+/// arrived into memory that was never touched, which in a join over a local network took longer than to
+/// decrypt it. Credit counts a chunk as whole from its first slice on, so that the budget holds anyway.
+const GROWTH: usize = 8;
 
 /// Symbols from here on are repair slices; those before are source slices.
 const FIRST_REPAIR: u16 = 256;
@@ -112,7 +116,7 @@ impl Assembly {
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.sources.len() + self.repairs.len(), self.order.len());
         assert_eq!(self.places.len(), self.order.len() * self.place_bytes());
-        let places = (2 * self.order.len()).max(self.first_step()).min(self.cut.count());
+        let places = (GROWTH * self.order.len()).max(self.first_step()).min(self.cut.count());
         assert!(self.order.len() <= self.cut.count() && self.order.capacity() <= places.max(4));
         assert!(
             self.places.capacity() <= places * self.place_bytes(),
@@ -132,7 +136,8 @@ impl Assembly {
     fn push(&mut self, symbol: u16, data: &[u8]) {
         let held = self.order.len();
         if self.places.len() == self.places.capacity() {
-            let more = held.max(self.first_step()).min(self.cut.count() - held);
+            let more = (GROWTH - 1) * held;
+            let more = more.max(self.first_step()).min(self.cut.count() - held);
             self.places.reserve_exact(more * self.place_bytes());
             self.order.reserve_exact(more);
         }

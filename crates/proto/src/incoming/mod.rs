@@ -7,7 +7,7 @@
 //! `here` is what need not be sent; `delivery` is what the application has not taken, and `application` what
 //! it asks and says; `deadlines` end a connection whose sender is gone or crawls.
 //!
-//! The invariants: memory is at most the budget and what 32 blocks need to be kept apart; a datagram costs
+//! The invariants: memory is at most the budget and what 64 blocks need to be kept apart; a datagram costs
 //! at most one chunk to decode and hash, and only of a block that was announced and admitted; and what is
 //! delivered has the announced root.
 
@@ -47,6 +47,7 @@ pub use delivery::Delivery;
 pub(crate) use delivery::IncomingEvent;
 pub(crate) use here::Here;
 pub(crate) use progress::ProgressDue;
+pub(crate) use slots::MAX_BLOCKS;
 
 use crate::Instant;
 use crate::bulk::cut::ChunkAt;

@@ -1,7 +1,7 @@
 //! The progress frame: the receiver's whole state, and whether its sender has heard of what is finished.
 //!
 //! The invariant: what the sender may not have heard goes with each ack and each ack-eliciting datagram,
-//! until one of these is acknowledged; and it is bounded by the 32 blocks that may be open for the sender.
+//! until one of these is acknowledged; and it is bounded by the 64 blocks that may be open for the sender.
 //! A lost one costs a probe of the sender at most, for a block that it takes for unfinished. Only credit
 //! that was raised from nothing must arrive: nothing else would make the sender ask.
 
@@ -59,10 +59,10 @@ impl Unheard {
         self.is_due = true;
     }
 
-    /// So many blocks are open. A sender for which more than 32 would be has heard of those that finished
+    /// So many blocks are open. A sender for which more than 64 would be has heard of those that finished
     /// first, since each frame names the first ones.
     pub(super) fn limit(&mut self, open: usize) {
-        while self.finished.len() > MAX_BLOCKS.saturating_sub(open) {
+        while self.finished.len() > usize::from(MAX_BLOCKS).saturating_sub(open) {
             self.finished.pop_front();
         }
         self.forget_memory();
@@ -154,7 +154,7 @@ impl Unheard {
 
     pub(super) fn check_invariants(&self, open: usize) {
         assert!(
-            self.finished.len() <= MAX_BLOCKS.saturating_sub(open),
+            self.finished.len() <= usize::from(MAX_BLOCKS).saturating_sub(open),
             "more than a sender may have open"
         );
     }

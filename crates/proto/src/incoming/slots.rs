@@ -1,7 +1,7 @@
-//! Which blocks are announced and not finished: at most 32, in any order (H-4.2a).
+//! Which blocks are announced and not finished: at most 64, in any order (H-4.2a).
 //!
 //! A sender announces in the order of its numbers, so a number below the highest that is not here was
-//! finished, or its announcement is on the way. The invariant: at most 32 slots, whatever finishes when.
+//! finished, or its announcement is on the way. The invariant: at most 64 slots, whatever finishes when.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::Fault;
 use super::block::Block;
 
 /// Blocks announced and not finished (H-4.2a).
-pub(super) const MAX_BLOCKS: usize = 32;
+pub(crate) const MAX_BLOCKS: u8 = 64;
 
 /// Blocks more that the application has already. For their sender they are finished when it hears that; here
 /// they are when the acknowledgement arrives.
@@ -64,7 +64,7 @@ impl Slots {
             Some(_) => Standing::Announced,
             None if u64::from(number) < self.next => Standing::Finished,
             None => match self.unfinished() as u64 + (u64::from(number) - self.next) {
-                others if others < MAX_BLOCKS as u64 => Standing::Awaited,
+                others if others < MAX_BLOCKS.into() => Standing::Awaited,
                 _ => Standing::TooFar,
             },
         }
@@ -150,7 +150,7 @@ impl Slots {
     }
 
     pub(super) fn check_invariants(&self) {
-        assert!(self.slots.len() <= MAX_BLOCKS + MAX_HERE);
+        assert!(self.slots.len() <= usize::from(MAX_BLOCKS) + MAX_HERE);
         assert!(self.slots.keys().all(|&number| u64::from(number) < self.next));
         self.blocks().for_each(|(_, block)| block.check_invariants());
         let is_finished = |block: &Block| block.done.is_full() && block.unheard_here == 0;
@@ -165,11 +165,11 @@ mod tests {
     const SLOT: Slot = Slot::Declined { seen: 0, code: 0 };
 
     #[test]
-    fn blocks_finish_in_any_order_and_32_are_open() {
+    fn blocks_finish_in_any_order_and_64_are_open() {
         let mut slots = Slots::new();
-        assert_eq!(slots.standing(31), Standing::Awaited);
-        assert_eq!(slots.standing(32), Standing::TooFar);
-        assert_eq!(slots.set(32, SLOT), Err(Fault::Protocol));
+        assert_eq!(slots.standing(63), Standing::Awaited);
+        assert_eq!(slots.standing(64), Standing::TooFar);
+        assert_eq!(slots.set(64, SLOT), Err(Fault::Protocol));
         assert_eq!(slots.set(1, SLOT), Ok(()));
         assert_eq!(
             (slots.standing(0), slots.standing(1)),
@@ -180,15 +180,15 @@ mod tests {
         // The first stays open while thousands after it finish.
         for number in 2..5000 {
             assert_eq!(slots.set(number, SLOT), Ok(()));
-            assert_eq!(slots.standing(number + 31), Standing::TooFar);
+            assert_eq!(slots.standing(number + 63), Standing::TooFar);
             slots.remove(number);
             slots.check_invariants();
         }
-        assert_eq!(slots.set(5030, SLOT), Ok(()), "31 after the first");
-        assert_eq!(slots.set(5031, SLOT), Err(Fault::Protocol));
+        assert_eq!(slots.set(5062, SLOT), Ok(()), "63 after the first");
+        assert_eq!(slots.set(5063, SLOT), Err(Fault::Protocol));
         slots.remove(0);
         assert_eq!(slots.floor(), 5000);
-        assert_eq!(slots.set(5031, SLOT), Ok(()));
+        assert_eq!(slots.set(5063, SLOT), Ok(()));
         slots.check_invariants();
     }
 

@@ -1,5 +1,9 @@
 //! How often a sender of blocks wants acks: the faster, the fewer for each datagram; the shorter the round
 //! trip, the sooner (STANDARD-1, 4.1).
+//!
+//! A way up that is too thin for the acks drops some of them, and the larger datagrams of others before: the
+//! requests of those who join, for which a full queue of small acks never has room. So where some of
+//! the peer's datagrams are missing, acks are thinned: they are for more datagrams, and wait for them.
 
 use core::time::Duration;
 
@@ -19,32 +23,66 @@ const MAX_DELAY: Duration = Duration::from_millis(10);
 /// Datagrams in flight below which the receiver's own rule does: a join of a few slices needs no frame.
 const FEW_IN_FLIGHT: u64 = 32;
 
+/// Numbers of the peer's datagrams after which the missing ones are judged: a join of 256 KiB seldom has as
+/// many acks. And after which few of them are believed.
+const COUNTED: u32 = 32;
+const BELIEVED: u32 = 128;
+
+/// Above the first share of them, in percent, acks are thinned by a step, above the second by three; at most the
+/// third is few.
+const MISSING_PERCENT: (u32, u32, u32) = (8, 25, 1);
+
+/// A thinned ack is for twice as many datagrams with each step, from these on, and waits so long for them at
+/// most.
+const THINNED: u32 = 2;
+const MAX_STEPS: u8 = 4;
+const MAX_THINNED_DELAY: Duration = Duration::from_millis(250);
+
+/// The datagrams of the peer, all of which have numbers in one sequence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// The number after the largest one that arrived.
+    pub(crate) next: u64,
+    /// How many have arrived.
+    pub(crate) received: u64,
+}
+
 /// How often acks are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// At the latest after this many datagrams.
     pub(crate) datagrams: u8,
-    /// And after this time.
-    pub(crate) delay: Duration,
+    /// And after this time, in microseconds, which is what the wire has.
+    micros: u32,
 }
 
 impl Wanted {
     /// What a receiver does unasked.
-    const UNASKED: Self = Self { datagrams: 16, delay: MAX_DELAY };
+    const UNASKED: Self = Self { datagrams: 16, micros: MAX_DELAY.as_micros() as u32 };
 
-    fn of(in_flight: u64, rtt: Duration) -> Self {
+    /// With so many `steps` of thinning.
+    fn of(in_flight: u64, rtt: Duration, steps: u8) -> Self {
         let datagrams = (in_flight / IN_FLIGHT_PER_ACK).clamp(DATAGRAMS.0, DATAGRAMS.1);
-        let delay = (rtt / ACKS_PER_RTT).clamp(MIN_DELAY, MAX_DELAY);
-        // The wire has whole microseconds.
-        let delay = Duration::from_micros(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX));
-        Self { datagrams: u8::try_from(datagrams).unwrap_or(u8::MAX), delay }
+        let datagrams = (datagrams << steps).min(DATAGRAMS.1);
+        let mut delay = (rtt / ACKS_PER_RTT).clamp(MIN_DELAY, MAX_DELAY);
+        if steps > 0 {
+            let each = rtt / u32::try_from(in_flight.max(1)).unwrap_or(u32::MAX);
+            delay = delay.max((each * (THINNED << steps)).min(MAX_THINNED_DELAY));
+        }
+        let micros = u32::try_from(delay.as_micros()).unwrap_or(u32::MAX);
+        Self { datagrams: u8::try_from(datagrams).unwrap_or(u8::MAX), micros }
+    }
+
+    /// And after this time.
+    pub(crate) const fn delay(self) -> Duration {
+        Duration::from_micros(self.micros as u64)
     }
 
     /// Whether one of the two is another by a factor of 3/2 and more.
     fn is_far_from(self, other: Self) -> bool {
         let is_far = |a: u128, b: u128| 2 * a.max(b) >= 3 * a.min(b);
         is_far(self.datagrams.into(), other.datagrams.into())
-            || is_far(self.delay.as_micros(), other.delay.as_micros())
+            || is_far(self.micros.into(), other.micros.into())
     }
 }
 
@@ -53,17 +91,42 @@ impl Wanted {
 pub(super) struct AckFrequency {
     asked: Wanted,
     is_lost: bool,
+    /// By how many steps acks are thinned, and the peer's datagrams when that was judged.
+    steps: u8,
+    judged: (u32, u32),
 }
 
 impl AckFrequency {
     pub(super) const fn new() -> Self {
-        Self { asked: Wanted::UNASKED, is_lost: false }
+        Self { asked: Wanted::UNASKED, is_lost: false, steps: 0, judged: (0, 0) }
+    }
+
+    /// These datagrams of the peer have arrived. Where many are missing, fewer are wanted.
+    pub(super) fn judge(&mut self, heard: Heard) {
+        // They wrap with the counts.
+        let (next, received) = (heard.next as u32, heard.received as u32);
+        let numbers = next.wrapping_sub(self.judged.0);
+        if numbers < COUNTED {
+            return;
+        }
+        let arrived = received.wrapping_sub(self.judged.1).min(numbers);
+        let missing = u64::from(numbers - arrived) * 100 / u64::from(numbers);
+        let (some, many, few) = MISSING_PERCENT;
+        if missing > some.into() {
+            self.steps = (self.steps + if missing > many.into() { 3 } else { 1 }).min(MAX_STEPS);
+        } else if numbers < BELIEVED {
+            return;
+        } else if missing <= few.into() {
+            self.steps = self.steps.saturating_sub(1);
+        }
+        self.judged = (next, received);
     }
 
     /// What to ask for now, if that is far from what was asked.
     pub(super) fn due(&self, in_flight: u64, rtt: Option<Duration>) -> Option<Wanted> {
-        let wanted = rtt.map(|rtt| Wanted::of(in_flight, rtt));
-        let wanted = wanted.filter(|_| in_flight >= FEW_IN_FLIGHT);
+        let wanted = rtt.map(|rtt| Wanted::of(in_flight, rtt, self.steps));
+        let is_thin = self.steps > 0 || self.asked.delay() > MAX_DELAY;
+        let wanted = wanted.filter(|_| in_flight >= FEW_IN_FLIGHT || is_thin);
         match wanted.filter(|wanted| wanted.is_far_from(self.asked)) {
             None => self.is_lost.then_some(self.asked),
             wanted => wanted,
@@ -71,12 +134,17 @@ impl AckFrequency {
     }
 
     pub(super) const fn on_sent(&mut self, wanted: Wanted) {
-        *self = Self { asked: wanted, is_lost: false };
+        (self.asked, self.is_lost) = (wanted, false);
     }
 
     /// A frame is lost: perhaps not the newest, but they are rare.
     pub(super) const fn on_lost(&mut self) {
         self.is_lost = true;
+    }
+
+    /// By how much later than unasked acks come.
+    pub(super) const fn later(&self) -> Duration {
+        self.asked.delay().saturating_sub(MAX_DELAY)
     }
 }
 
@@ -87,8 +155,8 @@ mod tests {
     #[test]
     fn acks_follow_what_is_in_flight_and_the_round_trip() {
         let wanted = |in_flight, ms| {
-            let Wanted { datagrams, delay } = Wanted::of(in_flight, Duration::from_millis(ms));
-            (datagrams, delay.as_micros())
+            let Wanted { datagrams, micros } = Wanted::of(in_flight, Duration::from_millis(ms), 0);
+            (datagrams, micros)
         };
         assert_eq!(wanted(100, 300), (16, 10_000));
         assert_eq!(wanted(1_000, 40), (31, 5_000));
@@ -110,6 +178,33 @@ mod tests {
         assert!((1..=5).contains(&frames), "{frames}");
         frequency.on_lost();
         assert!(frequency.due(0, None).is_some(), "a lost one is sent again");
+    }
+
+    /// Of 32 datagrams of the peer so many are missing.
+    fn lose(frequency: &mut AckFrequency, heard: &mut Heard, missing: u64) {
+        (heard.next, heard.received) = (heard.next + 32, heard.received + 32 - missing);
+        frequency.judge(*heard);
+    }
+
+    #[test]
+    fn acks_are_thinned_where_they_get_lost() {
+        let (mut frequency, mut heard) = (AckFrequency::new(), Heard::default());
+        let rtt = Some(Duration::from_millis(100));
+        let asked =
+            |frequency: &AckFrequency| frequency.due(8, rtt).map(|it| (it.datagrams, it.micros));
+        for _ in 0..100 {
+            lose(&mut frequency, &mut heard, 2);
+        }
+        assert_eq!(asked(&frequency), None, "a link may lose some");
+        lose(&mut frequency, &mut heard, 3);
+        // Four datagrams at 80 in a second.
+        assert_eq!(asked(&frequency), Some((32, 50_000)));
+        lose(&mut frequency, &mut heard, 20);
+        assert_eq!(asked(&frequency), Some((64, 250_000)));
+        for _ in 0..16 {
+            lose(&mut frequency, &mut heard, 0);
+        }
+        assert_eq!(asked(&frequency), None, "it goes back");
     }
 
     #[test]

@@ -20,8 +20,9 @@ use crate::bulk::{Credit, Known, RequestTrain, SendBlock, Sender, SenderConfig, 
 use crate::time::earliest;
 use crate::urgency::Urgency;
 
-/// Blocks that may be announced and not finished [H-4.2a].
-pub(super) const MAX_ANNOUNCED: usize = 32;
+/// Blocks that are announced and not finished at most, whatever the peer accepts [H-4.2a]: so many small ones
+/// arrive in a round trip.
+const MAX_ANNOUNCED: u8 = 64;
 
 /// Chunks that may be open at most [H-4.2f].
 const MAX_OPEN: usize = 1024;
@@ -54,6 +55,8 @@ pub(crate) struct PeerLimits {
     pub(crate) receive_buffer: u64,
     /// Bit 0 of parameter 10.
     pub(crate) has_repair: bool,
+    /// Parameter 15.
+    pub(crate) announced_blocks: u8,
 }
 
 /// Why a block cannot be sent.
@@ -231,6 +234,7 @@ impl OutgoingBlocks {
             sender.set_rtt(rtt);
         }
         sender.set_lateness(self.lateness());
+        sender.set_ack_delay(self.ack_frequency.later());
         if let Some(rate) = self.requests.rate() {
             sender.set_hint(rate);
         }
@@ -448,10 +452,16 @@ impl OutgoingBlocks {
             + self.roots.capacity() * size_of::<Value>()
     }
 
+    /// Blocks that may be announced and not finished.
+    pub(super) fn max_announced(&self) -> usize {
+        self.peer.announced_blocks.min(MAX_ANNOUNCED).into()
+    }
+
     /// Panics if its parts contradict each other.
     pub(crate) fn check_invariants(&self) {
         assert_eq!(self.sender.is_some(), !self.is_idle(), "a sender while there are blocks");
-        assert!(self.announced.len() + self.cancelled.len() <= MAX_ANNOUNCED, "too many announced");
+        let announced = self.announced.len() + self.cancelled.len();
+        assert!(announced <= self.max_announced(), "too many announced");
         let numbers = || self.announced.iter().map(|block| block.number);
         assert!(numbers().zip(numbers().skip(1)).all(|(a, b)| a < b), "not in order");
         assert!(numbers().all(|number| number < self.next_number), "not announced yet");

@@ -3,10 +3,10 @@
 //!
 //! In this order: a cancel; announcements; the pages of the tree that the next chunk needs; slices.
 
-use super::ack_frequency::Wanted;
+use super::ack_frequency::{Heard, Wanted};
 use super::announcement::Announcement;
 use super::block::SendOptions;
-use super::blocks::{Announced, MAX_ANNOUNCED, OutgoingBlocks, Waiting};
+use super::blocks::{Announced, OutgoingBlocks, Waiting};
 use super::pages::Pages;
 use crate::Instant;
 use crate::bulk::{Chosen, NewBlock, SendBlock, SlicePart};
@@ -30,7 +30,7 @@ impl OutgoingBlocks {
         let priority = waiting.options.priority;
         let is_most_urgent = self.announced.iter().all(|block| block.options.priority < priority);
         let reserved = if is_most_urgent { 0 } else { RESERVED_ANNOUNCEMENTS };
-        if self.announced.len() + self.cancelled.len() + reserved >= MAX_ANNOUNCED {
+        if self.announced.len() + self.cancelled.len() + reserved >= self.max_announced() {
             return None;
         }
         let is_before = |block: &&Announced| {
@@ -182,14 +182,19 @@ impl OutgoingBlocks {
         }
     }
 
-    /// How often acks are wanted, if the peer has to be told. `in_flight` are datagrams.
-    pub(crate) fn ack_frequency_due(&self, in_flight: u64) -> Option<Wanted> {
+    /// How often acks are wanted, if the peer has to be told. `in_flight` are datagrams, and `heard` those of
+    /// the peer.
+    pub(crate) fn ack_frequency_due(&mut self, in_flight: u64, heard: Heard) -> Option<Wanted> {
         self.sender.as_ref()?;
+        self.ack_frequency.judge(heard);
         self.ack_frequency.due(in_flight, self.rtt)
     }
 
-    pub(crate) const fn on_ack_frequency_sent(&mut self, wanted: Wanted) {
+    pub(crate) fn on_ack_frequency_sent(&mut self, wanted: Wanted) {
         self.ack_frequency.on_sent(wanted);
+        if let Some(sender) = &mut self.sender {
+            sender.set_ack_delay(self.ack_frequency.later());
+        }
     }
 
     pub(crate) const fn on_ack_frequency_lost(&mut self) {

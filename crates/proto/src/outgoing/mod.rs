@@ -19,6 +19,7 @@ mod source;
 mod tests;
 mod tree;
 
+pub(crate) use ack_frequency::Heard;
 pub(crate) use block::SendOptions;
 pub use block::{Block, BlockProgress};
 pub(crate) use blocks::{

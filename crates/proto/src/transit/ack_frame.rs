@@ -14,7 +14,7 @@ use crate::fields::{Fields, put_varint, varint_len};
 /// The maximum of numbers that an ack covers, including its largest: those of 10 Gbit/s in 150 ms.
 const MAX_SPAN: u32 = 1 << 17;
 
-/// Runs after the first: what arrived before is in earlier acks.
+/// Runs after the first: what they leave out is in other acks.
 pub(super) const MAX_ACK_RUNS: usize = 31;
 
 /// A delay of this many microseconds or more is too long for an RTT sample.
@@ -76,8 +76,8 @@ impl AckFrame {
         self.ecn
     }
 
-    /// Adds `gap` numbers that did not arrive and `run` older ones that did. Returns whether there was room:
-    /// not for a 32nd run, beyond 131,072 numbers, or for a gap or run of 0.
+    /// Adds `gap` numbers that it does not name and `run` older ones that arrived. Returns whether there was
+    /// room: not for a 32nd run, beyond 131,072 numbers, or for a gap or run of 0.
     #[must_use]
     pub fn push_run(&mut self, gap: u32, run: u32) -> bool {
         let span = self.span.saturating_add(gap).saturating_add(run);

@@ -305,6 +305,11 @@ impl Ledger {
         is_due
     }
 
+    /// How much later a datagram may have been sent that overtakes another, which yet arrives.
+    pub(crate) const fn reordering(&self) -> Duration {
+        self.reordering
+    }
+
     /// The RTT so far.
     pub(crate) const fn rtt(&self) -> &RttEstimator {
         self.timing.rtt()

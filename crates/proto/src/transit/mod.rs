@@ -22,6 +22,7 @@ mod ack_frame;
 mod arrivals;
 mod datagram;
 mod items;
+mod late;
 mod ledger;
 mod number;
 mod received;

@@ -3,11 +3,16 @@
 //! The invariant: nothing here changes before a datagram was verified and passed to
 //! [`on_verified`](ReceivedDatagrams::on_verified).
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use crate::{DropReason, Ecn, Instant};
 
+use super::ack_frame::MAX_ACK_RUNS;
+use super::late::Late;
 use super::number::expand_number;
 use super::window::{Place, ReplayWindow};
 use super::{AckFrame, EcnCounts, MAX_ACK_DELAY};
@@ -70,6 +75,8 @@ pub struct ReceivedDatagrams {
     was_for_gap: bool,
     /// Datagrams that arrived with each mark.
     marks: EcnCounts,
+    /// Those of a block that others have overtaken; `None` before the first.
+    late: Option<Box<Late>>,
 }
 
 impl ReceivedDatagrams {
@@ -93,6 +100,7 @@ impl ReceivedDatagrams {
             repeats: 0,
             was_for_gap: false,
             marks: EcnCounts { ect0: 0, ect1: 0, ce: 0 },
+            late: None,
         }
     }
 
@@ -132,9 +140,11 @@ impl ReceivedDatagrams {
             self.largest_at = now;
             let expected = largest.map_or(0, |largest| largest.saturating_add(1));
             if number > expected {
-                self.gap_due_at = number.checked_add(REORDERING - 1);
+                let is_gap = !self.late.as_ref().is_some_and(|late| late.is_disordered(number));
+                self.gap_due_at = number.checked_add(REORDERING - 1).filter(|_| is_gap);
             }
         }
+        self.note_late(number, largest);
         if ack_eliciting {
             if self.repeats > 0 {
                 (self.repeats, self.due) = (0, None);
@@ -176,32 +186,38 @@ impl ReceivedDatagrams {
     #[must_use]
     pub fn ack_frame(&self, now: Instant) -> Option<AckFrame> {
         self.due?;
+        let numbers = |of: u64| u32::try_from(of).unwrap_or(u32::MAX);
         let largest = self.window.largest()?;
-        let run_at = |below: u32, has_arrived, limit: u32| {
-            let from = largest.checked_sub(u64::from(below));
-            from.map_or(0, |from| self.window.run_down(from, has_arrived, limit))
-        };
-        let window = u32::try_from(self.window.len()).unwrap_or(u32::MAX);
-        let mut span = run_at(0, true, window);
-        let mut frame = AckFrame::new(largest, now.since(self.largest_at), span.saturating_sub(1));
+        let mut named = self.window.run_of(largest)?;
+        let first = numbers(largest - named.start());
+        let mut frame = AckFrame::new(largest, now.since(self.largest_at), first);
         // Without any, no router or transport on the way carries the field.
         if self.marks != EcnCounts::default() {
             frame = frame.with_ecn(self.marks);
         }
+        let (wanted, mut others) = self.wanted_runs();
+        let top = *named.start();
+        let mut wanted = wanted.iter().skip_while(|run| *run.start() >= top).peekable();
+        // The newest runs, as far as those that are wanted leave room for them, and these.
         loop {
-            let gap = run_at(span, false, window - span);
-            let run = run_at(span + gap, true, window - span - gap);
-            // Nothing older arrived, or the frame is full.
-            if !frame.push_run(gap, run) {
+            let next = if others > 0 { self.window.run_below(*named.start()) } else { None };
+            let is_wanted = wanted.next_if(|run| next.as_ref().is_none_or(|next| *next == **run));
+            others -= usize::from(is_wanted.is_none() && next.is_some());
+            let Some(run) = is_wanted.cloned().or(next) else { return Some(frame) };
+            let (gap, length) = (named.start() - run.end() - 1, run.end() - run.start() + 1);
+            if !frame.push_run(numbers(gap), numbers(length)) {
                 return Some(frame);
             }
-            span += gap + run;
+            named = run;
         }
     }
 
     /// Whether a block is being received: acks then wait for 10 ms instead of 20, and are repeated.
-    pub const fn set_block(&mut self, is_block: bool) {
+    pub fn set_block(&mut self, is_block: bool) {
         self.is_block = is_block;
+        if !is_block {
+            self.late = None;
+        }
     }
 
     /// The peer wants an ack after so many datagrams, and this long after one of a block.
@@ -209,16 +225,28 @@ impl ReceivedDatagrams {
         (self.ack_after, self.block_ack_delay) = (datagrams, delay);
     }
 
+    /// By how much longer than unasked acks of a block wait.
+    pub(crate) const fn thinned_by(&self) -> Duration {
+        self.block_ack_delay.saturating_sub(BLOCK_ACK_DELAY)
+    }
+
     /// The ack was sent; `alone` if its datagram was not ack-eliciting.
     pub fn on_ack_sent(&mut self, now: Instant, alone: bool) {
         self.due = None;
         if self.is_block && self.repeats < REPEATS {
-            self.due = Some(now + FIRST_REPEAT * (1 << self.repeats));
+            let first = FIRST_REPEAT.max(self.block_ack_delay);
+            self.due = Some(now + first * (1 << self.repeats));
             self.repeats += 1;
         }
         self.pending = 0;
         self.was_for_gap = self.is_due_for_gap;
         self.is_due_for_gap = false;
+        if let Some(late) = &mut self.late {
+            late.on_named();
+            if late.has_fresh() {
+                (self.due, self.pending) = (Some(now), 1);
+            }
+        }
         if alone {
             self.alone = self.alone.saturating_add(1);
         }
@@ -256,14 +284,45 @@ impl ReceivedDatagrams {
         assert!(!self.is_due_for_gap || self.due.is_some(), "a gap makes an ack due");
     }
 
+    /// A datagram arrived, and this was the largest number before.
+    fn note_late(&mut self, number: u64, largest: Option<u64>) {
+        let later = largest.map_or(0, |largest| largest.saturating_sub(number));
+        if later > 0 && self.is_block && self.late.is_none() {
+            self.late = Some(Box::default());
+        }
+        let Some(late) = &mut self.late else { return };
+        late.on_arrival(number);
+        if let Some(largest) = largest.filter(|_| later >= REORDERING) {
+            late.on_overtaken(largest, later);
+            self.gap_due_at = None;
+        }
+    }
+
+    /// The runs that are to be in the next ack because of what arrived late, newest first; and how many more
+    /// it has room for.
+    fn wanted_runs(&self) -> (Vec<RangeInclusive<u64>>, usize) {
+        let mut runs: Vec<RangeInclusive<u64>> = Vec::new();
+        for number in self.late.iter().flat_map(|late| late.wanted()) {
+            if !runs.iter().any(|run| run.contains(&number)) {
+                runs.extend(self.window.run_of(number));
+            }
+        }
+        runs.sort_unstable_by_key(|run| core::cmp::Reverse(*run.start()));
+        let left = MAX_ACK_RUNS - runs.len();
+        (runs, left)
+    }
+
     fn ask(&mut self, now: Instant) {
         self.pending = self.pending.saturating_add(1);
         self.asked = self.asked.saturating_add(1);
-        let is_for_gap = !self.was_for_gap && self.gap_due_at <= self.window.largest();
+        let is_thin = !self.thinned_by().is_zero();
+        let is_for_gap = !self.was_for_gap && !is_thin && self.gap_due_at <= self.window.largest();
         let is_for_gap = is_for_gap && self.gap_due_at.take().is_some();
         self.is_due_for_gap |= is_for_gap;
-        let at_once =
-            is_for_gap || self.pending >= self.ack_after || ACKED_AT_ONCE.contains(&self.asked);
+        let at_once = is_for_gap
+            || self.pending >= self.ack_after
+            || ACKED_AT_ONCE.contains(&self.asked)
+            || self.late.as_ref().is_some_and(|late| late.is_due());
         let delay = if self.is_block { self.block_ack_delay } else { MAX_ACK_DELAY };
         let due = if at_once { now } else { now + delay };
         // The earlier one, also after a clock that jumped ahead and came back.

@@ -6,6 +6,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use core::ops::RangeInclusive;
 
 /// Packet numbers that a receiver can tell apart from repeated ones at first [H-2.2b]: the largest and 8191
 /// below. At 1200 bytes that is 9.8 MB in flight, 0.8 s at 100 Mbit/s, for up to 1 KiB of memory.
@@ -108,6 +109,37 @@ impl ReplayWindow {
             }
         }
         u32::try_from(count.min(limit)).unwrap_or(u32::MAX)
+    }
+
+    /// The whole run of numbers that arrived around this one; `None` if it did not, or is out of date.
+    pub(super) fn run_of(&self, number: u64) -> Option<RangeInclusive<u64>> {
+        if self.place(number) != Place::Duplicate {
+            return None;
+        }
+        let largest = self.largest?;
+        let mut end = number;
+        while end < largest {
+            let run = (self.word(end + 1) >> ((end + 1) % 64)).trailing_ones();
+            end = (end + u64::from(run)).min(largest);
+            // It goes on if it reached the last bit of its word.
+            if run == 0 || end % 64 != 63 {
+                break;
+            }
+        }
+        let limit = self.len() - (largest - end);
+        let run = self.run_down(end, true, u32::try_from(limit).unwrap_or(u32::MAX));
+        Some(end - u64::from(run.saturating_sub(1))..=end)
+    }
+
+    /// The next run below this number, which did not arrive or is the lowest of its own run.
+    pub(super) fn run_below(&self, number: u64) -> Option<RangeInclusive<u64>> {
+        let above = number.checked_sub(1)?;
+        let left = self.len().checked_sub(self.largest?.checked_sub(above)?)?;
+        let left = u32::try_from(left).unwrap_or(u32::MAX);
+        let gap = self.run_down(above, false, left);
+        let end = above.checked_sub(gap.into())?;
+        let run = self.run_down(end, true, left - gap);
+        (run > 0).then(|| end - u64::from(run - 1)..=end)
     }
 
     /// Numbers in the window.

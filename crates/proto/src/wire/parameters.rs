@@ -34,6 +34,7 @@ pub(super) mod id {
     pub(crate) const REQUEST: u64 = 12;
     pub(crate) const SERVER_ID: u64 = 13;
     pub(crate) const SERVER_VERSIONS: u64 = 14;
+    pub(crate) const ANNOUNCED_BLOCKS: u64 = 15;
     /// Those of this form are sent so that nobody comes to depend on their absence (H-1.3).
     pub(crate) const GREASE: (u64, u64) = (27, 31);
 }
@@ -62,6 +63,8 @@ pub struct EndParameters {
     pub channel_bytes: u64,
     /// The repair codes it uses, as bits.
     pub repair_codes: u64,
+    /// Blocks that may be announced to it and not finished: 32 to 255.
+    pub announced_blocks: u8,
 }
 
 impl Default for EndParameters {
@@ -77,6 +80,7 @@ impl Default for EndParameters {
             channels: 1,
             channel_bytes: 131_072,
             repair_codes: 0,
+            announced_blocks: 32,
         }
     }
 }
@@ -92,7 +96,7 @@ impl EndParameters {
         }
     }
 
-    fn numbers(&self) -> [(u64, u64); 9] {
+    fn numbers(&self) -> [(u64, u64); 10] {
         [
             (id::IDLE_TIMEOUT, millis(self.idle_timeout)),
             (id::LARGEST_BLOCK, self.max_block_bytes),
@@ -103,6 +107,7 @@ impl EndParameters {
             (id::CHANNELS, self.channels.into()),
             (id::CHANNEL_BYTES, self.channel_bytes),
             (id::REPAIR_CODES, self.repair_codes),
+            (id::ANNOUNCED_BLOCKS, self.announced_blocks.into()),
         ]
     }
 
@@ -126,6 +131,7 @@ impl EndParameters {
                 self.channel_bytes = parameter.number_in(131_072..=u64::MAX)?;
             }
             id::REPAIR_CODES => self.repair_codes = parameter.number()?,
+            id::ANNOUNCED_BLOCKS => self.announced_blocks = parameter.number_in(32..=255)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -253,6 +259,7 @@ mod tests {
             channels: 256,
             channel_bytes: 1 << 20,
             repair_codes: REED_SOLOMON,
+            announced_blocks: 255,
         };
         all.write(&mut bytes);
         let said = bytes.len();
@@ -271,6 +278,8 @@ mod tests {
         assert_eq!(end(&[8, 2, 0x41, 1]), out_of_range, "257 channels");
         assert_eq!(end(&[5, 2, 0x43, 0xe9]), out_of_range, "1001 ms");
         assert_eq!(end(&[9, 1, 1]), out_of_range);
+        assert_eq!(end(&[15, 1, 31]), out_of_range, "31 blocks");
+        assert_eq!(end(&[15, 2, 0x41, 0]), out_of_range, "256 blocks");
         assert_eq!(end(&[3, 2, 1, 1]), Err(DropReason::TrailingBytes));
         assert_eq!(end(&[3, 0]), Err(DropReason::Truncated));
         assert_eq!(end(&[3, 1, 1, 3, 1, 1]), Err(DropReason::RepeatedFrame));

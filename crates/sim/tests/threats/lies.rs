@@ -183,9 +183,9 @@ fn t6_an_announcement_takes_no_memory() {
     con.say(&[Frame::Block(frame(0, (1 << 20) + 1))]);
     assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::BLOCK_TOO_LARGE)));
     let mut con = Con::new(config.clone(), 2, None);
-    (0..32).for_each(|number| con.say(&[Frame::Block(frame(number, 1 << 20))]));
+    (0..64).for_each(|number| con.say(&[Frame::Block(frame(number, 1 << 20))]));
     assert_eq!(con.closed, None);
-    con.say(&[Frame::Block(frame(32, 1 << 20))]);
+    con.say(&[Frame::Block(frame(64, 1 << 20))]);
     assert_eq!(con.closed, Some(CloseReason::Here(CloseCode::PROTOCOL)));
     let mut con = Con::new(config, 3, None);
     con.say(&[Frame::Block(frame(u32::MAX, 1))]);

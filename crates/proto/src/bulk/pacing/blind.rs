@@ -5,17 +5,24 @@
 //! round trip. Then it is halved with each half chunk, down to the floor, until a rate is measured. Where
 //! slices arrive, another train is sent to measure it.
 //!
+//! On a link that others fill that is still too much: fifty of them dropped three quarters. So where two fifths
+//! of what was sent at a guess are lost, it becomes what got through; and where that goes on, it is a share of
+//! the link, which loses a part when a tenth is lost, and grows by a part of a packet a round trip else. What
+//! a train shows then is the link's rate and not what is free of it, and is not used before nothing is lost.
+//!
 //! What little is heard before a rate is known bounds the guess: where even the closest two of the datagrams
 //! that were sent together arrived far apart, the link is slow ([`pairs`](super::pairs)).
 
 use super::super::samples::Sample;
 use super::super::tuning::blind::{
-    AHEAD, AT_ONCE_RATE, BELIEVED_SLICES, FIRST_RATE, FIRST_SLICES, HALVED_AFTER, HINT_GAIN,
-    LATER_RATE, MAX_HALVINGS, MAX_TRAIN, MIN_AT_ONCE, MIN_SLOW_RTT, PAIR_WAIT, TRAIN_INTERVAL,
+    AHEAD, AT_ONCE_RATE, BELIEVED_SLICES, CALM, FIRST_RATE, FIRST_SLICES, FIRST_WINDOW, FLOODED,
+    GROWTH, HALVED_AFTER, HINT_GAIN, LATER_RATE, MAX_HALVINGS, MAX_TRAIN, MIN_AT_ONCE, MIN_LEFT,
+    MIN_SLOW_RTT, PAIR_WAIT, SHARED_LOSS, SURE_CUTS, TRAIN_INTERVAL, WINDOW,
 };
-use super::super::tuning::trains;
+use super::super::tuning::{FULL_PACKET, trains};
 use super::super::units::{Bytes, Rate, Span};
 use super::pairs::Pairs;
+use super::seen::Seen;
 use crate::Instant;
 
 /// Pacing without a rate.
@@ -40,6 +47,14 @@ pub(crate) struct Blind {
     is_at_once: bool,
     /// When it was first heard that a datagram arrived.
     heard_at: Option<Instant>,
+    /// What heavy losses have left of the guess, how often they have reduced it, and the windows in succession
+    /// in which nothing was lost.
+    share: Option<Rate>,
+    cuts: u32,
+    calm: u32,
+    /// What became of the datagrams from `fresh_from` on: those before were sent at a higher rate.
+    seen: Seen,
+    fresh_from: u64,
 }
 
 impl Blind {
@@ -57,6 +72,11 @@ impl Blind {
             pairs: Pairs::new(),
             is_at_once: false,
             heard_at: None,
+            share: None,
+            cuts: 0,
+            calm: 0,
+            seen: Seen::new(),
+            fresh_from: 0,
         }
     }
 
@@ -78,10 +98,55 @@ impl Blind {
         self.paced_at = self.paced_at.max(now.into()) + bytes / rate;
     }
 
-    /// The same for a slice of a train, which is not paced.
-    pub(super) fn on_train_sent(&mut self, now: Instant) {
+    /// The same for a slice of a train, which is not paced. `next` is its number.
+    pub(super) fn on_train_sent(&mut self, now: Instant, next: u64) {
         self.sent += 1;
         self.since.get_or_insert(now);
+        if self.share.is_some() {
+            // More at once than the share.
+            self.fresh_from = next + 1;
+        }
+    }
+
+    /// The fate of a datagram is settled, and `next` is the number after the last one sent. Where most is lost
+    /// the guess becomes what was left of it, and from then on a share of the link: it follows what gets
+    /// through, and grows slowly.
+    pub(super) fn on_settled(&mut self, number: u64, is_lost: bool, next: u64, rtt: Span) {
+        if number < self.fresh_from {
+            return;
+        }
+        self.seen.on_settled(is_lost);
+        if self.seen.total() < if self.share.is_some() { WINDOW } else { FIRST_WINDOW } {
+            return;
+        }
+        let lost = core::mem::take(&mut self.seen).share();
+        let packet = FULL_PACKET / rtt.max(Span(1.0));
+        // On a near path that is more than the floor.
+        let least = packet.min(self.floor.max(FULL_PACKET / Span::from_secs(1)));
+        let is_sure = self.share().is_some();
+        let max = if is_sure { SHARED_LOSS } else { FLOODED };
+        let rate = self.rate();
+        if lost > max {
+            self.share = Some((rate * (1.0 - lost).max(MIN_LEFT)).max(least.min(rate)));
+            (self.fresh_from, self.calm) = (next, 0);
+            self.cuts += 1;
+        } else if is_sure {
+            self.share = Some(rate + GROWTH * packet.min(rate));
+            self.calm = if lost > 0.0 { 0 } else { self.calm + 1 };
+        } else {
+            // It was bad luck.
+            (self.share, self.cuts) = (None, 0);
+        }
+    }
+
+    /// The share of a link that is full for sure: no rate that a train shows is taken for what is free of it.
+    pub(super) fn share(&self) -> Option<Rate> {
+        self.share.filter(|_| self.cuts >= SURE_CUTS)
+    }
+
+    /// Whether hardly anything is lost at it, so that it may be left.
+    pub(super) const fn is_calm(&self) -> bool {
+        self.calm >= CALM
     }
 
     /// A router has marked what was sent at this rate: it is halved, and no train follows soon.
@@ -118,7 +183,11 @@ impl Blind {
 
     /// Whether to send another train to measure the rate, now that slices arrive.
     pub(super) fn poll_train(&mut self, now: Instant) -> bool {
-        let is_due = (self.halvings() > 0 || self.is_overdue) && now >= self.train_at;
+        let is_wanted = match self.share() {
+            Some(_) => self.is_calm(),
+            None => self.halvings() > 0 || self.is_overdue || self.cuts > 0,
+        };
+        let is_due = is_wanted && now >= self.train_at;
         if is_due {
             self.train_at = now + TRAIN_INTERVAL;
         }
@@ -131,7 +200,8 @@ impl Blind {
         let first = self.hint.map_or(unhinted, |hint| hint * HINT_GAIN);
         let first = if self.is_at_once { first.max(AT_ONCE_RATE) } else { first };
         let halved = (0..self.halvings()).fold(first, |rate, _| rate / 2.0);
-        halved.max(self.floor.min(first)).min(self.pairs.bound())
+        let guess = halved.max(self.floor.min(first));
+        self.share.unwrap_or(guess).min(self.pairs.bound())
     }
 
     /// Whether the link is so slow that a train is too much at once.
@@ -227,6 +297,41 @@ mod tests {
         assert_eq!(trains.count(), 5);
     }
 
+    /// Reports what became of the next `datagrams`, each sent after the one before, of which one of `one_in`
+    /// arrived.
+    fn settle(blind: &mut Blind, next: &mut u64, datagrams: u64, one_in: u64) {
+        for _ in 0..datagrams {
+            blind.on_settled(*next, !next.is_multiple_of(one_in), *next + 1, RTT);
+            *next += 1;
+        }
+    }
+
+    #[test]
+    fn a_guess_that_is_mostly_lost_becomes_what_got_through() {
+        let (mut blind, mut next) = (Blind::new(FLOOR, None), 0);
+        settle(&mut blind, &mut next, 8, 4);
+        assert!((mbit(&blind) - 5.0).abs() < 1e-9, "{}", mbit(&blind));
+        assert!(blind.share().is_none(), "it may be bad luck");
+        settle(&mut blind, &mut next, 16, 2);
+        assert!((mbit(&blind) - 2.5).abs() < 1e-9, "{}", mbit(&blind));
+        assert!(blind.share().is_some() && !blind.poll_train(Instant::from_millis(9_000)));
+        settle(&mut blind, &mut next, 64, 1);
+        assert!(blind.is_calm() && blind.poll_train(Instant::from_millis(9_000)));
+        settle(&mut blind, &mut next, 2_000, 1_000_000);
+        let least = FLOOR.min(FULL_PACKET / RTT);
+        assert!((blind.rate() / least - 1.0).abs() < 1e-9, "a packet a round trip");
+    }
+
+    /// What was sent before the guess was reduced says nothing about what is sent since.
+    #[test]
+    fn a_guess_is_reduced_once_a_round_trip() {
+        let mut blind = Blind::new(FLOOR, None);
+        for number in 0..100_u64 {
+            blind.on_settled(number, !number.is_multiple_of(4), 100, RTT);
+        }
+        assert!((mbit(&blind) - 5.0).abs() < 1e-9, "{}", mbit(&blind));
+    }
+
     /// Arrivals of datagrams that were sent at once, so far apart, heard of at 1 s.
     fn arrive(blind: &mut Blind, datagrams: u32, apart: Span) {
         for n in 0..datagrams {
@@ -256,12 +361,12 @@ mod tests {
     #[test]
     fn a_train_that_arrives_at_once_raises_the_guess_until_more_arrives() {
         let mut blind = Blind::new(FLOOR, Some(Rate::from_kbps(20_000)));
-        (0..12).for_each(|_| blind.on_train_sent(Instant::ZERO));
+        (0..12).for_each(|n| blind.on_train_sent(Instant::ZERO, n));
         arrive(&mut blind, 12, Span::ZERO);
         assert!((mbit(&blind) - 60.0).abs() < 1e-9, "{}", mbit(&blind));
         arrive(&mut blind, 2, Span::from_millis(1));
         assert!((mbit(&blind) - 19.0).abs() < 1e-9, "{}", mbit(&blind));
-        (0..20).for_each(|_| blind.on_train_sent(Instant::ZERO));
+        (0..20).for_each(|n| blind.on_train_sent(Instant::ZERO, n));
         arrive(&mut blind, 12, Span::ZERO);
         assert!((mbit(&blind) - 19.0).abs() < 1e-9, "{}", mbit(&blind));
     }

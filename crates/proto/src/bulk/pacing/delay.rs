@@ -13,7 +13,8 @@ use super::super::tuning::delay::{
     CAP_GROWTH, DRAIN_MARGIN, DRAIN_PACKETS, DRAIN_PART, DRAINED, EMPTY_PART, FULL_CAP, GAIN, HOT,
     HOT_ROUNDS, LEFT_MARGIN, MAX_CUT, MAX_DELIVERED, MAX_DRAIN_TIME, MAX_FAILED, MAX_GROWTH,
     MAX_HOT, MAX_JUMP, MAX_OVERSHOOT, MIN_CUT, MIN_EMPTY, MIN_FALL, MIN_HOT, MIN_ROOT, MIN_TARGET,
-    REFERENCE, ROUNDS, SHORT_ROUND, TARGET, TEST_AFTER, TRIAL_CUT, YIELDED,
+    OVERSHOT, OVERSHOT_PACKETS, REFERENCE, ROUNDS, SEARCH, SEARCHED_ARRIVALS, SHORT_ROUND, TARGET,
+    TEST_AFTER, TRIAL_CUT, YIELDED,
 };
 use super::super::tuning::flow::{DECREASE, MIN_ROUND, USED};
 use super::super::tuning::near::is_fast;
@@ -84,6 +85,8 @@ pub(super) struct Delay {
     known: Rate,
     /// The caller was late in this round: what it sends at once is a queue that is gone before the next call.
     is_framed: bool,
+    /// The known rate may be too low: arrivals were in disorder, and no queue was seen since.
+    is_searching: bool,
     /// Drains in which losses that were taken for usual have to be seen.
     unsure: u32,
 }
@@ -119,7 +122,8 @@ impl Delay {
         }
         flow.restart(rate);
         let rate_before = rate.max(PART * known);
-        let law = Self { unsure: CONFIRMED, ..Self::new(flow, known, usual) };
+        let is_searching = matches!(begin, Begin::Alone { .. });
+        let law = Self { unsure: CONFIRMED, is_searching, ..Self::new(flow, known, usual) };
         Self { trial, rate_before, ceiling: rate.min(known), ..law }
     }
 
@@ -158,6 +162,7 @@ impl Delay {
             delay: Span::ZERO,
             known: ceiling,
             is_framed: false,
+            is_searching: false,
             unsure: 0,
         }
     }
@@ -214,8 +219,26 @@ impl Delay {
     pub(super) fn is_round(&self, lasts: Span, rtt: Span) -> bool {
         match self.drain {
             Some(drain) => self.flow.newest_sent() >= drain.until && self.flow.round.arrivals > 1,
-            None => self.flow.is_round(lasts, (rtt / ROUNDS).max(rtt.min(SHORT_ROUND))),
+            None => {
+                let round = (rtt / ROUNDS).max(rtt.min(SHORT_ROUND));
+                self.flow.is_round(lasts, round) || self.is_searched(lasts, round)
+            }
         }
+    }
+
+    /// Whether enough was seen of a step of the search.
+    fn is_searched(&self, lasts: Span, round: Span) -> bool {
+        let disorder = self.flow.disorder();
+        self.is_searching
+            && 2.0 * disorder > round
+            && self.flow.round.arrivals >= SEARCHED_ARRIVALS
+            && (lasts >= disorder || self.is_overshot())
+    }
+
+    /// The newest arrivals of a step are later than all that are held up by chance.
+    fn is_overshot(&self) -> bool {
+        let packets = OVERSHOT_PACKETS * (FULL_PACKET / self.flow.rate());
+        self.flow.round.newest_delay() > OVERSHOT * self.flow.disorder() + packets
     }
 
     /// Judges a round. If others fill the queue, returns the rate from before this flow yielded.
@@ -322,6 +345,13 @@ impl Delay {
         let is_framed = core::mem::take(&mut self.is_framed);
         let late = if is_framed { delay } else { self.flow.round.late_delay() };
         let pull = self.pull(late, rtt);
+        self.is_searching &= 2.0 * self.flow.disorder() > rtt / ROUNDS;
+        if self.is_searching {
+            if !self.is_overshot() && sent >= USED * rate {
+                return self.flow.go_on(rate * SEARCH);
+            }
+            self.is_searching = false;
+        }
         if delay > self.empty_below() {
             // The link is busy, and passes this much of this flow.
             (self.ceiling, self.growth) = (sent, 0.0);

@@ -8,7 +8,8 @@ use super::super::samples::Sample;
 use super::super::tuning::FULL_PACKET;
 use super::super::tuning::beside_game::{RISING, TAIL};
 use super::super::tuning::flow::{
-    FLOOR_LOSS, FLOOR_WINDOW, LATE, MAX_DRAIN, MAX_ROUND, MIN_ARRIVALS, MIN_ROUND,
+    DISORDERED_ARRIVALS, DISORDERED_ROUND, FLOOR_LOSS, FLOOR_WINDOW, LATE, MAX_DRAIN, MAX_ROUND,
+    MIN_ARRIVALS, MIN_ROUND,
 };
 use super::super::units::{Bytes, Rate, Span};
 use super::model::Queue;
@@ -106,6 +107,8 @@ pub(super) struct Flow {
     drains_until: Span,
     /// Datagrams before it do not count in `seen`.
     seen_from: u64,
+    /// Datagrams overtake others that were sent so much earlier.
+    disorder: Span,
     pub(super) round: Round,
     pub(super) seen: Seen,
 }
@@ -125,6 +128,7 @@ impl Flow {
             now: Span::ZERO,
             drains_until: Span::ZERO,
             seen_from: next,
+            disorder: Span::ZERO,
             round: Round::default(),
             seen: Seen::default(),
         };
@@ -145,6 +149,14 @@ impl Flow {
     /// The pacing rate.
     pub(super) const fn pace(&self) -> Rate {
         self.pace
+    }
+
+    pub(super) const fn set_disorder(&mut self, disorder: Span) {
+        self.disorder = disorder;
+    }
+
+    pub(super) const fn disorder(&self) -> Span {
+        self.disorder
     }
 
     /// Changes the rate. Only datagrams sent from now on are judged.
@@ -269,7 +281,17 @@ impl Flow {
 
     /// Whether the round of a long transfer is complete, in time and arrivals.
     pub(super) fn is_round(&self, lasts: Span, rtt: Span) -> bool {
-        lasts >= rtt.clamp(MIN_ROUND, MAX_ROUND) && self.round.arrivals >= MIN_ARRIVALS
+        self.is_judged(lasts, rtt.clamp(MIN_ROUND, MAX_ROUND), MIN_ARRIVALS)
+    }
+
+    /// Whether a round has lasted so long and has so many arrivals. Where datagrams are held up for longer
+    /// than that, it takes more of both: the least of few delays is no queue, but chance.
+    pub(super) fn is_judged(&self, lasts: Span, round: Span, arrivals: usize) -> bool {
+        let disordered = DISORDERED_ROUND * self.disorder;
+        if disordered <= round {
+            return lasts >= round && self.round.arrivals >= arrivals;
+        }
+        lasts >= disordered && self.round.arrivals >= arrivals.max(DISORDERED_ARRIVALS)
     }
 
     /// The rate at which the bottleneck passed this flow in the round, losses behind it included.

@@ -34,7 +34,7 @@ use self::beside_game::BesideGame;
 use self::beside_tcp::BesideTcp;
 use self::delay::Delay;
 use self::flow::Flow;
-use self::start::Start;
+use self::start::{Begin, Start};
 use self::varying::Varying;
 use super::samples::{BaseDelay, Sample};
 use super::tuning::flow::DECREASE;
@@ -149,8 +149,19 @@ impl Pacing {
             self.own_from = u64::MAX;
         }
         let Some(rate) = known else { return };
-        if let Law::Blind(_) = self.law {
-            self.start(rate);
+        match &self.law {
+            Law::Blind(blind) => match blind.share() {
+                Some(_) if !blind.is_calm() => return,
+                Some(share) => {
+                    let flow = Flow::new(share, self.floor.min(share), self.next);
+                    let begin = Begin::Beside(share.min(rate));
+                    self.law = Law::Delay(Box::new(Delay::begin(flow, rate, begin)));
+                    self.own_from = self.next;
+                    return;
+                }
+                None => self.start(rate),
+            },
+            _ => {}
         }
         let Law::Model(start) = &self.law else { return };
         if is_long || self.marked.is_some() || start.is_crowded() {
@@ -226,7 +237,7 @@ impl Pacing {
     /// A slice was sent; `limit` is the configured maximum rate.
     pub(crate) fn on_slice_sent(&mut self, now: Instant, bytes: Bytes, queue: &Queue, limit: Rate) {
         match &mut self.law {
-            Law::Blind(blind) if queue.is_train => blind.on_train_sent(now),
+            Law::Blind(blind) if queue.is_train => blind.on_train_sent(now, self.next),
             Law::Blind(blind) => blind.on_sent(now, bytes, queue.rtt, limit),
             _ => {}
         }
@@ -274,8 +285,18 @@ impl Pacing {
         if let Law::Varying(law) = &mut self.law {
             law.on_settled(number);
         }
-        if let Some(flow) = self.flow_mut() {
+        let next = self.next;
+        if let Law::Blind(blind) = &mut self.law {
+            blind.on_settled(number, is_lost, next, rtt);
+        } else if let Some(flow) = self.flow_mut() {
             flow.on_settled(number, is_lost, rtt);
+        }
+    }
+
+    /// Datagrams overtake others that were sent so much earlier.
+    pub(crate) fn set_disorder(&mut self, disorder: Span) {
+        if let Some(flow) = self.flow_mut() {
+            flow.set_disorder(disorder);
         }
     }
 

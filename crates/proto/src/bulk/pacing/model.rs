@@ -10,7 +10,7 @@ use super::super::tuning::flow::CATCH_UP;
 use super::super::tuning::model::{
     BACKLOG, BACKLOG_PACKETS, CHUNK, MAX_BACKLOG, MAX_BACKLOG_PACKETS, UNCONFIRMED_REDUCTION,
 };
-use super::super::tuning::near::{is_fast, tick};
+use super::super::tuning::near::{is_fast, tick_through};
 use super::super::tuning::trains;
 use super::super::units::{Bytes, Rate, Span};
 use crate::Instant;
@@ -76,7 +76,7 @@ impl Queue {
 
     /// The interval at which slices are sent at this rate.
     pub(crate) fn tick_at(&self, rate: Rate) -> Duration {
-        if self.is_near { tick(rate, self.packet) } else { TICK }
+        if self.is_near { tick_through(rate, self.packet, self.room) } else { TICK }
     }
 
     /// How late a tick at this rate may be and still be made up for: on near and on fast paths what is sent

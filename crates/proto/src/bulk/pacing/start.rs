@@ -44,7 +44,7 @@ impl Start {
 
     /// Whether a round is complete: it is shorter than one of a long transfer.
     pub(super) fn is_round(&self, lasts: Span, rtt: Span) -> bool {
-        lasts >= (rtt / ROUNDS).max(MIN_ROUND / 2.0) && self.flow.round.arrivals >= MIN_ARRIVALS
+        self.flow.is_judged(lasts, (rtt / ROUNDS).max(MIN_ROUND / 2.0), MIN_ARRIVALS)
     }
 
     /// Judges a round; the link is known to have the flow's rate.

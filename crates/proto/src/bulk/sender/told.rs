@@ -103,6 +103,11 @@ impl Sender {
         self.silence.set_lateness(lateness);
     }
 
+    /// The peer was asked to wait by so much longer until it acknowledges.
+    pub(crate) fn set_ack_delay(&mut self, later: Duration) {
+        self.silence.set_ack_delay(later);
+    }
+
     pub(crate) fn set_rtt(&mut self, rtt: Duration) {
         self.silence.set_rtt(rtt);
         self.chunks.rescan_margins();

@@ -40,6 +40,14 @@ pub(crate) mod delay {
     pub(crate) const MAX_JUMP: (f64, f64) = (0.08, 0.3);
     pub(crate) const MAX_OVERSHOOT: f64 = 1.5;
 
+    /// Where datagrams overtake each other by more than a round, the rate of trains is too low. Until a
+    /// queue is seen it grows by this factor after so many arrivals. One is seen when the newest of them are
+    /// later than this part of the disorder and so many packets.
+    pub(crate) const SEARCH: f64 = 2.0;
+    pub(crate) const SEARCHED_ARRIVALS: usize = 8;
+    pub(crate) const OVERSHOT: f64 = 0.12;
+    pub(crate) const OVERSHOT_PACKETS: f64 = 2.0;
+
     /// A delay below this, or this part of the target, is no queue.
     pub(crate) const MIN_EMPTY: Span = Span(300.0);
     pub(crate) const EMPTY_PART: f64 = 0.2;

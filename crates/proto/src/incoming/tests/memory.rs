@@ -87,14 +87,14 @@ fn the_largest_that_a_peer_can_have_held() {
     let mut to = receiver();
     let budget = to.config.budget();
     let data = [7; 65_472];
-    for number in 0..32 {
+    for number in 0..64 {
         let root = [number as u8; 32];
         let frame = BlockFrame { number, tag: 0, length: 8 << 20, root };
         to.on_block(NOW, &frame).unwrap();
     }
     let credit = to.credit.left() as u32;
     for n in 0..credit {
-        let at = ChunkAt { block: n % 32, index: n / 32 };
+        let at = ChunkAt { block: n % 64, index: n / 64 };
         // All but one of the slices, and the last one has a place of full size.
         for index in 0..4 {
             let slice = SliceFrame { at, kind: SliceKind::Source, index, data: &data };

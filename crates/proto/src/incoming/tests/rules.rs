@@ -7,7 +7,7 @@ fn announcements_beyond_the_limits_close() {
     let mut to = receiver();
     let frame = |number, length| BlockFrame { number, tag: 0, length, root: [number as u8; 32] };
     assert_eq!(to.on_block(NOW, &frame(0, (8 << 20) + 1)), Err(Fault::TooLarge));
-    assert_eq!(to.on_block(NOW, &frame(32, 1)), Err(Fault::Protocol), "33 not finished");
+    assert_eq!(to.on_block(NOW, &frame(64, 1)), Err(Fault::Protocol), "65 not finished");
     assert_eq!(to.on_block(NOW, &frame(0, 8 << 20)), Ok(()));
     assert_eq!(to.on_block(NOW, &frame(0, 8 << 20)), Ok(()), "the same again");
     assert_eq!(to.on_block(NOW, &BlockFrame { tag: 1, ..frame(0, 8 << 20) }), Err(Fault::Protocol));

@@ -190,9 +190,14 @@ fn a_declined_block_is_not_sent_any_more() {
 /// [H-4.2a]
 #[test]
 fn some_announcements_are_left_to_urgent_blocks() {
-    let mut blocks = outgoing(PeerLimits { credit: 1_000, ..PEER });
-    (0..40).for_each(|_| assert!(blocks.send(millis(1), block(0), options(1), 0).is_ok()));
-    assert_eq!(announce(&mut blocks).len(), 28);
+    let announced_by = |announced_blocks| {
+        let mut blocks = outgoing(PeerLimits { credit: 1_000, announced_blocks, ..PEER });
+        (0..62).for_each(|_| assert!(blocks.send(millis(1), block(0), options(1), 0).is_ok()));
+        (announce(&mut blocks).len(), blocks)
+    };
+    assert_eq!((announced_by(64).0, announced_by(255).0), (60, 60));
+    let (announced, mut blocks) = announced_by(32);
+    assert_eq!(announced, 28, "as many as the peer accepts");
     blocks.send(millis(1), block(0), options(2), 0).unwrap();
     assert_eq!(announce(&mut blocks), [28], "numbers are in the order of announcement");
     assert!(blocks.cancel(millis(2), 0, 0) && blocks.cancel(millis(2), 1, 0));

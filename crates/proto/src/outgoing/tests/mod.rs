@@ -32,7 +32,8 @@ const CONFIG: OutgoingConfig = OutgoingConfig {
     max_queued_blocks: 64,
 };
 
-const PEER: PeerLimits = PeerLimits { credit: 32, receive_buffer: 0, has_repair: true };
+const PEER: PeerLimits =
+    PeerLimits { credit: 32, receive_buffer: 0, has_repair: true, announced_blocks: 64 };
 
 /// Room for a slice frame in datagrams of 1200 bytes.
 const ROOM: usize = 1171;
@@ -355,7 +356,7 @@ impl World {
                 self.ledger.add(Item::Cancel(block));
                 self.put(now, 50, None, Sent::Cancel(block));
             } else if let Some(wanted) =
-                self.blocks.ack_frequency_due(self.ledger.in_flight().into())
+                self.blocks.ack_frequency_due(self.ledger.in_flight().into(), Heard::default())
             {
                 self.blocks.on_ack_frequency_sent(wanted);
                 self.ledger.add(Item::AckFrequency);

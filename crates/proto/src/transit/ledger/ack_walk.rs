@@ -12,9 +12,11 @@ use crate::transit::datagram::{Contents, Datagram, Fate};
 use crate::transit::runs;
 
 /// The longest reordering that is learned in any case, 50 ms: what a link with several paths does, and three
-/// packets of a game at 60 a second. On longer paths it is a round trip (RFC 8985, 6.2). A datagram that is
-/// overtaken by more is lost, and retransmitted if it arrives later.
+/// packets of a game at 60 a second. On longer paths it is so many round trips: a round trip by the least
+/// jitter, which its samples show, is less than what jitter adds. A datagram that is overtaken by more is
+/// lost, and retransmitted if it arrives later.
 const MAX_REORDERING: Duration = Duration::from_millis(50);
+const MAX_REORDERED_TRIPS: u32 = 3;
 
 /// The peer acknowledged a number that was never used: it acknowledges what it did not receive, to be sent
 /// more. The connection is closed with `protocol` [H-2.2c].
@@ -139,7 +141,8 @@ impl Ledger {
         let Some(newest) = newest.filter(|&newest| newest > sent_at) else { return };
         // A quarter more, so that the next one like it is waited for.
         let overtaken = newest.since(sent_at);
-        let max = self.timing.rtt().smoothed_rtt().unwrap_or_default().max(MAX_REORDERING);
+        let rtt = self.timing.rtt().smoothed_rtt().unwrap_or_default();
+        let max = (MAX_REORDERED_TRIPS * rtt).max(MAX_REORDERING);
         let overtaken = overtaken.saturating_add(overtaken / 4).min(max);
         self.reordering = self.reordering.max(overtaken);
     }

@@ -1,6 +1,7 @@
 //! What a receiver remembers, and when it acknowledges.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::{ack, at, ms};
 use crate::transit::{AckFrame, ReceivedDatagrams};
@@ -56,6 +57,21 @@ fn acks_are_due_at_once_first_then_after_16_or_20_ms() {
 
 /// While a block is received: its sender measures by the acks, so they are sent sooner, and one that may be
 /// lost is repeated.
+/// Where a peer wants acks later than usual the way to it is too thin for them: a gap waits, and so do
+/// repetitions.
+#[test]
+fn thinned_acks_wait_at_a_gap_too() {
+    let mut received = ReceivedDatagrams::new();
+    received.set_block(true);
+    received.set_frequency(64, Duration::from_millis(100));
+    (0..17).for_each(|number| received.on_verified(at(0), number, true));
+    received.on_ack_sent(at(0), true);
+    (20..30).for_each(|number| received.on_verified(at(1), number, true));
+    assert_eq!(received.ack_due(), Some(at(101)));
+    received.on_ack_sent(at(101), true);
+    assert_eq!(received.ack_due(), Some(at(201)));
+}
+
 #[test]
 fn acks_of_a_block_wait_for_10_ms_and_are_repeated() {
     let mut received = ReceivedDatagrams::new();
@@ -133,4 +149,61 @@ fn an_ack_has_no_more_than_31_runs_of_the_window() {
     assert_eq!(received.ack_frame(at(0)), Some(ack(8192, 0, &[(8190, 1)])), "0 is out of reach");
     (2..8192).for_each(|number| received.on_verified(at(0), number, true));
     assert_eq!(received.ack_frame(at(0)), Some(ack(8192, 8191, &[])));
+}
+
+/// Names what the ack names, and returns it.
+fn named(frame: &AckFrame, into: &mut [u32]) {
+    for number in frame.ranges(into.len() as u64 + 1).unwrap().flatten() {
+        if let Some(times) = usize::try_from(number).ok().and_then(|number| into.get_mut(number)) {
+            *times += 1;
+        }
+    }
+}
+
+/// So many datagrams that arrive at random up to `width` places late, of which one in ten is lost. Returns
+/// how many acks there were, and how often each datagram that arrived was named.
+fn disordered(seed: u64, count: u64, width: u64) -> (usize, Vec<u32>) {
+    let mut state = seed;
+    let mut draw = move |below: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut arriving: Vec<_> = (0..count)
+        .filter_map(|number| (draw(10) > 0).then(|| (number + draw(width + 1), number)))
+        .collect();
+    arriving.sort_unstable();
+    let mut received = ReceivedDatagrams::new();
+    received.set_block(true);
+    let (mut acks, mut times) = (0, alloc::vec![0; count as usize]);
+    let mut unnamed = Vec::new();
+    for (_, number) in arriving.iter().copied() {
+        received.on_verified(at(0), number, true);
+        unnamed.push(number as usize);
+        while received.ack_due().is_some_and(|due| due <= at(0)) {
+            named(&received.ack_frame(at(0)).unwrap(), &mut times);
+            received.on_ack_sent(at(0), false);
+            received.check_invariants();
+            acks += 1;
+        }
+        unnamed.retain(|&number| times[number] == 0);
+        assert!(unnamed.len() <= 16, "seed {seed}: {} wait for an ack", unnamed.len());
+    }
+    for repeat in 1..4 {
+        named(&received.ack_frame(at(1000 * repeat)).unwrap(), &mut times);
+        received.on_ack_sent(at(1000 * repeat), false);
+    }
+    (acks, arriving.iter().map(|&(_, number)| times[number as usize]).collect())
+}
+
+/// [H-4.1e] However far datagrams overtake each other, what arrived is named within 16 arrivals, and twice;
+/// and that takes no more acks than order does.
+#[test]
+fn whatever_arrives_late_is_named_twice() {
+    for (seed, width) in [0, 2, 30, 60, 200, 1_000, 4_000].into_iter().enumerate() {
+        let (acks, times) = disordered(seed as u64, 8_000, width);
+        let twice = times.iter().filter(|&&times| times >= 2).count();
+        assert_eq!(twice, times.len(), "{width} places: named twice");
+        assert!(width < 30 || acks <= times.len() / 15 + 16, "{width} places: {acks} acks");
+    }
 }

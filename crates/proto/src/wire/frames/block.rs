@@ -11,7 +11,7 @@ use crate::fields::{Fields, put_varint, varint_len};
 use crate::wire::{field_u8, field_u16};
 
 /// Blocks that a progress frame tells of.
-pub const MAX_PROGRESS_BLOCKS: usize = 32;
+pub const MAX_PROGRESS_BLOCKS: usize = 64;
 
 /// Bytes of the map of a block in a progress frame: 1024 chunks.
 pub const MAX_PROGRESS_MAP_BYTES: usize = 128;

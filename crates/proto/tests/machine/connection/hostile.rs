@@ -172,11 +172,11 @@ fn messages_beyond_the_limit_close() {
 fn announcements_beyond_the_limits_close() {
     let block = |number, length| Frame::Block(BlockFrame { number, tag: 0, length, root: [0; 32] });
     let mut room = Room::new();
-    for number in 0..32 {
+    for number in 0..64 {
         room.send_frame(&block(number, 64 << 20)).unwrap();
     }
     assert!(ends_at_server(&room.lan).is_empty());
-    room.send_frame(&block(32, 1)).unwrap();
+    room.send_frame(&block(64, 1)).unwrap();
     room.assert_closed(CloseCode::PROTOCOL);
     let mut room = Room::new();
     room.send_frame(&block(0, (64 << 20) + 1)).unwrap();

@@ -158,6 +158,7 @@ fn assert_end(end: &EndParameters, row: &Value, name: &str) {
         ("channels", end.channels.into()),
         ("channel_bytes", end.channel_bytes),
         ("repair_codes", end.repair_codes),
+        ("announced_blocks", end.announced_blocks.into()),
     ];
     for (field, value) in said {
         assert_eq!(value, number::<u64>(&row[field]), "{name}: {field}");
@@ -197,7 +198,7 @@ fn hellos_and_welcomes() {
     for row in rows(&file, "welcomes", 7) {
         assert_welcome(&unhex(text(&row["hex"])), &row["parameters"], text(&row["name"]));
     }
-    for row in rows(&file, "broken_parameters", 34) {
+    for row in rows(&file, "broken_parameters", 36) {
         let bytes = unhex(text(&row["hex"]));
         let is_refused = match text(&row["in"]) {
             "hello" => Hello::read(&bytes).is_err(),
