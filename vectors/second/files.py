@@ -141,13 +141,13 @@ TAGS = {"offer": 1, "whole": 2, "part": 3, "packed": 4, "recipe": 5, "pieces": 6
 
 
 def write_tag(kind: str, file: int = 0, want: int = 0, offset: int = 0) -> int:
-    low = want % 1024 << 30 | offset // MIB if kind in ("part", "packed") else want
-    return TAGS[kind] << 60 | file << 40 | low
+    low = want % 512 << 30 | offset // MIB if kind in ("part", "packed") else want
+    return TAGS[kind] << 59 | file << 39 | low
 
 
 def read_tag(tag: int) -> Row:
-    kind = {number: kind for kind, number in TAGS.items()}.get(tag >> 60)
-    file, low = tag >> 40 & 0xFFFFF, tag & 0xFF_FFFF_FFFF
+    kind = {number: kind for kind, number in TAGS.items()}.get(tag >> 59)
+    file, low = tag >> 39 & 0xFFFFF, tag & 0x7F_FFFF_FFFF
     if kind is None or file >= MOST_FILES or (kind == "offer" and (file or low)):
         raise Refused("out_of_range", "a tag of nothing")
     if kind in ("part", "packed"):

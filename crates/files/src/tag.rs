@@ -1,9 +1,9 @@
 //! The tag of a block says what it is: which file, and which part of it.
 //!
 //! So a block that arrives before any message is known for what it is, and no message has to go beside
-//! each. The kind is in the highest 4 bits, the file in the next 20, and in the lowest 40 which want is
-//! answered; of a part the lowest 10 bits of that, and in 30 where it begins in the file, in MiB. So what
-//! answers a want that was replaced by another is known for it.
+//! each. Of the 62 bits that the wire has for a tag the kind has the highest 3, the file the next 20, and in
+//! the lowest 39 is which want is answered; of a part the lowest 9 bits of that, and in 30 where it begins in
+//! the file, in MiB. So what answers a want that was replaced by another is known for it.
 
 use crate::offer::MAX_FILES;
 
@@ -11,7 +11,16 @@ use crate::offer::MAX_FILES;
 pub const PART_UNIT: u64 = 1 << 20;
 
 /// Of the number of a want, this many are told apart in the tag of a part.
-pub(crate) const PART_WANTS: u32 = 1024;
+pub(crate) const PART_WANTS: u32 = 512;
+
+/// The lowest bit of the kind: the wire writes tags as numbers below 2^62.
+const KIND_BIT: u32 = 59;
+
+/// The lowest bit of the file.
+const FILE_BIT: u32 = 39;
+
+/// All below it.
+const LOW_BITS: u64 = (1 << FILE_BIT) - 1;
 
 /// The largest file, in bytes.
 pub const MAX_FILE_BYTES: u64 = 1 << 50;
@@ -32,7 +41,7 @@ pub enum BlockTag {
     Part {
         /// Its index in the offer.
         file: u32,
-        /// The want that is answered, modulo 1024.
+        /// The want that is answered, modulo 512.
         want: u32,
         /// Where it begins, in bytes: a multiple of [`PART_UNIT`].
         offset: u64,
@@ -41,7 +50,7 @@ pub enum BlockTag {
     Packed {
         /// Its index in the offer.
         file: u32,
-        /// The want that is answered, modulo 1024.
+        /// The want that is answered, modulo 512.
         want: u32,
         /// Where it begins in the file, in bytes: a multiple of [`PART_UNIT`].
         offset: u64,
@@ -74,18 +83,19 @@ impl BlockTag {
             Self::Recipe { file, want } => (5, file, u64::from(want)),
             Self::Pieces { file, want } => (6, file, u64::from(want)),
         };
-        kind << 60 | u64::from(file & 0xf_ffff) << 40 | low & 0xff_ffff_ffff
+        kind << KIND_BIT | u64::from(file & 0xf_ffff) << FILE_BIT | low & LOW_BITS
     }
 
     /// From the tag of a block; `None` if none has it.
     #[must_use]
     pub fn from_u64(tag: u64) -> Option<Self> {
-        let file = u32::try_from(tag >> 40 & 0xf_ffff).ok().filter(|&file| file < MAX_FILES)?;
-        let low = tag & 0xff_ffff_ffff;
+        let file =
+            u32::try_from(tag >> FILE_BIT & 0xf_ffff).ok().filter(|&file| file < MAX_FILES)?;
+        let low = tag & LOW_BITS;
         let want = u32::try_from(low).ok();
         let offset = (low & 0x3fff_ffff) * PART_UNIT;
         let part_want = u32::try_from(low >> 30).ok();
-        Some(match tag >> 60 {
+        Some(match tag >> KIND_BIT {
             1 if (file, low) == (0, 0) => Self::Offer,
             2 => Self::Whole { file, want: want? },
             3 => Self::Part { file, want: part_want?, offset },
@@ -124,21 +134,22 @@ mod tests {
     #[test]
     fn tags_have_the_bits_of_the_standard() {
         for (tag, bits) in [
-            (BlockTag::Offer, 0x1000_0000_0000_0000),
-            (BlockTag::Whole { file: 5, want: 2 }, 0x2000_0500_0000_0002),
-            (BlockTag::Part { file: 0, want: 2, offset: 3 << 20 }, 0x3000_0000_8000_0003),
+            (BlockTag::Offer, 0x0800_0000_0000_0000),
+            (BlockTag::Whole { file: 5, want: 2 }, 0x1000_0280_0000_0002),
+            (BlockTag::Part { file: 0, want: 2, offset: 3 << 20 }, 0x1800_0000_8000_0003),
             (
-                BlockTag::Packed { file: 999_999, want: 1023, offset: (1 << 50) - (1 << 20) },
-                0x4f42_3fff_ffff_ffff,
+                BlockTag::Packed { file: 999_999, want: 511, offset: (1 << 50) - (1 << 20) },
+                0x27a1_1fff_ffff_ffff,
             ),
-            (BlockTag::Recipe { file: 1, want: 9 }, 0x5000_0100_0000_0009),
-            (BlockTag::Pieces { file: 1, want: u32::MAX }, 0x6000_0100_ffff_ffff),
+            (BlockTag::Recipe { file: 1, want: 9 }, 0x2800_0080_0000_0009),
+            (BlockTag::Pieces { file: 1, want: u32::MAX }, 0x3000_0080_ffff_ffff),
         ] {
+            assert!(bits < 1 << 62, "the wire has no room for it");
             assert_eq!(tag.to_u64(), bits, "{tag:?}");
             assert_eq!(BlockTag::from_u64(bits), Some(tag));
         }
         let none =
-            [0, 1, 0x1000_0000_0000_0001, 0x2000_0001_0000_0000, 0x2f42_4000_0000_0000, 7 << 60];
+            [0, 1, 0x0800_0000_0000_0001, 0x1000_0001_0000_0000, 0x17a1_2000_0000_0000, 7 << 59];
         for bits in none {
             assert_eq!(BlockTag::from_u64(bits), None, "{bits:#x}");
         }
