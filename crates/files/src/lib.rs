@@ -8,6 +8,8 @@
 //! [`writer`] writes what comes and keeps a [`journal`] of it; [`reader`] reads ahead, hashes, and reads
 //! pipes; [`tree_cache`] keeps what was hashed; [`cut`] finds the pieces of a file; [`packing`] makes chunks
 //! smaller.
+//!
+//! [`session`] is both together, for any connection: what a program that gives or takes files drives.
 
 #![allow(
     clippy::single_range_in_vec_init,
@@ -35,6 +37,7 @@ mod quota;
 mod ranges;
 pub mod reader;
 pub mod reason;
+pub mod session;
 pub mod storage;
 mod system;
 mod tag;

@@ -143,25 +143,34 @@ impl FileReader {
 
 impl Shared {
     fn read(&self, ranges: &[Range<u64>], expected: Option<&Expected>) -> Result<Bytes, ReadError> {
-        let length: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
-        let mut rest = bytes.as_mut_slice();
-        for range in ranges {
-            let (piece, behind) = rest.split_at_mut((range.end - range.start) as usize);
-            self.file.read_exact(piece, range.start)?;
-            rest = behind;
-        }
-        // After the bytes, so that a change in between is found; before they are compared, for it says more.
-        self.file.check()?;
-        match expected {
-            Some(Expected { tree, index }) if !tree.is_chunk(*index, &bytes) => {
-                Err(ReadError::changed(self.file.path(), Change::Bytes))
-            }
-            _ => Ok(bytes.into()),
-        }
+        read_spans(&self.file, ranges, expected.map(|it| (&it.tree, it.index)))
     }
 
     fn done(&self) -> MutexGuard<'_, VecDeque<(u64, Result<Bytes, ReadError>)>> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads these bytes of a file, one range behind the other, and compares them with a chunk of this tree.
+pub(crate) fn read_spans(
+    file: &SourceFile,
+    ranges: &[Range<u64>],
+    expected: Option<(&BlockTree, u32)>,
+) -> Result<Bytes, ReadError> {
+    let length: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+    let mut rest = bytes.as_mut_slice();
+    for range in ranges {
+        let (piece, behind) = rest.split_at_mut((range.end - range.start) as usize);
+        file.read_exact(piece, range.start)?;
+        rest = behind;
+    }
+    // After the bytes, so that a change in between is found; before they are compared, for it says more.
+    file.check()?;
+    match expected {
+        Some((tree, index)) if !tree.is_chunk(index, &bytes) => {
+            Err(ReadError::changed(file.path(), Change::Bytes))
+        }
+        _ => Ok(bytes.into()),
     }
 }

@@ -13,6 +13,7 @@ mod parts;
 mod pipe;
 mod source;
 
+pub(crate) use ahead::read_spans;
 pub use ahead::{AskError, Expected, FileReader, MAX_READ_AHEAD};
 pub use hash::{HashProgress, hash_file};
 pub use parts::{FileHasher, hash_spans};

@@ -1,0 +1,308 @@
+//! One end that gives: a giver, the files of a library, and a connection.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use haulier_proto::connection::{Block, BlockHandle, BlockTree, CloseCode, Event, SendError};
+
+use super::library::Library;
+use super::{Clock, Jobs, Link, Outbox};
+use crate::chunks::CHUNK_BYTES;
+use crate::giver::{BlockSource, Giver, GiverAction, GiverConfig, GiverEvent, Made};
+use crate::offer::{Offer, Root};
+use crate::pool::PoolHandle;
+use crate::progress::Progress;
+use crate::reader::{hash_spans, read_spans};
+use crate::reason::{Fault, Reason};
+use crate::tag::BlockTag;
+
+/// What the pool found.
+enum Answer {
+    Read { tag: BlockTag, offset: u64, read: Result<Bytes, Fault> },
+    Made { tag: BlockTag, made: Result<(Made, Option<BlockTree>), Fault> },
+    Root { file: u32, root: Result<(u64, Root), Fault> },
+}
+
+/// A block on its way.
+struct Sent {
+    handle: BlockHandle,
+    /// None if its bytes are in memory.
+    tree: Option<BlockTree>,
+    bytes: u64,
+}
+
+/// A transfer to one client, or to one server.
+pub struct Giving {
+    giver: Giver,
+    library: Arc<Library>,
+    /// Of each file of the offer, which one of the library it is.
+    files: Vec<usize>,
+    jobs: Jobs<Answer>,
+    /// Trees of what was made and is not sent yet.
+    trees: HashMap<BlockTag, BlockTree>,
+    blocks: HashMap<BlockTag, Sent>,
+    tags: HashMap<BlockHandle, BlockTag>,
+    outbox: Outbox,
+    delivered_bytes: u64,
+    clock: Clock,
+}
+
+impl std::fmt::Debug for Giving {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Giving").field("giver", &self.giver).finish_non_exhaustive()
+    }
+}
+
+impl Giving {
+    /// Gives what of the library is at this path or below it; all of it for an empty one. `None` if there
+    /// is nothing.
+    #[must_use]
+    pub fn new(
+        library: &Arc<Library>,
+        pool: &PoolHandle,
+        config: GiverConfig,
+        path: &str,
+    ) -> Option<Self> {
+        let offer = library.offer().within(path);
+        if offer.is_empty() {
+            return None;
+        }
+        let files = offer.entries().iter().map(|entry| library.index(&entry.path));
+        let files = files.collect::<Option<Vec<usize>>>()?;
+        let clock = Clock::start();
+        Some(Self {
+            giver: Giver::new(clock.now(), config, offer),
+            library: Arc::clone(library),
+            files,
+            jobs: Jobs::new(pool),
+            trees: HashMap::new(),
+            blocks: HashMap::new(),
+            tags: HashMap::new(),
+            outbox: Outbox::default(),
+            delivered_bytes: 0,
+            clock,
+        })
+    }
+
+    /// The files.
+    #[must_use]
+    pub const fn offer(&self) -> &Offer {
+        self.giver.offer()
+    }
+
+    /// Bytes of files that are known to have arrived.
+    #[must_use]
+    pub const fn delivered_bytes(&self) -> u64 {
+        self.delivered_bytes
+    }
+
+    /// How far it is.
+    pub fn progress(&mut self) -> Progress {
+        self.giver.progress(self.clock.now())
+    }
+
+    /// Whether the disk has something to do, so that there is soon a reason for a [`turn`](Self::turn).
+    #[must_use]
+    pub const fn is_busy(&self) -> bool {
+        self.jobs.open > 0
+    }
+
+    /// What happened, for people.
+    pub fn poll_event(&mut self) -> Option<GiverEvent> {
+        self.giver.poll_event()
+    }
+
+    /// Takes in an event of the connection, and does what follows.
+    pub fn handle_event(&mut self, link: &impl Link, event: &Event) {
+        let now = self.clock.now();
+        match event {
+            Event::Message { channel: 0, data } => self.giver.handle_message(data),
+            Event::MessageAcked { channel: 0, number: 0 } => self.giver.handle_offer_acked(),
+            Event::ChunksWanted => {
+                while let Some(wanted) = link.want_chunk() {
+                    if let Some(tag) = BlockTag::from_u64(wanted.tag) {
+                        self.giver.handle_wanted_chunk(tag, wanted.offset, wanted.length as u64);
+                    }
+                }
+            }
+            Event::BlockSent { handle } => {
+                if let Some(tag) = self.tags.remove(handle) {
+                    let sent = self.blocks.remove(&tag).filter(|_| tag.file().is_some());
+                    self.delivered_bytes += sent.map_or(0, |sent| sent.bytes);
+                    self.giver.handle_block_sent(now, tag);
+                }
+            }
+            Event::BlockDeclined { handle, .. } => {
+                if let Some(tag) = self.tags.remove(handle) {
+                    self.blocks.remove(&tag);
+                    self.giver.handle_block_declined(tag);
+                }
+            }
+            Event::Closed(_) => self.giver.handle_closed(),
+            _ => {}
+        }
+        self.turn(link);
+    }
+
+    /// Goes on, with what the disk has answered.
+    pub fn turn(&mut self, link: &impl Link) {
+        while let Some(answer) = self.jobs.take() {
+            match answer {
+                Answer::Read { tag, offset, read } => {
+                    self.giver.handle_read(self.clock.now(), tag, offset, read);
+                }
+                Answer::Made { tag, made } => {
+                    let made = made.map(|(made, tree)| {
+                        self.trees.extend(tree.map(|tree| (tag, tree)));
+                        made
+                    });
+                    self.giver.handle_made(tag, made);
+                }
+                Answer::Root { file, root } => self.giver.handle_root(file, root),
+            }
+        }
+        while let Some(action) = self.giver.poll_action() {
+            self.act(link, action);
+        }
+        self.outbox.send(link);
+    }
+
+    fn act(&mut self, link: &impl Link, action: GiverAction) {
+        match action {
+            GiverAction::SendMessage(message) => self.outbox.0.push_back(message),
+            GiverAction::SendBlock { tag, source } => self.send_block(link, tag, source),
+            GiverAction::Provide { tag, offset, bytes } => {
+                if let Some(sent) = self.blocks.get(&tag) {
+                    link.provide_chunk(sent.handle, chunk_at(offset), bytes);
+                }
+            }
+            GiverAction::CancelBlock { tag, code } => {
+                self.trees.remove(&tag);
+                if let Some(sent) = self.blocks.remove(&tag) {
+                    self.tags.remove(&sent.handle);
+                    link.cancel_block(sent.handle, code);
+                }
+            }
+            GiverAction::Close { code, reason } => {
+                self.outbox.send(link);
+                link.close(code, &reason);
+            }
+            other => self.ask_disk(other),
+        }
+    }
+
+    fn ask_disk(&mut self, action: GiverAction) {
+        let library = Arc::clone(&self.library);
+        let index = |file: u32| self.files.get(file as usize).copied().unwrap_or(usize::MAX);
+        match action {
+            GiverAction::Read { tag, offset, file, spans } => {
+                let tree = self.blocks.get(&tag).and_then(|sent| sent.tree.clone());
+                let index = index(file);
+                self.jobs.run(move || {
+                    let read = open(&library, index).and_then(|file| {
+                        let expected = tree.as_ref().map(|tree| (tree, chunk_at(offset)));
+                        read_spans(&file, &spans, expected).map_err(|error| error.fault())
+                    });
+                    Answer::Read { tag, offset, read }
+                });
+            }
+            GiverAction::MakePart { tag, file, offset, max_bytes, .. } => {
+                let index = index(file);
+                self.jobs.run(move || {
+                    let made = make_part(&library, index, offset, max_bytes);
+                    Answer::Made { tag, made }
+                });
+            }
+            GiverAction::MakePieces { tag, file, spans } => {
+                let index = index(file);
+                self.jobs.run(move || {
+                    let made = open(&library, index).and_then(|file| {
+                        let tree = hash_spans(&file, &spans).map_err(|error| error.fault())?;
+                        Ok((Made::Pieces, Some(tree)))
+                    });
+                    Answer::Made { tag, made }
+                });
+            }
+            GiverAction::MakeRecipe { tag, file } => {
+                let index = index(file);
+                self.jobs.run(move || {
+                    let made = library.recipe(index).map(|recipe| (Made::Recipe(recipe), None));
+                    Answer::Made { tag, made }
+                });
+            }
+            GiverAction::MakeTree { tag, file } => {
+                let index = index(file);
+                self.jobs.run(move || {
+                    let made = library.tree(index).map(|tree| {
+                        let (size, root) = (tree.length(), *tree.digest());
+                        (Made::Tree { size, root }, Some(tree))
+                    });
+                    Answer::Made { tag, made }
+                });
+            }
+            GiverAction::FindRoot { file } => {
+                let index = index(file);
+                self.jobs.run(move || {
+                    let tree = library.tree_of_parts(index);
+                    let root = tree.map(|tree| (tree.length(), *tree.digest()));
+                    Answer::Root { file, root }
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn send_block(&mut self, link: &impl Link, tag: BlockTag, source: BlockSource) {
+        let (block, tree) = match source {
+            BlockSource::Memory(bytes) => (Block::new(tag.to_u64(), bytes), None),
+            BlockSource::Disk { .. } => {
+                let Some(tree) = self.trees.remove(&tag).or_else(|| self.tree_of_file(tag)) else {
+                    return self.giver.close(CloseCode::SHUTTING_DOWN, "a tree is lost");
+                };
+                (Block::from_source(tag.to_u64(), tree.clone()), Some(tree))
+            }
+        };
+        match link.send_block(&block) {
+            Ok(handle) => {
+                self.tags.insert(handle, tag);
+                self.blocks.insert(tag, Sent { handle, tree, bytes: block.length() });
+            }
+            Err(SendError::BlockTooLarge { max }) => {
+                let what = format!("the other end takes {max} bytes");
+                self.giver.close(CloseCode::BLOCK_TOO_LARGE, &what);
+            }
+            // The connection is over, or will be.
+            Err(error) => self.giver.close(CloseCode::SHUTTING_DOWN, &error.to_string()),
+        }
+    }
+
+    /// Of a file that was offered with its root the tree is known, and is kept.
+    fn tree_of_file(&self, tag: BlockTag) -> Option<BlockTree> {
+        let (BlockTag::Whole { file, .. }, files) = (tag, &self.files) else { return None };
+        self.library.tree(*files.get(file as usize)?).ok()
+    }
+}
+
+fn open(library: &Library, index: usize) -> Result<Arc<crate::reader::SourceFile>, Fault> {
+    let served = library.file(index).ok_or(Reason::Unreadable)?;
+    served.file().map_err(|error| error.fault())
+}
+
+fn make_part(
+    library: &Library,
+    index: usize,
+    offset: u64,
+    max_bytes: u64,
+) -> Result<(Made, Option<BlockTree>), Fault> {
+    let file = open(library, index)?;
+    let end = file.version().bytes.min(offset.saturating_add(max_bytes)).max(offset);
+    let served = library.file(index).ok_or(Reason::Unreadable)?;
+    let tree = served.hasher().hash_part(&file, offset..end).map_err(|error| error.fault())?;
+    Ok((Made::Part { length: end - offset }, Some(tree)))
+}
+
+/// Which chunk of its block begins here.
+fn chunk_at(offset: u64) -> u32 {
+    u32::try_from(offset / CHUNK_BYTES as u64).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,141 @@
+//! What is here of a file, before any of it is asked for: on a thread of the pool, because it reads.
+//!
+//! The invariant: nothing is made but directories that the offer has, and the unfinished file.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::errors::WriteError;
+use crate::journal::FileIdentity;
+use crate::offer::{Content, Entry, Root};
+use crate::pool::PoolHandle;
+use crate::reader::{HashProgress, SourceFile, hash_file};
+use crate::reason::{Fault, Reason};
+use crate::taker::Local;
+use crate::writer::{FileWriter, Replace, WriteSettings, remove_leftover};
+
+/// An older version is compared from this size on, in bytes, as in the taker.
+const MIN_OLDER_BYTES: u64 = 1 << 20;
+
+/// What was found.
+pub(super) struct Inspection {
+    pub(super) local: Local,
+    /// None if it is here, or refused.
+    pub(super) writer: Option<FileWriter>,
+    pub(super) older: Option<Arc<SourceFile>>,
+    /// Why it is refused, in words for the user of this end.
+    pub(super) words: Option<String>,
+}
+
+impl Inspection {
+    const fn of(local: Local) -> Self {
+        Self { local, writer: None, older: None, words: None }
+    }
+
+    fn refused(error: &WriteError) -> Self {
+        let words = Some(error.to_string());
+        Self { words, ..Self::of(Local::Refused(error.fault())) }
+    }
+}
+
+/// Looks, and makes the file ready to be written.
+pub(super) fn inspect(
+    pool: &PoolHandle,
+    base: Option<&Path>,
+    path: &Path,
+    entry: &Entry,
+    root: Option<Root>,
+    replace: Replace,
+) -> Inspection {
+    if let Err(fault) = base.map_or(Ok(()), |base| make_folders(base, path)) {
+        let words = Some(fault.to_string());
+        return Inspection { words, ..Inspection::of(Local::Refused(fault)) };
+    }
+    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+    let older = is_file.then(|| SourceFile::open(path).ok()).flatten();
+    if older.as_ref().is_some_and(|older| is_same(older, entry, root)) {
+        // A journal that a process left between the last two steps.
+        drop(remove_leftover(path));
+        return Inspection::of(Local::Here);
+    }
+    let mut identity = FileIdentity::new(entry.path.as_str()).with_modified_ns(entry.modified_ns);
+    if let Some(bytes) = entry.size() {
+        identity = identity.with_length(bytes);
+    }
+    if let Some(root) = root {
+        identity = identity.with_root(root);
+    }
+    let settings = WriteSettings::default()
+        .with_replace(replace)
+        .with_executable(entry.is_executable)
+        .with_modified_ns(entry.modified_ns);
+    let writer = match FileWriter::open(pool, path, &identity, settings) {
+        Ok(writer) => writer,
+        Err(error) => return Inspection::refused(&error),
+    };
+    let older = older.filter(|older| older.version().bytes >= MIN_OLDER_BYTES).map(Arc::new);
+    let local = match &older {
+        _ if writer.resumed_chunks() > 0 => Local::Partial { chunks: writer.here() },
+        Some(_) => Local::Older,
+        None => Local::Absent,
+    };
+    Inspection { local, writer: Some(writer), older, words: None }
+}
+
+/// Whether what has the name is what is offered.
+fn is_same(here: &SourceFile, entry: &Entry, root: Option<Root>) -> bool {
+    if entry.size() != Some(here.version().bytes) || entry.content == Content::Directory {
+        return false;
+    }
+    match root {
+        Some(root) => {
+            hash_file(here, 2, &HashProgress::default()).is_ok_and(|tree| *tree.digest() == root)
+        }
+        None => here.version().modified_ns == entry.modified_ns,
+    }
+}
+
+/// Makes the directories between the base and the file. One that is a link, or no directory, is not gone
+/// through: it could lead out of the base.
+pub(super) fn make_folders(base: &Path, path: &Path) -> Result<(), Fault> {
+    let inner = path.parent().and_then(|folder| folder.strip_prefix(base).ok());
+    let mut folder: PathBuf = base.to_owned();
+    for part in inner.into_iter().flat_map(Path::components) {
+        folder.push(part);
+        match folder.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => {}
+            Ok(_) => {
+                let what = format!("{} is no directory", folder.display());
+                return Err(Fault::new(Reason::Taken, &what));
+            }
+            Err(_) => match fs::create_dir(&folder) {
+                // Another file of this transfer has made it.
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                    return Err(Fault::new(Reason::NotStored, &error.to_string()));
+                }
+                _ => {}
+            },
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_made_below_the_base_and_not_through_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().join("base");
+        fs::create_dir(&base).unwrap();
+        make_folders(&base, &base.join("a/b/file")).unwrap();
+        assert!(base.join("a/b").is_dir());
+        std::os::unix::fs::symlink(dir.path(), base.join("out")).unwrap();
+        let fault = make_folders(&base, &base.join("out/x/file")).unwrap_err();
+        assert_eq!(fault.reason, Reason::Taken);
+        assert!(!dir.path().join("x").exists());
+    }
+}

@@ -1,0 +1,327 @@
+//! The files that are served, to all clients: where they are, and what is known of them.
+//!
+//! Files up to 64 MiB are hashed when the library is loaded, 1 GiB of them at most. Of larger ones the tree
+//! is in the cache, or they go in parts, and what was found out is kept for the next client.
+//!
+//! The invariant: what is served is the version of each file that was there when the library was loaded. One
+//! that differs ends with `changed`.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use haulier_proto::connection::BlockTree;
+
+use crate::cut::cut_file;
+use crate::errors::{Change, ReadError};
+use crate::names::{NameError, SafePath};
+use crate::offer::{Content, Entry, Offer, OfferError, Root};
+use crate::pieces::Recipe;
+use crate::reader::{FileHasher, FileVersion, HashProgress, SourceFile, hash_file};
+use crate::reason::{Fault, Reason};
+use crate::tree_cache::TreeCache;
+
+/// Files up to this are hashed when they are loaded, in bytes: some 40 ms. Larger ones have a cache.
+const MAX_HASHED_BYTES: u64 = 64 << 20;
+
+/// So many bytes of them: a second, before the first client can come.
+const MAX_HASHED_IN_ALL_BYTES: u64 = 1 << 30;
+
+/// Files that stay open, so that one that is replaced by a rename is served on as it was. The others are
+/// opened as they are read: a process may have 1024 open, or fewer.
+const MAX_OPEN: usize = 256;
+
+/// Directories in directories that are looked into: what a path may have.
+const MAX_DEPTH: usize = 32;
+
+/// Why a library cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LibraryError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A path cannot be offered.
+    #[error("{} cannot be offered: {error}", path.display())]
+    Name {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        error: NameError,
+    },
+    /// The files together cannot be.
+    #[error("these files cannot be offered together: {0}")]
+    Offer(#[from] OfferError),
+}
+
+/// The files of a giver.
+#[derive(Debug)]
+pub struct Library {
+    files: Vec<Served>,
+    by_path: HashMap<String, usize>,
+    offer: Mutex<Arc<Offer>>,
+    cache: TreeCache,
+    skipped: Vec<PathBuf>,
+}
+
+#[derive(Debug)]
+pub(super) struct Served {
+    path: PathBuf,
+    /// None of a directory.
+    version: Option<FileVersion>,
+    open: Option<Arc<SourceFile>>,
+    known: Mutex<Known>,
+    hasher: Mutex<FileHasher>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    tree: Option<BlockTree>,
+    recipe: Option<Recipe>,
+}
+
+impl Library {
+    /// Looks at these files, and at all that is in these directories, each under its name. What is in a
+    /// directory and is no file is left out ([`Library::skipped`]). `draw` is that of
+    /// [`TreeCache::load`].
+    ///
+    /// # Errors
+    /// [`LibraryError`].
+    pub fn load(
+        paths: &[(String, PathBuf)],
+        cache: TreeCache,
+        mut draw: impl FnMut(u32) -> u32,
+    ) -> Result<Self, LibraryError> {
+        let mut found = Found::default();
+        for (name, path) in paths {
+            let metadata = fs::metadata(path).map_err(|error| ReadError::io(path, error))?;
+            match metadata.is_dir() {
+                true => found.add_folder(name, path, 0)?,
+                false => found.add_file(name, path)?,
+            }
+        }
+        let Found { mut files, skipped } = found;
+        let mut left = MAX_HASHED_IN_ALL_BYTES;
+        for (entry, served) in &mut files {
+            served.know(entry, &cache, &mut left, &mut draw)?;
+        }
+        let offer = Offer::new(files.iter().map(|(entry, _)| entry.clone()).collect())?;
+        let paths = files.iter().map(|(entry, _)| entry.path.as_str().to_owned());
+        let by_path = paths.zip(0..).collect();
+        let files = files.into_iter().map(|(_, served)| served).collect();
+        Ok(Self { files, by_path, offer: Mutex::new(Arc::new(offer)), cache, skipped })
+    }
+
+    /// All that is offered, with what is known by now.
+    #[must_use]
+    pub fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is in a directory and cannot be served: links, pipes, and names that no system has.
+    #[must_use]
+    pub fn skipped(&self) -> &[PathBuf] {
+        &self.skipped
+    }
+
+    pub(super) fn index(&self, path: &SafePath) -> Option<usize> {
+        self.by_path.get(path.as_str()).copied()
+    }
+
+    pub(super) fn file(&self, index: usize) -> Option<&Served> {
+        self.files.get(index)
+    }
+
+    /// The tree of a file, hashed if it is not known.
+    pub(super) fn tree(&self, index: usize) -> Result<BlockTree, Fault> {
+        let served = self.file(index).ok_or(Reason::Unreadable)?;
+        if let Some(tree) = served.known().tree.clone() {
+            return Ok(tree);
+        }
+        let file = served.file().map_err(|error| error.fault())?;
+        let tree = hash_file(&file, 2, &HashProgress::default()).map_err(|error| error.fault())?;
+        self.learn(index, &file, &tree);
+        Ok(tree)
+    }
+
+    /// The tree of a file of which parts were hashed already.
+    pub(super) fn tree_of_parts(&self, index: usize) -> Result<BlockTree, Fault> {
+        let served = self.file(index).ok_or(Reason::Unreadable)?;
+        if let Some(tree) = served.known().tree.clone() {
+            return Ok(tree);
+        }
+        let file = served.file().map_err(|error| error.fault())?;
+        let tree = served.hasher().root(&file).map_err(|error| error.fault())?;
+        self.learn(index, &file, &tree);
+        Ok(tree)
+    }
+
+    pub(super) fn recipe(&self, index: usize) -> Result<Recipe, Fault> {
+        let served = self.file(index).ok_or(Reason::Unreadable)?;
+        if let Some(recipe) = served.known().recipe.clone() {
+            return Ok(recipe);
+        }
+        let file = served.file().map_err(|error| error.fault())?;
+        let pieces = cut_file(&file).map_err(|error| error.fault())?;
+        let recipe = Recipe::new(pieces)
+            .map_err(|error| Fault::new(Reason::Unreadable, &error.to_string()))?;
+        let tree = {
+            let mut known = served.known();
+            known.recipe = Some(recipe.clone());
+            known.tree.clone()
+        };
+        if let Some(tree) = tree {
+            self.keep(&file, &tree, Some(&recipe));
+        }
+        Ok(recipe)
+    }
+
+    /// Keeps a tree, and offers its root from now on.
+    fn learn(&self, index: usize, file: &SourceFile, tree: &BlockTree) {
+        let Some(served) = self.file(index) else { return };
+        let recipe = {
+            let mut known = served.known();
+            known.tree = Some(tree.clone());
+            known.recipe.clone()
+        };
+        self.keep(file, tree, recipe.as_ref());
+        let mut offer = self.offer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = offer.entries().to_vec();
+        for entry in &mut entries {
+            if self.index(&entry.path) == Some(index) {
+                entry.content = known_content(tree);
+            }
+        }
+        // The same paths and sizes are in the same order.
+        if let Ok(learnt) = Offer::new(entries) {
+            *offer = Arc::new(learnt);
+        }
+    }
+
+    /// What cannot be kept is found out again.
+    fn keep(&self, file: &SourceFile, tree: &BlockTree, recipe: Option<&Recipe>) {
+        if tree.length() > MAX_HASHED_BYTES {
+            drop(self.cache.store(file, tree, recipe));
+        }
+    }
+}
+
+impl Served {
+    fn new(path: &Path, file: Option<SourceFile>, is_kept_open: bool) -> Self {
+        Self {
+            path: path.to_owned(),
+            version: file.as_ref().map(|file| *file.version()),
+            open: file.filter(|_| is_kept_open).map(Arc::new),
+            known: Mutex::default(),
+            hasher: Mutex::default(),
+        }
+    }
+
+    /// The file as it was when it was loaded.
+    pub(super) fn file(&self) -> Result<Arc<SourceFile>, ReadError> {
+        if let Some(file) = &self.open {
+            return Ok(Arc::clone(file));
+        }
+        let file = SourceFile::open(&self.path)?;
+        let changed = |change| ReadError::changed(&self.path, change);
+        match &self.version {
+            Some(version) => match version.change_to(file.version()) {
+                None => Ok(Arc::new(file)),
+                Some(change) => Err(changed(change)),
+            },
+            None => Err(changed(Change::Replaced)),
+        }
+    }
+
+    pub(super) fn hasher(&self) -> MutexGuard<'_, FileHasher> {
+        self.hasher.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds out the tree, if that takes no time, and has the entry say so.
+    fn know(
+        &mut self,
+        entry: &mut Entry,
+        cache: &TreeCache,
+        left: &mut u64,
+        draw: &mut impl FnMut(u32) -> u32,
+    ) -> Result<(), ReadError> {
+        let Content::Sized(bytes) = entry.content else { return Ok(()) };
+        if bytes > MAX_HASHED_BYTES {
+            if let Some(cached) = cache.load(&*self.file()?, draw) {
+                entry.content = known_content(&cached.tree);
+                *self.known() = Known { tree: Some(cached.tree), recipe: cached.recipe };
+            }
+        } else if bytes <= *left {
+            *left -= bytes;
+            let tree = hash_file(&*self.file()?, 2, &HashProgress::default())?;
+            entry.content = known_content(&tree);
+            self.known().tree = Some(tree);
+        }
+        Ok(())
+    }
+}
+
+fn known_content(tree: &BlockTree) -> Content {
+    let root: Root = *tree.digest();
+    Content::Known { size: tree.length(), root }
+}
+
+#[derive(Default)]
+struct Found {
+    files: Vec<(Entry, Served)>,
+    skipped: Vec<PathBuf>,
+}
+
+impl Found {
+    fn add_file(&mut self, name: &str, path: &Path) -> Result<(), LibraryError> {
+        let safe = SafePath::from_disk(name)
+            .map_err(|error| LibraryError::Name { path: path.to_owned(), error })?;
+        let file = SourceFile::open(path)?;
+        let mut entry = Entry::new(safe, Content::Sized(file.version().bytes));
+        entry.is_executable = file.is_executable();
+        entry.modified_ns = file.version().modified_ns;
+        let is_kept_open = self.files.len() < MAX_OPEN;
+        self.files.push((entry, Served::new(path, Some(file), is_kept_open)));
+        Ok(())
+    }
+
+    /// What is in a directory, by name. A link could lead anywhere, also back.
+    fn add_folder(&mut self, name: &str, path: &Path, depth: usize) -> Result<(), LibraryError> {
+        let io = |error| ReadError::io(path, error);
+        let mut inside: Vec<_> =
+            fs::read_dir(path).map_err(io)?.collect::<Result<_, _>>().map_err(io)?;
+        inside.sort_by_key(fs::DirEntry::file_name);
+        let is_empty = inside.is_empty();
+        for item in inside {
+            let kind = item.file_type().map_err(io)?;
+            let path = item.path();
+            let inner = item.file_name().to_str().map(|inner| format!("{name}/{inner}"));
+            match inner.filter(|inner| SafePath::from_disk(inner).is_ok()) {
+                Some(inner) if kind.is_dir() && depth + 1 < MAX_DEPTH => {
+                    self.add_folder(&inner, &path, depth + 1)?;
+                }
+                Some(inner) if kind.is_file() => self.add_file(&inner, &path)?,
+                _ if is_own(&path) => {}
+                _ => self.skipped.push(path),
+            }
+        }
+        if is_empty {
+            let safe = SafePath::from_disk(name)
+                .map_err(|error| LibraryError::Name { path: path.to_owned(), error })?;
+            let entry = Entry::new(safe, Content::Directory);
+            self.files.push((entry, Served::new(path, None, false)));
+        }
+        Ok(())
+    }
+}
+
+/// Whether it is something that lies beside files because of this crate.
+fn is_own(path: &Path) -> bool {
+    let endings = ["haulier-part", "haulier-journal", "haulier-tree"];
+    path.extension().is_some_and(|ending| endings.iter().any(|own| ending == *own))
+}

@@ -1,0 +1,121 @@
+//! The two machines with a connection and a disk: what a program needs to give or take files.
+//!
+//! ```text
+//! events of the connection -> handle_event -+
+//! the pool's wake ---------------------------+-> turn: jobs for the pool, calls of the Link
+//! ```
+//!
+//! A [`Giving`] is one [`Giver`](crate::giver::Giver) with the files of a [`Library`]; a [`Taking`] is one
+//! [`Taker`](crate::taker::Taker) with a place to store files. The connection is whatever is a [`Link`].
+//!
+//! The invariant: nothing here waits for the disk. What does is a job of the pool, whose answer is taken by
+//! the next `turn`; [`Giving::is_busy`] and [`Taking::is_busy`] say whether one is due.
+
+mod giving;
+mod inspect;
+mod library;
+mod taking;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant as StdInstant;
+
+use bytes::Bytes;
+use haulier_core::Instant;
+use haulier_proto::connection::{
+    Block, BlockHandle, BlockNumber, CloseCode, SendError, WantedChunk,
+};
+
+pub use giving::Giving;
+pub use library::{Library, LibraryError};
+pub use taking::{Place, Taking};
+
+use crate::offer::Root;
+use crate::pool::PoolHandle;
+
+/// What is done with a connection: a client, or one of a server's.
+pub trait Link {
+    /// Sends a message on channel 0.
+    ///
+    /// # Errors
+    /// [`SendError`]; after `QueueFull` it is tried again.
+    fn send_message(&self, message: Bytes) -> Result<(), SendError>;
+    /// Sends a block.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    fn send_block(&self, block: &Block) -> Result<BlockHandle, SendError>;
+    /// Gives a block up.
+    fn cancel_block(&self, handle: BlockHandle, code: u32);
+    /// Does not want a block.
+    fn decline_block(&self, block: BlockNumber, code: u32);
+    /// Says which chunks of a block are here.
+    fn have_chunks(&self, root: Root, map: Vec<u8>);
+    /// The next chunk that is wanted.
+    fn want_chunk(&self) -> Option<WantedChunk>;
+    /// Provides a chunk. Of a block that is gone it is nothing.
+    fn provide_chunk(&self, block: BlockHandle, index: u32, chunk: Bytes);
+    /// Whether all that was sent has arrived.
+    fn all_acked(&self) -> bool;
+    /// Closes the connection.
+    fn close(&self, code: CloseCode, reason: &str);
+}
+
+/// The time, as the machines count it.
+#[derive(Clone, Copy, Debug)]
+struct Clock(StdInstant);
+
+impl Clock {
+    fn start() -> Self {
+        Self(StdInstant::now())
+    }
+
+    fn now(self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// Jobs on the pool, and their answers.
+struct Jobs<A> {
+    pool: PoolHandle,
+    answers: Arc<Mutex<VecDeque<A>>>,
+    open: usize,
+}
+
+impl<A: Send + 'static> Jobs<A> {
+    fn new(pool: &PoolHandle) -> Self {
+        Self { pool: pool.clone(), answers: Arc::default(), open: 0 }
+    }
+
+    fn run(&mut self, job: impl FnOnce() -> A + Send + 'static) {
+        self.open += 1;
+        let (answers, pool) = (Arc::downgrade(&self.answers), self.pool.clone());
+        self.pool.run(move || {
+            // Nobody is left to take it.
+            let Some(answers) = answers.upgrade() else { return };
+            let answer = job();
+            answers.lock().unwrap_or_else(PoisonError::into_inner).push_back(answer);
+            pool.wake();
+        });
+    }
+
+    fn take(&mut self) -> Option<A> {
+        let answer = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
+        self.open -= 1;
+        Some(answer)
+    }
+}
+
+/// Messages that wait for room in the connection's queue.
+#[derive(Default)]
+struct Outbox(VecDeque<Bytes>);
+
+impl Outbox {
+    fn send(&mut self, link: &impl Link) {
+        while let Some(message) = self.0.pop_front() {
+            if let Err(SendError::QueueFull { .. }) = link.send_message(message.clone()) {
+                return self.0.push_front(message);
+            }
+        }
+    }
+}
