@@ -1,4 +1,4 @@
-"""Joins a haulier server by its ticket and gets a file (sections 7 and 8).
+"""Joins a haulier server by its ticket and gets a file whose root is offered (sections 7 and 8).
 
     python3 vectors/second/fetch.py TICKET -o FILE [--name NAME]
 
@@ -14,6 +14,7 @@ import time
 from typing import BinaryIO, Callable, List, Optional, Set
 
 import datagrams as d
+import files
 from blocks import MAX_BLOCKS, NO_PROGRESS, NO_PROGRESS_CODE, Receiver
 from connection import Connection, Stream
 from credentials import Ticket, read_ticket
@@ -23,9 +24,7 @@ from recovery import ProtocolError
 from tree import CHUNK
 from wire import Address, Refused, address_text
 
-MAGIC = b"HLF1"
-GET = 1
-FILE_TAG = 1
+FILE_TAG = files.write_tag("whole")
 LARGEST_BLOCK = 1 << 40
 CREDIT = 64
 LARGEST_DATAGRAM = 9000
@@ -33,7 +32,7 @@ RECEIVE_BUFFER = 4 << 20
 NOT_UNDERSTOOD, NOT_STORED, NOT_THE_TICKETS = 258, 259, 260
 SERVER_CODES = {
     256: "no file of this name",
-    257: "there are several files: say which, with --name",
+    257: "it takes no files",
     258: "not understood",
     6: "not accepted",
 }
@@ -44,13 +43,14 @@ class Failed(Exception):
 
 
 class Fetch(Stream):
-    """The answer to one get: one message with the name, one block with the bytes, in either order."""
+    """The answer to one get: the offer of one file as a message, the file as a block, in either order."""
 
     def __init__(self, asked: str, ticket: Ticket, path: str, connection: Connection) -> None:
         self.asked, self.ticket, self.path, self.connection = asked, ticket, path, connection
         self.receiver = Receiver(LARGEST_BLOCK, CREDIT, self._store, self._on_block, self._on_cancel)
         self.block: Optional[Frame] = None
         self.name: Optional[str] = None
+        self.entry: files.Row = {}
         self.parts = bytearray()
         self.missing: Optional[Set[int]] = None
         self.file: Optional[BinaryIO] = None
@@ -79,6 +79,9 @@ class Fetch(Stream):
         if self.ticket.digest is not None and frame["root"] != self.ticket.digest:
             raise ProtocolError(NOT_THE_TICKETS, "not the file of the ticket")
         self.block = frame
+        self._open()
+
+    def _open(self) -> None:
         try:
             self.file = open(self.path + ".part", "wb")
         except OSError as error:
@@ -96,7 +99,7 @@ class Fetch(Stream):
             raise ProtocolError(NOT_STORED, str(error)) from None
 
     def _on_message(self, frame: Frame, now: float) -> None:
-        """Message 0 of channel 0: `1` ‖ the name. Any other was not asked for (H-8b)."""
+        """Message 0 of channel 0: the offer. No other was asked for (H-8.5a)."""
         if frame["channel"] != 0:
             raise ProtocolError(1, "a message on a channel that is not accepted")
         if frame["number"] != 0:
@@ -114,18 +117,30 @@ class Fetch(Stream):
         if self.missing:
             return
         try:
-            name = bytes(self.parts[1:]).decode()
-        except UnicodeDecodeError:
-            name = ""
-        if self.parts[:1] != b"\1" or not name or (self.asked and name != self.asked):
+            message = files.read_message(bytes(self.parts))
+            entries = files.read_offer(message.get("list", b""))
+        except Refused as refused:
+            raise ProtocolError(NOT_UNDERSTOOD, str(refused)) from None
+        if len(entries) != 1 or entries[0]["kind"] != files.KNOWN:
+            raise ProtocolError(NOT_UNDERSTOOD, "the offer is not one file with its root")
+        self.entry = entries[0]
+        if self.asked and self.entry["path"] != self.asked:
             raise ProtocolError(NOT_UNDERSTOOD, "not the name that was asked for")
-        self.name = name
+        if self.ticket.digest is not None and self.entry["root"] != self.ticket.digest:
+            raise ProtocolError(NOT_THE_TICKETS, "not the file of the ticket")
+        self.name = self.entry["path"]
+        if self.entry["size"] == 0 and self.file is None:
+            self._open()  # no block comes of it
         self._finish(now)
 
     def _finish(self, now: float) -> None:
         """Once both are here: the file under its name, and the close."""
-        if self.done or self.block is None or self.name is None or self.receiver.receiving():
+        if self.done or self.name is None or self.receiver.receiving():
             return
+        if self.block is None and self.entry["size"] > 0:
+            return
+        if self.block is not None and self.block["root"] != self.entry["root"]:
+            raise ProtocolError(NOT_UNDERSTOOD, "not the file of the offer")
         assert self.file is not None
         try:
             self.file.close()
@@ -188,7 +203,7 @@ def join(ticket: Ticket, address: Address, name: str, path: str, sock: Socket) -
     """Asks one of the ticket's addresses; the answer has a `connection`, or says why it `failed`."""
     credentials = Credentials(ticket.protocol_id, ticket.secret, ticket.identity)
     mine = {
-        "request": MAGIC + bytes([GET]) + name.encode(),
+        "request": files.write_request("get", False, name),
         "largest_block": LARGEST_BLOCK,
         "credit": CREDIT,
         "largest_datagram": LARGEST_DATAGRAM,

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 import datagrams as d
+import files
 from blake3 import keyed
 from blocks import LEAST_SLICE, NO_PROGRESS, NO_PROGRESS_CODE, Outgoing, SliceItem
 from connection import Connection, Stream
 from credentials import Ticket
-from fetch import FILE_TAG, GET, MAGIC, NOT_UNDERSTOOD
+from fetch import NOT_UNDERSTOOD
 from frames import Frame
 from handshake import Credentials, accept, identity_of
 from parameters import VERSION
@@ -30,7 +31,8 @@ from tree import Tree
 from wire import Address, Refused
 
 PROTOCOL_ID = 0x6861756C66696C65
-NOT_FOUND = 256
+NOT_FOUND, NOT_ADMITTED = 256, 257
+NOT_READABLE = 2
 MAX_CONNECTIONS = 64
 REFUSALS_PER_SECOND = 20
 HANDSHAKE_TIMEOUT = 10.0
@@ -41,7 +43,7 @@ LINGER_INTERVAL = 0.05
 
 
 class Serve(Stream):
-    """The answer to one get, or the close that says why there is none."""
+    """The offer of one file, and the file: at once, or when it is wanted. Or the close that says why not."""
 
     def __init__(self, connection: Connection, credit: int, repair: bool) -> None:
         self.connection, self.credit, self.repair = connection, credit, repair
@@ -52,32 +54,65 @@ class Serve(Stream):
         self.block_known = False
         self.progressed: Optional[float] = None
         self.unwanted = False
+        self.data, self.roots, self.repair_per_chunk = b"", [b""], 0
+        self.sent_messages = self.read_messages = 0
+        self.messages: Dict[int, bytes] = {}
 
     def answer(
         self, request: bytes, name: str, data: bytes, roots: List[bytes], repair_per_chunk: int, now: float
     ) -> None:
-        if request[:4] != MAGIC or request[4:5] != bytes([GET]):
-            self.connection.close(NOT_UNDERSTOOD, "", now)
-        elif request[5:] not in (b"", name.encode()):
-            self.connection.close(NOT_FOUND, "", now)
-        else:
-            self.connection.send(
-                {
-                    "type": "message",
-                    "unordered": False,
-                    "channel": 0,
-                    "number": 0,
-                    "whole": None,
-                    "offset": 0,
-                    "data": b"\1" + name.encode(),
-                }
-            )
-            self.block = Outgoing(0, FILE_TAG, data, repair_per_chunk if self.repair else 0)
-            self.unwanted = self.block.tree.root in roots
-            self.progressed = now
+        self.data, self.roots, self.repair_per_chunk = data, roots, repair_per_chunk if self.repair else 0
+        try:
+            verb, _, asked = files.read_request(request)
+        except Refused:
+            return self.connection.close(NOT_UNDERSTOOD, "", now)
+        if verb == "put":
+            return self.connection.close(NOT_ADMITTED, "", now)
+        if asked not in ("", name):
+            return self.connection.close(NOT_FOUND, "", now)
+        entry = {"path": name, "kind": files.KNOWN, "executable": False, "modified_ns": 0, "size": len(data)}
+        offer = files.write_offer([{**entry, "root": Tree(data).root}])
+        self.say({"kind": "offer", "list": offer})
+        if verb == "get" and data:
+            self.give(0, now)
+
+    def say(self, message: files.Row) -> None:
+        frame = {"type": "message", "unordered": False, "channel": 0, "number": self.sent_messages}
+        self.connection.send({**frame, "whole": None, "offset": 0, "data": files.write_message(message)})
+        self.sent_messages += 1
+
+    def give(self, want: int, now: float) -> None:
+        self.block = Outgoing(0, files.write_tag("whole", 0, want), self.data, self.repair_per_chunk)
+        self.unwanted = self.block.tree.root in self.roots
+        self.progressed = now
+
+    def on_message(self, frame: Frame, now: float) -> None:
+        """Wants, in their order; what else a taker says changes nothing here."""
+        if frame["channel"] != 0 or frame["whole"] is not None or frame["number"] > self.read_messages + 256:
+            raise ProtocolError(NOT_UNDERSTOOD, "not a message of a taker")
+        if frame["number"] < self.read_messages:
+            return
+        self.messages[frame["number"]] = frame["data"]
+        while self.read_messages in self.messages:
+            data = self.messages.pop(self.read_messages)
+            self.read_messages += 1
+            try:
+                message = files.read_message(data)
+            except Refused as refused:
+                raise ProtocolError(NOT_UNDERSTOOD, str(refused)) from None
+            if message["kind"] in ("offer", "go", "end") or message.get("file", 0) != 0:
+                raise ProtocolError(NOT_UNDERSTOOD, "not a message of a taker, or no such file")
+            if message["kind"] != "want":
+                continue
+            if message["form"] in ("any", "whole") and self.block is None:
+                self.give(message["number"], now)
+            else:
+                self.say({"kind": "failed", "file": 0, "reason": NOT_READABLE, "text": "only whole, and once"})
 
     def on_frame(self, frame: Frame, now: float) -> bool:
         kind, block = frame["type"], self.block
+        if kind == "message":
+            self.on_message(frame, now)
         if block is None:
             return True
         if kind == "progress" and frame["packet_number"] > self.progress_number:

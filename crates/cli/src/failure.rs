@@ -36,6 +36,9 @@ pub(crate) enum Failure {
     /// Ctrl-C.
     #[error("interrupted; nothing half-written was left behind")]
     Interrupted,
+    /// Ctrl-C, where what has come is kept.
+    #[error("interrupted; what has arrived is kept, and the same command goes on from there")]
+    Paused,
 }
 
 impl Failure {
@@ -49,7 +52,7 @@ impl Failure {
             Self::Exposed(_) => 6,
             Self::Ended(_) => 7,
             Self::Incomplete(_) => 8,
-            Self::Interrupted => 130,
+            Self::Interrupted | Self::Paused => 130,
         }
     }
 
@@ -64,7 +67,7 @@ impl Failure {
             Self::Exposed(_) => "exposed",
             Self::Ended(_) => "ended",
             Self::Incomplete(_) => "incomplete",
-            Self::Interrupted => "interrupted",
+            Self::Interrupted | Self::Paused => "interrupted",
         }
     }
 

@@ -47,14 +47,6 @@ impl Output {
         Err(io::Error::new(ErrorKind::NotFound, text))
     }
 
-    /// Looks whether a file of this name could be stored there, before it comes.
-    pub(crate) fn check_name(&self, name: &str) -> io::Result<()> {
-        if self.is_stream() {
-            return Ok(());
-        }
-        self.check_free(&self.place(&Header { name: name.into(), size: None })?)
-    }
-
     /// The place where the file is, or will be.
     pub(crate) fn path(&self) -> &Path {
         match &self.open {

@@ -15,8 +15,9 @@ pub(crate) const FILES_PROTOCOL_ID: u64 = 0x6861_756c_6669_6c65;
 #[derive(Debug, clap::Args)]
 #[command(after_help = SERVE_HELP)]
 pub(crate) struct ServeArgs {
-    /// The files to serve. They are read into memory first, 1 GiB in all at most.
-    #[arg(required = true, value_name = "FILE")]
+    /// The files to serve, and directories with all that is in them. They are read from the disk as they are
+    /// sent.
+    #[arg(required = true, value_name = "FILE|DIR")]
     pub(crate) files: Vec<PathBuf>,
 
     /// The address to wait at. With 0.0.0.0 or [::] the ticket holds the address that the system would
@@ -147,21 +148,26 @@ pub(crate) struct FetchArgs {
     #[arg(value_name = "TICKET|ADDR")]
     pub(crate) source: Option<String>,
 
-    /// The file to fetch, by its name there. Left out: the only one.
+    /// The file or directory to fetch, by its path there. Left out: all there is.
     pub(crate) name: Option<String>,
 
-    /// Where to store the file; a directory keeps its name, `-` is standard output. The file appears under
-    /// its name only when it is verified.
+    /// Where to store it; in a directory each file keeps its path, `-` is standard output. A file appears
+    /// under its name only when it is verified. What is here already is not fetched: all of it, what came
+    /// before an earlier fetch was interrupted, or, with --force, what an older version has.
     #[arg(short, long, value_name = "FILE", default_value = ".")]
     pub(crate) output: PathBuf,
 
     /// Say which files there are, and fetch none.
-    #[arg(long, conflicts_with_all = ["name", "output", "force"])]
+    #[arg(long, conflicts_with_all = ["name", "output", "force", "only"])]
     pub(crate) list: bool,
 
-    /// Overwrite an existing file.
+    /// Overwrite existing files that differ, and take from them what is the same.
     #[arg(long)]
     pub(crate) force: bool,
+
+    /// Fetch only files whose path is like this, such as `maps/*.bin` or `**/*.map`. Several add up.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) only: Vec<String>,
 
     /// Give up after this many seconds without an answer, or without progress (then after at least 1).
     #[arg(long, value_name = "S", default_value = "10", value_parser = units::seconds)]

@@ -1,84 +1,97 @@
-//! `haulier fetch`: a file from a `haulier serve`, verified, and stored only then.
+//! `haulier fetch`: files from a `haulier serve`, verified as they come; what is here already is not fetched.
 
 mod access;
+mod outcome;
+mod target;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use haulier::file::{Digest, Header, Sink as _};
-use haulier::{Client, CloseCode, CloseReason, ConnectionConfig, Event};
+use haulier::{Client, CloseCode, CloseReason, ConnectionConfig, Delivery, Event};
+use haulier_files::Only;
+use haulier_files::pool::PoolHandle;
+use haulier_files::reason::{self, Fault, INTERRUPTED, NOT_STORED, Reason};
+use haulier_files::session::{Place, Taking};
+use haulier_files::taker::{Ask, TakerConfig, TakerEvent};
+use haulier_files::writer::Replace;
 use serde_json::json;
 
 use self::access::Access;
+use self::target::Target;
 use crate::args::FetchArgs;
-use crate::failure::{Failure, plain};
-use crate::files::{
-    self, ANOTHER_FILE, Entry, FILE_TAG, LIST_TAG, MAX_NAME_BYTES, NAME_ONE, NO_SUCH_FILE,
-    NOT_STORED, NOT_UNDERSTOOD, Request,
-};
+use crate::failure::Failure;
+use crate::files::{self, ClientLink, MAX_NAME_BYTES};
 use crate::interrupt;
-use crate::output::Output;
 use crate::report::Report;
-use crate::send::show_path;
-use crate::units::{in_millis, show_bytes, show_words};
+use crate::units::{in_millis, show_words};
 
-/// The longest wait for an event: how soon Ctrl-C is noticed.
-const TURN: Duration = Duration::from_millis(20);
-
-/// The largest block taken: what `serve` holds.
-const MAX_BLOCK_BYTES: u64 = 1 << 30;
+/// The largest block taken: what there can be.
+const MAX_BLOCK_BYTES: u64 = (1 << 50) - (256 << 10);
 
 /// The shortest silence that ends a connection, by the wire.
 const MIN_IDLE: Duration = Duration::from_secs(1);
 
+/// How long saying so may take: three times a second apart, and some of it for a busy machine. The file is
+/// here already.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
-    let stored = |error: std::io::Error| Failure::Io(plain(&error));
     // What cannot be stored is reported before a request is sent.
-    let output = Output::new(&args.output, args.force);
-    if !args.list {
-        output.check().map_err(stored)?;
-    }
+    let target = if args.list { None } else { Some(Target::find(&args.output)?) };
     let (mut access, name) = access::find(args)?;
-    let request = match (args.list, name) {
-        (true, None) => Request::List,
-        (true, Some(_)) => {
-            return Err(Failure::Usage("--list lists all files: leave out the NAME".into()));
-        }
-        (false, name) => Request::Get(name),
-    };
-    if let Request::Get(Some(name)) = &request {
-        if !(1..=MAX_NAME_BYTES).contains(&name.len()) {
-            return Err(Failure::Usage("a file's name has 1 to 255 bytes".into()));
-        }
-        output.check_name(name).map_err(stored)?;
+    if args.list && name.is_some() {
+        return Err(Failure::Usage("--list lists all files: leave out the NAME".into()));
     }
-    access.connect.request = request.to_bytes();
+    if name.as_ref().is_some_and(|name| !(1..=MAX_NAME_BYTES).contains(&name.len())) {
+        return Err(Failure::Usage(format!("a file's name has 1 to {MAX_NAME_BYTES} bytes")));
+    }
+    let name = name.unwrap_or_default();
+    let config = config(args, &access, target.as_ref(), &name)?;
+    access.connect.request = config.request().map_or_else(Vec::new, |request| request.to_bytes());
     access.connect.copies = args.copies;
     access.connect.connection = ConnectionConfig::default()
         .with_handshake_timeout(args.timeout)
         .with_idle_timeout(args.timeout.max(MIN_IDLE))
+        .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
+    let pool = files::disk_pool()?;
     let started = Instant::now();
     let client = join(&access)?;
     let connect = started.elapsed();
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
     report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
-    let mut fetch = Fetch {
-        client,
-        request,
-        digest: access.digest,
-        output,
-        name: None,
-        timeout: args.timeout,
-        report,
+    let replace = if args.force || matches!(target, Some(Target::Stream(..))) {
+        Replace::File
+    } else {
+        Replace::Never
     };
-    let got = fetch.until_answer();
-    let total = started.elapsed();
-    let outcome = got.and_then(|got| fetch.store(got));
+    let mut fetch =
+        Fetch::new(&client, pool.handle(), config, target.as_ref(), replace, args, report);
+    let outcome = fetch.until_done();
+    let times = (connect, started.elapsed());
     report.finish_bar();
-    fetch.close(outcome.as_ref().err());
-    fetch.conclude(outcome?, connect, total)
+    fetch.say_goodbye(outcome.is_err());
+    outcome?;
+    fetch.conclude(times)
+}
+
+fn config(
+    args: &FetchArgs,
+    access: &Access,
+    target: Option<&Target>,
+    name: &str,
+) -> Result<TakerConfig, Failure> {
+    let only = Only::new(args.only.iter().map(String::as_str));
+    let only = only.map_err(|error| Failure::Usage(format!("--only: {error}")))?;
+    // What may be here, or is not wanted, is not sent unasked.
+    let is_get = target.is_some_and(|target| target.is_empty(name)) && only.is_everything();
+    let ask = if is_get { Ask::Get } else { Ask::Open };
+    let config = TakerConfig::new(ask).with_name(name).with_only(only);
+    Ok(match access.digest {
+        Some(digest) if target.is_some() => config.with_expected_root(digest),
+        _ => config,
+    })
 }
 
 /// A client that is connected.
@@ -87,7 +100,7 @@ fn join(access: &Access) -> Result<Client, Failure> {
         Client::connect(access.connect.clone()).map_err(|error| access.not_begun(&error))?;
     loop {
         interrupt::check()?;
-        match client.wait(TURN)? {
+        match client.wait(files::turn(false))? {
             Some(Event::Closed(_)) => return Err(access.not_connected(&client.attempts())),
             Some(_) => return Ok(client),
             None => {}
@@ -95,244 +108,192 @@ fn join(access: &Access) -> Result<Client, Failure> {
     }
 }
 
-/// How long saying so may take: three times a second apart, and some of it for a busy machine. The file is
-/// here already.
-const LAST_WORDS: Duration = Duration::from_secs(5);
-
-/// What the server answered.
-enum Got {
-    File(String, Bytes),
-    List(Vec<Entry>),
-}
-
-/// What is done with it.
-enum Stored {
-    File { bytes: u64, digest: Digest },
-    List(Vec<Entry>),
-}
-
-/// Why there is nothing to show: the error for the user, and the close code for the server.
-struct Failed(Failure, CloseCode);
-
 struct Fetch<'a> {
-    client: Client,
-    request: Request,
-    digest: Option<[u8; 32]>,
-    output: Output,
-    /// What the server calls the file, once it has said so.
-    name: Option<String>,
+    client: &'a Client,
+    taking: Taking,
+    /// None if only the list is wanted.
+    target: Option<&'a Target>,
+    name: String,
     timeout: Duration,
     report: &'a Report,
+    /// Files that were here, and that could not be had, the first with why.
+    here: u32,
+    failed: u32,
+    first_failure: Option<(u32, Fault)>,
 }
 
-impl Fetch<'_> {
-    /// Listens until the answer is whole.
-    fn until_answer(&mut self) -> Result<Got, Failed> {
-        let mut block: Option<(u64, Bytes)> = None;
+impl<'a> Fetch<'a> {
+    fn new(
+        client: &'a Client,
+        pool: &PoolHandle,
+        config: TakerConfig,
+        target: Option<&'a Target>,
+        replace: Replace,
+        args: &FetchArgs,
+        report: &'a Report,
+    ) -> Self {
+        let name = config.name.clone();
+        let nowhere = || Place::Folder(PathBuf::new());
+        let place = target.map_or_else(nowhere, Target::place);
+        let taking = Taking::new(pool, config, place, replace);
+        let (timeout, here, failed, first_failure) = (args.timeout, 0, 0, None);
+        Self { client, taking, target, name, timeout, report, here, failed, first_failure }
+    }
+
+    /// Takes what comes, until all of it is here.
+    fn until_done(&mut self) -> Result<(), Failure> {
+        let link = ClientLink(self.client);
         let mut last_progress = Instant::now();
         loop {
             if interrupt::requested() {
-                return Err(Failed(Failure::Interrupted, CloseCode::SHUTTING_DOWN));
+                self.taking.close(&link, INTERRUPTED, "");
+                return Err(Failure::Paused);
             }
-            let event = self.client.wait(TURN);
-            match event.map_err(|error| Failed(error.into(), CloseCode::SHUTTING_DOWN))? {
-                Some(Event::Message { data, .. }) => self.on_message(&data)?,
-                Some(Event::BlockProgress { .. }) => last_progress = Instant::now(),
-                Some(Event::Block { tag, data }) if block.is_none() => block = Some((tag, data)),
-                Some(Event::Block { .. }) => return Err(foreign("two answers")),
-                Some(Event::Closed(reason)) => return Err(self.on_closed(&reason)),
-                _ => {}
+            if self.taking.is_full() {
+                files::wait_for_disk();
+                self.taking.turn(&link);
+                last_progress = Instant::now();
+            } else {
+                match self.client.wait(files::turn(self.taking.is_busy()))? {
+                    Some(Event::Closed(reason)) => return Err(self.on_closed(&reason)),
+                    Some(event) => {
+                        if matches!(event, Event::BlockProgress { .. } | Event::Chunk { .. }) {
+                            last_progress = Instant::now();
+                        }
+                        self.taking.handle_event(&link, event);
+                    }
+                    None => self.taking.turn(&link),
+                }
             }
-            match (&self.request, &block, &self.name) {
-                (Request::List, Some((LIST_TAG, list)), _) => {
-                    let list = files::read_list(list).ok_or_else(|| foreign("no list"))?;
-                    return Ok(Got::List(list));
+            if self.taking.wants_admission() {
+                if self.target.is_none() {
+                    return Ok(());
                 }
-                (Request::Get(_), Some((FILE_TAG, data)), Some(name)) => {
-                    return Ok(Got::File(name.clone(), data.clone()));
-                }
-                // The name may come after its file: they cross the wire each for itself.
-                (Request::Get(_), Some((FILE_TAG, _)) | None, _) | (Request::List, None, _) => {}
-                _ => return Err(foreign("something else")),
+                self.admit()?;
+            }
+            if self.is_over()? {
+                return Ok(());
+            }
+            if self.taking.is_busy() {
+                last_progress = Instant::now();
             }
             self.show();
-            if last_progress.elapsed() > self.timeout.max(Duration::from_secs(1)) {
+            if last_progress.elapsed() > self.timeout.max(MIN_IDLE) {
+                self.taking.close(&link, CloseCode::NO_PROGRESS, "");
                 return Err(self.stopped());
             }
         }
     }
 
-    fn on_message(&mut self, message: &[u8]) -> Result<(), Failed> {
-        let name = files::read_name_message(message).ok_or_else(|| foreign("no name"))?;
-        let is_other = match &self.request {
-            Request::Get(asked) => asked.as_ref().is_some_and(|asked| *asked != name),
-            Request::List => true,
-        };
-        if is_other || self.name.is_some() {
-            return Err(foreign("another file"));
+    /// The list is here: whether it fits where it is to go.
+    fn admit(&mut self) -> Result<(), Failure> {
+        let link = ClientLink(self.client);
+        let wanted = self.taking.wanted().count();
+        if wanted == 0 {
+            self.taking.close(&link, reason::DONE, "");
+            let what = "no file there is called what --only says; --list says which there are";
+            return Err(Failure::TimeOut(what.into()));
         }
-        // Before it comes, not after: there may be a file of this name.
-        let free = self.output.check_name(&name);
-        free.map_err(|error| Failed(Failure::Io(plain(&error)), NOT_STORED))?;
-        self.name = Some(name);
+        if wanted > 1 && self.target.is_some_and(Target::is_one_file) {
+            self.taking.close(&link, NOT_STORED, "");
+            return Err(Failure::TimeOut(format!(
+                "say which file you want, or give a directory with -o: there are {wanted}; --list says \
+                 which"
+            )));
+        }
+        self.taking.admit(&link, None, MAX_BLOCK_BYTES);
         Ok(())
     }
 
-    fn on_closed(&self, reason: &CloseReason) -> Failed {
-        let failure = match reason {
-            CloseReason::There { code, reason } => self.refused(*code, reason),
-            CloseReason::Here(CloseCode::BLOCK_DAMAGED) => Failure::Verification(
-                "what arrived is not what the server announced: its BLAKE3 differs; nothing was \
-                 stored"
-                    .into(),
-            ),
-            CloseReason::Here(CloseCode::BLOCK_TOO_LARGE) => Failure::Verification(
-                "the server announced more than a fetch takes, 1 GiB; nothing was stored".into(),
-            ),
-            CloseReason::Here(code) => Failure::Verification(format!(
-                "the server broke the rules of the wire ({code}); nothing was stored"
-            )),
+    /// What became of files; whether that was the last.
+    fn is_over(&mut self) -> Result<bool, Failure> {
+        while let Some(event) = self.taking.poll_event() {
+            match event {
+                TakerEvent::Here { .. } => self.here += 1,
+                TakerEvent::Failed { file, fault } => {
+                    self.failed += 1;
+                    self.first_failure.get_or_insert((file, fault));
+                }
+                TakerEvent::Again { .. } => {
+                    self.report.warning("what was put together is wrong, and is fetched whole");
+                }
+                TakerEvent::Ended { code, reason } => return Err(outcome::ended(code, &reason)),
+                TakerEvent::Done { .. } => {
+                    return match self.first_failure.take() {
+                        Some((file, fault)) => Err(self.failure(file, &fault)),
+                        None => Ok(true),
+                    };
+                }
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// Some files could not be had: why the first of them.
+    fn failure(&self, file: u32, fault: &Fault) -> Failure {
+        let path = self.taking.path_of(file).unwrap_or_default();
+        let words = match (self.taking.words_of(file), fault.reason) {
+            (Some(_), Reason::Taken) if path.is_file() => {
+                format!("{} exists; use --force to overwrite it", path.display())
+            }
+            (Some(words), _) => words.to_owned(),
+            (None, _) => format!("{}: {}", path.display(), show_words(&fault.to_string())),
+        };
+        let text = match self.taking.wanted().count() {
+            0 | 1 => words,
+            files => format!("{} of {files} files are not here: {words}", self.failed),
+        };
+        match fault.reason {
+            Reason::WrongRoot => Failure::Verification(text),
+            _ => Failure::Io(text),
+        }
+    }
+
+    fn on_closed(&mut self, reason: &CloseReason) -> Failure {
+        self.taking.handle_event(&ClientLink(self.client), Event::Closed(reason.clone()));
+        match reason {
+            CloseReason::There { code, reason } => outcome::refused(*code, reason, &self.name),
+            CloseReason::Here(code) => outcome::broken(*code),
             CloseReason::ConnectionUnknown => {
                 let what = "the server does not have this connection any more: it was restarted, or it \
-                            ended it; nothing was stored: fetch again";
+                            ended it; fetch again: what is here is kept";
                 Failure::TimeOut(what.into())
             }
-            _ => return self.stopped(),
-        };
-        Failed(failure, CloseCode::DONE)
+            _ => self.stopped(),
+        }
     }
 
-    /// The server closed: what it means for the user.
-    fn refused(&self, code: CloseCode, reason: &str) -> Failure {
-        let words = show_words(reason);
-        let said = if words.is_empty() { String::new() } else { format!(" ({words})") };
-        let why = match code {
-            NO_SUCH_FILE => match &self.request {
-                Request::Get(Some(name)) => {
-                    format!("there is no file {name:?} there; --list says which there are")
-                }
-                _ => "there is no such file; --list says which there are".into(),
-            },
-            NAME_ONE => format!("say which file you want{said}; --list says which there are"),
-            NOT_UNDERSTOOD => format!("the server does not understand the request{said}"),
-            CloseCode::SHUTTING_DOWN => {
-                "the server was shut down before the file was here; nothing was stored".into()
-            }
-            CloseCode::NO_PROGRESS => {
-                "the server gave up: nothing got through for too long; nothing was stored".into()
-            }
-            CloseCode::BLOCK_TOO_LARGE => format!("the file is too large to fetch{said}"),
-            _ => format!("the server closed the connection: {code}{said}; nothing was stored"),
-        };
-        Failure::TimeOut(why)
-    }
-
-    fn stopped(&self) -> Failed {
-        let text = format!(
-            "{} stopped answering: nothing new for {} s; nothing was stored",
+    fn stopped(&self) -> Failure {
+        Failure::TimeOut(format!(
+            "{} stopped answering: nothing new for {} s; fetch again: what is here is kept",
             self.client.server(),
             self.timeout.as_secs_f64().max(1.0),
-        );
-        Failed(Failure::TimeOut(text), CloseCode::NO_PROGRESS)
+        ))
     }
 
-    fn show(&self) {
-        if let Some(progress) = self.client.receiving()
-            && progress.tag == FILE_TAG
-        {
-            self.report.progress(progress.done, Some(progress.length), String::new);
+    fn show(&mut self) {
+        if self.taking.offer().is_empty() || self.target.is_none() {
+            return;
         }
+        let progress = self.taking.progress();
+        let detail = || outcome::show_shares(&progress);
+        self.report.progress(progress.verified_bytes, Some(progress.wanted_bytes), detail);
     }
 
-    fn store(&mut self, got: Got) -> Result<Stored, Failed> {
-        let (name, data) = match got {
-            Got::File(name, data) => (name, data),
-            Got::List(list) => return Ok(Stored::List(list)),
-        };
-        let digest = blake3::hash(&data);
-        if self.digest.is_some_and(|expected| digest != expected) {
-            let what = "the server's file is not the one of the ticket: their BLAKE3 differ; nothing \
-                        was stored";
-            return Err(Failed(Failure::Verification(what.into()), ANOTHER_FILE));
+    /// Lets the server know how it ended: it is sent three times, and needs no answer.
+    fn say_goodbye(&mut self, is_failed: bool) {
+        let link = ClientLink(self.client);
+        if self.target.is_none() && !is_failed {
+            self.taking.close(&link, reason::DONE, "");
         }
-        let bytes = data.len() as u64;
-        let header = Header { name, size: Some(bytes) };
-        let written = self.output.begin(&header).and_then(|()| self.output.write(&data));
-        written.and_then(|()| self.output.commit()).map_err(|error| {
-            let (text, path) = (plain(&error), show_path(self.output.path()));
-            let what = if text.contains(&path) { text } else { format!("{path}: {text}") };
-            Failed(Failure::Io(what), NOT_STORED)
-        })?;
-        Ok(Stored::File { bytes, digest })
-    }
-
-    /// Reports to the server how it ended. It is sent three times, and needs no answer.
-    fn close(&mut self, failed: Option<&Failed>) {
-        let code = failed.map_or(CloseCode::DONE, |Failed(_, code)| *code);
-        self.client.close(code, "");
         let started = Instant::now();
         while !self.client.is_closed() && started.elapsed() < LAST_WORDS {
-            if self.client.wait(TURN).is_err() {
-                return;
+            match self.client.wait(files::turn(true)) {
+                Ok(Some(event)) => self.taking.handle_event(&link, event),
+                Ok(None) => self.taking.turn(&link),
+                Err(_) => return,
             }
         }
     }
-
-    fn conclude(self, stored: Stored, connect: Duration, total: Duration) -> Result<(), Failure> {
-        let wire = self.client.wire_bytes();
-        let rtt = in_millis(self.client.stats().and_then(|stats| stats.rtt).unwrap_or_default());
-        let mut fields = json!({
-            "ok": true,
-            "connect_ms": in_millis(connect),
-            "total_ms": in_millis(total),
-            "rtt_ms": rtt,
-            "wire_bytes_in": wire.received,
-            "wire_bytes_out": wire.sent,
-        });
-        let text = match stored {
-            Stored::File { bytes, digest } => {
-                let file = show_path(self.output.path());
-                fields["file"] = json!(file);
-                fields["bytes"] = json!(bytes);
-                fields["blake3"] = json!(digest.to_hex().as_str());
-                format!(
-                    "fetched {} in {:.3} s and verified: {file}{}\n{} crossed the wire, with a round \
-                     trip of {rtt:.0} ms\nblake3 {}",
-                    show_bytes(bytes),
-                    total.as_secs_f64(),
-                    self.output.show_rename(),
-                    show_bytes(wire.received + wire.sent),
-                    digest.to_hex(),
-                )
-            }
-            Stored::List(list) => {
-                let entry = |entry: &Entry| {
-                    json!({
-                        "name": entry.name,
-                        "bytes": entry.bytes,
-                        "blake3": Digest::from_bytes(entry.digest).to_hex().as_str(),
-                    })
-                };
-                fields["files"] = list.iter().map(entry).collect();
-                let line = |entry: &Entry| {
-                    format!("{:>10}  {}", show_bytes(entry.bytes), show_words(&entry.name))
-                };
-                list.iter().map(line).collect::<Vec<_>>().join("\n")
-            }
-        };
-        self.report.done(fields, &text);
-        Ok(())
-    }
-}
-
-impl From<Failed> for Failure {
-    fn from(Failed(failure, _): Failed) -> Self {
-        failure
-    }
-}
-
-/// Not what `serve` answers.
-fn foreign(what: &str) -> Failed {
-    let text = format!("the server answered {what}: is it `haulier serve`? Nothing was stored");
-    Failed(Failure::Verification(text), NOT_UNDERSTOOD)
 }

@@ -2,19 +2,25 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use haulier::proto::connection::Connection;
 use haulier::{
-    Block, CloseCode, CloseReason, ConnectionId, Event, Server, ServerEvent, TokenClaims, TokenRate,
+    CloseCode, CloseReason, ConnectionId, Event, Server, ServerEvent, TokenClaims, TokenRate,
 };
+use haulier_files::giver::{GiverConfig, GiverEvent, Start};
+use haulier_files::messages::Request;
+use haulier_files::offer::Entry;
+use haulier_files::pool::PoolHandle;
+use haulier_files::reason::{NO_SUCH_FILE, NOT_ADMITTED, NOT_UNDERSTOOD};
+use haulier_files::session::{Giving, Library};
 use serde_json::json;
 
-use super::library::Library;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::files::{self, NAME_ONE, NO_SUCH_FILE, NOT_UNDERSTOOD, Request};
+use crate::files::{self, ServerLink};
 use crate::interrupt;
 use crate::report::Report;
 use crate::units::{in_millis, show_bytes, show_words};
@@ -22,11 +28,7 @@ use crate::units::{in_millis, show_bytes, show_words};
 /// What a client is answered.
 #[derive(Debug)]
 enum Answer {
-    File {
-        name: String,
-        bytes: u64,
-    },
-    List,
+    Files(Box<Giving>),
     /// Reported to the client once its address is validated.
     No(CloseCode, String),
 }
@@ -35,15 +37,20 @@ enum Answer {
 struct Client {
     number: u64,
     answer: Answer,
+    /// All of it at once, and not first the list.
+    is_get: bool,
     addr: Option<SocketAddr>,
     since: Instant,
-    is_sent: bool,
+    /// Files that it has, and their bytes.
+    files: u64,
+    bytes: u64,
 }
 
 /// All clients, those there are and the sum of those there were.
 pub(super) struct Clients<'a> {
     server: &'a Server,
-    library: &'a Library,
+    library: &'a Arc<Library>,
+    pool: &'a PoolHandle,
     args: &'a ServeArgs,
     report: &'a Report,
     here: HashMap<ConnectionId, Client>,
@@ -58,18 +65,25 @@ pub(super) struct Clients<'a> {
 impl<'a> Clients<'a> {
     pub(super) fn new(
         server: &'a Server,
-        library: &'a Library,
+        library: &'a Arc<Library>,
+        pool: &'a PoolHandle,
         args: &'a ServeArgs,
         report: &'a Report,
     ) -> Self {
         let here = HashMap::new();
         let (numbers, clients, files, bytes, cut_off) = (0, 0, 0, 0, 0);
-        Self { server, library, args, report, here, numbers, clients, files, bytes, cut_off }
+        Self { server, library, pool, args, report, here, numbers, clients, files, bytes, cut_off }
     }
 
     /// Whether `--once` is fulfilled.
     pub(super) const fn is_enough(&self) -> bool {
         self.args.once && self.files > 0
+    }
+
+    /// Whether the disk is at work for one of them.
+    pub(super) fn are_busy(&self) -> bool {
+        let is_busy = |it: &Client| matches!(&it.answer, Answer::Files(it) if it.is_busy());
+        self.here.values().any(is_busy)
     }
 
     /// Takes in what happened.
@@ -78,52 +92,64 @@ impl<'a> Clients<'a> {
             ServerEvent::Connecting { request, token } => {
                 self.on_request(id, &request, token.as_ref());
             }
-            ServerEvent::Connection(Event::Connected) => self.on_connected(id),
-            ServerEvent::Connection(Event::BlockSent { .. }) => self.on_sent(id),
-            ServerEvent::Connection(Event::AddressChanged) => {
-                if let Some(client) = self.here.get_mut(&id) {
-                    client.addr = self.server.with_connection(id, Connection::address);
+            ServerEvent::Connection(event) => {
+                let link = ServerLink(self.server, id);
+                if let Some(Client { answer: Answer::Files(giving), .. }) = self.here.get_mut(&id) {
+                    giving.handle_event(&link, &event);
+                }
+                self.report_files(id);
+                match event {
+                    Event::Connected => {
+                        self.on_connected(id);
+                        self.report_files(id);
+                    }
+                    Event::AddressChanged => {
+                        if let Some(client) = self.here.get_mut(&id) {
+                            client.addr = self.server.with_connection(id, Connection::address);
+                        }
+                    }
+                    Event::Closed(reason) => self.on_closed(id, &reason),
+                    _ => {}
                 }
             }
-            ServerEvent::Connection(Event::Closed(reason)) => self.on_closed(id, &reason),
-            // Clients have nothing to say but their request.
             _ => {}
+        }
+    }
+
+    /// Does what the disk has made possible.
+    pub(super) fn go_on(&mut self) {
+        for (id, client) in &mut self.here {
+            if let Answer::Files(giving) = &mut client.answer {
+                giving.turn(&ServerLink(self.server, *id));
+            }
         }
     }
 
     fn on_request(&mut self, id: ConnectionId, request: &Bytes, token: Option<&TokenClaims>) {
         self.set_rate(id, token);
-        let library = self.library;
+        let mut is_get = false;
         let answer = match Request::read(request) {
-            Some(Request::List) => self.send(id, Answer::List, None, library.list()),
-            Some(Request::Get(Some(name))) => match library.file(&name) {
-                Some(file) => self.send_file(id, file),
-                None => Answer::No(NO_SUCH_FILE, "there is no file of this name".into()),
-            },
-            Some(Request::Get(None)) => match library.only() {
-                Some(file) => self.send_file(id, file),
-                None => Answer::No(NAME_ONE, format!("there are {} files", library.len())),
-            },
-            None => Answer::No(NOT_UNDERSTOOD, "this is haulier serve, version 1".into()),
+            Ok(Request::Get { name, accepts_packed: _ }) => {
+                is_get = true;
+                self.give(id, Start::AtOnce, &name)
+            }
+            Ok(Request::Open { name, accepts_packed: _ }) => self.give(id, Start::Offer, &name),
+            Ok(Request::Put) => Answer::No(NOT_ADMITTED, "this is haulier serve".into()),
+            Err(_) => Answer::No(NOT_UNDERSTOOD, "this is haulier serve, version 2".into()),
         };
         self.numbers += 1;
-        let number = self.numbers;
-        let since = Instant::now();
-        self.here.insert(id, Client { number, answer, addr: None, since, is_sent: false });
+        let (number, since) = (self.numbers, Instant::now());
+        let (addr, files, bytes) = (None, 0, 0);
+        self.here.insert(id, Client { number, answer, is_get, addr, since, files, bytes });
     }
 
-    fn send_file(&self, id: ConnectionId, (name, block): (&str, &Block)) -> Answer {
-        let answer = Answer::File { name: name.into(), bytes: block.data().len() as u64 };
-        self.send(id, answer, Some(name), block)
-    }
-
-    /// Queues an answer: a refusal when the client takes no blocks of this size.
-    fn send(&self, id: ConnectionId, answer: Answer, name: Option<&str>, block: &Block) -> Answer {
-        let message = name.map(files::name_message);
-        let named = message.map_or(Ok(()), |message| self.server.send_message(id, message));
-        match named.and_then(|()| self.server.send_block(id, block)) {
-            Ok(_) => answer,
-            Err(error) => Answer::No(CloseCode::BLOCK_TOO_LARGE, format!("the file is {error}")),
+    fn give(&self, id: ConnectionId, start: Start, name: &str) -> Answer {
+        match Giving::new(self.library, self.pool, GiverConfig::new(start), name) {
+            Some(mut giving) => {
+                giving.turn(&ServerLink(self.server, id));
+                Answer::Files(Box::new(giving))
+            }
+            None => Answer::No(NO_SUCH_FILE, "there is nothing of this name".into()),
         }
     }
 
@@ -140,8 +166,11 @@ impl<'a> Clients<'a> {
         client.addr = Some(addr);
         self.clients += 1;
         let wants = match &client.answer {
-            Answer::File { name, .. } => name.clone(),
-            Answer::List => "the list".into(),
+            Answer::Files(_) if !client.is_get => "the list".into(),
+            Answer::Files(giving) => match giving.offer().entries() {
+                [entry] => entry.path.to_string(),
+                entries => format!("{} files", entries.len()),
+            },
             Answer::No(code, words) => {
                 self.server.close(id, *code, words);
                 "what there is not".into()
@@ -153,47 +182,61 @@ impl<'a> Clients<'a> {
         self.report.event("connected", fields, &text);
     }
 
-    fn on_sent(&mut self, id: ConnectionId) {
-        let Some(client) = self.here.get_mut(&id).filter(|client| !client.is_sent) else { return };
-        client.is_sent = true;
-        let Answer::File { name, bytes } = &client.answer else { return };
+    /// What became of the files of a client, as far as it said so.
+    fn report_files(&mut self, id: ConnectionId) {
+        // An address that was never validated is not logged: it may be spoofed.
+        let Some(client) = self.here.get_mut(&id).filter(|client| client.addr.is_some()) else {
+            return;
+        };
+        let Answer::Files(giving) = &mut client.answer else { return };
         let (number, elapsed) = (client.number, client.since.elapsed());
-        let text = format!(
-            "client {number} has {} ({}) after {:.3} s",
-            show_words(name),
-            show_bytes(*bytes),
-            elapsed.as_secs_f64()
-        );
-        let fields = json!({
-            "client": number, "name": name, "bytes": bytes, "ms": in_millis(elapsed),
-        });
-        self.report.event("sent", fields, &text);
+        while let Some(event) = giving.poll_event() {
+            match event {
+                GiverEvent::Stored { file } => {
+                    let Some(entry) = giving.offer().entry(file) else { continue };
+                    client.files += 1;
+                    client.bytes += entry.size().unwrap_or(0);
+                    report_stored(self.report, number, entry, elapsed);
+                }
+                GiverEvent::Failed { file, fault } => {
+                    let name = giving.offer().entry(file).map(|entry| entry.path.to_string());
+                    self.report.warning(&format!(
+                        "client {number} does not get {}: {}",
+                        name.unwrap_or_default(),
+                        show_words(&fault.to_string())
+                    ));
+                }
+                _ => {}
+            }
+        }
     }
 
     fn on_closed(&mut self, id: ConnectionId, reason: &CloseReason) {
-        let is_done = matches!(reason, CloseReason::There { code: CloseCode::DONE, .. });
-        if is_done {
-            // Its close may be faster than its last ack.
-            self.on_sent(id);
-        }
-        let Some(client) = self.here.remove(&id) else { return };
+        let Some(mut client) = self.here.remove(&id) else { return };
         // An address that was never validated is not logged: it may be spoofed.
         let Some(addr) = client.addr else { return };
-        let through = self.server.sending(id).map_or(0, |progress| progress.done);
-        let bytes = match &client.answer {
-            Answer::File { bytes, .. } if client.is_sent => *bytes,
-            Answer::File { .. } => through,
-            _ => 0,
-        };
-        if let (true, Answer::File { .. }) = (is_done, &client.answer) {
-            self.files += 1;
-            self.bytes += bytes;
-        }
-        let is_cut_off = matches!(client.answer, Answer::File { .. }) && !client.is_sent;
-        if is_cut_off && *reason == CloseReason::Here(CloseCode::SHUTTING_DOWN) {
-            self.cut_off += 1;
-        }
+        let is_done = matches!(reason, CloseReason::There { code: CloseCode::DONE, .. });
         let elapsed = client.since.elapsed();
+        let mut bytes = client.bytes;
+        if let Answer::Files(giving) = &client.answer {
+            if let (true, true, 0, [entry]) =
+                (is_done, client.is_get, client.files, giving.offer().entries())
+            {
+                // Its close may be faster than what it said last.
+                (client.files, bytes) = (1, entry.size().unwrap_or(0));
+                report_stored(self.report, client.number, entry, elapsed);
+            }
+            if is_done {
+                self.files += client.files;
+                self.bytes += bytes;
+            } else {
+                let on_its_way = self.server.sending(id).map_or(0, |progress| progress.done);
+                bytes = bytes.max(giving.delivered_bytes() + on_its_way);
+            }
+            if !is_done && *reason == CloseReason::Here(CloseCode::SHUTTING_DOWN) {
+                self.cut_off += 1;
+            }
+        }
         let words = words(reason);
         let code = match reason {
             CloseReason::Here(code) | CloseReason::There { code, .. } => Some(code.0),
@@ -228,6 +271,20 @@ impl<'a> Clients<'a> {
         self.report.done(fields, &text);
         Ok(())
     }
+}
+
+fn report_stored(report: &Report, number: u64, entry: &Entry, elapsed: Duration) {
+    let (name, bytes) = (entry.path.as_str(), entry.size().unwrap_or(0));
+    let text = format!(
+        "client {number} has {} ({}) after {:.3} s",
+        show_words(name),
+        show_bytes(bytes),
+        elapsed.as_secs_f64()
+    );
+    let fields = json!({
+        "client": number, "name": name, "bytes": bytes, "ms": in_millis(elapsed),
+    });
+    report.event("sent", fields, &text);
 }
 
 /// How it ended, in words.

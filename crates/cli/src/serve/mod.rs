@@ -1,4 +1,4 @@
-//! `haulier serve`: files for all clients with the ticket, until interrupted.
+//! `haulier serve`: files and directories for all clients with the ticket, until interrupted.
 //!
 //! The answer to a request is queued the moment the request is verified, so that it begins to arrive in the
 //! first round trip. A client is logged after its address is validated, so that spoofed addresses
@@ -9,29 +9,28 @@ mod clients;
 mod library;
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::Arc;
 
 use haulier::{
     ConnectionConfig, EarlierTokens, Identity, Listen, Server, ServerConfig, ServerCredentials,
     ServerLimits, Ticket,
 };
+use haulier_files::offer::{Entry, Offer};
 use serde_json::json;
 
 use self::clients::Clients;
-use self::library::Library;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
+use crate::files;
 use crate::interrupt;
 use crate::keygen::new_secret;
 use crate::keys::{self, Kind};
 use crate::report::Report;
 use crate::units::show_bytes;
 
-/// The longest wait for an event: how soon Ctrl-C is noticed.
-const TURN: Duration = Duration::from_millis(20);
-
 pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
-    let library = Library::load(&args.files)?;
+    let library = Arc::new(library::load(&args.files, report)?);
+    let pool = files::disk_pool()?;
     let credentials = credentials(args)?;
     let listen = Listen::bind(args.bind)
         .map_err(|error| Failure::socket(&format!("cannot wait at {}", args.bind), &error))?;
@@ -44,19 +43,20 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
         false => args.address.clone(),
     };
     let server = listen.start(config(args, credentials, reachable.clone()))?;
-    let ticket = ticket(&server, &reachable, &library)?;
-    announce(local, ticket.as_ref(), &library, report)?;
-    let mut clients = Clients::new(&server, &library, args, report);
+    let ticket = ticket(&server, &reachable, &library.offer())?;
+    announce(local, ticket.as_ref(), &library.offer(), report)?;
+    let mut clients = Clients::new(&server, &library, pool.handle(), args, report);
     while !interrupt::requested() && !clients.is_enough() {
-        if let Some((id, event)) = server.wait(TURN)? {
+        if let Some((id, event)) = server.wait(files::turn(clients.are_busy()))? {
             clients.on_event(id, event);
         }
+        clients.go_on();
     }
     // A client in the middle of a file gets a close, and waits no longer.
     server.shut_down();
     loop {
         let is_shut_down = server.is_shut_down();
-        match server.wait(TURN)? {
+        match server.wait(files::turn(false))? {
             Some((id, event)) => clients.on_event(id, event),
             None if is_shut_down => return clients.conclude(),
             None => {}
@@ -89,13 +89,21 @@ fn credentials(args: &ServeArgs) -> Result<ServerCredentials, Failure> {
 fn ticket(
     server: &Server,
     addresses: &[SocketAddr],
-    library: &Library,
+    offer: &Offer,
 ) -> Result<Option<Ticket>, Failure> {
     let ticket = server.ticket(addresses).map_err(|error| Failure::Usage(error.to_string()))?;
-    Ok(ticket.map(|ticket| match library.only() {
-        Some((_, block)) => ticket.with_digest(*block.digest()),
+    Ok(ticket.map(|ticket| match only(offer).and_then(Entry::root) {
+        Some(root) => ticket.with_digest(*root),
         None => ticket,
     }))
+}
+
+/// The file, if there is but one.
+fn only(offer: &Offer) -> Option<&Entry> {
+    match offer.entries() {
+        [entry] => Some(entry),
+        _ => None,
+    }
 }
 
 fn config(
@@ -124,14 +132,14 @@ fn config(
 fn announce(
     local: SocketAddr,
     ticket: Option<&Ticket>,
-    library: &Library,
+    offer: &Offer,
     report: &Report,
 ) -> Result<(), Failure> {
     let ticket = ticket.map(Ticket::to_text);
-    let size = show_bytes(library.bytes());
-    let files = match library.only() {
-        Some((name, _)) => name.into(),
-        None => format!("{} files", library.len()),
+    let size = show_bytes(offer.entries().iter().filter_map(Entry::size).sum());
+    let files = match only(offer) {
+        Some(entry) => entry.path.to_string(),
+        None => format!("{} files", offer.len()),
     };
     let access = match ticket {
         Some(_) => "fetch with the ticket",

@@ -42,6 +42,7 @@ mod inspect;
 mod json;
 mod names;
 mod pipe;
+mod resume;
 mod second;
 mod serve;
 mod serve_failures;

@@ -70,56 +70,62 @@ impl Drop for Liar {
     }
 }
 
-fn named(name: &str) -> Vec<u8> {
-    [&[1], name.as_bytes()].concat()
+/// A list of one file, as the page says: index 0, of 3,000 bytes.
+fn offer(name: &str) -> Vec<u8> {
+    let content = vec![7; 3_000];
+    let head = [&[1, 1, 1, u8::try_from(name.len()).unwrap()], name.as_bytes(), &[0; 8]].concat();
+    [&head[..], &[0x4b, 0xb8], blake3::hash(&content).as_bytes()].concat()
 }
+
+/// The file with index 0, unasked.
+const WHOLE: u64 = 2 << 59;
 
 #[test]
 fn a_name_never_leaves_the_directory() {
-    for name in ["../evil", "/tmp/haulier-evil", "a/b", "..", "..\\evil", "a\x1b[2Jb", "x\0"] {
+    for name in ["../evil", "/tmp/haulier-evil", "..", "..\\evil", "a\x1b[2Jb", "x\0", ".bashrc"] {
         let liar = Liar::start(move |now, connection| {
-            connection.send_message(named(name)).unwrap();
-            connection.send_block(now, &Block::new(1, vec![7; 3_000])).unwrap();
+            connection.send_message(offer(name)).unwrap();
+            connection.send_block(now, &Block::new(WHOLE, vec![7; 3_000])).unwrap();
         });
-        liar.assert_refused(&[], 5, "is no plain file name");
+        liar.assert_refused(&[], 4, "are not safe");
     }
     assert!(!std::fs::exists("/tmp/haulier-evil").unwrap());
 }
 
 #[test]
-fn a_file_that_was_not_asked_for_is_not_stored() {
+fn a_file_that_is_not_what_was_offered_is_not_stored() {
     let liar = Liar::start(|now, connection| {
-        connection.send_message(named("other")).unwrap();
-        connection.send_block(now, &Block::new(1, vec![7; 3_000])).unwrap();
+        connection.send_message(offer("world.bin")).unwrap();
+        connection.send_block(now, &Block::new(WHOLE, vec![8; 3_000])).unwrap();
     });
-    liar.assert_refused(&["world.bin"], 4, "another file");
+    liar.assert_refused(&["world.bin"], 4, "not the one of the ticket");
 }
 
 #[test]
 fn what_is_no_answer_is_refused() {
     let tag = Liar::start(|now, connection| {
+        connection.send_message(offer("a")).unwrap();
         connection.send_block(now, &Block::new(9, vec![7; 3_000])).unwrap();
     });
     tag.assert_refused(&[], 4, "is it `haulier serve`");
-    for message in [&b""[..], b"\x01", b"\x01\xff", b"\x02name"] {
+    for message in [&b""[..], b"\x01", b"\x01\xff", b"\x09name"] {
         let liar = Liar::start(move |_, connection| connection.send_message(message).unwrap());
-        liar.assert_refused(&[], 4, "is it `haulier serve`");
+        let run = fetch(&[&liar.addr, "--open", "-o", "-", "--timeout", "1"]);
+        assert_eq!(run.code, Some(4), "{}", run.what);
     }
-    let list = Liar::start(|now, connection| {
-        connection.send_block(now, &Block::new(2, vec![7; 50])).unwrap();
-    });
-    assert!(fetch(&[&list.addr, "--open", "--list"]).error(4).contains("no list"));
+    let list = Liar::start(|_, connection| connection.send_message(&b"\x01\x02"[..]).unwrap());
+    assert_eq!(fetch(&[&list.addr, "--open", "--list"]).code, Some(4));
 }
 
-/// A file without a name, a name without a file, and nothing at all.
+/// A file without a list, a list without a file, and nothing at all.
 #[test]
 fn half_an_answer_is_not_waited_for_without_end() {
     let file = Liar::start(|now, connection| {
-        connection.send_block(now, &Block::new(1, vec![7; 3_000])).unwrap();
+        connection.send_block(now, &Block::new(WHOLE, vec![7; 3_000])).unwrap();
     });
     file.assert_refused(&[], 3, "nothing new for 1 s");
-    let name = Liar::start(|_, connection| connection.send_message(named("a")).unwrap());
-    name.assert_refused(&[], 3, "nothing new for 1 s");
+    let list = Liar::start(|_, connection| connection.send_message(offer("a")).unwrap());
+    list.assert_refused(&[], 3, "nothing new for 1 s");
     Liar::start(|_, _| {}).assert_refused(&[], 3, "nothing new for 1 s");
 }
 
@@ -149,7 +155,7 @@ fn request(addr: &str, asked: &[u8]) -> Vec<u8> {
 fn who_does_not_prove_its_address_leaves_no_trace() {
     let dir = Dir::new();
     let serving = serve(&[&dir.file("in", &data(3_000)), "--open", "--once"]);
-    let asked: [&[u8]; 5] = [b"HLF1\x01in", b"HLF1\x01no", b"HLF1\x02", b"HLF9", b""];
+    let asked: [&[u8]; 5] = [b"HLF2\x01\0in", b"HLF2\x01\0no", b"HLF2\x02\0", b"HLF9", b""];
     for asked in asked {
         let liar = UdpSocket::bind("127.0.0.1:0").unwrap();
         let request = request(&serving.addr, asked);

@@ -1,0 +1,167 @@
+//! How a fetch ended, in words and fields.
+
+use std::time::Duration;
+
+use haulier::CloseCode;
+use haulier::file::Digest;
+use haulier_files::Progress;
+use haulier_files::listing::{self, Row};
+use haulier_files::reason::{ANOTHER_FILE, BAD_OFFER, INTERRUPTED, NO_SUCH_FILE, NOT_UNDERSTOOD};
+use serde_json::{Value, json};
+
+use super::Fetch;
+use super::target::Target;
+use crate::failure::{Failure, plain};
+use crate::send::show_path;
+use crate::units::{in_millis, show_bytes, show_words};
+
+impl Fetch<'_> {
+    /// All is here: the last line.
+    pub(super) fn conclude(
+        mut self,
+        (connect, total): (Duration, Duration),
+    ) -> Result<(), Failure> {
+        let wire = self.client.wire_bytes();
+        let rtt = in_millis(self.client.stats().and_then(|stats| stats.rtt).unwrap_or_default());
+        let mut fields = json!({
+            "ok": true,
+            "connect_ms": in_millis(connect),
+            "total_ms": in_millis(total),
+            "rtt_ms": rtt,
+            "wire_bytes_in": wire.received,
+            "wire_bytes_out": wire.sent,
+        });
+        let Some(target) = self.target else {
+            let (list, text) = self.list();
+            fields["files"] = list;
+            self.report.done(fields, &text);
+            return Ok(());
+        };
+        target.commit().map_err(|error| Failure::Io(plain(&error)))?;
+        let progress = self.taking.progress();
+        fields["bytes"] = json!(progress.wanted_bytes);
+        for (name, bytes) in [
+            ("here_bytes", progress.here_bytes),
+            ("resumed_bytes", progress.resumed_bytes),
+            ("copied_bytes", progress.copied_bytes),
+        ] {
+            fields[name] = json!(bytes);
+        }
+        let (where_to, digest) = self.what(target, &mut fields);
+        let shares = show_shares(&progress);
+        let shares = if shares.is_empty() { shares } else { format!("\n{shares}") };
+        let text = format!(
+            "fetched {} in {:.3} s and verified: {where_to}{shares}\n{} crossed the wire, with a round \
+             trip of {rtt:.0} ms{digest}",
+            show_bytes(progress.wanted_bytes),
+            total.as_secs_f64(),
+            show_bytes(wire.received + wire.sent),
+        );
+        self.report.done(fields, &text);
+        Ok(())
+    }
+
+    /// What was fetched and where it is, as text and as fields.
+    fn what(&self, target: &Target, fields: &mut Value) -> (String, String) {
+        let wanted: Vec<u32> = self.taking.wanted().collect();
+        let one = match wanted[..] {
+            [file] => self.taking.root_of(file).map(|known| (file, known)),
+            _ => None,
+        };
+        let folder = |path| show_path(path);
+        match (one, target) {
+            (Some((file, (_, root))), _) => {
+                let path = match target {
+                    Target::Stream(path, _) => path.clone(),
+                    _ => self.taking.path_of(file).unwrap_or_default(),
+                };
+                let digest = Digest::from_bytes(root);
+                fields["file"] = json!(show_path(&path));
+                fields["blake3"] = json!(digest.to_hex().as_str());
+                (show_path(&path), format!("\nblake3 {}", digest.to_hex()))
+            }
+            (None, Target::File(path) | Target::Folder(path) | Target::Stream(path, _)) => {
+                let (files, here) = (wanted.len(), self.here);
+                fields["folder"] = json!(folder(path));
+                fields["files"] = json!(files);
+                fields["files_here"] = json!(here);
+                (format!("{files} files in {} ({here} were here)", folder(path)), String::new())
+            }
+        }
+    }
+
+    /// What there is, as fields and as a tree.
+    fn list(&self) -> (Value, String) {
+        let offer = self.taking.offer();
+        let entries = offer.entries().iter().map(|entry| {
+            let root = entry.root().map(|root| Digest::from_bytes(*root).to_hex().to_string());
+            json!({ "name": entry.path.as_str(), "bytes": entry.size(), "blake3": root })
+        });
+        let lines = listing::rows(offer).into_iter().map(|row| show_row(&row));
+        (entries.collect(), lines.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+fn show_row(row: &Row<'_>) -> String {
+    let indent = "  ".repeat(row.depth);
+    let slash = if row.file.is_none() { "/" } else { "" };
+    format!("{:>10}  {indent}{}{slash}", show_bytes(row.bytes), show_words(row.name))
+}
+
+/// What did not come over the wire now.
+pub(super) fn show_shares(progress: &Progress) -> String {
+    let shares = [
+        (progress.here_bytes, "were here"),
+        (progress.resumed_bytes, "were here from before"),
+        (progress.copied_bytes, "were copied from what is here"),
+    ];
+    let shown = shares.into_iter().filter(|(bytes, _)| *bytes > 0);
+    shown
+        .map(|(bytes, what)| format!("{} {what}", show_bytes(bytes)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The machine ended the transfer: the server broke a rule, or serves something else.
+pub(super) fn ended(code: CloseCode, reason: &str) -> Failure {
+    Failure::Verification(match code {
+        ANOTHER_FILE => {
+            "the server's file is not the one of the ticket: their BLAKE3 differ; nothing was stored"
+                .into()
+        }
+        BAD_OFFER => format!("the names of the server's files are not safe: {}", show_words(reason)),
+        _ => format!(
+            "the server answered something else ({}): is it `haulier serve`?",
+            show_words(reason)
+        ),
+    })
+}
+
+/// The connection was closed here, because of what came.
+pub(super) fn broken(code: CloseCode) -> Failure {
+    Failure::Verification(match code {
+        CloseCode::BLOCK_DAMAGED => {
+            "what arrived is not what the server announced: its BLAKE3 differs; nothing of it was stored"
+                .into()
+        }
+        _ => format!("the server broke the rules of the wire ({code})"),
+    })
+}
+
+/// The server closed: what it means for the user.
+pub(super) fn refused(code: CloseCode, reason: &str, name: &str) -> Failure {
+    let words = show_words(reason);
+    let said = if words.is_empty() { String::new() } else { format!(" ({words})") };
+    Failure::TimeOut(match code {
+        NO_SUCH_FILE if name.is_empty() => "there is no file there".into(),
+        NO_SUCH_FILE => format!("there is no file {name:?} there; --list says which there are"),
+        NOT_UNDERSTOOD => format!("the server does not understand the request{said}"),
+        CloseCode::SHUTTING_DOWN | INTERRUPTED => {
+            "the server was shut down before the file was here; what has arrived is kept".into()
+        }
+        CloseCode::NO_PROGRESS => {
+            "the server gave up: nothing got through for too long; what has arrived is kept".into()
+        }
+        _ => format!("the server closed the connection: {code}{said}"),
+    })
+}

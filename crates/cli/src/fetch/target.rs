@@ -1,0 +1,89 @@
+//! Where fetched files go: a file, a directory, or a stream, which gets its bytes when all of them are
+//! verified.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use haulier_files::session::Place;
+use haulier_files::writer::check_folder;
+use tempfile::TempDir;
+
+use crate::failure::{Failure, plain};
+
+/// Where `-o` leads.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// A file that is there, or is to be.
+    File(PathBuf),
+    Folder(PathBuf),
+    /// Standard output, a pipe or a device; and where its bytes are until they are verified.
+    Stream(PathBuf, TempDir),
+}
+
+impl Target {
+    /// Looks whether something could be stored there, before anything is asked for.
+    pub(super) fn find(path: &Path) -> Result<Self, Failure> {
+        let io = |error: io::Error| Failure::Io(plain(&error));
+        let is_special = |about: fs::Metadata| !about.is_file() && !about.is_dir();
+        if path.as_os_str() == "-" || fs::metadata(path).is_ok_and(is_special) {
+            return Ok(Self::Stream(path.to_owned(), tempfile::tempdir().map_err(io)?));
+        }
+        let is_folder = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let folder = if is_folder { path } else { parent(path) };
+        if !folder.is_dir() {
+            return Err(Failure::Io(format!("there is no directory {}", folder.display())));
+        }
+        check_folder(folder, 0).map_err(|error| Failure::Io(error.to_string()))?;
+        Ok(if is_folder { Self::Folder(path.to_owned()) } else { Self::File(path.to_owned()) })
+    }
+
+    /// Whether nothing of this is here, so that all of it may come at once, unasked.
+    pub(super) fn is_empty(&self, name: &str) -> bool {
+        let is_free = |path: &Path| {
+            let part = format!("{}.haulier-part", path.display());
+            path.symlink_metadata().is_err() && Path::new(&part).symlink_metadata().is_err()
+        };
+        match self {
+            Self::File(path) => is_free(path),
+            Self::Folder(base) if name.is_empty() => {
+                fs::read_dir(base).is_ok_and(|mut inside| inside.next().is_none())
+            }
+            // The name is not known to be a safe one: then it is no file of an offer either.
+            Self::Folder(base) => is_free(&base.join(name)),
+            Self::Stream(..) => true,
+        }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        match self {
+            Self::File(path) => Place::File(path.clone()),
+            Self::Folder(path) => Place::Folder(path.clone()),
+            Self::Stream(_, folder) => Place::File(folder.path().join("stream")),
+        }
+    }
+
+    /// Whether there is room for one file only.
+    pub(super) const fn is_one_file(&self) -> bool {
+        !matches!(self, Self::Folder(_))
+    }
+
+    /// It is all here: a stream gets it.
+    pub(super) fn commit(&self) -> io::Result<()> {
+        let Self::Stream(path, folder) = self else { return Ok(()) };
+        let mut file = File::open(folder.path().join("stream"))?;
+        if path.as_os_str() == "-" {
+            let mut stdout = io::stdout().lock();
+            io::copy(&mut file, &mut stdout)?;
+            return stdout.flush();
+        }
+        io::copy(&mut file, &mut File::options().write(true).open(path)?).map(|_| ())
+    }
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

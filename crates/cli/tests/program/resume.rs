@@ -1,0 +1,176 @@
+//! Only what is missing: files that are here, that were begun, and of which an older version is here; and
+//! directories of them. What crosses the wire is counted.
+
+use crate::support::{Dir, Program, blake3_hex, data, fetch, haulier, serve};
+
+/// Other bytes than those of `data`.
+fn other(len: usize) -> Vec<u8> {
+    data(len).into_iter().map(|byte| byte.wrapping_add(1)).collect()
+}
+
+fn number(event: &serde_json::Value, key: &str) -> u64 {
+    event[key].as_u64().unwrap_or_else(|| panic!("no {key} in {event}"))
+}
+
+#[test]
+fn what_is_here_already_costs_no_data() {
+    let dir = Dir::new();
+    let serving = serve(&[&dir.file("world.bin", &data(5_000_000))]);
+    let (out, inbox) = (dir.file("out", &data(5_000_000)), dir.dir("inbox"));
+    dir.file("inbox/world.bin", &data(5_000_000));
+    for to in [&out, &inbox] {
+        let done = fetch(&[&serving.ticket, "-o", to]).done();
+        assert_eq!((number(&done, "bytes"), number(&done, "here_bytes")), (5_000_000, 5_000_000));
+        assert!(number(&done, "wire_bytes_in") < 20_000, "{done}");
+    }
+    assert_eq!(dir.names("inbox"), ["world.bin"]);
+}
+
+/// The first process gets no chance to tidy up; the second asks for what is missing.
+#[cfg(unix)]
+#[test]
+fn a_fetch_that_is_killed_goes_on_where_it_was() {
+    let (dir, content) = (Dir::new(), data(20_000_000));
+    let serving = serve(&[&dir.file("in", &content), "--rate", "40M"]);
+    let out = dir.path("out");
+    let first = Program::start(&["fetch", "--json", &serving.ticket, "-o", &out]);
+    first.event_where("progress", |event| event["bytes"].as_u64() > Some(8_000_000));
+    first.signal("KILL");
+    drop(first);
+    assert!(!std::fs::exists(&out).unwrap());
+    let done = fetch(&[&serving.ticket, "-o", &out]).done();
+    let (resumed, wire) = (number(&done, "resumed_bytes"), number(&done, "wire_bytes_in"));
+    println!("{resumed} bytes resumed, {wire} over the wire");
+    assert!(resumed > 5_000_000 && wire < 20_000_000 - resumed + 1_500_000, "{done}");
+    assert!(dir.read("out") == content);
+    assert_eq!(dir.names(""), ["in", "out"]);
+}
+
+#[test]
+fn of_an_older_version_only_what_changed_crosses_the_wire() {
+    let (dir, mut content) = (Dir::new(), data(8_000_000));
+    let out = dir.file("out", &content);
+    content.splice(3_000_000..3_010_000, *b"an insertion");
+    let serving = serve(&[&dir.file("in", &content)]);
+    assert!(fetch(&[&serving.ticket, "-o", &out]).error(5).contains("--force"));
+    let done = fetch(&[&serving.ticket, "-o", &out, "--force"]).done();
+    println!("{} bytes over the wire", number(&done, "wire_bytes_in"));
+    assert!(number(&done, "copied_bytes") > 7_000_000, "{done}");
+    assert!(number(&done, "wire_bytes_in") < 1_000_000, "{done}");
+    assert!(dir.read("out") == content);
+    assert_eq!(dir.names(""), ["in", "out"]);
+}
+
+/// A server's directory of 20 files, one of them empty, two alike, and a directory with nothing in it.
+fn maps(dir: &Dir) -> String {
+    let maps = dir.dir("maps");
+    for inner in ["maps/a", "maps/a/deep", "maps/empty"] {
+        dir.dir(inner);
+    }
+    for n in 0..18_usize {
+        let folder = ["maps", "maps/a", "maps/a/deep"][n % 3];
+        dir.file(&format!("{folder}/{n}.map"), &data(n * 20_000));
+    }
+    dir.file("maps/a/large.bin", &other(3_000_000));
+    dir.file("maps/same.bin", &other(3_000_000));
+    maps
+}
+
+#[test]
+fn a_directory_is_fetched_with_all_that_is_in_it() {
+    let dir = Dir::new();
+    let serving = serve(&[&maps(&dir)]);
+    let inbox = dir.dir("inbox");
+    let done = fetch(&[&serving.ticket, "-o", &inbox]).done();
+    // The empty directory is one of them.
+    assert_eq!((number(&done, "files"), number(&done, "files_here")), (21, 0), "{done}");
+    for n in 0..18_usize {
+        let folder = ["maps", "maps/a", "maps/a/deep"][n % 3];
+        assert!(dir.read(&format!("inbox/{folder}/{n}.map")) == data(n * 20_000), "{n}");
+    }
+    assert_eq!(dir.names("inbox/maps"), dir.names("maps"));
+    assert!(dir.read("inbox/maps/same.bin") == other(3_000_000));
+    assert!(dir.read("inbox/maps/a/large.bin") == other(3_000_000));
+    // Two are alike, and come once; and all of it again costs the list.
+    assert!(number(&done, "copied_bytes") == 3_000_000, "{done}");
+    let again = fetch(&[&serving.ticket, "-o", &inbox]).done();
+    assert!(number(&again, "wire_bytes_in") < 40_000, "{again}");
+    assert_eq!(number(&again, "files_here"), 20, "{again}");
+}
+
+#[test]
+fn of_a_directory_a_part_can_be_fetched_and_listed() {
+    let dir = Dir::new();
+    let serving = serve(&[&maps(&dir)]);
+    let (only, inner) = (dir.dir("only"), dir.dir("inner"));
+    let done = fetch(&[&serving.ticket, "-o", &only, "--only", "maps/a/*.map"]).done();
+    assert_eq!(number(&done, "files"), 6, "{done}");
+    assert_eq!(dir.names("only/maps"), ["a"]);
+    assert_eq!(dir.names("only/maps/a").len(), 6);
+    fetch(&[&serving.ticket, "maps/a/deep", "-o", &inner]).done();
+    assert_eq!(dir.names("inner/maps/a"), ["deep"]);
+    let none = fetch(&[&serving.ticket, "-o", &only, "--only", "*.zip"]).error(3);
+    assert!(none.contains("--only"), "{none}");
+    let list = haulier(&["fetch", &serving.ticket, "--list"]);
+    assert!(list.text().contains("  maps/\n"), "{}", list.what);
+    assert!(list.text().contains("    deep/\n"), "{}", list.what);
+    assert!(list.text().contains(" KiB        17.map\n"), "{}", list.what);
+}
+
+/// A file that changes while it is served is not what was offered: nothing of it gets the name.
+#[test]
+fn a_file_that_changes_while_it_is_served_is_said() {
+    let dir = Dir::new();
+    let file = dir.file("in", &data(8_000_000));
+    let serving = serve(&[&file, "--rate", "4M"]);
+    let out = dir.path("out");
+    let fetch = Program::start(&["fetch", "--json", &serving.ticket, "-o", &out]);
+    fetch.event_where("progress", |event| event["bytes"].as_u64() > Some(0));
+    std::fs::write(&file, other(7_000_000)).unwrap();
+    let message = fetch.finish().error(5);
+    assert!(message.contains("changed while it was read"), "{message}");
+    assert!(!std::fs::exists(&out).unwrap());
+}
+
+/// One that is replaced by a rename is served on as it was.
+#[test]
+fn a_file_that_is_replaced_is_served_as_it_was() {
+    let dir = Dir::new();
+    let file = dir.file("in", &data(2_000_000));
+    let serving = serve(&[&file]);
+    std::fs::rename(dir.file("new", b"new"), &file).unwrap();
+    let done = fetch(&[&serving.ticket, "-o", &dir.path("out")]).done();
+    assert_eq!(done["blake3"], blake3_hex(&data(2_000_000)));
+}
+
+/// Nobody listens there: if it were asked first, that would be the error. Root writes everywhere.
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_written_is_said_before_anything_is_asked() {
+    let dir = Dir::new();
+    let inbox = dir.dir("inbox");
+    dir.set_mode("inbox", 0o555);
+    if std::fs::write(dir.path("inbox/x"), b"x").is_ok() {
+        eprintln!("skipped: this user writes everywhere");
+        return;
+    }
+    let message = fetch(&["127.0.0.1:9", "--open", "-o", &inbox]).error(5);
+    assert!(message.contains("no file can be made in"), "{message}");
+    dir.set_mode("inbox", 0o755);
+}
+
+/// A file that is hashed only as it is sent goes in parts, each of which is verified, and is resumed too.
+#[test]
+fn a_file_that_nobody_has_hashed_arrives() {
+    let dir = Dir::new();
+    // A hole: nothing of it is on the disk.
+    let file = dir.path("in");
+    let bytes = (65 << 20) + 7;
+    std::fs::File::create(&file).unwrap().set_len(bytes).unwrap();
+    let serving = serve(&[&file]);
+    let done = fetch(&[&serving.ticket, "-o", &dir.path("out")]).done();
+    assert_eq!(number(&done, "bytes"), bytes);
+    let zeros = blake3::Hasher::new().update(&vec![0; usize::try_from(bytes).unwrap()]).finalize();
+    assert_eq!(done["blake3"], zeros.to_hex().as_str());
+    assert_eq!(dir.names(""), [".in.haulier-tree", "in", "out"]);
+}
