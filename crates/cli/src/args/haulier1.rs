@@ -16,7 +16,7 @@ pub(crate) const FILES_PROTOCOL_ID: u64 = 0x6861_756c_6669_6c65;
 #[command(after_help = SERVE_HELP)]
 pub(crate) struct ServeArgs {
     /// The files to serve, and directories with all that is in them. They are read from the disk as they are
-    /// sent.
+    /// sent. A pipe, or `-` for standard input, goes to the first client that asks.
     #[arg(required = true, value_name = "FILE|DIR")]
     pub(crate) files: Vec<PathBuf>,
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use haulier::{Client, CloseCode, CloseReason, ConnectionConfig, Delivery, Event};
 use haulier_files::Only;
+use haulier_files::offer::Content;
 use haulier_files::pool::PoolHandle;
 use haulier_files::reason::{self, Fault, INTERRUPTED, NOT_STORED, Reason};
 use haulier_files::session::{Place, Taking};
@@ -120,6 +121,7 @@ struct Fetch<'a> {
     here: u32,
     failed: u32,
     first_failure: Option<(u32, Fault)>,
+    has_pipe: bool,
 }
 
 impl<'a> Fetch<'a> {
@@ -136,8 +138,19 @@ impl<'a> Fetch<'a> {
         let nowhere = || Place::Folder(PathBuf::new());
         let place = target.map_or_else(nowhere, Target::place);
         let taking = Taking::new(pool, config, place, replace);
-        let (timeout, here, failed, first_failure) = (args.timeout, 0, 0, None);
-        Self { client, taking, target, name, timeout, report, here, failed, first_failure }
+        let (timeout, here, failed, first_failure, has_pipe) = (args.timeout, 0, 0, None, false);
+        Self {
+            client,
+            taking,
+            target,
+            name,
+            timeout,
+            report,
+            here,
+            failed,
+            first_failure,
+            has_pipe,
+        }
     }
 
     /// Takes what comes, until all of it is here.
@@ -174,7 +187,8 @@ impl<'a> Fetch<'a> {
             if self.is_over()? {
                 return Ok(());
             }
-            if self.taking.is_busy() {
+            // Whoever fills a pipe may take its time. That the server is there, its pings say.
+            if self.taking.is_busy() || self.has_pipe {
                 last_progress = Instant::now();
             }
             self.show();
@@ -201,6 +215,9 @@ impl<'a> Fetch<'a> {
                  which"
             )));
         }
+        let entry = |file| self.taking.offer().entry(file);
+        self.has_pipe =
+            self.taking.wanted().filter_map(entry).any(|entry| entry.content == Content::Stream);
         self.taking.admit(&link, None, MAX_BLOCK_BYTES);
         Ok(())
     }
@@ -277,7 +294,7 @@ impl<'a> Fetch<'a> {
             return;
         }
         let progress = self.taking.progress();
-        let detail = || outcome::show_shares(&progress);
+        let detail = || outcome::show_detail(&progress);
         self.report.progress(progress.verified_bytes, Some(progress.wanted_bytes), detail);
     }
 

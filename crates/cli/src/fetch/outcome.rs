@@ -122,6 +122,13 @@ pub(super) fn show_shares(progress: &Progress) -> String {
         .join(", ")
 }
 
+/// What goes over the bar: the shares, and how long the rest will take.
+pub(super) fn show_detail(progress: &Progress) -> String {
+    let left = progress.remaining.map(|left| format!("{} s left", left.as_secs()));
+    let shares = Some(show_shares(progress)).filter(|shares| !shares.is_empty());
+    shares.into_iter().chain(left).collect::<Vec<_>>().join(", ")
+}
+
 /// The machine ended the transfer: the server broke a rule, or serves something else.
 pub(super) fn ended(code: CloseCode, reason: &str) -> Failure {
     Failure::Verification(match code {

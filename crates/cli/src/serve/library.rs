@@ -19,7 +19,8 @@ pub(super) fn load(paths: &[PathBuf], report: &Report) -> Result<Library, Failur
     for path in paths {
         let name = name_of(path)?;
         let failed = |error| Failure::file(path, &error);
-        if !fs::metadata(path).map_err(failed)?.is_dir() {
+        // Opening a pipe would wait for its writer.
+        if path.as_os_str() != "-" && fs::metadata(path).map_err(failed)?.is_file() {
             File::open(path).map_err(failed)?;
         }
         if !names.insert(name.clone()) {
@@ -54,6 +55,9 @@ pub(super) fn load(paths: &[PathBuf], report: &Report) -> Result<Library, Failur
 
 /// The name for clients: without a dot at its beginning, for nothing hidden is to appear at theirs.
 fn name_of(path: &Path) -> Result<String, Failure> {
+    if path.as_os_str() == "-" {
+        return Ok("stdin".into());
+    }
     // `.` and `maps/..` have names, too.
     let full = if path.file_name().is_some() { None } else { fs::canonicalize(path).ok() };
     let name = full.as_deref().unwrap_or(path).file_name().and_then(|name| name.to_str());

@@ -174,3 +174,30 @@ fn a_file_that_nobody_has_hashed_arrives() {
     assert_eq!(done["blake3"], zeros.to_hex().as_str());
     assert_eq!(dir.names(""), [".in.haulier-tree", "in", "out"]);
 }
+
+/// Its length is known at its end; it takes its time, and waits for its client.
+#[cfg(unix)]
+#[test]
+fn a_pipe_goes_to_the_first_client() {
+    use std::io::Write as _;
+    let (dir, content) = (Dir::new(), data(1_500_000));
+    let args = ["serve", "--json", "--bind", "127.0.0.1:0", "-"];
+    let (serving, mut stdin) = Program::start_piped(&args);
+    let ticket = serving.event("listening")["ticket"].as_str().unwrap().to_owned();
+    let out = dir.path("out");
+    let first = Program::start(&["fetch", "--json", &ticket, "-o", &out, "--timeout", "1"]);
+    serving.event("connected");
+    stdin.write_all(&content[..1_200_000]).unwrap();
+    first.event_where("progress", |event| event["bytes"].as_u64() > Some(0));
+    // The rest of it is not there yet, and this one is too late for any of it.
+    let second = fetch(&[&ticket, "-o", &dir.path("second")]).error(5);
+    assert!(second.contains("a pipe is served once"), "{second}");
+    stdin.write_all(&content[1_200_000..]).unwrap();
+    drop(stdin);
+    let done = first.finish().done();
+    assert_eq!(
+        (number(&done, "bytes"), &done["blake3"]),
+        (1_500_000, &blake3_hex(&content).into())
+    );
+    assert!(dir.read("out") == content);
+}

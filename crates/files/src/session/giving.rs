@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use haulier_proto::connection::{Block, BlockHandle, BlockTree, CloseCode, Event, SendError};
 
-use super::library::Library;
+use super::library::{Library, Served};
+use super::pipe::Pipe;
 use super::{Clock, Jobs, Link, Outbox};
 use crate::chunks::CHUNK_BYTES;
 use crate::giver::{BlockSource, Giver, GiverAction, GiverConfig, GiverEvent, Made};
@@ -44,6 +45,11 @@ pub struct Giving {
     blocks: HashMap<BlockTag, Sent>,
     tags: HashMap<BlockHandle, BlockTag>,
     outbox: Outbox,
+    pipes: HashMap<u32, Pipe>,
+    /// Parts of pipes that are wanted before the other end has proven its address. A request may be a copy of
+    /// another one, and a pipe can be read once.
+    early_parts: Vec<(BlockTag, u32, u64)>,
+    is_connected: bool,
     delivered_bytes: u64,
     clock: Clock,
 }
@@ -80,6 +86,9 @@ impl Giving {
             blocks: HashMap::new(),
             tags: HashMap::new(),
             outbox: Outbox::default(),
+            pipes: HashMap::new(),
+            early_parts: Vec::new(),
+            is_connected: false,
             delivered_bytes: 0,
             clock,
         })
@@ -139,7 +148,16 @@ impl Giving {
                     self.giver.handle_block_declined(tag);
                 }
             }
-            Event::Closed(_) => self.giver.handle_closed(),
+            Event::Connected => {
+                self.is_connected = true;
+                for (tag, file, max_bytes) in std::mem::take(&mut self.early_parts) {
+                    self.read_pipe(tag, file, max_bytes);
+                }
+            }
+            Event::Closed(_) => {
+                self.giver.handle_closed();
+                self.pipes.clear();
+            }
             _ => {}
         }
         self.turn(link);
@@ -162,10 +180,37 @@ impl Giving {
                 Answer::Root { file, root } => self.giver.handle_root(file, root),
             }
         }
-        while let Some(action) = self.giver.poll_action() {
-            self.act(link, action);
+        loop {
+            while let Some(action) = self.giver.poll_action() {
+                self.act(link, action);
+            }
+            let Some((tag, part)) = self.pipes.values_mut().find_map(Pipe::poll) else { break };
+            self.giver.handle_made(tag, part.map(Made::PipePart));
         }
         self.outbox.send(link);
+    }
+
+    fn is_pipe(&self, file: u32) -> bool {
+        let index = self.files.get(file as usize);
+        index.and_then(|index| self.library.file(*index)).is_some_and(Served::is_pipe)
+    }
+
+    /// Begins a part of a pipe.
+    fn read_pipe(&mut self, tag: BlockTag, file: u32, max_bytes: u64) {
+        if !self.is_connected {
+            return self.early_parts.push((tag, file, max_bytes));
+        }
+        if !self.pipes.contains_key(&file) {
+            let index = self.files.get(file as usize).copied().unwrap_or(usize::MAX);
+            let served = self.library.file(index).ok_or_else(|| Reason::Unreadable.into());
+            match served.and_then(|served| served.take_pipe(&self.jobs.pool)) {
+                Ok(pipe) => self.pipes.insert(file, pipe),
+                Err(fault) => return self.giver.handle_made(tag, Err(fault)),
+            };
+        }
+        if let Some(pipe) = self.pipes.get_mut(&file) {
+            pipe.begin(tag, max_bytes);
+        }
     }
 
     fn act(&mut self, link: &impl Link, action: GiverAction) {
@@ -196,6 +241,14 @@ impl Giving {
         let library = Arc::clone(&self.library);
         let index = |file: u32| self.files.get(file as usize).copied().unwrap_or(usize::MAX);
         match action {
+            GiverAction::MakePart { tag, file, max_bytes, .. } if self.is_pipe(file) => {
+                self.read_pipe(tag, file, max_bytes);
+            }
+            GiverAction::FindRoot { file } if self.is_pipe(file) => {
+                let root = self.pipes.get(&file).map(Pipe::root);
+                let root = root.ok_or_else(|| Reason::Unreadable.into());
+                self.giver.handle_root(file, root);
+            }
             GiverAction::Read { tag, offset, file, spans } => {
                 let tree = self.blocks.get(&tag).and_then(|sent| sent.tree.clone());
                 let index = index(file);

@@ -8,16 +8,20 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haulier_proto::connection::BlockTree;
 
+use super::pipe::Pipe;
 use crate::cut::cut_file;
 use crate::errors::{Change, ReadError};
 use crate::names::{NameError, SafePath};
 use crate::offer::{Content, Entry, Offer, OfferError, Root};
 use crate::pieces::Recipe;
+use crate::pool::PoolHandle;
 use crate::reader::{FileHasher, FileVersion, HashProgress, SourceFile, hash_file};
 use crate::reason::{Fault, Reason};
 use crate::tree_cache::TreeCache;
@@ -73,6 +77,14 @@ pub(super) struct Served {
     open: Option<Arc<SourceFile>>,
     known: Mutex<Known>,
     hasher: Mutex<FileHasher>,
+    pipe: Option<PipeSource>,
+}
+
+/// A pipe, which one client gets.
+#[derive(Debug)]
+struct PipeSource {
+    is_stdin: bool,
+    was_taken: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -82,8 +94,8 @@ struct Known {
 }
 
 impl Library {
-    /// Looks at these files, and at all that is in these directories, each under its name. What is in a
-    /// directory and is no file is left out ([`Library::skipped`]). `draw` is that of
+    /// Looks at these files, and at all that is in these directories, each under its name. A pipe is served
+    /// once, and `-` is standard input. What is in a directory and is no file is left out ([`Library::skipped`]). `draw` is that of
     /// [`TreeCache::load`].
     ///
     /// # Errors
@@ -95,10 +107,17 @@ impl Library {
     ) -> Result<Self, LibraryError> {
         let mut found = Found::default();
         for (name, path) in paths {
+            if path.as_os_str() == "-" {
+                found.add_pipe(name, path, true)?;
+                continue;
+            }
             let metadata = fs::metadata(path).map_err(|error| ReadError::io(path, error))?;
-            match metadata.is_dir() {
-                true => found.add_folder(name, path, 0)?,
-                false => found.add_file(name, path)?,
+            if metadata.is_dir() {
+                found.add_folder(name, path, 0)?;
+            } else if metadata.file_type().is_fifo() {
+                found.add_pipe(name, path, false)?;
+            } else {
+                found.add_file(name, path)?;
             }
         }
         let Found { mut files, skipped } = found;
@@ -215,6 +234,21 @@ impl Served {
             open: file.filter(|_| is_kept_open).map(Arc::new),
             known: Mutex::default(),
             hasher: Mutex::default(),
+            pipe: None,
+        }
+    }
+
+    pub(super) const fn is_pipe(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    /// Opens a pipe, for the first who asks.
+    pub(super) fn take_pipe(&self, pool: &PoolHandle) -> Result<Pipe, Fault> {
+        match &self.pipe {
+            Some(pipe) if !pipe.was_taken.swap(true, Ordering::AcqRel) => {
+                Pipe::open((!pipe.is_stdin).then_some(&*self.path), pool)
+            }
+            _ => Err(Fault::new(Reason::Unreadable, "a pipe is served once")),
         }
     }
 
@@ -287,6 +321,16 @@ impl Found {
         entry.modified_ns = file.version().modified_ns;
         let is_kept_open = self.files.len() < MAX_OPEN;
         self.files.push((entry, Served::new(path, Some(file), is_kept_open)));
+        Ok(())
+    }
+
+    /// A pipe: nothing of it is known, and nothing is opened yet.
+    fn add_pipe(&mut self, name: &str, path: &Path, is_stdin: bool) -> Result<(), LibraryError> {
+        let safe = SafePath::from_disk(name)
+            .map_err(|error| LibraryError::Name { path: path.to_owned(), error })?;
+        let mut served = Served::new(path, None, false);
+        served.pipe = Some(PipeSource { is_stdin, was_taken: AtomicBool::new(false) });
+        self.files.push((Entry::new(safe, Content::Stream), served));
         Ok(())
     }
 

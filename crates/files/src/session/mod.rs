@@ -14,6 +14,7 @@
 mod giving;
 mod inspect;
 mod library;
+mod pipe;
 mod taking;
 
 use std::collections::VecDeque;
