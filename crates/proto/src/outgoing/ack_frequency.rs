@@ -28,8 +28,8 @@ const FEW_IN_FLIGHT: u64 = 32;
 const COUNTED: u32 = 32;
 const BELIEVED: u32 = 128;
 
-/// Above the first share of them, in percent, acks are thinned by a step, above the second by three; at most the
-/// third is few.
+/// Above the first share of them, in percent, acks are thinned by a step, above the second by three; at most
+/// the third is few.
 const MISSING_PERCENT: (u32, u32, u32) = (8, 25, 1);
 
 /// A thinned ack is for twice as many datagrams with each step, from these on, and waits so long for them at
