@@ -108,7 +108,7 @@ fn repair_of_missing_slices_comes_before_unsent_slices() {
     assert_eq!(next(&mut chunks, &loss), Some((0, 0, 256, false)));
 }
 
-/// While there are chunks to open. Afterwards a repair slice goes, which is of use if another one is lost too.
+/// While there are chunks to open. Afterwards a repair slice goes, which is of use whatever is missing then.
 #[test]
 fn a_lost_slice_goes_again_as_it_is_but_not_at_the_end() {
     let (at, lost) = (ChunkAt { block: 0, index: 0 }, Symbol::source(7));
