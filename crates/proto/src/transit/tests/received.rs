@@ -196,7 +196,7 @@ fn disordered(seed: u64, count: u64, width: u64) -> (usize, Vec<u32>) {
         named(&received.ack_frame(at(1000 * repeat)).unwrap(), &mut times);
         received.on_ack_sent(at(1000 * repeat), false);
     }
-    (acks, arriving.iter().map(|&(_, number)| times[number as usize]).collect())
+    (acks, arriving.iter().map(|&(_, number)| times[usize::try_from(number).unwrap()]).collect())
 }
 
 /// [H-4.1e] However far datagrams overtake each other, what arrived is named within 16 arrivals, and twice;
