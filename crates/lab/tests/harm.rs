@@ -137,10 +137,10 @@ fn ten_transfers_drop_less_than_a_tenth() {
     }
 }
 
-/// The floors of fifty are twice the link, and what each sends before its first answer is a third of what the
-/// link passes in that time: that is what is dropped. It was three quarters while each guess was used for a
-/// chunk. The link is used, and no connection breaks. By the seed one that a train told of the whole link keeps
-/// a third of it (Jain 0.26), or none does (0.86).
+/// The floors of fifty are twice the link, and what each sends before its first answer is a third of what
+/// the link passes in that time: that is what is dropped. It was three quarters while each guess was used
+/// for a chunk. The link is used, and no connection breaks. By the seed one that a train told of the whole
+/// link keeps a third of it (Jain 0.26), or none does (0.86).
 #[test]
 fn fifty_transfers_use_a_small_link() {
     let (flows, block_bytes, apart_ms, lasts_s) = (50, 256 << 10, 100, 30);

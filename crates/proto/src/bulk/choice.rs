@@ -1,9 +1,10 @@
 //! Choice of the next slice.
 //!
-//! First repair slices for those known to be missing, then the source slices of each chunk in order. At the
-//! end come repair slices for those that may still be lost, until enough slices are expected to arrive, with
-//! a margin for the error of that estimate. The sender then stops: whether more is needed shows only after a
-//! round trip, and slices sent before that would mostly be waste.
+//! First what is known to be missing, then the source slices of each chunk in order. As long as there are
+//! chunks to open what was lost goes again as it is; afterwards a repair slice goes for it, which is of use
+//! whatever is missing by then. At the end come repair slices for those that may still be lost, until enough
+//! slices are expected to arrive, with a margin for the error of that estimate. The sender then stops:
+//! whether more is needed shows only after a round trip, and slices sent before that would mostly be waste.
 //!
 //! Blocks of the same priority are one sequence of chunks, in the order of sending. All that blocks of a
 //! higher priority need goes before those of a lower one, the whole margin at the full rate, because what
@@ -69,11 +70,13 @@ pub(super) struct Choice {
     from: From,
     /// No slice is missing, and this one is for further losses: it is sent at half the rate.
     pub(super) is_tail: bool,
+    /// A source slice that was lost goes again, if there is one, and no repair slice.
+    is_exact: bool,
 }
 
 impl Choice {
     const fn of(from: From) -> Self {
-        Self { from, is_tail: false }
+        Self { from, is_tail: false, is_exact: false }
     }
 
     /// Whether it opens a chunk.
@@ -153,6 +156,7 @@ impl Chunks {
         let is_lacking = |chunk: &OpenChunk| chunk.is_sent() && chunk.lacks_slices();
         let choice = self
             .find(&class.lacking, &mut searched.lacking, is_lacking)
+            .map(|choice| Choice { is_exact: has_more, ..choice })
             .or_else(|| self.find(&class.active, &mut searched.unsent, |chunk| !chunk.is_sent()))
             .or_else(|| {
                 let before = |class: &&Class| class.key.priority >= priority;
@@ -271,10 +275,11 @@ impl Chunks {
             // A probe, perhaps of a chunk whose slices the path does not carry any more.
             is_active_again = cut_smaller(chunk, cutting.cut(at, bytes), next_number);
         }
-        let unsent = chunk.next_unsent();
+        let lost = if choice.is_exact { chunk.next_lost() } else { None };
+        let unsent = if lost.is_none() { chunk.next_unsent() } else { None };
         let has_become_sent = unsent.is_some() && chunk.is_sent();
         let lacks_more = is_active_again || has_become_sent && !chunk.has_enough();
-        let symbol = match unsent {
+        let symbol = match lost.or(unsent) {
             Some(symbol) => symbol,
             None => block.next_repeated(at.index, ledger)?,
         };

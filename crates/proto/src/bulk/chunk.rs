@@ -37,6 +37,8 @@ pub(crate) struct OpenChunk {
     first_number: u64,
     /// Symbols that the receiver has.
     received: BitSet<{ SYMBOLS / 32 }>,
+    /// A bit for each source slice that was lost, and not sent again since.
+    lost: [u32; MAX_SLICES / 32],
     next_source: usize,
     next_repair: usize,
     /// Slices in flight that the model expects to pass the bottleneck's queue.
@@ -60,6 +62,7 @@ impl OpenChunk {
             repairs: if has_repair { repair_count(cut) } else { 0 },
             first_number: next_number,
             received: BitSet::EMPTY,
+            lost: [0; MAX_SLICES / 32],
             next_source: 0,
             next_repair: 0,
             in_flight: 0,
@@ -205,6 +208,19 @@ impl OpenChunk {
         None
     }
 
+    /// The first source slice that is known to be lost, and is not on its way again.
+    pub(crate) fn next_lost(&mut self) -> Option<Symbol> {
+        let words = self.lost.iter_mut().zip(self.received.words()).enumerate();
+        let mut missing = words.filter_map(|(at, (lost, received))| {
+            *lost &= !received;
+            (*lost != 0).then_some((at, lost))
+        });
+        let (at, lost) = missing.next()?;
+        let bit = lost.trailing_zeros();
+        *lost &= !(1 << bit);
+        source(32 * at + bit as usize)
+    }
+
     /// Its repair slices cannot be made: no more of them are chosen.
     pub(crate) const fn end_repair(&mut self) {
         self.repairs = 0;
@@ -253,6 +269,14 @@ impl OpenChunk {
         }
     }
 
+    /// This slice is not in flight any more, and was lost.
+    pub(crate) fn on_lost(&mut self, symbol: Symbol) {
+        let (index, is_repair) = symbol.index();
+        if let Some(word) = self.lost.get_mut(usize::from(index) / 32).filter(|_| !is_repair) {
+            *word |= 1 << (index % 32);
+        }
+    }
+
     /// All that was in flight is given up.
     pub(crate) const fn on_given_up(&mut self) {
         (self.in_flight, self.is_counted) = (0, false);
@@ -289,6 +313,8 @@ fn repair(index: usize) -> Option<Symbol> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::super::cut::SliceSize;
     use super::*;
 
@@ -361,6 +387,21 @@ mod tests {
             chunk.on_received(Symbol::source(index));
         }
         assert!(!lacks(&mut chunk, 3_000) && !lacks(&mut chunk, 9_000));
+    }
+
+    #[test]
+    fn a_lost_source_slice_is_named_once() {
+        let mut chunk = chunk(40_000, 1000, true);
+        while !chunk.is_sent() {
+            chunk.next_unsent();
+        }
+        [35, 3, 38].into_iter().map(Symbol::source).for_each(|lost| chunk.on_lost(lost));
+        chunk.on_lost(Symbol::repair(1));
+        assert!(chunk.on_received(Symbol::source(35)), "it came late");
+        let named: Vec<_> = core::iter::from_fn(|| chunk.next_lost()).map(Symbol::get).collect();
+        assert_eq!(named, [3, 38]);
+        chunk.on_lost(Symbol::source(3));
+        assert_eq!(chunk.next_lost(), Some(Symbol::source(3)), "and was lost again");
     }
 
     #[test]

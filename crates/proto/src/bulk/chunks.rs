@@ -141,6 +141,7 @@ impl Chunks {
             chunk.unexpect();
         }
         if datagram.fate != Fate::Acked {
+            chunk.on_lost(symbol);
             self.note_lack(at);
         }
     }
@@ -158,7 +159,7 @@ impl Chunks {
     }
 
     /// Fewer slices of a chunk are expected than before: it may lack some.
-    fn note_lack(&mut self, at: ChunkAt) {
+    pub(super) fn note_lack(&mut self, at: ChunkAt) {
         if let Some(block) = self.block(at.block)
             && block.get(at.index).is_some_and(|chunk| chunk.is_sent() && chunk.lacks_slices())
             && let Some(class) = self.class_mut(block.class())

@@ -107,7 +107,8 @@ pub(super) mod blind {
     pub(crate) const SHARED_LOSS: f64 = 0.1;
     pub(crate) const MIN_LEFT: f64 = 0.25;
 
-    /// Reductions after which the losses are no run of bad luck, and a rate that a train shows is not believed.
+    /// Reductions after which the losses are no run of bad luck, and a rate that a train shows is not
+    /// believed.
     pub(crate) const SURE_CUTS: u32 = 2;
 
     /// The growth in a window with fewer losses, in packets a round trip.

@@ -28,8 +28,8 @@ const FEW_IN_FLIGHT: u64 = 32;
 const COUNTED: u32 = 32;
 const BELIEVED: u32 = 128;
 
-/// Above the first share of them, in percent, acks are thinned by a step, above the second by three; at most the
-/// third is few.
+/// Above the first share of them, in percent, acks are thinned by a step, above the second by three; at most
+/// the third is few.
 const MISSING_PERCENT: (u32, u32, u32) = (8, 25, 1);
 
 /// A thinned ack is for twice as many datagrams with each step, from these on, and waits so long for them at
@@ -58,7 +58,7 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     /// What a receiver does unasked.
-    const UNASKED: Self = Self { datagrams: 16, micros: MAX_DELAY.as_micros() as u32 };
+    const UNASKED: Self = Self { datagrams: 16, micros: MAX_DELAY.subsec_micros() };
 
     /// With so many `steps` of thinning.
     fn of(in_flight: u64, rtt: Duration, steps: u8) -> Self {
@@ -104,7 +104,8 @@ impl AckFrequency {
     /// These datagrams of the peer have arrived. Where many are missing, fewer are wanted.
     pub(super) fn judge(&mut self, heard: Heard) {
         // They wrap with the counts.
-        let (next, received) = (heard.next as u32, heard.received as u32);
+        let low = |count: u64| u32::try_from(count & u64::from(u32::MAX)).unwrap_or_default();
+        let (next, received) = (low(heard.next), low(heard.received));
         let numbers = next.wrapping_sub(self.judged.0);
         if numbers < COUNTED {
             return;

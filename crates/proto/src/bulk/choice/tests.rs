@@ -106,6 +106,25 @@ fn repair_of_missing_slices_comes_before_unsent_slices() {
     assert_eq!(next(&mut chunks, &loss), Some((0, 0, 256, false)));
 }
 
+/// While there are chunks to open. Afterwards a repair slice goes, which is of use whatever is missing then.
+#[test]
+fn a_lost_slice_goes_again_as_it_is_but_not_at_the_end() {
+    let (at, lost) = (ChunkAt { block: 0, index: 0 }, Symbol::source(7));
+    let lose = |chunks: &mut Chunks| {
+        let chunk = chunks.get_mut(at).unwrap();
+        chunk.unexpect();
+        chunk.on_lost(lost);
+        chunks.note_lack(at);
+    };
+    let (mut chunks, loss) = (block(300), loss(0));
+    (0..256).for_each(|_| assert!(next(&mut chunks, &loss).is_some()));
+    lose(&mut chunks);
+    assert_eq!(next(&mut chunks, &loss), Some((0, 0, 7, false)));
+    assert_eq!(next(&mut chunks, &loss), Some((0, 1, 0, false)), "there is no other chunk to open");
+    lose(&mut chunks);
+    assert_eq!(next(&mut chunks, &loss), Some((0, 0, 256, false)));
+}
+
 #[test]
 fn open_chunks_are_limited_by_the_window_and_the_credit() {
     let loss = loss(0);

@@ -5,10 +5,11 @@
 //! round trip. Then it is halved with each half chunk, down to the floor, until a rate is measured. Where
 //! slices arrive, another train is sent to measure it.
 //!
-//! On a link that others fill that is still too much: fifty of them dropped three quarters. So where two fifths
-//! of what was sent at a guess are lost, it becomes what got through; and where that goes on, it is a share of
-//! the link, which loses a part when a tenth is lost, and grows by a part of a packet a round trip else. What
-//! a train shows then is the link's rate and not what is free of it, and is not used before nothing is lost.
+//! On a link that others fill that is still too much: fifty of them dropped three quarters. So where two
+//! fifths of what was sent at a guess are lost, it becomes what got through; and where that goes on, it is a
+//! share of the link, which loses a part when a tenth is lost, and grows by a part of a packet a round trip
+//! else. What a train shows then is the link's rate and not what is free of it, and is not used before
+//! nothing is lost.
 //!
 //! What little is heard before a rate is known bounds the guess: where even the closest two of the datagrams
 //! that were sent together arrived far apart, the link is slow ([`pairs`](super::pairs)).
@@ -47,8 +48,8 @@ pub(crate) struct Blind {
     is_at_once: bool,
     /// When it was first heard that a datagram arrived.
     heard_at: Option<Instant>,
-    /// What heavy losses have left of the guess, how often they have reduced it, and the windows in succession
-    /// in which nothing was lost.
+    /// What heavy losses have left of the guess, how often they have reduced it, and the windows in
+    /// succession in which nothing was lost.
     share: Option<Rate>,
     cuts: u32,
     calm: u32,
@@ -108,9 +109,9 @@ impl Blind {
         }
     }
 
-    /// The fate of a datagram is settled, and `next` is the number after the last one sent. Where most is lost
-    /// the guess becomes what was left of it, and from then on a share of the link: it follows what gets
-    /// through, and grows slowly.
+    /// The fate of a datagram is settled, and `next` is the number after the last one sent. Where most is
+    /// lost the guess becomes what was left of it, and from then on a share of the link: it follows what
+    /// gets through, and grows slowly.
     pub(super) fn on_settled(&mut self, number: u64, is_lost: bool, next: u64, rtt: Span) {
         if number < self.fresh_from {
             return;

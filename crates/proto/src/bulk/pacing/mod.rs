@@ -149,8 +149,8 @@ impl Pacing {
             self.own_from = u64::MAX;
         }
         let Some(rate) = known else { return };
-        match &self.law {
-            Law::Blind(blind) => match blind.share() {
+        if let Law::Blind(blind) = &self.law {
+            match blind.share() {
                 Some(_) if !blind.is_calm() => return,
                 Some(share) => {
                     let flow = Flow::new(share, self.floor.min(share), self.next);
@@ -160,8 +160,7 @@ impl Pacing {
                     return;
                 }
                 None => self.start(rate),
-            },
-            _ => {}
+            }
         }
         let Law::Model(start) = &self.law else { return };
         if is_long || self.marked.is_some() || start.is_crowded() {

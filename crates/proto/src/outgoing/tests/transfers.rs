@@ -123,7 +123,7 @@ fn a_peer_without_repair_codes_gets_sources_alone() {
     world.send(&block(4 * CHUNK), options(0));
     world.run_out(10_000);
     let stats = world.blocks.stats();
-    assert!(stats.repairs > 50 && stats.resent < 10, "{stats:?}");
+    assert!(stats.repairs > 20, "of the last chunk at least: {stats:?}");
 }
 
 /// [H-4.2h] A reader that pauses for a minute stops the sender. Nothing is lost or late for that, and no

@@ -170,16 +170,19 @@ fn disordered(seed: u64, count: u64, width: u64) -> (usize, Vec<u32>) {
         (state >> 33) % below
     };
     let mut arriving: Vec<_> = (0..count)
-        .filter_map(|number| (draw(10) > 0).then(|| (number + draw(width + 1), number)))
+        .filter_map(|number| match draw(10) {
+            0 => None,
+            _ => Some((number + draw(width + 1), number)),
+        })
         .collect();
     arriving.sort_unstable();
     let mut received = ReceivedDatagrams::new();
     received.set_block(true);
-    let (mut acks, mut times) = (0, alloc::vec![0; count as usize]);
+    let (mut acks, mut times) = (0, alloc::vec![0; usize::try_from(count).unwrap()]);
     let mut unnamed = Vec::new();
     for (_, number) in arriving.iter().copied() {
         received.on_verified(at(0), number, true);
-        unnamed.push(number as usize);
+        unnamed.push(usize::try_from(number).unwrap());
         while received.ack_due().is_some_and(|due| due <= at(0)) {
             named(&received.ack_frame(at(0)).unwrap(), &mut times);
             received.on_ack_sent(at(0), false);
@@ -193,7 +196,7 @@ fn disordered(seed: u64, count: u64, width: u64) -> (usize, Vec<u32>) {
         named(&received.ack_frame(at(1000 * repeat)).unwrap(), &mut times);
         received.on_ack_sent(at(1000 * repeat), false);
     }
-    (acks, arriving.iter().map(|&(_, number)| times[number as usize]).collect())
+    (acks, arriving.iter().map(|&(_, number)| times[usize::try_from(number).unwrap()]).collect())
 }
 
 /// [H-4.1e] However far datagrams overtake each other, what arrived is named within 16 arrivals, and twice;
