@@ -15,12 +15,12 @@ use haulier_files::messages::Request;
 use haulier_files::offer::Entry;
 use haulier_files::pool::PoolHandle;
 use haulier_files::reason::{NO_SUCH_FILE, NOT_ADMITTED, NOT_UNDERSTOOD};
-use haulier_files::session::{Giving, Library};
+use haulier_files::session::{Giving, Library, ServerLink};
 use serde_json::json;
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::files::{self, ServerLink};
+use crate::files;
 use crate::interrupt;
 use crate::report::Report;
 use crate::units::{in_millis, show_bytes, show_words};
