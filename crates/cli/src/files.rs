@@ -1,18 +1,12 @@
-//! What `serve` and `fetch` have in common: a connection as the files' machines want it (STANDARD-1, section
-//! 8, is what they say over it), the threads for the disk, and codes in words.
+//! What `serve` and `fetch` have in common: the threads for the disk, waits, and codes in words. STANDARD-1,
+//! section 8, is what they say to each other.
 
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use bytes::Bytes;
-use haulier::proto::connection::Connection;
-use haulier::{
-    Block, BlockHandle, BlockNumber, Client, CloseCode, ConnectionId, SendError, Server,
-    WantedChunk,
-};
+use haulier::CloseCode;
 use haulier_files::pool::{DEFAULT_THREADS, DiskPool, Wake};
 use haulier_files::reason;
-use haulier_files::session::Link;
 
 use crate::failure::Failure;
 
@@ -45,90 +39,4 @@ pub(crate) fn wait_for_disk() {
 /// What a code means.
 pub(crate) fn meaning(code: CloseCode) -> Option<&'static str> {
     reason::meaning(code)
-}
-
-/// A client's connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ClientLink<'a>(pub(crate) &'a Client);
-
-impl Link for ClientLink<'_> {
-    fn send_message(&self, message: Bytes) -> Result<(), SendError> {
-        self.0.send_message(message)
-    }
-
-    fn send_block(&self, block: &Block) -> Result<BlockHandle, SendError> {
-        self.0.send_block(block)
-    }
-
-    fn cancel_block(&self, handle: BlockHandle, code: u32) {
-        self.0.cancel_block(handle, code);
-    }
-
-    fn decline_block(&self, block: BlockNumber, code: u32) {
-        self.0.decline_block(block, code);
-    }
-
-    fn have_chunks(&self, root: [u8; 32], map: Vec<u8>) {
-        self.0.have_chunks(root, map);
-    }
-
-    fn want_chunk(&self) -> Option<WantedChunk> {
-        self.0.want_chunk()
-    }
-
-    fn provide_chunk(&self, block: BlockHandle, index: u32, chunk: Bytes) {
-        // A block that is gone wants nothing more.
-        let _gone = self.0.provide_chunk(block, index, chunk);
-    }
-
-    fn all_acked(&self) -> bool {
-        self.0.all_acked()
-    }
-
-    fn close(&self, code: CloseCode, reason: &str) {
-        self.0.close(code, reason);
-    }
-}
-
-/// One of a server's connections.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ServerLink<'a>(pub(crate) &'a Server, pub(crate) ConnectionId);
-
-impl Link for ServerLink<'_> {
-    fn send_message(&self, message: Bytes) -> Result<(), SendError> {
-        self.0.send_message(self.1, message)
-    }
-
-    fn send_block(&self, block: &Block) -> Result<BlockHandle, SendError> {
-        self.0.send_block(self.1, block)
-    }
-
-    fn cancel_block(&self, handle: BlockHandle, code: u32) {
-        self.0.cancel_block(self.1, handle, code);
-    }
-
-    fn decline_block(&self, block: BlockNumber, code: u32) {
-        self.0.decline_block(self.1, block, code);
-    }
-
-    fn have_chunks(&self, root: [u8; 32], map: Vec<u8>) {
-        self.0.have_chunks(self.1, root, map);
-    }
-
-    fn want_chunk(&self) -> Option<WantedChunk> {
-        self.0.want_chunk(self.1)
-    }
-
-    fn provide_chunk(&self, block: BlockHandle, index: u32, chunk: Bytes) {
-        // A block that is gone wants nothing more.
-        let _gone = self.0.provide_chunk(self.1, block, index, chunk);
-    }
-
-    fn all_acked(&self) -> bool {
-        self.0.with_connection(self.1, Connection::all_acked).unwrap_or(true)
-    }
-
-    fn close(&self, code: CloseCode, reason: &str) {
-        self.0.close(self.1, code, reason);
-    }
 }

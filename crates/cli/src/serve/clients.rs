@@ -15,12 +15,12 @@ use haulier_files::messages::Request;
 use haulier_files::offer::Entry;
 use haulier_files::pool::PoolHandle;
 use haulier_files::reason::{NO_SUCH_FILE, NOT_ADMITTED, NOT_UNDERSTOOD};
-use haulier_files::session::{Giving, Library};
+use haulier_files::session::{Giving, Library, ServerLink};
 use serde_json::json;
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::files::{self, ServerLink};
+use crate::files;
 use crate::interrupt;
 use crate::report::Report;
 use crate::units::{in_millis, show_bytes, show_words};
@@ -60,6 +60,9 @@ pub(super) struct Clients<'a> {
     files: u64,
     bytes: u64,
     cut_off: u64,
+    are_busy: bool,
+    /// When all of them were looked at.
+    went_on: Instant,
 }
 
 impl<'a> Clients<'a> {
@@ -72,7 +75,22 @@ impl<'a> Clients<'a> {
     ) -> Self {
         let here = HashMap::new();
         let (numbers, clients, files, bytes, cut_off) = (0, 0, 0, 0, 0);
-        Self { server, library, pool, args, report, here, numbers, clients, files, bytes, cut_off }
+        let (are_busy, went_on) = (false, Instant::now());
+        Self {
+            server,
+            library,
+            pool,
+            args,
+            report,
+            here,
+            numbers,
+            clients,
+            files,
+            bytes,
+            cut_off,
+            are_busy,
+            went_on,
+        }
     }
 
     /// Whether `--once` is fulfilled.
@@ -81,9 +99,8 @@ impl<'a> Clients<'a> {
     }
 
     /// Whether the disk is at work for one of them.
-    pub(super) fn are_busy(&self) -> bool {
-        let is_busy = |it: &Client| matches!(&it.answer, Answer::Files(it) if it.is_busy());
-        self.here.values().any(is_busy)
+    pub(super) const fn are_busy(&self) -> bool {
+        self.are_busy
     }
 
     /// Takes in what happened.
@@ -96,6 +113,7 @@ impl<'a> Clients<'a> {
                 let link = ServerLink(self.server, id);
                 if let Some(Client { answer: Answer::Files(giving), .. }) = self.here.get_mut(&id) {
                     giving.handle_event(&link, &event);
+                    self.are_busy |= giving.is_busy();
                 }
                 self.report_files(id);
                 match event {
@@ -116,13 +134,20 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Does what the disk has made possible.
+    /// Does what the disk has made possible. All of them are looked at, so it is done at most once in a
+    /// while, however many events there are.
     pub(super) fn go_on(&mut self) {
+        if self.went_on.elapsed() < files::turn(true) {
+            return;
+        }
+        self.are_busy = false;
         for (id, client) in &mut self.here {
             if let Answer::Files(giving) = &mut client.answer {
                 giving.turn(&ServerLink(self.server, *id));
+                self.are_busy |= giving.is_busy();
             }
         }
+        self.went_on = Instant::now();
     }
 
     fn on_request(&mut self, id: ConnectionId, request: &Bytes, token: Option<&TokenClaims>) {
@@ -138,6 +163,7 @@ impl<'a> Clients<'a> {
             Err(_) => Answer::No(NOT_UNDERSTOOD, "this is haulier serve, version 2".into()),
         };
         self.numbers += 1;
+        self.are_busy = true;
         let (number, since) = (self.numbers, Instant::now());
         let (addr, files, bytes) = (None, 0, 0);
         self.here.insert(id, Client { number, answer, is_get, addr, since, files, bytes });

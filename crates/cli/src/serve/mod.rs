@@ -10,12 +10,15 @@ mod library;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use haulier::{
     ConnectionConfig, EarlierTokens, Identity, Listen, Server, ServerConfig, ServerCredentials,
     ServerLimits, Ticket,
 };
 use haulier_files::offer::{Entry, Offer};
+use haulier_files::session::Library;
 use serde_json::json;
 
 use self::clients::Clients;
@@ -27,6 +30,10 @@ use crate::keygen::new_secret;
 use crate::keys::{self, Kind};
 use crate::report::Report;
 use crate::units::show_bytes;
+
+/// The first client may have the disk for itself this long: one that waits for the ticket is there by then,
+/// and what it is sent is hashed with that.
+const HASH_DELAY: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
     let library = Arc::new(library::load(&args.files, report)?);
@@ -45,6 +52,7 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
     let server = listen.start(config(args, credentials, reachable.clone()))?;
     let ticket = ticket(&server, &reachable, &library.offer())?;
     announce(local, ticket.as_ref(), &library.offer(), report)?;
+    hash_later(&library);
     let mut clients = Clients::new(&server, &library, pool.handle(), args, report);
     while !interrupt::requested() && !clients.is_enough() {
         if let Some((id, event)) = server.wait(files::turn(clients.are_busy()))? {
@@ -62,6 +70,16 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
             None => {}
         }
     }
+}
+
+/// Large files are hashed beside the serving. Nobody waits for this thread at the end: what is kept of a file
+/// is kept when all of it is hashed.
+fn hash_later(library: &Arc<Library>) {
+    let library = Arc::clone(library);
+    thread::spawn(move || {
+        thread::sleep(HASH_DELAY);
+        library.hash_rest();
+    });
 }
 
 fn credentials(args: &ServeArgs) -> Result<ServerCredentials, Failure> {

@@ -14,7 +14,7 @@ use haulier::proto::{Instant, Machine};
 use haulier::udp::{Clock, Runner, Socket};
 use haulier::{Block, CloseCode, Credentials, ServerConfig, ServerCredentials, ServerEvent};
 
-use crate::support::{Dir, data, fetch, serve};
+use crate::support::{Dir, Program, data, fetch, serve};
 
 const PROTOCOL: u64 = 0x6861_756c_6669_6c65;
 
@@ -177,4 +177,18 @@ fn who_does_not_prove_its_address_leaves_no_trace() {
     let of_clients = run.events().into_iter().filter(|event| event["client"].is_u64());
     let names: Vec<_> = of_clients.map(|event| event["event"].clone()).collect();
     assert_eq!(names, ["connected", "sent", "closed"], "{}", run.what);
+}
+
+/// What can be read once is not read for a request that may be a copy of another client's.
+#[test]
+fn who_does_not_prove_its_address_gets_nothing_of_a_pipe() {
+    let dir = Dir::new();
+    let args = ["serve", "--json", "--bind", "127.0.0.1:0", "--open", "-"];
+    let serving = Program::start_with(&args, b"once");
+    let addr = serving.event("listening")["addr"].as_str().unwrap().to_owned();
+    let liar = UdpSocket::bind("127.0.0.1:0").unwrap();
+    liar.send_to(&request(&addr, b"HLF2\x01\0"), &addr).unwrap();
+    liar.recv_from(&mut [0; 1200]).unwrap();
+    fetch(&[&addr, "--open", "-o", &dir.path("out")]).done();
+    assert_eq!(dir.read("out"), b"once");
 }

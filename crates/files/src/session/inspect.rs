@@ -6,6 +6,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use crate::errors::WriteError;
 use crate::journal::FileIdentity;
@@ -18,6 +20,11 @@ use crate::writer::{FileWriter, Replace, WriteSettings, remove_leftover};
 
 /// An older version is compared from this size on, in bytes, as in the taker.
 const MIN_OLDER_BYTES: u64 = 1 << 20;
+
+/// A process that is killed holds its file until its last sync has ended, and is gone on from then: so one
+/// that is in use is tried again for 3 s.
+const MAX_ATTEMPTS: u32 = 60;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What was found.
 pub(super) struct Inspection {
@@ -71,7 +78,16 @@ pub(super) fn inspect(
         .with_replace(replace)
         .with_executable(entry.is_executable)
         .with_modified_ns(entry.modified_ns);
-    let writer = match FileWriter::open(pool, path, &identity, settings) {
+    let open = || FileWriter::open(pool, path, &identity, settings.clone());
+    let mut opened = open();
+    for _ in 0..MAX_ATTEMPTS {
+        if !matches!(opened, Err(WriteError::InUse { .. })) {
+            break;
+        }
+        thread::sleep(PAUSE);
+        opened = open();
+    }
+    let writer = match opened {
         Ok(writer) => writer,
         Err(error) => return Inspection::refused(&error),
     };

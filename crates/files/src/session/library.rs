@@ -95,8 +95,8 @@ struct Known {
 
 impl Library {
     /// Looks at these files, and at all that is in these directories, each under its name. A pipe is served
-    /// once, and `-` is standard input. What is in a directory and is no file is left out ([`Library::skipped`]). `draw` is that of
-    /// [`TreeCache::load`].
+    /// once, and `-` is standard input. What is in a directory and is no file is left out
+    /// ([`Library::skipped`]). `draw` is that of [`TreeCache::load`].
     ///
     /// # Errors
     /// [`LibraryError`].
@@ -136,6 +136,17 @@ impl Library {
     #[must_use]
     pub fn offer(&self) -> Arc<Offer> {
         Arc::clone(&self.offer.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Hashes what is not hashed yet, so that clients that come later can compare it with what they have.
+    /// It takes as long as reading it does: for a thread of its own. What cannot be read is found when it is
+    /// sent.
+    pub fn hash_rest(&self) {
+        for (index, served) in self.files.iter().enumerate() {
+            if served.version.is_some() {
+                drop(self.tree(index));
+            }
+        }
     }
 
     /// What is in a directory and cannot be served: links, pipes, and names that no system has.

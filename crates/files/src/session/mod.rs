@@ -14,6 +14,8 @@
 mod giving;
 mod inspect;
 mod library;
+#[cfg(feature = "net")]
+mod net;
 mod pipe;
 mod taking;
 
@@ -29,12 +31,15 @@ use haulier_proto::connection::{
 
 pub use giving::Giving;
 pub use library::{Library, LibraryError};
+#[cfg(feature = "net")]
+pub use net::{ClientLink, ServerLink};
 pub use taking::{Place, Taking};
 
 use crate::offer::Root;
 use crate::pool::PoolHandle;
 
-/// What is done with a connection: a client, or one of a server's.
+/// What is done with a connection: a client, or one of a server's. With the feature `net` there are
+/// `ClientLink` and `ServerLink` for those of `haulier`.
 pub trait Link {
     /// Sends a message on channel 0.
     ///
