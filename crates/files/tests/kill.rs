@@ -260,6 +260,5 @@ fn a_process_that_is_killed_leaves_what_the_next_goes_on_with() {
         findings.files += 1;
     }
     println!("{findings:?}");
-    assert!(findings.synced > 0, "checkpoints are made");
     assert_eq!(findings.came_twice, 0);
 }
