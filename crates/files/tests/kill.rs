@@ -261,4 +261,6 @@ fn a_process_that_is_killed_leaves_what_the_next_goes_on_with() {
     }
     println!("{findings:?}");
     assert_eq!(findings.came_twice, 0);
+    // Of forty kills none may be long enough after a checkpoint; of a thousand some are.
+    assert!(kills < 1_000 || findings.synced > 0, "checkpoints are made");
 }
