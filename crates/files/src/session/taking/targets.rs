@@ -1,7 +1,7 @@
 //! The files that are being written: what goes to their writers, and what those have to say.
 //!
-//! The invariant: what found no room stays at the front of what waits, so bytes go to the writers in the order
-//! in which they came.
+//! The invariant: what found no room stays at the front of what waits, so bytes go to the writers in the
+//! order in which they came.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
