@@ -8,6 +8,7 @@ use haulier_files::giver::{Giver, GiverAction, GiverConfig, MAX_BLOCKS, MAX_READ
 use haulier_files::messages::{Form, Message, Want};
 use haulier_files::names::SafePath;
 use haulier_files::offer::{Content, Entry, Offer};
+use haulier_files::packing::Packing;
 use haulier_files::pieces::{OlderPiece, Piece, Recipe};
 use haulier_files::reason::{Fault, Reason};
 use haulier_files::taker::{
@@ -236,7 +237,7 @@ fn answer_taker(taker: &mut Taker, now: Instant, action: TakerAction, draw: &mut
 fn torment_giver(seed: u64) {
     let (mut draw, offer) = (Draw(seed), offer());
     let start = [Start::AtOnce, Start::Offer, Start::WhenAsked][draw.below(3) as usize];
-    let config = GiverConfig::new(start).with_packing(draw.below(2) == 0);
+    let config = GiverConfig::new(start).with_packing(Packing::Auto, draw.below(2) == 0);
     let mut giver = Giver::new(Instant::from_millis(0), config, offer.clone());
     let mut due: Vec<GiverAction> = Vec::new();
     let (mut is_closed, mut number) = (false, 0);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Subcommand, ValueEnum};
 use haulier::Urgency;
+use haulier_files::packing::Packing;
 
 use crate::units;
 
@@ -77,6 +78,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub(crate) uplink: Option<u64>,
 
+    /// Whether to pack (zstd) what is sent: a file whose samples shrink by a tenth, if the client's link is
+    /// slower than packing; never; or always.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) pack: PackArg,
+
     /// What a file may do to the link of its client.
     #[arg(long, value_name = "URGENCY", default_value = "load-screen")]
     pub(crate) urgency: UrgencyArg,
@@ -86,6 +92,27 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     pub(crate) wire: FilesWireArgs,
+}
+
+/// When files are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PackArg {
+    /// Where it saves time.
+    Auto,
+    /// Send files as they are.
+    Never,
+    /// Pack all that can be packed, however fast the link is: to save bytes.
+    Always,
+}
+
+impl From<PackArg> for Packing {
+    fn from(when: PackArg) -> Self {
+        match when {
+            PackArg::Auto => Self::Auto,
+            PackArg::Never => Self::Never,
+            PackArg::Always => Self::Always,
+        }
+    }
 }
 
 /// How much of the link files may take.
@@ -168,6 +195,10 @@ pub(crate) struct FetchArgs {
     /// Fetch only files whose path is like this, such as `maps/*.bin` or `**/*.map`. Several add up.
     #[arg(long, value_name = "PATTERN")]
     pub(crate) only: Vec<String>,
+
+    /// Whether the server may pack what it sends: with `never` it may not; else it chooses.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) pack: PackArg,
 
     /// Give up after this many seconds without an answer, or without progress (then after at least 1).
     #[arg(long, value_name = "S", default_value = "10", value_parser = units::seconds)]

@@ -11,8 +11,8 @@ mod scope;
 pub(crate) use crowd::CrowdArgs;
 pub(crate) use grid::GridArgs;
 pub(crate) use haulier1::{
-    FILES_PROTOCOL_ID, FetchArgs, IssueArgs, KeyFilesArgs, KeygenArgs, ServeArgs, ShowArgs,
-    TokenArgs, TokenCommand,
+    FILES_PROTOCOL_ID, FetchArgs, IssueArgs, KeyFilesArgs, KeygenArgs, PackArg, ServeArgs,
+    ShowArgs, TokenArgs, TokenCommand,
 };
 pub(crate) use join::{
     CallArgs, EndArgs, JoinArgs, JoinKind, PeerArgs, PeerCommand, PeerCredentials,

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use self::access::Access;
 use self::target::Target;
-use crate::args::FetchArgs;
+use crate::args::{FetchArgs, PackArg};
 use crate::failure::Failure;
 use crate::files::{self, MAX_NAME_BYTES};
 use crate::interrupt;
@@ -88,7 +88,10 @@ fn config(
     // What may be here, or is not wanted, is not sent unasked.
     let is_get = target.is_some_and(|target| target.is_empty(name)) && only.is_everything();
     let ask = if is_get { Ask::Get } else { Ask::Open };
-    let config = TakerConfig::new(ask).with_name(name).with_only(only);
+    let mut config = TakerConfig::new(ask).with_name(name).with_only(only);
+    if args.pack != PackArg::Never {
+        config = config.with_packed();
+    }
     Ok(match access.digest {
         Some(digest) if target.is_some() => config.with_expected_root(digest),
         _ => config,

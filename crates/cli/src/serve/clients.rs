@@ -154,11 +154,13 @@ impl<'a> Clients<'a> {
         self.set_rate(id, token);
         let mut is_get = false;
         let answer = match Request::read(request) {
-            Ok(Request::Get { name, accepts_packed: _ }) => {
+            Ok(Request::Get { name, accepts_packed }) => {
                 is_get = true;
-                self.give(id, Start::AtOnce, &name)
+                self.give(id, Start::AtOnce, &name, accepts_packed)
             }
-            Ok(Request::Open { name, accepts_packed: _ }) => self.give(id, Start::Offer, &name),
+            Ok(Request::Open { name, accepts_packed }) => {
+                self.give(id, Start::Offer, &name, accepts_packed)
+            }
             Ok(Request::Put) => Answer::No(NOT_ADMITTED, "this is haulier serve".into()),
             Err(_) => Answer::No(NOT_UNDERSTOOD, "this is haulier serve, version 2".into()),
         };
@@ -169,8 +171,9 @@ impl<'a> Clients<'a> {
         self.here.insert(id, Client { number, answer, is_get, addr, since, files, bytes });
     }
 
-    fn give(&self, id: ConnectionId, start: Start, name: &str) -> Answer {
-        match Giving::new(self.library, self.pool, GiverConfig::new(start), name) {
+    fn give(&self, id: ConnectionId, start: Start, name: &str, accepts_packed: bool) -> Answer {
+        let config = GiverConfig::new(start).with_packing(self.args.pack.into(), accepts_packed);
+        match Giving::new(self.library, self.pool, config, name) {
             Some(mut giving) => {
                 giving.turn(&ServerLink(self.server, id));
                 Answer::Files(Box::new(giving))

@@ -10,6 +10,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use bytes::Bytes;
+
+use super::ahead::read_spans;
 use super::source::SourceFile;
 use crate::chunks::{CHUNK_BYTES, chunk_count, chunk_range};
 use crate::errors::{Change, ReadError};
@@ -42,6 +45,28 @@ impl FileHasher {
                 self.values.insert(index, ChunkValue::of(length, index, bytes));
             }
         })
+    }
+
+    /// Reads a part in the same way, for its chunks, which are then known.
+    pub(crate) fn read_part(
+        &mut self,
+        file: &SourceFile,
+        part: Range<u64>,
+    ) -> Result<Vec<Bytes>, ReadError> {
+        let length = file.version().bytes;
+        let first = part.start / CHUNK_BYTES as u64;
+        let mut chunks = Vec::new();
+        for start in (part.start..part.end).step_by(CHUNK_BYTES) {
+            let index = u32::try_from(first).unwrap_or(u32::MAX) + chunks.len() as u32;
+            let range = start..part.end.min(start + CHUNK_BYTES as u64);
+            let chunk = read_spans(file, &[range], None)?;
+            // A part ends where a chunk does, or with the file.
+            if chunk_range(length, index).end == start + chunk.len() as u64 {
+                self.values.insert(index, ChunkValue::of(length, index, &chunk));
+            }
+            chunks.push(chunk);
+        }
+        Ok(chunks)
     }
 
     /// The tree of the file; chunks that are not known are read for it.

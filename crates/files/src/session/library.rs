@@ -279,6 +279,10 @@ impl Served {
         }
     }
 
+    pub(super) fn known_tree(&self) -> Option<BlockTree> {
+        self.known().tree.clone()
+    }
+
     pub(super) fn hasher(&self) -> MutexGuard<'_, FileHasher> {
         self.hasher.lock().unwrap_or_else(PoisonError::into_inner)
     }

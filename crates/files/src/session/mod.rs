@@ -16,6 +16,7 @@ mod inspect;
 mod library;
 #[cfg(feature = "net")]
 mod net;
+mod packs;
 mod pipe;
 mod taking;
 
@@ -33,6 +34,7 @@ pub use giving::Giving;
 pub use library::{Library, LibraryError};
 #[cfg(feature = "net")]
 pub use net::{ClientLink, ServerLink};
+pub use packs::LinkSpeed;
 pub use taking::{Place, Taking};
 
 use crate::offer::Root;
@@ -63,6 +65,8 @@ pub trait Link {
     fn provide_chunk(&self, block: BlockHandle, index: u32, chunk: Bytes);
     /// Whether all that was sent has arrived.
     fn all_acked(&self) -> bool;
+    /// How fast it is, as far as that is known: for the choice whether to pack.
+    fn speed(&self) -> LinkSpeed;
     /// Closes the connection.
     fn close(&self, code: CloseCode, reason: &str);
 }

@@ -66,6 +66,8 @@ pub(super) struct Active {
     pub(super) is_second_try: bool,
     /// A block that was all of it is complete: nothing more will come.
     pub(super) is_all_sent: bool,
+    /// Some of it came packed since the connection was told what is here of it.
+    pub(super) came_packed: bool,
     /// What came of it unasked was declined.
     pub(super) was_declined: bool,
     /// Its bytes in the progress: from a journal, from an older version, and all that are verified.
@@ -86,6 +88,7 @@ impl Active {
             end: None,
             is_second_try: false,
             is_all_sent: false,
+            came_packed: false,
             was_declined: false,
             resumed_bytes: 0,
             copied_bytes: 0,

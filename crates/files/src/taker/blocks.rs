@@ -11,6 +11,7 @@ use haulier_core::Instant;
 
 use super::active::{Active, Stage, Status};
 use super::{Ask, MAX_ACTIVE, Taker, TakerAction, Told, Turn};
+use crate::chunks::CHUNK_BYTES;
 use crate::giver::{
     MAX_BLOCKS, MAX_EARLY_CHUNKS, MAX_MEMORY_PART_BYTES, MAX_PACKED_BYTES, MAX_PART_BYTES,
 };
@@ -109,6 +110,7 @@ impl Taker {
                 self.progress.verified_bytes += bytes;
                 self.meter.add(now, bytes);
                 self.check_complete(file);
+                self.say_what_is_here(file);
             }
             Err(fault) => self.fail(file, fault, Told::ByUs),
         }
@@ -387,7 +389,33 @@ impl Taker {
         let size = self.offer.entry(file).and_then(|it| it.size()).unwrap_or(MAX_FILE_BYTES);
         let max_bytes = MAX_MEMORY_PART_BYTES.min(size.saturating_sub(offset));
         self.note_write(file);
+        if let Some(active) = self.active.get_mut(&file) {
+            active.came_packed = true;
+        }
         self.act(TakerAction::WritePacked { file, offset, max_bytes, packed });
+    }
+
+    /// The giver may find that packing does not pay, and send the rest of a file as one block, once nothing of
+    /// it is on its way: the connection is told then what of that block is here.
+    fn say_what_is_here(&mut self, file: u32) {
+        let (size, root) = (self.offer.entry(file).and_then(|it| it.size()), self.root(file));
+        let (Some(active), Some(size), Some(root)) = (self.active.get_mut(&file), size, root)
+        else {
+            return;
+        };
+        let is_coming = matches!(active.stage, Stage::Coming { .. });
+        if !is_coming || active.blocks > 0 || active.writes > 0 {
+            return;
+        }
+        if std::mem::take(&mut active.came_packed) {
+            let chunk = CHUNK_BYTES as u64;
+            let whole = |it: Range<u64>| {
+                let end = if it.end == size { it.end.div_ceil(chunk) } else { it.end / chunk };
+                it.start.div_ceil(chunk)..end
+            };
+            let chunks = active.here.iter().map(whole).filter(|it| !it.is_empty()).collect();
+            self.act(TakerAction::HaveChunks { root, chunks });
+        }
     }
 
     /// A block that was given up is a file that failed: the reason is its code.
