@@ -43,6 +43,10 @@ pub struct Progress {
     pub resumed_bytes: u64,
     /// Verified bytes that were copied from an older version, or from a file with the same content.
     pub copied_bytes: u64,
+    /// Verified bytes that came packed, as many as they are unpacked.
+    pub packed_bytes: u64,
+    /// What packing saved: of these bytes, those that did not come over the connection.
+    pub saved_bytes: u64,
     /// Verified bytes of files that were here already.
     pub here_bytes: u64,
     /// The rate at which bytes were verified that came over the connection, in the last 3 s: bytes a
@@ -67,8 +71,13 @@ impl Meter {
         Self { started: now, points: VecDeque::from([(now, 0)]), bytes: 0, estimate: None }
     }
 
-    /// So many more bytes came and are verified.
+    /// So many more bytes came and are verified. The time begins with the first: the handshake before it, and
+    /// what is looked for on the disk, say nothing of the rest.
     pub(crate) fn add(&mut self, now: Instant, bytes: u64) {
+        if self.bytes == 0 {
+            self.started = now;
+            self.points = VecDeque::from([(now, bytes)]);
+        }
         self.bytes = self.bytes.saturating_add(bytes);
         self.note(now);
     }
@@ -140,6 +149,60 @@ mod tests {
         assert!((meter.rate(at(8000)) - 2e6).abs() < 8e4, "{}", meter.rate(at(8000)));
         assert!(meter.points.len() < 40);
         assert!(meter.rate(at(11_500)) < 1.0, "nothing came for three seconds");
+    }
+
+    /// What is left of a transfer of so many bytes is estimated with each of these arrivals (ms, bytes); says
+    /// from when on, after the first of them, the estimate is within a tenth of what is right at this rate.
+    fn settles_after(arrivals: &[(u64, u64)], bytes: u64, bytes_per_ms: f64) -> u64 {
+        let mut meter = Meter::new(at(0));
+        let first = arrivals[0].0;
+        let (mut left, mut settled) = (bytes, first);
+        for &(millis, bytes) in arrivals {
+            left -= bytes;
+            meter.add(at(millis), bytes);
+            let remaining = meter.remaining(at(millis), left);
+            let right = left as f64 / bytes_per_ms / 1000.0;
+            let is_right = |it: Duration| (it.as_secs_f64() - right).abs() <= 0.1 * right.max(1.0);
+            if !remaining.is_some_and(is_right) {
+                settled = millis;
+            }
+        }
+        settled - first
+    }
+
+    /// Arrivals at a steady rate, each up to 150 ms late and none before the one before it, from a second
+    /// after the beginning on.
+    fn jittery(seed: u64, bytes_per_ms: impl Fn(u64) -> u64) -> Vec<(u64, u64)> {
+        let mut state = seed;
+        let mut last = 0;
+        let late = |at: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            last = (at + (state >> 33) % 150).max(last);
+            (last, 25 * bytes_per_ms(at))
+        };
+        (1000..31_000).step_by(25).map(late).collect()
+    }
+
+    #[test]
+    fn the_estimate_of_a_steady_transfer_settles_within_three_seconds() {
+        for seed in 1..200 {
+            let arrivals = jittery(seed, |_| 1000);
+            let settled = settles_after(&arrivals, 31_000_000, 1000.0);
+            assert!(settled <= 3000, "seed {seed}: {settled} ms");
+        }
+    }
+
+    /// At twice the rate, or half of it, from 11 s on: the window has to pass, and a tenth a second.
+    #[test]
+    fn the_estimate_follows_a_change_of_rate() {
+        for seed in 1..50 {
+            let faster = jittery(seed, |at| if at < 11_000 { 1000 } else { 2000 });
+            let settled = settles_after(&faster, 10_000_000 + 60_000_000, 2000.0);
+            assert!((10_000..22_000).contains(&settled), "seed {seed}: {settled} ms");
+            let slower = jittery(seed, |at| if at < 11_000 { 1000 } else { 500 });
+            let settled = settles_after(&slower, 10_000_000 + 25_000_000, 500.0);
+            assert!((10_000..22_000).contains(&settled), "seed {seed}: {settled} ms");
+        }
     }
 
     #[test]

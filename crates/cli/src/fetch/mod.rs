@@ -36,6 +36,9 @@ const MIN_IDLE: Duration = Duration::from_secs(1);
 /// here already.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
+/// How often it looks whether all that it said was acknowledged, of which there is no event.
+const FAREWELL_TURN: Duration = Duration::from_millis(1);
+
 pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     // What cannot be stored is reported before a request is sent.
     let target = if args.list { None } else { Some(Target::find(&args.output)?) };
@@ -55,10 +58,10 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
         .with_idle_timeout(args.timeout.max(MIN_IDLE))
         .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
-    let pool = files::disk_pool()?;
     let started = Instant::now();
     let client = join(&access)?;
     let connect = started.elapsed();
+    let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
     report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
@@ -104,7 +107,7 @@ fn join(access: &Access) -> Result<Client, Failure> {
         Client::connect(access.connect.clone()).map_err(|error| access.not_begun(&error))?;
     loop {
         interrupt::check()?;
-        match client.wait(files::turn(false))? {
+        match client.wait(files::TURN)? {
             Some(Event::Closed(_)) => return Err(access.not_connected(&client.attempts())),
             Some(_) => return Ok(client),
             None => {}
@@ -125,6 +128,7 @@ struct Fetch<'a> {
     failed: u32,
     first_failure: Option<(u32, Fault)>,
     has_pipe: bool,
+    started: Instant,
 }
 
 impl<'a> Fetch<'a> {
@@ -153,6 +157,7 @@ impl<'a> Fetch<'a> {
             failed,
             first_failure,
             has_pipe,
+            started: Instant::now(),
         }
     }
 
@@ -170,7 +175,7 @@ impl<'a> Fetch<'a> {
                 self.taking.turn(&link);
                 last_progress = Instant::now();
             } else {
-                match self.client.wait(files::turn(self.taking.is_busy()))? {
+                match self.client.wait(files::TURN)? {
                     Some(Event::Closed(reason)) => return Err(self.on_closed(&reason)),
                     Some(event) => {
                         if matches!(event, Event::BlockProgress { .. } | Event::Chunk { .. }) {
@@ -298,7 +303,8 @@ impl<'a> Fetch<'a> {
         }
         let progress = self.taking.progress();
         let detail = || outcome::show_detail(&progress);
-        self.report.progress(progress.verified_bytes, Some(progress.wanted_bytes), detail);
+        let fields = || outcome::progress_fields(&progress, self.started.elapsed());
+        self.report.transfer((progress.verified_bytes, progress.wanted_bytes), fields, detail);
     }
 
     /// Lets the server know how it ended: it is sent three times, and needs no answer.
@@ -309,7 +315,7 @@ impl<'a> Fetch<'a> {
         }
         let started = Instant::now();
         while !self.client.is_closed() && started.elapsed() < LAST_WORDS {
-            match self.client.wait(files::turn(true)) {
+            match self.client.wait(FAREWELL_TURN) {
                 Ok(Some(event)) => self.taking.handle_event(&link, event),
                 Ok(None) => self.taking.turn(&link),
                 Err(_) => return,

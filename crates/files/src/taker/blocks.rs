@@ -105,6 +105,11 @@ impl Taker {
         active.writes = active.writes.saturating_sub(1);
         match written {
             Ok(range) => {
+                if let Some(came) = active.packed.remove(&range.start) {
+                    let packed = range.end - range.start;
+                    self.progress.packed_bytes += packed;
+                    self.progress.saved_bytes += packed.saturating_sub(came);
+                }
                 let bytes = active.here.insert(range);
                 active.verified_bytes += bytes;
                 self.progress.verified_bytes += bytes;
@@ -391,6 +396,7 @@ impl Taker {
         self.note_write(file);
         if let Some(active) = self.active.get_mut(&file) {
             active.came_packed = true;
+            active.packed.insert(offset, packed.iter().map(|it| it.len() as u64).sum());
         }
         self.act(TakerAction::WritePacked { file, offset, max_bytes, packed });
     }
