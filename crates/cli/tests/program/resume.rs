@@ -85,7 +85,11 @@ fn progress_is_four_lines_a_second_and_says_where_the_bytes_came_from() {
 #[cfg(unix)]
 #[test]
 fn what_came_packed_is_kept_and_the_rest_comes_packed() {
-    let text = || (0_u64..).flat_map(|n| format!("{:x}\n", n * n * 2_654_435_761).into_bytes());
+    let text = || {
+        (0_u64..).flat_map(|n| {
+            format!("{:x}\n", n.wrapping_mul(n).wrapping_mul(2_654_435_761)).into_bytes()
+        })
+    };
     let (dir, content) = (Dir::new(), text().take(12_000_000).collect::<Vec<u8>>());
     let serving = serve(&[&dir.file("in", &content), "--rate", "16M"]);
     let out = dir.path("out");

@@ -198,7 +198,8 @@ impl Giving {
                 Answer::Made { tag, made } => self.on_made(tag, made),
                 Answer::Packed { tag, made, since } => {
                     if let (Some(since), Ok((Made::Packed { length, .. }, _))) = (since, &made) {
-                        self.pace.learn(*length, self.clock.now().since(since));
+                        let took = self.clock.now().since(since);
+                        self.pace.learn(*length, took, self.blocks.is_empty());
                     }
                     self.on_made(tag, made);
                 }

@@ -1,10 +1,11 @@
 //! When packing pays, and a part of a file that is packed.
 //!
 //! A link that is slower than packing waits for fewer bytes; one that is faster would wait for the packer. So
-//! the rule compares two speeds, in bytes of files: that of the link, as the connection has measured it, and
-//! that of packing, as the last parts had it, from being asked for to being there. That holds what the other
-//! clients leave of the processors. A link that nobody has measured yet is taken for a slow one: 1 MiB of a
-//! file costs 7 ms then, where a slow link saves seconds.
+//! packing ends when nothing was on its way as a part was ready, and two speeds say that it did not pay, in
+//! bytes of files: that of the link, as the connection has measured it, and that of packing, as the last parts
+//! had it, from being asked for to being there. That holds what the other clients leave of the processors;
+//! and a link that has more than it is given, because of a limit, is never idle. One that nobody has measured
+//! yet is taken for slow: 1 MiB of a file costs 7 ms then, where a slow link saves seconds.
 //!
 //! The invariant: what is packed together are bytes of one file, and was compared with its tree if that is
 //! known.
@@ -67,16 +68,20 @@ impl LinkSpeed {
 pub(super) struct Pace {
     /// Bytes of files that are packed in a second.
     speed: f64,
+    /// Nothing was on its way when the last part was ready: the link waited for it.
+    is_link_idle: bool,
     fast_looks: u32,
 }
 
 impl Pace {
     pub(super) const fn new() -> Self {
-        Self { speed: FIRST_SPEED, fast_looks: 0 }
+        Self { speed: FIRST_SPEED, is_link_idle: false, fast_looks: 0 }
     }
 
-    /// A part of so many bytes took so long to pack, waiting for a thread and for the disk included.
-    pub(super) fn learn(&mut self, bytes: u64, took: Duration) {
+    /// A part of so many bytes took so long to pack, waiting for a thread and for the disk included; and
+    /// whether the link had nothing else to do by then.
+    pub(super) fn learn(&mut self, bytes: u64, took: Duration, is_link_idle: bool) {
+        self.is_link_idle = is_link_idle;
         if bytes > 0 && took > Duration::ZERO {
             let speed = bytes as f64 / took.as_secs_f64();
             self.speed += SPEED_GAIN * (speed - self.speed);
@@ -88,7 +93,8 @@ impl Pace {
         let Some(bandwidth) = link.bandwidth_bps else { return false };
         let rtt = link.rtt.unwrap_or_default().as_secs_f64();
         let in_flight = MAX_IN_FLIGHT_BYTES / rtt.max(1e-9);
-        let is_fast = bandwidth as f64 / 8.0 > self.speed.min(in_flight);
+        let bandwidth = bandwidth as f64 / 8.0;
+        let is_fast = bandwidth > in_flight || (self.is_link_idle && bandwidth > self.speed);
         self.fast_looks = if is_fast { self.fast_looks + 1 } else { 0 };
         self.fast_looks >= FAST_LOOKS
     }
@@ -184,8 +190,9 @@ mod tests {
             assert!((0..5).all(|_| !pace.is_link_faster(link)), "{link:?}");
         }
         // 12 MiB in a round trip of 200 ms are 500 Mbit/s.
-        for link in [mbit(1500, 1), mbit(600, 200)] {
+        for (link, is_idle) in [(mbit(1500, 1), true), (mbit(600, 200), false)] {
             let mut pace = Pace::new();
+            pace.learn(2 << 20, Duration::from_millis(15), is_idle);
             assert!(!pace.is_link_faster(link), "one look is none");
             assert!(pace.is_link_faster(link), "{link:?}");
         }
@@ -195,9 +202,17 @@ mod tests {
     #[test]
     fn packing_that_has_become_slow_pays_for_slower_links_only() {
         let mut pace = Pace::new();
-        (0..20).for_each(|_| pace.learn(2 << 20, Duration::from_millis(420)));
+        (0..20).for_each(|_| pace.learn(2 << 20, Duration::from_millis(420), true));
         assert!((0..5).all(|_| !pace.is_link_faster(mbit(20, 50))));
         assert!((0..2).fold(false, |_, _| pace.is_link_faster(mbit(100, 50))));
+    }
+
+    /// A limit of the server makes a fast link slow, and nobody measures that.
+    #[test]
+    fn a_link_that_always_has_something_to_carry_is_packed_for() {
+        let mut pace = Pace::new();
+        pace.learn(2 << 20, Duration::from_millis(15), false);
+        assert!((0..5).all(|_| !pace.is_link_faster(mbit(5000, 1))));
     }
 
     #[test]
