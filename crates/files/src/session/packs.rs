@@ -1,11 +1,11 @@
 //! When packing pays, and a part of a file that is packed.
 //!
-//! A link that is slower than packing waits for fewer bytes; one that is faster would wait for the packer. So
-//! packing ends when nothing was on its way as a part was ready, and two speeds say that it did not pay, in
-//! bytes of files: that of the link, as the connection has measured it, and that of packing, as the last parts
-//! had it, from being asked for to being there. That holds what the other clients leave of the processors;
-//! and a link that has more than it is given, because of a limit, is never idle. One that nobody has measured
-//! yet is taken for slow: 1 MiB of a file costs 7 ms then, where a slow link saves seconds.
+//! A link that is slower than packing waits for fewer bytes; one that is faster would wait for the packer.
+//! So packing ends when nothing was on its way as a part was ready, and two speeds say that it did not pay,
+//! in bytes of files: that of the link, as the connection has measured it, and that of packing, as the last
+//! parts had it, from being asked for to being there. That holds what the other clients leave of the
+//! processors; and a link that has more than it is given, because of a limit, is never idle. One that nobody
+//! has measured yet is taken for slow: 1 MiB of a file costs 7 ms then, where a slow link saves seconds.
 //!
 //! The invariant: what is packed together are bytes of one file, and was compared with its tree if that is
 //! known.
@@ -38,8 +38,8 @@ const MAX_IN_FLIGHT_BYTES: f64 = (6 * (2 << 20)) as f64;
 /// A link is fast if so many looks in a row say so: the first trains of a radio look faster than it is.
 const FAST_LOOKS: u32 = 2;
 
-/// Chunks of a file, one behind the other in it and evenly spread, that decide whether packing pays for any of
-/// it: 2 MiB, as much as a part has.
+/// Chunks of a file, evenly spread, that decide whether packing pays for any of it: 2 MiB, as much as a part
+/// has.
 const SAMPLES: u64 = 8;
 
 /// The first chunks of a part, which decide whether it is packed: a quarter of it.

@@ -401,8 +401,8 @@ impl Taker {
         self.act(TakerAction::WritePacked { file, offset, max_bytes, packed });
     }
 
-    /// The giver may find that packing does not pay, and send the rest of a file as one block, once nothing of
-    /// it is on its way: the connection is told then what of that block is here.
+    /// The giver may find that packing does not pay, and send the rest of a file as one block, once nothing
+    /// of it is on its way: the connection is told then what of that block is here.
     fn say_what_is_here(&mut self, file: u32) {
         let (size, root) = (self.offer.entry(file).and_then(|it| it.size()), self.root(file));
         let (Some(active), Some(size), Some(root)) = (self.active.get_mut(&file), size, root)
