@@ -435,9 +435,8 @@ impl Machine for ServerMachine {
                 self.uplink.on_sent(now, id, bytes);
                 self.count_sent(bytes);
             } else {
-                let slot = self.slots.get(id);
-                let waits = slot.is_some_and(|slot| slot.connection.awaits_uplink());
-                self.uplink.on_nothing_to_send(id, waits);
+                let left = self.slots.get(id).and_then(|slot| slot.connection.awaits_uplink());
+                self.uplink.on_nothing_to_send(id, left);
                 self.slots.on_nothing_to_send();
                 self.linger(now, id);
                 self.remove_if_over(id);
