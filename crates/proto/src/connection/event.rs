@@ -1,6 +1,7 @@
 //! Events of a connection for the application, and how a connection ends.
 
 use alloc::string::String;
+use core::time::Duration;
 
 use bytes::Bytes;
 
@@ -62,6 +63,14 @@ impl BlockOptions {
 pub enum Event {
     /// At a client: the server's welcome is verified. At a server: the client's address is validated.
     Connected,
+    /// At a client that is not connected yet: the server has no seat for it, and it waits in line.
+    Queued {
+        /// How many are before it, itself included: 1 is the next. `None` if even the line is full: it asks
+        /// for a place now and then.
+        place: Option<u32>,
+        /// How long it may take, if the server can say.
+        estimate: Option<Duration>,
+    },
     /// More of a block has arrived. At most once in each round of the loop.
     BlockProgress {
         /// The tag that the sender gave it.
@@ -187,6 +196,9 @@ impl core::fmt::Debug for Event {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Connected => f.write_str("Connected"),
+            Self::Queued { place, estimate } => {
+                write!(f, "Queued {{ place: {place:?}, estimate: {estimate:?} }}")
+            }
             Self::BlockProgress { tag, received, length } => {
                 write!(f, "BlockProgress {{ tag: {tag}, received: {received}, length: {length} }}")
             }

@@ -15,6 +15,7 @@ use core::net::IpAddr;
 
 use super::admission::{ClientName, Prefix};
 use super::handshakes::Handshakes;
+use super::line::Line;
 use super::memory::{Memory, RequestName, TokenName};
 use super::paths::Paths;
 use super::rules::Rules;
@@ -37,12 +38,15 @@ pub struct Desk {
     pub(super) seats: BTreeMap<RequestName, ConnectionId>,
     pub(super) prefixes: BTreeMap<Prefix, Share>,
     pub(super) handshakes: Handshakes,
+    pub(super) line: Line,
     pub(super) paths: Paths,
     /// The latest time of day that a worker read.
     pub(super) unix_time: u64,
     /// The time of day when the server was started, or first knew it; 0 if it never did.
     pub(super) started_unix: u64,
     pub(super) is_shutting_down: bool,
+    /// When it was asked last.
+    pub(super) asked_at: Instant,
     answer_budget: SendBudget,
     reset_key: ResetKey,
 }
@@ -114,10 +118,12 @@ impl Desk {
             seats: BTreeMap::new(),
             prefixes: BTreeMap::new(),
             handshakes: Handshakes::default(),
+            line: Line::new(rules.config.limits.line),
             paths: Paths::new(rules.config.connection.min_rate_bps),
             unix_time,
             started_unix: unix_time,
             is_shutting_down: false,
+            asked_at: now,
             answer_budget,
             reset_key: reset_key.clone(),
             rules: Arc::clone(&rules),
@@ -130,6 +136,7 @@ impl Desk {
     pub fn complete(&self, mut stats: ServerStats) -> ServerStats {
         stats.handshakes = self.handshakes.len();
         stats.remembered = self.memory.len();
+        stats.in_line = self.line.len();
         stats
     }
 
@@ -172,6 +179,11 @@ impl Desk {
         }
     }
 
+    /// Seats that nobody has.
+    pub(super) fn free_seats(&self) -> usize {
+        self.rules.config.limits.connections.saturating_sub(self.seats.len())
+    }
+
     /// A handshake counts no more, unless it was ended to make room before.
     pub(super) fn end_handshake(&mut self, name: &RequestName) {
         let Some(ended) = self.handshakes.remove(name) else { return };
@@ -184,6 +196,7 @@ impl Desk {
     /// A seat is free.
     fn leave(&mut self, name: &RequestName, prefix: Prefix) {
         self.seats.remove(name);
+        self.line.on_freed(self.asked_at, self.free_seats());
         if let Some(share) = self.prefixes.get_mut(&prefix) {
             share.connections -= 1;
             if share.connections == 0 {
@@ -203,6 +216,7 @@ impl Desk {
     /// Panics if the parts contradict each other, or what the workers have. For tests, fuzzers and the
     /// simulator; all workers have reported.
     pub(super) fn check_invariants<'a>(&self, workers: impl IntoIterator<Item = &'a Worker>) {
+        self.line.check_invariants();
         let (mut connections, mut handshakes) = (0, 0);
         for worker in workers {
             worker.check_invariants();

@@ -24,6 +24,7 @@ mod desk;
 mod event;
 mod handshakes;
 mod late;
+mod line;
 mod lingering;
 mod memory;
 mod paths;

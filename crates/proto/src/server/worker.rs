@@ -39,7 +39,7 @@ pub struct Worker {
     pub(super) uplink: Uplink,
     pub(super) by_id: BTreeMap<WireId, ConnectionId>,
     pub(super) lingering: Lingering,
-    answers: VecDeque<(FourTuple, Vec<u8>)>,
+    pub(super) answers: VecDeque<(FourTuple, Vec<u8>)>,
     /// The budget of answers is empty until then.
     no_answer_until: Instant,
     /// Requests that the application has not read.
@@ -153,7 +153,19 @@ impl Worker {
     /// calls.
     pub fn report(&mut self, desk: &mut impl AtDesk) {
         if !self.notes.is_empty() {
-            desk.ask(|desk| desk.hear(&mut self.notes));
+            desk.ask(|desk| {
+                desk.hear(&mut self.notes);
+                Self::take_calls(&mut self.answers, desk);
+            });
+        }
+    }
+
+    /// Takes the calls of those in line for whom there is a seat now, as many as there is room for.
+    pub(super) fn take_calls(answers: &mut VecDeque<(FourTuple, Vec<u8>)>, desk: &mut Desk) {
+        while answers.len() < MAX_ANSWERS
+            && let Some(call) = desk.line.next_call()
+        {
+            answers.push_back(call);
         }
     }
 

@@ -15,6 +15,7 @@ mod handshake;
 mod hostile;
 mod keys;
 mod life;
+mod line;
 mod sources;
 mod traffic;
 
