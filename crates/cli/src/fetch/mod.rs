@@ -38,6 +38,9 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// The time without progress, unless --timeout says another: a router that is restarted, a tunnel, a lift.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// After so long without an event it is looked whether this machine has another address now.
+const LOOK_FOR_NETWORK: Duration = Duration::from_millis(500);
+
 /// How long saying so may take: three times a second apart, and some of it for a busy machine. The file is
 /// here already.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -168,6 +171,7 @@ impl<'a> Fetch<'a> {
     fn until_done(&mut self) -> Result<(), Failure> {
         let link = ClientLink(self.client);
         let mut last_progress = Instant::now();
+        let mut quiet_since = last_progress;
         loop {
             if interrupt::requested() {
                 self.taking.close(&link, INTERRUPTED, "");
@@ -181,6 +185,7 @@ impl<'a> Fetch<'a> {
                 match self.client.wait(files::turn(self.taking.is_busy()))? {
                     Some(Event::Closed(reason)) => return Err(self.on_closed(&reason)),
                     Some(event) => {
+                        quiet_since = Instant::now();
                         if matches!(event, Event::BlockProgress { .. } | Event::Chunk { .. }) {
                             last_progress = Instant::now();
                         }
@@ -203,6 +208,11 @@ impl<'a> Fetch<'a> {
                 last_progress = Instant::now();
             }
             self.show();
+            if quiet_since.elapsed() > LOOK_FOR_NETWORK {
+                quiet_since = Instant::now();
+                // Without a network the old socket is kept.
+                let _moved = self.client.rebind_if_moved();
+            }
             if last_progress.elapsed() > self.patience {
                 self.taking.close(&link, CloseCode::NO_PROGRESS, "");
                 return Err(self.stopped());
