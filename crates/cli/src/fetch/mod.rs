@@ -45,6 +45,9 @@ const LOOK_FOR_NETWORK: Duration = Duration::from_millis(500);
 /// here already.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
+/// How often it looks whether all that it said was acknowledged, of which there is no event.
+const FAREWELL_TURN: Duration = Duration::from_millis(1);
+
 pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     // What cannot be stored is reported before a request is sent.
     let target = if args.list { None } else { Some(Target::find(&args.output)?) };
@@ -64,10 +67,10 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
         .with_idle_timeout(patience(args))
         .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
-    let pool = files::disk_pool()?;
     let started = Instant::now();
     let client = join(&access)?;
     let connect = started.elapsed();
+    let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
     report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
@@ -115,7 +118,7 @@ fn join(access: &Access) -> Result<Client, Failure> {
         Client::connect(access.connect.clone()).map_err(|error| access.not_begun(&error))?;
     loop {
         interrupt::check()?;
-        match client.wait(files::turn(false))? {
+        match client.wait(files::TURN)? {
             Some(Event::Closed(_)) => return Err(access.not_connected(&client.attempts())),
             Some(_) => return Ok(client),
             None => {}
@@ -182,7 +185,7 @@ impl<'a> Fetch<'a> {
                 self.taking.turn(&link);
                 last_progress = Instant::now();
             } else {
-                match self.client.wait(files::turn(self.taking.is_busy()))? {
+                match self.client.wait(files::TURN)? {
                     Some(Event::Closed(reason)) => return Err(self.on_closed(&reason)),
                     Some(event) => {
                         quiet_since = Instant::now();
@@ -327,7 +330,7 @@ impl<'a> Fetch<'a> {
         }
         let started = Instant::now();
         while !self.client.is_closed() && started.elapsed() < LAST_WORDS {
-            match self.client.wait(files::turn(true)) {
+            match self.client.wait(FAREWELL_TURN) {
                 Ok(Some(event)) => self.taking.handle_event(&link, event),
                 Ok(None) => self.taking.turn(&link),
                 Err(_) => return,
