@@ -29,6 +29,7 @@ MIB, GIB = 1 << 20, 1 << 30
 SLOWEST = 2  # Limits until another program is given up.
 LONGEST_S = 600  # Links with a limit above this are left out at 1 GiB.
 OUTAGE_S = 30
+PACKET = 1440  # Bytes of a file in a packet of 1500, about.
 
 
 def limit_s(link, size):
@@ -180,9 +181,11 @@ def in_server(run, *command):
 
 
 def received():
-    """The bytes that have come to the client, by the device's count."""
-    row = next(line for line in Path("/proc/net/dev").read_text().splitlines() if "link0" in line)
-    return int(row.split(":")[1].split()[0])
+    """The packets that have come to the client's sockets: the device also counts what is for no socket."""
+    lines = Path("/proc/net/snmp").read_text().splitlines()
+    rows = [dict(zip(names.split(), values.split())) for names, values in zip(lines[::2], lines[1::2])]
+    return sum(int(row.get("InDatagrams", 0)) for row in rows if row.get("Udp:")) + \
+        sum(int(row.get("InSegs", 0)) for row in rows if row.get("Tcp:"))
 
 
 def drop_all(run, verb):
@@ -198,7 +201,7 @@ def drop_all(run, verb):
 
 def break_path(run, program, kind):
     """After a third of the file: a link that is away for a while, or another address of the client."""
-    goal = os.path.getsize(f"{run}/source/world.bin") // 3
+    goal = os.path.getsize(f"{run}/source/world.bin") // PACKET // 3
     while received() < goal and program.poll() is None:
         time.sleep(0.05)
     if kind == "outage":
@@ -212,7 +215,7 @@ def break_path(run, program, kind):
         before = received()
         subprocess.run(["ip", "addr", "add", f"{MOVED}/24", "dev", "link0"], check=True)
     at = time.monotonic()
-    while received() < before + 65536 and program.poll() is None:
+    while received() < before + 65536 // PACKET and program.poll() is None:
         time.sleep(0.005)
     return {"back_ms": round((time.monotonic() - at) * 1e3, 1)}
 

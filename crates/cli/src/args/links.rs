@@ -9,7 +9,7 @@ use crate::units;
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct LinksArgs {
-    /// Bytes of the block (k, M), up to 1G; several are measured one after the other.
+    /// Bytes of the block (k, M), up to 1024M; several are measured one after the other.
     #[arg(
         long,
         value_name = "BYTES,...",
@@ -107,6 +107,6 @@ fn block_bytes(text: &str) -> Result<u64, String> {
     let bytes = units::bytes(text)?;
     match bytes {
         1..=0x4000_0000 => Ok(bytes),
-        _ => Err(format!("{text} is no size of a block: from 1 to 1G bytes")),
+        _ => Err(format!("{text} is no size of a block: from 1 to 1024M bytes")),
     }
 }
