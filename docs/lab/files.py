@@ -16,8 +16,7 @@ Afterwards the file is compared with the one that was served. The bytes are rand
 Bytes on the wire are the emulator's, with IP headers. The servers are started fresh and have never seen the
 file; `haulier serve` has no tree of it.
 """
-import argparse, filecmp, json, math, os, shutil, signal, socket, statistics, subprocess, sys, tempfile
-import threading, time, tomllib
+import argparse, filecmp, json, math, os, shutil, statistics, subprocess, sys, tempfile, threading, time, tomllib
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -345,9 +344,10 @@ def measure(a):
                     save(a.out, rows)
                     took = f"{row['total_ms'] / row['limit_ms']:6.3f} L" if row["ok"] else f"FAIL {row.get('error')}"
                     wire = f"{row.get('sent', 0) / row['bytes']:.3f} of the file sent"
-                    print(f"[{count - len(todo)}/{count} {time.monotonic() - started:5.0f}s] {row['bytes'] >> 20:5} MiB "
-                          f"{row['profile']:8} {row['peer']:15} {row.get('breaks') or ''} seed {row['seed']} {took}, {wire}"
-                          f"{', on after %.0f ms' % row['back_ms'] if 'back_ms' in row else ''}, load {row['load']}", flush=True)
+                    back = f", on after {row['back_ms']:.0f} ms" if "back_ms" in row else ""
+                    print(f"[{count - len(todo)}/{count} {time.monotonic() - started:5.0f}s] {row['bytes'] >> 20:5} MiB"
+                          f" {row['profile']:8} {row['peer']:15} {row.get('breaks') or ''} seed {row['seed']} {took}, "
+                          f"{wire}{back}, load {row['load']}", flush=True)
 
         threads = [threading.Thread(target=worker) for _ in range(a.jobs)]
         for thread in threads:

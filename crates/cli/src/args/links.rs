@@ -9,7 +9,7 @@ use crate::units;
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct LinksArgs {
-    /// Bytes of the block (k, M), up to 1024M; several are measured one after the other.
+    /// Bytes of the block (k, M), up to 64M; several are measured one after the other.
     #[arg(
         long,
         value_name = "BYTES,...",
@@ -106,7 +106,7 @@ fn link(name: &str) -> Result<String, String> {
 fn block_bytes(text: &str) -> Result<u64, String> {
     let bytes = units::bytes(text)?;
     match bytes {
-        1..=0x4000_0000 => Ok(bytes),
-        _ => Err(format!("{text} is no size of a block: from 1 to 1024M bytes")),
+        1..=0x0400_0000 => Ok(bytes),
+        _ => Err(format!("{text} is no size of a block: from 1 to 64M bytes")),
     }
 }

@@ -61,6 +61,6 @@ fn what_makes_no_sense_is_refused() {
     };
     refused(&["--links", "moon"], "there is no link called moon: there are fiber");
     refused(&["--only", "quic"], "nobody is called quic: there are token, ticket");
-    refused(&["--sizes", "1025M"], "from 1 to 1024M bytes");
+    refused(&["--sizes", "65M"], "from 1 to 64M bytes");
     refused(&["--sizes", "0"], "0");
 }
