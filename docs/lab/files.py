@@ -9,6 +9,7 @@
 DIR is a lab whose link emulator is built: `linkemu` in its release directory (or CARGO_TARGET_DIR's), and
 `profiles.toml`. `haulier` is looked for on the PATH. Needs root, /dev/net/tun and iproute2; OpenSSH and rsync
 are installed by apt and iroh by pip if they are not there, and what cannot be had is left out, and said.
+(croc is in no registry of Debian 12, crates.io, PyPI or npm.)
 
 A run is timed from just before the client's program is started to its end: with its start, its connection,
 and whatever it does before it calls the file done (haulier and iroh verify it, haulier waits for the disk).
@@ -16,7 +17,8 @@ Afterwards the file is compared with the one that was served. The bytes are rand
 Bytes on the wire are the emulator's, with IP headers. The servers are started fresh and have never seen the
 file; `haulier serve` has no tree of it.
 """
-import argparse, filecmp, json, math, os, shutil, statistics, subprocess, sys, tempfile, threading, time, tomllib
+import argparse, filecmp, json, math, os, shutil, statistics, subprocess, sys, tempfile, threading, time
+import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -33,7 +35,8 @@ PACKET = 1440  # Bytes of a file in a packet of 1500, about.
 
 def limit_s(link, size):
     """The lab's physical limit: a round trip, and the bytes in payloads of 1200 with losses replaced."""
-    return link["rtt_ms"] / 1e3 + size * 8 * (1 + 28 / 1200) / (link["rate_mbit"] * 1e6 * (1 - link.get("loss", 0)))
+    passed = link["rate_mbit"] * 1e6 * (1 - link.get("loss", 0))
+    return link["rtt_ms"] / 1e3 + size * 8 * (1 + 28 / 1200) / passed
 
 
 # The programs: each has what to start at the server, and at the client. They are called in the emulator's two
@@ -103,18 +106,6 @@ def iroh_fetch(run):
     return [*peer, "fetch", f"{run}/ticket", f"{run}/client-store", f"{run}/world.bin"]
 
 
-def croc_serve(run):
-    relay = subprocess.Popen(["croc", "relay", "--host", SERVER, "--ports", "9009,9010,9011"])
-    time.sleep(0.5)
-    os.environ["CROC_SECRET"] = "4016-a-world"
-    return ["croc", "--relay", f"{SERVER}:9009", "--yes", "send", "--no-local", f"{run}/source/world.bin"], relay.pid
-
-
-def croc_fetch(run):
-    os.environ["CROC_SECRET"] = "4016-a-world"
-    return ["croc", "--relay", f"{SERVER}:9009", "--yes", "--out", run]
-
-
 PEERS = {
     "haulier-ticket": (ticket_serve, ticket_fetch, None, "haulier"),
     "haulier-token": (token_serve, token_fetch, None, "haulier"),
@@ -123,7 +114,6 @@ PEERS = {
     "rsync": (ssh_serve, rsync_fetch, "cubic", "rsync"),
     "rsync-bbr": (ssh_serve, rsync_fetch, "bbr", "rsync"),
     "iroh": (iroh_serve, iroh_fetch, None, "iroh"),
-    "croc": (croc_serve, croc_fetch, "cubic", "croc"),
 }
 
 
@@ -166,7 +156,8 @@ def fetch(peer, run, size, breaks):
         log.seek(0)
         lines = log.read().splitlines()
     same = target.exists() and filecmp.cmp(f"{run}/source/world.bin", target, shallow=False)
-    row |= {"ok": code == 0 and same, "error": None if code == 0 else f"exit {code}: {' '.join(lines[-1:])}"[:300]}
+    error = None if code == 0 else f"exit {code}: {' '.join(lines[-1:])}"[:120]
+    row |= {"ok": code == 0 and same, "error": error}
     if peer.startswith("haulier") and lines:
         row |= {name: json.loads(lines[-1]).get(name) for name in ("connect_ms", "wire_bytes_in")}
     print(json.dumps(row), flush=True)
@@ -190,7 +181,8 @@ def received():
 def drop_all(run, verb):
     """From now on, or until now, both ends' systems discard what the link delivers, without a word."""
     rule = ["ip", "rule", verb, "iif", "link0", "pref", "0", "blackhole"]
-    for where in (lambda *command: subprocess.run(command, check=True), lambda *command: in_server(run, *command)):
+    in_client = lambda *command: subprocess.run(command, check=True)
+    for where in (in_client, lambda *command: in_server(run, *command)):
         if verb == "add":
             # The system's own rule is asked first, or what is for this host would still come through.
             where("ip", "rule", "add", "pref", "10", "lookup", "local")
@@ -228,7 +220,7 @@ class Lab:
         self.linkemu = Path(os.environ.get("CARGO_TARGET_DIR", Path(folder) / "target")) / "release/linkemu"
         self.work, self.lock = Path(work), threading.Lock()
         if not self.linkemu.exists():
-            sys.exit(f"{self.linkemu} is not there: cargo build --release in {folder}, or set CARGO_TARGET_DIR")
+            sys.exit(f"no {self.linkemu}: cargo build --release in {folder}, or set CARGO_TARGET_DIR")
 
     def world(self, size):
         """The file that is served: made once for a size."""
@@ -253,17 +245,19 @@ class Lab:
                    "--client", f"{me} fetch {peer} {run} {size} {breaks or ''}"]
         done = subprocess.run(command, capture_output=True, text=True)
         lines = done.stdout.splitlines()
-        out = json.loads(lines[-1]) if done.returncode == 0 and lines else {"ok": False, "error": done.stderr[-300:]}
-        row = {"peer": peer, "profile": profile, "bytes": size, "seed": seed, "limit_ms": round(limit * 1e3, 1)}
+        failed = {"ok": False, "error": done.stderr[-120:]}
+        out = json.loads(lines[-1]) if done.returncode == 0 and lines else failed
+        row = {"peer": peer, "profile": profile, "bytes": size, "seed": seed}
+        row["limit_ms"] = round(limit * 1e3, 1)
         row |= {"breaks": breaks} if breaks else {}
         for name in ("ok", "total_ms", "connect_ms", "wire_bytes_in", "back_ms", "error"):
             if out.get(name) is not None:
                 row[name] = out[name]
         if emulated := out.get("link"):
             down = emulated["s2c"]
-            row |= {"sent": down["in_bytes"], "back": emulated["c2s"]["in_bytes"], "drop_queue": down["drop_queue"],
-                    "drop_loss": down["drop_loss"], "late_us": emulated["late_us"]["p99"],
-                    "device_drops": emulated["device_drops"]}
+            row |= {"sent": down["in_bytes"], "back": emulated["c2s"]["in_bytes"],
+                    "drop_queue": down["drop_queue"], "drop_loss": down["drop_loss"],
+                    "late_us": emulated["late_us"]["p99"], "device_drops": emulated["device_drops"]}
         if row["ok"]:
             shutil.rmtree(run)
         else:
@@ -276,8 +270,8 @@ def key(row):
 
 
 def save(path, rows):
-    order = lambda r: (r.get("breaks") or "", r["bytes"], PROFILES.index(r["profile"]), list(PEERS).index(r["peer"]),
-                       r["seed"])
+    order = lambda r: (r.get("breaks") or "", r["bytes"], PROFILES.index(r["profile"]),
+                       list(PEERS).index(r["peer"]), r["seed"])
     kept = [{k: v for k, v in row.items() if k != "kept"} for row in sorted(rows.values(), key=order)]
     path.write_text("[\n" + ",\n".join(json.dumps(row) for row in kept) + "\n]\n")
 
@@ -300,14 +294,14 @@ def available():
         if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
             print(f"{what} cannot be installed here", file=sys.stderr)
     if not (shutil.which("sshd") or os.path.exists("/usr/sbin/sshd")) or not shutil.which("rsync"):
-        install("OpenSSH and rsync", ["sh", "-c", "apt-get update && apt-get install -y --no-install-recommends"
-                                      " openssh-server openssh-client rsync"])
+        get = "apt-get update && apt-get install -y --no-install-recommends openssh-server rsync"
+        install("OpenSSH and rsync", ["sh", "-c", get])
     has_iroh = lambda: subprocess.run([sys.executable, "-c", "import iroh; iroh.BlobTicket"],
                                       stderr=subprocess.DEVNULL).returncode == 0
     if not has_iroh():
         install(IROH, [sys.executable, "-m", "pip", "install", "--break-system-packages", IROH])
     there = {"haulier": shutil.which("haulier"), "rsync": shutil.which("rsync"), "iroh": has_iroh(),
-             "sshd": shutil.which("sshd") or os.path.exists("/usr/sbin/sshd"), "croc": shutil.which("croc")}
+             "sshd": shutil.which("sshd") or os.path.exists("/usr/sbin/sshd")}
     for program in (name for name, is_there in there.items() if not is_there):
         print(f"left out: {program} is not there", file=sys.stderr)
     return [peer for peer, (*_, program) in PEERS.items() if there[program]]
@@ -342,12 +336,13 @@ def measure(a):
                 with lock:
                     rows[key(row)] = row
                     save(a.out, rows)
-                    took = f"{row['total_ms'] / row['limit_ms']:6.3f} L" if row["ok"] else f"FAIL {row.get('error')}"
+                    failed = f"FAIL {row.get('error')}"
+                    took = f"{row['total_ms'] / row['limit_ms']:6.3f} L" if row["ok"] else failed
                     wire = f"{row.get('sent', 0) / row['bytes']:.3f} of the file sent"
                     back = f", on after {row['back_ms']:.0f} ms" if "back_ms" in row else ""
-                    print(f"[{count - len(todo)}/{count} {time.monotonic() - started:5.0f}s] {row['bytes'] >> 20:5} MiB"
-                          f" {row['profile']:8} {row['peer']:15} {row.get('breaks') or ''} seed {row['seed']} {took}, "
-                          f"{wire}{back}, load {row['load']}", flush=True)
+                    what = f"{row['bytes'] >> 20} MiB {row['profile']:8} {row['peer']:15} seed {row['seed']}"
+                    print(f"[{count - len(todo)}/{count} {time.monotonic() - started:5.0f}s] {what} "
+                          f"{row.get('breaks') or ''} {took}, {wire}{back}, load {row['load']}", flush=True)
 
         threads = [threading.Thread(target=worker) for _ in range(a.jobs)]
         for thread in threads:
@@ -372,14 +367,16 @@ def report(path):
                 runs = [row for row in plain if (row["peer"], row["profile"]) == (peer, profile)]
                 times = [row["total_ms"] / row["limit_ms"] if row["ok"] else math.inf for row in runs]
                 middle = statistics.median_low(times) if times else None
-                cells.append("-" if middle is None else f"over {SLOWEST}" if middle == math.inf else f"{middle:.3f}")
+                name = "-" if middle is None else f"over {SLOWEST}"
+                cells.append(name if middle in (None, math.inf) else f"{middle:.3f}")
                 sent = [row["sent"] / row["bytes"] for row in runs if row["ok"] and "sent" in row]
                 wire.append(f"{statistics.median(sent):.3f}" if sent else "-")
             print(f"| {peer} | " + " | ".join(cells) + " |")
             print("| bytes sent / file | " + " | ".join(wire) + " |") if peer.startswith("haulier") else None
     broken = [row for row in rows if row.get("breaks")]
     if broken:
-        print("\n| break | link | peer | on after ms | of the file sent | in all, s (L) |\n|---|---|---|--:|--:|--:|")
+        print("\n| break | link | peer | on after ms | of the file sent | in all, s (L) |")
+        print("|---|---|---|--:|--:|--:|")
     for row in broken:
         end = f"{row['total_ms'] / 1e3:.1f} ({row['limit_ms'] / 1e3:.1f})" if row["ok"] else "never"
         print(f"| {row['breaks']} | {row['profile']} | {row['peer']} | {row.get('back_ms', 0):.0f} | "
@@ -391,7 +388,8 @@ def main():
         return serve(*sys.argv[2:4])
     if sys.argv[1:2] == ["fetch"]:
         return fetch(*sys.argv[2:4], int(sys.argv[4]), (sys.argv[5:] or [None])[0])
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    shape = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
     parser.add_argument("--lab")
     parser.add_argument("--profiles", default=",".join(PROFILES))
     parser.add_argument("--sizes", default="64M,1G")
@@ -401,7 +399,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=math.inf, help="begins nothing that would end later")
     parser.add_argument("-j", "--jobs", type=int, default=1, help="runs at a time; 1 for the best timing")
     parser.add_argument("--again", action="store_true", help="also what is in the results already")
-    parser.add_argument("--work", default="/var/tmp", help="where the files go: on a disk, 2 GiB for each job")
+    parser.add_argument("--work", default="/var/tmp", help="where the files go: 2 GiB for each job")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--report", action="store_true")
     a = parser.parse_args()
