@@ -7,8 +7,9 @@
 //! The invariant: at most [`MAX_QUEUED_WRITES`] chunks wait to be written, whatever the number of files;
 //! what a reader may have waiting it counts itself.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -21,6 +22,9 @@ pub const MAX_QUEUED_WRITES: usize = 32;
 pub const DEFAULT_THREADS: usize = 4;
 
 type Job = Box<dyn FnOnce() + Send>;
+
+/// What follows a sync that was done for several.
+type Then = Box<dyn FnOnce(io::Result<()>) + Send>;
 
 /// The threads. They end when it is dropped, after what is urgent is done.
 #[derive(Debug)]
@@ -73,6 +77,8 @@ struct Shared {
     queues: Mutex<Queues>,
     work_came: Condvar,
     writes: AtomicUsize,
+    /// Folders that are to be synced, with those who wait for it.
+    unsynced: Mutex<BTreeMap<PathBuf, Vec<Then>>>,
     /// Somebody asked for room in vain.
     is_awaited: AtomicBool,
     wake: Wake,
@@ -103,12 +109,43 @@ impl PoolHandle {
 
     /// Does this soon, before what is idle. It may wait for the disk, and holds a thread as long as it takes.
     pub fn run(&self, job: impl FnOnce() + Send + 'static) {
-        self.shared.add(Box::new(job), |queues| &mut queues.urgent);
+        drop(self.shared.add(Box::new(job), |queues| &mut queues.urgent));
+    }
+
+    /// Syncs a folder soon, once for all who ask for it before that begins, and tells each: so a thousand
+    /// files do not cost a thousand syncs of it.
+    pub(crate) fn sync_together(
+        &self,
+        folder: &Path,
+        sync: fn(&Path) -> io::Result<()>,
+        then: impl FnOnce(io::Result<()>) + Send + 'static,
+    ) {
+        let mut unsynced = self.shared.unsynced();
+        let waiting = unsynced.entry(folder.to_owned()).or_default();
+        waiting.push(Box::new(then));
+        let is_first = waiting.len() == 1;
+        drop(unsynced);
+        if !is_first {
+            return;
+        }
+        let (pool, folder) = (self.clone(), folder.to_owned());
+        let job = Box::new(move || {
+            // Who comes after this has to wait for another sync.
+            let waiting = pool.shared.unsynced().remove(&folder).unwrap_or_default();
+            let synced = sync(&folder);
+            for then in waiting {
+                then(synced.as_ref().map_err(same_error).copied());
+            }
+        });
+        // At the end of the pool nobody else will do it.
+        if let Err(job) = self.shared.add(job, |queues| &mut queues.urgent) {
+            job();
+        }
     }
 
     /// Does this when nothing is urgent.
     pub fn run_when_idle(&self, job: impl FnOnce() + Send + 'static) {
-        self.shared.add(Box::new(job), |queues| &mut queues.idle);
+        drop(self.shared.add(Box::new(job), |queues| &mut queues.idle));
     }
 
     /// A place among the chunks that wait to be written, if one is free.
@@ -145,15 +182,21 @@ impl Drop for WriteClaim {
 }
 
 impl Shared {
-    /// A job that comes after the end is dropped: nobody would take it, and it may hold a handle of this
+    /// A job that comes after the end is given back: nobody would take it, and it may hold a handle of this
     /// pool.
-    fn add(&self, job: Job, queue: impl FnOnce(&mut Queues) -> &mut VecDeque<Job>) {
+    fn add(
+        &self,
+        job: Job,
+        queue: impl FnOnce(&mut Queues) -> &mut VecDeque<Job>,
+    ) -> Result<(), Job> {
         let mut queues = self.queues();
-        if !queues.is_ending {
-            queue(&mut queues).push_back(job);
-            drop(queues);
-            self.work_came.notify_one();
+        if queues.is_ending {
+            return Err(job);
         }
+        queue(&mut queues).push_back(job);
+        drop(queues);
+        self.work_came.notify_one();
+        Ok(())
     }
 
     fn work(&self) {
@@ -186,6 +229,15 @@ impl Shared {
     fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn unsynced(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Vec<Then>>> {
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An error of the system, for another one who is told of it.
+fn same_error(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 /// Tells a program that something is to be taken: called from the threads of the pool, so it must not block.
@@ -257,6 +309,31 @@ mod tests {
         assert_eq!([&all, &own].map(|it| it.load(Ordering::Relaxed)), [0, 1]);
         drop(claims);
         assert_eq!([&all, &own].map(|it| it.load(Ordering::Relaxed)), [1, 1]);
+    }
+
+    #[test]
+    fn a_folder_is_synced_once_for_all_who_wait_and_again_for_who_comes_later() {
+        static SYNCS: AtomicUsize = AtomicUsize::new(0);
+        let sync = |_: &Path| {
+            SYNCS.fetch_add(1, Ordering::Relaxed);
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        let pool = DiskPool::new(1, Wake::default()).unwrap();
+        let (done, seen) = channel();
+        let (go, wait) = channel::<()>();
+        pool.handle().run(move || wait.recv().unwrap());
+        let ask = || {
+            let done = done.clone();
+            let then = move |synced: io::Result<()>| done.send(synced.unwrap_err().kind()).unwrap();
+            pool.handle().sync_together(Path::new("folder"), sync, then);
+        };
+        (0..100).for_each(|_| ask());
+        go.send(()).unwrap();
+        assert!((0..100).all(|_| seen.recv() == Ok(io::ErrorKind::StorageFull)));
+        assert_eq!(SYNCS.load(Ordering::Relaxed), 1);
+        ask();
+        assert!(seen.recv().is_ok());
+        assert_eq!(SYNCS.load(Ordering::Relaxed), 2);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::offer::Root;
 use crate::packing::Unpacker;
 use crate::pool::{PoolHandle, WriteClaim};
 use crate::reader::SourceFile;
+use crate::system::sync_folder;
 use crate::unfinished::{FinishError, Unfinished};
 use haulier_proto::connection::BlockTree;
 
@@ -204,7 +205,7 @@ impl Inner {
         }
     }
 
-    fn conclude(&self, length: u64, root: &Root) {
+    fn conclude(self: &Arc<Self>, length: u64, root: &Root) {
         let tree = match self.file.finish(length, root) {
             Ok(tree) => tree,
             Err(FinishError::Missing) => return self.become_state(WriteState::Missing),
@@ -214,13 +215,20 @@ impl Inner {
                 return self.become_state(WriteState::WrongRoot);
             }
         };
-        match self.target.give_name(self.file.data(), &self.settings) {
-            Ok(()) => {
-                self.status().tree = Some(tree);
-                self.become_state(WriteState::Stored);
-            }
-            Err(error) => self.fail(error),
+        if let Err(error) = self.target.give_name(self.file.data(), &self.settings) {
+            return self.fail(error);
         }
+        let this = Arc::clone(self);
+        // Others that get their names meanwhile are in the same sync.
+        self.pool.sync_together(self.target.folder(), sync_folder, move |synced| {
+            match synced.and_then(|()| this.target.remove_journal()) {
+                Ok(()) => {
+                    this.status().tree = Some(tree);
+                    this.become_state(WriteState::Stored);
+                }
+                Err(error) => this.fail(this.target.io(error)),
+            }
+        });
     }
 
     pub(super) fn discard(&self) {
