@@ -7,11 +7,12 @@
 //! The invariant: at most [`MAX_QUEUED_WRITES`] chunks wait to be written, whatever the number of files;
 //! what a reader may have waiting it counts itself.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 /// Chunks that wait to be written, in all files: 8 MiB, a tenth of a second at 1 Gbit/s, so that a disk may
@@ -26,7 +27,19 @@ type Job = Box<dyn FnOnce() + Send>;
 /// What follows a sync that was done for several.
 type Then = Box<dyn FnOnce(io::Result<()>) + Send>;
 
-/// The threads. They end when it is dropped, after what is urgent is done.
+thread_local! {
+    /// The pool of this thread, if it is one of a pool.
+    static POOL: RefCell<Weak<Shared>> = const { RefCell::new(Weak::new()) };
+}
+
+/// Whether this is a thread of a pool that ends. What reads a file of any length looks at every read, so that
+/// who ends a program does not wait until 100 GB are hashed.
+pub(crate) fn is_ending() -> bool {
+    POOL.with_borrow(|pool| pool.upgrade().is_some_and(|it| it.gives_up.load(Ordering::Relaxed)))
+}
+
+/// The threads. They end when it is dropped, after what is urgent is done; what reads a source then fails
+/// with [`ReadError::Stopped`](crate::errors::ReadError::Stopped).
 #[derive(Debug)]
 pub struct DiskPool {
     handle: PoolHandle,
@@ -43,7 +56,10 @@ impl DiskPool {
         for _ in 0..threads.max(1) {
             let shared = Arc::clone(&pool.handle.shared);
             let thread = std::thread::Builder::new().name("haulier-disk".to_owned());
-            pool.threads.push(thread.spawn(move || shared.work())?);
+            pool.threads.push(thread.spawn(move || {
+                POOL.set(Arc::downgrade(&shared));
+                shared.work();
+            })?);
         }
         Ok(pool)
     }
@@ -57,6 +73,7 @@ impl DiskPool {
 impl Drop for DiskPool {
     fn drop(&mut self) {
         self.handle.shared.queues().is_ending = true;
+        self.handle.shared.gives_up.store(true, Ordering::Relaxed);
         self.handle.shared.work_came.notify_all();
         for thread in self.threads.drain(..) {
             // A job that panicked has printed why; there is nothing to add.
@@ -79,6 +96,8 @@ struct Shared {
     writes: AtomicUsize,
     /// Folders that are to be synced, with those who wait for it.
     unsynced: Mutex<BTreeMap<PathBuf, Vec<Then>>>,
+    /// It ends, and what takes long is given up.
+    gives_up: AtomicBool,
     /// Somebody asked for room in vain.
     is_awaited: AtomicBool,
     wake: Wake,
@@ -285,6 +304,34 @@ mod tests {
         assert_eq!((seen.recv(), seen.recv()), (Ok(true), Ok(true)));
         drop(pool);
         assert!(seen.iter().all(|urgent| !urgent));
+    }
+
+    /// Ctrl-C while 100 GB are hashed or cut: within a chunk. This file has 256 GB.
+    #[test]
+    fn what_reads_a_file_is_let_go_of_at_the_end() {
+        use crate::cut::cut_file;
+        use crate::errors::ReadError;
+        use crate::reader::{FileHasher, HashProgress, SourceFile, hash_file};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("long");
+        std::fs::File::create(&path).unwrap().set_len(256 << 30).unwrap();
+        let file = Arc::new(SourceFile::open(&path).unwrap());
+        let pool = DiskPool::new(3, Wake::default()).unwrap();
+        let (done, results) = channel();
+        type Read = fn(&SourceFile) -> Option<ReadError>;
+        let jobs: [Read; 3] = [
+            |file| hash_file(file, 2, &HashProgress::default()).err(),
+            |file| FileHasher::default().root(file).err(),
+            |file| cut_file(file).err(),
+        ];
+        for job in jobs {
+            let (done, file) = (done.clone(), Arc::clone(&file));
+            pool.handle().run(move || done.send(job(&file)).unwrap());
+        }
+        drop(pool);
+        for error in results.iter().take(3) {
+            assert!(matches!(error, Some(ReadError::Stopped { .. })), "{error:?}");
+        }
     }
 
     /// Who has many transfers hears of which one there is news.

@@ -88,7 +88,8 @@ fn the_mean_join_of_a_crowd_takes_half_and_the_last_no_longer() {
     let done = done.expect("all have it").into_iter().map(|at| at.since(Instant::ZERO).as_millis());
     let done: Vec<u128> = done.collect();
     let at_once = 20.0 * BYTES as f64 * 8.0 / FAST_UPLINK_BPS as f64 * 1e3;
-    let (mean, last) = (done.iter().sum::<u128>() as f64 / 20.0, *done.iter().max().unwrap() as f64);
+    let (mean, last) =
+        (done.iter().sum::<u128>() as f64 / 20.0, *done.iter().max().unwrap() as f64);
     println!("{done:?}: mean {mean:.0}, last {last:.0} of {at_once:.0} ms");
     assert!(mean < 0.66 * at_once, "{mean}");
     assert!(last < 1.15 * at_once + 220.0, "{last}");

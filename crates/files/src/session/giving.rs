@@ -348,6 +348,7 @@ fn make_part(
     offset: u64,
     max_bytes: u64,
 ) -> Result<(Made, Option<BlockTree>), Fault> {
+    library.note_part();
     let file = open(library, index)?;
     let end = file.version().bytes.min(offset.saturating_add(max_bytes)).max(offset);
     let served = library.file(index).ok_or(Reason::Unreadable)?;

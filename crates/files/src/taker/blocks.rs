@@ -9,6 +9,8 @@ use std::ops::Range;
 use bytes::Bytes;
 use haulier_core::Instant;
 
+use haulier_proto::connection::ChunkValue;
+
 use super::active::{Active, Stage, Status};
 use super::{Ask, MAX_ACTIVE, Taker, TakerAction, Told, Turn};
 use crate::giver::{
@@ -28,7 +30,7 @@ const MAX_HELD: usize = 4 * 32 + MAX_EARLY_CHUNKS as usize;
 pub(super) enum Held {
     Message(Message),
     Announced { tag: BlockTag, length: u64, root: Root },
-    Chunk { tag: BlockTag, offset: u64, data: Bytes },
+    Chunk { tag: BlockTag, offset: u64, data: Bytes, value: ChunkValue },
     Complete(BlockTag),
     Cancelled { tag: BlockTag, code: u32 },
 }
@@ -76,10 +78,17 @@ impl Taker {
         }
     }
 
-    /// A chunk of a block is here and verified.
-    pub fn handle_chunk(&mut self, now: Instant, tag: u64, offset: u64, data: Bytes) {
+    /// A chunk of a block is here and verified: it has this value in the tree of the block.
+    pub fn handle_chunk(
+        &mut self,
+        now: Instant,
+        tag: u64,
+        offset: u64,
+        data: Bytes,
+        value: ChunkValue,
+    ) {
         if let Some(tag) = BlockTag::from_u64(tag) {
-            self.handle(now, Held::Chunk { tag, offset, data });
+            self.handle(now, Held::Chunk { tag, offset, data, value });
         }
     }
 
@@ -170,7 +179,7 @@ impl Taker {
         match held {
             Held::Message(message) => self.on_message(now, message),
             Held::Announced { tag, length, root } => self.on_announced(tag, length, &root),
-            Held::Chunk { tag, offset, data } => self.on_chunk(tag, offset, data),
+            Held::Chunk { tag, offset, data, value } => self.on_chunk(tag, offset, data, value),
             Held::Complete(tag) => self.on_complete(tag),
             Held::Cancelled { tag, code } => self.on_cancelled(tag, code),
         }
@@ -302,7 +311,7 @@ impl Taker {
         Ok(!active.here.contains(span))
     }
 
-    fn on_chunk(&mut self, tag: BlockTag, offset: u64, data: Bytes) {
+    fn on_chunk(&mut self, tag: BlockTag, offset: u64, data: Bytes, value: ChunkValue) {
         let Some(incoming) = self.incoming.get_mut(&tag) else { return };
         let length = data.len() as u64;
         if offset.checked_add(length).is_none_or(|end| end > incoming.length) {
@@ -317,20 +326,24 @@ impl Taker {
             }
             Place::File(spans) => {
                 let pieces = at(spans, offset, data);
+                // Only the block of a whole file has the file's tree.
+                let value = matches!(tag, BlockTag::Whole { .. }).then_some(value);
                 if let Some(file) = tag.file() {
-                    pieces.into_iter().for_each(|(offset, data)| self.write(file, offset, data));
+                    for (offset, data) in pieces {
+                        self.write(file, offset, data, value);
+                    }
                 }
             }
         }
     }
 
-    fn write(&mut self, file: u32, offset: u64, data: Bytes) {
+    fn write(&mut self, file: u32, offset: u64, data: Bytes, value: Option<ChunkValue>) {
         let is_stream = self.offer.entry(file).is_some_and(|it| it.content == Content::Stream);
         if is_stream && !self.spend(file, data.len() as u64) {
             return;
         }
         self.note_write(file);
-        self.act(TakerAction::Write { file, offset, data });
+        self.act(TakerAction::Write { file, offset, data, value });
     }
 
     fn note_write(&mut self, file: u32) {

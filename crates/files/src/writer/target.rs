@@ -106,7 +106,10 @@ impl Target {
             match journal {
                 // A journal without its data is of no use.
                 Some(journal) if !is_new => Unfinished::resume(data, journal, identity),
-                journal => Unfinished::create(data, journal, identity),
+                journal => {
+                    let file = Unfinished::create(data, journal, identity)?;
+                    Ok(if is_new { file.with_blank_data() } else { file })
+                }
             }
         };
         prepare().map_err(|error| {

@@ -9,6 +9,7 @@ use crate::Sequence;
 use crate::channels::{MessageEvent, SendMessageError};
 use crate::chunk::MAX_CHUNK_BYTES;
 use crate::incoming::IncomingEvent;
+use crate::outgoing::ChunkValue;
 use crate::urgency::Urgency;
 use crate::wire::answer::RefusalCode;
 
@@ -132,6 +133,9 @@ pub enum Event {
         offset: u64,
         /// Its bytes: 256 KiB, or less at the end of the block.
         data: Bytes,
+        /// Its value in the tree of the block, with which it was compared: who keeps it need not hash the
+        /// bytes again.
+        value: ChunkValue,
     },
     /// All chunks of a block were handed out, or were here before.
     BlockComplete {
@@ -205,7 +209,7 @@ impl core::fmt::Debug for Event {
             Self::Block { tag, data } => {
                 write!(f, "Block {{ tag: {tag}, {} bytes }}", data.len())
             }
-            Self::Chunk { block, tag, offset, data } => {
+            Self::Chunk { block, tag, offset, data, .. } => {
                 write!(f, "Chunk({}, tag: {tag}, {} bytes at {offset})", block.0, data.len())
             }
             Self::BlockComplete { block, tag } => {
@@ -251,9 +255,10 @@ impl From<IncomingEvent> for Event {
                 Self::BlockProgress { tag, received, length }
             }
             IncomingEvent::Block { tag, data, .. } => Self::Block { tag, data },
-            IncomingEvent::Chunk { at, tag, data } => {
+            IncomingEvent::Chunk { at, tag, data, value } => {
                 let offset = u64::from(at.index) * MAX_CHUNK_BYTES as u64;
-                Self::Chunk { block: BlockNumber(at.block), tag, offset, data }
+                let (block, value) = (BlockNumber(at.block), ChunkValue::from_bytes(value));
+                Self::Chunk { block, tag, offset, data, value }
             }
             IncomingEvent::Complete { block, tag } => {
                 Self::BlockComplete { block: BlockNumber(block), tag }

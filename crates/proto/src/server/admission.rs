@@ -48,7 +48,11 @@ pub(super) enum Verdict {
     /// It has to come again with a cookie.
     Retry,
     /// It has to wait: its place in line, an estimate, and when to ask again.
-    InLine { place: Option<u32>, estimate: Option<Duration>, again: Duration },
+    InLine {
+        place: Option<u32>,
+        estimate: Option<Duration>,
+        again: Duration,
+    },
     Refused(Refused),
     Accepted(Seat),
 }

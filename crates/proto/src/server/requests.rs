@@ -190,12 +190,8 @@ impl Worker {
             let key = &self.rules.cookie_key;
             key.verify(cookie_time(now), parts.client_id.0, path.remote, &cookie)
         });
-        let call = InLine {
-            to: parts.client_id,
-            place: Some(0),
-            estimate: None,
-            again: Duration::ZERO,
-        };
+        let call =
+            InLine { to: parts.client_id, place: Some(0), estimate: None, again: Duration::ZERO };
         let call = self.checked(&call, request.verified.keys.as_ref());
         let question = Question {
             path,

@@ -95,7 +95,10 @@ impl Waiting {
 
     fn check_invariants(&self) {
         let places = || self.places.iter().map(|(&id, &(left, came))| (left, came, id));
-        assert!(places().all(|place| self.by_left.contains(&place)), "in the order of what is left");
+        assert!(
+            places().all(|place| self.by_left.contains(&place)),
+            "in the order of what is left"
+        );
         assert!(places().all(|(_, came, id)| self.by_age.contains(&(came, id))), "and of age");
         assert_eq!([self.by_left.len(), self.by_age.len()], [self.places.len(); 2], "each once");
     }
@@ -179,7 +182,10 @@ impl Uplink {
     pub(super) fn check_invariants(&self) {
         self.waiting.check_invariants();
         let holder = self.turn.map(|(id, _)| id);
-        assert!(!holder.is_some_and(|id| self.waiting.places.contains_key(&id)), "a turn, and waits");
+        assert!(
+            !holder.is_some_and(|id| self.waiting.places.contains_key(&id)),
+            "a turn, and waits"
+        );
         assert!(self.max_bps.is_some() || self.waiting.is_empty(), "nothing to wait for");
     }
 }

@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use haulier_proto::DropReason;
+use haulier_proto::client::Credentials;
 use haulier_proto::connection::{CloseCode, CloseReason, Event, RefusalCode};
 use haulier_proto::server::ServerConfig;
 
-use super::*;
+use super::admission::{own, token, token_server};
+use super::{client_with, end_of};
+use crate::lan::{Lan, Way, client_config, server_address, server_config};
 
 /// A server with two seats, and so many places in line.
 fn small(line: usize) -> ServerConfig {
@@ -42,7 +46,10 @@ fn who_waits_in_line_gets_the_next_seat() {
     assert_eq!(lan.server.stats().in_line, 3);
     lan.client(1).close(CloseCode::DONE, "");
     lan.run(300);
-    assert!(is_in(&lan, 2) && !is_in(&lan, 3), "it is called, and does not wait for its next question");
+    assert!(
+        is_in(&lan, 2) && !is_in(&lan, 3),
+        "it is called, and does not wait for its next question"
+    );
     lan.client(0).close(CloseCode::DONE, "");
     lan.run(5_000);
     assert!(is_in(&lan, 3) && !is_in(&lan, 4));
@@ -76,12 +83,12 @@ fn a_token_may_expire_in_line() {
     (config.limits.connections, config.limits.line) = (1, 10);
     let mut lan = Lan::new(config);
     for n in 0..2 {
-        lan.add(client_with(Credentials::Token(token(&claims(), n))));
+        lan.add(client_with(Credentials::Token(token(n, own()))));
         lan.settle();
     }
     assert_eq!(places(&lan, 1), [Some(1)]);
     lan.run(100_000);
-    let late = lan.add(client_with(Credentials::Token(token(&claims(), 3))));
+    let late = lan.add(client_with(Credentials::Token(token(3, own()))));
     lan.client(0).close(CloseCode::DONE, "");
     lan.run(2_000);
     assert!(is_in(&lan, 1));
