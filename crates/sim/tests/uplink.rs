@@ -72,8 +72,8 @@ fn the_uplink_is_kept_and_one_that_waits_for_others_still_gets_a_part() {
     let (each, all) = town.mbit(1_000, 6_000);
     println!("{each:.2?}, {all:.2} in all");
     assert!((7.4..=8.0).contains(&all), "{all}");
-    assert!(each[0] > 5.4, "three quarters of the turns are for who has the least left: {each:?}");
-    assert!(each.iter().all(|&mbit| mbit > 0.4), "and a quarter is for all: {each:?}");
+    assert!(each[0] > 6.3, "seven of eight turns are for who has the least left: {each:?}");
+    assert!(each.iter().all(|&mbit| mbit > 0.25), "and one is for all: {each:?}");
 }
 
 /// Twenty on a fast uplink, of whom each could take half of it, join at once: the mean of their times is
@@ -83,10 +83,12 @@ fn the_mean_join_of_a_crowd_takes_half_and_the_last_no_longer() {
     const BYTES: usize = 1 << 20;
     let mut town = Town::new(FAST_UPLINK_BPS, &[50_000; 20], &block(BYTES));
     town.world.run_to(Instant::from_millis(4_000));
-    let came = |&client: &HostId<ClientHost>| town.world.host(client).app.received.first().copied();
-    let done: Option<Vec<Instant>> = town.clients.iter().map(came).collect();
-    let done = done.expect("all have it").into_iter().map(|at| at.since(Instant::ZERO).as_millis());
-    let done: Vec<u128> = done.collect();
+    let took = |(n, &client): (u64, &HostId<ClientHost>)| {
+        let started = Instant::from_millis(10 * n);
+        town.world.host(client).app.received.first().map(|at| at.since(started).as_millis())
+    };
+    let done: Option<Vec<u128>> = (2..).zip(&town.clients).map(took).collect();
+    let done = done.expect("all have it");
     let at_once = 20.0 * BYTES as f64 * 8.0 / FAST_UPLINK_BPS as f64 * 1e3;
     let (mean, last) =
         (done.iter().sum::<u128>() as f64 / 20.0, *done.iter().max().unwrap() as f64);
@@ -116,7 +118,7 @@ fn what_a_slow_client_leaves_goes_to_the_others() {
     let (each, all) = town.mbit(1_000, 6_000);
     println!("{each:.2?}, {all:.2} in all");
     assert!((7.4..=8.0).contains(&all), "{all}");
-    assert!(each[1] > 0.8 && each[0] + each[2] > 6.2, "{each:?}");
+    assert!(each[1] > 0.3 && each[0] + each[2] > 6.2, "{each:?}");
 }
 
 /// A game on each connection: its packets do not wait for blocks of others.
