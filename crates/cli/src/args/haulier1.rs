@@ -63,6 +63,11 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) max_clients: u16,
 
+    /// Threads that serve, each with a socket at the same address and its part of the clients. By default as
+    /// many as there are cores, and at most 8. Only on Linux more than one.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) workers: Option<u16>,
+
     /// End after the first client that has a file and said so.
     #[arg(long)]
     pub(crate) once: bool,

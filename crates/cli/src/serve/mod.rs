@@ -9,6 +9,7 @@ mod clients;
 mod library;
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -39,6 +40,10 @@ const MAX_SILENCE: Duration = Duration::from_secs(120);
 /// and what it is sent is hashed with that.
 const HASH_DELAY: Duration = Duration::from_secs(2);
 
+/// Threads that serve unless told otherwise: what they do for all comes from one disk, and one thread reads
+/// their events.
+const MAX_WORKERS: usize = 8;
+
 pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
     let library = Arc::new(library::load(&args.files, report)?);
     let credentials = credentials(args)?;
@@ -52,7 +57,11 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
         true => addresses::reachable(local),
         false => args.address.clone(),
     };
+    let listen = listen.workers(workers(args));
     let server = listen.start(config(args, credentials, reachable.clone()))?;
+    if args.workers.is_some_and(|wanted| usize::from(wanted) != server.workers()) {
+        report.warning("this system does not divide a port between sockets: there is one worker");
+    }
     let pool = files::disk_pool(server.waker())?;
     let ticket = ticket(&server, &reachable, &library.offer())?;
     announce(local, ticket.as_ref(), &library.offer(), report)?;
@@ -74,6 +83,12 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
             None => {}
         }
     }
+}
+
+/// As many as are asked for, or as there are cores.
+fn workers(args: &ServeArgs) -> usize {
+    let cores = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    args.workers.map_or_else(|| cores().min(MAX_WORKERS), usize::from)
 }
 
 /// Large files are hashed beside the serving. Nobody waits for this thread at the end: what is kept of a file

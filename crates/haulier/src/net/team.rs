@@ -1,8 +1,8 @@
 //! The workers of a server as one: their events in turn, and the waits for all of them.
 //!
 //! Each worker has its lock, its driver and its thread, as a client has. With one worker every call here is
-//! that worker's own. The invariant: whoever waits for all is registered with each worker before it sleeps, so
-//! no event of any of them is missed.
+//! that worker's own. The invariant: whoever waits for all is registered with each worker before it sleeps,
+//! so no event of any of them is missed.
 
 use std::cell::OnceCell;
 use std::mem;

@@ -1,9 +1,9 @@
 //! The numbers that all workers of a server read and change without asking the desk.
 //!
 //! Each is one atomic number, and nothing else depends on the order in which they are seen: memory and the
-//! uplink are sums, and the rest says that there is something to ask the desk about, which the next round does
-//! if this one did not see it yet. The invariant: with one worker they are exactly what that worker would keep
-//! for itself.
+//! uplink are sums, and the rest says that there is something to ask the desk about, which the next round
+//! does if this one did not see it yet. The invariant: with one worker they are exactly what that worker
+//! would keep for itself.
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! Which worker had a connection that has ended, while its client may still repeat its request.
 //!
-//! The worker itself remembers more (`lingering.rs`) and answers; here is only whose it was, for the case that
-//! a copy of the request reaches another worker. The invariant: never more than the server may have
+//! The worker itself remembers more (`lingering.rs`) and answers; here is only whose it was, for the case
+//! that a copy of the request reaches another worker. The invariant: never more than the server may have
 //! connections.
 
 use alloc::collections::{BTreeMap, BTreeSet};

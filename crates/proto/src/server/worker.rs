@@ -30,8 +30,8 @@ use crate::{Batch, DropCounts, DropReason, Ecn, FourTuple, Instant, debug_as};
 /// Answers to strangers that may wait to be sent: as many as one batch of datagrams can cause.
 const MAX_ANSWERS: usize = 64;
 
-/// Some of a server's connections, with a socket of their own: [`ServerMachine`](super::ServerMachine) has one worker, a server of
-/// several threads has one for each. Whatever concerns all of them it asks the [`Desk`].
+/// Some of a server's connections, with a socket of their own: [`ServerMachine`](super::ServerMachine) has
+/// one worker, a server of several threads has one for each. What concerns all of them it asks the [`Desk`].
 pub struct Worker {
     pub(super) number: u8,
     pub(super) rules: Arc<Rules>,
@@ -191,8 +191,8 @@ impl Worker {
         }
     }
 
-    /// Whether all other workers are to be called, because one holds more memory than its part, or a handshake
-    /// that made room for another: each looks in its [`handle_timeout`](Self::handle_timeout) and
+    /// Whether all other workers are to be called, because one holds more memory than its part, or a
+    /// handshake that made room for another: each looks in its [`handle_timeout`](Self::handle_timeout) and
     /// [`report`](Self::report). Asked once.
     pub const fn takes_call(&mut self) -> bool {
         core::mem::replace(&mut self.calls_others, false)
