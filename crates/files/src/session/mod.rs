@@ -6,18 +6,22 @@
 //! ```
 //!
 //! A [`Giving`] is one [`Giver`](crate::giver::Giver) with the files of a [`Library`]; a [`Taking`] is one
-//! [`Taker`](crate::taker::Taker) with a place to store files. The connection is whatever is a [`Link`].
+//! [`Taker`](crate::taker::Taker) with a place to store files. The connection is whatever is a [`Link`]. A server
+//! that takes files has an [`Inbox`], and an [`Upload`] for each client that sends some.
 //!
 //! The invariant: nothing here waits for the disk. What does is a job of the pool, whose answer is taken by
 //! the next `turn`; [`Giving::is_busy`] and [`Taking::is_busy`] say whether one is due.
 
+mod costs;
 mod giving;
+mod inbox;
 mod inspect;
 mod library;
 #[cfg(feature = "net")]
 mod net;
 mod pipe;
 mod taking;
+mod upload;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,10 +34,12 @@ use haulier_proto::connection::{
 };
 
 pub use giving::Giving;
+pub use inbox::Inbox;
 pub use library::{Library, LibraryError};
 #[cfg(feature = "net")]
 pub use net::{ClientLink, ServerLink};
 pub use taking::{Place, Taking};
+pub use upload::Upload;
 
 use crate::offer::Root;
 use crate::pool::PoolHandle;
