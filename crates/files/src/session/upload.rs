@@ -14,7 +14,6 @@ use super::{Jobs, Link, Place, Taking};
 use crate::offer::{Content, Offer};
 use crate::pool::PoolHandle;
 use crate::progress::Progress;
-use crate::reason::Fault;
 use crate::taker::{Ask, TakerConfig, TakerEvent};
 
 /// The longest list of files, in bytes: some 200,000 of them. Several clients may have sent one each.

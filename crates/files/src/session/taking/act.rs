@@ -1,0 +1,196 @@
+//! What the taker asks for, done: on the connection, by the writers, or as a job of the pool.
+//!
+//! The invariant: each write that the taker asked for is answered once, also those of a file that is let go.
+
+use std::collections::{HashSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::targets::{Target, Waiting, in_chunks};
+use super::{Answer, Place, Taking};
+use crate::cut::{cut_file, older_pieces};
+use crate::pieces::Copied;
+use crate::ranges::Ranges;
+use crate::reader::SourceFile;
+use crate::reason::{DONE, Fault, INCOMPLETE, Reason};
+use crate::session::Link;
+use crate::session::inspect::{Inspection, inspect, make_folders};
+use crate::taker::{FinishError, TakerAction};
+
+impl Taking {
+    pub(super) fn on_answer(&mut self, answer: Answer) {
+        let now = self.clock.now();
+        match answer {
+            Answer::Inspected { file, inspection } if self.waits_for(file, &inspection) => {}
+            Answer::Inspected { file, inspection } => {
+                let Inspection { local, writer, older, words, .. } = *inspection;
+                self.words.extend(words.map(|words| (file, words)));
+                if let Some(writer) = writer {
+                    let (copies, copying) = (VecDeque::new(), HashSet::new());
+                    let (is_copying, whole_copy, is_finishing) = (false, None, false);
+                    let target = Target {
+                        writer,
+                        older,
+                        writes: 0,
+                        copies,
+                        copying,
+                        is_copying,
+                        whole_copy,
+                        is_finishing,
+                    };
+                    self.targets.insert(file, target);
+                }
+                self.taker.handle_inspected(now, file, local);
+            }
+            Answer::Older { file, pieces } => self.taker.handle_older(now, file, pieces),
+            Answer::Folder { file, made } => {
+                self.taker.handle_finished(now, file, made.map_err(FinishError::Fault));
+            }
+        }
+    }
+
+    pub(super) fn act(&mut self, link: &impl Link, action: TakerAction) {
+        match action {
+            TakerAction::SendMessage(message) => self.outbox.0.push_back(message),
+            TakerAction::Admit { .. } => self.is_admission_due = true,
+            TakerAction::HaveChunks { root, chunks } => link.have_chunks(root, bitmap(&chunks)),
+            TakerAction::Decline { tag, code } => {
+                if let Some(block) = self.numbers.remove(&tag.to_u64()) {
+                    link.decline_block(block, code);
+                }
+            }
+            TakerAction::Write { file, offset, data } => {
+                self.waiting.push_back(Waiting::Write(file, offset, data));
+            }
+            TakerAction::WritePacked { file, offset, max_bytes, packed } => {
+                self.waiting.push_back(Waiting::Packed(file, offset, max_bytes, packed));
+            }
+            TakerAction::CopyPieces { file, copies } => {
+                if let Some(target) = self.targets.get_mut(&file) {
+                    target.copies = copies.into_iter().flat_map(in_chunks).collect();
+                    target.is_copying = true;
+                }
+            }
+            TakerAction::CopyFile { file, from } => self.copy_file(file, from),
+            TakerAction::Finish { file, size, root } => {
+                self.roots.insert(file, (size, root));
+                if let Some(target) = self.targets.get_mut(&file) {
+                    target.writer.finish(size, root);
+                    target.is_finishing = true;
+                }
+            }
+            TakerAction::Discard { file } => {
+                if let Some(target) = self.targets.get_mut(&file) {
+                    target.writer.discard();
+                    (target.is_copying, target.whole_copy) = (false, None);
+                    target.copies.clear();
+                }
+            }
+            TakerAction::Abandon { file } => self.abandon(file),
+            TakerAction::Close { code, reason } if code == DONE || code == INCOMPLETE => {
+                self.closing = Some((code, reason, self.clock.now()));
+            }
+            TakerAction::Close { code, reason } => {
+                self.outbox.send(link);
+                link.close(code, &reason);
+            }
+            TakerAction::Inspect { .. }
+            | TakerAction::CutOlder { .. }
+            | TakerAction::MakeDirectory { .. } => self.ask_disk(&action),
+        }
+    }
+
+    pub(super) fn inspect(&mut self, file: u32, is_again: bool) {
+        let (Some(entry), Some(path)) = (self.offer().entry(file), self.path_of(file)) else {
+            return;
+        };
+        let entry = entry.clone();
+        let root = entry.root().copied().or(self.expected_root);
+        let base = match &self.place {
+            Place::Folder(base) => Some(base.clone()),
+            Place::File(_) => None,
+        };
+        let (pool, replace) = (self.jobs.pool.clone(), self.replace);
+        self.jobs.run(move || {
+            let (base, offered) = (base.as_deref(), (&entry, root));
+            let found = inspect(&pool, base, &path, offered, replace, is_again);
+            Answer::Inspected { file, inspection: Box::new(found) }
+        });
+    }
+
+    fn ask_disk(&mut self, action: &TakerAction) {
+        match *action {
+            TakerAction::Inspect { file } => self.inspect(file, false),
+            TakerAction::CutOlder { file } => {
+                let older = self.targets.get(&file).and_then(|target| target.older.clone());
+                self.jobs.run(move || {
+                    let pieces = older.ok_or_else(|| Fault::from(Reason::Unreadable));
+                    let pieces = pieces.and_then(|it| cut_file(&it).map_err(|it| it.fault()));
+                    Answer::Older { file, pieces: pieces.map(older_pieces) }
+                });
+            }
+            TakerAction::MakeDirectory { file } => {
+                let (Place::Folder(base), Some(path)) = (self.place.clone(), self.path_of(file))
+                else {
+                    return;
+                };
+                self.jobs.run(move || {
+                    let made = make_folders(&base, &path.join("inside"));
+                    Answer::Folder { file, made }
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets go of a file. What of it was still to be written is answered, for the taker counts it.
+    pub(super) fn abandon(&mut self, file: u32) {
+        let now = self.clock.now();
+        let writes = self.targets.remove(&file).map_or(0, |target| target.writes);
+        for _ in 0..writes {
+            self.taker.handle_written(now, file, Err(Reason::Interrupted.into()));
+        }
+    }
+
+    /// A file whose content another one has is copied from that one.
+    fn copy_file(&mut self, file: u32, from: u32) {
+        let now = self.clock.now();
+        let source = self.path_of(from).and_then(|path| open(&path));
+        let known = self.root_of(file).filter(|_| source.is_some());
+        let (Some(target), Some((size, root))) = (self.targets.get_mut(&file), known) else {
+            // As if it were another content: then it is fetched.
+            return self.taker.handle_finished(now, file, Err(FinishError::WrongRoot));
+        };
+        target.older = source;
+        target.copies = in_chunks(Copied { from: 0, to: 0, length: size }).collect();
+        target.is_copying = true;
+        target.whole_copy = Some((size, root));
+    }
+}
+
+fn open(path: &Path) -> Option<Arc<SourceFile>> {
+    SourceFile::open(path).ok().map(Arc::new)
+}
+
+/// As the connection wants them: bit `i` is chunk `i`.
+fn bitmap(chunks: &Ranges) -> Vec<u8> {
+    let end = chunks.iter().last().map_or(0, |range| range.end);
+    let mut map = vec![0; usize::try_from(end.div_ceil(8)).unwrap_or_default()];
+    for index in chunks.iter().flatten() {
+        if let Some(byte) = usize::try_from(index / 8).ok().and_then(|at| map.get_mut(at)) {
+            *byte |= 1 << (index % 8);
+        }
+    }
+    map
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_that_are_here_are_bits() {
+        assert_eq!(bitmap(&Ranges::from_iter([0..2, 9..10])), [3, 2]);
+        assert!(bitmap(&Ranges::new()).is_empty());
+    }
+}
