@@ -31,7 +31,8 @@ pub(super) fn cost_of_folder(folder: &Path) -> u64 {
     while let Some((folder, depth)) = folders.pop() {
         for item in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let Ok(metadata) = item.metadata() else { continue };
-            found = found.saturating_add(cost_of(if metadata.is_dir() { 0 } else { metadata.len() }));
+            found =
+                found.saturating_add(cost_of(if metadata.is_dir() { 0 } else { metadata.len() }));
             if metadata.is_dir() && depth < MAX_DEPTH {
                 folders.push((item.path(), depth + 1));
             }
@@ -104,16 +105,19 @@ mod tests {
     use crate::offer::Entry;
 
     fn offer(files: &[(&str, Content)]) -> Offer {
-        let entry = |(path, content): &(&str, Content)| {
-            Entry::new(SafePath::new(path).unwrap(), *content)
-        };
+        let entry =
+            |(path, content): &(&str, Content)| Entry::new(SafePath::new(path).unwrap(), *content);
         Offer::new(files.iter().map(entry).collect()).unwrap()
     }
 
     #[test]
     fn every_file_and_directory_costs_a_block_at_least() {
         let dir = tempfile::tempdir().unwrap();
-        let files = [("a/b/x", Content::Sized(0)), ("a/b/y", Content::Sized(4097)), ("e", Content::Directory)];
+        let files = [
+            ("a/b/x", Content::Sized(0)),
+            ("a/b/y", Content::Sized(4097)),
+            ("e", Content::Directory),
+        ];
         let offer = offer(&files);
         let find = || {
             let path_of = |file| offer.entry(file).map(|it| dir.path().join(it.path.as_str()));

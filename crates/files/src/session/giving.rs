@@ -106,6 +106,24 @@ impl Giving {
         self.delivered_bytes
     }
 
+    /// The length and BLAKE3 of a file, as far as they are known: of a pipe at its end.
+    #[must_use]
+    pub fn root_of(&self, file: u32) -> Option<(u64, Root)> {
+        if let Some(pipe) = self.pipes.get(&file) {
+            return Some(pipe.root());
+        }
+        let path = &self.offer().entry(file)?.path;
+        let offer = self.library.offer();
+        let known = offer.entries().iter().find(|entry| entry.path == *path)?;
+        Some((known.size()?, *known.root()?))
+    }
+
+    /// The program stops. What has arrived stays there for the next time.
+    pub fn close(&mut self, link: &impl Link, code: CloseCode, reason: &str) {
+        self.giver.close(code, reason);
+        self.turn(link);
+    }
+
     /// How far it is.
     pub fn progress(&mut self) -> Progress {
         self.giver.progress(self.clock.now())

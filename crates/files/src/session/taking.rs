@@ -281,9 +281,10 @@ impl Taking {
     fn try_again(&mut self) {
         let now = self.clock.now();
         let is_due = |since: &mut Instant| now.since(*since) >= PAUSE;
-        let due = self.in_use.iter_mut().filter_map(|(file, (_, since))| {
-            since.take_if(is_due).map(|_| *file)
-        });
+        let due = self
+            .in_use
+            .iter_mut()
+            .filter_map(|(file, (_, since))| since.take_if(is_due).map(|_| *file));
         for file in due.collect::<Vec<u32>>() {
             self.inspect(file, true);
         }

@@ -36,7 +36,10 @@ enum Stage {
 
 /// What the pool found.
 enum Found {
-    Costs { costs: Costs, in_place: Option<u64> },
+    Costs {
+        costs: Costs,
+        in_place: Option<u64>,
+    },
     /// What is there of the files that were not finished.
     Left(u64),
 }
