@@ -12,7 +12,8 @@ const KEPT: [&str; 3] = ["in", "out.haulier-journal", "out.haulier-part"];
 /// other for `timeout` seconds.
 fn in_the_middle(dir: &Dir, timeout: &str, recv: &[&str]) -> Pair {
     let file = dir.file("in", &data(8_000_000));
-    let recv = [&["-o", &*dir.path("out")], recv].concat();
+    let out = dir.path("out");
+    let recv = [&["-o", &*out], recv].concat();
     let pair = Pair::start(&recv, &file, &["--rate", "4M", "--timeout", timeout]);
     pair.recv.event_where("progress", |event| event["bytes"].as_u64() > Some(0));
     pair

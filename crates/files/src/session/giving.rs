@@ -10,7 +10,7 @@ use super::library::{Library, Served};
 use super::pipe::Pipe;
 use super::{Clock, Jobs, Link, Outbox};
 use crate::chunks::CHUNK_BYTES;
-use crate::giver::{BlockSource, Giver, GiverAction, GiverConfig, GiverEvent, Made};
+use crate::giver::{BlockSource, Giver, GiverAction, GiverConfig, GiverEvent, Made, Start};
 use crate::offer::{Offer, Root};
 use crate::pool::PoolHandle;
 use crate::progress::Progress;
@@ -88,7 +88,8 @@ impl Giving {
             outbox: Outbox::default(),
             pipes: HashMap::new(),
             early_parts: Vec::new(),
-            is_connected: false,
+            // A client that gives has asked; of a server's there may be copies.
+            is_connected: config.start == Start::WhenAsked,
             delivered_bytes: 0,
             clock,
         })

@@ -184,12 +184,12 @@ impl Server {
 
     /// Ends a [`wait`](Self::wait) without an event: the one under way, or else the next. For threads of the
     /// application whose results its network loop takes up, such as one that reads a disk. Wakes before a
-    /// wait has ended count as one, and one ends one wait. It may be used from any thread, never blocks on
-    /// the network, and keeps the server open no longer than its handles do. Where a task awaits `next_event`,
-    /// await the result beside it instead.
+    /// wait has ended count as one, and one ends one wait. It may be used from any thread, does not wait for
+    /// the network, and does not keep the server open. A task that awaits `next_event` awaits
+    /// the result beside it instead.
     ///
-    /// ```no_run
-    /// # let server: haulier::Server = unimplemented!();
+    /// ```
+    /// # fn run(server: &haulier::Server) -> Result<(), haulier::NetworkError> {
     /// let (done, results) = std::sync::mpsc::channel();
     /// let waker = server.waker();
     /// std::thread::spawn(move || {
@@ -202,8 +202,7 @@ impl Server {
     ///         None => results.try_iter().for_each(|read| println!("{}", read.is_ok())),
     ///     }
     /// }
-    /// # #[allow(unreachable_code, reason = "a game's loop")]
-    /// # Ok::<(), haulier::NetworkError>(())
+    /// # }
     /// ```
     #[must_use]
     pub fn waker(&self) -> Waker {
