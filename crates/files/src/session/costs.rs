@@ -4,7 +4,7 @@
 //! there are. What is there already, also of an unfinished file, costs nothing more.
 
 use std::collections::HashSet;
-use std::fs::{self, Metadata};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::offer::{Content, Offer};
@@ -89,9 +89,19 @@ impl Costs {
 
 /// What is there of a file that is not finished.
 pub(super) fn cost_of_part(path: &Path) -> u64 {
-    let Some(name) = path.file_name() else { return 0 };
-    let part = path.with_file_name(system::name_with(name, "", ".haulier-part"));
-    part.symlink_metadata().as_ref().map_or(0, |part: &Metadata| cost_of(part.len()))
+    let part = part_of(path).and_then(|part| part.symlink_metadata().ok());
+    part.map_or(0, |part| cost_of(part.len()))
+}
+
+/// Whether somebody still writes a file that is not finished.
+pub(super) fn is_in_use(path: &Path) -> bool {
+    let part = part_of(path).and_then(|part| fs::File::open(part).ok());
+    part.is_some_and(|part| matches!(system::lock(&part), Ok(false)))
+}
+
+fn part_of(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?;
+    Some(path.with_file_name(system::name_with(name, "", ".haulier-part")))
 }
 
 fn is_there(path: &Path) -> bool {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use haulier_proto::connection::{CloseCode, Event};
 
-use super::costs::{Costs, cost_of, cost_of_part};
+use super::costs::{Costs, cost_of, cost_of_part, is_in_use};
 use super::inbox::{Inbox, cost_of_place};
 use super::{Jobs, Link, Place, Taking};
 use crate::offer::{Content, Offer};
@@ -21,6 +21,10 @@ const MAX_OFFER_BYTES: u64 = 16 << 20;
 
 /// What is reserved for a pipe beyond what has come of it, in bytes: four parts, which come ahead.
 const SPARE_BYTES: u64 = 256 << 20;
+
+/// How often it is looked whether the files of a connection that has ended are let go of: the last sync of a disk
+/// may take seconds, and another client may have gone on with one of them.
+const MAX_LOOKS: u32 = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -40,8 +44,9 @@ enum Found {
         costs: Costs,
         in_place: Option<u64>,
     },
-    /// What is there of the files that were not finished.
+    /// What is there of the files that were not finished; or some of them are still being let go of.
     Left(u64),
+    NotYet,
 }
 
 /// A file that was admitted and is neither here nor stored: what it costs, and what of that was reserved.
@@ -64,6 +69,8 @@ pub struct Upload<K> {
     has_pipe: bool,
     /// It counts among the uploads of the inbox.
     is_counted: bool,
+    /// How often it was looked whether its files are let go of.
+    looks: u32,
     events: VecDeque<TakerEvent>,
 }
 
@@ -89,6 +96,7 @@ impl<K: Ord + Clone> Upload<K> {
             reserved_for_pipes: 0,
             has_pipe: false,
             is_counted: false,
+            looks: 0,
             events: VecDeque::new(),
         }
     }
@@ -183,6 +191,8 @@ impl<K: Ord + Clone> Upload<K> {
             match found {
                 Found::Costs { costs, in_place } => self.reserve(inbox, link, costs, in_place),
                 Found::Left(bytes) => self.settle(inbox, bytes),
+                // The next turn looks again.
+                Found::NotYet => self.looks += 1,
             }
         }
         match self.stage {
@@ -282,7 +292,12 @@ impl<K: Ord + Clone> Upload<K> {
         if unfinished.is_empty() {
             return self.settle(inbox, 0);
         }
+        let is_last = self.looks >= MAX_LOOKS;
         self.jobs.run(move || {
+            // What is let go of with nothing in it is removed then.
+            if !is_last && unfinished.iter().any(|it| is_in_use(&it.path)) {
+                return Found::NotYet;
+            }
             let left = |it: &Unfinished| {
                 let is_here = cost_of_part(&it.path);
                 // What was there before it came was not reserved.
