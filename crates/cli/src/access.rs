@@ -34,8 +34,8 @@ pub(crate) struct Access {
     peer: &'static str,
 }
 
-/// What lets the client in, by a ticket, a token, or an address with what belongs to it. `peer` is what should
-/// be there, for errors.
+/// What lets the client in, by a ticket, a token, or an address with what belongs to it. `peer` is what
+/// should be there, for errors.
 pub(crate) fn find(
     source: &str,
     args: &ConnectArgs,

@@ -1,5 +1,5 @@
-//! What `serve`, `fetch`, `send` and `recv` have in common: the threads for the disk, waits, joining, and codes
-//! in words. STANDARD-1, section 8, is what they say to each other.
+//! What `serve`, `fetch`, `send` and `recv` have in common: the threads for the disk, waits, joining, and
+//! codes in words. STANDARD-1, section 8, is what they say to each other.
 
 use std::path::Path;
 use std::task::Waker;

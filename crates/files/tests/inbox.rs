@@ -1,5 +1,5 @@
-//! An inbox and a giver that is written by hand: names, quotas, lists and blocks that no program of ours sends,
-//! and connections that end in the middle.
+//! An inbox and a giver that is written by hand: names, quotas, lists and blocks that no program of ours
+//! sends, and connections that end in the middle.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]

@@ -1,5 +1,5 @@
-//! The arguments of what moves files: `serve`, `fetch`, `send` and `recv`. Who waits for others, and who goes to
-//! them, each say it in one way.
+//! The arguments of what moves files: `serve`, `fetch`, `send` and `recv`. Who waits for others, and who goes
+//! to them, each say it in one way.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -259,8 +259,8 @@ pub(crate) struct SendArgs {
 
 const SEND_HELP: &str = "\
 What is there already is not sent: a file of the same name and content, what came of it before a `send` was
-interrupted, or, if the other end may overwrite (--force there), what the older version there has. Said again,
-the same command goes on where it was.
+interrupted, or, if the other end may overwrite (--force there), what the older version there has. Said
+again, the same command goes on where it was.
 
 Examples:
   haulier send replay.bin haulier1:AaB...
@@ -298,9 +298,9 @@ pub(crate) struct RecvArgs {
 }
 
 const RECV_HELP: &str = "\
-The ticket is the one line on standard output, and \"ticket\" with --json; on standard error with `-o -`. It is
-made to be handed to who sends, and it is a secret: who has it may send. A sender that vanishes is waited for,
-with what came of its files: it goes on with the same ticket.
+The ticket is the one line on standard output, and \"ticket\" with --json; on standard error with `-o -`. It
+is made to be handed to who sends, and it is a secret: who has it may send. A sender that vanishes is waited
+for, with what came of its files: it goes on with the same ticket.
 
 Examples:
   haulier recv                                       into this directory, from one sender

@@ -1,8 +1,8 @@
 //! What clients send: who may, what of it has come, and what is said of it.
 //!
-//! Two that send the same name: files are locked while they are written, so the second of two clients is refused
-//! that file. But a sender that vanished and came back is not kept from its own files: who sends what another
-//! connection of the same sender sends waits until that is silent, and takes its place.
+//! Two that send the same name: files are locked while they are written, so the second of two clients is
+//! refused that file. But a sender that vanished and came back is not kept from its own files: who sends what
+//! another connection of the same sender sends waits until that is silent, and takes its place.
 
 use std::collections::HashSet;
 use std::mem;
@@ -24,8 +24,8 @@ use crate::report::Report;
 use crate::target::{Target, show_path};
 use crate::units::{in_millis, show_bytes, show_words};
 
-/// A connection from which nothing came for this long is taken for gone if its sender is here again: an end that
-/// has nothing to say sends a ping each 5 s.
+/// A connection from which nothing came for this long is taken for gone if its sender is here again: an end
+/// that has nothing to say sends a ping each 5 s.
 const SILENCE: Duration = Duration::from_secs(6);
 
 /// Who waits for one that goes on after all waits no longer.

@@ -96,7 +96,7 @@ fn a_pipe_ends_where_the_quota_does() {
     assert!(!dir.names("inbox").contains(&"stdin".into()));
 }
 
-/// The first process gets no chance to say that it goes; the second takes its place, and sends what is missing.
+/// The first process gets no chance to say that it goes; the second takes its place.
 #[test]
 fn a_send_that_is_killed_goes_on_where_it_was() {
     let (dir, content) = (Dir::new(), data(20_000_000));

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A [`Giving`] is one [`Giver`](crate::giver::Giver) with the files of a [`Library`]; a [`Taking`] is one
-//! [`Taker`](crate::taker::Taker) with a place to store files. The connection is whatever is a [`Link`]. A server
-//! that takes files has an [`Inbox`], and an [`Upload`] for each client that sends some.
+//! [`Taker`](crate::taker::Taker) with a place to store files. The connection is whatever is a [`Link`]. A
+//! server that takes files has an [`Inbox`], and an [`Upload`] for each client that sends some.
 //! With the feature `net` a `Fetch` is all of a transfer in one call, and a `Serving` all clients of a server
 //! that has other things to do as well.
 //!

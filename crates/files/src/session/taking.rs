@@ -73,7 +73,7 @@ pub struct Taking {
     /// The close that waits for the last messages, and since when.
     closing: Option<(CloseCode, String, Instant)>,
     is_admission_due: bool,
-    /// Files that somebody else writes: how often they were tried, and since when they wait for the next time.
+    /// Files that somebody else writes: how often they were tried, and since when they wait.
     in_use: BTreeMap<u32, (u32, Option<Instant>)>,
     /// Why files failed, in words for the user of this end.
     words: BTreeMap<u32, String>,

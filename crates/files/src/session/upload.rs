@@ -1,7 +1,7 @@
 //! What one client sends to an inbox: a [`Taking`], and what it costs of the quota.
 //!
-//! The invariant: no file is asked for before what it costs is reserved; and when the connection has ended, what
-//! stays reserved is what stays on the disk, finished or not.
+//! The invariant: no file is asked for before what it costs is reserved; and when the connection has ended,
+//! what stays reserved is what stays on the disk, finished or not.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -22,8 +22,8 @@ const MAX_OFFER_BYTES: u64 = 16 << 20;
 /// What is reserved for a pipe beyond what has come of it, in bytes: four parts, which come ahead.
 const SPARE_BYTES: u64 = 256 << 20;
 
-/// How often it is looked whether the files of a connection that has ended are let go of: the last sync of a disk
-/// may take seconds, and another client may have gone on with one of them.
+/// How often it is looked whether the files of a connection that has ended are let go of: the last sync of
+/// a disk may take seconds, and another client may have gone on with one of them.
 const MAX_LOOKS: u32 = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
