@@ -22,7 +22,7 @@ use crate::access::{self, Access};
 use crate::args::SendArgs;
 use crate::failure::Failure;
 use crate::fetch::outcome::show_detail;
-use crate::files::{self, MIN_IDLE};
+use crate::files;
 use crate::interrupt;
 use crate::library;
 use crate::report::Report;
@@ -47,13 +47,13 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     access.connect.request = Request::Put.to_bytes();
     access.connect.copies = args.connect.copies;
     access.connect.connection = ConnectionConfig::default()
-        .with_handshake_timeout(args.connect.timeout)
-        .with_idle_timeout(args.connect.timeout.max(MIN_IDLE))
+        .with_handshake_timeout(args.connect.answer())
+        .with_idle_timeout(args.connect.patience())
         .with_max_rate_bps(args.rate.unwrap_or(u64::MAX))
         .with_urgency(args.urgency.into())
         .with_max_block_bytes(0);
     let started = Instant::now();
-    let client = join(&access, args.connect.timeout, report)?;
+    let client = join(&access, args.connect.answer(), report)?;
     let connect = started.elapsed();
     let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
@@ -63,11 +63,11 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     else {
         return Err(Failure::Usage("nothing in there can be sent".into()));
     };
-    let timeout = args.connect.timeout;
+    let patience = args.connect.patience();
     let mut send = Sending {
         client: &client,
         giving,
-        timeout,
+        patience,
         report,
         stored: 0,
         failed: 0,
@@ -128,7 +128,7 @@ fn split(args: &SendArgs) -> Result<(Vec<PathBuf>, Zeroizing<String>), Failure> 
 struct Sending<'a> {
     client: &'a Client,
     giving: Giving,
-    timeout: Duration,
+    patience: Duration,
     report: &'a Report,
     /// Files that are there, and that are not, the first with why.
     stored: u32,
@@ -140,6 +140,7 @@ impl Sending<'_> {
     /// Gives what is wanted, until nothing is.
     fn until_done(&mut self) -> Result<(), Failure> {
         let link = ClientLink(self.client);
+        let mut quiet_since = Instant::now();
         loop {
             if interrupt::requested() {
                 self.giving.close(&link, INTERRUPTED, "");
@@ -150,11 +151,19 @@ impl Sending<'_> {
                     self.giving.handle_event(&link, &Event::Closed(reason.clone()));
                     return Err(self.ended(&reason));
                 }
-                Some(event) => self.giving.handle_event(&link, &event),
+                Some(event) => {
+                    quiet_since = Instant::now();
+                    self.giving.handle_event(&link, &event);
+                }
                 None => self.giving.turn(&link),
             }
             if self.is_over()? {
                 return Ok(());
+            }
+            if quiet_since.elapsed() > files::LOOK_FOR_NETWORK {
+                quiet_since = Instant::now();
+                // Without a network the old socket is kept.
+                let _moved = self.client.rebind_if_moved();
             }
             let progress = self.giving.progress();
             let detail = || show_detail(&progress);
@@ -211,7 +220,7 @@ impl Sending<'_> {
 
     fn ended(&self, reason: &CloseReason) -> Failure {
         let (CloseReason::There { code, reason }, to) = (reason, self.client.server()) else {
-            let seconds = self.timeout.as_secs_f64().max(1.0);
+            let seconds = self.patience.as_secs_f64();
             return Failure::TimeOut(format!(
                 "{} stopped answering: nothing came for {seconds} s; send again: what is there is kept",
                 self.client.server()

@@ -68,9 +68,10 @@ pub(crate) struct ListenArgs {
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("access").args(["open", "secret_file", "token_file"])))]
 pub(crate) struct ConnectArgs {
-    /// Give up after this many seconds without an answer, or without progress (then after at least 1).
-    #[arg(long, value_name = "S", default_value = "10", value_parser = units::seconds)]
-    pub(crate) timeout: Duration,
+    /// Give up after this many seconds without an answer, or without progress (then after at least 1). By
+    /// default 10 for the first answer, and 60 in the middle of a file: a link may be away for a while.
+    #[arg(long, value_name = "S", value_parser = units::seconds)]
+    pub(crate) timeout: Option<Duration>,
 
     /// Copies of the request to send at once. Each lets the server answer with 3 datagrams more in the
     /// first round trip.
@@ -107,6 +108,27 @@ pub(crate) struct ConnectArgs {
 
     #[command(flatten)]
     pub(crate) wire: FilesWireArgs,
+}
+
+/// The time for the first answer, unless --timeout says another: a server that is there gives it in less.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// The time without progress, unless --timeout says another: a router that is restarted, a tunnel, a lift.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The shortest silence that ends a connection, by the wire.
+const MIN_IDLE: Duration = Duration::from_secs(1);
+
+impl ConnectArgs {
+    /// How long the first answer may take.
+    pub(crate) fn answer(&self) -> Duration {
+        self.timeout.unwrap_or(ANSWER)
+    }
+
+    /// The time without progress after which a transfer ends.
+    pub(crate) fn patience(&self) -> Duration {
+        self.timeout.unwrap_or(PATIENCE).max(MIN_IDLE)
+    }
 }
 
 #[derive(Debug, clap::Args)]

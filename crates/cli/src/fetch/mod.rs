@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use crate::access::{self, Access};
 use crate::args::FetchArgs;
 use crate::failure::Failure;
-use crate::files::{self, MAX_BLOCK_BYTES, MAX_NAME_BYTES, MIN_IDLE};
+use crate::files::{self, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 use crate::interrupt;
 use crate::keys;
 use crate::report::Report;
@@ -49,8 +49,8 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     access.connect.request = config.request().map_or_else(Vec::new, |request| request.to_bytes());
     access.connect.copies = args.connect.copies;
     access.connect.connection = ConnectionConfig::default()
-        .with_handshake_timeout(args.connect.timeout)
-        .with_idle_timeout(args.connect.timeout.max(MIN_IDLE))
+        .with_handshake_timeout(args.connect.answer())
+        .with_idle_timeout(args.connect.patience())
         .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
     let started = Instant::now();
@@ -124,7 +124,7 @@ struct Fetch<'a> {
     /// None if only the list is wanted.
     target: Option<&'a Target>,
     name: String,
-    timeout: Duration,
+    patience: Duration,
     report: &'a Report,
     /// Files that were here, and that could not be had, the first with why.
     here: u32,
@@ -147,14 +147,14 @@ impl<'a> Fetch<'a> {
         let nowhere = || Place::Folder(PathBuf::new());
         let place = target.map_or_else(nowhere, Target::place);
         let taking = Taking::new(pool, config, place, replace);
-        let (timeout, here, failed, first_failure, has_pipe) =
-            (args.connect.timeout, 0, 0, None, false);
+        let (patience, here, failed, first_failure, has_pipe) =
+            (args.connect.patience(), 0, 0, None, false);
         Self {
             client,
             taking,
             target,
             name,
-            timeout,
+            patience,
             report,
             here,
             failed,
@@ -167,6 +167,7 @@ impl<'a> Fetch<'a> {
     fn until_done(&mut self) -> Result<(), Failure> {
         let link = ClientLink(self.client);
         let mut last_progress = Instant::now();
+        let mut quiet_since = last_progress;
         loop {
             if interrupt::requested() {
                 self.taking.close(&link, INTERRUPTED, "");
@@ -180,6 +181,7 @@ impl<'a> Fetch<'a> {
                 match self.client.wait(files::TURN)? {
                     Some(Event::Closed(reason)) => return Err(self.on_closed(&reason)),
                     Some(event) => {
+                        quiet_since = Instant::now();
                         if matches!(event, Event::BlockProgress { .. } | Event::Chunk { .. }) {
                             last_progress = Instant::now();
                         }
@@ -202,7 +204,12 @@ impl<'a> Fetch<'a> {
                 last_progress = Instant::now();
             }
             self.show();
-            if last_progress.elapsed() > self.timeout.max(MIN_IDLE) {
+            if quiet_since.elapsed() > files::LOOK_FOR_NETWORK {
+                quiet_since = Instant::now();
+                // Without a network the old socket is kept.
+                let _moved = self.client.rebind_if_moved();
+            }
+            if last_progress.elapsed() > self.patience {
                 self.taking.close(&link, CloseCode::NO_PROGRESS, "");
                 return Err(self.stopped());
             }
@@ -277,7 +284,7 @@ impl<'a> Fetch<'a> {
         Failure::TimeOut(format!(
             "{} stopped answering: nothing new for {} s; fetch again: what is here is kept",
             self.client.server(),
-            self.timeout.as_secs_f64().max(1.0),
+            self.patience.as_secs_f64(),
         ))
     }
 

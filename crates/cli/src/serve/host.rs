@@ -1,6 +1,7 @@
 //! Where a server waits, who is let in, and what it says about both.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use haulier::{
     ConnectionConfig, Delivery, EarlierTokens, Identity, Listen, Server, ServerConfig,
@@ -14,6 +15,10 @@ use crate::files::MAX_BLOCK_BYTES;
 use crate::keygen::new_secret;
 use crate::keys::{self, Kind};
 use crate::report::Report;
+
+/// The longest silence after which a client is taken for gone. What a client says counts, if that is less:
+/// the default of `fetch` and `send` is a minute.
+const MAX_SILENCE: Duration = Duration::from_secs(120);
 
 /// How files go and come.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +86,7 @@ fn config(
     let connection = ConnectionConfig::default()
         .with_max_rate_bps(traffic.max_rate_bps)
         .with_urgency(traffic.urgency)
+        .with_idle_timeout(MAX_SILENCE)
         .with_delivery(Delivery::Chunks)
         // Without an inbox clients ask, and send nothing.
         .with_max_block_bytes(if traffic.has_inbox { MAX_BLOCK_BYTES } else { 0 })

@@ -24,8 +24,8 @@ use crate::report::Report;
 use crate::target::{Target, show_path};
 use crate::units::{in_millis, show_bytes, show_words};
 
-/// A connection from which nothing came for this long is taken for gone if its sender is here again: an end
-/// that has nothing to say sends a ping each 5 s.
+/// A connection from which nothing came for this long is taken for gone if its sender is here again with the
+/// same files.
 const SILENCE: Duration = Duration::from_secs(6);
 
 /// Who waits for one that goes on after all waits no longer.
