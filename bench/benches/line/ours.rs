@@ -54,9 +54,6 @@ pub(crate) fn run(bytes: u64, is_encrypted: bool, datagram_bytes: u16) -> Crossi
     }
     let wall = begun.elapsed();
     let receiver = cpu_of("haulier-client");
-    if std::env::var_os("LINE_STATS").is_some() {
-        eprintln!("client: {:?} {:?}", wall, client.stats());
-    }
     client.finish(MAX).unwrap();
     Crossing { bytes, wall, sender: serving.join().unwrap(), receiver }
 }
@@ -68,11 +65,6 @@ fn serve(server: &Server, block: &Block) -> Duration {
         match event {
             ServerEvent::Connecting { .. } => {
                 server.send_block(id, block).unwrap();
-            }
-            ServerEvent::Connection(Event::BlockSent { .. }) => {
-                if std::env::var_os("LINE_STATS").is_some() {
-                    eprintln!("server: {:?}", server.connection_stats(id));
-                }
             }
             ServerEvent::Connection(Event::Closed(_)) => return cpu_of("haulier-server"),
             _ => {}
