@@ -72,8 +72,8 @@ const ORDER: [Part; 13] = [
     Part::Grease,
 ];
 
-/// What a datagram may have beside a slice that follows one with a slice alone, in the same call: all else was
-/// asked there, and nothing came in since.
+/// What a datagram may have that follows one with a slice alone, in the same call: all else was asked there,
+/// and nothing came in since.
 const ORDER_OF_RUN: [Part; 3] = [Part::Announcements, Part::Pages, Part::Data];
 
 impl Connection {
