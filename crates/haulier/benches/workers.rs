@@ -5,10 +5,10 @@
 //! deterministic, so a fresh server with the same seeds does the same work when it is played the same calls:
 //! that is measured, and compared by the bytes sent. Sockets are not part of it; theirs are the workers' own.
 //!
-//! `cargo bench -p haulier --bench workers`. Two kinds: worlds (4 MiB for each of 96 clients: seals), and joins
-//! (3000 clients, 1 KiB: requests and key agreements, where the desk is asked the most). Beside the time from
-//! the start to the last worker's end it prints the time that the busiest thread used of its core: on a
-//! machine that does other things meanwhile only that counts.
+//! `cargo bench -p haulier --bench workers`. Two kinds: worlds (4 MiB for each of 96 clients: seals), and
+//! joins (3000 clients, 1 KiB: requests and key agreements, where the desk is asked the most). Beside the
+//! time from the start to the last worker's end it prints the time that the busiest thread used of its core:
+//! on a machine that does other things meanwhile only that counts.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a bench program")]
 
@@ -150,7 +150,7 @@ fn own_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap())
 }
 
-/// Plays each worker its calls, each on its thread. Returns from the start to the last end, the core's time of
+/// Plays each worker its calls, each on its thread. Returns the time from the start to the last end, that of
 /// the busiest thread, and the bytes sent.
 fn play(tapes: &[Vec<Call>], block: &Block) -> (Duration, Duration, Vec<u64>) {
     let (desk, workers) = open(tapes.len());

@@ -416,8 +416,8 @@ impl Server {
     }
 
     /// The same server, whose events are those of one worker only, counted from 0: for an application that
-    /// has a thread for each. All else is as with any other clone, for all connections. `None` if there are not
-    /// so many. Each event goes to one handle, so an application uses either this or a handle of all.
+    /// has a thread for each. All else is as with any other clone, for all connections. `None` if there are
+    /// not so many. Each event goes to one handle, so an application uses either this or one of all.
     #[must_use]
     pub fn worker(&self, number: usize) -> Option<Self> {
         (number < self.workers()).then(|| Self { only: Some(number), ..self.clone() })
