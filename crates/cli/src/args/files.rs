@@ -48,11 +48,12 @@ pub(crate) struct ListenArgs {
     #[arg(long, requires = "token_key")]
     pub(crate) earlier_tokens: bool,
 
-    /// Clients at a time; one more is told that the server is full.
+    /// Clients at a time; who comes then waits in line, and is told its place. The default is what fits in a
+    /// GiB, at 64 KiB each.
     #[arg(
         long,
         value_name = "N",
-        default_value = "1024",
+        default_value = "16384",
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     pub(crate) max_clients: u16,
@@ -77,6 +78,10 @@ pub(crate) struct ConnectArgs {
     /// default 10 for the first answer, and 60 in the middle of a file: a link may be away for a while.
     #[arg(long, value_name = "S", value_parser = units::seconds)]
     pub(crate) timeout: Option<Duration>,
+
+    /// How many seconds to wait in line while the server has as many clients as it takes; 0 is not at all.
+    #[arg(long, value_name = "S", default_value = "600", value_parser = units::seconds)]
+    pub(crate) max_wait: Duration,
 
     /// Copies of the request to send at once. Each lets the server answer with 3 datagrams more in the
     /// first round trip.

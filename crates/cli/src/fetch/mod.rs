@@ -48,13 +48,14 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     let config = config(args, &access, target.as_ref(), &name)?;
     access.connect.request = config.request().map_or_else(Vec::new, |request| request.to_bytes());
     access.connect.copies = args.connect.copies;
+    access.connect.max_time_in_line = args.connect.max_wait;
     access.connect.connection = ConnectionConfig::default()
         .with_handshake_timeout(args.connect.answer())
         .with_idle_timeout(args.connect.patience())
         .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
     let started = Instant::now();
-    let client = files::join(&access)?;
+    let client = files::join(&access, report)?;
     let connect = started.elapsed();
     let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
