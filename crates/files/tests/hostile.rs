@@ -16,6 +16,7 @@ use haulier_files::taker::{
 };
 use haulier_files::{BlockTag, Ranges};
 use haulier_proto::Instant;
+use haulier_proto::connection::ChunkValue;
 
 const FILES: u32 = 12;
 const CHUNK: u64 = 1 << 18;
@@ -163,6 +164,7 @@ fn torment_taker(seed: u64) {
                             tag,
                             offset,
                             Bytes::from_static(&[7; CHUNK as usize]).slice(..bytes),
+                            ChunkValue::from_bytes([7; 32]),
                         );
                     }
                 }
@@ -212,7 +214,7 @@ fn answer_taker(taker: &mut Taker, now: Instant, action: TakerAction, draw: &mut
             };
             taker.handle_inspected(now, file, local);
         }
-        TakerAction::Write { file, offset, data } => {
+        TakerAction::Write { file, offset, data, .. } => {
             let range = offset..offset + data.len() as u64;
             taker.handle_written(now, file, if is_good { Ok(range) } else { Err(draw.fault()) });
         }

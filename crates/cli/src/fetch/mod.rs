@@ -1,8 +1,6 @@
 //! `haulier fetch`: files from a `haulier serve`, verified as they come; what is here already is not fetched.
 
-mod access;
-mod outcome;
-mod target;
+pub(crate) mod outcome;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,26 +9,22 @@ use haulier::{Client, CloseCode, CloseReason, ConnectionConfig, Delivery, Event}
 use haulier_files::Only;
 use haulier_files::offer::Content;
 use haulier_files::pool::PoolHandle;
-use haulier_files::reason::{self, Fault, INTERRUPTED, NOT_STORED, Reason};
+use haulier_files::reason::{self, Fault, INTERRUPTED, NOT_STORED};
 use haulier_files::session::{ClientLink, Place, Taking};
 use haulier_files::taker::{Ask, TakerConfig, TakerEvent};
 use haulier_files::writer::Replace;
 use serde_json::json;
+use zeroize::Zeroizing;
 
-use self::access::Access;
-use self::target::Target;
+use crate::access::{self, Access};
 use crate::args::{FetchArgs, PackArg};
 use crate::failure::Failure;
-use crate::files::{self, MAX_NAME_BYTES};
+use crate::files::{self, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 use crate::interrupt;
+use crate::keys;
 use crate::report::Report;
-use crate::units::{in_millis, show_words};
-
-/// The largest block taken: what there can be.
-const MAX_BLOCK_BYTES: u64 = (1 << 50) - (256 << 10);
-
-/// The shortest silence that ends a connection, by the wire.
-const MIN_IDLE: Duration = Duration::from_secs(1);
+use crate::target::Target;
+use crate::units::in_millis;
 
 /// How long saying so may take: three times a second apart, and some of it for a busy machine. The file is
 /// here already.
@@ -42,7 +36,8 @@ const FAREWELL_TURN: Duration = Duration::from_millis(1);
 pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     // What cannot be stored is reported before a request is sent.
     let target = if args.list { None } else { Some(Target::find(&args.output)?) };
-    let (mut access, name) = access::find(args)?;
+    let (source, name) = source(args)?;
+    let mut access = access::find(&source, &args.connect, "`haulier serve`")?;
     if args.list && name.is_some() {
         return Err(Failure::Usage("--list lists all files: leave out the NAME".into()));
     }
@@ -52,14 +47,15 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     let name = name.unwrap_or_default();
     let config = config(args, &access, target.as_ref(), &name)?;
     access.connect.request = config.request().map_or_else(Vec::new, |request| request.to_bytes());
-    access.connect.copies = args.copies;
+    access.connect.copies = args.connect.copies;
+    access.connect.max_time_in_line = args.connect.max_wait;
     access.connect.connection = ConnectionConfig::default()
-        .with_handshake_timeout(args.timeout)
-        .with_idle_timeout(args.timeout.max(MIN_IDLE))
+        .with_handshake_timeout(args.connect.answer())
+        .with_idle_timeout(args.connect.patience())
         .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
     let started = Instant::now();
-    let client = join(&access)?;
+    let client = files::join(&access, report)?;
     let connect = started.elapsed();
     let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
@@ -78,6 +74,31 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     fetch.say_goodbye(outcome.is_err());
     outcome?;
     fetch.conclude(times)
+}
+
+/// The text that says where to go, and the name of what is wanted.
+fn source(args: &FetchArgs) -> Result<(Zeroizing<String>, Option<String>), Failure> {
+    let (first, second) = (args.source.clone(), args.name.clone());
+    if args.connect.ticket_file.is_some() && second.is_some() {
+        let what = "with --ticket-file there can only be a NAME, and no TICKET";
+        return Err(Failure::Usage(what.into()));
+    }
+    let is_name = |first: &String| {
+        args.connect.ticket_file.is_some()
+            || first != "-" && second.is_none() && !access::is_source(first)
+    };
+    match first {
+        Some(first) if is_name(&first) => match access::elsewhere(&args.connect)? {
+            Some(ticket) => Ok((ticket, Some(first))),
+            None => Ok((first.into(), None)),
+        },
+        Some(first) if first == "-" => Ok((keys::read_stdin()?, second)),
+        Some(first) => Ok((first.into(), second)),
+        None => match access::elsewhere(&args.connect)? {
+            Some(ticket) => Ok((ticket, None)),
+            None => Err(access::no_ticket("`haulier serve`")),
+        },
+    }
 }
 
 fn config(
@@ -101,27 +122,13 @@ fn config(
     })
 }
 
-/// A client that is connected.
-fn join(access: &Access) -> Result<Client, Failure> {
-    let client =
-        Client::connect(access.connect.clone()).map_err(|error| access.not_begun(&error))?;
-    loop {
-        interrupt::check()?;
-        match client.wait(files::TURN)? {
-            Some(Event::Closed(_)) => return Err(access.not_connected(&client.attempts())),
-            Some(_) => return Ok(client),
-            None => {}
-        }
-    }
-}
-
 struct Fetch<'a> {
     client: &'a Client,
     taking: Taking,
     /// None if only the list is wanted.
     target: Option<&'a Target>,
     name: String,
-    timeout: Duration,
+    patience: Duration,
     report: &'a Report,
     /// Files that were here, and that could not be had, the first with why.
     here: u32,
@@ -145,13 +152,14 @@ impl<'a> Fetch<'a> {
         let nowhere = || Place::Folder(PathBuf::new());
         let place = target.map_or_else(nowhere, Target::place);
         let taking = Taking::new(pool, config, place, replace);
-        let (timeout, here, failed, first_failure, has_pipe) = (args.timeout, 0, 0, None, false);
+        let (patience, here, failed, first_failure, has_pipe) =
+            (args.connect.patience(), 0, 0, None, false);
         Self {
             client,
             taking,
             target,
             name,
-            timeout,
+            patience,
             report,
             here,
             failed,
@@ -165,6 +173,7 @@ impl<'a> Fetch<'a> {
     fn until_done(&mut self) -> Result<(), Failure> {
         let link = ClientLink(self.client);
         let mut last_progress = Instant::now();
+        let mut quiet_since = last_progress;
         loop {
             if interrupt::requested() {
                 self.taking.close(&link, INTERRUPTED, "");
@@ -178,6 +187,7 @@ impl<'a> Fetch<'a> {
                 match self.client.wait(files::TURN)? {
                     Some(Event::Closed(reason)) => return Err(self.on_closed(&reason)),
                     Some(event) => {
+                        quiet_since = Instant::now();
                         if matches!(event, Event::BlockProgress { .. } | Event::Chunk { .. }) {
                             last_progress = Instant::now();
                         }
@@ -200,7 +210,12 @@ impl<'a> Fetch<'a> {
                 last_progress = Instant::now();
             }
             self.show();
-            if last_progress.elapsed() > self.timeout.max(MIN_IDLE) {
+            if quiet_since.elapsed() > files::LOOK_FOR_NETWORK {
+                quiet_since = Instant::now();
+                // Without a network the old socket is kept.
+                let _moved = self.client.rebind_if_moved();
+            }
+            if last_progress.elapsed() > self.patience {
                 self.taking.close(&link, CloseCode::NO_PROGRESS, "");
                 return Err(self.stopped());
             }
@@ -245,7 +260,9 @@ impl<'a> Fetch<'a> {
                 TakerEvent::Ended { code, reason } => return Err(outcome::ended(code, &reason)),
                 TakerEvent::Done { .. } => {
                     return match self.first_failure.take() {
-                        Some((file, fault)) => Err(self.failure(file, &fault)),
+                        Some((file, fault)) => {
+                            Err(files::not_here(&self.taking, self.failed, file, &fault))
+                        }
                         None => Ok(true),
                     };
                 }
@@ -253,26 +270,6 @@ impl<'a> Fetch<'a> {
             }
         }
         Ok(false)
-    }
-
-    /// Some files could not be had: why the first of them.
-    fn failure(&self, file: u32, fault: &Fault) -> Failure {
-        let path = self.taking.path_of(file).unwrap_or_default();
-        let words = match (self.taking.words_of(file), fault.reason) {
-            (Some(_), Reason::Taken) if path.is_file() => {
-                format!("{} exists; use --force to overwrite it", path.display())
-            }
-            (Some(words), _) => words.to_owned(),
-            (None, _) => format!("{}: {}", path.display(), show_words(&fault.to_string())),
-        };
-        let text = match self.taking.wanted().count() {
-            0 | 1 => words,
-            files => format!("{} of {files} files are not here: {words}", self.failed),
-        };
-        match fault.reason {
-            Reason::WrongRoot => Failure::Verification(text),
-            _ => Failure::Io(text),
-        }
     }
 
     fn on_closed(&mut self, reason: &CloseReason) -> Failure {
@@ -293,7 +290,7 @@ impl<'a> Fetch<'a> {
         Failure::TimeOut(format!(
             "{} stopped answering: nothing new for {} s; fetch again: what is here is kept",
             self.client.server(),
-            self.timeout.as_secs_f64().max(1.0),
+            self.patience.as_secs_f64(),
         ))
     }
 

@@ -12,7 +12,7 @@ use super::packs::{Pace, PackedPart};
 use super::pipe::Pipe;
 use super::{Clock, Jobs, Link, LinkSpeed, Outbox};
 use crate::chunks::CHUNK_BYTES;
-use crate::giver::{BlockSource, Giver, GiverAction, GiverConfig, GiverEvent, Made};
+use crate::giver::{BlockSource, Giver, GiverAction, GiverConfig, GiverEvent, Made, Start};
 use crate::offer::{Offer, Root};
 use crate::packing::Packing;
 use crate::pool::PoolHandle;
@@ -111,7 +111,8 @@ impl Giving {
             outbox: Outbox::default(),
             pipes: HashMap::new(),
             early_parts: Vec::new(),
-            is_connected: false,
+            // A client that gives has asked; of a server's there may be copies.
+            is_connected: config.start == Start::WhenAsked,
             packs: None,
             pace: Pace::new(),
             delivered_bytes: 0,
@@ -129,6 +130,24 @@ impl Giving {
     #[must_use]
     pub const fn delivered_bytes(&self) -> u64 {
         self.delivered_bytes
+    }
+
+    /// The length and BLAKE3 of a file, as far as they are known: of a pipe at its end.
+    #[must_use]
+    pub fn root_of(&self, file: u32) -> Option<(u64, Root)> {
+        if let Some(pipe) = self.pipes.get(&file) {
+            return Some(pipe.root());
+        }
+        let path = &self.offer().entry(file)?.path;
+        let offer = self.library.offer();
+        let known = offer.entries().iter().find(|entry| entry.path == *path)?;
+        Some((known.size()?, *known.root()?))
+    }
+
+    /// The program stops. What has arrived stays there for the next time.
+    pub fn close(&mut self, link: &impl Link, code: CloseCode, reason: &str) {
+        self.giver.close(code, reason);
+        self.turn(link);
     }
 
     /// How far it is.
@@ -399,6 +418,7 @@ fn make_part(
     offset: u64,
     max_bytes: u64,
 ) -> Result<(Made, Option<BlockTree>), Fault> {
+    library.note_part();
     let file = open(library, index)?;
     let end = file.version().bytes.min(offset.saturating_add(max_bytes)).max(offset);
     let served = library.file(index).ok_or(Reason::Unreadable)?;

@@ -9,6 +9,8 @@ use std::ops::Range;
 use bytes::Bytes;
 use haulier_core::Instant;
 
+use haulier_proto::connection::ChunkValue;
+
 use super::active::{Active, Stage, Status};
 use super::{Ask, MAX_ACTIVE, Taker, TakerAction, Told, Turn};
 use crate::chunks::CHUNK_BYTES;
@@ -16,9 +18,9 @@ use crate::giver::{
     MAX_BLOCKS, MAX_EARLY_CHUNKS, MAX_MEMORY_PART_BYTES, MAX_PACKED_BYTES, MAX_PART_BYTES,
 };
 use crate::messages::Message;
-use crate::offer::{Content, MAX_OFFER_BYTES, Root};
+use crate::offer::{Content, Root};
 use crate::pieces::{MAX_RECIPE_BYTES, MIN_PIECE_BYTES};
-use crate::reason::{ANOTHER_FILE, Fault, NOT_UNDERSTOOD, Reason};
+use crate::reason::{ANOTHER_FILE, Fault, NOT_UNDERSTOOD, OVER_QUOTA, Reason};
 use crate::tag::{BlockTag, MAX_FILE_BYTES, PART_UNIT, PART_WANTS};
 
 /// Announced blocks that are held: what a connection may announce.
@@ -29,7 +31,7 @@ const MAX_HELD: usize = 4 * 32 + MAX_EARLY_CHUNKS as usize;
 pub(super) enum Held {
     Message(Message),
     Announced { tag: BlockTag, length: u64, root: Root },
-    Chunk { tag: BlockTag, offset: u64, data: Bytes },
+    Chunk { tag: BlockTag, offset: u64, data: Bytes, value: ChunkValue },
     Complete(BlockTag),
     Cancelled { tag: BlockTag, code: u32 },
 }
@@ -77,10 +79,17 @@ impl Taker {
         }
     }
 
-    /// A chunk of a block is here and verified.
-    pub fn handle_chunk(&mut self, now: Instant, tag: u64, offset: u64, data: Bytes) {
+    /// A chunk of a block is here and verified: it has this value in the tree of the block.
+    pub fn handle_chunk(
+        &mut self,
+        now: Instant,
+        tag: u64,
+        offset: u64,
+        data: Bytes,
+        value: ChunkValue,
+    ) {
         if let Some(tag) = BlockTag::from_u64(tag) {
-            self.handle(now, Held::Chunk { tag, offset, data });
+            self.handle(now, Held::Chunk { tag, offset, data, value });
         }
     }
 
@@ -163,7 +172,8 @@ impl Taker {
             }
             if let Some(Active { stage: Stage::Inspecting(kept), .. }) = self.active.get_mut(&file)
             {
-                if kept.len() >= MAX_HELD {
+                // An inbox has asked for nothing of it yet, and holds nothing for a stranger.
+                if kept.len() >= MAX_HELD || self.config.ask == Ask::Inbox {
                     return self.refuse(NOT_UNDERSTOOD, "more than may come of one file");
                 }
                 self.held_chunks += usize::from(held.is_chunk());
@@ -177,7 +187,7 @@ impl Taker {
         match held {
             Held::Message(message) => self.on_message(now, message),
             Held::Announced { tag, length, root } => self.on_announced(tag, length, &root),
-            Held::Chunk { tag, offset, data } => self.on_chunk(tag, offset, data),
+            Held::Chunk { tag, offset, data, value } => self.on_chunk(tag, offset, data, value),
             Held::Complete(tag) => self.on_complete(tag),
             Held::Cancelled { tag, code } => self.on_cancelled(tag, code),
         }
@@ -216,9 +226,10 @@ impl Taker {
         let wrong = |what| Err((NOT_UNDERSTOOD, what));
         let Some(file) = tag.file() else {
             return match self.turn {
-                Turn::WaitsForOffer if length <= MAX_OFFER_BYTES => {
-                    Ok(Some(Place::Memory(BTreeMap::new())))
+                Turn::WaitsForOffer if length > self.config.max_offer_bytes => {
+                    Err((OVER_QUOTA, "a longer list of files than is taken here"))
                 }
+                Turn::WaitsForOffer => Ok(Some(Place::Memory(BTreeMap::new()))),
                 _ => wrong("an offer that nobody waits for"),
             };
         };
@@ -309,7 +320,7 @@ impl Taker {
         Ok(!active.here.contains(span))
     }
 
-    fn on_chunk(&mut self, tag: BlockTag, offset: u64, data: Bytes) {
+    fn on_chunk(&mut self, tag: BlockTag, offset: u64, data: Bytes, value: ChunkValue) {
         let Some(incoming) = self.incoming.get_mut(&tag) else { return };
         let length = data.len() as u64;
         if offset.checked_add(length).is_none_or(|end| end > incoming.length) {
@@ -324,20 +335,24 @@ impl Taker {
             }
             Place::File(spans) => {
                 let pieces = at(spans, offset, data);
+                // Only the block of a whole file has the file's tree.
+                let value = matches!(tag, BlockTag::Whole { .. }).then_some(value);
                 if let Some(file) = tag.file() {
-                    pieces.into_iter().for_each(|(offset, data)| self.write(file, offset, data));
+                    for (offset, data) in pieces {
+                        self.write(file, offset, data, value);
+                    }
                 }
             }
         }
     }
 
-    fn write(&mut self, file: u32, offset: u64, data: Bytes) {
+    fn write(&mut self, file: u32, offset: u64, data: Bytes, value: Option<ChunkValue>) {
         let is_stream = self.offer.entry(file).is_some_and(|it| it.content == Content::Stream);
         if is_stream && !self.spend(file, data.len() as u64) {
             return;
         }
         self.note_write(file);
-        self.act(TakerAction::Write { file, offset, data });
+        self.act(TakerAction::Write { file, offset, data, value });
     }
 
     fn note_write(&mut self, file: u32) {

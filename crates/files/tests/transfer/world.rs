@@ -11,7 +11,7 @@ use haulier_files::reason::{Fault, Reason};
 use haulier_files::taker::{Ask, Taker, TakerAction, TakerConfig, TakerEvent};
 use haulier_files::{BlockTag, Ranges};
 use haulier_proto::Instant;
-use haulier_proto::connection::CloseCode;
+use haulier_proto::connection::{ChunkValue, CloseCode};
 
 use crate::disks::{GiverDisk, TakerDisk, cut, pack, recipe, unpack};
 
@@ -267,7 +267,8 @@ impl World {
         let end = (start + CHUNK).min(length);
         let data = Bytes::copy_from_slice(&block.bytes[start as usize..end as usize]);
         self.wire_bytes += end - start;
-        self.taker.handle_chunk(now, tag.to_u64(), start, data);
+        let value = ChunkValue::of(length, index as u32, &data);
+        self.taker.handle_chunk(now, tag.to_u64(), start, data, value);
     }
 
     fn of_giver(&mut self, now: Instant, action: GiverAction) {
@@ -371,7 +372,7 @@ impl World {
                 let local = disk.inspect(file, entry.root());
                 self.taker.handle_inspected(now, file, local);
             }
-            TakerAction::Write { file, offset, data } => {
+            TakerAction::Write { file, offset, data, .. } => {
                 let written = disk.write(file, offset, &data);
                 self.taker.handle_written(now, file, written);
             }

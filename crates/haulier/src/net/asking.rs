@@ -27,6 +27,8 @@ pub(crate) struct Asking {
     race: Race<ClientMachine>,
     /// How it ended without a connection, and whether the application has not read that yet.
     ended: Option<(CloseReason, bool)>,
+    /// What it has heard of the line, and the application has not.
+    queued: Option<Event>,
     /// Something changed that [`End::step`] must handle.
     needs_step: bool,
     /// The bytes of attempts that ended.
@@ -49,6 +51,7 @@ impl Asking {
             entropy: Entropy::new(seed),
             aes,
             ended: None,
+            queued: None,
             needs_step: true,
             other_bytes: WireBytes::default(),
         })
@@ -110,13 +113,21 @@ impl Asking {
             let others = self.race.won(key);
             return self.forget(others);
         }
-        let ended =
-            self.race.machines_mut().filter_map(|(key, machine)| match machine.poll_event(now) {
-                Some(Event::Closed(reason)) => Some((key, reason)),
-                _ => None,
-            });
-        for (key, reason) in ended.collect::<Vec<_>>() {
-            let gone = self.race.failed(now, key, AttemptError::Closed(reason));
+        let heard = self.race.machines_mut().flat_map(|(key, machine)| {
+            std::iter::from_fn(move || machine.poll_event(now)).map(move |event| (key, event))
+        });
+        for (key, event) in heard.collect::<Vec<_>>() {
+            let gone = match event {
+                Event::Closed(reason) => {
+                    let gone = self.race.failed(now, key, AttemptError::Closed(reason));
+                    gone.into_iter().collect()
+                }
+                Event::Queued { .. } => {
+                    self.queued = Some(event);
+                    self.race.only(key)
+                }
+                _ => continue,
+            };
             self.forget(gone);
         }
     }
@@ -180,6 +191,9 @@ impl End for Asking {
     fn poll_event(&mut self, now: Instant) -> Option<Event> {
         if let Some(machine) = self.race.winner_mut() {
             return machine.poll_event(now);
+        }
+        if let Some(queued) = self.queued.take() {
+            return Some(queued);
         }
         let (reason, is_unread) = self.ended.as_mut()?;
         std::mem::take(is_unread).then(|| Event::Closed(reason.clone()))

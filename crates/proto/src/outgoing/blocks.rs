@@ -280,6 +280,10 @@ impl OutgoingBlocks {
 
     /// Removes what is finished. Call it after input and after a timeout.
     pub(crate) fn poll(&mut self, now: Instant) {
+        if self.sender.is_none() && self.front.is_none() && self.is_idle() {
+            // As at every end that only receives.
+            return;
+        }
         let mut place = 0;
         while let Some(block) = self.announced.get(place) {
             if !self.is_done(block) {
@@ -422,6 +426,13 @@ impl OutgoingBlocks {
         let sent = self.sender.as_ref().and_then(|sender| sender.block(announced.number));
         let done = sent.map_or(length, SendBlock::received_bytes).min(length);
         BlockProgress::new(announced.block.tag(), done, length)
+    }
+
+    /// Bytes of all blocks that the peer does not have.
+    pub(crate) fn bytes_left(&self) -> u64 {
+        let announced = self.announced.iter().map(|block| self.progress_of_announced(block));
+        let left: u64 = announced.map(|it| it.length - it.done).sum();
+        left + self.waiting.iter().map(|waiting| waiting.block.length()).sum::<u64>()
     }
 
     /// Whether a block makes no progress, or too little: the connection closes with `no progress`.

@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use bytes::Bytes;
 use zeroize::Zeroizing;
@@ -16,17 +17,20 @@ use super::ConnectionId;
 use super::admission::{OpenToken, Prefix, Question, Refused, Seat, Verdict, cookie_time};
 use super::desk::{AtDesk, Note};
 use super::memory::RequestName;
-use super::worker::Worker;
+use super::worker::{Handled, Worker};
 use crate::connection::{CloseCode, CloseReason, Connection, Parameters, Protection};
-use crate::credentials::TokenError;
+use crate::credentials::{OpenedToken, TokenError};
 use crate::crypto::{Entropy, RequestKeys, Responder, address_bytes, equal, open_check, respond};
-use crate::wire::answer::{Refusal, RefusalCode, Retry};
+use crate::wire::answer::{InLine, Refusal, RefusalCode, Retry};
 use crate::wire::request::{AnyVersion, Source};
 use crate::wire::{Grease, Hello, RequestParts, Role, SPOKEN, VERSION, Welcome, WireId};
 use crate::{DropReason, FourTuple, Instant};
 
 /// Room for a welcome, more than it has: it holds a secret, and would leave it behind if it grew.
 const MAX_WELCOME_BYTES: usize = 512;
+
+/// For how long the token of somebody in line is opened after it has expired.
+const MAX_SECONDS_IN_LINE: u64 = 3_600;
 
 /// The keys of a verified request, and its token.
 struct Verified {
@@ -68,7 +72,7 @@ impl Worker {
         desk: &mut impl AtDesk,
         path: FourTuple,
         datagram: &[u8],
-    ) -> Result<(), DropReason> {
+    ) -> Result<Handled, DropReason> {
         let client_id = AnyVersion::read(datagram)?.client_id;
         self.work.requests += 1;
         // Read here, so that it is never earlier in what follows.
@@ -86,7 +90,13 @@ impl Worker {
             return Err(DropReason::Replayed);
         }
         match self.ask_about(now, desk, path, &request) {
+            Verdict::InLine { place, estimate, again } => {
+                let in_line = InLine { to: client_id, place, estimate, again };
+                self.answer(path, self.checked(&in_line, request.verified.keys.as_ref()));
+                Err(DropReason::NoSlot)
+            }
             Verdict::Copy(id) => self.on_copy(now, path, id, request.bytes),
+            Verdict::Elsewhere(worker) => return Ok(Handled::ForWorker(worker)),
             Verdict::Retry => {
                 let cookie = self.rules.cookie_key.make(cookie_time(now), client_id.0, path.remote);
                 let mut out = Vec::new();
@@ -100,6 +110,7 @@ impl Worker {
             }
             Verdict::Accepted(seat) => self.accept(now, desk, path, &request, &seat),
         }
+        .map(|()| Handled::Here)
     }
 
     /// The checks that need no memory: version, mode, lengths, token, check.
@@ -144,20 +155,28 @@ impl Worker {
         let no_time = (Some(RefusalCode::TokenExpired), DropReason::NoTimeOfDay);
         let unix_time = unix_time.ok_or(no_time)?;
         let mut last = (Some(RefusalCode::Key), DropReason::BadToken);
+        let mut late = None;
+        let verified = |opened: OpenedToken| {
+            let keys = RequestKeys::new(&opened.secret, protocol_id);
+            let token = OpenToken { name: opened.nonce, claims: opened.claims };
+            Verified { keys: Some(keys), token: Some(token) }
+        };
         for key in &self.rules.config.credentials.token_keys {
             match key.open(protocol_id, sealed, unix_time) {
-                Ok(opened) => {
-                    let keys = RequestKeys::new(&opened.secret, protocol_id);
-                    let token = OpenToken { name: opened.nonce, claims: opened.claims };
-                    return Ok(Verified { keys: Some(keys), token: Some(token) });
-                }
+                Ok(opened) => return Ok(verified(opened)),
                 Err(TokenError::Expired) => {
                     last = (Some(RefusalCode::TokenExpired), DropReason::TokenExpired);
+                    late = Some(key);
                 }
                 Err(_) => {}
             }
         }
-        Err(last)
+        // The desk knows whether it has waited in line since it was valid.
+        let since = unix_time.saturating_sub(MAX_SECONDS_IN_LINE);
+        match late.and_then(|key| key.open(protocol_id, sealed, since).ok()) {
+            Some(opened) => Ok(verified(opened)),
+            None => Err(last),
+        }
     }
 
     /// Asks the desk, which has heard first what this worker has to report.
@@ -173,19 +192,40 @@ impl Worker {
             let key = &self.rules.cookie_key;
             key.verify(cookie_time(now), parts.client_id.0, path.remote, &cookie)
         });
+        let call =
+            InLine { to: parts.client_id, place: Some(0), estimate: None, again: Duration::ZERO };
+        let call = self.checked(&call, request.verified.keys.as_ref());
         let question = Question {
+            worker: self.number,
             path,
             name: request.name,
             token: request.verified.token.as_ref(),
             by_cookie,
             unix_time: self.unix_clock.latest(),
             started_unix: self.unix_clock.started(),
+            call: &call,
         };
-        let notes = &mut self.notes;
+        let Self { notes, answers, reset_key: key, .. } = self;
         desk.ask(|desk| {
             desk.hear(notes);
-            desk.judge(now, &question)
+            let verdict = desk.judge(now, &question);
+            Self::take_calls(answers, desk);
+            // With a seat it is the same until the connection is gone: no id outlives its key.
+            self.reset_keys = desk.update_reset_key(self.reset_keys, key);
+            verdict
         })
+    }
+
+    /// What somebody in line is told, with its check.
+    fn checked(&self, in_line: &InLine, keys: Option<&RequestKeys>) -> Vec<u8> {
+        let mut out = Vec::new();
+        in_line.write(&mut out);
+        let check = match keys {
+            Some(keys) => keys.check(&out),
+            None => open_check(self.rules.config.protocol_id, &out),
+        };
+        out.extend_from_slice(&check);
+        out
     }
 
     /// A further copy of a request that has become a connection.
@@ -216,8 +256,10 @@ impl Worker {
         request: &Request<'_>,
         seat: &Seat,
     ) -> Result<(), DropReason> {
-        if let Some(id) = seat.ends {
-            self.end_handshake(now, id);
+        match seat.ends {
+            Some(id) if id.worker() != usize::from(self.number) => self.calls_others = true,
+            Some(id) => self.end_handshake(now, id),
+            None => {}
         }
         let (name, token) = (request.name, request.verified.token.as_ref());
         match self.agree(now, path, request, seat) {
@@ -250,7 +292,11 @@ impl Worker {
     }
 
     /// Ends a handshake, to make room for another.
-    fn end_handshake(&mut self, now: Instant, id: ConnectionId) {
+    pub(super) fn end_handshake(&mut self, now: Instant, id: ConnectionId) {
+        // Another worker asked for this one, and it may have been completed since.
+        if !self.slots.get(id).is_some_and(|slot| slot.is_handshake) {
+            return;
+        }
         if let Some(connection) = self.slots.connection_mut(id) {
             connection.end_silently(now, CloseReason::NoAnswer, CloseCode::RESOURCES);
         }
@@ -370,9 +416,9 @@ impl Worker {
         let mut out = Vec::new();
         Refusal::write(client_id, code, &mut out);
         let check = match keys {
-            Some(keys) => keys.check(&out),
+            Some(keys) if code.is_verified() => keys.check(&out),
             None if code.is_verified() => open_check(self.rules.config.protocol_id, &out),
-            None => [0; 16],
+            _ => [0; 16],
         };
         out.extend_from_slice(&check);
         self.stats.refused += 1;
