@@ -73,8 +73,9 @@ const ORDER: [Part; 13] = [
 ];
 
 /// What a datagram may have that follows one with a slice alone, in the same call: all else was asked there,
-/// and nothing came in since.
-const ORDER_OF_RUN: [Part; 3] = [Part::Announcements, Part::Pages, Part::Data];
+/// and nothing came in since. What rides along with others does so here, too.
+const ORDER_OF_RUN: [Part; 6] =
+    [Part::Announcements, Part::Pages, Part::SlicesHere, Part::Data, Part::Ack, Part::Grease];
 
 impl Connection {
     /// When there is something to send, as far as the amplification limit allows.
