@@ -7,7 +7,7 @@ use std::{io, thread};
 
 use haulier_core::time::earliest;
 use haulier_core::{Instant, Machine as _};
-use haulier_proto::client::{ClientError, ClientMachine, WireBytes};
+use haulier_proto::client::{ClientError, ClientMachine, Credentials, WireBytes};
 use haulier_proto::connection::{CloseCode, CloseReason, Connection, Event};
 use haulier_proto::internals::Entropy;
 use haulier_proto::{AesSupport, Platform};
@@ -27,8 +27,9 @@ pub(crate) struct Asking {
     race: Race<ClientMachine>,
     /// How it ended without a connection, and whether the application has not read that yet.
     ended: Option<(CloseReason, bool)>,
-    /// What it has heard of the line, and the application has not.
-    queued: Option<Event>,
+    /// What it has heard of the line, and the application has not. In a box, because an empty place would be
+    /// filled with what was on the stack before, a key for example.
+    queued: Option<Box<Event>>,
     /// Something changed that [`End::step`] must handle.
     needs_step: bool,
     /// The bytes of attempts that ended.
@@ -106,6 +107,19 @@ impl Asking {
         self.needs_step = true;
     }
 
+    /// A server lets this attempt wait in line. The addresses of a token may be those of several servers, so
+    /// the others are asked, too. Those of a ticket are of one, and each attempt there would have a place of
+    /// its own.
+    fn waits(&mut self, now: Instant, key: Key) -> Vec<ClientMachine> {
+        match self.connect.credentials {
+            Credentials::Token(_) => {
+                self.race.hurry(now);
+                Vec::new()
+            }
+            _ => self.race.only(key),
+        }
+    }
+
     /// Checks the results of the running attempts.
     fn judge(&mut self, now: Instant) {
         let welcome = self.race.machines().find(|(_, machine)| machine.connection().is_some());
@@ -123,8 +137,8 @@ impl Asking {
                     gone.into_iter().collect()
                 }
                 Event::Queued { .. } => {
-                    self.queued = Some(event);
-                    self.race.only(key)
+                    self.queued = Some(Box::new(event));
+                    self.waits(now, key)
                 }
                 _ => continue,
             };
@@ -193,7 +207,7 @@ impl End for Asking {
             return machine.poll_event(now);
         }
         if let Some(queued) = self.queued.take() {
-            return Some(queued);
+            return Some(*queued);
         }
         let (reason, is_unread) = self.ended.as_mut()?;
         std::mem::take(is_unread).then(|| Event::Closed(reason.clone()))

@@ -152,6 +152,11 @@ impl<M> Race<M> {
         others.into_iter().map(|entrant| entrant.machine).collect()
     }
 
+    /// The next address may be tried at once.
+    pub(crate) const fn hurry(&mut self, now: Instant) {
+        self.next_at = now;
+    }
+
     /// Ends all attempts. Returns their machines.
     pub(crate) fn give_up(&mut self) -> Vec<M> {
         self.left.clear();

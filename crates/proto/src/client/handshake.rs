@@ -2,6 +2,7 @@
 //!
 //! The invariant: every copy of the request has the same id and hello message, so that the server sees one.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -86,7 +87,8 @@ pub(super) struct Handshake {
     deadline: Instant,
     /// A refusal that cannot be verified, and when it is reported.
     hint: Option<(RefusalCode, Instant)>,
-    in_line: Option<Waiting>,
+    /// In a box, because an empty place would be filled with what was on the stack before, a key for example.
+    in_line: Option<Box<Waiting>>,
 }
 
 impl Handshake {
@@ -260,11 +262,8 @@ impl Handshake {
         if !equal(&expected, &check) {
             return Err(DropReason::BadCheckValue);
         }
-        let waiting = self.in_line.get_or_insert(Waiting {
-            since: now,
-            news: None,
-            told: None,
-            called: None,
+        let waiting = self.in_line.get_or_insert_with(|| {
+            Box::new(Waiting { since: now, news: None, told: None, called: None })
         });
         let patience = self.config.max_time_in_line;
         if now.since(waiting.since) >= patience {
