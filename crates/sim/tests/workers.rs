@@ -172,6 +172,39 @@ fn uncompleted_handshakes_at_other_workers_make_room() {
     }
 }
 
+/// One budget for the uplink of all: it is kept, used, and no worker has it alone.
+#[test]
+fn workers_share_one_uplink() {
+    const UPLINK_BPS: u64 = 16_000_000;
+    for seed in SEED..SEED + 2 {
+        let ends = [1, 4].map(|workers| {
+            let (server, client) = with_secret();
+            let server = server.with_max_uplink_bps(UPLINK_BPS);
+            let mut town = Town::new(seed, workers, server, vec![client; 12]);
+            let mut least = usize::MAX;
+            loop {
+                let (now, sent) = (town.world.now(), town.crew().stats().bytes_sent);
+                let allowed = UPLINK_BPS / 8 * now.as_nanos() / 1_000_000_000;
+                // 2 ms ahead, and what each worker's turn has begun with.
+                assert!(sent <= allowed + 64_000, "{sent} bytes until {now:?}, of {allowed}");
+                let done = town.fates().iter().filter(|fate| fate.blocks == 1).count();
+                if done == 0 {
+                    least = town.crew().sent().into_iter().min().unwrap_or_default() as usize;
+                }
+                if done == 12 {
+                    let last = now.as_nanos() / 1_000_000;
+                    println!("{workers} workers: all at {last} ms, {least} bytes of the last one");
+                    assert!(least > 100_000, "one worker had {least} bytes");
+                    return last;
+                }
+                town.run_to(now.as_nanos() / 1_000_000 + 50);
+                assert!(now < Instant::from_millis(12_000), "{done} are done");
+            }
+        });
+        assert!(ends[1] <= ends[0] * 11 / 10, "{ends:?} ms");
+    }
+}
+
 /// One limit for the memory of all: who uploads at one worker counts at the others.
 #[test]
 fn memory_is_limited_over_all_workers() {

@@ -38,11 +38,12 @@ impl Common {
         Self { desk: Mutex::new(desk), workers }
     }
 
-    /// What wakes the thread of a worker, once that runs.
+    /// What wakes the thread of a worker, once that runs: strays may wait for it already.
     pub(crate) fn set_waker(&self, number: usize, waker: Waker) {
         if let Some(reach) = self.workers.get(number) {
             let _first = reach.waker.set(waker);
         }
+        self.wake(number);
     }
 
     pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {

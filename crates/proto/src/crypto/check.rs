@@ -263,6 +263,21 @@ mod tests {
         }
     }
 
+    /// Threads of a server find their connections by a number that only the key gives.
+    #[test]
+    fn an_id_has_a_number_under_its_key_and_under_no_other() {
+        let key = ResetKey::derived(&secret(5));
+        let mut counts = [0; 4];
+        for n in 0..4_000_u16 {
+            let [low, high] = n.to_le_bytes();
+            let (id, number) = key.numbered_id([low, high, 0, 0, 0, 0]);
+            assert_eq!((id, key.number(id)), (key.id([low, high, 0, 0, 0, 0]), Some(number)));
+            assert_eq!(ResetKey::derived(&secret(6)).number(id), None);
+            counts[number as usize % 4] += 1;
+        }
+        assert!(counts.iter().all(|count| (900..1_100).contains(count)), "{counts:?}");
+    }
+
     /// A dual-stack socket reports an IPv4 client with a mapped address, an IPv4 socket does not.
     #[test]
     fn a_mapped_address_equals_the_ipv4_address() {

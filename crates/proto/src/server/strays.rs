@@ -53,3 +53,21 @@ impl Strays {
         self.0.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_of_strays_is_never_longer_than_it_may_be() {
+        let mut strays = Strays::default();
+        let path = FourTuple::new(([192, 0, 2, 1], 5000).into());
+        for n in 0..2 * MAX_STRAYS {
+            let datagram = alloc::vec![7; n];
+            let stray = Stray { at: Instant::ZERO, path, ecn: Ecn::NotEct, datagram };
+            assert_eq!(strays.push(stray), n < MAX_STRAYS);
+        }
+        let lengths = strays.take().into_iter().map(|stray| stray.datagram.len());
+        assert!(lengths.eq(0..MAX_STRAYS) && strays.is_empty());
+    }
+}

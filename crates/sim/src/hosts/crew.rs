@@ -83,6 +83,12 @@ impl Crew {
         self.seats.iter().map(|seat| seat.worker.connections().count()).collect()
     }
 
+    /// Bytes that each worker has sent.
+    #[must_use]
+    pub fn sent(&self) -> Vec<u64> {
+        self.seats.iter().map(|seat| seat.worker.stats().bytes_sent).collect()
+    }
+
     /// Bytes that each worker's connections make it hold.
     #[must_use]
     pub fn held(&self) -> Vec<usize> {

@@ -7,7 +7,8 @@
 //! * `keys`: what two servers, or two copies of one, must not share; forgeries; a clock without a time;
 //! * `sources`: blocks from sources to sinks, chunk by chunk;
 //! * `line`: section 3.6, who waits for a seat;
-//! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing.
+//! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing;
+//! * `workers`: a server of several workers, call by call.
 
 mod admission;
 mod edges;
@@ -19,6 +20,7 @@ mod life;
 mod line;
 mod sources;
 mod traffic;
+mod workers;
 
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{CloseReason, Event};
