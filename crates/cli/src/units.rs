@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use haulier_article::ProtocolId;
-use haulier_sim::soak::Layers;
+
+use crate::soak::Soaked;
 
 /// 64 bits, decimal or `0x` and hex digits.
 fn integer(text: &str) -> Option<u64> {
@@ -93,10 +94,9 @@ pub(crate) fn word(value: &impl ValueEnum) -> String {
 }
 
 /// What a soak is about.
-pub(crate) fn layers(text: &str) -> Result<Layers, String> {
-    let known = Layers::ALL.into_iter().find(|layers| layers.name() == text);
-    known.ok_or_else(|| {
-        format!("{text} is nothing to soak: write chunks, packets, both or connection")
+pub(crate) fn soaked(text: &str) -> Result<Soaked, String> {
+    Soaked::named(text).ok_or_else(|| {
+        format!("{text} is nothing to soak: write chunks, packets, both, connection or files")
     })
 }
 

@@ -61,6 +61,8 @@ pub struct ModelDisk(Arc<Mutex<Inner>>);
 #[derive(Debug)]
 struct Inner {
     files: BTreeMap<String, Content>,
+    /// What was done to names since these were synced, in order.
+    names: Vec<NameChange>,
     faults: Faults,
     /// The state of a splitmix64.
     draws: u64,
@@ -81,6 +83,13 @@ impl std::fmt::Debug for Content {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes, {} changes", self.seen.len(), self.since.len())
     }
+}
+
+/// A change of a name, as it is taken back.
+#[derive(Debug)]
+enum NameChange {
+    Renamed { from: String, to: String, replaced: Option<Content> },
+    Removed { name: String, content: Content },
 }
 
 #[derive(Clone, Debug)]
@@ -108,6 +117,7 @@ impl ModelDisk {
         let files = BTreeMap::new();
         Self(Arc::new(Mutex::new(Inner {
             files,
+            names: Vec::new(),
             faults,
             draws: seed,
             crashes: 0,
@@ -127,10 +137,53 @@ impl ModelDisk {
         self.inner().files.get(name).map(|content| content.seen.clone()).unwrap_or_default()
     }
 
-    /// Everything that is not on the disk may be lost, and every open file is dead.
+    /// Whether there is a file of this name.
+    pub fn exists(&self, name: &str) -> bool {
+        self.inner().files.contains_key(name)
+    }
+
+    /// Gives a file another name, in place of what had that.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut inner = self.inner();
+        let content = inner.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        let replaced = inner.files.insert(to.to_owned(), content);
+        let (from, to) = (from.to_owned(), to.to_owned());
+        inner.names.push(NameChange::Renamed { from, to, replaced });
+        Ok(())
+    }
+
+    /// Removes a file, if it is there.
+    pub fn remove(&self, name: &str) {
+        let mut inner = self.inner();
+        if let Some(content) = inner.files.remove(name) {
+            inner.names.push(NameChange::Removed { name: name.to_owned(), content });
+        }
+    }
+
+    /// Returns when the names are on the disk: a sync of the folder.
+    pub fn sync_names(&self) -> io::Result<()> {
+        let mut inner = self.inner();
+        let (lying, failing) = (inner.faults.lying_per_mille, inner.faults.failing_per_mille);
+        if inner.happens(failing) {
+            return Err(io::Error::other("the disk failed"));
+        }
+        if !inner.happens(lying) {
+            inner.names.clear();
+        }
+        Ok(())
+    }
+
+    /// Everything that is not on the disk may be lost, and every open file is dead. Of the names the first
+    /// changes are kept, and the others are not.
     pub fn crash(&self) {
         let mut inner = self.inner();
         inner.crashes += 1;
+        let changes = inner.names.len() as u64;
+        let kept = inner.draw(changes + 1) as usize;
+        let mut names = std::mem::take(&mut inner.names);
+        for change in names.drain(kept..).rev() {
+            inner.take_back(change);
+        }
         let mut files = std::mem::take(&mut inner.files);
         for content in files.values_mut() {
             for change in std::mem::take(&mut content.since) {
@@ -186,6 +239,19 @@ impl Inner {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (z ^ (z >> 31)) % below
+    }
+
+    fn take_back(&mut self, change: NameChange) {
+        match change {
+            NameChange::Renamed { from, to, replaced } => {
+                let content = self.files.remove(&to).unwrap_or_default();
+                self.files.insert(from, content);
+                self.files.extend(replaced.map(|replaced| (to, replaced)));
+            }
+            NameChange::Removed { name, content } => {
+                self.files.insert(name, content);
+            }
+        }
     }
 
     fn happens(&mut self, per_mille: u16) -> bool {
@@ -300,5 +366,40 @@ impl Storage for ModelFile {
     fn set_length(&self, bytes: u64) -> io::Result<()> {
         let length = usize::try_from(bytes).map_err(io::Error::other)?;
         self.change(vec![Change::Length(length)], bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_names_a_crash_keeps_the_first_changes() {
+        let mut kept = [0; 3];
+        for seed in 0..40 {
+            let disk = ModelDisk::new(seed, Faults::default());
+            disk.file("a").write_at(b"new", 0).unwrap();
+            disk.file("a").sync().unwrap();
+            disk.file("b").write_at(b"old", 0).unwrap();
+            disk.file("b").sync().unwrap();
+            disk.rename("a", "b").unwrap();
+            disk.rename("b", "c").unwrap();
+            disk.crash();
+            let has = ["a", "b", "c"].map(|name| disk.bytes(name));
+            let which = match has.each_ref().map(Vec::as_slice) {
+                [b"new", b"old", b""] => 0,
+                [b"", b"new", b""] => 1,
+                [b"", b"", b"new"] => 2,
+                other => panic!("{other:?}"),
+            };
+            kept[which] += 1;
+            if which == 2 {
+                disk.rename("c", "a").unwrap();
+                disk.sync_names().unwrap();
+                disk.crash();
+                assert_eq!(disk.bytes("a"), b"new");
+            }
+        }
+        assert!(kept.iter().all(|&count| count > 5), "{kept:?}");
     }
 }

@@ -329,6 +329,17 @@ impl<S: Storage> Unfinished<S> {
         Ok(false)
     }
 
+    /// Hashes again what no checkpoint covers: a second's worth. After a loss of power some of it may not be
+    /// here, and whoever asks for the rest has to know.
+    pub fn check_suspects(&self) -> io::Result<()> {
+        while self.suspects() > 0
+            && let Some(index) = self.next_to_check()
+        {
+            self.check(index)?;
+        }
+        Ok(())
+    }
+
     /// Chunks that have to be hashed again before there can be another checkpoint.
     pub fn suspects(&self) -> usize {
         self.chunks().suspects

@@ -35,6 +35,10 @@ use crate::units::show_bytes;
 /// and what it is sent is hashed with that.
 const HASH_DELAY: Duration = Duration::from_secs(2);
 
+/// A client may ask for a connection that outlives a silence of so long, with `fetch --timeout`: a train in a
+/// tunnel, a router that starts again.
+const MAX_SILENCE: Duration = Duration::from_secs(60);
+
 pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
     let library = Arc::new(library::load(&args.files, report)?);
     let pool = files::disk_pool()?;
@@ -136,6 +140,7 @@ fn config(
     let connection = ConnectionConfig::default()
         .with_max_rate_bps(args.rate.unwrap_or(u64::MAX))
         .with_urgency(args.urgency.into())
+        .with_idle_timeout(MAX_SILENCE)
         // Clients ask, and send nothing.
         .with_max_block_bytes(0)
         .with_max_unread_packet_bytes(4096);

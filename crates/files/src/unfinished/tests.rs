@@ -405,3 +405,18 @@ fn a_checkpoint_waits_for_what_no_checkpoint_covered() {
         (0, 1, false)
     );
 }
+
+/// Else it would be found at the end, and the file fetched again whole.
+#[test]
+fn what_a_loss_of_power_took_is_known_before_the_rest_is_asked_for() {
+    let file = file_of(17);
+    let disk = ModelDisk::new(17, Faults::default());
+    let unfinished = resume(&disk, &file).unwrap();
+    (0..2).for_each(|index| unfinished.write(index, chunk(&file, index)).unwrap());
+    disk.kill();
+    disk.file("data").write_at(b"lost", 9).unwrap();
+    let unfinished = resume(&disk, &file).unwrap();
+    unfinished.check_suspects().unwrap();
+    let here = [0, 1].map(|index| unfinished.is_here(index));
+    assert_eq!((unfinished.suspects(), here), (0, [false, true]));
+}
