@@ -1,6 +1,7 @@
 //! What `serve` and `fetch` have in common: the threads for the disk, waits, and codes in words. STANDARD-1,
 //! section 8, is what they say to each other.
 
+use std::task::Waker;
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -13,21 +14,17 @@ use crate::failure::Failure;
 /// The longest name that can be asked for.
 pub(crate) const MAX_NAME_BYTES: usize = haulier_files::messages::MAX_NAME_BYTES;
 
-/// The longest wait for an event while nothing is to be done: how soon Ctrl-C is noticed.
-const TURN: Duration = Duration::from_millis(20);
+/// The longest wait for an event: how soon Ctrl-C is noticed.
+pub(crate) const TURN: Duration = Duration::from_millis(20);
 
-/// While the disk is at work: its answers are awaited by asking. 16 chunks in each are 33 Gbit/s.
-const BUSY_TURN: Duration = Duration::from_millis(1);
-
-/// How long to wait for an event.
-pub(crate) const fn turn(is_busy: bool) -> Duration {
-    if is_busy { BUSY_TURN } else { TURN }
-}
-
-/// The threads for the disk. They wake this one when it waits for them alone, in [`wait_for_disk`].
-pub(crate) fn disk_pool() -> Result<DiskPool, Failure> {
+/// The threads for the disk. They end this network loop's wait when they have answered something, and wake
+/// this thread when it waits for them alone, in [`wait_for_disk`].
+pub(crate) fn disk_pool(network: Waker) -> Result<DiskPool, Failure> {
     let caller: Thread = thread::current();
-    let wake = Wake::new(move || caller.unpark());
+    let wake = Wake::new(move || {
+        caller.unpark();
+        network.wake_by_ref();
+    });
     DiskPool::new(DEFAULT_THREADS, wake).map_err(|error| Failure::Io(error.to_string()))
 }
 

@@ -33,10 +33,11 @@ impl DiskPool {
     /// Starts so many threads, at least one. They call `wake` when there is room again that was asked for
     /// in vain, something to be taken from a reader, or news of a writer.
     pub fn new(threads: usize, wake: Wake) -> io::Result<Self> {
-        let handle = PoolHandle(Arc::new(Shared { wake, ..Shared::default() }));
+        let shared = Arc::new(Shared { wake, ..Shared::default() });
+        let handle = PoolHandle { shared, own_wake: None };
         let mut pool = Self { handle, threads: Vec::new() };
         for _ in 0..threads.max(1) {
-            let shared = Arc::clone(&pool.handle.0);
+            let shared = Arc::clone(&pool.handle.shared);
             let thread = std::thread::Builder::new().name("haulier-disk".to_owned());
             pool.threads.push(thread.spawn(move || shared.work())?);
         }
@@ -51,8 +52,8 @@ impl DiskPool {
 
 impl Drop for DiskPool {
     fn drop(&mut self) {
-        self.handle.0.queues().is_ending = true;
-        self.handle.0.work_came.notify_all();
+        self.handle.shared.queues().is_ending = true;
+        self.handle.shared.work_came.notify_all();
         for thread in self.threads.drain(..) {
             // A job that panicked has printed why; there is nothing to add.
             let _ = thread.join();
@@ -62,7 +63,10 @@ impl Drop for DiskPool {
 
 /// A pool as its files see it. What is given to a pool that has ended is not done.
 #[derive(Clone, Debug, Default)]
-pub struct PoolHandle(Arc<Shared>);
+pub struct PoolHandle {
+    shared: Arc<Shared>,
+    own_wake: Option<Wake>,
+}
 
 #[derive(Default)]
 struct Shared {
@@ -89,32 +93,40 @@ struct Queues {
 }
 
 impl PoolHandle {
+    /// The same pool, which calls `wake` for news of what is done with this handle: so that a program with
+    /// many transfers need not look at all of them. That there is room again it tells the wake of the pool,
+    /// for anyone may have waited for it.
+    #[must_use]
+    pub fn with_wake(&self, wake: Wake) -> Self {
+        Self { shared: Arc::clone(&self.shared), own_wake: Some(wake) }
+    }
+
     /// Does this soon, before what is idle. It may wait for the disk, and holds a thread as long as it takes.
     pub fn run(&self, job: impl FnOnce() + Send + 'static) {
-        self.0.add(Box::new(job), |queues| &mut queues.urgent);
+        self.shared.add(Box::new(job), |queues| &mut queues.urgent);
     }
 
     /// Does this when nothing is urgent.
     pub fn run_when_idle(&self, job: impl FnOnce() + Send + 'static) {
-        self.0.add(Box::new(job), |queues| &mut queues.idle);
+        self.shared.add(Box::new(job), |queues| &mut queues.idle);
     }
 
     /// A place among the chunks that wait to be written, if one is free.
     pub(crate) fn claim_write(&self) -> Option<WriteClaim> {
         let free = |writes| (writes < MAX_QUEUED_WRITES).then_some(writes + 1);
-        let claimed = self.0.writes.fetch_update(Ordering::AcqRel, Ordering::Acquire, free);
-        self.0.is_awaited.fetch_or(claimed.is_err(), Ordering::AcqRel);
+        let claimed = self.shared.writes.fetch_update(Ordering::AcqRel, Ordering::Acquire, free);
+        self.shared.is_awaited.fetch_or(claimed.is_err(), Ordering::AcqRel);
         claimed.is_ok().then(|| WriteClaim(self.clone()))
     }
 
     /// There is news for the program.
-    pub(crate) fn wake(&self) {
-        self.0.wake.wake();
+    pub fn wake(&self) {
+        self.own_wake.as_ref().unwrap_or(&self.shared.wake).wake();
     }
 
     /// Chunks that may be given to writers now.
     pub fn room(&self) -> usize {
-        MAX_QUEUED_WRITES.saturating_sub(self.0.writes.load(Ordering::Acquire))
+        MAX_QUEUED_WRITES.saturating_sub(self.shared.writes.load(Ordering::Acquire))
     }
 }
 
@@ -124,7 +136,7 @@ pub(crate) struct WriteClaim(PoolHandle);
 
 impl Drop for WriteClaim {
     fn drop(&mut self) {
-        let shared = &self.0.0;
+        let shared = &self.0.shared;
         shared.writes.fetch_sub(1, Ordering::AcqRel);
         if shared.is_awaited.swap(false, Ordering::AcqRel) {
             shared.wake.wake();
@@ -221,6 +233,30 @@ mod tests {
         assert_eq!((seen.recv(), seen.recv()), (Ok(true), Ok(true)));
         drop(pool);
         assert!(seen.iter().all(|urgent| !urgent));
+    }
+
+    /// Who has many transfers hears of which one there is news.
+    #[test]
+    fn a_handle_has_a_wake_of_its_own() {
+        let count = || {
+            let count = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&count);
+            (
+                count,
+                Wake::new(move || {
+                    let _before = counted.fetch_add(1, Ordering::Relaxed);
+                }),
+            )
+        };
+        let ((all, wake), (own, own_wake)) = (count(), count());
+        let pool = DiskPool::new(1, wake).unwrap();
+        let handle = pool.handle().with_wake(own_wake);
+        handle.wake();
+        let claims: Vec<_> = (0..MAX_QUEUED_WRITES).map(|_| handle.claim_write()).collect();
+        assert!(pool.handle().claim_write().is_none());
+        assert_eq!([&all, &own].map(|it| it.load(Ordering::Relaxed)), [0, 1]);
+        drop(claims);
+        assert_eq!([&all, &own].map(|it| it.load(Ordering::Relaxed)), [1, 1]);
     }
 
     #[test]

@@ -13,7 +13,9 @@
 //! | a loop of your own over sockets | [`udp::Runner`] round one of these machines |
 //! | a matchmaker | [`issue_token`]: a [`ConnectToken`] lets one player join |
 //! | friends who play on one server | [`Ticket`]: a line to copy, [`Server::ticket`] makes it |
-//! | files | [`mod@file`]: any size, as a run of chunks |
+//! | files and directories | the crate `haulier-files`, and its example `mods.rs` |
+//! | a world that opens while it loads | [`Delivery::Chunks`], `prefer_range`: `examples/stream_world.rs` |
+//! | one file, by hand | [`mod@file`]: any size, as a run of chunks |
 //! | the wire of the articles | the crate `haulier-article`, whole and alone; no encryption |
 //!
 //! What a game uses is here at the top. What an engineer of protocols uses is one level down, in [`proto`]

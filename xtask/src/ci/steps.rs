@@ -116,6 +116,18 @@ pub(super) const STEPS: &[Step] = &[
         proves: "a game and a joining player share a link, in the example people look at",
         run: |shell| shell.cargo("run --locked --release --example game_loop"),
     },
+    Step {
+        name: "world",
+        proves: "a level is walked on before it is whole, and the tiles ahead come first",
+        run: |shell| shell.cargo("run --locked --release --example stream_world"),
+    },
+    Step {
+        name: "mods",
+        proves: "of a set of files that changed in one place, little comes a second time",
+        run: |shell| {
+            shell.cargo("run --locked --release -p haulier-files --features net --example mods")
+        },
+    },
 ];
 
 /// Everything there is: async clients and servers, and both providers of AES.

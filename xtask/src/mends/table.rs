@@ -136,9 +136,9 @@ pub(super) const MENDS: &[Mend] = &[
         fault: 2,
         what: "the reset key is made from the token key",
         edits: &[edit(
-            "crates/proto/src/server/mod.rs",
+            "crates/proto/src/server/rules.rs",
             "None => ResetKey::random(entropy.next_secret()),",
-            "None => ResetKey::derived(&credentials.token_keys.first().map_or_else(\n                \
+            "None => ResetKey::derived(&config.credentials.token_keys.first().map_or_else(\n                \
              || entropy.next_secret(),\n                |token_key| token_key.key.clone(),\n            )),",
         )],
         finder: "oracles::a_sister_resets_nothing",

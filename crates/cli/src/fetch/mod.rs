@@ -36,6 +36,9 @@ const MIN_IDLE: Duration = Duration::from_secs(1);
 /// here already.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
+/// How often it looks whether all that it said was acknowledged, of which there is no event.
+const FAREWELL_TURN: Duration = Duration::from_millis(1);
+
 pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     // What cannot be stored is reported before a request is sent.
     let target = if args.list { None } else { Some(Target::find(&args.output)?) };
@@ -55,10 +58,10 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
         .with_idle_timeout(args.timeout.max(MIN_IDLE))
         .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
-    let pool = files::disk_pool()?;
     let started = Instant::now();
     let client = join(&access)?;
     let connect = started.elapsed();
+    let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
     let fields = json!({ "addr": addr, "connect_ms": connect_ms });
     report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
@@ -101,7 +104,7 @@ fn join(access: &Access) -> Result<Client, Failure> {
         Client::connect(access.connect.clone()).map_err(|error| access.not_begun(&error))?;
     loop {
         interrupt::check()?;
-        match client.wait(files::turn(false))? {
+        match client.wait(files::TURN)? {
             Some(Event::Closed(_)) => return Err(access.not_connected(&client.attempts())),
             Some(_) => return Ok(client),
             None => {}
@@ -167,7 +170,7 @@ impl<'a> Fetch<'a> {
                 self.taking.turn(&link);
                 last_progress = Instant::now();
             } else {
-                match self.client.wait(files::turn(self.taking.is_busy()))? {
+                match self.client.wait(files::TURN)? {
                     Some(Event::Closed(reason)) => return Err(self.on_closed(&reason)),
                     Some(event) => {
                         if matches!(event, Event::BlockProgress { .. } | Event::Chunk { .. }) {
@@ -306,7 +309,7 @@ impl<'a> Fetch<'a> {
         }
         let started = Instant::now();
         while !self.client.is_closed() && started.elapsed() < LAST_WORDS {
-            match self.client.wait(files::turn(true)) {
+            match self.client.wait(FAREWELL_TURN) {
                 Ok(Some(event)) => self.taking.handle_event(&link, event),
                 Ok(None) => self.taking.turn(&link),
                 Err(_) => return,

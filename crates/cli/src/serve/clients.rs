@@ -1,8 +1,9 @@
 //! The clients of a `serve`: what each asked for, what it got, and how it ended.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::mem;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use haulier::{
 use haulier_files::giver::{GiverConfig, GiverEvent, Start};
 use haulier_files::messages::Request;
 use haulier_files::offer::Entry;
-use haulier_files::pool::PoolHandle;
+use haulier_files::pool::{PoolHandle, Wake};
 use haulier_files::reason::{NO_SUCH_FILE, NOT_ADMITTED, NOT_UNDERSTOOD};
 use haulier_files::session::{Giving, Library, ServerLink};
 use serde_json::json;
@@ -46,6 +47,14 @@ struct Client {
     bytes: u64,
 }
 
+impl Client {
+    fn go_on(&mut self, server: &Server, id: ConnectionId) {
+        if let Answer::Files(giving) = &mut self.answer {
+            giving.turn(&ServerLink(server, id));
+        }
+    }
+}
+
 /// All clients, those there are and the sum of those there were.
 pub(super) struct Clients<'a> {
     server: &'a Server,
@@ -60,7 +69,8 @@ pub(super) struct Clients<'a> {
     files: u64,
     bytes: u64,
     cut_off: u64,
-    are_busy: bool,
+    /// Clients for whom the disk has answered something.
+    answered: Arc<Mutex<HashSet<ConnectionId>>>,
     /// When all of them were looked at.
     went_on: Instant,
 }
@@ -75,7 +85,7 @@ impl<'a> Clients<'a> {
     ) -> Self {
         let here = HashMap::new();
         let (numbers, clients, files, bytes, cut_off) = (0, 0, 0, 0, 0);
-        let (are_busy, went_on) = (false, Instant::now());
+        let (answered, went_on) = (Arc::default(), Instant::now());
         Self {
             server,
             library,
@@ -88,7 +98,7 @@ impl<'a> Clients<'a> {
             files,
             bytes,
             cut_off,
-            are_busy,
+            answered,
             went_on,
         }
     }
@@ -96,11 +106,6 @@ impl<'a> Clients<'a> {
     /// Whether `--once` is fulfilled.
     pub(super) const fn is_enough(&self) -> bool {
         self.args.once && self.files > 0
-    }
-
-    /// Whether the disk is at work for one of them.
-    pub(super) const fn are_busy(&self) -> bool {
-        self.are_busy
     }
 
     /// Takes in what happened.
@@ -113,7 +118,6 @@ impl<'a> Clients<'a> {
                 let link = ServerLink(self.server, id);
                 if let Some(Client { answer: Answer::Files(giving), .. }) = self.here.get_mut(&id) {
                     giving.handle_event(&link, &event);
-                    self.are_busy |= giving.is_busy();
                 }
                 self.report_files(id);
                 match event {
@@ -134,20 +138,19 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Does what the disk has made possible. All of them are looked at, so it is done at most once in a
-    /// while, however many events there are.
+    /// Does what the disk has made possible: for those for whom it answered, and once in a while for all.
     pub(super) fn go_on(&mut self) {
-        if self.went_on.elapsed() < files::turn(true) {
+        let answered = mem::take(&mut *lock(&self.answered));
+        if answered.is_empty() || self.went_on.elapsed() > files::TURN {
+            self.here.iter_mut().for_each(|(id, client)| client.go_on(self.server, *id));
+            self.went_on = Instant::now();
             return;
         }
-        self.are_busy = false;
-        for (id, client) in &mut self.here {
-            if let Answer::Files(giving) = &mut client.answer {
-                giving.turn(&ServerLink(self.server, *id));
-                self.are_busy |= giving.is_busy();
+        for id in answered {
+            if let Some(client) = self.here.get_mut(&id) {
+                client.go_on(self.server, id);
             }
         }
-        self.went_on = Instant::now();
     }
 
     fn on_request(&mut self, id: ConnectionId, request: &Bytes, token: Option<&TokenClaims>) {
@@ -163,14 +166,18 @@ impl<'a> Clients<'a> {
             Err(_) => Answer::No(NOT_UNDERSTOOD, "this is haulier serve, version 2".into()),
         };
         self.numbers += 1;
-        self.are_busy = true;
         let (number, since) = (self.numbers, Instant::now());
         let (addr, files, bytes) = (None, 0, 0);
         self.here.insert(id, Client { number, answer, is_get, addr, since, files, bytes });
     }
 
     fn give(&self, id: ConnectionId, start: Start, name: &str) -> Answer {
-        match Giving::new(self.library, self.pool, GiverConfig::new(start), name) {
+        let (answered, pool) = (Arc::clone(&self.answered), self.pool.clone());
+        let pool = self.pool.with_wake(Wake::new(move || {
+            lock(&answered).insert(id);
+            pool.wake();
+        }));
+        match Giving::new(self.library, &pool, GiverConfig::new(start), name) {
             Some(mut giving) => {
                 giving.turn(&ServerLink(self.server, id));
                 Answer::Files(Box::new(giving))
@@ -297,6 +304,10 @@ impl<'a> Clients<'a> {
         self.report.done(fields, &text);
         Ok(())
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn report_stored(report: &Report, number: u64, entry: &Entry, elapsed: Duration) {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 
 use haulier::file::plain_name;
@@ -31,13 +30,7 @@ pub(super) fn load(paths: &[PathBuf], report: &Report) -> Result<Library, Failur
         named.push((name, path.clone()));
     }
     let cache = TreeCache::user_folder().map_or_else(TreeCache::beside, TreeCache::with_fallback);
-    let random = RandomState::new();
-    let mut draws = 0_u64;
-    let draw = |below: u32| {
-        draws += 1;
-        (random.hash_one(draws) % u64::from(below.max(1))) as u32
-    };
-    let library = Library::load(&named, cache, draw);
+    let library = Library::load(&named, cache);
     let library = library.map_err(|error| Failure::Usage(error.to_string()))?;
     if let [first, ..] = library.skipped() {
         report.warning(&format!(

@@ -41,7 +41,6 @@ const MAX_SILENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
     let library = Arc::new(library::load(&args.files, report)?);
-    let pool = files::disk_pool()?;
     let credentials = credentials(args)?;
     let listen = Listen::bind(args.bind)
         .map_err(|error| Failure::socket(&format!("cannot wait at {}", args.bind), &error))?;
@@ -54,21 +53,22 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
         false => args.address.clone(),
     };
     let server = listen.start(config(args, credentials, reachable.clone()))?;
+    let pool = files::disk_pool(server.waker())?;
     let ticket = ticket(&server, &reachable, &library.offer())?;
     announce(local, ticket.as_ref(), &library.offer(), report)?;
     hash_later(&library);
     let mut clients = Clients::new(&server, &library, pool.handle(), args, report);
     while !interrupt::requested() && !clients.is_enough() {
-        if let Some((id, event)) = server.wait(files::turn(clients.are_busy()))? {
-            clients.on_event(id, event);
+        match server.wait(files::TURN)? {
+            Some((id, event)) => clients.on_event(id, event),
+            None => clients.go_on(),
         }
-        clients.go_on();
     }
     // A client in the middle of a file gets a close, and waits no longer.
     server.shut_down();
     loop {
         let is_shut_down = server.is_shut_down();
-        match server.wait(files::turn(false))? {
+        match server.wait(files::TURN)? {
             Some((id, event)) => clients.on_event(id, event),
             None if is_shut_down => return clients.conclude(),
             None => {}

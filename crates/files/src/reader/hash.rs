@@ -65,7 +65,9 @@ fn hash_some(
 ) -> Result<(), ReadError> {
     let length = file.version().bytes;
     let chunks = chunk_count(length);
-    let mut buffer = vec![0; CHUNKS_AT_ONCE as usize * CHUNK_BYTES];
+    // Of a hundred thousand short files not a MiB each is to be made and given back.
+    let at_once = CHUNKS_AT_ONCE as usize * CHUNK_BYTES;
+    let mut buffer = vec![0; usize::try_from(length).map_or(at_once, |length| length.min(at_once))];
     loop {
         let first = next.fetch_add(CHUNKS_AT_ONCE, Ordering::Relaxed);
         if first >= chunks {

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,15 +97,12 @@ struct Known {
 impl Library {
     /// Looks at these files, and at all that is in these directories, each under its name. A pipe is served
     /// once, and `-` is standard input. What is in a directory and is no file is left out
-    /// ([`Library::skipped`]). `draw` is that of [`TreeCache::load`].
+    /// ([`Library::skipped`]).
     ///
     /// # Errors
     /// [`LibraryError`].
-    pub fn load(
-        paths: &[(String, PathBuf)],
-        cache: TreeCache,
-        mut draw: impl FnMut(u32) -> u32,
-    ) -> Result<Self, LibraryError> {
+    pub fn load(paths: &[(String, PathBuf)], cache: TreeCache) -> Result<Self, LibraryError> {
+        let mut draw = random_draws();
         let mut found = Found::default();
         for (name, path) in paths {
             if path.as_os_str() == "-" {
@@ -308,6 +306,15 @@ impl Served {
             self.known().tree = Some(tree);
         }
         Ok(())
+    }
+}
+
+/// Numbers below one that is given, which nobody can foresee.
+fn random_draws() -> impl FnMut(u32) -> u32 {
+    let (random, mut draws) = (RandomState::new(), 0_u64);
+    move |below| {
+        draws += 1;
+        (random.hash_one(draws) % u64::from(below.max(1))) as u32
     }
 }
 

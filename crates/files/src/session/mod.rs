@@ -7,16 +7,22 @@
 //!
 //! A [`Giving`] is one [`Giver`](crate::giver::Giver) with the files of a [`Library`]; a [`Taking`] is one
 //! [`Taker`](crate::taker::Taker) with a place to store files. The connection is whatever is a [`Link`].
+//! With the feature `net` a `Fetch` is all of a transfer in one call, and a `Serving` all clients of a server
+//! that has other things to do as well.
 //!
 //! The invariant: nothing here waits for the disk. What does is a job of the pool, whose answer is taken by
 //! the next `turn`; [`Giving::is_busy`] and [`Taking::is_busy`] say whether one is due.
 
+#[cfg(feature = "net")]
+mod fetching;
 mod giving;
 mod inspect;
 mod library;
 #[cfg(feature = "net")]
 mod net;
 mod pipe;
+#[cfg(feature = "net")]
+mod serving;
 mod taking;
 
 use std::collections::VecDeque;
@@ -29,14 +35,22 @@ use haulier_proto::connection::{
     Block, BlockHandle, BlockNumber, CloseCode, SendError, WantedChunk,
 };
 
+#[cfg(feature = "net")]
+pub use fetching::{Fetch, FetchError};
 pub use giving::Giving;
 pub use library::{Library, LibraryError};
 #[cfg(feature = "net")]
 pub use net::{ClientLink, ServerLink};
+#[cfg(feature = "net")]
+pub use serving::Serving;
 pub use taking::{Place, Taking};
 
 use crate::offer::Root;
 use crate::pool::PoolHandle;
+
+/// The disk's answers are awaited by asking: 16 chunks in each turn are 33 Gbit/s.
+#[cfg(feature = "net")]
+const BUSY_TURN: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// What is done with a connection: a client, or one of a server's. With the feature `net` there are
 /// `ClientLink` and `ServerLink` for those of `haulier`.

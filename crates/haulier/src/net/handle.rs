@@ -2,8 +2,8 @@
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
-use std::task::{Poll, Waker};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::task::{Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant as StdInstant};
 
@@ -89,9 +89,21 @@ impl<E: End> Handle<E> {
         end.map_or(Ok(None), |end| end.map(|()| None))
     }
 
-    /// The next event; waits for it up to `max`.
+    /// The next event; waits for it up to `max`, or until the application's waker is used.
     pub(crate) fn wait(&self, max: Duration) -> Result<Option<E::Event>, NetworkError> {
-        self.wait_for(max, State::take_event)
+        let shared = &self.shared;
+        // The wake first: under a load of events its turn would never come.
+        let found = self.wait_for(max, |state, now| match shared.take_call() {
+            true => Some(None),
+            false => state.take_event(now).map(Some),
+        })?;
+        Ok(found.flatten())
+    }
+
+    /// Ends a `wait`.
+    pub(crate) fn waker(&self) -> Waker {
+        let wake_up = self.inline.as_ref().map(|(_, wake_up)| Arc::clone(wake_up));
+        Waker::from(Arc::new(Call { shared: Arc::downgrade(&self.shared), wake_up }))
     }
 
     /// Waits until `check` returns a value, up to `max` or until the end.
@@ -192,6 +204,27 @@ impl<E: End> Handle<E> {
             Ok(mut driver) => drop(call(&mut driver)),
             Err(TryLockError::Poisoned(_)) => self.shared.lock().fail(NetworkError::Panicked),
             Err(TryLockError::WouldBlock) => {}
+        }
+    }
+}
+
+/// Ends a `wait` of the application, from any thread.
+struct Call<E: End> {
+    shared: Weak<Shared<E>>,
+    /// Inline, the thread that waits sleeps for the sockets.
+    wake_up: Option<Arc<WakeUp>>,
+}
+
+impl<E: End> Wake for Call<E> {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.shared.upgrade().is_some_and(|shared| shared.call())
+            && let Some(wake_up) = &self.wake_up
+        {
+            wake_up.notify();
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -172,13 +173,40 @@ impl Server {
         self.handle.poll()
     }
 
-    /// The next event, and of which client; waits for it up to `max`. `None` after that, or when the server
-    /// is shut down.
+    /// The next event, and of which client; waits for it up to `max`. `None` after that, after a
+    /// [wake](Self::waker), or when the server is shut down.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
     pub fn wait(&self, max: Duration) -> Result<Option<(ConnectionId, ServerEvent)>, NetworkError> {
         self.handle.wait(max)
+    }
+
+    /// Ends a [`wait`](Self::wait) without an event: the one under way, or else the next. For threads of the
+    /// application whose results its network loop takes up, such as one that reads a disk. Wakes before a
+    /// wait has ended count as one, and one ends one wait. It may be used from any thread, does not wait for
+    /// the network, and does not keep the server open. A task that awaits `next_event` awaits
+    /// the result beside it instead.
+    ///
+    /// ```
+    /// # fn run(server: &haulier::Server) -> Result<(), haulier::NetworkError> {
+    /// let (done, results) = std::sync::mpsc::channel();
+    /// let waker = server.waker();
+    /// std::thread::spawn(move || {
+    ///     let _ = done.send(std::fs::read("world"));
+    ///     waker.wake();
+    /// });
+    /// loop {
+    ///     match server.wait(std::time::Duration::from_secs(1))? {
+    ///         Some(event) => println!("{event:?}"),
+    ///         None => results.try_iter().for_each(|read| println!("{}", read.is_ok())),
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.handle.waker()
     }
 
     /// The next event, and of which client; `None` once the server is shut down. The future may be

@@ -5,6 +5,7 @@
 //! that another thread or task waits for wakes it, after the lock is released.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::ThreadId;
@@ -76,6 +77,8 @@ pub(crate) enum SocketFault {
 pub(crate) struct Shared<E: End> {
     state: Mutex<State<E>>,
     changed: Condvar,
+    /// The application's waker was used, and no wait has ended by it yet.
+    is_called: AtomicBool,
     pub(crate) clock: Clock,
 }
 
@@ -137,7 +140,8 @@ impl<E: End> Shared<E> {
             locals: Vec::new(),
             buffers: None,
         };
-        Self { state: Mutex::new(state), changed: Condvar::new(), clock }
+        let is_called = AtomicBool::new(false);
+        Self { state: Mutex::new(state), changed: Condvar::new(), is_called, clock }
     }
 
     /// Locks the state. If a thread panicked while holding the lock, the state is not reliable: the driver
@@ -218,6 +222,22 @@ impl<E: End> Shared<E> {
     /// Wakes the threads that sleep.
     pub(crate) fn notify(&self) {
         self.changed.notify_all();
+    }
+
+    /// The application wants a wait to end. Returns whether it is the first since one did.
+    pub(crate) fn call(&self) -> bool {
+        if self.is_called.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        // Who has looked before and does not sleep yet holds the lock.
+        drop(self.lock());
+        self.changed.notify_all();
+        true
+    }
+
+    /// Whether a wait is to end for the application. It ends only one.
+    pub(crate) fn take_call(&self) -> bool {
+        self.is_called.swap(false, Ordering::AcqRel)
     }
 
     /// The driver has ended: with this failure, unless there was another one, or it was asked to stop.

@@ -189,6 +189,7 @@ impl End {
                     CloseCode::NO_PROGRESS,
                     CloseCode::BLOCK_DAMAGED,
                     CloseCode::SHUTTING_DOWN,
+                    CloseCode::TIMED_OUT,
                 ];
                 known.contains(code)
             }

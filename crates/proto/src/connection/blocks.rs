@@ -13,6 +13,7 @@ use super::{
 };
 use crate::Instant;
 use crate::bulk::Sender;
+use crate::fields::MAX_VARINT;
 use crate::incoming::{Delivery, Here, IncomingBlocks, IncomingConfig, ProgressDue};
 use crate::outgoing::{OutgoingBlocks, OutgoingEvent, PeerLimits, SendBlockError, SendOptions};
 use crate::transit::Arrivals;
@@ -97,6 +98,9 @@ impl Connection {
         let max = self.max_block_bytes;
         if block.length() > max {
             return Err(SendError::BlockTooLarge { max });
+        }
+        if block.tag() > MAX_VARINT {
+            return Err(SendError::TagTooLarge { tag: block.tag() });
         }
         if self.blocks_out.is_idle() {
             self.liveness.forget_unanswered();

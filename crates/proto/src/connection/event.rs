@@ -396,6 +396,12 @@ pub enum SendError {
         /// The peer's limit, in bytes.
         max: u64,
     },
+    /// The block's tag does not fit the 62 bits that the wire has for it.
+    #[error("the block's tag {tag} is larger than 2^62 - 1")]
+    TagTooLarge {
+        /// The tag.
+        tag: u64,
+    },
     /// The packet or message is too large for its kind.
     #[error("larger than {max} bytes: send it as a block")]
     TooLarge {

@@ -40,7 +40,8 @@ impl core::fmt::Debug for Block {
 }
 
 impl Block {
-    /// A block whose bytes are all here. The receiver is given the `tag` with it.
+    /// A block whose bytes are all here. The receiver is given the `tag` with it, up to 2^62 - 1: a
+    /// connection refuses a block with a larger one.
     #[must_use]
     pub fn new(tag: u64, data: impl Into<Bytes>) -> Self {
         let data = data.into();

@@ -1,20 +1,23 @@
-//! A connection comes and goes: what a server counts and looks up of it, by its id, its request, the prefix
-//! of its address, and whether it is a handshake.
+//! A connection comes and goes: what a worker counts and looks up of it, and what it reports to the desk.
 //!
-//! The invariant: after each of these calls the indices and the counts agree with the slots.
+//! The invariant: after each of these calls the indices agree with the slots, and the desk will hear of
+//! everything that it counts.
+
+use alloc::boxed::Box;
 
 use bytes::Bytes;
 
+use super::ConnectionId;
 use super::admission::Prefix;
+use super::desk::{Measured, Note};
 use super::memory::RequestName;
 use super::slots::Slot;
-use super::{ConnectionId, ServerMachine};
-use crate::Instant;
+use super::worker::Worker;
 use crate::connection::Connection;
 use crate::credentials::TokenClaims;
 use crate::wire::WireId;
 
-impl ServerMachine {
+impl Worker {
     /// Updates what is known of a connection after anything was done to it.
     pub(super) fn refresh(&mut self, id: ConnectionId) {
         self.slots.refresh(id);
@@ -23,11 +26,7 @@ impl ServerMachine {
             && !slot.connection.is_handshake()
         {
             slot.is_handshake = false;
-            self.handshakes -= 1;
-            if let Some(share) = self.prefixes.get_mut(&slot.prefix) {
-                share.handshakes -= 1;
-                share.credited -= usize::from(slot.has_credit);
-            }
+            self.notes.push(Note::HandshakeOver { name: slot.name });
             self.stats.accepted += u64::from(slot.connection.state().is_open());
         }
     }
@@ -43,49 +42,31 @@ impl ServerMachine {
         self.uplink.forget(id);
         let connection = &slot.connection;
         self.work += connection.work();
-        let ip = connection.address().ip();
-        self.paths.remember(ip, slot.client, connection.known_path());
+        let (ip, client) = (connection.address().ip(), slot.client);
+        let known = connection.known_path();
+        let path = known.rate.map(|_| Box::new(Measured { ip, client, known }));
         slot.connection.clear(&mut self.pool);
         self.by_id.remove(&slot.connection.local_id());
-        self.by_request.remove(&slot.name);
         self.stats.closed += 1;
-        if let Some(share) = self.prefixes.get_mut(&slot.prefix) {
-            share.connections -= 1;
-            if share.connections == 0 {
-                self.prefixes.remove(&slot.prefix);
-            }
-        }
+        self.notes.push(Note::Gone { name: slot.name, prefix: slot.prefix, path });
     }
 
     /// A client whose request is accepted.
     pub(super) fn insert(
         &mut self,
-        now: Instant,
-        mut connection: Connection,
-        (name, bytes): (RequestName, usize),
+        connection: Connection,
+        name: RequestName,
         request: Bytes,
         token: Option<TokenClaims>,
-        has_credit: bool,
     ) {
-        connection.on_request(now, bytes);
         let client = token.as_ref().and_then(TokenClaims::client);
-        let ip = connection.address().ip();
-        connection.set_known_path(self.paths.recall(now, ip, client));
-        let prefix = Prefix::of(connection.address());
-        let wire_id = connection.local_id();
-        let id = self.slots.insert(connection, name, (prefix, client), has_credit);
+        let (prefix, wire_id) = (Prefix::of(connection.address()), connection.local_id());
+        let id = self.slots.insert(connection, name, (prefix, client));
         self.by_id.insert(wire_id, id);
-        self.by_request.insert(name, id);
-        let share = self.prefixes.entry(prefix).or_default();
-        share.connections += 1;
-        share.handshakes += 1;
-        share.credited += usize::from(has_credit);
-        self.handshakes += 1;
-        self.started.push_back((now, id));
+        self.notes.push(Note::Seated { name, id });
         self.stats.requests += 1;
         self.requests.push_back((id, request, token));
         self.refresh(id);
-        self.forget_finished_handshakes();
     }
 
     /// An id that no present connection has.

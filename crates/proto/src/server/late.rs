@@ -3,14 +3,16 @@
 
 use alloc::vec::Vec;
 
-use super::{ConnectionId, ServerMachine};
+use super::ConnectionId;
+use super::desk::AtDesk;
+use super::worker::Worker;
 use crate::wire::{WireId, answer};
 use crate::{DropReason, FourTuple, Instant};
 
 /// The minimum length of data that is answered with a reset, in bytes (H-3.7a): a reset is always shorter.
 const MIN_BYTES_FOR_RESET: usize = 26;
 
-impl ServerMachine {
+impl Worker {
     /// If this connection has ended, keeps what its client may have to be told.
     pub(super) fn linger(&mut self, now: Instant, id: ConnectionId) {
         let Some(slot) = self.slots.get_mut(id) else { return };
@@ -36,6 +38,7 @@ impl ServerMachine {
     pub(super) fn on_stray(
         &mut self,
         now: Instant,
+        desk: &mut impl AtDesk,
         id: WireId,
         from: FourTuple,
         bytes: usize,
@@ -44,12 +47,20 @@ impl ServerMachine {
             self.on_late(now, id, from, bytes);
             return DropReason::NotNow;
         }
-        self.reset(now, from, id, bytes);
+        self.reset(now, desk, from, id, bytes);
         DropReason::UnknownConnection
     }
 
-    fn reset(&mut self, now: Instant, to: FourTuple, id: WireId, bytes: usize) {
-        if bytes >= MIN_BYTES_FOR_RESET && self.reset_key.is_own_id(id.0) && self.may_answer(now) {
+    fn reset(
+        &mut self,
+        now: Instant,
+        desk: &mut impl AtDesk,
+        to: FourTuple,
+        id: WireId,
+        bytes: usize,
+    ) {
+        let is_own = bytes >= MIN_BYTES_FOR_RESET && self.reset_key.is_own_id(id.0);
+        if is_own && self.may_answer(now, desk) {
             let mut out = Vec::new();
             answer::write_reset(self.reset_key.reset_token(id.0), &mut out);
             self.stats.resets += 1;

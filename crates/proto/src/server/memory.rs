@@ -75,6 +75,13 @@ impl Memory {
         set.insert(request);
     }
 
+    /// Takes back what [`remember`](Self::remember) did: the request came to nothing.
+    pub(super) fn forget(&mut self, request: &RequestName) {
+        for set in [&mut self.requests, &mut self.by_cookie, &mut self.earlier] {
+            set.remove(request);
+        }
+    }
+
     /// How this token was used.
     pub(super) fn token_use(&self, token: &TokenName, request: &RequestName) -> TokenUse {
         match self.tokens.get(token) {
@@ -93,6 +100,12 @@ impl Memory {
     pub(super) fn remember_token(&mut self, token: TokenName, request: RequestName, expiry: u64) {
         self.tokens.insert(token, request);
         self.by_expiry.insert((expiry, token));
+    }
+
+    /// Takes back what [`remember_token`](Self::remember_token) did: the request came to nothing.
+    pub(super) fn forget_token(&mut self, token: &TokenName, expiry: u64) {
+        self.tokens.remove(token);
+        self.by_expiry.remove(&(expiry, *token));
     }
 
     /// Forgets what can no longer be accepted at this Unix time and this unit of the cookies' time: neither

@@ -7,20 +7,12 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use super::ConnectionId;
 use super::admission::{ClientName, Prefix};
 use super::slots::Holder;
-use super::{ConnectionId, ServerMachine};
+use super::worker::Worker;
 use crate::Instant;
 use crate::connection::CloseCode;
-
-/// What one source prefix uses.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Share {
-    pub(super) connections: usize,
-    pub(super) handshakes: usize,
-    /// Of these, those with the larger credit of an address in their token.
-    pub(super) credited: usize,
-}
 
 /// Those whose connections count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,11 +30,11 @@ impl Source {
     }
 }
 
-impl ServerMachine {
+impl Worker {
     /// If clients together hold more memory than they may, forgets connections that have ended, and then
     /// closes the largest connection of the source that holds the most.
     pub(super) fn enforce_memory_limit(&mut self, now: Instant) {
-        let max_bytes = self.config.limits.memory_bytes;
+        let max_bytes = self.rules.config.limits.memory_bytes;
         while self.memory_bytes() > max_bytes && self.lingering.forget_first() {}
         if self.memory_bytes() <= max_bytes {
             return;

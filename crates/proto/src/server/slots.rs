@@ -28,8 +28,6 @@ pub(super) struct Slot {
     pub(super) prefix: Prefix,
     /// Counted among the handshakes in progress.
     pub(super) is_handshake: bool,
-    /// Counted among those of them whose address is in their token.
-    pub(super) has_credit: bool,
     /// Who the client is, if its token says so.
     pub(super) client: Option<ClientName>,
     /// It has ended, and its last words are kept.
@@ -84,9 +82,9 @@ impl Slots {
         })
     }
 
-    /// Handshakes in progress whose address is in their token.
-    pub(super) fn credited(&self) -> usize {
-        self.slots.values().filter(|slot| slot.is_handshake && slot.has_credit).count()
+    /// Handshakes in progress.
+    pub(super) fn handshakes(&self) -> usize {
+        self.slots.values().filter(|slot| slot.is_handshake).count()
     }
 
     pub(super) fn insert(
@@ -94,14 +92,12 @@ impl Slots {
         connection: Connection,
         name: RequestName,
         (prefix, client): (Prefix, Option<ClientName>),
-        has_credit: bool,
     ) -> ConnectionId {
         ConnectionId(self.slots.insert(Slot {
             connection: Box::new(connection),
             name,
             prefix,
             is_handshake: true,
-            has_credit,
             client,
             lingers: false,
             memory_bytes: 0,

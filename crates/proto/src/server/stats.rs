@@ -1,6 +1,6 @@
 //! What a server counts, for all its clients together.
 
-use super::ServerMachine;
+use super::worker::Worker;
 use crate::work::Work;
 
 /// Counters of a server since it was created, and what it holds now.
@@ -40,7 +40,7 @@ pub struct ServerStats {
     pub bytes_sent: u64,
 }
 
-impl ServerMachine {
+impl Worker {
     /// What it has done so far, for clients and strangers.
     #[doc(hidden)]
     #[must_use]

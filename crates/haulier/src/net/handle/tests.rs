@@ -196,6 +196,33 @@ fn a_socket_that_breaks_ends_every_wait() {
     }
 }
 
+/// Each wake ends one wait, before or after it began, and no event is lost by it.
+#[test]
+fn a_waker_ends_a_wait_without_an_event() {
+    for drive in [Drive::Thread, Drive::Inline] {
+        let Ok(handle) = Handle::start(Fake::default(), Clock::start(), None, drive) else {
+            panic!("no thread")
+        };
+        let waker = handle.waker();
+        (0..3).for_each(|_| waker.wake_by_ref());
+        assert_eq!(handle.wait(MAX).unwrap(), None);
+        assert_eq!(handle.wait(Duration::from_millis(1)).unwrap(), None, "by its time");
+        for _ in 0..100 {
+            thread::scope(|scope| {
+                let waiting = scope.spawn(|| handle.wait(MAX));
+                waker.wake_by_ref();
+                assert_eq!(waiting.join().unwrap().unwrap(), None);
+            });
+        }
+        handle.shared.act(|end, _| end.events.push_back(7));
+        waker.wake_by_ref();
+        assert_eq!(handle.wait(MAX).unwrap(), None, "the wake is not starved by events");
+        assert_eq!(handle.wait(MAX).unwrap(), Some(7));
+        drop(handle);
+        waker.wake();
+    }
+}
+
 #[test]
 fn the_end_wakes_every_waiting_thread() {
     let handle = threaded(Fake::default());

@@ -203,6 +203,19 @@ fn a_block_above_the_limit_takes_no_memory() {
     assert_eq!(refused, Err(SendError::BlockTooLarge { max: 1_000_000 }));
 }
 
+/// The wire has 62 bits for a tag: what does not fit is an error, and not another tag at the other end.
+#[test]
+fn a_tag_arrives_as_it_is_or_is_refused() {
+    let largest = (1 << 62) - 1;
+    let mut lan = Lan::joined(server_config(), client_config());
+    let refused = lan.peer().send_block(&Block::new(largest + 1, vec![1; 10]));
+    assert_eq!(refused, Err(SendError::TagTooLarge { tag: largest + 1 }));
+    lan.peer().send_block(&Block::new(largest, vec![1; 10])).unwrap();
+    lan.run(100);
+    let has_come = |event: &Event| matches!(event, Event::Block { tag, .. } if *tag == largest);
+    assert!(lan.client_events[0].iter().any(has_come));
+}
+
 /// H-4.1c: acks are at most a tenth of the data that they acknowledge.
 #[test]
 fn acks_are_at_most_a_tenth_of_the_data() {

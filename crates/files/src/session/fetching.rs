@@ -1,0 +1,177 @@
+//! A fetch from beginning to end, for programs that have nothing else to do meanwhile: on a thread of its own
+//! in a game.
+//!
+//! The invariant: it comes back with `Ok` only if each file that was wanted has its name.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haulier::{
+    Client, CloseCode, CloseReason, Connect, ConnectError, Delivery, Event, NetworkError,
+};
+
+use super::{BUSY_TURN, ClientLink, Place, Taking};
+use crate::chunks::CHUNK_BYTES;
+use crate::only::Only;
+use crate::pool::{DEFAULT_THREADS, DiskPool, Wake};
+use crate::progress::Progress;
+use crate::reason::Fault;
+use crate::tag::MAX_FILE_BYTES;
+use crate::taker::{Ask, TakerConfig, TakerEvent};
+use crate::writer::Replace;
+
+/// How often the progress is told while nothing happens.
+const IDLE_TURN: Duration = Duration::from_millis(100);
+
+/// How long saying goodbye may take: three times a second apart, and some of it for a busy machine.
+const MAX_GOODBYE: Duration = Duration::from_secs(5);
+
+/// Why files could not be fetched. What came is kept for the next time.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// There are no threads for the disk.
+    #[error("no threads for the disk: {0}")]
+    Threads(std::io::Error),
+    /// It cannot be connected.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The network failed.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// The connection ended before all was here.
+    #[error("the connection ended: {0}")]
+    Closed(CloseReason),
+    /// The server broke the rules, or has no such file.
+    #[error("ended with code {}: {reason}", code.0)]
+    Ended {
+        /// Why, as a number: [`reason`](crate::reason).
+        code: CloseCode,
+        /// Why, in words.
+        reason: String,
+    },
+    /// A file could not be had or stored; others may be here.
+    #[error("{}: {fault}", path.display())]
+    File {
+        /// Where it was to go.
+        path: PathBuf,
+        /// Why.
+        fault: Fault,
+    },
+}
+
+/// Files to be fetched: what is here is kept, what is older is updated, and only the rest comes.
+///
+/// `examples/mods.rs` is a program around it.
+#[derive(Clone, Debug)]
+pub struct Fetch {
+    config: TakerConfig,
+    place: Place,
+    replace: Replace,
+}
+
+impl Fetch {
+    /// What the server has under this path, all of it for an empty one.
+    #[must_use]
+    pub fn new(path: &str, place: Place) -> Self {
+        let config = TakerConfig::new(Ask::Open).with_name(path);
+        Self { config, place, replace: Replace::Never }
+    }
+
+    /// Only these files of it.
+    #[must_use]
+    pub fn with_only(mut self, only: Only) -> Self {
+        self.config = self.config.with_only(only);
+        self
+    }
+
+    /// What happens to a file that has the name already and is another one.
+    #[must_use]
+    pub const fn with_replace(mut self, replace: Replace) -> Self {
+        self.replace = replace;
+        self
+    }
+
+    /// Fetches them, and comes back when the last has its name. `to` is what [`Client::connect`] takes; the
+    /// connection is for this transfer alone. `on_progress` is told ten times a second or more.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    pub fn run(
+        self,
+        to: impl TryInto<Connect, Error: Into<ConnectError>>,
+        mut on_progress: impl FnMut(&Progress),
+    ) -> Result<Progress, FetchError> {
+        let mut connect: Connect = to.try_into().map_err(Into::into)?;
+        connect.request = self.config.request().map_or_else(Vec::new, |it| it.to_bytes());
+        connect.connection = connect
+            .connection
+            .with_delivery(Delivery::Chunks)
+            .with_max_block_bytes(MAX_FILE_BYTES - CHUNK_BYTES as u64);
+        let caller = thread::current();
+        let pool = DiskPool::new(DEFAULT_THREADS, Wake::new(move || caller.unpark()))
+            .map_err(FetchError::Threads)?;
+        let client = Client::connect(connect)?;
+        let mut taking = Taking::new(pool.handle(), self.config, self.place, self.replace);
+        let mut first_failure = None;
+        let outcome = loop {
+            if let Some(closed) = turn(&client, &mut taking)? {
+                return Err(FetchError::Closed(closed));
+            }
+            if taking.wants_admission() {
+                taking.admit(&ClientLink(&client), None, MAX_FILE_BYTES);
+            }
+            on_progress(&taking.progress());
+            match taking.poll_event() {
+                Some(TakerEvent::Failed { file, fault }) => {
+                    let path = taking.path_of(file).unwrap_or_default();
+                    first_failure.get_or_insert(FetchError::File { path, fault });
+                }
+                Some(TakerEvent::Ended { code, reason }) => {
+                    break Err(FetchError::Ended { code, reason });
+                }
+                Some(TakerEvent::Done { .. }) => {
+                    break first_failure.map_or_else(|| Ok(taking.progress()), Err);
+                }
+                _ => {}
+            }
+        };
+        say_goodbye(&client, &mut taking);
+        outcome
+    }
+}
+
+/// Takes in an event of the connection, or what the disk has done; how the connection ended, if it has.
+fn turn(client: &Client, taking: &mut Taking) -> Result<Option<CloseReason>, NetworkError> {
+    let link = ClientLink(client);
+    if taking.is_full() {
+        thread::park_timeout(BUSY_TURN);
+        taking.turn(&link);
+        return Ok(None);
+    }
+    match client.wait(if taking.is_busy() { BUSY_TURN } else { IDLE_TURN })? {
+        Some(event) => {
+            let closed = match &event {
+                Event::Closed(reason) => Some(reason.clone()),
+                _ => None,
+            };
+            taking.handle_event(&link, event);
+            Ok(closed)
+        }
+        None => {
+            taking.turn(&link);
+            Ok(None)
+        }
+    }
+}
+
+/// Lets the server know how it ended. All is here already, so that nobody hears of it if it cannot be said.
+fn say_goodbye(client: &Client, taking: &mut Taking) {
+    let started = Instant::now();
+    while !client.is_closed() && started.elapsed() < MAX_GOODBYE {
+        if turn(client, taking).is_err() {
+            return;
+        }
+    }
+}

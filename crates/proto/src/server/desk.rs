@@ -1,0 +1,219 @@
+//! What all workers of a server share: who may come in, and what was used up.
+//!
+//! A [`Desk`] decides about a request (`admission.rs`), and hears afterwards what became of it. It is asked
+//! once for each request, for each refusal and reset, and told of each end of a handshake and of a
+//! connection; never for data. It computes no cryptography, so it may be behind a lock that is held shortly.
+//!
+//! The invariant: what it counts are the seats it has given and not had back, whatever order the workers
+//! report in. A seat is given before its keys are agreed on, so no limit is exceeded meanwhile.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use super::admission::{ClientName, Prefix};
+use super::handshakes::Handshakes;
+use super::memory::{Memory, RequestName, TokenName};
+use super::paths::Paths;
+use super::rules::Rules;
+use super::worker::Worker;
+use super::{ConnectionId, ServerConfig, ServerStats};
+use crate::bulk::Known;
+use crate::connection::ConfigError;
+use crate::crypto::{Entropy, ResetKey, Suites};
+use crate::{Instant, Platform, SendBudget, debug_as};
+
+/// What all workers of a server share: memory of tokens and requests, seats, handshakes, the budget of
+/// refusals, known paths.
+///
+/// [`ServerMachine`](super::ServerMachine) has one, and one [`Worker`]. A server of several threads has one
+/// behind a lock, and a worker for each thread.
+pub struct Desk {
+    pub(super) rules: Arc<Rules>,
+    pub(super) memory: Memory,
+    /// The connection of each request that has one.
+    pub(super) seats: BTreeMap<RequestName, ConnectionId>,
+    pub(super) prefixes: BTreeMap<Prefix, Share>,
+    pub(super) handshakes: Handshakes,
+    pub(super) paths: Paths,
+    /// The latest time of day that a worker read.
+    pub(super) unix_time: u64,
+    /// The time of day when the server was started, or first knew it; 0 if it never did.
+    pub(super) started_unix: u64,
+    pub(super) is_shutting_down: bool,
+    answer_budget: SendBudget,
+    reset_key: ResetKey,
+}
+
+debug_as! { Desk: |desk| seats = desk.seats.len(), handshakes = desk.handshakes.len() }
+
+/// What one source prefix uses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Share {
+    pub(super) connections: usize,
+    pub(super) handshakes: usize,
+    /// Of these, those with the larger credit of an address in their token.
+    pub(super) credited: usize,
+}
+
+/// What a worker reports to the desk.
+#[derive(Debug)]
+pub(super) enum Note {
+    /// The connection of a request that was accepted.
+    Seated { name: RequestName, id: ConnectionId },
+    /// There is no connection, because no keys could be agreed on.
+    Withdrawn { name: RequestName, token: Option<(TokenName, u64)>, prefix: Prefix },
+    /// A handshake is over, completed or not.
+    HandshakeOver { name: RequestName },
+    /// A connection is gone.
+    Gone { name: RequestName, prefix: Prefix, path: Option<Box<Measured>> },
+}
+
+/// What was measured of the path to a client.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) ip: IpAddr,
+    pub(super) client: Option<ClientName>,
+    pub(super) known: Known,
+}
+
+/// The way to a desk: it is at hand, or behind a lock.
+pub trait AtDesk {
+    /// Asks the desk. Nothing slow is done meanwhile: others may wait.
+    fn ask<R>(&mut self, ask: impl FnOnce(&mut Desk) -> R) -> R;
+}
+
+impl AtDesk for Desk {
+    fn ask<R>(&mut self, ask: impl FnOnce(&mut Desk) -> R) -> R {
+        ask(self)
+    }
+}
+
+impl Desk {
+    /// A desk, and a worker. The seed in `platform` must be fit for keys; the same seed gives the same server.
+    /// `unix_time` is the time of day at `now`, in seconds since 1970, for the expiry of tokens.
+    pub(super) fn open(
+        now: Instant,
+        unix_time: u64,
+        config: ServerConfig,
+        platform: impl Into<Platform>,
+    ) -> Result<(Self, Worker), ConfigError> {
+        let platform = platform.into();
+        let mut entropy = Entropy::new(platform.seed);
+        let suites = Suites::available(platform.has_aes);
+        let (rules, reset_key) = Rules::new(config, suites, &mut entropy)?;
+        let rules = Arc::new(rules);
+        let answers = rules.config.limits.answers_per_second;
+        // A send budget fills at a rate in bit/s. Here one byte stands for one answer.
+        let mut answer_budget = SendBudget::new(u64::from(answers).saturating_mul(8), now);
+        answer_budget.fill(u64::from(answers));
+        let desk = Self {
+            memory: Memory::new(rules.config.limits.remembered),
+            seats: BTreeMap::new(),
+            prefixes: BTreeMap::new(),
+            handshakes: Handshakes::default(),
+            paths: Paths::new(rules.config.connection.min_rate_bps),
+            unix_time,
+            started_unix: unix_time,
+            is_shutting_down: false,
+            answer_budget,
+            reset_key: reset_key.clone(),
+            rules: Arc::clone(&rules),
+        };
+        Ok((desk, Worker::new(now, unix_time, rules, reset_key, entropy)))
+    }
+
+    /// Adds what only the desk knows to the counters of workers.
+    #[must_use]
+    pub fn complete(&self, mut stats: ServerStats) -> ServerStats {
+        stats.handshakes = self.handshakes.len();
+        stats.remembered = self.memory.len();
+        stats
+    }
+
+    /// Refuses all requests from now on.
+    pub(super) const fn shut_down(&mut self) {
+        self.is_shutting_down = true;
+    }
+
+    /// Whether one more refusal or reset may be sent; if so, counts it. If not: until when, at least.
+    pub(super) fn may_answer(&mut self, now: Instant) -> Result<(), Option<Instant>> {
+        let budget = &mut self.answer_budget;
+        budget.refill(now, u64::from(self.rules.config.limits.answers_per_second));
+        if budget.try_spend(1) { Ok(()) } else { Err(budget.ready_at(1)) }
+    }
+
+    /// Hears what workers report.
+    pub(super) fn hear(&mut self, notes: &mut Vec<Note>) {
+        for note in notes.drain(..) {
+            match note {
+                Note::Seated { name, id } => {
+                    self.seats.insert(name, id);
+                    self.handshakes.seat(&name, id);
+                }
+                Note::Withdrawn { name, token, prefix } => {
+                    match token {
+                        Some((token, expiry)) => self.memory.forget_token(&token, expiry),
+                        None => self.memory.forget(&name),
+                    }
+                    self.end_handshake(&name);
+                    self.leave(&name, prefix);
+                }
+                Note::HandshakeOver { name } => self.end_handshake(&name),
+                Note::Gone { name, prefix, path } => {
+                    if let Some(path) = path {
+                        self.paths.remember(path.ip, path.client, path.known);
+                    }
+                    self.leave(&name, prefix);
+                }
+            }
+        }
+    }
+
+    /// A handshake counts no more, unless it was ended to make room before.
+    pub(super) fn end_handshake(&mut self, name: &RequestName) {
+        let Some(ended) = self.handshakes.remove(name) else { return };
+        if let Some(share) = self.prefixes.get_mut(&ended.prefix) {
+            share.handshakes -= 1;
+            share.credited -= usize::from(ended.has_credit);
+        }
+    }
+
+    /// A seat is free.
+    fn leave(&mut self, name: &RequestName, prefix: Prefix) {
+        self.seats.remove(name);
+        if let Some(share) = self.prefixes.get_mut(&prefix) {
+            share.connections -= 1;
+            if share.connections == 0 {
+                self.prefixes.remove(&prefix);
+            }
+        }
+    }
+
+    /// Another reset key, if there are no connections and it need not stay the same. Returns the key.
+    pub(super) fn renew_reset_key(&mut self, fresh: ResetKey) -> ResetKey {
+        if self.seats.is_empty() && self.rules.config.credentials.reset_secret.is_none() {
+            self.reset_key = fresh;
+        }
+        self.reset_key.clone()
+    }
+
+    /// Panics if the parts contradict each other, or what the workers have. For tests, fuzzers and the
+    /// simulator; all workers have reported.
+    pub(super) fn check_invariants<'a>(&self, workers: impl IntoIterator<Item = &'a Worker>) {
+        let (mut connections, mut handshakes) = (0, 0);
+        for worker in workers {
+            worker.check_invariants();
+            connections += worker.slots.len();
+            handshakes += worker.slots.handshakes();
+        }
+        assert_eq!(connections, self.seats.len(), "seats");
+        assert_eq!(handshakes, self.handshakes.len(), "handshakes");
+        let sum = |count: fn(&Share) -> usize| self.prefixes.values().map(count).sum::<usize>();
+        assert_eq!(sum(|share| share.connections), connections);
+        assert_eq!(sum(|share| share.handshakes), handshakes);
+        assert_eq!(sum(|share| share.credited), self.handshakes.credited());
+    }
+}

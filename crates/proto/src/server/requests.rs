@@ -1,0 +1,389 @@
+//! From a stranger's request to a connection, the cheapest check first (STANDARD-1, H-3.1b).
+//!
+//! Nothing is allocated, and nothing but a counter changes, before the request's check is verified. That
+//! costs one pass of BLAKE3 over the datagram and, with a token, one small decryption. Then the desk is
+//! asked, once; key agreement comes last, when it has said yes.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use bytes::Bytes;
+use zeroize::Zeroizing;
+
+use super::ConnectionId;
+use super::admission::{OpenToken, Prefix, Question, Refused, Seat, Verdict, cookie_time};
+use super::desk::{AtDesk, Note};
+use super::memory::RequestName;
+use super::worker::Worker;
+use crate::connection::{CloseCode, CloseReason, Connection, Parameters, Protection};
+use crate::credentials::TokenError;
+use crate::crypto::{Entropy, RequestKeys, Responder, address_bytes, equal, open_check, respond};
+use crate::wire::answer::{Refusal, RefusalCode, Retry};
+use crate::wire::request::{AnyVersion, Source};
+use crate::wire::{Grease, Hello, RequestParts, Role, SPOKEN, VERSION, Welcome, WireId};
+use crate::{DropReason, FourTuple, Instant};
+
+/// Room for a welcome, more than it has: it holds a secret, and would leave it behind if it grew.
+const MAX_WELCOME_BYTES: usize = 512;
+
+/// The keys of a verified request, and its token.
+struct Verified {
+    keys: Option<RequestKeys>,
+    token: Option<OpenToken>,
+}
+
+/// A request whose check is verified.
+struct Request<'a> {
+    name: RequestName,
+    parts: RequestParts<'a>,
+    verified: Verified,
+    bytes: usize,
+}
+
+/// A new connection, and the application's request.
+struct Agreed {
+    connection: Connection,
+    app_request: Bytes,
+}
+
+/// Why there is none.
+enum NotAgreed {
+    Dropped(DropReason),
+    /// The client speaks this version, and says that it speaks a better one.
+    Downgrade,
+}
+
+impl From<DropReason> for NotAgreed {
+    fn from(reason: DropReason) -> Self {
+        Self::Dropped(reason)
+    }
+}
+
+impl Worker {
+    pub(super) fn handle_request(
+        &mut self,
+        now: Instant,
+        desk: &mut impl AtDesk,
+        path: FourTuple,
+        datagram: &[u8],
+    ) -> Result<(), DropReason> {
+        let client_id = AnyVersion::read(datagram)?.client_id;
+        self.work.requests += 1;
+        // Read here, so that it is never earlier in what follows.
+        let unix_time = self.unix_clock.read(now);
+        let (parts, verified) = match self.verify_request(unix_time, datagram) {
+            Ok(verified) => verified,
+            Err((code, reason)) => {
+                self.refuse(now, desk, path, client_id, code, None);
+                return Err(reason);
+            }
+        };
+        let request = Request { name: name_of(&parts), parts, verified, bytes: datagram.len() };
+        if let Some(id) = self.lingering.of_request(&request.name, path) {
+            self.on_late(now, id, path, request.bytes);
+            return Err(DropReason::Replayed);
+        }
+        match self.ask_about(now, desk, path, &request) {
+            Verdict::Copy(id) => self.on_copy(now, path, id, request.bytes),
+            Verdict::Retry => {
+                let cookie = self.rules.cookie_key.make(cookie_time(now), client_id.0, path.remote);
+                let mut out = Vec::new();
+                Retry { to: client_id, cookie }.write(&mut out);
+                self.answer(path, out);
+                Err(DropReason::NoCookie)
+            }
+            Verdict::Refused((code, reason)) => {
+                self.refuse(now, desk, path, client_id, code, request.verified.keys.as_ref());
+                Err(reason)
+            }
+            Verdict::Accepted(seat) => self.accept(now, desk, path, &request, &seat),
+        }
+    }
+
+    /// The checks that need no memory: version, mode, lengths, token, check.
+    fn verify_request<'a>(
+        &self,
+        unix_time: Option<u64>,
+        datagram: &'a [u8],
+    ) -> Result<(RequestParts<'a>, Verified), Refused> {
+        let parts = RequestParts::read(datagram).map_err(|reason| match reason {
+            DropReason::WrongVersion => (Some(RefusalCode::Version), reason),
+            _ => (None, reason),
+        })?;
+        let credentials = &self.rules.config.credentials;
+        let no_such_mode = (Some(RefusalCode::Key), DropReason::WrongMode);
+        if parts.mode.identity && credentials.identity.is_none() {
+            return Err(no_such_mode);
+        }
+        let verified = match parts.mode.source {
+            Source::Open if credentials.open => Verified { keys: None, token: None },
+            Source::Secret => {
+                let keys = self.rules.request_keys.as_deref().cloned().ok_or(no_such_mode)?;
+                Verified { keys: Some(keys), token: None }
+            }
+            Source::Token if !credentials.token_keys.is_empty() => {
+                self.open_token(unix_time, parts.token)?
+            }
+            Source::Open | Source::Token => return Err(no_such_mode),
+        };
+        let expected = match &verified.keys {
+            Some(keys) => keys.check(parts.checked),
+            None => open_check(self.rules.config.protocol_id, parts.checked),
+        };
+        if !equal(&expected, &parts.check) {
+            return Err((Some(RefusalCode::Key), DropReason::BadCheckValue));
+        }
+        Ok((parts, verified))
+    }
+
+    fn open_token(&self, unix_time: Option<u64>, sealed: &[u8]) -> Result<Verified, Refused> {
+        let protocol_id = self.rules.config.protocol_id;
+        // Without a time of day a token may have expired long ago.
+        let no_time = (Some(RefusalCode::TokenExpired), DropReason::NoTimeOfDay);
+        let unix_time = unix_time.ok_or(no_time)?;
+        let mut last = (Some(RefusalCode::Key), DropReason::BadToken);
+        for key in &self.rules.config.credentials.token_keys {
+            match key.open(protocol_id, sealed, unix_time) {
+                Ok(opened) => {
+                    let keys = RequestKeys::new(&opened.secret, protocol_id);
+                    let token = OpenToken { name: opened.nonce, claims: opened.claims };
+                    return Ok(Verified { keys: Some(keys), token: Some(token) });
+                }
+                Err(TokenError::Expired) => {
+                    last = (Some(RefusalCode::TokenExpired), DropReason::TokenExpired);
+                }
+                Err(_) => {}
+            }
+        }
+        Err(last)
+    }
+
+    /// Asks the desk, which has heard first what this worker has to report.
+    fn ask_about(
+        &mut self,
+        now: Instant,
+        desk: &mut impl AtDesk,
+        path: FourTuple,
+        request: &Request<'_>,
+    ) -> Verdict {
+        let parts = &request.parts;
+        let by_cookie = parts.cookie.is_some_and(|cookie| {
+            let key = &self.rules.cookie_key;
+            key.verify(cookie_time(now), parts.client_id.0, path.remote, &cookie)
+        });
+        let question = Question {
+            path,
+            name: request.name,
+            token: request.verified.token.as_ref(),
+            by_cookie,
+            unix_time: self.unix_clock.latest(),
+            started_unix: self.unix_clock.started(),
+        };
+        let notes = &mut self.notes;
+        desk.ask(|desk| {
+            desk.hear(notes);
+            desk.judge(now, &question)
+        })
+    }
+
+    /// A further copy of a request that has become a connection.
+    fn on_copy(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        id: ConnectionId,
+        bytes: usize,
+    ) -> Result<(), DropReason> {
+        let Some(connection) = self.slots.connection_mut(id) else {
+            return Err(DropReason::Replayed);
+        };
+        if !path.has_remote(connection.address()) {
+            return Err(DropReason::Replayed);
+        }
+        connection.on_request(now, bytes);
+        self.refresh(id);
+        Ok(())
+    }
+
+    /// Agrees on keys and creates the connection that the desk has a seat for.
+    fn accept(
+        &mut self,
+        now: Instant,
+        desk: &mut impl AtDesk,
+        path: FourTuple,
+        request: &Request<'_>,
+        seat: &Seat,
+    ) -> Result<(), DropReason> {
+        if let Some(id) = seat.ends {
+            self.end_handshake(now, id);
+        }
+        let (name, token) = (request.name, request.verified.token.as_ref());
+        match self.agree(now, path, request, seat) {
+            Ok(Agreed { mut connection, app_request }) => {
+                let claims = token.map(|token| {
+                    if let Some(max_rate) = token.claims.max_rate {
+                        connection.cap_rate_bps(max_rate.bps());
+                    }
+                    token.claims.clone()
+                });
+                connection.on_request(now, request.bytes);
+                connection.set_known_path(seat.known);
+                self.insert(connection, name, app_request, claims);
+                Ok(())
+            }
+            Err(why) => {
+                let token = token.map(|token| (token.name, token.claims.expiry_unix));
+                let prefix = Prefix::of(path.remote);
+                self.notes.push(Note::Withdrawn { name, token, prefix });
+                match why {
+                    NotAgreed::Dropped(reason) => Err(reason),
+                    NotAgreed::Downgrade => {
+                        let (id, keys) = (request.parts.client_id, request.verified.keys.as_ref());
+                        self.refuse(now, desk, path, id, Some(RefusalCode::Downgrade), keys);
+                        Err(DropReason::WrongVersion)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends a handshake, to make room for another.
+    fn end_handshake(&mut self, now: Instant, id: ConnectionId) {
+        if let Some(connection) = self.slots.connection_mut(id) {
+            connection.end_silently(now, CloseReason::NoAnswer, CloseCode::RESOURCES);
+        }
+        self.linger(now, id);
+        self.refresh(id);
+    }
+
+    fn agree(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        request: &Request<'_>,
+        seat: &Seat,
+    ) -> Result<Agreed, NotAgreed> {
+        self.work.agreements += u64::from(request.verified.keys.is_some());
+        let moment = self.moment(now, path.remote);
+        let context = [&moment[..], &request.parts.client_id.0, request.parts.hello_message];
+        let responder = match &request.verified.keys {
+            Some(keys) => {
+                Some((self.entropy.hedged(&context), self.read_hello(&request.parts, keys)?))
+            }
+            None => None,
+        };
+        let hello = responder.as_ref().map(|(_, responder)| responder.hello());
+        let bytes = hello.unwrap_or(request.parts.hello_message);
+        let hello = Hello::read(bytes)?;
+        let client_id = request.parts.client_id;
+        if hello.versions.best_of(&SPOKEN) != Some(VERSION) {
+            return Err(NotAgreed::Downgrade);
+        }
+        let server_id = self.new_id(&context);
+        let config = Arc::clone(&self.rules.connection);
+        let welcome = Welcome {
+            server_id,
+            suite: self.rules.suites.choose(hello.suites),
+            end: config.end_parameters(),
+        };
+        let idle_timeout = config.agreed_idle_timeout(hello.end.idle_timeout);
+        let grease = config.grease.then(|| Grease(self.entropy.bytes()));
+        let app_request = Bytes::copy_from_slice(hello.request);
+        let peer = hello.end;
+        let mut plain = Zeroizing::new(Vec::with_capacity(MAX_WELCOME_BYTES));
+        welcome.write_with(grease, &mut plain);
+        // Without keys, anyone who watches could use it.
+        let reset_token = responder.as_ref().map(|_| self.reset_key.reset_token(server_id.0));
+        let reset_token = reset_token.map(|token| Box::new(Zeroizing::new(token)));
+        let (welcome_message, protection) = match responder {
+            Some((ephemeral, responder)) => {
+                let answered = responder.answer(&ephemeral, &plain);
+                let (message, secrets) = answered.map_err(|_| DropReason::BadHandshake)?;
+                let sealed = Protection::sealed(now, Role::Server, welcome.suite, secrets, &config);
+                (message, sealed.map_err(|_| DropReason::BadHandshake)?)
+            }
+            None => {
+                let protocol_id = self.rules.config.protocol_id;
+                let open = Protection::Open { protocol_id, local: server_id, remote: client_id };
+                (plain.to_vec(), open)
+            }
+        };
+        let connection = Connection::new(
+            now,
+            Parameters {
+                role: Role::Server,
+                local: server_id,
+                remote: client_id,
+                protection,
+                config,
+                idle_timeout,
+                peer,
+                entropy: Entropy::new(self.entropy.bytes()),
+                address: path,
+                address_proof: seat.address_proof,
+                welcome_message,
+                reset_token,
+            },
+        );
+        Ok(Agreed { connection, app_request })
+    }
+
+    /// When and from where a request came: what a handshake's keys depend on besides the generator and the
+    /// request, so that two copies of this server, from one snapshot, do not use the same.
+    fn moment(&self, now: Instant, from: SocketAddr) -> [u8; 34] {
+        let mut moment = [0; 34];
+        let times =
+            [now.as_nanos(), self.unix_clock.latest()].into_iter().flat_map(u64::to_le_bytes);
+        let all = times.chain(address_bytes(from));
+        moment.iter_mut().zip(all).for_each(|(to, from)| *to = from);
+        moment
+    }
+
+    fn read_hello(
+        &self,
+        parts: &RequestParts<'_>,
+        keys: &RequestKeys,
+    ) -> Result<Responder, DropReason> {
+        let identity = self.rules.config.credentials.identity.as_ref();
+        let identity = identity.filter(|_| parts.mode.identity);
+        let prologue = RequestParts::prologue(parts.mode, parts.client_id);
+        respond(keys.noise_psk(), identity, &prologue, parts.hello_message)
+            .map_err(|_| DropReason::BadHandshake)
+    }
+
+    /// Queues a refusal, if there is one and the rate of answers allows it.
+    fn refuse(
+        &mut self,
+        now: Instant,
+        desk: &mut impl AtDesk,
+        path: FourTuple,
+        client_id: WireId,
+        code: Option<RefusalCode>,
+        keys: Option<&RequestKeys>,
+    ) {
+        let Some(code) = code else { return };
+        if !self.may_answer(now, desk) {
+            return;
+        }
+        let mut out = Vec::new();
+        Refusal::write(client_id, code, &mut out);
+        let check = match keys {
+            Some(keys) => keys.check(&out),
+            None if code.is_verified() => open_check(self.rules.config.protocol_id, &out),
+            None => [0; 16],
+        };
+        out.extend_from_slice(&check);
+        self.stats.refused += 1;
+        self.answer(path, out);
+    }
+}
+
+/// The id of the client and the start of its ephemeral key.
+fn name_of(parts: &RequestParts<'_>) -> RequestName {
+    let mut name = [0; 16];
+    let bytes = parts.client_id.0.iter().chain(parts.hello_message);
+    name.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
+    name
+}

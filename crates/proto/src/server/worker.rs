@@ -1,0 +1,354 @@
+//! Connections, and what goes on with them: all that needs no desk.
+//!
+//! A worker has a socket of its own, and its thread. It keeps its connections (`slots.rs`), what it remembers
+//! of those that have ended (`lingering.rs`), and the pool for fragments; it verifies requests and agrees on
+//! keys. The invariant: for data of its own connections it asks nobody.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+
+use super::desk::{AtDesk, Note};
+use super::lingering::Lingering;
+use super::rules::Rules;
+use super::slots::Slots;
+use super::unix_clock::UnixClock;
+use super::uplink::Uplink;
+use super::{ConnectionId, Desk, ServerConfig, ServerEvent, ServerStats};
+use crate::connection::{CloseCode, Connection};
+use crate::credentials::TokenClaims;
+use crate::crypto::{Entropy, ResetKey};
+use crate::fragment::FragmentPool;
+use crate::time::earliest;
+use crate::wire::{DataHeader, Kind, Role, WireId};
+use crate::work::Work;
+use crate::{Batch, DropCounts, DropReason, Ecn, FourTuple, Instant, debug_as};
+
+/// Answers to strangers that may wait to be sent: as many as one batch of datagrams can cause.
+const MAX_ANSWERS: usize = 64;
+
+/// Some of a server's connections, with a socket of their own: [`ServerMachine`](super::ServerMachine) has one worker, a server of
+/// several threads has one for each. Whatever concerns all of them it asks the [`Desk`].
+pub struct Worker {
+    pub(super) rules: Arc<Rules>,
+    pub(super) reset_key: ResetKey,
+    pub(super) entropy: Entropy,
+    pub(super) slots: Slots,
+    pub(super) uplink: Uplink,
+    pub(super) by_id: BTreeMap<WireId, ConnectionId>,
+    pub(super) lingering: Lingering,
+    answers: VecDeque<(FourTuple, Vec<u8>)>,
+    /// The budget of answers is empty until then.
+    no_answer_until: Instant,
+    /// Requests that the application has not read.
+    pub(super) requests: VecDeque<(ConnectionId, Bytes, Option<TokenClaims>)>,
+    pub(super) pool: FragmentPool,
+    drops: DropCounts,
+    pub(super) stats: ServerStats,
+    /// For strangers, and of connections that were removed.
+    pub(super) work: Work,
+    pub(super) unix_clock: UnixClock,
+    /// What the desk has not heard yet.
+    pub(super) notes: Vec<Note>,
+}
+
+debug_as! { Worker: |worker| stats = worker.stats(), drops = worker.drops }
+
+impl Worker {
+    pub(super) fn new(
+        now: Instant,
+        unix_time: u64,
+        rules: Arc<Rules>,
+        reset_key: ResetKey,
+        entropy: Entropy,
+    ) -> Self {
+        Self {
+            reset_key,
+            entropy,
+            slots: Slots::default(),
+            uplink: Uplink::new(rules.config.max_uplink_bps),
+            by_id: BTreeMap::new(),
+            lingering: Lingering::new(rules.config.limits.connections),
+            answers: VecDeque::new(),
+            no_answer_until: Instant::ZERO,
+            requests: VecDeque::new(),
+            pool: FragmentPool::default(),
+            drops: DropCounts::new(),
+            stats: ServerStats::default(),
+            work: Work::default(),
+            unix_clock: UnixClock::new(now, unix_time),
+            notes: Vec::new(),
+            rules,
+        }
+    }
+
+    /// The configuration of its server.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn config(&self) -> &ServerConfig {
+        &self.rules.config
+    }
+
+    /// Its counters. What only the desk knows is 0.
+    #[must_use]
+    pub fn stats(&self) -> ServerStats {
+        let mut stats = self.stats;
+        stats.connections = self.slots.len();
+        stats.lingering = self.lingering.len();
+        stats.memory_bytes = self.memory_bytes() + self.pool.held_bytes();
+        stats
+    }
+
+    /// Datagrams that were dropped, by reason, from clients and strangers.
+    #[must_use]
+    pub const fn drops(&self) -> &DropCounts {
+        &self.drops
+    }
+
+    /// As [`ServerMachine::set_unix_time`](super::ServerMachine::set_unix_time).
+    pub fn set_unix_time(&mut self, now: Instant, unix_time: u64) {
+        self.unix_clock.set(now, unix_time);
+    }
+
+    /// As [`ServerMachine::forget_unix_time`](super::ServerMachine::forget_unix_time).
+    pub const fn forget_unix_time(&mut self) {
+        self.unix_clock.forget();
+    }
+
+    /// A connection, to look at; `None` if it has been removed, or is another worker's.
+    #[must_use]
+    pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
+        self.slots.get(id).map(|slot| &*slot.connection)
+    }
+
+    /// A connection, to act on; `None` if it has been removed, or is another worker's.
+    #[must_use]
+    pub fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        // After any change it may have something to send.
+        self.slots.refresh(id);
+        self.slots.connection_mut(id)
+    }
+
+    /// Its connections, including handshakes in progress.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.slots.ids()
+    }
+
+    /// Closes its connections, and lets the desk refuse new ones. Continue the loop until there are no
+    /// connections.
+    pub fn shut_down(&mut self, now: Instant, desk: &mut impl AtDesk) {
+        desk.ask(Desk::shut_down);
+        let ids: Vec<_> = self.slots.ids().collect();
+        for id in ids {
+            if let Some(connection) = self.connection_mut(id) {
+                connection.close(now, CloseCode::SHUTTING_DOWN, "");
+            }
+            self.refresh(id);
+        }
+    }
+
+    /// Tells the desk what it has to know: to be called after each other call, or at the end of a round of
+    /// calls.
+    pub fn report(&mut self, desk: &mut impl AtDesk) {
+        if !self.notes.is_empty() {
+            desk.ask(|desk| desk.hear(&mut self.notes));
+        }
+    }
+
+    /// Handles a datagram from this address. It is decrypted in place.
+    ///
+    /// # Errors
+    /// Why it was dropped, which is ordinary and already counted in [`drops`](Self::drops).
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        desk: &mut impl AtDesk,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
+        self.stats.datagrams_received += 1;
+        self.stats.bytes_received += datagram.len() as u64;
+        let outcome = self.handle(now, desk, path, ecn, datagram);
+        outcome.inspect_err(|&reason| self.drops.count(reason))
+    }
+
+    fn handle(
+        &mut self,
+        now: Instant,
+        desk: &mut impl AtDesk,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
+        match Kind::of(datagram)? {
+            Kind::Data { from: Role::Client, .. } => {
+                self.handle_data(now, desk, path, ecn, datagram)
+            }
+            Kind::Request => self.handle_request(now, desk, path, datagram),
+            _ => Err(DropReason::WrongRole),
+        }
+    }
+
+    fn handle_data(
+        &mut self,
+        now: Instant,
+        desk: &mut impl AtDesk,
+        path: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
+        let header = DataHeader::read(datagram)?;
+        let id = self.by_id.get(&header.to).copied();
+        let Some(id) = id.filter(|&id| self.slots.get(id).is_some_and(|slot| !slot.lingers)) else {
+            return Err(self.on_stray(now, desk, header.to, path, datagram.len()));
+        };
+        let Some(connection) = self.slots.connection_mut(id) else {
+            return Err(DropReason::UnknownConnection);
+        };
+        let outcome = connection.handle_data(now, path, &header, datagram, &mut self.pool);
+        if outcome.is_ok() {
+            connection.on_mark(ecn);
+        }
+        self.refresh(id);
+        self.linger(now, id);
+        self.enforce_memory_limit(now);
+        outcome
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.slots.memory_bytes() + self.lingering.memory_bytes()
+    }
+
+    /// The next event, and its connection. Call it until it returns `None`. A connection that has ended can
+    /// be looked at until the call after its [`Event::Closed`](crate::connection::Event::Closed).
+    #[must_use]
+    pub fn poll_event(&mut self, now: Instant) -> Option<(ConnectionId, ServerEvent)> {
+        while let Some((id, request, token)) = self.requests.pop_front() {
+            if self.slots.get(id).is_some() {
+                return Some((id, ServerEvent::Connecting { request, token }));
+            }
+        }
+        while let Some(id) = self.slots.next_with_events() {
+            let connection = self.slots.connection_mut(id);
+            if let Some(event) = connection.and_then(|connection| connection.poll_event(now)) {
+                // Reading may have made room, which the peer has to be sent.
+                self.slots.refresh(id);
+                return Some((id, ServerEvent::Connection(event)));
+            }
+            self.slots.on_events_read();
+            self.remove_if_over(id);
+        }
+        None
+    }
+
+    /// Acts on deadlines that have passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.pool.handle_timeout(now);
+        self.lingering.forget_old(now);
+        while let Some(id) = self.slots.next_due(now) {
+            if let Some(connection) = self.slots.connection_mut(id) {
+                connection.handle_timeout(now);
+            }
+            self.refresh(id);
+            self.linger(now, id);
+        }
+    }
+
+    /// Appends what there is to send. Clients take turns of up to 16 datagrams, and shorter ones where they
+    /// share a limited uplink.
+    pub fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
+        while !batch.is_full()
+            && let Some((to, answer)) = self.answers.pop_front()
+        {
+            batch.push(to, &answer);
+            self.count_sent(answer.len());
+        }
+        while !batch.is_full()
+            && let Some(id) = self.next_to_send(now)
+        {
+            let is_open = self.uplink.is_open_to(now, id);
+            let connection = self.slots.connection_mut(id);
+            let sent = connection.and_then(|connection| {
+                connection.set_uplink_open(now, is_open);
+                batch.compose(|out| connection.poll_transmit(now, out))
+            });
+            if let Some(bytes) = sent {
+                self.slots.on_sent();
+                self.uplink.on_sent(now, id, bytes);
+                self.count_sent(bytes);
+            } else {
+                let slot = self.slots.get(id);
+                let waits = slot.is_some_and(|slot| slot.connection.awaits_uplink());
+                self.uplink.on_nothing_to_send(id, waits);
+                self.slots.on_nothing_to_send();
+                self.linger(now, id);
+                self.remove_if_over(id);
+            }
+        }
+    }
+
+    /// The connection that is asked next: one that may have something to send, or whose turn on the uplink
+    /// begins.
+    fn next_to_send(&mut self, now: Instant) -> Option<ConnectionId> {
+        if let Some(id) = self.slots.next_ready() {
+            return Some(id);
+        }
+        let id = self.uplink.begin_turn(now)?;
+        self.slots.refresh(id);
+        self.slots.next_ready()
+    }
+
+    /// When to act next if nothing arrives.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.slots.is_any_ready() || !self.answers.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        let turn = self.uplink.poll_timeout();
+        earliest(earliest(self.slots.first_deadline(), turn), self.pool.poll_timeout())
+    }
+
+    const fn count_sent(&mut self, bytes: usize) {
+        self.stats.datagrams_sent += 1;
+        self.stats.bytes_sent += bytes as u64;
+    }
+
+    pub(super) fn answer(&mut self, to: FourTuple, bytes: Vec<u8>) {
+        if self.answers.len() < MAX_ANSWERS {
+            self.answers.push_back((to, bytes));
+        }
+    }
+
+    /// Whether one more refusal or reset may be sent; if so, counts it. While the budget is empty the desk is
+    /// not asked.
+    pub(super) fn may_answer(&mut self, now: Instant, desk: &mut impl AtDesk) -> bool {
+        if self.answers.len() >= MAX_ANSWERS || now < self.no_answer_until {
+            return false;
+        }
+        let answer = desk.ask(|desk| desk.may_answer(now));
+        if let Err(Some(until)) = answer {
+            self.no_answer_until = until;
+        }
+        answer.is_ok()
+    }
+
+    /// Mixes in fresh random bytes, as [`Machine::mix_entropy`](crate::Machine::mix_entropy).
+    pub fn mix_entropy(&mut self, desk: &mut impl AtDesk, fresh: &[u8; 32]) {
+        self.entropy.mix(fresh);
+        // A snapshot that servers are started from has no connections; after it each has a key of its own.
+        if self.slots.len() == 0 && self.rules.config.credentials.reset_secret.is_none() {
+            let key = ResetKey::random(self.entropy.next_secret());
+            self.reset_key = desk.ask(|desk| desk.renew_reset_key(key));
+        }
+    }
+
+    pub(super) fn check_invariants(&self) {
+        self.slots.check_invariants();
+        self.uplink.check_invariants();
+        self.lingering.check_invariants();
+        assert_eq!(self.slots.len(), self.by_id.len());
+    }
+}
