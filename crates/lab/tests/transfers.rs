@@ -66,6 +66,7 @@ fn many() {
             Ok(outcome) => {
                 bad += 1;
                 println!("{seed} {:?}", outcome.verdict);
+                println!("  {:?}", TransferScenario::draw(seed));
             }
             Err(_) => {
                 bad += 1;

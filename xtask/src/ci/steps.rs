@@ -101,7 +101,7 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "soak-files",
         proves: "files arrive from disk to disk, whatever fails, and nothing wrong has a name",
-        run: |shell| soak(shell, "--layers files --transfers 600 --seed 1"),
+        run: |shell| soak(shell, "--layers files --transfers 100 --seed 1"),
     },
     Step {
         name: "test-release",

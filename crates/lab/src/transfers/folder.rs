@@ -297,7 +297,9 @@ impl Folder {
     /// What has this name was offered once, or was there before.
     fn check_name(&mut self, path: &str) {
         if !self.was_offered(path) {
-            self.wrong = Some(format!("{path} has bytes that nobody ever offered"));
+            let bytes = self.disk.bytes(path);
+            let differs = self.store.borrow().differences(path, &bytes);
+            self.wrong = Some(format!("{path} has bytes that nobody ever offered: {differs:?}"));
         }
     }
 

@@ -211,8 +211,13 @@ impl<'s> Run<'s> {
                 self.shared.folder.borrow_mut().kill();
             }
             Blow::PowerLost => {
+                // What a disk that lied has lost has to be had again.
+                self.shared.ledger.borrow_mut().is_done &= self.scenario.is_honest();
                 self.crash_taker(number, Left::PowerLost);
                 self.lose_power();
+                if is_upload && !self.shared.ledger.borrow().is_done {
+                    self.crash_client(Left::Killed);
+                }
             }
             Blow::AddressChanges => {
                 let mut new = self.world.address(self.client);

@@ -177,6 +177,16 @@ impl Store {
         file.is_some_and(|file| file.versions.iter().any(|it| it.tree.digest() == root))
     }
 
+    /// Of each version of a file its length, and where these bytes begin to differ from it.
+    pub(super) fn differences(&self, path: &str, bytes: &[u8]) -> Vec<(usize, usize)> {
+        let file = self.files.iter().find(|file| file.path.as_str() == path);
+        let first = |version: &Version| {
+            let same = bytes.iter().zip(&version.bytes).take_while(|(a, b)| a == b).count();
+            (version.bytes.len(), same)
+        };
+        file.map_or_else(Vec::new, |file| file.versions.iter().map(first).collect())
+    }
+
     /// Whether a file changed at all.
     pub(super) fn has_changed(&self, index: usize) -> bool {
         self.files[index].current > 0
