@@ -10,14 +10,14 @@ fn soak(seed: u64, scenarios: u64) -> Report {
 
 #[test]
 fn a_short_soak_of_files_finds_nothing() {
-    let report = soak(1, 60);
+    let report = soak(1, 25);
     for failure in &report.failures {
         let (seed, what) = (failure.scenario, &failure.what);
         println!("replay: haulier soak --layers files --scenario {seed:#018x}   ({what})");
     }
     println!("{} files, {} tries more", report.transfers, report.restarts);
     assert!(report.is_ok(), "{} hangs, {} mismatches", report.hangs, report.mismatches);
-    assert!(report.restarts > 60 && report.transfers > 100, "{report:?}");
+    assert!(report.restarts > 10 && report.transfers > 25, "{report:?}");
 }
 
 /// Blocks that are a chunk, or a byte more or less, or nothing.
@@ -25,7 +25,7 @@ fn a_short_soak_of_files_finds_nothing() {
 fn files_of_every_length_arrive_over_all_that_fails() {
     const CHUNK: u64 = 1 << 18;
     for bytes in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 4 * CHUNK, 4 * CHUNK + 1] {
-        for seed in 0..6 {
+        for seed in 0..4 {
             let outcome = TransferScenario::draw(seed).with_one_file(bytes).run();
             assert_eq!(outcome.verdict, Verdict::Finished, "{bytes} bytes, seed {seed}");
         }
@@ -41,38 +41,8 @@ fn the_same_seed_is_the_same_soak_of_files() {
 /// Scenarios that failed once. They stay.
 #[test]
 fn seeds_of_files_that_once_failed() {
-    const SEEDS: &[u64] = &[];
+    const SEEDS: &[u64] = &[60, 217];
     for &seed in SEEDS {
         assert_eq!(run_scenario(seed).verdict, Verdict::Finished, "{seed:#018x}");
     }
-}
-
-#[test]
-#[ignore]
-fn many() {
-    let get = |name: &str, or: u64| std::env::var(name).map_or(or, |it| it.parse().unwrap());
-    let (from, to) = (get("FROM", 0), get("TO", 100));
-    let mut bad = 0;
-    for seed in from..to {
-        let begun = std::time::SystemTime::now();
-        let outcome = std::panic::catch_unwind(|| run_scenario(seed));
-        let took = begun.elapsed().unwrap();
-        match outcome {
-            Ok(outcome) if outcome.verdict == Verdict::Finished => {
-                if took.as_secs() > 5 {
-                    println!("{seed} slow {took:?} {:?}", outcome.virtual_time);
-                }
-            }
-            Ok(outcome) => {
-                bad += 1;
-                println!("{seed} {:?}", outcome.verdict);
-                println!("  {:?}", TransferScenario::draw(seed));
-            }
-            Err(_) => {
-                bad += 1;
-                println!("{seed} panicked");
-            }
-        }
-    }
-    println!("{bad} bad of {}", to - from);
 }
