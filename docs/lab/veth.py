@@ -39,6 +39,8 @@ def main():
     for program in (options.haulier, options.synthetic):
         if not program.is_file():
             sys.exit(f"there is no {program}: the head of this file says how to build it")
+    # So that what is below is cleaned up then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     folder = pathlib.Path(tempfile.mkdtemp(prefix="haulier-veth-", dir=options.folder))
     try:
         with Wire(options.mtu) as wire:
@@ -207,7 +209,11 @@ def transfer(wire, serve, fetch, size):
     wire_before, cpu_before = wire.bytes(), cpu_seconds(serve.pid)
     begun = time.monotonic()
     client = wire.start(1, *fetch)
-    client.stdout.read()
+    try:
+        client.stdout.read()
+    except BaseException:
+        stop(client)
+        raise
     _, status, usage = os.wait4(client.pid, 0)
     seconds = time.monotonic() - begun
     client.returncode = os.waitstatus_to_exitcode(status)

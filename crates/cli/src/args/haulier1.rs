@@ -169,9 +169,10 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "PATTERN")]
     pub(crate) only: Vec<String>,
 
-    /// Give up after this many seconds without an answer, or without progress (then after at least 1).
-    #[arg(long, value_name = "S", default_value = "10", value_parser = units::seconds)]
-    pub(crate) timeout: Duration,
+    /// Give up after this many seconds without an answer, or without progress (then after at least 1). By
+    /// default 10 for the first answer, and 60 in the middle of a file: a link may be away for a while.
+    #[arg(long, value_name = "S", value_parser = units::seconds)]
+    pub(crate) timeout: Option<Duration>,
 
     /// Copies of the request to send at once. Each lets the server answer with 3 datagrams more in the
     /// first round trip.

@@ -32,6 +32,15 @@ const MAX_BLOCK_BYTES: u64 = (1 << 50) - (256 << 10);
 /// The shortest silence that ends a connection, by the wire.
 const MIN_IDLE: Duration = Duration::from_secs(1);
 
+/// The time for the first answer, unless --timeout says another: a server that is there gives it in less.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// The time without progress, unless --timeout says another: a router that is restarted, a tunnel, a lift.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// After so long without an event it is looked whether this machine has another address now.
+const LOOK_FOR_NETWORK: Duration = Duration::from_millis(500);
+
 /// How long saying so may take: three times a second apart, and some of it for a busy machine. The file is
 /// here already.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -54,8 +63,8 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     access.connect.request = config.request().map_or_else(Vec::new, |request| request.to_bytes());
     access.connect.copies = args.copies;
     access.connect.connection = ConnectionConfig::default()
-        .with_handshake_timeout(args.timeout)
-        .with_idle_timeout(args.timeout.max(MIN_IDLE))
+        .with_handshake_timeout(args.timeout.unwrap_or(ANSWER))
+        .with_idle_timeout(patience(args))
         .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
     let started = Instant::now();
@@ -98,6 +107,11 @@ fn config(
     })
 }
 
+/// The time without progress after which a fetch ends.
+fn patience(args: &FetchArgs) -> Duration {
+    args.timeout.unwrap_or(PATIENCE).max(MIN_IDLE)
+}
+
 /// A client that is connected.
 fn join(access: &Access) -> Result<Client, Failure> {
     let client =
@@ -118,7 +132,7 @@ struct Fetch<'a> {
     /// None if only the list is wanted.
     target: Option<&'a Target>,
     name: String,
-    timeout: Duration,
+    patience: Duration,
     report: &'a Report,
     /// Files that were here, and that could not be had, the first with why.
     here: u32,
@@ -141,13 +155,13 @@ impl<'a> Fetch<'a> {
         let nowhere = || Place::Folder(PathBuf::new());
         let place = target.map_or_else(nowhere, Target::place);
         let taking = Taking::new(pool, config, place, replace);
-        let (timeout, here, failed, first_failure, has_pipe) = (args.timeout, 0, 0, None, false);
+        let (patience, here, failed, first_failure, has_pipe) = (patience(args), 0, 0, None, false);
         Self {
             client,
             taking,
             target,
             name,
-            timeout,
+            patience,
             report,
             here,
             failed,
@@ -160,6 +174,7 @@ impl<'a> Fetch<'a> {
     fn until_done(&mut self) -> Result<(), Failure> {
         let link = ClientLink(self.client);
         let mut last_progress = Instant::now();
+        let mut quiet_since = last_progress;
         loop {
             if interrupt::requested() {
                 self.taking.close(&link, INTERRUPTED, "");
@@ -173,6 +188,7 @@ impl<'a> Fetch<'a> {
                 match self.client.wait(files::TURN)? {
                     Some(Event::Closed(reason)) => return Err(self.on_closed(&reason)),
                     Some(event) => {
+                        quiet_since = Instant::now();
                         if matches!(event, Event::BlockProgress { .. } | Event::Chunk { .. }) {
                             last_progress = Instant::now();
                         }
@@ -195,7 +211,12 @@ impl<'a> Fetch<'a> {
                 last_progress = Instant::now();
             }
             self.show();
-            if last_progress.elapsed() > self.timeout.max(MIN_IDLE) {
+            if quiet_since.elapsed() > LOOK_FOR_NETWORK {
+                quiet_since = Instant::now();
+                // Without a network the old socket is kept.
+                let _moved = self.client.rebind_if_moved();
+            }
+            if last_progress.elapsed() > self.patience {
                 self.taking.close(&link, CloseCode::NO_PROGRESS, "");
                 return Err(self.stopped());
             }
@@ -288,7 +309,7 @@ impl<'a> Fetch<'a> {
         Failure::TimeOut(format!(
             "{} stopped answering: nothing new for {} s; fetch again: what is here is kept",
             self.client.server(),
-            self.timeout.as_secs_f64().max(1.0),
+            self.patience.as_secs_f64(),
         ))
     }
 

@@ -31,6 +31,10 @@ use crate::keys::{self, Kind};
 use crate::report::Report;
 use crate::units::show_bytes;
 
+/// The longest silence after which a client is taken for gone. What a client says counts, if that is less:
+/// the default of `fetch` is a minute.
+const MAX_SILENCE: Duration = Duration::from_secs(120);
+
 /// The first client may have the disk for itself this long: one that waits for the ticket is there by then,
 /// and what it is sent is hashed with that.
 const HASH_DELAY: Duration = Duration::from_secs(2);

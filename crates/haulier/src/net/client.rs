@@ -353,6 +353,22 @@ impl Client {
         Ok(())
     }
 
+    /// Moves to a new socket if the system would reach the server from another local address now: its own was
+    /// lost, or the network has changed. Returns whether it has moved. It costs a few system calls: a program
+    /// that nothing tells of changes may call it whenever nothing has arrived for half a second.
+    ///
+    /// # Errors
+    /// The system's error, such as that no network leads to the server now; the old socket is kept then.
+    pub fn rebind_if_moved(&self) -> std::io::Result<bool> {
+        let Some(server) = self.with_connection(Connection::address) else { return Ok(false) };
+        let socket = Socket::connect(server)?;
+        let has_moved = socket.local_addr().ip() != self.local_addr().ip();
+        if has_moved {
+            self.handle.rebind(socket);
+        }
+        Ok(has_moved)
+    }
+
     pub(super) fn change<R>(
         &self,
         change: impl FnOnce(&mut Connection, Instant) -> R,

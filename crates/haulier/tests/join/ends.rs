@@ -217,6 +217,8 @@ fn a_transfer_goes_on_from_another_address() {
     assert_ne!(old, new);
     let seen = pair.server.with_connection(id, |connection| connection.address());
     assert_eq!(seen.unwrap().port(), new.port());
+    assert!(!pair.client.rebind_if_moved().unwrap(), "the address is the same");
+    assert_eq!(pair.client.local_addr(), new);
 }
 
 #[test]
