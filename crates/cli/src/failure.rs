@@ -18,6 +18,9 @@ pub(crate) enum Failure {
     /// No answer, or not in time.
     #[error("{0}")]
     TimeOut(String),
+    /// The port is closed, which may change.
+    #[error("{0}")]
+    NobodyListens(String),
     /// What arrived is not what was sent.
     #[error("{0}")]
     Verification(String),
@@ -46,7 +49,7 @@ impl Failure {
         match self {
             Self::Negative(_) => 1,
             Self::Usage(_) => 2,
-            Self::TimeOut(_) => 3,
+            Self::TimeOut(_) | Self::NobodyListens(_) => 3,
             Self::Verification(_) => 4,
             Self::Io(_) => 5,
             Self::Exposed(_) => 6,
@@ -61,7 +64,7 @@ impl Failure {
         match self {
             Self::Negative(_) => "negative",
             Self::Usage(_) => "usage",
-            Self::TimeOut(_) => "timeout",
+            Self::TimeOut(_) | Self::NobodyListens(_) => "timeout",
             Self::Verification(_) => "verification",
             Self::Io(_) => "io",
             Self::Exposed(_) => "exposed",

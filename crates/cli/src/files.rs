@@ -1,18 +1,29 @@
-//! What `serve` and `fetch` have in common: the threads for the disk, waits, and codes in words. STANDARD-1,
-//! section 8, is what they say to each other.
+//! What `serve`, `fetch`, `send` and `recv` have in common: the threads for the disk, waits, joining, and
+//! codes in words. STANDARD-1, section 8, is what they say to each other.
 
+use std::path::Path;
 use std::task::Waker;
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use haulier::CloseCode;
+use haulier::{Client, CloseCode, Event};
 use haulier_files::pool::{DEFAULT_THREADS, DiskPool, Wake};
-use haulier_files::reason;
+use haulier_files::reason::{self, Fault, Reason};
+use haulier_files::session::Taking;
 
+use crate::access::Access;
 use crate::failure::Failure;
+use crate::interrupt;
+use crate::units::show_words;
 
 /// The longest name that can be asked for.
 pub(crate) const MAX_NAME_BYTES: usize = haulier_files::messages::MAX_NAME_BYTES;
+
+/// The largest block taken: what there can be.
+pub(crate) const MAX_BLOCK_BYTES: u64 = (1 << 50) - (256 << 10);
+
+/// After so long without an event it is looked whether this machine has another address now.
+pub(crate) const LOOK_FOR_NETWORK: Duration = Duration::from_millis(500);
 
 /// The longest wait for an event: how soon Ctrl-C is noticed.
 pub(crate) const TURN: Duration = Duration::from_millis(20);
@@ -28,6 +39,20 @@ pub(crate) fn disk_pool(network: Waker) -> Result<DiskPool, Failure> {
     DiskPool::new(DEFAULT_THREADS, wake).map_err(|error| Failure::Io(error.to_string()))
 }
 
+/// A client that is connected.
+pub(crate) fn join(access: &Access) -> Result<Client, Failure> {
+    let client =
+        Client::connect(access.connect.clone()).map_err(|error| access.not_begun(&error))?;
+    loop {
+        interrupt::check()?;
+        match client.wait(TURN)? {
+            Some(Event::Closed(_)) => return Err(access.not_connected(&client.attempts())),
+            Some(_) => return Ok(client),
+            None => {}
+        }
+    }
+}
+
 /// Waits until the disk has answered something.
 pub(crate) fn wait_for_disk() {
     thread::park_timeout(TURN);
@@ -36,4 +61,27 @@ pub(crate) fn wait_for_disk() {
 /// What a code means.
 pub(crate) fn meaning(code: CloseCode) -> Option<&'static str> {
     reason::meaning(code)
+}
+
+/// Some files could not be had: why the first of them.
+pub(crate) fn not_here(taking: &Taking, failed: u32, file: u32, fault: &Fault) -> Failure {
+    let path = taking.path_of(file).unwrap_or_default();
+    let words = match (taking.words_of(file), fault.reason) {
+        (Some(_), Reason::Taken) if path.is_file() => exists(&path).to_string(),
+        (Some(words), _) => words.to_owned(),
+        (None, _) => format!("{}: {}", path.display(), show_words(&fault.to_string())),
+    };
+    let text = match taking.wanted().count() {
+        0 | 1 => words,
+        files => format!("{failed} of {files} files are not here: {words}"),
+    };
+    match fault.reason {
+        Reason::WrongRoot => Failure::Verification(text),
+        _ => Failure::Io(text),
+    }
+}
+
+/// A file that is not to be overwritten.
+pub(crate) fn exists(path: &Path) -> Failure {
+    Failure::Io(format!("{} exists; use --force to overwrite it", path.display()))
 }

@@ -4,6 +4,7 @@
 //! (`args`), numbers as people write them (`units`), what is printed as text or JSON (`report`), how it
 //! ends (`failure`), and Ctrl-C (`interrupt`).
 
+mod access;
 mod args;
 mod bench;
 mod demo;
@@ -14,14 +15,14 @@ mod inspect;
 mod interrupt;
 mod keygen;
 mod keys;
-mod output;
+mod library;
 mod recv;
 mod relay;
 mod report;
 mod send;
 mod serve;
 mod soak;
-mod source;
+mod target;
 mod token;
 mod units;
 

@@ -1,274 +1,292 @@
-//! `haulier send`: a file, as a run of chunks, to a waiting `haulier recv`.
+//! `haulier send`: files and directories to a `haulier recv`, or to the inbox of a `haulier serve`.
 //!
-//! It ends when the receiver's receipt says that the file is verified and stored, not when the last slice
-//! is acked.
+//! It ends when the other end has said of each file that it is verified and stored, not when the last byte is
+//! acknowledged.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use haulier::file::{Header, Receipt, Status};
-use haulier::udp::{Clock, Runner, Socket};
-use haulier_article::chunk::{ChunkSenderEvent, MAX_CHUNK_BYTES, SLICE_BYTES, SendFailure};
-use haulier_article::{ArticleConfig, ArticlePeer, PeerEvent, PeerMachine};
+use haulier::file::Digest;
+use haulier::{Client, CloseCode, CloseReason, ConnectionConfig, Event};
+use haulier_files::giver::{GiverConfig, GiverEvent, Start};
+use haulier_files::messages::Request;
+use haulier_files::offer::Entry;
+use haulier_files::reason::{Fault, INTERRUPTED, NOT_ADMITTED, OVER_QUOTA, Reason};
+use haulier_files::session::{ClientLink, Giving};
 use serde_json::json;
+use zeroize::Zeroizing;
 
+use crate::access::{self, Access};
 use crate::args::SendArgs;
 use crate::failure::Failure;
+use crate::fetch::outcome::show_detail;
+use crate::files;
 use crate::interrupt;
+use crate::library;
 use crate::report::Report;
-use crate::source::Source;
-use crate::units::{in_millis, show_bytes};
+use crate::units::{in_millis, show_bytes, show_words};
 
-/// How long one turn of the loop may sleep: the pace at which Ctrl-C and the progress bar are looked at.
-const TURN: Duration = Duration::from_millis(20);
+/// What should run at the other end.
+const PEER: &str = "`haulier recv` or `haulier serve --inbox`";
 
-/// How long to stay after the receipt, to ack it again if its ack was lost. The receiver does not depend
-/// on it: its file is stored.
-const LINGER: Duration = Duration::from_millis(300);
+/// How long saying goodbye may take: three times a second apart, and some of it for a busy machine.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Chunks in the queue behind the one in flight.
-const QUEUED: usize = 2;
+/// How long after a closed port the next try is.
+const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
-    let (header, reader) = open(args)?;
-    let small = header.size.is_some_and(|size| size <= MAX_CHUNK_BYTES as u64);
-    let mut config = ArticleConfig::default().with_protocol_id(args.wire.protocol_id);
-    config.sender.rate_bps = args.rate;
-    config.sender.burst = args.burst || (small && !args.no_burst);
-    config.sender.give_up_after = Some(args.timeout);
-    let socket = Socket::connect(args.addr)
-        .map_err(|error| Failure::socket(&format!("cannot send to {}", args.addr), &error))?;
-    if let Some(warning) = socket.buffers().warning() {
-        report.warning(&warning);
+    let (paths, ticket) = split(args)?;
+    if args.name.is_some() && paths.len() != 1 {
+        return Err(Failure::Usage("--name is for one file: there are several".into()));
     }
-    let machine = PeerMachine::connected(ArticlePeer::new(config), args.addr);
-    let driver = Runner::new(machine, socket, Clock::start());
-    let start = json!({ "to": args.addr.to_string(), "name": header.name, "bytes": header.size });
-    let text = format!("sending {} to {}{}", header.name, args.addr, patience(args, header.size));
-    report.event("sending", start, &text);
-    let mut transfer = Transfer {
-        driver,
-        size: header.size,
-        source: Source::start(&header, reader),
-        in_flight: Vec::new(),
-        acked_bytes: 0,
-        all_sent_at: None,
-        args,
-    };
+    let library = Arc::new(library::load(&paths, args.name.as_deref(), report)?);
+    let mut access = access::find(&ticket, &args.connect, PEER)?;
+    access.connect.request = Request::Put.to_bytes();
+    access.connect.copies = args.connect.copies;
+    access.connect.connection = ConnectionConfig::default()
+        .with_handshake_timeout(args.connect.answer())
+        .with_idle_timeout(args.connect.patience())
+        .with_max_rate_bps(args.rate.unwrap_or(u64::MAX))
+        .with_urgency(args.urgency.into())
+        .with_max_block_bytes(0);
     let started = Instant::now();
-    let receipt = transfer.until_receipt(report)?;
-    transfer.conclude(&receipt, started.elapsed(), report)
+    let client = join(&access, args.connect.answer(), report)?;
+    let connect = started.elapsed();
+    let pool = files::disk_pool(client.waker())?;
+    let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
+    let fields = json!({ "addr": addr, "connect_ms": connect_ms });
+    report.event("connected", fields, &format!("connected with {addr} in {connect_ms:.0} ms"));
+    let Some(giving) = Giving::new(&library, pool.handle(), GiverConfig::new(Start::WhenAsked), "")
+    else {
+        return Err(Failure::Usage("nothing in there can be sent".into()));
+    };
+    let patience = args.connect.patience();
+    let mut send = Sending {
+        client: &client,
+        giving,
+        patience,
+        report,
+        stored: 0,
+        failed: 0,
+        first_failure: None,
+    };
+    let outcome = send.until_done();
+    let times = (connect, started.elapsed());
+    report.finish_bar();
+    send.say_goodbye();
+    outcome?;
+    send.conclude(times)
 }
 
-/// What the budget means for a file that will take a while.
-fn patience(args: &SendArgs, size: Option<u64>) -> String {
-    let seconds = size.unwrap_or(0) * 8 / args.rate.max(1);
-    if seconds < 5 {
-        return String::new();
+/// Who sends may come first: a port at which nobody listens yet is tried again until the time is over.
+fn join(access: &Access, timeout: Duration, report: &Report) -> Result<Client, Failure> {
+    let started = Instant::now();
+    let mut is_said = false;
+    loop {
+        match files::join(access) {
+            Err(error @ Failure::NobodyListens(_)) if started.elapsed() > timeout => {
+                return Err(error);
+            }
+            Err(Failure::NobodyListens(_)) => {}
+            joined => return joined,
+        }
+        if !is_said {
+            let text = "nobody listens there yet: waiting";
+            report.event("waiting", json!({ "message": text }), text);
+            is_said = true;
+        }
+        thread::sleep(PAUSE);
+        interrupt::check()?;
     }
-    let mbit = args.rate as f64 / 1e6;
-    format!(": {seconds} s at least with a budget of {mbit} Mbit/s (--rate)")
 }
 
-/// The file's header, and its bytes.
-fn open(args: &SendArgs) -> Result<(Header, Box<dyn Read + Send>), Failure> {
-    let from_pipe = args.file.as_os_str() == "-";
-    let own_name = || {
-        let name = if from_pipe { Some("stdin".as_ref()) } else { args.file.file_name() };
-        name.map(|name: &std::ffi::OsStr| name.to_string_lossy().into_owned())
+/// What to send, and where.
+fn split(args: &SendArgs) -> Result<(Vec<PathBuf>, Zeroizing<String>), Failure> {
+    let (last, others) = match args.what.split_last() {
+        Some((last, others)) if access::is_source(last) => (Some(last), others),
+        _ => (None, &args.what[..]),
     };
-    let Some(name) = args.name.clone().or_else(own_name) else {
-        return Err(Failure::Usage(format!("{} is not a file", args.file.display())));
+    let ticket = match (last, &args.connect.ticket_file) {
+        (Some(_), Some(_)) => {
+            let what = "with --ticket-file there are only files, and no TICKET";
+            return Err(Failure::Usage(what.into()));
+        }
+        (Some(last), None) => last.clone().into(),
+        (None, _) => access::elsewhere(&args.connect)?.ok_or_else(|| access::no_ticket(PEER))?,
     };
-    if name.is_empty() {
+    if others.is_empty() {
         return Err(Failure::Usage(
-            "--name is empty: a file needs a name of 1 to 255 bytes".into(),
+            "there is nothing to send: name files before the ticket".into(),
         ));
     }
-    if from_pipe {
-        return Ok((Header { name, size: None }, Box::new(io::stdin())));
-    }
-    let fail = |error: &io::Error| Failure::file(&args.file, error);
-    let file = File::open(&args.file).map_err(|error| fail(&error))?;
-    let about = file.metadata().map_err(|error| fail(&error))?;
-    if about.is_dir() {
-        let hint = "is a directory: pack it first, as in `tar c DIR | haulier send - ADDR`";
-        return Err(Failure::Usage(format!("{} {hint}", args.file.display())));
-    }
-    // Pipes and devices have no size that means anything.
-    let size = about.is_file().then_some(about.len());
-    Ok((Header { name, size }, Box::new(file)))
+    Ok((others.iter().map(PathBuf::from).collect(), ticket))
 }
 
-struct Transfer<'a> {
-    driver: Runner<PeerMachine>,
-    size: Option<u64>,
-    source: Source,
-    /// Sizes of the chunks that the peer has taken and not finished, oldest first.
-    in_flight: Vec<usize>,
-    acked_bytes: u64,
-    all_sent_at: Option<Instant>,
-    args: &'a SendArgs,
+struct Sending<'a> {
+    client: &'a Client,
+    giving: Giving,
+    patience: Duration,
+    report: &'a Report,
+    /// Files that are there, and that are not, the first with why.
+    stored: u32,
+    failed: u32,
+    first_failure: Option<(u32, Fault)>,
 }
 
-impl Transfer<'_> {
-    fn until_receipt(&mut self, report: &Report) -> Result<Receipt, Failure> {
+impl Sending<'_> {
+    /// Gives what is wanted, until nothing is.
+    fn until_done(&mut self) -> Result<(), Failure> {
+        let link = ClientLink(self.client);
+        let mut quiet_since = Instant::now();
         loop {
-            interrupt::check()?;
-            self.feed()?;
-            self.driver.turn(TURN).map_err(|error| Failure::socket("socket", &error))?;
-            // A receipt comes first: a receiver that could not go on says why before it leaves.
-            if let Some(receipt) = self.receipt() {
-                return Ok(receipt);
+            if interrupt::requested() {
+                self.giving.close(&link, INTERRUPTED, "");
+                return Err(Failure::Paused);
             }
-            self.listen()?;
-            self.check_receipt_in_time()?;
-            let done = self.progress();
-            report.progress(done, self.size, String::new);
-        }
-    }
-
-    /// Keeps the send queue filled.
-    fn feed(&mut self) -> Result<(), Failure> {
-        while self.driver.machine.peer.sender().queued() < QUEUED {
-            let chunk = self.source.next();
-            let chunk = chunk.map_err(|error| Failure::file(&self.args.file, &error))?;
-            let Some(chunk) = chunk else { break };
-            self.in_flight.push(chunk.len());
-            if self.driver.machine.peer.send_chunk(chunk).is_err() {
-                // The run has failed; its event says why.
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn receipt(&mut self) -> Option<Receipt> {
-        self.driver.machine.peer.pop_chunk().and_then(|chunk| Receipt::from_bytes(&chunk))
-    }
-
-    fn listen(&mut self) -> Result<(), Failure> {
-        while let Some(event) = self.driver.machine.peer.poll_event() {
-            match event {
-                PeerEvent::Sender(ChunkSenderEvent::Sent { .. }) => {
-                    self.acked_bytes += self.in_flight.remove(0) as u64;
+            match self.client.wait(files::TURN)? {
+                Some(Event::Closed(reason)) => {
+                    self.giving.handle_event(&link, &Event::Closed(reason.clone()));
+                    return Err(self.ended(&reason));
                 }
-                PeerEvent::Sender(ChunkSenderEvent::Failed { reason, .. }) => {
-                    return Err(self.gave_up(reason));
+                Some(event) => {
+                    quiet_since = Instant::now();
+                    self.giving.handle_event(&link, &event);
+                }
+                None => self.giving.turn(&link),
+            }
+            if self.is_over()? {
+                return Ok(());
+            }
+            if quiet_since.elapsed() > files::LOOK_FOR_NETWORK {
+                quiet_since = Instant::now();
+                // Without a network the old socket is kept.
+                let _moved = self.client.rebind_if_moved();
+            }
+            let progress = self.giving.progress();
+            let detail = || show_detail(&progress);
+            self.report.progress(progress.verified_bytes, Some(progress.wanted_bytes), detail);
+        }
+    }
+
+    /// What became of files; whether that was the last.
+    fn is_over(&mut self) -> Result<bool, Failure> {
+        while let Some(event) = self.giving.poll_event() {
+            match event {
+                GiverEvent::Stored { .. } => self.stored += 1,
+                GiverEvent::Refused { file, fault } | GiverEvent::Failed { file, fault } => {
+                    self.failed += 1;
+                    self.first_failure.get_or_insert((file, fault));
+                }
+                GiverEvent::Done => {
+                    return match self.first_failure.take() {
+                        Some((file, fault)) => Err(self.not_there(file, &fault)),
+                        None => Ok(true),
+                    };
+                }
+                GiverEvent::Ended { reason, .. } => {
+                    let what = format!("the other end broke the rules ({})", show_words(&reason));
+                    return Err(Failure::Verification(what));
                 }
                 _ => {}
             }
         }
-        Ok(())
+        Ok(false)
     }
 
-    fn gave_up(&self, reason: SendFailure) -> Failure {
-        let (to, timeout) = (self.args.addr, self.args.timeout.as_secs_f64());
-        let received = self.driver.stats().received;
-        Failure::TimeOut(match reason {
-            SendFailure::PeerForgot => {
-                format!("{to} lost what it had received: it was restarted, or waited too long")
-            }
-            _ if received == 0 && self.driver.stats().refused > 0 => {
-                format!(
-                    "nobody listens at {to}: start `haulier recv --bind ADDR -o FILE` there first"
-                )
-            }
-            _ if received == 0 => format!(
-                "no answer from {to} for {timeout} s: is `haulier recv` running there, with the same \
-                 --protocol-id, and does the firewall let UDP through?"
+    /// Some files are not there: why the first of them.
+    fn not_there(&self, file: u32, fault: &Fault) -> Failure {
+        let name = self.giving.offer().entry(file).map(|entry| entry.path.to_string());
+        let name = name.unwrap_or_default();
+        let words = match fault.reason {
+            Reason::Taken => format!(
+                "{name}: another file has this name there, which is kept (--force there), or is being sent"
             ),
-            _ => format!("{to} stopped answering: nothing got through for {timeout} s"),
+            Reason::NoRoom => format!("{name}: the disk there has no room for it"),
+            Reason::Quota => format!("{name}: it is more than is taken there"),
+            _ => format!("{name}: {}", show_words(&fault.to_string())),
+        };
+        let text = match self.giving.offer().len() {
+            0 | 1 => words,
+            files => format!("{} of {files} files are not there: {words}", self.failed),
+        };
+        match fault.reason {
+            Reason::WrongRoot => Failure::Verification(text),
+            _ => Failure::Io(text),
+        }
+    }
+
+    fn ended(&self, reason: &CloseReason) -> Failure {
+        let (CloseReason::There { code, reason }, to) = (reason, self.client.server()) else {
+            let seconds = self.patience.as_secs_f64();
+            return Failure::TimeOut(format!(
+                "{} stopped answering: nothing came for {seconds} s; send again: what is there is kept",
+                self.client.server()
+            ));
+        };
+        let words = show_words(reason);
+        let said = if words.is_empty() { String::new() } else { format!(": {words}") };
+        Failure::TimeOut(match *code {
+            NOT_ADMITTED => format!("{to} takes no files{said}"),
+            OVER_QUOTA => format!("{to} does not take that much{said}"),
+            CloseCode::SHUTTING_DOWN | INTERRUPTED => format!(
+                "{to} was stopped before all was there{said}; what has arrived is kept, and the same \
+                 command goes on from there"
+            ),
+            code => match files::meaning(code) {
+                Some(meaning) => format!("{to} has ended it: {meaning}{said}"),
+                None => format!("{to} closed the connection: {code}{said}"),
+            },
         })
     }
 
-    /// Everything is acked, but does the file stand?
-    fn check_receipt_in_time(&mut self) -> Result<(), Failure> {
-        if self.source.has_ended() && self.in_flight.is_empty() {
-            self.all_sent_at.get_or_insert_with(Instant::now);
-        }
-        match self.all_sent_at {
-            Some(at) if at.elapsed() > self.args.timeout => Err(Failure::TimeOut(format!(
-                "{} has the whole file but did not say within {} s that it is stored",
-                self.args.addr,
-                self.args.timeout.as_secs_f64()
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    fn progress(&self) -> u64 {
-        let current = self.driver.machine.peer.sender().progress();
-        let slices =
-            current.map_or(0, |progress| (progress.acked * SLICE_BYTES).min(progress.bytes));
-        // Header and trailer are no bytes of the file.
-        (self.acked_bytes + slices as u64).min(self.source.bytes())
-    }
-
-    fn conclude(
-        &mut self,
-        receipt: &Receipt,
-        elapsed: Duration,
-        report: &Report,
-    ) -> Result<(), Failure> {
-        self.linger();
-        let message = &receipt.message;
-        match receipt.status {
-            Status::Stored => {}
-            Status::VerificationFailed => return Err(Failure::Verification(message.clone())),
-            Status::IoError => {
-                return Err(Failure::Io(format!("the receiver could not store it: {message}")));
-            }
-            Status::Interrupted => {
-                return Err(Failure::TimeOut("the receiver was interrupted".into()));
-            }
-        }
-        if self.source.digest() != Some(receipt.digest) {
-            let what = "the receiver stored something else: its BLAKE3 is not that of the file";
-            return Err(Failure::Verification(what.into()));
-        }
-        let bytes = self.source.bytes();
-        let stats = self.driver.machine.peer.sender().stats();
-        let fields = json!({
-            "ok": true,
-            "bytes": bytes,
-            "blake3": receipt.digest.to_hex().as_str(),
-            "total_ms": in_millis(elapsed),
-            "slices_sent": stats.slices_sent,
-            "slices_resent": stats.slices_resent,
-            "wire_bytes": stats.wire_bytes,
-        });
-        let text = format!(
-            "sent {} in {:.3} s and stored there, verified ({} slices, {} again)\nblake3 {}",
-            show_bytes(bytes),
-            elapsed.as_secs_f64(),
-            stats.slices_sent,
-            stats.slices_resent,
-            receipt.digest.to_hex(),
-        );
-        report.done(fields, &text);
-        Ok(())
-    }
-
-    /// Acks the receipt again while the receiver asks for it.
-    fn linger(&mut self) {
-        let mut quiet_since = Instant::now();
-        let mut received = self.driver.stats().received;
-        while quiet_since.elapsed() < LINGER && !interrupt::requested() {
-            if self.driver.turn(TURN).is_err() {
+    /// Lets the other end know how it ended: it is sent three times, and needs no answer.
+    fn say_goodbye(&mut self) {
+        let started = Instant::now();
+        while !self.client.is_closed() && started.elapsed() < LAST_WORDS {
+            if self.client.wait(files::TURN).is_err() {
                 return;
             }
-            if self.driver.stats().received != received {
-                received = self.driver.stats().received;
-                quiet_since = Instant::now();
-            }
         }
     }
-}
 
-/// What a path is called in a sentence.
-pub(crate) fn show_path(path: &Path) -> String {
-    if path.as_os_str() == "-" { "standard output".into() } else { path.display().to_string() }
+    fn conclude(self, (connect, total): (Duration, Duration)) -> Result<(), Failure> {
+        let wire = self.client.wire_bytes();
+        let rtt = in_millis(self.client.stats().and_then(|stats| stats.rtt).unwrap_or_default());
+        let offer = self.giving.offer();
+        let only = (offer.len() == 1).then(|| self.giving.root_of(0)).flatten();
+        let offered = offer.entries().iter().filter_map(Entry::size).sum();
+        let bytes = only.map_or(offered, |(length, _)| length);
+        let mut fields = json!({
+            "ok": true,
+            "files": self.stored,
+            "bytes": bytes,
+            "connect_ms": in_millis(connect),
+            "total_ms": in_millis(total),
+            "rtt_ms": rtt,
+            "wire_bytes_in": wire.received,
+            "wire_bytes_out": wire.sent,
+        });
+        let mut digest = String::new();
+        if let Some((_, root)) = only {
+            let hex = Digest::from_bytes(root).to_hex();
+            fields["blake3"] = json!(hex.as_str());
+            digest = format!("\nblake3 {hex}");
+        }
+        let what = match offer.entries() {
+            [entry] => entry.path.to_string(),
+            entries => format!("{} files", entries.len()),
+        };
+        let text = format!(
+            "sent {what} ({}) in {:.3} s: verified and stored there\n{} crossed the wire, with a round trip \
+             of {rtt:.0} ms{digest}",
+            show_bytes(bytes),
+            total.as_secs_f64(),
+            show_bytes(wire.received + wire.sent),
+        );
+        self.report.done(fields, &text);
+        Ok(())
+    }
 }

@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use haulier_article::ProtocolId;
 
 use crate::soak::Soaked;
 
@@ -71,11 +70,15 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A protocol id of the article wire: `0x11223344` or decimal.
-pub(crate) fn protocol_id(text: &str) -> Result<ProtocolId, String> {
-    let id = integer(text).and_then(|id| u32::try_from(id).ok());
-    id.map(ProtocolId)
-        .ok_or_else(|| format!("{text} is no protocol id: write 32 bits, such as 0x11223344"))
+/// How much of a disk: `500M` (MiB), `2G` (GiB), `1T`.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let kib = 1024.0_f64;
+    let units =
+        [("k", kib), ("K", kib), ("M", kib.powi(2)), ("G", kib.powi(3)), ("T", kib.powi(4))];
+    let bytes = quantity(text, &units).filter(|bytes| (4096.0..=kib.powi(5)).contains(bytes));
+    bytes.map(|bytes| bytes as u64).ok_or_else(|| {
+        format!("{text} is no size: write bytes from 4k to 1024T, such as 500M or 2G")
+    })
 }
 
 /// A protocol id of haulier/1: `0x11223344` or decimal.
@@ -161,9 +164,8 @@ mod tests {
         assert!(
             bytes("10").is_err() && bytes("1200.5").is_err() && bytes("99999999999999M").is_err()
         );
-        assert_eq!(protocol_id("0x11223344"), Ok(ProtocolId::ARTICLE));
-        assert_eq!(protocol_id("287454020"), Ok(ProtocolId::ARTICLE));
-        assert!(protocol_id("0x112233445").is_err());
+        assert_eq!((size("2G"), size("0.5M")), (Ok(2 << 30), Ok(512 << 10)));
+        assert!(size("1k").is_err() && size("all").is_err());
         assert_eq!(seed("0xff"), Ok(255));
         assert_eq!((wide_id("0xffffffffffffffff"), wide_id("7")), (Ok(u64::MAX), Ok(7)));
         assert_eq!(place("192.0.2.9"), place("192.0.2.9:0"));

@@ -2,8 +2,8 @@
 //! crashes.
 //!
 //! For tests and the soak: the same seed gives the same faults. It is harsher than a disk has to be. Of
-//! what was written since the last sync a crash keeps any 4 KiB, in any combination, of any file; a lying
-//! disk treats a sync that it reported in the same way.
+//! what was written to a file since its last sync a crash keeps nothing, or all of it, or any 4 KiB in any
+//! combination, each as it was at some moment; a lying disk treats a sync that it reported in the same way.
 //!
 //! The invariant: what a process reads before a crash is what it wrote, and what an honest disk has synced
 //! is there after it.
@@ -99,6 +99,14 @@ enum Change {
 }
 
 impl Change {
+    /// The number of the page that it is in, if it is not of the length.
+    const fn page(&self) -> Option<usize> {
+        match self {
+            Self::Page(offset, _) => Some(*offset / PAGE_BYTES),
+            Self::Length(_) => None,
+        }
+    }
+
     fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::Page(offset, page) => {
@@ -186,8 +194,23 @@ impl ModelDisk {
         }
         let mut files = std::mem::take(&mut inner.files);
         for content in files.values_mut() {
+            let kept = inner.draw(4);
+            // Of each page, and of the length, how many of its changes are kept.
+            let mut pages: BTreeMap<Option<usize>, u64> = BTreeMap::new();
+            for change in &content.since {
+                *pages.entry(change.page()).or_default() += 1;
+            }
+            for count in pages.values_mut() {
+                *count = match kept {
+                    0 => 0,
+                    1 => *count,
+                    _ => inner.draw(*count + 1),
+                };
+            }
             for change in std::mem::take(&mut content.since) {
-                if inner.draw(2) == 0 {
+                let left = pages.entry(change.page()).or_default();
+                if *left > 0 {
+                    *left -= 1;
                     change.apply(&mut content.synced);
                 }
             }

@@ -25,7 +25,7 @@ use self::active::{Active, Status};
 use self::blocks::{Held, Incoming};
 use self::plan::Next;
 use crate::messages::{Message, Request};
-use crate::offer::{Content, Offer, Root};
+use crate::offer::{Content, MAX_OFFER_BYTES, Offer, Root};
 use crate::only::Only;
 use crate::progress::{Meter, Progress};
 use crate::reason::{
@@ -66,6 +66,8 @@ pub struct TakerConfig {
     pub expected_root: Option<Root>,
     /// Whether packed parts are accepted. Default: they are not.
     pub accepts_packed: bool,
+    /// The longest offer that is taken, in bytes. Default: that any may have, [`MAX_OFFER_BYTES`].
+    pub max_offer_bytes: u64,
 }
 
 impl TakerConfig {
@@ -73,7 +75,8 @@ impl TakerConfig {
     #[must_use]
     pub fn new(ask: Ask) -> Self {
         let (name, only) = (String::new(), Only::everything());
-        Self { ask, name, only, expected_root: None, accepts_packed: false }
+        let (expected_root, max_offer_bytes) = (None, MAX_OFFER_BYTES);
+        Self { ask, name, only, expected_root, accepts_packed: false, max_offer_bytes }
     }
 
     /// Asks for this path.
@@ -101,6 +104,13 @@ impl TakerConfig {
     #[must_use]
     pub const fn with_packed(mut self) -> Self {
         self.accepts_packed = true;
+        self
+    }
+
+    /// Takes no longer offer than this, in bytes: what strangers may have it hold.
+    #[must_use]
+    pub const fn with_max_offer_bytes(mut self, bytes: u64) -> Self {
+        self.max_offer_bytes = bytes;
         self
     }
 
@@ -276,6 +286,17 @@ impl Taker {
                 self.refuse(code, &fault.to_string());
             }
         }
+    }
+
+    /// Bytes that may still come of files whose size was not offered.
+    #[must_use]
+    pub const fn spare_bytes(&self) -> u64 {
+        self.spare_bytes
+    }
+
+    /// So many bytes more may come of files whose size was not offered.
+    pub const fn add_spare_bytes(&mut self, bytes: u64) {
+        self.spare_bytes = self.spare_bytes.saturating_add(bytes);
     }
 
     /// The program stops: the giver is told why.

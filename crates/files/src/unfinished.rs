@@ -38,6 +38,7 @@ pub struct Unfinished<S> {
     last_checkpoint: Mutex<Option<Duration>>,
     /// Notes that the last checkpoint of this object covers.
     covered: AtomicU32,
+    syncing: Mutex<()>,
     /// After a sync that failed nothing is known of what is on the disk: Linux reports it only once.
     is_broken: AtomicBool,
 }
@@ -62,26 +63,16 @@ enum State {
     Missing,
     /// The journal says that it was on the disk.
     Unchecked,
-    /// The journal says that it was written, and no checkpoint covers that.
-    Suspect,
     Here,
-}
-
-impl State {
-    fn is_unchecked(self) -> bool {
-        matches!(self, Self::Unchecked | Self::Suspect)
-    }
 }
 
 /// What is known of each chunk.
 #[derive(Debug, Default)]
 struct Chunks {
     list: Vec<(ChunkValue, State)>,
-    /// Chunks to hash again: first those that no checkpoint covers.
+    /// Chunks to hash again.
     to_check: VecDeque<u32>,
     unchecked: usize,
-    /// Of these, the ones that no checkpoint covers.
-    suspects: usize,
     missing: usize,
     /// Chunks that came in pieces, with the bytes of the file that are here of them.
     partial: BTreeMap<u32, Ranges>,
@@ -97,10 +88,8 @@ impl Chunks {
         let before = std::mem::replace(&mut self.list[place], (value, state)).1;
         self.missing -= usize::from(before == State::Missing);
         self.missing += usize::from(state == State::Missing);
-        self.suspects -= usize::from(before == State::Suspect);
-        self.suspects += usize::from(state == State::Suspect);
-        self.unchecked -= usize::from(before.is_unchecked());
-        self.unchecked += usize::from(state.is_unchecked());
+        self.unchecked -= usize::from(before == State::Unchecked);
+        self.unchecked += usize::from(state == State::Unchecked);
     }
 
     fn state(&self, index: u32) -> State {
@@ -115,7 +104,10 @@ impl<S: Storage> Unfinished<S> {
         Ok(Self::new(data, journal, identity))
     }
 
-    /// Goes on with a file, if the journal is one of it; else begins it.
+    /// Goes on with a file, if the journal is one of it; else begins it. What no checkpoint covers, a
+    /// second's worth, is hashed again and written again at once: a loss of power may have taken some of it,
+    /// and whoever asks for the rest has to know; and of what a failed sync left in the system's memory no
+    /// later sync would write anything, though it reads as if it were there.
     pub fn resume(data: S, journal: S, identity: &FileIdentity) -> io::Result<Self> {
         let (journal, recovered) = match Journal::open(journal, identity)? {
             Ok(opened) => opened,
@@ -124,25 +116,40 @@ impl<S: Storage> Unfinished<S> {
         let data_bytes = data.length()?;
         let file = Self::new(data, Some(journal), identity);
         let length = identity.length().unwrap_or_default();
-        let mut chunks = file.chunks();
-        let mut synced = VecDeque::new();
         for (index, value, belief) in recovered.chunks() {
-            if chunk_range(length, index).end <= data_bytes {
-                match belief {
-                    Belief::Written => {
-                        chunks.set(index, value, State::Suspect);
-                        chunks.to_check.push_back(index);
-                    }
-                    Belief::Synced => {
-                        chunks.set(index, value, State::Unchecked);
-                        synced.push_back(index);
-                    }
+            if chunk_range(length, index).end > data_bytes {
+                continue;
+            }
+            match belief {
+                Belief::Written => file.write_again(index, value)?,
+                Belief::Synced => {
+                    let mut chunks = file.chunks();
+                    chunks.set(index, value, State::Unchecked);
+                    chunks.to_check.push_back(index);
                 }
             }
         }
-        chunks.to_check.append(&mut synced);
-        drop(chunks);
         Ok(file)
+    }
+
+    fn write_again(&self, index: u32, value: ChunkValue) -> io::Result<()> {
+        match self.read(index)?.filter(|bytes| self.value(index, bytes) == value) {
+            Some(bytes) => {
+                self.store(u64::from(index) * CHUNK_BYTES as u64, &bytes)?;
+                self.chunks().set(index, value, State::Here);
+                Ok(())
+            }
+            // No checkpoint may vouch for it.
+            None => self.journal.as_ref().map_or(Ok(()), |journal| journal.note_missing(index)),
+        }
+    }
+
+    /// A chunk as it is in the file now, if all of it is there.
+    fn read(&self, index: u32) -> io::Result<Option<Vec<u8>>> {
+        let range = chunk_range(self.length.unwrap_or_default(), index);
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        let count = self.data.read_at(&mut bytes, range.start)?;
+        Ok((count == bytes.len() && count > 0).then_some(bytes))
     }
 
     fn new(data: S, journal: Option<Journal<S>>, identity: &FileIdentity) -> Self {
@@ -160,6 +167,7 @@ impl<S: Storage> Unfinished<S> {
             last_checkpoint: Mutex::new(None),
             // Whatever there is, the first checkpoint is not superfluous.
             covered: AtomicU32::new(u32::MAX),
+            syncing: Mutex::default(),
             is_broken: AtomicBool::new(false),
         }
     }
@@ -196,10 +204,9 @@ impl<S: Storage> Unfinished<S> {
         bytes: &[u8],
     ) -> io::Result<()> {
         self.check_broken()?;
+        self.forget(index);
         self.data.write_at(bytes, here.start)?;
         let mut chunks = self.chunks();
-        // Whatever was there is not what was noted any more.
-        chunks.set(index, ChunkValue::from_bytes([0; 32]), State::Missing);
         let pieces = chunks.partial.entry(index).or_default();
         pieces.insert(here);
         if !pieces.contains(chunk) {
@@ -207,6 +214,12 @@ impl<S: Storage> Unfinished<S> {
         }
         drop(chunks);
         self.settle(index, chunk)
+    }
+
+    /// What is written now may be half-written when the disk fails: whatever was there is not what was
+    /// noted any more.
+    fn forget(&self, index: u32) {
+        self.chunks().set(index, ChunkValue::from_bytes([0; 32]), State::Missing);
     }
 
     /// All pieces of a chunk are here.
@@ -244,6 +257,7 @@ impl<S: Storage> Unfinished<S> {
         }
         self.check_broken()?;
         let value = self.value(index, bytes);
+        self.forget(index);
         self.store(u64::from(index) * CHUNK_BYTES as u64, bytes)?;
         self.note(index, value)
     }
@@ -268,21 +282,26 @@ impl<S: Storage> Unfinished<S> {
         Ok(true)
     }
 
-    /// Syncs the data, and says so in the journal. Nothing is done while chunks that no checkpoint covered
-    /// the last time are not hashed again: it would vouch for them.
+    /// Syncs the data, and says so in the journal.
     pub fn checkpoint(&self) -> io::Result<()> {
         self.check_broken()?;
         let Some(journal) = &self.journal else { return Ok(()) };
-        if self.suspects() > 0 {
-            return Ok(());
-        }
         // Counted before the sync: a chunk that is written while it runs may not be on the disk after it.
         let covered = journal.notes();
         if self.covered.load(Ordering::Relaxed) == covered {
             return Ok(());
         }
-        let done = self.data.sync().and_then(|()| journal.checkpoint(covered));
+        let done = self.sync().and_then(|()| journal.checkpoint(covered));
         self.covered.store(covered, Ordering::Relaxed);
+        self.is_broken.fetch_or(done.is_err(), Ordering::Relaxed);
+        done
+    }
+
+    /// One at a time: of two at once only one is told that it failed.
+    fn sync(&self) -> io::Result<()> {
+        let _only = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_broken()?;
+        let done = self.data.sync();
         self.is_broken.fetch_or(done.is_err(), Ordering::Relaxed);
         done
     }
@@ -299,7 +318,7 @@ impl<S: Storage> Unfinished<S> {
         let mut chunks = self.chunks();
         loop {
             let index = chunks.to_check.pop_front()?;
-            if chunks.state(index).is_unchecked() {
+            if chunks.state(index) == State::Unchecked {
                 return Some(index);
             }
         }
@@ -307,13 +326,9 @@ impl<S: Storage> Unfinished<S> {
 
     /// Hashes a chunk again that the journal has. If it is another one, it is missing from now on.
     pub fn check(&self, index: u32) -> io::Result<bool> {
-        let range = chunk_range(self.length.unwrap_or_default(), index);
-        let mut bytes = vec![0; (range.end - range.start) as usize];
-        let count = self.data.read_at(&mut bytes, range.start)?;
-        let is_whole = count == bytes.len() && count > 0;
-        let value = is_whole.then(|| self.value(index, &bytes));
+        let value = self.read(index)?.map(|bytes| self.value(index, &bytes));
         let mut chunks = self.chunks();
-        let noted = chunks.list.get(index as usize).filter(|(_, state)| state.is_unchecked());
+        let noted = chunks.list.get(index as usize).filter(|(_, state)| *state == State::Unchecked);
         let Some(&(noted, _)) = noted else {
             return Ok(true); // it was written again meanwhile
         };
@@ -321,28 +336,12 @@ impl<S: Storage> Unfinished<S> {
             chunks.set(index, noted, State::Here);
             return Ok(true);
         }
-        // Before it stops being a suspect: no checkpoint may vouch for it.
+        // No checkpoint may vouch for it.
         if let Some(journal) = &self.journal {
             journal.note_missing(index)?;
         }
         chunks.set(index, noted, State::Missing);
         Ok(false)
-    }
-
-    /// Hashes again what no checkpoint covers: a second's worth. After a loss of power some of it may not be
-    /// here, and whoever asks for the rest has to know.
-    pub fn check_suspects(&self) -> io::Result<()> {
-        while self.suspects() > 0
-            && let Some(index) = self.next_to_check()
-        {
-            self.check(index)?;
-        }
-        Ok(())
-    }
-
-    /// Chunks that have to be hashed again before there can be another checkpoint.
-    pub fn suspects(&self) -> usize {
-        self.chunks().suspects
     }
 
     /// Chunks that the journal has and that were not hashed again yet.
@@ -399,7 +398,7 @@ impl<S: Storage> Unfinished<S> {
         if tree.digest() != root {
             return Err(FinishError::WrongRoot);
         }
-        self.data.sync()?;
+        self.sync()?;
         Ok(tree)
     }
 

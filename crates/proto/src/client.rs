@@ -393,11 +393,12 @@ impl Machine for ClientMachine {
 
     fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
         let Self { phase, server, wire_bytes, .. } = self;
+        let mut is_run = false;
         while let Some(bytes) = batch.compose(|datagram| match phase {
             Phase::Handshaking(handshake) => {
                 handshake.poll_transmit(now, datagram).then(|| FourTuple::new(*server))
             }
-            Phase::Connected(connection) => connection.poll_transmit(now, datagram),
+            Phase::Connected(connection) => connection.poll_transmit(now, datagram, &mut is_run),
             Phase::Ended(_) => None,
         }) {
             wire_bytes.sent += bytes as u64;

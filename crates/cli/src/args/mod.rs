@@ -1,6 +1,7 @@
 //! The command line: what there is to ask for, and the help that teaches it.
 
 mod crowd;
+mod files;
 mod grid;
 mod haulier1;
 mod join;
@@ -9,10 +10,10 @@ mod recorded;
 mod scope;
 
 pub(crate) use crowd::CrowdArgs;
+pub(crate) use files::{ConnectArgs, FetchArgs, ListenArgs, RecvArgs, SendArgs, ServeArgs};
 pub(crate) use grid::GridArgs;
 pub(crate) use haulier1::{
-    FILES_PROTOCOL_ID, FetchArgs, IssueArgs, KeyFilesArgs, KeygenArgs, ServeArgs, ShowArgs,
-    TokenArgs, TokenCommand,
+    FILES_PROTOCOL_ID, IssueArgs, KeyFilesArgs, KeygenArgs, ShowArgs, TokenArgs, TokenCommand,
 };
 pub(crate) use join::{
     CallArgs, EndArgs, JoinArgs, JoinKind, PeerArgs, PeerCommand, PeerCredentials,
@@ -21,12 +22,10 @@ pub(crate) use links::LinksArgs;
 pub(crate) use recorded::RecordedArgs;
 pub(crate) use scope::ScopeArgs;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use haulier_article::ProtocolId;
 
 use crate::soak::Soaked;
 use crate::units;
@@ -49,9 +48,8 @@ Start here:
   haulier demo                                    one command, no set-up: watch a world cross a bad link
   haulier serve world.bin                         on one machine: prints a ticket
   haulier fetch TICKET                            on the other, as often as you like
-  haulier recv --bind 0.0.0.0:4016 -o world.bin   without a ticket: wait here,
-  haulier send world.bin 192.0.2.7:4016           and send from there
-  tar c maps | haulier send - 192.0.2.7:4016 --name maps.tar
+  haulier recv                                    the other way: wait here, which prints a ticket,
+  haulier send world.bin TICKET                   and send from there
   haulier soak --seconds 60                       look for hangs under every fault there is
 
 Exit codes:
@@ -66,22 +64,21 @@ Exit codes:
   8    a bench's --budget was over before all was measured
   130  interrupted
 
-`serve` and `fetch` encrypt, unless --open. `send` and `recv` speak the article wire, which has no
-encryption and no authentication: use it on networks you trust.";
+`serve`, `fetch`, `send` and `recv` encrypt, unless --open: use that on networks you trust.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve files to everybody who has the ticket that this prints.
+    /// Serve files to everybody who has the ticket that this prints, and take files in with --inbox.
     Serve(ServeArgs),
-    /// Fetch a file from a `haulier serve`, verify it, store it.
+    /// Fetch files from a `haulier serve`, verify them, store them.
     Fetch(FetchArgs),
     /// Make a key: of tickets, of connect tokens, of a server.
     Keygen(KeygenArgs),
     /// Make and look at connect tokens.
     Token(TokenArgs),
-    /// Send a file to a waiting `haulier recv`.
+    /// Send files to a waiting `haulier recv`, or to a `haulier serve --inbox`.
     Send(SendArgs),
-    /// Wait for a file, verify it, store it.
+    /// Wait for files that others send, verify them, store them.
     Recv(RecvArgs),
     /// Send a world over real sockets through an emulated bad link, and watch.
     Demo(DemoArgs),
@@ -97,85 +94,15 @@ impl Command {
     /// Whether standard output carries the file itself, so that nothing else may go there.
     pub(crate) fn prints_data(&self, json: bool) -> bool {
         match self {
-            Self::Recv(args) => args.output.as_os_str() == "-",
             Self::Fetch(args) => args.output.as_os_str() == "-",
             // The ticket, the key, the token.
             Self::Serve(_) => !json,
+            Self::Recv(args) => !json || args.output.as_os_str() == "-",
             Self::Keygen(args) => !json || args.output.as_os_str() == "-",
             Self::Token(TokenArgs { token: TokenCommand::Issue(_) }) => !json,
             _ => false,
         }
     }
-}
-
-/// What both ends must agree on.
-#[derive(Debug, clap::Args)]
-pub(crate) struct WireArgs {
-    /// The number that both ends must know; datagrams of another one are dropped.
-    #[arg(long, value_name = "ID", default_value = "0x11223344", value_parser = units::protocol_id)]
-    pub(crate) protocol_id: ProtocolId,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct SendArgs {
-    /// The file to send; `-` is standard input.
-    pub(crate) file: PathBuf,
-
-    /// Where `haulier recv` waits, as HOST:PORT.
-    #[arg(value_parser = units::address)]
-    pub(crate) addr: SocketAddr,
-
-    /// The budget in bits per second, headers included. Choose somewhat less than the link has.
-    #[arg(long, value_name = "RATE", default_value = "1M", value_parser = units::rate)]
-    pub(crate) rate: u64,
-
-    /// Start each chunk with all its slices back to back. On by default for up to 256 KiB; leave it
-    /// off for more, while a game is played over the link, and where queues are short.
-    #[arg(long, overrides_with = "no_burst")]
-    pub(crate) burst: bool,
-
-    /// Obey the budget from the first slice on.
-    #[arg(long)]
-    pub(crate) no_burst: bool,
-
-    /// Give up after this many seconds without progress.
-    #[arg(long, value_name = "S", default_value = "10", value_parser = units::seconds)]
-    pub(crate) timeout: Duration,
-
-    /// The name to tell the receiver, instead of the file's own.
-    #[arg(long)]
-    pub(crate) name: Option<String>,
-
-    #[command(flatten)]
-    pub(crate) wire: WireArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct RecvArgs {
-    /// The address to wait at; 0.0.0.0:PORT hears the whole network.
-    #[arg(long, value_name = "ADDR", value_parser = units::address)]
-    pub(crate) bind: SocketAddr,
-
-    /// Where to store the file; a directory keeps the sender's name, `-` is standard output. The file
-    /// appears under its name only when it is verified.
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
-
-    /// Overwrite an existing file.
-    #[arg(long)]
-    pub(crate) force: bool,
-
-    /// Go on after the first file, until interrupted.
-    #[arg(long)]
-    pub(crate) stay: bool,
-
-    /// Give up after this many seconds without progress, or without a sender. By default 10, and a
-    /// sender is waited for without end.
-    #[arg(long, value_name = "S", value_parser = units::seconds)]
-    pub(crate) timeout: Option<Duration>,
-
-    #[command(flatten)]
-    pub(crate) wire: WireArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,8 +1,6 @@
 //! `haulier fetch`: files from a `haulier serve`, verified as they come; what is here already is not fetched.
 
-mod access;
-mod outcome;
-mod target;
+pub(crate) mod outcome;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,35 +9,22 @@ use haulier::{Client, CloseCode, CloseReason, ConnectionConfig, Delivery, Event}
 use haulier_files::Only;
 use haulier_files::offer::Content;
 use haulier_files::pool::PoolHandle;
-use haulier_files::reason::{self, Fault, INTERRUPTED, NOT_STORED, Reason};
+use haulier_files::reason::{self, Fault, INTERRUPTED, NOT_STORED};
 use haulier_files::session::{ClientLink, Place, Taking};
 use haulier_files::taker::{Ask, TakerConfig, TakerEvent};
 use haulier_files::writer::Replace;
 use serde_json::json;
+use zeroize::Zeroizing;
 
-use self::access::Access;
-use self::target::Target;
+use crate::access::{self, Access};
 use crate::args::FetchArgs;
 use crate::failure::Failure;
-use crate::files::{self, MAX_NAME_BYTES};
+use crate::files::{self, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 use crate::interrupt;
+use crate::keys;
 use crate::report::Report;
-use crate::units::{in_millis, show_words};
-
-/// The largest block taken: what there can be.
-const MAX_BLOCK_BYTES: u64 = (1 << 50) - (256 << 10);
-
-/// The shortest silence that ends a connection, by the wire.
-const MIN_IDLE: Duration = Duration::from_secs(1);
-
-/// The time for the first answer, unless --timeout says another: a server that is there gives it in less.
-const ANSWER: Duration = Duration::from_secs(10);
-
-/// The time without progress, unless --timeout says another: a router that is restarted, a tunnel, a lift.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// After so long without an event it is looked whether this machine has another address now.
-const LOOK_FOR_NETWORK: Duration = Duration::from_millis(500);
+use crate::target::Target;
+use crate::units::in_millis;
 
 /// How long saying so may take: three times a second apart, and some of it for a busy machine. The file is
 /// here already.
@@ -51,7 +36,8 @@ const FAREWELL_TURN: Duration = Duration::from_millis(1);
 pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     // What cannot be stored is reported before a request is sent.
     let target = if args.list { None } else { Some(Target::find(&args.output)?) };
-    let (mut access, name) = access::find(args)?;
+    let (source, name) = source(args)?;
+    let mut access = access::find(&source, &args.connect, "`haulier serve`")?;
     if args.list && name.is_some() {
         return Err(Failure::Usage("--list lists all files: leave out the NAME".into()));
     }
@@ -61,14 +47,14 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     let name = name.unwrap_or_default();
     let config = config(args, &access, target.as_ref(), &name)?;
     access.connect.request = config.request().map_or_else(Vec::new, |request| request.to_bytes());
-    access.connect.copies = args.copies;
+    access.connect.copies = args.connect.copies;
     access.connect.connection = ConnectionConfig::default()
-        .with_handshake_timeout(args.timeout.unwrap_or(ANSWER))
-        .with_idle_timeout(patience(args))
+        .with_handshake_timeout(args.connect.answer())
+        .with_idle_timeout(args.connect.patience())
         .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
     let started = Instant::now();
-    let client = join(&access)?;
+    let client = files::join(&access)?;
     let connect = started.elapsed();
     let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
@@ -89,6 +75,31 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     fetch.conclude(times)
 }
 
+/// The text that says where to go, and the name of what is wanted.
+fn source(args: &FetchArgs) -> Result<(Zeroizing<String>, Option<String>), Failure> {
+    let (first, second) = (args.source.clone(), args.name.clone());
+    if args.connect.ticket_file.is_some() && second.is_some() {
+        let what = "with --ticket-file there can only be a NAME, and no TICKET";
+        return Err(Failure::Usage(what.into()));
+    }
+    let is_name = |first: &String| {
+        args.connect.ticket_file.is_some()
+            || first != "-" && second.is_none() && !access::is_source(first)
+    };
+    match first {
+        Some(first) if is_name(&first) => match access::elsewhere(&args.connect)? {
+            Some(ticket) => Ok((ticket, Some(first))),
+            None => Ok((first.into(), None)),
+        },
+        Some(first) if first == "-" => Ok((keys::read_stdin()?, second)),
+        Some(first) => Ok((first.into(), second)),
+        None => match access::elsewhere(&args.connect)? {
+            Some(ticket) => Ok((ticket, None)),
+            None => Err(access::no_ticket("`haulier serve`")),
+        },
+    }
+}
+
 fn config(
     args: &FetchArgs,
     access: &Access,
@@ -105,25 +116,6 @@ fn config(
         Some(digest) if target.is_some() => config.with_expected_root(digest),
         _ => config,
     })
-}
-
-/// The time without progress after which a fetch ends.
-fn patience(args: &FetchArgs) -> Duration {
-    args.timeout.unwrap_or(PATIENCE).max(MIN_IDLE)
-}
-
-/// A client that is connected.
-fn join(access: &Access) -> Result<Client, Failure> {
-    let client =
-        Client::connect(access.connect.clone()).map_err(|error| access.not_begun(&error))?;
-    loop {
-        interrupt::check()?;
-        match client.wait(files::TURN)? {
-            Some(Event::Closed(_)) => return Err(access.not_connected(&client.attempts())),
-            Some(_) => return Ok(client),
-            None => {}
-        }
-    }
 }
 
 struct Fetch<'a> {
@@ -155,7 +147,8 @@ impl<'a> Fetch<'a> {
         let nowhere = || Place::Folder(PathBuf::new());
         let place = target.map_or_else(nowhere, Target::place);
         let taking = Taking::new(pool, config, place, replace);
-        let (patience, here, failed, first_failure, has_pipe) = (patience(args), 0, 0, None, false);
+        let (patience, here, failed, first_failure, has_pipe) =
+            (args.connect.patience(), 0, 0, None, false);
         Self {
             client,
             taking,
@@ -211,7 +204,7 @@ impl<'a> Fetch<'a> {
                 last_progress = Instant::now();
             }
             self.show();
-            if quiet_since.elapsed() > LOOK_FOR_NETWORK {
+            if quiet_since.elapsed() > files::LOOK_FOR_NETWORK {
                 quiet_since = Instant::now();
                 // Without a network the old socket is kept.
                 let _moved = self.client.rebind_if_moved();
@@ -261,7 +254,9 @@ impl<'a> Fetch<'a> {
                 TakerEvent::Ended { code, reason } => return Err(outcome::ended(code, &reason)),
                 TakerEvent::Done { .. } => {
                     return match self.first_failure.take() {
-                        Some((file, fault)) => Err(self.failure(file, &fault)),
+                        Some((file, fault)) => {
+                            Err(files::not_here(&self.taking, self.failed, file, &fault))
+                        }
                         None => Ok(true),
                     };
                 }
@@ -269,26 +264,6 @@ impl<'a> Fetch<'a> {
             }
         }
         Ok(false)
-    }
-
-    /// Some files could not be had: why the first of them.
-    fn failure(&self, file: u32, fault: &Fault) -> Failure {
-        let path = self.taking.path_of(file).unwrap_or_default();
-        let words = match (self.taking.words_of(file), fault.reason) {
-            (Some(_), Reason::Taken) if path.is_file() => {
-                format!("{} exists; use --force to overwrite it", path.display())
-            }
-            (Some(words), _) => words.to_owned(),
-            (None, _) => format!("{}: {}", path.display(), show_words(&fault.to_string())),
-        };
-        let text = match self.taking.wanted().count() {
-            0 | 1 => words,
-            files => format!("{} of {files} files are not here: {words}", self.failed),
-        };
-        match fault.reason {
-            Reason::WrongRoot => Failure::Verification(text),
-            _ => Failure::Io(text),
-        }
     }
 
     fn on_closed(&mut self, reason: &CloseReason) -> Failure {

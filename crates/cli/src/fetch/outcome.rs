@@ -10,9 +10,7 @@ use haulier_files::reason::{ANOTHER_FILE, BAD_OFFER, INTERRUPTED, NO_SUCH_FILE, 
 use serde_json::{Value, json};
 
 use super::Fetch;
-use super::target::Target;
 use crate::failure::{Failure, plain};
-use crate::send::show_path;
 use crate::units::{in_millis, show_bytes, show_words};
 
 impl Fetch<'_> {
@@ -47,7 +45,7 @@ impl Fetch<'_> {
         ] {
             fields[name] = json!(bytes);
         }
-        let (where_to, digest) = self.what(target, &mut fields);
+        let (where_to, digest) = target.describe(&self.taking, self.here, &mut fields);
         let shares = show_shares(&progress);
         let shares = if shares.is_empty() { shares } else { format!("\n{shares}") };
         let text = format!(
@@ -59,35 +57,6 @@ impl Fetch<'_> {
         );
         self.report.done(fields, &text);
         Ok(())
-    }
-
-    /// What was fetched and where it is, as text and as fields.
-    fn what(&self, target: &Target, fields: &mut Value) -> (String, String) {
-        let wanted: Vec<u32> = self.taking.wanted().collect();
-        let one = match wanted[..] {
-            [file] => self.taking.root_of(file).map(|known| (file, known)),
-            _ => None,
-        };
-        let folder = |path| show_path(path);
-        match (one, target) {
-            (Some((file, (_, root))), _) => {
-                let path = match target {
-                    Target::Stream(path, _) => path.clone(),
-                    _ => self.taking.path_of(file).unwrap_or_default(),
-                };
-                let digest = Digest::from_bytes(root);
-                fields["file"] = json!(show_path(&path));
-                fields["blake3"] = json!(digest.to_hex().as_str());
-                (show_path(&path), format!("\nblake3 {}", digest.to_hex()))
-            }
-            (None, Target::File(path) | Target::Folder(path) | Target::Stream(path, _)) => {
-                let (files, here) = (wanted.len(), self.here);
-                fields["folder"] = json!(folder(path));
-                fields["files"] = json!(files);
-                fields["files_here"] = json!(here);
-                (format!("{files} files in {} ({here} were here)", folder(path)), String::new())
-            }
-        }
     }
 
     /// What there is, as fields and as a tree.
@@ -109,7 +78,7 @@ fn show_row(row: &Row<'_>) -> String {
 }
 
 /// What did not come over the wire now.
-pub(super) fn show_shares(progress: &Progress) -> String {
+pub(crate) fn show_shares(progress: &Progress) -> String {
     let shares = [
         (progress.here_bytes, "were here"),
         (progress.resumed_bytes, "were here from before"),
@@ -123,7 +92,7 @@ pub(super) fn show_shares(progress: &Progress) -> String {
 }
 
 /// What goes over the bar: the shares, and how long the rest will take.
-pub(super) fn show_detail(progress: &Progress) -> String {
+pub(crate) fn show_detail(progress: &Progress) -> String {
     let left = progress.remaining.map(|left| format!("{} s left", left.as_secs()));
     let shares = Some(show_shares(progress)).filter(|shares| !shares.is_empty());
     shares.into_iter().chain(left).collect::<Vec<_>>().join(", ")

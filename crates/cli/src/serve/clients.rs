@@ -1,73 +1,48 @@
-//! The clients of a `serve`: what each asked for, what it got, and how it ended.
+//! The clients of a server: what each asked for, what it got, and how it ended. What they send is in
+//! `uploads`.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use haulier::proto::connection::Connection;
 use haulier::{
     CloseCode, CloseReason, ConnectionId, Event, Server, ServerEvent, TokenClaims, TokenRate,
 };
-use haulier_files::giver::{GiverConfig, GiverEvent, Start};
+use haulier_files::giver::{GiverConfig, Start};
 use haulier_files::messages::Request;
-use haulier_files::offer::Entry;
 use haulier_files::pool::{PoolHandle, Wake};
 use haulier_files::reason::{NO_SUCH_FILE, NOT_ADMITTED, NOT_UNDERSTOOD};
-use haulier_files::session::{Giving, Library, ServerLink};
+use haulier_files::session::{Giving, ServerLink, Upload};
 use serde_json::json;
 
-use crate::args::ServeArgs;
+use super::Host;
+use super::client::{Answer, Client, Sender, report_sent};
+use super::uploads::Received;
 use crate::failure::Failure;
 use crate::files;
 use crate::interrupt;
 use crate::report::Report;
 use crate::units::{in_millis, show_bytes, show_words};
 
-/// What a client is answered.
-#[derive(Debug)]
-enum Answer {
-    Files(Box<Giving>),
-    /// Reported to the client once its address is validated.
-    No(CloseCode, String),
-}
-
-#[derive(Debug)]
-struct Client {
-    number: u64,
-    answer: Answer,
-    /// All of it at once, and not first the list.
-    is_get: bool,
-    addr: Option<SocketAddr>,
-    since: Instant,
-    /// Files that it has, and their bytes.
-    files: u64,
-    bytes: u64,
-}
-
-impl Client {
-    fn go_on(&mut self, server: &Server, id: ConnectionId) {
-        if let Answer::Files(giving) = &mut self.answer {
-            giving.turn(&ServerLink(server, id));
-        }
-    }
-}
-
 /// All clients, those there are and the sum of those there were.
 pub(super) struct Clients<'a> {
-    server: &'a Server,
-    library: &'a Arc<Library>,
+    pub(super) server: &'a Server,
+    pub(super) host: Host<'a>,
     pool: &'a PoolHandle,
-    args: &'a ServeArgs,
-    report: &'a Report,
-    here: HashMap<ConnectionId, Client>,
+    pub(super) report: &'a Report,
+    pub(super) here: HashMap<ConnectionId, Client>,
+    /// Uploads that have ended, until what is left of them is counted.
+    pub(super) settling: Vec<(ConnectionId, Upload<Sender>)>,
     numbers: u64,
     /// Clients whose address was proven, files that arrived, and their bytes.
     clients: u64,
     files: u64,
     bytes: u64,
+    /// What was received.
+    pub(super) received: Received,
     cut_off: u64,
     /// Clients for whom the disk has answered something.
     answered: Arc<Mutex<HashSet<ConnectionId>>>,
@@ -78,34 +53,32 @@ pub(super) struct Clients<'a> {
 impl<'a> Clients<'a> {
     pub(super) fn new(
         server: &'a Server,
-        library: &'a Arc<Library>,
+        host: Host<'a>,
         pool: &'a PoolHandle,
-        args: &'a ServeArgs,
         report: &'a Report,
     ) -> Self {
-        let here = HashMap::new();
         let (numbers, clients, files, bytes, cut_off) = (0, 0, 0, 0, 0);
-        let (answered, went_on) = (Arc::default(), Instant::now());
         Self {
             server,
-            library,
+            host,
             pool,
-            args,
             report,
-            here,
+            here: HashMap::new(),
+            settling: Vec::new(),
             numbers,
             clients,
             files,
             bytes,
+            received: Received::default(),
             cut_off,
-            answered,
-            went_on,
+            answered: Arc::default(),
+            went_on: Instant::now(),
         }
     }
 
-    /// Whether `--once` is fulfilled.
-    pub(super) const fn is_enough(&self) -> bool {
-        self.args.once && self.files > 0
+    /// Whether one was enough, and has got what it wanted.
+    pub(super) fn is_enough(&self) -> bool {
+        self.host.is_once && (self.files > 0 || self.received.is_any_done())
     }
 
     /// Takes in what happened.
@@ -115,10 +88,7 @@ impl<'a> Clients<'a> {
                 self.on_request(id, &request, token.as_ref());
             }
             ServerEvent::Connection(event) => {
-                let link = ServerLink(self.server, id);
-                if let Some(Client { answer: Answer::Files(giving), .. }) = self.here.get_mut(&id) {
-                    giving.handle_event(&link, &event);
-                }
+                self.hand_over(id, &event);
                 self.report_files(id);
                 match event {
                     Event::Connected => {
@@ -138,18 +108,49 @@ impl<'a> Clients<'a> {
         }
     }
 
+    fn hand_over(&mut self, id: ConnectionId, event: &Event) {
+        let Some(client) = self.here.get_mut(&id) else { return };
+        let link = ServerLink(self.server, id);
+        match (&mut client.answer, &mut self.host.inbox) {
+            // Who asks for files sends none.
+            (Answer::Files(_) | Answer::No(..), _)
+                if matches!(event, Event::BlockAnnounced { .. }) =>
+            {
+                self.server.close(id, NOT_UNDERSTOOD, "a block that nobody waits for");
+            }
+            (Answer::Files(giving), _) => giving.handle_event(&link, event),
+            (Answer::Inbox(upload), Some(inbox)) => {
+                upload.handle_event(inbox, &link, event.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the disk has enough to do with what is sent here.
+    pub(super) fn are_full(&self) -> bool {
+        self.here.values().filter_map(Client::upload).any(Upload::is_full)
+    }
+
     /// Does what the disk has made possible: for those for whom it answered, and once in a while for all.
     pub(super) fn go_on(&mut self) {
         let answered = mem::take(&mut *lock(&self.answered));
-        if answered.is_empty() || self.went_on.elapsed() > files::TURN {
-            self.here.iter_mut().for_each(|(id, client)| client.go_on(self.server, *id));
-            self.went_on = Instant::now();
-            return;
-        }
-        for id in answered {
+        let are_all = answered.is_empty() || self.went_on.elapsed() > files::TURN;
+        let ids: Vec<ConnectionId> = if are_all {
+            self.here.keys().copied().collect()
+        } else {
+            answered.into_iter().collect()
+        };
+        for id in ids {
             if let Some(client) = self.here.get_mut(&id) {
-                client.go_on(self.server, id);
+                client.go_on(self.server, id, self.host.inbox.as_mut());
             }
+            self.report_files(id);
+        }
+        if are_all {
+            self.admit_uploads();
+            self.settle_uploads();
+            self.show_progress();
+            self.went_on = Instant::now();
         }
     }
 
@@ -162,22 +163,27 @@ impl<'a> Clients<'a> {
                 self.give(id, Start::AtOnce, &name)
             }
             Ok(Request::Open { name, accepts_packed: _ }) => self.give(id, Start::Offer, &name),
-            Ok(Request::Put) => Answer::No(NOT_ADMITTED, "this is haulier serve".into()),
-            Err(_) => Answer::No(NOT_UNDERSTOOD, "this is haulier serve, version 2".into()),
+            Ok(Request::Put) => self.take(id, token),
+            Err(_) => Answer::No(NOT_UNDERSTOOD, "this is haulier, version 2".into()),
         };
         self.numbers += 1;
-        let (number, since) = (self.numbers, Instant::now());
-        let (addr, files, bytes) = (None, 0, 0);
-        self.here.insert(id, Client { number, answer, is_get, addr, since, files, bytes });
+        self.here.insert(id, Client::new(self.numbers, answer, is_get));
+    }
+
+    /// The pool, so that its answers to this client are known.
+    fn pool_for(&self, id: ConnectionId) -> PoolHandle {
+        let (answered, pool) = (Arc::clone(&self.answered), self.pool.clone());
+        self.pool.with_wake(Wake::new(move || {
+            lock(&answered).insert(id);
+            pool.wake();
+        }))
     }
 
     fn give(&self, id: ConnectionId, start: Start, name: &str) -> Answer {
-        let (answered, pool) = (Arc::clone(&self.answered), self.pool.clone());
-        let pool = self.pool.with_wake(Wake::new(move || {
-            lock(&answered).insert(id);
-            pool.wake();
-        }));
-        match Giving::new(self.library, &pool, GiverConfig::new(start), name) {
+        let Some(library) = &self.host.library else {
+            return Answer::No(NO_SUCH_FILE, "it takes files, and gives none".into());
+        };
+        match Giving::new(library, &self.pool_for(id), GiverConfig::new(start), name) {
             Some(mut giving) => {
                 giving.turn(&ServerLink(self.server, id));
                 Answer::Files(Box::new(giving))
@@ -186,11 +192,22 @@ impl<'a> Clients<'a> {
         }
     }
 
+    fn take(&mut self, id: ConnectionId, token: Option<&TokenClaims>) -> Answer {
+        let pool = self.pool_for(id);
+        let Some(inbox) = &mut self.host.inbox else {
+            return Answer::No(NOT_ADMITTED, "it was started without --inbox".into());
+        };
+        let addr = self.server.with_connection(id, Connection::address);
+        let mut upload = Upload::new(inbox, &pool, Sender::new(token, addr));
+        upload.turn(inbox, &ServerLink(self.server, id));
+        Answer::Inbox(Box::new(upload))
+    }
+
     /// The limit: what the arguments say, within what the token says.
     fn set_rate(&self, id: ConnectionId, token: Option<&TokenClaims>) {
         let min = token.and_then(|token| token.min_rate).map_or(0, TokenRate::bps);
         let max = token.and_then(|token| token.max_rate).map_or(u64::MAX, TokenRate::bps);
-        self.server.set_max_rate_bps(id, self.args.rate.unwrap_or(u64::MAX).max(min).min(max));
+        self.server.set_max_rate_bps(id, self.host.traffic.max_rate_bps.max(min).min(max));
     }
 
     fn on_connected(&mut self, id: ConnectionId) {
@@ -199,55 +216,34 @@ impl<'a> Clients<'a> {
         client.addr = Some(addr);
         self.clients += 1;
         let wants = match &client.answer {
-            Answer::Files(_) if !client.is_get => "the list".into(),
+            Answer::Files(_) if !client.is_get => "asks for the list".into(),
             Answer::Files(giving) => match giving.offer().entries() {
-                [entry] => entry.path.to_string(),
-                entries => format!("{} files", entries.len()),
+                [entry] => format!("asks for {}", entry.path),
+                entries => format!("asks for {} files", entries.len()),
             },
+            Answer::Inbox(_) => "has files to send".into(),
             Answer::No(code, words) => {
                 self.server.close(id, *code, words);
-                "what there is not".into()
+                format!("is turned away: {words}")
             }
         };
         let number = client.number;
-        let text = format!("client {number} at {addr} asks for {}", show_words(&wants));
+        let text = format!("client {number} at {addr} {}", show_words(&wants));
         let fields = json!({ "client": number, "addr": addr.to_string() });
         self.report.event("connected", fields, &text);
     }
 
-    /// What became of the files of a client, as far as it said so.
+    /// What became of the files of a client.
     fn report_files(&mut self, id: ConnectionId) {
         // An address that was never validated is not logged: it may be spoofed.
-        let Some(client) = self.here.get_mut(&id).filter(|client| client.addr.is_some()) else {
-            return;
-        };
-        let Answer::Files(giving) = &mut client.answer else { return };
-        let (number, elapsed) = (client.number, client.since.elapsed());
-        while let Some(event) = giving.poll_event() {
-            match event {
-                GiverEvent::Stored { file } => {
-                    let Some(entry) = giving.offer().entry(file) else { continue };
-                    client.files += 1;
-                    client.bytes += entry.size().unwrap_or(0);
-                    report_stored(self.report, number, entry, elapsed);
-                }
-                GiverEvent::Failed { file, fault } => {
-                    let name = giving.offer().entry(file).map(|entry| entry.path.to_string());
-                    self.report.warning(&format!(
-                        "client {number} does not get {}: {}",
-                        name.unwrap_or_default(),
-                        show_words(&fault.to_string())
-                    ));
-                }
-                _ => {}
-            }
+        if let Some(client) = self.here.get_mut(&id).filter(|client| client.addr.is_some()) {
+            client.report_given(self.report);
+            self.report_received(id);
         }
     }
 
     fn on_closed(&mut self, id: ConnectionId, reason: &CloseReason) {
         let Some(mut client) = self.here.remove(&id) else { return };
-        // An address that was never validated is not logged: it may be spoofed.
-        let Some(addr) = client.addr else { return };
         let is_done = matches!(reason, CloseReason::There { code: CloseCode::DONE, .. });
         let elapsed = client.since.elapsed();
         let mut bytes = client.bytes;
@@ -257,7 +253,7 @@ impl<'a> Clients<'a> {
             {
                 // Its close may be faster than what it said last.
                 (client.files, bytes) = (1, entry.size().unwrap_or(0));
-                report_stored(self.report, client.number, entry, elapsed);
+                report_sent(self.report, client.number, entry, elapsed);
             }
             if is_done {
                 self.files += client.files;
@@ -266,62 +262,65 @@ impl<'a> Clients<'a> {
                 let on_its_way = self.server.sending(id).map_or(0, |progress| progress.done);
                 bytes = bytes.max(giving.delivered_bytes() + on_its_way);
             }
-            if !is_done && *reason == CloseReason::Here(CloseCode::SHUTTING_DOWN) {
+        }
+        // An address that was never validated is not logged: it may be spoofed.
+        if let Some(addr) = client.addr {
+            let is_over = is_done || client.is_done;
+            if !is_over && *reason == CloseReason::Here(CloseCode::SHUTTING_DOWN) {
                 self.cut_off += 1;
             }
+            let words = words(reason);
+            let code = match reason {
+                CloseReason::Here(code) | CloseReason::There { code, .. } => Some(code.0),
+                _ => None,
+            };
+            let fields = json!({
+                "client": client.number,
+                "addr": addr.to_string(),
+                "code": code,
+                "reason": words,
+                "bytes": bytes,
+                "ms": in_millis(elapsed),
+            });
+            self.report.event("closed", fields, &format!("client {}: {words}", client.number));
         }
-        let words = words(reason);
-        let code = match reason {
-            CloseReason::Here(code) | CloseReason::There { code, .. } => Some(code.0),
-            _ => None,
-        };
-        let fields = json!({
-            "client": client.number,
-            "addr": addr.to_string(),
-            "code": code,
-            "reason": words,
-            "bytes": bytes,
-            "ms": in_millis(elapsed),
-        });
-        self.report.event("closed", fields, &format!("client {}: {words}", client.number));
+        self.end_upload(id, client);
     }
 
     /// The last line. Being interrupted is how serving ends, a failure only if a client was cut off.
     pub(super) fn conclude(self) -> Result<(), Failure> {
-        if self.cut_off > 0 && interrupt::requested() {
-            return Err(Failure::Interrupted);
+        if interrupt::requested() && self.cut_off > 0 {
+            let keeps = self.host.inbox.is_some();
+            return Err(if keeps { Failure::Paused } else { Failure::Interrupted });
         }
-        let fields = json!({
+        if let Some(target) = self.host.target {
+            return self.received.conclude(target, self.host.is_once, self.report);
+        }
+        let mut fields = json!({
             "ok": true, "clients": self.clients, "files": self.files, "bytes": self.bytes,
         });
-        let what = if self.files == 1 { "file" } else { "files" };
-        let text = format!(
-            "{} {what} fetched ({}); clients in all: {}",
-            self.files,
-            show_bytes(self.bytes),
-            self.clients
-        );
-        self.report.done(fields, &text);
+        let mut text = String::new();
+        if self.host.library.is_some() {
+            text += &format!("{} fetched ({}); ", count(self.files), show_bytes(self.bytes));
+        }
+        if self.host.inbox.is_some() {
+            let (files, bytes) = (self.received.files, self.received.bytes);
+            fields["received_files"] = json!(files);
+            fields["received_bytes"] = json!(bytes);
+            text += &format!("{} received ({}); ", count(files), show_bytes(bytes));
+        }
+        self.report.done(fields, &format!("{text}clients in all: {}", self.clients));
         Ok(())
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// So many files, in words.
+pub(super) fn count(files: u64) -> String {
+    if files == 1 { "1 file".into() } else { format!("{files} files") }
 }
 
-fn report_stored(report: &Report, number: u64, entry: &Entry, elapsed: Duration) {
-    let (name, bytes) = (entry.path.as_str(), entry.size().unwrap_or(0));
-    let text = format!(
-        "client {number} has {} ({}) after {:.3} s",
-        show_words(name),
-        show_bytes(bytes),
-        elapsed.as_secs_f64()
-    );
-    let fields = json!({
-        "client": number, "name": name, "bytes": bytes, "ms": in_millis(elapsed),
-    });
-    report.event("sent", fields, &text);
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How it ended, in words.

@@ -1,82 +1,173 @@
-//! `haulier serve`: files and directories for all clients with the ticket, until interrupted.
+//! `haulier serve`: files and directories for all clients with the ticket, and an inbox for what they send,
+//! until interrupted. `haulier recv` is the same with an inbox alone.
 //!
 //! The answer to a request is queued the moment the request is verified, so that it begins to arrive in the
 //! first round trip. A client is logged after its address is validated, so that spoofed addresses
 //! do not fill the log.
 
 mod addresses;
+mod client;
 mod clients;
-mod library;
+mod host;
+mod uploads;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use haulier::{
-    ConnectionConfig, EarlierTokens, Identity, Listen, Server, ServerConfig, ServerCredentials,
-    ServerLimits, Ticket,
-};
+use haulier::Ticket;
+use haulier_files::InboxQuota;
 use haulier_files::offer::{Entry, Offer};
-use haulier_files::session::Library;
+use haulier_files::session::{Inbox, Library, Place};
+use haulier_files::writer::{Replace, check_folder};
 use serde_json::json;
 
+pub(crate) use self::client::Sender;
 use self::clients::Clients;
-use crate::args::ServeArgs;
+pub(crate) use self::host::Traffic;
+use crate::args::{ListenArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::files;
 use crate::interrupt;
-use crate::keygen::new_secret;
-use crate::keys::{self, Kind};
+use crate::keys;
+use crate::library;
 use crate::report::Report;
+use crate::target::Target;
 use crate::units::show_bytes;
-
-/// The longest silence after which a client is taken for gone. What a client says counts, if that is less:
-/// the default of `fetch` is a minute.
-const MAX_SILENCE: Duration = Duration::from_secs(120);
 
 /// The first client may have the disk for itself this long: one that waits for the ticket is there by then,
 /// and what it is sent is hashed with that.
 const HASH_DELAY: Duration = Duration::from_secs(2);
 
-/// A client may ask for a connection that outlives a silence of so long, with `fetch --timeout`: a train in a
-/// tunnel, a router that starts again.
-const MAX_SILENCE: Duration = Duration::from_secs(60);
+/// What a server does for its clients, and until when.
+pub(crate) struct Host<'a> {
+    pub(crate) listen: &'a ListenArgs,
+    pub(crate) traffic: Traffic,
+    pub(crate) library: Option<Arc<Library>>,
+    pub(crate) inbox: Option<Inbox<Sender>>,
+    /// Whether it ends after the first client that got what it wanted.
+    pub(crate) is_once: bool,
+    /// Of `recv`: where files go.
+    pub(crate) target: Option<&'a Target>,
+    /// Of `recv`: how long there may be nobody who sends.
+    pub(crate) timeout: Option<Duration>,
+}
 
 pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
-    let library = Arc::new(library::load(&args.files, report)?);
-    let credentials = credentials(args)?;
-    let listen = Listen::bind(args.bind)
-        .map_err(|error| Failure::socket(&format!("cannot wait at {}", args.bind), &error))?;
-    if let Some(warning) = listen.buffer_warning() {
-        report.warning(&warning);
-    }
-    let local = listen.local_addr();
-    let reachable = match args.address.is_empty() {
-        true => addresses::reachable(local),
-        false => args.address.clone(),
+    let library = match args.files.is_empty() {
+        true => None,
+        false => Some(Arc::new(library::load(&args.files, None, report)?)),
     };
-    let server = listen.start(config(args, credentials, reachable.clone()))?;
-    let pool = files::disk_pool(server.waker())?;
-    let ticket = ticket(&server, &reachable, &library.offer())?;
-    announce(local, ticket.as_ref(), &library.offer(), report)?;
-    hash_later(&library);
-    let mut clients = Clients::new(&server, &library, pool.handle(), args, report);
-    while !interrupt::requested() && !clients.is_enough() {
-        match server.wait(files::TURN)? {
-            Some((id, event)) => clients.on_event(id, event),
-            None => clients.go_on(),
+    let replace = if args.force { Replace::File } else { Replace::Never };
+    let most = args.most.unwrap_or(u64::MAX);
+    let quota = InboxQuota::new(most, args.most_each.unwrap_or(most));
+    let inbox = args.inbox.as_deref().map(|folder| {
+        check_inbox(folder)?;
+        Ok::<_, Failure>(Inbox::new(Place::Folder(folder.to_owned()), replace, quota))
+    });
+    let host = Host {
+        listen: &args.listen,
+        traffic: Traffic {
+            max_rate_bps: args.rate.unwrap_or(u64::MAX),
+            max_uplink_bps: args.uplink.unwrap_or(u64::MAX),
+            urgency: args.urgency.into(),
+            has_inbox: inbox.is_some(),
+        },
+        library,
+        inbox: inbox.transpose()?,
+        is_once: args.once,
+        target: None,
+        timeout: None,
+    };
+    host.run(report)
+}
+
+fn check_inbox(folder: &Path) -> Result<(), Failure> {
+    if !folder.is_dir() {
+        return Err(Failure::Io(format!("there is no directory {}", folder.display())));
+    }
+    check_folder(folder, 0).map_err(|error| Failure::Io(error.to_string()))
+}
+
+impl Host<'_> {
+    /// Until it is interrupted, or done.
+    pub(crate) fn run(self, report: &Report) -> Result<(), Failure> {
+        let (server, local, ticket) = host::start(self.listen, self.traffic, report)?;
+        let pool = files::disk_pool(server.waker())?;
+        self.announce(local, ticket, report)?;
+        self.library.iter().for_each(hash_later);
+        let timeout = self.timeout;
+        let mut clients = Clients::new(&server, self, pool.handle(), report);
+        while !interrupt::requested() && !clients.is_enough() {
+            if clients.are_full() {
+                files::wait_for_disk();
+                clients.go_on();
+                continue;
+            }
+            match server.wait(files::TURN)? {
+                Some((id, event)) => clients.on_event(id, event),
+                None => clients.go_on(),
+            }
+            if timeout.is_some_and(|timeout| clients.lonely_for() > timeout) {
+                let seconds = timeout.unwrap_or_default().as_secs_f64();
+                return Err(Failure::TimeOut(format!("no sender came within {seconds} s")));
+            }
+        }
+        // A client in the middle of a file gets a close, and waits no longer.
+        server.shut_down();
+        loop {
+            let is_shut_down = server.is_shut_down();
+            match server.wait(files::TURN)? {
+                Some((id, event)) => clients.on_event(id, event),
+                None if is_shut_down => return clients.conclude(),
+                None => {}
+            }
         }
     }
-    // A client in the middle of a file gets a close, and waits no longer.
-    server.shut_down();
-    loop {
-        let is_shut_down = server.is_shut_down();
-        match server.wait(files::TURN)? {
-            Some((id, event)) => clients.on_event(id, event),
-            None if is_shut_down => return clients.conclude(),
-            None => {}
+
+    fn announce(
+        &self,
+        local: SocketAddr,
+        ticket: Option<Ticket>,
+        report: &Report,
+    ) -> Result<(), Failure> {
+        let offer = self.library.as_ref().map(|library| library.offer());
+        let root = offer.as_deref().and_then(only).and_then(Entry::root);
+        let ticket = ticket.map(|ticket| match root {
+            // Who sends has another file.
+            Some(root) if self.inbox.is_none() => ticket.with_digest(*root),
+            _ => ticket,
+        });
+        let ticket = ticket.as_ref().map(Ticket::to_text);
+        let with = if ticket.is_some() { "with the ticket" } else { "with connect tokens" };
+        let with = if self.listen.open { "as you like, without encryption" } else { with };
+        let text = match (&offer, &self.inbox, self.target) {
+            (_, _, Some(target)) => {
+                format!("waiting at {local} for files to {target}: send {with}")
+            }
+            (Some(offer), None, _) => format!("serving {} at {local}: fetch {with}", show(offer)),
+            (Some(offer), Some(inbox), _) => format!(
+                "serving {}, and taking up to {} at {local}: fetch and send {with}",
+                show(offer),
+                show_bytes(inbox.quota().left_in_all_bytes())
+            ),
+            (None, inbox, _) => format!(
+                "taking up to {} at {local}: send {with}",
+                show_bytes(inbox.as_ref().map_or(0, |inbox| inbox.quota().left_in_all_bytes()))
+            ),
+        };
+        report.event("listening", json!({ "addr": local.to_string(), "ticket": ticket }), &text);
+        // What serving is for: with it others can come.
+        match ticket {
+            Some(ticket) if !report.is_json() => match self.target.is_some_and(Target::is_stdout) {
+                true => report.print(&ticket),
+                false => keys::write_private(None, &ticket)?,
+            },
+            _ => {}
         }
+        Ok(())
     }
 }
 
@@ -90,40 +181,6 @@ fn hash_later(library: &Arc<Library>) {
     });
 }
 
-fn credentials(args: &ServeArgs) -> Result<ServerCredentials, Failure> {
-    if args.open {
-        return Ok(ServerCredentials::default().with_open_access());
-    }
-    let secret = match &args.secret_file {
-        Some(path) => Some(keys::read(path, Kind::Secret, args.key_files)?),
-        // With tokens each client is known; a ticket would let in clients that are not.
-        None if !args.token_key.is_empty() => None,
-        None => Some(new_secret()?),
-    };
-    let token_keys = args.token_key.iter().map(|path| keys::read_token_key(path, args.key_files));
-    let identity = args.identity_file.as_ref();
-    let identity =
-        identity.map(|path| keys::read(path, Kind::Identity, args.key_files)).transpose()?;
-    let mut credentials = ServerCredentials::default();
-    credentials.secret = secret;
-    credentials.token_keys = token_keys.collect::<Result<_, _>>()?;
-    credentials.identity = identity.map(Identity::new);
-    Ok(credentials)
-}
-
-/// The server's, with the digest of the file if there is but one.
-fn ticket(
-    server: &Server,
-    addresses: &[SocketAddr],
-    offer: &Offer,
-) -> Result<Option<Ticket>, Failure> {
-    let ticket = server.ticket(addresses).map_err(|error| Failure::Usage(error.to_string()))?;
-    Ok(ticket.map(|ticket| match only(offer).and_then(Entry::root) {
-        Some(root) => ticket.with_digest(*root),
-        None => ticket,
-    }))
-}
-
 /// The file, if there is but one.
 fn only(offer: &Offer) -> Option<&Entry> {
     match offer.entries() {
@@ -132,51 +189,11 @@ fn only(offer: &Offer) -> Option<&Entry> {
     }
 }
 
-fn config(
-    args: &ServeArgs,
-    credentials: ServerCredentials,
-    addresses: Vec<SocketAddr>,
-) -> ServerConfig {
-    let earlier_tokens = match args.earlier_tokens {
-        true => EarlierTokens::Accepted,
-        false => EarlierTokens::Refused,
-    };
-    let connection = ConnectionConfig::default()
-        .with_max_rate_bps(args.rate.unwrap_or(u64::MAX))
-        .with_urgency(args.urgency.into())
-        .with_idle_timeout(MAX_SILENCE)
-        // Clients ask, and send nothing.
-        .with_max_block_bytes(0)
-        .with_max_unread_packet_bytes(4096);
-    ServerConfig::new(args.wire.protocol_id, credentials)
-        .with_addresses(addresses)
-        .with_earlier_tokens(earlier_tokens)
-        .with_limits(ServerLimits::default().with_connections(args.max_clients.into()))
-        .with_max_uplink_bps(args.uplink.unwrap_or(u64::MAX))
-        .with_connection(connection)
-}
-
-fn announce(
-    local: SocketAddr,
-    ticket: Option<&Ticket>,
-    offer: &Offer,
-    report: &Report,
-) -> Result<(), Failure> {
-    let ticket = ticket.map(Ticket::to_text);
+/// What there is, in words.
+pub(super) fn show(offer: &Offer) -> String {
     let size = show_bytes(offer.entries().iter().filter_map(Entry::size).sum());
-    let files = match only(offer) {
-        Some(entry) => entry.path.to_string(),
-        None => format!("{} files", offer.len()),
-    };
-    let access = match ticket {
-        Some(_) => "fetch with the ticket",
-        None => "fetch with connect tokens",
-    };
-    let text = format!("serving {files} ({size}) at {local}: {access}");
-    report.event("listening", json!({ "addr": local.to_string(), "ticket": ticket }), &text);
-    // What serving is for: with it others can fetch.
-    match ticket {
-        Some(ticket) if !report.is_json() => keys::write_private(None, &ticket),
-        _ => Ok(()),
+    match only(offer) {
+        Some(entry) => format!("{} ({size})", entry.path),
+        None => format!("{} files ({size})", offer.len()),
     }
 }

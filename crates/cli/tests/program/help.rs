@@ -22,8 +22,8 @@ fn the_program() {
         "haulier demo",
         "haulier serve world.bin",
         "haulier fetch TICKET",
-        "haulier recv --bind",
-        "haulier send - ",
+        "haulier recv",
+        "haulier send world.bin TICKET",
         "--json",
     ];
     assert_says(&["--help"], &first_steps);
@@ -37,7 +37,7 @@ fn the_program() {
     assert_says(&["--help"], &codes);
     let codes = ["5 I/O", "7 a bench's connections", "8 a bench's --budget", "130 interrupted"];
     assert_says(&["--help"], &codes);
-    assert_says(&["--help"], &["no encryption and no authentication"]);
+    assert_says(&["--help"], &["encrypt, unless --open"]);
     assert_says(&["help"], &commands);
     assert_says(&["-h"], &commands);
 }
@@ -50,20 +50,18 @@ fn the_version() {
 }
 
 #[test]
-fn send() {
-    let words = ["<FILE>", "<ADDR>", "standard input", "HOST:PORT", "bits per second"];
+fn send_and_recv() {
+    let words =
+        ["<FILE|DIR... TICKET|ADDR>", "standard input", "HOST:PORT", "goes on where it was"];
     assert_says(&["send", "--help"], &words);
-    let options = ["--rate", "[default: 1M]", "--burst", "--no-burst", "256 KiB", "--timeout"];
+    let options = ["--rate", "--urgency", "--name", "--ticket-file", "--timeout", "Examples:"];
     assert_says(&["send", "--help"], &options);
-    assert_says(&["send", "--help"], &["--name", "--protocol-id", "0x11223344", "--json"]);
-}
-
-#[test]
-fn recv() {
-    let words = ["--bind", "--output", "standard output", "a directory keeps the sender's name"];
+    let words = ["--bind", "--output", "standard output", "--most", "--stay", "Examples:"];
     assert_says(&["recv", "--help"], &words);
-    let options = ["--force", "Overwrite", "--stay", "--timeout", "--protocol-id", "only when"];
+    let options =
+        ["--force", "Overwrite", "--timeout", "--token-key", "only when", "is waited for"];
     assert_says(&["recv", "--help"], &options);
+    assert_says(&["serve", "--help"], &["--inbox", "--most", "--most-each", "2G", "--force"]);
 }
 
 #[test]

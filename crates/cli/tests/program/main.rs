@@ -2,12 +2,10 @@
 //! sees: exit code, output, files. Parts of it are tested beside their code, the library in its crates.
 //!
 //! * `transfer`: files of all sizes between `send` and `recv`, by every way in and out;
-//! * `stay`: `recv --stay`, one file after the other;
+//! * `inbox`: `serve --inbox`: quotas, several clients, what goes on where it was;
 //! * `failures`: what cannot be done is refused, with the right code and a sentence that helps;
-//! * `names`: a sender's file name never leaves the directory;
 //! * `signals`: Ctrl-C and sudden death, in the middle of everything;
 //! * `disk`: full disks;
-//! * `verification`: peers that lie, played by `fake`;
 //! * `demo`, `soak_bench`, `bench_grid`, `bench_crowd`, `bench_join`, `bench_links`, `bench_recorded`,
 //!   `inspect`: the commands of these names;
 //! * `serve`, `serve_failures`: the same for `serve` and `fetch`; `serve_hostile`: servers that lie;
@@ -36,11 +34,10 @@ mod demo;
 #[cfg(target_os = "linux")]
 mod disk;
 mod failures;
-mod fake;
 mod help;
+mod inbox;
 mod inspect;
 mod json;
-mod names;
 mod pipe;
 mod resume;
 mod second;
@@ -50,9 +47,6 @@ mod serve_hostile;
 #[cfg(unix)]
 mod signals;
 mod soak_bench;
-#[cfg(unix)]
-mod stay;
 mod support;
 mod tokens;
 mod transfer;
-mod verification;

@@ -224,11 +224,9 @@ pub fn haulier(args: &[&str]) -> Finished {
     Program::start(args).finish()
 }
 
-/// A receiver that listens, with JSON, and where.
-pub fn listen(args: &[&str]) -> (Program, String) {
-    let recv = Program::start(&[&["recv", "--json", "--bind", "127.0.0.1:0"], args].concat());
-    let addr = recv.event("listening")["addr"].as_str().unwrap().to_owned();
-    (recv, addr)
+/// `recv` on loopback with these arguments, with JSON.
+pub fn recv(args: &[&str]) -> Serving {
+    waiting("recv", args)
 }
 
 /// A receiver, and a sender that sends to it, both with JSON.
@@ -239,9 +237,9 @@ pub struct Pair {
 
 impl Pair {
     /// `recv` with its arguments, and `send` with the file and its further arguments.
-    pub fn start(recv: &[&str], file: &str, send: &[&str]) -> Self {
-        let (recv, addr) = listen(recv);
-        let send = Program::start(&[&["send", "--json", file, &addr], send].concat());
+    pub fn start(recv_args: &[&str], file: &str, send: &[&str]) -> Self {
+        let Serving { program: recv, ticket, .. } = recv(recv_args);
+        let send = Program::start(&[&["send", "--json", file, &ticket], send].concat());
         Self { recv, send }
     }
 
@@ -324,7 +322,7 @@ pub fn blake3_hex(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-/// A running `serve`, where it is and its ticket.
+/// A running `serve` or `recv`, where it is and its ticket.
 pub struct Serving {
     pub program: Program,
     pub addr: String,
@@ -334,11 +332,20 @@ pub struct Serving {
 
 /// `serve` on loopback with these arguments, with JSON.
 pub fn serve(args: &[&str]) -> Serving {
-    let program = Program::start(&[&["serve", "--json", "--bind", "127.0.0.1:0"], args].concat());
+    waiting("serve", args)
+}
+
+fn waiting(command: &str, args: &[&str]) -> Serving {
+    let program = Program::start(&[&[command, "--json", "--bind", "127.0.0.1:0"], args].concat());
     let listening = program.event("listening");
     let addr = listening["addr"].as_str().unwrap().to_owned();
     let ticket = listening["ticket"].as_str().unwrap_or_default().to_owned();
     Serving { program, addr, ticket }
+}
+
+/// Runs `send` to its end, with JSON.
+pub fn send(args: &[&str]) -> Finished {
+    haulier(&[&["send", "--json"], args].concat())
 }
 
 /// Runs `fetch` to its end, with JSON.

@@ -10,7 +10,7 @@ use super::library::{Library, Served};
 use super::pipe::Pipe;
 use super::{Clock, Jobs, Link, Outbox};
 use crate::chunks::CHUNK_BYTES;
-use crate::giver::{BlockSource, Giver, GiverAction, GiverConfig, GiverEvent, Made};
+use crate::giver::{BlockSource, Giver, GiverAction, GiverConfig, GiverEvent, Made, Start};
 use crate::offer::{Offer, Root};
 use crate::pool::PoolHandle;
 use crate::progress::Progress;
@@ -88,7 +88,8 @@ impl Giving {
             outbox: Outbox::default(),
             pipes: HashMap::new(),
             early_parts: Vec::new(),
-            is_connected: false,
+            // A client that gives has asked; of a server's there may be copies.
+            is_connected: config.start == Start::WhenAsked,
             delivered_bytes: 0,
             clock,
         })
@@ -104,6 +105,24 @@ impl Giving {
     #[must_use]
     pub const fn delivered_bytes(&self) -> u64 {
         self.delivered_bytes
+    }
+
+    /// The length and BLAKE3 of a file, as far as they are known: of a pipe at its end.
+    #[must_use]
+    pub fn root_of(&self, file: u32) -> Option<(u64, Root)> {
+        if let Some(pipe) = self.pipes.get(&file) {
+            return Some(pipe.root());
+        }
+        let path = &self.offer().entry(file)?.path;
+        let offer = self.library.offer();
+        let known = offer.entries().iter().find(|entry| entry.path == *path)?;
+        Some((known.size()?, *known.root()?))
+    }
+
+    /// The program stops. What has arrived stays there for the next time.
+    pub fn close(&mut self, link: &impl Link, code: CloseCode, reason: &str) {
+        self.giver.close(code, reason);
+        self.turn(link);
     }
 
     /// How far it is.

@@ -6,8 +6,6 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use crate::errors::WriteError;
 use crate::journal::FileIdentity;
@@ -22,11 +20,6 @@ use crate::writer::{FileWriter, Replace, WriteSettings, remove_leftover};
 /// An older version is compared from this size on, in bytes, as in the taker.
 const MIN_OLDER_BYTES: u64 = 1 << 20;
 
-/// A process that is killed holds its file until its last sync has ended, and is gone on from then: so one
-/// that is in use is tried again for 3 s.
-const MAX_ATTEMPTS: u32 = 60;
-const PAUSE: Duration = Duration::from_millis(50);
-
 /// What was found.
 pub(super) struct Inspection {
     pub(super) local: Local,
@@ -35,41 +28,35 @@ pub(super) struct Inspection {
     pub(super) older: Option<Arc<SourceFile>>,
     /// Why it is refused, in words for the user of this end.
     pub(super) words: Option<String>,
+    /// It is refused because somebody writes it, who may soon be done.
+    pub(super) is_in_use: bool,
 }
 
 impl Inspection {
     const fn of(local: Local) -> Self {
-        Self { local, writer: None, older: None, words: None }
+        Self { local, writer: None, older: None, words: None, is_in_use: false }
     }
 
     fn refused(error: &WriteError) -> Self {
         let words = Some(error.to_string());
-        Self { words, ..Self::of(Local::Refused(error.fault())) }
+        let is_in_use = matches!(error, WriteError::InUse { .. });
+        Self { words, is_in_use, ..Self::of(Local::Refused(error.fault())) }
     }
 }
 
-/// Looks, and makes the file ready to be written.
+/// Looks, and makes the file ready to be written. `is_again` if somebody wrote it the last time: then nothing
+/// else is read before it is free.
 pub(super) fn inspect(
     pool: &PoolHandle,
     base: Option<&Path>,
     path: &Path,
-    entry: &Entry,
-    root: Option<Root>,
+    (entry, root): (&Entry, Option<Root>),
     replace: Replace,
+    is_again: bool,
 ) -> Inspection {
     if let Err(fault) = base.map_or(Ok(()), |base| make_folders(base, path)) {
         let words = Some(fault.to_string());
         return Inspection { words, ..Inspection::of(Local::Refused(fault)) };
-    }
-    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    let older = is_file.then(|| SourceFile::open(path).ok()).flatten();
-    if older.as_ref().is_some_and(|older| is_same(older, entry, root)) {
-        // A journal that a process left between the last two steps, or a name that it gave and did not sync.
-        if let Some(folder) = path.parent() {
-            drop(sync_folder(folder));
-        }
-        drop(remove_leftover(path));
-        return Inspection::of(Local::Here);
     }
     let mut identity = FileIdentity::new(entry.path.as_str()).with_modified_ns(entry.modified_ns);
     if let Some(bytes) = entry.size() {
@@ -83,15 +70,20 @@ pub(super) fn inspect(
         .with_executable(entry.is_executable)
         .with_modified_ns(entry.modified_ns);
     let open = || FileWriter::open(pool, path, &identity, settings.clone());
-    let mut opened = open();
-    for _ in 0..MAX_ATTEMPTS {
-        if !matches!(opened, Err(WriteError::InUse { .. })) {
-            break;
-        }
-        thread::sleep(PAUSE);
-        opened = open();
+    if is_again && let Err(error @ WriteError::InUse { .. }) = open() {
+        return Inspection::refused(&error);
     }
-    let writer = match opened {
+    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+    let older = is_file.then(|| SourceFile::open(path).ok()).flatten();
+    if older.as_ref().is_some_and(|older| is_same(older, entry, root)) {
+        // A journal that a process left between the last two steps, or a name that it gave and did not sync.
+        if let Some(folder) = path.parent() {
+            drop(sync_folder(folder));
+        }
+        drop(remove_leftover(path));
+        return Inspection::of(Local::Here);
+    }
+    let writer = match open() {
         Ok(writer) => writer,
         Err(error) => return Inspection::refused(&error),
     };
@@ -101,7 +93,7 @@ pub(super) fn inspect(
         Some(_) => Local::Older,
         None => Local::Absent,
     };
-    Inspection { local, writer: Some(writer), older, words: None }
+    Inspection { local, writer: Some(writer), older, words: None, is_in_use: false }
 }
 
 /// Whether what has the name is what is offered.

@@ -6,16 +6,19 @@
 //! ```
 //!
 //! A [`Giving`] is one [`Giver`](crate::giver::Giver) with the files of a [`Library`]; a [`Taking`] is one
-//! [`Taker`](crate::taker::Taker) with a place to store files. The connection is whatever is a [`Link`].
+//! [`Taker`](crate::taker::Taker) with a place to store files. The connection is whatever is a [`Link`]. A
+//! server that takes files has an [`Inbox`], and an [`Upload`] for each client that sends some.
 //! With the feature `net` a `Fetch` is all of a transfer in one call, and a `Serving` all clients of a server
 //! that has other things to do as well.
 //!
 //! The invariant: nothing here waits for the disk. What does is a job of the pool, whose answer is taken by
 //! the next `turn`; [`Giving::is_busy`] and [`Taking::is_busy`] say whether one is due.
 
+mod costs;
 #[cfg(feature = "net")]
 mod fetching;
 mod giving;
+mod inbox;
 mod inspect;
 mod library;
 #[cfg(feature = "net")]
@@ -24,6 +27,7 @@ mod pipe;
 #[cfg(feature = "net")]
 mod serving;
 mod taking;
+mod upload;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,12 +42,14 @@ use haulier_proto::connection::{
 #[cfg(feature = "net")]
 pub use fetching::{Fetch, FetchError};
 pub use giving::Giving;
+pub use inbox::Inbox;
 pub use library::{Library, LibraryError};
 #[cfg(feature = "net")]
 pub use net::{ClientLink, ServerLink};
 #[cfg(feature = "net")]
 pub use serving::Serving;
 pub use taking::{Place, Taking};
+pub use upload::Upload;
 
 use crate::offer::Root;
 use crate::pool::PoolHandle;

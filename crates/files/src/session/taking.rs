@@ -16,7 +16,7 @@ use haulier_proto::connection::{BlockNumber, CloseCode, Event};
 use self::targets::{Target, Waiting};
 use super::inspect::Inspection;
 use super::{Clock, Jobs, Link, Outbox};
-use crate::offer::{Offer, Root};
+use crate::offer::{Entry, Offer, Root};
 use crate::pieces::OlderPiece;
 use crate::pool::PoolHandle;
 use crate::progress::Progress;
@@ -28,6 +28,11 @@ use crate::writer::Replace;
 /// known without them, and a giver would rather hear it.
 const MAX_FAREWELL: Duration = Duration::from_secs(2);
 
+/// A process that is killed holds its file until its last sync has ended, and is gone on from then: so one
+/// that is in use is tried again, for 3 s in all. No thread waits for that.
+const MAX_ATTEMPTS: u32 = 30;
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// Where files go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -35,6 +40,16 @@ pub enum Place {
     File(PathBuf),
     /// Each under its path in this directory, which is there.
     Folder(PathBuf),
+}
+
+impl Place {
+    /// Where a file goes.
+    pub(super) fn path_of(&self, entry: &Entry) -> PathBuf {
+        match self {
+            Self::File(path) => path.clone(),
+            Self::Folder(base) => entry.path.parts().fold(base.clone(), |path, it| path.join(it)),
+        }
+    }
 }
 
 /// What the pool found.
@@ -58,6 +73,8 @@ pub struct Taking {
     /// The close that waits for the last messages, and since when.
     closing: Option<(CloseCode, String, Instant)>,
     is_admission_due: bool,
+    /// Files that somebody else writes: how often they were tried, and since when they wait.
+    in_use: BTreeMap<u32, (u32, Option<Instant>)>,
     /// Why files failed, in words for the user of this end.
     words: BTreeMap<u32, String>,
     /// What the roots of files turned out to be.
@@ -88,6 +105,7 @@ impl Taking {
             outbox: Outbox::default(),
             closing: None,
             is_admission_due: false,
+            in_use: BTreeMap::new(),
             words: BTreeMap::new(),
             roots: BTreeMap::new(),
             clock,
@@ -108,11 +126,7 @@ impl Taking {
     /// Where a file of the offer goes.
     #[must_use]
     pub fn path_of(&self, file: u32) -> Option<PathBuf> {
-        let entry = self.offer().entry(file)?;
-        Some(match &self.place {
-            Place::File(path) => path.clone(),
-            Place::Folder(base) => entry.path.parts().fold(base.clone(), |path, it| path.join(it)),
-        })
+        self.offer().entry(file).map(|entry| self.place.path_of(entry))
     }
 
     /// The length and BLAKE3 of a file that is here, as far as they were compared.
@@ -144,6 +158,24 @@ impl Taking {
         self.turn(link);
     }
 
+    /// Says that the files may not come, and why, to both ends.
+    pub fn refuse(&mut self, link: &impl Link, fault: Fault) {
+        self.is_admission_due = false;
+        self.taker.handle_admission(self.clock.now(), Err(fault));
+        self.turn(link);
+    }
+
+    /// Bytes that may still come of pipes.
+    #[must_use]
+    pub const fn spare_bytes(&self) -> u64 {
+        self.taker.spare_bytes()
+    }
+
+    /// So many bytes more may come of pipes.
+    pub const fn add_spare_bytes(&mut self, bytes: u64) {
+        self.taker.add_spare_bytes(bytes);
+    }
+
     /// Whether the disk has enough to do: no events of the connection are to be taken until this is false.
     #[must_use]
     pub fn is_full(&self) -> bool {
@@ -156,6 +188,7 @@ impl Taking {
         let is_at_work = |it: &Target| it.is_finishing || it.is_copying || it.writes > 0;
         self.jobs.open > 0
             || self.closing.is_some()
+            || !self.in_use.is_empty()
             || self.is_full()
             || self.targets.values().any(is_at_work)
     }
@@ -172,6 +205,7 @@ impl Taking {
 
     /// The program stops. What is here stays for the next time.
     pub fn close(&mut self, link: &impl Link, code: CloseCode, reason: &str) {
+        self.is_admission_due = false;
         self.taker.close(code, reason);
         self.turn(link);
     }
@@ -199,6 +233,7 @@ impl Taking {
             Event::Closed(_) => {
                 self.taker.handle_closed();
                 self.closing = None;
+                self.in_use.clear();
             }
             _ => {}
         }
@@ -210,6 +245,7 @@ impl Taking {
         while let Some(answer) = self.jobs.take() {
             self.on_answer(answer);
         }
+        self.try_again();
         self.poll_targets();
         loop {
             while let Some(action) = self.taker.poll_action() {
@@ -227,6 +263,30 @@ impl Taking {
         };
         if let Some((code, reason, _)) = self.closing.take_if(|(.., since)| is_said(*since)) {
             link.close(code, &reason);
+        }
+    }
+
+    /// Whether a file that somebody else writes is tried once more.
+    fn waits_for(&mut self, file: u32, inspection: &Inspection) -> bool {
+        let attempts = self.in_use.get(&file).map_or(0, |(attempts, _)| *attempts);
+        let is_tried = inspection.is_in_use && attempts < MAX_ATTEMPTS;
+        if is_tried {
+            self.in_use.insert(file, (attempts + 1, Some(self.clock.now())));
+        } else {
+            self.in_use.remove(&file);
+        }
+        is_tried
+    }
+
+    fn try_again(&mut self) {
+        let now = self.clock.now();
+        let is_due = |since: &mut Instant| now.since(*since) >= PAUSE;
+        let due = self
+            .in_use
+            .iter_mut()
+            .filter_map(|(file, (_, since))| since.take_if(is_due).map(|_| *file));
+        for file in due.collect::<Vec<u32>>() {
+            self.inspect(file, true);
         }
     }
 }

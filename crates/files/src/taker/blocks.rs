@@ -15,9 +15,9 @@ use crate::giver::{
     MAX_BLOCKS, MAX_EARLY_CHUNKS, MAX_MEMORY_PART_BYTES, MAX_PACKED_BYTES, MAX_PART_BYTES,
 };
 use crate::messages::Message;
-use crate::offer::{Content, MAX_OFFER_BYTES, Root};
+use crate::offer::{Content, Root};
 use crate::pieces::{MAX_RECIPE_BYTES, MIN_PIECE_BYTES};
-use crate::reason::{ANOTHER_FILE, Fault, NOT_UNDERSTOOD, Reason};
+use crate::reason::{ANOTHER_FILE, Fault, NOT_UNDERSTOOD, OVER_QUOTA, Reason};
 use crate::tag::{BlockTag, MAX_FILE_BYTES, PART_UNIT, PART_WANTS};
 
 /// Announced blocks that are held: what a connection may announce.
@@ -156,7 +156,8 @@ impl Taker {
             }
             if let Some(Active { stage: Stage::Inspecting(kept), .. }) = self.active.get_mut(&file)
             {
-                if kept.len() >= MAX_HELD {
+                // An inbox has asked for nothing of it yet, and holds nothing for a stranger.
+                if kept.len() >= MAX_HELD || self.config.ask == Ask::Inbox {
                     return self.refuse(NOT_UNDERSTOOD, "more than may come of one file");
                 }
                 self.held_chunks += usize::from(held.is_chunk());
@@ -209,9 +210,10 @@ impl Taker {
         let wrong = |what| Err((NOT_UNDERSTOOD, what));
         let Some(file) = tag.file() else {
             return match self.turn {
-                Turn::WaitsForOffer if length <= MAX_OFFER_BYTES => {
-                    Ok(Some(Place::Memory(BTreeMap::new())))
+                Turn::WaitsForOffer if length > self.config.max_offer_bytes => {
+                    Err((OVER_QUOTA, "a longer list of files than is taken here"))
                 }
+                Turn::WaitsForOffer => Ok(Some(Place::Memory(BTreeMap::new()))),
                 _ => wrong("an offer that nobody waits for"),
             };
         };

@@ -213,8 +213,6 @@ impl FileWriter {
         let has_journal = identity.is_same_content(identity)
             && length.is_some_and(|length| length >= MIN_JOURNAL_BYTES);
         let file = target.unfinished(data, has_journal, identity)?;
-        // Else what a loss of power took would be found at the end, and the file fetched again whole.
-        file.check_suspects().map_err(|error| target.io(error))?;
         let resumed_chunks = usize::try_from(file.here().count()).unwrap_or(usize::MAX);
         let inner = Inner::new(target, settings, file, has_journal, pool.clone());
         Ok(Self { inner, resumed_chunks })

@@ -223,7 +223,7 @@ impl Folder {
         since_open: Duration,
     ) -> Result<(), Fault> {
         let done = making.file.checkpoint_if_due(since_open, CHECKPOINT_INTERVAL);
-        if done.map_err(|error| fault_of(&error))? && making.file.suspects() == 0 {
+        if done.map_err(|error| fault_of(&error))? {
             let (identity, synced) = (making.identity.clone(), making.file.here());
             let kept = Kept { identity, written: synced.clone(), synced };
             self.kept.insert(making.identity.name().to_owned(), kept);

@@ -224,17 +224,19 @@ impl Chunks {
         self.blocks.iter().any(|block| block.class() == key && block.has_more())
     }
 
-    /// The chunk that is opened next, as soon as it may be: the pages of the tree that it needs are due. Of
+    /// The chunk that is opened next, as soon as it may be, if pages of the tree that it needs are due. Of
     /// classes that share a priority, the first whose next chunk is not ready yet.
-    pub(super) fn next_opening(&self) -> Option<ChunkAt> {
+    pub(super) fn next_unready(&self) -> Option<ChunkAt> {
         let mut openings = self.classes.iter().filter_map(|class| {
             let (block, at) = self.opening(class.key)?;
             Some((class.key.priority, at, block.next_ready().is_some()))
         });
         let (priority, first, is_ready) = openings.next()?;
+        if !is_ready {
+            return Some(first);
+        }
         let mut others = openings.take_while(|&(other, ..)| other == priority);
-        let unready = others.find(|&(_, _, is_ready)| !is_ready).filter(|_| is_ready);
-        Some(unready.map_or(first, |(_, at, _)| at))
+        others.find(|&(_, _, is_ready)| !is_ready).map(|(_, at, _)| at)
     }
 
     /// Bytes that the frame of the chosen slice has at most.

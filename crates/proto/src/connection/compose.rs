@@ -72,6 +72,10 @@ const ORDER: [Part; 13] = [
     Part::Grease,
 ];
 
+/// What a datagram may have that follows one with a slice alone, in the same call: all else was asked there,
+/// and nothing came in since.
+const ORDER_OF_RUN: [Part; 3] = [Part::Announcements, Part::Pages, Part::Data];
+
 impl Connection {
     /// When there is something to send, as far as the amplification limit allows.
     pub(super) fn transmit_at(&self) -> Option<Instant> {
@@ -86,6 +90,11 @@ impl Connection {
     /// Puts the frames that are due into a datagram.
     pub(super) fn compose(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
         ORDER.into_iter().for_each(|part| self.put(part, now, draft));
+    }
+
+    /// The same for one that [follows](ORDER_OF_RUN) a slice alone.
+    pub(super) fn compose_next(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
+        ORDER_OF_RUN.into_iter().for_each(|part| self.put(part, now, draft));
     }
 
     /// When this part is a reason to send a datagram.
@@ -242,7 +251,7 @@ impl Connection {
 
     /// The pages of a tree that the next chunk needs, and with them how often acks are wanted.
     fn put_pages(&mut self, draft: &mut Draft<'_, '_>) {
-        if !self.may_send_slices() {
+        if !draft.may_send_slices {
             return;
         }
         while let Some((place, frame)) = self.blocks_out.poll_page(draft.room()) {
@@ -341,7 +350,7 @@ impl Connection {
         let is_gate_open = self.is_gate_open(now);
         let mut may_send_message = self.message_at().is_some_and(|at| at <= now);
         let room = self.frame_room();
-        let mut may_send = self.may_send_slices()
+        let mut may_send = draft.may_send_slices
             && self.blocks_out.sender_mut().is_some_and(|sender| sender.is_slice_due(now, room));
         while may_send || !self.packets_out.is_empty() || may_send_message {
             let packets = self.packets_out.next_bytes().map(|bytes| (Source::Packets, bytes));

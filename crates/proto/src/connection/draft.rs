@@ -17,6 +17,10 @@ pub(super) struct Draft<'a, 'b> {
     /// It asks for an ack, because as an ack alone it might not go.
     pub(super) is_asking: bool,
     pub(super) slice: Option<(ChunkAt, Symbol)>,
+    /// Slices may be sent: nothing that is composed changes that.
+    pub(super) may_send_slices: bool,
+    /// How many frames it has.
+    frames: u32,
     /// It has what a receiver of blocks says without being asked for an ack.
     pub(super) has_report: bool,
     pub(super) has_progress: bool,
@@ -25,10 +29,16 @@ pub(super) struct Draft<'a, 'b> {
 
 impl<'a, 'b> Draft<'a, 'b> {
     /// One whose frames come after what is in `out`, and end at `end`.
-    pub(super) const fn new(out: &'a mut DatagramBuffer<'b>, end: usize) -> Self {
+    pub(super) const fn new(
+        out: &'a mut DatagramBuffer<'b>,
+        end: usize,
+        may_send_slices: bool,
+    ) -> Self {
         Self {
             out,
             end,
+            may_send_slices,
+            frames: 0,
             is_ack_eliciting: false,
             has_content: false,
             is_asking: false,
@@ -43,12 +53,18 @@ impl<'a, 'b> Draft<'a, 'b> {
         self.has_content || self.has_report
     }
 
+    /// Whether it has a slice, and nothing else.
+    pub(super) const fn is_slice_alone(&self) -> bool {
+        self.slice.is_some() && self.frames == 1
+    }
+
     pub(super) fn room(&self) -> usize {
         self.end.saturating_sub(self.out.len())
     }
 
     pub(super) fn push(&mut self, frame: &Frame<'_>) {
         frame.write(self.out.vec());
+        self.frames += 1;
         self.is_ack_eliciting |= frame.is_ack_eliciting();
         match frame {
             Frame::Ack(_) => self.has_ack = true,
@@ -62,5 +78,6 @@ impl<'a, 'b> Draft<'a, 'b> {
     /// Something ack-eliciting was appended directly.
     pub(super) const fn on_data(&mut self) {
         (self.is_ack_eliciting, self.has_content) = (true, true);
+        self.frames += 1;
     }
 }

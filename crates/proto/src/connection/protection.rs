@@ -177,13 +177,13 @@ impl Protection {
     }
 
     /// Verifies a datagram and decrypts it in place. Returns its plaintext. If the peer has updated its key,
-    /// the previous one is kept for `keep_previous`.
+    /// the previous one is kept for `keep_previous`, which is asked then.
     pub(crate) fn open<'a>(
         &mut self,
         now: Instant,
         head: Head,
         datagram: &'a mut [u8],
-        keep_previous: Duration,
+        keep_previous: impl FnOnce() -> Duration,
     ) -> Result<&'a [u8], DropReason> {
         match self {
             Self::Sealed(sealed) => sealed.open(now, head, datagram, keep_previous),
@@ -253,7 +253,7 @@ impl Sealed {
         now: Instant,
         Head { number, phase, bytes }: Head,
         datagram: &'a mut [u8],
-        keep_previous: Duration,
+        keep_previous: impl FnOnce() -> Duration,
     ) -> Result<&'a [u8], DropReason> {
         let receive = &mut self.receive;
         if receive.failed >= receive.max_failed {
@@ -281,7 +281,7 @@ impl Sealed {
             return Err(DropReason::BadTag);
         }
         if age == Age::Next {
-            receive.update(number, now + keep_previous);
+            receive.update(number, now + keep_previous());
             self.send.is_update_due |= self.send.phase < receive.phase;
         } else if age == Age::Present {
             receive.first_number = receive.first_number.min(number);

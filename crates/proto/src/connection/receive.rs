@@ -77,7 +77,7 @@ impl Connection {
         }
         let bytes = datagram.len();
         let number = self.received.expand(truncated);
-        let keep_previous = self.sent.probe_timeout().saturating_mul(PREVIOUS_KEY_PTOS);
+        let keep_previous = || self.sent.probe_timeout().saturating_mul(PREVIOUS_KEY_PTOS);
         let opened = self.received.check(number).and_then(|()| {
             let head = Head { number, phase, bytes: header_bytes };
             self.protection.open(now, head, datagram, keep_previous)
@@ -114,8 +114,12 @@ impl Connection {
         if self.role == Role::Server {
             self.on_address(now, path, bytes, is_newest);
         }
-        let is_kept = self.act(now, path, number, plaintext, pool);
-        if contents.has_secret {
+        let Contents { only, is_ack_eliciting, has_secret } = contents;
+        let is_kept = match only {
+            Some(frame) => self.act(now, path, number, [frame], pool),
+            None => self.act(now, path, number, Frames::of(plaintext).flatten(), pool),
+        };
+        if has_secret {
             // The buffer is the caller's, who frees it, or receives something shorter into it.
             datagram.zeroize();
         }
@@ -124,7 +128,7 @@ impl Connection {
             self.received.on_not_kept(number);
             return Err(DropReason::NotKept);
         }
-        self.received.on_verified(now, number, contents.is_ack_eliciting);
+        self.received.on_verified(now, number, is_ack_eliciting);
         if let Some(it) = self.blocks_in.as_mut().filter(|it| it.blocks.is_receiving()) {
             it.arrivals.on_datagram(now, number);
         }
@@ -153,16 +157,16 @@ impl Connection {
 
     /// Acts on the frames of a datagram that was verified as a whole. Returns whether it may be acknowledged:
     /// not if there was no room for what a block sent in it [H-4.2e].
-    fn act(
+    fn act<'a>(
         &mut self,
         now: Instant,
         path: FourTuple,
         number: u64,
-        plaintext: &[u8],
+        frames: impl IntoIterator<Item = Frame<'a>>,
         pool: &mut FragmentPool,
     ) -> bool {
         let mut is_kept = true;
-        for frame in Frames::of(plaintext).flatten() {
+        for frame in frames {
             self.counters.steps += 1;
             if let Frame::Close { code, reason } = frame {
                 self.on_close(now, CloseCode(code), reason);
@@ -290,20 +294,24 @@ pub(super) const fn code_of(fault: Fault) -> CloseCode {
 
 /// What has to be known of a plaintext before and after its frames are acted on.
 #[derive(Clone, Copy, Default)]
-struct Contents {
+struct Contents<'a> {
+    /// Its frame, if it is one: that of a slice need not be read twice.
+    only: Option<Frame<'a>>,
     is_ack_eliciting: bool,
     /// It must not stay in memory: whoever reads the token of a reset can end the connection.
     has_secret: bool,
 }
 
 /// Checks that a plaintext consists of frames, and has at least one.
-fn verify(plaintext: &[u8]) -> Result<Contents, DropReason> {
+fn verify(plaintext: &[u8]) -> Result<Contents<'_>, DropReason> {
     if plaintext.is_empty() {
         return Err(DropReason::TooShort);
     }
-    let mut contents = Contents::default();
+    let (mut contents, mut count) = (Contents::default(), 0_u32);
     for frame in Frames::of(plaintext) {
         let frame = frame?;
+        count = count.saturating_add(1);
+        contents.only = Some(frame).filter(|_| count == 1);
         contents.is_ack_eliciting |= frame.is_ack_eliciting();
         contents.has_secret |= matches!(frame, Frame::ResetToken(_));
     }

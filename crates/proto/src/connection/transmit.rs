@@ -18,37 +18,46 @@ const OVERDUE_PTOS: u32 = 2;
 
 impl Connection {
     /// Composes the next datagram in `out` and returns its destination. `None` if there is none now; the
-    /// content of `out` is then meaningless.
+    /// content of `out` is then meaningless. `is_run` is for the caller to hand to the next call, if that is
+    /// for the same connection at the same time, with no call of anything else in between: then what a slice
+    /// alone was composed by need not be asked again. It is false at first.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
         out: &mut DatagramBuffer<'_>,
+        is_run: &mut bool,
     ) -> Option<FourTuple> {
-        self.now = now;
-        self.reading.on_turn(now);
-        if self.state == ConnectionState::Closing {
-            return self.transmit_close(now, out);
+        let is_next = core::mem::take(is_run);
+        if !is_next {
+            self.now = now;
+            self.reading.on_turn(now);
+            if self.state == ConnectionState::Closing {
+                return self.transmit_close(now, out);
+            }
+            if !self.state.is_open() {
+                return None;
+            }
+            self.settle_fates();
+            if let Some(to) = self.transmit_challenge(now, out) {
+                return Some(to);
+            }
         }
-        if !self.state.is_open() {
-            return None;
-        }
-        self.settle_fates();
-        if let Some(to) = self.transmit_challenge(now, out) {
-            return Some(to);
-        }
-        if !self.may_send_slices()
-            && let Some(sender) = self.blocks_out.sender_mut()
-        {
+        let may_send_slices = self.may_send_slices();
+        if !may_send_slices && let Some(sender) = self.blocks_out.sender_mut() {
             sender.on_blocked();
         }
-        if let Some(to) = self.transmit_mtu_probe(now, out) {
+        if !is_next && let Some(to) = self.transmit_mtu_probe(now, out) {
             return Some(to);
         }
         let room = self.room();
         let number = self.begin(now, out, room)?;
         let header_bytes = out.len();
-        let mut draft = Draft::new(out, room - TAG_BYTES);
-        self.compose(now, &mut draft);
+        let mut draft = Draft::new(out, room - TAG_BYTES, may_send_slices);
+        match is_next {
+            true => self.compose_next(now, &mut draft),
+            false => self.compose(now, &mut draft),
+        }
+        let is_slice_alone = draft.is_slice_alone();
         let Draft { is_ack_eliciting, has_content, is_asking, slice, has_ack, has_report, .. } =
             draft;
         let is_alone = !has_content && !is_asking;
@@ -89,6 +98,7 @@ impl Connection {
         if !has_content {
             self.counters.ack_bytes_sent += out.len() as u64;
         }
+        *is_run = is_slice_alone && self.state == ConnectionState::Connected;
         Some(self.path.address())
     }
 

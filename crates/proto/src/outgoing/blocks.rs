@@ -280,6 +280,10 @@ impl OutgoingBlocks {
 
     /// Removes what is finished. Call it after input and after a timeout.
     pub(crate) fn poll(&mut self, now: Instant) {
+        if self.sender.is_none() && self.front.is_none() && self.is_idle() {
+            // As at every end that only receives.
+            return;
+        }
         let mut place = 0;
         while let Some(block) = self.announced.get(place) {
             if !self.is_done(block) {

@@ -114,7 +114,7 @@ impl OutgoingBlocks {
     fn next_page(&self) -> Option<(usize, u32)> {
         let lost = |(place, block): (usize, &Announced)| Some((place, block.pages.lost()?));
         self.announced.iter().enumerate().find_map(lost).or_else(|| {
-            let at = self.sender.as_ref()?.next_opening()?;
+            let at = self.sender.as_ref()?.next_unready()?;
             let place = self.place(at.block)?;
             let block = self.announced.get(place)?;
             Some((place, block.pages.missing(block.block.pages(), at.index)?))
@@ -137,7 +137,7 @@ impl OutgoingBlocks {
         block.pages.on_sent(page);
         let number = block.number;
         if let Some(sender) = &mut self.sender
-            && let Some(next) = sender.next_opening().filter(|at| at.block == number)
+            && let Some(next) = sender.next_unready().filter(|at| at.block == number)
             && block.pages.missing(block.block.pages(), next.index).is_none()
         {
             sender.set_page_ready(next);

@@ -266,14 +266,16 @@ impl Worker {
             batch.push(to, &answer);
             self.count_sent(answer.len());
         }
+        let (mut is_run, mut previous) = (false, None);
         while !batch.is_full()
             && let Some(id) = self.next_to_send(now)
         {
+            is_run &= previous.replace(id) == Some(id);
             let is_open = self.uplink.is_open_to(now, id);
             let connection = self.slots.connection_mut(id);
             let sent = connection.and_then(|connection| {
                 connection.set_uplink_open(now, is_open);
-                batch.compose(|out| connection.poll_transmit(now, out))
+                batch.compose(|out| connection.poll_transmit(now, out, &mut is_run))
             });
             if let Some(bytes) = sent {
                 self.slots.on_sent();

@@ -21,8 +21,9 @@ impl Taking {
     pub(super) fn on_answer(&mut self, answer: Answer) {
         let now = self.clock.now();
         match answer {
+            Answer::Inspected { file, inspection } if self.waits_for(file, &inspection) => {}
             Answer::Inspected { file, inspection } => {
-                let Inspection { local, writer, older, words } = *inspection;
+                let Inspection { local, writer, older, words, .. } = *inspection;
                 self.words.extend(words.map(|words| (file, words)));
                 if let Some(writer) = writer {
                     let (copies, copying) = (VecDeque::new(), HashSet::new());
@@ -99,25 +100,27 @@ impl Taking {
         }
     }
 
+    pub(super) fn inspect(&mut self, file: u32, is_again: bool) {
+        let (Some(entry), Some(path)) = (self.offer().entry(file), self.path_of(file)) else {
+            return;
+        };
+        let entry = entry.clone();
+        let root = entry.root().copied().or(self.expected_root);
+        let base = match &self.place {
+            Place::Folder(base) => Some(base.clone()),
+            Place::File(_) => None,
+        };
+        let (pool, replace) = (self.jobs.pool.clone(), self.replace);
+        self.jobs.run(move || {
+            let (base, offered) = (base.as_deref(), (&entry, root));
+            let found = inspect(&pool, base, &path, offered, replace, is_again);
+            Answer::Inspected { file, inspection: Box::new(found) }
+        });
+    }
+
     fn ask_disk(&mut self, action: &TakerAction) {
         match *action {
-            TakerAction::Inspect { file } => {
-                let (Some(entry), Some(path)) = (self.offer().entry(file), self.path_of(file))
-                else {
-                    return;
-                };
-                let entry = entry.clone();
-                let root = entry.root().copied().or(self.expected_root);
-                let base = match &self.place {
-                    Place::Folder(base) => Some(base.clone()),
-                    Place::File(_) => None,
-                };
-                let (pool, replace) = (self.jobs.pool.clone(), self.replace);
-                self.jobs.run(move || {
-                    let found = inspect(&pool, base.as_deref(), &path, &entry, root, replace);
-                    Answer::Inspected { file, inspection: Box::new(found) }
-                });
-            }
+            TakerAction::Inspect { file } => self.inspect(file, false),
             TakerAction::CutOlder { file } => {
                 let older = self.targets.get(&file).and_then(|target| target.older.clone());
                 self.jobs.run(move || {

@@ -61,8 +61,11 @@ impl Sender {
     /// Called after fates are settled. After feedback it updates which slices in flight are expected to
     /// arrive, and when the bottleneck will be idle. Returns how many datagrams were looked at for that.
     pub(crate) fn end_settling(&mut self, ledger: &mut Ledger) -> u64 {
+        if !self.is_stale {
+            return 0;
+        }
         let is_decisive = self.is_model_decisive(ledger);
-        if !self.is_stale || is_decisive && self.now < self.replay_at {
+        if is_decisive && self.now < self.replay_at {
             return 0;
         }
         self.is_stale = false;

@@ -164,9 +164,9 @@ impl Sender {
         }
     }
 
-    /// The chunk that is opened next, as soon as it is ready.
-    pub(crate) fn next_opening(&self) -> Option<ChunkAt> {
-        self.chunks.next_opening()
+    /// The chunk that is opened next, if it is not ready.
+    pub(crate) fn next_unready(&self) -> Option<ChunkAt> {
+        self.chunks.next_unready()
     }
 
     /// The receiver can take so many chunks and announcements in all.

@@ -37,7 +37,7 @@ fn open(at: &mut Protection, number: u64, phase: bool, bytes: &[u8]) -> Result<(
     let mut bytes = bytes.to_vec();
     let keep = Duration::from_secs(1);
     let head = Head { number, phase, bytes: HEADER };
-    at.open(Instant::ZERO, head, &mut bytes, keep).map(|_| ())
+    at.open(Instant::ZERO, head, &mut bytes, || keep).map(|_| ())
 }
 
 /// H-2.3a: without an ack there is no key update, and the key seals no more datagrams than its limit.

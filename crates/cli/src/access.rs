@@ -11,7 +11,7 @@ use haulier::{
 };
 use zeroize::Zeroizing;
 
-use crate::args::FetchArgs;
+use crate::args::ConnectArgs;
 use crate::failure::{Failure, plain};
 use crate::keys::{self, Kind};
 use crate::units;
@@ -24,17 +24,23 @@ const TOKEN_PREFIX: &str = "haulier-token";
 
 /// What it takes to be let in.
 #[derive(Debug)]
-pub(super) struct Access {
-    pub(super) connect: Connect,
+pub(crate) struct Access {
+    pub(crate) connect: Connect,
     /// The BLAKE3 that the file must have.
-    pub(super) digest: Option<[u8; 32]>,
+    pub(crate) digest: Option<[u8; 32]>,
     /// The secret is a ticket's, and not one from a file.
     is_ticket: bool,
+    /// The command that should run there.
+    peer: &'static str,
 }
 
-/// What lets the client in, and the name of the file it wants.
-pub(super) fn find(args: &FetchArgs) -> Result<(Access, Option<String>), Failure> {
-    let (source, name) = source(args)?;
+/// What lets the client in, by a ticket, a token, or an address with what belongs to it. `peer` is what
+/// should be there, for errors.
+pub(crate) fn find(
+    source: &str,
+    args: &ConnectArgs,
+    peer: &'static str,
+) -> Result<Access, Failure> {
     let source = source.trim();
     let has_file = args.open || args.secret_file.is_some() || args.token_file.is_some();
     let is_token = source.starts_with(TOKEN_PREFIX);
@@ -48,44 +54,33 @@ pub(super) fn find(args: &FetchArgs) -> Result<(Access, Option<String>), Failure
         _ if is_token => by_token(parse_token(source)?, None)?,
         _ => by_ticket(source)?,
     };
-    Ok((access, name))
+    Ok(Access { peer, ..access })
 }
 
-/// The text that says where to go, and the name.
-fn source(args: &FetchArgs) -> Result<(Zeroizing<String>, Option<String>), Failure> {
-    let (first, second) = (args.source.clone(), args.name.clone());
+/// The ticket or token where none is an argument: from a file, or from the variable.
+pub(crate) fn elsewhere(args: &ConnectArgs) -> Result<Option<Zeroizing<String>>, Failure> {
     if let Some(path) = &args.ticket_file {
-        if second.is_some() {
-            let what = "with --ticket-file there can only be a NAME, and no TICKET";
-            return Err(Failure::Usage(what.into()));
-        }
-        return Ok((keys::read_text(path, args.key_files)?, first));
+        return keys::read_text(path, args.key_files).map(Some);
     }
-    let from_variable = || std::env::var(VARIABLE).ok().filter(|ticket| !ticket.is_empty());
-    match (first, second) {
-        (Some(first), second) if first == "-" => Ok((keys::read_stdin()?, second)),
-        (Some(first), None) if !is_source(&first) && from_variable().is_some() => {
-            Ok((from_variable().unwrap_or_default().into(), Some(first)))
-        }
-        (Some(first), second) => Ok((first.into(), second)),
-        (None, _) => match from_variable() {
-            Some(ticket) => Ok((ticket.into(), None)),
-            None => Err(Failure::Usage(format!(
-                "there is no ticket: give the line that `haulier serve` printed, `-`, \
-                 --ticket-file FILE, or {VARIABLE}"
-            ))),
-        },
-    }
+    let ticket = std::env::var(VARIABLE).ok().filter(|ticket| !ticket.is_empty());
+    Ok(ticket.map(Zeroizing::new))
+}
+
+/// What to do without one.
+pub(crate) fn no_ticket(peer: &str) -> Failure {
+    Failure::Usage(format!(
+        "there is no ticket: give the line that {peer} printed, `-`, --ticket-file FILE, or {VARIABLE}"
+    ))
 }
 
 /// Whether an argument says where to go, and is not the name of a file.
-fn is_source(text: &str) -> bool {
+pub(crate) fn is_source(text: &str) -> bool {
     let has_port =
         |text: &str| text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     text.starts_with("haulier1:") || text.starts_with(TOKEN_PREFIX) || has_port(text)
 }
 
-fn at(address: SocketAddr, args: &FetchArgs) -> Result<Access, Failure> {
+fn at(address: SocketAddr, args: &ConnectArgs) -> Result<Access, Failure> {
     let credentials = if args.open {
         Credentials::Open
     } else if let Some(path) = &args.secret_file {
@@ -101,7 +96,7 @@ fn at(address: SocketAddr, args: &FetchArgs) -> Result<Access, Failure> {
         return Err(Failure::Usage(what.into()));
     };
     let connect = Connect::new(address, args.wire.protocol_id, credentials);
-    Ok(Access { connect, digest: None, is_ticket: false })
+    Ok(Access { connect, digest: None, is_ticket: false, peer: "" })
 }
 
 fn parse_token(text: &str) -> Result<ConnectToken, Failure> {
@@ -115,7 +110,7 @@ fn by_token(token: ConnectToken, address: Option<SocketAddr>) -> Result<Access, 
         let what = "the token does not say where to go: give ADDR --token-file FILE";
         return Err(Failure::Usage(what.into()));
     }
-    Ok(Access { connect, digest: None, is_ticket: false })
+    Ok(Access { connect, digest: None, is_ticket: false, peer: "" })
 }
 
 fn by_ticket(text: &str) -> Result<Access, Failure> {
@@ -126,12 +121,12 @@ fn by_ticket(text: &str) -> Result<Access, Failure> {
         })
     })?;
     let digest = ticket.digest().copied();
-    Ok(Access { connect: Connect::from(&ticket), digest, is_ticket: true })
+    Ok(Access { connect: Connect::from(&ticket), digest, is_ticket: true, peer: "" })
 }
 
 impl Access {
     /// Why there is no client.
-    pub(super) fn not_begun(&self, error: &ConnectError) -> Failure {
+    pub(crate) fn not_begun(&self, error: &ConnectError) -> Failure {
         match error {
             ConnectError::Failed(attempts) => self.not_connected(attempts),
             ConnectError::Io(error) => Failure::socket("socket", error),
@@ -142,7 +137,7 @@ impl Access {
 
     /// Why there is no connection, with what to do: a refusal says more than a closed port, and that more
     /// than silence.
-    pub(super) fn not_connected(&self, attempts: &[Attempt]) -> Failure {
+    pub(crate) fn not_connected(&self, attempts: &[Attempt]) -> Failure {
         let (mut is_closed_port, mut is_silent, mut no_route) = (false, false, None);
         for attempt in attempts {
             match &attempt.error {
@@ -154,22 +149,25 @@ impl Access {
                 _ => is_silent = true,
             }
         }
+        let peer = self.peer;
         let timeout = self.connect.connection.handshake_timeout.as_secs_f64();
         let to: Vec<String> = self.connect.servers.iter().map(SocketAddr::to_string).collect();
         let to = to.join(" and ");
-        Failure::TimeOut(match no_route {
-            _ if is_closed_port => format!(
-                "nobody listens at {to}: is `haulier serve` running there? If it was started again, \
+        if is_closed_port {
+            return Failure::NobodyListens(format!(
+                "nobody listens at {to}: is {peer} running there? If it was started again, \
                  take the ticket that it prints now"
-            ),
+            ));
+        }
+        Failure::TimeOut(match no_route {
             Some(error) if !is_silent => format!("{to} cannot be reached from here: {error}"),
             // A server that cannot prove the identity cannot even read the request.
             _ if self.insists() => format!(
-                "no answer from {to} for {timeout} s: is `haulier serve` running there, with the \
+                "no answer from {to} for {timeout} s: is {peer} running there, with the \
                  identity that you insist on, and does the firewall let UDP through?"
             ),
             _ => format!(
-                "no answer from {to} for {timeout} s: is `haulier serve` running there, and does the \
+                "no answer from {to} for {timeout} s: is {peer} running there, and does the \
                  firewall let UDP through?"
             ),
         })

@@ -1,19 +1,22 @@
-//! Where fetched files go: a file, a directory, or a stream, which gets its bytes when all of them are
-//! verified.
+//! Where files go that come, by `fetch` and by `recv`: a file, a directory, or a stream, which gets its bytes
+//! when all of them are verified.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use haulier_files::session::Place;
+use haulier::file::Digest;
+use haulier_files::session::{Place, Taking};
 use haulier_files::writer::check_folder;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::failure::{Failure, plain};
+use crate::files;
 
 /// Where `-o` leads.
 #[derive(Debug)]
-pub(super) enum Target {
+pub(crate) enum Target {
     /// A file that is there, or is to be.
     File(PathBuf),
     Folder(PathBuf),
@@ -23,7 +26,7 @@ pub(super) enum Target {
 
 impl Target {
     /// Looks whether something could be stored there, before anything is asked for.
-    pub(super) fn find(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn find(path: &Path) -> Result<Self, Failure> {
         let io = |error: io::Error| Failure::Io(plain(&error));
         let is_special = |about: fs::Metadata| !about.is_file() && !about.is_dir();
         if path.as_os_str() == "-" || fs::metadata(path).is_ok_and(is_special) {
@@ -39,7 +42,7 @@ impl Target {
     }
 
     /// Whether nothing of this is here, so that all of it may come at once, unasked.
-    pub(super) fn is_empty(&self, name: &str) -> bool {
+    pub(crate) fn is_empty(&self, name: &str) -> bool {
         let is_free = |path: &Path| {
             let part = format!("{}.haulier-part", path.display());
             path.symlink_metadata().is_err() && Path::new(&part).symlink_metadata().is_err()
@@ -55,7 +58,7 @@ impl Target {
         }
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         match self {
             Self::File(path) => Place::File(path.clone()),
             Self::Folder(path) => Place::Folder(path.clone()),
@@ -64,12 +67,58 @@ impl Target {
     }
 
     /// Whether there is room for one file only.
-    pub(super) const fn is_one_file(&self) -> bool {
+    pub(crate) const fn is_one_file(&self) -> bool {
         !matches!(self, Self::Folder(_))
     }
 
+    /// A file that is there is kept, and that is said before anybody sends one.
+    pub(crate) fn check_free(&self) -> Result<(), Failure> {
+        match self {
+            Self::File(path) if path.symlink_metadata().is_ok() => Err(files::exists(path)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether standard output carries the file.
+    pub(crate) fn is_stdout(&self) -> bool {
+        matches!(self, Self::Stream(path, _) if path.as_os_str() == "-")
+    }
+
+    /// What came and where it is, as text and as fields; `here` files were there before.
+    pub(crate) fn describe(
+        &self,
+        taking: &Taking,
+        here: u32,
+        fields: &mut Value,
+    ) -> (String, String) {
+        let wanted: Vec<u32> = taking.wanted().collect();
+        let one = match wanted[..] {
+            [file] => taking.root_of(file).map(|known| (file, known)),
+            _ => None,
+        };
+        match (one, self) {
+            (Some((file, (_, root))), _) => {
+                let path = match self {
+                    Self::Stream(path, _) => path.clone(),
+                    _ => taking.path_of(file).unwrap_or_default(),
+                };
+                let digest = Digest::from_bytes(root);
+                fields["file"] = json!(show_path(&path));
+                fields["blake3"] = json!(digest.to_hex().as_str());
+                (show_path(&path), format!("\nblake3 {}", digest.to_hex()))
+            }
+            (None, Self::File(path) | Self::Folder(path) | Self::Stream(path, _)) => {
+                let (files, folder) = (wanted.len(), show_path(path));
+                fields["folder"] = json!(folder);
+                fields["files"] = json!(files);
+                fields["files_here"] = json!(here);
+                (format!("{files} files in {folder} ({here} were here)"), String::new())
+            }
+        }
+    }
+
     /// It is all here: a stream gets it.
-    pub(super) fn commit(&self) -> io::Result<()> {
+    pub(crate) fn commit(&self) -> io::Result<()> {
         let Self::Stream(path, folder) = self else { return Ok(()) };
         let mut file = File::open(folder.path().join("stream"))?;
         if path.as_os_str() == "-" {
@@ -86,4 +135,16 @@ fn parent(path: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::File(path) | Self::Folder(path) | Self::Stream(path, _)) = self;
+        f.write_str(&show_path(path))
+    }
+}
+
+/// What a path is called in a sentence.
+pub(crate) fn show_path(path: &Path) -> String {
+    if path.as_os_str() == "-" { "standard output".into() } else { path.display().to_string() }
 }

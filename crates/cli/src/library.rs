@@ -1,4 +1,4 @@
-//! What is served: the files and directories of the command line, each under its name.
+//! What is served or sent: the files and directories of the command line, each under its name.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,12 +11,16 @@ use haulier_files::tree_cache::TreeCache;
 use crate::failure::Failure;
 use crate::report::Report;
 
-/// Looks at all of it; what cannot be served is said at once.
-pub(super) fn load(paths: &[PathBuf], report: &Report) -> Result<Library, Failure> {
+/// Looks at all of it; what cannot be served is said at once. `rename` is the name of the only one.
+pub(crate) fn load(
+    paths: &[PathBuf],
+    rename: Option<&str>,
+    report: &Report,
+) -> Result<Library, Failure> {
     let mut names = BTreeSet::new();
     let mut named = Vec::new();
     for path in paths {
-        let name = name_of(path)?;
+        let name = rename.map_or_else(|| name_of(path), |name| Ok(name.to_owned()))?;
         let failed = |error| Failure::file(path, &error);
         // Opening a pipe would wait for its writer.
         if path.as_os_str() != "-" && fs::metadata(path).map_err(failed)?.is_file() {

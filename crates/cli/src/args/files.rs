@@ -1,0 +1,331 @@
+//! The arguments of what moves files: `serve`, `fetch`, `send` and `recv`. Who waits for others, and who goes
+//! to them, each say it in one way.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, ValueEnum};
+use haulier::Urgency;
+
+use super::haulier1::{FilesWireArgs, KeyFilesArgs};
+use crate::units;
+
+/// Where a server waits, and who is let in: of `serve` and `recv`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListenArgs {
+    /// The address to wait at. With 0.0.0.0 or [::] the ticket holds the address that the system would
+    /// reach others from, and loopback; with port 0 the system chooses one.
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0", value_parser = units::address)]
+    pub(crate) bind: SocketAddr,
+
+    /// An address to put in the ticket instead of those found, up to 8: a public one, behind a router. A
+    /// connect token has to name one of these, or the one it waits at.
+    #[arg(long, value_name = "HOST:PORT", value_parser = units::address)]
+    pub(crate) address: Vec<SocketAddr>,
+
+    /// Let everybody in, without encryption: for a network you trust.
+    #[arg(long, conflicts_with_all = ["secret_file", "identity_file", "token_key"])]
+    pub(crate) open: bool,
+
+    /// The ticket's secret (`haulier keygen --secret`), so that a ticket outlives a restart. By default
+    /// each run has a new one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
+
+    /// The server's private key (`haulier keygen --identity`). The ticket then holds the public one, and
+    /// nobody else can stand in for this server.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) identity_file: Option<PathBuf>,
+
+    /// Let in who has a connect token made with this key (`haulier keygen --token`), and no tickets unless
+    /// there is a --secret-file. Several while keys are changed.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_key: Vec<PathBuf>,
+
+    /// Let in who has a token that was issued before this start, too: for a server that is started for
+    /// clients with tokens. After a restart each token may then be used once more.
+    #[arg(long, requires = "token_key")]
+    pub(crate) earlier_tokens: bool,
+
+    /// Clients at a time; one more is told that the server is full.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1024",
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    pub(crate) max_clients: u16,
+
+    #[command(flatten)]
+    pub(crate) key_files: KeyFilesArgs,
+
+    #[command(flatten)]
+    pub(crate) wire: FilesWireArgs,
+}
+
+/// How to get to a server and be let in, beside what says where it is: of `fetch` and `send`.
+#[derive(Debug, clap::Args)]
+#[command(group(ArgGroup::new("access").args(["open", "secret_file", "token_file"])))]
+pub(crate) struct ConnectArgs {
+    /// Give up after this many seconds without an answer, or without progress (then after at least 1). By
+    /// default 10 for the first answer, and 60 in the middle of a file: a link may be away for a while.
+    #[arg(long, value_name = "S", value_parser = units::seconds)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Copies of the request to send at once. Each lets the server answer with 3 datagrams more in the
+    /// first round trip.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "3",
+        value_parser = clap::value_parser!(u8).range(1..=10)
+    )]
+    pub(crate) copies: u8,
+
+    /// Read the ticket or token from this file: the arguments of a program are for all to see.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ticket_file: Option<PathBuf>,
+
+    /// With an ADDR: the server takes everybody, without encryption.
+    #[arg(long)]
+    pub(crate) open: bool,
+
+    /// With an ADDR: the secret that the server has, too.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
+
+    /// With an ADDR: the connect token.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// With --secret-file: the public key that the server must prove to have the private one of.
+    #[arg(long, value_name = "FILE", requires = "secret_file")]
+    pub(crate) identity_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) key_files: KeyFilesArgs,
+
+    #[command(flatten)]
+    pub(crate) wire: FilesWireArgs,
+}
+
+/// The time for the first answer, unless --timeout says another: a server that is there gives it in less.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// The time without progress, unless --timeout says another: a router that is restarted, a tunnel, a lift.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The shortest silence that ends a connection, by the wire.
+const MIN_IDLE: Duration = Duration::from_secs(1);
+
+impl ConnectArgs {
+    /// How long the first answer may take.
+    pub(crate) fn answer(&self) -> Duration {
+        self.timeout.unwrap_or(ANSWER)
+    }
+
+    /// The time without progress after which a transfer ends.
+    pub(crate) fn patience(&self) -> Duration {
+        self.timeout.unwrap_or(PATIENCE).max(MIN_IDLE)
+    }
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SERVE_HELP)]
+pub(crate) struct ServeArgs {
+    /// The files to serve, and directories with all that is in them. They are read from the disk as they are
+    /// sent. A pipe, or `-` for standard input, goes to the first client that asks.
+    #[arg(required_unless_present = "inbox", value_name = "FILE|DIR")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Let clients send files into this directory (`haulier send`). Whoever is let in may send; files that
+    /// are there are kept.
+    #[arg(long, value_name = "DIR", requires = "most")]
+    pub(crate) inbox: Option<PathBuf>,
+
+    /// How much the inbox may hold, with what is in it: 500M, 2G. Unfinished files count. What is over is
+    /// refused before a byte of it comes.
+    #[arg(long, value_name = "SIZE", requires = "inbox", value_parser = units::size)]
+    pub(crate) most: Option<u64>,
+
+    /// How much each client may send while this runs: by the client id of a token, otherwise by its address
+    /// (/64 of IPv6). By default all of --most.
+    #[arg(long, value_name = "SIZE", requires = "inbox", value_parser = units::size)]
+    pub(crate) most_each: Option<u64>,
+
+    /// Let clients overwrite files in the inbox, and take from the old one what is the same.
+    #[arg(long, requires = "inbox")]
+    pub(crate) force: bool,
+
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+
+    /// End after the first client that has a file, or has sent its files, and said so.
+    #[arg(long)]
+    pub(crate) once: bool,
+
+    /// The most that each client is sent in bits per second, headers included. Without it there is no limit:
+    /// what the link has is found out. A token may set one, too.
+    #[arg(long, value_name = "RATE", value_parser = units::rate)]
+    pub(crate) rate: Option<u64>,
+
+    /// The most that all clients together are sent in bits per second: what this host's own uplink has, or
+    /// may be used of it. They take turns.
+    #[arg(long, value_name = "RATE", value_parser = units::rate)]
+    pub(crate) uplink: Option<u64>,
+
+    /// What a file may do to the link of its client.
+    #[arg(long, value_name = "URGENCY", default_value = "load-screen")]
+    pub(crate) urgency: UrgencyArg,
+}
+
+/// How much of the link files may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UrgencyArg {
+    /// Fill the link: when the client waits for the file and for nothing else.
+    LoadScreen,
+    /// Stay behind everything else on the link: when somebody plays or talks over it meanwhile.
+    DuringPlay,
+}
+
+impl From<UrgencyArg> for Urgency {
+    fn from(urgency: UrgencyArg) -> Self {
+        match urgency {
+            UrgencyArg::LoadScreen => Self::LoadScreen,
+            UrgencyArg::DuringPlay => Self::DuringPlay,
+        }
+    }
+}
+
+const SERVE_HELP: &str = "\
+The ticket is the one line on standard output, and \"ticket\" with --json. It is made to be handed over, and
+it is a secret: who has it may fetch, and send if there is an inbox. Files with keys must be readable by you
+alone (chmod 600).
+
+Examples:
+  haulier serve world.bin                               one file; the ticket lasts as long as the run
+  haulier serve maps/*.bin --bind 0.0.0.0:4016 --urgency during-play
+  haulier serve world.bin --once | ssh host 'haulier fetch -'
+  haulier serve world.bin --token-key match.key         for a matchmaker's tokens
+  haulier serve --inbox replays/ --most 2G --most-each 100M";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = FETCH_HELP)]
+pub(crate) struct FetchArgs {
+    /// The ticket, a connect token, or the server's HOST:PORT; `-` reads one of them from standard input.
+    /// Left out with --ticket-file or HAULIER_TICKET.
+    #[arg(value_name = "TICKET|ADDR")]
+    pub(crate) source: Option<String>,
+
+    /// The file or directory to fetch, by its path there. Left out: all there is.
+    pub(crate) name: Option<String>,
+
+    /// Where to store it; in a directory each file keeps its path, `-` is standard output. A file appears
+    /// under its name only when it is verified. What is here already is not fetched: all of it, what came
+    /// before an earlier fetch was interrupted, or, with --force, what an older version has.
+    #[arg(short, long, value_name = "FILE", default_value = ".")]
+    pub(crate) output: PathBuf,
+
+    /// Say which files there are, and fetch none.
+    #[arg(long, conflicts_with_all = ["name", "output", "force", "only"])]
+    pub(crate) list: bool,
+
+    /// Overwrite existing files that differ, and take from them what is the same.
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Fetch only files whose path is like this, such as `maps/*.bin` or `**/*.map`. Several add up.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) only: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
+const FETCH_HELP: &str = "\
+Examples:
+  haulier fetch haulier1:AaB...                      the file of the ticket, into this directory
+  haulier fetch haulier1:AaB... --list               which files there are
+  haulier fetch haulier1:AaB... world.bin -o maps/
+  HAULIER_TICKET=haulier1:AaB... haulier fetch       the arguments do not show the secret
+  haulier fetch --ticket-file ticket -o - | tar x
+  haulier fetch 192.0.2.7:4016 --open                from a server that takes everybody
+  haulier fetch 192.0.2.7:4016 --token-file token";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SEND_HELP)]
+pub(crate) struct SendArgs {
+    /// The files and directories to send, and last the ticket that `recv` or `serve --inbox` printed, a
+    /// connect token, or HOST:PORT. `-` is standard input, of any length. The ticket is left out with
+    /// --ticket-file or HAULIER_TICKET.
+    #[arg(required = true, value_name = "FILE|DIR... TICKET|ADDR")]
+    pub(crate) what: Vec<String>,
+
+    /// The name to send it under, if it is one: by default its own, and \"stdin\" of a pipe.
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+
+    /// The most to send in bits per second, headers included. Without it there is no limit: what the link
+    /// has is found out.
+    #[arg(long, value_name = "RATE", value_parser = units::rate)]
+    pub(crate) rate: Option<u64>,
+
+    /// What a file may do to the link.
+    #[arg(long, value_name = "URGENCY", default_value = "load-screen")]
+    pub(crate) urgency: UrgencyArg,
+
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+}
+
+const SEND_HELP: &str = "\
+What is there already is not sent: a file of the same name and content, what came of it before a `send` was
+interrupted, or, if the other end may overwrite (--force there), what the older version there has. Said
+again, the same command goes on where it was.
+
+Examples:
+  haulier send replay.bin haulier1:AaB...
+  haulier send maps/ mods/ haulier1:AaB...           directories, with all that is in them
+  tar c maps | haulier send - haulier1:AaB... --name maps.tar
+  HAULIER_TICKET=haulier1:AaB... haulier send world.bin
+  haulier send world.bin 192.0.2.7:4016 --open       to a `recv --open`";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = RECV_HELP)]
+pub(crate) struct RecvArgs {
+    /// Where to store what comes; in a directory each file keeps its path, `-` is standard output. A file
+    /// appears under its name only when it is verified.
+    #[arg(short, long, value_name = "FILE", default_value = ".")]
+    pub(crate) output: PathBuf,
+
+    /// Overwrite existing files that differ, and take from them what is the same.
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Go on after the first sender, until interrupted, and take from several at once.
+    #[arg(long)]
+    pub(crate) stay: bool,
+
+    /// How much the directory may hold, with what is in it: 500M, 2G. By default what the disk has.
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    pub(crate) most: Option<u64>,
+
+    /// Give up after this many seconds without a sender. By default one is waited for without end.
+    #[arg(long, value_name = "S", value_parser = units::seconds)]
+    pub(crate) timeout: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+}
+
+const RECV_HELP: &str = "\
+The ticket is the one line on standard output, and \"ticket\" with --json; on standard error with `-o -`. It
+is made to be handed to who sends, and it is a secret: who has it may send. A sender that vanishes is waited
+for, with what came of its files: it goes on with the same ticket.
+
+Examples:
+  haulier recv                                       into this directory, from one sender
+  haulier recv -o world.bin --bind 0.0.0.0:4016
+  haulier recv -o inbox/ --stay --most 2G            from all who come
+  haulier recv -o - | tar x";

@@ -1,0 +1,167 @@
+//! One client of a server: what it is answered, and what became of that.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use haulier::{CloseCode, ConnectionId, Server, TokenClaims};
+use haulier_files::giver::GiverEvent;
+use haulier_files::offer::Entry;
+use haulier_files::reason::Fault;
+use haulier_files::session::{Giving, Inbox, ServerLink, Upload};
+use serde_json::json;
+
+use crate::report::Report;
+use crate::units::{in_millis, show_bytes, show_words};
+
+/// Whose files they are: what a quota counts by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sender {
+    /// Who a token says it is.
+    Client([u8; 8]),
+    /// Where it is. All behind one address are one.
+    Address(IpAddr),
+}
+
+impl Sender {
+    pub(super) fn new(token: Option<&TokenClaims>, addr: Option<SocketAddr>) -> Self {
+        if let Some(token) = token.filter(|token| token.client_id != [0; 8]) {
+            return Self::Client(token.client_id);
+        }
+        Self::Address(match addr.map(|addr| addr.ip().to_canonical()) {
+            // One subscriber has all of it.
+            Some(IpAddr::V6(ip)) => {
+                IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)))
+            }
+            Some(ip) => ip,
+            None => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        })
+    }
+}
+
+/// What a client is answered.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Files(Box<Giving>),
+    Inbox(Box<Upload<Sender>>),
+    /// Reported to the client once its address is validated.
+    No(CloseCode, String),
+}
+
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) number: u64,
+    pub(super) answer: Answer,
+    /// All of it at once, and not first the list.
+    pub(super) is_get: bool,
+    pub(super) addr: Option<SocketAddr>,
+    pub(super) since: Instant,
+    /// Files that it has, or has sent, and their bytes.
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    /// Of those that it sent: how many were here, and could not be had, the first with why.
+    pub(super) here: u32,
+    pub(super) failed: u32,
+    pub(super) first_failure: Option<(u32, Fault)>,
+    /// Whether all that it sent is here, or known not to come.
+    pub(super) is_done: bool,
+    /// Datagrams that came from it, and since when there are no more.
+    pub(super) heard: (u64, Instant),
+    /// Since when it waits for another one that sends the same.
+    pub(super) waits_since: Option<Instant>,
+}
+
+impl Client {
+    pub(super) fn new(number: u64, answer: Answer, is_get: bool) -> Self {
+        let since = Instant::now();
+        Self {
+            number,
+            answer,
+            is_get,
+            addr: None,
+            since,
+            files: 0,
+            bytes: 0,
+            here: 0,
+            failed: 0,
+            first_failure: None,
+            is_done: false,
+            heard: (0, since),
+            waits_since: None,
+        }
+    }
+
+    pub(super) const fn upload(&self) -> Option<&Upload<Sender>> {
+        match &self.answer {
+            Answer::Inbox(upload) => Some(upload),
+            _ => None,
+        }
+    }
+
+    pub(super) fn go_on(
+        &mut self,
+        server: &Server,
+        id: ConnectionId,
+        inbox: Option<&mut Inbox<Sender>>,
+    ) {
+        let link = ServerLink(server, id);
+        match (&mut self.answer, inbox) {
+            (Answer::Files(giving), _) => giving.turn(&link),
+            (Answer::Inbox(upload), Some(inbox)) => upload.turn(inbox, &link),
+            _ => {}
+        }
+    }
+
+    /// What became of the files that it asked for, as far as it said so.
+    pub(super) fn report_given(&mut self, report: &Report) {
+        let Answer::Files(giving) = &mut self.answer else { return };
+        let (number, elapsed) = (self.number, self.since.elapsed());
+        while let Some(event) = giving.poll_event() {
+            match event {
+                GiverEvent::Stored { file } => {
+                    let Some(entry) = giving.offer().entry(file) else { continue };
+                    self.files += 1;
+                    self.bytes += entry.size().unwrap_or(0);
+                    report_sent(report, number, entry, elapsed);
+                }
+                GiverEvent::Failed { file, fault } => {
+                    let name = giving.offer().entry(file).map(|entry| entry.path.to_string());
+                    report.warning(&format!(
+                        "client {number} does not get {}: {}",
+                        name.unwrap_or_default(),
+                        show_words(&fault.to_string())
+                    ));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+pub(super) fn report_sent(report: &Report, number: u64, entry: &Entry, elapsed: Duration) {
+    let (name, bytes) = (entry.path.as_str(), entry.size().unwrap_or(0));
+    let text = format!(
+        "client {number} has {} ({}) after {:.3} s",
+        show_words(name),
+        show_bytes(bytes),
+        elapsed.as_secs_f64()
+    );
+    let fields = json!({
+        "client": number, "name": name, "bytes": bytes, "ms": in_millis(elapsed),
+    });
+    report.event("sent", fields, &text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subscriber_is_one_sender() {
+        let at = |text: &str| Sender::new(None, Some(text.parse().unwrap()));
+        assert_eq!(at("192.0.2.1:1"), at("192.0.2.1:2"));
+        assert_eq!(at("192.0.2.1:1"), at("[::ffff:192.0.2.1]:1"));
+        assert_ne!(at("192.0.2.1:1"), at("192.0.2.2:1"));
+        assert_eq!(at("[2001:db8:1:2:3::4]:1"), at("[2001:db8:1:2:ffff::1]:9"));
+        assert_ne!(at("[2001:db8:1:2::]:1"), at("[2001:db8:1:3::]:1"));
+    }
+}

@@ -1,0 +1,100 @@
+//! Where a server waits, who is let in, and what it says about both.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haulier::{
+    ConnectionConfig, Delivery, EarlierTokens, Identity, Listen, Server, ServerConfig,
+    ServerCredentials, ServerLimits, Ticket, Urgency,
+};
+
+use super::addresses;
+use crate::args::ListenArgs;
+use crate::failure::Failure;
+use crate::files::MAX_BLOCK_BYTES;
+use crate::keygen::new_secret;
+use crate::keys::{self, Kind};
+use crate::report::Report;
+
+/// The longest silence after which a client is taken for gone. What a client says counts, if that is less:
+/// the default of `fetch` and `send` is a minute.
+const MAX_SILENCE: Duration = Duration::from_secs(120);
+
+/// How files go and come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Traffic {
+    pub(crate) max_rate_bps: u64,
+    pub(crate) max_uplink_bps: u64,
+    pub(crate) urgency: Urgency,
+    /// Whether clients may send files.
+    pub(crate) has_inbox: bool,
+}
+
+/// A server that listens, where that is, and its ticket if it has one.
+pub(super) fn start(
+    args: &ListenArgs,
+    traffic: Traffic,
+    report: &Report,
+) -> Result<(Server, SocketAddr, Option<Ticket>), Failure> {
+    let credentials = credentials(args)?;
+    let listen = Listen::bind(args.bind)
+        .map_err(|error| Failure::socket(&format!("cannot wait at {}", args.bind), &error))?;
+    if let Some(warning) = listen.buffer_warning() {
+        report.warning(&warning);
+    }
+    let local = listen.local_addr();
+    let reachable = match args.address.is_empty() {
+        true => addresses::reachable(local),
+        false => args.address.clone(),
+    };
+    let server = listen.start(config(args, traffic, credentials, reachable.clone()))?;
+    let ticket = server.ticket(&reachable).map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok((server, local, ticket))
+}
+
+fn credentials(args: &ListenArgs) -> Result<ServerCredentials, Failure> {
+    if args.open {
+        return Ok(ServerCredentials::default().with_open_access());
+    }
+    let secret = match &args.secret_file {
+        Some(path) => Some(keys::read(path, Kind::Secret, args.key_files)?),
+        // With tokens each client is known; a ticket would let in clients that are not.
+        None if !args.token_key.is_empty() => None,
+        None => Some(new_secret()?),
+    };
+    let token_keys = args.token_key.iter().map(|path| keys::read_token_key(path, args.key_files));
+    let identity = args.identity_file.as_ref();
+    let identity =
+        identity.map(|path| keys::read(path, Kind::Identity, args.key_files)).transpose()?;
+    let mut credentials = ServerCredentials::default();
+    credentials.secret = secret;
+    credentials.token_keys = token_keys.collect::<Result<_, _>>()?;
+    credentials.identity = identity.map(Identity::new);
+    Ok(credentials)
+}
+
+fn config(
+    args: &ListenArgs,
+    traffic: Traffic,
+    credentials: ServerCredentials,
+    addresses: Vec<SocketAddr>,
+) -> ServerConfig {
+    let earlier_tokens = match args.earlier_tokens {
+        true => EarlierTokens::Accepted,
+        false => EarlierTokens::Refused,
+    };
+    let connection = ConnectionConfig::default()
+        .with_max_rate_bps(traffic.max_rate_bps)
+        .with_urgency(traffic.urgency)
+        .with_idle_timeout(MAX_SILENCE)
+        .with_delivery(Delivery::Chunks)
+        // Without an inbox clients ask, and send nothing.
+        .with_max_block_bytes(if traffic.has_inbox { MAX_BLOCK_BYTES } else { 0 })
+        .with_max_unread_packet_bytes(4096);
+    ServerConfig::new(args.wire.protocol_id, credentials)
+        .with_addresses(addresses)
+        .with_earlier_tokens(earlier_tokens)
+        .with_limits(ServerLimits::default().with_connections(args.max_clients.into()))
+        .with_max_uplink_bps(traffic.max_uplink_bps)
+        .with_connection(connection)
+}

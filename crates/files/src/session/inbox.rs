@@ -1,0 +1,89 @@
+//! Where a server stores what clients send, and how much of it.
+//!
+//! The invariant: what is there and what may still come of the uploads that were admitted is at most the
+//! quota. What is there is counted when no upload is under way, so that files that were taken out of the
+//! inbox make room.
+
+use super::Place;
+use super::costs::cost_of_folder;
+use crate::quota::InboxQuota;
+use crate::reason::{Fault, Reason};
+use crate::writer::Replace;
+
+/// A place for what clients send. `K` tells clients apart.
+#[derive(Debug)]
+pub struct Inbox<K> {
+    pub(super) place: Place,
+    pub(super) replace: Replace,
+    pub(super) quota: InboxQuota<K>,
+    /// Uploads that have reserved something.
+    pub(super) uploads: usize,
+}
+
+impl<K: Ord + Clone> Inbox<K> {
+    /// Stores files in this place. Counts what is there; that takes as long as listing it does.
+    #[must_use]
+    pub fn new(place: Place, replace: Replace, mut quota: InboxQuota<K>) -> Self {
+        quota.set_taken_bytes(if quota.is_limited() { cost_of_place(&place) } else { 0 });
+        Self { place, replace, quota, uploads: 0 }
+    }
+
+    /// What may come, and has come.
+    #[must_use]
+    pub const fn quota(&self) -> &InboxQuota<K> {
+        &self.quota
+    }
+
+    /// Takes up what an upload needs, or says in words what is missing.
+    pub(super) fn reserve(&mut self, client: &K, bytes: u64) -> Result<(), Fault> {
+        self.quota.reserve(client, bytes).map_err(|left| {
+            let (in_all, of_client) = self.quota.limits();
+            let (of_whom, max) = match left < self.quota.left_in_all_bytes() {
+                true => ("for each client", of_client),
+                false => ("for all clients together", in_all),
+            };
+            let tenths = |bytes: u64| u128::from(bytes) * 10;
+            let needed = show_mib(tenths(bytes).div_ceil(MIB));
+            let (left, max) = (show_mib(tenths(left) / MIB), show_mib(tenths(max) / MIB));
+            let text = format!("{needed} MiB, and {left} are left of {max} MiB {of_whom}");
+            Fault::new(Reason::Quota, &text)
+        })
+    }
+}
+
+/// What is counted before an upload, if none is under way.
+pub(super) fn cost_of_place(place: &Place) -> u64 {
+    match place {
+        Place::Folder(folder) => cost_of_folder(folder),
+        Place::File(_) => 0,
+    }
+}
+
+/// Bytes of 1 MiB.
+const MIB: u128 = 1 << 20;
+
+fn show_mib(tenths: u128) -> String {
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_is_missing_and_of_which_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("x"), vec![0; 5 << 20]).unwrap();
+        let quota = InboxQuota::new(20 << 20, 10 << 20);
+        let mut inbox = Inbox::new(Place::Folder(dir.path().into()), Replace::Never, quota);
+        assert_eq!(inbox.quota().left_in_all_bytes(), 15 << 20);
+        let words = |fault: Result<(), Fault>| fault.unwrap_err().text;
+        assert_eq!(
+            words(inbox.reserve(&1, 11 << 20)),
+            "11.0 MiB, and 10.0 are left of 20.0 MiB for each client"
+        );
+        inbox.reserve(&1, 10 << 20).unwrap();
+        let all = words(inbox.reserve(&2, 6 << 20));
+        assert_eq!(all, "6.0 MiB, and 5.0 are left of 20.0 MiB for all clients together");
+    }
+}
