@@ -194,14 +194,17 @@ impl ModelDisk {
         }
         let mut files = std::mem::take(&mut inner.files);
         for content in files.values_mut() {
-            let kept = inner.draw(4);
+            let kept = inner.draw(3);
+            let is_length_kept = inner.draw(2) == 0;
             // Of each page, and of the length, how many of its changes are kept.
             let mut pages: BTreeMap<Option<usize>, u64> = BTreeMap::new();
             for change in &content.since {
                 *pages.entry(change.page()).or_default() += 1;
             }
-            for count in pages.values_mut() {
+            for (page, count) in &mut pages {
                 *count = match kept {
+                    // Whoever syncs another file may write down the lengths of all.
+                    _ if page.is_none() && is_length_kept => *count,
                     0 => 0,
                     1 => *count,
                     _ => inner.draw(*count + 1),

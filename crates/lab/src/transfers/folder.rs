@@ -81,6 +81,8 @@ pub(super) struct Folder {
     pub(super) is_honest: bool,
     /// A name was given to these.
     pub(super) stored: u64,
+    /// Chunks, or pieces of them, that were written.
+    pub(super) written: u64,
     pub(super) wrong: Option<String>,
 }
 
@@ -107,6 +109,7 @@ impl Folder {
             before: BTreeSet::new(),
             is_honest,
             stored: 0,
+            written: 0,
             wrong: None,
         }
     }
@@ -153,6 +156,7 @@ impl Folder {
             }
         };
         let here = file.here();
+        self.check_here(path, &here);
         let kept_chunks = self.compare_with_kept(path, &identity, &here);
         let older = older.filter(|older| older.len() >= MIN_OLDER_BYTES);
         let local = match &older {
@@ -191,6 +195,16 @@ impl Folder {
         }
     }
 
+    /// What is said to be here is, whatever was lost: it is not asked for.
+    fn check_here(&mut self, path: &str, here: &Ranges) {
+        let bytes = self.disk.bytes(&part_of(path));
+        let is_there = |&index: &u64| self.store.borrow().may_have_chunk(path, &bytes, index);
+        let lost = here.iter().flatten().find(|index| !is_there(index));
+        if let Some(index) = lost.filter(|_| self.is_honest) {
+            self.wrong = Some(format!("chunk {index} of {path} is said to be here, and is lost"));
+        }
+    }
+
     /// What was safe is here. Returns how much that is.
     fn compare_with_kept(&mut self, path: &str, identity: &FileIdentity, here: &Ranges) -> u64 {
         let Some(kept) = self.kept.remove(path) else { return 0 };
@@ -213,6 +227,7 @@ impl Folder {
         bytes: &[u8],
     ) -> Result<(), Fault> {
         let written = making.file.write_at(offset, bytes);
+        self.written += 1;
         written.map_err(|error| fault_of(&error))?;
         self.checkpoint_if_due(making, since_open)
     }

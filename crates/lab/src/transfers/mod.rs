@@ -115,6 +115,7 @@ struct Run<'s> {
     server: HostId<ServerHost<End>>,
     client: HostId<ClientHost<End>>,
     shared: Shared,
+    blows_at_chunks: Vec<(u64, Blow)>,
 }
 
 impl<'s> Run<'s> {
@@ -147,7 +148,8 @@ impl<'s> Run<'s> {
         let client = ClientHost::new(app, client, Instant::ZERO, seed);
         let [up, down] = scenario.links.clone();
         let client = world.add(client, address(2), &Access { up, down });
-        Self { scenario, world, server, client, shared }
+        let blows_at_chunks = scenario.blows_at_chunks.clone();
+        Self { scenario, world, server, client, shared, blows_at_chunks }
     }
 
     fn until_the_end(&mut self) -> Verdict {
@@ -183,7 +185,13 @@ impl<'s> Run<'s> {
         let wrong = || ledger.borrow().wrong.clone().or_else(|| folder.borrow().wrong.clone());
         while self.world.now() < end && wrong().is_none() {
             let step = (self.world.now() + Duration::from_millis(50)).min(end);
-            self.world.run_until(step, |_| wrong().is_some());
+            let next = self.blows_at_chunks.last().copied();
+            let is_due = || next.is_some_and(|(chunks, _)| folder.borrow().written >= chunks);
+            self.world.run_until(step, |_| wrong().is_some() || is_due());
+            if let Some((_, blow)) = next.filter(|_| is_due()) {
+                self.blows_at_chunks.pop();
+                self.strike(500 + self.blows_at_chunks.len() as u64, blow);
+            }
             if let Some(what) = self.judge_memory() {
                 return Some(what);
             }
@@ -269,6 +277,7 @@ impl<'s> Run<'s> {
         for link in self.world.links_mut(self.world.segment_of(self.client)) {
             link.set_config(link.config().healed());
         }
+        self.blows_at_chunks.clear();
         self.shared.folder.borrow().disk.set_faults(Faults::default());
         self.shared.store.borrow_mut().failing_per_mille = 0;
         self.shared.ledger.borrow_mut().tries_since_healed = 0;

@@ -68,6 +68,9 @@ pub struct TransferScenario {
     pub(super) speeds: [Speed; 2],
     pub(super) faults_until: Instant,
     pub(super) blows: Vec<(Instant, Blow)>,
+    /// Blows when the taker has written so many chunks, the last first: most others fall where nothing is
+    /// written.
+    pub(super) blows_at_chunks: Vec<(u64, Blow)>,
 }
 
 impl TransferScenario {
@@ -105,12 +108,28 @@ impl TransferScenario {
             })
             .collect();
         blows.sort_unstable();
+        let is_upload = rng.chance(Probability::percent(35));
+        let first_ask = *rng.pick(&[Ask::Get, Ask::Open]);
+        let links = [draw_link(&mut rng, faults), draw_link(&mut rng, faults)];
+        let speeds = [draw_speed(&mut rng), draw_speed(&mut rng)];
+        let chunks: u64 = files.iter().map(|file| file.bytes.div_ceil(CHUNK)).sum();
+        let count = rng.below(6);
+        let changes = rng.chance(Probability::percent(30));
+        let mut blows_at_chunks: Vec<_> = (0..count)
+            .map(|number| {
+                let file = rng.below(files.len() as u64) as usize;
+                let change = Blow::FileChanges(file, *rng.pick(&Edit::ALL));
+                let blow = if changes && number % 2 == 0 { change } else { Blow::PowerLost };
+                (rng.between(1, chunks + 1), blow)
+            })
+            .collect();
+        blows_at_chunks.sort_unstable_by(|a, b| b.cmp(a));
         Self {
             seed,
-            is_upload: rng.chance(Probability::percent(35)),
-            first_ask: *rng.pick(&[Ask::Get, Ask::Open]),
-            links: [draw_link(&mut rng, faults), draw_link(&mut rng, faults)],
-            speeds: [draw_speed(&mut rng), draw_speed(&mut rng)],
+            is_upload,
+            first_ask,
+            links,
+            speeds,
             files,
             connection,
             disk,
@@ -120,6 +139,7 @@ impl TransferScenario {
             giver_failing_per_mille,
             faults_until: Instant::ZERO + faults,
             blows,
+            blows_at_chunks,
         }
     }
 
@@ -128,7 +148,8 @@ impl TransferScenario {
     pub fn with_one_file(mut self, bytes: u64) -> Self {
         let is_hashed = self.files[0].is_hashed;
         self.files = vec![FilePlan { bytes, is_hashed, before: Before::Nothing, same_as: None }];
-        for (_, blow) in &mut self.blows {
+        let blows = self.blows.iter_mut().map(|(_, blow)| blow);
+        for blow in blows.chain(self.blows_at_chunks.iter_mut().map(|(_, blow)| blow)) {
             if let Blow::FileChanges(file, _) = blow {
                 *file = 0;
             }

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use haulier_files::chunks::CHUNK_BYTES;
 use haulier_files::names::SafePath;
 use haulier_files::offer::{Content, Entry, Offer, Root};
 use haulier_files::reason::{Fault, Reason};
@@ -185,6 +186,14 @@ impl Store {
             (version.bytes.len(), same)
         };
         file.map_or_else(Vec::new, |file| file.versions.iter().map(first).collect())
+    }
+
+    /// Whether these bytes have a chunk of a file, or it has changed, so that this cannot be said.
+    pub(super) fn may_have_chunk(&self, path: &str, bytes: &[u8], index: u64) -> bool {
+        let file = self.files.iter().find(|file| file.path.as_str() == path);
+        let Some([version]) = file.map(|file| &file.versions[..]) else { return true };
+        let chunk = |bytes: &[u8]| bytes.chunks(CHUNK_BYTES).nth(index as usize).map(<[_]>::to_vec);
+        chunk(bytes) == chunk(&version.bytes)
     }
 
     /// Whether a file changed at all.
