@@ -1,5 +1,6 @@
-//! The machines of both ends without sockets: a link of 20 Gbit/s and 100 us in virtual time between them,
-//! and what each end's calls take of this thread's time. Datagrams go and come in batches as with GSO and GRO.
+//! The machines of both ends without sockets: a link of 20 Gbit/s and 100 us in virtual time between
+//! them, and what each end's calls take of this thread's time. Datagrams go and come in batches as with GSO
+//! and GRO.
 
 use std::collections::VecDeque;
 use std::hint::black_box;

@@ -90,6 +90,12 @@ macro_rules! drop_reasons {
             }
         }
 
+        impl core::ops::AddAssign for $counts {
+            fn add_assign(&mut self, more: Self) {
+                self.0.iter_mut().zip(more.0).for_each(|(count, more)| *count += more);
+            }
+        }
+
         /// By name, without those that are zero: this ends up in the log of a game.
         impl core::fmt::Debug for $counts {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

@@ -35,7 +35,7 @@ pub use inbox::Inbox;
 #[doc(hidden)]
 pub use punctual::keep_time;
 pub use runner::{Runner, RunnerStats};
-pub use socket::{BufferSizes, Socket, WANTED_BUFFER_BYTES};
+pub use socket::{BufferSizes, Socket, WANTED_BUFFER_BYTES, divides_ports};
 pub use system::{has_aes, max_datagram_bytes, receive_buffer_bytes, seed};
 #[cfg(feature = "tokio")]
 #[doc(hidden)]

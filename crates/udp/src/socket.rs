@@ -90,7 +90,20 @@ impl Socket {
     /// # Errors
     /// As the system says, for example when the address is in use.
     pub fn bind(local: SocketAddr) -> io::Result<Self> {
-        Self::open(local, None)
+        Self::open(local, None, false)
+    }
+
+    /// Another socket at the same address, of the same program. The system divides what arrives: all from one
+    /// address goes to one of them. From then on other programs of the same user could do the same.
+    ///
+    /// # Errors
+    /// As the system says; `Unsupported` where [`divides_ports`] says so.
+    pub fn bind_beside(&self) -> io::Result<Self> {
+        if !divides_ports() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        share_port(&socket2::SockRef::from(&self.inner))?;
+        Self::open(self.local, None, true)
     }
 
     /// A socket connected to `remote`: the system drops datagrams from elsewhere, and reports when
@@ -103,10 +116,10 @@ impl Socket {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        Self::open(SocketAddr::new(anywhere, 0), Some(remote))
+        Self::open(SocketAddr::new(anywhere, 0), Some(remote), false)
     }
 
-    fn open(local: SocketAddr, remote: Option<SocketAddr>) -> io::Result<Self> {
+    fn open(local: SocketAddr, remote: Option<SocketAddr>, is_beside: bool) -> io::Result<Self> {
         let domain = Domain::for_address(local);
         let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
         // The system may grant less, or refuse; what counts is what it says afterwards.
@@ -115,6 +128,9 @@ impl Socket {
         if local.is_ipv6() && local.ip().is_unspecified() {
             // IPv4 too, also where that is not the default (Windows), or not to be had.
             let _granted = socket.set_only_v6(false);
+        }
+        if is_beside {
+            share_port(&socket)?;
         }
         socket.set_nonblocking(true)?;
         socket.bind(&local.into())?;
@@ -213,6 +229,23 @@ impl Carrier for Socket {
     fn limit_segments(&mut self, max_segments: usize) {
         self.max_segments = self.max_segments.min(max_segments.max(1));
     }
+}
+
+/// Whether several sockets at one address divide what arrives by where it is from. Other systems than Linux
+/// have no such option for UDP, or give everything to one of them.
+#[must_use]
+pub const fn divides_ports() -> bool {
+    cfg!(any(target_os = "linux", target_os = "android"))
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn share_port(socket: &socket2::Socket) -> io::Result<()> {
+    socket.set_reuse_port(true)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn share_port(_socket: &socket2::Socket) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// The ECN field as the system takes it.

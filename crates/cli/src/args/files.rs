@@ -57,6 +57,11 @@ pub(crate) struct ListenArgs {
     )]
     pub(crate) max_clients: u16,
 
+    /// Threads at work for the clients, each with a socket at the same address and its part of them. By
+    /// default as many as there are cores, and at most 8. More than one on Linux only.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) workers: Option<u16>,
+
     #[command(flatten)]
     pub(crate) key_files: KeyFilesArgs,
 

@@ -1,6 +1,8 @@
 //! Where a server waits, who is let in, and what it says about both.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::thread;
 use std::time::Duration;
 
 use haulier::{
@@ -19,6 +21,9 @@ use crate::report::Report;
 /// The longest silence after which a client is taken for gone. What a client says counts, if that is less:
 /// the default of `fetch` and `send` is a minute.
 const MAX_SILENCE: Duration = Duration::from_secs(120);
+
+/// Threads at work unless told otherwise: the files come from one disk, and one thread reads the events.
+const MAX_WORKERS: usize = 8;
 
 /// How files go and come.
 #[derive(Clone, Copy, Debug)]
@@ -47,9 +52,19 @@ pub(super) fn start(
         true => addresses::reachable(local),
         false => args.address.clone(),
     };
+    let listen = listen.workers(workers(args));
     let server = listen.start(config(args, traffic, credentials, reachable.clone()))?;
+    if args.workers.is_some_and(|wanted| usize::from(wanted) != server.workers()) {
+        report.warning("this system does not divide a port between sockets: there is one worker");
+    }
     let ticket = server.ticket(&reachable).map_err(|error| Failure::Usage(error.to_string()))?;
     Ok((server, local, ticket))
+}
+
+/// As many as are asked for, or as there are cores.
+fn workers(args: &ListenArgs) -> usize {
+    let cores = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    args.workers.map_or_else(|| cores().min(MAX_WORKERS), usize::from)
 }
 
 fn credentials(args: &ListenArgs) -> Result<ServerCredentials, Failure> {

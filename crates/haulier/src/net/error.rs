@@ -102,6 +102,9 @@ pub enum ListenError {
     /// `on_tokio` was called outside of a runtime.
     #[error("there is no tokio runtime here: call start() inside of one, or leave out on_tokio()")]
     NoRuntime,
+    /// Several workers, and `inline` or `on_tokio`: each worker has a thread of its own.
+    #[error("each worker has a thread of its own: leave out inline() or on_tokio(), or workers()")]
+    WorkersWithoutThreads,
 }
 
 /// Why a client or server did not finish.

@@ -146,20 +146,34 @@ impl<E: End> Handle<E> {
         if self.inline.is_some() {
             return Err(NetworkError::Inline);
         }
-        poll_fn(|context| {
-            let now = self.shared.clock.now();
-            let mut state = self.shared.lock();
-            let found = check(&mut state, now);
-            let end = state.end();
-            let is_pending = found.is_none() && end.is_none();
-            self.shared.release_and_wait(state, now, is_pending.then_some(context.waker()));
-            match (found, end) {
-                (None, None) => Poll::Pending,
-                (None, Some(Err(failure))) => Poll::Ready(Err(failure)),
-                (found, _) => Poll::Ready(Ok(found)),
-            }
-        })
-        .await
+        poll_fn(|context| self.poll_when(context.waker(), &mut check)).await
+    }
+
+    /// One look of [`when`](Self::when): if there is nothing yet, `waker` is used when there may be.
+    pub(crate) fn poll_when<T>(
+        &self,
+        waker: &Waker,
+        check: &mut impl FnMut(&mut State<E>, Instant) -> Option<T>,
+    ) -> Poll<Result<Option<T>, NetworkError>> {
+        let now = self.shared.clock.now();
+        let mut state = self.shared.lock();
+        let found = check(&mut state, now);
+        let end = state.end();
+        let is_pending = found.is_none() && end.is_none();
+        self.shared.release_and_wait(state, now, is_pending.then_some(waker));
+        match (found, end) {
+            (None, None) => Poll::Pending,
+            (None, Some(Err(failure))) => Poll::Ready(Err(failure)),
+            (found, _) => Poll::Ready(Ok(found)),
+        }
+    }
+
+    /// Closes all connections, and lets the driver stop: what dropping it begins with.
+    pub(crate) fn begin_stop(&self) {
+        self.shared.order(|state| {
+            state.end.leave(self.shared.clock.now());
+            state.is_stopping = true;
+        });
     }
 
     /// The local address of its socket; of the newest if it has several.
@@ -231,10 +245,7 @@ impl<E: End> Wake for Call<E> {
 
 impl<E: End> Drop for Handle<E> {
     fn drop(&mut self) {
-        self.shared.order(|state| {
-            state.end.leave(self.shared.clock.now());
-            state.is_stopping = true;
-        });
+        self.begin_stop();
         self.drive_inline(Driver::round);
         let until = StdInstant::now() + STOP;
         let mut state = self.shared.lock();

@@ -13,14 +13,15 @@ use haulier_proto::connection::{
     Source, Urgency,
 };
 use haulier_proto::credentials::{Ticket, TicketError};
-use haulier_proto::server::{ConnectionId, ServerConfig, ServerEvent, ServerMachine, ServerStats};
+use haulier_proto::server::{ConnectionId, Desk, ServerConfig, ServerEvent, ServerStats, Worker};
 use haulier_proto::{DropCounts, Platform, Sequence};
 use haulier_udp::{Clock, Socket};
 
 use super::error::{FinishError, ListenError, NetworkError};
-use super::handle::{Drive, Handle, StartError};
-use super::serving::{Serving, unix_time};
+use super::handle::{Drive, StartError};
+use super::serving::{Common, Serving, Working, unix_time};
 use super::shared::State;
+use super::team::Team;
 use super::{aes, over_sockets, secrets};
 
 /// A bound address for a server: to know the address before the server starts, or to choose another driver
@@ -40,6 +41,7 @@ use super::{aes, over_sockets, secrets};
 pub struct Listen {
     socket: Socket,
     drive: Drive,
+    workers: usize,
 }
 
 impl Listen {
@@ -52,7 +54,7 @@ impl Listen {
         let mut last = io::Error::new(io::ErrorKind::InvalidInput, "no address to bind");
         for local in local.to_socket_addrs()? {
             match Socket::bind(local) {
-                Ok(socket) => return Ok(Self { socket, drive: Drive::default() }),
+                Ok(socket) => return Ok(Self { socket, drive: Drive::default(), workers: 1 }),
                 Err(error) => last = error,
             }
         }
@@ -88,6 +90,18 @@ impl Listen {
         self
     }
 
+    /// Drives the server by so many threads, up to 256, each with its socket at the same address and its part
+    /// of the connections: as many as there are cores, at most. To the application it is one server, with
+    /// one stream of events; [`Server::worker`] has those of one. Other systems than Linux and Android do not
+    /// divide a port, so there it has one worker, whatever this says ([`Server::workers`]). Default 1.
+    ///
+    /// Not together with [`inline`](Self::inline) and `on_tokio`; the events can be awaited all the same.
+    #[must_use]
+    pub const fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
     /// Starts the server. The address it listens at counts as one of
     /// [`ServerConfig::addresses`](ServerConfig::addresses), with which tokens are compared; the addresses of
     /// a router in front of it are to be added there.
@@ -99,28 +113,40 @@ impl Listen {
         config.connection = over_sockets(config.connection);
         let (clock, local) = (Clock::start(), self.socket.local_addr());
         config.addresses.push(local);
-        let platform = Platform::new(haulier_udp::seed()?, aes());
+        let workers = if haulier_udp::divides_ports() { self.workers } else { self.workers.min(1) };
+        if workers > 1 && self.drive != Drive::Thread {
+            return Err(ListenError::WorkersWithoutThreads);
+        }
+        let platform = || Ok::<_, io::Error>(Platform::new(haulier_udp::seed()?, aes()));
+        let platforms = (0..workers).map(|_| platform()).collect::<Result<Vec<_>, _>>()?;
         let unix_time = unix_time();
         if unix_time.is_none() && !config.credentials.token_keys.is_empty() {
             return Err(ListenError::NoTimeOfDay);
         }
-        let mut machine =
-            ServerMachine::new(clock.now(), unix_time.unwrap_or(0), config, platform)?;
-        if unix_time.is_none() {
-            machine.forget_unix_time();
-        }
-        let serving = Serving { machine, is_shutting_down: false };
-        let handle = Handle::start(serving, clock, Some(self.socket), self.drive);
-        let handle = handle.map_err(|error| match error {
+        let (desk, machines) = Desk::open(clock.now(), unix_time.unwrap_or(0), config, platforms)?;
+        let common = Arc::new(Common::new(desk, workers));
+        let serving = |(number, mut worker): (usize, Worker)| {
+            if unix_time.is_none() {
+                worker.forget_unix_time();
+            }
+            let machine = Working::new(worker, Arc::clone(&common), number);
+            Serving { machine, is_shutting_down: false }
+        };
+        let servings = machines.into_iter().enumerate().map(serving).collect();
+        let beside = (1..workers).map(|_| self.socket.bind_beside());
+        let mut sockets = beside.collect::<io::Result<Vec<_>>>()?;
+        sockets.push(self.socket);
+        let team = Team::start(servings, common, clock, sockets, self.drive);
+        let team = team.map_err(|error| match error {
             StartError::Io(error) => ListenError::Io(error),
             #[cfg(feature = "tokio")]
             StartError::NoRuntime => ListenError::NoRuntime,
         })?;
-        Ok(Server { handle: Arc::new(handle), local })
+        Ok(Server { team: Arc::new(team), only: None, local })
     }
 }
 
-/// A server of a game and all its clients, on one socket.
+/// A server of a game and all its clients, at one address.
 ///
 /// It is a handle: a network thread does the work. Clone it to send from one thread or task
 /// while another waits for events; each event goes to one of them. When the last clone is dropped all
@@ -149,7 +175,9 @@ impl Listen {
 /// ```
 #[derive(Clone)]
 pub struct Server {
-    handle: Arc<Handle<Serving>>,
+    pub(super) team: Arc<Team>,
+    /// Its events are those of this worker.
+    only: Option<usize>,
     local: SocketAddr,
 }
 
@@ -170,7 +198,7 @@ impl Server {
     /// # Errors
     /// [`NetworkError`], once all events are taken.
     pub fn poll(&self) -> Result<Option<(ConnectionId, ServerEvent)>, NetworkError> {
-        self.handle.poll()
+        self.team.poll(self.only)
     }
 
     /// The next event, and of which client; waits for it up to `max`. `None` after that, after a
@@ -179,7 +207,7 @@ impl Server {
     /// # Errors
     /// As [`poll`](Self::poll).
     pub fn wait(&self, max: Duration) -> Result<Option<(ConnectionId, ServerEvent)>, NetworkError> {
-        self.handle.wait(max)
+        self.team.wait(self.only, max)
     }
 
     /// Ends a [`wait`](Self::wait) without an event: the one under way, or else the next. For threads of the
@@ -206,7 +234,7 @@ impl Server {
     /// ```
     #[must_use]
     pub fn waker(&self) -> Waker {
-        self.handle.waker()
+        self.team.waker(self.only)
     }
 
     /// The next event, and of which client; `None` once the server is shut down. The future may be
@@ -215,7 +243,7 @@ impl Server {
     /// # Errors
     /// As [`poll`](Self::poll); [`NetworkError::Inline`].
     pub async fn next_event(&self) -> Result<Option<(ConnectionId, ServerEvent)>, NetworkError> {
-        self.handle.when(State::take_event).await
+        self.team.next_event(self.only).await
     }
 
     /// Sends a time-critical packet of up to 256 KiB, once. An event reports whether it was acknowledged.
@@ -275,13 +303,15 @@ impl Server {
     /// application has closed with a code and a reason of its own, and accepts no more. Keep the server
     /// running until [`is_shut_down`](Self::is_shut_down), so that the closes are sent.
     pub fn shut_down(&self) {
-        self.handle.shared.act(Serving::shut_down);
+        for handle in self.team.handles() {
+            let _over = handle.shared.act(Serving::shut_down);
+        }
     }
 
     /// Whether it was shut down, and no connection is left.
     #[must_use]
     pub fn is_shut_down(&self) -> bool {
-        self.handle.shared.lock().end().is_some()
+        self.team.handles().iter().all(|handle| handle.shared.lock().end().is_some())
     }
 
     /// Shuts down gracefully: [`shut_down`](Self::shut_down), and waits up to `max` until every close is
@@ -291,8 +321,12 @@ impl Server {
     /// [`FinishError`].
     pub fn finish(self, max: Duration) -> Result<(), FinishError> {
         let until = self.finishing(max);
-        let finished = self.handle.wait_for(max, |state, now| finished(state, now, until))?;
-        finished.unwrap_or(Err(FinishError::TimedOut))
+        for handle in self.team.handles() {
+            let max = handle.shared.clock.until(until);
+            let finished = handle.wait_for(max, |state, now| finished(state, now, until))?;
+            finished.unwrap_or(Err(FinishError::TimedOut))?;
+        }
+        Ok(())
     }
 
     /// The same, awaited.
@@ -301,23 +335,33 @@ impl Server {
     /// [`FinishError`].
     pub async fn finish_async(self, max: Duration) -> Result<(), FinishError> {
         let until = self.finishing(max);
-        let finished = self.handle.when(|state, now| finished(state, now, until)).await?;
-        finished.unwrap_or(Err(FinishError::TimedOut))
+        for handle in self.team.handles() {
+            let finished = handle.when(|state, now| finished(state, now, until)).await?;
+            finished.unwrap_or(Err(FinishError::TimedOut))?;
+        }
+        Ok(())
     }
 
     fn finishing(&self, max: Duration) -> Instant {
-        let now = self.handle.shared.clock.now();
-        self.handle.shared.order(|state| {
-            state.end.shut_down(now);
-            state.watch(now + max);
-        });
-        now + max
+        let mut until = Instant::ZERO;
+        for handle in self.team.handles() {
+            let now = handle.shared.clock.now();
+            until = now + max;
+            handle.shared.order(|state| {
+                state.end.shut_down(now);
+                state.watch(until);
+            });
+        }
+        until
     }
 
     /// All connections, including those in their handshake.
     #[must_use]
     pub fn connections(&self) -> Vec<ConnectionId> {
-        self.handle.shared.look(|end| end.machine.connections().collect())
+        let all = self.team.handles().iter().map(|handle| {
+            handle.shared.look(|end| end.machine.worker.connections().collect::<Vec<_>>())
+        });
+        all.flatten().collect()
     }
 
     /// Reads a connection: its RTT, progress, statistics, state. `None` if it no longer exists. The network
@@ -327,7 +371,7 @@ impl Server {
         id: ConnectionId,
         look: impl FnOnce(&Connection) -> R,
     ) -> Option<R> {
-        self.handle.shared.look(|end| end.machine.connection(id).map(look))
+        self.team.of(id)?.shared.look(|end| end.machine.worker.connection(id).map(look))
     }
 
     /// The counters of a connection.
@@ -365,16 +409,36 @@ impl Server {
         self.change(id, |connection, _| connection.set_urgency(urgency));
     }
 
+    /// How many workers it has: threads, each with its part of the connections.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.team.handles().len()
+    }
+
+    /// The same server, whose events are those of one worker only, counted from 0: for an application that
+    /// has a thread for each. All else is as with any other clone, for all connections. `None` if there are
+    /// not so many. Each event goes to one handle, so an application uses either this or one of all.
+    #[must_use]
+    pub fn worker(&self, number: usize) -> Option<Self> {
+        (number < self.workers()).then(|| Self { only: Some(number), ..self.clone() })
+    }
+
     /// The counters of the server.
     #[must_use]
     pub fn stats(&self) -> ServerStats {
-        self.handle.shared.look(|end| end.machine.stats())
+        let mut all = ServerStats::default();
+        let handles = self.team.handles().iter();
+        handles.for_each(|handle| all += handle.shared.look(|end| end.machine.worker.stats()));
+        self.team.common.desk().complete(all)
     }
 
     /// Datagrams that were not used, by reason.
     #[must_use]
     pub fn drops(&self) -> DropCounts {
-        self.handle.shared.look(|end| *end.machine.drops())
+        let mut all = DropCounts::default();
+        let handles = self.team.handles().iter();
+        handles.for_each(|handle| all += handle.shared.look(|end| *end.machine.worker.drops()));
+        all
     }
 
     /// The address it listens at.
@@ -389,7 +453,8 @@ impl Server {
     /// # Errors
     /// [`TicketError`]: for none or more than 8 addresses, or one that clients cannot reach.
     pub fn ticket(&self, addresses: &[SocketAddr]) -> Result<Option<Ticket>, TicketError> {
-        self.handle.shared.look(|end| secrets::ticket(end.machine.config(), addresses))
+        let Some(handle) = self.team.handles().first() else { return Ok(None) };
+        handle.shared.look(|end| secrets::ticket(end.machine.worker.config(), addresses))
     }
 
     pub(super) fn change<R>(
@@ -397,7 +462,8 @@ impl Server {
         id: ConnectionId,
         change: impl FnOnce(&mut Connection, Instant) -> R,
     ) -> Option<R> {
-        self.handle.shared.act(|end, now| Some(change(end.machine.connection_mut(id)?, now)))?
+        let handle = self.team.of(id)?;
+        handle.shared.act(|end, now| Some(change(end.machine.worker.connection_mut(id)?, now)))?
     }
 }
 

@@ -287,6 +287,11 @@ impl<E: End> State<E> {
         self.driver.clone_from(waker);
     }
 
+    /// What ends the driver's sleep.
+    pub(crate) fn driver(&self) -> Waker {
+        self.driver.clone()
+    }
+
     /// The driver begins a round.
     pub(crate) const fn begin_round(&mut self) {
         self.plan = Plan::Look;

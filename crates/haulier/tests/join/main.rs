@@ -17,3 +17,4 @@ mod modes;
 mod sources;
 mod support;
 mod traffic;
+mod workers;

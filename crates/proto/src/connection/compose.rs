@@ -73,8 +73,9 @@ const ORDER: [Part; 13] = [
 ];
 
 /// What a datagram may have that follows one with a slice alone, in the same call: all else was asked there,
-/// and nothing came in since.
-const ORDER_OF_RUN: [Part; 3] = [Part::Announcements, Part::Pages, Part::Data];
+/// and nothing came in since. What rides along with others does so here, too.
+const ORDER_OF_RUN: [Part; 6] =
+    [Part::Announcements, Part::Pages, Part::SlicesHere, Part::Data, Part::Ack, Part::Grease];
 
 impl Connection {
     /// When there is something to send, as far as the amplification limit allows.
@@ -89,12 +90,10 @@ impl Connection {
 
     /// Puts the frames that are due into a datagram.
     pub(super) fn compose(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
-        ORDER.into_iter().for_each(|part| self.put(part, now, draft));
-    }
-
-    /// The same for one that [follows](ORDER_OF_RUN) a slice alone.
-    pub(super) fn compose_next(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
-        ORDER_OF_RUN.into_iter().for_each(|part| self.put(part, now, draft));
+        match draft.is_next {
+            true => ORDER_OF_RUN.into_iter().for_each(|part| self.put(part, now, draft)),
+            false => ORDER.into_iter().for_each(|part| self.put(part, now, draft)),
+        }
     }
 
     /// When this part is a reason to send a datagram.
@@ -350,8 +349,10 @@ impl Connection {
         let is_gate_open = self.is_gate_open(now);
         let mut may_send_message = self.message_at().is_some_and(|at| at <= now);
         let room = self.frame_room();
-        let mut may_send = draft.may_send_slices
-            && self.blocks_out.sender_mut().is_some_and(|sender| sender.is_slice_due(now, room));
+        let is_next = draft.is_next;
+        let is_due = |sender: &mut Sender| is_next || sender.is_slice_due(now, room);
+        let mut may_send =
+            draft.may_send_slices && self.blocks_out.sender_mut().is_some_and(is_due);
         while may_send || !self.packets_out.is_empty() || may_send_message {
             let packets = self.packets_out.next_bytes().map(|bytes| (Source::Packets, bytes));
             let due = self.messages_out.due().filter(|_| may_send_message);

@@ -143,6 +143,9 @@ pub enum ConfigError {
     /// A server's `remembered` is 0: it could accept nobody.
     #[error("`remembered` must be at least 1, or every request would be refused")]
     NothingRemembered,
+    /// A server has 1 to 256 workers.
+    #[error("a server has 1 to 256 workers")]
+    Workers,
     /// A server with token keys has no `addresses`: no token could name it.
     #[error(
         "`addresses` must have those at which clients reach the server, because tokens name them; or \

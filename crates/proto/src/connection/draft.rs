@@ -19,6 +19,8 @@ pub(super) struct Draft<'a, 'b> {
     pub(super) slice: Option<(ChunkAt, Symbol)>,
     /// Slices may be sent: nothing that is composed changes that.
     pub(super) may_send_slices: bool,
+    /// It follows a slice alone: if another one is due shows when it is asked for.
+    pub(super) is_next: bool,
     /// How many frames it has.
     frames: u32,
     /// It has what a receiver of blocks says without being asked for an ack.
@@ -33,11 +35,13 @@ impl<'a, 'b> Draft<'a, 'b> {
         out: &'a mut DatagramBuffer<'b>,
         end: usize,
         may_send_slices: bool,
+        is_next: bool,
     ) -> Self {
         Self {
             out,
             end,
             may_send_slices,
+            is_next,
             frames: 0,
             is_ack_eliciting: false,
             has_content: false,

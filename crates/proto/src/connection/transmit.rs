@@ -52,11 +52,8 @@ impl Connection {
         let room = self.room();
         let number = self.begin(now, out, room)?;
         let header_bytes = out.len();
-        let mut draft = Draft::new(out, room - TAG_BYTES, may_send_slices);
-        match is_next {
-            true => self.compose_next(now, &mut draft),
-            false => self.compose(now, &mut draft),
-        }
+        let mut draft = Draft::new(out, room - TAG_BYTES, may_send_slices, is_next);
+        self.compose(now, &mut draft);
         let is_slice_alone = draft.is_slice_alone();
         let Draft { is_ack_eliciting, has_content, is_asking, slice, has_ack, has_report, .. } =
             draft;

@@ -173,17 +173,30 @@ impl ResetKey {
     /// knows its ids from noise and from those of other servers. Without the key all 8 look random.
     #[must_use]
     pub fn id(&self, random: [u8; ID_RANDOM_BYTES]) -> [u8; 8] {
-        let check: [u8; 2] = keyed(&self.0, &[b"id", &random]);
+        self.numbered_id(random).0
+    }
+
+    /// The same, with the number that the key makes of these bytes: it tells a server's threads whose
+    /// connection it is, and nobody else anything.
+    pub(crate) fn numbered_id(&self, random: [u8; ID_RANDOM_BYTES]) -> ([u8; 8], u32) {
+        let [c0, c1, number @ ..] = keyed::<6>(&self.0, &[b"id", &random]);
+        let check = [c0, c1];
         let mut id = [0; 8];
         id.iter_mut().zip(random.into_iter().chain(check)).for_each(|(to, from)| *to = from);
-        id
+        (id, u32::from_le_bytes(number))
+    }
+
+    /// The number of an id that was made with this key; `None` for others.
+    pub(crate) fn number(&self, id: [u8; 8]) -> Option<u32> {
+        let (own, number) = self.numbered_id(*id.first_chunk()?);
+        equal(&own, &id).then_some(number)
     }
 
     /// Whether an id was made with this key, before or after a restart. Of other ids one in 2^16 is taken
     /// for one, which gives away a token that no client has.
     #[must_use]
     pub fn is_own_id(&self, id: [u8; 8]) -> bool {
-        id.first_chunk().is_some_and(|random| equal(&self.id(*random), &id))
+        self.number(id).is_some()
     }
 
     /// The token in a reset of the connection with this server id.
@@ -248,6 +261,21 @@ mod tests {
             other[bit / 8] ^= 1 << (bit % 8);
             assert!(!key.verify(100, id, address, &other), "bit {bit}");
         }
+    }
+
+    /// Threads of a server find their connections by a number that only the key gives.
+    #[test]
+    fn an_id_has_a_number_under_its_key_and_under_no_other() {
+        let key = ResetKey::derived(&secret(5));
+        let mut counts = [0; 4];
+        for n in 0..4_000_u16 {
+            let [low, high] = n.to_le_bytes();
+            let (id, number) = key.numbered_id([low, high, 0, 0, 0, 0]);
+            assert_eq!((id, key.number(id)), (key.id([low, high, 0, 0, 0, 0]), Some(number)));
+            assert_eq!(ResetKey::derived(&secret(6)).number(id), None);
+            counts[number as usize % 4] += 1;
+        }
+        assert!(counts.iter().all(|count| (900..1_100).contains(count)), "{counts:?}");
     }
 
     /// A dual-stack socket reports an IPv4 client with a mapped address, an IPv4 socket does not.

@@ -6,6 +6,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 
+use super::connection_id::MAX_CONNECTIONS;
 use super::desk::Desk;
 use super::memory::{RequestName, TokenName, TokenUse};
 use super::{ConnectionId, EarlierTokens, TokenAudience};
@@ -27,6 +28,8 @@ pub(super) struct OpenToken {
 
 /// What the desk is asked about a verified request.
 pub(super) struct Question<'a> {
+    /// Who asks.
+    pub(super) worker: u8,
     pub(super) path: FourTuple,
     pub(super) name: RequestName,
     pub(super) token: Option<&'a OpenToken>,
@@ -39,8 +42,10 @@ pub(super) struct Question<'a> {
 
 /// What the desk says.
 pub(super) enum Verdict {
-    /// A copy of the request of this connection.
+    /// A copy of the request of this connection, of the worker that asks.
     Copy(ConnectionId),
+    /// A copy of a request that this worker has.
+    Elsewhere(usize),
     /// It has to come again with a cookie.
     Retry,
     Refused(Refused),
@@ -88,8 +93,15 @@ impl Prefix {
 impl Desk {
     /// Decides about a request whose check is verified.
     pub(super) fn judge(&mut self, now: Instant, question: &Question<'_>) -> Verdict {
-        if let Some(&id) = self.seats.get(&question.name) {
-            return Verdict::Copy(id);
+        self.ended.forget_old(now);
+        let worker = usize::from(question.worker);
+        match self.seats.get(&question.name) {
+            Some(&id) if id.worker() == worker => return Verdict::Copy(id),
+            Some(id) => return Verdict::Elsewhere(id.worker()),
+            None => {}
+        }
+        if let Some(other) = self.ended.worker_of(&question.name).filter(|&other| other != worker) {
+            return Verdict::Elsewhere(other);
         }
         self.unix_time = self.unix_time.max(question.unix_time);
         if self.started_unix == 0 {
@@ -124,7 +136,7 @@ impl Desk {
         let prefix = Prefix::of(path.remote);
         let share = self.prefixes.get(&prefix).copied().unwrap_or_default();
         if !has_room
-            || self.seats.len() >= limits.connections
+            || self.seats.len() >= limits.connections.min(MAX_CONNECTIONS)
             || share.connections >= limits.connections_per_prefix
         {
             return Err((Some(RefusalCode::Full), DropReason::NoSlot));
@@ -134,7 +146,7 @@ impl Desk {
             return Err((None, DropReason::NoSlot));
         }
         let is_full = self.handshakes.len() >= limits.handshakes;
-        let ends = if is_full { self.make_room(now, prefix) } else { None };
+        let ends = if is_full { self.make_room(now, prefix, question.worker) } else { None };
         if self.handshakes.len() >= limits.handshakes {
             return Err((None, DropReason::NoSlot));
         }
@@ -203,7 +215,7 @@ impl Desk {
         share.handshakes += 1;
         share.credited += usize::from(has_credit);
         self.handshakes.begin(now, *name, prefix, has_credit);
-        self.seats.insert(*name, ConnectionId::coming());
+        self.seats.insert(*name, ConnectionId::coming(question.worker));
         let client = token.and_then(|token| token.claims.client());
         Seat { address_proof, known: self.paths.recall(now, path.remote.ip(), client), ends }
     }

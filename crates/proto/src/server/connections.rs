@@ -69,14 +69,28 @@ impl Worker {
         self.refresh(id);
     }
 
-    /// An id that no present connection has.
+    /// An id that no present connection has, and that says that the connection is this worker's: of the
+    /// random bytes after those drawn the first that make it so.
     pub(super) fn new_id(&mut self, context: &[&[u8]]) -> WireId {
         loop {
             let [a, b, c, d, e, f, ..] = *self.entropy.hedged(context).as_bytes();
-            let id = WireId(self.reset_key.id([a, b, c, d, e, f]));
+            let mut random = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+            let id = loop {
+                let [a, b, c, d, e, f, ..] = random.to_le_bytes();
+                let (id, number) = self.reset_key.numbered_id([a, b, c, d, e, f]);
+                if self.worker_of(number) == usize::from(self.number) {
+                    break WireId(id);
+                }
+                random = random.wrapping_add(1);
+            };
             if !self.by_id.contains_key(&id) && !self.lingering.has(id) {
                 return id;
             }
         }
+    }
+
+    /// Whose connections have ids with this number.
+    pub(super) fn worker_of(&self, number: u32) -> usize {
+        number as usize % self.board.workers()
     }
 }

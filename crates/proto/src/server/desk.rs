@@ -14,6 +14,9 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use super::admission::{ClientName, Prefix};
+use super::board::Board;
+use super::connection_id::MAX_WORKERS;
+use super::ended::Ended;
 use super::handshakes::Handshakes;
 use super::memory::{Memory, RequestName, TokenName};
 use super::paths::Paths;
@@ -43,8 +46,12 @@ pub struct Desk {
     /// The time of day when the server was started, or first knew it; 0 if it never did.
     pub(super) started_unix: u64,
     pub(super) is_shutting_down: bool,
+    pub(super) ended: Ended,
     answer_budget: SendBudget,
     reset_key: ResetKey,
+    board: Arc<Board>,
+    /// For each worker the handshakes that it has to end, to make room.
+    orders: Vec<Vec<ConnectionId>>,
 }
 
 debug_as! { Desk: |desk| seats = desk.seats.len(), handshakes = desk.handshakes.len() }
@@ -65,6 +72,8 @@ pub(super) enum Note {
     Seated { name: RequestName, id: ConnectionId },
     /// There is no connection, because no keys could be agreed on.
     Withdrawn { name: RequestName, token: Option<(TokenName, u64)>, prefix: Prefix },
+    /// A connection has ended, and its worker remembers it until then.
+    Ended { name: RequestName, worker: u8, until: Instant },
     /// A handshake is over, completed or not.
     HandshakeOver { name: RequestName },
     /// A connection is gone.
@@ -92,19 +101,31 @@ impl AtDesk for Desk {
 }
 
 impl Desk {
-    /// A desk, and a worker. The seed in `platform` must be fit for keys; the same seed gives the same server.
-    /// `unix_time` is the time of day at `now`, in seconds since 1970, for the expiry of tokens.
-    pub(super) fn open(
+    /// A desk, and a worker for each platform: its seed is that worker's own, and must be fit for keys; the
+    /// same seeds give the same server. `unix_time` is the time of day at `now`, in seconds since 1970, for
+    /// the expiry of tokens.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for a setting that cannot work, and for no or more than 256 workers.
+    pub fn open(
         now: Instant,
         unix_time: u64,
         config: ServerConfig,
-        platform: impl Into<Platform>,
-    ) -> Result<(Self, Worker), ConfigError> {
-        let platform = platform.into();
+        platforms: impl IntoIterator<Item = impl Into<Platform>>,
+    ) -> Result<(Self, Vec<Worker>), ConfigError> {
+        let mut platforms = platforms.into_iter().map(Into::into);
+        let platform: Platform = platforms.next().ok_or(ConfigError::Workers)?;
         let mut entropy = Entropy::new(platform.seed);
         let suites = Suites::available(platform.has_aes);
         let (rules, reset_key) = Rules::new(config, suites, &mut entropy)?;
         let rules = Arc::new(rules);
+        let entropies: Vec<_> = core::iter::once(entropy)
+            .chain(platforms.map(|platform| Entropy::new(platform.seed)))
+            .collect();
+        if entropies.len() > MAX_WORKERS {
+            return Err(ConfigError::Workers);
+        }
+        let board = Arc::new(Board::new(entropies.len()));
         let answers = rules.config.limits.answers_per_second;
         // A send budget fills at a rate in bit/s. Here one byte stands for one answer.
         let mut answer_budget = SendBudget::new(u64::from(answers).saturating_mul(8), now);
@@ -119,10 +140,17 @@ impl Desk {
             started_unix: unix_time,
             is_shutting_down: false,
             answer_budget,
+            ended: Ended::new(rules.config.limits.connections),
             reset_key: reset_key.clone(),
+            orders: entropies.iter().map(|_| Vec::new()).collect(),
+            board: Arc::clone(&board),
             rules: Arc::clone(&rules),
         };
-        Ok((desk, Worker::new(now, unix_time, rules, reset_key, entropy)))
+        let worker = |(number, entropy)| {
+            let (rules, board) = (Arc::clone(&rules), Arc::clone(&board));
+            Worker::new(number, (now, unix_time), rules, board, reset_key.clone(), entropy)
+        };
+        Ok((desk, (0..=u8::MAX).zip(entropies).map(worker).collect()))
     }
 
     /// Adds what only the desk knows to the counters of workers.
@@ -161,6 +189,7 @@ impl Desk {
                     self.end_handshake(&name);
                     self.leave(&name, prefix);
                 }
+                Note::Ended { name, worker, until } => self.ended.insert(name, worker, until),
                 Note::HandshakeOver { name } => self.end_handshake(&name),
                 Note::Gone { name, prefix, path } => {
                     if let Some(path) = path {
@@ -192,28 +221,55 @@ impl Desk {
         }
     }
 
-    /// Another reset key, if there are no connections and it need not stay the same. Returns the key.
-    pub(super) fn renew_reset_key(&mut self, fresh: ResetKey) -> ResetKey {
+    /// Another worker has to end its handshake.
+    pub(super) fn order_end(&mut self, id: ConnectionId) {
+        if let Some(orders) = self.orders.get_mut(id.worker()) {
+            orders.push(id);
+            self.board.order(id.worker());
+        }
+    }
+
+    /// The handshakes that this worker has to end.
+    pub(super) fn take_orders(&mut self, worker: u8) -> Vec<ConnectionId> {
+        self.orders.get_mut(usize::from(worker)).map(core::mem::take).unwrap_or_default()
+    }
+
+    /// Another reset key, if there are no connections and it need not stay the same.
+    pub(super) fn renew_reset_key(&mut self, fresh: ResetKey) {
         if self.seats.is_empty() && self.rules.config.credentials.reset_secret.is_none() {
             self.reset_key = fresh;
+            self.board.count_reset_key();
         }
-        self.reset_key.clone()
+    }
+
+    /// The reset key, if the worker has another than the one of that number. Returns its number.
+    pub(super) fn update_reset_key(&self, seen: u64, key: &mut ResetKey) -> u64 {
+        let number = self.board.reset_keys();
+        if number != seen {
+            key.clone_from(&self.reset_key);
+        }
+        number
     }
 
     /// Panics if the parts contradict each other, or what the workers have. For tests, fuzzers and the
     /// simulator; all workers have reported.
-    pub(super) fn check_invariants<'a>(&self, workers: impl IntoIterator<Item = &'a Worker>) {
+    #[doc(hidden)]
+    pub fn check_invariants<'a>(&self, workers: impl IntoIterator<Item = &'a Worker>) {
         let (mut connections, mut handshakes) = (0, 0);
         for worker in workers {
             worker.check_invariants();
+            assert!(worker.notes.is_empty(), "not reported");
             connections += worker.slots.len();
             handshakes += worker.slots.handshakes();
         }
+        self.ended.check_invariants();
         assert_eq!(connections, self.seats.len(), "seats");
-        assert_eq!(handshakes, self.handshakes.len(), "handshakes");
+        let ordered: usize = self.orders.iter().map(Vec::len).sum();
+        let counted = self.handshakes.len();
+        assert!((counted..=counted + ordered).contains(&handshakes), "{handshakes} handshakes");
         let sum = |count: fn(&Share) -> usize| self.prefixes.values().map(count).sum::<usize>();
         assert_eq!(sum(|share| share.connections), connections);
-        assert_eq!(sum(|share| share.handshakes), handshakes);
+        assert_eq!(sum(|share| share.handshakes), counted);
         assert_eq!(sum(|share| share.credited), self.handshakes.credited());
     }
 }

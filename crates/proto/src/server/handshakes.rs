@@ -90,9 +90,18 @@ impl Desk {
     /// attacker with the secret can fill the server with handshakes that it never completes, while an honest
     /// client completes its own in a round trip. So the prefix with the most handshakes loses one to a prefix
     /// with fewer; among equals, the oldest handshake ends if it is a second old.
-    pub(super) fn make_room(&mut self, now: Instant, prefix: Prefix) -> Option<ConnectionId> {
+    /// If it is another worker's than the one that asks, that is told to end it; it counts no more at once.
+    pub(super) fn make_room(
+        &mut self,
+        now: Instant,
+        prefix: Prefix,
+        worker: u8,
+    ) -> Option<ConnectionId> {
         let (name, id) = self.handshakes.to_evict(now, prefix)?;
         self.end_handshake(&name);
+        if id.worker() != usize::from(worker) {
+            self.order_end(id);
+        }
         Some(id)
     }
 }

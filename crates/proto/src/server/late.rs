@@ -4,8 +4,8 @@
 use alloc::vec::Vec;
 
 use super::ConnectionId;
-use super::desk::AtDesk;
-use super::worker::Worker;
+use super::desk::{AtDesk, Note};
+use super::worker::{Handled, Worker};
 use crate::wire::{WireId, answer};
 use crate::{DropReason, FourTuple, Instant};
 
@@ -13,7 +13,8 @@ use crate::{DropReason, FourTuple, Instant};
 const MIN_BYTES_FOR_RESET: usize = 26;
 
 impl Worker {
-    /// If this connection has ended, keeps what its client may have to be told.
+    /// If this connection has ended, keeps what its client may have to be told. Its client may still repeat
+    /// its request, which can reach another worker: that is told whose it was.
     pub(super) fn linger(&mut self, now: Instant, id: ConnectionId) {
         let Some(slot) = self.slots.get_mut(id) else { return };
         if slot.lingers || !slot.connection.is_closed() {
@@ -21,6 +22,10 @@ impl Worker {
         }
         slot.lingers = true;
         let last_words = slot.connection.last_words(now);
+        if last_words.is_response && self.board.workers() > 1 {
+            let until = now + last_words.lasts;
+            self.notes.push(Note::Ended { name: slot.name, worker: self.number, until });
+        }
         self.lingering.insert(now, slot.connection.local_id(), slot.name, last_words);
     }
 
@@ -34,37 +39,33 @@ impl Worker {
         }
     }
 
-    /// Data for a connection that is not there.
-    pub(super) fn on_stray(
+    /// Data for a connection that is not there: another worker's, or gone.
+    pub(super) fn on_unknown(
         &mut self,
         now: Instant,
         desk: &mut impl AtDesk,
         id: WireId,
         from: FourTuple,
         bytes: usize,
-    ) -> DropReason {
+    ) -> Result<Handled, DropReason> {
         if self.lingering.has(id) {
             self.on_late(now, id, from, bytes);
-            return DropReason::NotNow;
+            return Err(DropReason::NotNow);
         }
-        self.reset(now, desk, from, id, bytes);
-        DropReason::UnknownConnection
-    }
-
-    fn reset(
-        &mut self,
-        now: Instant,
-        desk: &mut impl AtDesk,
-        to: FourTuple,
-        id: WireId,
-        bytes: usize,
-    ) {
-        let is_own = bytes >= MIN_BYTES_FOR_RESET && self.reset_key.is_own_id(id.0);
-        if is_own && self.may_answer(now, desk) {
+        self.update_reset_key(desk);
+        let Some(number) = self.reset_key.number(id.0) else {
+            return Err(DropReason::UnknownConnection);
+        };
+        let worker = self.worker_of(number);
+        if worker != usize::from(self.number) {
+            return Ok(Handled::ForWorker(worker));
+        }
+        if bytes >= MIN_BYTES_FOR_RESET && self.may_answer(now, desk) {
             let mut out = Vec::new();
             answer::write_reset(self.reset_key.reset_token(id.0), &mut out);
             self.stats.resets += 1;
-            self.answer(to, out);
+            self.answer(from, out);
         }
+        Err(DropReason::UnknownConnection)
     }
 }

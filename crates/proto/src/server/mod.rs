@@ -18,9 +18,12 @@
 //!    until [`poll_timeout`](ServerMachine::poll_timeout) or the next datagram.
 
 mod admission;
+mod board;
 mod config;
+mod connection_id;
 mod connections;
 mod desk;
+mod ended;
 mod event;
 mod handshakes;
 mod late;
@@ -32,17 +35,20 @@ mod rules;
 mod shares;
 mod slots;
 mod stats;
+mod strays;
 mod unix_clock;
 mod uplink;
 mod worker;
 
 pub use config::{EarlierTokens, ServerConfig, ServerCredentials, ServerLimits, TokenAudience};
+pub use connection_id::ConnectionId;
 pub use desk::{AtDesk, Desk};
 pub use event::ServerEvent;
 pub use stats::ServerStats;
-pub use worker::Worker;
+pub use strays::{MAX_STRAYS, Stray, Strays};
+pub use worker::{Handled, Worker};
 
-use slotmap::{DefaultKey, Key as _};
+use core::iter;
 
 use crate::connection::{ConfigError, Connection};
 use crate::debug_as;
@@ -50,23 +56,6 @@ use crate::wire::Kind;
 use crate::wire::request::REQUEST_BYTES;
 use crate::work::Work;
 use crate::{Batch, DropCounts, DropReason, Ecn, FourTuple, Instant, Machine, Platform};
-
-/// Names a connection of a server, and is never used for another one. It prints as a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ConnectionId(DefaultKey);
-
-impl ConnectionId {
-    /// Stands for one whose keys are being agreed on.
-    fn coming() -> Self {
-        Self(DefaultKey::null())
-    }
-}
-
-impl core::fmt::Display for ConnectionId {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        self.0.data().as_ffi().fmt(f)
-    }
-}
 
 /// A server and its connections.
 pub struct ServerMachine {
@@ -88,7 +77,8 @@ impl ServerMachine {
         config: ServerConfig,
         platform: impl Into<Platform>,
     ) -> Result<Self, ConfigError> {
-        let (desk, worker) = Desk::open(now, unix_time, config, platform)?;
+        let (desk, mut workers) = Desk::open(now, unix_time, config, iter::once(platform))?;
+        let worker = workers.pop().ok_or(ConfigError::Workers)?;
         Ok(Self { desk, worker })
     }
 
@@ -150,7 +140,7 @@ impl ServerMachine {
     /// Closes all connections and refuses new ones. Continue the loop until there are no connections.
     pub fn shut_down(&mut self, now: Instant) {
         self.worker.shut_down(now, &mut self.desk);
-        self.worker.report(&mut self.desk);
+        self.worker.report(now, &mut self.desk);
     }
 
     /// Whether a datagram has the form of a request, which makes a server draw keys if it is valid.
@@ -186,8 +176,8 @@ impl ServerMachine {
     ) -> Result<(), DropReason> {
         let Self { desk, worker } = self;
         let outcome = worker.handle_datagram(now, desk, path.into(), ecn, datagram);
-        worker.report(desk);
-        outcome
+        worker.report(now, desk);
+        outcome.map(drop)
     }
 
     /// The next event, and its connection. Call it until it returns `None`. A connection that has ended can
@@ -195,7 +185,7 @@ impl ServerMachine {
     #[must_use]
     pub fn poll_event(&mut self, now: Instant) -> Option<(ConnectionId, ServerEvent)> {
         let event = self.worker.poll_event(now);
-        self.worker.report(&mut self.desk);
+        self.worker.report(now, &mut self.desk);
         event
     }
 
@@ -223,13 +213,13 @@ impl Machine for ServerMachine {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.worker.handle_timeout(now);
-        self.worker.report(&mut self.desk);
+        self.worker.report(now, &mut self.desk);
     }
 
     /// Clients take turns of up to 16 datagrams, and shorter ones where they share a limited uplink.
     fn poll_transmit(&mut self, now: Instant, batch: &mut Batch) {
         self.worker.poll_transmit(now, batch);
-        self.worker.report(&mut self.desk);
+        self.worker.report(now, &mut self.desk);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -16,7 +16,7 @@ use super::ConnectionId;
 use super::admission::{OpenToken, Prefix, Question, Refused, Seat, Verdict, cookie_time};
 use super::desk::{AtDesk, Note};
 use super::memory::RequestName;
-use super::worker::Worker;
+use super::worker::{Handled, Worker};
 use crate::connection::{CloseCode, CloseReason, Connection, Parameters, Protection};
 use crate::credentials::TokenError;
 use crate::crypto::{Entropy, RequestKeys, Responder, address_bytes, equal, open_check, respond};
@@ -68,7 +68,7 @@ impl Worker {
         desk: &mut impl AtDesk,
         path: FourTuple,
         datagram: &[u8],
-    ) -> Result<(), DropReason> {
+    ) -> Result<Handled, DropReason> {
         let client_id = AnyVersion::read(datagram)?.client_id;
         self.work.requests += 1;
         // Read here, so that it is never earlier in what follows.
@@ -87,6 +87,7 @@ impl Worker {
         }
         match self.ask_about(now, desk, path, &request) {
             Verdict::Copy(id) => self.on_copy(now, path, id, request.bytes),
+            Verdict::Elsewhere(worker) => return Ok(Handled::ForWorker(worker)),
             Verdict::Retry => {
                 let cookie = self.rules.cookie_key.make(cookie_time(now), client_id.0, path.remote);
                 let mut out = Vec::new();
@@ -100,6 +101,7 @@ impl Worker {
             }
             Verdict::Accepted(seat) => self.accept(now, desk, path, &request, &seat),
         }
+        .map(|()| Handled::Here)
     }
 
     /// The checks that need no memory: version, mode, lengths, token, check.
@@ -174,6 +176,7 @@ impl Worker {
             key.verify(cookie_time(now), parts.client_id.0, path.remote, &cookie)
         });
         let question = Question {
+            worker: self.number,
             path,
             name: request.name,
             token: request.verified.token.as_ref(),
@@ -181,10 +184,13 @@ impl Worker {
             unix_time: self.unix_clock.latest(),
             started_unix: self.unix_clock.started(),
         };
-        let notes = &mut self.notes;
+        let (notes, key) = (&mut self.notes, &mut self.reset_key);
         desk.ask(|desk| {
             desk.hear(notes);
-            desk.judge(now, &question)
+            let verdict = desk.judge(now, &question);
+            // With a seat it is the same until the connection is gone: no id outlives its key.
+            self.reset_keys = desk.update_reset_key(self.reset_keys, key);
+            verdict
         })
     }
 
@@ -216,8 +222,10 @@ impl Worker {
         request: &Request<'_>,
         seat: &Seat,
     ) -> Result<(), DropReason> {
-        if let Some(id) = seat.ends {
-            self.end_handshake(now, id);
+        match seat.ends {
+            Some(id) if id.worker() != usize::from(self.number) => self.calls_others = true,
+            Some(id) => self.end_handshake(now, id),
+            None => {}
         }
         let (name, token) = (request.name, request.verified.token.as_ref());
         match self.agree(now, path, request, seat) {
@@ -250,7 +258,11 @@ impl Worker {
     }
 
     /// Ends a handshake, to make room for another.
-    fn end_handshake(&mut self, now: Instant, id: ConnectionId) {
+    pub(super) fn end_handshake(&mut self, now: Instant, id: ConnectionId) {
+        // Another worker asked for this one, and it may have been completed since.
+        if !self.slots.get(id).is_some_and(|slot| slot.is_handshake) {
+            return;
+        }
         if let Some(connection) = self.slots.connection_mut(id) {
             connection.end_silently(now, CloseReason::NoAnswer, CloseCode::RESOURCES);
         }

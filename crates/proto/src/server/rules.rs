@@ -16,7 +16,8 @@ pub(super) struct Rules {
     /// Shared by all connections.
     pub(super) connection: Arc<ConnectionConfig>,
     pub(super) suites: Suites,
-    /// In a box, because the rules are moved about when they are made, which leaves copies that nothing wipes.
+    /// In a box, because the rules are moved about when they are made, which leaves copies that nothing
+    /// wipes.
     pub(super) request_keys: Option<Box<RequestKeys>>,
     pub(super) cookie_key: CookieKey,
 }

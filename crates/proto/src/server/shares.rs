@@ -32,9 +32,16 @@ impl Source {
 
 impl Worker {
     /// If clients together hold more memory than they may, forgets connections that have ended, and then
-    /// closes the largest connection of the source that holds the most.
+    /// closes the largest connection of the source that holds the most. Of several workers the one that holds
+    /// more than its part does so, which is at least one if all together hold too much.
     pub(super) fn enforce_memory_limit(&mut self, now: Instant) {
-        let max_bytes = self.rules.config.limits.memory_bytes;
+        let (all, others) = (self.rules.config.limits.memory_bytes, self.others_hold());
+        if self.memory_bytes() + others > all && self.memory_bytes() <= self.part_of(all) {
+            self.calls_others = true;
+            return;
+        }
+        // What the others leave, and never less than its part.
+        let max_bytes = all.saturating_sub(others).max(self.part_of(all));
         while self.memory_bytes() > max_bytes && self.lingering.forget_first() {}
         if self.memory_bytes() <= max_bytes {
             return;
@@ -47,6 +54,11 @@ impl Worker {
             connection.drop_unread();
         }
         self.refresh(id);
+    }
+
+    /// A worker's part of what all may have.
+    fn part_of(&self, all: usize) -> usize {
+        all / self.board.workers()
     }
 }
 
@@ -91,7 +103,7 @@ mod tests {
         let holders: Vec<_> = all
             .iter()
             .map(|&(prefix, client, memory_bytes)| Holder {
-                id: ConnectionId(ids.insert(())),
+                id: ConnectionId::new(0, ids.insert(())),
                 prefix: Prefix::of(([192, 0, 2, prefix], 9).into()),
                 client: client.map(|client| [client; 8]),
                 memory_bytes,

@@ -49,9 +49,11 @@ pub(super) struct Holder {
     pub(super) memory_bytes: usize,
 }
 
-/// All connections of a server.
+/// All connections of a worker.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
+    /// The worker's number.
+    worker: u8,
     slots: SlotMap<DefaultKey, Slot>,
     /// The sum over all slots.
     memory_bytes: usize,
@@ -63,6 +65,10 @@ pub(super) struct Slots {
 }
 
 impl Slots {
+    pub(super) fn new(worker: u8) -> Self {
+        Self { worker, ..Self::default() }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -75,7 +81,7 @@ impl Slots {
     /// What each connection holds, and whose it is.
     pub(super) fn holders(&self) -> impl Iterator<Item = Holder> + '_ {
         self.slots.iter().map(|(key, slot)| Holder {
-            id: ConnectionId(key),
+            id: ConnectionId::new(self.worker, key),
             prefix: slot.prefix,
             client: slot.client,
             memory_bytes: slot.memory_bytes,
@@ -93,7 +99,7 @@ impl Slots {
         name: RequestName,
         (prefix, client): (Prefix, Option<ClientName>),
     ) -> ConnectionId {
-        ConnectionId(self.slots.insert(Slot {
+        let key = self.slots.insert(Slot {
             connection: Box::new(connection),
             name,
             prefix,
@@ -104,11 +110,12 @@ impl Slots {
             deadline: None,
             is_ready: false,
             has_events: false,
-        }))
+        });
+        ConnectionId::new(self.worker, key)
     }
 
     pub(super) fn remove(&mut self, id: ConnectionId) -> Option<Slot> {
-        let slot = self.slots.remove(id.0)?;
+        let slot = self.slots.remove(self.key(id)?)?;
         if let Some(at) = slot.deadline {
             self.deadlines.remove(&(at, id));
         }
@@ -127,11 +134,17 @@ impl Slots {
     }
 
     pub(super) fn get(&self, id: ConnectionId) -> Option<&Slot> {
-        self.slots.get(id.0)
+        self.slots.get(self.key(id)?)
+    }
+
+    /// The key of a connection of this worker.
+    fn key(&self, id: ConnectionId) -> Option<DefaultKey> {
+        (id.worker() == usize::from(self.worker)).then(|| id.key())
     }
 
     pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Slot> {
-        self.slots.get_mut(id.0)
+        let key = self.key(id)?;
+        self.slots.get_mut(key)
     }
 
     pub(super) fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
@@ -139,13 +152,14 @@ impl Slots {
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        self.slots.keys().map(ConnectionId)
+        self.slots.keys().map(|key| ConnectionId::new(self.worker, key))
     }
 
     /// Updates what is known of a connection after anything was done to it: it may have something to send,
     /// and to report.
     pub(super) fn refresh(&mut self, id: ConnectionId) {
-        let Some(slot) = self.slots.get_mut(id.0) else { return };
+        let Some(key) = self.key(id) else { return };
+        let Some(slot) = self.slots.get_mut(key) else { return };
         if !slot.is_ready {
             slot.is_ready = true;
             self.ready.push_back(id);
@@ -177,7 +191,8 @@ impl Slots {
     pub(super) fn on_nothing_to_send(&mut self) {
         self.sent_in_turn = 0;
         let Some(id) = self.ready.pop_front() else { return };
-        let Some(slot) = self.slots.get_mut(id.0) else { return };
+        let Some(key) = self.key(id) else { return };
+        let Some(slot) = self.slots.get_mut(key) else { return };
         slot.is_ready = false;
         // What was sent is recorded.
         let held = slot.connection.memory_bytes();
@@ -235,7 +250,7 @@ impl Slots {
         let held: usize = self.slots.values().map(|slot| slot.memory_bytes).sum();
         assert_eq!(held, self.memory_bytes, "memory held");
         for (key, slot) in &self.slots {
-            let id = ConnectionId(key);
+            let id = ConnectionId::new(self.worker, key);
             slot.connection.check_invariants();
             assert_eq!(slot.is_ready, self.ready.contains(&id), "in the queue of senders");
             assert_eq!(slot.has_events, self.with_events.contains(&id), "in the queue of events");

@@ -1,5 +1,7 @@
 //! What a server counts, for all its clients together.
 
+use core::ops::AddAssign;
+
 use super::worker::Worker;
 use crate::work::Work;
 
@@ -30,6 +32,10 @@ pub struct ServerStats {
     pub resets: u64,
     /// Closes sent again, to clients that had not heard them.
     pub closes_repeated: u64,
+    /// Datagrams that reached another worker than the one that has their connection, and were handed over.
+    pub strays: u64,
+    /// Of these, those that found no room there.
+    pub strays_dropped: u64,
     /// Datagrams received, from clients and strangers.
     pub datagrams_received: u64,
     /// Bytes in them.
@@ -38,6 +44,29 @@ pub struct ServerStats {
     pub datagrams_sent: u64,
     /// Bytes in them.
     pub bytes_sent: u64,
+}
+
+/// The counters of two workers.
+impl AddAssign for ServerStats {
+    fn add_assign(&mut self, more: Self) {
+        self.connections += more.connections;
+        self.handshakes += more.handshakes;
+        self.lingering += more.lingering;
+        self.memory_bytes += more.memory_bytes;
+        self.remembered += more.remembered;
+        self.requests += more.requests;
+        self.accepted += more.accepted;
+        self.closed += more.closed;
+        self.refused += more.refused;
+        self.resets += more.resets;
+        self.closes_repeated += more.closes_repeated;
+        self.strays += more.strays;
+        self.strays_dropped += more.strays_dropped;
+        self.datagrams_received += more.datagrams_received;
+        self.bytes_received += more.bytes_received;
+        self.datagrams_sent += more.datagrams_sent;
+        self.bytes_sent += more.bytes_sent;
+    }
 }
 
 impl Worker {

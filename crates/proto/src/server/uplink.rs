@@ -9,9 +9,11 @@
 //! The invariant: while a connection waits, none that came later has a turn before it.
 
 use alloc::collections::{BTreeSet, VecDeque};
+use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::ConnectionId;
+use super::board::Board;
 use crate::Instant;
 use crate::wire::request::REQUEST_BYTES;
 
@@ -35,8 +37,8 @@ const OVERHEAD_BYTES: u64 = crate::transit::UDP_IPV4_BYTES as u64;
 pub(super) struct Uplink {
     /// `None` is no limit.
     max_bps: Option<u64>,
-    /// When everything sent so far is within the budget.
-    paid_at: Instant,
+    /// When everything sent so far is within the budget: the same for all workers.
+    board: Arc<Board>,
     /// In the order of their turns.
     waiting: VecDeque<ConnectionId>,
     /// The same.
@@ -50,11 +52,18 @@ impl Uplink {
     pub(super) fn new(max_bps: u64) -> Self {
         let max_bps = Some(max_bps).filter(|&max_bps| max_bps < u64::MAX);
         let (waiting, queued) = (VecDeque::new(), BTreeSet::new());
+        let board = Arc::new(Board::new(1));
         let turn_bytes =
             max_bps.unwrap_or(0) / 8_000 * u64::try_from(TURN.as_millis()).unwrap_or(0);
         let (min, max) = TURN_DATAGRAMS;
         let turn_datagrams = (turn_bytes / REQUEST_BYTES as u64).clamp(min, max);
-        Self { max_bps, paid_at: Instant::ZERO, waiting, queued, turn: None, turn_datagrams }
+        Self { max_bps, board, waiting, queued, turn: None, turn_datagrams }
+    }
+
+    /// The same, as one of several over one budget. Their turns together are as long as that of one.
+    pub(super) fn over(self, board: Arc<Board>) -> Self {
+        let turn_datagrams = (self.turn_datagrams / board.workers() as u64).max(1);
+        Self { board, turn_datagrams, ..self }
     }
 
     /// Whether this connection may send a slice now.
@@ -71,7 +80,7 @@ impl Uplink {
         let Some(max_bps) = self.max_bps else { return };
         let bits = 8 * (bytes as u64 + OVERHEAD_BYTES);
         let cost = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / max_bps.max(1));
-        self.paid_at = self.paid_at.max(now) + cost;
+        self.board.pay(now, cost);
         if let Some((holder, left)) = &mut self.turn
             && *holder == id
         {
@@ -115,11 +124,11 @@ impl Uplink {
     /// When a turn begins.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let is_awaited = !self.waiting.is_empty();
-        is_awaited.then(|| Instant::ZERO + self.paid_at.since(Instant::ZERO + AHEAD) + TICK)
+        is_awaited.then(|| Instant::ZERO + self.board.paid_at().since(Instant::ZERO + AHEAD) + TICK)
     }
 
     fn has_budget(&self, now: Instant) -> bool {
-        self.paid_at <= now + AHEAD
+        self.board.paid_at() <= now + AHEAD
     }
 
     pub(super) fn check_invariants(&self) {
@@ -142,7 +151,7 @@ mod tests {
 
     fn ids() -> Vec<ConnectionId> {
         let mut slots = SlotMap::new();
-        (0..3).map(|n| ConnectionId(slots.insert(n))).collect()
+        (0..3).map(|n| ConnectionId::new(0, slots.insert(n))).collect()
     }
 
     #[test]

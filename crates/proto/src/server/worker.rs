@@ -10,13 +10,14 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
+use super::board::Board;
 use super::desk::{AtDesk, Note};
 use super::lingering::Lingering;
 use super::rules::Rules;
 use super::slots::Slots;
 use super::unix_clock::UnixClock;
 use super::uplink::Uplink;
-use super::{ConnectionId, Desk, ServerConfig, ServerEvent, ServerStats};
+use super::{ConnectionId, Desk, ServerConfig, ServerEvent, ServerStats, Stray};
 use crate::connection::{CloseCode, Connection};
 use crate::credentials::TokenClaims;
 use crate::crypto::{Entropy, ResetKey};
@@ -29,11 +30,15 @@ use crate::{Batch, DropCounts, DropReason, Ecn, FourTuple, Instant, debug_as};
 /// Answers to strangers that may wait to be sent: as many as one batch of datagrams can cause.
 const MAX_ANSWERS: usize = 64;
 
-/// Some of a server's connections, with a socket of their own: [`ServerMachine`](super::ServerMachine) has one worker, a server of
-/// several threads has one for each. Whatever concerns all of them it asks the [`Desk`].
+/// Some of a server's connections, with a socket of their own: [`ServerMachine`](super::ServerMachine) has
+/// one worker, a server of several threads has one for each. What concerns all of them it asks the [`Desk`].
 pub struct Worker {
+    pub(super) number: u8,
     pub(super) rules: Arc<Rules>,
+    pub(super) board: Arc<Board>,
+    /// The desk's, and its number.
     pub(super) reset_key: ResetKey,
+    pub(super) reset_keys: u64,
     pub(super) entropy: Entropy,
     pub(super) slots: Slots,
     pub(super) uplink: Uplink,
@@ -52,23 +57,39 @@ pub struct Worker {
     pub(super) unix_clock: UnixClock,
     /// What the desk has not heard yet.
     pub(super) notes: Vec<Note>,
+    /// The memory that the others know of.
+    reported_bytes: usize,
+    /// Others hold more memory than their part, or a handshake too many, and have to look.
+    pub(super) calls_others: bool,
+}
+
+/// What became of a datagram that was not dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handled {
+    /// This worker has taken it.
+    Here,
+    /// It is to be handed to this worker: [`Worker::handle_stray`]. Nothing of it has changed.
+    ForWorker(usize),
 }
 
 debug_as! { Worker: |worker| stats = worker.stats(), drops = worker.drops }
 
 impl Worker {
     pub(super) fn new(
-        now: Instant,
-        unix_time: u64,
+        number: u8,
+        (now, unix_time): (Instant, u64),
         rules: Arc<Rules>,
+        board: Arc<Board>,
         reset_key: ResetKey,
         entropy: Entropy,
     ) -> Self {
         Self {
+            number,
             reset_key,
+            reset_keys: 0,
             entropy,
-            slots: Slots::default(),
-            uplink: Uplink::new(rules.config.max_uplink_bps),
+            slots: Slots::new(number),
+            uplink: Uplink::new(rules.config.max_uplink_bps).over(Arc::clone(&board)),
             by_id: BTreeMap::new(),
             lingering: Lingering::new(rules.config.limits.connections),
             answers: VecDeque::new(),
@@ -80,6 +101,9 @@ impl Worker {
             work: Work::default(),
             unix_clock: UnixClock::new(now, unix_time),
             notes: Vec::new(),
+            reported_bytes: 0,
+            calls_others: false,
+            board,
             rules,
         }
     }
@@ -149,12 +173,34 @@ impl Worker {
         }
     }
 
-    /// Tells the desk what it has to know: to be called after each other call, or at the end of a round of
-    /// calls.
-    pub fn report(&mut self, desk: &mut impl AtDesk) {
+    /// Tells the desk what it has to know, and does what the desk has for it to do: to be called after each
+    /// other call, or at the end of a round of calls. Without anything new it asks nobody.
+    pub fn report(&mut self, now: Instant, desk: &mut impl AtDesk) {
+        let is_alone = self.board.workers() == 1;
+        if !is_alone {
+            let held = self.memory_bytes();
+            self.board.hold(self.reported_bytes, held);
+            self.reported_bytes = held;
+            if self.board.take_order(usize::from(self.number)) {
+                let orders = desk.ask(|desk| desk.take_orders(self.number));
+                orders.into_iter().for_each(|id| self.end_handshake(now, id));
+            }
+        }
         if !self.notes.is_empty() {
             desk.ask(|desk| desk.hear(&mut self.notes));
         }
+    }
+
+    /// Whether all other workers are to be called, because one holds more memory than its part, or a
+    /// handshake that made room for another: each looks in its [`handle_timeout`](Self::handle_timeout) and
+    /// [`report`](Self::report). Asked once.
+    pub const fn takes_call(&mut self) -> bool {
+        core::mem::replace(&mut self.calls_others, false)
+    }
+
+    /// What clients make the other workers hold, in bytes.
+    pub(super) fn others_hold(&self) -> usize {
+        self.board.held().saturating_sub(self.reported_bytes)
     }
 
     /// Handles a datagram from this address. It is decrypted in place.
@@ -168,11 +214,35 @@ impl Worker {
         path: FourTuple,
         ecn: Ecn,
         datagram: &mut [u8],
-    ) -> Result<(), DropReason> {
+    ) -> Result<Handled, DropReason> {
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += datagram.len() as u64;
         let outcome = self.handle(now, desk, path, ecn, datagram);
+        self.stats.strays += u64::from(matches!(outcome, Ok(Handled::ForWorker(_))));
         outcome.inspect_err(|&reason| self.drops.count(reason))
+    }
+
+    /// Handles a datagram that another worker has received. It is handed over once only.
+    ///
+    /// # Errors
+    /// As [`handle_datagram`](Self::handle_datagram).
+    pub fn handle_stray(
+        &mut self,
+        desk: &mut impl AtDesk,
+        stray: &mut Stray,
+    ) -> Result<(), DropReason> {
+        let Stray { at, path, ecn, datagram } = stray;
+        let outcome = match self.handle(*at, desk, *path, *ecn, datagram) {
+            Ok(Handled::Here) => Ok(()),
+            Ok(Handled::ForWorker(_)) => Err(DropReason::UnknownConnection),
+            Err(reason) => Err(reason),
+        };
+        outcome.inspect_err(|&reason| self.drops.count(reason))
+    }
+
+    /// Counts a stray that found no room at the worker it was for.
+    pub const fn lose_stray(&mut self) {
+        self.stats.strays_dropped += 1;
     }
 
     fn handle(
@@ -182,7 +252,7 @@ impl Worker {
         path: FourTuple,
         ecn: Ecn,
         datagram: &mut [u8],
-    ) -> Result<(), DropReason> {
+    ) -> Result<Handled, DropReason> {
         match Kind::of(datagram)? {
             Kind::Data { from: Role::Client, .. } => {
                 self.handle_data(now, desk, path, ecn, datagram)
@@ -199,11 +269,11 @@ impl Worker {
         path: FourTuple,
         ecn: Ecn,
         datagram: &mut [u8],
-    ) -> Result<(), DropReason> {
+    ) -> Result<Handled, DropReason> {
         let header = DataHeader::read(datagram)?;
         let id = self.by_id.get(&header.to).copied();
         let Some(id) = id.filter(|&id| self.slots.get(id).is_some_and(|slot| !slot.lingers)) else {
-            return Err(self.on_stray(now, desk, header.to, path, datagram.len()));
+            return self.on_unknown(now, desk, header.to, path, datagram.len());
         };
         let Some(connection) = self.slots.connection_mut(id) else {
             return Err(DropReason::UnknownConnection);
@@ -215,7 +285,7 @@ impl Worker {
         self.refresh(id);
         self.linger(now, id);
         self.enforce_memory_limit(now);
-        outcome
+        outcome.map(|()| Handled::Here)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -254,6 +324,9 @@ impl Worker {
             }
             self.refresh(id);
             self.linger(now, id);
+        }
+        if self.board.workers() > 1 {
+            self.enforce_memory_limit(now);
         }
     }
 
@@ -343,7 +416,16 @@ impl Worker {
         // A snapshot that servers are started from has no connections; after it each has a key of its own.
         if self.slots.len() == 0 && self.rules.config.credentials.reset_secret.is_none() {
             let key = ResetKey::random(self.entropy.next_secret());
-            self.reset_key = desk.ask(|desk| desk.renew_reset_key(key));
+            desk.ask(|desk| desk.renew_reset_key(key));
+            self.update_reset_key(desk);
+        }
+    }
+
+    /// Takes the desk's reset key, if that was replaced.
+    pub(super) fn update_reset_key(&mut self, desk: &mut impl AtDesk) {
+        if self.board.reset_keys() != self.reset_keys {
+            let (seen, key) = (self.reset_keys, &mut self.reset_key);
+            self.reset_keys = desk.ask(|desk| desk.update_reset_key(seen, key));
         }
     }
 

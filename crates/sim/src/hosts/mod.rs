@@ -6,6 +6,7 @@
 
 mod article;
 mod client;
+mod crew;
 pub mod game;
 mod meter;
 mod script;
@@ -14,6 +15,7 @@ pub mod stream;
 
 pub use article::{ArticleApp, ArticleHost};
 pub use client::{ClientHost, Start};
+pub use crew::Crew;
 pub use meter::AmplificationMeter;
 pub use script::{Events, Game, Listener, Script};
 pub use server::{ServerHost, UNIX_TIME};

@@ -1,0 +1,89 @@
+//! The name that the application has for a connection: its place at its worker, and which worker that is.
+
+use core::num::NonZeroU32;
+
+use slotmap::{DefaultKey, Key as _, KeyData};
+
+/// Bits of the place; the rest of 32 is the worker.
+const PLACE_BITS: u32 = 24;
+
+/// How many workers a server may have at most.
+pub(super) const MAX_WORKERS: usize = 1 << (32 - PLACE_BITS);
+
+/// How many connections a worker may have at most: as many as there are places, of which the first is never
+/// used.
+pub(super) const MAX_CONNECTIONS: usize = (1 << PLACE_BITS) - 2;
+
+/// Names a connection of a server, and is never used for another one. It prints as a number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId {
+    place: u32,
+    /// How often the place was used.
+    version: NonZeroU32,
+}
+
+impl ConnectionId {
+    /// Which worker has it, counted from 0.
+    #[must_use]
+    pub const fn worker(self) -> usize {
+        (self.place >> PLACE_BITS) as usize
+    }
+
+    pub(super) fn new(worker: u8, key: DefaultKey) -> Self {
+        let [version, place] = halves(key.data().as_ffi());
+        let version = NonZeroU32::new(version).unwrap_or(NonZeroU32::MIN);
+        Self { place: place | u32::from(worker) << PLACE_BITS, version }
+    }
+
+    /// Stands for one of this worker whose keys are being agreed on: the first place is never used.
+    pub(super) fn coming(worker: u8) -> Self {
+        Self { place: u32::from(worker) << PLACE_BITS, version: NonZeroU32::MIN }
+    }
+
+    /// Its key at its worker.
+    pub(super) fn key(self) -> DefaultKey {
+        let place = self.place & ((1 << PLACE_BITS) - 1);
+        KeyData::from_ffi(u64::from(self.version.get()) << 32 | u64::from(place)).into()
+    }
+}
+
+fn halves(number: u64) -> [u32; 2] {
+    let [a, b, c, d, e, f, g, h] = number.to_be_bytes();
+    [u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])]
+}
+
+impl core::fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        (u64::from(self.version.get()) << 32 | u64::from(self.place)).fmt(f)
+    }
+}
+
+impl core::fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "ConnectionId({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use slotmap::SlotMap;
+
+    use super::*;
+
+    #[test]
+    fn a_name_holds_its_worker_and_the_key_there() {
+        let mut slots = SlotMap::new();
+        let first = slots.insert(());
+        slots.remove(first);
+        for key in [first, slots.insert(()), slots.insert(())] {
+            for worker in [0, 1, 255] {
+                let id = ConnectionId::new(worker, key);
+                assert_eq!((id.worker(), id.key()), (usize::from(worker), key));
+                assert_ne!(id, ConnectionId::coming(worker));
+            }
+            assert_eq!(ConnectionId::new(0, key).to_string(), key.data().as_ffi().to_string());
+        }
+    }
+}
