@@ -117,13 +117,24 @@ impl Listen {
         if workers > 1 && self.drive != Drive::Thread {
             return Err(ListenError::WorkersWithoutThreads);
         }
-        let platform = || Ok::<_, io::Error>(Platform::new(haulier_udp::seed()?, aes()));
-        let platforms = (0..workers).map(|_| platform()).collect::<Result<Vec<_>, _>>()?;
+        // One by one, for a vector of seeds would leave them behind.
+        let mut failed = None;
+        let platforms = (0..workers).map_while(|_| match haulier_udp::seed() {
+            Ok(seed) => Some(Platform::new(seed, aes())),
+            Err(error) => {
+                failed = Some(error);
+                None
+            }
+        });
         let unix_time = unix_time();
         if unix_time.is_none() && !config.credentials.token_keys.is_empty() {
             return Err(ListenError::NoTimeOfDay);
         }
-        let (desk, machines) = Desk::open(clock.now(), unix_time.unwrap_or(0), config, platforms)?;
+        let opened = Desk::open(clock.now(), unix_time.unwrap_or(0), config, platforms);
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        let (desk, machines) = opened?;
         let common = Arc::new(Common::new(desk, workers));
         let serving = |(number, mut worker): (usize, Worker)| {
             if unix_time.is_none() {

@@ -95,7 +95,7 @@ pub trait AtDesk {
 }
 
 impl AtDesk for Desk {
-    fn ask<R>(&mut self, ask: impl FnOnce(&mut Desk) -> R) -> R {
+    fn ask<R>(&mut self, ask: impl FnOnce(&mut Self) -> R) -> R {
         ask(self)
     }
 }
@@ -119,8 +119,10 @@ impl Desk {
         let suites = Suites::available(platform.has_aes);
         let (rules, reset_key) = Rules::new(config, suites, &mut entropy)?;
         let rules = Arc::new(rules);
+        // In boxes, as each worker has it: a vector leaves what it held behind, and nothing wipes that.
         let entropies: Vec<_> = core::iter::once(entropy)
             .chain(platforms.map(|platform| Entropy::new(platform.seed)))
+            .map(Box::new)
             .collect();
         if entropies.len() > MAX_WORKERS {
             return Err(ConfigError::Workers);
@@ -148,7 +150,8 @@ impl Desk {
         };
         let worker = |(number, entropy)| {
             let (rules, board) = (Arc::clone(&rules), Arc::clone(&board));
-            Worker::new(number, (now, unix_time), rules, board, reset_key.clone(), entropy)
+            let reset_key = Box::new(reset_key.clone());
+            Worker::new(number, (now, unix_time), rules, board, reset_key, entropy)
         };
         Ok((desk, (0..=u8::MAX).zip(entropies).map(worker).collect()))
     }

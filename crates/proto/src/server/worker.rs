@@ -4,6 +4,7 @@
 //! of those that have ended (`lingering.rs`), and the pool for fragments; it verifies requests and agrees on
 //! keys. The invariant: for data of its own connections it asks nobody.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -36,10 +37,11 @@ pub struct Worker {
     pub(super) number: u8,
     pub(super) rules: Arc<Rules>,
     pub(super) board: Arc<Board>,
-    /// The desk's, and its number.
-    pub(super) reset_key: ResetKey,
+    /// The desk's, and its number. This and the generator are in boxes, because workers are moved about,
+    /// which leaves copies that nothing wipes.
+    pub(super) reset_key: Box<ResetKey>,
     pub(super) reset_keys: u64,
-    pub(super) entropy: Entropy,
+    pub(super) entropy: Box<Entropy>,
     pub(super) slots: Slots,
     pub(super) uplink: Uplink,
     pub(super) by_id: BTreeMap<WireId, ConnectionId>,
@@ -80,8 +82,8 @@ impl Worker {
         (now, unix_time): (Instant, u64),
         rules: Arc<Rules>,
         board: Arc<Board>,
-        reset_key: ResetKey,
-        entropy: Entropy,
+        reset_key: Box<ResetKey>,
+        entropy: Box<Entropy>,
     ) -> Self {
         Self {
             number,

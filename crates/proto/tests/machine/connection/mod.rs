@@ -6,7 +6,8 @@
 //! * `hostile`: a peer with the keys that breaks the rules of section 4;
 //! * `keys`: what two servers, or two copies of one, must not share; forgeries; a clock without a time;
 //! * `sources`: blocks from sources to sinks, chunk by chunk;
-//! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing.
+//! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing;
+//! * `workers`: a server of several workers, call by call.
 
 mod admission;
 mod edges;
@@ -17,6 +18,7 @@ mod keys;
 mod life;
 mod sources;
 mod traffic;
+mod workers;
 
 use haulier_proto::client::{ClientConfig, Credentials};
 use haulier_proto::connection::{CloseReason, Event};
