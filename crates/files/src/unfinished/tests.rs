@@ -381,7 +381,7 @@ fn a_slow_disk_is_busy() {
 }
 
 /// After a loss of power some of what no checkpoint covered is wrong. That is known before the rest is asked
-/// for, else it would be found at the end, and the file fetched again whole; and no checkpoint vouches for it.
+/// for, else it would be found at the end, and the file fetched again whole; no checkpoint vouches for it.
 #[test]
 fn what_a_loss_of_power_took_is_missing_at_once_and_stays_so() {
     let file = file_of(17);
