@@ -1,5 +1,6 @@
 //! `haulier soak`: random transfers under random faults, in virtual time.
 
+use haulier_lab::transfers::{self, TransferScenario};
 use haulier_sim::soak::{
     self, Budget, ConnectionScenario, Layers, Outcome, PacketScenario, Report as Found, Scenario,
     Verdict,
@@ -15,6 +16,45 @@ use crate::report::Report;
 const DEFAULT_TRANSFERS: u64 = 1_000;
 const DEFAULT_PACKETS: u64 = 100_000;
 
+/// What is soaked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Soaked {
+    /// The wire.
+    Layers(Layers),
+    /// Files from disk to disk.
+    Files,
+}
+
+impl Soaked {
+    /// What has this name on the command line.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let layers = Layers::ALL.into_iter().map(Self::Layers);
+        layers.chain([Self::Files]).find(|known| known.name() == name)
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Layers(layers) => layers.name(),
+            Self::Files => "files",
+        }
+    }
+
+    fn run_scenario(self, seed: u64) -> Outcome {
+        match self {
+            Self::Layers(layers) => soak::run_scenario(seed, layers),
+            Self::Files => transfers::run_scenario(seed),
+        }
+    }
+
+    /// What a budget counts of it.
+    const fn count(self, report: &Found) -> u64 {
+        match self {
+            Self::Layers(Layers::Packets) => report.packets,
+            _ => report.transfers,
+        }
+    }
+}
+
 pub(crate) fn run(args: &SoakArgs, report: &Report) -> Result<(), Failure> {
     if let Some(seed) = args.scenario {
         return replay(seed, args.layers, report);
@@ -22,13 +62,19 @@ pub(crate) fn run(args: &SoakArgs, report: &Report) -> Result<(), Failure> {
     let budget = match (args.transfers, args.seconds) {
         (_, Some(seconds)) => Budget::Time(seconds),
         (Some(transfers), None) => Budget::Transfers(transfers),
-        (None, None) if args.layers == Layers::Packets => Budget::Transfers(DEFAULT_PACKETS),
+        (None, None) if args.layers == Soaked::Layers(Layers::Packets) => {
+            Budget::Transfers(DEFAULT_PACKETS)
+        }
         (None, None) => Budget::Transfers(DEFAULT_TRANSFERS),
     };
-    let found = soak::run(args.seed, args.layers, budget, |so_far| {
-        show(so_far, args.layers, budget, report);
+    let (what, seed) = (args.layers, args.seed);
+    let on_progress = |so_far: &Found| {
+        show(so_far, what, budget, report);
         !interrupt::requested()
-    });
+    };
+    let run_scenario = |scenario| what.run_scenario(scenario);
+    let found =
+        soak::run_with(seed, budget, |so_far| what.count(so_far), run_scenario, on_progress);
     interrupt::check()?;
     for failure in &found.failures {
         let (layers, scenario) = (args.layers.name(), failure.scenario);
@@ -39,17 +85,17 @@ pub(crate) fn run(args: &SoakArgs, report: &Report) -> Result<(), Failure> {
     conclude(&found, args, report)
 }
 
-fn show(so_far: &Found, layers: Layers, budget: Budget, report: &Report) {
+fn show(so_far: &Found, what: Soaked, budget: Budget, report: &Report) {
     let total = match budget {
         Budget::Transfers(transfers) => Some(transfers),
         Budget::Time(_) => None,
     };
-    match layers {
-        Layers::Packets => report.count(so_far.packets, total, "packets"),
-        Layers::Chunks | Layers::Both | Layers::Connection => {
-            report.count(so_far.transfers, total, "transfers");
-        }
-    }
+    let unit = match what {
+        Soaked::Layers(Layers::Packets) => "packets",
+        Soaked::Files => "files",
+        Soaked::Layers(_) => "transfers",
+    };
+    report.count(what.count(so_far), total, unit);
 }
 
 fn conclude(found: &Found, args: &SoakArgs, report: &Report) -> Result<(), Failure> {
@@ -77,15 +123,16 @@ fn conclude(found: &Found, args: &SoakArgs, report: &Report) -> Result<(), Failu
 }
 
 /// Runs one scenario and reports everything about it.
-fn replay(seed: u64, layers: Layers, report: &Report) -> Result<(), Failure> {
+fn replay(seed: u64, layers: Soaked, report: &Report) -> Result<(), Failure> {
     let scenario = match layers {
-        Layers::Chunks => format!("{:#?}", Scenario::draw(seed)),
-        Layers::Packets => format!("{:#?}", PacketScenario::draw(seed)),
-        Layers::Both => format!("{:#?}", Scenario::draw(seed).with_packets()),
-        Layers::Connection => format!("{:#?}", ConnectionScenario::draw(seed)),
+        Soaked::Layers(Layers::Chunks) => format!("{:#?}", Scenario::draw(seed)),
+        Soaked::Layers(Layers::Packets) => format!("{:#?}", PacketScenario::draw(seed)),
+        Soaked::Layers(Layers::Both) => format!("{:#?}", Scenario::draw(seed).with_packets()),
+        Soaked::Layers(Layers::Connection) => format!("{:#?}", ConnectionScenario::draw(seed)),
+        Soaked::Files => format!("{:#?}", TransferScenario::draw(seed)),
     };
     report.event("scenario", json!({ "seed": seed, "layers": layers.name() }), &scenario);
-    let outcome: Outcome = soak::run_scenario(seed, layers);
+    let outcome: Outcome = layers.run_scenario(seed);
     let what = match &outcome.verdict {
         Verdict::Finished => None,
         Verdict::Hang(what) => Some(format!("hang: {what}")),

@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use haulier_sim::soak::Layers;
+
+use crate::soak::Soaked;
 
 /// 64 bits, decimal or `0x` and hex digits.
 fn integer(text: &str) -> Option<u64> {
@@ -39,6 +40,11 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     seconds.map(Duration::from_secs_f64).ok_or_else(|| {
         format!("{text} is no time: write seconds from 0.05 to 86400, such as 10 or 0.5")
     })
+}
+
+/// Seconds, or none: `600`, `0`.
+pub(crate) fn seconds_or_none(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { seconds(text) }
 }
 
 /// Milliseconds: `100`, `100ms`.
@@ -96,10 +102,9 @@ pub(crate) fn word(value: &impl ValueEnum) -> String {
 }
 
 /// What a soak is about.
-pub(crate) fn layers(text: &str) -> Result<Layers, String> {
-    let known = Layers::ALL.into_iter().find(|layers| layers.name() == text);
-    known.ok_or_else(|| {
-        format!("{text} is nothing to soak: write chunks, packets, both or connection")
+pub(crate) fn soaked(text: &str) -> Result<Soaked, String> {
+    Soaked::named(text).ok_or_else(|| {
+        format!("{text} is nothing to soak: write chunks, packets, both, connection or files")
     })
 }
 

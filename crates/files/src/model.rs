@@ -2,8 +2,8 @@
 //! crashes.
 //!
 //! For tests and the soak: the same seed gives the same faults. It is harsher than a disk has to be. Of
-//! what was written since the last sync a crash keeps any 4 KiB, in any combination, of any file; a lying
-//! disk treats a sync that it reported in the same way.
+//! what was written to a file since its last sync a crash keeps nothing, or all of it, or any 4 KiB in any
+//! combination, each as it was at some moment; a lying disk treats a sync that it reported in the same way.
 //!
 //! The invariant: what a process reads before a crash is what it wrote, and what an honest disk has synced
 //! is there after it.
@@ -61,6 +61,8 @@ pub struct ModelDisk(Arc<Mutex<Inner>>);
 #[derive(Debug)]
 struct Inner {
     files: BTreeMap<String, Content>,
+    /// What was done to names since these were synced, in order.
+    names: Vec<NameChange>,
     faults: Faults,
     /// The state of a splitmix64.
     draws: u64,
@@ -83,6 +85,13 @@ impl std::fmt::Debug for Content {
     }
 }
 
+/// A change of a name, as it is taken back.
+#[derive(Debug)]
+enum NameChange {
+    Renamed { from: String, to: String, replaced: Option<Content> },
+    Removed { name: String, content: Content },
+}
+
 #[derive(Clone, Debug)]
 enum Change {
     Page(usize, Vec<u8>),
@@ -90,6 +99,14 @@ enum Change {
 }
 
 impl Change {
+    /// The number of the page that it is in, if it is not of the length.
+    const fn page(&self) -> Option<usize> {
+        match self {
+            Self::Page(offset, _) => Some(*offset / PAGE_BYTES),
+            Self::Length(_) => None,
+        }
+    }
+
     fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::Page(offset, page) => {
@@ -108,6 +125,7 @@ impl ModelDisk {
         let files = BTreeMap::new();
         Self(Arc::new(Mutex::new(Inner {
             files,
+            names: Vec::new(),
             faults,
             draws: seed,
             crashes: 0,
@@ -127,14 +145,75 @@ impl ModelDisk {
         self.inner().files.get(name).map(|content| content.seen.clone()).unwrap_or_default()
     }
 
-    /// Everything that is not on the disk may be lost, and every open file is dead.
+    /// Whether there is a file of this name.
+    pub fn exists(&self, name: &str) -> bool {
+        self.inner().files.contains_key(name)
+    }
+
+    /// Gives a file another name, in place of what had that.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut inner = self.inner();
+        let content = inner.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        let replaced = inner.files.insert(to.to_owned(), content);
+        let (from, to) = (from.to_owned(), to.to_owned());
+        inner.names.push(NameChange::Renamed { from, to, replaced });
+        Ok(())
+    }
+
+    /// Removes a file, if it is there.
+    pub fn remove(&self, name: &str) {
+        let mut inner = self.inner();
+        if let Some(content) = inner.files.remove(name) {
+            inner.names.push(NameChange::Removed { name: name.to_owned(), content });
+        }
+    }
+
+    /// Returns when the names are on the disk: a sync of the folder.
+    pub fn sync_names(&self) -> io::Result<()> {
+        let mut inner = self.inner();
+        let (lying, failing) = (inner.faults.lying_per_mille, inner.faults.failing_per_mille);
+        if inner.happens(failing) {
+            return Err(io::Error::other("the disk failed"));
+        }
+        if !inner.happens(lying) {
+            inner.names.clear();
+        }
+        Ok(())
+    }
+
+    /// Everything that is not on the disk may be lost, and every open file is dead. Of the names the first
+    /// changes are kept, and the others are not.
     pub fn crash(&self) {
         let mut inner = self.inner();
         inner.crashes += 1;
+        let changes = inner.names.len() as u64;
+        let kept = inner.draw(changes + 1) as usize;
+        let mut names = std::mem::take(&mut inner.names);
+        for change in names.drain(kept..).rev() {
+            inner.take_back(change);
+        }
         let mut files = std::mem::take(&mut inner.files);
         for content in files.values_mut() {
+            let kept = inner.draw(3);
+            let is_length_kept = inner.draw(2) == 0;
+            // Of each page, and of the length, how many of its changes are kept.
+            let mut pages: BTreeMap<Option<usize>, u64> = BTreeMap::new();
+            for change in &content.since {
+                *pages.entry(change.page()).or_default() += 1;
+            }
+            for (page, count) in &mut pages {
+                *count = match kept {
+                    // Whoever syncs another file may write down the lengths of all.
+                    _ if page.is_none() && is_length_kept => *count,
+                    0 => 0,
+                    1 => *count,
+                    _ => inner.draw(*count + 1),
+                };
+            }
             for change in std::mem::take(&mut content.since) {
-                if inner.draw(2) == 0 {
+                let left = pages.entry(change.page()).or_default();
+                if *left > 0 {
+                    *left -= 1;
                     change.apply(&mut content.synced);
                 }
             }
@@ -186,6 +265,19 @@ impl Inner {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (z ^ (z >> 31)) % below
+    }
+
+    fn take_back(&mut self, change: NameChange) {
+        match change {
+            NameChange::Renamed { from, to, replaced } => {
+                let content = self.files.remove(&to).unwrap_or_default();
+                self.files.insert(from, content);
+                self.files.extend(replaced.map(|replaced| (to, replaced)));
+            }
+            NameChange::Removed { name, content } => {
+                self.files.insert(name, content);
+            }
+        }
     }
 
     fn happens(&mut self, per_mille: u16) -> bool {
@@ -300,5 +392,40 @@ impl Storage for ModelFile {
     fn set_length(&self, bytes: u64) -> io::Result<()> {
         let length = usize::try_from(bytes).map_err(io::Error::other)?;
         self.change(vec![Change::Length(length)], bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_names_a_crash_keeps_the_first_changes() {
+        let mut kept = [0; 3];
+        for seed in 0..40 {
+            let disk = ModelDisk::new(seed, Faults::default());
+            disk.file("a").write_at(b"new", 0).unwrap();
+            disk.file("a").sync().unwrap();
+            disk.file("b").write_at(b"old", 0).unwrap();
+            disk.file("b").sync().unwrap();
+            disk.rename("a", "b").unwrap();
+            disk.rename("b", "c").unwrap();
+            disk.crash();
+            let has = ["a", "b", "c"].map(|name| disk.bytes(name));
+            let which = match has.each_ref().map(Vec::as_slice) {
+                [b"new", b"old", b""] => 0,
+                [b"", b"new", b""] => 1,
+                [b"", b"", b"new"] => 2,
+                other => panic!("{other:?}"),
+            };
+            kept[which] += 1;
+            if which == 2 {
+                disk.rename("c", "a").unwrap();
+                disk.sync_names().unwrap();
+                disk.crash();
+                assert_eq!(disk.bytes("a"), b"new");
+            }
+        }
+        assert!(kept.iter().all(|&count| count > 5), "{kept:?}");
     }
 }

@@ -9,13 +9,15 @@
 //! after the last write. So a journal that is wrong, or a disk that lied before a crash, costs time and
 //! never a wrong file.
 
-use std::collections::{BTreeMap, VecDeque};
+mod chunk_states;
+
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use self::chunk_states::{Chunks, State};
 use crate::chunks::{CHUNK_BYTES, ZEROS, chunk_count, chunk_range};
 use crate::journal::{Belief, FileIdentity, Journal};
 use crate::offer::Root;
@@ -37,6 +39,7 @@ pub struct Unfinished<S> {
     covered: AtomicU32,
     /// Whether what was not written by this object is zeros, in the whole length.
     is_blank: AtomicBool,
+    syncing: Mutex<()>,
     /// After a sync that failed nothing is known of what is on the disk: Linux reports it only once.
     is_broken: AtomicBool,
 }
@@ -56,59 +59,6 @@ pub enum FinishError {
     Io(#[from] io::Error),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Missing,
-    /// The journal says that it was on the disk.
-    Unchecked,
-    /// The journal says that it was written, and no checkpoint covers that.
-    Suspect,
-    Here,
-}
-
-impl State {
-    fn is_unchecked(self) -> bool {
-        matches!(self, Self::Unchecked | Self::Suspect)
-    }
-}
-
-/// What is known of each chunk.
-#[derive(Debug, Default)]
-struct Chunks {
-    list: Vec<(ChunkValue, State)>,
-    /// Chunks to hash again: first those that no checkpoint covers.
-    to_check: VecDeque<u32>,
-    unchecked: usize,
-    /// Of these, the ones that no checkpoint covers.
-    suspects: usize,
-    missing: usize,
-    /// Chunks that came in pieces, with the bytes of the file that are here of them.
-    partial: BTreeMap<u32, Ranges>,
-    /// Chunks of zeros that take space, which the end gives back.
-    zeros: Ranges,
-}
-
-impl Chunks {
-    fn set(&mut self, index: u32, value: ChunkValue, state: State) {
-        let place = index as usize;
-        if place >= self.list.len() {
-            self.missing += place + 1 - self.list.len();
-            self.list.resize(place + 1, (ChunkValue::from_bytes([0; 32]), State::Missing));
-        }
-        let before = std::mem::replace(&mut self.list[place], (value, state)).1;
-        self.missing -= usize::from(before == State::Missing);
-        self.missing += usize::from(state == State::Missing);
-        self.suspects -= usize::from(before == State::Suspect);
-        self.suspects += usize::from(state == State::Suspect);
-        self.unchecked -= usize::from(before.is_unchecked());
-        self.unchecked += usize::from(state.is_unchecked());
-    }
-
-    fn state(&self, index: u32) -> State {
-        self.list.get(index as usize).map_or(State::Missing, |(_, state)| *state)
-    }
-}
-
 impl<S: Storage> Unfinished<S> {
     /// Begins a file; without a journal it cannot be gone on with later.
     pub fn create(data: S, journal: Option<S>, identity: &FileIdentity) -> io::Result<Self> {
@@ -116,7 +66,10 @@ impl<S: Storage> Unfinished<S> {
         Ok(Self::new(data, journal, identity))
     }
 
-    /// Goes on with a file, if the journal is one of it; else begins it.
+    /// Goes on with a file, if the journal is one of it; else begins it. What no checkpoint covers, a
+    /// second's worth, is hashed again and written again at once: a loss of power may have taken some of it,
+    /// and whoever asks for the rest has to know; and of what a failed sync left in the system's memory no
+    /// later sync would write anything, though it reads as if it were there.
     pub fn resume(data: S, journal: S, identity: &FileIdentity) -> io::Result<Self> {
         let (journal, recovered) = match Journal::open(journal, identity)? {
             Ok(opened) => opened,
@@ -125,25 +78,40 @@ impl<S: Storage> Unfinished<S> {
         let data_bytes = data.length()?;
         let file = Self::new(data, Some(journal), identity);
         let length = identity.length().unwrap_or_default();
-        let mut chunks = file.chunks();
-        let mut synced = VecDeque::new();
         for (index, value, belief) in recovered.chunks() {
-            if chunk_range(length, index).end <= data_bytes {
-                match belief {
-                    Belief::Written => {
-                        chunks.set(index, value, State::Suspect);
-                        chunks.to_check.push_back(index);
-                    }
-                    Belief::Synced => {
-                        chunks.set(index, value, State::Unchecked);
-                        synced.push_back(index);
-                    }
+            if chunk_range(length, index).end > data_bytes {
+                continue;
+            }
+            match belief {
+                Belief::Written => file.write_again(index, value)?,
+                Belief::Synced => {
+                    let mut chunks = file.chunks();
+                    chunks.set(index, value, State::Unchecked);
+                    chunks.to_check.push_back(index);
                 }
             }
         }
-        chunks.to_check.append(&mut synced);
-        drop(chunks);
         Ok(file)
+    }
+
+    fn write_again(&self, index: u32, value: ChunkValue) -> io::Result<()> {
+        match self.read(index)?.filter(|bytes| self.value(index, bytes) == value) {
+            Some(bytes) => {
+                self.store(index, &bytes, true)?;
+                self.chunks().set(index, value, State::Here);
+                Ok(())
+            }
+            // No checkpoint may vouch for it.
+            None => self.journal.as_ref().map_or(Ok(()), |journal| journal.note_missing(index)),
+        }
+    }
+
+    /// A chunk as it is in the file now, if all of it is there.
+    fn read(&self, index: u32) -> io::Result<Option<Vec<u8>>> {
+        let range = chunk_range(self.length.unwrap_or_default(), index);
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        let count = self.data.read_at(&mut bytes, range.start)?;
+        Ok((count == bytes.len() && count > 0).then_some(bytes))
     }
 
     fn new(data: S, journal: Option<Journal<S>>, identity: &FileIdentity) -> Self {
@@ -162,6 +130,7 @@ impl<S: Storage> Unfinished<S> {
             // Whatever there is, the first checkpoint is not superfluous.
             covered: AtomicU32::new(u32::MAX),
             is_blank: AtomicBool::new(false),
+            syncing: Mutex::default(),
             is_broken: AtomicBool::new(false),
         }
     }
@@ -205,10 +174,9 @@ impl<S: Storage> Unfinished<S> {
         bytes: &[u8],
     ) -> io::Result<()> {
         self.check_broken()?;
+        self.forget(index);
         self.data.write_at(bytes, here.start)?;
         let mut chunks = self.chunks();
-        // Whatever was there is not what was noted any more.
-        chunks.set(index, ChunkValue::from_bytes([0; 32]), State::Missing);
         let pieces = chunks.partial.entry(index).or_default();
         pieces.insert(here);
         if !pieces.contains(chunk) {
@@ -216,6 +184,12 @@ impl<S: Storage> Unfinished<S> {
         }
         drop(chunks);
         self.settle(index, chunk)
+    }
+
+    /// What is written now may be half-written when the disk fails: whatever was there is not what was
+    /// noted any more.
+    fn forget(&self, index: u32) {
+        self.chunks().set(index, ChunkValue::from_bytes([0; 32]), State::Missing);
     }
 
     /// All pieces of a chunk are here.
@@ -269,7 +243,9 @@ impl<S: Storage> Unfinished<S> {
         }
         self.check_broken()?;
         let value = value.unwrap_or_else(|| self.value(index, bytes));
-        let stored = self.store(index, bytes);
+        let was_written = self.was_written(index);
+        self.forget(index);
+        let stored = self.store(index, bytes, was_written);
         if stored.is_err() {
             // Some of it may have been written.
             self.is_blank.store(false, Ordering::Relaxed);
@@ -278,12 +254,16 @@ impl<S: Storage> Unfinished<S> {
         self.note(index, value)
     }
 
-    fn store(&self, index: u32, bytes: &[u8]) -> io::Result<()> {
+    /// Whether there may be something in the place of this chunk.
+    fn was_written(&self, index: u32) -> bool {
+        let chunks = self.chunks();
+        chunks.state(index) != State::Missing || chunks.partial.contains_key(&index)
+    }
+
+    fn store(&self, index: u32, bytes: &[u8], was_written: bool) -> io::Result<()> {
         let (offset, length) = (u64::from(index) * CHUNK_BYTES as u64, bytes.len() as u64);
         let is_zero = is_zero(bytes);
         let mut chunks = self.chunks();
-        let was_written =
-            chunks.state(index) != State::Missing || chunks.partial.contains_key(&index);
         let is_blank = self.is_blank.load(Ordering::Relaxed) && !was_written;
         let at = u64::from(index)..u64::from(index) + 1;
         if is_zero && is_blank {
@@ -325,21 +305,26 @@ impl<S: Storage> Unfinished<S> {
         Ok(true)
     }
 
-    /// Syncs the data, and says so in the journal. Nothing is done while chunks that no checkpoint covered
-    /// the last time are not hashed again: it would vouch for them.
+    /// Syncs the data, and says so in the journal.
     pub fn checkpoint(&self) -> io::Result<()> {
         self.check_broken()?;
         let Some(journal) = &self.journal else { return Ok(()) };
-        if self.suspects() > 0 {
-            return Ok(());
-        }
         // Counted before the sync: a chunk that is written while it runs may not be on the disk after it.
         let covered = journal.notes();
         if self.covered.load(Ordering::Relaxed) == covered {
             return Ok(());
         }
-        let done = self.data.sync().and_then(|()| journal.checkpoint(covered));
+        let done = self.sync().and_then(|()| journal.checkpoint(covered));
         self.covered.store(covered, Ordering::Relaxed);
+        self.is_broken.fetch_or(done.is_err(), Ordering::Relaxed);
+        done
+    }
+
+    /// One at a time: of two at once only one is told that it failed.
+    fn sync(&self) -> io::Result<()> {
+        let _only = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_broken()?;
+        let done = self.data.sync();
         self.is_broken.fetch_or(done.is_err(), Ordering::Relaxed);
         done
     }
@@ -356,7 +341,7 @@ impl<S: Storage> Unfinished<S> {
         let mut chunks = self.chunks();
         loop {
             let index = chunks.to_check.pop_front()?;
-            if chunks.state(index).is_unchecked() {
+            if chunks.state(index) == State::Unchecked {
                 return Some(index);
             }
         }
@@ -364,14 +349,11 @@ impl<S: Storage> Unfinished<S> {
 
     /// Hashes a chunk again that the journal has. If it is another one, it is missing from now on.
     pub fn check(&self, index: u32) -> io::Result<bool> {
-        let range = chunk_range(self.length.unwrap_or_default(), index);
-        let mut bytes = vec![0; (range.end - range.start) as usize];
-        let count = self.data.read_at(&mut bytes, range.start)?;
-        let is_whole = count == bytes.len() && count > 0;
-        let value = is_whole.then(|| self.value(index, &bytes));
-        let is_zero = is_zero(&bytes);
+        let bytes = self.read(index)?;
+        let value = bytes.as_ref().map(|bytes| self.value(index, bytes));
+        let is_zero = bytes.is_some_and(|bytes| is_zero(&bytes));
         let mut chunks = self.chunks();
-        let noted = chunks.list.get(index as usize).filter(|(_, state)| state.is_unchecked());
+        let noted = chunks.list.get(index as usize).filter(|(_, state)| *state == State::Unchecked);
         let Some(&(noted, _)) = noted else {
             return Ok(true); // it was written again meanwhile
         };
@@ -382,17 +364,12 @@ impl<S: Storage> Unfinished<S> {
             }
             return Ok(true);
         }
-        // Before it stops being a suspect: no checkpoint may vouch for it.
+        // No checkpoint may vouch for it.
         if let Some(journal) = &self.journal {
             journal.note_missing(index)?;
         }
         chunks.set(index, noted, State::Missing);
         Ok(false)
-    }
-
-    /// Chunks that have to be hashed again before there can be another checkpoint.
-    pub fn suspects(&self) -> usize {
-        self.chunks().suspects
     }
 
     /// Chunks that the journal has and that were not hashed again yet.
@@ -451,7 +428,7 @@ impl<S: Storage> Unfinished<S> {
             return Err(FinishError::WrongRoot);
         }
         self.punch_zeros(length)?;
-        self.data.sync()?;
+        self.sync()?;
         Ok(tree)
     }
 

@@ -10,6 +10,7 @@
 //! * [`recorded`]: long transfers over links whose rate was recorded;
 //! * [`odd`]: links that are not one rate, one delay and a queue, and the article's sender on them;
 //! * [`disorder`]: joins over links that deliver late, out of order, in bunches or not at all;
+//! * [`transfers`]: the soak of files, from disk to disk over everything that fails;
 //! * [`rivals`]: other senders, for comparison;
 //! * [`figures`]: measurements as SVG;
 //! * [`article_bench`]: the article's strategy on the links it was measured on before;
@@ -27,3 +28,4 @@ pub mod odd;
 pub mod recorded;
 pub mod rivals;
 pub mod share;
+pub mod transfers;

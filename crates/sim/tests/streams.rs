@@ -283,6 +283,31 @@ fn a_block_of_4_gib_and_a_byte_arrives() {
     assert!(most.iter().sum::<usize>() as u64 <= 64 * MIB, "{most:?}");
 }
 
+/// The same over a link with all faults at once, which is away for 3 s, from a client that moves.
+#[test]
+#[ignore = "takes minutes: cargo test --release -p haulier-sim --test streams -- --ignored"]
+fn a_block_of_4_gib_and_a_byte_arrives_whatever_the_link_does() {
+    const LENGTH: u64 = (4 << 30) + 1;
+    let link = LinkConfig::new(1_000_000_000, Duration::from_millis(5)).with_mtu(9000);
+    let link = LinkConfig {
+        loss: Loss::Bursts { mean: Probability::ppm(5_000), length: 4 },
+        jitter: Duration::from_millis(2),
+        reorder: true,
+        duplicate: Probability::percent(1),
+        duplicate_delay: Duration::from_millis(5),
+        corrupt: Probability::ppm(1_000),
+        truncate: Probability::ppm(1_000),
+        cut_outs: vec![secs(4)..secs(7)],
+        ..link.with_queue(4_000_000)
+    };
+    let mut line = Plan::new(link).line(block_of(3, LENGTH), SEED);
+    line.world.run_to(secs(12));
+    line.world.rebind(line.client, address(300));
+    let time = line.finish(secs(600)).since(Instant::ZERO);
+    println!("{time:?}, {:.3} of the bytes", sent_bytes(&line) as f64 / LENGTH as f64);
+    assert_eq!(line.sink().written, LENGTH);
+}
+
 /// 1 Gbit/s and 100 ms, with some losses.
 fn long_link() -> LinkConfig {
     let link = LinkConfig::new(1_000_000_000, Duration::from_millis(50)).with_mtu(1500);

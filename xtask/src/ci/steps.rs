@@ -99,6 +99,11 @@ pub(super) const STEPS: &[Step] = &[
         run: |shell| soak(shell, "--layers connection --transfers 2000 --seed 1"),
     },
     Step {
+        name: "soak-files",
+        proves: "files arrive from disk to disk, whatever fails, and nothing wrong has a name",
+        run: |shell| soak(shell, "--layers files --transfers 100 --seed 1"),
+    },
+    Step {
         name: "test-release",
         proves: "optimised too: every pair of sequences; a thousand hostile clients keep nobody out",
         run: |shell| {

@@ -81,7 +81,7 @@ pub(crate) struct ConnectArgs {
     pub(crate) timeout: Option<Duration>,
 
     /// How many seconds to wait in line while the server has as many clients as it takes; 0 is not at all.
-    #[arg(long, value_name = "S", default_value = "600", value_parser = units::seconds)]
+    #[arg(long, value_name = "S", default_value = "600", value_parser = units::seconds_or_none)]
     pub(crate) max_wait: Duration,
 
     /// Copies of the request to send at once. Each lets the server answer with 3 datagrams more in the

@@ -28,8 +28,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use haulier_sim::soak::Layers;
 
+use crate::soak::Soaked;
 use crate::units;
 
 /// Large blocks over UDP, quickly and reliably.
@@ -173,12 +173,13 @@ pub(crate) enum Wire {
 pub(crate) struct SoakArgs {
     /// What crosses the links: `chunks`, a game's `packets` (on links of up to 99 % loss and 10 s),
     /// `both` on one link, or a whole `connection` with everything it carries, where liars may be behind the
-    /// addresses of honest clients, clocks step, and the server's memory and work stay within bounds.
-    #[arg(long, default_value = "both", value_parser = units::layers)]
-    pub(crate) layers: Layers,
+    /// addresses of honest clients, clocks step, and the server's memory and work stay within bounds. Or
+    /// `files` from disk to disk over such a connection, where disks and programs fail too.
+    #[arg(long, default_value = "both", value_parser = units::soaked)]
+    pub(crate) layers: Soaked,
 
-    /// Stop after this many chunks (by default 1000), or a few more: no scenario is cut short. Of packets
-    /// alone it is so many packets (by default 100,000).
+    /// Stop after this many chunks or files (by default 1000), or a few more: no scenario is cut short. Of
+    /// packets alone it is so many packets (by default 100,000).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) transfers: Option<u64>,
 

@@ -86,9 +86,11 @@ fn a_soak_is_of_the_layers_asked_for() {
     assert!(transfers == 0 && packets >= 5_000, "{transfers} {packets}");
     let (transfers, packets) = done("both", "20");
     assert!(transfers >= 20 && packets > 1_000, "{transfers} {packets}");
+    let (transfers, packets) = done("files", "10");
+    assert!(transfers >= 10 && packets == 0, "{transfers} {packets}");
     let run = haulier(&["soak", "--layers", "slices"]);
     assert_eq!(run.code, Some(2), "{}", run.what);
-    assert!(run.what.contains("chunks, packets, both or connection"), "{}", run.what);
+    assert!(run.what.contains("chunks, packets, both, connection or files"), "{}", run.what);
 }
 
 /// The whole bench takes half a minute; with fewer packets it scatters, and is no failure.

@@ -13,6 +13,7 @@ use crate::offer::{Content, Entry, Root};
 use crate::pool::PoolHandle;
 use crate::reader::{HashProgress, SourceFile, hash_file};
 use crate::reason::{Fault, Reason};
+use crate::system::sync_folder;
 use crate::taker::Local;
 use crate::writer::{FileWriter, Replace, WriteSettings, remove_leftover};
 
@@ -75,7 +76,10 @@ pub(super) fn inspect(
     let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
     let older = is_file.then(|| SourceFile::open(path).ok()).flatten();
     if older.as_ref().is_some_and(|older| is_same(older, entry, root)) {
-        // A journal that a process left between the last two steps.
+        // A journal that a process left between the last two steps, or a name that it gave and did not sync.
+        if let Some(folder) = path.parent() {
+            drop(sync_folder(folder));
+        }
         drop(remove_leftover(path));
         return Inspection::of(Local::Here);
     }

@@ -213,7 +213,7 @@ impl FileWriter {
         let has_journal = identity.is_same_content(identity)
             && length.is_some_and(|length| length >= MIN_JOURNAL_BYTES);
         let file = target.unfinished(data, has_journal, identity)?;
-        let resumed_chunks = file.unchecked();
+        let resumed_chunks = usize::try_from(file.here().count()).unwrap_or(usize::MAX);
         let inner = Inner::new(target, settings, file, has_journal, pool.clone());
         Ok(Self { inner, resumed_chunks })
     }

@@ -175,14 +175,10 @@ impl Inner {
         Self::advance(self);
     }
 
-    /// Hashes a chunk again, and then the next: soon, if a checkpoint waits for it, else when nothing is
-    /// urgent.
+    /// Hashes a chunk again, and then the next, when nothing is urgent.
     fn check_next(inner: &Arc<Self>) {
         let this = Arc::clone(inner);
-        match inner.file.suspects() {
-            0 => inner.pool.run_when_idle(move || this.check_one()),
-            _ => inner.pool.run(move || this.check_one()),
-        }
+        inner.pool.run_when_idle(move || this.check_one());
     }
 
     fn check_one(self: Arc<Self>) {

@@ -52,6 +52,7 @@ impl<A: App> ClientHost<A> {
     }
 
     fn turn(&mut self, now: Instant) {
+        self.app.work(now);
         self.poll_events(now);
         let connection = self.client.as_mut().and_then(ClientMachine::connection_mut);
         if let Some(connection) = connection.filter(|connection| connection.state().is_open()) {
@@ -62,7 +63,9 @@ impl<A: App> ClientHost<A> {
     }
 
     fn poll_events(&mut self, now: Instant) {
-        while let Some(event) = self.client.as_mut().and_then(|client| client.poll_event(now)) {
+        while !self.app.is_full()
+            && let Some(event) = self.client.as_mut().and_then(|client| client.poll_event(now))
+        {
             let is_last = matches!(event, Event::Closed(_));
             self.app.hear(now, event);
             if is_last {
@@ -117,7 +120,8 @@ impl<A: App> Machine for ClientHost<A> {
             _ if self.is_frozen => None,
             Some(client) if !self.is_over() => {
                 let is_open = client.connection().is_some_and(|c| c.state().is_open());
-                earliest(client.poll_timeout(), self.app.wakes_at().filter(|_| is_open))
+                let acts = is_open || self.app.is_full();
+                earliest(client.poll_timeout(), self.app.wakes_at().filter(|_| acts))
             }
             _ => self.begins,
         }

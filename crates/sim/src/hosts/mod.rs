@@ -82,6 +82,15 @@ pub trait App: 'static {
         self.wakes_at().is_some_and(|at| at <= now)
     }
 
+    /// Whether it takes no more events for now: they wait in the connection, whose credit does the rest. An
+    /// application that is full is due when it no longer will be.
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    /// Does what is due without the connection, which may be closed.
+    fn work(&mut self, _now: Instant) {}
+
     /// Acts on the connection, which is open.
     fn act(&mut self, _now: Instant, _connection: &mut Connection) {}
 

@@ -121,7 +121,24 @@ impl<A: App> ServerHost<A> {
         if now < self.stalls_until {
             return;
         }
-        while let Some((id, event)) = self.server.poll_event(now) {
+        self.apps.values_mut().for_each(|app| app.work(now));
+        self.poll_events(now);
+        let was_full = self.is_full();
+        self.let_act(now);
+        if was_full && !self.is_full() {
+            self.turn(now);
+        }
+    }
+
+    /// One that is full holds up the others: their events are in one queue.
+    fn is_full(&self) -> bool {
+        self.apps.values().any(App::is_full)
+    }
+
+    fn poll_events(&mut self, now: Instant) {
+        while !self.is_full()
+            && let Some((id, event)) = self.server.poll_event(now)
+        {
             match event {
                 ServerEvent::Connecting { request, .. } => {
                     let old = self.apps.insert(id, (self.accept)(now, &request));
@@ -143,6 +160,9 @@ impl<A: App> ServerHost<A> {
                 _ => {}
             }
         }
+    }
+
+    fn let_act(&mut self, now: Instant) {
         let Self { active, apps, server, .. } = self;
         active.retain(|&id| {
             let Some(app) = apps.get_mut(&id) else { return false };
@@ -231,8 +251,11 @@ impl<A: App> Machine for ServerHost<A> {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let apps = self.active.iter().filter_map(|id| self.apps.get(id));
-        let apps = apps.map(App::wakes_at).map(|at| at.map(|at| at.max(self.stalls_until)));
+        let apps = self.active.iter().filter_map(|id| Some((id, self.apps.get(id)?)));
+        let is_open = |id| self.server.connection(id).is_some_and(|it| it.state().is_open());
+        let apps = apps.filter(|(id, app)| app.is_full() || is_open(**id));
+        let apps =
+            apps.map(|(_, app)| app.wakes_at()).map(|at| at.map(|at| at.max(self.stalls_until)));
         let stall = Some(self.stalls_until).filter(|&at| at > self.now);
         let at = apps.fold(earliest(self.server.poll_timeout(), stall), earliest)?;
         Some(Instant::ZERO + at.since(Instant::ZERO + self.ahead))

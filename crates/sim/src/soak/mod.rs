@@ -18,7 +18,7 @@ use std::time::{Duration, Instant as WallClock};
 
 pub use connections::ConnectionScenario;
 pub use packets::PacketScenario;
-pub use scenario::{Outcome, Scenario, Verdict};
+pub use scenario::{Outcome, Scenario, Verdict, draw_link};
 
 use crate::Rng;
 
@@ -144,6 +144,21 @@ pub fn run(
     seed: u64,
     layers: Layers,
     budget: Budget,
+    on_progress: impl FnMut(&Report) -> bool,
+) -> Report {
+    let count = match layers {
+        Layers::Packets => |report: &Report| report.packets,
+        _ => |report: &Report| report.transfers,
+    };
+    run_with(seed, budget, count, |scenario| run_scenario(scenario, layers), on_progress)
+}
+
+/// The same with scenarios of another kind, and another count for [`Budget::Transfers`].
+pub fn run_with(
+    seed: u64,
+    budget: Budget,
+    count: impl Fn(&Report) -> u64,
+    mut run_scenario: impl FnMut(u64) -> Outcome,
     mut on_progress: impl FnMut(&Report) -> bool,
 ) -> Report {
     #[expect(
@@ -154,15 +169,14 @@ pub fn run(
     let mut report = Report::default();
     for index in 0.. {
         let spent = match budget {
-            Budget::Transfers(packets) if layers == Layers::Packets => report.packets >= packets,
-            Budget::Transfers(transfers) => report.transfers >= transfers,
+            Budget::Transfers(transfers) => count(&report) >= transfers,
             Budget::Time(time) => started.elapsed() >= time,
         };
         if spent {
             break;
         }
         let scenario = scenario_seed(seed, index);
-        report.add(scenario, &run_scenario(scenario, layers));
+        report.add(scenario, &run_scenario(scenario));
         // A sender that finishes nothing would never reach the number of transfers.
         if !on_progress(&report) || report.failures.len() >= 10 {
             break;

@@ -324,8 +324,9 @@ fn game(scenario: &Scenario, traffic: &Traffic, way: usize) -> GamePackets {
     GamePackets::new(config, modes, pool, traffic.clone(), seed)
 }
 
-/// A link with a mixture of faults. Each is often off, so that many scenarios have just one or two.
-pub(super) fn draw_link(rng: &mut Rng, faults: Duration) -> LinkConfig {
+/// A link with a mixture of faults, which end after so long. Each is often off, so that many scenarios have
+/// just one or two.
+pub fn draw_link(rng: &mut Rng, faults: Duration) -> LinkConfig {
     let often = Probability::percent(50);
     let seldom = Probability::percent(25);
     let rate_bps = *rng.pick(&[500_000, 2_000_000, 20_000_000, 1_000_000_000]);
