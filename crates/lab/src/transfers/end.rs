@@ -247,7 +247,7 @@ impl App for End {
             self.role = self.takes(now, config);
             request
         };
-        start.config.request = request.to_bytes().into();
+        start.config.request = request.to_bytes();
         start.seed = Rng::stream(self.shared.seed ^ tries << 16, 7_100).key();
     }
 

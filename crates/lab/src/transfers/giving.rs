@@ -164,7 +164,7 @@ impl GivingEnd {
                 self.giver.handle_made(tag, made);
             }
             Job::Recipe { tag, file } => {
-                let bytes = store.read(file, &[0..u64::MAX]);
+                let bytes = store.read(file, std::slice::from_ref(&(0..u64::MAX)));
                 drop(store);
                 let recipe = bytes.and_then(|bytes| {
                     let pieces = cut(&bytes[..]).expect("bytes in memory");
