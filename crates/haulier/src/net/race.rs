@@ -142,8 +142,8 @@ impl<M> Race<M> {
         self.only(key)
     }
 
-    /// The server has answered an attempt and lets it wait in line: it is the only one from now on. Returns the
-    /// machines of the others, each of which would have a place of its own.
+    /// The server has answered an attempt and lets it wait in line: it is the only one from now on. Returns
+    /// the machines of the others, each of which would have a place of its own.
     pub(crate) fn only(&mut self, key: Key) -> Vec<M> {
         self.left.clear();
         let running = std::mem::take(&mut self.running).into_iter();

@@ -1,8 +1,8 @@
 //! The line of those for whom there is no seat yet (CROWDS, "The line").
 //!
 //! A place is the name of a request whose address is proven. Its client asks again now and then, and learns
-//! its place; when a seat becomes free, the first who still ask are called, with a datagram that was made when
-//! they asked last, and the seat is kept for them until they have missed their next questions.
+//! its place; when a seat becomes free, the first who still ask are called, with a datagram that was made
+//! when they asked last, and the seat is kept for them until they have missed their next questions.
 //!
 //! The invariant: seats are given in the order of the places, and no place is left behind one that came after
 //! it and still asks. What is done for a question does not depend on how long the line is: who is where is

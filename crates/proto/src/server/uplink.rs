@@ -33,9 +33,9 @@ const TICK: Duration = Duration::from_millis(1);
 const TURN: Duration = Duration::from_millis(2);
 const TURN_DATAGRAMS: (u64, u64) = (1, 20);
 
-/// Of so many turns one is for who has waited longest: a large transfer keeps an eighth of the uplink, together
-/// with all that are like it. With four, twenty equal joins took 0.65 of the time of
-/// all in the mean, with eight 0.60.
+/// Of so many turns one is for who has waited longest: a large transfer keeps an eighth of the uplink,
+/// together with all that are like it. With four, twenty equal joins took 0.65 of the time of all in the
+/// mean, with eight 0.60.
 const FAIR_TURN: u8 = 8;
 
 /// Bytes of UDP and IPv4 in front of each datagram.
