@@ -349,8 +349,10 @@ impl Connection {
         let is_gate_open = self.is_gate_open(now);
         let mut may_send_message = self.message_at().is_some_and(|at| at <= now);
         let room = self.frame_room();
-        let is_next = draft.is_next;
-        let is_due = |sender: &mut Sender| is_next || sender.is_slice_due(now, room);
+        // Behind a slice that had nothing beside it, whether there is another shows when it is taken. Beside
+        // others it has to be known: the lanes give no turn to who has nothing to send.
+        let is_alone = draft.is_next && self.packets_out.is_empty() && !may_send_message;
+        let is_due = |sender: &mut Sender| is_alone || sender.is_slice_due(now, room);
         let mut may_send =
             draft.may_send_slices && self.blocks_out.sender_mut().is_some_and(is_due);
         while may_send || !self.packets_out.is_empty() || may_send_message {
