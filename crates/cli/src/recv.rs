@@ -3,6 +3,7 @@
 
 use haulier::Urgency;
 use haulier_files::InboxQuota;
+use haulier_files::packing::Packing;
 use haulier_files::session::Inbox;
 use haulier_files::writer::Replace;
 
@@ -35,6 +36,7 @@ pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
         },
         library: None,
         inbox: Some(Inbox::new(target.place(), replace, InboxQuota::new(most, most))),
+        packing: Packing::Never,
         is_once: !args.stay,
         target: Some(&target),
         timeout: args.timeout,

@@ -136,6 +136,29 @@ impl Report {
         self.step("bytes", done, total, template, show_bytes, detail);
     }
 
+    /// The same of a transfer that says more: `fields` go into the line of JSON, and `detail`, which has the
+    /// rate, into the text as well.
+    pub(crate) fn transfer(
+        &self,
+        (done, total): (u64, u64),
+        fields: impl Fn() -> Value,
+        detail: impl Fn() -> String,
+    ) {
+        let template = "{msg}{wide_bar} {bytes} of {total_bytes}  {elapsed}";
+        if !self.json && std::io::stderr().is_terminal() {
+            return self.draw(done, Some(total), template, &detail());
+        }
+        if self.is_progress_due() {
+            let mut all = json!({ "bytes": done, "total": total });
+            if let (Value::Object(all), Value::Object(fields)) = (&mut all, fields()) {
+                all.extend(fields);
+            }
+            let (text, detail) = (show_share(done, Some(total), show_bytes), detail());
+            let comma = if detail.is_empty() { "" } else { ", " };
+            self.event("progress", all, &format!("{text}{comma}{detail}"));
+        }
+    }
+
     /// How many of something countable are done.
     pub(crate) fn count(&self, done: u64, total: Option<u64>, what: &str) {
         let template = match total {
@@ -158,18 +181,20 @@ impl Report {
         if !self.json && std::io::stderr().is_terminal() {
             return self.draw(done, total, template, &detail());
         }
-        let interval = if self.json { JSON_INTERVAL } else { LINE_INTERVAL };
-        if self.last_progress.get().is_some_and(|last| last.elapsed() < interval) {
-            return;
+        if self.is_progress_due() {
+            let text = show_share(done, total, show);
+            self.event("progress", json!({ unit: done, "total": total }), &text);
         }
-        self.last_progress.set(Some(Instant::now()));
-        let text = match total {
-            Some(total) if total > 0 => {
-                format!("{} of {} ({} %)", show(done), show(total), done * 100 / total)
-            }
-            _ => show(done),
-        };
-        self.event("progress", json!({ unit: done, "total": total }), &text);
+    }
+
+    /// Whether the last line of progress was long enough ago; then this one counts.
+    fn is_progress_due(&self) -> bool {
+        let interval = if self.json { JSON_INTERVAL } else { LINE_INTERVAL };
+        let is_due = self.last_progress.get().is_none_or(|last| last.elapsed() >= interval);
+        if is_due {
+            self.last_progress.set(Some(Instant::now()));
+        }
+        is_due
     }
 
     fn draw(&self, done: u64, total: Option<u64>, template: &str, detail: &str) {
@@ -194,5 +219,14 @@ impl Report {
             bar.finish_and_clear();
         }
         self.last_progress.set(None);
+    }
+}
+
+fn show_share(done: u64, total: Option<u64>, show: impl Fn(u64) -> String) -> String {
+    match total {
+        Some(total) if total > 0 => {
+            format!("{} of {} ({} %)", show(done), show(total), done * 100 / total)
+        }
+        _ => show(done),
     }
 }

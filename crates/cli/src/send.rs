@@ -46,6 +46,7 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
     let mut access = access::find(&ticket, &args.connect, PEER)?;
     access.connect.request = Request::Put.to_bytes();
     access.connect.copies = args.connect.copies;
+    access.connect.max_time_in_line = args.connect.max_wait;
     access.connect.connection = ConnectionConfig::default()
         .with_handshake_timeout(args.connect.answer())
         .with_idle_timeout(args.connect.patience())
@@ -86,7 +87,7 @@ fn join(access: &Access, timeout: Duration, report: &Report) -> Result<Client, F
     let started = Instant::now();
     let mut is_said = false;
     loop {
-        match files::join(access) {
+        match files::join(access, report) {
             Err(error @ Failure::NobodyListens(_)) if started.elapsed() > timeout => {
                 return Err(error);
             }

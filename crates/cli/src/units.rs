@@ -42,6 +42,11 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     })
 }
 
+/// Seconds, or none: `600`, `0`.
+pub(crate) fn seconds_or_none(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { seconds(text) }
+}
+
 /// Milliseconds: `100`, `100ms`.
 pub(crate) fn millis(text: &str) -> Result<Duration, String> {
     let millis = quantity(text, &[("ms", 1.0)]).filter(|ms| (0.0..=60_000.0).contains(ms));

@@ -8,6 +8,9 @@ use haulier_proto::connection::ChunkValue;
 /// Bytes of a chunk, the last one of a file excepted: the unit that is verified, written and noted.
 pub const CHUNK_BYTES: usize = ChunkValue::CHUNK_BYTES;
 
+/// A chunk of a hole.
+pub(crate) static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
+
 /// The longest file that has a tree, a chunk below 2^50 bytes: its chunks are counted with 32 bits.
 pub const MAX_TREE_BYTES: u64 = u32::MAX as u64 * CHUNK_BYTES as u64;
 

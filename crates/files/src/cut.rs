@@ -27,7 +27,10 @@ pub fn cut_file(file: &SourceFile) -> Result<Vec<Piece>, ReadError> {
     let pieces = cut(file.stream());
     // A file that became shorter says so here, in better words.
     file.check()?;
-    pieces.map_err(|error| ReadError::io(file.path(), error))
+    pieces.map_err(|error| match crate::pool::is_ending() {
+        true => ReadError::Stopped { path: file.path().to_owned() },
+        false => ReadError::io(file.path(), error),
+    })
 }
 
 /// Cuts what comes out of this.

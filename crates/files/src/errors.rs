@@ -160,6 +160,12 @@ pub enum ReadError {
         /// In what way.
         change: Change,
     },
+    /// The program ends, and reading it was given up.
+    #[error("{} was being read when it was stopped", path.display())]
+    Stopped {
+        /// The file.
+        path: PathBuf,
+    },
     /// Anything else.
     #[error("{} cannot be read: {source}", path.display())]
     Io {
@@ -211,6 +217,7 @@ impl ReadError {
             Self::NotFound { .. } | Self::Special { .. } | Self::TooLong { .. } => {
                 Reason::Unreadable.into()
             }
+            Self::Stopped { .. } => Reason::Interrupted.into(),
         }
     }
 

@@ -28,6 +28,7 @@ pub(crate) use self::making::{
 use self::wants::Wants;
 use crate::messages::{Form, MAX_OFFER_MESSAGE_BYTES, Message};
 use crate::offer::{Content, Offer};
+use crate::packing::Packing;
 use crate::progress::{Meter, Progress};
 use crate::reason::{DONE, Fault, INCOMPLETE, NOT_UNDERSTOOD, Reason};
 use crate::tag::BlockTag;
@@ -59,8 +60,8 @@ pub enum Start {
 pub struct GiverConfig {
     /// How it begins.
     pub start: Start,
-    /// Whether files may be packed, if the taker accepts that too. Default: they are not.
-    pub may_pack: bool,
+    /// When files are packed, if the taker accepts that too. Default: never.
+    pub packing: Packing,
     /// Whether the taker said in its request that it accepts packed parts.
     pub taker_accepts_packed: bool,
 }
@@ -69,13 +70,13 @@ impl GiverConfig {
     /// A giver that packs nothing.
     #[must_use]
     pub const fn new(start: Start) -> Self {
-        Self { start, may_pack: false, taker_accepts_packed: false }
+        Self { start, packing: Packing::Never, taker_accepts_packed: false }
     }
 
-    /// May pack, if the taker accepts it; what it said in its request, if it has sent one.
+    /// Packs, if the taker accepts it; what it said in its request, if it has sent one.
     #[must_use]
-    pub const fn with_packing(mut self, taker_accepts_packed: bool) -> Self {
-        (self.may_pack, self.taker_accepts_packed) = (true, taker_accepts_packed);
+    pub const fn with_packing(mut self, packing: Packing, taker_accepts_packed: bool) -> Self {
+        (self.packing, self.taker_accepts_packed) = (packing, taker_accepts_packed);
         self
     }
 }

@@ -29,6 +29,20 @@ const HEAD_BYTES: usize = 4;
 /// Packing has to save a tenth: less is not worth the time of both ends.
 const MIN_SAVED_OF_ALL: usize = 10;
 
+/// When a giver packs files, if the taker accepts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Packing {
+    /// No file.
+    #[default]
+    Never,
+    /// Files and parts of them that shrink by a tenth, on links that are slower than packing is.
+    Auto,
+    /// All that can be, whatever the link and whatever it saves: for measurements, and for those who pay by
+    /// the byte.
+    Always,
+}
+
 /// Why what came is not a packed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

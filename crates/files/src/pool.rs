@@ -7,10 +7,12 @@
 //! The invariant: at most [`MAX_QUEUED_WRITES`] chunks wait to be written, whatever the number of files;
 //! what a reader may have waiting it counts itself.
 
-use std::collections::VecDeque;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 /// Chunks that wait to be written, in all files: 8 MiB, a tenth of a second at 1 Gbit/s, so that a disk may
@@ -22,7 +24,22 @@ pub const DEFAULT_THREADS: usize = 4;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads. They end when it is dropped, after what is urgent is done.
+/// What follows a sync that was done for several.
+type Then = Box<dyn FnOnce(io::Result<()>) + Send>;
+
+thread_local! {
+    /// The pool of this thread, if it is one of a pool.
+    static POOL: RefCell<Weak<Shared>> = const { RefCell::new(Weak::new()) };
+}
+
+/// Whether this is a thread of a pool that ends. What reads a file of any length looks at every read, so that
+/// who ends a program does not wait until 100 GB are hashed.
+pub(crate) fn is_ending() -> bool {
+    POOL.with_borrow(|pool| pool.upgrade().is_some_and(|it| it.gives_up.load(Ordering::Relaxed)))
+}
+
+/// The threads. They end when it is dropped, after what is urgent is done; what reads a source then fails
+/// with [`ReadError::Stopped`](crate::errors::ReadError::Stopped).
 #[derive(Debug)]
 pub struct DiskPool {
     handle: PoolHandle,
@@ -39,7 +56,10 @@ impl DiskPool {
         for _ in 0..threads.max(1) {
             let shared = Arc::clone(&pool.handle.shared);
             let thread = std::thread::Builder::new().name("haulier-disk".to_owned());
-            pool.threads.push(thread.spawn(move || shared.work())?);
+            pool.threads.push(thread.spawn(move || {
+                POOL.set(Arc::downgrade(&shared));
+                shared.work();
+            })?);
         }
         Ok(pool)
     }
@@ -53,6 +73,7 @@ impl DiskPool {
 impl Drop for DiskPool {
     fn drop(&mut self) {
         self.handle.shared.queues().is_ending = true;
+        self.handle.shared.gives_up.store(true, Ordering::Relaxed);
         self.handle.shared.work_came.notify_all();
         for thread in self.threads.drain(..) {
             // A job that panicked has printed why; there is nothing to add.
@@ -73,6 +94,10 @@ struct Shared {
     queues: Mutex<Queues>,
     work_came: Condvar,
     writes: AtomicUsize,
+    /// Folders that are to be synced, with those who wait for it.
+    unsynced: Mutex<BTreeMap<PathBuf, Vec<Then>>>,
+    /// It ends, and what takes long is given up.
+    gives_up: AtomicBool,
     /// Somebody asked for room in vain.
     is_awaited: AtomicBool,
     wake: Wake,
@@ -103,12 +128,43 @@ impl PoolHandle {
 
     /// Does this soon, before what is idle. It may wait for the disk, and holds a thread as long as it takes.
     pub fn run(&self, job: impl FnOnce() + Send + 'static) {
-        self.shared.add(Box::new(job), |queues| &mut queues.urgent);
+        drop(self.shared.add(Box::new(job), |queues| &mut queues.urgent));
+    }
+
+    /// Syncs a folder soon, once for all who ask for it before that begins, and tells each: so a thousand
+    /// files do not cost a thousand syncs of it.
+    pub(crate) fn sync_together(
+        &self,
+        folder: &Path,
+        sync: fn(&Path) -> io::Result<()>,
+        then: impl FnOnce(io::Result<()>) + Send + 'static,
+    ) {
+        let mut unsynced = self.shared.unsynced();
+        let waiting = unsynced.entry(folder.to_owned()).or_default();
+        waiting.push(Box::new(then));
+        let is_first = waiting.len() == 1;
+        drop(unsynced);
+        if !is_first {
+            return;
+        }
+        let (pool, folder) = (self.clone(), folder.to_owned());
+        let job = Box::new(move || {
+            // Who comes after this has to wait for another sync.
+            let waiting = pool.shared.unsynced().remove(&folder).unwrap_or_default();
+            let synced = sync(&folder);
+            for then in waiting {
+                then(synced.as_ref().map_err(same_error).copied());
+            }
+        });
+        // At the end of the pool nobody else will do it.
+        if let Err(job) = self.shared.add(job, |queues| &mut queues.urgent) {
+            job();
+        }
     }
 
     /// Does this when nothing is urgent.
     pub fn run_when_idle(&self, job: impl FnOnce() + Send + 'static) {
-        self.shared.add(Box::new(job), |queues| &mut queues.idle);
+        drop(self.shared.add(Box::new(job), |queues| &mut queues.idle));
     }
 
     /// A place among the chunks that wait to be written, if one is free.
@@ -145,15 +201,21 @@ impl Drop for WriteClaim {
 }
 
 impl Shared {
-    /// A job that comes after the end is dropped: nobody would take it, and it may hold a handle of this
+    /// A job that comes after the end is given back: nobody would take it, and it may hold a handle of this
     /// pool.
-    fn add(&self, job: Job, queue: impl FnOnce(&mut Queues) -> &mut VecDeque<Job>) {
+    fn add(
+        &self,
+        job: Job,
+        queue: impl FnOnce(&mut Queues) -> &mut VecDeque<Job>,
+    ) -> Result<(), Job> {
         let mut queues = self.queues();
-        if !queues.is_ending {
-            queue(&mut queues).push_back(job);
-            drop(queues);
-            self.work_came.notify_one();
+        if queues.is_ending {
+            return Err(job);
         }
+        queue(&mut queues).push_back(job);
+        drop(queues);
+        self.work_came.notify_one();
+        Ok(())
     }
 
     fn work(&self) {
@@ -186,6 +248,15 @@ impl Shared {
     fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn unsynced(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Vec<Then>>> {
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An error of the system, for another one who is told of it.
+fn same_error(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 /// Tells a program that something is to be taken: called from the threads of the pool, so it must not block.
@@ -235,6 +306,34 @@ mod tests {
         assert!(seen.iter().all(|urgent| !urgent));
     }
 
+    /// Ctrl-C while 100 GB are hashed or cut: within a chunk. This file has 256 GB.
+    #[test]
+    fn what_reads_a_file_is_let_go_of_at_the_end() {
+        use crate::cut::cut_file;
+        use crate::errors::ReadError;
+        use crate::reader::{FileHasher, HashProgress, SourceFile, hash_file};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("long");
+        std::fs::File::create(&path).unwrap().set_len(256 << 30).unwrap();
+        let file = Arc::new(SourceFile::open(&path).unwrap());
+        let pool = DiskPool::new(3, Wake::default()).unwrap();
+        let (done, results) = channel();
+        type Read = fn(&SourceFile) -> Option<ReadError>;
+        let jobs: [Read; 3] = [
+            |file| hash_file(file, 2, &HashProgress::default()).err(),
+            |file| FileHasher::default().root(file).err(),
+            |file| cut_file(file).err(),
+        ];
+        for job in jobs {
+            let (done, file) = (done.clone(), Arc::clone(&file));
+            pool.handle().run(move || done.send(job(&file)).unwrap());
+        }
+        drop(pool);
+        for error in results.iter().take(3) {
+            assert!(matches!(error, Some(ReadError::Stopped { .. })), "{error:?}");
+        }
+    }
+
     /// Who has many transfers hears of which one there is news.
     #[test]
     fn a_handle_has_a_wake_of_its_own() {
@@ -257,6 +356,31 @@ mod tests {
         assert_eq!([&all, &own].map(|it| it.load(Ordering::Relaxed)), [0, 1]);
         drop(claims);
         assert_eq!([&all, &own].map(|it| it.load(Ordering::Relaxed)), [1, 1]);
+    }
+
+    #[test]
+    fn a_folder_is_synced_once_for_all_who_wait_and_again_for_who_comes_later() {
+        static SYNCS: AtomicUsize = AtomicUsize::new(0);
+        let sync = |_: &Path| {
+            SYNCS.fetch_add(1, Ordering::Relaxed);
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        let pool = DiskPool::new(1, Wake::default()).unwrap();
+        let (done, seen) = channel();
+        let (go, wait) = channel::<()>();
+        pool.handle().run(move || wait.recv().unwrap());
+        let ask = || {
+            let done = done.clone();
+            let then = move |synced: io::Result<()>| done.send(synced.unwrap_err().kind()).unwrap();
+            pool.handle().sync_together(Path::new("folder"), sync, then);
+        };
+        (0..100).for_each(|_| ask());
+        go.send(()).unwrap();
+        assert!((0..100).all(|_| seen.recv() == Ok(io::ErrorKind::StorageFull)));
+        assert_eq!(SYNCS.load(Ordering::Relaxed), 1);
+        ask();
+        assert!(seen.recv().is_ok());
+        assert_eq!(SYNCS.load(Ordering::Relaxed), 2);
     }
 
     #[test]

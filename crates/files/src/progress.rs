@@ -43,6 +43,10 @@ pub struct Progress {
     pub resumed_bytes: u64,
     /// Verified bytes that were copied from an older version, or from a file with the same content.
     pub copied_bytes: u64,
+    /// Verified bytes that came packed, as many as they are unpacked.
+    pub packed_bytes: u64,
+    /// What packing saved: of these bytes, those that did not come over the connection.
+    pub saved_bytes: u64,
     /// Verified bytes of files that were here already.
     pub here_bytes: u64,
     /// The rate at which bytes were verified that came over the connection, in the last 3 s: bytes a
@@ -56,6 +60,8 @@ pub struct Progress {
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
     started: Instant,
+    /// When something came last.
+    newest: Instant,
     /// Of the last three seconds: when how many bytes had been verified in all.
     points: VecDeque<(Instant, u64)>,
     bytes: u64,
@@ -64,12 +70,19 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { started: now, points: VecDeque::from([(now, 0)]), bytes: 0, estimate: None }
+        let points = VecDeque::from([(now, 0)]);
+        Self { started: now, newest: now, points, bytes: 0, estimate: None }
     }
 
-    /// So many more bytes came and are verified.
+    /// So many more bytes came and are verified. The time begins with the first: the handshake before it, and
+    /// what is looked for on the disk, say nothing of the rest.
     pub(crate) fn add(&mut self, now: Instant, bytes: u64) {
+        if self.bytes == 0 {
+            self.started = now;
+            self.points = VecDeque::from([(now, bytes)]);
+        }
         self.bytes = self.bytes.saturating_add(bytes);
+        self.newest = now;
         self.note(now);
     }
 
@@ -87,6 +100,9 @@ impl Meter {
     /// Bytes a second.
     pub(crate) fn rate(&mut self, now: Instant) -> f64 {
         self.note(now);
+        if now.since(self.newest) >= RATE_WINDOW {
+            return 0.0;
+        }
         let Some(&(at, bytes)) = self.points.front() else { return 0.0 };
         let seconds = now.since(at).min(RATE_WINDOW + STEP).max(STEP).as_secs_f64();
         (self.bytes - bytes) as f64 / seconds
@@ -142,6 +158,61 @@ mod tests {
         assert!(meter.rate(at(11_500)) < 1.0, "nothing came for three seconds");
     }
 
+    /// What is left of a transfer of so many bytes is estimated with each of these arrivals (ms, bytes); says
+    /// from when on, after the first of them, the estimate is within a tenth of what is right at this rate,
+    /// or 0.2 s: each arrival may be 0.15 s late.
+    fn settles_after(arrivals: &[(u64, u64)], bytes: u64, bytes_per_ms: f64) -> u64 {
+        let mut meter = Meter::new(at(0));
+        let first = arrivals[0].0;
+        let (mut left, mut settled) = (bytes, first);
+        for &(millis, bytes) in arrivals {
+            left -= bytes;
+            meter.add(at(millis), bytes);
+            let remaining = meter.remaining(at(millis), left);
+            let right = left as f64 / bytes_per_ms / 1000.0;
+            let is_right = |it: Duration| (it.as_secs_f64() - right).abs() <= 0.1 * right.max(2.0);
+            if !remaining.is_some_and(is_right) {
+                settled = millis;
+            }
+        }
+        settled - first
+    }
+
+    /// Arrivals at a steady rate, each up to 150 ms late and none before the one before it, from a second
+    /// after the beginning on.
+    fn jittery(seed: u64, bytes_per_ms: impl Fn(u64) -> u64) -> Vec<(u64, u64)> {
+        let mut state = seed;
+        let mut last = 0;
+        let late = |at: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            last = (at + (state >> 33) % 150).max(last);
+            (last, 25 * bytes_per_ms(at))
+        };
+        (1000..31_000).step_by(25).map(late).collect()
+    }
+
+    #[test]
+    fn the_estimate_of_a_steady_transfer_settles_within_three_seconds() {
+        for seed in 1..200 {
+            let arrivals = jittery(seed, |_| 1000);
+            let settled = settles_after(&arrivals, 31_000_000, 1000.0);
+            assert!(settled <= 3000, "seed {seed}: {settled} ms");
+        }
+    }
+
+    /// At twice the rate, or half of it, from 11 s on: the window has to pass, and a tenth a second.
+    #[test]
+    fn the_estimate_follows_a_change_of_rate() {
+        for seed in 1..50 {
+            let faster = jittery(seed, |at| if at < 11_000 { 1000 } else { 2000 });
+            let settled = settles_after(&faster, 10_000_000 + 60_000_000, 2000.0);
+            assert!((10_000..22_000).contains(&settled), "seed {seed}: {settled} ms");
+            let slower = jittery(seed, |at| if at < 11_000 { 1000 } else { 500 });
+            let settled = settles_after(&slower, 10_000_000 + 25_000_000, 500.0);
+            assert!((10_000..22_000).contains(&settled), "seed {seed}: {settled} ms");
+        }
+    }
+
     #[test]
     fn an_estimate_comes_after_a_second_and_counts_down() {
         let mut meter = Meter::new(at(0));
@@ -150,7 +221,7 @@ mod tests {
             meter.add(at(millis), 100_000);
             left -= 100_000;
             let remaining = meter.remaining(at(millis), left);
-            assert_eq!(remaining.is_none(), millis < 1000);
+            assert_eq!(remaining.is_none(), millis < 1100, "a second after the first arrival");
             if let Some(remaining) = remaining {
                 let right = left as f64 / 1e6;
                 assert!(

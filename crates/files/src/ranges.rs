@@ -52,6 +52,16 @@ impl Ranges {
         end - start - before
     }
 
+    /// Takes these out.
+    pub(crate) fn remove(&mut self, range: &Range<u64>) {
+        if self.touches(range) {
+            let parts = self.0.iter().flat_map(|it| {
+                [it.start..it.end.min(range.start), it.start.max(range.end)..it.end]
+            });
+            self.0 = parts.filter(|part| !part.is_empty()).collect();
+        }
+    }
+
     /// Whether all of these are in the set.
     #[must_use]
     pub fn contains(&self, range: &Range<u64>) -> bool {
@@ -188,6 +198,10 @@ mod tests {
                 prop_assert!(set.0.windows(2).all(|pair| pair[0].end < pair[1].start));
             }
             prop_assert!(set.iter().flatten().eq(model.iter().copied()));
+            let mut less = set.clone();
+            less.remove(&(at..at + len));
+            let left = model.iter().copied().filter(|it| !(at..at + len).contains(it));
+            prop_assert!(less.iter().flatten().eq(left) && less.0.iter().all(|it| !it.is_empty()));
             let range = at..at + len;
             prop_assert_eq!(set.contains(&range), range.clone().all(|it| model.contains(&it)));
             prop_assert_eq!(set.touches(&range), { range }.any(|it| model.contains(&it)));

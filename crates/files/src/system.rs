@@ -77,6 +77,23 @@ pub(crate) fn punch_hole(_file: &File, _offset: u64, _bytes: u64) -> io::Result<
     Ok(false)
 }
 
+/// Where the first byte is that is in no hole, from here on; `None` if there is none. Where the system does
+/// not say, every byte is.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn next_data(file: &File, offset: u64) -> Option<u64> {
+    // What is read is read at a place, so moving the cursor is nothing to anybody.
+    match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(offset)) {
+        Ok(data) => Some(data),
+        Err(Errno::NXIO) => None,
+        Err(_) => Some(offset),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn next_data(_file: &File, offset: u64) -> Option<u64> {
+    Some(offset)
+}
+
 fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)
 }

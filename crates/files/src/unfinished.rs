@@ -9,22 +9,21 @@
 //! after the last write. So a journal that is wrong, or a disk that lied before a crash, costs time and
 //! never a wrong file.
 
-use std::collections::{BTreeMap, VecDeque};
+mod chunk_states;
+
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::chunks::{CHUNK_BYTES, chunk_count, chunk_range};
+use self::chunk_states::{Chunks, State};
+use crate::chunks::{CHUNK_BYTES, ZEROS, chunk_count, chunk_range};
 use crate::journal::{Belief, FileIdentity, Journal};
 use crate::offer::Root;
 use crate::ranges::Ranges;
 use crate::storage::Storage;
 use haulier_proto::connection::{BlockTree, ChunkValue};
-
-/// Zeros to compare with.
-static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
 
 /// A file of which some chunks are here.
 #[derive(Debug)]
@@ -38,6 +37,8 @@ pub struct Unfinished<S> {
     last_checkpoint: Mutex<Option<Duration>>,
     /// Notes that the last checkpoint of this object covers.
     covered: AtomicU32,
+    /// Whether what was not written by this object is zeros, in the whole length.
+    is_blank: AtomicBool,
     syncing: Mutex<()>,
     /// After a sync that failed nothing is known of what is on the disk: Linux reports it only once.
     is_broken: AtomicBool,
@@ -56,45 +57,6 @@ pub enum FinishError {
     /// The disk failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Missing,
-    /// The journal says that it was on the disk.
-    Unchecked,
-    Here,
-}
-
-/// What is known of each chunk.
-#[derive(Debug, Default)]
-struct Chunks {
-    list: Vec<(ChunkValue, State)>,
-    /// Chunks to hash again.
-    to_check: VecDeque<u32>,
-    unchecked: usize,
-    missing: usize,
-    /// Chunks that came in pieces, with the bytes of the file that are here of them.
-    partial: BTreeMap<u32, Ranges>,
-}
-
-impl Chunks {
-    fn set(&mut self, index: u32, value: ChunkValue, state: State) {
-        let place = index as usize;
-        if place >= self.list.len() {
-            self.missing += place + 1 - self.list.len();
-            self.list.resize(place + 1, (ChunkValue::from_bytes([0; 32]), State::Missing));
-        }
-        let before = std::mem::replace(&mut self.list[place], (value, state)).1;
-        self.missing -= usize::from(before == State::Missing);
-        self.missing += usize::from(state == State::Missing);
-        self.unchecked -= usize::from(before == State::Unchecked);
-        self.unchecked += usize::from(state == State::Unchecked);
-    }
-
-    fn state(&self, index: u32) -> State {
-        self.list.get(index as usize).map_or(State::Missing, |(_, state)| *state)
-    }
 }
 
 impl<S: Storage> Unfinished<S> {
@@ -135,7 +97,7 @@ impl<S: Storage> Unfinished<S> {
     fn write_again(&self, index: u32, value: ChunkValue) -> io::Result<()> {
         match self.read(index)?.filter(|bytes| self.value(index, bytes) == value) {
             Some(bytes) => {
-                self.store(u64::from(index) * CHUNK_BYTES as u64, &bytes)?;
+                self.store(index, &bytes, true)?;
                 self.chunks().set(index, value, State::Here);
                 Ok(())
             }
@@ -167,9 +129,17 @@ impl<S: Storage> Unfinished<S> {
             last_checkpoint: Mutex::new(None),
             // Whatever there is, the first checkpoint is not superfluous.
             covered: AtomicU32::new(u32::MAX),
+            is_blank: AtomicBool::new(false),
             syncing: Mutex::default(),
             is_broken: AtomicBool::new(false),
         }
+    }
+
+    /// Its data is as long as the file, and all zeros: chunks of zeros need not be written.
+    #[must_use]
+    pub fn with_blank_data(self) -> Self {
+        self.is_blank.store(self.length.is_some(), Ordering::Relaxed);
+        self
     }
 
     /// Writes bytes anywhere in the file. A chunk that came in pieces is read back and noted when it is
@@ -246,8 +216,24 @@ impl<S: Storage> Unfinished<S> {
         Ok(())
     }
 
-    /// Writes a chunk that was verified, and notes it. A chunk of zeros becomes a hole.
+    /// The same of a whole chunk that was verified, whose value in the file's tree is known by that.
+    pub fn write_chunk(&self, offset: u64, bytes: &[u8], value: ChunkValue) -> io::Result<()> {
+        let index = u32::try_from(offset / CHUNK_BYTES as u64).map_err(io::Error::other)?;
+        debug_assert_eq!(value, self.value(index, bytes));
+        match self.length.map(|length| chunk_range(length, index)) {
+            Some(range) if range == (offset..offset + bytes.len() as u64) => {
+                self.write_valued(index, bytes, Some(value))
+            }
+            _ => self.write_at(offset, bytes),
+        }
+    }
+
+    /// Writes a chunk that was verified, and notes it. A chunk of zeros becomes a hole, now or at the end.
     pub fn write(&self, index: u32, bytes: &[u8]) -> io::Result<()> {
+        self.write_valued(index, bytes, None)
+    }
+
+    fn write_valued(&self, index: u32, bytes: &[u8], value: Option<ChunkValue>) -> io::Result<()> {
         let fits = self.length.is_none_or(|length| {
             let range = chunk_range(length, index);
             range.end - range.start == bytes.len() as u64
@@ -256,16 +242,53 @@ impl<S: Storage> Unfinished<S> {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         self.check_broken()?;
-        let value = self.value(index, bytes);
+        let value = value.unwrap_or_else(|| self.value(index, bytes));
+        let was_written = self.was_written(index);
         self.forget(index);
-        self.store(u64::from(index) * CHUNK_BYTES as u64, bytes)?;
+        let stored = self.store(index, bytes, was_written);
+        if stored.is_err() {
+            // Some of it may have been written.
+            self.is_blank.store(false, Ordering::Relaxed);
+        }
+        stored?;
         self.note(index, value)
     }
 
-    fn store(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let is_hole =
-            bytes == &ZEROS[..bytes.len()] && self.data.punch_hole(offset, bytes.len() as u64)?;
-        if is_hole { Ok(()) } else { self.data.write_at(bytes, offset) }
+    /// Whether there may be something in the place of this chunk.
+    fn was_written(&self, index: u32) -> bool {
+        let chunks = self.chunks();
+        chunks.state(index) != State::Missing || chunks.partial.contains_key(&index)
+    }
+
+    fn store(&self, index: u32, bytes: &[u8], was_written: bool) -> io::Result<()> {
+        let (offset, length) = (u64::from(index) * CHUNK_BYTES as u64, bytes.len() as u64);
+        let is_zero = is_zero(bytes);
+        let mut chunks = self.chunks();
+        let is_blank = self.is_blank.load(Ordering::Relaxed) && !was_written;
+        let at = u64::from(index)..u64::from(index) + 1;
+        if is_zero && is_blank {
+            chunks.zeros.insert(at);
+        } else {
+            chunks.zeros.remove(&at);
+        }
+        drop(chunks);
+        if is_zero && (is_blank || self.data.punch_hole(offset, length)?) {
+            return Ok(());
+        }
+        self.data.write_at(bytes, offset)
+    }
+
+    /// The space of chunks that are zeros, in as few calls as possible: while they come, each would be a
+    /// change of the file system's lists of what is where.
+    fn punch_zeros(&self, length: u64) -> io::Result<()> {
+        let zeros = std::mem::take(&mut self.chunks().zeros);
+        for run in zeros.iter() {
+            let [start, end] = [run.start, run.end].map(|it| (it * CHUNK_BYTES as u64).min(length));
+            if start < end && !self.data.punch_hole(start, end - start)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Makes a checkpoint if the last one began so long ago; whether it did. At the first call the time
@@ -326,7 +349,9 @@ impl<S: Storage> Unfinished<S> {
 
     /// Hashes a chunk again that the journal has. If it is another one, it is missing from now on.
     pub fn check(&self, index: u32) -> io::Result<bool> {
-        let value = self.read(index)?.map(|bytes| self.value(index, &bytes));
+        let bytes = self.read(index)?;
+        let value = bytes.as_ref().map(|bytes| self.value(index, bytes));
+        let is_zero = bytes.is_some_and(|bytes| is_zero(&bytes));
         let mut chunks = self.chunks();
         let noted = chunks.list.get(index as usize).filter(|(_, state)| *state == State::Unchecked);
         let Some(&(noted, _)) = noted else {
@@ -334,6 +359,9 @@ impl<S: Storage> Unfinished<S> {
         };
         if value == Some(noted) {
             chunks.set(index, noted, State::Here);
+            if is_zero {
+                chunks.zeros.insert(u64::from(index)..u64::from(index) + 1);
+            }
             return Ok(true);
         }
         // No checkpoint may vouch for it.
@@ -384,6 +412,7 @@ impl<S: Storage> Unfinished<S> {
         let mut list = std::mem::take(&mut chunks.list);
         list.fill(none);
         self.covered.store(u32::MAX, Ordering::Relaxed);
+        self.is_blank.store(false, Ordering::Relaxed);
         *chunks = Chunks { missing: list.len(), list, ..Chunks::default() };
         self.journal.as_ref().map_or(Ok(()), Journal::clear)
     }
@@ -398,6 +427,7 @@ impl<S: Storage> Unfinished<S> {
         if tree.digest() != root {
             return Err(FinishError::WrongRoot);
         }
+        self.punch_zeros(length)?;
         self.sync()?;
         Ok(tree)
     }
@@ -442,6 +472,10 @@ impl<S: Storage> Unfinished<S> {
     fn chunks(&self) -> MutexGuard<'_, Chunks> {
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes == &ZEROS[..bytes.len()]
 }
 
 #[cfg(test)]

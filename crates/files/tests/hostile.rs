@@ -8,6 +8,7 @@ use haulier_files::giver::{Giver, GiverAction, GiverConfig, MAX_BLOCKS, MAX_READ
 use haulier_files::messages::{Form, Message, Want};
 use haulier_files::names::SafePath;
 use haulier_files::offer::{Content, Entry, Offer};
+use haulier_files::packing::Packing;
 use haulier_files::pieces::{OlderPiece, Piece, Recipe};
 use haulier_files::reason::{Fault, Reason};
 use haulier_files::taker::{
@@ -15,6 +16,7 @@ use haulier_files::taker::{
 };
 use haulier_files::{BlockTag, Ranges};
 use haulier_proto::Instant;
+use haulier_proto::connection::ChunkValue;
 
 const FILES: u32 = 12;
 const CHUNK: u64 = 1 << 18;
@@ -162,6 +164,7 @@ fn torment_taker(seed: u64) {
                             tag,
                             offset,
                             Bytes::from_static(&[7; CHUNK as usize]).slice(..bytes),
+                            ChunkValue::from_bytes([7; 32]),
                         );
                     }
                 }
@@ -211,7 +214,7 @@ fn answer_taker(taker: &mut Taker, now: Instant, action: TakerAction, draw: &mut
             };
             taker.handle_inspected(now, file, local);
         }
-        TakerAction::Write { file, offset, data } => {
+        TakerAction::Write { file, offset, data, .. } => {
             let range = offset..offset + data.len() as u64;
             taker.handle_written(now, file, if is_good { Ok(range) } else { Err(draw.fault()) });
         }
@@ -236,7 +239,7 @@ fn answer_taker(taker: &mut Taker, now: Instant, action: TakerAction, draw: &mut
 fn torment_giver(seed: u64) {
     let (mut draw, offer) = (Draw(seed), offer());
     let start = [Start::AtOnce, Start::Offer, Start::WhenAsked][draw.below(3) as usize];
-    let config = GiverConfig::new(start).with_packing(draw.below(2) == 0);
+    let config = GiverConfig::new(start).with_packing(Packing::Auto, draw.below(2) == 0);
     let mut giver = Giver::new(Instant::from_millis(0), config, offer.clone());
     let mut due: Vec<GiverAction> = Vec::new();
     let (mut is_closed, mut number) = (false, 0);

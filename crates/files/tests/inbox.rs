@@ -16,7 +16,7 @@ use haulier_files::names::SafePath;
 use haulier_files::offer::{Content, Entry, Offer, Root};
 use haulier_files::pool::{DiskPool, Wake};
 use haulier_files::reason::{BAD_OFFER, NOT_UNDERSTOOD, OVER_QUOTA};
-use haulier_files::session::{Inbox, Link, Place, Upload};
+use haulier_files::session::{Inbox, Link, LinkSpeed, Place, Upload};
 use haulier_files::taker::{Ask, Taker, TakerAction, TakerConfig};
 use haulier_files::writer::{FileWriter, Replace, WriteSettings};
 use haulier_files::{BlockTag, InboxQuota};
@@ -48,6 +48,10 @@ impl Link for Wire {
         None
     }
     fn provide_chunk(&self, _: BlockHandle, _: u32, _: Bytes) {}
+    fn speed(&self) -> LinkSpeed {
+        LinkSpeed::default()
+    }
+
     fn all_acked(&self) -> bool {
         true
     }

@@ -16,11 +16,12 @@ use haulier_files::reason::{ANOTHER_FILE, BAD_OFFER, NO_SUCH_FILE, NOT_UNDERSTOO
 use haulier_files::taker::{Ask, Local, Taker, TakerAction, TakerConfig};
 use haulier_files::{BlockTag, Ranges};
 use haulier_proto::Instant;
-use haulier_proto::connection::CloseCode;
+use haulier_proto::connection::{ChunkValue, CloseCode};
 
 const NOW: Instant = Instant::from_millis(0);
 const MIB: u64 = 1 << 20;
 const ROOT: [u8; 32] = [7; 32];
+const VALUE: ChunkValue = ChunkValue::from_bytes([7; 32]);
 
 fn entry(path: &str, content: Content) -> Entry {
     Entry::new(SafePath::new(path).unwrap(), content)
@@ -237,7 +238,7 @@ fn what_comes_before_the_offer_is_held_and_bounded() {
     let tag = BlockTag::Whole { file: 0, want: 0 }.to_u64();
     taker.handle_announced(NOW, tag, 400 * MIB, ROOT);
     for at in 0..u64::from(MAX_EARLY_CHUNKS) {
-        taker.handle_chunk(NOW, tag, at << 18, Bytes::from_static(&[0; 1 << 18]));
+        taker.handle_chunk(NOW, tag, at << 18, Bytes::from_static(&[0; 1 << 18]), VALUE);
     }
     assert!(!taker.is_full(), "or the offer would never be read");
     assert_eq!(code_of_taker(&mut taker), None);
@@ -250,7 +251,9 @@ fn what_comes_before_the_offer_is_held_and_bounded() {
     assert_eq!(writes.count(), MAX_EARLY_CHUNKS as usize);
     let mut taker = Taker::new(NOW, TakerConfig::new(Ask::Get));
     taker.handle_announced(NOW, tag, 400 * MIB, ROOT);
-    (0..200).for_each(|at| taker.handle_chunk(NOW, tag, at << 18, Bytes::from_static(&[0; 9])));
+    (0..200).for_each(|at| {
+        taker.handle_chunk(NOW, tag, at << 18, Bytes::from_static(&[0; 9]), VALUE);
+    });
     assert_eq!(code_of_taker(&mut taker), Some(NOT_UNDERSTOOD));
 }
 
@@ -272,7 +275,7 @@ fn a_block_that_is_complete_without_all_chunks_fails_its_file() {
     let mut taker = taking(TakerConfig::new(Ask::Open), &known(MIB));
     let tag = BlockTag::Whole { file: 0, want: 1 }.to_u64();
     taker.handle_announced(NOW, tag, MIB, ROOT);
-    taker.handle_chunk(NOW, tag, 0, Bytes::from_static(&[0; 1 << 18]));
+    taker.handle_chunk(NOW, tag, 0, Bytes::from_static(&[0; 1 << 18]), VALUE);
     taker.handle_complete(NOW, tag);
     assert_eq!(code_of_taker(&mut taker), None, "a write is on its way");
     taker.handle_written(NOW, 0, Ok(0..1 << 18));

@@ -9,6 +9,7 @@ mod handshake;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use crate::connection::{
     CloseCode, CloseReason, ConfigError, Connection, ConnectionConfig, ConnectionTrigger, Event,
@@ -71,6 +72,9 @@ settings! {
         /// before the client's address is validated, and their spacing on arrival shows it the rate to start
         /// with. Default 4.
         copies: u8 = 4, with_copies;
+        /// How long it waits in line while the server has no seat for it; with zero it ends at once, as
+        /// refused by a full server. Default 10 minutes.
+        max_time_in_line: Duration = Duration::from_secs(600), with_max_time_in_line;
         /// The settings of its connection.
         connection: ConnectionConfig = ConnectionConfig::default(), with_connection;
     }
@@ -289,8 +293,12 @@ impl ClientMachine {
                 self.handshaking()?.on_retry(now, &retry)
             }
             Kind::Refusal => {
-                let refusal = answer::Refusal::read(datagram)?;
-                let progress = self.handshaking()?.on_refusal(now, &refusal)?;
+                let handshake = self.handshaking()?;
+                let progress = if answer::InLine::is(datagram) {
+                    handshake.on_in_line(now, datagram)?
+                } else {
+                    handshake.on_refusal(now, &answer::Refusal::read(datagram)?)?
+                };
                 if let Progress::Failed(reason) = progress {
                     self.phase = Phase::Ended(Some(reason));
                 }
@@ -348,7 +356,10 @@ impl ClientMachine {
     #[must_use]
     pub fn poll_event(&mut self, now: Instant) -> Option<Event> {
         match &mut self.phase {
-            Phase::Handshaking(_) => None,
+            Phase::Handshaking(handshake) => {
+                let (place, estimate) = handshake.poll_place()?;
+                Some(Event::Queued { place, estimate })
+            }
             Phase::Connected(connection) => connection.poll_event(now),
             Phase::Ended(reason) => reason.take().map(Event::Closed),
         }

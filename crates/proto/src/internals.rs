@@ -15,7 +15,7 @@ pub use crate::crypto::{
 pub use crate::transit::{
     AckFrame, AckRanges, ArrivalsFrame, EcnCounts, ReceivedDatagrams, expand_number,
 };
-pub use crate::wire::answer::{Refusal, Retry, read_reset, write_reset};
+pub use crate::wire::answer::{InLine, Refusal, Retry, read_reset, write_reset};
 pub use crate::wire::frames::{Frame, Frames};
 pub use crate::wire::header::{DATA_HEADER_BYTES, DataHeader, ResponseHeader, Role};
 pub use crate::wire::hello::{Hello, Versions, Welcome};

@@ -67,22 +67,34 @@ fn block(bytes: usize) -> Script {
 
 /// Each of four has a link that could take all of it.
 #[test]
-fn clients_share_the_uplink_evenly_and_it_is_kept() {
+fn the_uplink_is_kept_and_one_that_waits_for_others_still_gets_a_part() {
     let mut town = Town::new(UPLINK_BPS, &[50_000; 4], &block(16 << 20));
     let (each, all) = town.mbit(1_000, 6_000);
     println!("{each:.2?}, {all:.2} in all");
     assert!((7.4..=8.0).contains(&all), "{all}");
-    assert!(each.iter().all(|mbit| (1.85..2.15).contains(mbit)), "{each:?}");
+    assert!(each[0] > 6.3, "seven of eight turns are for who has the least left: {each:?}");
+    assert!(each.iter().all(|&mbit| mbit > 0.25), "and one is for all: {each:?}");
 }
 
-/// The same with twenty on a fast uplink, of whom each could take half of it.
+/// Twenty on a fast uplink, of whom each could take half of it, join at once: the mean of their times is
+/// little more than half of what equal shares would give, where all finish at the end, and that is not later.
 #[test]
-fn a_fast_uplink_is_used_and_shared_as_well() {
-    let mut town = Town::new(FAST_UPLINK_BPS, &[50_000; 20], &block(16 << 20));
-    let (each, all) = town.mbit(1_000, 4_000);
-    println!("{each:.2?}, {all:.2} in all");
-    assert!((94.0..=100.0).contains(&all), "{all}");
-    assert!(each.iter().all(|mbit| (4.5..5.2).contains(mbit)), "{each:?}");
+fn the_mean_join_of_a_crowd_takes_half_and_the_last_no_longer() {
+    const BYTES: usize = 1 << 20;
+    let mut town = Town::new(FAST_UPLINK_BPS, &[50_000; 20], &block(BYTES));
+    town.world.run_to(Instant::from_millis(4_000));
+    let took = |(n, &client): (u64, &HostId<ClientHost>)| {
+        let started = Instant::from_millis(10 * n);
+        town.world.host(client).app.received.first().map(|at| at.since(started).as_millis())
+    };
+    let done: Option<Vec<u128>> = (2..).zip(&town.clients).map(took).collect();
+    let done = done.expect("all have it");
+    let at_once = 20.0 * BYTES as f64 * 8.0 / FAST_UPLINK_BPS as f64 * 1e3;
+    let (mean, last) =
+        (done.iter().sum::<u128>() as f64 / 20.0, *done.iter().max().unwrap() as f64);
+    println!("{done:?}: mean {mean:.0}, last {last:.0} of {at_once:.0} ms");
+    assert!(mean < 0.66 * at_once, "{mean}");
+    assert!(last < 1.15 * at_once + 220.0, "{last}");
 }
 
 /// Others have their blocks, and one that was held back so long finds out what its own link has.
@@ -106,7 +118,7 @@ fn what_a_slow_client_leaves_goes_to_the_others() {
     let (each, all) = town.mbit(1_000, 6_000);
     println!("{each:.2?}, {all:.2} in all");
     assert!((7.4..=8.0).contains(&all), "{all}");
-    assert!(each[1] > 0.85 && each[0] > 3.2 && each[2] > 3.2, "{each:?}");
+    assert!(each[1] > 0.3 && each[0] + each[2] > 6.2, "{each:?}");
 }
 
 /// A game on each connection: its packets do not wait for blocks of others.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, ValueEnum};
 use haulier::Urgency;
+use haulier_files::packing::Packing;
 
 use super::haulier1::{FilesWireArgs, KeyFilesArgs};
 use crate::units;
@@ -48,11 +49,12 @@ pub(crate) struct ListenArgs {
     #[arg(long, requires = "token_key")]
     pub(crate) earlier_tokens: bool,
 
-    /// Clients at a time; one more is told that the server is full.
+    /// Clients at a time; who comes then waits in line, and is told its place. The default is what fits in a
+    /// GiB, at 64 KiB each.
     #[arg(
         long,
         value_name = "N",
-        default_value = "1024",
+        default_value = "16384",
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     pub(crate) max_clients: u16,
@@ -77,6 +79,10 @@ pub(crate) struct ConnectArgs {
     /// default 10 for the first answer, and 60 in the middle of a file: a link may be away for a while.
     #[arg(long, value_name = "S", value_parser = units::seconds)]
     pub(crate) timeout: Option<Duration>,
+
+    /// How many seconds to wait in line while the server has as many clients as it takes; 0 is not at all.
+    #[arg(long, value_name = "S", default_value = "600", value_parser = units::seconds_or_none)]
+    pub(crate) max_wait: Duration,
 
     /// Copies of the request to send at once. Each lets the server answer with 3 datagrams more in the
     /// first round trip.
@@ -180,9 +186,35 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub(crate) uplink: Option<u64>,
 
+    /// Whether to pack (zstd) what is sent: a file whose samples shrink by a tenth, if the client's link is
+    /// slower than packing; never; or always.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) pack: PackArg,
+
     /// What a file may do to the link of its client.
     #[arg(long, value_name = "URGENCY", default_value = "load-screen")]
     pub(crate) urgency: UrgencyArg,
+}
+
+/// When files are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PackArg {
+    /// Where it saves time.
+    Auto,
+    /// Send files as they are.
+    Never,
+    /// Pack all that can be packed, however fast the link is: to save bytes.
+    Always,
+}
+
+impl From<PackArg> for Packing {
+    fn from(when: PackArg) -> Self {
+        match when {
+            PackArg::Auto => Self::Auto,
+            PackArg::Never => Self::Never,
+            PackArg::Always => Self::Always,
+        }
+    }
 }
 
 /// How much of the link files may take.
@@ -243,6 +275,10 @@ pub(crate) struct FetchArgs {
     /// Fetch only files whose path is like this, such as `maps/*.bin` or `**/*.map`. Several add up.
     #[arg(long, value_name = "PATTERN")]
     pub(crate) only: Vec<String>,
+
+    /// Whether the server may pack what it sends: with `never` it may not; else it chooses.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) pack: PackArg,
 
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,

@@ -11,7 +11,9 @@ mod recorded;
 mod scope;
 
 pub(crate) use crowd::CrowdArgs;
-pub(crate) use files::{ConnectArgs, FetchArgs, ListenArgs, RecvArgs, SendArgs, ServeArgs};
+pub(crate) use files::{
+    ConnectArgs, FetchArgs, ListenArgs, PackArg, RecvArgs, SendArgs, ServeArgs,
+};
 pub(crate) use grid::GridArgs;
 pub(crate) use haulier1::{
     FILES_PROTOCOL_ID, IssueArgs, KeyFilesArgs, KeygenArgs, ShowArgs, TokenArgs, TokenCommand,

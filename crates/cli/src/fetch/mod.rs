@@ -17,7 +17,7 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::access::{self, Access};
-use crate::args::FetchArgs;
+use crate::args::{FetchArgs, PackArg};
 use crate::failure::Failure;
 use crate::files::{self, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 use crate::interrupt;
@@ -48,13 +48,14 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
     let config = config(args, &access, target.as_ref(), &name)?;
     access.connect.request = config.request().map_or_else(Vec::new, |request| request.to_bytes());
     access.connect.copies = args.connect.copies;
+    access.connect.max_time_in_line = args.connect.max_wait;
     access.connect.connection = ConnectionConfig::default()
         .with_handshake_timeout(args.connect.answer())
         .with_idle_timeout(args.connect.patience())
         .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
     let started = Instant::now();
-    let client = files::join(&access)?;
+    let client = files::join(&access, report)?;
     let connect = started.elapsed();
     let pool = files::disk_pool(client.waker())?;
     let (addr, connect_ms) = (client.server().to_string(), in_millis(connect));
@@ -111,7 +112,10 @@ fn config(
     // What may be here, or is not wanted, is not sent unasked.
     let is_get = target.is_some_and(|target| target.is_empty(name)) && only.is_everything();
     let ask = if is_get { Ask::Get } else { Ask::Open };
-    let config = TakerConfig::new(ask).with_name(name).with_only(only);
+    let mut config = TakerConfig::new(ask).with_name(name).with_only(only);
+    if args.pack != PackArg::Never {
+        config = config.with_packed();
+    }
     Ok(match access.digest {
         Some(digest) if target.is_some() => config.with_expected_root(digest),
         _ => config,
@@ -131,6 +135,7 @@ struct Fetch<'a> {
     failed: u32,
     first_failure: Option<(u32, Fault)>,
     has_pipe: bool,
+    started: Instant,
 }
 
 impl<'a> Fetch<'a> {
@@ -160,6 +165,7 @@ impl<'a> Fetch<'a> {
             failed,
             first_failure,
             has_pipe,
+            started: Instant::now(),
         }
     }
 
@@ -294,7 +300,8 @@ impl<'a> Fetch<'a> {
         }
         let progress = self.taking.progress();
         let detail = || outcome::show_detail(&progress);
-        self.report.progress(progress.verified_bytes, Some(progress.wanted_bytes), detail);
+        let fields = || outcome::progress_fields(&progress, self.started.elapsed());
+        self.report.transfer((progress.verified_bytes, progress.wanted_bytes), fields, detail);
     }
 
     /// Lets the server know how it ended: it is sent three times, and needs no answer.

@@ -38,11 +38,7 @@ impl Fetch<'_> {
         target.commit().map_err(|error| Failure::Io(plain(&error)))?;
         let progress = self.taking.progress();
         fields["bytes"] = json!(progress.wanted_bytes);
-        for (name, bytes) in [
-            ("here_bytes", progress.here_bytes),
-            ("resumed_bytes", progress.resumed_bytes),
-            ("copied_bytes", progress.copied_bytes),
-        ] {
+        for (name, bytes) in shares(&progress) {
             fields[name] = json!(bytes);
         }
         let (where_to, digest) = target.describe(&self.taking, self.here, &mut fields);
@@ -77,12 +73,40 @@ fn show_row(row: &Row<'_>) -> String {
     format!("{:>10}  {indent}{}{slash}", show_bytes(row.bytes), show_words(row.name))
 }
 
+/// Where the bytes of files came from. Of the wire's it is what was in blocks of files.
+fn shares(progress: &Progress) -> [(&'static str, u64); 6] {
+    [
+        ("here_bytes", progress.here_bytes),
+        ("resumed_bytes", progress.resumed_bytes),
+        ("copied_bytes", progress.copied_bytes),
+        ("came_bytes", progress.wire_bytes),
+        ("packed_bytes", progress.packed_bytes),
+        ("saved_bytes", progress.saved_bytes),
+    ]
+}
+
+/// What a line of progress has beside the bytes verified and wanted: when it was, in milliseconds since the
+/// program began to fetch.
+pub(super) fn progress_fields(progress: &Progress, at: Duration) -> Value {
+    let mut fields = json!({
+        "ms": in_millis(at),
+        "files": progress.files_done,
+        "bytes_per_second": progress.bytes_per_second,
+        "remaining_s": progress.remaining.map(|left| left.as_secs_f64()),
+    });
+    for (name, bytes) in shares(progress) {
+        fields[name] = json!(bytes);
+    }
+    fields
+}
+
 /// What did not come over the wire now.
 pub(crate) fn show_shares(progress: &Progress) -> String {
     let shares = [
         (progress.here_bytes, "were here"),
         (progress.resumed_bytes, "were here from before"),
         (progress.copied_bytes, "were copied from what is here"),
+        (progress.saved_bytes, "were saved by packing"),
     ];
     let shown = shares.into_iter().filter(|(bytes, _)| *bytes > 0);
     shown
@@ -91,11 +115,13 @@ pub(crate) fn show_shares(progress: &Progress) -> String {
         .join(", ")
 }
 
-/// What goes over the bar: the shares, and how long the rest will take.
+/// What goes over the bar: the rate, how long the rest will take, and the shares.
 pub(crate) fn show_detail(progress: &Progress) -> String {
-    let left = progress.remaining.map(|left| format!("{} s left", left.as_secs()));
+    let rate = format!("{}/s", show_bytes(progress.bytes_per_second));
+    let rate = (progress.bytes_per_second > 0).then_some(rate);
+    let left = progress.remaining.map(|left| format!("{:.0} s left", left.as_secs_f64().ceil()));
     let shares = Some(show_shares(progress)).filter(|shares| !shares.is_empty());
-    shares.into_iter().chain(left).collect::<Vec<_>>().join(", ")
+    rate.into_iter().chain(left).chain(shares).collect::<Vec<_>>().join(", ")
 }
 
 /// The machine ended the transfer: the server broke a rule, or serves something else.

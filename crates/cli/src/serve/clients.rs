@@ -158,11 +158,13 @@ impl<'a> Clients<'a> {
         self.set_rate(id, token);
         let mut is_get = false;
         let answer = match Request::read(request) {
-            Ok(Request::Get { name, accepts_packed: _ }) => {
+            Ok(Request::Get { name, accepts_packed }) => {
                 is_get = true;
-                self.give(id, Start::AtOnce, &name)
+                self.give(id, Start::AtOnce, &name, accepts_packed)
             }
-            Ok(Request::Open { name, accepts_packed: _ }) => self.give(id, Start::Offer, &name),
+            Ok(Request::Open { name, accepts_packed }) => {
+                self.give(id, Start::Offer, &name, accepts_packed)
+            }
             Ok(Request::Put) => self.take(id, token),
             Err(_) => Answer::No(NOT_UNDERSTOOD, "this is haulier, version 2".into()),
         };
@@ -179,11 +181,12 @@ impl<'a> Clients<'a> {
         }))
     }
 
-    fn give(&self, id: ConnectionId, start: Start, name: &str) -> Answer {
+    fn give(&self, id: ConnectionId, start: Start, name: &str, accepts_packed: bool) -> Answer {
         let Some(library) = &self.host.library else {
             return Answer::No(NO_SUCH_FILE, "it takes files, and gives none".into());
         };
-        match Giving::new(library, &self.pool_for(id), GiverConfig::new(start), name) {
+        let config = GiverConfig::new(start).with_packing(self.host.packing, accepts_packed);
+        match Giving::new(library, &self.pool_for(id), config, name) {
             Some(mut giving) => {
                 giving.turn(&ServerLink(self.server, id));
                 Answer::Files(Box::new(giving))

@@ -20,6 +20,7 @@ use std::time::Duration;
 use haulier::Ticket;
 use haulier_files::InboxQuota;
 use haulier_files::offer::{Entry, Offer};
+use haulier_files::packing::Packing;
 use haulier_files::session::{Inbox, Library, Place};
 use haulier_files::writer::{Replace, check_folder};
 use serde_json::json;
@@ -47,6 +48,7 @@ pub(crate) struct Host<'a> {
     pub(crate) traffic: Traffic,
     pub(crate) library: Option<Arc<Library>>,
     pub(crate) inbox: Option<Inbox<Sender>>,
+    pub(crate) packing: Packing,
     /// Whether it ends after the first client that got what it wanted.
     pub(crate) is_once: bool,
     /// Of `recv`: where files go.
@@ -77,6 +79,7 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
         },
         library,
         inbox: inbox.transpose()?,
+        packing: args.pack.into(),
         is_once: args.once,
         target: None,
         timeout: None,

@@ -46,6 +46,72 @@ fn a_fetch_that_is_killed_goes_on_where_it_was() {
     assert_eq!(dir.names(""), ["in", "out"]);
 }
 
+/// The lines of progress are for people and for programs that show them: where the bytes came from, how fast,
+/// how long it will take; and no more of them than can be read.
+#[cfg(unix)]
+#[test]
+fn progress_is_four_lines_a_second_and_says_where_the_bytes_came_from() {
+    let (dir, content) = (Dir::new(), data(12_000_000));
+    let serving = serve(&[&dir.file("in", &content), "--rate", "24M"]);
+    let out = dir.path("out");
+    let first = Program::start(&["fetch", "--json", &serving.ticket, "-o", &out]);
+    first.event_where("progress", |event| event["bytes"].as_u64() > Some(6_000_000));
+    first.signal("KILL");
+    drop(first);
+    let run = fetch(&[&serving.ticket, "-o", &out]);
+    let lines: Vec<_> = run.events().into_iter().filter(|it| it["event"] == "progress").collect();
+    let ms = |at: &serde_json::Value| at["ms"].as_f64().unwrap();
+    let seconds = (ms(lines.last().unwrap()) - ms(&lines[0])) / 1000.0;
+    println!("{} lines in {seconds} s", lines.len());
+    assert!(lines.len() as f64 <= 4.0 * seconds + 2.0, "{lines:?}");
+    for line in &lines {
+        let (here, came) = (number(line, "resumed_bytes"), number(line, "came_bytes"));
+        assert!(number(line, "bytes") <= here + came && number(line, "total") == 12_000_000);
+        // What is here from before is no rate: 24 Mbit/s are 3 MB/s, and a bunch may be early.
+        assert!(number(line, "bytes_per_second") < 5_000_000, "{line}");
+        assert!(
+            line["remaining_s"].is_null() || line["remaining_s"].as_f64() < Some(30.0),
+            "{line}"
+        );
+    }
+    let done = run.done();
+    let came = number(&done, "came_bytes") + number(&done, "resumed_bytes");
+    assert!((12_000_000..13_500_000).contains(&came), "{done}");
+    assert_eq!((number(&done, "packed_bytes"), number(&done, "saved_bytes")), (0, 0));
+}
+
+/// Text, which shrinks, killed in the middle: the packed parts that were written count, the rest comes, and
+/// `--pack never` sends all of it as it is.
+#[cfg(unix)]
+#[test]
+fn what_came_packed_is_kept_and_the_rest_comes_packed() {
+    let text = || {
+        (0_u64..).flat_map(|n| {
+            format!("{:x}\n", n.wrapping_mul(n).wrapping_mul(2_654_435_761)).into_bytes()
+        })
+    };
+    let (dir, content) = (Dir::new(), text().take(12_000_000).collect::<Vec<u8>>());
+    let serving = serve(&[&dir.file("in", &content), "--rate", "16M"]);
+    let out = dir.path("out");
+    let first = Program::start(&["fetch", "--json", &serving.ticket, "-o", &out]);
+    first.event_where("progress", |event| event["bytes"].as_u64() > Some(4_000_000));
+    first.signal("KILL");
+    drop(first);
+    let done = fetch(&[&serving.ticket, "-o", &out]).done();
+    println!("{done}");
+    let (resumed, packed) = (number(&done, "resumed_bytes"), number(&done, "packed_bytes"));
+    assert!(resumed > 2_000_000 && packed > 1_000_000, "{done}");
+    // What is not here of a part comes with all of it.
+    assert!((12_000_000..14_100_000).contains(&(resumed + packed)), "{done}");
+    let saved = number(&done, "saved_bytes");
+    assert_eq!(packed - saved, number(&done, "came_bytes"), "{done}");
+    assert!(saved > packed / 10 && dir.read("out") == content);
+    let plain = dir.path("plain");
+    let done = fetch(&[&serving.ticket, "-o", &plain, "--pack", "never"]).done();
+    assert_eq!(number(&done, "packed_bytes"), 0, "{done}");
+    assert!(dir.read("plain") == content);
+}
+
 #[test]
 fn of_an_older_version_only_what_changed_crosses_the_wire() {
     let (dir, mut content) = (Dir::new(), data(8_000_000));

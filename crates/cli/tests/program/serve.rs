@@ -37,8 +37,8 @@ fn the_fields_of_json_are_those_and_no_others() {
     let serving = serve(&[&file, "--once"]);
     let run = fetch(&[&serving.ticket, "-o", &inbox]);
     let done = run.done();
-    let expected = "blake3 bytes connect_ms copied_bytes event file here_bytes ok resumed_bytes rtt_ms \
-                    total_ms wire_bytes_in wire_bytes_out";
+    let expected = "blake3 bytes came_bytes connect_ms copied_bytes event file here_bytes ok packed_bytes \
+                    resumed_bytes rtt_ms saved_bytes total_ms wire_bytes_in wire_bytes_out";
     assert_eq!(keys(&done), expected);
     assert!(done["file"].as_str().unwrap().ends_with("inbox/world.bin"), "{done}");
     let number = |key: &str| done[key].as_f64().unwrap();

@@ -99,10 +99,28 @@ fn a_serve_that_is_killed_is_missed() {
 fn a_full_server_says_so() {
     let dir = Dir::new();
     let middle = in_the_middle(&dir, "30", &["--max-clients", "1"]);
-    let message = fetch(&[&middle.serving.ticket, "-o", &dir.path("other")]).error(3);
+    let other = dir.path("other");
+    let message = fetch(&[&middle.serving.ticket, "-o", &other, "--max-wait", "0"]).error(3);
     assert!(message.contains("is full") && message.contains("try again"), "{message}");
     drop(middle.fetch);
     assert_eq!(dir.names(""), KEPT);
+}
+
+/// Who comes when all seats are taken waits in line, says so, and gets the next one.
+#[cfg(unix)]
+#[test]
+fn who_comes_to_a_full_server_waits_in_line() {
+    let dir = Dir::new();
+    let middle = in_the_middle(&dir, "30", &["--max-clients", "1"]);
+    let other = dir.path("other");
+    let ticket = &*middle.serving.ticket;
+    let waits = Program::start(&["fetch", "--json", ticket, "-o", &other, "--timeout", "30"]);
+    assert_eq!(waits.event("queued")["place"], 1);
+    middle.fetch.signal("INT");
+    middle.fetch.finish().error(130);
+    waits.event("connected");
+    waits.signal("INT");
+    waits.finish().error(130);
 }
 
 #[test]

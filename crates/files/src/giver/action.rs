@@ -6,6 +6,7 @@ use bytes::Bytes;
 use haulier_proto::connection::CloseCode;
 
 use crate::offer::Root;
+use crate::packing::Packing;
 use crate::pieces::Recipe;
 use crate::reason::Fault;
 use crate::tag::BlockTag;
@@ -17,7 +18,7 @@ pub enum GiverAction {
     /// Send this message on channel 0.
     SendMessage(Bytes),
     /// Read this part of a file, or less if it ends, and build its tree, which the program keeps under the
-    /// tag; or pack it, if that is allowed and pays. Answer: [`Made::Part`] or another of its forms.
+    /// tag; or pack it, if that is wanted and pays. Answer: [`Made::Part`] or another of its forms.
     MakePart {
         /// The block that it will be.
         tag: BlockTag,
@@ -27,8 +28,8 @@ pub enum GiverAction {
         offset: u64,
         /// Its length, unless the file is a pipe that ends.
         max_bytes: u64,
-        /// Whether it may be packed.
-        may_pack: bool,
+        /// Whether it is to be packed.
+        packing: Packing,
     },
     /// Build the tree of these bytes of a file, one range after the other. Answer: [`Made::Pieces`].
     MakePieces {
@@ -168,6 +169,8 @@ pub enum Made {
         /// What it stands for, in bytes.
         length: u64,
     },
+    /// Packing pays for no part of this file: the rest goes as if it could not be packed.
+    Unpacked,
     /// The tree of some pieces.
     Pieces,
     /// A recipe.
@@ -189,6 +192,7 @@ impl std::fmt::Debug for Made {
             Self::Packed { bytes, length } => {
                 write!(f, "Packed({length} as {} bytes)", bytes.len())
             }
+            Self::Unpacked => f.write_str("Unpacked"),
             Self::Pieces => f.write_str("Pieces"),
             Self::Recipe(recipe) => write!(f, "Recipe({} pieces)", recipe.pieces().len()),
             Self::Tree { size, .. } => write!(f, "Tree({size} bytes)"),

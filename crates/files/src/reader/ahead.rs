@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use super::source::SourceFile;
-use crate::chunks::{CHUNK_BYTES, chunk_range};
+use crate::chunks::{CHUNK_BYTES, ZEROS, chunk_range};
 use crate::errors::{Change, ReadError};
 use crate::pool::PoolHandle;
 use haulier_proto::connection::BlockTree;
@@ -157,6 +157,27 @@ pub(crate) fn read_spans(
     ranges: &[Range<u64>],
     expected: Option<(&BlockTree, u32)>,
 ) -> Result<Bytes, ReadError> {
+    let bytes = match ranges {
+        [range] if file.is_hole(range) => zeros(range.end - range.start),
+        _ => read(file, ranges)?,
+    };
+    // After the bytes, so that a change in between is found; before they are compared, for it says more.
+    file.check()?;
+    match expected {
+        Some((tree, index)) if !tree.is_chunk(index, &bytes) => {
+            Err(ReadError::changed(file.path(), Change::Bytes))
+        }
+        _ => Ok(bytes),
+    }
+}
+
+/// A chunk of a hole, which takes no memory.
+fn zeros(length: u64) -> Bytes {
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    ZEROS.get(..length).map_or_else(|| vec![0; length].into(), Bytes::from_static)
+}
+
+fn read(file: &SourceFile, ranges: &[Range<u64>]) -> Result<Bytes, ReadError> {
     let length: u64 = ranges.iter().map(|range| range.end - range.start).sum();
     let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
     let mut rest = bytes.as_mut_slice();
@@ -165,12 +186,5 @@ pub(crate) fn read_spans(
         file.read_exact(piece, range.start)?;
         rest = behind;
     }
-    // After the bytes, so that a change in between is found; before they are compared, for it says more.
-    file.check()?;
-    match expected {
-        Some((tree, index)) if !tree.is_chunk(index, &bytes) => {
-            Err(ReadError::changed(file.path(), Change::Bytes))
-        }
-        _ => Ok(bytes.into()),
-    }
+    Ok(bytes.into())
 }

@@ -10,15 +10,23 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use bytes::Bytes;
+
+use super::ahead::read_spans;
 use super::source::SourceFile;
 use crate::chunks::{CHUNK_BYTES, chunk_count, chunk_range};
 use crate::errors::{Change, ReadError};
 use haulier_proto::connection::{BlockTree, ChunkValue};
 
+/// Chunks that are hashed at a time in the background: 4 ms, so that who makes a part waits no longer.
+const CHUNKS_AT_ONCE: usize = 16;
+
 /// The values of a file's chunks, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub struct FileHasher {
     values: BTreeMap<u32, ChunkValue>,
+    /// All chunks before this one are known.
+    next: u32,
 }
 
 impl FileHasher {
@@ -44,6 +52,57 @@ impl FileHasher {
         })
     }
 
+    /// Reads a part in the same way, for its chunks, which are then known.
+    pub(crate) fn read_part(
+        &mut self,
+        file: &SourceFile,
+        part: Range<u64>,
+    ) -> Result<Vec<Bytes>, ReadError> {
+        let length = file.version().bytes;
+        let first = part.start / CHUNK_BYTES as u64;
+        let mut chunks = Vec::new();
+        for start in (part.start..part.end).step_by(CHUNK_BYTES) {
+            let index = u32::try_from(first).unwrap_or(u32::MAX) + chunks.len() as u32;
+            let range = start..part.end.min(start + CHUNK_BYTES as u64);
+            let chunk = read_spans(file, &[range], None)?;
+            // A part ends where a chunk does, or with the file.
+            if chunk_range(length, index).end == start + chunk.len() as u64 {
+                self.values.insert(index, ChunkValue::of(length, index, &chunk));
+            }
+            chunks.push(chunk);
+        }
+        Ok(chunks)
+    }
+
+    /// Hashes some chunks that are not known yet, one behind the other; whether any are left.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub(crate) fn hash_next(&mut self, file: &SourceFile) -> Result<bool, ReadError> {
+        let length = file.version().bytes;
+        let chunks = chunk_count(length);
+        let mut buffer = vec![0; CHUNK_BYTES];
+        for _ in 0..CHUNKS_AT_ONCE {
+            while self.values.contains_key(&self.next) {
+                self.next += 1;
+            }
+            if self.next >= chunks {
+                return Ok(false);
+            }
+            self.hash(file, self.next, &mut buffer)?;
+        }
+        Ok(true)
+    }
+
+    fn hash(&mut self, file: &SourceFile, index: u32, buffer: &mut [u8]) -> Result<(), ReadError> {
+        let length = file.version().bytes;
+        let range = chunk_range(length, index);
+        let bytes = &mut buffer[..(range.end - range.start) as usize];
+        file.read_exact(bytes, range.start)?;
+        self.values.insert(index, ChunkValue::of(length, index, bytes));
+        Ok(())
+    }
+
     /// The tree of the file; chunks that are not known are read for it.
     ///
     /// # Errors
@@ -56,10 +115,7 @@ impl FileHasher {
             if self.values.contains_key(&index) {
                 continue;
             }
-            let range = chunk_range(length, index);
-            let bytes = &mut buffer[..(range.end - range.start) as usize];
-            file.read_exact(bytes, range.start)?;
-            self.values.insert(index, ChunkValue::of(length, index, bytes));
+            self.hash(file, index, &mut buffer)?;
         }
         file.check()?;
         let values = self.values.range(..chunks).map(|(_, value)| *value).collect();

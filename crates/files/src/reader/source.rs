@@ -7,6 +7,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ use rustix::fs::OFlags;
 
 use crate::chunks::MAX_TREE_BYTES;
 use crate::errors::{Change, ReadError};
+use crate::pool;
 use crate::storage::Storage;
 use crate::system;
 
@@ -80,6 +82,7 @@ pub struct SourceFile {
     file: File,
     version: FileVersion,
     is_executable: bool,
+    has_holes: bool,
 }
 
 impl SourceFile {
@@ -101,7 +104,9 @@ impl SourceFile {
             return Err(ReadError::TooLong { path: path.to_owned(), bytes: version.bytes });
         }
         let is_executable = metadata.permissions().mode() & 0o100 != 0;
-        Ok(Self { path: path.to_owned(), file, version, is_executable })
+        // Blocks of 512 bytes, on every file system.
+        let has_holes = metadata.blocks().saturating_mul(512) < version.bytes;
+        Ok(Self { path: path.to_owned(), file, version, is_executable, has_holes })
     }
 
     /// Where it was opened.
@@ -119,8 +124,23 @@ impl SourceFile {
         self.is_executable
     }
 
-    /// Fills the buffer from this place on. A file that ends before has changed.
+    /// Whether all of this is a hole. A file that ends before has holes behind its end, which
+    /// [`check`](Self::check) finds.
+    pub(crate) fn is_hole(&self, range: &Range<u64>) -> bool {
+        let data = || system::next_data(&self.file, range.start);
+        self.has_holes && data().is_none_or(|data| data >= range.end)
+    }
+
+    /// Fills the buffer from this place on; a hole is not read. A file that ends before has changed. On a
+    /// thread of a pool that ends nothing is read any more.
     pub fn read_exact(&self, buffer: &mut [u8], offset: u64) -> Result<(), ReadError> {
+        if pool::is_ending() {
+            return Err(ReadError::Stopped { path: self.path.clone() });
+        }
+        if self.is_hole(&(offset..offset + buffer.len() as u64)) {
+            buffer.fill(0);
+            return Ok(());
+        }
         match self.file.read_at(buffer, offset) {
             Ok(count) if count == buffer.len() => Ok(()),
             Ok(_) => Err(ReadError::changed(&self.path, Change::Shorter)),
@@ -153,6 +173,9 @@ impl io::Read for Stream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.file.version.bytes - self.offset;
         let wanted = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        if pool::is_ending() {
+            return Err(io::Error::other("stopped"));
+        }
         let count = self.file.file.read_at(&mut buffer[..wanted], self.offset)?;
         self.offset += count as u64;
         if count < wanted { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(count) }

@@ -4,14 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use haulier_core::Instant;
 use haulier_proto::connection::{Block, BlockHandle, BlockTree, CloseCode, Event, SendError};
 
 use super::library::{Library, Served};
+use super::packs::{Pace, PackedPart};
 use super::pipe::Pipe;
-use super::{Clock, Jobs, Link, Outbox};
+use super::{Clock, Jobs, Link, LinkSpeed, Outbox};
 use crate::chunks::CHUNK_BYTES;
 use crate::giver::{BlockSource, Giver, GiverAction, GiverConfig, GiverEvent, Made, Start};
 use crate::offer::{Offer, Root};
+use crate::packing::Packing;
 use crate::pool::PoolHandle;
 use crate::progress::Progress;
 use crate::reader::{hash_spans, read_spans};
@@ -20,9 +23,26 @@ use crate::tag::BlockTag;
 
 /// What the pool found.
 enum Answer {
-    Read { tag: BlockTag, offset: u64, read: Result<Bytes, Fault> },
-    Made { tag: BlockTag, made: Result<(Made, Option<BlockTree>), Fault> },
-    Root { file: u32, root: Result<(u64, Root), Fault> },
+    Read {
+        tag: BlockTag,
+        offset: u64,
+        read: Result<Bytes, Fault>,
+    },
+    Made {
+        tag: BlockTag,
+        made: Result<(Made, Option<BlockTree>), Fault>,
+    },
+    /// Of a part that was to be packed, asked for then; what looked at all of its file says nothing of how
+    /// fast packing is.
+    Packed {
+        tag: BlockTag,
+        made: Result<(Made, Option<BlockTree>), Fault>,
+        since: Option<Instant>,
+    },
+    Root {
+        file: u32,
+        root: Result<(u64, Root), Fault>,
+    },
 }
 
 /// A block on its way.
@@ -50,6 +70,9 @@ pub struct Giving {
     /// another one, and a pipe can be read once.
     early_parts: Vec<(BlockTag, u32, u64)>,
     is_connected: bool,
+    /// The file that is being packed, of which its first part was judged.
+    packs: Option<u32>,
+    pace: Pace,
     delivered_bytes: u64,
     clock: Clock,
 }
@@ -90,6 +113,8 @@ impl Giving {
             early_parts: Vec::new(),
             // A client that gives has asked; of a server's there may be copies.
             is_connected: config.start == Start::WhenAsked,
+            packs: None,
+            pace: Pace::new(),
             delivered_bytes: 0,
             clock,
         })
@@ -189,12 +214,13 @@ impl Giving {
                 Answer::Read { tag, offset, read } => {
                     self.giver.handle_read(self.clock.now(), tag, offset, read);
                 }
-                Answer::Made { tag, made } => {
-                    let made = made.map(|(made, tree)| {
-                        self.trees.extend(tree.map(|tree| (tag, tree)));
-                        made
-                    });
-                    self.giver.handle_made(tag, made);
+                Answer::Made { tag, made } => self.on_made(tag, made),
+                Answer::Packed { tag, made, since } => {
+                    if let (Some(since), Ok((Made::Packed { length, .. }, _))) = (since, &made) {
+                        let took = self.clock.now().since(since);
+                        self.pace.learn(*length, took, self.blocks.is_empty());
+                    }
+                    self.on_made(tag, made);
                 }
                 Answer::Root { file, root } => self.giver.handle_root(file, root),
             }
@@ -207,6 +233,27 @@ impl Giving {
             self.giver.handle_made(tag, part.map(Made::PipePart));
         }
         self.outbox.send(link);
+    }
+
+    fn on_made(&mut self, tag: BlockTag, made: Result<(Made, Option<BlockTree>), Fault>) {
+        let made = made.map(|(made, tree)| {
+            self.trees.extend(tree.map(|tree| (tag, tree)));
+            made
+        });
+        self.giver.handle_made(tag, made);
+    }
+
+    /// Packs a part, or says at once that the link is too fast for it.
+    fn pack_part(&mut self, tag: BlockTag, link: LinkSpeed, mut part: PackedPart) {
+        if part.packing == Packing::Auto && self.pace.is_link_faster(link) {
+            return self.giver.handle_made(tag, Ok(Made::Unpacked));
+        }
+        let file = tag.file();
+        part.is_first = file != self.packs;
+        self.packs = file;
+        let since = (!part.is_first).then(|| self.clock.now());
+        let library = Arc::clone(&self.library);
+        self.jobs.run(move || Answer::Packed { tag, made: part.make(&library), since });
     }
 
     fn is_pipe(&self, file: u32) -> bool {
@@ -252,11 +299,11 @@ impl Giving {
                 self.outbox.send(link);
                 link.close(code, &reason);
             }
-            other => self.ask_disk(other),
+            other => self.ask_disk(link, other),
         }
     }
 
-    fn ask_disk(&mut self, action: GiverAction) {
+    fn ask_disk(&mut self, link: &impl Link, action: GiverAction) {
         let library = Arc::clone(&self.library);
         let index = |file: u32| self.files.get(file as usize).copied().unwrap_or(usize::MAX);
         match action {
@@ -279,8 +326,12 @@ impl Giving {
                     Answer::Read { tag, offset, read }
                 });
             }
-            GiverAction::MakePart { tag, file, offset, max_bytes, .. } => {
+            GiverAction::MakePart { tag, file, offset, max_bytes, packing } => {
                 let index = index(file);
+                if packing != Packing::Never {
+                    let part = PackedPart { index, offset, max_bytes, packing, is_first: false };
+                    return self.pack_part(tag, link.speed(), part);
+                }
                 self.jobs.run(move || {
                     let made = make_part(&library, index, offset, max_bytes);
                     Answer::Made { tag, made }
@@ -367,6 +418,7 @@ fn make_part(
     offset: u64,
     max_bytes: u64,
 ) -> Result<(Made, Option<BlockTree>), Fault> {
+    library.note_part();
     let file = open(library, index)?;
     let end = file.version().bytes.min(offset.saturating_add(max_bytes)).max(offset);
     let served = library.file(index).ok_or(Reason::Unreadable)?;

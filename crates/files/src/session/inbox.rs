@@ -80,7 +80,7 @@ mod tests {
         let words = |fault: Result<(), Fault>| fault.unwrap_err().text;
         assert_eq!(
             words(inbox.reserve(&1, 11 << 20)),
-            "11.0 MiB, and 10.0 are left of 20.0 MiB for each client"
+            "11.0 MiB, and 10.0 are left of 10.0 MiB for each client"
         );
         inbox.reserve(&1, 10 << 20).unwrap();
         let all = words(inbox.reserve(&2, 6 << 20));

@@ -70,12 +70,15 @@ pub(super) fn inspect(
         .with_executable(entry.is_executable)
         .with_modified_ns(entry.modified_ns);
     let open = || FileWriter::open(pool, path, &identity, settings.clone());
-    if is_again && let Err(error @ WriteError::InUse { .. }) = open() {
-        return Inspection::refused(&error);
-    }
+    // It is opened once: what a writer that was let go of has begun holds the file a little longer.
+    let opened = match is_again.then(open) {
+        Some(Err(error @ WriteError::InUse { .. })) => return Inspection::refused(&error),
+        opened => opened,
+    };
     let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
     let older = is_file.then(|| SourceFile::open(path).ok()).flatten();
     if older.as_ref().is_some_and(|older| is_same(older, entry, root)) {
+        drop(opened);
         // A journal that a process left between the last two steps, or a name that it gave and did not sync.
         if let Some(folder) = path.parent() {
             drop(sync_folder(folder));
@@ -83,7 +86,7 @@ pub(super) fn inspect(
         drop(remove_leftover(path));
         return Inspection::of(Local::Here);
     }
-    let writer = match open() {
+    let writer = match opened.unwrap_or_else(open) {
         Ok(writer) => writer,
         Err(error) => return Inspection::refused(&error),
     };

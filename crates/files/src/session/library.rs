@@ -13,6 +13,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use haulier_proto::connection::BlockTree;
 
@@ -36,6 +37,10 @@ const MAX_HASHED_IN_ALL_BYTES: u64 = 1 << 30;
 /// Files that stay open, so that one that is replaced by a rename is served on as it was. The others are
 /// opened as they are read: a process may have 1024 open, or fewer.
 const MAX_OPEN: usize = 256;
+
+/// How long no part of a file was made before what is left is hashed in the background: at 64 MiB a part
+/// and 0.5 Gbit/s, a transfer that goes on.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// Directories in directories that are looked into: what a path may have.
 const MAX_DEPTH: usize = 32;
@@ -68,6 +73,7 @@ pub struct Library {
     offer: Mutex<Arc<Offer>>,
     cache: TreeCache,
     skipped: Vec<PathBuf>,
+    last_part: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug)]
@@ -127,7 +133,8 @@ impl Library {
         let paths = files.iter().map(|(entry, _)| entry.path.as_str().to_owned());
         let by_path = paths.zip(0..).collect();
         let files = files.into_iter().map(|(_, served)| served).collect();
-        Ok(Self { files, by_path, offer: Mutex::new(Arc::new(offer)), cache, skipped })
+        let (offer, last_part) = (Mutex::new(Arc::new(offer)), Mutex::default());
+        Ok(Self { files, by_path, offer, cache, skipped, last_part })
     }
 
     /// All that is offered, with what is known by now.
@@ -137,14 +144,38 @@ impl Library {
     }
 
     /// Hashes what is not hashed yet, so that clients that come later can compare it with what they have.
-    /// It takes as long as reading it does: for a thread of its own. What cannot be read is found when it is
-    /// sent.
+    /// It takes as long as reading it does: for a thread of its own. While parts of files are sent it waits,
+    /// because they are hashed with that. What cannot be read is found when it is sent.
     pub fn hash_rest(&self) {
         for (index, served) in self.files.iter().enumerate() {
-            if served.version.is_some() {
-                drop(self.tree(index));
+            if served.version.is_some() && self.hash_in_background(served).is_ok() {
+                drop(self.tree_of_parts(index));
             }
         }
+    }
+
+    fn hash_in_background(&self, served: &Served) -> Result<(), ReadError> {
+        if served.known().tree.is_some() {
+            return Ok(());
+        }
+        let file = served.file()?;
+        loop {
+            while self.last_part().is_some_and(|at| at.elapsed() < QUIET) {
+                std::thread::sleep(QUIET);
+            }
+            if served.known().tree.is_some() || !served.hasher().hash_next(&file)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn last_part(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.last_part.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A part of a file is hashed, to be sent.
+    pub(super) fn note_part(&self) {
+        *self.last_part() = Some(Instant::now());
     }
 
     /// What is in a directory and cannot be served: links, pipes, and names that no system has.
@@ -275,6 +306,10 @@ impl Served {
             },
             None => Err(changed(Change::Replaced)),
         }
+    }
+
+    pub(super) fn known_tree(&self) -> Option<BlockTree> {
+        self.known().tree.clone()
     }
 
     pub(super) fn hasher(&self) -> MutexGuard<'_, FileHasher> {

@@ -23,6 +23,7 @@ mod inspect;
 mod library;
 #[cfg(feature = "net")]
 mod net;
+mod packs;
 mod pipe;
 #[cfg(feature = "net")]
 mod serving;
@@ -46,6 +47,7 @@ pub use inbox::Inbox;
 pub use library::{Library, LibraryError};
 #[cfg(feature = "net")]
 pub use net::{ClientLink, ServerLink};
+pub use packs::LinkSpeed;
 #[cfg(feature = "net")]
 pub use serving::Serving;
 pub use taking::{Place, Taking};
@@ -83,6 +85,8 @@ pub trait Link {
     fn provide_chunk(&self, block: BlockHandle, index: u32, chunk: Bytes);
     /// Whether all that was sent has arrived.
     fn all_acked(&self) -> bool;
+    /// How fast it is, as far as that is known: for the choice whether to pack.
+    fn speed(&self) -> LinkSpeed;
     /// Closes the connection.
     fn close(&self, code: CloseCode, reason: &str);
 }

@@ -7,7 +7,7 @@ use haulier::{
     WantedChunk,
 };
 
-use super::Link;
+use super::{Link, LinkSpeed};
 use crate::offer::Root;
 
 /// A client's connection.
@@ -46,6 +46,10 @@ impl Link for ClientLink<'_> {
 
     fn all_acked(&self) -> bool {
         self.0.all_acked()
+    }
+
+    fn speed(&self) -> LinkSpeed {
+        self.0.with_connection(speed_of).unwrap_or_default()
     }
 
     fn close(&self, code: CloseCode, reason: &str) {
@@ -91,7 +95,16 @@ impl Link for ServerLink<'_> {
         self.0.with_connection(self.1, Connection::all_acked).unwrap_or(true)
     }
 
+    fn speed(&self) -> LinkSpeed {
+        self.0.with_connection(self.1, speed_of).unwrap_or_default()
+    }
+
     fn close(&self, code: CloseCode, reason: &str) {
         self.0.close(self.1, code, reason);
     }
+}
+
+fn speed_of(connection: &Connection) -> LinkSpeed {
+    let stats = connection.stats();
+    LinkSpeed::new(stats.bandwidth_bps, stats.rtt)
 }

@@ -219,8 +219,8 @@ impl Taking {
                 self.numbers.insert(tag, block);
                 self.taker.handle_announced(now, tag, length, digest);
             }
-            Event::Chunk { tag, offset, data, .. } => {
-                self.taker.handle_chunk(now, tag, offset, data);
+            Event::Chunk { tag, offset, data, value, .. } => {
+                self.taker.handle_chunk(now, tag, offset, data, value);
             }
             Event::BlockComplete { tag, .. } | Event::BlockHere { tag } => {
                 self.numbers.remove(&tag);

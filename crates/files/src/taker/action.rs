@@ -1,7 +1,7 @@
 //! What a taker asks of its program, what the program answers, and what it is told.
 
 use bytes::Bytes;
-use haulier_proto::connection::CloseCode;
+use haulier_proto::connection::{ChunkValue, CloseCode};
 
 use crate::offer::Root;
 use crate::pieces::Copied;
@@ -47,6 +47,8 @@ pub enum TakerAction {
         offset: u64,
         /// The bytes.
         data: Bytes,
+        /// If they are a chunk of the file: its value in the file's tree, which needs no hashing then.
+        value: Option<ChunkValue>,
     },
     /// Unpack verified bytes and write what comes out. Answer: as of `Write`, with the range that it
     /// covers.
@@ -131,7 +133,7 @@ impl std::fmt::Debug for TakerAction {
             Self::Admit { files, bytes } => write!(f, "Admit({files} files, {bytes} bytes)"),
             Self::Inspect { file } => write!(f, "Inspect({file})"),
             Self::HaveChunks { chunks, .. } => write!(f, "HaveChunks({} chunks)", chunks.count()),
-            Self::Write { file, offset, data } => {
+            Self::Write { file, offset, data, .. } => {
                 write!(f, "Write({file}, {offset}, {} bytes)", data.len())
             }
             Self::WritePacked { file, offset, .. } => write!(f, "WritePacked({file}, {offset})"),

@@ -1,5 +1,6 @@
 //! A file that is being taken, and what became of the others.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::blocks::Held;
@@ -66,6 +67,10 @@ pub(super) struct Active {
     pub(super) is_second_try: bool,
     /// A block that was all of it is complete: nothing more will come.
     pub(super) is_all_sent: bool,
+    /// Where its packed parts begin that are not written, and the bytes that they came in.
+    pub(super) packed: BTreeMap<u64, u64>,
+    /// Some of it came packed since the connection was told what is here of it.
+    pub(super) came_packed: bool,
     /// What came of it unasked was declined.
     pub(super) was_declined: bool,
     /// Its bytes in the progress: from a journal, from an older version, and all that are verified.
@@ -86,6 +91,8 @@ impl Active {
             end: None,
             is_second_try: false,
             is_all_sent: false,
+            packed: BTreeMap::new(),
+            came_packed: false,
             was_declined: false,
             resumed_bytes: 0,
             copied_bytes: 0,

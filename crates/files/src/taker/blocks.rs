@@ -9,8 +9,11 @@ use std::ops::Range;
 use bytes::Bytes;
 use haulier_core::Instant;
 
+use haulier_proto::connection::ChunkValue;
+
 use super::active::{Active, Stage, Status};
 use super::{Ask, MAX_ACTIVE, Taker, TakerAction, Told, Turn};
+use crate::chunks::CHUNK_BYTES;
 use crate::giver::{
     MAX_BLOCKS, MAX_EARLY_CHUNKS, MAX_MEMORY_PART_BYTES, MAX_PACKED_BYTES, MAX_PART_BYTES,
 };
@@ -28,7 +31,7 @@ const MAX_HELD: usize = 4 * 32 + MAX_EARLY_CHUNKS as usize;
 pub(super) enum Held {
     Message(Message),
     Announced { tag: BlockTag, length: u64, root: Root },
-    Chunk { tag: BlockTag, offset: u64, data: Bytes },
+    Chunk { tag: BlockTag, offset: u64, data: Bytes, value: ChunkValue },
     Complete(BlockTag),
     Cancelled { tag: BlockTag, code: u32 },
 }
@@ -76,10 +79,17 @@ impl Taker {
         }
     }
 
-    /// A chunk of a block is here and verified.
-    pub fn handle_chunk(&mut self, now: Instant, tag: u64, offset: u64, data: Bytes) {
+    /// A chunk of a block is here and verified: it has this value in the tree of the block.
+    pub fn handle_chunk(
+        &mut self,
+        now: Instant,
+        tag: u64,
+        offset: u64,
+        data: Bytes,
+        value: ChunkValue,
+    ) {
         if let Some(tag) = BlockTag::from_u64(tag) {
-            self.handle(now, Held::Chunk { tag, offset, data });
+            self.handle(now, Held::Chunk { tag, offset, data, value });
         }
     }
 
@@ -104,11 +114,17 @@ impl Taker {
         active.writes = active.writes.saturating_sub(1);
         match written {
             Ok(range) => {
+                if let Some(came) = active.packed.remove(&range.start) {
+                    let packed = range.end - range.start;
+                    self.progress.packed_bytes += packed;
+                    self.progress.saved_bytes += packed.saturating_sub(came);
+                }
                 let bytes = active.here.insert(range);
                 active.verified_bytes += bytes;
                 self.progress.verified_bytes += bytes;
                 self.meter.add(now, bytes);
                 self.check_complete(file);
+                self.say_what_is_here(file);
             }
             Err(fault) => self.fail(file, fault, Told::ByUs),
         }
@@ -171,7 +187,7 @@ impl Taker {
         match held {
             Held::Message(message) => self.on_message(now, message),
             Held::Announced { tag, length, root } => self.on_announced(tag, length, &root),
-            Held::Chunk { tag, offset, data } => self.on_chunk(tag, offset, data),
+            Held::Chunk { tag, offset, data, value } => self.on_chunk(tag, offset, data, value),
             Held::Complete(tag) => self.on_complete(tag),
             Held::Cancelled { tag, code } => self.on_cancelled(tag, code),
         }
@@ -304,7 +320,7 @@ impl Taker {
         Ok(!active.here.contains(span))
     }
 
-    fn on_chunk(&mut self, tag: BlockTag, offset: u64, data: Bytes) {
+    fn on_chunk(&mut self, tag: BlockTag, offset: u64, data: Bytes, value: ChunkValue) {
         let Some(incoming) = self.incoming.get_mut(&tag) else { return };
         let length = data.len() as u64;
         if offset.checked_add(length).is_none_or(|end| end > incoming.length) {
@@ -319,20 +335,24 @@ impl Taker {
             }
             Place::File(spans) => {
                 let pieces = at(spans, offset, data);
+                // Only the block of a whole file has the file's tree.
+                let value = matches!(tag, BlockTag::Whole { .. }).then_some(value);
                 if let Some(file) = tag.file() {
-                    pieces.into_iter().for_each(|(offset, data)| self.write(file, offset, data));
+                    for (offset, data) in pieces {
+                        self.write(file, offset, data, value);
+                    }
                 }
             }
         }
     }
 
-    fn write(&mut self, file: u32, offset: u64, data: Bytes) {
+    fn write(&mut self, file: u32, offset: u64, data: Bytes, value: Option<ChunkValue>) {
         let is_stream = self.offer.entry(file).is_some_and(|it| it.content == Content::Stream);
         if is_stream && !self.spend(file, data.len() as u64) {
             return;
         }
         self.note_write(file);
-        self.act(TakerAction::Write { file, offset, data });
+        self.act(TakerAction::Write { file, offset, data, value });
     }
 
     fn note_write(&mut self, file: u32) {
@@ -389,7 +409,34 @@ impl Taker {
         let size = self.offer.entry(file).and_then(|it| it.size()).unwrap_or(MAX_FILE_BYTES);
         let max_bytes = MAX_MEMORY_PART_BYTES.min(size.saturating_sub(offset));
         self.note_write(file);
+        if let Some(active) = self.active.get_mut(&file) {
+            active.came_packed = true;
+            active.packed.insert(offset, packed.iter().map(|it| it.len() as u64).sum());
+        }
         self.act(TakerAction::WritePacked { file, offset, max_bytes, packed });
+    }
+
+    /// The giver may find that packing does not pay, and send the rest of a file as one block, once nothing
+    /// of it is on its way: the connection is told then what of that block is here.
+    fn say_what_is_here(&mut self, file: u32) {
+        let (size, root) = (self.offer.entry(file).and_then(|it| it.size()), self.root(file));
+        let (Some(active), Some(size), Some(root)) = (self.active.get_mut(&file), size, root)
+        else {
+            return;
+        };
+        let is_coming = matches!(active.stage, Stage::Coming { .. });
+        if !is_coming || active.blocks > 0 || active.writes > 0 {
+            return;
+        }
+        if std::mem::take(&mut active.came_packed) {
+            let chunk = CHUNK_BYTES as u64;
+            let whole = |it: Range<u64>| {
+                let end = if it.end == size { it.end.div_ceil(chunk) } else { it.end / chunk };
+                it.start.div_ceil(chunk)..end
+            };
+            let chunks = active.here.iter().map(whole).filter(|it| !it.is_empty()).collect();
+            self.act(TakerAction::HaveChunks { root, chunks });
+        }
     }
 
     /// A block that was given up is a file that failed: the reason is its code.

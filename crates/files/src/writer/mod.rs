@@ -34,7 +34,7 @@ use crate::pieces::Copied;
 use crate::pool::PoolHandle;
 use crate::ranges::Ranges;
 use crate::reader::SourceFile;
-use haulier_proto::connection::BlockTree;
+use haulier_proto::connection::{BlockTree, ChunkValue};
 
 /// Files below this length, in bytes, have no journal: to fetch four chunks again takes less than to sync
 /// two files.
@@ -224,8 +224,31 @@ impl FileWriter {
     /// # Errors
     /// [`Full`], if too much waits for the disk.
     pub fn push(&self, offset: u64, bytes: Bytes) -> Result<(), Full<Bytes>> {
+        self.push_any(offset, bytes, None)
+    }
+
+    /// The same of a chunk of the file, whose value in the file's tree is known, because it was verified:
+    /// it is not hashed again.
+    ///
+    /// # Errors
+    /// [`Full`], if too much waits for the disk.
+    pub fn push_chunk(
+        &self,
+        offset: u64,
+        bytes: Bytes,
+        value: ChunkValue,
+    ) -> Result<(), Full<Bytes>> {
+        self.push_any(offset, bytes, Some(value))
+    }
+
+    fn push_any(
+        &self,
+        offset: u64,
+        bytes: Bytes,
+        value: Option<ChunkValue>,
+    ) -> Result<(), Full<Bytes>> {
         let Some(claim) = self.inner.pool.claim_write() else { return Err(Full(bytes)) };
-        Inner::start(&self.inner, Task::Write { offset, bytes, claim });
+        Inner::start(&self.inner, Task::Write { offset, bytes, value, claim });
         Ok(())
     }
 

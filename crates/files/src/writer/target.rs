@@ -106,7 +106,10 @@ impl Target {
             match journal {
                 // A journal without its data is of no use.
                 Some(journal) if !is_new => Unfinished::resume(data, journal, identity),
-                journal => Unfinished::create(data, journal, identity),
+                journal => {
+                    let file = Unfinished::create(data, journal, identity)?;
+                    Ok(if is_new { file.with_blank_data() } else { file })
+                }
             }
         };
         prepare().map_err(|error| {
@@ -133,7 +136,7 @@ impl Target {
         })
     }
 
-    /// Gives the finished file its mode, time and name, and removes the journal.
+    /// Gives the finished file its mode, time and name. It has it for good when the folder is synced.
     pub(super) fn give_name(
         &self,
         data: &File,
@@ -150,9 +153,17 @@ impl Target {
         renamed.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => WriteError::NameTaken { path: self.path.clone() },
             _ => self.io(error),
-        })?;
-        system::sync_folder(&self.folder).map_err(|error| self.io(error))?;
-        remove(&self.journal).map_err(|error| self.io(error))
+        })
+    }
+
+    /// Where it is.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The file has its name for good: its journal is of no use.
+    pub(super) fn remove_journal(&self) -> io::Result<()> {
+        remove(&self.journal)
     }
 
     fn set_properties(&self, data: &File, settings: &WriteSettings) -> io::Result<()> {

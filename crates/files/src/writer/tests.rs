@@ -89,14 +89,20 @@ fn a_file_goes_on_where_it_was() {
     }
     let part = File::options().write(true).open(folder.path().join("f.haulier-part")).unwrap();
     part.write_at(b"lost", 3 * CHUNK_BYTES as u64).unwrap();
-    let pool = pool();
+    // Its one thread, which hashes what is here, waits until we have looked.
+    let pool = DiskPool::new(1, Wake::default()).unwrap();
+    let (go, gate) = channel::<()>();
+    pool.handle().run(move || gate.recv().unwrap());
     let writer = open(&pool, &path, &file).unwrap();
     assert_eq!(writer.resumed_chunks(), 3);
     assert!(writer.here().iter().eq([0..1, 3..5]));
-    assert_eq!(push_missing(&writer, &file), 2);
-    assert_eq!(finish(&writer, &file).unwrap(), WriteState::Missing);
-    assert_eq!(writer.missing(), [3..4]);
-    push_missing(&writer, &file);
+    go.send(()).unwrap();
+    let was_found = push_missing(&writer, &file) == 3;
+    if !was_found {
+        assert_eq!(finish(&writer, &file).unwrap(), WriteState::Missing);
+        assert_eq!(writer.missing(), [3..4]);
+        push_missing(&writer, &file);
+    }
     assert_eq!(finish(&writer, &file).unwrap(), WriteState::Stored);
     assert_eq!(std::fs::read(&path).unwrap(), file);
 }

@@ -20,8 +20,9 @@ use crate::offer::Root;
 use crate::packing::Unpacker;
 use crate::pool::{PoolHandle, WriteClaim};
 use crate::reader::SourceFile;
+use crate::system::sync_folder;
 use crate::unfinished::{FinishError, Unfinished};
-use haulier_proto::connection::BlockTree;
+use haulier_proto::connection::{BlockTree, ChunkValue};
 
 /// Chains of chunks that are hashed again at the same time, when the threads have nothing better to do.
 const CHECKS_AT_ONCE: usize = 2;
@@ -60,7 +61,7 @@ pub(super) struct Status {
 
 /// Something to write.
 pub(super) enum Task {
-    Write { offset: u64, bytes: Bytes, claim: WriteClaim },
+    Write { offset: u64, bytes: Bytes, value: Option<ChunkValue>, claim: WriteClaim },
     Unpack { offset: u64, max_bytes: u64, packed: Vec<Bytes>, claim: WriteClaim },
     Assemble { older: Arc<SourceFile>, assembly: Assembly, claim: WriteClaim },
 }
@@ -94,8 +95,8 @@ impl Inner {
         let discards = inner.discards.load(Ordering::Relaxed);
         let (this, pool) = (Arc::clone(inner), &inner.pool);
         match task {
-            Task::Write { offset, bytes, claim } => pool.run(move || {
-                this.attempt(discards, || this.write(offset, &bytes));
+            Task::Write { offset, bytes, value, claim } => pool.run(move || {
+                this.attempt(discards, || this.write(offset, &bytes, value));
                 let range = offset..offset + bytes.len() as u64;
                 drop((bytes, claim));
                 this.end_task(|status| status.written.push_back(range));
@@ -110,7 +111,7 @@ impl Inner {
                 let range = assembly.range.clone();
                 let bytes = assembly.bytes(&older);
                 if let Ok(bytes) = &bytes {
-                    this.attempt(discards, || this.write(range.start, bytes));
+                    this.attempt(discards, || this.write(range.start, bytes, None));
                 }
                 drop((assembly, claim));
                 this.end_task(|status| match bytes {
@@ -133,8 +134,17 @@ impl Inner {
         }
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), WriteError> {
-        let written = self.file.write_at(offset, bytes).and_then(|()| self.checkpoint_if_due());
+    fn write(
+        &self,
+        offset: u64,
+        bytes: &[u8],
+        value: Option<ChunkValue>,
+    ) -> Result<(), WriteError> {
+        let written = match value {
+            Some(value) => self.file.write_chunk(offset, bytes, value),
+            None => self.file.write_at(offset, bytes),
+        };
+        let written = written.and_then(|()| self.checkpoint_if_due());
         written.map(drop).map_err(|error| self.target.io(error))
     }
 
@@ -144,7 +154,7 @@ impl Inner {
         for bytes in packed {
             unpacker.give(bytes);
             while let Some(chunk) = unpacker.next_chunk().map_err(|_| damaged())? {
-                self.write(*end, &chunk)?;
+                self.write(*end, &chunk, None)?;
                 *end += chunk.len() as u64;
             }
         }
@@ -200,7 +210,7 @@ impl Inner {
         }
     }
 
-    fn conclude(&self, length: u64, root: &Root) {
+    fn conclude(self: &Arc<Self>, length: u64, root: &Root) {
         let tree = match self.file.finish(length, root) {
             Ok(tree) => tree,
             Err(FinishError::Missing) => return self.become_state(WriteState::Missing),
@@ -210,13 +220,20 @@ impl Inner {
                 return self.become_state(WriteState::WrongRoot);
             }
         };
-        match self.target.give_name(self.file.data(), &self.settings) {
-            Ok(()) => {
-                self.status().tree = Some(tree);
-                self.become_state(WriteState::Stored);
-            }
-            Err(error) => self.fail(error),
+        if let Err(error) = self.target.give_name(self.file.data(), &self.settings) {
+            return self.fail(error);
         }
+        let this = Arc::clone(self);
+        // Others that get their names meanwhile are in the same sync.
+        self.pool.sync_together(self.target.folder(), sync_folder, move |synced| {
+            match synced.and_then(|()| this.target.remove_journal()) {
+                Ok(()) => {
+                    this.status().tree = Some(tree);
+                    this.become_state(WriteState::Stored);
+                }
+                Err(error) => this.fail(this.target.io(error)),
+            }
+        });
     }
 
     pub(super) fn discard(&self) {

@@ -18,6 +18,8 @@ pub(crate) struct GiverDisk {
     pub(crate) changes: Option<(u32, u32)>,
     pub(crate) reads: u32,
     pub(crate) recipes: u32,
+    /// From here on packing pays for no file, if it is said.
+    pub(crate) unpacked_from: Option<u64>,
 }
 
 impl GiverDisk {

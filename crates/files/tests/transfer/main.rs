@@ -446,6 +446,31 @@ fn what_shrinks_is_packed_and_what_does_not_is_not() {
         assert!(world.wire_bytes < 6 * MIB as u64 + 1000, "{}", world.wire_bytes);
         let progress = world.taker.progress(Instant::from_millis(9));
         assert_eq!(progress.verified_bytes, 15 * MIB as u64 + 5);
+        // Five bytes of zeros do not shrink.
+        assert_eq!(progress.packed_bytes, 9 * MIB as u64);
+        assert_eq!(progress.verified_bytes - progress.saved_bytes, progress.wire_bytes);
+    }
+}
+
+/// What went packed is not sent again when the rest of its file goes whole, but for what was written too late
+/// to be said before.
+#[test]
+fn a_file_for_which_packing_ceases_to_pay_goes_on_as_one_block() {
+    for (ask, seed) in ASKS.into_iter().flat_map(|ask| [1, 2, 3, 4, 5].map(|seed| (ask, seed))) {
+        let bytes = [vec![0; 6 * MIB], noise(1, 3 * MIB + 5)].concat();
+        let files = vec![known("a", bytes.clone()), sized("b", bytes), known("c", noise(2, MIB))];
+        let mut world = World::new(seed, TakerConfig::new(ask).with_packed(), files);
+        world.giver_disk.unpacked_from = Some(5 << 20);
+        assert_eq!(world.run(), DONE);
+        world.assert_all_stored();
+        let is_whole = |tag: &&BlockTag| matches!(tag, BlockTag::Whole { .. });
+        assert_eq!(world.sent.iter().filter(is_whole).count(), 1, "{:?}", world.sent);
+        let is_packed = |tag: &&BlockTag| matches!(tag, BlockTag::Packed { .. });
+        assert_eq!(world.sent.iter().filter(is_packed).count(), 6, "{:?}", world.sent);
+        // Of a: 4 MiB, of b as much, and 1 of c, with what comes twice: no more than 5 MiB.
+        assert!(world.wire_bytes < 15 * MIB as u64, "{}", world.wire_bytes);
+        let progress = world.taker.progress(Instant::from_millis(9));
+        assert_eq!(progress.verified_bytes, 19 * MIB as u64 + 10);
     }
 }
 

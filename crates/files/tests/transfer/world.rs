@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use haulier_files::giver::{BlockSource, Giver, GiverAction, GiverConfig, GiverEvent, Made, Start};
 use haulier_files::offer::{Content, Entry, Offer};
+use haulier_files::packing::Packing;
 use haulier_files::reason::{Fault, Reason};
 use haulier_files::taker::{Ask, Taker, TakerAction, TakerConfig, TakerEvent};
 use haulier_files::{BlockTag, Ranges};
 use haulier_proto::Instant;
-use haulier_proto::connection::CloseCode;
+use haulier_proto::connection::{ChunkValue, CloseCode};
 
 use crate::disks::{GiverDisk, TakerDisk, cut, pack, recipe, unpack};
 
@@ -77,7 +78,7 @@ impl World {
         };
         let mut config = GiverConfig::new(start);
         if ask.accepts_packed {
-            config = config.with_packing(ask.ask != Ask::Inbox);
+            config = config.with_packing(Packing::Auto, ask.ask != Ask::Inbox);
         }
         let now = Instant::from_millis(0);
         Self {
@@ -266,13 +267,14 @@ impl World {
         let end = (start + CHUNK).min(length);
         let data = Bytes::copy_from_slice(&block.bytes[start as usize..end as usize]);
         self.wire_bytes += end - start;
-        self.taker.handle_chunk(now, tag.to_u64(), start, data);
+        let value = ChunkValue::of(length, index as u32, &data);
+        self.taker.handle_chunk(now, tag.to_u64(), start, data, value);
     }
 
     fn of_giver(&mut self, now: Instant, action: GiverAction) {
         let disk = &mut self.giver_disk;
         match action {
-            GiverAction::MakePart { tag, file, offset, max_bytes, may_pack } => {
+            GiverAction::MakePart { tag, file, offset, max_bytes, packing } => {
                 let content = self.giver.offer().entries()[file as usize].content;
                 let end = (offset + max_bytes).min(disk.files[file as usize].len() as u64);
                 let span = offset.min(end)..end;
@@ -280,7 +282,11 @@ impl World {
                 let packed = pack(&bytes);
                 let made = if content == Content::Stream {
                     Made::PipePart(bytes.into())
-                } else if may_pack && packed.len() < bytes.len() / 2 {
+                } else if packing != Packing::Never
+                    && disk.unpacked_from.is_some_and(|from| offset >= from)
+                {
+                    Made::Unpacked
+                } else if packing != Packing::Never && packed.len() < bytes.len() / 2 {
                     Made::Packed { bytes: packed, length: end - offset }
                 } else {
                     Made::Part { length: end - offset }
@@ -366,7 +372,7 @@ impl World {
                 let local = disk.inspect(file, entry.root());
                 self.taker.handle_inspected(now, file, local);
             }
-            TakerAction::Write { file, offset, data } => {
+            TakerAction::Write { file, offset, data, .. } => {
                 let written = disk.write(file, offset, &data);
                 self.taker.handle_written(now, file, written);
             }

@@ -7,7 +7,7 @@ use std::{io, thread};
 
 use haulier_core::time::earliest;
 use haulier_core::{Instant, Machine as _};
-use haulier_proto::client::{ClientError, ClientMachine, WireBytes};
+use haulier_proto::client::{ClientError, ClientMachine, Credentials, WireBytes};
 use haulier_proto::connection::{CloseCode, CloseReason, Connection, Event};
 use haulier_proto::internals::Entropy;
 use haulier_proto::{AesSupport, Platform};
@@ -27,6 +27,9 @@ pub(crate) struct Asking {
     race: Race<ClientMachine>,
     /// How it ended without a connection, and whether the application has not read that yet.
     ended: Option<(CloseReason, bool)>,
+    /// What it has heard of the line, and the application has not. In a box, because an empty place would be
+    /// filled with what was on the stack before, a key for example.
+    queued: Option<Box<Event>>,
     /// Something changed that [`End::step`] must handle.
     needs_step: bool,
     /// The bytes of attempts that ended.
@@ -49,6 +52,7 @@ impl Asking {
             entropy: Entropy::new(seed),
             aes,
             ended: None,
+            queued: None,
             needs_step: true,
             other_bytes: WireBytes::default(),
         })
@@ -103,6 +107,19 @@ impl Asking {
         self.needs_step = true;
     }
 
+    /// A server lets this attempt wait in line. The addresses of a token may be those of several servers, so
+    /// the others are asked, too. Those of a ticket are of one, and each attempt there would have a place of
+    /// its own.
+    fn waits(&mut self, now: Instant, key: Key) -> Vec<ClientMachine> {
+        match self.connect.credentials {
+            Credentials::Token(_) => {
+                self.race.hurry(now);
+                Vec::new()
+            }
+            _ => self.race.only(key),
+        }
+    }
+
     /// Checks the results of the running attempts.
     fn judge(&mut self, now: Instant) {
         let welcome = self.race.machines().find(|(_, machine)| machine.connection().is_some());
@@ -110,13 +127,21 @@ impl Asking {
             let others = self.race.won(key);
             return self.forget(others);
         }
-        let ended =
-            self.race.machines_mut().filter_map(|(key, machine)| match machine.poll_event(now) {
-                Some(Event::Closed(reason)) => Some((key, reason)),
-                _ => None,
-            });
-        for (key, reason) in ended.collect::<Vec<_>>() {
-            let gone = self.race.failed(now, key, AttemptError::Closed(reason));
+        let heard = self.race.machines_mut().flat_map(|(key, machine)| {
+            std::iter::from_fn(move || machine.poll_event(now)).map(move |event| (key, event))
+        });
+        for (key, event) in heard.collect::<Vec<_>>() {
+            let gone = match event {
+                Event::Closed(reason) => {
+                    let gone = self.race.failed(now, key, AttemptError::Closed(reason));
+                    gone.into_iter().collect()
+                }
+                Event::Queued { .. } => {
+                    self.queued = Some(Box::new(event));
+                    self.waits(now, key)
+                }
+                _ => continue,
+            };
             self.forget(gone);
         }
     }
@@ -180,6 +205,9 @@ impl End for Asking {
     fn poll_event(&mut self, now: Instant) -> Option<Event> {
         if let Some(machine) = self.race.winner_mut() {
             return machine.poll_event(now);
+        }
+        if let Some(queued) = self.queued.take() {
+            return Some(*queued);
         }
         let (reason, is_unread) = self.ended.as_mut()?;
         std::mem::take(is_unread).then(|| Event::Closed(reason.clone()))

@@ -1,6 +1,7 @@
 //! The settings to connect with, from a ticket, a token or the program.
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use haulier_core::debug_as;
 use haulier_proto::client::{ClientConfig, Credentials};
@@ -42,6 +43,9 @@ pub struct Connect {
     pub request: Vec<u8>,
     /// Copies of the request sent at once, 1 to 10: see [`ClientConfig::copies`]. Default 4.
     pub copies: u8,
+    /// How long to wait in line while the server has no seat: see
+    /// [`ClientConfig::max_time_in_line`]. Default 10 minutes.
+    pub max_time_in_line: Duration,
     /// The settings of the connection. Each address has the whole handshake timeout.
     pub connection: ConnectionConfig,
     pub(crate) drive: Drive,
@@ -85,6 +89,14 @@ impl Connect {
         self
     }
 
+    /// How long to wait in line while the server has no seat: see
+    /// [`ClientConfig::max_time_in_line`]. Default 10 minutes.
+    #[must_use]
+    pub const fn with_max_time_in_line(mut self, max: Duration) -> Self {
+        self.max_time_in_line = max;
+        self
+    }
+
     /// The settings of the connection. Each address has the whole handshake timeout.
     #[must_use]
     pub const fn with_connection(mut self, connection: ConnectionConfig) -> Self {
@@ -115,6 +127,7 @@ impl Connect {
         let mut config = ClientConfig::new(server, self.protocol_id, self.credentials.clone());
         config.request.clone_from(&self.request);
         config.copies = self.copies;
+        config.max_time_in_line = self.max_time_in_line;
         config.connection = over_sockets(self.connection);
         config
     }
@@ -152,6 +165,7 @@ impl From<ClientConfig> for Connect {
             credentials: config.credentials,
             request: config.request,
             copies: config.copies,
+            max_time_in_line: config.max_time_in_line,
             connection: config.connection,
             drive: Drive::default(),
         }

@@ -139,10 +139,22 @@ impl<M> Race<M> {
     /// An attempt succeeded: the others end. Returns their machines.
     pub(crate) fn won(&mut self, key: Key) -> Vec<M> {
         self.is_won = true;
+        self.only(key)
+    }
+
+    /// The server has answered an attempt and lets it wait in line: it is the only one from now on. Returns the
+    /// machines of the others, each of which would have a place of its own.
+    pub(crate) fn only(&mut self, key: Key) -> Vec<M> {
+        self.left.clear();
         let running = std::mem::take(&mut self.running).into_iter();
-        let (winner, others): (Vec<_>, Vec<_>) = running.partition(|entrant| entrant.key == key);
-        self.running = winner;
+        let (one, others): (Vec<_>, Vec<_>) = running.partition(|entrant| entrant.key == key);
+        self.running = one;
         others.into_iter().map(|entrant| entrant.machine).collect()
+    }
+
+    /// The next address may be tried at once.
+    pub(crate) const fn hurry(&mut self, now: Instant) {
+        self.next_at = now;
     }
 
     /// Ends all attempts. Returns their machines.

@@ -29,7 +29,7 @@ fn the_next_address_is_asked_where_one_is_silent_full_or_closed() {
     // Takes the datagrams, and answers none.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut config = with_secret();
-    config.limits.connections = 0;
+    (config.limits.connections, config.limits.line) = (0, 0);
     let full = bind(config);
     let others = [silent.local_addr().unwrap(), closed_port(), full.local_addr()];
     let pair = joined(&others);

@@ -148,7 +148,7 @@ fn another_secret_is_refused_as_that() {
 #[test]
 fn a_full_server_says_so() {
     let mut config = with_secret();
-    config.limits.connections = 1;
+    (config.limits.connections, config.limits.line) = (1, 0);
     let mut pair = Pair::connected(config);
     let first = pair.client.local_addr();
     let _first = pair.client.clone();
@@ -157,6 +157,26 @@ fn a_full_server_says_so() {
     pair.at_client.clear();
     pair.until(|pair| pair.client_end().is_some());
     assert_eq!(pair.client_end(), Some(&CloseReason::Refused(RefusalCode::Full)));
+}
+
+/// With a line the client hears its place, and is in as soon as the other has left.
+#[test]
+fn who_waits_in_line_gets_the_seat_of_who_leaves() {
+    let mut config = with_secret();
+    config.limits.connections = 1;
+    let mut pair = Pair::connected(config);
+    let first = pair.client.clone();
+    pair.client = Client::connect(config_for(&pair.server)).unwrap();
+    pair.at_client.clear();
+    pair.until(|pair| {
+        pair.at_client.iter().any(|event| matches!(event, Event::Queued { place: Some(1), .. }))
+    });
+    assert_eq!(pair.server.stats().in_line, 1);
+    first.close(CloseCode::DONE, "");
+    drop(first);
+    pair.at_client.clear();
+    pair.until(|pair| pair.at_client.contains(&Event::Connected));
+    assert_eq!(pair.server.stats().in_line, 0);
 }
 
 /// Also what is longer than any datagram of the wire.

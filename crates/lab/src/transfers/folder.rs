@@ -19,7 +19,7 @@ use haulier_files::storage::Storage as _;
 use haulier_files::taker::Local;
 use haulier_files::unfinished::Unfinished;
 use haulier_files::writer::MIN_JOURNAL_BYTES;
-use haulier_proto::connection::BlockTree;
+use haulier_proto::connection::{BlockTree, ChunkValue};
 
 use super::store::Store;
 
@@ -191,7 +191,10 @@ impl Folder {
         }
         match journal {
             Some(journal) if !is_new => Unfinished::resume(data, journal, identity),
-            journal => Unfinished::create(data, journal, identity),
+            journal => {
+                let file = Unfinished::create(data, journal, identity)?;
+                Ok(if is_new { file.with_blank_data() } else { file })
+            }
         }
     }
 
@@ -225,8 +228,12 @@ impl Folder {
         since_open: Duration,
         offset: u64,
         bytes: &[u8],
+        value: Option<ChunkValue>,
     ) -> Result<(), Fault> {
-        let written = making.file.write_at(offset, bytes);
+        let written = match value {
+            Some(value) => making.file.write_chunk(offset, bytes, value),
+            None => making.file.write_at(offset, bytes),
+        };
         self.written += 1;
         written.map_err(|error| fault_of(&error))?;
         self.checkpoint_if_due(making, since_open)

@@ -15,7 +15,7 @@ use haulier_files::reason::{DONE, Fault, INCOMPLETE, Reason};
 use haulier_files::taker::{FinishError, Local, Taker, TakerAction, TakerConfig, TakerEvent};
 use haulier_files::unfinished;
 use haulier_files::{BlockTag, Ranges};
-use haulier_proto::connection::{BlockNumber, CloseCode, Connection, Event};
+use haulier_proto::connection::{BlockNumber, ChunkValue, CloseCode, Connection, Event};
 use haulier_sim::Rng;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ const MAX_FAREWELL: Duration = Duration::from_secs(2);
 
 enum Job {
     Inspect(u32),
-    Write { file: u32, offset: u64, data: Bytes },
+    Write { file: u32, offset: u64, data: Bytes, value: Option<ChunkValue> },
     Check(u32),
     CutOlder(u32),
     Copy { file: u32, copies: Vec<Copied> },
@@ -126,13 +126,13 @@ impl TakingEnd {
                 self.numbers.insert(tag, block);
                 self.taker.handle_announced(now, tag, length, digest);
             }
-            Event::Chunk { tag, offset, data, .. } => {
+            Event::Chunk { tag, offset, data, value, .. } => {
                 let of = BlockTag::from_u64(tag)
                     .filter(|tag| !matches!(tag, BlockTag::Offer | BlockTag::Recipe { .. }));
                 if let Some(file) = of.and_then(BlockTag::file) {
                     self.received.entry(file).or_default().bytes += data.len() as u64;
                 }
-                self.taker.handle_chunk(now, tag, offset, data);
+                self.taker.handle_chunk(now, tag, offset, data, value);
             }
             Event::BlockComplete { tag, .. } | Event::BlockHere { tag } => {
                 self.numbers.remove(&tag);
@@ -225,11 +225,11 @@ impl TakingEnd {
             | TakerAction::Close { .. } => self.to_tell.push_back(action),
             TakerAction::Admit { .. } => self.taker.handle_admission(now, Ok(u64::MAX)),
             TakerAction::Inspect { file } => self.jobs.add(now, 0, Job::Inspect(file)),
-            TakerAction::Write { file, offset, data } => {
+            TakerAction::Write { file, offset, data, value } => {
                 if let Some(target) = self.targets.get_mut(&file) {
                     target.pending += 1;
                 }
-                self.jobs.add(now, data.len() as u64, Job::Write { file, offset, data });
+                self.jobs.add(now, data.len() as u64, Job::Write { file, offset, data, value });
             }
             TakerAction::CutOlder { file } => self.jobs.add(now, size(file), Job::CutOlder(file)),
             TakerAction::CopyPieces { file, copies } => self.copy(now, file, copies),
@@ -293,7 +293,7 @@ impl TakingEnd {
     fn perform(&mut self, now: Instant, job: Job) {
         match job {
             Job::Inspect(file) => self.inspect(now, file),
-            Job::Write { file, offset, data } => {
+            Job::Write { file, offset, data, value } => {
                 let Some(target) = self.targets.get_mut(&file) else {
                     let gone = Err(Reason::Interrupted.into());
                     return self.taker.handle_written(now, file, gone);
@@ -301,7 +301,9 @@ impl TakingEnd {
                 target.pending -= 1;
                 let since = now.since(target.opened);
                 let range = offset..offset + data.len() as u64;
-                let written = self.folder.borrow_mut().write(&target.making, since, offset, &data);
+                let mut folder = self.folder.borrow_mut();
+                let written = folder.write(&target.making, since, offset, &data, value);
+                drop(folder);
                 match written {
                     Ok(()) => self.taker.handle_written(now, file, Ok(range)),
                     Err(fault) => self.fail(now, file, fault),
@@ -393,7 +395,7 @@ impl TakingEnd {
             };
         };
         let since = now.since(target.opened);
-        let written = self.folder.borrow_mut().write(&target.making, since, copy.to, bytes);
+        let written = self.folder.borrow_mut().write(&target.making, since, copy.to, bytes, None);
         match written {
             Ok(()) => self.jobs.add(now, length, Job::Copy { file, copies }),
             Err(fault) => self.fail(now, file, fault),

@@ -2,6 +2,7 @@
 //!
 //! The invariant: every copy of the request has the same id and hello message, so that the server sees one.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -13,7 +14,7 @@ use crate::connection::{AddressProof, CloseReason, Connection, Parameters, Prote
 use crate::crypto::{
     COOKIE_BYTES, Entropy, Initiator, RequestKeys, Suites, address_bytes, equal, open_check,
 };
-use crate::wire::answer::{Refusal, RefusalCode, Retry};
+use crate::wire::answer::{InLine, Refusal, RefusalCode, Retry};
 use crate::wire::request::{CHECKED_BYTES, Source};
 use crate::wire::{
     Grease, Hello, Mode, RequestParts, ResponseHeader, Role, Versions, Welcome, WireId,
@@ -34,6 +35,26 @@ const MAX_RETRIES: u8 = 4;
 
 /// The maximum of copies sent at once (3.5).
 const MAX_COPIES: u8 = 10;
+
+/// How many times the server's interval a client in line waits for its next answer, at least.
+const INTERVALS_TO_GIVE_UP: u32 = 3;
+
+/// A client that was called does not follow another call before this.
+const MIN_CALL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Clients that are told the same time come back this much apart: a fifth before and after it.
+const SPREAD: f64 = 0.2;
+
+/// What the server says of the line.
+#[derive(Debug)]
+struct Waiting {
+    since: Instant,
+    /// The place and the estimate that the application has not heard of.
+    news: Option<(Option<u32>, Option<Duration>)>,
+    told: Option<Option<u32>>,
+    /// When it was called last.
+    called: Option<Instant>,
+}
 
 /// Whether a handshake continues.
 #[derive(Debug)]
@@ -66,6 +87,8 @@ pub(super) struct Handshake {
     deadline: Instant,
     /// A refusal that cannot be verified, and when it is reported.
     hint: Option<(RefusalCode, Instant)>,
+    /// In a box, because an empty place would be filled with what was on the stack before, a key for example.
+    in_line: Option<Box<Waiting>>,
 }
 
 impl Handshake {
@@ -119,6 +142,7 @@ impl Handshake {
             next_at: now,
             interval: FIRST_INTERVAL,
             hint: None,
+            in_line: None,
         })
     }
 
@@ -219,6 +243,56 @@ impl Handshake {
         }
         self.hint.get_or_insert((refusal.code, self.deadline.min(now + HINT_TIMEOUT)));
         Ok(Progress::Continues)
+    }
+
+    /// There is no seat yet: asks again when the server says, and lives until then.
+    pub(super) fn on_in_line(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+    ) -> Result<Progress, DropReason> {
+        let (answer, checked, check) = InLine::read(datagram)?;
+        if answer.to != self.local {
+            return Err(DropReason::UnknownConnection);
+        }
+        let expected = match &self.keys {
+            Some(keys) => keys.request.check(checked),
+            None => open_check(self.config.protocol_id, checked),
+        };
+        if !equal(&expected, &check) {
+            return Err(DropReason::BadCheckValue);
+        }
+        let waiting = self.in_line.get_or_insert_with(|| {
+            Box::new(Waiting { since: now, news: None, told: None, called: None })
+        });
+        let patience = self.config.max_time_in_line;
+        if now.since(waiting.since) >= patience {
+            return Ok(Progress::Failed(CloseReason::Refused(RefusalCode::Full)));
+        }
+        if answer.place == Some(0) {
+            // A copy of it must not make a client ask again and again.
+            let is_copy = waiting.called.is_some_and(|at| now.since(at) < MIN_CALL_INTERVAL);
+            if is_copy {
+                return Err(DropReason::NotNow);
+            }
+            waiting.called = Some(now);
+        } else if waiting.told != Some(answer.place) {
+            waiting.told = Some(answer.place);
+            waiting.news = Some((answer.place, answer.estimate));
+        }
+        let [draw, ..] = self.entropy.bytes::<4>();
+        let spread = 1.0 + SPREAD * (f64::from(draw) / 127.5 - 1.0);
+        let again = answer.again.min(patience).mul_f64(spread);
+        let timeout = self.config.connection.handshake_timeout;
+        self.next_at = now + again;
+        self.deadline = now + again + (answer.again * INTERVALS_TO_GIVE_UP).max(timeout);
+        (self.interval, self.retries, self.copies_due) = (FIRST_INTERVAL, 0, 0);
+        Ok(Progress::Continues)
+    }
+
+    /// The place in line and an estimate, if they are another one than the application has heard.
+    pub(super) fn poll_place(&mut self) -> Option<(Option<u32>, Option<Duration>)> {
+        self.in_line.as_mut()?.news.take()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) -> Progress {

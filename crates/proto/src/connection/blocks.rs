@@ -196,9 +196,10 @@ impl Connection {
         }
     }
 
-    /// Whether blocks could be sent as soon as the server's uplink is open.
-    pub(crate) fn awaits_uplink(&self) -> bool {
-        self.blocks_out.sender().is_some_and(Sender::awaits_uplink)
+    /// If blocks could be sent as soon as the server's uplink is open: the bytes that are left of them.
+    pub(crate) fn awaits_uplink(&self) -> Option<u64> {
+        let awaits = self.blocks_out.sender().is_some_and(Sender::awaits_uplink);
+        awaits.then(|| self.blocks_out.bytes_left())
     }
 }
 

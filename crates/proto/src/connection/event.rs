@@ -1,6 +1,7 @@
 //! Events of a connection for the application, and how a connection ends.
 
 use alloc::string::String;
+use core::time::Duration;
 
 use bytes::Bytes;
 
@@ -8,6 +9,7 @@ use crate::Sequence;
 use crate::channels::{MessageEvent, SendMessageError};
 use crate::chunk::MAX_CHUNK_BYTES;
 use crate::incoming::IncomingEvent;
+use crate::outgoing::ChunkValue;
 use crate::urgency::Urgency;
 use crate::wire::answer::RefusalCode;
 
@@ -62,6 +64,14 @@ impl BlockOptions {
 pub enum Event {
     /// At a client: the server's welcome is verified. At a server: the client's address is validated.
     Connected,
+    /// At a client that is not connected yet: the server has no seat for it, and it waits in line.
+    Queued {
+        /// How many are before it, itself included: 1 is the next. `None` if even the line is full: it asks
+        /// for a place now and then.
+        place: Option<u32>,
+        /// How long it may take, if the server can say.
+        estimate: Option<Duration>,
+    },
     /// More of a block has arrived. At most once in each round of the loop.
     BlockProgress {
         /// The tag that the sender gave it.
@@ -123,6 +133,9 @@ pub enum Event {
         offset: u64,
         /// Its bytes: 256 KiB, or less at the end of the block.
         data: Bytes,
+        /// Its value in the tree of the block, with which it was compared: who keeps it need not hash the
+        /// bytes again.
+        value: ChunkValue,
     },
     /// All chunks of a block were handed out, or were here before.
     BlockComplete {
@@ -187,13 +200,16 @@ impl core::fmt::Debug for Event {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Connected => f.write_str("Connected"),
+            Self::Queued { place, estimate } => {
+                write!(f, "Queued {{ place: {place:?}, estimate: {estimate:?} }}")
+            }
             Self::BlockProgress { tag, received, length } => {
                 write!(f, "BlockProgress {{ tag: {tag}, received: {received}, length: {length} }}")
             }
             Self::Block { tag, data } => {
                 write!(f, "Block {{ tag: {tag}, {} bytes }}", data.len())
             }
-            Self::Chunk { block, tag, offset, data } => {
+            Self::Chunk { block, tag, offset, data, .. } => {
                 write!(f, "Chunk({}, tag: {tag}, {} bytes at {offset})", block.0, data.len())
             }
             Self::BlockComplete { block, tag } => {
@@ -239,9 +255,10 @@ impl From<IncomingEvent> for Event {
                 Self::BlockProgress { tag, received, length }
             }
             IncomingEvent::Block { tag, data, .. } => Self::Block { tag, data },
-            IncomingEvent::Chunk { at, tag, data } => {
+            IncomingEvent::Chunk { at, tag, data, value } => {
                 let offset = u64::from(at.index) * MAX_CHUNK_BYTES as u64;
-                Self::Chunk { block: BlockNumber(at.block), tag, offset, data }
+                let (block, value) = (BlockNumber(at.block), ChunkValue::from_bytes(value));
+                Self::Chunk { block, tag, offset, data, value }
             }
             IncomingEvent::Complete { block, tag } => {
                 Self::BlockComplete { block: BlockNumber(block), tag }

@@ -13,5 +13,5 @@ pub(crate) mod token;
 pub use crate::crypto::{Identity, Secret};
 pub use claims::{TokenClaims, TokenRate, TokenServers};
 pub use ticket::{Ticket, TicketAccess, TicketError};
-pub(crate) use token::TokenError;
 pub use token::{ConnectToken, ConnectTokenError, IssueError, TokenKey};
+pub(crate) use token::{OpenedToken, TokenError};

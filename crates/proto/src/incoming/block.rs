@@ -22,7 +22,10 @@ use crate::chunk::MAX_CHUNK_BYTES;
 use crate::wire::frames::{BlockFrame, HashesFrame, SliceFrame, SliceKind};
 
 /// A chunk that waited for its page: its index, and its bytes; none if it was wrong and is started over.
-pub(super) type Settled = (u32, Option<Bytes>);
+pub(super) type Settled = (u32, Option<Verified>);
+
+/// A chunk, and the value of which it was compared with that of its block's tree.
+pub(super) type Verified = (Bytes, Value);
 
 /// A block that was announced and is not finished.
 #[derive(Debug)]
@@ -35,7 +38,7 @@ pub(super) struct Block {
     pages: Option<Pages>,
     open: BTreeMap<u32, Box<OpenChunk>>,
     /// Verified chunks that wait for the rest of the block, or for those before them.
-    pub(super) parts: BTreeMap<u32, Bytes>,
+    pub(super) parts: BTreeMap<u32, Verified>,
     /// Bytes of chunks that are done.
     done_bytes: u64,
     /// What the open chunks have and hold together: asked for with each datagram, when 1024 may be open.
@@ -99,7 +102,7 @@ impl Block {
         slice: &SliceFrame<'_>,
         credit: &mut Credit,
         work: &mut Work,
-    ) -> Result<(Fate, Option<Bytes>), Fault> {
+    ) -> Result<(Fate, Option<Verified>), Fault> {
         let (index, count) = (slice.at.index, self.done.count());
         let cut = self.cut_of(slice).ok_or(Fault::Protocol)?;
         if self.done.is_done(index) {
@@ -150,16 +153,16 @@ impl Block {
     }
 
     /// Compares a whole chunk with its value, if that is known.
-    fn settle(&mut self, index: u32) -> Result<Option<Bytes>, Fault> {
+    fn settle(&mut self, index: u32) -> Result<Option<Verified>, Fault> {
         let value = match &self.pages {
             Some(pages) => pages.value(index),
             None => Some(&self.root),
         };
-        let (Some(value), Some(chunk)) = (value, self.open.get_mut(&index)) else {
+        let (Some(&value), Some(chunk)) = (value, self.open.get_mut(&index)) else {
             return Ok(None);
         };
         let before = chunk.held();
-        let verified = chunk.verify(value)?;
+        let verified = chunk.verify(&value)?;
         self.held.replace(before, chunk.held());
         let Some(bytes) = verified else { return Ok(None) };
         self.open.remove(&index);
@@ -171,7 +174,7 @@ impl Block {
         {
             pages.forget_below(self.done.first());
         }
-        Ok(Some(bytes))
+        Ok(Some((bytes, value)))
     }
 
     /// How the chunk of a slice is cut, if the slice agrees with the announcement (H-4.2c).

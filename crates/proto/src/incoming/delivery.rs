@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 use crate::bulk::cut::ChunkAt;
+use crate::bulk::tree::Value;
 
 /// In which form the application gets received blocks. Whatever it is, each byte was verified against the
 /// block's BLAKE3.
@@ -40,7 +41,7 @@ pub(crate) enum IncomingEvent {
     /// A block was received and verified.
     Block { block: u32, tag: u64, data: Bytes },
     /// A chunk was received and verified.
-    Chunk { at: ChunkAt, tag: u64, data: Bytes },
+    Chunk { at: ChunkAt, tag: u64, data: Bytes, value: Value },
     /// All chunks of a block were delivered.
     Complete { block: u32, tag: u64 },
     /// The application has all of an announced block already.
@@ -70,7 +71,7 @@ impl core::fmt::Debug for IncomingEvent {
 const EVENT_COST: usize = 2 * size_of::<Ready>() + 64;
 
 /// Bytes that a chunk costs besides its data, in the list of its block.
-pub(super) const PART_COST: usize = 2 * size_of::<(u32, Bytes)>() + 16;
+pub(super) const PART_COST: usize = 2 * size_of::<(u32, (Bytes, Value))>() + 16;
 
 #[derive(Debug)]
 enum Ready {

@@ -52,7 +52,7 @@ pub(crate) use slots::MAX_BLOCKS;
 use crate::Instant;
 use crate::bulk::cut::ChunkAt;
 use crate::wire::frames::{BlockFrame, HashesFrame, SliceFrame};
-use block::Block;
+use block::{Block, Verified};
 use credit::{Credit, Raised};
 use deadlines::Patience;
 use delivery::{ReadyQueue, part_cost};
@@ -244,8 +244,8 @@ impl IncomingBlocks {
             self.patience.on_progress(now);
             self.schedule_report(now, slice.at);
         }
-        if let Some(bytes) = done {
-            self.accept(slice.at, bytes);
+        if let Some(verified) = done {
+            self.accept(slice.at, verified);
         }
         Ok(fate)
     }
@@ -274,7 +274,7 @@ impl IncomingBlocks {
         for (index, done) in settled {
             let at = ChunkAt { block: frame.block, index };
             match done {
-                Some(bytes) => self.accept(at, bytes),
+                Some(verified) => self.accept(at, verified),
                 None => self.schedule_report(now, at),
             }
         }
@@ -288,22 +288,22 @@ impl IncomingBlocks {
     }
 
     /// A verified chunk, once: the only way from a block to the application.
-    fn accept(&mut self, at: ChunkAt, data: Bytes) {
+    fn accept(&mut self, at: ChunkAt, (data, value): Verified) {
         self.credit.release(1);
         let Some(block) = self.slots.open_mut(at.block) else { return };
         let tag = block.tag;
         if self.config.delivery == Delivery::Chunks {
-            return self.ready.push_event(IncomingEvent::Chunk { at, tag, data });
+            return self.ready.push_event(IncomingEvent::Chunk { at, tag, data, value });
         }
         self.parts_cost += part_cost(&data) as u64;
-        block.parts.insert(at.index, data);
+        block.parts.insert(at.index, (data, value));
         if self.config.delivery == Delivery::InOrder {
             let first = block.done.first();
             while let Some(part) = block.parts.first_entry().filter(|part| *part.key() < first) {
-                let (index, data) = part.remove_entry();
+                let (index, (data, value)) = part.remove_entry();
                 self.parts_cost -= part_cost(&data) as u64;
                 let at = ChunkAt { index, ..at };
-                self.ready.push_event(IncomingEvent::Chunk { at, tag, data });
+                self.ready.push_event(IncomingEvent::Chunk { at, tag, data, value });
             }
         }
     }
@@ -315,7 +315,7 @@ impl IncomingBlocks {
         let Some(block) = self.slots.open_mut(number).filter(is_finished) else { return };
         let (tag, length, chunks) = (block.tag, block.length, block.done.count());
         let parts = core::mem::take(&mut block.parts);
-        let parts: Vec<Bytes> = parts.into_values().collect();
+        let parts: Vec<Bytes> = parts.into_values().map(|(part, _)| part).collect();
         self.parts_cost -= parts.iter().map(|part| part_cost(part) as u64).sum::<u64>();
         match self.config.delivery {
             Delivery::Blocks => self.ready.push_block(number, tag, length, parts),
@@ -370,7 +370,7 @@ impl IncomingBlocks {
         match self.slots.remove(number) {
             Some(Slot::Open(block)) => {
                 self.credit.give_up(block.open_chunks());
-                let parts = block.parts.values().map(|part| part_cost(part) as u64);
+                let parts = block.parts.values().map(|part| part_cost(&part.0) as u64);
                 self.parts_cost -= parts.sum::<u64>();
                 if let Some(code) = cancelled {
                     let tag = block.tag;
@@ -437,7 +437,7 @@ impl IncomingBlocks {
         self.unheard.check_invariants(self.slots.unfinished());
         self.ready.check_invariants();
         let parts = self.slots.blocks().flat_map(|(_, block)| block.parts.values());
-        assert_eq!(self.parts_cost, parts.map(|part| part_cost(part) as u64).sum::<u64>());
+        assert_eq!(self.parts_cost, parts.map(|part| part_cost(&part.0) as u64).sum::<u64>());
         let open = self.slots.blocks().map(|(_, block)| block.open_chunks());
         assert_eq!(self.credit.in_progress(), open.sum::<u64>());
     }

@@ -428,6 +428,13 @@ impl OutgoingBlocks {
         BlockProgress::new(announced.block.tag(), done, length)
     }
 
+    /// Bytes of all blocks that the peer does not have.
+    pub(crate) fn bytes_left(&self) -> u64 {
+        let announced = self.announced.iter().map(|block| self.progress_of_announced(block));
+        let left: u64 = announced.map(|it| it.length - it.done).sum();
+        left + self.waiting.iter().map(|waiting| waiting.block.length()).sum::<u64>()
+    }
+
     /// Whether a block makes no progress, or too little: the connection closes with `no progress`.
     pub(crate) fn has_failed(&self, now: Instant) -> bool {
         self.has_failed || self.crawl_deadline().is_some_and(|at| at <= now)

@@ -5,9 +5,10 @@
 //! and has its seat before the next one is asked about.
 
 use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
 
-use super::connection_id::MAX_CONNECTIONS;
 use super::desk::Desk;
+use super::line::Turn;
 use super::memory::{RequestName, TokenName, TokenUse};
 use super::{ConnectionId, EarlierTokens, TokenAudience};
 use crate::bulk::Known;
@@ -38,6 +39,8 @@ pub(super) struct Question<'a> {
     /// The latest time of day of the worker, and the one when it was started.
     pub(super) unix_time: u64,
     pub(super) started_unix: u64,
+    /// What is sent when it is called in the line.
+    pub(super) call: &'a [u8],
 }
 
 /// What the desk says.
@@ -48,6 +51,12 @@ pub(super) enum Verdict {
     Elsewhere(usize),
     /// It has to come again with a cookie.
     Retry,
+    /// It has to wait: its place in line, an estimate, and when to ask again.
+    InLine {
+        place: Option<u32>,
+        estimate: Option<Duration>,
+        again: Duration,
+    },
     Refused(Refused),
     Accepted(Seat),
 }
@@ -103,6 +112,7 @@ impl Desk {
         if let Some(other) = self.ended.worker_of(&question.name).filter(|&other| other != worker) {
             return Verdict::Elsewhere(other);
         }
+        self.asked_at = now;
         self.unix_time = self.unix_time.max(question.unix_time);
         if self.started_unix == 0 {
             self.started_unix = question.started_unix;
@@ -123,10 +133,13 @@ impl Desk {
             return Err((Some(RefusalCode::ShuttingDown), DropReason::NoSlot));
         }
         let limits = self.rules.config.limits;
+        let is_known = self.line.knows(name, *path);
+        let is_proven = *by_cookie || is_known;
         let is_busy = self.handshakes.len() >= limits.handshakes_without_cookie;
         // A token is remembered for itself.
         let may_be_replayed = token.is_none() && self.memory.needs_cookie();
-        if (is_busy || may_be_replayed) && !by_cookie {
+        let queues = self.line.is_before(name, self.free_seats());
+        if (is_busy || may_be_replayed || queues) && !is_proven {
             return Ok(Verdict::Retry);
         }
         let has_room = match token {
@@ -135,18 +148,22 @@ impl Desk {
         };
         let prefix = Prefix::of(path.remote);
         let share = self.prefixes.get(&prefix).copied().unwrap_or_default();
-        if !has_room
-            || self.seats.len() >= limits.connections.min(MAX_CONNECTIONS)
-            || share.connections >= limits.connections_per_prefix
-        {
+        let is_full = self.free_seats() == 0 && !queues;
+        if !has_room || is_full || share.connections >= limits.connections_per_prefix {
             return Err((Some(RefusalCode::Full), DropReason::NoSlot));
+        }
+        if queues
+            && let Turn::Waits { place, estimate, again } =
+                self.line.ask(now, *name, *path, self.free_seats(), question.call)
+        {
+            return Ok(Verdict::InLine { place, estimate, again });
         }
         // No refusal here: handshakes are short, and the client repeats its request.
         if share.handshakes >= limits.handshakes_per_prefix {
             return Err((None, DropReason::NoSlot));
         }
-        let is_full = self.handshakes.len() >= limits.handshakes;
-        let ends = if is_full { self.make_room(now, prefix, question.worker) } else { None };
+        let is_crowded = self.handshakes.len() >= limits.handshakes;
+        let ends = if is_crowded { self.make_room(now, prefix, question.worker) } else { None };
         if self.handshakes.len() >= limits.handshakes {
             return Err((None, DropReason::NoSlot));
         }
@@ -154,7 +171,7 @@ impl Desk {
         // elsewhere: whoever has the token can name that source.
         let in_token = token.is_some_and(|token| token.claims.is_at(path.remote))
             && share.credited < MAX_CREDITED_PER_PREFIX;
-        let address_proof = match (by_cookie, in_token) {
+        let address_proof = match (is_proven, in_token) {
             (true, _) => AddressProof::Validated,
             (false, true) => AddressProof::InToken,
             (false, false) => AddressProof::None,
@@ -181,8 +198,9 @@ impl Desk {
                 return Err((Some(RefusalCode::TokenUsed), DropReason::TokenUsed));
             }
         }
-        // What has expired by the clock of another worker may be forgotten already.
-        if token.claims.expiry_unix <= self.unix_time {
+        // What has expired by the clock of another worker may be forgotten already. Who has waited in line
+        // since it was valid keeps its place.
+        if token.claims.expiry_unix <= self.unix_time && !self.line.knows(name, path) {
             return Err((Some(RefusalCode::TokenExpired), DropReason::TokenExpired));
         }
         // An earlier run of this server may have accepted it.
@@ -208,6 +226,7 @@ impl Desk {
             }
             None => self.memory.remember(*name),
         }
+        self.line.leave(name);
         let prefix = Prefix::of(path.remote);
         let has_credit = address_proof == AddressProof::InToken;
         let share = self.prefixes.entry(prefix).or_default();

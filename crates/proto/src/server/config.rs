@@ -80,8 +80,12 @@ settings! {
     /// The limits of a server. Each one bounds memory or work that strangers could cause.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ServerLimits {
-        /// Connections, including handshakes in progress. Default 1024.
-        connections: usize = 1024, with_connections;
+        /// Connections, including handshakes in progress. Default 16,384, one for each 64 KiB of the default
+        /// of `memory_bytes`: an idle one takes some 5 KiB, one that is sent a block some 30.
+        connections: usize = 16_384, with_connections;
+        /// Clients who wait in line while there are as many connections as allowed, some 200 bytes each; of one
+        /// prefix 1,024 at most. With 0 they are refused as `Full`. Default 16,384.
+        line: usize = 16_384, with_line;
         /// Connections from one source prefix (an IPv4 address, an IPv6 /64). Default 256: a school behind
         /// one address.
         connections_per_prefix: usize = 256, with_connections_per_prefix;

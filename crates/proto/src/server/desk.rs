@@ -15,9 +15,11 @@ use core::net::IpAddr;
 
 use super::admission::{ClientName, Prefix};
 use super::board::Board;
+use super::connection_id::MAX_CONNECTIONS;
 use super::connection_id::MAX_WORKERS;
 use super::ended::Ended;
 use super::handshakes::Handshakes;
+use super::line::Line;
 use super::memory::{Memory, RequestName, TokenName};
 use super::paths::Paths;
 use super::rules::Rules;
@@ -40,12 +42,15 @@ pub struct Desk {
     pub(super) seats: BTreeMap<RequestName, ConnectionId>,
     pub(super) prefixes: BTreeMap<Prefix, Share>,
     pub(super) handshakes: Handshakes,
+    pub(super) line: Line,
     pub(super) paths: Paths,
     /// The latest time of day that a worker read.
     pub(super) unix_time: u64,
     /// The time of day when the server was started, or first knew it; 0 if it never did.
     pub(super) started_unix: u64,
     pub(super) is_shutting_down: bool,
+    /// When it was asked last.
+    pub(super) asked_at: Instant,
     pub(super) ended: Ended,
     answer_budget: SendBudget,
     reset_key: ResetKey,
@@ -137,10 +142,12 @@ impl Desk {
             seats: BTreeMap::new(),
             prefixes: BTreeMap::new(),
             handshakes: Handshakes::default(),
+            line: Line::new(rules.config.limits.line),
             paths: Paths::new(rules.config.connection.min_rate_bps),
             unix_time,
             started_unix: unix_time,
             is_shutting_down: false,
+            asked_at: now,
             answer_budget,
             ended: Ended::new(rules.config.limits.connections),
             reset_key: reset_key.clone(),
@@ -161,6 +168,7 @@ impl Desk {
     pub fn complete(&self, mut stats: ServerStats) -> ServerStats {
         stats.handshakes = self.handshakes.len();
         stats.remembered = self.memory.len();
+        stats.in_line = self.line.len();
         stats
     }
 
@@ -204,6 +212,11 @@ impl Desk {
         }
     }
 
+    /// Seats that nobody has.
+    pub(super) fn free_seats(&self) -> usize {
+        self.rules.config.limits.connections.min(MAX_CONNECTIONS).saturating_sub(self.seats.len())
+    }
+
     /// A handshake counts no more, unless it was ended to make room before.
     pub(super) fn end_handshake(&mut self, name: &RequestName) {
         let Some(ended) = self.handshakes.remove(name) else { return };
@@ -216,6 +229,7 @@ impl Desk {
     /// A seat is free.
     fn leave(&mut self, name: &RequestName, prefix: Prefix) {
         self.seats.remove(name);
+        self.line.on_freed(self.asked_at, self.free_seats());
         if let Some(share) = self.prefixes.get_mut(&prefix) {
             share.connections -= 1;
             if share.connections == 0 {
@@ -258,6 +272,7 @@ impl Desk {
     /// simulator; all workers have reported.
     #[doc(hidden)]
     pub fn check_invariants<'a>(&self, workers: impl IntoIterator<Item = &'a Worker>) {
+        self.line.check_invariants();
         let (mut connections, mut handshakes) = (0, 0);
         for worker in workers {
             worker.check_invariants();

@@ -27,6 +27,7 @@ mod ended;
 mod event;
 mod handshakes;
 mod late;
+mod line;
 mod lingering;
 mod memory;
 mod paths;

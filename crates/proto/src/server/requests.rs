@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use bytes::Bytes;
 use zeroize::Zeroizing;
@@ -18,15 +19,18 @@ use super::desk::{AtDesk, Note};
 use super::memory::RequestName;
 use super::worker::{Handled, Worker};
 use crate::connection::{CloseCode, CloseReason, Connection, Parameters, Protection};
-use crate::credentials::TokenError;
+use crate::credentials::{OpenedToken, TokenError};
 use crate::crypto::{Entropy, RequestKeys, Responder, address_bytes, equal, open_check, respond};
-use crate::wire::answer::{Refusal, RefusalCode, Retry};
+use crate::wire::answer::{InLine, Refusal, RefusalCode, Retry};
 use crate::wire::request::{AnyVersion, Source};
 use crate::wire::{Grease, Hello, RequestParts, Role, SPOKEN, VERSION, Welcome, WireId};
 use crate::{DropReason, FourTuple, Instant};
 
 /// Room for a welcome, more than it has: it holds a secret, and would leave it behind if it grew.
 const MAX_WELCOME_BYTES: usize = 512;
+
+/// For how long the token of somebody in line is opened after it has expired.
+const MAX_SECONDS_IN_LINE: u64 = 3_600;
 
 /// The keys of a verified request, and its token.
 struct Verified {
@@ -86,6 +90,11 @@ impl Worker {
             return Err(DropReason::Replayed);
         }
         match self.ask_about(now, desk, path, &request) {
+            Verdict::InLine { place, estimate, again } => {
+                let in_line = InLine { to: client_id, place, estimate, again };
+                self.answer(path, self.checked(&in_line, request.verified.keys.as_ref()));
+                Err(DropReason::NoSlot)
+            }
             Verdict::Copy(id) => self.on_copy(now, path, id, request.bytes),
             Verdict::Elsewhere(worker) => return Ok(Handled::ForWorker(worker)),
             Verdict::Retry => {
@@ -146,20 +155,28 @@ impl Worker {
         let no_time = (Some(RefusalCode::TokenExpired), DropReason::NoTimeOfDay);
         let unix_time = unix_time.ok_or(no_time)?;
         let mut last = (Some(RefusalCode::Key), DropReason::BadToken);
+        let mut late = None;
+        let verified = |opened: OpenedToken| {
+            let keys = RequestKeys::new(&opened.secret, protocol_id);
+            let token = OpenToken { name: opened.nonce, claims: opened.claims };
+            Verified { keys: Some(keys), token: Some(token) }
+        };
         for key in &self.rules.config.credentials.token_keys {
             match key.open(protocol_id, sealed, unix_time) {
-                Ok(opened) => {
-                    let keys = RequestKeys::new(&opened.secret, protocol_id);
-                    let token = OpenToken { name: opened.nonce, claims: opened.claims };
-                    return Ok(Verified { keys: Some(keys), token: Some(token) });
-                }
+                Ok(opened) => return Ok(verified(opened)),
                 Err(TokenError::Expired) => {
                     last = (Some(RefusalCode::TokenExpired), DropReason::TokenExpired);
+                    late = Some(key);
                 }
                 Err(_) => {}
             }
         }
-        Err(last)
+        // The desk knows whether it has waited in line since it was valid.
+        let since = unix_time.saturating_sub(MAX_SECONDS_IN_LINE);
+        match late.and_then(|key| key.open(protocol_id, sealed, since).ok()) {
+            Some(opened) => Ok(verified(opened)),
+            None => Err(last),
+        }
     }
 
     /// Asks the desk, which has heard first what this worker has to report.
@@ -175,6 +192,9 @@ impl Worker {
             let key = &self.rules.cookie_key;
             key.verify(cookie_time(now), parts.client_id.0, path.remote, &cookie)
         });
+        let call =
+            InLine { to: parts.client_id, place: Some(0), estimate: None, again: Duration::ZERO };
+        let call = self.checked(&call, request.verified.keys.as_ref());
         let question = Question {
             worker: self.number,
             path,
@@ -183,15 +203,29 @@ impl Worker {
             by_cookie,
             unix_time: self.unix_clock.latest(),
             started_unix: self.unix_clock.started(),
+            call: &call,
         };
-        let (notes, key) = (&mut self.notes, &mut self.reset_key);
+        let Self { notes, answers, reset_key: key, .. } = self;
         desk.ask(|desk| {
             desk.hear(notes);
             let verdict = desk.judge(now, &question);
+            Self::take_calls(answers, desk);
             // With a seat it is the same until the connection is gone: no id outlives its key.
             self.reset_keys = desk.update_reset_key(self.reset_keys, key);
             verdict
         })
+    }
+
+    /// What somebody in line is told, with its check.
+    fn checked(&self, in_line: &InLine, keys: Option<&RequestKeys>) -> Vec<u8> {
+        let mut out = Vec::new();
+        in_line.write(&mut out);
+        let check = match keys {
+            Some(keys) => keys.check(&out),
+            None => open_check(self.rules.config.protocol_id, &out),
+        };
+        out.extend_from_slice(&check);
+        out
     }
 
     /// A further copy of a request that has become a connection.
@@ -382,9 +416,9 @@ impl Worker {
         let mut out = Vec::new();
         Refusal::write(client_id, code, &mut out);
         let check = match keys {
-            Some(keys) => keys.check(&out),
+            Some(keys) if code.is_verified() => keys.check(&out),
             None if code.is_verified() => open_check(self.rules.config.protocol_id, &out),
-            None => [0; 16],
+            _ => [0; 16],
         };
         out.extend_from_slice(&check);
         self.stats.refused += 1;

@@ -18,6 +18,8 @@ pub struct ServerStats {
     /// Bytes that clients make it hold now: data that is incomplete or not read, and the closes of
     /// connections that have ended.
     pub memory_bytes: usize,
+    /// Clients who wait in line for a seat, now.
+    pub in_line: usize,
     /// Requests and tokens remembered now, to detect replays.
     pub remembered: usize,
     /// Requests that became a connection.

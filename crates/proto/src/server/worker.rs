@@ -47,7 +47,7 @@ pub struct Worker {
     pub(super) uplink: Uplink,
     pub(super) by_id: BTreeMap<WireId, ConnectionId>,
     pub(super) lingering: Lingering,
-    answers: VecDeque<(FourTuple, Vec<u8>)>,
+    pub(super) answers: VecDeque<(FourTuple, Vec<u8>)>,
     /// The budget of answers is empty until then.
     no_answer_until: Instant,
     /// Requests that the application has not read.
@@ -190,7 +190,19 @@ impl Worker {
             }
         }
         if !self.notes.is_empty() {
-            desk.ask(|desk| desk.hear(&mut self.notes));
+            desk.ask(|desk| {
+                desk.hear(&mut self.notes);
+                Self::take_calls(&mut self.answers, desk);
+            });
+        }
+    }
+
+    /// Takes the calls of those in line for whom there is a seat now, as many as there is room for.
+    pub(super) fn take_calls(answers: &mut VecDeque<(FourTuple, Vec<u8>)>, desk: &mut Desk) {
+        while answers.len() < MAX_ANSWERS
+            && let Some(call) = desk.line.next_call()
+        {
+            answers.push_back(call);
         }
     }
 
@@ -358,9 +370,8 @@ impl Worker {
                 self.uplink.on_sent(now, id, bytes);
                 self.count_sent(bytes);
             } else {
-                let slot = self.slots.get(id);
-                let waits = slot.is_some_and(|slot| slot.connection.awaits_uplink());
-                self.uplink.on_nothing_to_send(id, waits);
+                let left = self.slots.get(id).and_then(|slot| slot.connection.awaits_uplink());
+                self.uplink.on_nothing_to_send(id, left);
                 self.slots.on_nothing_to_send();
                 self.linger(now, id);
                 self.remove_if_over(id);

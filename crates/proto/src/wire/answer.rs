@@ -1,6 +1,7 @@
 //! A server's answers without a connection: retry, refusal, reset (STANDARD-1, 3.5 and 3.6).
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::{Fields, Kind, Versions, WireId, field_u8};
 use crate::DropReason;
@@ -144,6 +145,76 @@ impl<'a> Refusal<'a> {
         let versions = Versions::read_any(fields.bytes(4 * count)?)?;
         fields.end()?;
         Ok(Self { to, code, versions, checked, check: *check })
+    }
+}
+
+/// The byte in the place of a refusal's code of who waits in line.
+const IN_LINE: u8 = 10;
+
+/// Stands for what is not known.
+const UNKNOWN: u32 = u32::MAX;
+
+/// There is no seat yet: the place in line, and when to ask again. It is written as a refusal with three
+/// numbers in the place of versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InLine {
+    /// The client's id.
+    pub to: WireId,
+    /// How many are before it, itself included: 1 is the next. 0 is a call: there is a seat. `None` if even
+    /// the line is full.
+    pub place: Option<u32>,
+    /// How long it may take, if the server can say.
+    pub estimate: Option<Duration>,
+    /// When to ask again, after this.
+    pub again: Duration,
+}
+
+impl InLine {
+    /// Whether this is one, of the datagrams with the first byte of a refusal.
+    #[must_use]
+    pub fn is(datagram: &[u8]) -> bool {
+        datagram.get(9) == Some(&IN_LINE)
+    }
+
+    /// Writes everything but the check. Times are in ms, and at most 49 days.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let in_ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(UNKNOWN - 1);
+        out.clear();
+        out.push(Kind::Refusal.byte());
+        out.extend_from_slice(&self.to.0);
+        out.extend_from_slice(&[IN_LINE, 3]);
+        let estimate = self.estimate.map_or(UNKNOWN, in_ms);
+        for number in [self.place.unwrap_or(UNKNOWN), estimate, in_ms(self.again)] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+
+    /// Reads one, and the bytes before its check, which is still to be verified.
+    ///
+    /// # Errors
+    /// [`DropReason::UnknownKind`], [`DropReason::Truncated`], [`DropReason::TrailingBytes`],
+    /// [`DropReason::OutOfRange`].
+    pub fn read(datagram: &[u8]) -> Result<(Self, &[u8], [u8; 16]), DropReason> {
+        let (checked, check) = datagram.split_last_chunk::<16>().ok_or(DropReason::Truncated)?;
+        let mut fields = Fields(checked);
+        if Kind::of_byte(fields.u8()?)? != Kind::Refusal {
+            return Err(DropReason::UnknownKind);
+        }
+        let to = WireId(fields.array()?);
+        if fields.u8()? != IN_LINE || fields.u8()? != 3 {
+            return Err(DropReason::OutOfRange);
+        }
+        let [place, estimate, again] =
+            [fields.array()?, fields.array()?, fields.array()?].map(u32::from_le_bytes);
+        fields.end()?;
+        let in_ms = |number: u32| Duration::from_millis(number.into());
+        let read = Self {
+            to,
+            place: (place != UNKNOWN).then_some(place),
+            estimate: (estimate != UNKNOWN).then(|| in_ms(estimate)),
+            again: in_ms(again),
+        };
+        Ok((read, checked, *check))
     }
 }
 

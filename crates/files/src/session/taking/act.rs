@@ -59,8 +59,8 @@ impl Taking {
                     link.decline_block(block, code);
                 }
             }
-            TakerAction::Write { file, offset, data } => {
-                self.waiting.push_back(Waiting::Write(file, offset, data));
+            TakerAction::Write { file, offset, data, value } => {
+                self.waiting.push_back(Waiting::Write(file, offset, data, value));
             }
             TakerAction::WritePacked { file, offset, max_bytes, packed } => {
                 self.waiting.push_back(Waiting::Packed(file, offset, max_bytes, packed));

@@ -7,6 +7,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use haulier_proto::connection::ChunkValue;
 
 use super::Taking;
 use crate::chunks::CHUNK_BYTES;
@@ -22,7 +23,7 @@ const ROOM_FOR_NETWORK: usize = 8;
 
 /// Bytes that wait for room.
 pub(super) enum Waiting {
-    Write(u32, u64, Bytes),
+    Write(u32, u64, Bytes, Option<ChunkValue>),
     Packed(u32, u64, u64, Vec<Bytes>),
 }
 
@@ -54,9 +55,12 @@ impl Taking {
                 continue;
             };
             let back = match waiting {
-                Waiting::Write(file, offset, bytes) => {
-                    let pushed = target.writer.push(offset, bytes);
-                    pushed.err().map(|Full(bytes)| Waiting::Write(file, offset, bytes))
+                Waiting::Write(file, offset, bytes, value) => {
+                    let pushed = match value {
+                        Some(value) => target.writer.push_chunk(offset, bytes, value),
+                        None => target.writer.push(offset, bytes),
+                    };
+                    pushed.err().map(|Full(bytes)| Waiting::Write(file, offset, bytes, value))
                 }
                 Waiting::Packed(file, offset, max_bytes, packed) => {
                     let pushed = target.writer.push_packed(offset, max_bytes, packed);

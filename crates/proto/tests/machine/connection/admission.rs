@@ -18,14 +18,14 @@ fn token_key() -> TokenKey {
     TokenKey { id: 5, key: Secret::from_bytes([8; 32]) }
 }
 
-fn token_server() -> ServerConfig {
+pub(super) fn token_server() -> ServerConfig {
     let mut config = server_config();
     config.credentials = ServerCredentials::default().with_token_key(token_key());
     config
 }
 
 /// A token of a minute for this server; the number makes it another one.
-fn token(n: u8, servers: TokenServers) -> ConnectToken {
+pub(super) fn token(n: u8, servers: TokenServers) -> ConnectToken {
     issued_at(UNIX_TIME, n, servers)
 }
 
@@ -34,7 +34,7 @@ fn issued_at(unix_time: u64, n: u8, servers: TokenServers) -> ConnectToken {
     token_key().issue(PROTOCOL_ID, &claims, Secret::from_bytes([n; 32]), [n; 24]).unwrap()
 }
 
-fn own() -> TokenServers {
+pub(super) fn own() -> TokenServers {
     TokenServers::One(server_address())
 }
 

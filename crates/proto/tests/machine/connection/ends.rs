@@ -113,7 +113,7 @@ fn a_client_that_asks_after_the_end_is_told_it_again() {
 #[test]
 fn each_copy_of_a_refused_request_is_refused() {
     let mut config = server_config();
-    config.limits = ServerLimits::default().with_connections(0);
+    config.limits = ServerLimits::default().with_connections(0).with_line(0);
     let mut lan = Lan::new(config);
     lan.add(client_config().with_copies(4));
     let mut refusals = 0;

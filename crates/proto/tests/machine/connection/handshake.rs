@@ -233,7 +233,7 @@ fn a_false_refusal_is_only_a_hint() {
 #[test]
 fn a_full_server_refuses_with_a_check() {
     let mut config = server_config();
-    config.limits.connections = 1;
+    (config.limits.connections, config.limits.line) = (1, 0);
     let mut lan = Lan::new(config);
     lan.add(client_config());
     lan.settle();

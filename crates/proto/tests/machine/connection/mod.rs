@@ -6,6 +6,7 @@
 //! * `hostile`: a peer with the keys that breaks the rules of section 4;
 //! * `keys`: what two servers, or two copies of one, must not share; forgeries; a clock without a time;
 //! * `sources`: blocks from sources to sinks, chunk by chunk;
+//! * `line`: section 3.6, who waits for a seat;
 //! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing;
 //! * `workers`: a server of several workers, call by call.
 
@@ -16,6 +17,7 @@ mod handshake;
 mod hostile;
 mod keys;
 mod life;
+mod line;
 mod sources;
 mod traffic;
 mod workers;
