@@ -111,7 +111,7 @@ fn data_goes_to_the_worker_that_its_id_says() {
 /// A seat is counted before its keys are agreed on, and given back if there are none.
 #[test]
 fn a_seat_is_counted_at_once_and_given_back() {
-    let limits = ServerLimits::default().with_connections(1);
+    let limits = ServerLimits::default().with_connections(1).with_line(0);
     let mut pair = Pair::new(server_config().with_limits(limits));
     let (_first, first) = client(0);
     let (_second, second) = client(1);
