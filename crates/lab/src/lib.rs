@@ -7,6 +7,7 @@
 //! * [`share`]: transfers that share a link with each other, with TCP and with a game;
 //! * [`crowd`]: 2 to 100 of them on 450 links, in five mixes;
 //! * [`joins`]: cold joins over seventeen links, ours, the article's and TCP's;
+//! * [`joiners`]: thousands who join one server at once, each behind a link of its own;
 //! * [`recorded`]: long transfers over links whose rate was recorded;
 //! * [`odd`]: links that are not one rate, one delay and a queue, and the article's sender on them;
 //! * [`disorder`]: joins over links that deliver late, out of order, in bunches or not at all;
@@ -23,6 +24,7 @@ mod ends;
 pub mod figures;
 pub mod fragment_bench;
 pub mod grid;
+pub mod joiners;
 pub mod joins;
 pub mod odd;
 pub mod recorded;

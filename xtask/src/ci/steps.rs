@@ -84,6 +84,11 @@ pub(super) const STEPS: &[Step] = &[
         run: |shell| program(shell, "demo --json"),
     },
     Step {
+        name: "joiners",
+        proves: "a thousand join one server at once, over real sockets and in virtual time, under attack",
+        run: joiners,
+    },
+    Step {
         name: "soak",
         proves: "300 simulated transfers over bad links all complete, a game's packets beside them",
         run: |shell| soak(shell, "--transfers 300 --seed 1"),
@@ -213,6 +218,13 @@ fn msrv(shell: &Shell<'_>) -> Result<(), Stop> {
 /// Runs the program as people get it.
 fn program(shell: &Shell<'_>, arguments: &str) -> Result<(), Stop> {
     ends_well(shell, &format!("run --locked --release --bin haulier -- {arguments}"))
+}
+
+/// Counts and completeness; how long it takes is the machine's business.
+fn joiners(shell: &Shell<'_>) -> Result<(), Stop> {
+    let bench = "bench joiners --clients 1000 --bytes 64k --json";
+    program(shell, &format!("{bench} --uplink 1G"))?;
+    program(shell, &format!("{bench} --simulated --uplink 1G --attack"))
 }
 
 /// Runs a soak, and what machines allocate is counted.

@@ -5,6 +5,7 @@ mod files;
 mod grid;
 mod haulier1;
 mod join;
+mod joiners;
 mod links;
 mod recorded;
 mod scope;
@@ -20,6 +21,7 @@ pub(crate) use haulier1::{
 pub(crate) use join::{
     CallArgs, EndArgs, JoinArgs, JoinKind, PeerArgs, PeerCommand, PeerCredentials,
 };
+pub(crate) use joiners::JoinersArgs;
 pub(crate) use links::LinksArgs;
 pub(crate) use recorded::RecordedArgs;
 pub(crate) use scope::ScopeArgs;
@@ -226,6 +228,8 @@ pub(crate) enum Bench {
     Recorded(RecordedArgs),
     /// Joins over real sockets through emulated links, by haulier/1 and by the article's sender.
     Join(JoinArgs),
+    /// Thousands who join one server at once, over real sockets.
+    Joiners(JoinersArgs),
     /// One end of a join, for emulators outside of this program.
     #[command(hide = true)]
     Peer(PeerArgs),

@@ -1,4 +1,4 @@
-//! `haulier bench`: measurements that are commands. All but `join` and `peer` are in virtual time.
+//! `haulier bench`: measurements that are commands. All but `join`, `joiners` and `peer` are in virtual time.
 
 mod article;
 mod crowd;
@@ -6,6 +6,7 @@ mod ends;
 mod fragments;
 mod grid;
 mod join;
+mod joiners;
 mod links;
 mod peer;
 mod recorded;
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &BenchArgs, report: &Report) -> Result<(), Failure> {
         Bench::Fragments { packets, seed } => fragments::run(*packets, *seed, report),
         Bench::Grid(args) => grid::run(args, report),
         Bench::Join(args) => join::run(args, report),
+        Bench::Joiners(args) => joiners::run(args, report),
         Bench::Links(args) => links::run(args, report),
         Bench::Peer(args) => peer::run(args, report),
         Bench::Recorded(args) => recorded::run(args, report),

@@ -28,6 +28,7 @@
 mod bench_crowd;
 mod bench_grid;
 mod bench_join;
+mod bench_joiners;
 mod bench_links;
 mod bench_recorded;
 mod demo;

@@ -28,8 +28,9 @@ use crate::wire::{DataHeader, Kind, Role, WireId};
 use crate::work::Work;
 use crate::{Batch, DropCounts, DropReason, Ecn, FourTuple, Instant, debug_as};
 
-/// Answers to strangers that may wait to be sent: as many as one batch of datagrams can cause.
-const MAX_ANSWERS: usize = 64;
+/// Answers to strangers that may wait to be sent, some 100 bytes each: as many as a round of a runner can
+/// cause. When a thousand come at once, each that is not told of its cookie asks again, and too late.
+const MAX_ANSWERS: usize = 1_024;
 
 /// Some of a server's connections, with a socket of their own: [`ServerMachine`](super::ServerMachine) has
 /// one worker, a server of several threads has one for each. What concerns all of them it asks the [`Desk`].

@@ -1,0 +1,128 @@
+//! `haulier bench joiners --simulated`: the same in virtual time, each client behind a link of its own.
+
+use std::time::{Duration, Instant};
+
+use haulier_lab::joiners::{Joiners, JoinersReport};
+use serde_json::json;
+
+use super::super::rounded;
+use crate::args::JoinersArgs;
+use crate::failure::Failure;
+use crate::report::Report;
+use crate::units::show_bytes;
+
+/// The uplink unless another one is asked for.
+const UPLINK_BPS: u64 = 1_000_000_000;
+
+pub(super) fn run(args: &JoinersArgs, report: &Report) -> Result<(), Failure> {
+    let uplink_bps = args.uplink.unwrap_or(UPLINK_BPS);
+    let crowd = Joiners {
+        clients: args.clients,
+        bytes: args.bytes,
+        uplink_bps,
+        is_known: !args.unknown_uplink,
+        hostile: args.hostile(),
+        junk_per_s: args.junk_per_s(),
+        seed: args.seed,
+    };
+    let began = Instant::now();
+    let outcome = crowd.run(args.timeout, |done| {
+        report.count(done as u64, Some(args.clients.into()), "joined");
+    });
+    report.finish_bar();
+    conclude(args, &crowd, &outcome, began.elapsed(), report)
+}
+
+fn conclude(
+    args: &JoinersArgs,
+    crowd: &Joiners,
+    outcome: &JoinersReport,
+    took: Duration,
+    report: &Report,
+) -> Result<(), Failure> {
+    let clients = args.clients as usize;
+    let in_ms = |times: &[Duration]| times.iter().map(|at| at.as_secs_f64() * 1e3).collect();
+    let times: Vec<Duration> = outcome.times.iter().flatten().copied().collect();
+    let joined = times.len();
+    let [ours, allowed, in_turn] =
+        [&times, &outcome.limits, &outcome.in_turn].map(|times| Sorted::new(in_ms(times)));
+    let pairs = outcome.times.iter().zip(&outcome.limits);
+    let over = Sorted::new(
+        pairs.flat_map(|(&time, limit)| Some(time?.as_secs_f64() / limit.as_secs_f64())).collect(),
+    );
+    let wire = outcome.sent_bytes as f64 / (args.bytes as f64 * f64::from(args.clients));
+    let to_turn = ours.mean() / in_turn.mean();
+    let to_equal = ours.mean() / allowed.mean();
+    let fields = json!({
+        "clients": clients,
+        "bytes": args.bytes,
+        "uplink_bps": crowd.uplink_bps,
+        "is_known": crowd.is_known,
+        "hostile": crowd.hostile,
+        "junk_per_s": crowd.junk_per_s,
+        "seed": crowd.seed,
+        "joined": joined,
+        "mean_ms": rounded(ours.mean()),
+        "p50_ms": rounded(ours.at(0.5)),
+        "p95_ms": rounded(ours.at(0.95)),
+        "p99_ms": rounded(ours.at(0.99)),
+        "max_ms": rounded(ours.at(1.0)),
+        "equal_mean_ms": rounded(allowed.mean()),
+        "equal_p95_ms": rounded(allowed.at(0.95)),
+        "in_turn_mean_ms": rounded(in_turn.mean()),
+        "in_turn_p95_ms": rounded(in_turn.at(0.95)),
+        "p50_over_allowed": rounded(over.at(0.5)),
+        "p95_over_allowed": rounded(over.at(0.95)),
+        "p95_over_p95": rounded(ours.at(0.95) / allowed.at(0.95)),
+        "mean_over_equal": rounded(to_equal),
+        "mean_over_in_turn": rounded(to_turn),
+        "wire": rounded(wire),
+        "dropped_bytes": outcome.dropped_bytes,
+        "most_connections": outcome.most_connections,
+        "datagrams_at_server": outcome.datagrams,
+        "steps": outcome.steps,
+    });
+    let line = |name: &str, of: &Sorted| {
+        let [p50, p95, p99, max] = [0.5, 0.95, 0.99, 1.0].map(|part| of.at(part));
+        format!("{name:14} {:8.0} {p50:8.0} {p95:8.0} {p99:8.0} {max:8.0}", of.mean())
+    };
+    let text = format!(
+        "join, ms           mean      p50      p95      p99      max\n{}\n{}\n{}\n\
+         {joined} of {clients} joined; of what link and equal share allow: p50 {p50:.2}, p95 {p95:.2}; \
+         mean {to_equal:.2} of equal shares, {to_turn:.2} of first come, first served\n\
+         wire {wire:.3}, {dropped} dropped at the uplink, {most} connections at most; \
+         {steps} steps in {took:.1} s",
+        line("measured", &ours),
+        line("equal shares", &allowed),
+        line("one by one", &in_turn),
+        p50 = over.at(0.5),
+        p95 = over.at(0.95),
+        dropped = show_bytes(outcome.dropped_bytes),
+        most = outcome.most_connections,
+        steps = outcome.steps,
+        took = took.as_secs_f64(),
+    );
+    let why = outcome.why.as_deref().unwrap_or("not done in time");
+    let what = format!("{} of {clients} did not join: {why}", clients - joined);
+    report.verdict(joined == clients, fields, &text, &what)
+}
+
+/// Numbers in order.
+struct Sorted(Vec<f64>);
+
+impl Sorted {
+    fn new(mut numbers: Vec<f64>) -> Self {
+        numbers.sort_by(f64::total_cmp);
+        Self(numbers)
+    }
+
+    fn mean(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len() as f64
+    }
+
+    /// The number that this part of them does not exceed.
+    fn at(&self, part: f64) -> f64 {
+        let place = (self.0.len() as f64 * part).ceil() as usize;
+        self.0.get(place.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+    }
+}

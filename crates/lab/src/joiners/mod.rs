@@ -1,0 +1,188 @@
+//! Thousands who join one server at once, each behind a link of its own, in virtual time.
+//!
+//! The links are the ten profiles, drawn by the seed. The server has an uplink of a rate, with a queue, and
+//! may know of it (`max_uplink_bps`) or not. A join is compared with the later of its own link's limit and
+//! of when it would end if all shared the uplink equally ([`shares`]); beside it are the same clients served
+//! one after the other, in the order of their numbers. Nothing computes in virtual time.
+
+mod hosts;
+pub mod shares;
+
+use std::time::Duration;
+
+use haulier_proto::Instant;
+use haulier_proto::connection::{Block, ConnectionConfig};
+use haulier_proto::server::ServerLimits;
+use haulier_sim::attack::{Attacker, Hostile, HostileKind};
+use haulier_sim::hosts::{Keyed, configs, secret};
+use haulier_sim::link::UDP_IP_OVERHEAD;
+use haulier_sim::profile::join_limit;
+use haulier_sim::{Access, LinkConfig, Profile, Rng, World, address};
+
+use hosts::{Joiner, Server};
+use shares::Flow;
+
+/// What waits at the server's uplink at most: 20 ms of it.
+const UPLINK_QUEUE: Duration = Duration::from_millis(20);
+
+/// Hostile clients act this often.
+const HOSTILE_EVERY: Duration = Duration::from_millis(500);
+
+/// Junk comes from so many hosts.
+const JUNK_HOSTS: u32 = 100;
+
+/// The first addresses of hostile clients and of junk.
+const FIRST_HOSTILE: u32 = 1 << 20;
+
+/// A run of a crowd.
+#[derive(Clone, Debug)]
+pub struct Joiners {
+    /// Clients.
+    pub clients: u32,
+    /// Bytes of the block that each gets.
+    pub bytes: u64,
+    /// The rate of the server's uplink, in bits per second.
+    pub uplink_bps: u64,
+    /// Whether the server knows that rate.
+    pub is_known: bool,
+    /// Hostile clients, of all kinds in turn.
+    pub hostile: u32,
+    /// Junk and forged datagrams a second.
+    pub junk_per_s: u32,
+    /// The seed of the links and of all else.
+    pub seed: u64,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Default)]
+pub struct JoinersReport {
+    /// How long each client took; `None` if it did not get its block.
+    pub times: Vec<Option<Duration>>,
+    /// What each link and a fair share of the uplink allow.
+    pub limits: Vec<Duration>,
+    /// When each would be done if they were served one after the other.
+    pub in_turn: Vec<Duration>,
+    /// Bytes that the server sent, with headers.
+    pub sent_bytes: u64,
+    /// Of these, bytes that its own uplink's queue dropped.
+    pub dropped_bytes: u64,
+    /// Connections at a time, at most.
+    pub most_connections: usize,
+    /// Datagrams that reached the server.
+    pub datagrams: u64,
+    /// Events of the simulation.
+    pub steps: u64,
+    /// Why the first of those that failed did.
+    pub why: Option<String>,
+}
+
+impl Joiners {
+    /// Runs it until all have joined, or `lasts` is over. `progress` hears how many have, now and then.
+    #[must_use]
+    pub fn run(&self, lasts: Duration, mut progress: impl FnMut(usize)) -> JoinersReport {
+        let mut world = World::new(self.seed).for_measuring();
+        let mut rng = Rng::stream(self.seed, 101);
+        let seats = (self.clients + self.hostile) as usize;
+        let connection = ConnectionConfig::default().with_max_block_bytes(self.bytes);
+        let (mut server, client) = configs(Keyed::Secret, connection);
+        server.limits = ServerLimits::default().with_connections(seats).with_handshakes(seats);
+        if self.is_known {
+            server.max_uplink_bps = self.uplink_bps;
+        }
+        let queue_bytes = (self.uplink_bps as f64 / 8.0 * UPLINK_QUEUE.as_secs_f64()) as u64;
+        let up = LinkConfig::new(self.uplink_bps, Duration::ZERO).with_queue(queue_bytes);
+        let access = Access { up, down: LinkConfig::default() };
+        let block = Block::new(1, rng.bytes(self.bytes as usize));
+        let host = Server::new(block, server, rng.key());
+        let server = world.add(host, address(1), &access);
+        let (mut joiners, mut flows) = (Vec::new(), Vec::new());
+        for n in 0..self.clients {
+            let profile: &Profile = rng.pick(&Profile::ALL);
+            let host = Joiner::new(client.clone(), rng.key());
+            joiners.push(world.add(host, address(10 + n), &profile.link().into()));
+            flows.push(self.flow(&profile.link()));
+        }
+        let end = Instant::ZERO + lasts;
+        self.add_attackers(&mut world, end, &mut rng);
+        let mut next = Instant::ZERO;
+        while world.now() < end {
+            next = next + Duration::from_millis(100);
+            world.run_to(next.min(end));
+            let done = joiners.iter().filter(|&&id| world.host(id).took.is_some()).count();
+            progress(done);
+            if joiners.iter().all(|&id| world.host(id).is_over()) {
+                break;
+            }
+        }
+        let (wire, rate) = (self.wire_bytes(), self.uplink_bps as f64);
+        let uplink = world.links(world.segment_of(server)).0.stats().clone();
+        let machine = world.host(server);
+        JoinersReport {
+            times: joiners.iter().map(|&id| world.host(id).took).collect(),
+            limits: shares::equal(&flows, wire, rate),
+            in_turn: shares::in_turn(&flows, wire, rate),
+            sent_bytes: uplink.offered_bytes,
+            dropped_bytes: uplink.dropped_bytes,
+            most_connections: machine.most_connections,
+            datagrams: machine.server.stats().datagrams_received,
+            steps: world.steps(),
+            why: joiners.iter().find_map(|&id| world.host(id).why.clone()),
+        }
+    }
+
+    /// Bytes of the block on the wire, in full datagrams.
+    fn wire_bytes(&self) -> f64 {
+        (self.bytes + self.bytes.div_ceil(1200) * UDP_IP_OVERHEAD) as f64
+    }
+
+    /// The link's rate is that which makes it take as long as its limit.
+    fn flow(&self, link: &LinkConfig) -> Flow {
+        let starts = link.delay * 2;
+        let sending = join_limit(link, self.bytes).saturating_sub(starts);
+        Flow { starts, max_bps: self.wire_bytes() * 8.0 / sending.as_secs_f64() }
+    }
+
+    fn add_attackers(&self, world: &mut World, until: Instant, rng: &mut Rng) {
+        let link = LinkConfig { delay: Duration::from_millis(10), ..LinkConfig::default() };
+        let mut add = |at: u32, kind, every| {
+            let mind = Hostile::new(kind, address(1), secret(), rng.next_u64(), every, until);
+            world.add(Attacker::new(mind), address(FIRST_HOSTILE + at), &link.clone().into());
+        };
+        for n in 0..self.hostile {
+            let kind = HostileKind::ALL[n as usize % HostileKind::ALL.len()];
+            add(n, kind, HOSTILE_EVERY);
+        }
+        if self.junk_per_s > 0 {
+            let every = Duration::from_secs(1) * JUNK_HOSTS / self.junk_per_s;
+            for n in 0..JUNK_HOSTS {
+                let kind = [HostileKind::Junk, HostileKind::Forger][n as usize % 2];
+                add(self.hostile + n, kind, every);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tenth of what CI runs as a program.
+    #[test]
+    fn a_crowd_behind_its_own_links_joins_within_what_they_allow() {
+        let crowd = Joiners {
+            clients: 100,
+            bytes: 64 << 10,
+            uplink_bps: 100_000_000,
+            is_known: true,
+            hostile: 0,
+            junk_per_s: 0,
+            seed: 1,
+        };
+        let report = crowd.run(Duration::from_secs(60), |_| ());
+        assert_eq!(report.times.iter().flatten().count(), 100, "{:?}", report.why);
+        assert_eq!(report.dropped_bytes, 0, "a server that knows its uplink fills no queue");
+        let attacked = Joiners { hostile: 14, junk_per_s: 1_000, ..crowd };
+        let report = attacked.run(Duration::from_secs(60), |_| ());
+        assert_eq!(report.times.iter().flatten().count(), 100, "{:?}", report.why);
+    }
+}

@@ -1,0 +1,93 @@
+//! What an uplink and the links behind it allow, computed: as a fluid, without packets or machines.
+//!
+//! Each flow begins after its round trip, and takes what its own link has or less. Both ways of dividing lose
+//! no capacity: what one cannot take goes to the others.
+
+use std::time::Duration;
+
+/// A client.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    /// When its bytes can begin to arrive.
+    pub starts: Duration,
+    /// What its own link has, in bits per second.
+    pub max_bps: f64,
+}
+
+/// The time that is computed at once: shorter than the transfer of any link there is.
+const STEP: f64 = 0.001;
+
+/// When each has its bytes if all share the uplink equally, and what one cannot take the others divide.
+#[must_use]
+pub fn equal(flows: &[Flow], bytes: f64, uplink_bps: f64) -> Vec<Duration> {
+    // In the order of what they can take: then one pass divides the uplink.
+    let mut order: Vec<usize> = (0..flows.len()).collect();
+    order.sort_by(|&a, &b| flows[a].max_bps.total_cmp(&flows[b].max_bps));
+    divide(flows, bytes, order, |active, rates| {
+        let (mut free, mut left) = (uplink_bps, active.len());
+        for (&flow, rate) in active.iter().zip(rates) {
+            *rate = flows[flow].max_bps.min(free / left as f64);
+            free -= *rate;
+            left -= 1;
+        }
+    })
+}
+
+/// When each has its bytes if the first come first: each takes what its link has, while there is some.
+#[must_use]
+pub fn in_turn(flows: &[Flow], bytes: f64, uplink_bps: f64) -> Vec<Duration> {
+    divide(flows, bytes, (0..flows.len()).collect(), |active, rates| {
+        let mut free = uplink_bps;
+        for (&flow, rate) in active.iter().zip(rates) {
+            *rate = flows[flow].max_bps.min(free);
+            free -= *rate;
+        }
+    })
+}
+
+/// Step by step, with rates that `share` gives to those that are there, in this order.
+fn divide(
+    flows: &[Flow],
+    bytes: f64,
+    order: Vec<usize>,
+    share: impl Fn(&[usize], &mut [f64]),
+) -> Vec<Duration> {
+    let mut left = vec![bytes * 8.0; flows.len()];
+    let mut done = vec![Duration::MAX; flows.len()];
+    let (mut waiting, mut at) = (order, 0.0);
+    while !waiting.is_empty() {
+        let has_begun = |&&flow: &&usize| flows[flow].starts.as_secs_f64() <= at;
+        let active: Vec<usize> = waiting.iter().filter(has_begun).copied().collect();
+        let mut rates = vec![0.0; active.len()];
+        share(&active, &mut rates);
+        for (&flow, rate) in active.iter().zip(rates) {
+            if left[flow] <= rate * STEP {
+                done[flow] = Duration::from_secs_f64(at + left[flow] / rate);
+            }
+            left[flow] -= rate * STEP;
+        }
+        waiting.retain(|&flow| done[flow] == Duration::MAX);
+        at += STEP;
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 10 Mbit/s for one of 2 and two of any rate, 1 Mbit each: the slow one takes 0.5 s, the others have 4
+    /// each until they are done after 0.25 s.
+    #[test]
+    fn what_a_slow_link_leaves_is_for_the_others() {
+        let flow = |max_bps| Flow { starts: Duration::ZERO, max_bps };
+        let flows = [flow(1e9), flow(2e6), flow(1e9)];
+        let near = |times: Vec<Duration>, expected: [f64; 3]| {
+            for (time, expected) in times.iter().zip(expected) {
+                assert!((time.as_secs_f64() - expected).abs() < 0.003, "{times:?}");
+            }
+        };
+        near(equal(&flows, 125_000.0, 10e6), [0.25, 0.5, 0.25]);
+        near(in_turn(&flows, 125_000.0, 10e6), [0.1, 0.6, 0.225]);
+    }
+}
