@@ -351,7 +351,8 @@ impl Connection {
         let room = self.frame_room();
         // Behind a slice that had nothing beside it, whether there is another shows when it is taken. Beside
         // others it has to be known: the lanes give no turn to who has nothing to send.
-        let is_alone = draft.is_next && self.packets_out.is_empty() && !may_send_message;
+        let has_others = !self.packets_out.is_empty() || self.messages_out.has_due();
+        let is_alone = draft.is_next && !has_others;
         let is_due = |sender: &mut Sender| is_alone || sender.is_slice_due(now, room);
         let mut may_send =
             draft.may_send_slices && self.blocks_out.sender_mut().is_some_and(is_due);

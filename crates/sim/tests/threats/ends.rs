@@ -69,7 +69,9 @@ impl End {
             Self::Evicted => {
                 server.limits = ServerLimits::default().with_memory_bytes(100_000);
             }
-            Self::RefusedFull => server.limits = ServerLimits::default().with_connections(0).with_line(0),
+            Self::RefusedFull => {
+                server.limits = ServerLimits::default().with_connections(0).with_line(0)
+            }
             Self::RefusedKey => {
                 let secret = Secret::from_bytes([99; 32]);
                 client.credentials = Credentials::Secret { secret, identity: None };

@@ -108,7 +108,8 @@ fn t10_uncompleted_handshakes_keep_no_client_out() {
 /// check that it can verify, and one from elsewhere is let in. The same for the whole server.
 #[test]
 fn t14_places_are_limited_per_prefix_and_in_total() {
-    let limits = ServerLimits::default().with_connections(6).with_connections_per_prefix(4).with_line(0);
+    let limits =
+        ServerLimits::default().with_connections(6).with_connections_per_prefix(4).with_line(0);
     let config = server_config(Keyed::Secret).with_limits(limits);
     let mut server = ServerMachine::new(ms(0), 0, config, [1; 32]).unwrap();
     let mut join = |seed: u64, at: u32, port: u16| {
