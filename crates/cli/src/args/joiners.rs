@@ -33,6 +33,10 @@ pub(crate) struct JoinersArgs {
     )]
     pub(crate) workers: u16,
 
+    /// Connections that the server has at a time; who finds no seat waits in line. By default all.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) seats: Option<u32>,
+
     /// What the server may send in all, in bits per second (M, G). By default there is no limit.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub(crate) uplink: Option<u64>,
@@ -80,7 +84,8 @@ takes at that rate is the unit of `all joined`. A wire of 1 is a byte sent, head
 blocks. Jain's index is of the clients' rates.
 
 The server's limits for one address are raised to all clients, for they have few: `connections`,
-`connections_per_prefix`, `handshakes` and `handshakes_per_prefix` of `ServerLimits`.
+`connections_per_prefix`, `handshakes` and `handshakes_per_prefix` of `ServerLimits`. Its line takes 1,024
+of one address, as ever.
 
 With --simulated, `equal shares` is when each would have its block if all shared the uplink equally, and what
 a slow link cannot take went to the others; `one by one` if who comes first took all that its link has. Both
@@ -90,7 +95,7 @@ Exit code 1 if not all joined.
 
 Examples:
   haulier bench joiners --clients 10000 --bytes 256k
-  haulier bench joiners --clients 10000 --workers 2 --uplink 1G
+  haulier bench joiners --clients 10000 --seats 24
   haulier bench joiners --clients 1000 --at-once 1          one after the other
   haulier bench joiners --clients 10000 --simulated --uplink 10G
   haulier bench joiners --clients 1000 --attack";

@@ -29,6 +29,12 @@ fn a_crowd_joins_over_real_sockets() {
 }
 
 #[test]
+fn who_finds_no_seat_joins_from_the_line() {
+    let done = joiners(&["--clients", "100", "--bytes", "4k", "--seats", "10"]);
+    assert!(number(&done, "joined") == 100.0 && number(&done, "queued") > 0.0, "{done}");
+}
+
+#[test]
 fn one_joins_after_the_other() {
     let done = joiners(&["--clients", "20", "--bytes", "4k", "--at-once", "1"]);
     assert_eq!((number(&done, "joined"), number(&done, "at_once")), (20.0, 1.0), "{done}");

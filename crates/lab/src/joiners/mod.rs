@@ -45,6 +45,8 @@ pub struct Joiners {
     pub uplink_bps: u64,
     /// Whether the server knows that rate.
     pub is_known: bool,
+    /// Connections at a time; `None` for all.
+    pub seats: Option<usize>,
     /// Hostile clients, of all kinds in turn.
     pub hostile: u32,
     /// Junk and forged datagrams a second.
@@ -82,10 +84,11 @@ impl Joiners {
     pub fn run(&self, lasts: Duration, mut progress: impl FnMut(usize)) -> JoinersReport {
         let mut world = World::new(self.seed).for_measuring();
         let mut rng = Rng::stream(self.seed, 101);
-        let seats = (self.clients + self.hostile) as usize;
+        let all = (self.clients + self.hostile) as usize;
+        let seats = self.seats.unwrap_or(all);
         let connection = ConnectionConfig::default().with_max_block_bytes(self.bytes);
         let (mut server, client) = configs(Keyed::Secret, connection);
-        server.limits = ServerLimits::default().with_connections(seats).with_handshakes(seats);
+        server.limits = ServerLimits::default().with_connections(seats).with_handshakes(all);
         if self.is_known {
             server.max_uplink_bps = self.uplink_bps;
         }
@@ -174,6 +177,7 @@ mod tests {
             bytes: 64 << 10,
             uplink_bps: 100_000_000,
             is_known: true,
+            seats: None,
             hostile: 0,
             junk_per_s: 0,
             seed: 1,

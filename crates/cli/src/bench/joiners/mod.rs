@@ -43,7 +43,14 @@ pub(super) fn run(args: &JoinersArgs, report: &Report) -> Result<(), Failure> {
         return simulated::run(args, report);
     }
     let bytes = (args.bytes * u64::from(args.clients)).min(MAX_UNIT_BYTES);
-    let alone = JoinersArgs { clients: 1, bytes, at_once: None, attack: false, ..args.clone() };
+    let alone = JoinersArgs {
+        clients: 1,
+        bytes,
+        seats: None,
+        at_once: None,
+        attack: false,
+        ..args.clone()
+    };
     let unit = measure(&alone, None)?;
     let crowd = measure(args, Some(report))?;
     report.finish_bar();

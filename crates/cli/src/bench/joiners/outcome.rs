@@ -21,6 +21,7 @@ pub(super) struct Outcome {
     times: Vec<Duration>,
     failed: usize,
     why: Option<String>,
+    queued: usize,
     sent_bytes: u64,
     /// What the server used.
     cpu_s: Option<f64>,
@@ -47,6 +48,7 @@ impl Outcome {
             took,
             times,
             failed: of(|tally| tally.failed),
+            queued: of(|tally| tally.queued),
             sent_bytes: tallies.iter().map(|tally| tally.sent_bytes).sum(),
             why: tallies.into_iter().find_map(|tally| tally.why),
             cpu_s: spent("cpu_s"),
@@ -105,8 +107,10 @@ pub(super) fn conclude(
         "bytes": args.bytes,
         "workers": args.workers,
         "at_once": args.at_once,
+        "seats": args.seats,
         "joined": joined,
         "failed": crowd.failed,
+        "queued": crowd.queued,
         "mean_ms": rounded(crowd.mean()),
         "p50_ms": rounded(crowd.percentile(0.5)),
         "p95_ms": rounded(crowd.percentile(0.95)),
@@ -128,7 +132,7 @@ pub(super) fn conclude(
     });
     let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".into());
     let text = format!(
-        "{joined} of {clients} joined\n\
+        "{joined} of {clients} joined, {queued} of them from the line\n\
          join           mean {mean:.1} ms, p50 {p50:.1}, p95 {p95:.1}, p99 {p99:.1}, max {max:.1}; \
          Jain {jain:.3}\n\
          all joined     {took:.2} s, {rate:.0} a second; {in_units:.2} times what one transfer at \
@@ -136,6 +140,7 @@ pub(super) fn conclude(
          server memory  {peak} at most, {grown} more than idle\n\
          server CPU     {cpu} for each\n\
          wire           {wire:.3}",
+        queued = crowd.queued,
         mean = crowd.mean(),
         p50 = crowd.percentile(0.5),
         p95 = crowd.percentile(0.95),

@@ -83,9 +83,10 @@ pub(super) fn serve(args: &JoinersArgs) -> Result<(), Failure> {
 /// All clients have one address, so the limits of one are those of all.
 fn config(args: &JoinersArgs) -> ServerConfig {
     let clients = (args.clients + args.hostile()) as usize;
+    let seats = args.seats.map_or(clients, |seats| seats as usize);
     let handshakes = clients.max(64);
     let limits = ServerLimits::default()
-        .with_connections(clients)
+        .with_connections(seats)
         .with_connections_per_prefix(clients)
         .with_handshakes(handshakes)
         .with_handshakes_per_prefix(handshakes);
@@ -159,6 +160,7 @@ impl Running {
         command.args(["--bytes".into(), args.bytes.to_string()]);
         command.args(["--workers".into(), args.workers.to_string()]);
         args.attack.then(|| command.arg("--attack"));
+        args.seats.map(|seats| command.args(["--seats".into(), seats.to_string()]));
         args.uplink.map(|uplink| command.args(["--uplink".into(), uplink.to_string()]));
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(fail)?;

@@ -21,6 +21,7 @@ pub(super) fn run(args: &JoinersArgs, report: &Report) -> Result<(), Failure> {
         bytes: args.bytes,
         uplink_bps,
         is_known: !args.unknown_uplink,
+        seats: args.seats.map(|seats| seats as usize),
         hostile: args.hostile(),
         junk_per_s: args.junk_per_s(),
         seed: args.seed,

@@ -38,6 +38,8 @@ pub(super) struct Tally {
     pub(super) failed: usize,
     /// Why the first of them did not.
     pub(super) why: Option<String>,
+    /// Clients that waited in line.
+    pub(super) queued: usize,
     /// Bytes of all datagrams that clients sent, without headers.
     pub(super) sent_bytes: u64,
 }
@@ -62,6 +64,7 @@ struct Player {
     planned: Option<Instant>,
     is_ready: bool,
     is_over: bool,
+    is_queued: bool,
 }
 
 impl Swarm {
@@ -126,6 +129,7 @@ impl Swarm {
             planned: None,
             is_ready: false,
             is_over,
+            is_queued: false,
         });
         self.wake(at);
     }
@@ -163,6 +167,10 @@ impl Swarm {
                     } else {
                         self.fail("this is another block".into());
                     }
+                }
+                Event::Queued { .. } => {
+                    let is_first = !std::mem::replace(&mut player.is_queued, true);
+                    self.tally.queued += usize::from(is_first);
                 }
                 Event::Closed(reason) if !player.is_over => {
                     player.is_over = true;
