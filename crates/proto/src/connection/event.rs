@@ -80,6 +80,10 @@ pub enum Event {
         received: u64,
         /// Its size in bytes.
         length: u64,
+        /// How fast it comes, in bit/s: the mean of about a second. 0 if that is not known yet.
+        rate_bps: u64,
+        /// How long the rest will take at this rate; `None` in the first quarter of a second.
+        estimate: Option<Duration>,
     },
     /// The peer announced a block. It can be declined.
     BlockAnnounced {
@@ -203,7 +207,7 @@ impl core::fmt::Debug for Event {
             Self::Queued { place, estimate } => {
                 write!(f, "Queued {{ place: {place:?}, estimate: {estimate:?} }}")
             }
-            Self::BlockProgress { tag, received, length } => {
+            Self::BlockProgress { tag, received, length, .. } => {
                 write!(f, "BlockProgress {{ tag: {tag}, received: {received}, length: {length} }}")
             }
             Self::Block { tag, data } => {
@@ -251,8 +255,8 @@ impl From<IncomingEvent> for Event {
             IncomingEvent::Announced { block, tag, length, root } => {
                 Self::BlockAnnounced { block: BlockNumber(block), tag, length, digest: root }
             }
-            IncomingEvent::Progress { tag, received, length, .. } => {
-                Self::BlockProgress { tag, received, length }
+            IncomingEvent::Progress { tag, received, length, rate_bps, estimate, .. } => {
+                Self::BlockProgress { tag, received, length, rate_bps, estimate }
             }
             IncomingEvent::Block { tag, data, .. } => Self::Block { tag, data },
             IncomingEvent::Chunk { at, tag, data, value } => {

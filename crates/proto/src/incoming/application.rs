@@ -43,13 +43,11 @@ impl IncomingBlocks {
             return Some(event);
         }
         for (number, block) in self.slots.blocks_mut() {
-            let (tag, length) = (block.tag, block.length);
             if block.is_announcement_unread {
                 return Some(block.announcement(number));
             }
             if core::mem::take(&mut block.is_progress_unread) {
-                let received = block.received_bytes();
-                return Some(IncomingEvent::Progress { block: number, tag, received, length });
+                return Some(block.progress(now, number));
             }
         }
         None

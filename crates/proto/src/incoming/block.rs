@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::chunk::{Held, OpenChunk};
 use super::credit::Credit;
 use super::done_map::DoneMap;
+use super::pace::Pace;
 use super::pages::Pages;
 use super::{Fate, Fault, IncomingEvent, Work};
 use crate::Instant;
@@ -49,6 +50,8 @@ pub(super) struct Block {
     pub(super) unheard_here: u32,
     /// When its first slice arrived.
     started: Option<Instant>,
+    /// How fast it comes; from its first slice on.
+    pace: Option<Pace>,
     /// Events that the application has not read.
     pub(super) is_announcement_unread: bool,
     pub(super) is_progress_unread: bool,
@@ -71,6 +74,7 @@ impl Block {
             seen: 0,
             unheard_here: 0,
             started: None,
+            pace: None,
             is_announcement_unread: true,
             is_progress_unread: false,
         })
@@ -79,6 +83,14 @@ impl Block {
     /// Whether this is what was announced.
     pub(super) fn is(&self, frame: &BlockFrame) -> bool {
         (self.tag, self.length, self.root) == (frame.tag, frame.length, frame.root)
+    }
+
+    /// The event that more of it is here.
+    pub(super) fn progress(&mut self, now: Instant, block: u32) -> IncomingEvent {
+        let (received, length) = (self.received_bytes(), self.length);
+        let pace = self.pace.as_mut().map(|pace| pace.measure(now, received, length));
+        let (rate_bps, estimate) = pace.unwrap_or_default();
+        IncomingEvent::Progress { block, tag: self.tag, received, length, rate_bps, estimate }
     }
 
     /// The event that it was announced, once.
@@ -115,6 +127,7 @@ impl Block {
             credit.count(1)?;
             self.seen += 1;
             self.started.get_or_insert(now);
+            self.pace.get_or_insert(Pace::new(now, self.done_bytes));
         }
         let hash = |bytes: &[u8]| match count {
             1 => *blake3::hash(bytes).as_bytes(),

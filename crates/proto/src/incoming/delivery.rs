@@ -6,6 +6,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use bytes::Bytes;
 
@@ -37,7 +38,14 @@ pub(crate) enum IncomingEvent {
     /// A block was announced; it can be declined.
     Announced { block: u32, tag: u64, length: u64, root: [u8; 32] },
     /// More of a block has arrived: bytes, in whole slices.
-    Progress { block: u32, tag: u64, received: u64, length: u64 },
+    Progress {
+        block: u32,
+        tag: u64,
+        received: u64,
+        length: u64,
+        rate_bps: u64,
+        estimate: Option<Duration>,
+    },
     /// A block was received and verified.
     Block { block: u32, tag: u64, data: Bytes },
     /// A chunk was received and verified.

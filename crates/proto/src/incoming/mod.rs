@@ -21,6 +21,7 @@ mod deadlines;
 mod delivery;
 mod done_map;
 mod here;
+mod pace;
 mod pages;
 mod progress;
 mod reports;
