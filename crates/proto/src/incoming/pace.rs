@@ -1,7 +1,7 @@
 //! How fast a block comes, and how long the rest of it will take.
 //!
-//! The invariant: what was here before its first slice counts for nothing, so that a block that is gone on with
-//! shows no rate that no link has.
+//! The invariant: what was here before its first slice counts for nothing, so that a block that is gone on
+//! with shows no rate that no link has.
 
 use core::time::Duration;
 
