@@ -118,7 +118,7 @@ impl Joiners {
             }
         }
         let (wire, rate) = (self.wire_bytes(), self.uplink_bps as f64);
-        let uplink = world.links(world.segment_of(server)).0.stats().clone();
+        let uplink = world.links(world.segment_of(server)).0.stats();
         let machine = world.host(server);
         JoinersReport {
             times: joiners.iter().map(|&id| world.host(id).took).collect(),

@@ -70,7 +70,7 @@ impl End {
                 server.limits = ServerLimits::default().with_memory_bytes(100_000);
             }
             Self::RefusedFull => {
-                server.limits = ServerLimits::default().with_connections(0).with_line(0)
+                server.limits = ServerLimits::default().with_connections(0).with_line(0);
             }
             Self::RefusedKey => {
                 let secret = Secret::from_bytes([99; 32]);

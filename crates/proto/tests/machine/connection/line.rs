@@ -156,8 +156,8 @@ fn a_forged_or_repeated_answer_changes_nothing() {
         }
         true
     });
-    let call = call.expect("a call");
+    let mut call = call.expect("a call");
     assert_eq!(lan.clients[2].handle_datagram(lan.now, from, &mut call.clone()), Ok(()));
-    let again = lan.clients[2].handle_datagram(lan.now, from, &mut call.clone());
+    let again = lan.clients[2].handle_datagram(lan.now, from, &mut call);
     assert_eq!(again, Err(DropReason::NotNow));
 }
