@@ -111,7 +111,7 @@ fn run(bytes: u64, is_encrypted: bool) -> [Duration; 4] {
         .with_max_block_bytes(bytes)
         .with_max_datagram_bytes(1472)
         .with_delivery(Delivery::Chunks);
-    let config = ServerConfig::new(7, at_server).with_connection(connection.clone());
+    let config = ServerConfig::new(7, at_server).with_connection(connection);
     let [at, from] = [1, 2].map(|port| std::net::SocketAddr::from(([192, 0, 2, 1], port)));
     let [to_server, to_client] = [from, at].map(FourTuple::new);
     let platform = |seed| Platform::new([seed; 32], AesSupport::Hardware);

@@ -36,7 +36,7 @@ pub(crate) fn run(bytes: u64, is_encrypted: bool, datagram_bytes: u16) -> Crossi
         .with_max_block_bytes(bytes)
         .with_max_datagram_bytes(datagram_bytes)
         .with_delivery(Delivery::Chunks);
-    let config = ServerConfig::new(PROTOCOL_ID, at_server).with_connection(connection.clone());
+    let config = ServerConfig::new(PROTOCOL_ID, at_server).with_connection(connection);
     let (block, server) = (block(bytes), Server::bind("127.0.0.1:0", config).unwrap());
     let to = server.local_addr();
     let serving = spawn("line-server", move || serve(&server, &block));
