@@ -182,7 +182,7 @@ pub(crate) struct ServeArgs {
     pub(crate) rate: Option<u64>,
 
     /// The most that all clients together are sent in bits per second: what this host's own uplink has, or
-    /// may be used of it. They take turns.
+    /// may be used of it. They take turns, who has the least left first.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub(crate) uplink: Option<u64>,
 
