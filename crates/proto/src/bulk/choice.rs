@@ -299,7 +299,7 @@ impl Chunks {
             self.class_mut(key)?.add(at);
         }
         self.classes.on_sent(key, frame_bytes);
-        self.chosen(place, at, symbol, unsent.is_none(), ledger)
+        self.chosen(place, at, symbol, unsent.is_none())
     }
 
     fn open(&mut self, at: ChunkAt, next_number: u64) -> Option<()> {
@@ -320,21 +320,14 @@ impl Chunks {
         &mut self,
         place: usize,
         at: ChunkAt,
-        mut symbol: Symbol,
-        mut is_repeated: bool,
-        ledger: &Ledger,
+        symbol: Symbol,
+        is_repeated: bool,
     ) -> Option<Chosen<'_>> {
         let (index, is_repair) = symbol.index();
         let block = self.blocks.get_mut(place)?;
         if is_repair {
-            block.prepare_repair(at.index);
+            block.prepare_repair(at.index)?;
         }
-        if is_repair && block.repair(block.get(at.index)?, index).is_none() {
-            // They were made for too many other sizes: the sources have to do.
-            block.get_mut(at.index)?.end_repair();
-            (symbol, is_repeated) = (block.next_repeated(at.index, ledger)?, true);
-        }
-        let (index, is_repair) = symbol.index();
         let block = self.blocks.get(place)?;
         let chunk = block.get(at.index)?;
         let cut = chunk.cut();
