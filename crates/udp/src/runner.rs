@@ -37,6 +37,8 @@ pub struct RunnerStats {
     pub sent_bytes: u64,
     /// Calls that sent several of them.
     pub batches: u64,
+    /// Calls that sent them.
+    pub send_calls: u64,
     /// Datagrams received.
     pub received: u64,
     /// Calls that received them.
