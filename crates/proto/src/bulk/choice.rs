@@ -261,8 +261,8 @@ impl Chunks {
         head_bytes(at, true) + slice
     }
 
-    /// Returns the chosen slice, whose frame has at most so many bytes, and counts it as sent. `next_number` is
-    /// that of its datagram.
+    /// Returns the chosen slice, whose frame has at most so many bytes, and counts it as sent. `next_number`
+    /// is that of its datagram.
     pub(super) fn take(
         &mut self,
         (choice, frame_bytes): (Choice, usize),

@@ -143,8 +143,8 @@ impl Protection {
         sealed.send.phase & 1 != 0
     }
 
-    /// Encrypts `datagram` after its header, behind it `rest`, which is elsewhere, and appends the tag. Returns
-    /// `false` if the key has reached its limit; the datagram must not be sent then.
+    /// Encrypts `datagram` after its header, behind it `rest`, which is elsewhere, and appends the tag.
+    /// Returns `false` if the key has reached its limit; the datagram must not be sent then.
     #[must_use]
     pub(crate) fn seal(
         &mut self,

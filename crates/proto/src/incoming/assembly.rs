@@ -2,9 +2,9 @@
 //!
 //! A buffer with a place for every slice would let one slice cost a whole chunk. Here a slice takes the next
 //! free place, whatever its index, and the buffer grows in steps as slices come. In order, which is the
-//! common case, the buffer is the chunk, and may be one that a chunk before it had. The invariant: another one
-//! is at most [`GROWTH`] times what arrived and one step, and never has places for more slices than the chunk
-//! has.
+//! common case, the buffer is the chunk, and may be one that a chunk before it had. The invariant: another
+//! one is at most [`GROWTH`] times what arrived and one step, and never has places for more slices than the
+//! chunk has.
 
 use alloc::vec::Vec;
 

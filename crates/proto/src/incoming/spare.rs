@@ -1,8 +1,8 @@
 //! Memory of chunks that the application has dropped: the next chunks of the block are put together in it.
 //!
 //! A chunk that is handed out was new memory, and the next one would be again: what the system takes to give
-//! 256 KiB page by page, and the application to give them back, is as much as copying them. So what was handed
-//! out last is remembered, and used again when nobody else has it any more. The invariant: at most
+//! 256 KiB page by page, and the application to give them back, is as much as copying them. So what was
+//! handed out last is remembered, and used again when nobody else has it any more. The invariant: at most
 //! [`MAX_CHUNKS`] full chunks are held for that, and none after the block has ended.
 
 use alloc::vec::Vec;
