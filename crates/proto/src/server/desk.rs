@@ -15,7 +15,6 @@ use core::net::IpAddr;
 
 use super::admission::{ClientName, Prefix};
 use super::board::Board;
-use super::connection_id::MAX_CONNECTIONS;
 use super::connection_id::MAX_WORKERS;
 use super::ended::Ended;
 use super::handshakes::Handshakes;
@@ -141,7 +140,7 @@ impl Desk {
             is_shutting_down: false,
             asked_at: now,
             answer_budget,
-            ended: Ended::new(rules.config.limits.connections),
+            ended: Ended::new(rules.config.limits.seats()),
             reset_key: reset_key.clone(),
             orders: entropies.iter().map(|_| Vec::new()).collect(),
             board: Arc::clone(&board),
@@ -207,7 +206,7 @@ impl Desk {
 
     /// Seats that nobody has.
     pub(super) fn free_seats(&self) -> usize {
-        self.rules.config.limits.connections.min(MAX_CONNECTIONS).saturating_sub(self.seats.len())
+        self.rules.config.limits.seats().saturating_sub(self.seats.len())
     }
 
     /// A seat is free.

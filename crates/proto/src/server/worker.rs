@@ -94,7 +94,7 @@ impl Worker {
             slots: Slots::new(number),
             uplink: Uplink::new(rules.config.max_uplink_bps).over(Arc::clone(&board)),
             by_id: BTreeMap::new(),
-            lingering: Lingering::new(rules.config.limits.connections),
+            lingering: Lingering::new(rules.config.limits.seats()),
             answers: VecDeque::new(),
             no_answer_until: Instant::ZERO,
             requests: VecDeque::new(),
