@@ -21,9 +21,9 @@ use crate::wire::{
 };
 use crate::{DatagramBuffer, DropReason, FourTuple, Instant, Platform};
 
-/// The time between two requests (H-3.3a). Where losses come in runs of eight packets in the mean, each request
-/// is lost with seven eighths of those that follow a lost one: with intervals that grew to 2 s, and so 12
-/// requests in 10 s, one client of ninety gave up on such a link; with 43 it is one of six thousand.
+/// The time between two requests (H-3.3a). Where losses come in runs of eight packets in the mean, seven of
+/// eight requests that follow a lost one are lost too: with intervals that grew to 2 s, and so 12 requests in
+/// 10 s, one client of ninety gave up on such a link; with 43 it is one of six thousand.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long the client continues after a refusal that cannot be verified (H-3.6b).

@@ -1,7 +1,7 @@
 //! The handshakes in progress, and which of them makes room for another when there are as many as allowed.
 //!
-//! There may be thousands, and an attacker may have one ended with each of its requests, so nothing here looks
-//! at all of them. The invariant: the orders hold each handshake once, and agree with the counts.
+//! There may be thousands, and an attacker may have one ended with each of its requests, so nothing here
+//! looks at all of them. The invariant: the orders hold each handshake once, and agree with the counts.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;

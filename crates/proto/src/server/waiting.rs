@@ -2,10 +2,10 @@
 //!
 //! Who has the least left comes first, and everybody's mean is the shortest. But a client whose own link is
 //! slow cannot catch up: if it waited until the others are done, the uplink would idle in the end while that
-//! link is busy, and all together would take longer. So it goes before the others from the moment on when its
-//! link needs as long for the rest as the uplink needs for all that wait. It takes no more than its link does.
-//! A large transfer would need that from the beginning, beside small ones: who has more left than others do
-//! does not go before them.
+//! link is busy, and all together would take longer. So it goes before the others from the moment on when
+//! its link needs as long for the rest as the uplink needs for all that wait. It takes no more than its link
+//! does. A large transfer would need that from the beginning, beside small ones: who has more left than
+//! others do does not go before them.
 //!
 //! The invariant: the orders hold each of them once, and the sums are theirs.
 
