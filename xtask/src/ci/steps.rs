@@ -224,8 +224,7 @@ fn program(shell: &Shell<'_>, arguments: &str) -> Result<(), Stop> {
 fn joiners(shell: &Shell<'_>) -> Result<(), Stop> {
     let bench = "bench joiners --clients 1000 --uplink 1G --json";
     program(shell, &format!("{bench} --bytes 64k"))?;
-    // In virtual time the same thousand as in PERFORMANCE. With 64 KiB one of them hears no answer within its
-    // 10 s (LEFT).
+    // In virtual time the same thousand as in PERFORMANCE.
     program(shell, &format!("{bench} --bytes 256k --simulated --attack"))
 }
 

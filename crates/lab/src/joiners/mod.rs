@@ -171,7 +171,7 @@ impl Joiners {
     fn flow(&self, link: &LinkConfig) -> Flow {
         let max_bps = link.rate_bps.map_or(f64::INFINITY, |bps| bps as f64);
         let arrives = 1.0 - link.loss.mean().as_f64();
-        Flow { starts: link.delay * 2, max_bps, bytes: self.wire_bytes() / arrives }
+        Flow { delay: link.delay, max_bps, bytes: self.wire_bytes() / arrives }
     }
 
     fn add_attackers(&self, world: &mut World, until: Instant, rng: &mut Rng) {
