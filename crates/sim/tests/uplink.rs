@@ -97,6 +97,24 @@ fn the_mean_join_of_a_crowd_takes_half_and_the_last_no_longer() {
     assert!(last < 1.15 * at_once + 220.0, "{last}");
 }
 
+/// Two come last, with links that need a second for what the uplink sends to all others in less: they do not
+/// wait until those are done.
+#[test]
+fn a_slow_link_is_not_kept_waiting_for_fast_ones() {
+    const BYTES: usize = 256 << 10;
+    let kbps = [[50_000; 60].as_slice(), &[2_000; 2]].concat();
+    let mut town = Town::new(FAST_UPLINK_BPS, &kbps, &block(BYTES));
+    town.world.run_to(Instant::from_millis(4_000));
+    let took = |n: usize| {
+        let started = Instant::from_millis(10 * (2 + n as u64));
+        let received = &town.world.host(town.clients[n]).app.received;
+        received.first().map(|at| at.since(started).as_millis()).expect("it has it")
+    };
+    let (fast, slow) = ((0..60).map(took).max().unwrap(), [took(60), took(61)]);
+    println!("{slow:?} ms, the others {fast} at most");
+    assert!(slow.iter().all(|&ms| ms < 1_550), "{slow:?} ms of 1,100");
+}
+
 /// Others have their blocks, and one that was held back so long finds out what its own link has.
 #[test]
 fn the_last_one_gets_all_of_it() {

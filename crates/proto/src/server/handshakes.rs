@@ -188,14 +188,15 @@ mod tests {
         let mut slots = SlotMap::new();
         let (mut all, mut present) = (Handshakes::default(), Vec::new());
         let mut random = 7_u64;
-        let mut draw = |below: u64| {
+        let mut draw = |below: usize| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (random >> 33) % below
+            usize::from(random.to_le_bytes()[7]) % below
         };
         let mut evicted = [0; 2];
         for step in 0..2_000_u64 {
             let now = Instant::from_millis(step * 10);
-            let prefix = Prefix::of(SocketAddr::from(([10, 0, 0, draw(5) as u8], 1)));
+            let prefix =
+                Prefix::of(SocketAddr::from(([10, 0, 0, u8::try_from(draw(5)).unwrap()], 1)));
             let found = all.to_evict(now, prefix);
             assert_eq!(found.map(|(name, _)| name), expected(&all, now, prefix));
             if let Some((name, _)) = found {
@@ -208,7 +209,7 @@ mod tests {
                 }
             }
             let mut name = [0; 16];
-            name[0] = draw(256) as u8;
+            name[0] = u8::try_from(draw(256)).unwrap();
             name[8..].copy_from_slice(&step.to_le_bytes());
             all.begin(now, name, prefix, draw(2) == 0);
             present.push(name);
@@ -216,7 +217,7 @@ mod tests {
                 all.seat(&name, ConnectionId::new(0, slots.insert(())));
             }
             if draw(3) > 0 {
-                let place = draw(present.len() as u64) as usize;
+                let place = draw(present.len());
                 all.end(&present.swap_remove(place));
             }
             all.check_invariants();

@@ -39,6 +39,10 @@ use crate::shaping::{BucketLevel, leaves};
 /// Bytes of the UDP and IPv4 headers of every datagram.
 pub const UDP_IP_OVERHEAD: u64 = 28;
 
+/// Buffers that a link keeps, to use them again: of a hundred thousand links those that were busy must not
+/// keep what was in their queues.
+const MAX_SPARE: usize = 16;
+
 /// A packet in flight with its label and mark, ordered by arrival and then by sending.
 type UnderWay = Reverse<(Instant, u64, (u64, Ecn), Vec<u8>)>;
 
@@ -209,7 +213,9 @@ impl Link {
         self.poll_timeout().filter(|&arrival| arrival <= now)?;
         let Reverse((_, _, label, mut bytes)) = self.under_way.pop()?;
         std::mem::swap(datagram, &mut bytes);
-        self.spare.push(bytes);
+        if self.spare.len() < MAX_SPARE {
+            self.spare.push(bytes);
+        }
         self.stats.delivered += 1;
         Some(label)
     }
