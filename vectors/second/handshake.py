@@ -14,7 +14,7 @@ from parameters import HELLO, WELCOME, Parameters
 from wire import Address, Refused
 from x25519 import public
 
-FIRST_WAIT, GROWTH, MAX_WAIT = 0.25, 1.5, 2.0
+INTERVAL = 0.25
 TIMEOUT = 10.0
 MAX_IN_LINE = 600.0
 BETWEEN_CALLS = 1.0
@@ -85,6 +85,7 @@ class Client:
     ) -> None:
         self.make_stream = make_stream
         self.credentials, self.address, self.copies = credentials, address, copies
+        self.copies_due = copies
         self.client_id = os.urandom(8)
         versions = [parameters.VERSION, 0x0A0A0A0A | random.getrandbits(32) & 0xF0F0F0F0]
         self.mine = {**parameters.defaults(HELLO), "versions": versions, "unknown": [grease()], **mine}
@@ -93,7 +94,7 @@ class Client:
         self.hello_message = hello if self.noise is None else self.noise.write_request(hello)
         self.cookie, self.retries = b"", 0
         self.flights, self.asked_at = 0, now
-        self.next_time, self.wait = now, FIRST_WAIT
+        self.next_time = now
         self.deadline, self.give_up = now + TIMEOUT, now + MAX_IN_LINE
         self.places: List[Optional[int]] = []
         self.called_at: Optional[float] = None
@@ -108,8 +109,8 @@ class Client:
             self.failed = self.hint or "no answer"
         if self.failed is not None or now < self.next_time:
             return []
-        self.next_time, self.wait = now + self.wait, min(self.wait * GROWTH, MAX_WAIT)
-        copies, self.copies = self.copies, 1
+        self.next_time = now + INTERVAL
+        copies, self.copies_due = self.copies_due, 1
         self.flights, self.asked_at = self.flights + 1, now
         request = d.Request(1, self.client_id, self.credentials.mode(), self.cookie, b"", self.hello_message)
         return [
@@ -135,7 +136,7 @@ class Client:
         if cookie == self.cookie or self.retries == MAX_RETRIES:
             return
         self.cookie, self.retries = cookie, self.retries + 1
-        self.next_time = now
+        self.next_time, self.copies_due = now, self.copies
 
     def _on_refusal(self, data: bytes, now: float) -> None:
         """H-3.6b: with a valid check the end; with zeros a hint."""
@@ -161,7 +162,6 @@ class Client:
             if self.called_at is not None and now < self.called_at + BETWEEN_CALLS:
                 return
             self.called_at = self.next_time = now
-            self.wait = FIRST_WAIT
         else:
             self.next_time = now + again * random.uniform(0.8, 1.2)
         self.deadline = min(max(self.deadline, now + max(3 * again, TIMEOUT)), self.give_up)

@@ -93,13 +93,15 @@ settings! {
         connections_per_prefix: usize = 256, with_connections_per_prefix;
         /// Handshakes in progress. At the limit the prefix with the most loses one to a prefix with fewer;
         /// among equals, the oldest one ends if it is a second old. If there is none, requests are dropped
-        /// without an answer, because clients repeat them. Default 256.
-        handshakes: usize = 256, with_handshakes;
+        /// without an answer, because clients repeat them. Default 12,288, some 9 KB each: a tenth of
+        /// `memory_bytes`, and three quarters of the seats that has.
+        handshakes: usize = 12_288, with_handshakes;
         /// Handshakes in progress from one source prefix; more are dropped the same way. Default 64: one
         /// address with the secret must not use up all handshakes.
         handshakes_per_prefix: usize = 64, with_handshakes_per_prefix;
-        /// Handshakes in progress above which a request needs a cookie, which costs a round trip. Default 64.
-        handshakes_without_cookie: usize = 64, with_handshakes_without_cookie;
+        /// Handshakes in progress above which a request needs a cookie, which costs a round trip, unless it
+        /// has a token, which takes one place at most. Default 1,024.
+        handshakes_without_cookie: usize = 1_024, with_handshakes_without_cookie;
         /// Bytes that all clients together may make this server hold: blocks, packets and messages that are
         /// incomplete or not read. Above it, the connection that holds the most is closed with `resources`.
         /// Default 1 GiB.
