@@ -136,6 +136,7 @@ impl Chunks {
     /// The same, where it is plain without the estimates: the class whose turn it is lacks nothing, and the
     /// chunk at which its last search ended has source slices that were never sent. So it is of all but the
     /// first of a chunk.
+    #[inline]
     pub(super) fn next_of_run(&self) -> Option<Choice> {
         let class = self.classes.at(0).filter(|class| class.lacking.is_empty())?;
         let at = *class.active.get(class.searched.unsent)?;
@@ -249,6 +250,7 @@ impl Chunks {
     }
 
     /// Bytes that the frame of the chosen slice has at most.
+    #[inline]
     pub(super) fn frame_bytes(&self, choice: Choice) -> usize {
         let (at, cut) = match choice.from {
             From::Open(at) => (at, self.get(at).map(OpenChunk::cut)),

@@ -90,6 +90,7 @@ impl Chunks {
         self.blocks.get_mut(place)
     }
 
+    #[inline]
     pub(super) fn get(&self, at: ChunkAt) -> Option<&OpenChunk> {
         self.block(at.block)?.get(at.index)
     }
@@ -98,6 +99,7 @@ impl Chunks {
         self.block_mut(at.block)?.get_mut(at.index)
     }
 
+    #[inline]
     pub(super) fn place(&self, number: u32) -> Option<usize> {
         if self.blocks.front()?.number() == number {
             return Some(0);

@@ -12,7 +12,7 @@ use crate::channels::{MessageReceiver, MessageViolation};
 use crate::fragment::FragmentPool;
 use crate::incoming::{Fate, Fault};
 use crate::outgoing::Contradiction;
-use crate::wire::frames::{Frame, Frames};
+use crate::wire::frames::{Frame, Frames, SliceFrame};
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, ResponseHeader, Role};
 use crate::{DropReason, FourTuple, Instant};
@@ -114,9 +114,9 @@ impl Connection {
         if self.role == Role::Server {
             self.on_address(now, path, bytes, is_newest);
         }
-        let Contents { only, is_ack_eliciting, has_secret } = contents;
-        let is_kept = match only {
-            Some(frame) => self.act(now, path, number, [frame], pool),
+        let Contents { slice, is_ack_eliciting, has_secret } = contents;
+        let is_kept = match slice {
+            Some(slice) => self.act_on_slice(now, &slice),
             None => self.act(now, path, number, Frames::of(plaintext).flatten(), pool),
         };
         if has_secret {
@@ -180,11 +180,29 @@ impl Connection {
                 Err(Violation(code)) => self.close(now, code, ""),
             }
         }
+        self.after_frames(now);
+        is_kept
+    }
+
+    /// The same of a slice alone.
+    fn act_on_slice(&mut self, now: Instant, slice: &SliceFrame<'_>) -> bool {
+        self.counters.steps += 1;
+        if !self.state.is_open() {
+            return true;
+        }
+        let fate = self.blocks_in(now).on_slice(now, slice);
+        if let Err(fault) = fate {
+            self.close(now, code_of(fault), "");
+        }
+        self.after_frames(now);
+        fate != Ok(Fate::NotKept)
+    }
+
+    fn after_frames(&mut self, now: Instant) {
         if self.state.is_open() {
             self.pass_losses(now);
             self.after_blocks(now);
         }
-        is_kept
     }
 
     fn on_frame(
@@ -295,8 +313,8 @@ pub(super) const fn code_of(fault: Fault) -> CloseCode {
 /// What has to be known of a plaintext before and after its frames are acted on.
 #[derive(Clone, Copy, Default)]
 struct Contents<'a> {
-    /// Its frame, if it is one: that of a slice need not be read twice.
-    only: Option<Frame<'a>>,
+    /// Its slice, if it has nothing else: that is not read twice.
+    slice: Option<SliceFrame<'a>>,
     is_ack_eliciting: bool,
     /// It must not stay in memory: whoever reads the token of a reset can end the connection.
     has_secret: bool,
@@ -307,11 +325,13 @@ fn verify(plaintext: &[u8]) -> Result<Contents<'_>, DropReason> {
     if plaintext.is_empty() {
         return Err(DropReason::TooShort);
     }
-    let (mut contents, mut count) = (Contents::default(), 0_u32);
+    if let Some(slice) = Frames::slice_alone(plaintext) {
+        let slice = Some(slice?);
+        return Ok(Contents { slice, is_ack_eliciting: true, has_secret: false });
+    }
+    let mut contents = Contents::default();
     for frame in Frames::of(plaintext) {
         let frame = frame?;
-        count = count.saturating_add(1);
-        contents.only = Some(frame).filter(|_| count == 1);
         contents.is_ack_eliciting |= frame.is_ack_eliciting();
         contents.has_secret |= matches!(frame, Frame::ResetToken(_));
     }

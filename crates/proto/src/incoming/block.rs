@@ -111,14 +111,15 @@ impl Block {
         self.done_bytes = bytes.map(|bytes| bytes as u64).sum();
     }
 
-    /// Takes a slice, and returns the chunk that it completed.
+    /// Takes a slice, and returns the chunk that it completed: in a box, since there is none nearly always,
+    /// and the place for it would be copied with each slice.
     pub(super) fn on_slice(
         &mut self,
         now: Instant,
         slice: &SliceFrame<'_>,
         credit: &mut Credit,
         work: &mut Work,
-    ) -> Result<(Fate, Option<Verified>), Fault> {
+    ) -> Result<(Fate, Option<Box<Verified>>), Fault> {
         let (index, count) = (slice.at.index, self.done.count());
         let cut = self.cut_of(slice).ok_or(Fault::Protocol)?;
         if self.done.is_done(index) {
@@ -147,7 +148,7 @@ impl Block {
         let is_whole = chunk.is_whole();
         self.is_progress_unread |= fate == Fate::New;
         let done = if is_whole && fate == Fate::New { self.settle(index)? } else { None };
-        Ok((fate, done))
+        Ok((fate, done.map(Box::new)))
     }
 
     /// Takes a page, and returns what became of the whole chunks that waited for it.

@@ -247,7 +247,7 @@ impl IncomingBlocks {
             self.schedule_report(now, slice.at);
         }
         if let Some(verified) = done {
-            self.accept(slice.at, verified);
+            self.accept(slice.at, *verified);
         }
         Ok(fate)
     }

@@ -11,8 +11,8 @@ use bytes::Bytes;
 
 use crate::chunk::MAX_CHUNK_BYTES;
 
-/// Chunks that are remembered: a few, for an application that drops each soon, and 1 MiB at most.
-const MAX_CHUNKS: usize = 4;
+/// Chunks that are remembered: a few, for an application that drops each soon, and 2 MiB at most.
+const MAX_CHUNKS: usize = 8;
 
 /// The chunks handed out last, of full size, the newest at the end.
 #[derive(Default)]

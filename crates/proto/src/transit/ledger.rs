@@ -128,6 +128,7 @@ impl Ledger {
 
     /// A datagram was sent as [`next_number`](Self::next_number) (asserted), with the items added since
     /// [`begin`](Self::begin).
+    #[inline]
     pub(crate) fn on_sent(&mut self, now: Instant, outgoing: Outgoing) {
         if !outgoing.is_ack_eliciting {
             self.items.discard();

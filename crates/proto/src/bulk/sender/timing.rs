@@ -40,6 +40,7 @@ impl Sender {
     }
 
     /// The same, and the next search goes on where this one ended.
+    #[inline]
     pub(super) fn choose_and_note(&mut self) -> Option<Choice> {
         if !self.silence.may_send() {
             return None;

@@ -105,3 +105,32 @@ fn the_largest_that_a_peer_can_have_held() {
     assert_eq!(to.credit.left(), 0);
     assert!(to.memory_bytes() as u64 <= budget + (64 << 10), "{} {budget}", to.memory_bytes());
 }
+
+/// An application that drops each chunk at once: the next is put together where that one was, and the end of
+/// the block gives all of it back.
+#[test]
+fn a_chunk_is_put_together_where_one_was_that_is_dropped() {
+    let sent = Sent::new(0, 6 * CHUNK + 9);
+    let delivery = Delivery::Chunks;
+    let mut to = IncomingBlocks::new(NOW, IncomingConfig { delivery, ..config() });
+    sent.announce(&mut to);
+    let take_all = |to: &mut IncomingBlocks| {
+        let events = core::iter::from_fn(|| to.poll_event(NOW));
+        events.filter(|event| matches!(event, IncomingEvent::Chunk { .. })).count()
+    };
+    sent.send_chunk(&mut to, 0, 1434);
+    assert_eq!(take_all(&mut to), 1);
+    assert!(to.memory_bytes() >= CHUNK, "what is kept is said");
+    for chunk in 1..6 {
+        let counted = allocation_counter::measure(|| {
+            for slice in 0..sent.cut(chunk, 1434).count() {
+                to.on_slice(NOW, &sent.source(chunk, 1434, slice)).unwrap();
+            }
+            assert_eq!(take_all(&mut to), 1);
+        });
+        assert!(counted.bytes_total < 8192, "chunk {chunk}: {counted:?}");
+    }
+    sent.send_chunk(&mut to, 6, 1434);
+    assert_eq!(take_all(&mut to), 1);
+    assert!(to.memory_bytes() <= CONSTANT as usize, "{}", to.memory_bytes());
+}

@@ -305,6 +305,12 @@ impl<'a> Frames<'a> {
     pub const fn of(plaintext: &'a [u8]) -> Self {
         Self { fields: Some(Fields(plaintext)), seen: 0 }
     }
+
+    /// The slice of a plaintext that begins with one, and so has nothing else: as most of a block's have it.
+    pub(crate) fn slice_alone(plaintext: &'a [u8]) -> Option<Result<SliceFrame<'a>, DropReason>> {
+        let (&kind, rest) = plaintext.split_first()?;
+        matches!(kind, 6..=8).then(|| SliceFrame::read(kind, &mut Fields(rest)))
+    }
 }
 
 impl<'a> Iterator for Frames<'a> {
