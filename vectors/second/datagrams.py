@@ -10,6 +10,7 @@ from blake3 import derive_key, keyed
 from wire import Address, Reader, Refused, mapped, u8, u16, u32, u64
 
 REQUEST, RETRY, REFUSAL, RESPONSE, RESET = 4, 5, 6, 7, 8
+IN_LINE = 10
 FROM_CLIENT, FROM_SERVER = 0x0C, 0x0E  # and one more in key phase 1
 OPEN, SECRET, TOKEN, WITH_IDENTITY = 0, 1, 2, 0x10
 REQUEST_SIZE = 1200
@@ -100,6 +101,33 @@ class Refusal(NamedTuple):
     code: int
     versions: "List[int]"
     check: bytes
+
+
+UNKNOWN = (1 << 32) - 1
+
+
+class InLine(NamedTuple):
+    """A place in line: None without one, 0 a call. Times in ms."""
+
+    client_id: bytes
+    place: Optional[int]
+    estimate: Optional[int]
+    again: int
+
+
+def write_in_line(line: InLine, key: Optional[bytes], protocol_id: int) -> bytes:
+    numbers = [UNKNOWN if n is None else n for n in line[1:]]
+    return write_refusal(line.client_id, IN_LINE, numbers, key, protocol_id, True)
+
+
+def read_in_line(data: bytes) -> InLine:
+    refusal = read_refusal(data)
+    if refusal.code != IN_LINE or len(refusal.versions) != 3:
+        raise Refused("out_of_range", "not in line")
+    place, estimate, again = refusal.versions
+    return InLine(
+        refusal.client_id, None if place == UNKNOWN else place, None if estimate == UNKNOWN else estimate, again
+    )
 
 
 def read_refusal(data: bytes) -> Refusal:

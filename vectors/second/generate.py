@@ -395,6 +395,31 @@ def refusals(all_cases: List[Case]) -> List[Row]:
     return rows
 
 
+def in_lines(all_cases: List[Case]) -> List[Row]:
+    """Section 3.6, "In line": code 10, with a valid check."""
+    rows = []
+    places = [(1, 2500, 1000), (0, 0, 1000), (None, None, 30_000), (16_384, None, 8192), (258, 49 << 25, 10_000)]
+    for number, case in enumerate(all_cases):
+        place, estimate, again = places[number % len(places)]
+        line = d.InLine(case.client_id, place, estimate, again)
+        data = d.write_in_line(line, case.check_key, PROTOCOL_ID)
+        assert d.read_in_line(data) == line
+        rows.append(
+            {
+                "name": case.name,
+                "client_id": case.client_id.hex(),
+                "place": place,
+                "estimate_ms": estimate,
+                "again_ms": again,
+                "secret": hexed(case.secret),
+                "check_is": "right",
+                "check": data[-16:].hex(),
+                "hex": data.hex(),
+            }
+        )
+    return rows
+
+
 def version_answers() -> List[Row]:
     """Section 1.2: a refusal of code 1, for whoever asks with another version."""
     rows = []
@@ -451,6 +476,7 @@ def everything() -> Row:
         "data": data_rows(all_cases),
         "retries": retries(all_cases),
         "refusals": refusals(all_cases),
+        "in_lines": in_lines(all_cases),
         "version_answers": version_answers(),
         "resets": resets(all_cases),
         "frames": golden_frames.frame_rows(),

@@ -14,8 +14,10 @@ from parameters import HELLO, WELCOME, Parameters
 from wire import Address, Refused
 from x25519 import public
 
-FIRST_WAIT, GROWTH, MAX_WAIT = 0.25, 1.5, 2.0
+INTERVAL = 0.25
 TIMEOUT = 10.0
+MAX_IN_LINE = 600.0
+BETWEEN_CALLS = 1.0
 HINT_TIME = 1.0
 MAX_RETRIES = 4
 REFUSALS = {
@@ -83,6 +85,7 @@ class Client:
     ) -> None:
         self.make_stream = make_stream
         self.credentials, self.address, self.copies = credentials, address, copies
+        self.copies_due = copies
         self.client_id = os.urandom(8)
         versions = [parameters.VERSION, 0x0A0A0A0A | random.getrandbits(32) & 0xF0F0F0F0]
         self.mine = {**parameters.defaults(HELLO), "versions": versions, "unknown": [grease()], **mine}
@@ -91,8 +94,10 @@ class Client:
         self.hello_message = hello if self.noise is None else self.noise.write_request(hello)
         self.cookie, self.retries = b"", 0
         self.flights, self.asked_at = 0, now
-        self.next_time, self.wait = now, FIRST_WAIT
-        self.deadline = now + TIMEOUT
+        self.next_time = now
+        self.deadline, self.give_up = now + TIMEOUT, now + MAX_IN_LINE
+        self.places: List[Optional[int]] = []
+        self.called_at: Optional[float] = None
         self.hint: Optional[str] = None
         self.welcome_message = b""
         self.connection: Optional[Connection] = None
@@ -104,8 +109,8 @@ class Client:
             self.failed = self.hint or "no answer"
         if self.failed is not None or now < self.next_time:
             return []
-        self.next_time, self.wait = now + self.wait, min(self.wait * GROWTH, MAX_WAIT)
-        copies, self.copies = self.copies, 1
+        self.next_time = now + INTERVAL
+        copies, self.copies_due = self.copies_due, 1
         self.flights, self.asked_at = self.flights + 1, now
         request = d.Request(1, self.client_id, self.credentials.mode(), self.cookie, b"", self.hello_message)
         return [
@@ -120,7 +125,7 @@ class Client:
             if data[0] == d.RETRY and len(data) == 29:
                 self._on_retry(data[9:], now)
             elif data[0] == d.REFUSAL:
-                self._on_refusal(data, now)
+                (self._on_line if data[9:10] == bytes([d.IN_LINE]) else self._on_refusal)(data, now)
             elif data[0] == d.RESPONSE and 64 <= len(data) <= 1200:
                 self._on_response(data, now)
         except Refused:
@@ -131,17 +136,35 @@ class Client:
         if cookie == self.cookie or self.retries == MAX_RETRIES:
             return
         self.cookie, self.retries = cookie, self.retries + 1
-        self.next_time = now
+        self.next_time, self.copies_due = now, self.copies
 
     def _on_refusal(self, data: bytes, now: float) -> None:
         """H-3.6b: with a valid check the end; with zeros a hint."""
         refusal = d.read_refusal(data)
         meaning = f"refused: {REFUSALS.get(refusal.code, refusal.code)}"
-        right = d.check(self.credentials.check_key(), self.credentials.protocol_id, data[:-16])
-        if hmac.compare_digest(right, refusal.check):
+        if self._is_checked(data):
             self.failed = meaning
         elif refusal.check == bytes(16) and self.hint is None:
             self.hint, self.deadline = meaning, min(self.deadline, now + HINT_TIME)
+
+    def _is_checked(self, data: bytes) -> bool:
+        right = d.check(self.credentials.check_key(), self.credentials.protocol_id, data[:-16])
+        return hmac.compare_digest(right, data[-16:])
+
+    def _on_line(self, data: bytes, now: float) -> None:
+        """H-3.6c: asks again when told to, and at once when called."""
+        line = d.read_in_line(data)
+        if not self._is_checked(data):
+            return
+        self.places.append(line.place)
+        again = line.again / 1000
+        if line.place == 0:
+            if self.called_at is not None and now < self.called_at + BETWEEN_CALLS:
+                return
+            self.called_at = self.next_time = now
+        else:
+            self.next_time = now + again * random.uniform(0.8, 1.2)
+        self.deadline = min(max(self.deadline, now + max(3 * again, TIMEOUT)), self.give_up)
 
     def _on_response(self, data: bytes, now: float) -> None:
         """The connection, once a response is verified by its tag (H-2c)."""

@@ -40,6 +40,8 @@ COOKIE_UNIT = 10
 SLICE_OVERHEAD = 50
 EARLY_REPEATS = (8, 16, 32)
 LINGER_INTERVAL = 0.05
+ASK_AGAIN = 1.0
+MAX_LINE = 256
 
 
 class Serve(Stream):
@@ -207,6 +209,13 @@ class Lingering:
         return [answer]
 
 
+class Waiting:
+    """Who waits in line: where it is, when it asked last, and whether it was called."""
+
+    def __init__(self, address: Address, now: float) -> None:
+        self.address, self.asked, self.called = address, now, False
+
+
 class Server:
     """All connections of one socket."""
 
@@ -214,6 +223,9 @@ class Server:
         self, credentials: Credentials, name: str, data: bytes, retry_above: int = 32, repair_per_chunk: int = 0
     ) -> None:
         self.credentials, self.name, self.data = credentials, name, data
+        self.seats = MAX_CONNECTIONS
+        self.line: "OrderedDict[Tuple[bytes, bytes], Waiting]" = OrderedDict()
+        self.questions = 0
         self.root = Tree(data).root
         self.retry_above, self.repair_per_chunk = retry_above, repair_per_chunk
         self.may_probe = False  # until fragmentation is forbidden
@@ -281,17 +293,47 @@ class Server:
             if known[1] == address:
                 self._credit(known[0])
             return []
-        proven = self._cookie_is_right(request, address)
-        if sum(not c.validated for c in self.by_id.values()) >= self.retry_above and not proven:
+        name = request.client_id, request.hello_message
+        waits = name in self.line and self.line[name].address == address
+        proven = waits or self._cookie_is_right(request, address)
+        free = self.seats - len(self.by_id)
+        queues = free <= 0 or len(self.line) > 0
+        if (queues or sum(not c.validated for c in self.by_id.values()) >= self.retry_above) and not proven:
             return [
                 d.write_retry(
                     request.client_id, d.cookie(self.cookie_key, int(now) // COOKIE_UNIT, request.client_id, address)
                 )
             ]
-        if len(self.by_id) >= MAX_CONNECTIONS:
-            return self._refuse(data, 3, now, valid=True)
+        if queues:
+            if not waits and len(self.line) >= MAX_LINE:
+                return self._refuse(data, 3, now, valid=True)
+            place = self.ask(name, address, now)
+            if place > free:
+                return [self._in_line(request.client_id, place)]
+        self.line.pop(name, None)
         self._accept(request, address, now, proven)
         return []
+
+    def ask(self, name: Tuple[bytes, bytes], address: Address, now: float) -> int:
+        """Its place in line, which it keeps, or the last one (H-3.6c)."""
+        self.questions += 1
+        self.line.setdefault(name, Waiting(address, now)).asked = now
+        return list(self.line).index(name) + 1
+
+    def _in_line(self, client_id: bytes, place: int) -> bytes:
+        answer = d.InLine(client_id, place, None, int(ASK_AGAIN * 1000))
+        return d.write_in_line(answer, self.credentials.check_key(), self.credentials.protocol_id)
+
+    def _call(self, now: float) -> List[Tuple[bytes, Address]]:
+        """Each for whom there is a seat, once; who has not asked for three intervals has left."""
+        for name in [name for name, waiting in self.line.items() if now > waiting.asked + 3 * ASK_AGAIN]:
+            del self.line[name]
+        calls = []
+        for name, waiting in list(self.line.items())[: max(self.seats - len(self.by_id), 0)]:
+            if not waiting.called:
+                waiting.called = True
+                calls.append((self._in_line(name[0], 0), waiting.address))
+        return calls
 
     def _cookie_is_right(self, request: d.Request, address: Address) -> bool:
         time_ = int(time.monotonic()) // COOKIE_UNIT
@@ -326,7 +368,7 @@ class Server:
         )
 
     def poll(self, now: float) -> List[Tuple[bytes, Address]]:
-        out: List[Tuple[bytes, Address]] = []
+        out: List[Tuple[bytes, Address]] = self._call(now)
         for server_id, connection in list(self.by_id.items()):
             out += connection.poll(now)
             if not connection.validated and now - connection.started > HANDSHAKE_TIMEOUT:

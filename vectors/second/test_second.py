@@ -14,7 +14,7 @@ import time
 import unittest
 import zlib
 from pathlib import Path
-from typing import Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 import aes
 import blake3
@@ -430,6 +430,7 @@ class Transfers(unittest.TestCase):
         identity: bool = False,
         secret: bool = True,
         retry: bool = False,
+        prepare: Callable[[serve.Server], None] = lambda _: None,
         repair_slices: int = 0,
         move_after: int = 0,
         carries: Tuple[int, ...] = (65_507,),
@@ -446,6 +447,7 @@ class Transfers(unittest.TestCase):
         server = serve.Server(
             credentials, "world.dat", data, retry_above=0 if retry else 32, repair_per_chunk=repair_slices
         )
+        prepare(server)
         udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         udp.bind(("127.0.0.1", 0))
         relay = Relay(udp.getsockname(), loss, seed=size)
@@ -511,6 +513,24 @@ class Transfers(unittest.TestCase):
     def test_a_retry(self) -> None:
         self.transfer(5000, retry=True)
         self.transfer(5001, retry=True, loss=0.2)
+
+    def test_the_line(self) -> None:
+        """No seat until the client has asked for its place twice; then it is called."""
+
+        def fill(server: serve.Server) -> None:
+            server.seats, ask = 0, server.ask
+
+            def free(*question: Any) -> int:
+                place = ask(*question)
+                server.seats = int(server.questions >= 2)
+                return place
+
+            server.ask = free  # type: ignore[method-assign]
+
+        for loss in (0.0, 0.2):
+            server, _ = self.transfer(5002, loss=loss, prepare=fill)
+            self.assertGreaterEqual(server.questions, 3)
+            self.assertFalse(server.line)
 
     def test_a_client_that_moves(self) -> None:
         self.transfer(1 << 20, move_after=300)

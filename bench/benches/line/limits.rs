@@ -42,6 +42,14 @@ pub(crate) fn print() {
                 black_box(key.seal(number, &[0; 13], &mut bytes).unwrap());
             }
         });
+        let mut text = vec![7; 8 + SLICE_BYTES + 16];
+        row(&format!("{name}, seal from memory"), || {
+            for slice in source.chunks_exact(SLICE_BYTES) {
+                number += 1;
+                key.seal_from(number, &[0; 13], &mut text, slice).unwrap();
+                black_box(&text);
+            }
+        });
         let tag = key.seal(0, &[0; 13], &mut bytes).unwrap();
         sealed.extend_from_slice(&bytes);
         row(&format!("{name}, copy and open"), || {

@@ -77,13 +77,24 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 
 /// How much of a disk: `500M` (MiB), `2G` (GiB), `1T`.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
+    size_from(text, 4096.0).ok_or_else(|| {
+        format!("{text} is no size: write bytes from 4k to 1024T, such as 500M or 2G")
+    })
+}
+
+/// How much memory: `500M` (MiB), `2G` (GiB).
+pub(crate) fn memory(text: &str) -> Result<u64, String> {
+    size_from(text, 1024.0 * 1024.0).ok_or_else(|| {
+        format!("{text} is too little memory, or no size: write bytes from 1M on, such as 500M")
+    })
+}
+
+fn size_from(text: &str, least: f64) -> Option<u64> {
     let kib = 1024.0_f64;
     let units =
         [("k", kib), ("K", kib), ("M", kib.powi(2)), ("G", kib.powi(3)), ("T", kib.powi(4))];
-    let bytes = quantity(text, &units).filter(|bytes| (4096.0..=kib.powi(5)).contains(bytes));
-    bytes.map(|bytes| bytes as u64).ok_or_else(|| {
-        format!("{text} is no size: write bytes from 4k to 1024T, such as 500M or 2G")
-    })
+    let bytes = quantity(text, &units).filter(|bytes| (least..=kib.powi(5)).contains(bytes));
+    bytes.map(|bytes| bytes as u64)
 }
 
 /// A protocol id of haulier/1: `0x11223344` or decimal.

@@ -31,6 +31,25 @@ pub trait Machine {
         self.handle_datagram(now, path, datagram);
     }
 
+    /// The same of several that arrived together, end to end: each has `bytes` bytes but the last, which may
+    /// be shorter. A transport that receives them joined (GRO) asks once for all of them.
+    #[doc(hidden)]
+    fn handle_joined_datagrams(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        ecn: Ecn,
+        bytes: usize,
+        datagrams: &mut [u8],
+    ) {
+        if datagrams.is_empty() {
+            return self.handle_marked_datagram(now, path, ecn, datagrams);
+        }
+        for datagram in datagrams.chunks_mut(bytes.max(1)) {
+            self.handle_marked_datagram(now, path, ecn, datagram);
+        }
+    }
+
     /// Acts on deadlines that have passed; harmless at any other time.
     fn handle_timeout(&mut self, now: Instant);
 
@@ -83,6 +102,17 @@ impl<M: Machine + ?Sized> Machine for &mut M {
         datagram: &mut [u8],
     ) {
         (**self).handle_marked_datagram(now, path, ecn, datagram);
+    }
+
+    fn handle_joined_datagrams(
+        &mut self,
+        now: Instant,
+        path: FourTuple,
+        ecn: Ecn,
+        bytes: usize,
+        datagrams: &mut [u8],
+    ) {
+        (**self).handle_joined_datagrams(now, path, ecn, bytes, datagrams);
     }
 
     fn handle_timeout(&mut self, now: Instant) {

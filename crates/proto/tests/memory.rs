@@ -29,7 +29,9 @@ impl Counted {
         let mut lan = Lan::new(server_config());
         let mut held = 0;
         held += counted(|| {
-            let config = server_config();
+            let mut config = server_config();
+            // All are at one address.
+            config.limits.handshakes_per_prefix = usize::MAX;
             lan.server = ServerMachine::new(lan.now, lan::UNIX_TIME, config, [9; 32]).unwrap();
         });
         Self { lan, held, buffer: Vec::with_capacity(1_300) }
@@ -132,6 +134,31 @@ fn idle_connections_are_small() {
     println!("10,000 idle connections: {each} bytes each, {all:.1} MiB");
     assert!(each <= 3_900, "{each} bytes for an idle connection");
     assert!(all <= 128.0);
+}
+
+/// What a handshake takes that is never completed, with the world begun to its client: the default of
+/// `ServerLimits::handshakes` is for so many of them.
+#[test]
+fn handshakes_in_progress_are_small() {
+    let world = Block::new(1, vec![7; 1 << 20]);
+    let mut room = Counted::new();
+    let (mut request, mut answer) = (Vec::with_capacity(1_300), Vec::with_capacity(1_300));
+    for n in 0..1_000 {
+        room.lan.add(client_config());
+        let Counted { lan, held, .. } = &mut room;
+        while lan.clients[n].poll_datagram(lan.now, &mut request).is_some() {
+            let (now, from) = (lan.now, lan.addresses[n]);
+            *held += counted(|| {
+                lan.server.handle_datagram(now, from, &mut request).unwrap();
+                poll_events(&mut lan.server, now, Some(&world));
+                while lan.server.poll_datagram(now, &mut answer).is_some() {}
+            });
+        }
+    }
+    assert_eq!(room.lan.server.stats().handshakes, 1_000);
+    let each = room.held / 1_000 + IN_C;
+    println!("1,000 handshakes in progress: {each} bytes each");
+    assert!(each <= 16 << 10, "{each} bytes for a handshake");
 }
 
 /// The memory of a client that received the world and was then idle for a minute: the lists of datagrams in

@@ -20,6 +20,20 @@ pub trait Carrier {
     /// As the system says.
     fn send(&mut self, run: &Run<'_>) -> io::Result<()>;
 
+    /// Sends several datagrams, each a run of its own, that have one ECN field, one address of ours and one
+    /// version of IP. Returns how many have gone, from the first on; an error is the first one's.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn send_several(&mut self, datagrams: &[Run<'_>]) -> io::Result<usize> {
+        datagrams.first().map_or(Ok(0), |first| self.send(first).map(|()| 1))
+    }
+
+    /// How many datagrams that may have: 1 if the system has no call for several.
+    fn max_several(&self) -> usize {
+        1
+    }
+
     /// How many datagrams a run may have: 1 if the system cannot split.
     fn max_segments(&self) -> usize;
 

@@ -53,6 +53,13 @@ pub(crate) fn is_split_refused(error: &io::Error) -> bool {
     error.kind() == ErrorKind::InvalidInput || error.raw_os_error() == Some(EIO)
 }
 
+/// Whether an error of a call for several datagrams may mean that there is no such call, or not with an ECN
+/// field: `ENOSYS`, `EPERM` where a filter of calls does not know it, `EINVAL`.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn is_call_refused(error: &io::Error) -> bool {
+    error.raw_os_error().is_some_and(|code| [38, 1, 22].contains(&code))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

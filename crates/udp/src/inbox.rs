@@ -17,6 +17,10 @@ use crate::Clock;
 /// datagram, which is less than its copy; 32 would save 15 ns more and double the memory.
 const BUFFERS: usize = if BATCH_SIZE < 16 { BATCH_SIZE } else { 16 };
 
+/// The same after a call in which datagrams were joined: a few of these are as much as a cache of one core
+/// holds beside what is made of them, and the price of a call is little for so many bytes.
+const JOINED_BUFFERS: usize = if BUFFERS < 4 { BUFFERS } else { 4 };
+
 /// Bytes of each: what a system that joins datagrams of one sender (GRO) may put into it, and more than any
 /// datagram has, so that nothing is ever cut. The 1 MiB of all of them is reserved and not used: the system
 /// gives memory by the page, and an ordinary datagram touches one page of its buffer.
@@ -34,6 +38,8 @@ pub struct Inbox {
     metas: [RecvMeta; BUFFERS],
     /// How many of the buffers hold something.
     filled: usize,
+    /// How many the next call may fill.
+    offered: usize,
     /// Whether the socket has several addresses, so that it matters which of them was asked.
     is_wildcard: bool,
     /// When the last datagram arrived: the next was not earlier, whatever its stamp says.
@@ -56,6 +62,7 @@ impl Inbox {
             buffers: vec![0; BUFFERS * BUFFER_BYTES].into(),
             metas: [RecvMeta::default(); BUFFERS],
             filled: 0,
+            offered: BUFFERS,
             is_wildcard: false,
             latest: Instant::ZERO,
         }
@@ -78,17 +85,20 @@ impl Inbox {
         let mut buffers = self.buffers.chunks_mut(BUFFER_BYTES);
         let mut slices: [IoSliceMut<'_>; BUFFERS] =
             std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
-        self.filled = receive(&mut slices, &mut self.metas)?;
-        Ok(self.metas[..self.filled].iter().map(datagrams).sum())
+        self.filled = receive(&mut slices[..self.offered], &mut self.metas)?;
+        let received = self.metas[..self.filled].iter().map(datagrams).sum();
+        self.offered = if received > self.filled { JOINED_BUFFERS } else { BUFFERS };
+        Ok(received)
     }
 
-    /// Takes out all datagrams, in order: when it arrived by `clock`, from where and at which of our
-    /// addresses, its ECN field, and its bytes. None arrived before the one in front of it, in the future, or
-    /// more than a second ago. Where the system has no stamps, all of them arrived now.
+    /// Takes out all datagrams, in order, as the system joined them: when they arrived by `clock`, from where
+    /// and at which of our addresses, their ECN field, the bytes of each but the last, and those of all. None
+    /// arrived before the one in front of it, in the future, or more than a second ago. Where the system has
+    /// no stamps, all of them arrived now.
     pub fn drain(
         &mut self,
         clock: &Clock,
-        mut each: impl FnMut(Instant, FourTuple, Ecn, &mut [u8]),
+        mut each: impl FnMut(Instant, FourTuple, Ecn, usize, &mut [u8]),
     ) {
         // Both clocks together, and once: a turn costs less, and its datagrams keep their distances.
         let (now, wall) = (clock.now(), wall());
@@ -97,12 +107,8 @@ impl Inbox {
             self.latest = self.latest.max(arrival(now, wall, meta.timestamp));
             let local = meta.dst_ip.filter(|&ip| self.is_wildcard && is_own(ip));
             let (path, ecn) = (FourTuple { remote: meta.addr, local }, mark(meta.ecn));
-            let mut rest = &mut buffer[..meta.len];
-            for _ in 0..datagrams(meta) {
-                let (datagram, behind) = rest.split_at_mut(meta.stride.min(rest.len()));
-                each(self.latest, path, ecn, datagram);
-                rest = behind;
-            }
+            let bytes = if meta.stride == 0 { meta.len } else { meta.stride };
+            each(self.latest, path, ecn, bytes, &mut buffer[..meta.len]);
         }
         self.filled = 0;
     }
@@ -161,8 +167,11 @@ mod tests {
     /// Length and first byte of each, in order.
     fn drained(inbox: &mut Inbox) -> Vec<(usize, u8)> {
         let mut all = Vec::new();
-        inbox.drain(&Clock::start(), |_, _, _, datagram| {
-            all.push((datagram.len(), datagram.first().copied().unwrap_or_default()));
+        inbox.drain(&Clock::start(), |_, _, _, bytes, datagrams| {
+            if datagrams.is_empty() {
+                all.push((0, 0));
+            }
+            all.extend(datagrams.chunks(bytes.max(1)).map(|it| (it.len(), it[0])));
         });
         all
     }
@@ -186,12 +195,29 @@ mod tests {
         assert_eq!(drained(&mut inbox), [], "each of them once");
     }
 
+    /// Then a few buffers are enough, and stay in a cache; datagrams that come one by one fill many.
+    #[test]
+    fn after_joined_datagrams_fewer_buffers_are_filled() {
+        let mut inbox = Inbox::new();
+        let mut offered = |stride| {
+            let mut offered = 0;
+            let count = inbox.fill(false, |buffers, metas| {
+                (metas[0].len, metas[0].stride) = (10, stride);
+                offered = buffers.len();
+                Ok::<_, ()>(1)
+            });
+            assert_eq!(count, Ok(10 / stride));
+            offered
+        };
+        assert_eq!([2, 10, 10].map(&mut offered), [BUFFERS, JOINED_BUFFERS, BUFFERS]);
+    }
+
     /// The clock of the day was set back between them.
     #[test]
     fn nothing_arrives_before_what_was_in_front_of_it() {
         let mut inbox = Inbox::new();
         inbox.latest = NOW;
         let _one = inbox.fill(false, |_, _| Ok::<_, ()>(1));
-        inbox.drain(&Clock::start(), |at, _, _, _| assert_eq!(at, NOW));
+        inbox.drain(&Clock::start(), |at, _, _, _, _| assert_eq!(at, NOW));
     }
 }

@@ -20,6 +20,8 @@ mod punctual;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod receive;
 mod runner;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod send;
 mod socket;
 mod system;
 #[cfg(feature = "tokio")]

@@ -1,10 +1,12 @@
 //! What a machine has handed out, on its way to the carrier.
 //!
 //! The system splits one buffer into datagrams of equal size (generic segmentation offload, GSO), so a batch
-//! goes run by run ([`Batch::run`]), from the buffer in which it was composed. A machine that was asked for a
+//! goes run by run ([`Batch::run`]), from the buffer in which it was composed. Where it does not, or each of
+//! them goes elsewhere, several are offered with one call all the same. A machine that was asked for a
 //! datagram has handed it out: whatever the system says, each is offered until it is taken or lost, in order.
 
 use std::io;
+use std::ops::Range;
 
 use haulier_core::{Batch, Run};
 
@@ -51,7 +53,8 @@ pub(crate) enum Blocked {
 
 /// What became of a run.
 enum Sent {
-    Taken,
+    /// So many datagrams.
+    Taken(usize),
     Blocked(Blocked),
     Lost,
     /// The system does not split, or not for this address. Nothing was sent.
@@ -92,15 +95,18 @@ impl Outbox {
     ) -> io::Result<bool> {
         self.blocked = None;
         loop {
-            let max_datagrams = match self.state {
-                State::Singly { .. } => 1,
-                State::Fresh | State::LostOnce => carrier.max_segments(),
+            let (max_datagrams, end) = match self.state {
+                State::Singly { end, .. } => (1, end),
+                State::Fresh | State::LostOnce => (carrier.max_segments(), self.batch.len()),
             };
             let Some(run) = next_run(&self.batch, self.next, max_datagrams) else {
                 return Ok(true);
             };
             let is_several = run.datagrams > 1;
-            match (offer(carrier, &run, stats)?, &mut self.state) {
+            let behind = self.next + 1..end.min(self.next + carrier.max_several());
+            let others = others(&self.batch, &run, behind, max_datagrams);
+            let mut gone = run.datagrams;
+            match (offer(carrier, run, others, stats)?, &mut self.state) {
                 (Sent::Blocked(why), _) => {
                     self.blocked = Some(why);
                     return Ok(false);
@@ -115,10 +121,15 @@ impl Outbox {
                     *state = State::LostOnce;
                     continue;
                 }
-                (Sent::Taken, State::Singly { is_any_taken, .. }) => *is_any_taken = true,
-                _ => {}
+                (Sent::Taken(datagrams), state) => {
+                    gone = datagrams;
+                    if let State::Singly { is_any_taken, .. } = state {
+                        *is_any_taken = true;
+                    }
+                }
+                (Sent::Lost, _) => {}
             }
-            self.next += run.datagrams;
+            self.next += gone;
             match self.state {
                 State::Singly { end, .. } if self.next < end => continue,
                 // If the address takes nothing at all, it was not the run that was refused.
@@ -142,13 +153,53 @@ fn next_run(batch: &Batch, next: usize, max_datagrams: usize) -> Option<Run<'_>>
     Some(run)
 }
 
-/// Offers a run to the system, and judges and counts what it says.
-fn offer(carrier: &mut impl Carrier, run: &Run<'_>, stats: &mut RunnerStats) -> io::Result<Sent> {
-    let Err(error) = carrier.send(run) else {
-        stats.sent += run.datagrams as u64;
-        stats.sent_bytes += run.bytes.len() as u64;
-        stats.batches += u64::from(run.datagrams > 1);
-        return Ok(Sent::Taken);
+/// The datagrams at these places that may be offered with one that is in front of them, up to the first that
+/// may not. Where the system splits, those that are a run are none of them.
+fn others<'a>(
+    batch: &'a Batch,
+    first: &Run<'_>,
+    places: Range<usize>,
+    max_datagrams: usize,
+) -> Vec<Run<'a>> {
+    let is_v4 = |run: &Run<'_>| run.path.remote.ip().to_canonical().is_ipv4();
+    let goes_alike = |run: &Run<'_>| {
+        run.datagrams == 1
+            && run.path.remote.port() != 0
+            && (run.ecn, run.path.local, is_v4(run)) == (first.ecn, first.path.local, is_v4(first))
+    };
+    if places.is_empty() || !goes_alike(first) {
+        return Vec::new();
+    }
+    let runs = places.map_while(|place| next_run(batch, place, max_datagrams));
+    runs.take_while(goes_alike).collect()
+}
+
+/// Offers a run to the system, with the others if there are some, and judges and counts what it says.
+fn offer<'a>(
+    carrier: &mut impl Carrier,
+    run: Run<'a>,
+    mut others: Vec<Run<'a>>,
+    stats: &mut RunnerStats,
+) -> io::Result<Sent> {
+    let sent = if others.is_empty() {
+        carrier.send(&run).map(|()| run.datagrams)
+    } else {
+        others.insert(0, run);
+        let sent = carrier.send_several(&others);
+        sent.inspect(|&sent| {
+            let behind = others.get(1..sent).unwrap_or_default();
+            stats.sent_bytes += behind.iter().map(|it| it.bytes.len() as u64).sum::<u64>();
+        })
+    };
+    let error = match sent {
+        Ok(datagrams) => {
+            stats.sent += datagrams as u64;
+            stats.sent_bytes += run.bytes.len() as u64;
+            stats.batches += u64::from(datagrams > 1);
+            stats.send_calls += 1;
+            return Ok(Sent::Taken(datagrams));
+        }
+        Err(error) => error,
     };
     if run.datagrams > 1 && is_too_long(&error) {
         return Ok(Sent::TooLong);

@@ -37,6 +37,8 @@ pub struct RunnerStats {
     pub sent_bytes: u64,
     /// Calls that sent several of them.
     pub batches: u64,
+    /// Calls that sent them.
+    pub send_calls: u64,
     /// Datagrams received.
     pub received: u64,
     /// Calls that received them.
@@ -213,15 +215,16 @@ impl<M: Machine, S: Carrier> Runner<M, S> {
                     self.stats.received += datagrams as u64;
                     self.stats.receive_calls += 1;
                     let machine = &mut self.machine;
-                    self.inbox.drain(&self.clock, |arrived, path, ecn, datagram| {
-                        if !has_entropy && machine.wants_entropy(datagram) {
+                    self.inbox.drain(&self.clock, |arrived, path, ecn, bytes, datagrams| {
+                        let mut each = datagrams.chunks(bytes.max(1));
+                        if !has_entropy && each.any(|it| machine.wants_entropy(it)) {
                             has_entropy = true;
                             // Without it the machine has what it was made with.
                             if let Ok(fresh) = seed() {
                                 machine.mix_entropy(&fresh);
                             }
                         }
-                        machine.handle_marked_datagram(arrived, path, ecn, datagram);
+                        machine.handle_joined_datagrams(arrived, path, ecn, bytes, datagrams);
                     });
                 }
                 Err(error) => match sort(&error) {

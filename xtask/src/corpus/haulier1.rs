@@ -22,6 +22,7 @@ const PIECES: &[(&str, usize)] = &[
     ("data", 6),
     ("retries", 2),
     ("refusals", 6),
+    ("in_lines", 2),
     ("version_answers", 1),
     ("resets", 2),
 ];

@@ -49,15 +49,15 @@ pub(crate) struct ListenArgs {
     #[arg(long, requires = "token_key")]
     pub(crate) earlier_tokens: bool,
 
-    /// Clients at a time; who comes then waits in line, and is told its place. The default is what fits in a
-    /// GiB, at 64 KiB each.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "16384",
-        value_parser = clap::value_parser!(u16).range(1..)
-    )]
-    pub(crate) max_clients: u16,
+    /// Clients at a time; who comes then waits in line, and is told its place. By default one for each
+    /// 64 KiB of --max-memory.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) max_clients: Option<u32>,
+
+    /// Memory that clients may make the server hold, from 1M on. Above it the client that holds the most is
+    /// closed.
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::memory)]
+    pub(crate) max_memory: u64,
 
     /// Threads at work for the clients, each with a socket at the same address and its part of them. By
     /// default as many as there are cores, and at most 8. More than one on Linux only.

@@ -1,6 +1,9 @@
 //! The arguments of `haulier bench joiners`.
 
+use std::path::PathBuf;
 use std::time::Duration;
+
+use haulier_lab::joiners::JoinBy;
 
 use crate::units;
 
@@ -59,9 +62,24 @@ pub(crate) struct JoinersArgs {
     #[arg(long, requires = "simulated")]
     pub(crate) unknown_uplink: bool,
 
+    /// With --simulated: what clients join by: a token that has their address, as a matchmaker gives it, or a
+    /// ticket.
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "token",
+        value_parser = ["token", "ticket"],
+        requires = "simulated"
+    )]
+    pub(crate) by: String,
+
     /// With --simulated: the seed of the links and of all else.
     #[arg(long, value_name = "N", default_value = "1", value_parser = units::seed)]
     pub(crate) seed: u64,
+
+    /// With --simulated: draw how many have joined over time, beside what links and uplink allow.
+    #[arg(long, value_name = "FILE", requires = "simulated")]
+    pub(crate) svg: Option<PathBuf>,
 
     /// With 10,000 junk and forged datagrams a second, and a tenth as many hostile clients with the key as
     /// others.
@@ -83,9 +101,9 @@ Before it, one client gets as many bytes as all together, 256 MiB at most, from 
 takes at that rate is the unit of `all joined`. A wire of 1 is a byte sent, headers counted, for each of the
 blocks. Jain's index is of the clients' rates.
 
-The server's limits for one address are raised to all clients, for they have few: `connections`,
-`connections_per_prefix`, `handshakes` and `handshakes_per_prefix` of `ServerLimits`. Its line takes 1,024
-of one address, as ever.
+The server has seats for all, unless --seats says how many, and its limits for one address are raised to all
+clients, for they have few: `connections_per_prefix` and `handshakes_per_prefix` of `ServerLimits`. Its line
+takes 1,024 of one address, as ever.
 
 With --simulated, `equal shares` is when each would have its block if all shared the uplink equally, and what
 a slow link cannot take went to the others; `one by one` if who comes first took all that its link has. Both
@@ -104,6 +122,11 @@ impl JoinersArgs {
     /// Sockets of the clients, of whom so many join at once.
     pub(crate) fn sockets(&self, at_once: usize) -> usize {
         self.sockets.map_or((at_once / 500).clamp(8, 250), usize::from).min(at_once)
+    }
+
+    /// What clients join by in virtual time.
+    pub(crate) fn by(&self) -> JoinBy {
+        if self.by == "token" { JoinBy::Token } else { JoinBy::Ticket }
     }
 
     /// Hostile clients.

@@ -2,9 +2,11 @@
 //! is called sealed; in mode `open`, which the tag of the right protocol id gives away, there are frames to
 //! show.
 
+use std::time::Duration;
+
 use haulier::proto::internals::frames::{Frame, Frames};
 use haulier::proto::internals::{
-    DATA_HEADER_BYTES, DataHeader, EndParameters, Hello, Kind, OPEN_TAG_BYTES, Refusal,
+    DATA_HEADER_BYTES, DataHeader, EndParameters, Hello, InLine, Kind, OPEN_TAG_BYTES, Refusal,
     RequestParts, ResponseHeader, Retry, Role, Source, TAG_BYTES, Welcome, open_check, open_tag,
     read_reset,
 };
@@ -28,27 +30,49 @@ pub(super) fn read(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReas
             let retry = Retry::read(datagram)?;
             Ok(of("retry", vec![("to", hex(&retry.to.0)), ("cookie", hex(&retry.cookie))]))
         }
-        Kind::Refusal => {
-            let refusal = Refusal::read(datagram)?;
-            let check = match refusal.check {
-                zero if zero == [0; 16] => "zero",
-                open if open == open_check(protocol_id, refusal.checked) => "open",
-                _ => "sealed",
-            };
-            Ok(of(
-                "refusal",
-                vec![
-                    ("to", hex(&refusal.to.0)),
-                    ("reason", json!(refusal.code.name())),
-                    ("versions", json!(refusal.versions.iter().collect::<Vec<_>>())),
-                    ("check", json!(check)),
-                ],
-            ))
-        }
+        Kind::Refusal if InLine::is(datagram) => in_line(protocol_id, datagram),
+        Kind::Refusal => refusal(protocol_id, datagram),
         Kind::Response => response(protocol_id, datagram),
         Kind::Reset => Ok(of("reset", vec![("token", hex(&read_reset(datagram)?))])),
         Kind::Data { .. } => data(protocol_id, datagram),
     }
+}
+
+fn refusal(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
+    let refusal = Refusal::read(datagram)?;
+    Ok(of(
+        "refusal",
+        vec![
+            ("to", hex(&refusal.to.0)),
+            ("reason", json!(refusal.code.name())),
+            ("versions", json!(refusal.versions.iter().collect::<Vec<_>>())),
+            ("check", check(protocol_id, refusal.checked, refusal.check)),
+        ],
+    ))
+}
+
+fn in_line(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {
+    let (line, checked, its_check) = InLine::read(datagram)?;
+    let in_ms = |time: Duration| json!(time.as_millis() as u64);
+    Ok(of(
+        "in_line",
+        vec![
+            ("to", hex(&line.to.0)),
+            ("place", json!(line.place)),
+            ("estimate_ms", line.estimate.map_or(Value::Null, in_ms)),
+            ("again_ms", in_ms(line.again)),
+            ("check", check(protocol_id, checked, its_check)),
+        ],
+    ))
+}
+
+/// What a refusal's check is, as far as can be told without its key.
+fn check(protocol_id: u64, checked: &[u8], check: [u8; 16]) -> Value {
+    json!(match check {
+        zero if zero == [0; 16] => "zero",
+        open if open == open_check(protocol_id, checked) => "open",
+        _ => "sealed",
+    })
 }
 
 fn request(protocol_id: u64, datagram: &[u8]) -> Result<Fields, DropReason> {

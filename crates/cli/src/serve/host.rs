@@ -109,7 +109,16 @@ fn config(
     ServerConfig::new(args.wire.protocol_id, credentials)
         .with_addresses(addresses)
         .with_earlier_tokens(earlier_tokens)
-        .with_limits(ServerLimits::default().with_connections(args.max_clients.into()))
+        .with_limits(limits(args))
         .with_max_uplink_bps(traffic.max_uplink_bps)
         .with_connection(connection)
+}
+
+fn limits(args: &ListenArgs) -> ServerLimits {
+    let memory_bytes = usize::try_from(args.max_memory).unwrap_or(usize::MAX);
+    let limits = ServerLimits::default().with_memory_bytes(memory_bytes);
+    match args.max_clients {
+        Some(clients) => limits.with_connections(clients as usize),
+        None => limits,
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::Program;
+use crate::support::{Dir, Program};
 
 fn joiners(options: &[&str]) -> Value {
     let args = [&["bench", "joiners", "--json"], options].concat();
@@ -47,7 +47,14 @@ fn a_simulated_crowd_joins_within_what_links_and_uplink_allow() {
     let done = joiners(&options);
     assert_eq!((number(&done, "joined"), number(&done, "dropped_bytes")), (100.0, 0.0), "{done}");
     assert!(number(&done, "mean_over_equal") < 2.0, "{done}");
-    assert_eq!(done, joiners(&options));
+    let dir = Dir::new();
+    let svg = dir.path("joiners.svg");
+    assert_eq!(done, joiners(&[&options[..], &["--svg", &svg]].concat()));
+    let svg = String::from_utf8(dir.read("joiners.svg")).unwrap();
+    assert!(svg.contains(">100 players join at once, behind 0.1 Gbit/s<"), "{svg}");
+    let links = done["links"].as_array().unwrap();
+    let clients: f64 = links.iter().map(|link| number(link, "clients")).sum();
+    assert_eq!((links.len(), clients), (10, 100.0), "{done}");
     let attacked = joiners(&[&options[..], &["--attack"]].concat());
     assert_eq!((number(&attacked, "joined"), number(&attacked, "hostile")), (100.0, 10.0));
 }

@@ -150,6 +150,7 @@ fn usage() {
         (&["send"], &["<FILE|DIR... TICKET|ADDR>"]),
         (&with("--timeout", "0"), &["0 is no time"]),
         (&with("--most", "all"), &["all is no size", "2G"]),
+        (&["serve", "in", "--max-memory", "1k"], &["1k is too little memory", "1M on"]),
         (&["recv", "-o", &out, "--stay"], &["--stay takes file after file"]),
         (&["serve", "--inbox", &out], &["--most"]),
         (&["serve", "--most", "2G", &file], &["--inbox"]),

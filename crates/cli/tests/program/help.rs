@@ -82,7 +82,7 @@ fn serve_and_fetch() {
         ["--max-clients", "--rate", "--uplink", "found out", "--urgency", "[default: load-screen]"];
     assert_says(&["serve", "--help"], &more);
     assert_says(&["serve", "--help"], &["during-play", "--address", "Examples:"]);
-    assert_says(&["serve", "--help"], &["--earlier-tokens"]);
+    assert_says(&["serve", "--help"], &["--earlier-tokens", "--max-memory", "64 KiB"]);
     let options = ["TICKET|ADDR", "--list", "--force", "--timeout", "--copies", "HAULIER_TICKET"];
     assert_says(&["fetch", "--help"], &options);
     let more = ["--ticket-file", "--token-file", "standard input", "Examples:", "-o - | tar x"];

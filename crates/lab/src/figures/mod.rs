@@ -1,10 +1,12 @@
 //! Figures of what was measured, as SVG: the same numbers make the same bytes.
 
 mod grid;
+mod joiners;
 mod joins;
 mod links;
 mod plot;
 
 pub use grid::grid;
+pub use joiners::joiners;
 pub use joins::Joins;
 pub use links::{Panel, links};

@@ -11,12 +11,13 @@ pub mod shares;
 use std::time::Duration;
 
 use haulier_proto::Instant;
+use haulier_proto::client::Credentials;
 use haulier_proto::connection::{Block, ConnectionConfig};
+use haulier_proto::credentials::{ConnectToken, Secret, TokenClaims, TokenKey, TokenServers};
 use haulier_proto::server::ServerLimits;
 use haulier_sim::attack::{Attacker, Hostile, HostileKind};
-use haulier_sim::hosts::{Keyed, configs, secret};
+use haulier_sim::hosts::{Keyed, PROTOCOL_ID, UNIX_TIME, configs, secret};
 use haulier_sim::link::UDP_IP_OVERHEAD;
-use haulier_sim::profile::join_limit;
 use haulier_sim::{Access, LinkConfig, Profile, Rng, World, address};
 
 use hosts::{Joiner, Server};
@@ -31,8 +32,21 @@ const HOSTILE_EVERY: Duration = Duration::from_millis(500);
 /// Junk comes from so many hosts.
 const JUNK_HOSTS: u32 = 100;
 
+/// The first address of the clients.
+const FIRST_CLIENT: u32 = 10;
+
 /// The first addresses of hostile clients and of junk.
 const FIRST_HOSTILE: u32 = 1 << 20;
+
+/// What a client joins by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinBy {
+    /// A token that has its address, as from a matchmaker: the server may send at once.
+    Token,
+    /// A ticket, the same for all: the server sends three times what it received until the address is
+    /// validated.
+    Ticket,
+}
 
 /// A run of a crowd.
 #[derive(Clone, Debug)]
@@ -47,6 +61,8 @@ pub struct Joiners {
     pub is_known: bool,
     /// Connections at a time; `None` for all.
     pub seats: Option<usize>,
+    /// What clients join by.
+    pub by: JoinBy,
     /// Hostile clients, of all kinds in turn.
     pub hostile: u32,
     /// Junk and forged datagrams a second.
@@ -58,8 +74,12 @@ pub struct Joiners {
 /// What became of it.
 #[derive(Clone, Debug, Default)]
 pub struct JoinersReport {
+    /// The link of each client.
+    pub profiles: Vec<&'static str>,
     /// How long each client took; `None` if it did not get its block.
     pub times: Vec<Option<Duration>>,
+    /// What each link allows, were it alone.
+    pub alone: Vec<Duration>,
     /// What each link and a fair share of the uplink allow.
     pub limits: Vec<Duration>,
     /// When each would be done if they were served one after the other.
@@ -88,7 +108,9 @@ impl Joiners {
         let seats = self.seats.unwrap_or(all);
         let connection = ConnectionConfig::default().with_max_block_bytes(self.bytes);
         let (mut server, client) = configs(Keyed::Secret, connection);
-        server.limits = ServerLimits::default().with_connections(seats).with_handshakes(all);
+        server.limits = ServerLimits::default().with_connections(seats);
+        let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
+        server.credentials = server.credentials.with_token_key(key.clone());
         if self.is_known {
             server.max_uplink_bps = self.uplink_bps;
         }
@@ -98,12 +120,17 @@ impl Joiners {
         let block = Block::new(1, rng.bytes(self.bytes as usize));
         let host = Server::new(block, server, rng.key());
         let server = world.add(host, address(1), &access);
-        let (mut joiners, mut flows) = (Vec::new(), Vec::new());
+        let (mut joiners, mut flows, mut profiles) = (Vec::new(), Vec::new(), Vec::new());
         for n in 0..self.clients {
             let profile: &Profile = rng.pick(&Profile::ALL);
-            let host = Joiner::new(client.clone(), rng.key());
-            joiners.push(world.add(host, address(10 + n), &profile.link().into()));
+            let mut client = client.clone();
+            if self.by == JoinBy::Token {
+                client.credentials = Credentials::Token(token(&key, n));
+            }
+            let host = Joiner::new(client, rng.key());
+            joiners.push(world.add(host, address(FIRST_CLIENT + n), &profile.link().into()));
             flows.push(self.flow(&profile.link()));
+            profiles.push(profile.name);
         }
         let end = Instant::ZERO + lasts;
         self.add_attackers(&mut world, end, &mut rng);
@@ -117,13 +144,15 @@ impl Joiners {
                 break;
             }
         }
-        let (wire, rate) = (self.wire_bytes(), self.uplink_bps as f64);
+        let rate = self.uplink_bps as f64;
         let uplink = world.links(world.segment_of(server)).0.stats();
         let machine = world.host(server);
         JoinersReport {
+            profiles,
             times: joiners.iter().map(|&id| world.host(id).took).collect(),
-            limits: shares::equal(&flows, wire, rate),
-            in_turn: shares::in_turn(&flows, wire, rate),
+            alone: flows.iter().map(Flow::alone).collect(),
+            limits: shares::equal(&flows, rate),
+            in_turn: shares::in_turn(&flows, rate),
             sent_bytes: uplink.offered_bytes,
             dropped_bytes: uplink.dropped_bytes,
             most_connections: machine.most_connections,
@@ -138,11 +167,11 @@ impl Joiners {
         (self.bytes + self.bytes.div_ceil(1200) * UDP_IP_OVERHEAD) as f64
     }
 
-    /// The link's rate is that which makes it take as long as its limit.
+    /// What is lost behind the uplink has to pass it again.
     fn flow(&self, link: &LinkConfig) -> Flow {
-        let starts = link.delay * 2;
-        let sending = join_limit(link, self.bytes).saturating_sub(starts);
-        Flow { starts, max_bps: self.wire_bytes() * 8.0 / sending.as_secs_f64() }
+        let max_bps = link.rate_bps.map_or(f64::INFINITY, |bps| bps as f64);
+        let arrives = 1.0 - link.loss.mean().as_f64();
+        Flow { starts: link.delay * 2, max_bps, bytes: self.wire_bytes() / arrives }
     }
 
     fn add_attackers(&self, world: &mut World, until: Instant, rng: &mut Rng) {
@@ -165,9 +194,37 @@ impl Joiners {
     }
 }
 
+/// A token for this client at its address.
+fn token(key: &TokenKey, client: u32) -> ConnectToken {
+    let claims = TokenClaims::new(UNIX_TIME, UNIX_TIME + 3600, TokenServers::One(address(1)))
+        .with_client_address(Some(address(FIRST_CLIENT + client)));
+    let mut nonce = [1; 24];
+    nonce[..4].copy_from_slice(&client.to_le_bytes());
+    key.issue(PROTOCOL_ID, &claims, Secret::from_bytes([9; 32]), nonce)
+        .expect("claims that fit a token")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One of the thousand is behind a link that loses in runs, and loses its first twenty requests.
+    #[test]
+    fn all_of_a_thousand_are_heard_over_every_link() {
+        let crowd = Joiners {
+            clients: 1_000,
+            bytes: 4 << 10,
+            uplink_bps: 1_000_000_000,
+            is_known: true,
+            seats: None,
+            by: JoinBy::Ticket,
+            hostile: 0,
+            junk_per_s: 0,
+            seed: 1,
+        };
+        let report = crowd.run(Duration::from_secs(60), |_| ());
+        assert_eq!(report.times.iter().flatten().count(), 1_000, "{:?}", report.why);
+    }
 
     /// A tenth of what CI runs as a program.
     #[test]
@@ -178,6 +235,7 @@ mod tests {
             uplink_bps: 100_000_000,
             is_known: true,
             seats: None,
+            by: JoinBy::Ticket,
             hostile: 0,
             junk_per_s: 0,
             seed: 1,

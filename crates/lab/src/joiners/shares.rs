@@ -12,6 +12,16 @@ pub struct Flow {
     pub starts: Duration,
     /// What its own link has, in bits per second.
     pub max_bps: f64,
+    /// What has to be sent to it, with what will be lost.
+    pub bytes: f64,
+}
+
+impl Flow {
+    /// When it has its bytes if nobody else is there.
+    #[must_use]
+    pub fn alone(&self) -> Duration {
+        self.starts + Duration::from_secs_f64(self.bytes * 8.0 / self.max_bps)
+    }
 }
 
 /// The time that is computed at once: shorter than the transfer of any link there is.
@@ -19,11 +29,11 @@ const STEP: f64 = 0.001;
 
 /// When each has its bytes if all share the uplink equally, and what one cannot take the others divide.
 #[must_use]
-pub fn equal(flows: &[Flow], bytes: f64, uplink_bps: f64) -> Vec<Duration> {
+pub fn equal(flows: &[Flow], uplink_bps: f64) -> Vec<Duration> {
     // In the order of what they can take: then one pass divides the uplink.
     let mut order: Vec<usize> = (0..flows.len()).collect();
     order.sort_by(|&a, &b| flows[a].max_bps.total_cmp(&flows[b].max_bps));
-    divide(flows, bytes, order, |active, rates| {
+    divide(flows, order, |active, rates| {
         let (mut free, mut left) = (uplink_bps, active.len());
         for (&flow, rate) in active.iter().zip(rates) {
             *rate = flows[flow].max_bps.min(free / left as f64);
@@ -35,8 +45,8 @@ pub fn equal(flows: &[Flow], bytes: f64, uplink_bps: f64) -> Vec<Duration> {
 
 /// When each has its bytes if the first come first: each takes what its link has, while there is some.
 #[must_use]
-pub fn in_turn(flows: &[Flow], bytes: f64, uplink_bps: f64) -> Vec<Duration> {
-    divide(flows, bytes, (0..flows.len()).collect(), |active, rates| {
+pub fn in_turn(flows: &[Flow], uplink_bps: f64) -> Vec<Duration> {
+    divide(flows, (0..flows.len()).collect(), |active, rates| {
         let mut free = uplink_bps;
         for (&flow, rate) in active.iter().zip(rates) {
             *rate = flows[flow].max_bps.min(free);
@@ -48,11 +58,10 @@ pub fn in_turn(flows: &[Flow], bytes: f64, uplink_bps: f64) -> Vec<Duration> {
 /// Step by step, with rates that `share` gives to those that are there, in this order.
 fn divide(
     flows: &[Flow],
-    bytes: f64,
     order: Vec<usize>,
     share: impl Fn(&[usize], &mut [f64]),
 ) -> Vec<Duration> {
-    let mut left = vec![bytes * 8.0; flows.len()];
+    let mut left: Vec<f64> = flows.iter().map(|flow| flow.bytes * 8.0).collect();
     let mut done = vec![Duration::MAX; flows.len()];
     let (mut waiting, mut at) = (order, 0.0);
     while !waiting.is_empty() {
@@ -80,14 +89,14 @@ mod tests {
     /// each until they are done after 0.25 s.
     #[test]
     fn what_a_slow_link_leaves_is_for_the_others() {
-        let flow = |max_bps| Flow { starts: Duration::ZERO, max_bps };
+        let flow = |max_bps| Flow { starts: Duration::ZERO, max_bps, bytes: 125_000.0 };
         let flows = [flow(1e9), flow(2e6), flow(1e9)];
         let near = |times: Vec<Duration>, expected: [f64; 3]| {
             for (time, expected) in times.iter().zip(expected) {
                 assert!((time.as_secs_f64() - expected).abs() < 0.003, "{times:?}");
             }
         };
-        near(equal(&flows, 125_000.0, 10e6), [0.25, 0.5, 0.25]);
-        near(in_turn(&flows, 125_000.0, 10e6), [0.1, 0.6, 0.225]);
+        near(equal(&flows, 10e6), [0.25, 0.5, 0.25]);
+        near(in_turn(&flows, 10e6), [0.1, 0.6, 0.225]);
     }
 }

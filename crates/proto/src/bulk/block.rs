@@ -254,16 +254,14 @@ impl SendBlock {
         let is_done = self.is_chunk_done(index);
         match &mut self.block.content {
             Content::Source(source) => source.provide(index, (!is_done).then_some(data)),
-            Content::Held { .. } => false,
+            Content::Held(_) => false,
         }
     }
 
-    /// Makes the repair slices of an open chunk from a source, unless they are there for its cut.
-    pub(super) fn prepare_repair(&mut self, index: u32) {
-        let Some(cut) = self.get(index).map(OpenChunk::cut) else { return };
-        if let Content::Source(source) = &mut self.block.content {
-            source.prepare_repair(index, cut);
-        }
+    /// Has the repair slices of an open chunk at hand.
+    pub(super) fn prepare_repair(&mut self, index: u32) -> Option<()> {
+        let cut = self.get(index)?.cut();
+        self.block.content.prepare_repair(index, cut)
     }
 
     /// Whether a chunk was opened, or is done.
@@ -339,7 +337,7 @@ impl SendBlock {
         self.block.content.chunk(chunk.at.index)?.get(chunk.cut().range(index)?)
     }
 
-    /// The bytes of this repair slice of an open chunk. The first encodes all of them.
+    /// The bytes of this repair slice of an open chunk, after they were [prepared](Self::prepare_repair).
     pub(crate) fn repair(&self, chunk: &OpenChunk, index: u8) -> Option<&[u8]> {
         self.block.content.repair(chunk.at.index, chunk.cut(), index)
     }

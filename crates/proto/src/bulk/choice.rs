@@ -133,6 +133,15 @@ impl Chunks {
         })
     }
 
+    /// The same, where it is plain without the estimates: the class whose turn it is lacks nothing, and the
+    /// chunk at which its last search ended has source slices that were never sent. So it is of all but the
+    /// first of a chunk.
+    pub(super) fn next_of_run(&self) -> Option<Choice> {
+        let class = self.classes.at(0).filter(|class| class.lacking.is_empty())?;
+        let at = *class.active.get(class.searched.unsent)?;
+        self.get(at).filter(|chunk| !chunk.is_sent()).map(|_| Choice::of(From::Open(at)))
+    }
+
     /// The first chunk that is not done.
     fn first_open(&self) -> Option<Choice> {
         let blocks = |class: &Class| {
@@ -252,14 +261,14 @@ impl Chunks {
         head_bytes(at, true) + slice
     }
 
-    /// Returns the chosen slice, and counts it as sent. `next_number` is that of its datagram.
+    /// Returns the chosen slice, whose frame has at most so many bytes, and counts it as sent. `next_number`
+    /// is that of its datagram.
     pub(super) fn take(
         &mut self,
-        choice: Choice,
+        (choice, frame_bytes): (Choice, usize),
         ledger: &Ledger,
         next_number: u64,
     ) -> Option<Chosen<'_>> {
-        let frame_bytes = self.frame_bytes(choice);
         let at = match choice.from {
             From::Open(at) => at,
             From::Next(at) => {
@@ -290,7 +299,7 @@ impl Chunks {
             self.class_mut(key)?.add(at);
         }
         self.classes.on_sent(key, frame_bytes);
-        self.chosen(place, at, symbol, unsent.is_none(), ledger)
+        self.chosen(place, at, symbol, unsent.is_none())
     }
 
     fn open(&mut self, at: ChunkAt, next_number: u64) -> Option<()> {
@@ -311,21 +320,14 @@ impl Chunks {
         &mut self,
         place: usize,
         at: ChunkAt,
-        mut symbol: Symbol,
-        mut is_repeated: bool,
-        ledger: &Ledger,
+        symbol: Symbol,
+        is_repeated: bool,
     ) -> Option<Chosen<'_>> {
         let (index, is_repair) = symbol.index();
         let block = self.blocks.get_mut(place)?;
         if is_repair {
-            block.prepare_repair(at.index);
+            block.prepare_repair(at.index)?;
         }
-        if is_repair && block.repair(block.get(at.index)?, index).is_none() {
-            // They were made for too many other sizes: the sources have to do.
-            block.get_mut(at.index)?.end_repair();
-            (symbol, is_repeated) = (block.next_repeated(at.index, ledger)?, true);
-        }
-        let (index, is_repair) = symbol.index();
         let block = self.blocks.get(place)?;
         let chunk = block.get(at.index)?;
         let cut = chunk.cut();

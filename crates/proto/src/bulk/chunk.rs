@@ -113,7 +113,7 @@ impl OpenChunk {
         }
         (self.received, self.lacking_since) = (received, None);
         self.restarts += 1;
-        self.end_repair();
+        self.repairs = 0;
         true
     }
 
@@ -219,11 +219,6 @@ impl OpenChunk {
         let bit = lost.trailing_zeros();
         *lost &= !(1 << bit);
         source(32 * at + bit as usize)
-    }
-
-    /// Its repair slices cannot be made: no more of them are chosen.
-    pub(crate) const fn end_repair(&mut self) {
-        self.repairs = 0;
     }
 
     /// The slice to retransmit once all were sent: of those that the receiver does not have, the first with

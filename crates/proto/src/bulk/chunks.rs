@@ -99,6 +99,9 @@ impl Chunks {
     }
 
     pub(super) fn place(&self, number: u32) -> Option<usize> {
+        if self.blocks.front()?.number() == number {
+            return Some(0);
+        }
         self.blocks.binary_search_by_key(&number, SendBlock::number).ok()
     }
 

@@ -5,18 +5,20 @@
 //! what is here of it was asked for.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 
 use bytes::Bytes;
 
 use super::cut::Cut;
-use super::repair::{BlockRepair, ChunkRepair};
+use super::repair::Encoded;
+use super::repair_cache::BlockRepair;
 use crate::chunk::MAX_CHUNK_BYTES;
 
 /// The bytes of a block.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// All are here, and shared by all connections that send it, as are its repair slices.
-    Held { data: Bytes, repair: BlockRepair },
+    Held(Held),
     /// They come from a source, chunk by chunk.
     Source(Provided),
 }
@@ -25,8 +27,12 @@ impl Content {
     /// All of a block.
     #[cfg(test)]
     pub(crate) fn held(data: Bytes) -> Self {
-        let repair = BlockRepair::of_block(data.len());
-        Self::Held { data, repair }
+        Self::shared(data, BlockRepair::new())
+    }
+
+    /// All of a block that others send too.
+    pub(crate) const fn shared(data: Bytes, repair: BlockRepair) -> Self {
+        Self::Held(Held { data, repair, used: BTreeMap::new() })
     }
 
     /// Those of a block of this many bytes, which are asked for.
@@ -37,7 +43,7 @@ impl Content {
     /// The block's length in bytes.
     pub(super) const fn length(&self) -> u64 {
         match self {
-            Self::Held { data, .. } => data.len() as u64,
+            Self::Held(held) => held.data.len() as u64,
             Self::Source(source) => source.length,
         }
     }
@@ -45,7 +51,7 @@ impl Content {
     /// Whether the bytes of this chunk are here.
     pub(super) fn has(&self, index: u32) -> bool {
         match self {
-            Self::Held { .. } => true,
+            Self::Held(_) => true,
             Self::Source(source) => source.given.contains_key(&index),
         }
     }
@@ -53,7 +59,7 @@ impl Content {
     /// The bytes of a chunk, if they are here.
     pub(super) fn chunk(&self, index: u32) -> Option<&[u8]> {
         match self {
-            Self::Held { data, .. } => {
+            Self::Held(Held { data, .. }) => {
                 let start = (index as usize).checked_mul(MAX_CHUNK_BYTES)?;
                 let rest = data.get(start..)?;
                 rest.get(..MAX_CHUNK_BYTES.min(rest.len()))
@@ -62,21 +68,33 @@ impl Content {
         }
     }
 
-    /// A repair slice of a chunk that is cut this way. Of one from a source they are
-    /// [prepared](Provided::prepare_repair) before.
+    /// Has the repair slices of a chunk here, cut this way. Returns nothing if its bytes are not.
+    pub(super) fn prepare_repair(&mut self, chunk: u32, cut: Cut) -> Option<()> {
+        match self {
+            Self::Held(held) if held.used.get(&chunk).is_some_and(|used| used.is_of(cut)) => {}
+            Self::Held(held) => {
+                let (start, bytes) = (chunk as usize * MAX_CHUNK_BYTES, cut.chunk_bytes());
+                let data = held.data.get(start..)?.get(..bytes)?;
+                held.used.insert(chunk, held.repair.of_chunk(chunk, data, cut));
+            }
+            Self::Source(source) => source.given.get_mut(&chunk)?.prepare_repair(cut),
+        }
+        Some(())
+    }
+
+    /// A repair slice of a chunk that is cut this way, after they were
+    /// [prepared](Self::prepare_repair).
     pub(super) fn repair(&self, chunk: u32, cut: Cut, index: u8) -> Option<&[u8]> {
         match self {
-            Self::Held { repair, .. } => {
-                repair.slice(usize::try_from(chunk).ok()?, self.chunk(chunk)?, cut, index)
-            }
-            Self::Source(source) => source.given.get(&chunk)?.repair.slice(cut, index),
+            Self::Held(held) => held.used.get(&chunk)?.slice(cut, index),
+            Self::Source(source) => source.given.get(&chunk)?.repair.as_ref()?.slice(cut, index),
         }
     }
 
     /// Chunks that were asked for, whether they are here or not, but for the `open` ones.
     pub(super) fn ahead(&self, open: usize) -> usize {
         match self {
-            Self::Held { .. } => 0,
+            Self::Held(_) => 0,
             Self::Source(source) => source.wanted.len() + source.given.len().saturating_sub(open),
         }
     }
@@ -84,7 +102,7 @@ impl Content {
     /// The chunks that a source has provided.
     pub(super) fn given(&self) -> impl Iterator<Item = u32> {
         let source = match self {
-            Self::Held { .. } => None,
+            Self::Held(_) => None,
             Self::Source(source) => Some(source),
         };
         source.into_iter().flat_map(|source| source.given.keys().copied())
@@ -92,15 +110,16 @@ impl Content {
 
     /// The receiver has this chunk.
     pub(super) fn on_done(&mut self, index: u32) {
-        if let Self::Source(source) = self {
-            source.given.remove(&index);
+        match self {
+            Self::Held(held) => drop(held.used.remove(&index)),
+            Self::Source(source) => drop(source.given.remove(&index)),
         }
     }
 
     /// Memory that chunks from a source take, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
-            Self::Held { .. } => 0,
+            Self::Held(_) => 0,
             Self::Source(source) => source.given.values().map(Given::memory_bytes).sum(),
         }
     }
@@ -111,6 +130,15 @@ impl Content {
             assert_eq!(both.next(), None, "provided, and still asked for");
         }
     }
+}
+
+/// A block that is here.
+#[derive(Debug)]
+pub(crate) struct Held {
+    data: Bytes,
+    repair: BlockRepair,
+    /// The repair slices of the chunks that are not done, and needed some.
+    used: BTreeMap<u32, Arc<Encoded>>,
 }
 
 /// What a program has provided of a block.
@@ -125,14 +153,21 @@ pub(crate) struct Provided {
 /// A chunk that was provided.
 struct Given {
     data: Bytes,
-    repair: ChunkRepair,
+    /// Its repair slices: made when the first is needed, and dropped with the chunk.
+    repair: Option<Encoded>,
 }
 
 crate::debug_as! { Given: |given| bytes = given.data.len() }
 
 impl Given {
     fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.data.len() + self.repair.memory_bytes()
+        size_of::<Self>() + self.data.len() + self.repair.as_ref().map_or(0, Encoded::bytes)
+    }
+
+    fn prepare_repair(&mut self, cut: Cut) {
+        if !self.repair.as_ref().is_some_and(|repair| repair.is_of(cut)) {
+            self.repair = Some(Encoded::of(&self.data, cut));
+        }
     }
 }
 
@@ -151,15 +186,8 @@ impl Provided {
     pub(super) fn provide(&mut self, index: u32, data: Option<Bytes>) -> bool {
         let was_wanted = self.wanted.remove(&index);
         if let Some(data) = data.filter(|_| was_wanted) {
-            self.given.insert(index, Given { data, repair: ChunkRepair::default() });
+            self.given.insert(index, Given { data, repair: None });
         }
         was_wanted
-    }
-
-    /// Makes the repair slices of a chunk that is cut this way, unless they are there.
-    pub(super) fn prepare_repair(&mut self, chunk: u32, cut: Cut) {
-        if let Some(given) = self.given.get_mut(&chunk) {
-            given.repair.prepare(&given.data, cut);
-        }
     }
 }

@@ -70,6 +70,8 @@ fn usual_head_bytes(at: ChunkAt) -> usize {
 pub struct Cut {
     chunk_bytes: u32,
     size: SliceSize,
+    /// How many slices that are: asked for with each, and a division.
+    count: u16,
 }
 
 impl Cut {
@@ -77,11 +79,11 @@ impl Cut {
     /// more than 256 slices.
     #[must_use]
     pub const fn new(chunk_bytes: usize, size: SliceSize) -> Option<Self> {
-        let fits = chunk_bytes >= 1
-            && chunk_bytes <= MAX_CHUNK_BYTES
-            && chunk_bytes.div_ceil(size.bytes()) <= MAX_SLICES;
-        #[expect(clippy::cast_possible_truncation, reason = "at most 262,144")]
-        if fits { Some(Self { chunk_bytes: chunk_bytes as u32, size }) } else { None }
+        let count = chunk_bytes.div_ceil(size.bytes());
+        let fits = chunk_bytes >= 1 && chunk_bytes <= MAX_CHUNK_BYTES && count <= MAX_SLICES;
+        #[expect(clippy::cast_possible_truncation, reason = "at most 262,144, and 256")]
+        let (chunk_bytes, count) = (chunk_bytes as u32, count as u16);
+        if fits { Some(Self { chunk_bytes, size, count }) } else { None }
     }
 
     /// How a sender cuts this chunk of `chunk_bytes` bytes, 1 to 262,144, if a slice frame may have `room`
@@ -113,7 +115,7 @@ impl Cut {
     /// The number of its slices: 1 to 256.
     #[must_use]
     pub const fn count(self) -> usize {
-        self.chunk_bytes().div_ceil(self.size.bytes())
+        self.count as usize
     }
 
     /// Whether this is the index of the last slice.

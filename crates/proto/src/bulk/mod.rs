@@ -29,6 +29,7 @@ mod rate_finder;
 mod reader;
 mod recalled;
 pub(crate) mod repair;
+mod repair_cache;
 mod requests;
 mod samples;
 mod sender;
@@ -55,7 +56,7 @@ pub(crate) use credit::Credit;
 #[cfg(test)]
 pub(crate) use delivered::Proven;
 pub(crate) use known::{Known, Trust};
-pub(crate) use repair::BlockRepair;
+pub(crate) use repair_cache::BlockRepair;
 pub(crate) use requests::RequestTrain;
 pub(crate) use sender::Sender;
 #[cfg(test)]

@@ -6,27 +6,18 @@
 //! without losses encodes nothing. The invariant: the bytes of a repair slice depend on the chunk, the slice
 //! size and the index alone.
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use once_cell::race::OnceBox;
 use reed_solomon_simd::engine::DefaultEngine;
 use reed_solomon_simd::rate::{LowRateEncoder, RateEncoder};
 
 use super::cut::{Cut, SliceSize};
 use super::erasures::CodeWord;
-use crate::chunk::MAX_CHUNK_BYTES;
 
 /// The most repair slices that a chunk has.
 pub(crate) const MAX_REPAIR_SLICES: usize = 256;
-
-/// Slice sizes for which the repair slices of a chunk are kept: what fits beside a welcome, into 1200 bytes,
-/// and into each of the four sizes that a path is probed for. With fewer, some who get the block would use up
-/// the places of others. A chunk that is cut in yet another size is sent without any.
-const MAX_SIZES: usize = 6;
 
 /// The number of repair slices of a chunk that is cut this way: the smallest power of two that is at least
 /// the number of its slices. None for a chunk of one slice: a copy does the same.
@@ -35,83 +26,34 @@ pub(crate) const fn repair_count(cut: Cut) -> usize {
     if cut.count() > 1 { cut.count().next_power_of_two() } else { 0 }
 }
 
-/// The repair slices of a chunk, for one size of slices.
+/// The repair slices of a chunk, all of them, for one size of slices.
 #[derive(Debug)]
-struct Encoded {
+pub(crate) struct Encoded {
     size: SliceSize,
     slices: Bytes,
 }
 
-/// The repair slices of a chunk that is shared. A place is filled once, and never changes.
-type SharedRepair = [OnceBox<Encoded>; MAX_SIZES];
-
-/// The repair slices of every chunk of a block: encoded when the first is needed, then shared by all
-/// connections that send it. At most [`MAX_SIZES`] times as large as the block's chunks.
-#[derive(Clone)]
-pub(crate) struct BlockRepair(Arc<[SharedRepair]>);
-
-crate::debug_as! { BlockRepair: |repair| chunks = repair.0.len() }
-
-impl BlockRepair {
-    /// For a block of this many bytes; nothing is encoded yet.
-    pub(crate) fn of_block(bytes: usize) -> Self {
-        Self((0..bytes.div_ceil(MAX_CHUNK_BYTES)).map(|_| SharedRepair::default()).collect())
+impl Encoded {
+    /// Those of this chunk, which is cut this way.
+    pub(crate) fn of(chunk: &[u8], cut: Cut) -> Self {
+        Self { size: cut.size(), slices: encode(chunk, cut) }
     }
 
-    /// Repair slice `index` of `chunk`, which is at position `place` in the block and cut this way. `None`
-    /// if it has none of this index, or was cut in too many other sizes before.
-    pub(crate) fn slice(&self, place: usize, chunk: &[u8], cut: Cut, index: u8) -> Option<&[u8]> {
-        if usize::from(index) >= repair_count(cut) || cut.chunk_bytes() != chunk.len() {
-            return None;
-        }
-        let size = cut.size();
-        for encoded in self.0.get(place)? {
-            // Whoever fills a place first decides its size; another size goes to the next one.
-            let encode = || Box::new(Encoded { size, slices: encode(chunk, cut) });
-            let encoded = encoded.get().unwrap_or_else(|| encoded.get_or_init(encode));
-            if encoded.size == size {
-                return encoded
-                    .slices
-                    .get(usize::from(index) * size.bytes()..)?
-                    .get(..size.bytes());
-            }
-        }
-        None
+    /// Whether they are of a chunk that is cut this way.
+    pub(crate) fn is_of(&self, cut: Cut) -> bool {
+        self.size == cut.size()
     }
 
-    /// Memory of the repair slices that were encoded so far, in bytes.
-    #[cfg(test)]
-    fn memory_bytes(&self) -> usize {
-        let encoded = self.0.iter().flatten().filter_map(OnceBox::get);
-        encoded.map(|encoded| size_of::<Encoded>() + encoded.slices.len()).sum::<usize>()
-            + self.0.len() * size_of::<SharedRepair>()
-    }
-}
-
-/// The repair slices of one chunk from a source, in the size of its slices: made when the first is needed,
-/// and dropped with the chunk.
-#[derive(Debug, Default)]
-pub(crate) struct ChunkRepair(Option<Encoded>);
-
-impl ChunkRepair {
-    /// Makes those of this chunk, which is cut this way, in place of those of another cut.
-    pub(crate) fn prepare(&mut self, chunk: &[u8], cut: Cut) {
-        let size = cut.size();
-        if self.0.as_ref().is_none_or(|encoded| encoded.size != size) {
-            self.0 = Some(Encoded { size, slices: encode(chunk, cut) });
-        }
-    }
-
-    /// Repair slice `index` of the chunk, if they were made for this cut.
+    /// Repair slice `index`, if they are of a chunk that is cut this way.
     pub(crate) fn slice(&self, cut: Cut, index: u8) -> Option<&[u8]> {
-        let encoded = self.0.as_ref().filter(|encoded| encoded.size == cut.size())?;
-        let size = encoded.size.bytes();
-        encoded.slices.get(usize::from(index) * size..)?.get(..size)
+        let size = self.size.bytes();
+        let slices = self.is_of(cut).then_some(&self.slices)?;
+        slices.get(usize::from(index) * size..)?.get(..size)
     }
 
     /// Memory of the slices, in bytes.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |encoded| encoded.slices.len())
+    pub(crate) const fn bytes(&self) -> usize {
+        self.slices.len()
     }
 }
 
@@ -216,6 +158,7 @@ mod tests {
     use reed_solomon_simd::rate::{LowRateDecoder, RateDecoder};
 
     use super::*;
+    use crate::chunk::MAX_CHUNK_BYTES;
 
     fn chunk(bytes: usize) -> Vec<u8> {
         (0..bytes as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
@@ -349,35 +292,15 @@ mod tests {
     ];
 
     #[test]
-    fn repair_slices_are_shared_by_all_senders_of_a_block() {
-        let block = chunk(MAX_CHUNK_BYTES + 2000);
-        let repair = BlockRepair::of_block(block.len());
-        let (last, same) = (&block[MAX_CHUNK_BYTES..], repair.clone());
-        let cut_in = |size| cut(2000, size);
-        let first = repair.slice(1, last, cut_in(1024), 0).unwrap();
-        assert_eq!(first.as_ptr(), same.slice(1, last, cut_in(1024), 0).unwrap().as_ptr());
-        assert_eq!(first, &encode(last, cut_in(1024))[..1024]);
-        assert!(repair.slice(2, last, cut_in(1024), 0).is_none(), "there is no such chunk");
-        assert!(repair.slice(1, last, cut_in(1024), 2).is_none(), "there are two of them");
-        assert!(repair.slice(1, last, cut_in(2000), 0).is_none(), "one slice has none");
-        assert!(repair.slice(1, last, cut(1999, 1024), 0).is_none(), "that is another chunk");
-    }
-
-    /// Each of a few sizes is encoded once; of more there are none, and the memory is bounded.
-    #[test]
-    fn a_chunk_has_repair_slices_in_a_few_sizes() {
-        let chunk = chunk(2000);
-        let repair = BlockRepair::of_block(chunk.len());
-        let empty = repair.memory_bytes();
-        let slice = |size| repair.slice(0, &chunk, cut(2000, size), 1);
-        for size in [1000, 1200, 1400, 1600, 1700, 1750] {
-            assert_eq!(slice(size).unwrap(), &encode(&chunk, cut(2000, size))[size..]);
-        }
-        let full = repair.memory_bytes();
-        assert!(slice(1800).is_none());
-        assert!(slice(1400).is_some());
-        assert_eq!(repair.memory_bytes(), full);
-        assert!(full - empty <= MAX_SIZES * (4 * 1750 + size_of::<Encoded>()));
+    fn a_slice_is_of_its_cut_alone() {
+        let (chunk, cut_in) = (chunk(2000), |size| cut(2000, size));
+        let encoded = Encoded::of(&chunk, cut_in(1024));
+        assert_eq!(encoded.slice(cut_in(1024), 0).unwrap(), &encode(&chunk, cut_in(1024))[..1024]);
+        assert!(encoded.slice(cut_in(1024), 2).is_none(), "there are two of them");
+        assert!(encoded.slice(cut_in(1200), 0).is_none(), "that is another cut");
+        let whole = Encoded::of(&chunk, cut_in(2000));
+        assert!(whole.slice(cut_in(2000), 0).is_none(), "one slice has none");
+        assert_eq!((encoded.bytes(), whole.bytes()), (2048, 0));
     }
 
     /// The crate's decoder has 128 KiB on the stack: game consoles and fibers have less. Tables are computed

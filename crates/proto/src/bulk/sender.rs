@@ -194,7 +194,8 @@ impl Sender {
         if choice.is_opening() {
             self.cut_for_game();
         }
-        if self.chunks.frame_bytes(choice) > room {
+        let frame_bytes = self.chunks.frame_bytes(choice);
+        if frame_bytes > room {
             return None;
         }
         if self.is_reader_full(ledger) {
@@ -216,7 +217,7 @@ impl Sender {
             let paced_at = Span::from(self.next_tail).clamp(now - late, now);
             self.next_tail = (paced_at + self.tail_gap()).instant();
         }
-        let chosen = self.chunks.take(choice, ledger, ledger.next_number())?;
+        let chosen = self.chunks.take((choice, frame_bytes), ledger, ledger.next_number())?;
         self.stats.resent += u64::from(chosen.is_repeated);
         Some(chosen)
     }
@@ -332,7 +333,7 @@ impl Sender {
             self.delivered.end_ack(now, largest);
         }
         self.pacing.set_disorder(ledger.reordering().into());
-        let rtt = self.silence.rtt().into();
+        let rtt = self.silence.rtt_span();
         self.recalled = self.recalled.filter(|recalled| !recalled.is_over(rtt));
         if !self.bottleneck.finder().has_train(self.trains.packets() / 2) {
             self.trains.try_again();
@@ -347,7 +348,7 @@ impl Sender {
 
     /// The peer reported when datagrams arrived. Called after the ack of these datagrams.
     pub(crate) fn on_arrivals(&mut self, frame: &ArrivalsFrame, ledger: &Ledger) {
-        let rtt: Span = self.silence.rtt().into();
+        let rtt = self.silence.rtt_span();
         let is_disordered = Span::from(ledger.reordering()) > 0.75 * rtt;
         let is_long = self.acked > if is_disordered { flow::LONG / 4 } else { flow::LONG };
         let Self { bottleneck, pacing, .. } = self;
@@ -373,7 +374,7 @@ impl Sender {
             pacing.learn(rate);
         }
         for sample in bottleneck.newest(count) {
-            pacing.on_arrival(self.now, sample, self.silence.rtt().into());
+            pacing.on_arrival(self.now, sample, self.silence.rtt_span());
         }
         self.set_stale();
     }

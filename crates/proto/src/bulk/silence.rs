@@ -14,6 +14,8 @@ use crate::stall::StallClock;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
     rtt: Duration,
+    /// The same, for those who ask with each datagram: to convert it takes divisions.
+    rtt_span: Span,
     /// By how much the peer's program reads late.
     lateness: Duration,
     /// By how much later than unasked it acknowledges.
@@ -35,9 +37,10 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    pub(super) const fn new(now: Instant, idle_timeout: Duration) -> Self {
+    pub(super) fn new(now: Instant, idle_timeout: Duration) -> Self {
         Self {
             rtt: FIRST_RTT,
+            rtt_span: FIRST_RTT.into(),
             lateness: Duration::ZERO,
             ack_delay: Duration::ZERO,
             restarted_at: now,
@@ -51,8 +54,8 @@ impl Silence {
         }
     }
 
-    pub(super) const fn set_rtt(&mut self, rtt: Duration) {
-        self.rtt = rtt;
+    pub(super) fn set_rtt(&mut self, rtt: Duration) {
+        (self.rtt, self.rtt_span) = (rtt, rtt.into());
     }
 
     pub(super) const fn set_lateness(&mut self, lateness: Duration) {
@@ -65,6 +68,10 @@ impl Silence {
 
     pub(super) const fn rtt(&self) -> Duration {
         self.rtt
+    }
+
+    pub(super) const fn rtt_span(&self) -> Span {
+        self.rtt_span
     }
 
     /// When feedback came last, or everything in flight was given up.

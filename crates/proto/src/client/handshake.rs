@@ -21,11 +21,10 @@ use crate::wire::{
 };
 use crate::{DatagramBuffer, DropReason, FourTuple, Instant, Platform};
 
-/// The time before the request is first retransmitted; each later interval is 1.5 times as long (H-3.3a).
-const FIRST_INTERVAL: Duration = Duration::from_millis(250);
-
-/// The longest interval between two requests (H-3.3a).
-const MAX_INTERVAL: Duration = Duration::from_secs(2);
+/// The time between two requests (H-3.3a). Where losses come in runs of eight packets in the mean, seven of
+/// eight requests that follow a lost one are lost too: with intervals that grew to 2 s, and so 12 requests in
+/// 10 s, one client of ninety gave up on such a link; with 43 it is one of six thousand.
+const INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long the client continues after a refusal that cannot be verified (H-3.6b).
 const HINT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -83,7 +82,6 @@ pub(super) struct Handshake {
     retries: u8,
     copies_due: u8,
     next_at: Instant,
-    interval: Duration,
     deadline: Instant,
     /// A refusal that cannot be verified, and when it is reported.
     hint: Option<(RefusalCode, Instant)>,
@@ -140,7 +138,6 @@ impl Handshake {
             cookie: None,
             retries: 0,
             next_at: now,
-            interval: FIRST_INTERVAL,
             hint: None,
             in_line: None,
         })
@@ -215,7 +212,8 @@ impl Handshake {
         }
         self.retries += 1;
         self.cookie = Some(retry.cookie);
-        self.copies_due = 1;
+        // As many as at first: the server has forgotten those.
+        self.copies_due = self.config.copies.clamp(1, MAX_COPIES);
         self.next_at = now;
         Ok(())
     }
@@ -286,7 +284,7 @@ impl Handshake {
         let timeout = self.config.connection.handshake_timeout;
         self.next_at = now + again;
         self.deadline = now + again + (answer.again * INTERVALS_TO_GIVE_UP).max(timeout);
-        (self.interval, self.retries, self.copies_due) = (FIRST_INTERVAL, 0, 0);
+        (self.retries, self.copies_due) = (0, 0);
         Ok(Progress::Continues)
     }
 
@@ -312,8 +310,7 @@ impl Handshake {
         }
         self.copies_due -= 1;
         if self.copies_due == 0 {
-            self.next_at = now + self.interval;
-            self.interval = (self.interval * 3 / 2).min(MAX_INTERVAL);
+            self.next_at = now + INTERVAL;
         }
         self.write_request(out)
     }

@@ -33,6 +33,14 @@ pub(crate) struct Flight {
     pub(crate) min_rtt: Duration,
 }
 
+/// What is left of the blocks that are sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left {
+    pub(crate) bytes: u64,
+    /// What the path to the peer has, if that is known.
+    pub(crate) link_bps: Option<u64>,
+}
+
 /// The half that receives.
 #[derive(Debug)]
 pub(super) struct BlocksIn {
@@ -208,10 +216,11 @@ impl Connection {
         }
     }
 
-    /// If blocks could be sent as soon as the server's uplink is open: the bytes that are left of them.
-    pub(crate) fn awaits_uplink(&self) -> Option<u64> {
+    /// If blocks could be sent as soon as the server's uplink is open: what is left of them.
+    pub(crate) fn awaits_uplink(&self) -> Option<Left> {
         let awaits = self.blocks_out.sender().is_some_and(Sender::awaits_uplink);
-        awaits.then(|| self.blocks_out.bytes_left())
+        let link_bps = || self.blocks_out.known().bandwidth_bps();
+        awaits.then(|| Left { bytes: self.blocks_out.bytes_left(), link_bps: link_bps() })
     }
 
     /// What it lost was lost by many together, and says nothing of its own link: it is measured anew.

@@ -157,7 +157,7 @@ impl Connection {
         if out.len() + TAG_BYTES > room {
             return None;
         }
-        self.finish(number, header_bytes, out)?;
+        self.finish(number, header_bytes, out, None)?;
         self.sent.on_unrecorded(number);
         Some(())
     }

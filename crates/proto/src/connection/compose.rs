@@ -72,11 +72,6 @@ const ORDER: [Part; 13] = [
     Part::Grease,
 ];
 
-/// What a datagram may have that follows one with a slice alone, in the same call: all else was asked there,
-/// and nothing came in since. What rides along with others does so here, too.
-const ORDER_OF_RUN: [Part; 6] =
-    [Part::Announcements, Part::Pages, Part::SlicesHere, Part::Data, Part::Ack, Part::Grease];
-
 impl Connection {
     /// When there is something to send, as far as the amplification limit allows.
     pub(super) fn transmit_at(&self) -> Option<Instant> {
@@ -91,8 +86,22 @@ impl Connection {
     /// Puts the frames that are due into a datagram.
     pub(super) fn compose(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
         match draft.is_next {
-            true => ORDER_OF_RUN.into_iter().for_each(|part| self.put(part, now, draft)),
+            true => self.put_next(now, draft),
             false => ORDER.into_iter().for_each(|part| self.put(part, now, draft)),
+        }
+    }
+
+    /// What a datagram may have that follows one with a slice alone, in the same call: all else was asked
+    /// there, and nothing came in since. What rides along with others does so here, too.
+    fn put_next(&mut self, now: Instant, draft: &mut Draft<'_, '_>) {
+        self.put_announcements(now, draft);
+        self.put_pages(draft);
+        self.put_slices_here(now, draft);
+        self.put_data(now, draft);
+        if draft.slice.is_none() {
+            // Both leave its end to a slice.
+            self.put_ack(now, draft);
+            self.put_grease(draft);
         }
     }
 
@@ -365,7 +374,7 @@ impl Connection {
             let Some(source) = self.lanes.next_if(draft.room(), ready, is_gate_open) else {
                 return;
             };
-            let before = draft.out.len();
+            let before = draft.bytes();
             match source {
                 Source::Packets => {
                     let Some(sequence) = self.packets_out.poll(draft.room(), draft.out.vec())
@@ -392,7 +401,7 @@ impl Connection {
                     self.put_slice(now, draft);
                 }
             }
-            self.lanes.on_sent(source, draft.out.len() - before);
+            self.lanes.on_sent(source, draft.bytes() - before);
             if draft.slice.is_some() {
                 return;
             }
@@ -406,8 +415,7 @@ impl Connection {
         }
         let room = draft.room();
         if let Some((slice, frame)) = self.blocks_out.poll_slice(now, &self.sent, room) {
-            draft.push(&Frame::Slice(frame));
-            draft.slice = Some(slice);
+            draft.push_slice(slice, &frame);
         }
     }
 
@@ -481,8 +489,13 @@ impl Connection {
         // them.
         let fit =
             self.path.max_datagram_bytes() as usize <= MAX_DATAGRAM_BYTES || !self.is_ack_overdue();
+        fit && self.may_send_more_slices()
+    }
+
+    /// The same, where a slice has just been sent that was as large: no ack has become overdue since.
+    pub(super) fn may_send_more_slices(&self) -> bool {
         let is_heard = || !self.liveness.is_peer_silent(self.now, self.sent.probe_timeout());
-        fit && self.frame_room() >= MIN_SLICE_ROOM
+        self.frame_room() >= MIN_SLICE_ROOM
             && (self.blocks_out.sender().is_some_and(Sender::is_probing)
                 || self.sent.in_flight() == 0
                 || self.sent.has_slice_room() && is_heard())

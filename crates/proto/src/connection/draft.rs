@@ -4,7 +4,7 @@
 
 use crate::DatagramBuffer;
 use crate::transit::{ChunkAt, Symbol};
-use crate::wire::frames::Frame;
+use crate::wire::frames::{Frame, SliceFrame, SliceKind};
 
 /// A datagram that is being composed.
 pub(super) struct Draft<'a, 'b> {
@@ -17,6 +17,8 @@ pub(super) struct Draft<'a, 'b> {
     /// It asks for an ack, because as an ack alone it might not go.
     pub(super) is_asking: bool,
     pub(super) slice: Option<(ChunkAt, Symbol)>,
+    /// Bytes of the slice that are still in the block: they are encrypted from there.
+    elsewhere_bytes: usize,
     /// Slices may be sent: nothing that is composed changes that.
     pub(super) may_send_slices: bool,
     /// It follows a slice alone: if another one is due shows when it is asked for.
@@ -47,6 +49,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             has_content: false,
             is_asking: false,
             slice: None,
+            elsewhere_bytes: 0,
             has_report: false,
             has_progress: false,
             has_ack: false,
@@ -63,7 +66,17 @@ impl<'a, 'b> Draft<'a, 'b> {
     }
 
     pub(super) fn room(&self) -> usize {
-        self.end.saturating_sub(self.out.len())
+        self.end.saturating_sub(self.bytes())
+    }
+
+    /// Bytes that it has, with its header.
+    pub(super) fn bytes(&self) -> usize {
+        self.out.len() + self.elsewhere_bytes
+    }
+
+    /// The slice whose data is still in the block.
+    pub(super) fn elsewhere(&self) -> Option<(ChunkAt, Symbol)> {
+        self.slice.filter(|_| self.elsewhere_bytes > 0)
     }
 
     pub(super) fn push(&mut self, frame: &Frame<'_>) {
@@ -77,6 +90,17 @@ impl<'a, 'b> Draft<'a, 'b> {
             Frame::Arrivals(_) => {}
             _ => self.has_content = true,
         }
+    }
+
+    /// A slice, which ends it. The data of a source slice is not copied.
+    pub(super) fn push_slice(&mut self, slice: (ChunkAt, Symbol), frame: &SliceFrame<'_>) {
+        self.slice = Some(slice);
+        if frame.kind == SliceKind::Repair {
+            return self.push(&Frame::Slice(*frame));
+        }
+        frame.write_head(self.out.vec());
+        self.elsewhere_bytes = frame.data.len();
+        self.on_data();
     }
 
     /// Something ack-eliciting was appended directly.

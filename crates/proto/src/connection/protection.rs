@@ -143,14 +143,15 @@ impl Protection {
         sealed.send.phase & 1 != 0
     }
 
-    /// Encrypts `datagram` after its header and appends the tag. Returns `false` if the key has reached its
-    /// limit; the datagram must not be sent then.
+    /// Encrypts `datagram` after its header, behind it `rest`, which is elsewhere, and appends the tag.
+    /// Returns `false` if the key has reached its limit; the datagram must not be sent then.
     #[must_use]
     pub(crate) fn seal(
         &mut self,
         number: u64,
         header_bytes: usize,
         datagram: &mut DatagramBuffer<'_>,
+        rest: &[u8],
     ) -> bool {
         match self {
             Self::Sealed(sealed) => {
@@ -160,15 +161,17 @@ impl Protection {
                     return false;
                 }
                 send.sealed += 1;
-                let Some((header, plaintext)) = datagram.split_at_mut_checked(header_bytes) else {
+                let out = datagram.vec();
+                out.resize(out.len() + rest.len() + TAG_BYTES, 0);
+                let Some((header, text)) = datagram.split_at_mut_checked(header_bytes) else {
                     return false;
                 };
-                match send.key.seal(number, header, plaintext) {
-                    Ok(tag) => datagram.vec().extend_from_slice(&tag),
-                    Err(_) => return false,
+                if send.key.seal_from(number, header, text, rest).is_err() {
+                    return false;
                 }
             }
             Self::Open { protocol_id, local, .. } => {
+                datagram.vec().extend_from_slice(rest);
                 let tag = open_tag(*protocol_id, local.0, datagram);
                 datagram.vec().extend_from_slice(&tag);
             }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use crate::crypto::TAG_BYTES;
 use crate::incoming::ProgressDue;
-use crate::transit::{Outgoing, UDP_IPV4_BYTES};
+use crate::transit::{ChunkAt, Outgoing, Symbol, UDP_IPV4_BYTES};
 use crate::wire::frames::Frame;
 use crate::wire::header::DATA_HEADER_BYTES;
 use crate::wire::{DataHeader, MAX_DATAGRAM_BYTES, ResponseHeader};
@@ -42,26 +42,30 @@ impl Connection {
                 return Some(to);
             }
         }
-        let may_send_slices = self.may_send_slices();
+        let may_send_slices = match is_next {
+            true => self.may_send_more_slices(),
+            false => self.may_send_slices(),
+        };
         if !may_send_slices && let Some(sender) = self.blocks_out.sender_mut() {
             sender.on_blocked();
         }
         if !is_next && let Some(to) = self.transmit_mtu_probe(now, out) {
             return Some(to);
         }
-        let room = self.room();
+        // Behind a slice no ping is due, and a large one does not go while an ack is overdue.
+        let room = if is_next { self.path.room() } else { self.room() };
         let number = self.begin(now, out, room)?;
         let header_bytes = out.len();
         let mut draft = Draft::new(out, room - TAG_BYTES, may_send_slices, is_next);
         self.compose(now, &mut draft);
-        let is_slice_alone = draft.is_slice_alone();
+        let (is_slice_alone, elsewhere) = (draft.is_slice_alone(), draft.elsewhere());
         let Draft { is_ack_eliciting, has_content, is_asking, slice, has_ack, has_report, .. } =
             draft;
         let is_alone = !has_content && !is_asking;
         if out.len() == header_bytes {
             return None;
         }
-        self.finish(number, header_bytes, out)?;
+        self.finish(number, header_bytes, out, elsewhere)?;
         self.path.on_sent(out.len());
         let is_marked = is_ack_eliciting && self.welcome_message.is_empty() && self.ecn.is_due();
         if is_marked {
@@ -126,14 +130,17 @@ impl Connection {
         Some(number)
     }
 
-    /// Encrypts a datagram after its last frame. `None` ends the connection: no key is left.
+    /// Encrypts a datagram after its last frame, and behind it the data of the slice that is `elsewhere`: in
+    /// its block. `None` ends the connection: no key is left.
     pub(super) fn finish(
         &mut self,
         number: u64,
         header_bytes: usize,
         out: &mut DatagramBuffer<'_>,
+        elsewhere: Option<(ChunkAt, Symbol)>,
     ) -> Option<()> {
-        if !self.protection.seal(number, header_bytes, out) {
+        let slice = elsewhere.and_then(|(at, symbol)| self.blocks_out.source_slice(at, symbol));
+        if !self.protection.seal(number, header_bytes, out, slice.unwrap_or_default()) {
             // The key has reached its limit and the peer never confirmed it: nothing may be sent any more.
             self.end(ConnectionTrigger::Silence, CloseReason::KeyUsedUp);
             return None;
@@ -171,7 +178,7 @@ impl Connection {
             self.path.on_challenge(now, None, interval);
             return None;
         }
-        self.finish(number, header_bytes, out)?;
+        self.finish(number, header_bytes, out, None)?;
         self.path.on_challenge(now, Some(out.len()), interval);
         self.sent.on_unrecorded(number);
         Some(to)
@@ -198,7 +205,7 @@ impl Connection {
         for _ in out.len() + TAG_BYTES..size {
             Frame::Padding.write(out.vec());
         }
-        self.finish(number, header_bytes, out)?;
+        self.finish(number, header_bytes, out, None)?;
         out.set_alone();
         self.path.on_probe_sent(number);
         self.record(now, Outgoing::probe(number));

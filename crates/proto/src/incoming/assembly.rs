@@ -2,14 +2,16 @@
 //!
 //! A buffer with a place for every slice would let one slice cost a whole chunk. Here a slice takes the next
 //! free place, whatever its index, and the buffer grows in steps as slices come. In order, which is the
-//! common case, the buffer is the chunk. The invariant: the buffer is at most [`GROWTH`] times what arrived
-//! and one step, and never has places for more slices than the chunk has.
+//! common case, the buffer is the chunk, and may be one that a chunk before it had. The invariant: another
+//! one is at most [`GROWTH`] times what arrived and one step, and never has places for more slices than the
+//! chunk has.
 
 use alloc::vec::Vec;
 
 use crate::BitSet;
 use crate::bulk::cut::Cut;
 use crate::bulk::repair::{decode, repair_count};
+use crate::chunk::MAX_CHUNK_BYTES;
 
 /// Bytes of the first allocation, rounded down to slices.
 const FIRST_STEP_BYTES: usize = 8192;
@@ -38,8 +40,13 @@ crate::debug_as! { Assembly: |chunk| cut = chunk.cut, slices = chunk.order.len()
 impl Assembly {
     /// Nothing of a chunk that is cut this way, and no memory for it.
     pub(super) const fn new(cut: Cut) -> Self {
+        Self::within(cut, Vec::new())
+    }
+
+    /// The same, in memory that is there already, and empty.
+    pub(super) const fn within(cut: Cut, memory: Vec<u8>) -> Self {
         let (sources, repairs) = (BitSet::EMPTY, BitSet::EMPTY);
-        Self { cut, sources, repairs, places: Vec::new(), order: Vec::new() }
+        Self { cut, sources, repairs, places: memory, order: Vec::new() }
     }
 
     /// How its chunk is cut.
@@ -115,11 +122,13 @@ impl Assembly {
     /// Panics if the parts contradict each other.
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.sources.len() + self.repairs.len(), self.order.len());
-        assert_eq!(self.places.len(), self.order.len() * self.place_bytes());
+        let padded = self.order.len() * self.place_bytes();
+        assert!(self.places.len() == padded || self.is_enough() && self.places.len() < padded);
         let places = (GROWTH * self.order.len()).max(self.first_step()).min(self.cut.count());
         assert!(self.order.len() <= self.cut.count() && self.order.capacity() <= places.max(4));
+        let is_used_again = self.places.capacity() == MAX_CHUNK_BYTES;
         assert!(
-            self.places.capacity() <= places * self.place_bytes(),
+            is_used_again || self.places.capacity() <= places * self.place_bytes(),
             "more than what arrived needs"
         );
     }
@@ -134,15 +143,24 @@ impl Assembly {
     }
 
     fn push(&mut self, symbol: u16, data: &[u8]) {
-        let held = self.order.len();
-        if self.places.len() == self.places.capacity() {
-            let more = (GROWTH - 1) * held;
-            let more = more.max(self.first_step()).min(self.cut.count() - held);
-            self.places.reserve_exact(more * self.place_bytes());
+        let (held, count) = (self.order.len(), self.cut.count());
+        let more = ((GROWTH - 1) * held).max(self.first_step()).min(count - held);
+        // The last place is as long as what is in it.
+        let is_last = held + 1 == count;
+        let place = if is_last { data.len() } else { self.place_bytes() };
+        if self.places.capacity() - self.places.len() < place {
+            let more = if is_last { place } else { more * place };
+            let chunk = self.cut.chunk_bytes().saturating_sub(self.places.len());
+            // In order, the last of all is the short one: then the buffer is as long as the chunk.
+            self.places.reserve_exact(if place <= chunk { more.min(chunk) } else { more });
+        }
+        if held == self.order.capacity() {
             self.order.reserve_exact(more);
         }
         self.places.extend_from_slice(data);
-        self.places.resize((held + 1) * self.place_bytes(), 0);
+        if !is_last {
+            self.places.resize((held + 1) * self.place_bytes(), 0);
+        }
         self.order.push(symbol);
     }
 

@@ -14,6 +14,7 @@ use super::credit::Credit;
 use super::done_map::DoneMap;
 use super::pace::Pace;
 use super::pages::Pages;
+use super::spare::Spare;
 use super::{Fate, Fault, IncomingEvent, Work};
 use crate::Instant;
 use crate::bulk::cut::{Cut, chunk_bytes, chunk_count};
@@ -40,6 +41,8 @@ pub(super) struct Block {
     open: BTreeMap<u32, Box<OpenChunk>>,
     /// Verified chunks that wait for the rest of the block, or for those before them.
     pub(super) parts: BTreeMap<u32, Verified>,
+    /// Where the next chunks are put together.
+    pub(super) spare: Spare,
     /// Bytes of chunks that are done.
     done_bytes: u64,
     /// What the open chunks have and hold together: asked for with each datagram, when 1024 may be open.
@@ -69,6 +72,7 @@ impl Block {
             pages: (count > 1).then(|| Pages::new(frame.root, count)),
             open: BTreeMap::new(),
             parts: BTreeMap::new(),
+            spare: Spare::default(),
             done_bytes: 0,
             held: Held::default(),
             seen: 0,
@@ -123,7 +127,8 @@ impl Block {
         if self.done.is_beyond_window(index) {
             return Err(Fault::Credit);
         }
-        if !self.open.contains_key(&index) {
+        let is_opened = !self.open.contains_key(&index);
+        if is_opened {
             credit.count(1)?;
             self.seen += 1;
             self.started.get_or_insert(now);
@@ -133,8 +138,10 @@ impl Block {
             1 => *blake3::hash(bytes).as_bytes(),
             _ => chunk_value(index, bytes),
         };
-        let chunk = self.open.entry(index).or_insert_with(|| Box::new(OpenChunk::new(cut)));
-        let before = chunk.held();
+        let spare = &mut self.spare;
+        let new = || Box::new(OpenChunk::new(cut, spare.take(cut.chunk_bytes())));
+        let chunk = self.open.entry(index).or_insert_with(new);
+        let before = if is_opened { Held::default() } else { chunk.held() };
         let fate = chunk.on_slice(cut, slice, hash, work);
         self.held.replace(before, chunk.held());
         let is_whole = chunk.is_whole();
@@ -244,6 +251,7 @@ impl Block {
             + self.pages.as_ref().map_or(0, Pages::memory_bytes)
             + self.open.len() * size_of::<OpenChunk>()
             + self.held.memory_bytes
+            + self.spare.memory_bytes()
             + super::map_bytes(&self.open)
             + super::map_bytes(&self.parts)
     }

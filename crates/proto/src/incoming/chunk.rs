@@ -55,8 +55,9 @@ pub(super) struct OpenChunk {
 crate::debug_as! { OpenChunk: |chunk| bytes = chunk.received_bytes(), wrong = chunk.wrong }
 
 impl OpenChunk {
-    pub(super) const fn new(cut: Cut) -> Self {
-        Self { state: State::Partial(Assembly::new(cut)), wrong: 0, is_scheduled: false }
+    /// One that is put together in `memory`, which is empty.
+    pub(super) const fn new(cut: Cut, memory: Vec<u8>) -> Self {
+        Self { state: State::Partial(Assembly::within(cut, memory)), wrong: 0, is_scheduled: false }
     }
 
     /// Takes a slice that agrees with its block's announcement, of a chunk that is cut this way. `hash`
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn a_wrong_chunk_starts_over_and_at_last_from_source_slices_alone() {
         let sender = Sender::new(1024);
-        let (mut chunk, mut work) = (OpenChunk::new(sender.cut), Work::default());
+        let (mut chunk, mut work) = (OpenChunk::new(sender.cut, Vec::new()), Work::default());
         let right = value(&sender.bytes);
         for turn in 0..3 {
             let is_taken = sender.forged(&mut chunk, 3, &mut work) == Fate::New;
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn a_wrong_chunk_of_source_slices_is_damaged() {
         let sender = Sender::new(1024);
-        let mut chunk = OpenChunk::new(sender.cut);
+        let mut chunk = OpenChunk::new(sender.cut, Vec::new());
         (0..5).for_each(|index| {
             sender.source(&mut chunk, index, &mut Work::default());
         });
@@ -243,7 +244,7 @@ mod tests {
     #[test]
     fn smaller_slices_start_a_chunk_over_and_larger_ones_are_dropped() {
         let (large, small) = (Sender::new(2000), Sender::new(600));
-        let (mut chunk, mut work) = (OpenChunk::new(large.cut), Work::default());
+        let (mut chunk, mut work) = (OpenChunk::new(large.cut, Vec::new()), Work::default());
         assert_eq!(large.source(&mut chunk, 1, &mut work), Fate::New);
         assert_eq!(small.source(&mut chunk, 0, &mut work), Fate::New);
         assert_eq!(chunk.received_bytes(), 600);

@@ -26,6 +26,7 @@ mod pages;
 mod progress;
 mod reports;
 mod slots;
+mod spare;
 mod staging;
 #[cfg(test)]
 #[allow(
@@ -293,6 +294,9 @@ impl IncomingBlocks {
         self.credit.release(1);
         let Some(block) = self.slots.open_mut(at.block) else { return };
         let tag = block.tag;
+        if self.config.delivery != Delivery::Blocks {
+            block.spare.lend(&data);
+        }
         if self.config.delivery == Delivery::Chunks {
             return self.ready.push_event(IncomingEvent::Chunk { at, tag, data, value });
         }

@@ -46,7 +46,7 @@ impl Block {
     pub fn new(tag: u64, data: impl Into<Bytes>) -> Self {
         let data = data.into();
         let tree = BlockTree::of(&data);
-        let repair = Some(BlockRepair::of_block(data.len()));
+        let repair = Some(BlockRepair::new());
         Self { tag, tree, data, repair }
     }
 
@@ -97,7 +97,7 @@ impl Block {
     /// Its bytes, for a connection that sends it.
     pub(super) fn content(&self) -> Content {
         match &self.repair {
-            Some(repair) => Content::Held { data: self.data.clone(), repair: repair.clone() },
+            Some(repair) => Content::shared(self.data.clone(), repair.clone()),
             None => Content::from_source(self.length()),
         }
     }

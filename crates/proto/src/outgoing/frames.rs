@@ -217,4 +217,10 @@ impl OutgoingBlocks {
         };
         Some(((at, symbol), SliceFrame { at, kind, index, data }))
     }
+    /// The bytes of a source slice of a chunk that is being sent.
+    pub(crate) fn source_slice(&self, at: ChunkAt, symbol: Symbol) -> Option<&[u8]> {
+        let block = self.sender.as_ref()?.block(at.block)?;
+        let (index, is_repair) = symbol.index();
+        block.source(block.get(at.index)?, index).filter(|_| !is_repair)
+    }
 }

@@ -135,11 +135,11 @@ impl Desk {
         let limits = self.rules.config.limits;
         let is_known = self.line.knows(name, *path);
         let is_proven = *by_cookie || is_known;
+        // A token is remembered for itself, and takes one place at most: who floods with them needs as many.
         let is_busy = self.handshakes.len() >= limits.handshakes_without_cookie;
-        // A token is remembered for itself.
-        let may_be_replayed = token.is_none() && self.memory.needs_cookie();
+        let needs_cookie = token.is_none() && (is_busy || self.memory.needs_cookie());
         let queues = self.line.is_before(name, self.free_seats());
-        if (is_busy || may_be_replayed || queues) && !is_proven {
+        if (needs_cookie || queues) && !is_proven {
             return Ok(Verdict::Retry);
         }
         let has_room = match token {
@@ -147,9 +147,9 @@ impl Desk {
             None => self.memory.has_room(),
         };
         let prefix = Prefix::of(path.remote);
-        let share = self.prefixes.get(&prefix).copied().unwrap_or_default();
+        let of_prefix = self.prefixes.get(&prefix).copied().unwrap_or_default();
         let is_full = self.free_seats() == 0 && !queues;
-        if !has_room || is_full || share.connections >= limits.connections_per_prefix {
+        if !has_room || is_full || of_prefix >= limits.connections_per_prefix {
             return Err((Some(RefusalCode::Full), DropReason::NoSlot));
         }
         if queues
@@ -159,7 +159,8 @@ impl Desk {
             return Ok(Verdict::InLine { place, estimate, again });
         }
         // No refusal here: handshakes are short, and the client repeats its request.
-        if share.handshakes >= limits.handshakes_per_prefix {
+        let of_prefix = self.handshakes.of(prefix);
+        if of_prefix.handshakes >= limits.handshakes_per_prefix {
             return Err((None, DropReason::NoSlot));
         }
         let is_crowded = self.handshakes.len() >= limits.handshakes;
@@ -170,7 +171,7 @@ impl Desk {
         // The matchmaker has exchanged data with someone at this address, but this request may be from
         // elsewhere: whoever has the token can name that source.
         let in_token = token.is_some_and(|token| token.claims.is_at(path.remote))
-            && share.credited < MAX_CREDITED_PER_PREFIX;
+            && of_prefix.credited < MAX_CREDITED_PER_PREFIX;
         let address_proof = match (is_proven, in_token) {
             (true, _) => AddressProof::Validated,
             (false, true) => AddressProof::InToken,
@@ -229,10 +230,7 @@ impl Desk {
         self.line.leave(name);
         let prefix = Prefix::of(path.remote);
         let has_credit = address_proof == AddressProof::InToken;
-        let share = self.prefixes.entry(prefix).or_default();
-        share.connections += 1;
-        share.handshakes += 1;
-        share.credited += usize::from(has_credit);
+        *self.prefixes.entry(prefix).or_default() += 1;
         self.handshakes.begin(now, *name, prefix, has_credit);
         self.seats.insert(*name, ConnectionId::coming(question.worker));
         let client = token.and_then(|token| token.claims.client());

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
+use super::connection_id::MAX_CONNECTIONS;
 use crate::connection::{ConfigError, ConnectionConfig};
 use crate::credentials::TokenKey;
 use crate::crypto::{Identity, Secret};
@@ -80,9 +81,10 @@ settings! {
     /// The limits of a server. Each one bounds memory or work that strangers could cause.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ServerLimits {
-        /// Connections, including handshakes in progress. Default 16,384, one for each 64 KiB of the default
-        /// of `memory_bytes`: an idle one takes some 5 KiB, one that is sent a block some 30.
-        connections: usize = 16_384, with_connections;
+        /// Connections, including handshakes in progress. By default (`usize::MAX`) one for each 64 KiB of
+        /// `memory_bytes` ([`seats`](Self::seats)): an idle one takes some 5 KiB, one that is sent a block
+        /// some 30.
+        connections: usize = usize::MAX, with_connections;
         /// Clients who wait in line while there are as many connections as allowed, some 200 bytes each; of
         /// one prefix 1,024 at most. With 0 they are refused as `Full`. Default 16,384.
         line: usize = 16_384, with_line;
@@ -91,13 +93,15 @@ settings! {
         connections_per_prefix: usize = 256, with_connections_per_prefix;
         /// Handshakes in progress. At the limit the prefix with the most loses one to a prefix with fewer;
         /// among equals, the oldest one ends if it is a second old. If there is none, requests are dropped
-        /// without an answer, because clients repeat them. Default 256.
-        handshakes: usize = 256, with_handshakes;
+        /// without an answer, because clients repeat them. Default 12,288, some 9 KB each: a tenth of
+        /// `memory_bytes`, and three quarters of the seats that has.
+        handshakes: usize = 12_288, with_handshakes;
         /// Handshakes in progress from one source prefix; more are dropped the same way. Default 64: one
         /// address with the secret must not use up all handshakes.
         handshakes_per_prefix: usize = 64, with_handshakes_per_prefix;
-        /// Handshakes in progress above which a request needs a cookie, which costs a round trip. Default 64.
-        handshakes_without_cookie: usize = 64, with_handshakes_without_cookie;
+        /// Handshakes in progress above which a request needs a cookie, which costs a round trip, unless it
+        /// has a token, which takes one place at most. Default 1,024.
+        handshakes_without_cookie: usize = 1_024, with_handshakes_without_cookie;
         /// Bytes that all clients together may make this server hold: blocks, packets and messages that are
         /// incomplete or not read. Above it, the connection that holds the most is closed with `resources`.
         /// Default 1 GiB.
@@ -109,6 +113,30 @@ settings! {
         /// refused as `Full`; after so many requests, others need a cookie for the rest of the run, which
         /// costs a round trip. Default 262,144.
         remembered: usize = 262_144, with_remembered;
+    }
+}
+
+/// Of `memory_bytes`, for each connection: twice what one takes that is sent a block, with the system's part
+/// of it.
+const SEAT_BYTES: usize = 64 << 10;
+
+impl ServerLimits {
+    /// How many connections there are at a time, at most: `connections`, or one for each 64 KiB of
+    /// `memory_bytes` if that is not set. 16,384 by default.
+    ///
+    /// # Examples
+    /// ```
+    /// use haulier_proto::server::ServerLimits;
+    ///
+    /// let small = ServerLimits::default().with_memory_bytes(64 << 20);
+    /// assert_eq!(small.seats(), 1024);
+    /// assert_eq!(small.with_connections(100).seats(), 100);
+    /// ```
+    #[must_use]
+    pub fn seats(&self) -> usize {
+        let by_memory = self.memory_bytes / SEAT_BYTES;
+        let seats = if self.connections == usize::MAX { by_memory } else { self.connections };
+        seats.min(MAX_CONNECTIONS)
     }
 }
 

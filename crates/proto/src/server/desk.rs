@@ -15,7 +15,6 @@ use core::net::IpAddr;
 
 use super::admission::{ClientName, Prefix};
 use super::board::Board;
-use super::connection_id::MAX_CONNECTIONS;
 use super::connection_id::MAX_WORKERS;
 use super::crowd::Judge;
 use super::ended::Ended;
@@ -41,7 +40,8 @@ pub struct Desk {
     pub(super) memory: Memory,
     /// The connection of each request that has one.
     pub(super) seats: BTreeMap<RequestName, ConnectionId>,
-    pub(super) prefixes: BTreeMap<Prefix, Share>,
+    /// Connections of each source prefix.
+    pub(super) prefixes: BTreeMap<Prefix, usize>,
     pub(super) handshakes: Handshakes,
     pub(super) line: Line,
     pub(super) paths: Paths,
@@ -62,15 +62,6 @@ pub struct Desk {
 }
 
 debug_as! { Desk: |desk| seats = desk.seats.len(), handshakes = desk.handshakes.len() }
-
-/// What one source prefix uses.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Share {
-    pub(super) connections: usize,
-    pub(super) handshakes: usize,
-    /// Of these, those with the larger credit of an address in their token.
-    pub(super) credited: usize,
-}
 
 /// What a worker reports to the desk.
 #[derive(Debug)]
@@ -151,7 +142,7 @@ impl Desk {
             is_shutting_down: false,
             asked_at: now,
             answer_budget,
-            ended: Ended::new(rules.config.limits.connections),
+            ended: Ended::new(rules.config.limits.seats()),
             reset_key: reset_key.clone(),
             orders: entropies.iter().map(|_| Vec::new()).collect(),
             board: Arc::clone(&board),
@@ -205,11 +196,12 @@ impl Desk {
                         Some((token, expiry)) => self.memory.forget_token(&token, expiry),
                         None => self.memory.forget(&name),
                     }
-                    self.end_handshake(&name);
+                    self.handshakes.end(&name);
                     self.leave(&name, prefix);
                 }
                 Note::Ended { name, worker, until } => self.ended.insert(name, worker, until),
-                Note::HandshakeOver { name } => self.end_handshake(&name),
+                // Unless it was ended to make room before.
+                Note::HandshakeOver { name } => self.handshakes.end(&name),
                 Note::Gone { name, prefix, path } => {
                     if let Some(path) = path {
                         self.paths.remember(path.ip, path.client, path.known);
@@ -222,25 +214,16 @@ impl Desk {
 
     /// Seats that nobody has.
     pub(super) fn free_seats(&self) -> usize {
-        self.rules.config.limits.connections.min(MAX_CONNECTIONS).saturating_sub(self.seats.len())
-    }
-
-    /// A handshake counts no more, unless it was ended to make room before.
-    pub(super) fn end_handshake(&mut self, name: &RequestName) {
-        let Some(ended) = self.handshakes.remove(name) else { return };
-        if let Some(share) = self.prefixes.get_mut(&ended.prefix) {
-            share.handshakes -= 1;
-            share.credited -= usize::from(ended.has_credit);
-        }
+        self.rules.config.limits.seats().saturating_sub(self.seats.len())
     }
 
     /// A seat is free.
     fn leave(&mut self, name: &RequestName, prefix: Prefix) {
         self.seats.remove(name);
         self.line.on_freed(self.asked_at, self.free_seats());
-        if let Some(share) = self.prefixes.get_mut(&prefix) {
-            share.connections -= 1;
-            if share.connections == 0 {
+        if let Some(connections) = self.prefixes.get_mut(&prefix) {
+            *connections -= 1;
+            if *connections == 0 {
                 self.prefixes.remove(&prefix);
             }
         }
@@ -293,9 +276,7 @@ impl Desk {
         let ordered: usize = self.orders.iter().map(Vec::len).sum();
         let counted = self.handshakes.len();
         assert!((counted..=counted + ordered).contains(&handshakes), "{handshakes} handshakes");
-        let sum = |count: fn(&Share) -> usize| self.prefixes.values().map(count).sum::<usize>();
-        assert_eq!(sum(|share| share.connections), connections);
-        assert_eq!(sum(|share| share.handshakes), counted);
-        assert_eq!(sum(|share| share.credited), self.handshakes.credited());
+        assert_eq!(self.prefixes.values().sum::<usize>(), connections, "of all prefixes");
+        self.handshakes.check_invariants();
     }
 }

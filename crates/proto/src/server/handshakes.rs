@@ -1,6 +1,9 @@
 //! The handshakes in progress, and which of them makes room for another when there are as many as allowed.
+//!
+//! There may be thousands, and an attacker may have one ended with each of its requests, so nothing here
+//! looks at all of them. The invariant: the orders hold each handshake once, and agree with the counts.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
 
 use super::ConnectionId;
@@ -14,15 +17,23 @@ const MIN_AGE_TO_EVICT: Duration = Duration::from_secs(1);
 
 /// One handshake in progress.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Handshake {
-    pub(super) prefix: Prefix,
+struct Handshake {
+    prefix: Prefix,
     /// Counts among those whose address is in their token.
-    pub(super) has_credit: bool,
+    has_credit: bool,
     started: Instant,
     /// Its place in the order of their starts.
     number: u64,
-    /// Its connection, once its worker has said so.
+    /// Its connection, once its worker has said so. Only then can it be ended.
     id: Option<ConnectionId>,
+}
+
+/// What one source prefix has of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct OfPrefix {
+    pub(super) handshakes: usize,
+    /// Of these, those with the larger credit of an address in their token.
+    pub(super) credited: usize,
 }
 
 /// All handshakes in progress, of all workers.
@@ -30,6 +41,12 @@ pub(super) struct Handshake {
 pub(super) struct Handshakes {
     by_name: BTreeMap<RequestName, Handshake>,
     begun: u64,
+    prefixes: BTreeMap<Prefix, OfPrefix>,
+    /// The prefixes in the order of how many they have.
+    by_count: BTreeSet<(usize, Prefix)>,
+    /// Those with a connection, in the order of their starts: of each prefix, and of all.
+    by_prefix: BTreeSet<(Prefix, u64, RequestName)>,
+    by_age: BTreeSet<(u64, RequestName)>,
 }
 
 impl Handshakes {
@@ -37,9 +54,9 @@ impl Handshakes {
         self.by_name.len()
     }
 
-    /// Those whose address is in their token.
-    pub(super) fn credited(&self) -> usize {
-        self.by_name.values().filter(|handshake| handshake.has_credit).count()
+    /// What this prefix has of them.
+    pub(super) fn of(&self, prefix: Prefix) -> OfPrefix {
+        self.prefixes.get(&prefix).copied().unwrap_or_default()
     }
 
     pub(super) fn begin(
@@ -52,36 +69,74 @@ impl Handshakes {
         let (started, number) = (now, self.begun);
         self.begun += 1;
         self.by_name.insert(name, Handshake { prefix, has_credit, started, number, id: None });
+        self.count(prefix, |of| {
+            of.handshakes += 1;
+            of.credited += usize::from(has_credit);
+        });
     }
 
     /// The connection of this handshake.
     pub(super) fn seat(&mut self, name: &RequestName, id: ConnectionId) {
         if let Some(handshake) = self.by_name.get_mut(name) {
             handshake.id = Some(id);
+            self.by_prefix.insert((handshake.prefix, handshake.number, *name));
+            self.by_age.insert((handshake.number, *name));
         }
     }
 
-    pub(super) fn remove(&mut self, name: &RequestName) -> Option<Handshake> {
-        self.by_name.remove(name)
+    /// It is over, however it ended.
+    pub(super) fn end(&mut self, name: &RequestName) {
+        let Some(ended) = self.by_name.remove(name) else { return };
+        self.by_prefix.remove(&(ended.prefix, ended.number, *name));
+        self.by_age.remove(&(ended.number, *name));
+        self.count(ended.prefix, |of| {
+            of.handshakes -= 1;
+            of.credited -= usize::from(ended.has_credit);
+        });
+    }
+
+    fn count(&mut self, prefix: Prefix, change: impl FnOnce(&mut OfPrefix)) {
+        let of = self.prefixes.entry(prefix).or_default();
+        self.by_count.remove(&(of.handshakes, prefix));
+        change(of);
+        match of.handshakes {
+            0 => drop(self.prefixes.remove(&prefix)),
+            handshakes => drop(self.by_count.insert((handshakes, prefix))),
+        }
     }
 
     /// The one that makes room for a handshake from this prefix.
     fn to_evict(&self, now: Instant, prefix: Prefix) -> Option<(RequestName, ConnectionId)> {
-        let mut counts = BTreeMap::<Prefix, usize>::new();
-        for handshake in self.by_name.values() {
-            *counts.entry(handshake.prefix).or_default() += 1;
+        let own = self.of(prefix).handshakes;
+        let name = match self.by_count.last() {
+            Some(&(count, largest)) if count > own + 1 => {
+                let first = self.by_prefix.range((largest, 0, [0; 16])..).next();
+                first.filter(|(of, ..)| *of == largest).map(|&(_, _, name)| name)
+            }
+            _ => self.by_age.first().map(|&(_, name)| name).filter(|name| {
+                let handshake = self.by_name.get(name);
+                handshake.is_some_and(|it| now.since(it.started) >= MIN_AGE_TO_EVICT)
+            }),
+        }?;
+        Some((name, self.by_name.get(&name)?.id?))
+    }
+
+    pub(super) fn check_invariants(&self) {
+        let mut prefixes = BTreeMap::<Prefix, OfPrefix>::new();
+        for (&name, it) in &self.by_name {
+            let of = prefixes.entry(it.prefix).or_default();
+            of.handshakes += 1;
+            of.credited += usize::from(it.has_credit);
+            let has_id = it.id.is_some();
+            let place = (it.prefix, it.number, name);
+            assert_eq!(self.by_prefix.contains(&place), has_id, "in the order of its prefix");
+            assert_eq!(self.by_age.contains(&(it.number, name)), has_id, "in the order of all");
         }
-        let own = counts.get(&prefix).copied().unwrap_or_default();
-        let largest = counts.iter().max_by_key(|(_, count)| **count);
-        let largest = largest.filter(|(_, count)| **count > own + 1).map(|(&prefix, _)| prefix);
-        let goes = |handshake: &Handshake| match largest {
-            Some(largest) => handshake.prefix == largest,
-            None => now.since(handshake.started) >= MIN_AGE_TO_EVICT,
-        };
-        let all = self.by_name.iter().filter(|(_, handshake)| goes(handshake));
-        let all =
-            all.filter_map(|(&name, handshake)| Some((handshake.number, name, handshake.id?)));
-        all.min_by_key(|&(number, ..)| number).map(|(_, name, id)| (name, id))
+        assert_eq!(self.by_prefix.len(), self.by_age.len(), "each once");
+        assert!(self.by_age.len() <= self.by_name.len(), "none that is over");
+        let by_count = prefixes.iter().map(|(&prefix, of)| (of.handshakes, prefix)).collect();
+        assert_eq!(self.by_count, by_count, "the prefixes in order");
+        assert_eq!(self.prefixes, prefixes, "what each prefix has");
     }
 }
 
@@ -98,10 +153,74 @@ impl Desk {
         worker: u8,
     ) -> Option<ConnectionId> {
         let (name, id) = self.handshakes.to_evict(now, prefix)?;
-        self.end_handshake(&name);
+        self.handshakes.end(&name);
         if id.worker() != usize::from(worker) {
             self.order_end(id);
         }
         Some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+    use core::net::SocketAddr;
+
+    use slotmap::SlotMap;
+
+    use super::*;
+
+    /// What `to_evict` says by looking at each of them.
+    fn expected(all: &Handshakes, now: Instant, prefix: Prefix) -> Option<RequestName> {
+        let count = |of: Prefix| all.by_name.values().filter(|it| it.prefix == of).count();
+        let largest = all.by_name.values().map(|it| (count(it.prefix), it.prefix)).max()?;
+        let goes = |it: &Handshake| match largest {
+            (most, largest) if most > count(prefix) + 1 => it.prefix == largest,
+            _ => now.since(it.started) >= MIN_AGE_TO_EVICT,
+        };
+        let those = all.by_name.iter().filter(|(_, it)| goes(it) && it.id.is_some());
+        those.min_by_key(|(_, it)| it.number).map(|(&name, _)| name)
+    }
+
+    /// Handshakes of five prefixes come and go, some without a connection yet.
+    #[test]
+    fn the_orders_find_what_a_look_at_each_would_find() {
+        let mut slots = SlotMap::new();
+        let (mut all, mut present) = (Handshakes::default(), Vec::new());
+        let mut random = 7_u64;
+        let mut draw = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % below
+        };
+        let mut evicted = [0; 2];
+        for step in 0..2_000_u64 {
+            let now = Instant::from_millis(step * 10);
+            let prefix = Prefix::of(SocketAddr::from(([10, 0, 0, draw(5) as u8], 1)));
+            let found = all.to_evict(now, prefix);
+            assert_eq!(found.map(|(name, _)| name), expected(&all, now, prefix));
+            if let Some((name, _)) = found {
+                let is_of_largest =
+                    all.by_count.last().is_some_and(|it| it.0 > all.of(prefix).handshakes + 1);
+                evicted[usize::from(is_of_largest)] += 1;
+                if draw(3) == 0 {
+                    all.end(&name);
+                    present.retain(|other| *other != name);
+                }
+            }
+            let mut name = [0; 16];
+            name[0] = draw(256) as u8;
+            name[8..].copy_from_slice(&step.to_le_bytes());
+            all.begin(now, name, prefix, draw(2) == 0);
+            present.push(name);
+            if draw(4) > 0 {
+                all.seat(&name, ConnectionId::new(0, slots.insert(())));
+            }
+            if draw(3) > 0 {
+                let place = draw(present.len() as u64) as usize;
+                all.end(&present.swap_remove(place));
+            }
+            all.check_invariants();
+        }
+        assert!(evicted.iter().all(|&times| times > 20), "{evicted:?}");
     }
 }

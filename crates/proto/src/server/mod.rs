@@ -41,6 +41,7 @@ mod stats;
 mod strays;
 mod unix_clock;
 mod uplink;
+mod waiting;
 mod worker;
 
 pub use config::{EarlierTokens, ServerConfig, ServerCredentials, ServerLimits, TokenAudience};

@@ -8,17 +8,19 @@
 //!
 //! Whose turn it is (CROWDS, "The uplink"): who has the least left to send. So of a hundred players who join
 //! at once the first is done after a hundredth of the time and the last no later than with equal shares. But
-//! every eighth turn is for who has waited longest, so that nobody waits for all the others.
+//! every eighth turn is for who has waited longest, so that nobody waits for all the others, and before all
+//! goes who would be the last of all otherwise (`waiting.rs`).
 //!
 //! The invariant: of those that wait each gets at least a fair part of the eighth turns.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::ConnectionId;
 use super::board::Board;
+use super::waiting::Waiting;
 use crate::Instant;
+use crate::connection::Left;
 use crate::wire::request::REQUEST_BYTES;
 
 /// How far sending may run ahead of the budget: what is sent at once stays as small, and a tick that is late
@@ -41,6 +43,9 @@ const FAIR_TURN: u8 = 8;
 /// Bytes of UDP and IPv4 in front of each datagram.
 const OVERHEAD_BYTES: u64 = crate::transit::UDP_IPV4_BYTES as u64;
 
+/// Bits of a full datagram, of which a crowd's budget is counted.
+const DATAGRAM_BITS: u64 = 8 * (REQUEST_BYTES as u64 + OVERHEAD_BYTES);
+
 /// The budget, and who waits for it.
 #[derive(Debug)]
 pub(super) struct Uplink {
@@ -54,57 +59,6 @@ pub(super) struct Uplink {
     turn_datagrams: u64,
     /// Turns since one was for who had waited longest.
     turns: u8,
-}
-
-/// Those that wait, in both orders.
-#[derive(Debug, Default)]
-struct Waiting {
-    /// What each has left to send, and its place among those that came.
-    places: BTreeMap<ConnectionId, (u64, u64)>,
-    by_left: BTreeSet<(u64, u64, ConnectionId)>,
-    by_age: BTreeSet<(u64, ConnectionId)>,
-    came: u64,
-}
-
-impl Waiting {
-    fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
-    fn insert(&mut self, id: ConnectionId, left: u64) {
-        if self.places.contains_key(&id) {
-            return;
-        }
-        self.came += 1;
-        self.places.insert(id, (left, self.came));
-        self.by_left.insert((left, self.came, id));
-        self.by_age.insert((self.came, id));
-    }
-
-    fn remove(&mut self, id: ConnectionId) {
-        if let Some((left, came)) = self.places.remove(&id) {
-            self.by_left.remove(&(left, came, id));
-            self.by_age.remove(&(came, id));
-        }
-    }
-
-    fn with_least_left(&self) -> Option<ConnectionId> {
-        self.by_left.first().map(|&(_, _, id)| id)
-    }
-
-    fn oldest(&self) -> Option<ConnectionId> {
-        self.by_age.first().map(|&(_, id)| id)
-    }
-
-    fn check_invariants(&self) {
-        let places = || self.places.iter().map(|(&id, &(left, came))| (left, came, id));
-        assert!(
-            places().all(|place| self.by_left.contains(&place)),
-            "in the order of what is left"
-        );
-        assert!(places().all(|(_, came, id)| self.by_age.contains(&(came, id))), "and of age");
-        assert_eq!([self.by_left.len(), self.by_age.len()], [self.places.len(); 2], "each once");
-    }
 }
 
 impl Uplink {
@@ -155,8 +109,8 @@ impl Uplink {
         }
     }
 
-    /// A connection has nothing more to send now, or waits for a turn, with so many bytes left to send.
-    pub(super) fn on_nothing_to_send(&mut self, id: ConnectionId, left: Option<u64>) {
+    /// A connection has nothing more to send now, or waits for a turn, with so much left to send.
+    pub(super) fn on_nothing_to_send(&mut self, id: ConnectionId, left: Option<Left>) {
         if self.turn.is_some_and(|(holder, _)| holder == id) {
             self.turn = None;
         }
@@ -180,8 +134,12 @@ impl Uplink {
             return None;
         }
         self.turns = (self.turns + 1) % FAIR_TURN;
-        let is_fair = self.turns == 0;
-        let id = if is_fair { self.waiting.oldest() } else { self.waiting.with_least_left() }?;
+        let found_bps = || self.board.crowd().rate().saturating_mul(DATAGRAM_BITS);
+        let bps = self.max_bps.unwrap_or_else(found_bps) / self.board.workers() as u64;
+        let id = match self.turns {
+            0 => self.waiting.oldest(),
+            _ => self.waiting.with_most_to_lose(bps).or_else(|| self.waiting.with_least_left()),
+        }?;
         self.waiting.remove(id);
         self.turn = Some((id, self.turn_datagrams)).filter(|_| !self.is_unlimited());
         Some(id)
@@ -210,10 +168,7 @@ impl Uplink {
     pub(super) fn check_invariants(&self) {
         self.waiting.check_invariants();
         let holder = self.turn.map(|(id, _)| id);
-        assert!(
-            !holder.is_some_and(|id| self.waiting.places.contains_key(&id)),
-            "a turn, and waits"
-        );
+        assert!(!holder.is_some_and(|id| self.waiting.has(id)), "a turn, and waits");
     }
 }
 
@@ -230,6 +185,11 @@ mod tests {
     fn ids() -> Vec<ConnectionId> {
         let mut slots = SlotMap::new();
         (0..3).map(|n| ConnectionId::new(0, slots.insert(n))).collect()
+    }
+
+    /// To a client whose link is not known.
+    fn bytes(bytes: u64) -> Left {
+        Left { bytes, link_bps: None }
     }
 
     /// The next turn, which is used up, and whoever had it waits again with so much less.
@@ -252,7 +212,7 @@ mod tests {
             uplink.on_sent(*now, id, BYTES);
             left[place] -= BYTES as u64;
         }
-        uplink.on_nothing_to_send(id, Some(left[place]));
+        uplink.on_nothing_to_send(id, Some(bytes(left[place])));
         uplink.check_invariants();
         place
     }
@@ -266,14 +226,14 @@ mod tests {
         }
         let mut left = [3_000_000, 1_000_000, 2_000_000];
         for (&id, &left) in ids.iter().zip(&left) {
-            uplink.on_nothing_to_send(id, Some(left));
+            uplink.on_nothing_to_send(id, Some(bytes(left)));
         }
         let mut order = [0; 12].map(|_| turn(&mut uplink, &mut now, &ids, &mut left));
         assert_eq!(order, [1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1]);
         // A short one comes: it does not wait for the others.
         left[2] = 100_000;
         uplink.forget(ids[2]);
-        uplink.on_nothing_to_send(ids[2], Some(left[2]));
+        uplink.on_nothing_to_send(ids[2], Some(bytes(left[2])));
         order = order.map(|_| turn(&mut uplink, &mut now, &ids, &mut left));
         assert_eq!(order, [2, 2, 2, 0, 2, 2, 2, 2, 2, 2, 2, 1]);
     }
@@ -292,7 +252,7 @@ mod tests {
     fn a_connection_that_is_removed_keeps_nobody_waiting() {
         let (ids, mut uplink) = (ids(), Uplink::new(BPS));
         let now = Instant::from_millis(100);
-        ids[..2].iter().for_each(|&id| uplink.on_nothing_to_send(id, Some(1)));
+        ids[..2].iter().for_each(|&id| uplink.on_nothing_to_send(id, Some(bytes(1))));
         assert_eq!(uplink.begin_turn(now), Some(ids[0]));
         uplink.forget(ids[0]);
         uplink.forget(ids[1]);

@@ -97,7 +97,7 @@ impl Worker {
             uplink: Uplink::new(rules.config.max_uplink_bps).over(Arc::clone(&board)),
             flights: Flights::new(Arc::clone(&board)),
             by_id: BTreeMap::new(),
-            lingering: Lingering::new(rules.config.limits.connections),
+            lingering: Lingering::new(rules.config.limits.seats()),
             answers: VecDeque::new(),
             no_answer_until: Instant::ZERO,
             requests: VecDeque::new(),

@@ -4,7 +4,7 @@ use haulier_proto::client::ClientMachine;
 use haulier_proto::connection::ConnectionConfig;
 use haulier_proto::credentials::{ConnectToken, Secret, Ticket, TokenKey};
 use haulier_proto::internals::{
-    DataHeader, Frames, Hello, Kind, Refusal, RequestParts, ResponseHeader, Retry, Welcome,
+    DataHeader, Frames, Hello, InLine, Kind, Refusal, RequestParts, ResponseHeader, Retry, Welcome,
     read_reset,
 };
 use haulier_proto::server::ServerMachine;
@@ -34,6 +34,11 @@ pub fn wire(bytes: &[u8]) {
     let _header = DataHeader::read(bytes);
     let _response = ResponseHeader::read(bytes);
     let (_retry, _refusal, _reset) = (Retry::read(bytes), Refusal::read(bytes), read_reset(bytes));
+    if let Ok((line, checked, _)) = InLine::read(bytes) {
+        let mut out = Vec::new();
+        line.write(&mut out);
+        assert_eq!(out, checked, "a place in line that is written otherwise");
+    }
     if let Ok(hello) = Hello::read(bytes) {
         let mut out = Vec::new();
         hello.write(&mut out);

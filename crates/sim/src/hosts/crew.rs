@@ -246,7 +246,7 @@ impl Host for Crew {
     /// Whatever the order: no limit is exceeded, and what was reported agrees.
     fn check_invariants(&self) {
         let (stats, limits) = (self.stats(), self.config.limits);
-        assert!(stats.connections <= limits.connections, "{} connections", stats.connections);
+        assert!(stats.connections <= limits.seats(), "{} connections", stats.connections);
         assert!(stats.handshakes <= limits.handshakes, "{} handshakes", stats.handshakes);
         if self.seats.iter().all(|seat| !seat.owes_report) {
             self.desk.check_invariants(self.seats.iter().map(|seat| &seat.worker));

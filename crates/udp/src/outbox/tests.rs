@@ -26,6 +26,8 @@ use Answer::*;
 #[derive(Default)]
 struct System {
     segments: usize,
+    /// Datagrams that are no run and that a call takes, each with its answer; 0 if there is no such call.
+    several: usize,
     /// What is said to the next calls.
     answers: VecDeque<Answer>,
     taken: Vec<Datagram>,
@@ -67,6 +69,27 @@ impl Carrier for System {
             TooLong => 90,
         };
         Err(io::Error::from_raw_os_error(code))
+    }
+
+    fn send_several(&mut self, datagrams: &[Run<'_>]) -> io::Result<usize> {
+        assert!(datagrams.len() <= self.several && datagrams.iter().all(|it| it.datagrams == 1));
+        let before = self.calls.len();
+        for (sent, datagram) in datagrams.iter().enumerate() {
+            // What keeps a later one is said when it is the first.
+            if sent > 0 && self.answers.front().is_some_and(|&answer| answer != Taken) {
+                self.calls.truncate(before);
+                self.calls.push(sent);
+                return Ok(sent);
+            }
+            self.send(datagram)?;
+        }
+        self.calls.truncate(before);
+        self.calls.push(datagrams.len());
+        Ok(datagrams.len())
+    }
+
+    fn max_several(&self) -> usize {
+        self.several.max(1)
     }
 
     fn max_segments(&self) -> usize {
@@ -152,4 +175,31 @@ fn a_run_that_meets_an_old_error_is_offered_once_more() {
     let mut system = System::with(64, [Lost, Lost]);
     send_all(&mut system, &datagrams(&[(1, 9), (1, 9), (2, 9), (2, 9)]));
     assert_eq!(system.calls, [2], "and then given up");
+}
+
+/// Those that go elsewhere, or that the system does not split, up to a run and to an address that takes
+/// nothing.
+#[test]
+fn several_that_are_no_run_go_with_one_call() {
+    let several = |segments, answers: &[Answer]| System {
+        several: 4,
+        ..System::with(segments, answers.iter().copied())
+    };
+    assert_eq!(carried(several(1, &[]), &[(1, 9); 10]).0, [4, 4, 2]);
+    let elsewhere = [(1, 9), (2, 9), (3, 9), (3, 9), (4, 9), (0, 9), (5, 9), (6, 9)];
+    assert_eq!(carried(several(64, &[]), &elsewhere).0, [2, 2, 1, 1, 2]);
+    let blocked = [Taken, Taken, Blocked, Blocked, Taken];
+    assert_eq!(carried(several(1, &blocked), &[(1, 9); 5]).0, [2, 3]);
+    let split_refused = [Refused, Taken, Taken, Blocked];
+    assert_eq!(carried(several(64, &split_refused), &[(1, 9); 6]), (vec![2, 4], 1));
+}
+
+/// What an error costs is the datagram that it is of.
+#[test]
+fn of_several_one_is_lost_and_the_others_go() {
+    let mut system = System { several: 4, ..System::with(1, [Taken, Lost, Lost, Taken]) };
+    let all = datagrams(&[(1, 9), (2, 9), (3, 9), (4, 9)]);
+    let stats = send_all(&mut system, &all);
+    assert!(system.taken == [all[0].clone(), all[3].clone()]);
+    assert_eq!((stats.sent, stats.sent_bytes, stats.passed_over), (2, 18, 2));
 }

@@ -84,12 +84,10 @@ pub(super) fn serve(args: &JoinersArgs) -> Result<(), Failure> {
 fn config(args: &JoinersArgs) -> ServerConfig {
     let clients = (args.clients + args.hostile()) as usize;
     let seats = args.seats.map_or(clients, |seats| seats as usize);
-    let handshakes = clients.max(64);
     let limits = ServerLimits::default()
         .with_connections(seats)
         .with_connections_per_prefix(clients)
-        .with_handshakes(handshakes)
-        .with_handshakes_per_prefix(handshakes);
+        .with_handshakes_per_prefix(clients.max(64));
     let credentials = ServerCredentials::default().with_secret(secret());
     let config = ServerConfig::new(PROTOCOL_ID, credentials)
         .with_limits(limits)

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use haulier_lab::figures;
 use haulier_lab::joiners::{Joiners, JoinersReport};
-use serde_json::json;
+use haulier_sim::Profile;
+use serde_json::{Value, json};
 
-use super::super::rounded;
+use super::super::{rounded, store};
 use crate::args::JoinersArgs;
 use crate::failure::Failure;
 use crate::report::Report;
@@ -22,6 +24,7 @@ pub(super) fn run(args: &JoinersArgs, report: &Report) -> Result<(), Failure> {
         uplink_bps,
         is_known: !args.unknown_uplink,
         seats: args.seats.map(|seats| seats as usize),
+        by: args.by(),
         hostile: args.hostile(),
         junk_per_s: args.junk_per_s(),
         seed: args.seed,
@@ -31,6 +34,9 @@ pub(super) fn run(args: &JoinersArgs, report: &Report) -> Result<(), Failure> {
         report.count(done as u64, Some(args.clients.into()), "joined");
     });
     report.finish_bar();
+    if let Some(path) = &args.svg {
+        store(path, &figures::joiners(&crowd, &outcome))?;
+    }
     conclude(args, &crowd, &outcome, began.elapsed(), report)
 }
 
@@ -54,10 +60,12 @@ fn conclude(
     let wire = outcome.sent_bytes as f64 / (args.bytes as f64 * f64::from(args.clients));
     let to_turn = ours.mean() / in_turn.mean();
     let to_equal = ours.mean() / allowed.mean();
+    let links = by_link(outcome);
     let fields = json!({
         "clients": clients,
         "bytes": args.bytes,
         "uplink_bps": crowd.uplink_bps,
+        "by": args.by,
         "is_known": crowd.is_known,
         "hostile": crowd.hostile,
         "junk_per_s": crowd.junk_per_s,
@@ -82,6 +90,7 @@ fn conclude(
         "most_connections": outcome.most_connections,
         "datagrams_at_server": outcome.datagrams,
         "steps": outcome.steps,
+        "links": links.iter().map(OfLink::fields).collect::<Vec<_>>(),
     });
     let line = |name: &str, of: &Sorted| {
         let [p50, p95, p99, max] = [0.5, 0.95, 0.99, 1.0].map(|part| of.at(part));
@@ -92,7 +101,8 @@ fn conclude(
          {joined} of {clients} joined; of what link and equal share allow: p50 {p50:.2}, p95 {p95:.2}; \
          mean {to_equal:.2} of equal shares, {to_turn:.2} of first come, first served\n\
          wire {wire:.3}, {dropped} dropped at the uplink, {most} connections at most; \
-         {steps} steps in {took:.1} s",
+         {steps} steps in {took:.1} s\n\
+         link        clients  allowed, ms   of it: p50      p95\n{by_link}",
         line("measured", &ours),
         line("equal shares", &allowed),
         line("one by one", &in_turn),
@@ -102,10 +112,58 @@ fn conclude(
         most = outcome.most_connections,
         steps = outcome.steps,
         took = took.as_secs_f64(),
+        by_link = links.iter().map(OfLink::line).collect::<Vec<_>>().join("\n"),
     );
     let why = outcome.why.as_deref().unwrap_or("not done in time");
     let what = format!("{} of {clients} did not join: {why}", clients - joined);
     report.verdict(joined == clients, fields, &text, &what)
+}
+
+/// Those behind one kind of link.
+struct OfLink {
+    name: &'static str,
+    clients: usize,
+    /// Mean of what link and equal share allow.
+    allowed_ms: f64,
+    over: Sorted,
+}
+
+impl OfLink {
+    fn fields(&self) -> Value {
+        json!({
+            "link": self.name,
+            "clients": self.clients,
+            "joined": self.over.0.len(),
+            "allowed_ms": rounded(self.allowed_ms),
+            "p50_over_allowed": rounded(self.over.at(0.5)),
+            "p95_over_allowed": rounded(self.over.at(0.95)),
+        })
+    }
+
+    fn line(&self) -> String {
+        let Self { name, clients, allowed_ms, over } = self;
+        let [p50, p95] = [0.5, 0.95].map(|part| over.at(part));
+        format!("{name:10} {clients:8} {allowed_ms:12.0} {p50:13.2} {p95:8.2}")
+    }
+}
+
+/// In the order of the profiles.
+fn by_link(outcome: &JoinersReport) -> Vec<OfLink> {
+    let of = |profile: &Profile| {
+        let all = outcome.profiles.iter().zip(outcome.times.iter().zip(&outcome.limits));
+        let these: Vec<_> =
+            all.filter(|(name, _)| **name == profile.name).map(|(_, it)| it).collect();
+        let allowed_s: f64 = these.iter().map(|(_, limit)| limit.as_secs_f64()).sum();
+        let ratio = |time: Duration, limit: &Duration| time.as_secs_f64() / limit.as_secs_f64();
+        let over = these.iter().filter_map(|(time, limit)| Some(ratio((**time)?, limit)));
+        OfLink {
+            name: profile.name,
+            clients: these.len(),
+            allowed_ms: allowed_s * 1e3 / these.len() as f64,
+            over: Sorted::new(over.collect()),
+        }
+    };
+    Profile::ALL.iter().map(of).filter(|link| link.clients > 0).collect()
 }
 
 /// Numbers in order.

@@ -133,6 +133,25 @@ fn golden_datagrams_are_read_whole() {
     }
 }
 
+/// Places in line, beside the refusals that share their first byte.
+#[test]
+fn golden_places_in_line_are_read() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/haulier1.json");
+    let golden: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for row in golden["in_lines"].as_array().unwrap() {
+        let hex = row["hex"].as_str().unwrap();
+        let id = golden["protocol_id"].as_str().unwrap();
+        let run = haulier(&["inspect", "--json", "--wire", "haulier1", "--protocol-id", id, hex]);
+        let said = &run.events()[0];
+        assert_eq!(said["packet"], "in_line", "{said}");
+        for key in ["place", "estimate_ms", "again_ms"] {
+            assert_eq!(said[key], row[key], "{key} of {said}");
+        }
+        let check = if row["secret"].is_null() { "open" } else { "sealed" };
+        assert_eq!((&said["check"], &said["to"]), (&json!(check), &row["client_id"]));
+    }
+}
+
 /// What both say of a frame by the same name is the same.
 fn check_frame(said: &Value, frame: &Value) {
     let (name, bytes) = match frame["type"].as_str().unwrap() {

@@ -43,7 +43,8 @@ fn next(chunks: &mut Chunks, loss: &LossEstimate) -> Option<(u32, u32, usize, bo
     let choice = chunks.choose(false, &path(loss));
     assert_eq!(choice, chunks.choose_and_note(false, &path(loss)));
     let choice = choice?;
-    let Chosen { at, symbol, data, .. } = chunks.take(choice, &Ledger::new(), 0).unwrap();
+    let Chosen { at, symbol, data, .. } =
+        chunks.take((choice, chunks.frame_bytes(choice)), &Ledger::new(), 0).unwrap();
     assert_eq!(data.len(), 1024);
     chunks.get_mut(at).unwrap().expect();
     // A search from the beginning finds the same.
@@ -222,7 +223,7 @@ fn open_chunks_are_cut_anew_when_the_path_shrinks() {
         let choice = chunks.choose_and_note(false, &path(&loss)).unwrap();
         assert!(chunks.frame_bytes(choice) <= chunks.cutting.room);
         let Chosen { at, symbol, data, part, .. } =
-            chunks.take(choice, &Ledger::new(), number).unwrap();
+            chunks.take((choice, chunks.frame_bytes(choice)), &Ledger::new(), number).unwrap();
         (at, symbol, data.len(), part)
     };
     let (at, symbol, bytes, _) = take(&mut chunks, 0);

@@ -47,7 +47,7 @@ impl Sender {
             self.bottleneck.on_lost(datagram);
             self.chunks.on_landed(datagram);
         }
-        let rtt = self.silence.rtt().into();
+        let rtt = self.silence.rtt_span();
         self.pacing.on_settled(datagram.number, fate != Fate::Acked, rtt);
         // Without a rate, drops at the bottleneck and losses behind it cannot be distinguished. Where no
         // train has given one, they are all that there is to plan with.

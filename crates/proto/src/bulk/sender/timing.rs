@@ -20,7 +20,7 @@ impl Sender {
         self.now = now;
         self.silence.on_call(now);
         self.lateness.on_call(now);
-        let is_near = Span::from(self.silence.rtt()) < NEAR;
+        let is_near = self.silence.rtt_span() < NEAR;
         self.bottleneck.set_near(is_near);
         if is_near {
             self.trains.lengthen();
@@ -34,7 +34,9 @@ impl Sender {
         if !self.silence.may_send() {
             return None;
         }
-        self.chunks.choose(self.silence.is_probe_due(), &self.path())
+        let is_probe = self.silence.is_probe_due();
+        let next = if is_probe { None } else { self.chunks.next_of_run() };
+        next.or_else(|| self.chunks.choose(is_probe, &self.path()))
     }
 
     /// The same, and the next search goes on where this one ended.
@@ -42,13 +44,17 @@ impl Sender {
         if !self.silence.may_send() {
             return None;
         }
-        let (is_probe, loss) = (self.silence.is_probe_due(), self.loss);
+        let is_probe = self.silence.is_probe_due();
+        if let Some(next) = self.chunks.next_of_run().filter(|_| !is_probe) {
+            return Some(next);
+        }
+        let loss = self.loss;
         let path = Path { loss: &loss, ..self.path() };
         self.chunks.choose_and_note(is_probe, &path)
     }
 
     pub(super) fn path(&self) -> Path<'_> {
-        let (rtt, rate) = (Span::from(self.silence.rtt()), self.bottleneck.rate());
+        let (rtt, rate) = (self.silence.rtt_span(), self.bottleneck.rate());
         Path { loss: &self.loss, rtt, rate, window: self.window(rtt, rate) }
     }
 
@@ -111,7 +117,7 @@ impl Sender {
     /// whether it does.
     pub(super) fn is_reader_full(&self, ledger: &Ledger) -> bool {
         let rate = self.bottleneck.rate().unwrap_or(Rate::ZERO);
-        let delay = Span::from(self.silence.rtt()) + window::ACK_DELAY;
+        let delay = self.silence.rtt_span() + window::ACK_DELAY;
         let in_flight = f64::from(ledger.in_flight()) * self.packet;
         let is_full = in_flight >= self.reader.max_in_flight(rate * delay, self.packet);
         is_full && !self.silence.is_probing()
@@ -119,7 +125,7 @@ impl Sender {
 
     pub(super) fn queue(&self) -> Queue {
         let packet = self.last_bytes.max(MIN_PACKET);
-        let (rtt, late) = (self.silence.rtt().into(), self.lateness.get());
+        let (rtt, late) = (self.silence.rtt_span(), self.lateness.get());
         Queue::new(&self.bottleneck, rtt, packet, self.trains.is_running(), late)
     }
 

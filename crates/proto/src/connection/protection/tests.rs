@@ -29,7 +29,7 @@ fn sealed(from: &mut Protection, number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut datagram = DatagramBuffer::behind(&mut bytes);
     datagram.vec().resize(HEADER + 7, 5);
-    assert!(from.seal(number, HEADER, &mut datagram));
+    assert!(from.seal(number, HEADER, &mut datagram, &[]));
     bytes
 }
 
@@ -50,7 +50,7 @@ fn a_key_at_its_limit_seals_nothing() {
         let mut bytes = Vec::new();
         let mut datagram = DatagramBuffer::behind(&mut bytes);
         datagram.vec().resize(20, 0);
-        protection.seal(number, HEADER, &mut datagram)
+        protection.seal(number, HEADER, &mut datagram, &[])
     };
     assert!(seal(1));
     assert!(!seal(2));

@@ -43,6 +43,30 @@ impl AeadKey {
         self.0.seal(nonce(packet_number), aad, in_out)
     }
 
+    /// Encrypts what `sealed` begins with, and behind it the bytes `rest`, which are elsewhere and stay as
+    /// they are. What `sealed` has at its end is overwritten: as many bytes as `rest` has, and the tag.
+    ///
+    /// # Errors
+    /// [`SealError`] as [`seal`](Self::seal), or if `sealed` is shorter than that.
+    pub fn seal_from(
+        &self,
+        packet_number: u64,
+        aad: &[u8],
+        sealed: &mut [u8],
+        rest: &[u8],
+    ) -> Result<(), SealError> {
+        let head_bytes = sealed.len().checked_sub(rest.len() + TAG_BYTES).ok_or(SealError)?;
+        #[cfg(feature = "aws-lc")]
+        if self.0.seals_from_elsewhere() {
+            let (head, out) = sealed.split_at_mut_checked(head_bytes).ok_or(SealError)?;
+            return self.0.seal_from(nonce(packet_number), aad, (head, rest), out);
+        }
+        let (text, tag) = sealed.split_last_chunk_mut::<TAG_BYTES>().ok_or(SealError)?;
+        text.get_mut(head_bytes..).ok_or(SealError)?.copy_from_slice(rest);
+        *tag = self.seal(packet_number, aad, text)?;
+        Ok(())
+    }
+
     /// Decrypts the ciphertext `in_out` in place.
     ///
     /// # Errors

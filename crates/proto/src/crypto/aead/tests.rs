@@ -102,6 +102,30 @@ fn a_key_is_a_few_words() {
     assert!(size_of::<AeadKey>() <= 4 * size_of::<usize>(), "{}", size_of::<AeadKey>());
 }
 
+proptest! {
+    /// A text of which a part is elsewhere is sealed as if it were in one piece.
+    #[test]
+    fn a_text_in_two_places_is_one(
+        key in any::<[u8; 32]>(),
+        number in any::<u64>(),
+        head in proptest::collection::vec(any::<u8>(), 0..40),
+        rest in proptest::collection::vec(any::<u8>(), 0..1500),
+    ) {
+        let key = Secret::from_bytes(key);
+        for suite in suites() {
+            let key = AeadKey::new(&key, suite).unwrap();
+            let mut whole = [&head[..], &rest].concat();
+            let tag = key.seal(number, b"aad", &mut whole).unwrap();
+            let mut sealed = head.clone();
+            sealed.resize(head.len() + rest.len() + TAG_BYTES, 0xa5);
+            key.seal_from(number, b"aad", &mut sealed, &rest).unwrap();
+            prop_assert_eq!([&whole[..], &tag].concat(), sealed);
+            let mut short = alloc::vec![0; rest.len() + TAG_BYTES - 1];
+            prop_assert_eq!(key.seal_from(number, b"aad", &mut short, &rest), Err(SealError));
+        }
+    }
+}
+
 #[cfg(feature = "aws-lc")]
 proptest! {
     /// What one provider seals the other opens, byte for byte.

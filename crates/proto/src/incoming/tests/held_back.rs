@@ -112,7 +112,7 @@ fn a_block_that_crawls_ends_the_connection() {
         if second % 29 == 28 {
             // It starts the chunk over again and again.
             let chunk = to.slots.open_mut(0).unwrap().open_mut(0).unwrap();
-            *chunk = chunk::OpenChunk::new(cut_of(200_000, 1000));
+            *chunk = chunk::OpenChunk::new(cut_of(200_000, 1000), Vec::new());
         }
     }
     assert_eq!(to.failure(at(320 * SECOND)), Some(Fault::NoProgress));

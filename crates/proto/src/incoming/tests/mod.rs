@@ -11,8 +11,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::*;
-use crate::bulk::BlockRepair;
+use core::cell::OnceCell;
+
 use crate::bulk::cut::{ChunkAt, Cut, SliceSize, chunk_bytes};
+use crate::bulk::repair::Encoded;
 use crate::bulk::tree::Tree;
 use crate::wire::frames::{
     BlockFrame, ChunksHereFrame, Frame, HashesFrame, ProgressFrame, SliceFrame, SliceKind,
@@ -60,14 +62,16 @@ struct Sent {
     number: u32,
     bytes: Vec<u8>,
     tree: Tree,
-    repair: BlockRepair,
+    /// Of each chunk, in the sizes that a test asks for.
+    repair: Vec<[OnceCell<Encoded>; 6]>,
 }
 
 impl Sent {
     fn new(number: u32, bytes: usize) -> Self {
         let mut bytes = pattern(bytes);
         bytes.iter_mut().take(1).for_each(|first| *first = number as u8);
-        let (tree, repair) = (Tree::of(&bytes), BlockRepair::of_block(bytes.len()));
+        let tree = Tree::of(&bytes);
+        let repair = (0..bytes.len().div_ceil(CHUNK)).map(|_| Default::default()).collect();
         Self { number, bytes, tree, repair }
     }
 
@@ -96,7 +100,9 @@ impl Sent {
 
     fn repair(&self, index: u32, size: usize, slice: usize) -> SliceFrame<'_> {
         let (chunk, cut) = (self.chunk(index), self.cut(index, size));
-        let data = self.repair.slice(index as usize, chunk, cut, slice as u8).unwrap();
+        let sizes = self.repair[index as usize].iter();
+        let mut sizes = sizes.map(|encoded| encoded.get_or_init(|| Encoded::of(chunk, cut)));
+        let data = sizes.find_map(|encoded| encoded.slice(cut, slice as u8)).unwrap();
         let at = ChunkAt { block: self.number, index };
         SliceFrame { at, kind: SliceKind::Repair, index: slice as u8, data }
     }

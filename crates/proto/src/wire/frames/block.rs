@@ -109,6 +109,12 @@ impl<'a> SliceFrame<'a> {
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
+        self.write_head(out);
+        out.extend_from_slice(self.data);
+    }
+
+    /// Writes all of it but its data, which follows.
+    pub(crate) fn write_head(&self, out: &mut Vec<u8>) {
         out.push(match self.kind {
             SliceKind::Source => 6,
             SliceKind::Last(_) => 7,
@@ -119,7 +125,6 @@ impl<'a> SliceFrame<'a> {
         if let SliceKind::Last(size) = self.kind {
             out.extend_from_slice(&field_u16(size.bytes()).to_le_bytes());
         }
-        out.extend_from_slice(self.data);
     }
 
     pub(super) fn read(kind: u8, fields: &mut Fields<'a>) -> Result<Self, DropReason> {

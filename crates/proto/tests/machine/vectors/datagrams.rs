@@ -1,11 +1,13 @@
 //! `haulier1.json`: the fields and frames of the datagrams of haulier/1; each is read, and written again.
 
+use std::time::Duration;
+
 use haulier_proto::DropReason;
 use haulier_proto::connection::RefusalCode;
 use haulier_proto::internals::frames::{Frame, Frames};
 use haulier_proto::internals::{
-    DataHeader, EndParameters, Hello, Kind, Refusal, RequestParts, ResponseHeader, Retry, Welcome,
-    WireId, read_reset, write_reset,
+    DataHeader, EndParameters, Hello, InLine, Kind, Refusal, RequestParts, ResponseHeader, Retry,
+    Welcome, WireId, read_reset, write_reset,
 };
 use serde_json::Value;
 
@@ -107,6 +109,18 @@ fn retries_refusals_and_resets() {
         assert_eq!(refusal.check, bytes(&row["check"]), "{}", row["name"]);
         let versions = row["versions"].as_array().unwrap().iter().map(number::<u32>);
         assert!(refusal.versions.iter().eq(versions), "{}", row["name"]);
+    }
+    for row in rows(&file, "in_lines", 7) {
+        let datagram = unhex(text(&row["hex"]));
+        let (line, checked, check) = InLine::read(&datagram).unwrap();
+        let in_ms = |key: &str| row[key].as_u64().map(Duration::from_millis);
+        assert_eq!(line.to, id(&row["client_id"]), "{}", row["name"]);
+        assert_eq!(line.place.map(u64::from), row["place"].as_u64(), "{}", row["name"]);
+        assert_eq!((line.estimate, Some(line.again)), (in_ms("estimate_ms"), in_ms("again_ms")));
+        assert_eq!(check, bytes(&row["check"]), "{}", row["name"]);
+        line.write(&mut again);
+        assert_eq!(again, checked);
+        assert!(Refusal::read(&datagram).is_err(), "it is no refusal");
     }
     for row in rows(&file, "version_answers", 5) {
         let datagram = unhex(text(&row["hex"]));

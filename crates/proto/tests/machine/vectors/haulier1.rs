@@ -185,6 +185,7 @@ fn checks_of_requests_and_refusals() {
     let file = load("haulier1.json");
     let protocol = protocol_id(&file);
     let datagrams = rows(&file, "requests", 10).iter().chain(rows(&file, "refusals", 48));
+    let datagrams = datagrams.chain(rows(&file, "in_lines", 7));
     for row in datagrams.filter(|row| row["check_is"] != "zero") {
         let datagram = unhex(text(&row["hex"]));
         let (before, check) = datagram.split_last_chunk().unwrap();
