@@ -30,7 +30,7 @@ pub(crate) fn run(args: &RecvArgs, report: &Report) -> Result<(), Failure> {
         listen: &args.listen,
         traffic: Traffic {
             max_rate_bps: u64::MAX,
-            max_uplink_bps: u64::MAX,
+            uplink: None,
             urgency: Urgency::LoadScreen,
             has_inbox: true,
         },

@@ -79,7 +79,7 @@ pub use haulier_proto::credentials::{
 };
 pub use haulier_proto::server::{
     ConnectionId, EarlierTokens, ServerConfig, ServerCredentials, ServerEvent, ServerLimits,
-    ServerStats, TokenAudience,
+    ServerStats, TokenAudience, UnknownUplink,
 };
 pub use haulier_proto::{DropCounts, DropReason, Sequence};
 

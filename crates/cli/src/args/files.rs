@@ -182,9 +182,10 @@ pub(crate) struct ServeArgs {
     pub(crate) rate: Option<u64>,
 
     /// The most that all clients together are sent in bits per second: what this host's own uplink has, or
-    /// may be used of it. They take turns, who has the least left first.
-    #[arg(long, value_name = "RATE", value_parser = units::rate)]
-    pub(crate) uplink: Option<u64>,
+    /// may be used of it. They take turns, who has the least left first. With `auto` a crowd of 16 and more
+    /// finds it out; by default there is no limit.
+    #[arg(long, value_name = "RATE|auto", value_parser = uplink)]
+    pub(crate) uplink: Option<UplinkArg>,
 
     /// Whether to pack (zstd) what is sent: a file whose samples shrink by a tenth, if the client's link is
     /// slower than packing; never; or always.
@@ -370,3 +371,19 @@ Examples:
   haulier recv -o world.bin --bind 0.0.0.0:4016
   haulier recv -o inbox/ --stay --most 2G            from all who come
   haulier recv -o - | tar x";
+
+/// What a server knows of its uplink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UplinkArg {
+    /// Bits per second.
+    Rate(u64),
+    /// A crowd finds it out.
+    Auto,
+}
+
+fn uplink(text: &str) -> Result<UplinkArg, String> {
+    match text {
+        "auto" => Ok(UplinkArg::Auto),
+        _ => units::rate(text).map(UplinkArg::Rate),
+    }
+}

@@ -62,6 +62,10 @@ pub(crate) struct JoinersArgs {
     #[arg(long, requires = "simulated")]
     pub(crate) unknown_uplink: bool,
 
+    /// The server is not told what its uplink has, and finds out.
+    #[arg(long, conflicts_with = "unknown_uplink")]
+    pub(crate) find_uplink: bool,
+
     /// With --simulated: what clients join by: a token that has their address, as a matchmaker gives it, or a
     /// ticket.
     #[arg(

@@ -12,7 +12,7 @@ mod scope;
 
 pub(crate) use crowd::CrowdArgs;
 pub(crate) use files::{
-    ConnectArgs, FetchArgs, ListenArgs, PackArg, RecvArgs, SendArgs, ServeArgs,
+    ConnectArgs, FetchArgs, ListenArgs, PackArg, RecvArgs, SendArgs, ServeArgs, UplinkArg,
 };
 pub(crate) use grid::GridArgs;
 pub(crate) use haulier1::{

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use haulier::{
     ConnectionConfig, Delivery, EarlierTokens, Identity, Listen, Server, ServerConfig,
-    ServerCredentials, ServerLimits, Ticket, Urgency,
+    ServerCredentials, ServerLimits, Ticket, UnknownUplink, Urgency,
 };
 
 use super::addresses;
-use crate::args::ListenArgs;
+use crate::args::{ListenArgs, UplinkArg};
 use crate::failure::Failure;
 use crate::files::MAX_BLOCK_BYTES;
 use crate::keygen::new_secret;
@@ -29,7 +29,7 @@ const MAX_WORKERS: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traffic {
     pub(crate) max_rate_bps: u64,
-    pub(crate) max_uplink_bps: u64,
+    pub(crate) uplink: Option<UplinkArg>,
     pub(crate) urgency: Urgency,
     /// Whether clients may send files.
     pub(crate) has_inbox: bool,
@@ -106,12 +106,16 @@ fn config(
         // Without an inbox clients ask, and send nothing.
         .with_max_block_bytes(if traffic.has_inbox { MAX_BLOCK_BYTES } else { 0 })
         .with_max_unread_packet_bytes(4096);
-    ServerConfig::new(args.wire.protocol_id, credentials)
+    let config = ServerConfig::new(args.wire.protocol_id, credentials)
         .with_addresses(addresses)
         .with_earlier_tokens(earlier_tokens)
         .with_limits(limits(args))
-        .with_max_uplink_bps(traffic.max_uplink_bps)
-        .with_connection(connection)
+        .with_connection(connection);
+    match traffic.uplink {
+        Some(UplinkArg::Rate(bps)) => config.with_max_uplink_bps(bps),
+        Some(UplinkArg::Auto) => config.with_unknown_uplink(UnknownUplink::FoundOut),
+        None => config,
+    }
 }
 
 fn limits(args: &ListenArgs) -> ServerLimits {

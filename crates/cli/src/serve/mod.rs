@@ -73,7 +73,7 @@ pub(crate) fn run(args: &ServeArgs, report: &Report) -> Result<(), Failure> {
         listen: &args.listen,
         traffic: Traffic {
             max_rate_bps: args.rate.unwrap_or(u64::MAX),
-            max_uplink_bps: args.uplink.unwrap_or(u64::MAX),
+            uplink: args.uplink,
             urgency: args.urgency.into(),
             has_inbox: inbox.is_some(),
         },

@@ -129,6 +129,7 @@ fn rounded(seconds: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::joiners::JoinBy;
+    use crate::joiners::Told;
 
     #[test]
     fn a_figure_has_every_curve_and_its_numbers_in_words() {
@@ -136,7 +137,7 @@ mod tests {
             clients: 4,
             bytes: 256 << 10,
             uplink_bps: 10_000_000_000,
-            is_known: true,
+            told: Told::Rate,
             seats: None,
             by: JoinBy::Token,
             hostile: 0,

@@ -14,7 +14,7 @@ use haulier_proto::Instant;
 use haulier_proto::client::Credentials;
 use haulier_proto::connection::{Block, ConnectionConfig};
 use haulier_proto::credentials::{ConnectToken, Secret, TokenClaims, TokenKey, TokenServers};
-use haulier_proto::server::ServerLimits;
+use haulier_proto::server::{ServerLimits, UnknownUplink};
 use haulier_sim::attack::{Attacker, Hostile, HostileKind};
 use haulier_sim::hosts::{Keyed, PROTOCOL_ID, UNIX_TIME, configs, secret};
 use haulier_sim::link::UDP_IP_OVERHEAD;
@@ -48,6 +48,17 @@ pub enum JoinBy {
     Ticket,
 }
 
+/// What a server is told of its uplink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Its rate.
+    Rate,
+    /// Nothing: it takes it for unlimited.
+    Nothing,
+    /// That it has to find out.
+    ToFindOut,
+}
+
 /// A run of a crowd.
 #[derive(Clone, Debug)]
 pub struct Joiners {
@@ -57,8 +68,8 @@ pub struct Joiners {
     pub bytes: u64,
     /// The rate of the server's uplink, in bits per second.
     pub uplink_bps: u64,
-    /// Whether the server knows that rate.
-    pub is_known: bool,
+    /// What the server is told of that rate.
+    pub told: Told,
     /// Connections at a time; `None` for all.
     pub seats: Option<usize>,
     /// What clients join by.
@@ -111,8 +122,10 @@ impl Joiners {
         server.limits = ServerLimits::default().with_connections(seats);
         let key = TokenKey { id: 1, key: Secret::from_bytes([8; 32]) };
         server.credentials = server.credentials.with_token_key(key.clone());
-        if self.is_known {
-            server.max_uplink_bps = self.uplink_bps;
+        match self.told {
+            Told::Rate => server.max_uplink_bps = self.uplink_bps,
+            Told::Nothing => {}
+            Told::ToFindOut => server.unknown_uplink = UnknownUplink::FoundOut,
         }
         let queue_bytes = (self.uplink_bps as f64 / 8.0 * UPLINK_QUEUE.as_secs_f64()) as u64;
         let up = LinkConfig::new(self.uplink_bps, Duration::ZERO).with_queue(queue_bytes);
@@ -215,7 +228,7 @@ mod tests {
             clients: 1_000,
             bytes: 4 << 10,
             uplink_bps: 1_000_000_000,
-            is_known: true,
+            told: Told::Rate,
             seats: None,
             by: JoinBy::Ticket,
             hostile: 0,
@@ -233,7 +246,7 @@ mod tests {
             clients: 100,
             bytes: 64 << 10,
             uplink_bps: 100_000_000,
-            is_known: true,
+            told: Told::Rate,
             seats: None,
             by: JoinBy::Ticket,
             hostile: 0,

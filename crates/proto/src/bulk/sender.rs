@@ -430,10 +430,11 @@ impl Sender {
         size_of::<Self>() + self.chunks.memory_bytes()
     }
 
-    /// When the transfer fails, unless a chunk makes progress before. Not while the receiver, or this end's
-    /// own program, does not let it go on.
+    /// When the transfer fails, unless a chunk makes progress before. Not while the receiver, this end's own
+    /// program or its uplink does not let it go on.
     fn fails_at(&self) -> Option<Instant> {
-        if self.chunks.is_empty() || self.chunks.is_held_back() || self.chunks.awaits_program() {
+        let is_held_back = self.chunks.is_held_back() || self.awaits_uplink();
+        if self.chunks.is_empty() || is_held_back || self.chunks.awaits_program() {
             return None;
         }
         self.silence.fails_at(self.config.give_up_after)

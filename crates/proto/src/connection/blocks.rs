@@ -6,6 +6,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::config::{ConnectionConfig, LOWEST_MAX_RATE_BPS};
 use super::{
@@ -20,6 +21,17 @@ use crate::transit::Arrivals;
 use crate::urgency::Urgency;
 use crate::wire::EndParameters;
 use crate::wire::parameters::REED_SOLOMON;
+
+/// Datagrams in flight, and all that were acknowledged and lost so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flight {
+    pub(crate) in_flight: u32,
+    pub(crate) acked: u64,
+    pub(crate) lost: u64,
+    /// The last round trip, and the shortest.
+    pub(crate) rtt: Duration,
+    pub(crate) min_rtt: Duration,
+}
 
 /// What is left of the blocks that are sent.
 #[derive(Clone, Copy, Debug)]
@@ -209,6 +221,27 @@ impl Connection {
         let awaits = self.blocks_out.sender().is_some_and(Sender::awaits_uplink);
         let link_bps = || self.blocks_out.known().bandwidth_bps();
         awaits.then(|| Left { bytes: self.blocks_out.bytes_left(), link_bps: link_bps() })
+    }
+
+    /// What it lost was lost by many together, and says nothing of its own link: it is measured anew.
+    pub(crate) fn excuse_losses(&mut self) {
+        if let Some(sender) = self.blocks_out.sender_mut() {
+            sender.forget_path();
+        }
+    }
+
+    /// What it has in flight while it sends blocks. Of a peer that does not answer that is nothing.
+    pub(crate) fn flight(&self) -> Option<Flight> {
+        let sender = self.blocks_out.sender().filter(|_| !self.blocks_out.is_idle())?;
+        let in_flight = if sender.is_probing() { 0 } else { self.sent.in_flight() };
+        let rtt = self.sent.rtt();
+        Some(Flight {
+            in_flight,
+            acked: self.sent.acked(),
+            lost: self.sent.lost(),
+            rtt: rtt.latest_rtt().unwrap_or_default(),
+            min_rtt: rtt.min_rtt().unwrap_or_default(),
+        })
     }
 }
 

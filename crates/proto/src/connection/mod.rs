@@ -45,7 +45,7 @@ pub(crate) use state::ConnectionTrigger;
 pub use stats::ConnectionStats;
 use stats::Counters;
 
-pub(crate) use blocks::Left;
+pub(crate) use blocks::{Flight, Left};
 pub(crate) use closing::LastWords;
 pub(crate) use protection::Protection;
 

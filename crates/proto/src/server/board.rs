@@ -9,6 +9,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use core::time::Duration;
 
+use super::crowd::Crowd;
 use crate::Instant;
 
 /// The numbers.
@@ -18,6 +19,8 @@ pub(super) struct Board {
     held: AtomicUsize,
     /// When everything sent so far is within the budget of the uplink, in nanoseconds of the machines' time.
     paid_at: AtomicU64,
+    /// The budget that a crowd finds out.
+    crowd: Crowd,
     /// How often the reset key was replaced.
     reset_keys: AtomicU64,
     /// For each worker whether the desk has something for it to do.
@@ -29,6 +32,7 @@ impl Board {
         Self {
             held: AtomicUsize::new(0),
             paid_at: AtomicU64::new(0),
+            crowd: Crowd::new(),
             reset_keys: AtomicU64::new(0),
             orders: (0..workers).map(|_| AtomicBool::new(false)).collect(),
         }
@@ -58,6 +62,10 @@ impl Board {
     pub(super) fn pay(&self, now: Instant, cost: Duration) {
         let pay = |at| Some((Instant::from_nanos(at).max(now) + cost).as_nanos());
         let _paid = self.paid_at.fetch_update(Relaxed, Relaxed, pay);
+    }
+
+    pub(super) const fn crowd(&self) -> &Crowd {
+        &self.crowd
     }
 
     pub(super) fn reset_keys(&self) -> u64 {

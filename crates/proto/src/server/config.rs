@@ -151,6 +151,18 @@ pub enum TokenAudience {
     Any,
 }
 
+/// What a server does about an uplink of which it was not told what it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UnknownUplink {
+    /// It takes it for unlimited: each connection finds out what its own link has.
+    #[default]
+    Unlimited,
+    /// From 16 connections on that send blocks at a time it finds out what they have together, and they take
+    /// turns as with a limit that was told.
+    FoundOut,
+}
+
 /// What a server does with tokens that were issued before it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -186,6 +198,8 @@ settings! {
         /// own uplink has. Blocks, and messages that share the rate with them, wait for it, and clients take
         /// turns; a game's packets and all else go at once, and are counted. Default no limit.
         max_uplink_bps: u64 = u64::MAX, with_max_uplink_bps;
+        /// What it does without such a limit. Default `Unlimited`.
+        unknown_uplink: UnknownUplink = UnknownUplink::default(), with_unknown_uplink;
         /// The settings of its connections.
         connection: ConnectionConfig = ConnectionConfig::default(), with_connection;
     }

@@ -21,6 +21,7 @@ impl Worker {
     /// Updates what is known of a connection after anything was done to it.
     pub(super) fn refresh(&mut self, id: ConnectionId) {
         self.slots.refresh(id);
+        self.count_flight(id);
         if let Some(slot) = self.slots.get_mut(id)
             && slot.is_handshake
             && !slot.connection.is_handshake()
@@ -28,6 +29,18 @@ impl Worker {
             slot.is_handshake = false;
             self.notes.push(Note::HandshakeOver { name: slot.name });
             self.stats.accepted += u64::from(slot.connection.state().is_open());
+        }
+    }
+
+    /// What a crowd has to know of a connection, where no limit of the uplink is known.
+    pub(super) fn count_flight(&mut self, id: ConnectionId) {
+        if self.uplink.finds_out() {
+            let slot = self.slots.get(id);
+            if self.flights.set(id, slot.and_then(|slot| slot.connection.flight()))
+                && let Some(connection) = self.slots.connection_mut(id)
+            {
+                connection.excuse_losses();
+            }
         }
     }
 
@@ -40,6 +53,7 @@ impl Worker {
         self.refresh(id);
         let Some(mut slot) = self.slots.remove(id) else { return };
         self.uplink.forget(id);
+        let _removed = self.flights.set(id, None);
         let connection = &slot.connection;
         self.work += connection.work();
         let (ip, client) = (connection.address().ip(), slot.client);

@@ -16,6 +16,7 @@ use core::net::IpAddr;
 use super::admission::{ClientName, Prefix};
 use super::board::Board;
 use super::connection_id::MAX_WORKERS;
+use super::crowd::Judge;
 use super::ended::Ended;
 use super::handshakes::Handshakes;
 use super::line::Line;
@@ -55,6 +56,7 @@ pub struct Desk {
     answer_budget: SendBudget,
     reset_key: ResetKey,
     board: Arc<Board>,
+    judge: Judge,
     /// For each worker the handshakes that it has to end, to make room.
     orders: Vec<Vec<ConnectionId>>,
 }
@@ -144,6 +146,7 @@ impl Desk {
             reset_key: reset_key.clone(),
             orders: entropies.iter().map(|_| Vec::new()).collect(),
             board: Arc::clone(&board),
+            judge: Judge::new(),
             rules: Arc::clone(&rules),
         };
         let worker = |(number, entropy)| {
@@ -173,6 +176,11 @@ impl Desk {
         let budget = &mut self.answer_budget;
         budget.refill(now, u64::from(self.rules.config.limits.answers_per_second));
         if budget.try_spend(1) { Ok(()) } else { Err(budget.ready_at(1)) }
+    }
+
+    /// A round of the crowd is over.
+    pub(super) fn judge_round(&mut self, now: Instant) {
+        self.judge.judge(now, self.board.crowd());
     }
 
     /// Hears what workers report.

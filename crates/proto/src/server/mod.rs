@@ -22,9 +22,11 @@ mod board;
 mod config;
 mod connection_id;
 mod connections;
+mod crowd;
 mod desk;
 mod ended;
 mod event;
+mod flights;
 mod handshakes;
 mod late;
 mod line;
@@ -42,7 +44,9 @@ mod uplink;
 mod waiting;
 mod worker;
 
-pub use config::{EarlierTokens, ServerConfig, ServerCredentials, ServerLimits, TokenAudience};
+pub use config::{
+    EarlierTokens, ServerConfig, ServerCredentials, ServerLimits, TokenAudience, UnknownUplink,
+};
 pub use connection_id::ConnectionId;
 pub use desk::{AtDesk, Desk};
 pub use event::ServerEvent;

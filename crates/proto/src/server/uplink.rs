@@ -18,6 +18,7 @@ use core::time::Duration;
 
 use super::ConnectionId;
 use super::board::Board;
+use super::config::UnknownUplink;
 use super::waiting::Waiting;
 use crate::Instant;
 use crate::connection::Left;
@@ -48,6 +49,8 @@ const OVERHEAD_BYTES: u64 = crate::transit::UDP_IPV4_BYTES as u64;
 pub(super) struct Uplink {
     /// `None` is no limit.
     max_bps: Option<u64>,
+    /// Whether a crowd finds out.
+    finds_out: bool,
     /// When everything sent so far is within the budget: the same for all workers.
     board: Arc<Board>,
     waiting: Waiting,
@@ -63,10 +66,11 @@ impl Uplink {
         let max_bps = Some(max_bps).filter(|&max_bps| max_bps < u64::MAX);
         let board = Arc::new(Board::new(1));
         let turn_bytes =
-            max_bps.unwrap_or(0) / 8_000 * u64::try_from(TURN.as_millis()).unwrap_or(0);
+            max_bps.unwrap_or(u64::MAX) / 8_000 * u64::try_from(TURN.as_millis()).unwrap_or(0);
         let (min, max) = TURN_DATAGRAMS;
         let turn_datagrams = (turn_bytes / REQUEST_BYTES as u64).clamp(min, max);
-        Self { max_bps, board, waiting: Waiting::default(), turn: None, turn_datagrams, turns: 0 }
+        let (finds_out, waiting) = (false, Waiting::default());
+        Self { max_bps, finds_out, board, waiting, turn: None, turn_datagrams, turns: 0 }
     }
 
     /// The same, as one of several over one budget. Their turns together are as long as that of one.
@@ -75,10 +79,21 @@ impl Uplink {
         Self { board, turn_datagrams, ..self }
     }
 
+    /// The same, which does this if no limit is known.
+    pub(super) fn without_limit(self, unknown: UnknownUplink) -> Self {
+        let finds_out = self.max_bps.is_none() && unknown == UnknownUplink::FoundOut;
+        Self { finds_out, ..self }
+    }
+
+    /// Whether no limit is known, and a crowd finds out.
+    pub(super) const fn finds_out(&self) -> bool {
+        self.finds_out
+    }
+
     /// Whether this connection may send a slice now.
     pub(super) fn is_open_to(&self, now: Instant, id: ConnectionId) -> bool {
         match self.turn {
-            _ if self.max_bps.is_none() => true,
+            _ if self.is_unlimited() => true,
             Some((holder, _)) => holder == id,
             None => self.waiting.is_empty() && self.has_budget(now),
         }
@@ -86,10 +101,11 @@ impl Uplink {
 
     /// A datagram was sent, whatever is in it.
     pub(super) fn on_sent(&mut self, now: Instant, id: ConnectionId, bytes: usize) {
-        let Some(max_bps) = self.max_bps else { return };
-        let bits = 8 * (bytes as u64 + OVERHEAD_BYTES);
-        let cost = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / max_bps.max(1));
-        self.board.pay(now, cost);
+        if let Some(max_bps) = self.max_bps {
+            let bits = 8 * (bytes as u64 + OVERHEAD_BYTES);
+            let cost = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / max_bps.max(1));
+            self.board.pay(now, cost);
+        }
         if let Some((holder, left)) = &mut self.turn
             && *holder == id
         {
@@ -118,35 +134,49 @@ impl Uplink {
 
     /// The next one whose turn begins now.
     pub(super) fn begin_turn(&mut self, now: Instant) -> Option<ConnectionId> {
+        if self.is_unlimited() {
+            self.turn = None;
+        }
         if self.turn.is_some() || !self.has_budget(now) {
             return None;
         }
         self.turns = (self.turns + 1) % FAIR_TURN;
-        let bps = self.max_bps.unwrap_or(u64::MAX) / self.board.workers() as u64;
+        // What a crowd has found is not exact enough to say who would be the last.
+        let late = self.max_bps.map(|bps| bps / self.board.workers() as u64);
+        let late = late.and_then(|bps| self.waiting.with_most_to_lose(bps));
         let id = match self.turns {
             0 => self.waiting.oldest(),
-            _ => self.waiting.with_most_to_lose(bps).or_else(|| self.waiting.with_least_left()),
+            _ => late.or_else(|| self.waiting.with_least_left()),
         }?;
         self.waiting.remove(id);
-        self.turn = Some((id, self.turn_datagrams));
+        self.turn = Some((id, self.turn_datagrams)).filter(|_| !self.is_unlimited());
         Some(id)
     }
 
     /// When a turn begins.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let is_awaited = !self.waiting.is_empty();
-        is_awaited.then(|| Instant::ZERO + self.board.paid_at().since(Instant::ZERO + AHEAD) + TICK)
+        let at = Instant::ZERO + self.board.paid_at().since(Instant::ZERO + AHEAD) + TICK;
+        is_awaited.then(|| if self.is_unlimited() { Instant::ZERO } else { at })
     }
 
     fn has_budget(&self, now: Instant) -> bool {
-        self.board.paid_at() <= now + AHEAD
+        let has_budget = self.is_unlimited() || self.board.paid_at() <= now + AHEAD;
+        if !has_budget {
+            self.board.crowd().on_short();
+        }
+        has_budget
+    }
+
+    /// Whether nobody has to wait: no limit is known, and there is no crowd.
+    fn is_unlimited(&self) -> bool {
+        self.max_bps.is_none() && !self.board.crowd().is_there()
     }
 
     pub(super) fn check_invariants(&self) {
         self.waiting.check_invariants();
         let holder = self.turn.map(|(id, _)| id);
         assert!(!holder.is_some_and(|id| self.waiting.has(id)), "a turn, and waits");
-        assert!(self.max_bps.is_some() || self.waiting.is_empty(), "nothing to wait for");
     }
 }
 

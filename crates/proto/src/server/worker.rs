@@ -13,6 +13,7 @@ use bytes::Bytes;
 
 use super::board::Board;
 use super::desk::{AtDesk, Note};
+use super::flights::Flights;
 use super::lingering::Lingering;
 use super::rules::Rules;
 use super::slots::Slots;
@@ -45,6 +46,7 @@ pub struct Worker {
     pub(super) entropy: Box<Entropy>,
     pub(super) slots: Slots,
     pub(super) uplink: Uplink,
+    pub(super) flights: Flights,
     pub(super) by_id: BTreeMap<WireId, ConnectionId>,
     pub(super) lingering: Lingering,
     pub(super) answers: VecDeque<(FourTuple, Vec<u8>)>,
@@ -92,7 +94,10 @@ impl Worker {
             reset_keys: 0,
             entropy,
             slots: Slots::new(number),
-            uplink: Uplink::new(rules.config.max_uplink_bps).over(Arc::clone(&board)),
+            uplink: Uplink::new(rules.config.max_uplink_bps)
+                .without_limit(rules.config.unknown_uplink)
+                .over(Arc::clone(&board)),
+            flights: Flights::new(Arc::clone(&board)),
             by_id: BTreeMap::new(),
             lingering: Lingering::new(rules.config.limits.seats()),
             answers: VecDeque::new(),
@@ -188,6 +193,9 @@ impl Worker {
                 let orders = desk.ask(|desk| desk.take_orders(self.number));
                 orders.into_iter().for_each(|id| self.end_handshake(now, id));
             }
+        }
+        if self.board.crowd().is_due(now) {
+            desk.ask(|desk| desk.judge_round(now));
         }
         if !self.notes.is_empty() {
             desk.ask(|desk| {
@@ -368,8 +376,10 @@ impl Worker {
             if let Some(bytes) = sent {
                 self.slots.on_sent();
                 self.uplink.on_sent(now, id, bytes);
+                self.flights.on_sent(now, id);
                 self.count_sent(bytes);
             } else {
+                self.count_flight(id);
                 let left = self.slots.get(id).and_then(|slot| slot.connection.awaits_uplink());
                 self.uplink.on_nothing_to_send(id, left);
                 self.slots.on_nothing_to_send();
@@ -446,6 +456,7 @@ impl Worker {
     pub(super) fn check_invariants(&self) {
         self.slots.check_invariants();
         self.uplink.check_invariants();
+        self.flights.check_invariants(|id| self.slots.get(id).is_some());
         self.lingering.check_invariants();
         assert_eq!(self.slots.len(), self.by_id.len());
     }

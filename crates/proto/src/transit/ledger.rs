@@ -326,6 +326,11 @@ impl Ledger {
         self.in_flight
     }
 
+    /// Datagrams acknowledged, ack-eliciting or not.
+    pub(crate) const fn acked(&self) -> u64 {
+        self.acked
+    }
+
     /// Ack-eliciting datagrams that were lost, without probes for larger ones.
     pub(crate) const fn lost(&self) -> u64 {
         self.lost

@@ -11,7 +11,7 @@ use std::time::Duration;
 use haulier::proto::client::Credentials;
 use haulier::{
     Block, ConnectionConfig, Listen, SendError, Server, ServerConfig, ServerCredentials,
-    ServerEvent, ServerLimits,
+    ServerEvent, ServerLimits, UnknownUplink,
 };
 use serde_json::{Map, Value, json};
 
@@ -93,6 +93,7 @@ fn config(args: &JoinersArgs) -> ServerConfig {
         .with_limits(limits)
         .with_connection(connection(args.bytes));
     match args.uplink {
+        _ if args.find_uplink => config.with_unknown_uplink(UnknownUplink::FoundOut),
         Some(uplink) => config.with_max_uplink_bps(uplink),
         None => config,
     }
@@ -159,6 +160,7 @@ impl Running {
         command.args(["--workers".into(), args.workers.to_string()]);
         args.attack.then(|| command.arg("--attack"));
         args.seats.map(|seats| command.args(["--seats".into(), seats.to_string()]));
+        args.find_uplink.then(|| command.arg("--find-uplink"));
         args.uplink.map(|uplink| command.args(["--uplink".into(), uplink.to_string()]));
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(fail)?;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use haulier_lab::figures;
-use haulier_lab::joiners::{Joiners, JoinersReport};
+use haulier_lab::joiners::{Joiners, JoinersReport, Told};
 use haulier_sim::Profile;
 use serde_json::{Value, json};
 
@@ -22,7 +22,11 @@ pub(super) fn run(args: &JoinersArgs, report: &Report) -> Result<(), Failure> {
         clients: args.clients,
         bytes: args.bytes,
         uplink_bps,
-        is_known: !args.unknown_uplink,
+        told: match (args.unknown_uplink, args.find_uplink) {
+            (true, _) => Told::Nothing,
+            (_, true) => Told::ToFindOut,
+            _ => Told::Rate,
+        },
         seats: args.seats.map(|seats| seats as usize),
         by: args.by(),
         hostile: args.hostile(),
@@ -66,7 +70,7 @@ fn conclude(
         "bytes": args.bytes,
         "uplink_bps": crowd.uplink_bps,
         "by": args.by,
-        "is_known": crowd.is_known,
+        "is_known": crowd.told == Told::Rate,
         "hostile": crowd.hostile,
         "junk_per_s": crowd.junk_per_s,
         "seed": crowd.seed,

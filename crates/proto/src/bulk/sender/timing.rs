@@ -97,6 +97,10 @@ impl Sender {
     pub(crate) fn set_uplink_open(&mut self, now: Instant, is_open: bool) {
         let was_awaited = self.uplink == Uplink::Awaited;
         if is_open {
+            if was_awaited {
+                // Nobody could make progress meanwhile.
+                self.silence.on_progress(now);
+            }
             self.uplink = Uplink::Open;
             self.resume_at = if was_awaited { now } else { self.resume_at };
         } else if !was_awaited {
