@@ -128,10 +128,3 @@ fn who_says_that_all_is_lost_slows_the_others_within_bounds() {
         assert!(found.mean() < times * known.mean(), "{}", found.mean());
     }
 }
-
-/// Whose turn is long in coming makes no progress meanwhile, and is not given up for that.
-#[test]
-fn who_waits_for_the_uplink_is_not_given_up() {
-    let joined = join(1, 2_000_000, true, &vec![fast(); 40]);
-    assert!(joined.last() > 40_000.0, "{}", joined.last());
-}

@@ -44,6 +44,9 @@ const FAIR_TURN: u8 = 8;
 /// Bytes of UDP and IPv4 in front of each datagram.
 const OVERHEAD_BYTES: u64 = crate::transit::UDP_IPV4_BYTES as u64;
 
+/// Bits of a full datagram, of which a crowd's budget is counted.
+const DATAGRAM_BITS: u64 = 8 * (REQUEST_BYTES as u64 + OVERHEAD_BYTES);
+
 /// The budget, and who waits for it.
 #[derive(Debug)]
 pub(super) struct Uplink {
@@ -141,12 +144,11 @@ impl Uplink {
             return None;
         }
         self.turns = (self.turns + 1) % FAIR_TURN;
-        // What a crowd has found is not exact enough to say who would be the last.
-        let late = self.max_bps.map(|bps| bps / self.board.workers() as u64);
-        let late = late.and_then(|bps| self.waiting.with_most_to_lose(bps));
+        let found_bps = || self.board.crowd().rate().saturating_mul(DATAGRAM_BITS);
+        let bps = self.max_bps.unwrap_or_else(found_bps) / self.board.workers() as u64;
         let id = match self.turns {
             0 => self.waiting.oldest(),
-            _ => late.or_else(|| self.waiting.with_least_left()),
+            _ => self.waiting.with_most_to_lose(bps).or_else(|| self.waiting.with_least_left()),
         }?;
         self.waiting.remove(id);
         self.turn = Some((id, self.turn_datagrams)).filter(|_| !self.is_unlimited());

@@ -203,6 +203,19 @@ fn a_transfer_without_answers_probes_and_fails() {
     assert!(link.failed());
 }
 
+/// Who waits for a turn on the server's uplink makes no progress, and has its time again after that.
+#[test]
+fn a_transfer_does_not_fail_while_it_waits_for_the_uplink() {
+    let mut link = Link::new(3);
+    link.run(100, |_| false);
+    link.sender.set_uplink_open(micros(link.now), false);
+    link.run(20_000, |_| false);
+    assert!(!link.failed() && link.sender.awaits_uplink());
+    link.sender.set_uplink_open(micros(link.now), true);
+    link.run(10_000, |_| false);
+    assert!(link.done.len() == 3 && !link.failed());
+}
+
 #[test]
 fn a_transfer_survives_an_outage() {
     let mut link = Link::new(3);
