@@ -12,7 +12,7 @@ mod steps;
 use std::time::{Duration, Instant};
 
 use crate::workspace::Workspace;
-use shell::Shell;
+pub(crate) use shell::Shell;
 use steps::{STEPS, Step};
 
 /// Why a step did not pass.

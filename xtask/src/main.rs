@@ -6,12 +6,14 @@
 //! * [`tidy`]: what no compiler looks at: links, line lengths, words that must not stay.
 //! * [`api`]: the public API of each library, against the reviewed lists.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
+//! * [`playground`]: the simulator in a page, and a program with it.
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
 
 mod api;
 mod ci;
 mod corpus;
 mod mends;
+mod playground;
 mod tidy;
 mod workspace;
 
@@ -34,6 +36,8 @@ Commands:
   api --write       write docs/api anew
   corpus            write the seeds of the fuzz targets anew from vectors/*.json
   corpus --check    fail if the seeds in the tree are other ones
+  playground        build the page with the simulator in it, and a program with the page, and run it
+  playground --check  the same, tried in a browser (Debian's chromium)
   mends [NAME]      take out each mend of a fault (minutes each): an oracle must find what it let in
   mends --list      what they are, and what finds each
 
@@ -76,6 +80,8 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
         ["api", "--write"] => api::write(workspace),
         ["corpus"] => Ok(corpus::write(workspace)?),
         ["corpus", "--check"] => Ok(corpus::check(workspace)?),
+        ["playground"] => playground::run(&ci::Shell { workspace }),
+        ["playground", "--check"] => playground::check(&ci::Shell { workspace }),
         ["mends"] => Ok(mends::run(workspace, "")?),
         ["mends", "--list"] => {
             mends::list();

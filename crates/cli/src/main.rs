@@ -2,7 +2,7 @@
 //!
 //! Each command is a file of its own. They share what a person meets in all of them: the arguments
 //! (`args`), numbers as people write them (`units`), what is printed as text or JSON (`report`), how it
-//! ends (`failure`), and Ctrl-C (`interrupt`).
+//! ends (`failure`), and Ctrl-C (`interrupt`). Pages for a browser are served by `web`.
 
 mod access;
 mod args;
@@ -16,6 +16,7 @@ mod interrupt;
 mod keygen;
 mod keys;
 mod library;
+mod playground;
 mod recv;
 mod relay;
 mod report;
@@ -25,6 +26,7 @@ mod soak;
 mod target;
 mod token;
 mod units;
+mod web;
 
 use std::process::ExitCode;
 
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Soak(args) => soak::run(args, &report),
         Command::Bench(args) => bench::run(args, &report),
         Command::Inspect(args) => inspect::run(args, &report),
+        Command::Playground(args) => playground::run(args, &report),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

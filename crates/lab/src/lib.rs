@@ -13,6 +13,7 @@
 //! * [`disorder`]: joins over links that deliver late, out of order, in bunches or not at all;
 //! * [`transfers`]: the soak of files, from disk to disk over everything that fails;
 //! * [`rivals`]: other senders, for comparison;
+//! * [`scenes`]: a block over one link by several senders, and everything that can be seen of it;
 //! * [`figures`]: measurements as SVG;
 //! * [`article_bench`]: the article's strategy on the links it was measured on before;
 //! * [`fragment_bench`]: how many packets are lost with one fragment in a hundred.
@@ -29,5 +30,7 @@ pub mod joins;
 pub mod odd;
 pub mod recorded;
 pub mod rivals;
+pub mod scenes;
 pub mod share;
+#[cfg(feature = "files")]
 pub mod transfers;

@@ -61,4 +61,4 @@ pub use record::{Record, RecordError, Recorded};
 pub use rng::{Probability, Rng};
 pub use shaping::{Excess, RateChange, TokenBucket};
 pub use trace::Trace;
-pub use world::{Access, HostId, SegmentId, World, address};
+pub use world::{Access, HostId, SegmentId, Sight, Stage, World, address};

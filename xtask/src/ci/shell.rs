@@ -10,18 +10,18 @@ use crate::workspace::{Workspace, cargo};
 const CARGO_DENY: &str = "0.20.2";
 
 /// Runs commands in a workspace.
-pub(super) struct Shell<'a> {
-    pub(super) workspace: &'a Workspace,
+pub(crate) struct Shell<'a> {
+    pub(crate) workspace: &'a Workspace,
 }
 
 impl Shell<'_> {
     /// Runs cargo; `arguments` are split at spaces.
-    pub(super) fn cargo(&self, arguments: &str) -> Result<(), Stop> {
+    pub(crate) fn cargo(&self, arguments: &str) -> Result<(), Stop> {
         self.cargo_with(&[], arguments)
     }
 
     /// Runs cargo with more in its environment.
-    pub(super) fn cargo_with(&self, env: &[(&str, &str)], arguments: &str) -> Result<(), Stop> {
+    pub(crate) fn cargo_with(&self, env: &[(&str, &str)], arguments: &str) -> Result<(), Stop> {
         let mut command = self.workspace.command(cargo());
         command.args(arguments.split_whitespace()).envs(env.iter().copied());
         let prefix: String = env.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
@@ -29,7 +29,7 @@ impl Shell<'_> {
     }
 
     /// Runs cargo and gives back what was printed.
-    pub(super) fn cargo_output(&self, arguments: &str) -> Result<String, Stop> {
+    pub(crate) fn cargo_output(&self, arguments: &str) -> Result<String, Stop> {
         let shown = format!("cargo {arguments}");
         println!("$ {shown}");
         let mut command = self.workspace.command(cargo());
@@ -45,7 +45,7 @@ impl Shell<'_> {
 
     /// Runs the cargo of another toolchain, which is installed first if need be, in a directory of its
     /// own: two toolchains in one would rebuild each other's work.
-    pub(super) fn cargo_of(&self, toolchain: &str, arguments: &str) -> Result<(), Stop> {
+    pub(crate) fn cargo_of(&self, toolchain: &str, arguments: &str) -> Result<(), Stop> {
         if !quietly(self.rustup(&format!("run {toolchain} cargo --version"))) {
             self.install(&format!("toolchain install {toolchain} --profile minimal"))?;
         }
@@ -59,7 +59,7 @@ impl Shell<'_> {
     }
 
     /// Runs cargo-deny: the one that is installed, or one of our own in the target directory.
-    pub(super) fn cargo_deny(&self, arguments: &str) -> Result<(), Stop> {
+    pub(crate) fn cargo_deny(&self, arguments: &str) -> Result<(), Stop> {
         let own = self.workspace.target.join("tools/bin/cargo-deny");
         let own = own.with_extension(std::env::consts::EXE_EXTENSION);
         let mut installed = self.workspace.command("cargo-deny");
@@ -90,7 +90,7 @@ impl Shell<'_> {
     }
 
     /// Makes sure that there is a standard library for this target, or says that the step is skipped.
-    pub(super) fn need_target(&self, target: &str) -> Result<(), Stop> {
+    pub(crate) fn need_target(&self, target: &str) -> Result<(), Stop> {
         let mut rustc = self.workspace.command("rustc");
         rustc.args(["--print", "target-libdir", "--target", target]);
         // rustc prints the path whether or not there is anything.
@@ -101,7 +101,7 @@ impl Shell<'_> {
     }
 
     /// Runs a script of Python, of any version that is here. It leaves no compiled files.
-    pub(super) fn python(&self, script: &str) -> Result<(), Stop> {
+    pub(crate) fn python(&self, script: &str) -> Result<(), Stop> {
         let mut installed = self.workspace.command("python3");
         installed.arg("--version");
         if !quietly(installed) {
@@ -110,6 +110,25 @@ impl Shell<'_> {
         let mut command = self.workspace.command("python3");
         command.args(["-B", script]);
         run(command, &format!("python3 -B {script}"))
+    }
+
+    /// Runs a script of Python with Debian's Python, which has what `packages` bring; they are installed if
+    /// this may be done.
+    pub(crate) fn debian_python(&self, packages: &str, script: &str) -> Result<(), Stop> {
+        let list = || packages.split_whitespace();
+        let mut installed = self.workspace.command("dpkg");
+        installed.arg("-s").args(list());
+        if !quietly(installed) {
+            let mut install = self.workspace.command("apt-get");
+            install.args(["install", "-y", "--no-install-recommends"]).args(list());
+            install.env("DEBIAN_FRONTEND", "noninteractive");
+            let shown = format!("apt-get install -y --no-install-recommends {packages}");
+            run(install, &shown)
+                .map_err(|_| Stop::Skipped(format!("{packages} could not be installed")))?;
+        }
+        let mut command = self.workspace.command("/usr/bin/python3");
+        command.arg("-B").args(script.split_whitespace());
+        run(command, &format!("/usr/bin/python3 -B {script}"))
     }
 
     fn install(&self, arguments: &str) -> Result<(), Stop> {
@@ -142,6 +161,6 @@ fn quietly(mut command: Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-pub(super) fn failed(what: impl ToString, shown: &str) -> Stop {
+pub(crate) fn failed(what: impl ToString, shown: &str) -> Stop {
     Stop::Failed { what: what.to_string(), repeat: Some(shown.to_owned()) }
 }

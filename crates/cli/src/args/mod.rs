@@ -7,6 +7,7 @@ mod haulier1;
 mod join;
 mod joiners;
 mod links;
+mod playground;
 mod recorded;
 mod scope;
 
@@ -23,6 +24,7 @@ pub(crate) use join::{
 };
 pub(crate) use joiners::JoinersArgs;
 pub(crate) use links::LinksArgs;
+pub(crate) use playground::PlaygroundArgs;
 pub(crate) use recorded::RecordedArgs;
 pub(crate) use scope::ScopeArgs;
 
@@ -92,6 +94,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Say what a datagram is, field by field, or why it is dropped.
     Inspect(InspectArgs),
+    /// Watch senders cross a link that you make, datagram by datagram, in a browser.
+    Playground(PlaygroundArgs),
 }
 
 impl Command {

@@ -90,6 +90,11 @@ fn serve_and_fetch() {
 }
 
 #[test]
+fn playground() {
+    assert_says(&["playground", "--help"], &["--bind", "--scene", "browser", "cargo xtask"]);
+}
+
+#[test]
 fn keygen_and_token() {
     assert_says(&["keygen", "--help"], &["--secret", "--token", "--identity", "only you may read"]);
     let options = ["--token-key", "--client-id", "--server", "--expires", "--client-address"];

@@ -40,6 +40,7 @@ mod inbox;
 mod inspect;
 mod json;
 mod pipe;
+mod playground;
 mod resume;
 mod second;
 mod serve;

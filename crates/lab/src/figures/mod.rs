@@ -5,8 +5,10 @@ mod joiners;
 mod joins;
 mod links;
 mod plot;
+mod scene;
 
 pub use grid::grid;
 pub use joiners::joiners;
 pub use joins::Joins;
 pub use links::{Panel, links};
+pub use scene::scene;

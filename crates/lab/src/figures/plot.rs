@@ -122,12 +122,18 @@ impl Figure {
         }
     }
 
+    /// An element as it is.
+    pub(crate) fn raw(&mut self, element: &str) {
+        self.0.push_str(element);
+        self.0.push('\n');
+    }
+
     /// The finished SVG.
     pub(crate) fn finish(self) -> String {
         self.0 + "</svg>\n"
     }
 
-    fn path(&mut self, class: &str, path: &str) {
+    pub(crate) fn path(&mut self, class: &str, path: &str) {
         let _infallible = writeln!(self.0, "<path class=\"{class}\" d=\"{path}\"/>");
     }
 }

@@ -8,4 +8,5 @@ pub mod bbr;
 pub mod cubic;
 mod tcp;
 
+pub(crate) use tcp::segment_number;
 pub use tcp::{MSS, TcpReceiver};

@@ -28,7 +28,8 @@ const MAX_EXCUSES: u8 = 2;
 /// How much longer than the shortest round trip, and an eighth of that, one may take without a queue.
 const UNQUEUED: Duration = Duration::from_millis(8);
 
-/// What was not sent because this end was called late is made up for, so much of it. It fits a router's queue.
+/// What was not sent because this end was called late is made up for, so much of it. It fits a router's
+/// queue.
 const LATE: Duration = Duration::from_millis(5);
 
 /// The connections of a worker that send blocks.

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use haulier_core::{Ecn, FourTuple, Instant};
 
-use super::World;
+use super::{Stage, World};
 use crate::Link;
 
 /// The source of an event in the heap: a host by its number, or a direction of a segment by its own.
@@ -79,6 +79,7 @@ impl World {
             let down = self.hosts[id].segment;
             let fate = self.segments[down].down.offer_marked(self.now, &datagram, label, ecn);
             self.record(CROSSED | (fate as u64) << 8, id, &datagram);
+            self.see_offer(Stage::Offered(fate), id, &datagram);
             self.plan(down, DOWN);
         }
         self.scratch = datagram;
@@ -95,6 +96,7 @@ impl World {
             let Some(&id) = self.by_address.get(&to) else { continue };
             if self.hosts[id].segment == segment {
                 self.record(DELIVERED, id, &datagram);
+                self.see(Stage::Arrived, id, 0, &datagram);
                 let path = FourTuple::new(source);
                 self.hosts[id].host.handle_marked_datagram(self.now, path, ecn, &mut datagram);
                 if !heard.contains(&id) {
@@ -137,6 +139,18 @@ impl World {
         let up = &mut self.segments[self.hosts[id].segment].up;
         let fate = up.offer_marked(self.now, datagram, label, ecn);
         self.record(SENT | (fate as u64) << 8, id, datagram);
+        self.see_offer(Stage::Sent(fate), id, datagram);
+    }
+
+    /// A datagram of this host, or to it, was offered to its access.
+    fn see_offer(&mut self, stage: Stage, id: usize, datagram: &[u8]) {
+        if self.sights.is_none() {
+            return;
+        }
+        let segment = &self.segments[self.hosts[id].segment];
+        let link = if matches!(stage, Stage::Sent(_)) { &segment.up } else { &segment.down };
+        let waits = link.queueing_delay(self.now).as_nanos();
+        self.see(stage, id, u64::try_from(waits).unwrap_or(u64::MAX), datagram);
     }
 
     fn record(&mut self, kind: u64, id: usize, bytes: &[u8]) {

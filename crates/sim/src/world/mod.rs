@@ -11,6 +11,9 @@
 //! `events`.
 
 mod events;
+mod watch;
+
+pub use watch::{Sight, Stage};
 
 use std::any::Any;
 use std::cmp::Reverse;
@@ -100,6 +103,8 @@ pub struct World {
     hosts_after: usize,
     trace: Trace,
     only_measures: bool,
+    /// What was seen, if the world is watched.
+    sights: Option<Vec<Sight>>,
     scratch: Vec<u8>,
     batch: Batch,
     steps: u64,
@@ -123,6 +128,7 @@ impl World {
             hosts_after: 0,
             trace: Trace::new(),
             only_measures: false,
+            sights: None,
             scratch: Vec::new(),
             batch: Batch::new(BATCH),
             steps: 0,

@@ -55,6 +55,11 @@ impl Segment {
     }
 }
 
+/// The number of the segment that this datagram is.
+pub(crate) fn segment_number(datagram: &[u8]) -> Option<u32> {
+    Segment::read(datagram).map(|segment| segment.number)
+}
+
 /// The content of an ack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ack {

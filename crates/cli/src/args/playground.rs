@@ -1,0 +1,38 @@
+//! What `playground` is asked for.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use haulier_lab::scenes::{Scene, SceneError};
+
+use crate::units;
+
+/// The arguments of `playground`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct PlaygroundArgs {
+    /// Where a browser finds it. With another address than that of loopback others can see it, too.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = units::address)]
+    pub(crate) bind: SocketAddr,
+
+    /// Play this scene here instead, and say what became of it: the part of a page's address behind the `?`.
+    #[arg(long, value_name = "QUERY", conflicts_with = "bind", value_parser = scene)]
+    pub(crate) scene: Option<Scene>,
+
+    /// Write the scene as a moving picture to this file.
+    #[arg(long, value_name = "FILE", requires = "scene")]
+    pub(crate) svg: Option<PathBuf>,
+}
+
+fn scene(text: &str) -> Result<Scene, SceneError> {
+    Scene::parse(text)
+}
+
+const HELP: &str = "\
+Examples:
+  haulier playground                        then open http://127.0.0.1:8080/
+  haulier playground --bind 127.0.0.1:0     any free port; the address is printed
+  haulier playground --scene 'rate=20M&rtt=50&loss=2&seed=7' --svg docs/lab/scene.svg
+
+The page is in programs that were built with it: `cargo xtask playground` in the repository builds one and
+runs it.";

@@ -1,0 +1,87 @@
+//! `haulier playground`: the page with the simulator in it, for a browser on this machine.
+//!
+//! The page is computed where it is shown: this serves a few files, and learns nothing of what is done with
+//! them. They are in the program if it was built with them (`build.rs`).
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+
+use haulier_lab::figures;
+use haulier_lab::scenes::{Kind, Scene, Take};
+use serde_json::{Value, json};
+
+use crate::args::PlaygroundArgs;
+use crate::failure::Failure;
+use crate::report::Report;
+use crate::units::in_millis;
+use crate::web::{self, Site};
+
+include!(concat!(env!("OUT_DIR"), "/playground.rs"));
+
+pub(crate) fn run(args: &PlaygroundArgs, report: &Report) -> Result<(), Failure> {
+    if let Some(scene) = &args.scene {
+        return play(scene, args.svg.as_deref(), report);
+    }
+    if FILES.is_empty() {
+        return Err(Failure::Usage(
+            "this program was built without the playground: `cargo xtask playground` in the repository \
+             builds one with it"
+                .into(),
+        ));
+    }
+    let listener = TcpListener::bind(args.bind)
+        .map_err(|error| Failure::socket(&format!("cannot wait at {}", args.bind), &error))?;
+    let at = listener
+        .local_addr()
+        .map_err(|error| Failure::socket("the socket has no address", &error))?;
+    let address = format!("http://{at}/");
+    let text = format!("the playground is at {address} (Ctrl-C ends it)");
+    report.event("playground", json!({ "address": address }), &text);
+    web::serve(listener, Site { files: FILES })
+}
+
+/// What the page would show of a scene at its end.
+fn play(scene: &Scene, svg: Option<&Path>, report: &Report) -> Result<(), Failure> {
+    let limit = in_millis(scene.limit());
+    let text = format!("{scene}\nthe physical limit is {limit:.0} ms");
+    report.event("scene", json!({ "scene": scene.to_string(), "limit_ms": limit }), &text);
+    let takes = scene.play();
+    for take in &takes {
+        report.event("take", fields(take), &sentence(take, limit));
+    }
+    if let Some(path) = svg {
+        let picture = figures::scene(scene, &takes);
+        fs::write(path, picture).map_err(|error| Failure::file(path, &error))?;
+    }
+    report.event("done", json!({ "ok": true }), "");
+    Ok(())
+}
+
+fn fields(take: &Take) -> Value {
+    json!({
+        "sender": take.sender.name(),
+        "whole_ms": take.whole.map(in_millis),
+        "over_ms": take.over.map(in_millis),
+        "slices": take.slices.iter().sum::<u32>(),
+        "sent": take.sent(Kind::Slice),
+        "sent_again": take.sent(Kind::Again),
+        "repair": take.sent(Kind::Repair),
+        "hash": format!("{:016x}", take.hash),
+    })
+}
+
+fn sentence(take: &Take, limit: f64) -> String {
+    let slices = take.slices.iter().sum::<u32>();
+    let sent = [Kind::Slice, Kind::Again, Kind::Repair].map(|kind| take.sent(kind));
+    let whole = match take.whole.map(in_millis) {
+        Some(whole) => format!("whole after {whole:.0} ms, {:.2} times the limit", whole / limit),
+        None => "not whole".into(),
+    };
+    let [once, again, repair] = sent;
+    format!(
+        "{:<14} {whole}; {slices} slices, sent {once}, again {again}, repair {repair}; {:016x}",
+        take.sender.name(),
+        take.hash,
+    )
+}

@@ -1,0 +1,66 @@
+//! The playground: its engine as WebAssembly, the page around it, and a program that has both.
+//!
+//! ```text
+//! crates/playground (wasm32) -> playground-bindgen -> target/playground <- crates/playground/page
+//!                                                        |
+//!                                       HAULIER_PLAYGROUND: the build script of haulier-cli
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::ci::{Shell, Stop};
+
+const TARGET: &str = "wasm32-unknown-unknown";
+
+/// What the test of the page needs of Debian.
+const BROWSER: &str = "chromium chromium-driver python3-selenium";
+
+/// Builds the page, and a program with it, and runs that.
+pub(crate) fn run(shell: &Shell<'_>) -> Result<(), Stop> {
+    let page = build(shell)?;
+    with_page(shell, &page, "run --locked --release -p haulier-cli -- playground")
+}
+
+/// Builds the page, and a program with it, and tries both in a browser. Pictures of it are left.
+pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
+    let page = build(shell)?;
+    with_page(shell, &page, "build --locked -p haulier-cli")?;
+    let target = &shell.workspace.target;
+    let pictures = target.join("playground-pictures");
+    fs::create_dir_all(&pictures).map_err(|error| broken(&pictures, &error))?;
+    let program = target.join("debug/haulier");
+    let script = "crates/playground/page_test.py";
+    let script = format!("{script} {} {}", program.display(), pictures.display());
+    shell.debian_python(BROWSER, &script)
+}
+
+fn with_page(shell: &Shell<'_>, page: &Path, arguments: &str) -> Result<(), Stop> {
+    shell.cargo_with(&[("HAULIER_PLAYGROUND", &page.display().to_string())], arguments)
+}
+
+/// The directory with the whole page.
+fn build(shell: &Shell<'_>) -> Result<PathBuf, Stop> {
+    shell.need_target(TARGET)?;
+    let engine = "-p haulier-playground --lib --profile playground";
+    shell.cargo(&format!("build --locked {engine} --target {TARGET}"))?;
+    let target = &shell.workspace.target;
+    let engine = target.join(TARGET).join("playground/haulier_playground.wasm");
+    let page = target.join("playground");
+    if page.exists() {
+        fs::remove_dir_all(&page).map_err(|error| broken(&page, &error))?;
+    }
+    fs::create_dir_all(&page).map_err(|error| broken(&page, &error))?;
+    let bindgen = "run --locked --manifest-path crates/playground/bindgen/Cargo.toml";
+    shell.cargo(&format!("{bindgen} -- {} {}", engine.display(), page.display()))?;
+    let source = shell.workspace.root.join("crates/playground/page");
+    for file in fs::read_dir(&source).map_err(|error| broken(&source, &error))?.flatten() {
+        let (from, to) = (file.path(), page.join(file.file_name()));
+        fs::copy(&from, to).map_err(|error| broken(&from, &error))?;
+    }
+    Ok(page)
+}
+
+fn broken(path: &Path, error: &std::io::Error) -> Stop {
+    format!("{}: {error}", path.display()).into()
+}
