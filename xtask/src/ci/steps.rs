@@ -233,9 +233,10 @@ fn joiners(shell: &Shell<'_>) -> Result<(), Stop> {
     program(shell, &format!("{bench} --bytes 256k --simulated --attack"))
 }
 
-/// Runs a soak, and what machines allocate is counted.
+/// Runs a soak, and what machines allocate is counted. Of all default members, as the demo is, so that most
+/// of what was built for that need not be built again.
 fn soak(shell: &Shell<'_>, arguments: &str) -> Result<(), Stop> {
-    let features = "-p haulier-cli --features allocations";
+    let features = "--features haulier-cli/allocations";
     ends_well(shell, &format!("run --locked --release {features} -- soak {arguments} --json"))
 }
 
