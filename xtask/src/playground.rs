@@ -19,13 +19,14 @@ const BROWSER: &str = "chromium chromium-driver python3-selenium";
 /// Builds the page, and a program with it, and runs that.
 pub(crate) fn run(shell: &Shell<'_>) -> Result<(), Stop> {
     let page = build(shell)?;
-    with_page(shell, &page, "run --locked --release -p haulier-cli -- playground")
+    with_page(shell, &page, "run --locked --release -- playground")
 }
 
-/// Builds the page, and a program with it, and tries both in a browser. Pictures of it are left.
+/// Builds the page, and a program with it, and tries both in a browser. Pictures of it are left. Of all
+/// default members, as the tests are: most of what was built for them need not be built again.
 pub(crate) fn check(shell: &Shell<'_>) -> Result<(), Stop> {
     let page = build(shell)?;
-    with_page(shell, &page, "build --locked -p haulier-cli")?;
+    with_page(shell, &page, "build --locked --bin haulier")?;
     let target = &shell.workspace.target;
     let pictures = target.join("playground-pictures");
     fs::create_dir_all(&pictures).map_err(|error| broken(&pictures, &error))?;
