@@ -4,7 +4,8 @@
     /usr/bin/python3 crates/playground/page_test.py HAULIER [DIRECTORY]
 
 HAULIER is a program with the page in it (`cargo xtask playground --check` builds one and runs this). Pictures
-go to DIRECTORY. Needs Debian's chromium, chromium-driver and python3-selenium. """
+go to DIRECTORY. Needs Debian's chromium, chromium-driver and python3-selenium.
+"""
 
 import json
 import subprocess
@@ -30,21 +31,33 @@ SCENES = [
 ]
 
 
-def natively(scene: str) -> List[Dict[str, Any]]: """The takes of a scene, by the program itself.""" said =
-subprocess.run([PROGRAM, "--json", "playground", "--scene", scene], capture_output=True, check=True,
-text=True) events = [json.loads(line) for line in said.stdout.splitlines()] return [event for event in events
-if event["event"] == "take"]
+def natively(scene: str) -> List[Dict[str, Any]]:
+    """The takes of a scene, by the program itself."""
+    command = [PROGRAM, "--json", "playground", "--scene", scene]
+    said = subprocess.run(command, capture_output=True, check=True, text=True)
+    events = [json.loads(line) for line in said.stdout.splitlines()]
+    return [event for event in events if event["event"] == "take"]
 
 
-class Page(unittest.TestCase): @classmethod def setUpClass(cls) -> None: cls.served = subprocess.Popen(
-[PROGRAM, "--json", "playground", "--bind", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True ) assert
-cls.served.stdout cls.address = json.loads(cls.served.stdout.readline())["address"] cls.profile =
-tempfile.TemporaryDirectory() options = webdriver.ChromeOptions() quiet = ["quic", "background-networking",
-"component-update", "sync", "gpu"] for argument in [f"--disable-{what}" for what in quiet]:
-options.add_argument(argument) for argument in ["--headless=new", "--no-sandbox", "--no-first-run",
-f"--user-data-dir={cls.profile.name}"]: options.add_argument(argument) options.binary_location =
-"/usr/bin/chromium" options.set_capability("goog:loggingPrefs", {"browser": "ALL"}) cls.browser =
-webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.served = subprocess.Popen(
+            [PROGRAM, "--json", "playground", "--bind", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True
+        )
+        assert cls.served.stdout
+        cls.address = json.loads(cls.served.stdout.readline())["address"]
+        cls.profile = tempfile.TemporaryDirectory()
+        options = webdriver.ChromeOptions()
+        quiet = ["quic", "background-networking", "component-update", "sync", "gpu"]
+        for argument in [f"--disable-{what}" for what in quiet]:
+            options.add_argument(argument)
+        for argument in ["--headless=new", "--no-sandbox", "--no-first-run"]:
+            options.add_argument(argument)
+        options.add_argument(f"--user-data-dir={cls.profile.name}")
+        options.binary_location = "/usr/bin/chromium"
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        cls.browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
 
     @classmethod
     def tearDownClass(cls) -> None:
@@ -58,8 +71,10 @@ webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
     def setUp(self) -> None:
         self.browser.set_window_size(1280, 1000)
 
-def tearDown(self) -> None: faults = [entry for entry in self.browser.get_log("browser") if entry["level"] in
-("SEVERE", "WARNING")] self.assertEqual(faults, [], "the console is clean")
+    def tearDown(self) -> None:
+        levels = ("SEVERE", "WARNING")
+        faults = [entry for entry in self.browser.get_log("browser") if entry["level"] in levels]
+        self.assertEqual(faults, [], "the console is clean")
 
     def open(self, query: str) -> None:
         self.browser.get("about:blank")
@@ -139,8 +154,14 @@ def tearDown(self) -> None: faults = [entry for entry in self.browser.get_log("b
             self.assertIn("never learns", self.one(".lane p").text, name)
         self.browser.save_screenshot(str(PICTURES / "lesson.png"))
 
-def end(self) -> None: script = "const s = document.querySelector('#scrub'); s.value = 1000;
-s.dispatchEvent(new Event('input'))" self.browser.execute_script(script)
+    def end(self) -> None:
+        """Moves to the end of the run, as the slider does."""
+        script = """
+            const scrub = document.querySelector('#scrub');
+            scrub.value = 1000;
+            scrub.dispatchEvent(new Event('input'));
+        """
+        self.browser.execute_script(script)
 
     def test_a_wrong_address_is_told(self) -> None:
         self.open("?rate=fast")
