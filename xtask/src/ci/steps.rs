@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Stop;
 use super::shell::{Shell, failed};
 use crate::workspace::Package;
-use crate::{api, corpus, playground, tidy};
+use crate::{api, corpus, tidy};
 
 /// One check.
 pub(super) struct Step {
@@ -115,11 +115,6 @@ pub(super) const STEPS: &[Step] = &[
             shell
                 .cargo("test --locked --release --test machine --test threats -- --include-ignored")
         },
-    },
-    Step {
-        name: "playground",
-        proves: "the page plays in a browser what the program plays, by mouse, by keyboard, on a phone",
-        run: playground::check,
     },
     Step {
         name: "game",
