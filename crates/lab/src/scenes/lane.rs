@@ -7,11 +7,13 @@ use haulier_proto::Instant;
 use haulier_proto::connection::{Block, ConnectionConfig};
 use haulier_sim::hosts::{Keyed, configs};
 use haulier_sim::link::UDP_IP_OVERHEAD;
-use haulier_sim::{Access, Fate, HostId, Rng, Sight, Stage, World};
+use haulier_sim::{Access, Fate, HostId, Rng, Sight, Stage, World, address};
 
 use super::article::Article;
+use super::fault::Mute;
+use super::fragments::{self, Fragments};
 use super::reading::{self, Content};
-use super::{Kind, Outcome, Row, Scene, Sender, Take};
+use super::{Fault, Kind, Outcome, Row, Scene, Sender, Take};
 use crate::ends::{Ends as _, Haulier, Homes, Reading, addresses};
 use crate::rivals::cubic::CubicSender;
 use crate::rivals::{MSS, TcpReceiver};
@@ -30,7 +32,7 @@ pub(super) fn play(scene: &Scene, sender: Sender) -> Take {
     let homes = Homes::new(&mut world, &Access::default(), &access);
     let block = Rng::stream(scene.seed, 120).bytes(scene.bytes as usize);
     let ends = Ends::new(&mut world, homes, scene, sender, block);
-    let mut log = Log::new(sender, scene.link().delay);
+    let mut log = Log::new(sender, scene);
     let (mut whole, mut over) = (None, None);
     let end = Instant::ZERO + scene.lasts();
     world.run_until(end, |world| {
@@ -58,6 +60,7 @@ pub(super) fn play(scene: &Scene, sender: Sender) -> Take {
 enum Ends {
     Haulier(Box<Haulier>),
     Article(Article),
+    Fragments(Fragments),
     Tcp(HostId<TcpReceiver>, u64),
 }
 
@@ -70,11 +73,16 @@ impl Ends {
                 let once = (Reading::default(), scene.seed);
                 let block = Block::new(1, block);
                 let ends = Haulier::new(world, homes, (configs, keys), &block, once);
+                if scene.without == Some(Fault::Repair) {
+                    let mute = world.add(Mute, address(3), &Access::default());
+                    world.observe(mute);
+                }
                 Self::Haulier(Box::new(ends))
             }
             Sender::Article | Sender::ArticlePaced => {
                 Self::Article(Article::new(world, homes, scene, sender, &block))
             }
+            Sender::Fragments => Self::Fragments(Fragments::new(world, homes, scene, &block)),
             Sender::SlowStart => {
                 let (at_server, at_client) = addresses();
                 // The server has the request after the handshake: a round trip and a half.
@@ -95,6 +103,7 @@ impl Ends {
                 (blocks > 0).then_some(at)
             }
             Self::Article(ends) => ends.whole(world),
+            Self::Fragments(ends) => ends.whole(world),
             Self::Tcp(receiver, bytes) => {
                 let has_all = world.host(*receiver).in_order_bytes() >= *bytes;
                 has_all.then(|| world.now())
@@ -107,6 +116,7 @@ impl Ends {
         match self {
             Self::Haulier(ends) => ends.is_done(world),
             Self::Article(ends) => ends.is_over(world),
+            Self::Fragments(ends) => ends.is_over(world),
             Self::Tcp(..) => false,
         }
     }
@@ -127,12 +137,19 @@ struct Log {
     /// How often each source slice was sent, and the slices of each chunk.
     sent: BTreeMap<(u32, u32), u32>,
     slices: BTreeMap<u32, u32>,
+    /// Of fragments: the packets of the block. Those behind them are sent again.
+    packets: u32,
 }
 
 impl Log {
-    fn new(sender: Sender, delay: Duration) -> Self {
+    fn new(sender: Sender, scene: &Scene) -> Self {
         let (under_way, sent, slices) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { sender, delay, rows: Vec::new(), under_way, sent, slices }
+        let packets = match sender {
+            Sender::Fragments => fragments::packets(scene.bytes as usize) as u32,
+            _ => u32::MAX,
+        };
+        let delay = scene.link().delay;
+        Self { sender, delay, rows: Vec::new(), under_way, sent, slices, packets }
     }
 
     /// The link of a lane is the client's access: what it sends goes into the way up, what it gets into the
@@ -184,7 +201,7 @@ impl Log {
         *slices = (*slices).max(content.index + 1);
         let times = self.sent.entry((content.chunk, content.index)).or_default();
         *times += 1;
-        if *times > 1 { Kind::Again } else { Kind::Slice }
+        if *times > 1 || content.chunk >= self.packets { Kind::Again } else { Kind::Slice }
     }
 
     fn arrived(&mut self, sight: &Sight, is_down: bool) {

@@ -10,9 +10,11 @@
 
 mod article;
 mod fault;
+mod fragments;
 mod lane;
 mod lesson;
 mod reading;
+mod tables;
 mod take;
 mod text;
 
@@ -23,6 +25,7 @@ use haulier_sim::{LinkConfig, Loss, Probability};
 
 pub use fault::Fault;
 pub use lesson::{LESSONS, Lesson};
+pub use tables::{Budget, Tables, tables};
 pub use take::{Kind, Outcome, Row, Take};
 pub use text::SceneError;
 
@@ -35,13 +38,16 @@ pub enum Sender {
     Article,
     /// The same without the burst.
     ArticlePaced,
+    /// The block as fragments of large packets; one that misses a fragment is sent again as a whole.
+    Fragments,
     /// TCP with CUBIC, as a model: a slow start.
     SlowStart,
 }
 
 impl Sender {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Haulier, Self::Article, Self::ArticlePaced, Self::SlowStart];
+    pub const ALL: [Self; 5] =
+        [Self::Haulier, Self::Article, Self::ArticlePaced, Self::Fragments, Self::SlowStart];
 
     /// Its name in the text of a scene.
     pub const fn name(self) -> &'static str {
@@ -49,6 +55,7 @@ impl Sender {
             Self::Haulier => "haulier",
             Self::Article => "article",
             Self::ArticlePaced => "article-paced",
+            Self::Fragments => "fragments",
             Self::SlowStart => "slow-start",
         }
     }
@@ -75,7 +82,10 @@ pub struct Scene {
     pub bytes: u64,
     /// Of all that is random.
     pub seed: u64,
-    /// What the article's receiver has forgotten.
+    /// Bits per second that the article's sender may send once its burst is over, from 16,000 to
+    /// 1,000,000,000; `None` is 1,000,000, and nine tenths of the link without a burst.
+    pub budget_bps: Option<u64>,
+    /// What an end has forgotten.
     pub without: Option<Fault>,
     /// How long at most, in ms of the link, from 100 to 60,000: some lanes have no end.
     pub lasts_ms: u64,
@@ -94,6 +104,7 @@ impl Default for Scene {
             jitter_ms: 0,
             bytes: 256 << 10,
             seed: 1,
+            budget_bps: None,
             without: None,
             lasts_ms: 20_000,
         }
