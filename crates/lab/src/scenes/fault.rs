@@ -1,9 +1,10 @@
 //! An end with one of its mechanisms taken out, so that one can see what it is for.
 //!
 //! Each of the article's three hangs is an ack that is not sent again, because a slice was dropped before it
-//! could make one due. So such a fault is a [`Filter`] in front of the receiver of the product, which stays as
-//! it is. haulier/1 sends no repair slices to a client that says it knows no repair code; so [`Mute`] takes
-//! that word out of the client's request on its way. The invariant: without the fault the same run ends.
+//! could make one due. So such a fault is a [`Filter`] in front of the receiver of the product, which stays
+//! as it is. haulier/1 sends no repair slices to a client that says it knows no repair code; so [`Mute`]
+//! takes that word out of the client's request on its way. The invariant: without the fault the same run
+//! ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
