@@ -13,7 +13,7 @@ use super::article::Article;
 use super::fault::Mute;
 use super::fragments::{self, Fragments};
 use super::reading::{self, Content};
-use super::{Fault, Kind, Outcome, Row, Scene, Sender, Take};
+use super::{Captured, Fault, Kind, Outcome, Row, Scene, Sender, Take};
 use crate::ends::{Ends as _, Haulier, Homes, Reading, addresses};
 use crate::rivals::cubic::CubicSender;
 use crate::rivals::{MSS, TcpReceiver};
@@ -27,11 +27,30 @@ const CLIENT: usize = 1;
 
 /// Runs a lane to its end.
 pub(super) fn play(scene: &Scene, sender: Sender) -> Take {
+    run(scene, sender, Keyed::Open).0
+}
+
+/// The datagrams of a lane that its client sends, and those that reach it; its connection is of this mode.
+pub(super) fn capture(scene: &Scene, sender: Sender, keyed: Keyed) -> Vec<Captured> {
+    let sights = run(scene, sender, keyed).1.into_iter();
+    let at_client = sights.filter(|sight| sight.host == CLIENT);
+    let captured = at_client.filter_map(|sight| {
+        let is_down = match sight.stage {
+            Stage::Sent(_) => false,
+            Stage::Arrived => true,
+            Stage::Offered(_) => return None,
+        };
+        Some(Captured { at: sight.at.since(Instant::ZERO), is_down, datagram: sight.datagram })
+    });
+    captured.collect()
+}
+
+fn run(scene: &Scene, sender: Sender, keyed: Keyed) -> (Take, Vec<Sight>) {
     let mut world = World::new(scene.seed).watched();
     let access = Access::from(scene.link());
     let homes = Homes::new(&mut world, &Access::default(), &access);
     let block = Rng::stream(scene.seed, 120).bytes(scene.bytes as usize);
-    let ends = Ends::new(&mut world, homes, scene, sender, block);
+    let ends = Ends::new(&mut world, homes, (scene, sender, keyed), block);
     let mut log = Log::new(sender, scene);
     let (mut whole, mut over) = (None, None);
     let end = Instant::ZERO + scene.lasts();
@@ -41,19 +60,21 @@ pub(super) fn play(scene: &Scene, sender: Sender) -> Take {
         over.is_some() || (whole.is_some() && !ends.have_an_end())
     });
     world.run_to(end.min(world.now() + AFTERMATH));
-    world.take_sights().iter().for_each(|sight| log.note(sight));
+    let sights = world.take_sights();
+    sights.iter().for_each(|sight| log.note(sight));
     if sender == Sender::SlowStart {
         log.forget_beyond(scene.bytes.div_ceil(MSS) as u32);
     }
     let since_start = |at: Instant| at.since(Instant::ZERO);
-    Take {
+    let take = Take {
         sender,
         slices: log.slices(),
         rows: log.rows,
         whole: whole.map(since_start),
         over: over.map(since_start),
         hash: world.trace().hash(),
-    }
+    };
+    (take, sights)
 }
 
 /// The two ends, of any wire.
@@ -65,11 +86,16 @@ enum Ends {
 }
 
 impl Ends {
-    fn new(world: &mut World, homes: Homes, scene: &Scene, sender: Sender, block: Vec<u8>) -> Self {
+    fn new(
+        world: &mut World,
+        homes: Homes,
+        (scene, sender, keyed): (&Scene, Sender, Keyed),
+        block: Vec<u8>,
+    ) -> Self {
         match sender {
             Sender::Haulier => {
                 let keys = [78, 77].map(|purpose| Rng::stream(scene.seed, purpose).key());
-                let configs = configs(Keyed::Open, ConnectionConfig::default());
+                let configs = configs(keyed, ConnectionConfig::default());
                 let once = (Reading::default(), scene.seed);
                 let block = Block::new(1, block);
                 let ends = Haulier::new(world, homes, (configs, keys), &block, once);

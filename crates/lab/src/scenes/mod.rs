@@ -20,6 +20,7 @@ mod text;
 
 use std::time::Duration;
 
+use haulier_sim::hosts::Keyed;
 use haulier_sim::profile::join_limit;
 use haulier_sim::{LinkConfig, Loss, Probability};
 
@@ -59,6 +60,17 @@ impl Sender {
             Self::SlowStart => "slow-start",
         }
     }
+}
+
+/// A datagram in a capture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// When, from the beginning of the run on.
+    pub at: Duration,
+    /// Whether it goes from the server to the client.
+    pub is_down: bool,
+    /// Its bytes.
+    pub datagram: Vec<u8>,
 }
 
 /// Everything that a run depends on. Its text is a query: [`parse`](Self::parse), and `to_string` back.
@@ -115,6 +127,16 @@ impl Scene {
     /// A take for each sender, in their order.
     pub fn play(&self) -> Vec<Take> {
         self.senders.iter().map(|&sender| lane::play(self, sender)).collect()
+    }
+
+    /// What a capture at the client of this sender has, in its order: all that the client sends, and all that
+    /// reaches it. haulier/1 is in mode `open`, or `secret` if it is `sealed`. The model of TCP sends nothing
+    /// that can be captured.
+    pub fn capture(&self, sender: Sender, sealed: bool) -> Vec<Captured> {
+        if sender == Sender::SlowStart {
+            return Vec::new();
+        }
+        lane::capture(self, sender, if sealed { Keyed::Secret } else { Keyed::Open })
     }
 
     /// The physical limit of a join that gets the block: a request, and the bytes at the link's rate, lost
