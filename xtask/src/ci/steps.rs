@@ -78,8 +78,16 @@ pub(super) const STEPS: &[Step] = &[
         proves: "the second program, from STANDARD-1 alone, makes the golden bytes and transfers",
         run: |shell| shell.python("vectors/second/test_second.py"),
     },
+    // Before the playground's, whose program is another one: it has the page in it.
     Step {
-use crate::{api, book, corpus, playground, tidy};
+        name: "book",
+        proves: "the book builds, its links lead somewhere, its quick numbers are what commands say",
+        run: book::check,
+    },
+    Step {
+        name: "playground",
+        proves: "in a browser the page plays what the program plays, by mouse, keyboard and phone",
+        run: playground::check,
     },
     Step {
         name: "demo",
