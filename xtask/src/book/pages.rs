@@ -134,7 +134,10 @@ impl Page<'_> {
     fn instead(&mut self, asked: &str) -> Result<String, String> {
         match asked.split_once(' ') {
             Some(("number", name)) => Ok(self.numbers.show(name)?.to_owned()),
-            Some(("scene", address)) => Ok(self.scene(address)),
+            // One that is too long for a line goes on in the next.
+            Some(("scene", address)) => {
+                Ok(self.scene(&address.split_whitespace().collect::<String>()))
+            }
             Some(("program", path)) => {
                 let text = fs::read_to_string(self.root.join(path));
                 let text = text.map_err(|error| format!("{path}: {error}"))?;
