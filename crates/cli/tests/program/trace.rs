@@ -24,6 +24,12 @@ fn key_logs_have_the_keys_of_both_ends() {
     let keys = String::from_utf8(dir.read("here.keys")).unwrap();
     assert_eq!(keys.lines().count(), 4, "{}", keys.lines().count());
     assert!(keys.as_bytes() == dir.read("there.keys"), "the two differ");
+    // What reads captures takes it. None of this capture is of these connections.
+    let capture = dir.path("capture");
+    haulier(&["playground", "--scene", "senders=haulier&bytes=64k", "--pcap", &capture]).text();
+    let read = haulier(&["inspect", "--pcap", &capture, "--keylog", &here]);
+    assert_eq!(read.code, Some(0), "{}", read.what);
+    assert!(!read.text().is_empty());
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

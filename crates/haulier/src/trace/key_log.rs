@@ -88,10 +88,8 @@ pub fn key_log_line(secret: &TraceSecret) -> String {
         TraceSecret::Traffic { is_clients, client_id, server_id, suite, secret } => {
             put(&mut line, if *is_clients { "CLIENT" } else { "SERVER" }, &[client_id, server_id]);
             line.push(' ');
-            line.push_str(match suite {
-                Suite::Aes256Gcm => "aes-256-gcm",
-                _ => "chacha20-poly1305",
-            });
+            // As in a welcome.
+            line.push(if *suite == Suite::Aes256Gcm { '1' } else { '0' });
             put(&mut line, "", &[secret.as_bytes()]);
         }
         _ => return line,

@@ -92,7 +92,7 @@ fn both_ends_log_the_same_keys_in_the_form_of_the_page() {
         let lengths: Vec<_> = line.iter().skip(1).map(|field| field.len()).collect();
         let is_traffic = matches!(line[0], "CLIENT" | "SERVER");
         if is_traffic {
-            assert!(["aes-256-gcm", "chacha20-poly1305"].contains(&line[3]), "{line:?}");
+            assert!(["0", "1"].contains(&line[3]), "{line:?}");
             assert_eq!((lengths[0], lengths[1], lengths[3]), (16, 16, 64), "{line:?}");
         } else {
             assert_eq!(lengths, [16, 64, 64], "{line:?}");
