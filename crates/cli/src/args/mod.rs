@@ -1,5 +1,7 @@
 //! The command line: what there is to ask for, and the help that teaches it.
 
+#[cfg(test)]
+mod book;
 mod crowd;
 mod files;
 mod grid;
