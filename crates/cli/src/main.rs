@@ -25,6 +25,7 @@ mod serve;
 mod soak;
 mod target;
 mod token;
+mod trace;
 mod units;
 mod web;
 

@@ -10,6 +10,7 @@ use haulier::Urgency;
 use haulier_files::packing::Packing;
 
 use super::haulier1::{FilesWireArgs, KeyFilesArgs};
+use super::trace::TraceArgs;
 use crate::units;
 
 /// Where a server waits, and who is let in: of `serve` and `recv`.
@@ -69,6 +70,9 @@ pub(crate) struct ListenArgs {
 
     #[command(flatten)]
     pub(crate) wire: FilesWireArgs,
+
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
 }
 
 /// How to get to a server and be let in, beside what says where it is: of `fetch` and `send`.
@@ -119,6 +123,9 @@ pub(crate) struct ConnectArgs {
 
     #[command(flatten)]
     pub(crate) wire: FilesWireArgs,
+
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
 }
 
 /// The time for the first answer, unless --timeout says another: a server that is there gives it in less.

@@ -13,6 +13,7 @@ mod links;
 mod playground;
 mod recorded;
 mod scope;
+mod trace;
 
 pub(crate) use crowd::CrowdArgs;
 pub(crate) use files::{
@@ -31,6 +32,7 @@ pub(crate) use links::LinksArgs;
 pub(crate) use playground::PlaygroundArgs;
 pub(crate) use recorded::RecordedArgs;
 pub(crate) use scope::ScopeArgs;
+pub(crate) use trace::TraceArgs;
 
 use std::path::PathBuf;
 use std::time::Duration;

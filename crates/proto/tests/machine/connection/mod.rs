@@ -8,6 +8,7 @@
 //! * `sources`: blocks from sources to sinks, chunk by chunk;
 //! * `line`: section 3.6, who waits for a seat;
 //! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing;
+//! * `trace`: what a connection writes down about itself;
 //! * `workers`: a server of several workers, call by call.
 
 mod admission;
@@ -19,6 +20,7 @@ mod keys;
 mod life;
 mod line;
 mod sources;
+mod trace;
 mod traffic;
 mod workers;
 
