@@ -7,6 +7,7 @@ mod haulier1;
 mod join;
 mod joiners;
 mod links;
+mod look;
 mod playground;
 mod recorded;
 mod scope;
@@ -24,6 +25,7 @@ pub(crate) use join::{
 };
 pub(crate) use joiners::JoinersArgs;
 pub(crate) use links::LinksArgs;
+pub(crate) use look::LookArgs;
 pub(crate) use playground::PlaygroundArgs;
 pub(crate) use recorded::RecordedArgs;
 pub(crate) use scope::ScopeArgs;
