@@ -28,6 +28,7 @@ SCENES = [
     "senders=article-paced,slow-start&rate=2M&rtt=50&loss=0&queue=512k&bytes=128k&seed=9",
     "senders=haulier&rate=20M&rtt=80&loss=5&burst=8&jitter=5&bytes=1M&seed=3",
     "senders=article&rate=10M&rtt=100&loss=30&bytes=64k&seed=36&lasts=8000&without=duplicates",
+    "senders=fragments,haulier&rate=50M&rtt=20&loss=0.5&queue=1M&without=repair&seed=4",
 ]
 
 
@@ -103,7 +104,7 @@ class Page(unittest.TestCase):
                 # The model of TCP goes on after the block, and who hangs for longer than is shown.
                 if take["over_ms"] is not None:
                     sent = take["sent"] + take["sent_again"] + take["repair"]
-                    self.assertIn(f"{sent} slices sent", lane.text)
+                    self.assertIn(f"{sent} ", lane.find_element(By.CSS_SELECTOR, "p").text)
 
     def test_it_plays_by_itself_and_to_the_end(self) -> None:
         self.open("?senders=haulier&rate=100M&rtt=10&loss=0&bytes=64k")
@@ -153,6 +154,27 @@ class Page(unittest.TestCase):
             self.end()
             self.assertIn("never learns", self.one(".lane p").text, name)
         self.browser.save_screenshot(str(PICTURES / "lesson.png"))
+        choice.select_by_value("repair")
+        self.end()
+        self.assertNotIn(" 0 repair", self.one(".lane p").text)
+        self.one("#switch").click()
+        self.end()
+        self.assertIn(" 0 repair", self.one(".lane p").text)
+        # The link says which of the two it is.
+        link = self.browser.current_url
+        self.browser.get("about:blank")
+        self.browser.get(link)
+        WebDriverWait(self.browser, 30).until(lambda _: len(self.all(".lane")) == 1)
+        self.assertTrue(self.one("#switch").is_selected())
+
+    def test_the_tables_of_the_articles_are_measured(self) -> None:
+        self.open("?seed=2#at=0")
+        self.one("#tables summary").click()
+        WebDriverWait(self.browser, 60).until(lambda _: len(self.all("#tables table")) == 2)
+        text = self.one("#tables").text
+        for number in ["92.4 %", "13.1 times", "256 kbit/s 8 s 8."]:
+            self.assertIn(number, text)
+        self.browser.save_screenshot(str(PICTURES / "tables.png"))
 
     def end(self) -> None:
         """Moves to the end of the run, as the slider does."""

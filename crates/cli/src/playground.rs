@@ -3,10 +3,13 @@
 //! The page is computed where it is shown: this serves a few files, and learns nothing of what is done with
 //! them. They are in the program if it was built with them (`build.rs`).
 
-use std::fs;
-use std::net::TcpListener;
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
+use haulier_capture::CaptureWriter;
+use haulier_capture::layers::UdpDatagram;
 use haulier_lab::figures;
 use haulier_lab::scenes::{Kind, Scene, Take};
 use haulier_view::Site;
@@ -18,11 +21,14 @@ use crate::interrupt;
 use crate::report::Report;
 use crate::units::in_millis;
 
+/// The port of both ends in a capture: that of the examples, which Wireshark knows nothing else of.
+const CAPTURED_PORT: u16 = 4016;
+
 include!(concat!(env!("OUT_DIR"), "/playground.rs"));
 
 pub(crate) fn run(args: &PlaygroundArgs, report: &Report) -> Result<(), Failure> {
     if let Some(scene) = &args.scene {
-        return play(scene, args.svg.as_deref(), report);
+        return play(scene, args, report);
     }
     if FILES.is_empty() {
         return Err(Failure::Usage(
@@ -44,7 +50,7 @@ pub(crate) fn run(args: &PlaygroundArgs, report: &Report) -> Result<(), Failure>
 }
 
 /// What the page would show of a scene at its end.
-fn play(scene: &Scene, svg: Option<&Path>, report: &Report) -> Result<(), Failure> {
+fn play(scene: &Scene, args: &PlaygroundArgs, report: &Report) -> Result<(), Failure> {
     let limit = in_millis(scene.limit());
     let text = format!("{scene}\nthe physical limit is {limit:.0} ms");
     report.event("scene", json!({ "scene": scene.to_string(), "limit_ms": limit }), &text);
@@ -52,12 +58,38 @@ fn play(scene: &Scene, svg: Option<&Path>, report: &Report) -> Result<(), Failur
     for take in &takes {
         report.event("take", fields(take), &sentence(take, limit));
     }
-    if let Some(path) = svg {
+    if let Some(path) = &args.svg {
         let picture = figures::scene(scene, &takes);
         fs::write(path, picture).map_err(|error| Failure::file(path, &error))?;
     }
+    if let Some(path) = &args.pcap {
+        capture(scene, args.sealed, path).map_err(|error| Failure::file(path, &error))?;
+    }
     report.event("done", json!({ "ok": true }), "");
     Ok(())
+}
+
+/// Writes the datagrams of all senders in the order of their times. The simulation begins in 1970.
+fn capture(scene: &Scene, is_sealed: bool, path: &Path) -> io::Result<()> {
+    let mut all = Vec::new();
+    for (lane, &sender) in (0..).zip(&scene.senders) {
+        let [server, client] =
+            [1, 2].map(|host| SocketAddr::from(([10, 0, lane, host], CAPTURED_PORT)));
+        let captured = scene.capture(sender, is_sealed).into_iter();
+        all.extend(captured.map(|captured| match captured.is_down {
+            true => (captured.at, server, client, captured.datagram),
+            false => (captured.at, client, server, captured.datagram),
+        }));
+    }
+    all.sort_by_key(|captured| captured.0);
+    let mut writer = CaptureWriter::new(BufWriter::new(File::create(path)?))?;
+    for (at, source, destination, payload) in &all {
+        let (traffic_class, hops) = (0, 64);
+        let (source, destination) = (*source, *destination);
+        let datagram = UdpDatagram { source, destination, traffic_class, hops, payload };
+        writer.write(u64::try_from(at.as_nanos()).unwrap_or(u64::MAX), &datagram)?;
+    }
+    writer.finish()
 }
 
 fn fields(take: &Take) -> Value {

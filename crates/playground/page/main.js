@@ -1,8 +1,9 @@
 // The page: a scene from the address or the controls is played by the engine, and shown moment by moment.
 
-import init, { Play, lessons as lessonsOf } from "./engine.js";
+import init, { Play, lessons as lessonsOf, tables } from "./engine.js";
 import { draw } from "./draw.js";
 import { Controls, SENDERS } from "./scene.js";
+import { showTables } from "./tables.js";
 import { Take } from "./take.js";
 
 const $ = (selector) => document.querySelector(selector);
@@ -58,8 +59,9 @@ function makeLanes() {
 const seconds = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(2)} s`);
 
 function says(take) {
-  const { sent, again, repair, missing } = take.counts(state.now);
-  const so_far = `${sent} slices sent, ${again} again, ${repair} repair, ${missing} lost`;
+  const { sent, again, repair, missing, chunks } = take.counts(state.now);
+  const what = take.sender === "fragments" ? `fragments in ${chunks} packets` : "slices";
+  const so_far = `${sent} ${what} sent, ${again} again, ${repair} repair, ${missing} lost`;
   const times = (take.whole / state.limit).toFixed(2);
   if (!(take.whole <= state.now)) return `${so_far}`;
   const whole = `whole after ${seconds(take.whole)}, ${times} times the limit`;
@@ -119,6 +121,17 @@ function choose(name, is_switched) {
   $("#switch").checked = is_switched;
 }
 
+// Whether an address is nearer to the lesson with its switch on: it has the same values, with all defaults said.
+function isSwitched(text) {
+  if (!text || !lesson.switched) return false;
+  const said = new Play(text);
+  const switched = new Play(lesson.switched);
+  const is_it = said.scene() === switched.scene();
+  said.free();
+  switched.free();
+  return is_it;
+}
+
 function playLesson() {
   setPlaying(false);
   if (lesson && play($("#switch").checked ? lesson.switched : lesson.scene)) setPlaying(true);
@@ -149,6 +162,8 @@ function listen() {
       act[event.key]();
     }
   });
+  // Measured once, when somebody looks.
+  $("#tables").addEventListener("toggle", () => showTables($("#tables div"), () => JSON.parse(tables())), { once: true });
   addEventListener("resize", show);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
 }
@@ -167,7 +182,7 @@ async function start() {
   query.delete("lesson");
   choose(name, false);
   const text = query.toString();
-  if (lesson) $("#switch").checked = new URLSearchParams(text).get("without") !== null;
+  if (lesson) $("#switch").checked = isSwitched(text);
   if (!play(text || lesson?.scene || "")) {
     const wrong = $("#wrong").textContent;
     play("");

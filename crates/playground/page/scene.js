@@ -4,6 +4,7 @@ export const SENDERS = [
   ["haulier", "haulier/1"],
   ["article", "the article's, with its burst"],
   ["article-paced", "the article's, without the burst"],
+  ["fragments", "fragments of one large packet"],
   ["slow-start", "slow start (TCP CUBIC, a model)"],
 ];
 
@@ -50,6 +51,7 @@ export class Controls {
     });
     form.elements.seed.addEventListener("input", changed);
     form.elements.without.addEventListener("change", changed);
+    form.elements.budget.addEventListener("change", changed);
     form.addEventListener("submit", (event) => event.preventDefault());
   }
 
@@ -78,13 +80,22 @@ export class Controls {
     this.form.querySelectorAll("[name=senders]").forEach((box) => (box.checked = senders.includes(box.value)));
     this.form.elements.seed.value = query.get("seed");
     this.form.elements.without.value = query.get("without") ?? "";
+    this.keep(this.form.elements.budget, query.get("budget") ?? "");
     this.lasts = query.get("lasts");
+  }
+
+  // A value that no option has becomes one.
+  keep(select, value) {
+    select.value = value;
+    if (select.value !== value) select.add(new Option(`${value / 1000} kbit/s`, value, false, true));
   }
 
   write() {
     const values = Object.entries(this.values).map(([name, value]) => `${name}=${value}`);
     const without = this.form.elements.without.value;
     const rest = [`seed=${Math.max(0, Math.floor(Number(this.form.elements.seed.value)) || 0)}`];
+    const budget = this.form.elements.budget.value;
+    if (budget) rest.push(`budget=${budget}`);
     if (without) rest.push(`without=${without}`);
     return [`senders=${this.senders().join(",")}`, ...values, ...rest, `lasts=${this.lasts}`].join("&");
   }

@@ -64,11 +64,12 @@ export class Take {
 
   // What has happened up to a moment.
   counts(now) {
-    const counts = { sent: 0, again: 0, repair: 0, missing: 0 };
+    const counts = { sent: 0, again: 0, repair: 0, missing: 0, chunks: 0 };
     for (const row of this.rows) {
       if (row.sent > now) break;
       if (!row.down || row.kind < SLICE || row.kind > AGAIN) continue;
       counts.sent += 1;
+      counts.chunks = Math.max(counts.chunks, row.chunk + 1);
       counts.again += row.kind === AGAIN;
       counts.repair += row.kind === REPAIR;
       counts.missing += row.outcome !== ARRIVED && row.outcome < 3;

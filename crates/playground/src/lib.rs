@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use haulier_lab::scenes::{LESSONS, Scene, Take};
+use haulier_lab::scenes::{LESSONS, Scene, Take, tables as measured};
 use serde_json::json;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -106,6 +106,21 @@ pub fn lessons() -> String {
     serde_json::Value::Array(lessons.collect()).to_string()
 }
 
+/// The tables of the articles, measured here, as JSON.
+#[wasm_bindgen]
+pub fn tables() -> String {
+    let tables = measured(1);
+    let fragments = tables.fragments.iter().map(|(fragments, formula, lost)| {
+        json!({ "fragments": fragments, "formula": formula, "measured": lost })
+    });
+    let budgets = tables.budgets.iter().map(|budget| {
+        let took = budget.took.map(|took| took.as_secs_f64());
+        json!({ "bps": budget.bps, "article_s": budget.article_s, "measured_s": took })
+    });
+    let (fragments, budgets): (Vec<_>, Vec<_>) = (fragments.collect(), budgets.collect());
+    json!({ "fragments": fragments, "sends": tables.sends(), "budgets": budgets }).to_string()
+}
+
 fn in_ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
@@ -133,7 +148,10 @@ mod tests {
     }
 
     #[test]
-    fn lessons_are_json() {
+    fn lessons_and_tables_are_json() {
+        let tables: serde_json::Value = serde_json::from_str(&tables()).unwrap();
+        assert_eq!(tables["fragments"][4]["fragments"], 256);
+        assert_eq!(tables["budgets"][2]["article_s"], 8);
         let lessons: serde_json::Value = serde_json::from_str(&lessons()).unwrap();
         assert_eq!(lessons[0]["name"], "slow-start");
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Stop;
 use super::shell::{Shell, failed};
 use crate::workspace::Package;
-use crate::{api, corpus, tidy};
+use crate::{api, corpus, playground, tidy};
 
 /// One check.
 pub(super) struct Step {
@@ -79,6 +79,11 @@ pub(super) const STEPS: &[Step] = &[
         run: |shell| shell.python("vectors/second/test_second.py"),
     },
     Step {
+        name: "playground",
+        proves: "in a browser the page plays what the program plays, by mouse, keyboard and phone",
+        run: playground::check,
+    },
+    Step {
         name: "demo",
         proves: "the program as people get it carries a world over real sockets",
         run: |shell| program(shell, "demo --json"),
@@ -129,8 +134,9 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "mods",
         proves: "of a set of files that changed in one place, little comes a second time",
+        // With the features that the program has it built with.
         run: |shell| {
-            shell.cargo("run --locked --release -p haulier-files --features net --example mods")
+            shell.cargo("run --locked --release --features haulier-files/net --example mods")
         },
     },
 ];
@@ -175,9 +181,10 @@ fn features(shell: &Shell<'_>) -> Result<(), Stop> {
     shell.cargo("clippy --locked -p haulier --no-default-features -- -D warnings")?;
     let no_c = "--no-default-features --features udp,rust-crypto";
     shell.cargo(&format!("clippy --locked -p haulier {no_c} -- -D warnings"))?;
-    // The awaited faces; both providers of AES against each other.
-    shell.cargo("test --locked -p haulier --features tokio --test join")?;
-    shell.cargo("test --locked -p haulier-proto --features rust-crypto --lib aead")
+    // The awaited faces; both providers of AES against each other. In one run, so that the machines are built
+    // but once with these features.
+    let tests = "--test join --lib -- awaited aead";
+    shell.cargo(&format!("test --locked -p haulier -p haulier-proto {ALL} {tests}"))
 }
 
 fn doc(shell: &Shell<'_>) -> Result<(), Stop> {
@@ -189,13 +196,14 @@ fn doc(shell: &Shell<'_>) -> Result<(), Stop> {
 fn wasm(shell: &Shell<'_>) -> Result<(), Stop> {
     let target = "wasm32-unknown-unknown";
     shell.need_target(target)?;
+    // A check finds what is not there; the playground's step builds all of it, and runs it.
     for package in no_std(shell)? {
-        let build =
-            format!("build --locked -p {} --no-default-features --target {target}", package.name);
-        shell.cargo(&build)?;
+        let check =
+            format!("check --locked -p {} --no-default-features --target {target}", package.name);
+        shell.cargo(&check)?;
     }
     let aes = "--no-default-features --features rust-crypto";
-    shell.cargo(&format!("build --locked -p haulier-proto {aes} --target {target}"))
+    shell.cargo(&format!("check --locked -p haulier-proto {aes} --target {target}"))
 }
 
 /// The crates that promise to need no operating system.
@@ -210,9 +218,11 @@ fn no_std(shell: &Shell<'_>) -> Result<Vec<Package>, Stop> {
 
 fn msrv(shell: &Shell<'_>) -> Result<(), Stop> {
     let version = tidy::oldest_rust(shell.workspace)?;
+    // What people build: libraries and the program. Tests are ours, and have the Rust of rust-toolchain.toml.
     // Nothing of it runs, so nothing needs to be fast: C code of libraries is compiled in half the time.
     let quick = r#"--config profile.dev.package."*".opt-level=0"#;
-    shell.cargo_of(&version, &format!("check --locked --workspace --all-targets {quick}"))
+    let people = "--workspace --exclude xtask";
+    shell.cargo_of(&version, &format!("check --locked {people} {quick}"))
 }
 
 /// Runs the program as people get it.

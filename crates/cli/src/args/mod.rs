@@ -4,6 +4,7 @@ mod crowd;
 mod files;
 mod grid;
 mod haulier1;
+mod inspect;
 mod join;
 mod joiners;
 mod links;
@@ -20,6 +21,7 @@ pub(crate) use grid::GridArgs;
 pub(crate) use haulier1::{
     FILES_PROTOCOL_ID, IssueArgs, KeyFilesArgs, KeygenArgs, ShowArgs, TokenArgs, TokenCommand,
 };
+pub(crate) use inspect::{InspectArgs, KINDS, Layer};
 pub(crate) use join::{
     CallArgs, EndArgs, JoinArgs, JoinKind, PeerArgs, PeerCommand, PeerCredentials,
 };
@@ -42,8 +44,8 @@ use crate::units;
 #[derive(Debug, Parser)]
 #[command(name = "haulier", version, after_help = HELP)]
 pub(crate) struct Args {
-    /// Print one JSON object a line; the last has "event":"done" or "event":"error". (`inspect` prints
-    /// one object a datagram and nothing else.)
+    /// Print one JSON object a line; the last has "event":"done" or "event":"error". (`inspect HEX`
+    /// prints one object a datagram and nothing else.)
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
@@ -251,56 +253,6 @@ pub(crate) enum Bench {
         seed: u64,
     },
 }
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = INSPECT_HELP)]
-pub(crate) struct InspectArgs {
-    /// Datagrams as hex digits; an empty one ("") is a datagram of 0 bytes.
-    #[arg(required = true, value_name = "HEX")]
-    pub(crate) datagrams: Vec<String>,
-
-    /// The wire they were sent on.
-    #[arg(long, default_value = "article")]
-    pub(crate) wire: Wire,
-
-    /// The protocol id they were sent with, instead of each layer's own, and of that of `serve`.
-    #[arg(long, value_name = "ID", value_parser = units::wide_id)]
-    pub(crate) protocol_id: Option<u64>,
-
-    /// Read them as packets of this layer only. By default both are tried.
-    #[arg(long)]
-    pub(crate) layer: Option<Layer>,
-
-    /// Fragments have their count as it is, as the 2016 original writes it, and not count - 1. Nothing
-    /// in a fragment tells the two apart.
-    #[arg(long)]
-    pub(crate) raw_count: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Layer {
-    /// Slices and acks of chunks; protocol id 0x11223344.
-    Chunks,
-    /// Fragments, payload packets and ack packets; protocol id 0x55667788.
-    Packets,
-}
-
-const INSPECT_HELP: &str = "\
-A datagram does not say which protocol it is of. Its checksum does: it is computed over a
-protocol id that both ends know and nobody sends, so it fits under the right id only.
-Tried are, in this order:
-  chunks   under 0x11223344
-  packets  under 0x55667788
-The first that accepts the datagram is shown. If none does, you hear why from the first that
-its checksum fits. With --protocol-id both are tried under that one id. The checksum is then
-right for both, so if chunks are not what was sent, say --layer packets.
-
-Examples:
-  haulier inspect 75be2b4800020a0a0c006861756c696572e2ac0899          a slice of a chunk
-  haulier inspect 880c07d90201250308000000046a756d70e2ac0899          a payload packet with acks
-  haulier inspect --raw-count f529e6a2010104080058ffa64df49b42e99037  a fragment of the original
-  haulier inspect --protocol-id 0xcafe --layer packets HEX            a game with its own id
-  haulier inspect --wire haulier1 HEX                                 a connection's: sealed, unless open";
 
 fn profile(name: &str) -> Result<&'static haulier_sim::Profile, String> {
     haulier_sim::Profile::named(name).ok_or_else(|| {

@@ -22,6 +22,15 @@ pub(crate) struct PlaygroundArgs {
     /// Write the scene as a moving picture to this file.
     #[arg(long, value_name = "FILE", requires = "scene")]
     pub(crate) svg: Option<PathBuf>,
+
+    /// Write what the client sends and what reaches it to this file, as a capture: for `inspect --pcap` and
+    /// Wireshark. The first sender has the client 10.0.0.2, the second 10.0.1.2 and so on.
+    #[arg(long, value_name = "FILE", requires = "scene")]
+    pub(crate) pcap: Option<PathBuf>,
+
+    /// In that capture haulier/1 is encrypted, as with a ticket, and not in mode `open`.
+    #[arg(long, requires = "pcap")]
+    pub(crate) sealed: bool,
 }
 
 fn scene(text: &str) -> Result<Scene, SceneError> {
@@ -33,6 +42,7 @@ Examples:
   haulier playground                        then open http://127.0.0.1:8080/
   haulier playground --bind 127.0.0.1:0     any free port; the address is printed
   haulier playground --scene 'rate=20M&rtt=50&loss=2&seed=7' --svg docs/lab/scene.svg
+  haulier playground --scene 'bytes=64k&loss=5' --pcap join.pcap     a join to look at in Wireshark
 
 The page is in programs that were built with it: `cargo xtask playground` in the repository builds one and
 runs it.";

@@ -185,6 +185,31 @@ fn with_frames(
 }
 
 impl Fields {
+    /// The kind of datagram.
+    pub(super) const fn packet(&self) -> &'static str {
+        self.packet
+    }
+
+    /// A field, by its name.
+    pub(super) fn field(&self, name: &str) -> Option<&Value> {
+        self.fields.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
+    }
+
+    /// Appends a field.
+    pub(super) fn push(&mut self, name: &'static str, value: Value) {
+        self.fields.push((name, value));
+    }
+
+    /// Takes over what `open`, the same datagram in mode `open`, shows of what is sealed here.
+    pub(super) fn take_over(&mut self, open: Self) {
+        self.fields.retain(|(name, _)| *name != "sealed_bytes");
+        for (name, value) in open.fields {
+            if self.field(name).is_none() {
+                self.push(name, value);
+            }
+        }
+    }
+
     pub(super) fn in_json(&self) -> Value {
         let mut object = json!({ "ok": true, "wire": "haulier1", "packet": self.packet });
         for (name, value) in &self.fields {

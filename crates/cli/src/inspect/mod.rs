@@ -4,8 +4,10 @@
 //! there is a list of readings, a layer with an id each, and the first that accepts the datagram is
 //! shown. What the fields are called is in [`chunks`] and [`packets`], why none accepted in [`refusal`].
 //!
-//! Datagrams of haulier/1 say what they are in their first byte; [`haulier1`] has all of it.
+//! Datagrams of haulier/1 say what they are in their first byte; [`haulier1`] has all of it. Those of a file
+//! are read by [`capture`].
 
+mod capture;
 mod chunks;
 mod frames;
 mod haulier1;
@@ -28,13 +30,16 @@ pub(crate) fn run(args: &InspectArgs, report: &Report) -> Result<(), Failure> {
         let sentence = "--raw-count is for fragments, and --layer chunks has none";
         return Err(Failure::Usage(sentence.into()));
     }
+    if let Some(path) = &args.pcap {
+        return capture::run(args, path, report);
+    }
     let datagrams = args
         .datagrams
         .iter()
         .map(|hex| unhex(hex))
         .collect::<Result<Vec<_>, _>>()
         .map_err(Failure::Usage)?;
-    if args.wire == Wire::Haulier1 {
+    if args.wire == Some(Wire::Haulier1) {
         return haulier1(args, &datagrams, report);
     }
     let readings = readings(args)?;

@@ -135,7 +135,17 @@ fn soak_and_bench() {
 
 #[test]
 fn inspect() {
-    let words = ["<HEX>", "hex digits", "--wire", "article", "--protocol-id", "0 bytes"];
+    let words = [
+        "[HEX]",
+        "hex digits",
+        "--pcap",
+        "--keylog",
+        "--only",
+        "--wire",
+        "article",
+        "--protocol-id",
+        "0 bytes",
+    ];
     assert_says(&["inspect", "--help"], &words);
     let layers =
         ["--layer", "Slices and acks of chunks", "packets under 0x55667788", "--raw-count"];

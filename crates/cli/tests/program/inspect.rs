@@ -1,6 +1,7 @@
 //! `inspect`: the golden datagrams of `/vectors`, named or refused for the right reason. Those of chunks
 //! and what all datagrams share are here, those of the packet layer in `packets`.
 
+mod capture;
 mod haulier1;
 mod packets;
 

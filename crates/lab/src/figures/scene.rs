@@ -87,6 +87,7 @@ const fn name(sender: Sender) -> &'static str {
         Sender::Haulier => "haulier/1",
         Sender::Article => "the article's sender",
         Sender::ArticlePaced => "the article's, without its burst",
+        Sender::Fragments => "fragments of one packet",
         Sender::SlowStart => "slow start (TCP)",
     }
 }

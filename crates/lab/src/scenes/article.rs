@@ -17,7 +17,7 @@ use crate::ends::{Homes, addresses};
 pub(super) const REQUEST: &[u8] = b"a chunk, please";
 
 /// The interval between requests until the first answer.
-const ASKS_EVERY: Duration = Duration::from_millis(100);
+pub(super) const ASKS_EVERY: Duration = Duration::from_millis(100);
 
 /// The application of either end.
 pub(super) struct End {
@@ -78,7 +78,8 @@ impl Article {
     ) -> Self {
         let (at_server, at_client) = addresses();
         let bursts = sender == Sender::Article;
-        let rate_bps = if bursts { AFTER_BURST } else { scene.rate_bps / 10 * 9 };
+        let usual = if bursts { AFTER_BURST } else { scene.rate_bps / 10 * 9 };
+        let rate_bps = scene.budget_bps.unwrap_or(usual);
         let sender = ChunkSenderConfig::default().with_burst(bursts).with_rate_bps(rate_bps);
         let config = ArticleConfig::default().with_sender(sender);
         let end = |answer, asks_at, reads, filter| End {

@@ -7,11 +7,13 @@ use haulier_proto::Instant;
 use haulier_proto::connection::{Block, ConnectionConfig};
 use haulier_sim::hosts::{Keyed, configs};
 use haulier_sim::link::UDP_IP_OVERHEAD;
-use haulier_sim::{Access, Fate, HostId, Rng, Sight, Stage, World};
+use haulier_sim::{Access, Fate, HostId, Rng, Sight, Stage, World, address};
 
 use super::article::Article;
+use super::fault::Mute;
+use super::fragments::{self, Fragments};
 use super::reading::{self, Content};
-use super::{Kind, Outcome, Row, Scene, Sender, Take};
+use super::{Captured, Fault, Kind, Outcome, Row, Scene, Sender, Take};
 use crate::ends::{Ends as _, Haulier, Homes, Reading, addresses};
 use crate::rivals::cubic::CubicSender;
 use crate::rivals::{MSS, TcpReceiver};
@@ -25,12 +27,31 @@ const CLIENT: usize = 1;
 
 /// Runs a lane to its end.
 pub(super) fn play(scene: &Scene, sender: Sender) -> Take {
+    run(scene, sender, Keyed::Open).0
+}
+
+/// The datagrams of a lane that its client sends, and those that reach it; its connection is of this mode.
+pub(super) fn capture(scene: &Scene, sender: Sender, keyed: Keyed) -> Vec<Captured> {
+    let sights = run(scene, sender, keyed).1.into_iter();
+    let at_client = sights.filter(|sight| sight.host == CLIENT);
+    let captured = at_client.filter_map(|sight| {
+        let is_down = match sight.stage {
+            Stage::Sent(_) => false,
+            Stage::Arrived => true,
+            Stage::Offered(_) => return None,
+        };
+        Some(Captured { at: sight.at.since(Instant::ZERO), is_down, datagram: sight.datagram })
+    });
+    captured.collect()
+}
+
+fn run(scene: &Scene, sender: Sender, keyed: Keyed) -> (Take, Vec<Sight>) {
     let mut world = World::new(scene.seed).watched();
     let access = Access::from(scene.link());
     let homes = Homes::new(&mut world, &Access::default(), &access);
     let block = Rng::stream(scene.seed, 120).bytes(scene.bytes as usize);
-    let ends = Ends::new(&mut world, homes, scene, sender, block);
-    let mut log = Log::new(sender, scene.link().delay);
+    let ends = Ends::new(&mut world, homes, (scene, sender, keyed), block);
+    let mut log = Log::new(sender, scene);
     let (mut whole, mut over) = (None, None);
     let end = Instant::ZERO + scene.lasts();
     world.run_until(end, |world| {
@@ -39,42 +60,55 @@ pub(super) fn play(scene: &Scene, sender: Sender) -> Take {
         over.is_some() || (whole.is_some() && !ends.have_an_end())
     });
     world.run_to(end.min(world.now() + AFTERMATH));
-    world.take_sights().iter().for_each(|sight| log.note(sight));
+    let sights = world.take_sights();
+    sights.iter().for_each(|sight| log.note(sight));
     if sender == Sender::SlowStart {
         log.forget_beyond(scene.bytes.div_ceil(MSS) as u32);
     }
     let since_start = |at: Instant| at.since(Instant::ZERO);
-    Take {
+    let take = Take {
         sender,
         slices: log.slices(),
         rows: log.rows,
         whole: whole.map(since_start),
         over: over.map(since_start),
         hash: world.trace().hash(),
-    }
+    };
+    (take, sights)
 }
 
 /// The two ends, of any wire.
 enum Ends {
     Haulier(Box<Haulier>),
     Article(Article),
+    Fragments(Fragments),
     Tcp(HostId<TcpReceiver>, u64),
 }
 
 impl Ends {
-    fn new(world: &mut World, homes: Homes, scene: &Scene, sender: Sender, block: Vec<u8>) -> Self {
+    fn new(
+        world: &mut World,
+        homes: Homes,
+        (scene, sender, keyed): (&Scene, Sender, Keyed),
+        block: Vec<u8>,
+    ) -> Self {
         match sender {
             Sender::Haulier => {
                 let keys = [78, 77].map(|purpose| Rng::stream(scene.seed, purpose).key());
-                let configs = configs(Keyed::Open, ConnectionConfig::default());
+                let configs = configs(keyed, ConnectionConfig::default());
                 let once = (Reading::default(), scene.seed);
                 let block = Block::new(1, block);
                 let ends = Haulier::new(world, homes, (configs, keys), &block, once);
+                if scene.without == Some(Fault::Repair) {
+                    let mute = world.add(Mute, address(3), &Access::default());
+                    world.observe(mute);
+                }
                 Self::Haulier(Box::new(ends))
             }
             Sender::Article | Sender::ArticlePaced => {
                 Self::Article(Article::new(world, homes, scene, sender, &block))
             }
+            Sender::Fragments => Self::Fragments(Fragments::new(world, homes, scene, &block)),
             Sender::SlowStart => {
                 let (at_server, at_client) = addresses();
                 // The server has the request after the handshake: a round trip and a half.
@@ -95,6 +129,7 @@ impl Ends {
                 (blocks > 0).then_some(at)
             }
             Self::Article(ends) => ends.whole(world),
+            Self::Fragments(ends) => ends.whole(world),
             Self::Tcp(receiver, bytes) => {
                 let has_all = world.host(*receiver).in_order_bytes() >= *bytes;
                 has_all.then(|| world.now())
@@ -107,6 +142,7 @@ impl Ends {
         match self {
             Self::Haulier(ends) => ends.is_done(world),
             Self::Article(ends) => ends.is_over(world),
+            Self::Fragments(ends) => ends.is_over(world),
             Self::Tcp(..) => false,
         }
     }
@@ -127,12 +163,19 @@ struct Log {
     /// How often each source slice was sent, and the slices of each chunk.
     sent: BTreeMap<(u32, u32), u32>,
     slices: BTreeMap<u32, u32>,
+    /// Of fragments: the packets of the block. Those behind them are sent again.
+    packets: u32,
 }
 
 impl Log {
-    fn new(sender: Sender, delay: Duration) -> Self {
+    fn new(sender: Sender, scene: &Scene) -> Self {
         let (under_way, sent, slices) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { sender, delay, rows: Vec::new(), under_way, sent, slices }
+        let packets = match sender {
+            Sender::Fragments => fragments::packets(scene.bytes as usize) as u32,
+            _ => u32::MAX,
+        };
+        let delay = scene.link().delay;
+        Self { sender, delay, rows: Vec::new(), under_way, sent, slices, packets }
     }
 
     /// The link of a lane is the client's access: what it sends goes into the way up, what it gets into the
@@ -184,7 +227,7 @@ impl Log {
         *slices = (*slices).max(content.index + 1);
         let times = self.sent.entry((content.chunk, content.index)).or_default();
         *times += 1;
-        if *times > 1 { Kind::Again } else { Kind::Slice }
+        if *times > 1 || content.chunk >= self.packets { Kind::Again } else { Kind::Slice }
     }
 
     fn arrived(&mut self, sight: &Sight, is_down: bool) {

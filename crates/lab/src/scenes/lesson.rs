@@ -31,6 +31,31 @@ pub const LESSONS: &[Lesson] = &[
         )),
     },
     Lesson {
+        name: "fragments",
+        title: "One fragment is lost, and all of it is",
+        story: "The block is one packet of 256 fragments, and one packet in a hundred is lost. Only \
+                one send in thirteen has all its fragments: the others are thrown away, each for \
+                the sake of a few, and the whole begins again. The article's slices are sent again \
+                one by one.",
+        scene: "senders=fragments,article&rate=20M&rtt=50&loss=1&queue=1M&bytes=262100&seed=12&lasts=60000",
+        switched: Some((
+            "senders=fragments,article&rate=20M&rtt=50&loss=0.1&queue=1M&bytes=262100&seed=12&lasts=60000",
+            "only one in a thousand is lost",
+        )),
+    },
+    Lesson {
+        name: "budget",
+        title: "How much may be sent",
+        story: "Without a burst, the article's sender has a budget and keeps to it, whatever the link \
+                could carry. With 1 Mbit/s the player waits two seconds, with 256 kbit/s eight. \
+                haulier/1 learns the link's rate from its first packets.",
+        scene: "senders=article-paced,haulier&rate=10M&rtt=50&loss=0&budget=1M&seed=1",
+        switched: Some((
+            "senders=article-paced,haulier&rate=10M&rtt=50&loss=0&budget=256k&seed=1",
+            "256 kbit/s",
+        )),
+    },
+    Lesson {
         name: "hang-1",
         title: "Hang 1: a duplicate is not acknowledged",
         story: "An ack is lost, so the sender sends the slice again. The receiver has it \
@@ -81,13 +106,16 @@ pub const LESSONS: &[Lesson] = &[
     },
     Lesson {
         name: "repair",
-        title: "The last slice is lost",
-        story: "At the end nothing comes behind a lost slice, so its loss is known a round trip \
-                later, and what replaces it takes another half. A repair slice stands for any \
-                one that is missing: a few of them at the end, and the player does not wait for \
-                a second round.",
-        scene: "senders=haulier,article-paced&rate=10M&rtt=200&loss=5&seed=5",
-        switched: None,
+        title: "What a repair slice does",
+        story: "A loss is known a round trip later, and what replaces the slice takes another half. A \
+                repair slice stands for any one that is missing: a few of them behind the last \
+                slice, and the chunk is whole without a word from the client. Take them out, and \
+                the player waits for every round.",
+        scene: "senders=haulier&rate=10M&rtt=200&loss=5&seed=6",
+        switched: Some((
+            "senders=haulier&rate=10M&rtt=200&loss=5&seed=6&without=repair",
+            "send no repair slices",
+        )),
     },
     Lesson {
         name: "very-bad",

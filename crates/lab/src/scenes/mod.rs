@@ -10,19 +10,23 @@
 
 mod article;
 mod fault;
+mod fragments;
 mod lane;
 mod lesson;
 mod reading;
+mod tables;
 mod take;
 mod text;
 
 use std::time::Duration;
 
+use haulier_sim::hosts::Keyed;
 use haulier_sim::profile::join_limit;
 use haulier_sim::{LinkConfig, Loss, Probability};
 
 pub use fault::Fault;
 pub use lesson::{LESSONS, Lesson};
+pub use tables::{Budget, Tables, tables};
 pub use take::{Kind, Outcome, Row, Take};
 pub use text::SceneError;
 
@@ -35,13 +39,16 @@ pub enum Sender {
     Article,
     /// The same without the burst.
     ArticlePaced,
+    /// The block as fragments of large packets; one that misses a fragment is sent again as a whole.
+    Fragments,
     /// TCP with CUBIC, as a model: a slow start.
     SlowStart,
 }
 
 impl Sender {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Haulier, Self::Article, Self::ArticlePaced, Self::SlowStart];
+    pub const ALL: [Self; 5] =
+        [Self::Haulier, Self::Article, Self::ArticlePaced, Self::Fragments, Self::SlowStart];
 
     /// Its name in the text of a scene.
     pub const fn name(self) -> &'static str {
@@ -49,9 +56,21 @@ impl Sender {
             Self::Haulier => "haulier",
             Self::Article => "article",
             Self::ArticlePaced => "article-paced",
+            Self::Fragments => "fragments",
             Self::SlowStart => "slow-start",
         }
     }
+}
+
+/// A datagram in a capture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// When, from the beginning of the run on.
+    pub at: Duration,
+    /// Whether it goes from the server to the client.
+    pub is_down: bool,
+    /// Its bytes.
+    pub datagram: Vec<u8>,
 }
 
 /// Everything that a run depends on. Its text is a query: [`parse`](Self::parse), and `to_string` back.
@@ -75,7 +94,10 @@ pub struct Scene {
     pub bytes: u64,
     /// Of all that is random.
     pub seed: u64,
-    /// What the article's receiver has forgotten.
+    /// Bits per second that the article's sender may send once its burst is over, from 16,000 to
+    /// 1,000,000,000; `None` is 1,000,000, and nine tenths of the link without a burst.
+    pub budget_bps: Option<u64>,
+    /// What an end has forgotten.
     pub without: Option<Fault>,
     /// How long at most, in ms of the link, from 100 to 60,000: some lanes have no end.
     pub lasts_ms: u64,
@@ -94,6 +116,7 @@ impl Default for Scene {
             jitter_ms: 0,
             bytes: 256 << 10,
             seed: 1,
+            budget_bps: None,
             without: None,
             lasts_ms: 20_000,
         }
@@ -104,6 +127,16 @@ impl Scene {
     /// A take for each sender, in their order.
     pub fn play(&self) -> Vec<Take> {
         self.senders.iter().map(|&sender| lane::play(self, sender)).collect()
+    }
+
+    /// What a capture at the client of this sender has, in its order: all that the client sends, and all that
+    /// reaches it. haulier/1 is in mode `open`, or `secret` if it is `sealed`. The model of TCP sends nothing
+    /// that can be captured.
+    pub fn capture(&self, sender: Sender, sealed: bool) -> Vec<Captured> {
+        if sender == Sender::SlowStart {
+            return Vec::new();
+        }
+        lane::capture(self, sender, if sealed { Keyed::Secret } else { Keyed::Open })
     }
 
     /// The physical limit of a join that gets the block: a request, and the bytes at the link's rate, lost

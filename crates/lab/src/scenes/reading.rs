@@ -1,6 +1,8 @@
 //! What a datagram holds, for each wire: which slice of the block, or what else.
 
 use haulier_article::packet::article::ArticlePacket;
+use haulier_article::packet::fragment::FragmentPacket;
+use haulier_article::packet::numbered::{NumberedPacket, claims_to_be_fragment};
 use haulier_article::{ProtocolId, packet};
 use haulier_proto::internals::frames::{Frame, Frames, SliceKind};
 use haulier_proto::internals::{DATA_HEADER_BYTES, DataHeader, OPEN_TAG_BYTES, ResponseHeader};
@@ -29,6 +31,7 @@ pub(super) fn read(sender: Sender, is_down: bool, datagram: &[u8]) -> Content {
     match sender {
         Sender::Haulier => haulier(datagram).unwrap_or(Content::of(Kind::Other)),
         Sender::Article | Sender::ArticlePaced => article(datagram),
+        Sender::Fragments => fragments(is_down, datagram),
         Sender::SlowStart => slow_start(is_down, datagram),
     }
 }
@@ -66,6 +69,28 @@ fn article(datagram: &[u8]) -> Content {
         },
         Ok(ArticlePacket::Ack(_)) => Content::of(Kind::Ack),
         Err(_) if datagram == REQUEST => Content::of(Kind::Request),
+        Err(_) => Content::of(Kind::Other),
+    }
+}
+
+/// Acks go both ways: that of an end which has nothing to send is a packet of its own.
+fn fragments(is_down: bool, datagram: &[u8]) -> Content {
+    if datagram == REQUEST {
+        return Content::of(Kind::Request);
+    }
+    if claims_to_be_fragment(datagram)
+        && let Ok(FragmentPacket(fragment)) = packet::read(ProtocolId::PACKETS, datagram)
+    {
+        let (chunk, index) = (fragment.sequence().get().into(), fragment.index() as u32);
+        let is_last = fragment.index() + 1 == fragment.count();
+        return Content { kind: Kind::Slice, chunk, index, is_last };
+    }
+    match packet::read(ProtocolId::PACKETS, datagram) {
+        Ok(NumberedPacket::Payload { sequence, .. }) if is_down => {
+            let chunk = sequence.get().into();
+            Content { kind: Kind::Slice, chunk, index: 0, is_last: true }
+        }
+        Ok(_) => Content::of(Kind::Ack),
         Err(_) => Content::of(Kind::Other),
     }
 }

@@ -23,7 +23,8 @@ impl fmt::Display for SceneError {
 
 impl std::error::Error for SceneError {}
 
-const SENDERS: &str = "one to four of haulier, article, article-paced, slow-start, by commas";
+const SENDERS: &str =
+    "one to four of haulier, article, article-paced, fragments, slow-start, by commas";
 const RATE: &str = "bits per second from 100k to 1G, such as 10M";
 const RTT: &str = "a round trip in ms from 0 to 2000";
 const LOSS: &str = "a share of packets in percent from 0 to 90, such as 5 or 0.1";
@@ -32,7 +33,8 @@ const QUEUE: &str = "bytes from 2k to 16M, such as 256k";
 const JITTER: &str = "ms from 0 to 500";
 const BYTES: &str = "bytes from 1 to 1M, such as 256k";
 const SEED: &str = "a number";
-const WITHOUT: &str = "duplicates, unread or previous";
+const BUDGET: &str = "bits per second from 16k to 1G, such as 256k";
+const WITHOUT: &str = "duplicates, unread, previous or repair";
 const LASTS: &str = "ms from 100 to 60000";
 
 impl Scene {
@@ -66,6 +68,10 @@ impl Scene {
             "jitter" => self.jitter_ms = number(value, 0, 500).ok_or(JITTER)?,
             "bytes" => self.bytes = sized(value, 1024.0, 1, 1 << 20).ok_or(BYTES)?,
             "seed" => self.seed = number(value, 0, u64::MAX).ok_or(SEED)?,
+            "budget" if value.is_empty() => self.budget_bps = None,
+            "budget" => {
+                self.budget_bps = Some(sized(value, 1e3, 16_000, 1_000_000_000).ok_or(BUDGET)?);
+            }
             "without" if value.is_empty() => self.without = None,
             "without" => self.without = Some(Fault::named(value).ok_or(WITHOUT)?),
             "lasts" => self.lasts_ms = number(value, 100, 60_000).ok_or(LASTS)?,
@@ -87,6 +93,9 @@ impl fmt::Display for Scene {
             senders.join(",")
         )?;
         write!(f, "&queue={queue_bytes}&jitter={jitter_ms}&bytes={bytes}&seed={seed}")?;
+        if let Some(budget) = self.budget_bps {
+            write!(f, "&budget={budget}")?;
+        }
         if let Some(fault) = self.without {
             write!(f, "&without={}", fault.name())?;
         }
