@@ -7,6 +7,7 @@
 //! * [`api`]: the public API of each library, against the reviewed lists.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
 //! * [`playground`]: the simulator in a page, and a program with it.
+//! * [`views`]: a live server in a page, in a terminal and for a monitor.
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
 
 mod api;
@@ -15,6 +16,7 @@ mod corpus;
 mod mends;
 mod playground;
 mod tidy;
+mod views;
 mod workspace;
 
 use std::process::ExitCode;

@@ -84,6 +84,11 @@ pub(super) const STEPS: &[Step] = &[
         run: playground::check,
     },
     Step {
+        name: "views",
+        proves: "people see a server with fifty clients in a browser, and a monitor reads its metrics",
+        run: crate::views::check,
+    },
+    Step {
         name: "demo",
         proves: "the program as people get it carries a world over real sockets",
         run: |shell| program(shell, "demo --json"),
