@@ -5,12 +5,14 @@
 //! * [`ci`]: every check that is no test, in order; `.ci/run` runs `cargo test` and then this.
 //! * [`tidy`]: what no compiler looks at: links, line lengths, words that must not stay.
 //! * [`api`]: the public API of each library, against the reviewed lists.
+//! * [`book`]: the book, its numbers and its links.
 //! * [`corpus`]: the seeds of the fuzz targets, made from the golden vectors.
 //! * [`playground`]: the simulator in a page, and a program with it.
 //! * [`views`]: a live server in a page, in a terminal and for a monitor.
 //! * [`mends`]: mended faults, made anew, which the oracles must find.
 
 mod api;
+mod book;
 mod ci;
 mod corpus;
 mod mends;
@@ -40,6 +42,8 @@ Commands:
   corpus --check    fail if the seeds in the tree are other ones
   playground        build the page with the simulator in it, and a program with the page, and run it
   playground --check  the same, tried in a browser (Debian's chromium)
+  book              build the book, with the playground in it, to target/book
+  book --check      the same, and follow its links, and run the quick commands of its numbers
   mends [NAME]      take out each mend of a fault (minutes each): an oracle must find what it let in
   mends --list      what they are, and what finds each
 
@@ -84,6 +88,8 @@ fn dispatch(arguments: &[&str], workspace: &Workspace) -> Result<(), Stop> {
         ["corpus", "--check"] => Ok(corpus::check(workspace)?),
         ["playground"] => playground::run(&ci::Shell { workspace }),
         ["playground", "--check"] => playground::check(&ci::Shell { workspace }),
+        ["book"] => book::run(&ci::Shell { workspace }),
+        ["book", "--check"] => book::check(&ci::Shell { workspace }),
         ["mends"] => Ok(mends::run(workspace, "")?),
         ["mends", "--list"] => {
             mends::list();

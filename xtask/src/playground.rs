@@ -44,7 +44,7 @@ fn with_page(shell: &Shell<'_>, page: &Path, arguments: &str) -> Result<(), Stop
 }
 
 /// The directory with the whole page.
-fn build(shell: &Shell<'_>) -> Result<PathBuf, Stop> {
+pub(crate) fn build(shell: &Shell<'_>) -> Result<PathBuf, Stop> {
     shell.need_target(TARGET)?;
     let engine = "-p haulier-playground --lib --profile playground";
     shell.cargo(&format!("build --locked {engine} --target {TARGET}"))?;

@@ -26,6 +26,7 @@ mod serve;
 mod soak;
 mod target;
 mod token;
+mod trace;
 mod units;
 
 use std::process::ExitCode;

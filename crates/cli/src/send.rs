@@ -27,6 +27,7 @@ use crate::interrupt;
 use crate::library;
 use crate::look::Look;
 use crate::report::Report;
+use crate::trace::Traces;
 use crate::units::{in_millis, show_bytes, show_words};
 
 /// What should run at the other end.
@@ -54,6 +55,7 @@ pub(crate) fn run(args: &SendArgs, report: &Report) -> Result<(), Failure> {
         .with_max_rate_bps(args.rate.unwrap_or(u64::MAX))
         .with_urgency(args.urgency.into())
         .with_max_block_bytes(0);
+    Traces::open(&args.connect.trace, report)?.of_client(&mut access.connect);
     let started = Instant::now();
     let client = join(&access, args.connect.answer(), report)?;
     let connect = started.elapsed();

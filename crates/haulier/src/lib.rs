@@ -16,6 +16,7 @@
 //! | files and directories | the crate `haulier-files`, and its example `mods.rs` |
 //! | a world that opens while it loads | [`Delivery::Chunks`], `prefer_range`: `examples/stream_world.rs` |
 //! | one file, by hand | [`mod@file`]: any size, as a run of chunks |
+//! | a look at a connection: each datagram, keys, measures | [`mod@trace`] |
 //! | the wire of the articles | the crate `haulier-article`, whole and alone; no encryption |
 //!
 //! What a game uses is here at the top. What an engineer of protocols uses is one level down, in [`proto`]
@@ -55,6 +56,7 @@
 )]
 
 pub mod file;
+pub mod trace;
 
 #[cfg(feature = "udp")]
 mod net;

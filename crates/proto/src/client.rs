@@ -11,8 +11,10 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use crate::connection::trace::{TraceEvent, Traced};
 use crate::connection::{
     CloseCode, CloseReason, ConfigError, Connection, ConnectionConfig, ConnectionTrigger, Event,
+    Trace,
 };
 use crate::credentials::{ConnectToken, Ticket, TicketAccess};
 use crate::crypto::{Secret, equal};
@@ -119,6 +121,8 @@ pub struct ClientMachine {
     pool: FragmentPool,
     drops: DropCounts,
     wire_bytes: WireBytes,
+    /// Of a handshake that failed.
+    trace: Option<Box<Trace>>,
 }
 
 debug_as! {
@@ -161,6 +165,7 @@ impl ClientMachine {
             pool: FragmentPool::default(),
             drops: DropCounts::new(),
             wire_bytes: WireBytes::default(),
+            trace: None,
         })
     }
 
@@ -227,7 +232,7 @@ impl ClientMachine {
     /// Closes the connection, or abandons the handshake; the server then hears nothing of it.
     pub fn close(&mut self, now: Instant, code: CloseCode, reason: &str) {
         match &mut self.phase {
-            Phase::Handshaking(_) => self.phase = Phase::Ended(Some(CloseReason::Here(code))),
+            Phase::Handshaking(_) => self.fail(now, CloseReason::Here(code)),
             Phase::Connected(connection) => connection.close(now, code, reason),
             Phase::Ended(_) => {}
         }
@@ -300,7 +305,7 @@ impl ClientMachine {
                     handshake.on_refusal(now, &answer::Refusal::read(datagram)?)?
                 };
                 if let Progress::Failed(reason) = progress {
-                    self.phase = Phase::Ended(Some(reason));
+                    self.fail(now, reason);
                 }
                 Ok(())
             }
@@ -330,6 +335,8 @@ impl ClientMachine {
                 // loses a datagram and must not end the handshake. In mode `open` only the checksum counts.
                 if is_authenticated || outcome.is_ok() {
                     self.phase = Phase::Connected(Box::new(connection));
+                } else {
+                    handshake.trace = connection.take_trace();
                 }
                 outcome
             }
@@ -365,6 +372,28 @@ impl ClientMachine {
         }
     }
 
+    /// The next event of its trace, if its settings ask for one
+    /// ([`ConnectionConfig::trace`](crate::connection::ConnectionConfig::trace)).
+    #[must_use]
+    pub fn poll_trace(&mut self) -> Option<Traced> {
+        match &mut self.phase {
+            Phase::Handshaking(handshake) => handshake.trace.as_mut()?.pop(),
+            Phase::Connected(connection) => connection.poll_trace(),
+            Phase::Ended(_) => self.trace.as_mut()?.pop(),
+        }
+    }
+
+    /// The handshake has failed.
+    fn fail(&mut self, now: Instant, reason: CloseReason) {
+        if let Phase::Handshaking(handshake) = &mut self.phase {
+            self.trace = handshake.trace.take();
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.push(now, TraceEvent::Closed(reason.clone()));
+        }
+        self.phase = Phase::Ended(Some(reason));
+    }
+
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
@@ -394,7 +423,7 @@ impl Machine for ClientMachine {
         match &mut self.phase {
             Phase::Handshaking(handshake) => {
                 if let Progress::Failed(reason) = handshake.handle_timeout(now) {
-                    self.phase = Phase::Ended(Some(reason));
+                    self.fail(now, reason);
                 }
             }
             Phase::Connected(connection) => connection.handle_timeout(now),

@@ -8,9 +8,10 @@ pub use crate::bulk::repair::encode as encode_repair;
 pub use crate::connection::state::ConnectionTrigger;
 pub use crate::credentials::token::{OpenedToken, TokenError};
 pub use crate::crypto::{
-    AeadKey, COOKIE_BYTES, CookieKey, Entropy, Initiator, KeyError, NOISE_OVERHEAD_BYTES,
-    NoiseError, OpenError, RequestKeys, ResetKey, Responder, SealError, SplitSecrets, Suites,
-    TAG_BYTES, TrafficSecret, kdf, open_check, open_tag, respond, verify_open_tag,
+    AeadKey, COOKIE_BYTES, CookieKey, Entropy, Initiator, KeyError, MessageKey,
+    NOISE_OVERHEAD_BYTES, NoiseError, OpenError, RequestKeys, ResetKey, Responder, SealError,
+    SplitSecrets, Suites, TAG_BYTES, TrafficSecret, kdf, open_check, open_tag, respond,
+    verify_open_tag,
 };
 pub use crate::transit::{
     AckFrame, AckRanges, ArrivalsFrame, EcnCounts, ReceivedDatagrams, expand_number,

@@ -43,6 +43,19 @@ impl Shell<'_> {
         Ok(text)
     }
 
+    /// Runs a program that was built, and gives back what was printed.
+    pub(crate) fn output(&self, program: &Path, arguments: &[&str]) -> Result<String, Stop> {
+        let shown = format!("{} {}", program.display(), arguments.join(" "));
+        let output = self.workspace.command(program).args(arguments).output();
+        let output = output.map_err(|error| failed(error, &shown))?;
+        if !output.status.success() {
+            println!("{}", String::from_utf8_lossy(&output.stdout));
+            println!("{}", String::from_utf8_lossy(&output.stderr));
+            return Err(failed(output.status, &shown));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// Runs the cargo of another toolchain, which is installed first if need be, in a directory of its
     /// own: two toolchains in one would rebuild each other's work.
     pub(crate) fn cargo_of(&self, toolchain: &str, arguments: &str) -> Result<(), Stop> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Stop;
 use super::shell::{Shell, failed};
 use crate::workspace::Package;
-use crate::{api, corpus, playground, tidy};
+use crate::{api, book, corpus, playground, tidy};
 
 /// One check.
 pub(super) struct Step {
@@ -77,6 +77,12 @@ pub(super) const STEPS: &[Step] = &[
         name: "second",
         proves: "the second program, from STANDARD-1 alone, makes the golden bytes and transfers",
         run: |shell| shell.python("vectors/second/test_second.py"),
+    },
+    // Before the playground's, whose program is another one: it has the page in it.
+    Step {
+        name: "book",
+        proves: "the book builds, its links lead somewhere, its quick numbers are what commands say",
+        run: book::check,
     },
     Step {
         name: "playground",

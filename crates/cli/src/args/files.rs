@@ -11,6 +11,7 @@ use haulier_files::packing::Packing;
 
 use super::LookArgs;
 use super::haulier1::{FilesWireArgs, KeyFilesArgs};
+use super::trace::TraceArgs;
 use crate::units;
 
 /// Where a server waits, and who is let in: of `serve` and `recv`.
@@ -70,6 +71,9 @@ pub(crate) struct ListenArgs {
 
     #[command(flatten)]
     pub(crate) wire: FilesWireArgs,
+
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
 }
 
 /// How to get to a server and be let in, beside what says where it is: of `fetch` and `send`.
@@ -120,6 +124,9 @@ pub(crate) struct ConnectArgs {
 
     #[command(flatten)]
     pub(crate) wire: FilesWireArgs,
+
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
 }
 
 /// The time for the first answer, unless --timeout says another: a server that is there gives it in less.

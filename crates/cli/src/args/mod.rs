@@ -1,5 +1,7 @@
 //! The command line: what there is to ask for, and the help that teaches it.
 
+#[cfg(test)]
+mod book;
 mod crowd;
 mod files;
 mod grid;
@@ -12,6 +14,7 @@ mod look;
 mod playground;
 mod recorded;
 mod scope;
+mod trace;
 
 pub(crate) use crowd::CrowdArgs;
 pub(crate) use files::{
@@ -31,6 +34,7 @@ pub(crate) use look::LookArgs;
 pub(crate) use playground::PlaygroundArgs;
 pub(crate) use recorded::RecordedArgs;
 pub(crate) use scope::ScopeArgs;
+pub(crate) use trace::TraceArgs;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -25,6 +25,7 @@ use crate::keys;
 use crate::look::Look;
 use crate::report::Report;
 use crate::target::Target;
+use crate::trace::Traces;
 use crate::units::in_millis;
 
 /// How long saying so may take: three times a second apart, and some of it for a busy machine. The file is
@@ -55,6 +56,7 @@ pub(crate) fn run(args: &FetchArgs, report: &Report) -> Result<(), Failure> {
         .with_idle_timeout(args.connect.patience())
         .with_delivery(Delivery::Chunks)
         .with_max_block_bytes(MAX_BLOCK_BYTES);
+    Traces::open(&args.connect.trace, report)?.of_client(&mut access.connect);
     let started = Instant::now();
     let client = files::join(&access, report)?;
     let connect = started.elapsed();

@@ -17,6 +17,7 @@ use crate::files::MAX_BLOCK_BYTES;
 use crate::keygen::new_secret;
 use crate::keys::{self, Kind};
 use crate::report::Report;
+use crate::trace::Traces;
 
 /// The longest silence after which a client is taken for gone. What a client says counts, if that is less:
 /// the default of `fetch` and `send` is a minute.
@@ -52,8 +53,10 @@ pub(super) fn start(
         true => addresses::reachable(local),
         false => args.address.clone(),
     };
-    let listen = listen.workers(workers(args));
-    let server = listen.start(config(args, traffic, credentials, reachable.clone()))?;
+    let traces = Traces::open(&args.trace, report)?;
+    let mut config = config(args, traffic, credentials, reachable.clone());
+    config.connection = traces.settings(config.connection);
+    let server = traces.of_server(listen.workers(workers(args))).start(config)?;
     if args.workers.is_some_and(|wanted| usize::from(wanted) != server.workers()) {
         report.warning("this system does not divide a port between sockets: there is one worker");
     }

@@ -51,4 +51,5 @@ mod signals;
 mod soak_bench;
 mod support;
 mod tokens;
+mod trace;
 mod transfer;

@@ -1,5 +1,6 @@
 //! A client's end: a machine for each server address that is tried, until one of them connects.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -8,14 +9,17 @@ use std::{io, thread};
 use haulier_core::time::earliest;
 use haulier_core::{Instant, Machine as _};
 use haulier_proto::client::{ClientError, ClientMachine, Credentials, WireBytes};
+use haulier_proto::connection::trace::Traced;
 use haulier_proto::connection::{CloseCode, CloseReason, Connection, Event};
 use haulier_proto::internals::Entropy;
+use haulier_proto::server::ConnectionId;
 use haulier_proto::{AesSupport, Platform};
 
 use super::NOWHERE;
 use super::connect::Connect;
 use super::race::{Attempt, AttemptError, Key, Race};
 use super::shared::{End, SocketFault};
+use super::sinks::Sinks;
 
 /// After this time the tables of the repair code are computed: a join over a local network takes less.
 const TABLES_AFTER: Duration = Duration::from_millis(8);
@@ -32,6 +36,8 @@ pub(crate) struct Asking {
     queued: Option<Box<Event>>,
     /// Something changed that [`End::step`] must handle.
     needs_step: bool,
+    /// What is left of the traces of those.
+    other_traces: VecDeque<Traced>,
     /// The bytes of attempts that ended.
     other_bytes: WireBytes,
 }
@@ -54,6 +60,7 @@ impl Asking {
             ended: None,
             queued: None,
             needs_step: true,
+            other_traces: VecDeque::new(),
             other_bytes: WireBytes::default(),
         })
     }
@@ -102,8 +109,10 @@ impl Asking {
     }
 
     fn forget(&mut self, machines: impl IntoIterator<Item = ClientMachine>) {
-        let machines = machines.into_iter().map(|machine| machine.wire_bytes());
-        self.other_bytes = machines.fold(self.other_bytes, sum);
+        for mut machine in machines {
+            self.other_bytes = sum(self.other_bytes, machine.wire_bytes());
+            self.other_traces.extend(std::iter::from_fn(|| machine.poll_trace()));
+        }
         self.needs_step = true;
     }
 
@@ -211,6 +220,17 @@ impl End for Asking {
         }
         let (reason, is_unread) = self.ended.as_mut()?;
         std::mem::take(is_unread).then(|| Event::Closed(reason.clone()))
+    }
+
+    fn poll_trace(&mut self) -> Option<(Option<ConnectionId>, Traced)> {
+        let mut machines = self.race.machines_mut();
+        let traced = self.other_traces.pop_front();
+        let traced = traced.or_else(|| machines.find_map(|(_, machine)| machine.poll_trace()));
+        traced.map(|traced| (None, traced))
+    }
+
+    fn sinks(&self) -> Sinks {
+        self.connect.sinks.clone()
     }
 
     fn is_over(&self) -> bool {

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use haulier_core::{Instant, debug_as};
 use haulier_proto::Sequence;
 use haulier_proto::client::WireBytes;
+use haulier_proto::connection::trace::Traced;
 use haulier_proto::connection::{
     BlockProgress, CloseCode, CloseReason, Connection, ConnectionState, ConnectionStats, Event,
     Lane, Order, SendError, Source, Urgency,
@@ -21,7 +22,7 @@ use super::connect::Connect;
 use super::error::{ConnectError, FinishError, NetworkError};
 use super::handle::{Handle, StartError};
 use super::race::Attempt;
-use super::shared::State;
+use super::shared::{End as _, State};
 
 /// A client of a game, and its connection to a server.
 ///
@@ -282,6 +283,14 @@ impl Client {
     #[must_use]
     pub fn stats(&self) -> Option<ConnectionStats> {
         self.with_connection(Connection::stats)
+    }
+
+    /// The next event of its trace, if its settings ask for one
+    /// ([`ConnectionConfig::trace`](haulier_proto::connection::ConnectionConfig::trace)) and no
+    /// [sink](Connect::with_trace_sink) takes it.
+    #[must_use]
+    pub fn poll_trace(&self) -> Option<Traced> {
+        self.handle.shared.lock().end.poll_trace().map(|(_, traced)| traced)
     }
 
     /// The progress of the block being sent.

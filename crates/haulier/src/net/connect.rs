@@ -10,7 +10,9 @@ use haulier_proto::credentials::{ConnectToken, Ticket};
 
 use super::error::ConnectError;
 use super::handle::Drive;
+use super::sinks::Sinks;
 use super::{NOWHERE, over_sockets};
+use crate::trace::TraceSink;
 
 /// The settings to connect with: a ticket, a connect token or a [`ClientConfig`] converts to it.
 ///
@@ -49,6 +51,7 @@ pub struct Connect {
     /// The settings of the connection. Each address has the whole handshake timeout.
     pub connection: ConnectionConfig,
     pub(crate) drive: Drive,
+    pub(crate) sinks: Sinks,
 }
 
 debug_as! {
@@ -59,6 +62,7 @@ debug_as! {
     copies = connect.copies,
     connection = connect.connection,
     drive = connect.drive,
+    sinks = connect.sinks,
 }
 
 impl Connect {
@@ -101,6 +105,15 @@ impl Connect {
     #[must_use]
     pub const fn with_connection(mut self, connection: ConnectionConfig) -> Self {
         self.connection = connection;
+        self
+    }
+
+    /// Hands the trace of the connection to this sink, in place of
+    /// [`Client::poll_trace`](crate::Client::poll_trace). Several may be set. What is in the trace is the
+    /// connection's setting ([`ConnectionConfig::trace`]): by default nothing.
+    #[must_use]
+    pub fn with_trace_sink(mut self, sink: impl TraceSink + 'static) -> Self {
+        self.sinks.push(sink);
         self
     }
 
@@ -168,6 +181,7 @@ impl From<ClientConfig> for Connect {
             max_time_in_line: config.max_time_in_line,
             connection: config.connection,
             drive: Drive::default(),
+            sinks: Sinks::default(),
         }
     }
 }

@@ -69,6 +69,7 @@ impl<E: End> Driver<E> {
                 break;
             }
         }
+        self.shared.write_traces();
         let now = self.shared.clock.now();
         self.shared.release(self.shared.lock(), now);
         if rounds == 1 { Next::Continue } else { Next::Stop }
@@ -160,6 +161,7 @@ impl<E: End> Driver<E> {
     }
 
     fn fail(&self, failure: NetworkError) -> Next {
+        self.shared.write_traces();
         let mut state = self.shared.lock();
         state.fail(failure);
         self.shared.release(state, self.shared.clock.now());

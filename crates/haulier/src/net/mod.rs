@@ -14,6 +14,7 @@ mod secrets;
 mod server;
 mod serving;
 mod shared;
+mod sinks;
 mod team;
 mod thread;
 

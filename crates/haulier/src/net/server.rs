@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use haulier_core::{Instant, debug_as};
+use haulier_proto::connection::trace::Traced;
 use haulier_proto::connection::{
     BlockProgress, CloseCode, Connection, ConnectionState, ConnectionStats, Lane, Order, SendError,
     Source, Urgency,
@@ -20,9 +21,11 @@ use haulier_udp::{Clock, Socket};
 use super::error::{FinishError, ListenError, NetworkError};
 use super::handle::{Drive, StartError};
 use super::serving::{Common, Serving, Working, unix_time};
-use super::shared::State;
+use super::shared::{End as _, State};
+use super::sinks::Sinks;
 use super::team::Team;
 use super::{aes, over_sockets, secrets};
+use crate::trace::TraceSink;
 
 /// A bound address for a server: to know the address before the server starts, or to choose another driver
 /// than a network thread.
@@ -42,6 +45,7 @@ pub struct Listen {
     socket: Socket,
     drive: Drive,
     workers: usize,
+    sinks: Sinks,
 }
 
 impl Listen {
@@ -54,7 +58,10 @@ impl Listen {
         let mut last = io::Error::new(io::ErrorKind::InvalidInput, "no address to bind");
         for local in local.to_socket_addrs()? {
             match Socket::bind(local) {
-                Ok(socket) => return Ok(Self { socket, drive: Drive::default(), workers: 1 }),
+                Ok(socket) => {
+                    let (drive, sinks) = (Drive::default(), Sinks::default());
+                    return Ok(Self { socket, drive, workers: 1, sinks });
+                }
                 Err(error) => last = error,
             }
         }
@@ -102,6 +109,16 @@ impl Listen {
         self
     }
 
+    /// Hands the traces of all connections to this sink, in place of [`Server::poll_trace`]. Several may be
+    /// set. What is in a trace is a setting of connections ([`ConnectionConfig::trace`]): by default nothing.
+    ///
+    /// [`ConnectionConfig::trace`]: haulier_proto::connection::ConnectionConfig::trace
+    #[must_use]
+    pub fn with_trace_sink(mut self, sink: impl TraceSink + 'static) -> Self {
+        self.sinks.push(sink);
+        self
+    }
+
     /// Starts the server. The address it listens at counts as one of
     /// [`ServerConfig::addresses`](ServerConfig::addresses), with which tokens are compared; the addresses of
     /// a router in front of it are to be added there.
@@ -141,7 +158,7 @@ impl Listen {
                 worker.forget_unix_time();
             }
             let machine = Working::new(worker, Arc::clone(&common), number);
-            Serving { machine, is_shutting_down: false }
+            Serving { machine, is_shutting_down: false, sinks: self.sinks.clone() }
         };
         let servings = machines.into_iter().enumerate().map(serving).collect();
         let beside = (1..workers).map(|_| self.socket.bind_beside());
@@ -389,6 +406,16 @@ impl Server {
     #[must_use]
     pub fn connection_stats(&self, id: ConnectionId) -> Option<ConnectionStats> {
         self.with_connection(id, Connection::stats)
+    }
+
+    /// The next event of the trace of any connection, if the settings of connections ask for one
+    /// ([`ConnectionConfig::trace`](haulier_proto::connection::ConnectionConfig::trace)) and no
+    /// [sink](Listen::with_trace_sink) takes it. Those of a connection are in order.
+    #[must_use]
+    pub fn poll_trace(&self) -> Option<(ConnectionId, Traced)> {
+        let mut handles = self.team.handles().iter();
+        let (id, traced) = handles.find_map(|handle| handle.shared.lock().end.poll_trace())?;
+        Some((id?, traced))
     }
 
     /// The progress of the block being sent.

@@ -11,12 +11,14 @@ use std::task::Waker;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use haulier_core::{Batch, Ecn, FourTuple, Instant, Machine};
+use haulier_proto::connection::trace::Traced;
 use haulier_proto::server::{
     AtDesk, ConnectionId, Desk, Handled, ServerEvent, ServerMachine, Stray, Strays, Worker,
 };
 
 use super::race::Key;
 use super::shared::{End, SocketFault};
+use super::sinks::Sinks;
 
 /// What all workers of a server share.
 pub(crate) struct Common {
@@ -162,6 +164,7 @@ impl Machine for Working {
 pub(crate) struct Serving {
     pub(crate) machine: Working,
     pub(crate) is_shutting_down: bool,
+    pub(crate) sinks: Sinks,
 }
 
 impl Serving {
@@ -212,6 +215,14 @@ impl End for Serving {
         let event = self.machine.worker.poll_event(now);
         self.machine.report(now);
         event
+    }
+
+    fn poll_trace(&mut self) -> Option<(Option<ConnectionId>, Traced)> {
+        self.machine.worker.poll_trace().map(|(id, traced)| (Some(id), traced))
+    }
+
+    fn sinks(&self) -> Sinks {
+        self.sinks.clone()
     }
 
     fn is_over(&self) -> bool {
@@ -273,7 +284,7 @@ mod tests {
             let (desk, mut workers) = Desk::open(now, 0, config, [[3; 32]]).unwrap();
             let common = Arc::new(Common::new(desk, 1));
             let machine = Working::new(workers.pop().unwrap(), common, 0);
-            let serving = Serving { machine, is_shutting_down: false };
+            let serving = Serving { machine, is_shutting_down: false, sinks: Sinks::default() };
             let shared = Arc::new(Shared::new(serving, Clock::start(), Waker::noop().clone()));
             let mut part = Part { shared, key: 0 };
             assert!(part.wants_entropy(&request) && !part.wants_entropy(&request[1..]));

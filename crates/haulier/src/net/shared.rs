@@ -14,10 +14,13 @@ use std::{io, mem};
 
 use haulier_core::time::earliest;
 use haulier_core::{Batch, Ecn, FourTuple, Instant, Machine};
+use haulier_proto::connection::trace::Traced;
+use haulier_proto::server::ConnectionId;
 use haulier_udp::{BufferSizes, Clock, Socket};
 
 use super::error::NetworkError;
 use super::race::Key;
+use super::sinks::Sinks;
 
 /// A client or a server: used by a driver and its handles.
 pub(crate) trait End: Send + 'static {
@@ -44,6 +47,16 @@ pub(crate) trait End: Send + 'static {
     fn machine_timeout(&self) -> Option<Instant>;
 
     fn poll_event(&mut self, now: Instant) -> Option<Self::Event>;
+
+    /// The next event of a trace, and of which connection of a server.
+    fn poll_trace(&mut self) -> Option<(Option<ConnectionId>, Traced)> {
+        None
+    }
+
+    /// Where traces go.
+    fn sinks(&self) -> Sinks {
+        Sinks::default()
+    }
 
     /// Whether there will be no more events, once those queued are read.
     fn is_over(&self) -> bool;
@@ -80,6 +93,7 @@ pub(crate) struct Shared<E: End> {
     /// The application's waker was used, and no wait has ended by it yet.
     is_called: AtomicBool,
     pub(crate) clock: Clock,
+    sinks: Sinks,
 }
 
 pub(crate) struct State<E: End> {
@@ -122,6 +136,7 @@ enum Plan {
 
 impl<E: End> Shared<E> {
     pub(crate) fn new(end: E, clock: Clock, driver: Waker) -> Self {
+        let sinks = end.sinks();
         let state = State {
             end,
             next_event: None,
@@ -141,7 +156,7 @@ impl<E: End> Shared<E> {
             buffers: None,
         };
         let is_called = AtomicBool::new(false);
-        Self { state: Mutex::new(state), changed: Condvar::new(), is_called, clock }
+        Self { state: Mutex::new(state), changed: Condvar::new(), is_called, clock, sinks }
     }
 
     /// Locks the state. If a thread panicked while holding the lock, the state is not reliable: the driver
@@ -161,6 +176,16 @@ impl<E: End> Shared<E> {
         let result = state.failure.is_none().then(|| act(&mut state.end, now));
         self.release(state, now);
         result
+    }
+
+    /// Hands what the machines have written down to the sinks, if there are any.
+    pub(crate) fn write_traces(&self) {
+        if !self.sinks.is_empty() {
+            let mut state = self.lock();
+            let taken: Vec<_> = std::iter::from_fn(|| state.end.poll_trace()).collect();
+            drop(state);
+            self.sinks.write(&taken);
+        }
     }
 
     /// Reads the machine.

@@ -16,5 +16,6 @@ mod many;
 mod modes;
 mod sources;
 mod support;
+mod trace;
 mod traffic;
 mod workers;

@@ -10,7 +10,8 @@ use core::time::Duration;
 use zeroize::Zeroizing;
 
 use super::{ClientConfig, ClientError, Credentials};
-use crate::connection::{AddressProof, CloseReason, Connection, Parameters, Protection};
+use crate::connection::trace::TraceEvent;
+use crate::connection::{AddressProof, CloseReason, Connection, Parameters, Protection, Trace};
 use crate::crypto::{
     COOKIE_BYTES, Entropy, Initiator, RequestKeys, Suites, address_bytes, equal, open_check,
 };
@@ -87,6 +88,7 @@ pub(super) struct Handshake {
     hint: Option<(RefusalCode, Instant)>,
     /// In a box, because an empty place would be filled with what was on the stack before, a key for example.
     in_line: Option<Box<Waiting>>,
+    pub(super) trace: Option<Box<Trace>>,
 }
 
 impl Handshake {
@@ -125,7 +127,16 @@ impl Handshake {
             hello_message = message;
             keys = Some(Keys { request, initiator });
         }
+        let mut trace = Trace::new(&config.connection);
+        if let Some(trace) = &mut trace {
+            let (peer, client_id) = (config.server, local.0);
+            trace.push(now, TraceEvent::Started { is_client: true, peer, client_id });
+            if let Some(key) = keys.as_ref().and_then(|keys| keys.initiator.message_key()) {
+                trace.message_key(now, local, true, &key);
+            }
+        }
         Ok(Self {
+            trace,
             copies_due: config.copies.clamp(1, MAX_COPIES),
             deadline: now + config.connection.handshake_timeout,
             config,
@@ -160,15 +171,20 @@ impl Handshake {
         }
         let (welcome, protection) = match &mut self.keys {
             Some(keys) => {
+                let (trace, local) = (&mut self.trace, self.local);
                 let (welcome, secrets) = keys
                     .initiator
-                    .finish(header.welcome_message)
+                    .finish_seen(header.welcome_message, |key| {
+                        trace.iter_mut().for_each(|it| it.message_key(now, local, false, key));
+                    })
                     .map_err(|_| DropReason::BadHandshake)?;
                 let welcome = Welcome::read(&Zeroizing::new(welcome))?;
                 let suite = welcome.suite;
                 if !self.suites.contains(suite) {
                     return Err(DropReason::BadHandshake);
                 }
+                let ids = (local, welcome.server_id);
+                trace.iter_mut().for_each(|it| it.traffic_secrets(now, ids, suite, &secrets));
                 let sealed =
                     Protection::sealed(now, Role::Client, suite, secrets, &self.config.connection);
                 (welcome, sealed.map_err(|_| DropReason::BadHandshake)?)
@@ -197,6 +213,7 @@ impl Handshake {
             address_proof: AddressProof::Validated,
             welcome_message: Vec::new(),
             reset_token: None,
+            trace: self.trace.take(),
         };
         Ok(Connection::new(now, parameters))
     }
@@ -312,7 +329,12 @@ impl Handshake {
         if self.copies_due == 0 {
             self.next_at = now + INTERVAL;
         }
-        self.write_request(out)
+        let is_written = self.write_request(out);
+        if let Some(trace) = self.trace.as_mut().filter(|_| is_written) {
+            let request = trace.next_request(out.len());
+            trace.push(now, TraceEvent::DatagramSent(request));
+        }
+        is_written
     }
 
     fn write_request(&mut self, out: &mut DatagramBuffer<'_>) -> bool {

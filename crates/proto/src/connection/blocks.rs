@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::config::{ConnectionConfig, LOWEST_MAX_RATE_BPS};
+use super::trace::TraceEvent;
 use super::{
     Block, BlockHandle, BlockNumber, BlockOptions, BlockProgress, Connection, Event, SendError,
 };
@@ -215,7 +216,13 @@ impl Connection {
         self.blocks_out.poll(now);
         while let Some(event) = self.blocks_out.poll_event() {
             self.events.push_back(match event {
-                OutgoingEvent::Sent { handle } => Event::BlockSent { handle: BlockHandle(handle) },
+                OutgoingEvent::Sent { handle } => {
+                    let handle = BlockHandle(handle);
+                    if let Some(trace) = &mut self.trace {
+                        trace.push(now, TraceEvent::BlockSent { handle });
+                    }
+                    Event::BlockSent { handle }
+                }
                 OutgoingEvent::Declined { handle, code } => {
                     Event::BlockDeclined { handle: BlockHandle(handle), code }
                 }

@@ -73,6 +73,7 @@ impl Connection {
             let reason = truncate_reason(reason).into();
             self.closing = Some(Box::new(Closing::new(now, code, reason, MAX_CLOSES)));
             self.sent.forget();
+            self.note_closed(now, &CloseReason::Here(code));
             self.events.push_back(Event::Closed(CloseReason::Here(code)));
         }
     }
@@ -100,6 +101,7 @@ impl Connection {
     pub(crate) fn end(&mut self, trigger: ConnectionTrigger, reason: CloseReason) {
         let was_closing = self.state == ConnectionState::Closing;
         if self.transition(trigger) && !was_closing {
+            self.note_closed(self.now, &reason);
             self.events.push_back(Event::Closed(reason));
         }
     }
@@ -187,10 +189,10 @@ impl Connection {
         let mut bytes = Vec::new();
         let mut out = DatagramBuffer::behind(&mut bytes);
         // It counts as sent when it is, and that is after the application has looked.
-        let counters = self.counters;
+        let (counters, trace) = (self.counters, self.trace.take());
         let Closing { code, reason, .. } = closing;
         let sealed = self.seal_close(now, code.0, reason, MAX_DATAGRAM_BYTES, &mut out);
-        self.counters = counters;
+        (self.counters, self.trace) = (counters, trace);
         sealed.map(|()| bytes)
     }
 

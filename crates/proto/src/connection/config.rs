@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use super::trace::TraceLevel;
 use crate::channels::MAX_CHANNELS;
 use crate::incoming::{Delivery, IncomingConfig, MAX_BLOCKS};
 use crate::outgoing::OutgoingConfig;
@@ -81,6 +82,14 @@ settings! {
         /// Whether parameters and frames without meaning are sent now and then, so that no peer comes to
         /// depend on their absence (STANDARD-1, H-1.3). Default true.
         grease: bool = true, with_grease;
+        /// How much a connection writes down about itself, for `poll_trace`
+        /// ([`trace`](super::trace)). Default [`TraceLevel::Off`]: what is not taken is kept, up to about 1
+        /// MiB for each connection.
+        trace: TraceLevel = TraceLevel::Off, with_trace;
+        /// Whether the keys of a connection are in its trace, whatever its level. **Dangerous**: whoever gets
+        /// them can read all of the connection and forge it. For the analysis of captures, and nothing else.
+        /// Default false.
+        trace_secrets: bool = false, with_trace_secrets;
         /// Datagrams after which the key is updated. Default and maximum 2^22; less is for tests.
         #[doc(hidden)]
         datagrams_per_key: u64 = MAX_DATAGRAMS_PER_KEY, with_datagrams_per_key;

@@ -8,6 +8,7 @@
 //! large datagrams may be), `ecn`, `blocks`, `packets`, messages (`message_pace`), `transit` (which
 //! datagrams arrived), `liveness` (silence) and `closing`; `receive` and `transmit` connect them, one for
 //! each direction, with `compose` for what is in a datagram and when, and `verdicts` for what became of it.
+//! What it writes down about itself is its [`trace`].
 
 mod blocks;
 mod closing;
@@ -28,6 +29,7 @@ mod receive;
 mod source;
 pub(crate) mod state;
 mod stats;
+pub mod trace;
 mod transmit;
 mod verdicts;
 
@@ -49,6 +51,7 @@ use stats::Counters;
 pub(crate) use blocks::{Flight, Left};
 pub(crate) use closing::LastWords;
 pub(crate) use protection::Protection;
+pub(crate) use trace::Trace;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -82,6 +85,7 @@ pub(crate) use path::AddressProof;
 use path::Path;
 use protection::KeyLimits;
 use reading::Reading;
+use trace::TraceEvent;
 
 /// The least room for a slice with its frame: 1024 bytes, so that a chunk has no more than 256, and 12.
 const SMALLEST_SLICE_ROOM: usize = 1036;
@@ -110,6 +114,7 @@ pub(crate) struct Parameters {
     pub(crate) welcome_message: Vec<u8>,
     /// A server's, to be told to the client.
     pub(crate) reset_token: Option<ResetToken>,
+    pub(crate) trace: Option<Box<Trace>>,
 }
 
 /// One end of a connection.
@@ -164,6 +169,8 @@ pub struct Connection {
     /// The latest time that the driver passed in.
     now: Instant,
     counters: Counters,
+    /// Only if it is told to write one.
+    trace: Option<Box<Trace>>,
 }
 
 debug_as! {
@@ -176,7 +183,9 @@ debug_as! {
 }
 
 impl Connection {
-    pub(crate) fn new(now: Instant, parameters: Parameters) -> Self {
+    pub(crate) fn new(now: Instant, mut parameters: Parameters) -> Self {
+        let mut trace = parameters.trace.take();
+        trace.iter_mut().for_each(|trace| trace.begin(now, &parameters));
         let Parameters { role, config, mut entropy, address, .. } = parameters;
         // A slice has to fit beside the welcome and an announcement until the client's address is validated.
         let room = match role {
@@ -233,6 +242,7 @@ impl Connection {
             reading: Reading::new(),
             now,
             counters: Counters::default(),
+            trace,
             config,
         }
     }
@@ -419,6 +429,7 @@ impl Connection {
     /// A verified request for this connection arrived, the first or a copy.
     pub(crate) fn on_request(&mut self, now: Instant, bytes: usize) {
         self.now = now;
+        self.note_request(now, bytes);
         self.path.on_request(bytes);
         self.hasten_close(now);
         self.blocks_out.on_request(now, bytes + UDP_IPV4_BYTES);
@@ -447,6 +458,7 @@ impl Connection {
         match self.state.next(trigger) {
             Some(next) => {
                 self.state = next;
+                self.note(self.now, || TraceEvent::StateChanged(next));
                 true
             }
             None => false,

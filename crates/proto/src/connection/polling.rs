@@ -25,7 +25,9 @@ impl Connection {
             return Some(Event::Message { channel, data });
         }
         if let Some(block) = self.blocks_in.as_mut().and_then(|it| it.blocks.poll_event(now)) {
-            return Some(block.into());
+            let event = block.into();
+            self.note_event(now, &event);
+            return Some(event);
         }
         if self.state.is_open() && self.blocks_out.report_want() {
             return Some(Event::ChunksWanted);

@@ -225,6 +225,14 @@ impl Protection {
         }
     }
 
+    /// Updates of the sending and of the receiving key.
+    pub(crate) fn updates(&self) -> (u64, u64) {
+        match self {
+            Self::Sealed(sealed) => (sealed.send.phase, sealed.receive.phase),
+            Self::Open { .. } => (0, 0),
+        }
+    }
+
     /// The cipher suite; `None` in mode `open`.
     pub(crate) fn suite(&self) -> Option<Suite> {
         match self {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::protection::Head;
+use super::trace::TraceEvent;
 use super::{CloseCode, Connection, ConnectionState, ConnectionTrigger, Event};
 use crate::channels::{MessageReceiver, MessageViolation};
 use crate::fragment::FragmentPool;
@@ -45,8 +46,9 @@ impl Connection {
         if datagram.len() > usize::from(self.config.max_datagram_bytes) {
             return Err(DropReason::TooLong);
         }
-        let layout = (DATA_HEADER_BYTES, header.phase);
-        self.handle(now, path, header.number, layout, datagram, pool)
+        let (bytes, layout) = (datagram.len(), (DATA_HEADER_BYTES, header.phase));
+        let outcome = self.handle(now, path, header.number, layout, datagram, pool);
+        outcome.inspect_err(|&reason| self.note_dropped(now, reason, bytes))
     }
 
     /// Handles a response, which only clients receive.
@@ -59,8 +61,9 @@ impl Connection {
     ) -> Result<(), DropReason> {
         let header = ResponseHeader::read(datagram)?;
         let (number, welcome_bytes) = (header.number, header.welcome_message.len());
-        let layout = (ResponseHeader::bytes(welcome_bytes), false);
-        self.handle(now, path, number, layout, datagram, pool)
+        let (bytes, layout) = (datagram.len(), (ResponseHeader::bytes(welcome_bytes), false));
+        let outcome = self.handle(now, path, number, layout, datagram, pool);
+        outcome.inspect_err(|&reason| self.note_dropped(now, reason, bytes))
     }
 
     fn handle(
@@ -96,6 +99,10 @@ impl Connection {
         self.reading.on_datagram(now);
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += bytes as u64;
+        if self.trace.is_some() {
+            let is_data = header_bytes == DATA_HEADER_BYTES;
+            self.note_received(is_data, number, bytes, plaintext);
+        }
         let contents = match verify(plaintext) {
             Ok(contents) => contents,
             Err(reason) => {
@@ -262,6 +269,7 @@ impl Connection {
                     self.blocks_out.set_slice_room(self.slice_room());
                     self.blocks_out.on_black_hole();
                     self.ecn.restart(self.config.ecn, self.sent.next_number());
+                    self.note(now, || TraceEvent::AddressChanged(path.remote));
                     // A peer can do this as often as it likes; one unread event is enough.
                     if !self.events.contains(&Event::AddressChanged) {
                         self.events.push_back(Event::AddressChanged);

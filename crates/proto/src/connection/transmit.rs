@@ -140,7 +140,9 @@ impl Connection {
         elsewhere: Option<(ChunkAt, Symbol)>,
     ) -> Option<()> {
         let slice = elsewhere.and_then(|(at, symbol)| self.blocks_out.source_slice(at, symbol));
-        if !self.protection.seal(number, header_bytes, out, slice.unwrap_or_default()) {
+        let slice = slice.unwrap_or_default();
+        let noted = self.trace.is_some().then(|| self.compose_note(out, header_bytes, slice));
+        if !self.protection.seal(number, header_bytes, out, slice) {
             // The key has reached its limit and the peer never confirmed it: nothing may be sent any more.
             self.end(ConnectionTrigger::Silence, CloseReason::KeyUsedUp);
             return None;
@@ -148,6 +150,9 @@ impl Connection {
         debug_assert!(out.len() <= usize::from(self.max_datagram_bytes), "H-5.6a");
         self.counters.datagrams_sent += 1;
         self.counters.bytes_sent += out.len() as u64;
+        if let Some(noted) = noted {
+            self.note_sent(number, out.len(), noted);
+        }
         Some(())
     }
 
@@ -208,6 +213,7 @@ impl Connection {
         self.finish(number, header_bytes, out, None)?;
         out.set_alone();
         self.path.on_probe_sent(number);
+        self.note_probe(out.len());
         self.record(now, Outgoing::probe(number));
         self.liveness.on_ack_eliciting_sent(now, self.sent.in_flight());
         Some(self.path.address())

@@ -35,6 +35,7 @@ impl Connection {
                 sender.on_acked(now, &acked);
             }
             if !acked.was_lost {
+                self.note_fate(now, &acked.datagram, None);
                 self.pass(now, &acked.datagram, ItemFate::Acked);
             }
         }
@@ -65,6 +66,7 @@ impl Connection {
             self.protection.on_acked(newest);
             self.transition(ConnectionTrigger::Confirmed);
         }
+        self.note_measures();
         Ok(())
     }
 
@@ -102,6 +104,7 @@ impl Connection {
     /// Retransmits or reports what was in datagrams that are lost by now.
     pub(super) fn pass_losses(&mut self, now: Instant) {
         while let Some(lost) = self.sent.poll_lost(now) {
+            self.note_fate(now, &lost, Some(self.sent.lost_because()));
             self.pass(now, &lost, ItemFate::Lost);
         }
     }

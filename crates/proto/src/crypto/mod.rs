@@ -27,7 +27,8 @@ pub use check::{
 pub(crate) use check::{COOKIE_UNIT_SECONDS, address_bytes};
 pub use entropy::Entropy;
 pub use noise::{
-    Identity, Initiator, NOISE_OVERHEAD_BYTES, NoiseError, Responder, SplitSecrets, respond,
+    Identity, Initiator, MessageKey, NOISE_OVERHEAD_BYTES, NoiseError, Responder, SplitSecrets,
+    respond,
 };
 pub(crate) use secret::equal;
 pub use secret::{Secret, kdf};

@@ -70,6 +70,15 @@ impl SplitSecrets {
     }
 }
 
+/// What opens one payload of a handshake: ChaCha20-Poly1305 with nonce 0.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageKey<'a> {
+    /// The key.
+    pub key: &'a Secret,
+    /// The associated data: the hash of the handshake so far.
+    pub associated_data: &'a [u8; 32],
+}
+
 /// The client's state between the two messages; `None` after the second.
 pub struct Initiator(Option<Sent>);
 
@@ -104,6 +113,12 @@ impl Initiator {
         Ok((Self(Some(Sent { state, ephemeral })), message))
     }
 
+    /// What message 1 was sealed with; `None` after the end of the handshake.
+    #[must_use]
+    pub fn message_key(&self) -> Option<MessageKey<'_>> {
+        self.0.as_ref().map(|sent| sent.state.message_key())
+    }
+
     /// Reads the server's message. Returns its payload, which is the welcome, and the keys.
     ///
     /// A message that fails changes nothing, because anyone can send one; the right one can still be read.
@@ -112,11 +127,24 @@ impl Initiator {
     /// [`NoiseError::Refused`] for a message that is not from this server for this client,
     /// [`NoiseError::Finished`] after a message was read.
     pub fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, SplitSecrets), NoiseError> {
+        self.finish_seen(message, |_| {})
+    }
+
+    /// The same; `see` is called with what the message was sealed with.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    pub fn finish_seen(
+        &mut self,
+        message: &[u8],
+        see: impl FnOnce(&MessageKey<'_>),
+    ) -> Result<(Vec<u8>, SplitSecrets), NoiseError> {
         let Sent { state, ephemeral } = self.0.as_ref().ok_or(NoiseError::Finished)?;
         let mut state = state.clone();
         let (theirs, sealed) = read_ephemeral(&mut state, message)?;
         mix_agreed(&mut state, ephemeral, theirs);
         let welcome = state.decrypt_and_hash(sealed)?;
+        see(&state.message_key());
         self.0 = None;
         Ok((welcome, SplitSecrets::of(&state)))
     }
@@ -150,6 +178,12 @@ pub fn respond(
 }
 
 impl Responder {
+    /// What the client's message was sealed with.
+    #[must_use]
+    pub const fn message_key(&self) -> MessageKey<'_> {
+        self.state.message_key()
+    }
+
     /// The payload of the client's message. It can be a replay.
     #[must_use]
     pub fn hello(&self) -> &[u8] {
@@ -162,9 +196,22 @@ impl Responder {
     /// # Errors
     /// [`NoiseError::TooLong`] for a welcome of more than 1152 bytes.
     pub fn answer(
+        self,
+        ephemeral: &Secret,
+        welcome: &[u8],
+    ) -> Result<(Vec<u8>, SplitSecrets), NoiseError> {
+        self.answer_seen(ephemeral, welcome, |_| {})
+    }
+
+    /// The same; `see` is called with what the message is sealed with.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub fn answer_seen(
         mut self,
         ephemeral: &Secret,
         welcome: &[u8],
+        see: impl FnOnce(&MessageKey<'_>),
     ) -> Result<(Vec<u8>, SplitSecrets), NoiseError> {
         let state = &mut self.state;
         let mut message = new_message(welcome)?;
@@ -173,6 +220,7 @@ impl Responder {
         mix_ephemeral(state, &public);
         mix_agreed(state, ephemeral, &self.client_ephemeral);
         state.encrypt_and_hash(welcome, &mut message)?;
+        see(&state.message_key());
         Ok((message, SplitSecrets::of(state)))
     }
 }

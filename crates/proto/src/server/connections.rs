@@ -60,6 +60,7 @@ impl Worker {
         let known = connection.known_path();
         let path = known.rate.map(|_| Box::new(Measured { ip, client, known }));
         slot.connection.clear(&mut self.pool);
+        self.old_traces.push(id, slot.connection.take_trace());
         self.by_id.remove(&slot.connection.local_id());
         self.stats.closed += 1;
         self.notes.push(Note::Gone { name: slot.name, prefix: slot.prefix, path });

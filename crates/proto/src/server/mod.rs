@@ -32,6 +32,7 @@ mod late;
 mod line;
 mod lingering;
 mod memory;
+mod old_traces;
 mod paths;
 mod requests;
 mod rules;
@@ -56,6 +57,7 @@ pub use worker::{Handled, Worker};
 
 use core::iter;
 
+use crate::connection::trace::Traced;
 use crate::connection::{ConfigError, Connection};
 use crate::debug_as;
 use crate::wire::Kind;
@@ -193,6 +195,14 @@ impl ServerMachine {
         let event = self.worker.poll_event(now);
         self.worker.report(now, &mut self.desk);
         event
+    }
+
+    /// The next event of the trace of any connection, if the settings of connections ask for one
+    /// ([`ConnectionConfig::trace`](crate::connection::ConnectionConfig::trace)). Those of a connection are
+    /// in order; of one that was removed they come first.
+    #[must_use]
+    pub fn poll_trace(&mut self) -> Option<(ConnectionId, Traced)> {
+        self.worker.poll_trace()
     }
 
     /// Panics if the parts contradict each other. For tests, fuzzers and the simulator.

@@ -18,7 +18,7 @@ use super::admission::{OpenToken, Prefix, Question, Refused, Seat, Verdict, cook
 use super::desk::{AtDesk, Note};
 use super::memory::RequestName;
 use super::worker::{Handled, Worker};
-use crate::connection::{CloseCode, CloseReason, Connection, Parameters, Protection};
+use crate::connection::{CloseCode, CloseReason, Connection, Parameters, Protection, Trace};
 use crate::credentials::{OpenedToken, TokenError};
 use crate::crypto::{Entropy, RequestKeys, Responder, address_bytes, equal, open_check, respond};
 use crate::wire::answer::{InLine, Refusal, RefusalCode, Retry};
@@ -343,10 +343,17 @@ impl Worker {
         // Without keys, anyone who watches could use it.
         let reset_token = responder.as_ref().map(|_| self.reset_key.reset_token(server_id.0));
         let reset_token = reset_token.map(|token| Box::new(Zeroizing::new(token)));
+        let mut trace = Trace::new(&config);
         let (welcome_message, protection) = match responder {
             Some((ephemeral, responder)) => {
-                let answered = responder.answer(&ephemeral, &plain);
+                let hello = responder.message_key();
+                trace.iter_mut().for_each(|it| it.message_key(now, client_id, true, &hello));
+                let answered = responder.answer_seen(&ephemeral, &plain, |key| {
+                    trace.iter_mut().for_each(|it| it.message_key(now, client_id, false, key));
+                });
                 let (message, secrets) = answered.map_err(|_| DropReason::BadHandshake)?;
+                let (ids, suite) = ((client_id, server_id), welcome.suite);
+                trace.iter_mut().for_each(|it| it.traffic_secrets(now, ids, suite, &secrets));
                 let sealed = Protection::sealed(now, Role::Server, welcome.suite, secrets, &config);
                 (message, sealed.map_err(|_| DropReason::BadHandshake)?)
             }
@@ -371,6 +378,7 @@ impl Worker {
                 address_proof: seat.address_proof,
                 welcome_message,
                 reset_token,
+                trace,
             },
         );
         Ok(Agreed { connection, app_request })

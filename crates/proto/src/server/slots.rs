@@ -11,6 +11,7 @@ use slotmap::{DefaultKey, SlotMap};
 
 use crate::Instant;
 use crate::connection::Connection;
+use crate::connection::trace::Traced;
 
 use super::ConnectionId;
 use super::admission::{ClientName, Prefix};
@@ -38,6 +39,8 @@ pub(super) struct Slot {
     is_ready: bool,
     /// In the queue of those with events: until the application has read that there are no more.
     pub(super) has_events: bool,
+    /// In the queue of those with a trace to take.
+    has_trace: bool,
 }
 
 /// What a connection holds, and whose it is.
@@ -62,6 +65,7 @@ pub(super) struct Slots {
     /// Datagrams that the first of `ready` has sent in its turn.
     sent_in_turn: u8,
     with_events: VecDeque<ConnectionId>,
+    with_trace: VecDeque<ConnectionId>,
 }
 
 impl Slots {
@@ -110,6 +114,7 @@ impl Slots {
             deadline: None,
             is_ready: false,
             has_events: false,
+            has_trace: false,
         });
         ConnectionId::new(self.worker, key)
     }
@@ -128,6 +133,9 @@ impl Slots {
         }
         if slot.has_events {
             self.with_events.retain(|&other| other != id);
+        }
+        if slot.has_trace {
+            self.with_trace.retain(|&other| other != id);
         }
         self.memory_bytes -= slot.memory_bytes;
         Some(slot)
@@ -171,6 +179,10 @@ impl Slots {
             slot.has_events = true;
             self.with_events.push_back(id);
         }
+        if !slot.has_trace && slot.connection.has_trace() {
+            slot.has_trace = true;
+            self.with_trace.push_back(id);
+        }
     }
 
     /// The connection whose turn it is to send.
@@ -202,6 +214,10 @@ impl Slots {
         if !slot.has_events && slot.connection.has_events() {
             slot.has_events = true;
             self.with_events.push_back(id);
+        }
+        if !slot.has_trace && slot.connection.has_trace() {
+            slot.has_trace = true;
+            self.with_trace.push_back(id);
         }
         let deadline = slot.connection.poll_timeout();
         if slot.deadline != deadline {
@@ -238,6 +254,21 @@ impl Slots {
         }
     }
 
+    /// The next event of the trace of any connection.
+    pub(super) fn poll_trace(&mut self) -> Option<(ConnectionId, Traced)> {
+        while let Some(&id) = self.with_trace.front() {
+            let traced = self.connection_mut(id).and_then(Connection::poll_trace);
+            if let Some(traced) = traced {
+                return Some((id, traced));
+            }
+            self.with_trace.pop_front();
+            if let Some(slot) = self.get_mut(id) {
+                slot.has_trace = false;
+            }
+        }
+        None
+    }
+
     pub(super) fn is_any_ready(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -254,6 +285,7 @@ impl Slots {
             slot.connection.check_invariants();
             assert_eq!(slot.is_ready, self.ready.contains(&id), "in the queue of senders");
             assert_eq!(slot.has_events, self.with_events.contains(&id), "in the queue of events");
+            assert_eq!(slot.has_trace, self.with_trace.contains(&id), "in the queue of traces");
             let is_waiting = slot.deadline.is_some_and(|at| self.deadlines.contains(&(at, id)));
             assert_eq!(slot.deadline.is_some(), is_waiting, "its deadline");
         }

@@ -15,11 +15,13 @@ use super::board::Board;
 use super::desk::{AtDesk, Note};
 use super::flights::Flights;
 use super::lingering::Lingering;
+use super::old_traces::OldTraces;
 use super::rules::Rules;
 use super::slots::Slots;
 use super::unix_clock::UnixClock;
 use super::uplink::Uplink;
 use super::{ConnectionId, Desk, ServerConfig, ServerEvent, ServerStats, Stray};
+use crate::connection::trace::Traced;
 use crate::connection::{CloseCode, Connection};
 use crate::credentials::TokenClaims;
 use crate::crypto::{Entropy, ResetKey};
@@ -60,6 +62,8 @@ pub struct Worker {
     /// For strangers, and of connections that were removed.
     pub(super) work: Work,
     pub(super) unix_clock: UnixClock,
+    /// The traces of connections that were removed, until they are taken.
+    pub(super) old_traces: OldTraces,
     /// What the desk has not heard yet.
     pub(super) notes: Vec<Note>,
     /// The memory that the others know of.
@@ -108,6 +112,7 @@ impl Worker {
             stats: ServerStats::default(),
             work: Work::default(),
             unix_clock: UnixClock::new(now, unix_time),
+            old_traces: OldTraces::default(),
             notes: Vec::new(),
             reported_bytes: 0,
             calls_others: false,
@@ -335,6 +340,13 @@ impl Worker {
             self.remove_if_over(id);
         }
         None
+    }
+
+    /// The next event of the trace of any of its connections, as
+    /// [`ServerMachine::poll_trace`](super::ServerMachine::poll_trace).
+    #[must_use]
+    pub fn poll_trace(&mut self) -> Option<(ConnectionId, Traced)> {
+        self.old_traces.pop().or_else(|| self.slots.poll_trace())
     }
 
     /// Acts on deadlines that have passed.

@@ -66,6 +66,18 @@ pub(crate) enum Fate {
     GivenUp,
 }
 
+/// Why what was in a datagram counts as lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LossReason {
+    /// Three datagrams that were sent later have arrived, or more.
+    Overtaken,
+    /// One that was sent later has arrived, and 9/8 of a round trip have passed.
+    TimedOut,
+    /// There was no room left to remember it.
+    NoRoom,
+}
+
 /// Whether what was in a datagram still waits for its fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {

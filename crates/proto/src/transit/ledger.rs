@@ -18,7 +18,7 @@ mod ack_walk;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::datagram::{Contents, Datagram, Fate, Outgoing};
+use super::datagram::{Contents, Datagram, Fate, LossReason, Outgoing};
 use super::items::{Item, Items, MIN_ROOM};
 use super::runs;
 use super::skipped::Skipped;
@@ -60,6 +60,8 @@ pub(crate) struct Ledger {
     timing: Timing,
     skipped: Skipped,
     lost: u64,
+    /// Why the last one was.
+    lost_because: LossReason,
     /// Datagrams acknowledged, ack-eliciting or not.
     acked: u64,
     in_flight: u32,
@@ -85,6 +87,7 @@ impl Ledger {
             timing: Timing::new(),
             skipped: Skipped::new(),
             lost: 0,
+            lost_because: LossReason::NoRoom,
             acked: 0,
             in_flight: 0,
             has_news: false,
@@ -208,17 +211,17 @@ impl Ledger {
         let record = self.records.get_mut(self.first_open)?;
         // The clock jumped ahead and back: the timeout restarts.
         record.sent_at = record.sent_at.min(now);
-        let is_lost = self.newest.is_some_and(|(newest, sent_at)| {
-            let Some(later) = newest.checked_sub(record.number) else { return false };
+        let why = self.newest.and_then(|(newest, sent_at)| {
+            let later = newest.checked_sub(record.number).filter(|&later| later > 0)?;
             let is_overtaken = sent_at.since(record.sent_at) >= self.reordering;
             let sent_later = later.saturating_sub(self.skipped.count_in(record.number, newest));
-            later > 0
-                && (is_overtaken && sent_later >= PACKET_THRESHOLD
-                    || now.since(record.sent_at) >= self.timing.loss_delay())
+            if is_overtaken && sent_later >= PACKET_THRESHOLD {
+                return Some(LossReason::Overtaken);
+            }
+            let is_late = now.since(record.sent_at) >= self.timing.loss_delay();
+            is_late.then_some(LossReason::TimedOut)
         });
-        if !is_lost && !must_go {
-            return None;
-        }
+        self.lost_because = why.or(must_go.then_some(LossReason::NoRoom))?;
         record.contents = Contents::Settled;
         let lost = *record;
         self.lost += u64::from(!lost.is_probe());
@@ -334,6 +337,11 @@ impl Ledger {
     /// Ack-eliciting datagrams that were lost, without probes for larger ones.
     pub(crate) const fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Why the one that [`poll_lost`](Self::poll_lost) returned last is lost.
+    pub(crate) const fn lost_because(&self) -> LossReason {
+        self.lost_because
     }
 
     /// The largest number acknowledged.

@@ -38,7 +38,7 @@ mod window;
 pub use ack_frame::{AckFrame, AckRanges, EcnCounts};
 pub use arrivals::ArrivalsFrame;
 pub(crate) use arrivals::{Arrivals, MAX_EARLIER_ARRIVALS};
-pub use datagram::ChunkAt;
+pub use datagram::{ChunkAt, LossReason};
 pub(crate) use datagram::{Datagram, Fate, Modelled, Outgoing, Symbol, UDP_IPV4_BYTES};
 pub(crate) use items::Item;
 pub(crate) use ledger::{Acked, KEPT, Ledger};

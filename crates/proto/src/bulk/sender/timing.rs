@@ -113,6 +113,12 @@ impl Sender {
         matches!(self.uplink, Uplink::Awaited)
     }
 
+    /// The rate at which slices go, in bits per second; `None` while no rate is known.
+    pub(crate) fn pace_bps(&self) -> Option<u64> {
+        let rate = self.pacing.rate(&self.queue()).or(self.bottleneck.rate())?;
+        Some(rate.min(self.max_rate()).bps())
+    }
+
     /// What the application allows, and the receiver's program takes.
     pub(super) fn max_rate(&self) -> Rate {
         self.limit.rate().min(self.reader.rate())

@@ -12,7 +12,7 @@ use chacha20poly1305::{ChaCha20Poly1305, Nonce};
 use zeroize::Zeroize;
 
 use super::super::Secret;
-use super::NoiseError;
+use super::{MessageKey, NoiseError};
 use crate::crypto::aead::TAG_BYTES;
 
 /// Bytes of a block of BLAKE2s: what HMAC pads its key to.
@@ -25,13 +25,16 @@ pub(super) struct Symmetric {
     hash: [u8; 32],
     /// The key of the next payload. Each mixing makes a new one, so that each seals once, with nonce 0.
     key: Secret,
+    /// The associated data of the last payload.
+    associated_data: [u8; 32],
 }
 
 impl Symmetric {
     /// `InitializeSymmetric`. All our names are longer than a hash.
     pub(super) fn new(protocol_name: &str) -> Self {
         let hash: [u8; 32] = Blake2s256::digest(protocol_name).into();
-        Self { chaining_key: Secret::from_bytes(hash), hash, key: Secret::from_bytes([0; 32]) }
+        let key = Secret::from_bytes([0; 32]);
+        Self { chaining_key: Secret::from_bytes(hash), hash, key, associated_data: [0; 32] }
     }
 
     /// `MixHash`.
@@ -66,6 +69,7 @@ impl Symmetric {
         let text = message.get_mut(start..).ok_or(NoiseError::TooLong)?;
         let sealed = self.cipher().encrypt_in_place_detached(&Nonce::default(), &self.hash, text);
         message.extend_from_slice(&sealed.map_err(|_| NoiseError::TooLong)?);
+        self.associated_data = self.hash;
         self.mix_hash(message.get(start..).unwrap_or_default());
         Ok(())
     }
@@ -81,6 +85,7 @@ impl Symmetric {
             tag.into(),
         );
         opened.map_err(|_| NoiseError::Refused)?;
+        self.associated_data = self.hash;
         self.mix_hash(sealed);
         Ok(payload)
     }
@@ -91,6 +96,11 @@ impl Symmetric {
         let first = hmac(&temporary, &[&[1]]);
         let second = hmac(&temporary, &[first.as_bytes(), &[2]]);
         (first, second)
+    }
+
+    /// What the last payload was sealed with.
+    pub(super) const fn message_key(&self) -> MessageKey<'_> {
+        MessageKey { key: &self.key, associated_data: &self.associated_data }
     }
 
     fn cipher(&self) -> ChaCha20Poly1305 {

@@ -9,6 +9,7 @@
 //! * `line`: section 3.6, who waits for a seat;
 //! * `maps`: what people see of a block on its way;
 //! * `life`: sections 2.3 and 5, keys, addresses, timeouts and closing;
+//! * `trace`: what a connection writes down about itself;
 //! * `workers`: a server of several workers, call by call.
 
 mod admission;
@@ -21,6 +22,7 @@ mod life;
 mod line;
 mod maps;
 mod sources;
+mod trace;
 mod traffic;
 mod workers;
 

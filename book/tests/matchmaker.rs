@@ -1,0 +1,70 @@
+//! The programs of the chapter on tokens: a matchmaker, a server and a player, each a process.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+/// A program that says where it listens, and ends with the test, however that ends.
+struct Running {
+    process: Child,
+    said: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    fn start(name: &str, args: &[&str]) -> Self {
+        let mut command = Command::new(example(name));
+        let mut process = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(process.stdout.take().unwrap()).lines();
+        Self { process, said }
+    }
+
+    fn next_line(&mut self) -> String {
+        self.said.next().unwrap().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _already_over = self.process.kill();
+        let _already_over = self.process.wait();
+    }
+}
+
+/// Where cargo has put an example: beside the directory of this test's program.
+fn example(name: &str) -> PathBuf {
+    let this = std::env::current_exe().unwrap();
+    let directory = this.parent().and_then(Path::parent).unwrap().join("examples");
+    let path = directory.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    assert!(path.exists(), "no {}: `cargo test -p haulier-book` builds it", path.display());
+    path
+}
+
+fn join(matchmaker: &str, session: &str) -> Output {
+    Command::new(example("match_client")).args([matchmaker, session]).output().unwrap()
+}
+
+/// A token names its player to the server, and who is not logged in gets none.
+#[test]
+fn who_is_logged_in_joins() {
+    let key = Path::new(env!("CARGO_TARGET_TMPDIR")).join("match.key");
+    std::fs::write(&key, format!("haulier-token-key1:{}\n", "7b".repeat(32))).unwrap();
+    let key = key.to_str().unwrap();
+    let mut server = Running::start("match_server", &[key]);
+    let address = server.next_line();
+    let mut matchmaker = Running::start("matchmaker", &[key, &address]);
+    let matchmaker = matchmaker.next_line();
+
+    let alice = join(&matchmaker, "alices-session");
+    assert!(alice.status.success(), "{alice:?}");
+    assert_eq!(alice.stdout, b"the world is here: 500000 bytes\n");
+    assert_eq!([server.next_line(), server.next_line()], ["alice is 42", "ready"]);
+
+    let stranger = join(&matchmaker, "no-session");
+    assert!(!stranger.status.success());
+    let said = String::from_utf8(stranger.stderr).unwrap();
+    assert!(said.contains("the matchmaker says: log in first"), "{said}");
+
+    let bob = join(&matchmaker, "bobs-session");
+    assert!(bob.status.success(), "{bob:?}");
+    assert_eq!(server.next_line(), "bob is 43");
+}

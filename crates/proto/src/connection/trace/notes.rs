@@ -1,0 +1,265 @@
+//! Where a connection writes its trace: each method does nothing if there is none.
+//!
+//! Those of datagrams are called behind one comparison; what they need is read from the parts here, so that
+//! the parts know nothing of a trace.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::frame::{self, SliceSort, TraceFrame};
+use super::queue::Trace;
+use super::{DatagramKind, TraceDatagram, TraceEvent, TraceLevel, TraceMeasures, Traced};
+use crate::connection::{CloseReason, Connection, Event, Parameters};
+use crate::transit::{Datagram, LossReason};
+use crate::wire::Role;
+use crate::{DropReason, Instant};
+
+/// A datagram as it is composed, before it is sealed.
+pub(in crate::connection) struct Composed {
+    frames: Vec<TraceFrame>,
+    is_ack_eliciting: bool,
+}
+
+impl Connection {
+    /// The next event of its trace, the oldest first.
+    #[must_use]
+    pub fn poll_trace(&mut self) -> Option<Traced> {
+        self.trace.as_mut()?.pop()
+    }
+
+    /// Its trace, which has nothing more then.
+    pub(crate) fn take_trace(&mut self) -> Option<Box<Trace>> {
+        self.trace.take()
+    }
+
+    pub(crate) fn has_trace(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| !trace.is_empty())
+    }
+
+    /// Writes an event of the connection's life down.
+    pub(in crate::connection) fn note(&mut self, at: Instant, event: impl FnOnce() -> TraceEvent) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(at, event());
+        }
+    }
+
+    /// What is in a datagram, before it is encrypted; `rest` is the data of its slice, if that is elsewhere.
+    pub(in crate::connection) fn compose_note(
+        &self,
+        datagram: &[u8],
+        header_bytes: usize,
+        rest: &[u8],
+    ) -> Composed {
+        let frames = datagram.get(header_bytes..).unwrap_or_default();
+        let is_all = self.trace.as_ref().is_some_and(|trace| trace.has(TraceLevel::Datagrams));
+        let next = self.received.largest().map_or(0, |largest| largest + 1);
+        let whole = if is_all && !rest.is_empty() { [frames, rest].concat() } else { Vec::new() };
+        let plaintext = if whole.is_empty() { frames } else { &whole };
+        let (frames, is_ack_eliciting) = frame::read(plaintext, next, is_all);
+        // A slice that is cut off was not read.
+        Composed { frames, is_ack_eliciting: is_ack_eliciting || !rest.is_empty() }
+    }
+
+    /// A datagram was sealed and is on its way.
+    pub(in crate::connection) fn note_sent(&mut self, number: u64, bytes: usize, it: Composed) {
+        let Composed { mut frames, is_ack_eliciting } = it;
+        let now = self.now;
+        // What the datagrams before it changed, all at the same time.
+        if self.trace.as_ref().is_some_and(|trace| trace.sent_at.is_some_and(|at| at < now)) {
+            self.note_measures();
+        }
+        let (resent, updates) = (self.blocks_out.stats().resent, self.protection.updates());
+        let kind = match self.welcome_message.is_empty() {
+            true => DatagramKind::Data,
+            false => DatagramKind::Response,
+        };
+        let Some(trace) = &mut self.trace else { return };
+        if resent > core::mem::replace(&mut trace.resent, resent)
+            && let Some(TraceFrame::Slice { sort, .. }) = frames.last_mut()
+            && *sort == SliceSort::Source
+        {
+            *sort = SliceSort::Resent;
+        }
+        trace.on_key_updates(now, updates);
+        trace.on_announcements(now, true, &frames);
+        trace.sent_at = Some(now);
+        trace.bytes_in_flight += if is_ack_eliciting { bytes as u64 } else { 0 };
+        let datagram = TraceDatagram { kind, number, bytes, is_ack_eliciting, frames };
+        trace.push(now, TraceEvent::DatagramSent(datagram));
+    }
+
+    /// The datagram that was just sent is a probe for larger ones, which does not count as in flight.
+    pub(in crate::connection) fn note_probe(&mut self, bytes: usize) {
+        if let Some(trace) = &mut self.trace {
+            trace.bytes_in_flight = trace.bytes_in_flight.saturating_sub(bytes as u64);
+        }
+    }
+
+    /// A datagram was verified.
+    pub(in crate::connection) fn note_received(
+        &mut self,
+        is_data: bool,
+        number: u64,
+        bytes: usize,
+        plaintext: &[u8],
+    ) {
+        let kind = if is_data { DatagramKind::Data } else { DatagramKind::Response };
+        let (now, next, updates) = (self.now, self.sent.next_number(), self.protection.updates());
+        let Some(trace) = self.trace.as_mut().filter(|trace| trace.has(TraceLevel::Life)) else {
+            return;
+        };
+        let is_all = trace.has(TraceLevel::Datagrams);
+        let (frames, is_ack_eliciting) = frame::read(plaintext, next, is_all);
+        trace.on_key_updates(now, updates);
+        trace.on_announcements(now, false, &frames);
+        let datagram = TraceDatagram { kind, number, bytes, is_ack_eliciting, frames };
+        trace.push(now, TraceEvent::DatagramReceived(datagram));
+    }
+
+    pub(in crate::connection) fn note_dropped(
+        &mut self,
+        at: Instant,
+        reason: DropReason,
+        bytes: usize,
+    ) {
+        self.note(at, || TraceEvent::DatagramDropped { reason, bytes });
+    }
+
+    /// A copy of the request arrived at a server.
+    pub(in crate::connection) fn note_request(&mut self, at: Instant, bytes: usize) {
+        if let Some(trace) = &mut self.trace {
+            let request = trace.next_request(bytes);
+            trace.push(at, TraceEvent::DatagramReceived(request));
+        }
+    }
+
+    /// A datagram has its fate; `why` it is lost, if it is.
+    pub(in crate::connection) fn note_fate(
+        &mut self,
+        now: Instant,
+        datagram: &Datagram,
+        why: Option<LossReason>,
+    ) {
+        let Some(trace) = &mut self.trace else { return };
+        if datagram.is_ack_eliciting() {
+            let bytes = datagram.payload_bytes() as u64;
+            trace.bytes_in_flight = trace.bytes_in_flight.saturating_sub(bytes);
+        }
+        let number = datagram.number;
+        trace.push(
+            now,
+            match why {
+                None => TraceEvent::DatagramAcked { number },
+                Some(why) => TraceEvent::DatagramLost { number, why },
+            },
+        );
+    }
+
+    /// The connection has ended. If this end has ended it, nothing is in flight any more.
+    pub(in crate::connection) fn note_closed(&mut self, now: Instant, reason: &CloseReason) {
+        let Some(trace) = &mut self.trace else { return };
+        if let CloseReason::Here(_) = reason {
+            trace.bytes_in_flight = 0;
+        }
+        trace.push(now, TraceEvent::Closed(reason.clone()));
+    }
+
+    /// Writes down what is measured, if it has changed: after an ack, a loss, or datagrams of one moment.
+    pub(in crate::connection) fn note_measures(&mut self) {
+        let Some(trace) = self.trace.as_ref().filter(|trace| trace.has(TraceLevel::Path)) else {
+            return;
+        };
+        let (rtt, known) = (self.sent.rtt(), self.blocks_out.known());
+        let smoothed = rtt.smoothed_rtt();
+        let held = |bps: u64| {
+            let micros = smoothed.unwrap_or_default().as_micros();
+            let path = u128::from(bps) * micros / 8_000_000;
+            u64::try_from(path).unwrap_or(u64::MAX).saturating_add(u64::from(known.queue_bytes))
+        };
+        let bandwidth_bps = known.bandwidth_bps();
+        let measures = TraceMeasures {
+            latest_rtt: rtt.latest_rtt(),
+            min_rtt: rtt.min_rtt(),
+            smoothed_rtt: smoothed,
+            rtt_variation: rtt.rttvar(),
+            bandwidth_bps,
+            pacing_rate_bps: self.blocks_out.sender().and_then(|sender| sender.pace_bps()),
+            window_bytes: bandwidth_bps.map(held),
+            bytes_in_flight: trace.bytes_in_flight,
+            datagrams_in_flight: self.sent.in_flight(),
+        };
+        let (now, size) = (self.now, self.path.max_datagram_bytes());
+        let Some(trace) = &mut self.trace else { return };
+        let at = trace.sent_at.take().unwrap_or(now);
+        if measures != trace.measures {
+            trace.measures = measures;
+            trace.push(at, TraceEvent::Measured(measures));
+        }
+        if size != core::mem::replace(&mut trace.max_datagram_bytes, size) {
+            trace.push(at, TraceEvent::DatagramSizeChanged(size));
+        }
+    }
+
+    /// The application takes an event: a block that is whole.
+    pub(in crate::connection) fn note_event(&mut self, now: Instant, event: &Event) {
+        if let Event::Block { tag, .. }
+        | Event::BlockComplete { tag, .. }
+        | Event::BlockHere { tag } = *event
+        {
+            self.note(now, || TraceEvent::BlockReceived { tag });
+        }
+    }
+}
+
+impl Trace {
+    /// The connection begins, by this handshake.
+    pub(in crate::connection) fn begin(&mut self, now: Instant, parameters: &Parameters) {
+        if parameters.role == Role::Server {
+            let (peer, client_id) = (parameters.address.remote, parameters.remote.0);
+            self.push(now, TraceEvent::Started { is_client: false, peer, client_id });
+        }
+        let server_id = match parameters.role {
+            Role::Client => parameters.remote,
+            Role::Server => parameters.local,
+        };
+        self.max_datagram_bytes = 1200;
+        self.push(
+            now,
+            TraceEvent::Agreed {
+                server_id: server_id.0,
+                suite: parameters.protection.suite(),
+                here: parameters.config.end_parameters().into(),
+                there: parameters.peer.into(),
+            },
+        );
+    }
+
+    /// The next request, of a client that has sent it or a server that has received it.
+    pub(crate) fn next_request(&mut self, bytes: usize) -> TraceDatagram {
+        let number = self.requests;
+        self.requests += 1;
+        let (kind, frames) = (DatagramKind::Request, Vec::new());
+        TraceDatagram { kind, number, bytes, is_ack_eliciting: true, frames }
+    }
+
+    fn on_key_updates(&mut self, now: Instant, (here, there): (u64, u64)) {
+        let before = core::mem::replace(&mut self.key_updates, (here, there));
+        for (is_here, updates, before) in [(true, here, before.0), (false, there, before.1)] {
+            if updates > before {
+                self.push(now, TraceEvent::KeyUpdated { is_here, updates });
+            }
+        }
+    }
+
+    /// Announcements are repeated: each block counts once, in the order of their numbers.
+    fn on_announcements(&mut self, now: Instant, is_here: bool, frames: &[TraceFrame]) {
+        for frame in frames {
+            let TraceFrame::Block { number, tag, length } = *frame else { continue };
+            let next = if is_here { &mut self.announced.0 } else { &mut self.announced.1 };
+            if number >= *next {
+                *next = number.saturating_add(1);
+                self.push(now, TraceEvent::BlockAnnounced { is_here, number, tag, length });
+            }
+        }
+    }
+}
