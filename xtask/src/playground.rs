@@ -16,6 +16,9 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// What the test of the page needs of Debian.
 const BROWSER: &str = "chromium chromium-driver python3-selenium";
 
+/// What the live view draws with as well, and has.
+const SHARED: [&str; 2] = ["paint.js", "theme.css"];
+
 /// Builds the page, and a program with it, and runs that.
 pub(crate) fn run(shell: &Shell<'_>) -> Result<(), Stop> {
     let page = build(shell)?;
@@ -56,10 +59,17 @@ pub(crate) fn build(shell: &Shell<'_>) -> Result<PathBuf, Stop> {
     shell.cargo(&format!("{bindgen} -- {} {}", engine.display(), page.display()))?;
     let source = shell.workspace.root.join("crates/playground/page");
     for file in fs::read_dir(&source).map_err(|error| broken(&source, &error))?.flatten() {
-        let (from, to) = (file.path(), page.join(file.file_name()));
-        fs::copy(&from, to).map_err(|error| broken(&from, &error))?;
+        copy(&file.path(), &page)?;
+    }
+    for name in SHARED {
+        copy(&shell.workspace.root.join("crates/view/page").join(name), &page)?;
     }
     Ok(page)
+}
+
+fn copy(from: &Path, page: &Path) -> Result<(), Stop> {
+    let to = page.join(from.file_name().unwrap_or_default());
+    fs::copy(from, to).map(|_bytes| ()).map_err(|error| broken(from, &error))
 }
 
 fn broken(path: &Path, error: &std::io::Error) -> Stop {

@@ -13,13 +13,14 @@ use haulier_capture::CaptureWriter;
 use haulier_capture::layers::UdpDatagram;
 use haulier_lab::figures;
 use haulier_lab::scenes::{Kind, Scene, Take};
+use haulier_view::Site;
 use serde_json::{Value, json};
 
 use crate::args::PlaygroundArgs;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::report::Report;
 use crate::units::in_millis;
-use crate::web::{self, Site};
 
 /// The port of both ends in a capture: that of the examples, which Wireshark knows nothing else of.
 const CAPTURED_PORT: u16 = 4016;
@@ -45,7 +46,8 @@ pub(crate) fn run(args: &PlaygroundArgs, report: &Report) -> Result<(), Failure>
     let address = format!("http://{at}/");
     let text = format!("the playground is at {address} (Ctrl-C ends it)");
     report.event("playground", json!({ "address": address }), &text);
-    web::serve(listener, Site { files: FILES })
+    let served = Site::new(FILES).serve(listener, interrupt::requested);
+    served.map_err(|error| Failure::socket("the web server cannot go on", &error))
 }
 
 /// What the page would show of a scene at its end.
@@ -72,8 +74,8 @@ fn play(scene: &Scene, args: &PlaygroundArgs, report: &Report) -> Result<(), Fai
     Ok(())
 }
 
-/// Writes the datagrams of all senders in the order of their times. The simulation begins in 1970. Returns the
-/// key log, of which there is nothing to hide: the seed has it too.
+/// Writes the datagrams of all senders in the order of their times. The simulation begins in 1970. Returns
+/// the key log, of which there is nothing to hide: the seed has it too.
 fn capture(scene: &Scene, is_sealed: bool, path: &Path) -> io::Result<String> {
     let (mut all, mut keys) = (Vec::new(), String::new());
     for (lane, &sender) in (0..).zip(&scene.senders) {

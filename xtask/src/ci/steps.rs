@@ -90,6 +90,11 @@ pub(super) const STEPS: &[Step] = &[
         run: playground::check,
     },
     Step {
+        name: "views",
+        proves: "people see a server with fifty clients in a browser, and a monitor reads its metrics",
+        run: crate::views::check,
+    },
+    Step {
         name: "wireshark",
         proves: "Wireshark shows of captures what the program says of them, and leaves others alone",
         run: wireshark,

@@ -278,11 +278,13 @@ fn a_simulated_join_is_opened() {
     assert_eq!(done["opened"], 0);
 }
 
+/// Whether a datagram goes to the client, and its bytes.
+type Tapped = (bool, Vec<u8>);
+
 /// Notes what passes between a client and a server on loopback, as who sits between them does.
 struct Tap {
     front: Arc<UdpSocket>,
-    /// Whether it goes to the client, and the datagram.
-    seen: Arc<Mutex<Vec<(bool, Vec<u8>)>>>,
+    seen: Arc<Mutex<Vec<Tapped>>>,
 }
 
 impl Tap {
